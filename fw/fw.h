@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The owner's handle on one HCA function: its BAR, its reset, its cable, its turn to run.
+ *
+ * An owner (qemu-dev, guest-lib, a test) creates a function with a table of host callbacks,
+ * forwards MMIO to it, plugs a wire port in, and calls fw_run() when the function asked for it
+ * (hca_host_ops wake and timer_arm). All calls for one function are serialized by the owner.
+ */
+#ifndef HCASIM_FW_FW_H
+#define HCASIM_FW_FW_H
+
+#include <glib.h>
+#include "model/host.h"
+
+struct fw;
+struct wire_port;
+
+/* The generations this firmware can present; more are data (fw/profile.c). */
+#define FW_PROFILE_DEFAULT "cx5"
+
+struct fw_config {
+    const char *profile;      /* NULL: FW_PROFILE_DEFAULT */
+    uint8_t mac[6];           /* permanent MAC of the port; unicast and not zero */
+    unsigned num_msix;        /* MSI-X vectors that irq() accepts; 0: the profile's number */
+};
+
+/* PCI identity of a profile, for the owner's configuration space. */
+struct fw_pci_id {
+    uint16_t vendor, device, subsys_vendor, subsys;
+    uint8_t revision;
+    unsigned num_msix;        /* size of the MSI-X table to present */
+    uint64_t bar_size;        /* BAR0, bytes, a power of two */
+};
+
+/* NULL-terminated list of the names that fw_config.profile accepts. */
+const char *const *fw_profile_names(void);
+
+/* Looks up a profile (NULL: the default). False: no such profile. */
+bool fw_profile_pci_id(const char *profile, struct fw_pci_id *id);
+
+/* Creates a function in its power-on state. NULL with *err set if the configuration is bad. */
+struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
+                  GError **err);
+void fw_free(struct fw *fw);
+
+/* Function-level or bus reset: every object is gone, the initialization segment starts over.
+ * The cable stays plugged in. */
+void fw_reset(struct fw *fw);
+
+/*
+ * MMIO on BAR0. size is 1, 2, 4 or 8. The value is the register's numeric value: the BAR is
+ * big-endian, so a 64-bit doorbell is (first dword << 32) | second dword. Reads outside any
+ * register give 0, writes there are ignored; both are logged as guest errors.
+ */
+uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size);
+void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
+
+/*
+ * Does the work that is pending: commands, doorbells, received frames, expired timers. Handles
+ * about budget work items (a packet, a WQE, a command) and returns true if work is left that
+ * can be done now.
+ */
+bool fw_run(struct fw *fw, unsigned budget);
+
+/*
+ * Plugs in (or, with NULL, pulls out) the cable. The function uses the port until the next call
+ * or fw_free() and does not own it. Link state events follow.
+ */
+void fw_set_wire(struct fw *fw, struct wire_port *port);
+
+#endif

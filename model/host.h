@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an HCA needs from whoever owns it: DMA, interrupts, time, a log.
+ *
+ * The owner (a QEMU device, guest-lib, a test) fills in one table of callbacks. The model has
+ * no thread, lock or clock of its own: it runs inside the calls its owner makes (fw/fw.h), and
+ * calls back only from there. All calls for one HCA are serialized by the owner.
+ *
+ * Addresses are bus addresses as the function puts them on PCI; the owner translates (a vIOMMU
+ * included). Data is a byte image: nothing here swaps bytes.
+ */
+#ifndef HCASIM_MODEL_HOST_H
+#define HCASIM_MODEL_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum hca_log_level {
+    HCA_LOG_ERROR,       /* the device itself is at fault or cannot go on */
+    HCA_LOG_GUEST_ERROR, /* the guest or a peer did something the specification forbids */
+    HCA_LOG_INFO,
+    HCA_LOG_TRACE,
+};
+
+struct hca_host_ops {
+    /*
+     * Reads or writes len bytes at a bus address. False: the address does not answer (nothing
+     * may be assumed about buf). Two calls are seen by the host's CPUs in the order made.
+     */
+    bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
+    bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
+
+    /*
+     * Direct access for the data path. Maps up to *len bytes at addr and stores in *len how many
+     * are contiguous at the returned pointer; NULL if the address does not answer or is not
+     * memory. Every map is followed by one unmap with the same length before control returns to
+     * the owner.
+     */
+    void *(*dma_map)(void *host, uint64_t addr, size_t *len, bool is_write);
+    void (*dma_unmap)(void *host, void *ptr, size_t len, bool is_write);
+
+    /*
+     * Atomic compare and swap of the 8 naturally aligned bytes at addr, taken as a host-order
+     * word: stores desired if memory holds *expected. *expected receives what memory held
+     * before. False: the address does not answer.
+     */
+    bool (*dma_cmpxchg64)(void *host, uint64_t addr, uint64_t *expected, uint64_t desired);
+
+    /* Sends MSI-X message vector (0 is the driver's async/command vector by its own choice). */
+    void (*irq)(void *host, unsigned vector);
+
+    /* Nanoseconds since an arbitrary start; never goes back. A test's clock stands still
+     * until the test moves it. */
+    uint64_t (*clock_ns)(void *host);
+
+    /* Asks for a call of fw_run() once clock_ns() reaches deadline; the last call counts,
+     * UINT64_MAX disarms. */
+    void (*timer_arm)(void *host, uint64_t deadline_ns);
+
+    /* Asks for a call of fw_run() soon; may be called from within any call into the HCA. */
+    void (*wake)(void *host);
+
+    /* One line without newline. May be NULL. */
+    void (*log)(void *host, enum hca_log_level level, const char *line);
+};
+
+#endif
