@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands: what a handler gets, and the table row that describes a command.
+ *
+ * Each fw/cmd_*.c exports one table; fw/cmd_table.c lists the tables. Before a handler runs, the
+ * dispatcher has checked the opcode, op_mod, function state, and lengths against the row; the output is
+ * zeroed and out_len bytes long, and the dispatcher fills in status and syndrome from what the handler
+ * returns. A command that is not in a table fails with BAD_OP.
+ */
+#ifndef HCASIM_FW_CMD_H
+#define HCASIM_FW_CMD_H
+
+#include "fw/fw_internal.h"
+#include "model/hca.h"
+#include "prm/prm.h"
+
+struct fw_cmd {
+    uint16_t opcode, op_mod, uid;
+    const uint8_t *in; /* the whole input, mailboxes joined */
+    size_t in_len;
+    uint8_t *out; /* zeroed; status and syndrome are written after the handler */
+    size_t out_len;
+};
+
+typedef enum syn fw_cmd_fn(struct fw *fw, struct fw_cmd *cmd);
+
+/* States of the function in which a command is legal. */
+enum fw_cmd_states {
+    CMD_DISABLED = 1 << 0, /* before ENABLE_HCA */
+    CMD_ENABLED = 1 << 1,  /* between ENABLE_HCA and INIT_HCA, and after TEARDOWN_HCA */
+    CMD_READY = 1 << 2,    /* after INIT_HCA */
+    CMD_ANY = 7,
+};
+
+struct fw_cmd_row {
+    uint16_t opcode;       /* PRM_CMD_OP_ */
+    uint8_t states;        /* enum fw_cmd_states */
+    bool any_uid;          /* false: only uid 0 (the kernel) may use it */
+    uint16_t in_len;       /* least bytes of input: PRM_SIZE(x_in), without trailing lists */
+    uint16_t out_len;      /* least bytes of output */
+    fw_cmd_fn *handler;
+};
+
+/* One table ends with a row whose handler is NULL. */
+extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[], cmds_access_reg[],
+    cmds_roce[], cmds_devx[], cmds_misc[];                              /* the function itself */
+extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_eq[], cmds_cq[], cmds_q_counter[];
+extern const struct fw_cmd_row cmds_qp[], cmds_srq[];
+extern const struct fw_cmd_row cmds_eth_queue[], cmds_tir[], cmds_flow[];
+
+/*
+ * Resolves where a queue's ring lies: the command's pas[] list (at offset pas_off of its input, to its
+ * end), or the DevX umem that the command names. size is the ring's bytes. On success *buf has a
+ * reference.
+ */
+struct fw_ring_ref {
+    bool umem_valid;
+    uint32_t umem_id;
+    uint64_t umem_offset;
+    uint8_t log_page;     /* log2 bytes of the page size of pas (log_page_size field + 12) */
+    uint32_t page_offset; /* bytes from the first page's start to the ring */
+    size_t pas_off;       /* byte offset of pas[] in the command's input */
+};
+enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *ref, uint64_t size,
+                 struct mem_buf *buf);
+
+/* The bus address of a doorbell record: the plain dbr_addr, or an offset in umem dbr_umem_id. */
+enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t umem_id,
+                uint64_t dbr_addr, uint64_t *bus_addr);
+
+#endif

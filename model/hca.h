@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One HCA: its objects, its pending work, its timers.
+ *
+ * Everything that happens to an HCA happens inside hca_run() or a call of its owner, one event at a
+ * time, so nothing here locks. Work that cannot be done on the spot (a QP with WQEs to send, a
+ * command to execute) is a struct work on the ready list; hca_run() takes them in turn.
+ * Work that found no room on the wire waits on the tx list until the port has room again.
+ */
+#ifndef HCASIM_MODEL_HCA_H
+#define HCASIM_MODEL_HCA_H
+
+#include <glib.h>
+#include "model/host.h"
+#include "model/mem.h"
+#include "model/obj.h"
+#include "model/port.h"
+#include "model/syndrome.h"
+
+struct hca;
+struct steering;
+
+/* Something that wants the HCA's attention. Zero-initialized means idle. */
+struct work {
+    struct work *prev, *next; /* NULL when on no list */
+    /* Does a bounded piece (at most *budget items, which it decrements). Reschedules itself by
+     * hca_schedule() or hca_wait_tx() if there is more to do. */
+    void (*run)(struct hca *hca, struct work *work, unsigned *budget);
+};
+
+struct hca_timer {
+    uint64_t deadline; /* clock_ns(); valid while armed */
+    unsigned pos;      /* place in the heap + 1; 0: not armed */
+    void (*fire)(struct hca *hca, struct hca_timer *timer);
+};
+
+/* Number spaces and sizes; filled in by fw from the profile, and what capabilities report. */
+struct hca_limits {
+    unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq,
+        log_max_uar;
+    unsigned log_max_qp_sz, log_max_cq_sz, log_max_srq_sz, log_max_eq_sz;
+    unsigned log_max_msg;     /* largest message, 30 */
+    unsigned log_max_ra_res_qp, log_max_ra_req_qp; /* READ/atomic resources per QP */
+    unsigned num_msix;
+    unsigned max_gid;         /* entries of the RoCE address table */
+    uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
+};
+
+struct hca {
+    const struct hca_host_ops *ops;
+    void *host;
+    struct hca_limits limits;
+
+    /* objects, each in its number space */
+    struct obj_table pds, tds, xrcds, uars, eqs, cqs, srqs, rmps, q_counters;
+    struct obj_table mkeys; /* number: mkey index = key >> 8 */
+    struct obj_table qpns;  /* QP, SQ and RQ share the QPN space: a doorbell names only a QPN */
+    struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
+    struct steering *steering;
+
+    struct port port;
+    uint64_t event_count; /* async events delivered, for tests and traces */
+
+    /* special keys: the reserved lkey that means "bus address, no translation" */
+    uint32_t resd_lkey, null_mkey;
+
+    struct work ready, tx_waiting; /* list heads */
+    GPtrArray *timers;             /* heap of struct hca_timer by deadline */
+    bool running;                  /* inside hca_run() */
+};
+
+/* Prepares an empty HCA (hca is zeroed by the caller). */
+void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
+              const struct hca_limits *limits, const uint8_t mac[6]);
+/* Back to power-on: destroys every object whatever its references, forgets work and timers.
+ * Port configuration returns to default; the cable stays. */
+void hca_reset(struct hca *hca);
+void hca_clear(struct hca *hca);
+
+/* Runs pending work, received frames and due timers; see fw_run(). */
+bool hca_run(struct hca *hca, unsigned budget);
+
+/* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
+ * owner. */
+void hca_schedule(struct hca *hca, struct work *work);
+/* Parks work until the wire has room. */
+void hca_wait_tx(struct hca *hca, struct work *work);
+/* Takes work off whatever list it is on. */
+void hca_unschedule(struct work *work);
+/* Moves what waits for the wire back to the ready list (the port calls it). */
+void hca_tx_ready(struct hca *hca);
+
+static inline uint64_t hca_now(struct hca *hca)
+{
+    return hca->ops->clock_ns(hca->host);
+}
+
+/* Arms or moves a timer to an absolute time; fire() runs in hca_run() at or after it. */
+void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns);
+void hca_timer_stop(struct hca *hca, struct hca_timer *timer);
+
+static inline bool hca_dma_read(struct hca *hca, uint64_t addr, void *buf, size_t len)
+{
+    return hca->ops->dma_read(hca->host, addr, buf, len);
+}
+
+static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf, size_t len)
+{
+    return hca->ops->dma_write(hca->host, addr, buf, len);
+}
+
+void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbered objects: the one kind of table that QPs, CQs, mkeys and all others live in.
+ *
+ * An object embeds struct obj first. Life: allocated by its create function, entered with
+ * obj_insert() (which gives it its number), used, and taken out by obj_remove() when
+ * nobody references it any more. Numbers are handed out in rotation, so that a freed number is
+ * not reused at once and a stale packet or doorbell finds nothing.
+ */
+#ifndef HCASIM_MODEL_OBJ_H
+#define HCASIM_MODEL_OBJ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What an object is, where one number space holds several kinds (QPN: QP, SQ, RQ). */
+enum obj_kind {
+    OBJ_NONE,
+    OBJ_PD,
+    OBJ_TD,
+    OBJ_XRCD,
+    OBJ_UAR,
+    OBJ_MKEY,
+    OBJ_EQ,
+    OBJ_CQ,
+    OBJ_SRQ,
+    OBJ_RMP,
+    OBJ_QP,
+    OBJ_SQ,
+    OBJ_RQ,
+    OBJ_TIS,
+    OBJ_TIR,
+    OBJ_RQT,
+    OBJ_Q_COUNTER,
+    OBJ_FLOW_COUNTER,
+    OBJ_FLOW_TABLE,
+    OBJ_MODIFY_HEADER,
+    OBJ_REFORMAT,
+    OBJ_UCTX,
+    OBJ_UMEM,
+};
+
+struct obj {
+    uint32_t num;  /* its number in its table */
+    uint32_t refs; /* how many other objects name it; it cannot be destroyed while not 0 */
+    uint16_t uid;  /* user context that created it; 0 is the kernel's */
+    uint8_t kind;  /* enum obj_kind */
+};
+
+#define OBJ_CHUNK 1024
+
+struct obj_table {
+    struct obj ***chunks; /* [num >> 10][num & 1023], chunks appear when first used */
+    uint32_t first, end;  /* numbers are first..end-1 */
+    uint32_t next;        /* where the search for a free number starts */
+    uint32_t count;
+};
+
+/* Numbers first to end - 1, end at most 1 << 24. */
+void obj_table_init(struct obj_table *table, uint32_t first, uint32_t end);
+/* Frees the table itself; it must be empty. */
+void obj_table_clear(struct obj_table *table);
+
+/* Gives obj a free number and enters it. False: the table is full. */
+bool obj_insert(struct obj_table *table, struct obj *obj);
+/* Enters obj under a number of the caller's choice. False: taken or out of range. */
+bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num);
+void obj_remove(struct obj_table *table, struct obj *obj);
+
+static inline struct obj *obj_find(const struct obj_table *table, uint32_t num)
+{
+    struct obj **chunk;
+
+    if (num >= table->end) {
+        return 0;
+    }
+    chunk = table->chunks[num / OBJ_CHUNK];
+    return chunk ? chunk[num % OBJ_CHUNK] : 0;
+}
+
+/* As obj_find(), but only an object of that kind. */
+static inline void *obj_find_kind(const struct obj_table *table, uint32_t num, enum obj_kind kind)
+{
+    struct obj *obj = obj_find(table, num);
+
+    return obj && obj->kind == kind ? obj : 0;
+}
+
+/* The object with the lowest number >= num, or NULL: to walk a table while removing from it. */
+struct obj *obj_next(const struct obj_table *table, uint32_t num);
+
+#define OBJ_TABLE_FOREACH(obj, table)                                                              \
+    for (struct obj *obj = obj_next(table, 0); obj; obj = obj_next(table, obj->num + 1))
+
+#endif

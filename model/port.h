@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The HCA's one physical port: cable, link state, addresses, counters, and where a received frame
+ * goes.
+ *
+ * Sending: a transport or SQ reserves room for a frame, builds it in place and commits it. A
+ * frame for a MAC of this very port takes the loopback path and comes back as a received frame in a
+ * later step of hca_run().
+ * Receiving: RoCEv2 goes to the QPs (roce_rx()), everything else to steering (eth_rx()).
+ */
+#ifndef HCASIM_MODEL_PORT_H
+#define HCASIM_MODEL_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "wire/packet.h"
+
+struct hca;
+struct wire_port;
+
+#define PORT_MAX_GIDS 256
+#define PORT_MAX_MACS 128
+
+/* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
+struct port_gid {
+    bool valid;
+    uint8_t version; /* PRM roce_version: 0 v1, 1 v1.5, 2 v2 */
+    uint8_t l3_type; /* 0 IPv4, 1 IPv6 */
+    uint8_t gid[16];
+    uint8_t mac[6];
+    bool has_vlan;
+    uint16_t vlan_id;
+};
+
+/* What the port has seen; the source of PPCNT, vport counters and sysfs. */
+struct port_counters {
+    uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
+    uint64_t rx_unicast_frames, rx_unicast_bytes, rx_multicast_frames, rx_multicast_bytes,
+        rx_broadcast_frames, rx_broadcast_bytes;
+    uint64_t tx_unicast_frames, tx_unicast_bytes, tx_multicast_frames, tx_multicast_bytes,
+        tx_broadcast_frames, tx_broadcast_bytes;
+    /* RoCE part of the above (vport counters "received_ib_unicast"...) */
+    uint64_t rx_roce_frames, rx_roce_bytes, tx_roce_frames, tx_roce_bytes;
+    uint64_t rx_bad_icrc, rx_truncated, rx_bad_header; /* RoCE packets dropped by the parser */
+    uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets that fit no QP, no GID */
+    uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
+    uint64_t rx_oversize;                              /* longer than the port's MTU allows */
+    uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
+};
+
+struct port {
+    struct wire_port *wire;     /* the cable, or NULL */
+    struct wire_port *loop[2];  /* loopback: written at [0], polled at [1] */
+    uint8_t permanent_mac[6];
+    uint8_t mac[6];             /* nic_vport_context.permanent_address: the current one */
+    bool admin_up;              /* PAOS.admin_status */
+    bool roce_enabled;          /* nic_vport_context.roce_en */
+    bool promisc_uc, promisc_mc, promisc_all;
+    uint8_t uc_list[PORT_MAX_MACS][6], mc_list[PORT_MAX_MACS][6];
+    unsigned num_uc, num_mc;
+    uint16_t mtu;               /* PMTU.admin_mtu: bytes of the frame without FCS */
+    struct port_gid gids[PORT_MAX_GIDS];
+    struct port_counters counters;
+    bool was_up;                /* link state last announced */
+    bool rx_pending;            /* the cable said that frames may wait */
+};
+
+void port_init(struct hca *hca, const uint8_t mac[6]);
+void port_reset(struct hca *hca);
+void port_clear(struct hca *hca);
+
+/* Cable in (or NULL: out). */
+void port_set_wire(struct hca *hca, struct wire_port *wire);
+
+/* True if cable, link and administration say so. Operational state of PAOS and vport state. */
+bool port_is_up(const struct hca *hca);
+/* Announces a change of port_is_up() by a PORT_CHANGE event, if there was one. */
+void port_update_link(struct hca *hca);
+
+/* Room for a frame of up to len bytes to dmac. NULL: no room now; call hca_wait_tx(). While the
+ * link is down frames are taken and dropped, as a NIC does; loopback works without a link. */
+uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
+/* Sends what was built in the room last reserved; len 0 gives it back. */
+void port_tx_commit(struct hca *hca, size_t len);
+
+/* Polls cable and loopback for up to budget frames; returns how many came. */
+unsigned port_poll(struct hca *hca, unsigned budget);
+
+/* Whether a received frame with this destination passes the port's own MAC filter
+ * (current MAC, uc/mc lists of the NIC vport context, promiscuous modes, broadcast). */
+bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
+
+/* The entry whose GID and VLAN match, or -1. */
+int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id);
+
+/* The receivers (model/roce_rx.c, model/eth_rx.c). pkt and frame are valid during the call. */
+void roce_rx(struct hca *hca, const struct roce_packet *pkt);
+void eth_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back);
+
+#endif

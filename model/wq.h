@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Work queues: the rings of WQEs which software fills, and the doorbell records beside them.
+ *
+ * A cyclic queue has 2^log_size slots of 2^log_stride bytes at offset in a buffer. For send queues a
+ * slot is a WQE basic block of 64 bytes and a WQE takes one or more; for receive queues a slot
+ * is a WQE: a list of data segments. Indices run freely modulo 2^16 (SQ, RQ).
+ */
+#ifndef HCASIM_MODEL_WQ_H
+#define HCASIM_MODEL_WQ_H
+
+#include "model/hca.h"
+#include "model/mkey.h"
+
+#define WQE_MAX_BYTES 1024 /* 16 basic blocks of a send WQE (ds is 6 bits: 63 * 16 fits) */
+#define WQE_MAX_SGE   64
+
+struct wq {
+    struct mem_buf buf;
+    uint64_t offset;     /* of slot 0 in buf */
+    uint8_t log_size;    /* slots */
+    uint8_t log_stride;  /* bytes of a slot */
+    uint64_t dbr;        /* bus address of the queue's 32-bit counter in its doorbell record; 0: none */
+    uint32_t ci;         /* the slot that the device takes next */
+    uint32_t pi;         /* the producer counter as last read */
+};
+
+/* Reads the 32-bit big-endian doorbell record, stores it in wq->pi (16 bits). False: no answer. */
+bool wq_update_pi(struct hca *hca, struct wq *wq);
+/* Copies slots from index on, wrapping at the ring's end. */
+bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len);
+/* Writes within slot index (linked lists, inline signatures). */
+bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset,
+              const void *data, size_t len);
+
+/* A receive WQE taken apart. */
+struct recv_wqe {
+    uint32_t index;  /* wqe_counter of its CQE */
+    unsigned num_sge;
+    uint64_t len;    /* sum of the elements */
+    struct sge sge[WQE_MAX_SGE];
+};
+
+/* What taking a receive WQE can come to. */
+enum recv_result {
+    RECV_OK,
+    RECV_EMPTY,  /* no WQE posted: RNR NAK, or drop */
+    RECV_ERROR,  /* ring does not answer or WQE is malformed: the queue is broken */
+};
+
+/* Fills *wqe from the cyclic receive queue's slot at ci, which must be posted; ends at the
+ * terminator key (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end.
+ * Does not advance ci. has_signature: the first 16 bytes are a signature segment. */
+enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, struct recv_wqe *wqe);
+
+#endif
