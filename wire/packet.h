@@ -24,6 +24,9 @@ enum bth_transport {
     BTH_XRC = 0xa0,
 };
 
+/* The one opcode of BTH_CNP (A17.9). */
+#define BTH_CNP_OPCODE 0x81
+
 enum bth_op {
     BTH_SEND_FIRST = 0x00,
     BTH_SEND_MIDDLE = 0x01,
@@ -70,11 +73,12 @@ enum bth_headers {
     PKT_WRITE = 1 << 14,
     PKT_READ = 1 << 15,
     PKT_ATOMIC = 1 << 16,
+    HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes: zero when built, ignored when parsed */
 };
 
 struct bth_opcode_info {
-    const char *name; /* NULL: the opcode does not exist */
-    uint32_t flags;   /* enum bth_headers */
+    const char *name;   /* NULL: the opcode does not exist */
+    uint32_t flags;     /* enum bth_headers */
     uint8_t header_len; /* bytes from BTH to payload, BTH's 12 included */
 };
 
@@ -85,10 +89,10 @@ extern const struct bth_opcode_info bth_opcodes[256];
 struct roce_addr {
     uint8_t dmac[6], smac[6];
     bool has_vlan;
-    uint16_t vlan_tci;   /* PCP, DEI, VID */
+    uint16_t vlan_tci; /* PCP, DEI, VID */
     bool is_ipv4;
     uint8_t sgid[16], dgid[16];
-    uint8_t tclass;      /* TOS or traffic class: DSCP << 2 | ECN */
+    uint8_t tclass; /* TOS or traffic class: DSCP << 2 | ECN */
     uint8_t hop_limit;
     uint32_t flow_label; /* IPv6 only */
     uint16_t udp_sport;
@@ -128,17 +132,33 @@ struct roce_packet {
 
 enum roce_verdict {
     ROCE_OK,
-    ROCE_NOT_ROCE,   /* an Ethernet frame for someone else */
-    ROCE_TRUNCATED,  /* lengths do not agree */
+    ROCE_NOT_ROCE,  /* an Ethernet frame for someone else */
+    ROCE_TRUNCATED, /* lengths do not agree */
     ROCE_BAD_ICRC,
     ROCE_BAD_HEADER, /* version, transport version, opcode, IP checksum */
 };
 
-/* Takes a frame apart, checking every length, the IPv4 header checksum and the ICRC. *pkt points
- * into frame. */
+/* The most that headers take: Ethernet, one tag, IPv6, UDP, BTH, XRCETH and AtomicETH. */
+#define ROCE_HEADER_MAX (14 + 4 + 40 + 8 + 12 + 4 + 28)
+
+/*
+ * Takes a frame apart, checking every length, the IPv4 header checksum and the ICRC. *pkt points
+ * into frame; only with ROCE_OK is all of it set, but with ROCE_BAD_ICRC the fields are those of
+ * the damaged frame (for counters and logs). Each header byte of frame is read once, so a frame
+ * in memory that a hostile peer writes to can yield wrong values but no inconsistent ones.
+ *
+ * ROCE_NOT_ROCE: not IP, not UDP to port 4791, an IP fragment, or two VLAN tags.
+ * ROCE_TRUNCATED: a length field goes beyond the frame or does not agree with another one; the
+ * transport part is no multiple of 4 (the pad makes it one); the pad is longer than the
+ * payload; a payload where bth_opcodes allows none.
+ * ROCE_BAD_HEADER: IPv4 options (annex A17: IHL is 5), bad IPv4 checksum, TVer not 0, an opcode
+ * that does not exist. Bytes after the IP packet (Ethernet's own padding) are ignored.
+ * The UDP checksum is not looked at: the ICRC covers more.
+ */
 enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt);
 
-/* Bytes that pkt's headers take in a frame (Ethernet to last extended header). */
+/* Bytes that pkt's headers take in a frame (Ethernet to last extended header). The functions
+ * from here on need a pkt whose opcode exists. */
 size_t roce_header_len(const struct roce_packet *pkt);
 
 /* Bytes of the whole frame with payload_len bytes of payload: headers, payload, pad, ICRC. */
@@ -147,7 +167,8 @@ size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len);
 /*
  * Writes the headers for a packet with payload_len bytes of payload to frame and returns where
  * the payload goes. pad_count and all lengths and checksums but the ICRC are filled in from
- * payload_len; pkt->payload* and pkt->pad_count are not looked at.
+ * payload_len; pkt->payload* and pkt->pad_count are not looked at. IPv4: DF is set, the
+ * identification is 0; the UDP checksum is 0 with both IP versions, as mlx5 sends it.
  */
 uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
 

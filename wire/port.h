@@ -8,7 +8,20 @@
  * preamble and FCS, at most WIRE_FRAME_MAX bytes.
  *
  * Nothing is lost inside a lossless backend: when the peer has no room, wire_tx_reserve() says
- * so and the client is told when to try again, as a NIC is by priority flow control.
+ * so and the client is told when to try again, as a NIC is by priority flow control. Frames sent
+ * while the link is down vanish, as they do on a cable that is pulled out.
+ *
+ * Sending: wire_tx_reserve_to(), write the frame, wire_tx_commit(). One reservation at a time.
+ *
+ * Receiving, and how a port sleeps: wire_poll() hands out frames, on the owner's thread and only
+ * there. When it returns fewer frames than it was allowed to, nothing is waiting and the port is
+ * armed: the next frame, or the room that a failed reservation waits for, makes wire_fd()
+ * readable (or, for a backend without one, is told by rx_ready or tx_ready directly). When it
+ * returns as many as it was allowed to, the port is not armed and the caller must poll again
+ * before it sleeps. An owner that polls all the time and never sleeps says so with
+ * wire_set_busy() and spares its peers the wake-ups.
+ *
+ * Callbacks may reserve and commit on any port; they may not poll or close the port that calls.
  */
 #ifndef HCASIM_WIRE_PORT_H
 #define HCASIM_WIRE_PORT_H
@@ -22,8 +35,23 @@
 
 struct wire_port;
 
+/* What a backend counts since the port was opened. */
+struct wire_stats {
+    uint64_t rx_frames, rx_bytes; /* delivered to the client */
+    uint64_t tx_frames, tx_bytes; /* committed by the client */
+    uint64_t tx_no_room;          /* copies of a flooded frame that a full receiver did not get */
+    uint64_t tx_no_dest;   /* frames with nobody to go to: link down, or the port's own address */
+    uint64_t rx_malformed; /* peers' descriptors that failed a check; nothing was delivered */
+    uint64_t tx_blocked;   /* reservations that found no room */
+    uint64_t wakeups;      /* times a sleeping peer had to be woken by a system call */
+};
+
 struct wire_client {
-    /* A frame has arrived; it is valid during the call only. Called from wire_poll() only. */
+    /*
+     * A frame has arrived; it is valid during the call only. Called from wire_poll() only. The
+     * bytes may lie in memory that a hostile sender still writes to: read a length or index once,
+     * check what was read, use that.
+     */
     void (*rx)(void *client, const uint8_t *frame, size_t len);
     /* Room is back after a wire_tx_reserve() that found none. */
     void (*tx_ready)(void *client);
@@ -35,14 +63,23 @@ struct wire_client {
 };
 
 struct wire_port_ops {
-    /* Where a frame of up to len bytes may be built, or NULL if there is no room now. */
+    /* Where a frame of up to len <= WIRE_FRAME_MAX bytes may be built, or NULL if there is no
+     * room now; then tx_ready follows. */
     uint8_t *(*tx_reserve)(struct wire_port *port, size_t len);
-    /* Sends the first len bytes of what was reserved; len 0 gives the room back. */
+    /* Sends the first len bytes of what was reserved; len 0 gives the room back. What is
+     * shorter than an Ethernet header does not go out. */
     void (*tx_commit)(struct wire_port *port, size_t len);
     /* Delivers up to max waiting frames to the client; returns how many. */
     unsigned (*poll)(struct wire_port *port, unsigned max);
     bool (*link_up)(struct wire_port *port);
     void (*close)(struct wire_port *port);
+
+    /* The rest may be NULL; the wrappers below say what that means. */
+    uint8_t *(*tx_reserve_to)(struct wire_port *port, const uint8_t dmac[6], size_t len);
+    int (*fd)(struct wire_port *port);
+    void (*fd_event)(struct wire_port *port);
+    void (*set_busy)(struct wire_port *port, bool busy);
+    void (*get_stats)(struct wire_port *port, struct wire_stats *stats);
 };
 
 /* The head of every backend's own structure. */
@@ -64,6 +101,17 @@ static inline uint8_t *wire_tx_reserve(struct wire_port *port, size_t len)
     return port->ops->tx_reserve(port, len);
 }
 
+/*
+ * The same for a frame whose destination is known: such a frame can be built where the receiver
+ * will read it, and it waits for this receiver's room only. dmac must be what the frame gets as
+ * its destination address.
+ */
+static inline uint8_t *wire_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
+{
+    return port->ops->tx_reserve_to ? port->ops->tx_reserve_to(port, dmac, len)
+                                    : port->ops->tx_reserve(port, len);
+}
+
 static inline void wire_tx_commit(struct wire_port *port, size_t len)
 {
     port->ops->tx_commit(port, len);
@@ -82,6 +130,39 @@ static inline bool wire_link_up(struct wire_port *port)
 static inline void wire_close(struct wire_port *port)
 {
     port->ops->close(port);
+}
+
+/* A descriptor for the owner's main loop to watch for reading, or -1: this port needs none. */
+static inline int wire_fd(struct wire_port *port)
+{
+    return port->ops->fd ? port->ops->fd(port) : -1;
+}
+
+/* To be called when wire_fd() is readable: calls rx_ready and tx_ready as they are due. A call
+ * too many does no harm. */
+static inline void wire_fd_event(struct wire_port *port)
+{
+    if (port->ops->fd_event) {
+        port->ops->fd_event(port);
+    }
+}
+
+/* busy: the owner calls wire_poll() in a loop; the port need not arm itself. False (the state
+ * after opening) arms it again at the next wire_poll(). */
+static inline void wire_set_busy(struct wire_port *port, bool busy)
+{
+    if (port->ops->set_busy) {
+        port->ops->set_busy(port, busy);
+    }
+}
+
+/* All zero for a backend that does not count. */
+static inline void wire_get_stats(struct wire_port *port, struct wire_stats *stats)
+{
+    *stats = (struct wire_stats){0};
+    if (port->ops->get_stats) {
+        port->ops->get_stats(port, stats);
+    }
 }
 
 #endif

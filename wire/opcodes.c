@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The opcode table: what follows the BTH and which part of a message a packet is.
+ *
+ * One row per opcode of IBTA volume 1 table 38 (RC, UC, UD), annex A14 (XRC) and A17.9 (CNP).
+ * Reliable datagram does not exist on this device, so its rows are empty. header_len follows from
+ * the flags, so no row states it.
+ */
+#include "wire/packet.h"
+
+#define BTH_BYTES 12
+
+/* Bytes of the headers that a row's flags name (IBTA 9.3, annexes A14 and A17.9). */
+#define EXT_BYTES(f)                                                                               \
+    ((((f)&HDR_XRC_ETH) ? 4 : 0) + (((f)&HDR_DETH) ? 8 : 0) + (((f)&HDR_RETH) ? 16 : 0) +          \
+     (((f)&HDR_ATOMIC_ETH) ? 28 : 0) + (((f)&HDR_AETH) ? 4 : 0) +                                  \
+     (((f)&HDR_ATOMIC_ACK_ETH) ? 8 : 0) + (((f)&HDR_IMM_DT) ? 4 : 0) + (((f)&HDR_IETH) ? 4 : 0) +  \
+     (((f)&HDR_CNP_RSVD) ? 16 : 0))
+
+#define ROW(transport, op, f)                                                                      \
+    [BTH_##transport | BTH_##op] = {#transport "_" #op, (f), BTH_BYTES + EXT_BYTES(f)}
+
+#define FIRST       PKT_FIRST
+#define MIDDLE      0
+#define LAST        PKT_LAST
+#define ONLY        (PKT_FIRST | PKT_LAST)
+
+#define SEND(part)  (PKT_REQUEST | PKT_SEND | HDR_PAYLOAD | (part))
+#define WRITE(part) (PKT_REQUEST | PKT_WRITE | HDR_PAYLOAD | (part))
+#define READ_REQ    (PKT_REQUEST | PKT_READ | HDR_RETH | ONLY)
+#define READ_RSP(p) (PKT_RESPONSE | PKT_READ | HDR_PAYLOAD | (p))
+#define ATOMIC_REQ  (PKT_REQUEST | PKT_ATOMIC | HDR_ATOMIC_ETH | ONLY)
+#define ACK         (PKT_RESPONSE | HDR_AETH | ONLY)
+#define ATOMIC_ACK  (PKT_RESPONSE | PKT_ATOMIC | HDR_AETH | HDR_ATOMIC_ACK_ETH | ONLY)
+
+/* Requests that unreliable and reliable connections share; x is an extended header that each
+ * of them carries besides (XRC's). */
+#define CONNECTED_ROWS(t, x)                                                                       \
+    ROW(t, SEND_FIRST, SEND(FIRST) | (x)), ROW(t, SEND_MIDDLE, SEND(MIDDLE) | (x)),                \
+        ROW(t, SEND_LAST, SEND(LAST) | (x)), ROW(t, SEND_LAST_IMM, SEND(LAST) | HDR_IMM_DT | (x)), \
+        ROW(t, SEND_ONLY, SEND(ONLY) | (x)), ROW(t, SEND_ONLY_IMM, SEND(ONLY) | HDR_IMM_DT | (x)), \
+        ROW(t, WRITE_FIRST, WRITE(FIRST) | HDR_RETH | (x)),                                        \
+        ROW(t, WRITE_MIDDLE, WRITE(MIDDLE) | (x)), ROW(t, WRITE_LAST, WRITE(LAST) | (x)),          \
+        ROW(t, WRITE_LAST_IMM, WRITE(LAST) | HDR_IMM_DT | (x)),                                    \
+        ROW(t, WRITE_ONLY, WRITE(ONLY) | HDR_RETH | (x)),                                          \
+        ROW(t, WRITE_ONLY_IMM, WRITE(ONLY) | HDR_RETH | HDR_IMM_DT | (x))
+
+/* What only reliable connections have. Responses never carry the XRCETH (annex A14). */
+#define RELIABLE_ROWS(t, x)                                                                        \
+    CONNECTED_ROWS(t, x), ROW(t, READ_REQUEST, READ_REQ | (x)),                                    \
+        ROW(t, READ_RESP_FIRST, READ_RSP(FIRST) | HDR_AETH),                                       \
+        ROW(t, READ_RESP_MIDDLE, READ_RSP(MIDDLE)),                                                \
+        ROW(t, READ_RESP_LAST, READ_RSP(LAST) | HDR_AETH),                                         \
+        ROW(t, READ_RESP_ONLY, READ_RSP(ONLY) | HDR_AETH), ROW(t, ACK, ACK),                       \
+        ROW(t, ATOMIC_ACK, ATOMIC_ACK), ROW(t, CMP_SWAP, ATOMIC_REQ | (x)),                        \
+        ROW(t, FETCH_ADD, ATOMIC_REQ | (x)), ROW(t, SEND_LAST_INV, SEND(LAST) | HDR_IETH | (x)),   \
+        ROW(t, SEND_ONLY_INV, SEND(ONLY) | HDR_IETH | (x))
+
+const struct bth_opcode_info bth_opcodes[256] = {
+    RELIABLE_ROWS(RC, 0),
+    CONNECTED_ROWS(UC, 0),
+    ROW(UD, SEND_ONLY, SEND(ONLY) | HDR_DETH),
+    ROW(UD, SEND_ONLY_IMM, SEND(ONLY) | HDR_DETH | HDR_IMM_DT),
+    RELIABLE_ROWS(XRC, HDR_XRC_ETH),
+    [BTH_CNP_OPCODE] = {"CNP", HDR_CNP_RSVD | ONLY, BTH_BYTES + EXT_BYTES(HDR_CNP_RSVD)},
+};
