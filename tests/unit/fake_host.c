@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The host that unit tests give an HCA. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/fake_host.h"
+
+static uint8_t *ram_at(struct fake_host *host, uint64_t addr, size_t len)
+{
+    if (addr < FAKE_HOST_BASE || addr - FAKE_HOST_BASE > FAKE_HOST_SIZE ||
+        len > FAKE_HOST_SIZE - (addr - FAKE_HOST_BASE)) {
+        return NULL;
+    }
+    return host->ram + (addr - FAKE_HOST_BASE);
+}
+
+static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    uint8_t *ram = ram_at(opaque, addr, len);
+
+    if (!ram) {
+        return false;
+    }
+    memcpy(buf, ram, len);
+    return true;
+}
+
+static bool fake_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+{
+    uint8_t *ram = ram_at(opaque, addr, len);
+
+    if (!ram) {
+        return false;
+    }
+    memcpy(ram, buf, len);
+    return true;
+}
+
+static void *fake_map(void *opaque, uint64_t addr, size_t *len, bool is_write)
+{
+    struct fake_host *host = opaque;
+    uint8_t *ram = ram_at(host, addr, 1);
+    size_t room = FAKE_HOST_SIZE - (addr - FAKE_HOST_BASE);
+
+    (void)is_write;
+    if (!ram || host->no_map) {
+        return NULL;
+    }
+    if (*len > room) {
+        *len = room;
+    }
+    if (host->map_limit && *len > host->map_limit) {
+        *len = host->map_limit;
+    }
+    host->open_maps++;
+    return ram;
+}
+
+static void fake_unmap(void *opaque, void *ptr, size_t len, bool is_write)
+{
+    struct fake_host *host = opaque;
+
+    (void)ptr;
+    (void)len;
+    (void)is_write;
+    host->open_maps--;
+}
+
+static bool fake_cmpxchg64(void *opaque, uint64_t addr, uint64_t *expected, uint64_t desired)
+{
+    uint8_t *ram = ram_at(opaque, addr, 8);
+
+    if (!ram || addr % 8) {
+        return false;
+    }
+    __atomic_compare_exchange_n((uint64_t *)ram, expected, desired, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void fake_irq(void *opaque, unsigned vector)
+{
+    struct fake_host *host = opaque;
+
+    if (vector < FAKE_HOST_VECTORS) {
+        host->irqs[vector]++;
+    } else {
+        host->bad_irqs++;
+    }
+}
+
+static uint64_t fake_clock(void *opaque)
+{
+    return ((struct fake_host *)opaque)->now;
+}
+
+static void fake_timer(void *opaque, uint64_t deadline)
+{
+    ((struct fake_host *)opaque)->deadline = deadline;
+}
+
+static void fake_wake(void *opaque)
+{
+    ((struct fake_host *)opaque)->wakes++;
+}
+
+static void fake_log(void *opaque, enum hca_log_level level, const char *line)
+{
+    struct fake_host *host = opaque;
+
+    if (level == HCA_LOG_GUEST_ERROR) {
+        host->guest_errors++;
+    }
+    if (level != HCA_LOG_TRACE) {
+        snprintf(host->last_line, sizeof(host->last_line), "%s", line);
+    }
+    if (getenv("HCASIM_TEST_LOG")) {
+        fprintf(stderr, "%d: %s\n", (int)level, line);
+    }
+}
+
+const struct hca_host_ops fake_host_ops = {
+    .dma_read = fake_read,
+    .dma_write = fake_write,
+    .dma_map = fake_map,
+    .dma_unmap = fake_unmap,
+    .dma_cmpxchg64 = fake_cmpxchg64,
+    .irq = fake_irq,
+    .clock_ns = fake_clock,
+    .timer_arm = fake_timer,
+    .wake = fake_wake,
+    .log = fake_log,
+};
+
+void fake_host_init(struct fake_host *host)
+{
+    memset(host, 0, sizeof(*host));
+    host->ram = calloc(1, FAKE_HOST_SIZE);
+    if (!host->ram) {
+        abort();
+    }
+    host->next = FAKE_HOST_BASE;
+    host->deadline = UINT64_MAX;
+}
+
+void fake_host_clear(struct fake_host *host)
+{
+    free(host->ram);
+    host->ram = NULL;
+}
+
+uint64_t fake_host_alloc(struct fake_host *host, size_t size, size_t align)
+{
+    uint64_t addr = (host->next + align - 1) & ~((uint64_t)align - 1);
+
+    memset(fake_host_ptr(host, addr, size), 0, size);
+    host->next = addr + size;
+    return addr;
+}
+
+void *fake_host_ptr(struct fake_host *host, uint64_t addr, size_t len)
+{
+    uint8_t *ram = ram_at(host, addr, len);
+
+    if (!ram) {
+        fprintf(stderr, "fake host: no memory at 0x%llx + %zu\n", (unsigned long long)addr, len);
+        abort();
+    }
+    return ram;
+}
