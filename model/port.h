@@ -22,6 +22,10 @@ struct wire_port;
 #define PORT_MAX_GIDS 256
 #define PORT_MAX_MACS 128
 
+/* PMTU: the largest frame, and the one in force after reset (bytes, VLAN tag and FCS included). */
+#define PORT_MAX_MTU     9978
+#define PORT_DEFAULT_MTU 1522
+
 /* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
 struct port_gid {
     bool valid;
@@ -52,6 +56,9 @@ struct port_counters {
 struct port {
     struct wire_port *wire;     /* the cable, or NULL */
     struct wire_port *loop[2];  /* loopback: written at [0], polled at [1] */
+    struct wire_port *reserved; /* where port_tx_reserve() found room; NULL: nowhere, drop */
+    uint8_t *frame;             /* the room */
+    uint8_t *drop;              /* room for frames that go nowhere */
     uint8_t permanent_mac[6];
     uint8_t mac[6];             /* nic_vport_context.permanent_address: the current one */
     bool admin_up;              /* PAOS.admin_status */
@@ -59,11 +66,12 @@ struct port {
     bool promisc_uc, promisc_mc, promisc_all;
     uint8_t uc_list[PORT_MAX_MACS][6], mc_list[PORT_MAX_MACS][6];
     unsigned num_uc, num_mc;
-    uint16_t mtu;               /* PMTU.admin_mtu: bytes of the frame without FCS */
+    uint16_t mtu;               /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
     struct port_counters counters;
     bool was_up;                /* link state last announced */
     bool rx_pending;            /* the cable said that frames may wait */
+    bool loop_pending;
 };
 
 void port_init(struct hca *hca, const uint8_t mac[6]);
@@ -83,6 +91,9 @@ void port_update_link(struct hca *hca);
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
 /* Sends what was built in the room last reserved; len 0 gives it back. */
 void port_tx_commit(struct hca *hca, size_t len);
+
+/* Whether frames wait that port_poll() would deliver. */
+bool port_rx_pending(const struct hca *hca);
 
 /* Polls cable and loopback for up to budget frames; returns how many came. */
 unsigned port_poll(struct hca *hca, unsigned budget);

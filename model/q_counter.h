@@ -18,6 +18,7 @@ struct q_counter {
 
 enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
+void q_counter_free(struct hca *hca, struct obj *obj);
 /* Fills query_q_counter_out's counters; clear resets them. */
 enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out);
 

@@ -12,6 +12,7 @@
 
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn);
 enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
+void uar_free(struct hca *hca, struct obj *obj);
 
 /* A write to page uarn at byte offset (below 4096), value big-endian as fw_mmio_write() has it. */
 void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);

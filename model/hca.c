@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The HCA's life and its turn to run: lists of pending work, the timer heap, reset.
+ *
+ * Order within one hca_run(): due timers, received frames, then ready work in turn, until
+ * the budget is used up or nothing is left. With a virtual clock the order is the same in every run.
+ */
+#include <stdarg.h>
+#include <string.h>
+#include "model/cq.h"
+#include "model/eq.h"
+#include "model/eth.h"
+#include "model/hca.h"
+#include "model/mkey.h"
+#include "model/pd.h"
+#include "model/q_counter.h"
+#include "model/qp.h"
+#include "model/srq.h"
+#include "model/uar.h"
+#include "wire/port.h"
+
+/* QPNs below are special (0 SMI, 1 GSI) or kept free, as on hardware. */
+#define QPN_FIRST 64
+
+static void list_init(struct work *head)
+{
+    head->prev = head->next = head;
+}
+
+static bool list_empty(const struct work *head)
+{
+    return head->next == head;
+}
+
+static void list_append(struct work *head, struct work *work)
+{
+    work->prev = head->prev;
+    work->next = head;
+    head->prev->next = work;
+    head->prev = work;
+}
+
+void hca_unschedule(struct work *work)
+{
+    if (work->next) {
+        work->prev->next = work->next;
+        work->next->prev = work->prev;
+        work->prev = work->next = NULL;
+    }
+}
+
+static void hca_wake(struct hca *hca)
+{
+    if (!hca->running) {
+        hca->ops->wake(hca->host);
+    }
+}
+
+void hca_schedule(struct hca *hca, struct work *work)
+{
+    if (!work->next) {
+        list_append(&hca->ready, work);
+        hca_wake(hca);
+    }
+}
+
+void hca_wait_tx(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    list_append(&hca->tx_waiting, work);
+}
+
+void hca_tx_ready(struct hca *hca)
+{
+    while (!list_empty(&hca->tx_waiting)) {
+        struct work *work = hca->tx_waiting.next;
+
+        hca_unschedule(work);
+        hca_schedule(hca, work);
+    }
+}
+
+/* -- timers: a binary heap, each timer knowing its place ---------------------------------------- */
+
+static struct hca_timer *timer_at(struct hca *hca, unsigned pos)
+{
+    return g_ptr_array_index(hca->timers, pos);
+}
+
+static void timer_place(struct hca *hca, unsigned pos, struct hca_timer *timer)
+{
+    hca->timers->pdata[pos] = timer;
+    timer->pos = pos + 1;
+}
+
+static void timer_sift(struct hca *hca, unsigned pos)
+{
+    struct hca_timer *timer = timer_at(hca, pos);
+    unsigned n = hca->timers->len;
+
+    while (pos > 0 && timer_at(hca, (pos - 1) / 2)->deadline > timer->deadline) {
+        timer_place(hca, pos, timer_at(hca, (pos - 1) / 2));
+        pos = (pos - 1) / 2;
+    }
+    for (;;) {
+        unsigned child = 2 * pos + 1;
+
+        if (child + 1 < n && timer_at(hca, child + 1)->deadline < timer_at(hca, child)->deadline) {
+            child++;
+        }
+        if (child >= n || timer_at(hca, child)->deadline >= timer->deadline) {
+            break;
+        }
+        timer_place(hca, pos, timer_at(hca, child));
+        pos = child;
+    }
+    timer_place(hca, pos, timer);
+}
+
+static void timer_remove(struct hca *hca, struct hca_timer *timer)
+{
+    unsigned pos = timer->pos - 1;
+    struct hca_timer *last = timer_at(hca, hca->timers->len - 1);
+
+    g_ptr_array_set_size(hca->timers, (int)hca->timers->len - 1);
+    timer->pos = 0;
+    if (last != timer) {
+        timer_place(hca, pos, last);
+        timer_sift(hca, pos);
+    }
+}
+
+static void timer_announce(struct hca *hca)
+{
+    hca->ops->timer_arm(hca->host, hca->timers->len ? timer_at(hca, 0)->deadline : UINT64_MAX);
+}
+
+void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns)
+{
+    if (timer->pos) {
+        timer->deadline = deadline_ns;
+        timer_sift(hca, timer->pos - 1);
+    } else {
+        timer->deadline = deadline_ns;
+        g_ptr_array_add(hca->timers, timer);
+        timer->pos = hca->timers->len;
+        timer_sift(hca, timer->pos - 1);
+    }
+    if (!hca->running) {
+        timer_announce(hca);
+    }
+}
+
+void hca_timer_stop(struct hca *hca, struct hca_timer *timer)
+{
+    if (timer->pos) {
+        timer_remove(hca, timer);
+        if (!hca->running) {
+            timer_announce(hca);
+        }
+    }
+}
+
+static void timers_fire(struct hca *hca)
+{
+    uint64_t now;
+
+    if (!hca->timers->len) {
+        return;
+    }
+    now = hca_now(hca);
+    while (hca->timers->len && timer_at(hca, 0)->deadline <= now) {
+        struct hca_timer *timer = timer_at(hca, 0);
+
+        timer_remove(hca, timer);
+        timer->fire(hca, timer);
+    }
+}
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+static void tables_init(struct hca *hca)
+{
+    const struct hca_limits *l = &hca->limits;
+
+    obj_table_init(&hca->pds, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->tds, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->xrcds, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->uars, UAR_FIRST, 1u << l->log_max_uar);
+    obj_table_init(&hca->eqs, 1, 1u << l->log_max_eq);
+    obj_table_init(&hca->cqs, 1, 1u << l->log_max_cq);
+    obj_table_init(&hca->srqs, 1, 1u << l->log_max_srq);
+    obj_table_init(&hca->rmps, 1, 1u << l->log_max_srq);
+    obj_table_init(&hca->q_counters, 1, 256);
+    obj_table_init(&hca->mkeys, 1, 1u << l->log_max_mkey);
+    obj_table_init(&hca->qpns, QPN_FIRST, 1u << l->log_max_qp);
+    obj_table_init(&hca->tirs, 1, 1u << 16);
+    obj_table_init(&hca->tiss, 1, 1u << 16);
+    obj_table_init(&hca->rqts, 1, 1u << 16);
+    obj_table_init(&hca->flow_counters, 1, 1u << 16);
+    obj_table_init(&hca->modify_headers, 1, 1u << 16);
+    obj_table_init(&hca->reformats, 1, 1u << 16);
+}
+
+/* Each table with what frees its objects, users before what they use. */
+static void tables_free(struct hca *hca)
+{
+    const struct {
+        struct obj_table *table;
+        void (*free)(struct hca *hca, struct obj *obj);
+    } tables[] = {
+        {&hca->tirs, eth_free},           {&hca->rqts, eth_free},
+        {&hca->qpns, NULL},               {&hca->tiss, eth_free},
+        {&hca->rmps, srq_free},           {&hca->srqs, srq_free},
+        {&hca->cqs, cq_free},             {&hca->eqs, eq_free},
+        {&hca->mkeys, mkey_free},         {&hca->q_counters, q_counter_free},
+        {&hca->flow_counters, eth_free},  {&hca->modify_headers, eth_free},
+        {&hca->reformats, eth_free},      {&hca->uars, uar_free},
+        {&hca->xrcds, pd_free},           {&hca->tds, pd_free},
+        {&hca->pds, pd_free},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        struct obj *obj;
+
+        while ((obj = obj_next(tables[i].table, 0))) {
+            if (tables[i].free) {
+                tables[i].free(hca, obj);
+            } else if (obj->kind == OBJ_QP) {
+                qp_free(hca, obj);
+            } else {
+                eth_free(hca, obj);
+            }
+        }
+        obj_table_clear(tables[i].table);
+    }
+}
+
+void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
+              const struct hca_limits *limits, const uint8_t mac[6])
+{
+    hca->ops = ops;
+    hca->host = host;
+    hca->limits = *limits;
+    list_init(&hca->ready);
+    list_init(&hca->tx_waiting);
+    hca->timers = g_ptr_array_new();
+    tables_init(hca);
+    steering_init(hca);
+    port_init(hca, mac);
+}
+
+static void objects_clear(struct hca *hca)
+{
+    steering_clear(hca);
+    tables_free(hca);
+    while (!list_empty(&hca->ready)) {
+        hca_unschedule(hca->ready.next);
+    }
+    while (!list_empty(&hca->tx_waiting)) {
+        hca_unschedule(hca->tx_waiting.next);
+    }
+    while (hca->timers->len) {
+        hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));
+    }
+}
+
+void hca_reset(struct hca *hca)
+{
+    objects_clear(hca);
+    tables_init(hca);
+    steering_init(hca);
+    port_reset(hca);
+    hca->ops->timer_arm(hca->host, UINT64_MAX);
+}
+
+void hca_clear(struct hca *hca)
+{
+    objects_clear(hca);
+    port_clear(hca);
+    g_ptr_array_free(hca->timers, TRUE);
+}
+
+bool hca_run(struct hca *hca, unsigned budget)
+{
+    hca->running = true;
+    timers_fire(hca);
+    budget -= MIN(budget, port_poll(hca, budget));
+    while (budget && !list_empty(&hca->ready)) {
+        struct work *work = hca->ready.next;
+        unsigned before = budget;
+
+        hca_unschedule(work);
+        work->run(hca, work, &budget);
+        if (budget == before) {
+            budget--;
+        }
+    }
+    hca->running = false;
+    timer_announce(hca);
+    return !list_empty(&hca->ready) || port_rx_pending(hca);
+}
+
+void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+
+    if (!hca->ops->log) {
+        return;
+    }
+    va_start(ap, fmt);
+    g_vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    hca->ops->log(hca->host, level, line);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Page lists and the buffers on them. Nothing here trusts an offset or a length. */
+#include <glib.h>
+#include <string.h>
+#include "model/hca.h"
+#include "model/mem.h"
+
+struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
+{
+    const uint8_t *entry = pas;
+    struct mtt *mtt = g_malloc(sizeof(*mtt) + (size_t)npages * sizeof(mtt->pa[0]));
+
+    mtt->refs = 1;
+    mtt->log_page = log_page;
+    mtt->npages = npages;
+    for (uint32_t i = 0; i < npages; i++, entry += 8) {
+        uint64_t pa;
+
+        memcpy(&pa, entry, 8);
+        mtt->pa[i] = GUINT64_FROM_BE(pa) & ~0xfffULL;
+    }
+    return mtt;
+}
+
+struct mtt *mtt_ref(struct mtt *mtt)
+{
+    mtt->refs++;
+    return mtt;
+}
+
+void mtt_unref(struct mtt *mtt)
+{
+    if (mtt && --mtt->refs == 0) {
+        g_free(mtt);
+    }
+}
+
+bool mem_buf_init(struct mem_buf *buf, struct mtt *mtt, uint64_t offset, uint64_t size)
+{
+    uint64_t covered = (uint64_t)mtt->npages << mtt->log_page;
+
+    if (offset > covered || size > covered - offset) {
+        return false;
+    }
+    buf->mtt = mtt_ref(mtt);
+    buf->offset = offset;
+    buf->size = size;
+    return true;
+}
+
+void mem_buf_clear(struct mem_buf *buf)
+{
+    mtt_unref(buf->mtt);
+    memset(buf, 0, sizeof(*buf));
+}
+
+/* Walks the pages under a range; one DMA for each run of pages that lie side by side. */
+static bool mem_buf_access(struct hca *hca, const struct mem_buf *buf, uint64_t offset,
+                           uint8_t *data, size_t len, bool is_write)
+{
+    const struct mtt *mtt = buf->mtt;
+    uint64_t page_size, pos;
+
+    if (len == 0) {
+        return true;
+    }
+    if (!mtt || offset > buf->size || len > buf->size - offset) {
+        return false;
+    }
+    page_size = 1ULL << mtt->log_page;
+    pos = buf->offset + offset;
+    while (len) {
+        uint64_t page = pos >> mtt->log_page;
+        uint64_t in_page = pos & (page_size - 1);
+        uint64_t addr = mtt->pa[page] + in_page;
+        size_t run = MIN((uint64_t)len, page_size - in_page);
+        bool ok;
+
+        while (run < len && mtt->pa[page] + page_size == mtt->pa[page + 1]) {
+            page++;
+            run += MIN((uint64_t)(len - run), page_size);
+        }
+        ok = is_write ? hca_dma_write(hca, addr, data, run) : hca_dma_read(hca, addr, data, run);
+        if (!ok) {
+            return false;
+        }
+        data += run;
+        pos += run;
+        len -= run;
+    }
+    return true;
+}
+
+bool mem_buf_read(struct hca *hca, const struct mem_buf *buf, uint64_t offset, void *data,
+                  size_t len)
+{
+    return mem_buf_access(hca, buf, offset, data, len, false);
+}
+
+bool mem_buf_write(struct hca *hca, const struct mem_buf *buf, uint64_t offset, const void *data,
+                   size_t len)
+{
+    return mem_buf_access(hca, buf, offset, (uint8_t *)data, len, true);
+}

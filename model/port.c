@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The port: cable and loopback below, transports and Ethernet queues above.
+ *
+ * The loopback path is a cable of its own, so that a frame to oneself takes the same steps as any
+ * other (queue, back-pressure, receive in a later step) and recursion cannot happen.
+ */
+#include <string.h>
+#include "model/eq.h"
+#include "model/hca.h"
+#include "model/port.h"
+#include "prm/prm.h"
+#include "wire/pair.h"
+#include "wire/port.h"
+
+#define LOOPBACK_SLOTS 64
+
+static bool mac_is_group(const uint8_t mac[6])
+{
+    return mac[0] & 1;
+}
+
+static bool mac_is_broadcast(const uint8_t mac[6])
+{
+    static const uint8_t ones[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+    return memcmp(mac, ones, 6) == 0;
+}
+
+static bool mac_in_list(const uint8_t list[][6], unsigned n, const uint8_t mac[6])
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (memcmp(list[i], mac, 6) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool mac_is_own(const struct port *port, const uint8_t mac[6])
+{
+    return memcmp(port->mac, mac, 6) == 0 || mac_in_list(port->uc_list, port->num_uc, mac);
+}
+
+bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
+{
+    const struct port *port = &hca->port;
+
+    if (port->promisc_all || mac_is_broadcast(dmac)) {
+        return true;
+    }
+    if (mac_is_group(dmac)) {
+        return port->promisc_mc || mac_in_list(port->mc_list, port->num_mc, dmac);
+    }
+    return port->promisc_uc || mac_is_own(port, dmac);
+}
+
+/* -- counters ----------------------------------------------------------------------------------- */
+
+/* Upper bounds of the RFC 2819 size classes, frame bytes with FCS. */
+static const uint16_t size_classes[10] = {64, 127, 255, 511, 1023, 1518, 2047, 4095, 8191, 10239};
+
+static void count_size(uint64_t hist[10], size_t len)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        if (len + 4 <= size_classes[i] || i == 9) {
+            hist[i]++;
+            return;
+        }
+    }
+}
+
+static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len)
+{
+    c->tx_frames++;
+    c->tx_bytes += len;
+    if (mac_is_broadcast(frame)) {
+        c->tx_broadcast_frames++;
+        c->tx_broadcast_bytes += len;
+    } else if (mac_is_group(frame)) {
+        c->tx_multicast_frames++;
+        c->tx_multicast_bytes += len;
+    } else {
+        c->tx_unicast_frames++;
+        c->tx_unicast_bytes += len;
+    }
+    count_size(c->tx_size_hist, len);
+}
+
+static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
+{
+    c->rx_frames++;
+    c->rx_bytes += len;
+    if (mac_is_broadcast(frame)) {
+        c->rx_broadcast_frames++;
+        c->rx_broadcast_bytes += len;
+    } else if (mac_is_group(frame)) {
+        c->rx_multicast_frames++;
+        c->rx_multicast_bytes += len;
+    } else {
+        c->rx_unicast_frames++;
+        c->rx_unicast_bytes += len;
+    }
+    count_size(c->rx_size_hist, len);
+}
+
+/* -- receive ------------------------------------------------------------------------------------ */
+
+static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back)
+{
+    struct port_counters *c = &hca->port.counters;
+    struct roce_packet pkt;
+    enum roce_verdict verdict;
+
+    if (len < 14) {
+        c->rx_truncated++;
+        return;
+    }
+    if (!port_accepts_mac(hca, frame)) {
+        return;
+    }
+    count_rx(c, frame, len);
+    if (len > hca->port.mtu) {
+        c->rx_oversize++;
+        return;
+    }
+    verdict = hca->port.roce_enabled ? roce_parse(frame, len, &pkt) : ROCE_NOT_ROCE;
+    if (verdict == ROCE_NOT_ROCE) {
+        eth_rx(hca, frame, len, looped_back);
+        return;
+    }
+    c->rx_roce_frames++;
+    c->rx_roce_bytes += len;
+    switch (verdict) {
+    case ROCE_OK:
+        roce_rx(hca, &pkt);
+        break;
+    case ROCE_BAD_ICRC:
+        c->rx_bad_icrc++;
+        break;
+    case ROCE_TRUNCATED:
+        c->rx_truncated++;
+        break;
+    default:
+        c->rx_bad_header++;
+        break;
+    }
+}
+
+static void wire_rx(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct hca *hca = opaque;
+
+    if (hca->port.admin_up) {
+        port_rx(hca, frame, len, false);
+    }
+}
+
+static void wire_tx_is_ready(void *opaque)
+{
+    hca_tx_ready(opaque);
+}
+
+static void wire_link_change(void *opaque)
+{
+    port_update_link(opaque);
+}
+
+static void wire_rx_is_ready(void *opaque)
+{
+    struct hca *hca = opaque;
+
+    hca->port.rx_pending = true;
+    if (!hca->running) {
+        hca->ops->wake(hca->host);
+    }
+}
+
+static const struct wire_client cable_client = {
+    .rx = wire_rx,
+    .tx_ready = wire_tx_is_ready,
+    .link_change = wire_link_change,
+    .rx_ready = wire_rx_is_ready,
+};
+
+static void loop_rx(void *opaque, const uint8_t *frame, size_t len)
+{
+    port_rx(opaque, frame, len, true);
+}
+
+static void loop_rx_is_ready(void *opaque)
+{
+    struct hca *hca = opaque;
+
+    hca->port.loop_pending = true;
+    if (!hca->running) {
+        hca->ops->wake(hca->host);
+    }
+}
+
+static void loop_link_change(void *opaque)
+{
+}
+
+static const struct wire_client loop_client = {
+    .rx = loop_rx,
+    .tx_ready = wire_tx_is_ready,
+    .link_change = loop_link_change,
+    .rx_ready = loop_rx_is_ready,
+};
+
+bool port_rx_pending(const struct hca *hca)
+{
+    return hca->port.rx_pending || hca->port.loop_pending;
+}
+
+/* A source that still delivered something is asked again, so that an empty answer is what
+ * lets a backend go to sleep (wire/port.h). */
+unsigned port_poll(struct hca *hca, unsigned budget)
+{
+    struct port *port = &hca->port;
+    unsigned looped = 0, received = 0;
+
+    if (port->loop_pending) {
+        looped = wire_poll(port->loop[1], (budget + 1) / 2);
+        port->loop_pending = looped > 0;
+    }
+    if (port->rx_pending && port->wire && budget > looped) {
+        received = wire_poll(port->wire, budget - looped);
+        port->rx_pending = received > 0;
+    }
+    return looped + received;
+}
+
+/* -- send --------------------------------------------------------------------------------------- */
+
+uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
+{
+    struct port *port = &hca->port;
+
+    g_assert(len <= WIRE_FRAME_MAX);
+    if (mac_is_own(port, dmac)) {
+        port->reserved = port->loop[0];
+        port->frame = wire_tx_reserve(port->reserved, len);
+        return port->frame;
+    }
+    if (!port_is_up(hca)) {
+        port->reserved = NULL;
+        port->frame = port->drop;
+        return port->frame;
+    }
+    port->reserved = port->wire;
+    port->frame = wire_tx_reserve_to(port->wire, dmac, len);
+    return port->frame;
+}
+
+void port_tx_commit(struct hca *hca, size_t len)
+{
+    struct port *port = &hca->port;
+
+    if (len && port->reserved) {
+        count_tx(&port->counters, port->frame, len);
+    }
+    if (port->reserved) {
+        wire_tx_commit(port->reserved, len);
+    }
+    port->reserved = NULL;
+}
+
+/* -- link --------------------------------------------------------------------------------------- */
+
+bool port_is_up(const struct hca *hca)
+{
+    const struct port *port = &hca->port;
+
+    return port->admin_up && port->wire && wire_link_up(port->wire);
+}
+
+void port_update_link(struct hca *hca)
+{
+    uint8_t data[EQE_DATA_LEN] = {0};
+    bool up = port_is_up(hca);
+
+    if (up == hca->port.was_up) {
+        return;
+    }
+    hca->port.was_up = up;
+    PRM_SET(port_state_change_event, data, port_num, 1);
+    eq_async(hca, PRM_EVENT_TYPE_PORT_CHANGE,
+             up ? PRM_PORT_CHANGE_SUBTYPE_ACTIVE : PRM_PORT_CHANGE_SUBTYPE_DOWN, data);
+    hca_tx_ready(hca);
+}
+
+void port_set_wire(struct hca *hca, struct wire_port *wire)
+{
+    struct port *port = &hca->port;
+
+    if (port->wire) {
+        wire_set_client(port->wire, NULL, NULL);
+    }
+    port->wire = wire;
+    port->rx_pending = wire != NULL;
+    if (wire) {
+        wire_set_client(wire, &cable_client, hca);
+        hca->ops->wake(hca->host);
+    }
+    port_update_link(hca);
+}
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+void port_reset(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    memcpy(port->mac, port->permanent_mac, 6);
+    port->admin_up = true;
+    port->roce_enabled = false;
+    port->promisc_uc = port->promisc_mc = port->promisc_all = false;
+    port->num_uc = port->num_mc = 0;
+    port->mtu = PORT_DEFAULT_MTU;
+    memset(port->gids, 0, sizeof(port->gids));
+    memset(&port->counters, 0, sizeof(port->counters));
+    port->was_up = port_is_up(hca);
+}
+
+void port_init(struct hca *hca, const uint8_t mac[6])
+{
+    struct port *port = &hca->port;
+
+    memcpy(port->permanent_mac, mac, 6);
+    wire_pair_new(LOOPBACK_SLOTS, port->loop);
+    wire_set_client(port->loop[0], &loop_client, hca);
+    wire_set_client(port->loop[1], &loop_client, hca);
+    port->drop = g_malloc(WIRE_FRAME_MAX);
+    port_reset(hca);
+}
+
+void port_clear(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    if (port->wire) {
+        wire_set_client(port->wire, NULL, NULL);
+        port->wire = NULL;
+    }
+    wire_close(port->loop[0]);
+    wire_close(port->loop[1]);
+    g_free(port->drop);
+}
+
+int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id)
+{
+    for (unsigned i = 0; i < hca->limits.max_gid; i++) {
+        const struct port_gid *entry = &hca->port.gids[i];
+
+        if (entry->valid && memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&
+            (!has_vlan || entry->vlan_id == vlan_id)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
