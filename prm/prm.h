@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every layout of the programming interface, by name. The one header of prm/ to include.
+ *
+ * Layouts are described in prm/ (*.prm, grammar: prm/README.md); structure and field names are
+ * those of the Linux driver's mlx5_ifc.h. A layout is a big-endian byte image (uint8_t *,
+ * void *) of any alignment; values are host numbers. Pointers must be good for PRM_SIZE bytes:
+ * nothing here knows how long a buffer is.
+ *
+ *   PRM_GET(qpc, p, state)            uint32_t, or uint64_t for fields wider than 32 bits
+ *   PRM_SET(qpc, p, state, v)         aborts if v does not fit the field
+ *   PRM_GET_AT(s, p, array, i)        element of an array of scalars
+ *   PRM_SET_AT(s, p, array, i, v)
+ *   PRM_PTR(create_qp_in, p, qpc)     uint8_t * to a nested structure or any byte-aligned field
+ *   PRM_PTR_AT(s, p, array, i)        uint8_t * to element i; open arrays have no upper bound
+ *   PRM_SIZE(qpc)                     bytes, without an open array at the end
+ *   PRM_OFFSET(create_qp_in, pas)     bytes, of a byte-aligned field
+ *   PRM_COUNT(s, array)               elements of an array, 0 for an open one
+ *   PRM_STRIDE(s, array)              bytes from one element of an array to the next
+ *
+ * Constants are PRM_<ENUM>_<NAME>, for example PRM_CMD_OP_QUERY_HCA_CAP.
+ */
+#ifndef HCASIM_PRM_PRM_H
+#define HCASIM_PRM_PRM_H
+
+#include "prm/access.h"
+#include "prm/prm_layout.h"
+#include "prm/reflect.h"
+
+#define PRM_GET(s, p, f)                                                                          \
+    __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_FIELD) > 32,                            \
+                          prm_get(p, PRM_##s##_##f##_FIELD),                                      \
+                          (uint32_t)prm_get(p, PRM_##s##_##f##_FIELD))
+#define PRM_SET(s, p, f, v) prm_set(p, PRM_##s##_##f##_FIELD, v, #s "." #f)
+
+/* An element is reached as a scalar at the start of its own bytes. */
+#define PRM_GET_AT(s, p, f, i)                                                                    \
+    __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY) > 32,                            \
+                          prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)), \
+                          (uint32_t)prm_get(PRM_PTR_AT(s, p, f, i),                               \
+                                            PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)))
+#define PRM_SET_AT(s, p, f, i, v)                                                                 \
+    prm_set(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY), v, #s "." #f)
+
+#define PRM_SIZE(s)       ((size_t)PRM_##s##_SIZE)
+#define PRM_OFFSET(s, f)  ((size_t)PRM_##s##_##f##_OFFSET)
+#define PRM_COUNT(s, f)   ((size_t)PRM_##s##_##f##_COUNT)
+#define PRM_STRIDE(s, f)  ((size_t)PRM_##s##_##f##_STRIDE)
+#define PRM_PTR(s, p, f)  prm_at(p, PRM_OFFSET(s, f))
+#define PRM_PTR_AT(s, p, f, i)                                                                    \
+    prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The layouts as data: find a structure by name, print it, check its reserved bits, name a
+ * constant. Read-only tables; every function may be called from any thread.
+ */
+#ifndef HCASIM_PRM_REFLECT_H
+#define HCASIM_PRM_REFLECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct prm_struct;
+
+struct prm_enum_value {
+    uint32_t value;
+    const char *name;
+};
+
+struct prm_enum {
+    const char *name;
+    const struct prm_enum_value *values;
+    size_t n_values;
+};
+
+struct prm_field {
+    const char *name;
+    uint32_t bit;                  /* from the structure's start, most significant first */
+    uint32_t width;                /* bits of one element */
+    int32_t count;                 /* -1: no array; 0: open array at the structure's end */
+    const struct prm_struct *type; /* nested structure, or NULL for a scalar */
+    const struct prm_enum *names;  /* names of its values, or NULL */
+};
+
+struct prm_struct {
+    const char *name;
+    size_t size;                   /* bytes, without an open array at the end */
+    size_t n_fields;
+    const struct prm_field *fields;
+    const uint8_t *reserved;       /* size bytes: a bit is set where no field is */
+};
+
+/* The structure of that name ("qpc"), or NULL. */
+const struct prm_struct *prm_struct_find(const char *name);
+
+/* The field of that name, or NULL. */
+const struct prm_field *prm_field_find(const struct prm_struct *s, const char *name);
+
+/* Value of a scalar field of at most 64 bits; index counts array elements, else 0. The caller
+ * vouches that the image at p reaches that far. */
+uint64_t prm_field_get(const struct prm_field *f, const void *p, size_t index);
+
+/* How prm_dump() treats fields whose bits are all zero. */
+enum prm_dump_mode {
+    PRM_DUMP_ALL,
+    PRM_DUMP_NONZERO,
+};
+
+/*
+ * Prints the structure in the len bytes at p, a line per field, nested structures indented.
+ * Fields past len are left out; an open array is printed as far as len reaches.
+ */
+void prm_dump(FILE *out, const struct prm_struct *s, const void *p, size_t len,
+              enum prm_dump_mode mode);
+
+/* The same as a string that the caller frees with free(); NULL if memory is short. */
+char *prm_dump_string(const struct prm_struct *s, const void *p, size_t len,
+                      enum prm_dump_mode mode);
+
+/*
+ * True if every bit of the first len bytes at p that no field of s covers is zero. Else false,
+ * and *first_bad_byte (may be NULL) is the offset of the first byte with such a bit. Bytes past
+ * the structure (and past its open array's last whole element) are not looked at: lengths are
+ * the caller's check. Drivers newer than a description set bits that it does not know.
+ */
+bool prm_reserved_clear(const struct prm_struct *s, const void *p, size_t len,
+                        size_t *first_bad_byte);
+
+/* Name of a constant, such as prm_enum_name("cmd_status", 3), or NULL if there is none. */
+const char *prm_enum_name(const char *enum_name, uint64_t value);
+
+/* Name of a command opcode for logs; never NULL. */
+const char *prm_cmd_op_name(uint16_t opcode);
+
+#endif
