@@ -18,6 +18,8 @@
 #include "model/syndrome.h"
 
 struct hca;
+struct qp;
+struct qp_mcg;
 struct steering;
 
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
@@ -57,6 +59,8 @@ struct hca {
     struct obj_table qpns;  /* QP, SQ and RQ share the QPN space: a doorbell names only a QPN */
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
     struct steering *steering;
+    struct qp *gsi_qp;   /* gets what is sent to QPN 1; NULL: none exists */
+    struct qp_mcg *mcgs; /* multicast memberships of QPs */
 
     struct port port;
     uint64_t event_count; /* async events delivered, for tests and traces */

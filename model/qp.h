@@ -2,13 +2,16 @@
 /*
  * Queue pairs: their context, their states, and the seam between the parts that work on one.
  *
- *   model/qp.c         object, state machine (legal transitions as data; qp_set_state() is the one place
- *                      that changes the state), context parse and query
+ *   model/qp.c         object, its life, context query; qp_set_state() is the one place that changes
+ *                      the state
+ *   model/qp_modify.c  the transition commands as data: which fields each takes, address path
+ *   model/qp_recv.c    receive WQEs and their completions
  *   model/requester*.c send queue: WQEs to packets, ACKs and timeouts to completions
  *   model/responder*.c received requests: PSN check, execution, ACK/NAK, READ and atomic responses
  *   model/roce_rx.c    which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
  *
- * States are PRM qp_state: RST, INIT, RTR, RTS, SQER, SQD, ERR, SQDRAINING.
+ * States are PRM qp_state: RST, INIT, RTR, RTS, SQER, SQD, ERR, SQ_DRAINING. RTS -> SQ_DRAINING is
+ * the command's; the requester goes on to SQD (and raises SQ_DRAINED) when nothing is in flight.
  */
 #ifndef HCASIM_MODEL_QP_H
 #define HCASIM_MODEL_QP_H
@@ -34,13 +37,13 @@ struct qp {
     struct obj obj; /* num is the QPN */
     struct hca *hca;
     uint8_t qpc[PRM_SIZE(qpc)]; /* as last set by commands; live fields are put in on query */
-    uint64_t opt_extra;         /* qpc extension words kept for query */
 
-    uint8_t state; /* PRM_QP_STATE_ */
+    uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
     uint8_t st;    /* service type: PRM_QP_ST_RC, _UC, _UD, ..., _REG_UMR, _QP1 (GSI) */
 
     /* from qpc, in host order */
     uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
+    uint32_t src_qpn;     /* what a DETH names as source: 1 for QP1 and by qpc.deth_sqpn, else own */
     uint16_t pkey;        /* the key that primary_address_path.pkey_index names */
     uint16_t mtu;         /* path MTU in bytes: 256..4096 */
     uint8_t log_msg_max;
@@ -48,9 +51,8 @@ struct qp {
     uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
     bool rre, rwe, rae;   /* remote read, write, atomic enable */
     uint8_t atomic_mode;
-    bool sig_all;         /* inverse of per-WQE signalling is not in mlx5: kept for block_lb etc. */
-    bool rq_signature, scatter_fcs;
-    uint8_t cs_req, cs_res; /* scatter-to-CQE modes */
+    bool rq_signature;    /* receive WQEs begin with a signature segment */
+    bool block_lb_mc;     /* own multicasts are not delivered to this QP */
     struct roce_addr path;  /* towards the remote QP: connected transports; UD uses the WQE's AV */
     int sgid_index;         /* of the primary path */
 
@@ -68,25 +70,55 @@ struct qp {
 
 struct qp *qp_find(struct hca *hca, uint32_t qpn);
 
-/* CREATE_QP: qpc as in the command, buf the ring (one reference, taken over on success; may be
- * empty for a QP without queues). */
+/* Bytes of the ring that qpc asks for: receive queue, then send queue. 0: a QP without queues. */
+uint64_t qp_ring_size(const void *qpc);
+
+/* CREATE_QP: qpc as in the command, buf the ring (one reference, taken over on success; empty if
+ * qp_ring_size() is 0), dbr the bus address of the doorbell record. */
 enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
-                   uint32_t *qpn);
-/* One of the state transition commands (opcode names it), with its opt_param_mask and qpc. */
-enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
-                   uint32_t opt_param_mask, const void *qpc);
+                   uint64_t dbr, uint32_t *qpn);
 /* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
 enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
 
-/* The one place where a QP changes state. Entering ERR flushes both queues with WR_FLUSH_ERR
- * completions; entering RST forgets everything that was in flight. */
+/* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership in a multicast group. */
+enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
+enum syn qp_detach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
+
+/* A QP's membership in a multicast group; all of an HCA's are on hca->mcgs. */
+struct qp_mcg {
+    struct qp_mcg *next;
+    struct qp *qp;
+    uint8_t mgid[16];
+};
+
+/* The one place where a QP changes state; a change that is not legal is the caller's mistake and
+ * stops the program. Entering ERR flushes both queues with WR_FLUSH_ERR completions; entering RST
+ * forgets everything that was in flight. To the state it is in (but RST): no effect. */
 void qp_set_state(struct qp *qp, uint8_t state);
 
 /* A fatal error on the QP that no completion can report: ERR plus an async event (WQ_CATAS_ERROR
  * 0x05, WQ_INVAL_REQ_ERROR 0x10, WQ_ACCESS_ERROR 0x11 (device.h MLX5_EVENT_TYPE_*)). */
 void qp_fatal(struct qp *qp, uint8_t event_type);
+
+/* An async event that names the QP. */
+void qp_event(struct qp *qp, uint8_t event_type);
+
+/* What the srqn field of this QP's CQEs carries (CQE version 1): the user index, or for a QP of
+ * index 0xffffff, which asks for version 0, the SRQN or 0. */
+uint32_t qp_cqe_srqn(const struct qp *qp);
+
+/* -- model/qp_modify.c ------------------------------------------------------------------------ */
+
+/* One of the state transition commands (opcode names it), with its qpc and optional parameter mask:
+ * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
+enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
+                   const void *qpc);
+/* Whether opcode is one of them. */
+bool qp_is_transition(uint16_t opcode);
+
+/* -- model/qp_recv.c -------------------------------------------------------------------------- */
 
 /* Takes the next receive WQE from the QP's SRQ or RQ; advances. */
 enum recv_result qp_take_recv(struct qp *qp, struct recv_wqe *wqe);
@@ -98,6 +130,10 @@ void qp_complete_recv(struct qp *qp, const struct recv_wqe *wqe, void *cqe, bool
 void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t syndrome);
 
 struct q_counter *qp_counters(struct qp *qp);
+
+/* Completes posted WQEs of the QP's own RQ with WR_FLUSH_ERR, at most *budget (decremented). True:
+ * more are left. */
+bool qp_flush_rq(struct qp *qp, unsigned *budget);
 
 /* -- model/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx() ------- */
 
