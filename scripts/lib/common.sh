@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What every script here shares: where the tree is, where things are cached, how to speak. It is
+# sourced, after `set -euo pipefail`, and changes nothing on the machine.
+
+# A failure within $(...) is a failure.
+shopt -s inherit_errexit
+
+# The tree's root; scripts may be called from anywhere.
+HCASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# Everything fetched or built outside the tree; its content can be deleted at any time.
+HCASIM_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hcasim
+# The Debian release that runs in the guests.
+GUEST_SUITE=trixie
+export HCASIM_ROOT HCASIM_CACHE GUEST_SUITE
+
+say() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+die() {
+    say "$*"
+    exit 1
+}
+
+# usage_if_asked "$@": prints the comment block at the head of the calling script as its help.
+usage_if_asked() {
+    local arg
+    for arg in "$@"; do
+        case $arg in
+        -h | --help)
+            awk 'NR == 1 { next } !/^#/ { exit } /SPDX-/ { next } { sub(/^# ?/, ""); print }' "$0"
+            exit 0
+            ;;
+        --)
+            return 0
+            ;;
+        esac
+    done
+}
+
+# need COMMAND PACKAGE: dies with the package's name if the command is not there.
+need() {
+    command -v "$1" >/dev/null 2>&1 || die "'$1' is missing (package $2): run scripts/setup"
+}
+
+# in_cache NAME COMMAND...: makes the directory $HCASIM_CACHE/NAME by running COMMAND with an empty
+# directory as its last argument, once: it appears under its name only when the command succeeded,
+# and two callers at a time do not meet. Prints the path. To be called as $(in_cache ...): a failure
+# of the command ends that subshell, and the caller with it.
+in_cache() {
+    local final=$HCASIM_CACHE/$1
+    shift
+    if [ ! -d "$final" ]; then
+        mkdir -p "$HCASIM_CACHE"
+        exec 9>"$final.lock"
+        flock 9
+        if [ ! -d "$final" ]; then
+            in_cache_new=$(mktemp -d "$final.new.XXXXXX")
+            trap 'rm -rf -- "$in_cache_new"' EXIT
+            "$@" "$in_cache_new" 9>&- >&2
+            chmod 755 "$in_cache_new"
+            mv -T -- "$in_cache_new" "$final"
+            trap - EXIT
+        fi
+        rm -f -- "$final.lock"
+        exec 9>&-
+    fi
+    printf '%s\n' "$final"
+}

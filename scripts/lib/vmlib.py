@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Virtual machines for tests, demos and people.
+
+A Guest is the system that runs (scripts/lib/guest prepares it), a VM one QEMU with it. Commands run
+inside through an agent on a virtio-serial port (scripts/lib/guest.d/agent); several at a time, each
+with its exit status, output and timeout. Nothing here waits without a limit, and no QEMU outlives
+this process.
+
+    with tempfile.TemporaryDirectory() as work:
+        with VM("a", work, Guest.prepare(), devices=hcasim_device(...)) as vm:
+            vm.wait_up()
+            print(vm.run("uname -r").out)
+            vm.poweroff()
+"""
+import base64
+import ctypes
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+LIB = pathlib.Path(__file__).resolve().parent
+ROOT = LIB.parents[1]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hcasim"
+QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
+PLUGIN = ROOT / "build/qemu-dev/hcasim.so"
+
+# What a slow machine needs is a factor on every timeout, not other timeouts.
+SLOWNESS = float(os.environ.get("HCASIM_SLOWNESS", "1"))
+BOOT_SECONDS = 120
+COMMAND_SECONDS = 60
+
+# What a guest's kernel is told on its command line: less to do under TCG, nothing random about
+# addresses, errors on the console, and an end instead of a hang.
+KERNEL_ARGS = ("console=ttyS0 panic=-1 oops=panic quiet loglevel=5 mitigations=off nokaslr "
+               "no_timer_check random.trust_cpu=on")
+
+
+class VmError(Exception):
+    """A VM did not do what was asked of it; the message says what it did."""
+
+
+class CommandFailed(VmError):
+    """A command in a guest ended with a status other than 0."""
+
+    def __init__(self, result):
+        super().__init__(str(result))
+        self.result = result
+
+
+@dataclasses.dataclass
+class Result:
+    """What a command in a guest came back with."""
+    vm: str
+    command: str
+    status: int
+    out: str
+    err: str
+    seconds: float
+
+    def __str__(self):
+        text = (self.out + self.err).strip()
+        tail = "\n".join(text.splitlines()[-25:])
+        return f"{self.vm}: `{self.command}`: status {self.status}\n{tail}".rstrip()
+
+
+@dataclasses.dataclass
+class Guest:
+    """The files of a prepared system."""
+    root: str
+    kernel: str
+    initrd: str
+    modules: str
+
+    @classmethod
+    def prepare(cls, kernel=None, modules=None, packages=None):
+        """Builds what is missing; with no arguments, Debian's own kernel and our packages."""
+        command = [LIB / "guest"]
+        for option, value in (("--kernel", kernel), ("--modules", modules),
+                              ("--packages", packages)):
+            if value:
+                command += [option, value]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise VmError("the guest's system could not be prepared (see above)")
+        return cls(**dict(line.split("=", 1) for line in done.stdout.splitlines()))
+
+
+class Job:
+    """A command under way in a guest."""
+
+    def __init__(self, vm, number, command):
+        self.vm, self.number, self.command = vm, number, command
+        self.started = time.monotonic()
+        self.result = None
+
+    def wait(self, timeout=COMMAND_SECONDS, check=False):
+        """The Result. After timeout seconds the command is killed and VmError raised with what
+        it had said by then; with check, CommandFailed on a status other than 0."""
+        if not self.vm._wait(lambda: self.result, timeout):
+            said = self.vm._partial_output(self)
+            self.kill()
+            raise VmError(f"{self.vm.name}: `{self.command}`: no end after {timeout} s\n{said}")
+        if check and self.result.status:
+            raise CommandFailed(self.result)
+        return self.result
+
+    def kill(self, sig="KILL"):
+        if self.result is None:
+            self.vm._send(f"kill {self.number} {sig}")
+
+
+def _die_with_parent():
+    # PR_SET_PDEATHSIG: QEMU ends when this process does, however it does.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class VM:
+    """One virtual machine: a context manager that kills it at the end if it still runs.
+
+    devices: further QEMU arguments. shares: [(host folder, guest folder)]. Files are left in
+    work/: NAME.console (the kernel's messages), NAME.qemu (QEMU's stderr: the device's own log).
+    """
+
+    def __init__(self, name, work, guest, devices=(), shares=(), memory=1024, cpus=1,
+                 append="", accel=None, terminal=None):
+        self.name = name
+        self.guest = guest
+        self.console_path = pathlib.Path(work) / f"{name}.console"
+        self.qemu_log_path = pathlib.Path(work) / f"{name}.qemu"
+        self._options = (list(devices), list(shares), memory, cpus, append, terminal)
+        self._accel = accel
+        self.process = None
+        self._changed = threading.Condition()
+        self._agent = self._qmp = None
+        self._up = False
+        self._gone = False
+        self._jobs = {}
+        self._numbers = itertools.count(1)
+        self._qmp_replies = []
+        self._qmp_lock = threading.Lock()
+
+    # Life
+
+    def start(self):
+        """Starts QEMU; the guest boots on its own (wait_up)."""
+        self._agent, agent = socket.socketpair()
+        self._qmp, qmp = socket.socketpair()
+        command = self._command(agent.fileno(), qmp.fileno())
+        terminal = self._options[-1]
+        with open(self.qemu_log_path, "wb") as log:
+            log.write((" ".join(map(str, command)) + "\n").encode())
+            log.flush()
+            self._log_start = log.tell()
+            self.process = subprocess.Popen(
+                command, stdin=None if terminal else subprocess.DEVNULL,
+                stdout=None if terminal else log, stderr=log, preexec_fn=_die_with_parent,
+                pass_fds=(agent.fileno(), qmp.fileno()), start_new_session=not terminal)
+        agent.close()
+        qmp.close()
+        for target in (self._read_agent, self._read_qmp):
+            threading.Thread(target=target, daemon=True).start()
+        return self
+
+    def _command(self, agent, qmp):
+        devices, shares, memory, cpus, append, terminal = self._options
+        args = [f"hcasim.name={self.name}", KERNEL_ARGS]
+        command = [
+            QEMU, "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none",
+            "-no-reboot", "-machine", "q35", "-smp", cpus, "-m", memory,
+            *accel_args(self._accel or accelerator(self.guest)),
+            "-kernel", self.guest.kernel, "-initrd", self.guest.initrd,
+            "-object", "rng-random,id=rng,filename=/dev/urandom",
+            "-device", "virtio-rng-pci,rng=rng",
+            "-chardev", f"file,id=console,path={self.console_path}", "-serial", "chardev:console",
+            "-chardev", f"socket,id=qmp,fd={qmp}", "-mon", "chardev=qmp,mode=control",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,fd={agent}",
+            "-device", "virtserialport,chardev=agent,name=hcasim.agent",
+        ]
+        for disk in ("root", "modules"):
+            command += ["-drive", f"file={getattr(self.guest, disk)},format=raw,if=none,id={disk},"
+                        "readonly=on", "-device", f"virtio-blk-pci,drive={disk}"]
+        for i, (host, inside) in enumerate(shares):
+            command += ["-virtfs", f"local,path={host},mount_tag=share{i},security_model=none,"
+                        f"id=share{i}"]
+        if shares:
+            args.append("hcasim.share=" +
+                        ",".join(f"share{i}:{inside}" for i, (_, inside) in enumerate(shares)))
+        if terminal:
+            command += ["-chardev", "stdio,id=tty,signal=off", "-device",
+                        "virtconsole,chardev=tty"]
+            args.append(terminal)
+        return [str(word) for word in
+                [*command, *devices, "-append", " ".join([*args, append]).strip()]]
+
+    def wait_up(self, timeout=BOOT_SECONDS):
+        """Waits until commands can be run."""
+        if not self._wait(lambda: self._up, timeout):
+            raise VmError(f"{self.name}: not up after {timeout} s{self._last_words()}")
+        return self
+
+    def wait_exit(self, timeout=COMMAND_SECONDS):
+        """Waits for QEMU's end; its exit status."""
+        try:
+            return self.process.wait(timeout * SLOWNESS)
+        except subprocess.TimeoutExpired:
+            raise VmError(f"{self.name}: QEMU still runs after {timeout} s") from None
+
+    def poweroff(self, timeout=COMMAND_SECONDS):
+        """Powers the guest off as its kernel does it (drivers' shutdown included; all that the
+        kernel says meanwhile is in console()). VmError if QEMU does not end well."""
+        self.spawn("sync; dmesg -n 8; busybox poweroff -f")
+        status = self.wait_exit(timeout)
+        if status:
+            raise VmError(f"{self.name}: QEMU ended with status {status}{self._last_words()}")
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for end in (self._agent, self._qmp):
+            if end:
+                end.close()
+
+    def __enter__(self):
+        if self.process is None:
+            self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    # Commands
+
+    def spawn(self, command):
+        """Starts a command (a bash script) in the guest."""
+        job = Job(self, next(self._numbers), command)
+        self._jobs[job.number] = job
+        self._send(f"run {job.number} {base64.b64encode(command.encode()).decode()}")
+        return job
+
+    def run(self, command, timeout=COMMAND_SECONDS, check=True):
+        """Runs a command in the guest; its Result. See Job.wait()."""
+        return self.spawn(command).wait(timeout, check)
+
+    def until(self, command, timeout=COMMAND_SECONDS):
+        """Runs a command in the guest again and again until it succeeds."""
+        script = f"until {{ {command}; }} >/dev/null 2>&1; do sleep 0.1; done"
+        return self.run(script, timeout)
+
+    # Logs
+
+    def console(self):
+        """What the kernel wrote to its console."""
+        return self.console_path.read_text(errors="replace")
+
+    def qemu_log(self):
+        """What QEMU, and in it the device, wrote to stderr."""
+        return self.qemu_log_path.read_bytes()[self._log_start:].decode(errors="replace")
+
+    def dmesg(self):
+        """The kernel's messages as (level, line)."""
+        out = self.run("dmesg --raw").out
+        found = (re.match(r"<(\d+)>(.*)", line) for line in out.splitlines())
+        return [(int(m[1]) & 7, m[2]) for m in found if m]
+
+    # QEMU's own control
+
+    def qmp(self, execute, timeout=30, **arguments):
+        """Runs a QMP command; its return value."""
+        with self._qmp_lock:
+            self._qmp_replies.clear()
+            message = {"execute": execute, "arguments": arguments}
+            self._qmp.sendall(json.dumps(message).encode() + b"\n")
+            if not self._wait(lambda: self._qmp_replies, timeout):
+                raise VmError(f"{self.name}: QEMU does not answer {execute}")
+            reply = self._qmp_replies[0]
+        if "error" in reply:
+            raise VmError(f"{self.name}: {execute}: {reply['error']['desc']}")
+        return reply["return"]
+
+    # Within
+
+    def _wait(self, condition, timeout):
+        with self._changed:
+            self._changed.wait_for(lambda: condition() or self._gone, timeout * SLOWNESS)
+            if not condition() and self._gone:
+                raise VmError(f"{self.name}: QEMU is gone{self._last_words()}")
+            return condition()
+
+    def _send(self, line):
+        try:
+            self._agent.sendall(line.encode() + b"\n")
+        except OSError:
+            raise VmError(f"{self.name}: QEMU is gone{self._last_words()}") from None
+
+    def _partial_output(self, job):
+        try:
+            folder = f"/run/hcasim/{job.number}"
+            return self.run(f"tail -n 20 {folder}/out {folder}/err", 10, check=False).out
+        except VmError:
+            return ""
+
+    def _last_words(self):
+        tail = self.console().splitlines()[-15:] if self.console_path.exists() else []
+        words = self.qemu_log().splitlines()[-15:] + tail
+        return "".join(f"\n  {line}" for line in words)
+
+    def _read_agent(self):
+        with self._agent.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    self._answer(line.decode().split())
+            except (OSError, ValueError):
+                pass
+        if self.process:
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
+        with self._changed:
+            self._gone = True
+            self._changed.notify_all()
+
+    def _answer(self, words):
+        with self._changed:
+            if words and words[0] == "done":
+                job = self._jobs.pop(int(words[1]))
+                out, err = ("" if word == "-" else base64.b64decode(word).decode(errors="replace")
+                            for word in words[3:5])
+                job.result = Result(self.name, job.command, int(words[2]), out, err,
+                                    time.monotonic() - job.started)
+            elif words == ["up"]:
+                self._up = True
+            self._changed.notify_all()
+
+    def _read_qmp(self):
+        try:
+            self._qmp.sendall(b'{"execute": "qmp_capabilities"}\n')
+            with self._qmp.makefile("rb") as lines:
+                for line in lines:
+                    message = json.loads(line)
+                    if "return" in message or "error" in message:
+                        with self._changed:
+                            self._qmp_replies.append(message)
+                            self._changed.notify_all()
+        except (OSError, ValueError):
+            pass
+
+
+# Acceleration
+
+def accel_args(accel):
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max"]
+
+
+def accelerator(guest):
+    """"kvm" where it boots the guest, else "tcg". A /dev/kvm that opens may still not work: a
+    trial decides, once for each boot of the host and kernel of the guest. HCASIM_ACCEL overrides
+    it."""
+    chosen = os.environ.get("HCASIM_ACCEL")
+    if chosen in ("kvm", "tcg"):
+        return chosen
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    answer = CACHE / f"kvm-{boot}-{pathlib.Path(guest.kernel).parent.name}"
+    if not answer.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        for old in CACHE.glob("kvm-*"):
+            if boot not in old.name:
+                old.unlink(missing_ok=True)
+        print("there is /dev/kvm: trying whether a guest boots with it (15 s at most)",
+              file=sys.stderr)
+        answer.write_text(_try_kvm(guest), encoding="ascii")
+    return answer.read_text(encoding="ascii").strip()
+
+
+def _try_kvm(guest):
+    work = CACHE / f"kvm-trial.{os.getpid()}"
+    work.mkdir(parents=True)
+    try:
+        with VM("trial", work, guest, accel="kvm") as vm:
+            vm.wait_up(15)
+        return "kvm"
+    except VmError:
+        return "tcg"
+    finally:
+        shutil.rmtree(work)
+
+
+# Devices
+
+def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, **properties):
+    """QEMU arguments for one HCA behind a root port of its own."""
+    values = {"wire": wire, "mac": mac, "capture": capture, **properties}
+    words = "".join(f",{key}={value}" for key, value in values.items() if value is not None)
+    return ["-plugin", str(plugin), "-device", "pcie-root-port,id=hcaport,chassis=1,slot=1",
+            "-device", f"hcasim,bus=hcaport{words}"]
+
+
+def virtio_nic(mac, local, remote):
+    """QEMU arguments for a virtio NIC on a datagram link between two unix sockets: the baseline
+    on which soft-RoCE runs."""
+    return ["-netdev", f"dgram,id=net,local.type=unix,local.path={local},"
+            f"remote.type=unix,remote.path={remote}",
+            "-device", f"virtio-net-pci,netdev=net,mac={mac}"]
+
+
+def mac_of(index):
+    """The MAC of the HCA in guest number index (1, 2, ...)."""
+    return f"02:00:00:ca:51:{index:02x}"
