@@ -15,6 +15,9 @@
 #define WQE_MAX_BYTES 1024 /* 16 basic blocks of a send WQE (ds is 6 bits: 63 * 16 fits) */
 #define WQE_MAX_SGE   64
 
+/* Ends a list of data segments early (driver: terminate_scatter_list_mkey). */
+#define WQE_TERMINATOR_LKEY 0x100
+
 struct wq {
     struct mem_buf buf;
     uint64_t offset;     /* of slot 0 in buf */
@@ -25,11 +28,19 @@ struct wq {
     uint32_t pi;         /* the producer counter as last read */
 };
 
-/* Reads the 32-bit big-endian doorbell record, stores it in wq->pi (16 bits). False: no answer. */
+/* WQEs or basic blocks posted and not taken yet, as far as the doorbell record was last read. */
+static inline uint16_t wq_posted(const struct wq *wq)
+{
+    return (uint16_t)(wq->pi - wq->ci);
+}
+
+/* Reads the 32-bit big-endian doorbell record, stores its low 16 bits in wq->pi. False: no
+ * answer, or more is posted than the ring holds: the queue is broken. wq->pi then is as before. */
 bool wq_update_pi(struct hca *hca, struct wq *wq);
-/* Copies slots from index on, wrapping at the ring's end. */
+/* Copies slots from index (modulo the ring's size) on, wrapping at the ring's end. False: no
+ * answer, or len is more than the ring. */
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len);
-/* Writes within slot index (linked lists, inline signatures). */
+/* Writes within slot index (linked lists, inline signatures). False: no answer, or not within. */
 bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset,
               const void *data, size_t len);
 
@@ -47,6 +58,13 @@ enum recv_result {
     RECV_EMPTY,  /* no WQE posted: RNR NAK, or drop */
     RECV_ERROR,  /* ring does not answer or WQE is malformed: the queue is broken */
 };
+
+/*
+ * The data segments in data (len bytes) to *wqe: len, num_sge and sge; ends at the terminator or
+ * at the end of data. A length of 0 in a segment is 2^31 bytes (PRM, memory pointer data segment).
+ * False: an inline segment, or more than WQE_MAX_SGE.
+ */
+bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len);
 
 /* Fills *wqe from the cyclic receive queue's slot at ci, which must be posted; ends at the
  * terminator key (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end.
