@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands on shared receive queues: SRQ (drivers with ISSI 0), XRC SRQ, RMP (what ISSI 1 drivers
+ * make a basic SRQ from), and what arms them. Tag matching (XRQ) does not exist here.
+ *
+ * The three contexts say the same in different words; each create handler turns its own into a struct
+ * srq_attr, each query handler does the reverse.
+ */
+#include "fw/cmd.h"
+#include "model/pd.h"
+#include "model/srq.h"
+
+/* page_offset counts 64ths of a page (driver: po_quanta). */
+static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, size_t pas_off)
+{
+    uint8_t log_page = log_page_size + 12;
+
+    return (struct fw_ring_ref){
+        .log_page = log_page,
+        .page_offset = (uint32_t)(((uint64_t)page_offset << log_page) / 64),
+        .pas_off = pas_off,
+    };
+}
+
+/* Common end of the create commands: ring, object, number. Leaves no reference behind on failure. */
+static enum syn create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
+                       const struct fw_ring_ref *ref, uint32_t *num)
+{
+    struct srq *srq;
+    enum syn syn;
+
+    if (attr->log_size > fw->hca.limits.log_max_srq_sz || attr->log_stride > 16) {
+        return SYN_SRQ_SIZE;
+    }
+    attr->uid = cmd->uid;
+    syn = fw_ring(fw, cmd, ref, 1ULL << (attr->log_size + attr->log_stride), &attr->buf);
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    syn = srq_create(&fw->hca, attr, &srq);
+    if (syn != SYN_OK) {
+        mem_buf_clear(&attr->buf);
+        return syn;
+    }
+    *num = srq->obj.num;
+    return SYN_OK;
+}
+
+static struct srq *find(struct fw *fw, uint32_t num, uint8_t kind, bool is_xrc)
+{
+    struct srq *srq = srq_find(&fw->hca, num);
+
+    return srq && srq->obj.kind == kind && srq->attr.is_xrc == is_xrc ? srq : NULL;
+}
+
+static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t lwm)
+{
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    if (!uid_owns(&srq->obj, cmd->uid)) {
+        return SYN_BAD_UID;
+    }
+    return srq_arm(&fw->hca, srq, (uint16_t)lwm);
+}
+
+/* -- SRQ ---------------------------------------------------------------------------------------- */
+
+static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *ctx = PRM_PTR(create_srq_in, cmd->in, srq_context_entry);
+    struct srq_attr attr = {
+        .kind = OBJ_SRQ,
+        .pdn = PRM_GET(srqc, ctx, pd),
+        .log_size = PRM_GET(srqc, ctx, log_srq_size),
+        .log_stride = PRM_GET(srqc, ctx, log_rq_stride) + 4,
+        .dbr = PRM_GET(srqc, ctx, dbr_addr),
+        .has_signature = PRM_GET(srqc, ctx, wq_signature),
+        .lwm = PRM_GET(srqc, ctx, lwm),
+        .log_page_size = PRM_GET(srqc, ctx, log_page_size),
+        .page_offset = PRM_GET(srqc, ctx, page_offset),
+    };
+    struct fw_ring_ref ref =
+        ring_ref(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_srq_in, pas));
+    uint32_t num;
+    enum syn syn = create(fw, cmd, &attr, &ref, &num);
+
+    if (syn == SYN_OK) {
+        PRM_SET(create_srq_out, cmd->out, srqn, num);
+    }
+    return syn;
+}
+
+static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct srq *srq = find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ, false);
+    uint8_t *ctx = PRM_PTR(query_srq_out, cmd->out, srq_context_entry);
+
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    PRM_SET(srqc, ctx, state, srq->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);
+    PRM_SET(srqc, ctx, log_srq_size, srq->attr.log_size);
+    PRM_SET(srqc, ctx, wq_signature, srq->attr.has_signature);
+    PRM_SET(srqc, ctx, log_rq_stride, srq->attr.log_stride - 4);
+    PRM_SET(srqc, ctx, page_offset, srq->attr.page_offset);
+    PRM_SET(srqc, ctx, log_page_size, srq->attr.log_page_size);
+    PRM_SET(srqc, ctx, pd, srq->attr.pdn);
+    PRM_SET(srqc, ctx, lwm, srq->lwm);
+    PRM_SET(srqc, ctx, wqe_cnt, wq_posted(&srq->wq));
+    PRM_SET(srqc, ctx, dbr_addr, srq->attr.dbr);
+    return SYN_OK;
+}
+
+static enum syn destroy_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_srq_in, cmd->in, srqn), OBJ_SRQ, false);
+}
+
+static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
+        return SYN_BAD_OP_MOD;
+    }
+    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, cmd->in, srq_number), OBJ_SRQ, false),
+               PRM_GET(arm_rq_in, cmd->in, lwm));
+}
+
+/* -- XRC SRQ ------------------------------------------------------------------------------------ */
+
+static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
+    struct srq_attr attr = {
+        .kind = OBJ_SRQ,
+        .pdn = PRM_GET(xrc_srqc, ctx, pd),
+        .log_size = PRM_GET(xrc_srqc, ctx, log_xrc_srq_size),
+        .log_stride = PRM_GET(xrc_srqc, ctx, log_rq_stride) + 4,
+        .dbr = (uint64_t)PRM_GET(xrc_srqc, ctx, db_record_addr_h) << 32 |
+               PRM_GET(xrc_srqc, ctx, db_record_addr_l) << 2,
+        .has_signature = PRM_GET(xrc_srqc, ctx, wq_signature),
+        .lwm = PRM_GET(xrc_srqc, ctx, lwm),
+        .log_page_size = PRM_GET(xrc_srqc, ctx, log_page_size),
+        .page_offset = PRM_GET(xrc_srqc, ctx, page_offset),
+        .is_xrc = true,
+        .xrcdn = PRM_GET(xrc_srqc, ctx, xrcd),
+        .cqn = PRM_GET(xrc_srqc, ctx, cqn),
+        .user_index = PRM_GET(xrc_srqc, ctx, user_index),
+    };
+    struct fw_ring_ref ref =
+        ring_ref(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_xrc_srq_in, pas));
+    uint32_t num;
+    enum syn syn;
+
+    if (PRM_GET(xrc_srqc, ctx, basic_cyclic_rcv_wqe) || PRM_GET(xrc_srqc, ctx, dbr_umem_valid) ||
+        PRM_GET(create_xrc_srq_in, cmd->in, xrc_srq_umem_valid)) {
+        return SYN_SRQ_TYPE;
+    }
+    syn = create(fw, cmd, &attr, &ref, &num);
+    if (syn == SYN_OK) {
+        PRM_SET(create_xrc_srq_out, cmd->out, xrc_srqn, num);
+    }
+    return syn;
+}
+
+static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct srq *srq = find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ, true);
+    uint8_t *ctx = PRM_PTR(query_xrc_srq_out, cmd->out, xrc_srq_context_entry);
+
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    PRM_SET(xrc_srqc, ctx, state, srq->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);
+    PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, srq->attr.log_size);
+    PRM_SET(xrc_srqc, ctx, wq_signature, srq->attr.has_signature);
+    PRM_SET(xrc_srqc, ctx, log_rq_stride, srq->attr.log_stride - 4);
+    PRM_SET(xrc_srqc, ctx, xrcd, srq->attr.xrcdn);
+    PRM_SET(xrc_srqc, ctx, page_offset, srq->attr.page_offset);
+    PRM_SET(xrc_srqc, ctx, cqn, srq->attr.cqn);
+    PRM_SET(xrc_srqc, ctx, log_page_size, srq->attr.log_page_size);
+    PRM_SET(xrc_srqc, ctx, user_index, srq->attr.user_index);
+    PRM_SET(xrc_srqc, ctx, pd, srq->attr.pdn);
+    PRM_SET(xrc_srqc, ctx, lwm, srq->lwm);
+    PRM_SET(xrc_srqc, ctx, wqe_cnt, wq_posted(&srq->wq));
+    PRM_SET(xrc_srqc, ctx, db_record_addr_h, srq->attr.dbr >> 32);
+    PRM_SET(xrc_srqc, ctx, db_record_addr_l, (srq->attr.dbr & UINT32_MAX) >> 2);
+    return SYN_OK;
+}
+
+static enum syn destroy_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ,
+                       true);
+}
+
+static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (cmd->op_mod != PRM_ARM_XRC_SRQ_OP_XRC_SRQ) {
+        return SYN_BAD_OP_MOD;
+    }
+    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ, true),
+               PRM_GET(arm_xrc_srq_in, cmd->in, lwm));
+}
+
+/* -- RMP ---------------------------------------------------------------------------------------- */
+
+static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *ctx = PRM_PTR(create_rmp_in, cmd->in, ctx);
+    const uint8_t *wq = PRM_PTR(rmpc, ctx, wq);
+    struct srq_attr attr = {
+        .kind = OBJ_RMP,
+        .pdn = PRM_GET(wq, wq, pd),
+        .log_size = PRM_GET(wq, wq, log_wq_sz),
+        .log_stride = PRM_GET(wq, wq, log_wq_stride),
+        .has_signature = PRM_GET(wq, wq, wq_signature),
+        .lwm = PRM_GET(wq, wq, lwm),
+        .log_page_size = PRM_GET(wq, wq, log_wq_pg_sz),
+        .page_offset = PRM_GET(wq, wq, page_offset),
+    };
+    size_t pas = PRM_OFFSET(create_rmp_in, ctx) + PRM_OFFSET(rmpc, wq) + PRM_OFFSET(wq, pas);
+    struct fw_ring_ref ref = ring_ref(attr.log_page_size, attr.page_offset, pas);
+    uint32_t num;
+    enum syn syn;
+
+    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_LINKED_LIST ||
+        PRM_GET(rmpc, ctx, basic_cyclic_rcv_wqe) ||
+        PRM_GET(rmpc, ctx, state) != PRM_RMPC_STATE_RDY) {
+        return SYN_SRQ_TYPE;
+    }
+    ref.umem_valid = PRM_GET(wq, wq, wq_umem_valid);
+    ref.umem_id = PRM_GET(wq, wq, wq_umem_id);
+    ref.umem_offset = PRM_GET(wq, wq, wq_umem_offset);
+    syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
+                 PRM_GET(wq, wq, dbr_addr), &attr.dbr);
+    if (syn == SYN_OK) {
+        syn = create(fw, cmd, &attr, &ref, &num);
+    }
+    if (syn == SYN_OK) {
+        PRM_SET(create_rmp_out, cmd->out, rmpn, num);
+    }
+    return syn;
+}
+
+/* What can change is the limit; the state cannot be chosen. */
+static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+    const uint8_t *ctx = PRM_PTR(modify_rmp_in, cmd->in, ctx);
+    const uint8_t *bitmask = PRM_PTR(modify_rmp_in, cmd->in, bitmask);
+
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    if (srq->error || PRM_GET(modify_rmp_in, cmd->in, rmp_state) != PRM_RMPC_STATE_RDY ||
+        PRM_GET(rmpc, ctx, state) != PRM_RMPC_STATE_RDY) {
+        return SYN_SRQ_STATE;
+    }
+    if (!uid_owns(&srq->obj, cmd->uid)) {
+        return SYN_BAD_UID;
+    }
+    if (!PRM_GET(rmp_bitmask, bitmask, lwm)) {
+        return SYN_OK;
+    }
+    return arm(fw, cmd, srq, PRM_GET(wq, PRM_PTR(rmpc, ctx, wq), lwm));
+}
+
+static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct srq *srq = find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+    uint8_t *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
+    uint8_t *wq = PRM_PTR(rmpc, ctx, wq);
+
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    PRM_SET(rmpc, ctx, state, srq->error ? PRM_RMPC_STATE_ERR : PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
+    PRM_SET(wq, wq, wq_signature, srq->attr.has_signature);
+    PRM_SET(wq, wq, page_offset, srq->attr.page_offset);
+    PRM_SET(wq, wq, lwm, srq->lwm);
+    PRM_SET(wq, wq, pd, srq->attr.pdn);
+    PRM_SET(wq, wq, dbr_addr, srq->attr.dbr);
+    PRM_SET(wq, wq, hw_counter, srq->wq.ci);
+    PRM_SET(wq, wq, sw_counter, srq->wq.pi);
+    PRM_SET(wq, wq, log_wq_stride, srq->attr.log_stride);
+    PRM_SET(wq, wq, log_wq_pg_sz, srq->attr.log_page_size);
+    PRM_SET(wq, wq, log_wq_sz, srq->attr.log_size);
+    return SYN_OK;
+}
+
+static enum syn destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
+{
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+}
+
+#define ROW(op, name, handler)                                                                     \
+    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler}
+
+const struct fw_cmd_row cmds_srq[] = {
+    ROW(CREATE_SRQ, create_srq, create_srq),
+    ROW(QUERY_SRQ, query_srq, query_srq),
+    ROW(DESTROY_SRQ, destroy_srq, destroy_srq),
+    ROW(ARM_RQ, arm_rq, arm_rq),
+    ROW(CREATE_XRC_SRQ, create_xrc_srq, create_xrc_srq),
+    ROW(QUERY_XRC_SRQ, query_xrc_srq, query_xrc_srq),
+    ROW(DESTROY_XRC_SRQ, destroy_xrc_srq, destroy_xrc_srq),
+    ROW(ARM_XRC_SRQ, arm_xrc_srq, arm_xrc_srq),
+    ROW(CREATE_RMP, create_rmp, create_rmp),
+    ROW(MODIFY_RMP, modify_rmp, modify_rmp),
+    ROW(QUERY_RMP, query_rmp, query_rmp),
+    ROW(DESTROY_RMP, destroy_rmp, destroy_rmp),
+    {0},
+};
