@@ -185,10 +185,11 @@ int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path)
 int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path)
 {
     uint8_t qpc[PRM_SIZE(qpc)];
-    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    uint8_t *ads;
 
     fill_common(qp, qpc);
     fill_access(path, qpc);
+    ads = PRM_PTR(qpc, qpc, primary_address_path);
     PRM_SET(ads, ads, vhca_port_num, 1);
     PRM_SET(qpc, qpc, log_msg_max, is_ud(qp) ? 12 : 30);
     PRM_SET(qpc, qpc, mtu, is_ud(qp) ? 5 : path->mtu ? path->mtu : 3);

@@ -7,12 +7,15 @@
 #define HCASIM_MODEL_ETH_H
 
 #include "model/hca.h"
+#include "wire/eth.h"
 
 /* Doorbell of an SQ object found in hca->qpns under OBJ_SQ. */
 void eth_sq_doorbell(struct hca *hca, struct obj *sq, uint64_t ctrl);
+/* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE. */
+void tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
+            const struct eth_info *info, uint32_t flow_tag, bool looped_back);
+
 /* For hca_reset(): frees any object of the Ethernet half. */
 void eth_free(struct hca *hca, struct obj *obj);
-void steering_init(struct hca *hca);
-void steering_clear(struct hca *hca);
 
 #endif

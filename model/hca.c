@@ -16,6 +16,7 @@
 #include "model/q_counter.h"
 #include "model/qp.h"
 #include "model/srq.h"
+#include "model/steering.h"
 #include "model/uar.h"
 #include "wire/port.h"
 
@@ -214,7 +215,7 @@ static void tables_free(struct hca *hca)
         {&hca->rmps, srq_free},           {&hca->srqs, srq_free},
         {&hca->cqs, cq_free},             {&hca->eqs, eq_free},
         {&hca->mkeys, mkey_free},         {&hca->q_counters, q_counter_free},
-        {&hca->flow_counters, eth_free},  {&hca->modify_headers, eth_free},
+        {&hca->flow_counters, flow_counter_free},  {&hca->modify_headers, eth_free},
         {&hca->reformats, eth_free},      {&hca->uars, uar_free},
         {&hca->xrcds, pd_free},           {&hca->tds, pd_free},
         {&hca->pds, pd_free},

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flow tables, groups and entries: their life and their rules.
+ *
+ * What an entry names (tables, TIRs, counters) is held by a reference, so that nothing can be
+ * destroyed under it; groups and entries live inside their table.
+ */
+#include <string.h>
+#include "model/steering_priv.h"
+
+#define DEST_LEN    PRM_STRIDE(flow_context, destination)
+#define COUNTER_LEN PRM_SIZE(flow_counter_list)
+
+/* The part of the outer headers that frames are matched on (key_from_frame()). */
+static const struct {
+    unsigned word;
+    uint32_t unsupported;
+} unsupported_bits[] = {
+    {0x18 / 4, 0xffffff00}, /* l4_type, ipv4_ihl */
+};
+
+static guint key_hash(gconstpointer p)
+{
+    const struct flow_key *key = p;
+    uint32_t hash = 0;
+
+    for (unsigned i = 0; i < KEY_WORDS; i++) {
+        hash = (hash ^ key->word[i]) * 0x9e3779b1u;
+        hash ^= hash >> 15;
+    }
+    return hash;
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(struct flow_key)) == 0;
+}
+
+static bool type_supported(uint8_t type)
+{
+    return type == PRM_FLOW_TABLE_TYPE_NIC_RX;
+}
+
+/* -- tables ------------------------------------------------------------------------------------- */
+
+static struct flow_table *find_table(struct hca *hca, uint8_t type, uint32_t id)
+{
+    struct flow_table *table = flow_table_find(hca, id);
+
+    return table && table->type == type ? table : NULL;
+}
+
+/* The table's miss action: to another table of a higher level, which is then held. */
+static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id)
+{
+    struct flow_table *next = NULL;
+
+    if (action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
+        next = find_table(hca, table->type, id);
+        if (!next) {
+            return SYN_FT_NOT_FOUND;
+        }
+        if (next->level <= table->level) {
+            return SYN_FT_LEVEL;
+        }
+        next->obj.refs++;
+    } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF) {
+        return SYN_FT_MISS_ACTION;
+    }
+    if (table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
+        flow_table_find(hca, table->miss_id)->obj.refs--;
+    }
+    table->miss_action = action;
+    table->miss_id = next ? id : 0;
+    return SYN_OK;
+}
+
+static void group_free(gpointer p)
+{
+    struct flow_group *group = p;
+
+    g_hash_table_destroy(group->by_key);
+    g_free(group);
+}
+
+enum syn flow_table_create(struct hca *hca, uint8_t type, const void *ctx, uint32_t *table_id)
+{
+    struct flow_table *table;
+    enum syn syn;
+
+    if (!type_supported(type)) {
+        return SYN_FT_TYPE;
+    }
+    if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
+        PRM_GET(flow_table_context, ctx, log_size) > STEERING_LOG_FT_SIZE) {
+        return SYN_LIMIT;
+    }
+    table = g_new0(struct flow_table, 1);
+    table->obj.kind = OBJ_FLOW_TABLE;
+    table->type = type;
+    table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
+    table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
+    syn = set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                   PRM_GET(flow_table_context, ctx, table_miss_id));
+    if (syn == SYN_OK && !obj_insert(&hca->steering->tables, &table->obj)) {
+        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK) {
+        g_free(table);
+        return syn;
+    }
+    table->groups = g_ptr_array_new_with_free_func(group_free);
+    table->entries = g_hash_table_new(NULL, NULL);
+    table->next_group_id = 1;
+    *table_id = table->obj.num;
+    return SYN_OK;
+}
+
+enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void *ctx)
+{
+    const struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    PRM_SET(flow_table_context, ctx, level, table->level);
+    PRM_SET(flow_table_context, ctx, log_size, table->log_size);
+    PRM_SET(flow_table_context, ctx, table_miss_action, table->miss_action);
+    PRM_SET(flow_table_context, ctx, table_miss_id, table->miss_id);
+    return SYN_OK;
+}
+
+enum syn flow_table_modify(struct hca *hca, uint8_t type, uint32_t table_id, uint16_t select,
+                           const void *ctx)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    if (select & ~PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID) {
+        return SYN_FT_MODIFY;
+    }
+    if (!select) {
+        return SYN_OK;
+    }
+    return set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                    PRM_GET(flow_table_context, ctx, table_miss_id));
+}
+
+static void table_free(struct hca *hca, struct flow_table *table)
+{
+    obj_remove(&hca->steering->tables, &table->obj);
+    g_ptr_array_free(table->groups, TRUE);
+    g_hash_table_destroy(table->entries);
+    g_free(table);
+}
+
+enum syn flow_table_destroy(struct hca *hca, uint8_t type, uint32_t table_id)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    if (table->obj.refs || table->groups->len) {
+        return SYN_IN_USE;
+    }
+    set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+    table_free(hca, table);
+    return SYN_OK;
+}
+
+enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set)
+{
+    struct steering *steering = hca->steering;
+    struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    if (!set && steering->rx_root != table) {
+        return SYN_FT_NOT_ROOT;
+    }
+    if (steering->rx_root) {
+        steering->rx_root->obj.refs--;
+    }
+    steering->rx_root = set ? table : NULL;
+    if (set) {
+        table->obj.refs++;
+    }
+    return SYN_OK;
+}
+
+/* -- groups ------------------------------------------------------------------------------------- */
+
+static struct flow_group *find_group(struct flow_table *table, uint32_t id)
+{
+    for (unsigned i = 0; i < table->groups->len; i++) {
+        struct flow_group *group = g_ptr_array_index(table->groups, i);
+
+        if (group->id == id) {
+            return group;
+        }
+    }
+    return NULL;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+    return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+/* Only outer headers, and of them only what frames are matched on. */
+static enum syn read_mask(const void *in, struct flow_key *mask)
+{
+    const uint8_t *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    uint8_t enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
+    size_t outer = PRM_SIZE(fte_match_set_lyr_2_4);
+
+    memset(mask, 0, sizeof(*mask));
+    if (enable & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS)) {
+        return SYN_FG_CRITERIA;
+    }
+    if (!all_zero(criteria + outer, PRM_SIZE(fte_match_param) - outer)) {
+        return SYN_FG_CRITERIA;
+    }
+    if (enable) {
+        memcpy(mask->word, criteria, outer);
+    } else if (!all_zero(criteria, outer)) {
+        return SYN_FG_CRITERIA;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(unsupported_bits); i++) {
+        if (GUINT32_FROM_BE(mask->word[unsupported_bits[i].word]) &
+            unsupported_bits[i].unsupported) {
+            return SYN_FG_CRITERIA;
+        }
+    }
+    return SYN_OK;
+}
+
+/* Where a group of that range belongs in the order; false if it overlaps another one. */
+static bool group_place(const struct flow_table *table, uint32_t start, uint32_t end, int *place)
+{
+    unsigned i;
+
+    for (i = 0; i < table->groups->len; i++) {
+        const struct flow_group *group = g_ptr_array_index(table->groups, i);
+
+        if (start <= group->end && group->start <= end) {
+            return false;
+        }
+        if (group->start > end) {
+            break;
+        }
+    }
+    *place = (int)i;
+    return true;
+}
+
+enum syn flow_group_create(struct hca *hca, const void *in, uint32_t *group_id)
+{
+    struct flow_table *table = find_table(
+        hca, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
+        PRM_GET(create_flow_group_in, in, table_id));
+    uint32_t start = PRM_GET(create_flow_group_in, in, start_flow_index);
+    uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
+    struct flow_group *group;
+    struct flow_key mask;
+    enum syn syn;
+    int place;
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    if (PRM_GET(create_flow_group_in, in, group_type) != PRM_FLOW_GROUP_TYPE_TCAM_SUBTABLE) {
+        return SYN_FG_TYPE;
+    }
+    if (start > end || end >> table->log_size || !group_place(table, start, end, &place)) {
+        return SYN_FG_RANGE;
+    }
+    syn = read_mask(in, &mask);
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    group = g_new0(struct flow_group, 1);
+    group->id = table->next_group_id++;
+    group->start = start;
+    group->end = end;
+    group->criteria_enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
+    group->mask = mask;
+    group->by_key = g_hash_table_new_full(key_hash, key_equal, NULL, g_free);
+    g_ptr_array_insert(table->groups, place, group);
+    *group_id = group->id;
+    return SYN_OK;
+}
+
+enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id,
+                          void *out)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_group *group = table ? find_group(table, group_id) : NULL;
+
+    if (!group) {
+        return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
+    }
+    PRM_SET(query_flow_group_out, out, start_flow_index, group->start);
+    PRM_SET(query_flow_group_out, out, end_flow_index, group->end);
+    PRM_SET(query_flow_group_out, out, match_criteria_enable, group->criteria_enable);
+    memcpy(PRM_PTR(query_flow_group_out, out, match_criteria), &group->mask, sizeof(group->mask));
+    return SYN_OK;
+}
+
+enum syn flow_group_destroy(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_group *group = table ? find_group(table, group_id) : NULL;
+
+    if (!group) {
+        return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
+    }
+    if (g_hash_table_size(group->by_key)) {
+        return SYN_IN_USE;
+    }
+    g_ptr_array_remove(table->groups, group);
+    return SYN_OK;
+}
+
+/* -- entries ------------------------------------------------------------------------------------ */
+
+/* Counts an entry's destinations and counters in (+1) or out (-1). */
+static void hold(struct hca *hca, const struct flow_entry *entry, int by)
+{
+    for (unsigned i = 0; i < entry->num_dests; i++) {
+        struct obj *obj = entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_TIR
+                              ? obj_find(&hca->tirs, entry->dests[i].id)
+                              : &flow_table_find(hca, entry->dests[i].id)->obj;
+
+        obj->refs += (uint32_t)by;
+    }
+    for (unsigned i = 0; i < entry->num_counters; i++) {
+        flow_counter_find(hca, entry->counters[i])->obj.refs += (uint32_t)by;
+    }
+}
+
+static enum syn read_dests(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+                           struct flow_entry *entry)
+{
+    for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
+        struct flow_dest *dest = &entry->dests[i];
+        const struct flow_table *next;
+
+        dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
+        dest->id = PRM_GET(dest_format_struct, list, destination_id);
+        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
+            if (!obj_find(&hca->tirs, dest->id)) {
+                return SYN_FTE_DEST;
+            }
+        } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
+            next = find_table(hca, table->type, dest->id);
+            if (!next) {
+                return SYN_FTE_DEST;
+            }
+            if (next->level <= table->level) {
+                return SYN_FT_LEVEL;
+            }
+        } else {
+            return SYN_FTE_DEST;
+        }
+    }
+    return SYN_OK;
+}
+
+static enum syn read_counters(struct hca *hca, const uint8_t *list, struct flow_entry *entry)
+{
+    for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+        entry->counters[i] = PRM_GET(flow_counter_list, list, flow_counter_id);
+        if (!flow_counter_find(hca, entry->counters[i])) {
+            return SYN_FTE_COUNTER;
+        }
+    }
+    return SYN_OK;
+}
+
+/* Actions that have a meaning here, and agree with the lists that come with them. */
+static bool action_ok(const struct flow_entry *entry)
+{
+    uint16_t known = PRM_FLOW_ACTION_ALLOW | PRM_FLOW_ACTION_DROP | PRM_FLOW_ACTION_FWD_DEST |
+                     PRM_FLOW_ACTION_COUNT;
+    bool forward = entry->action & PRM_FLOW_ACTION_FWD_DEST;
+
+    return !(entry->action & ~known) && forward == (entry->num_dests > 0) &&
+           !(forward && entry->action & PRM_FLOW_ACTION_DROP) &&
+           (entry->num_counters == 0 || entry->action & PRM_FLOW_ACTION_COUNT);
+}
+
+/* Reads action, tag and lists of a set_fte_in into entry, whose key, index and group stay. */
+static enum syn read_entry(struct hca *hca, const struct flow_table *table, const uint8_t *in,
+                           size_t in_len, struct flow_entry *entry)
+{
+    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    const uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    enum syn syn;
+
+    entry->action = (uint16_t)PRM_GET(flow_context, ctx, action);
+    entry->flow_tag = PRM_GET(flow_context, ctx, flow_tag);
+    entry->num_dests = PRM_GET(flow_context, ctx, destination_list_size);
+    entry->num_counters = PRM_GET(flow_context, ctx, flow_counter_list_size);
+    if (PRM_GET(flow_context, ctx, extended_destination)) {
+        return SYN_FTE_DEST;
+    }
+    if (entry->num_dests > STEERING_MAX_DEST || entry->num_counters > STEERING_MAX_COUNTERS) {
+        return SYN_LIMIT;
+    }
+    if (in_len < (size_t)(list - in) + entry->num_dests * DEST_LEN +
+                     entry->num_counters * COUNTER_LEN) {
+        return SYN_IN_LEN;
+    }
+    if (!action_ok(entry)) {
+        return SYN_FTE_ACTION;
+    }
+    syn = read_dests(hca, table, list, entry);
+    return syn ? syn : read_counters(hca, list + entry->num_dests * DEST_LEN, entry);
+}
+
+static enum syn modify_entry(struct hca *hca, struct flow_table *table, const void *in,
+                             size_t in_len, struct flow_entry *entry)
+{
+    uint8_t select = (uint8_t)PRM_GET(set_fte_in, in, modify_enable_mask);
+    uint8_t known = 1u << PRM_SET_FTE_MODIFY_ACTION | 1u << PRM_SET_FTE_MODIFY_FLOW_TAG |
+                    1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST |
+                    1u << PRM_SET_FTE_MODIFY_FLOW_COUNTERS;
+    struct flow_entry next = *entry, merged = *entry;
+    enum syn syn = read_entry(hca, table, in, in_len, &next);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (select & ~known) {
+        return SYN_FTE_MODIFY;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_ACTION) {
+        merged.action = next.action;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_FLOW_TAG) {
+        merged.flow_tag = next.flow_tag;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST) {
+        merged.num_dests = next.num_dests;
+        memcpy(merged.dests, next.dests, sizeof(next.dests));
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_FLOW_COUNTERS) {
+        merged.num_counters = next.num_counters;
+        memcpy(merged.counters, next.counters, sizeof(next.counters));
+    }
+    if (!action_ok(&merged)) {
+        return SYN_FTE_ACTION;
+    }
+    hold(hca, &merged, 1);
+    hold(hca, entry, -1);
+    *entry = merged;
+    return SYN_OK;
+}
+
+static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in,
+                          size_t in_len, uint32_t index)
+{
+    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    struct flow_group *group =
+        find_group(table, PRM_GET(flow_context, ctx, group_id));
+    struct flow_entry *entry;
+    struct flow_key value;
+    enum syn syn;
+
+    if (!group || index < group->start || index > group->end) {
+        return SYN_FTE_GROUP;
+    }
+    entry = g_new0(struct flow_entry, 1);
+    memcpy(&value, PRM_PTR(flow_context, ctx, match_value), sizeof(value));
+    flow_key_mask(&entry->key, &value, &group->mask);
+    entry->index = index;
+    entry->group = group;
+    syn = read_entry(hca, table, in, in_len, entry);
+    if (syn == SYN_OK && g_hash_table_contains(group->by_key, &entry->key)) {
+        syn = SYN_FTE_EXISTS;
+    }
+    if (syn != SYN_OK) {
+        g_free(entry);
+        return syn;
+    }
+    hold(hca, entry, 1);
+    g_hash_table_insert(group->by_key, &entry->key, entry);
+    g_hash_table_insert(table->entries, GUINT_TO_POINTER(index), entry);
+    return SYN_OK;
+}
+
+enum syn flow_entry_set(struct hca *hca, const void *in, size_t in_len, bool modify)
+{
+    struct flow_table *table = find_table(hca, (uint8_t)PRM_GET(set_fte_in, in, table_type),
+                                          PRM_GET(set_fte_in, in, table_id));
+    uint32_t index = PRM_GET(set_fte_in, in, flow_index);
+    struct flow_entry *entry;
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (modify) {
+        return entry ? modify_entry(hca, table, in, in_len, entry) : SYN_FTE_NOT_FOUND;
+    }
+    return entry ? SYN_FTE_EXISTS : new_entry(hca, table, in, in_len, index);
+}
+
+enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
+                          void *ctx, size_t ctx_len)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    const struct flow_entry *entry;
+    uint8_t *list;
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (!entry) {
+        return SYN_FTE_NOT_FOUND;
+    }
+    if (ctx_len < PRM_SIZE(flow_context) + entry->num_dests * DEST_LEN +
+                      entry->num_counters * COUNTER_LEN) {
+        return SYN_OUT_LEN;
+    }
+    PRM_SET(flow_context, ctx, group_id, entry->group->id);
+    PRM_SET(flow_context, ctx, flow_tag, entry->flow_tag);
+    PRM_SET(flow_context, ctx, action, entry->action);
+    PRM_SET(flow_context, ctx, destination_list_size, entry->num_dests);
+    PRM_SET(flow_context, ctx, flow_counter_list_size, entry->num_counters);
+    memcpy(PRM_PTR(flow_context, ctx, match_value), &entry->key, sizeof(entry->key));
+    list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
+        PRM_SET(dest_format_struct, list, destination_type, entry->dests[i].type);
+        PRM_SET(dest_format_struct, list, destination_id, entry->dests[i].id);
+    }
+    for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+        PRM_SET(flow_counter_list, list, flow_counter_id, entry->counters[i]);
+    }
+    return SYN_OK;
+}
+
+enum syn flow_entry_delete(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_entry *entry;
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (!entry) {
+        return SYN_FTE_NOT_FOUND;
+    }
+    hold(hca, entry, -1);
+    g_hash_table_remove(table->entries, GUINT_TO_POINTER(index));
+    g_hash_table_remove(entry->group->by_key, &entry->key);
+    return SYN_OK;
+}
+
+/* -- counters ----------------------------------------------------------------------------------- */
+
+enum syn flow_counter_alloc(struct hca *hca, uint32_t *id)
+{
+    struct flow_counter *counter = g_new0(struct flow_counter, 1);
+
+    counter->obj.kind = OBJ_FLOW_COUNTER;
+    if (!obj_insert(&hca->flow_counters, &counter->obj)) {
+        g_free(counter);
+        return SYN_NO_MEMORY;
+    }
+    *id = counter->obj.num;
+    return SYN_OK;
+}
+
+struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id)
+{
+    return obj_find_kind(&hca->flow_counters, id, OBJ_FLOW_COUNTER);
+}
+
+enum syn flow_counter_dealloc(struct hca *hca, uint32_t id)
+{
+    struct flow_counter *counter = flow_counter_find(hca, id);
+
+    if (!counter) {
+        return SYN_FC_NOT_FOUND;
+    }
+    if (counter->obj.refs) {
+        return SYN_IN_USE;
+    }
+    flow_counter_free(hca, &counter->obj);
+    return SYN_OK;
+}
+
+void flow_counter_free(struct hca *hca, struct obj *obj)
+{
+    obj_remove(&hca->flow_counters, obj);
+    g_free(obj);
+}
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+void steering_init(struct hca *hca)
+{
+    hca->steering = g_new0(struct steering, 1);
+    obj_table_init(&hca->steering->tables, 1, 1u << STEERING_LOG_FT_NUM);
+}
+
+/* Whatever refers to what: everything goes. */
+void steering_clear(struct hca *hca)
+{
+    struct obj *obj;
+
+    while ((obj = obj_next(&hca->steering->tables, 0))) {
+        table_free(hca, (struct flow_table *)obj);
+    }
+    obj_table_clear(&hca->steering->tables);
+    g_free(hca->steering);
+    hca->steering = NULL;
+}
