@@ -246,6 +246,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     list_init(&hca->ready);
     list_init(&hca->tx_waiting);
     hca->timers = g_ptr_array_new();
+    q_counter_init(hca);
     tables_init(hca);
     steering_init(hca);
     port_init(hca, mac);
@@ -279,6 +280,7 @@ void hca_clear(struct hca *hca)
 {
     objects_clear(hca);
     port_clear(hca);
+    q_counter_clear(hca);
     g_ptr_array_free(hca->timers, TRUE);
 }
 

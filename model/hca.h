@@ -20,6 +20,7 @@
 struct hca;
 struct qp;
 struct qp_mcg;
+struct q_counter;
 struct steering;
 
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
@@ -59,6 +60,7 @@ struct hca {
     struct obj_table qpns;  /* QP, SQ and RQ share the QPN space: a doorbell names only a QPN */
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
     struct steering *steering;
+    struct q_counter *scratch_q_counter; /* counts what names no set */
     struct qp *gsi_qp;   /* gets what is sent to QPN 1; NULL: none exists */
     struct qp_mcg *mcgs; /* multicast memberships of QPs */
 

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues. Indices run freely in 32 bits; host and doorbells carry the low 24, and rings
+ * are smaller than that.
+ *
+ * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) -> disarmed.
+ * Between the CQE that satisfies it and the event may lie the moderation period (timer) and
+ * a full EQ (waiter); both lead back to cq_notify().
+ */
+#include "model/cq.h"
+#include "model/eq.h"
+#include "model/pd.h"
+#include "model/qp.h"
+#include "model/ring.h"
+#include "model/uar.h"
+#include "prm/prm.h"
+
+#define CQ_INDEX_MASK 0xffffff
+
+struct cq {
+    struct obj obj;
+    struct hca *hca;
+    uint8_t cqc[PRM_SIZE(cqc)]; /* as created and modified */
+    struct mem_buf ring;
+    uint8_t log_size, log_stride;
+    uint8_t cqe_offset; /* of the cqe64 in a slot */
+    bool oi, cc;
+    struct eq *eq;   /* counted */
+    struct obj *uar; /* counted */
+    uint64_t dbr;
+    uint8_t status; /* PRM_CQC_STATUS_ */
+
+    uint32_t pi;
+    uint32_t ci; /* as last read from the doorbell record, 24 bits */
+
+    uint8_t armed;          /* PRM_CQC_ST_ARMED, _SOLICITED_ARMED or 0 */
+    uint8_t arm_sn;         /* of the last request */
+    bool answered;          /* the last request had its event */
+    uint32_t arm_ci;        /* a CQE from here on counts */
+    uint32_t last_notified; /* pi at the last event */
+    uint32_t last_solicit;  /* index after the last solicited CQE */
+
+    uint32_t max_count;
+    uint64_t period_ns;
+    bool period_from_cqe;
+    uint64_t last_event_ns, last_cqe_ns; /* kept while there is a period */
+    struct hca_timer timer;
+    struct eq_waiter waiter;
+    struct work error_work; /* takes the QPs down */
+};
+
+static void cq_notify(struct hca *hca, struct cq *cq);
+
+static void cq_timer_fire(struct hca *hca, struct hca_timer *timer)
+{
+    cq_notify(hca, (struct cq *)((char *)timer - offsetof(struct cq, timer)));
+}
+
+static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
+{
+    cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
+}
+
+static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
+{
+    struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
+
+    OBJ_TABLE_FOREACH(obj, &hca->qpns) {
+        struct qp *qp = (struct qp *)obj;
+
+        if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
+            qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
+            qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+        }
+    }
+}
+
+/* -- object --------------------------------------------------------------------------------------- */
+
+struct cq *cq_find(struct hca *hca, uint32_t cqn)
+{
+    return (struct cq *)obj_find(&hca->cqs, cqn);
+}
+
+static unsigned cqe_log_stride(const void *cqc)
+{
+    return PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_64_BYTES ? 6 : 7;
+}
+
+uint64_t cq_ring_size(const void *cqc)
+{
+    if (PRM_GET(cqc, cqc, cqe_sz) > PRM_CQE_SZ_128_BYTES_PAD ||
+        PRM_GET(cqc, cqc, log_cq_size) >= 24) {
+        return 0;
+    }
+    return 1ULL << (PRM_GET(cqc, cqc, log_cq_size) + cqe_log_stride(cqc));
+}
+
+static enum syn cq_ring_check(const struct hca *hca, const void *cqc, const struct mem_buf *buf)
+{
+    uint64_t size = cq_ring_size(cqc);
+
+    if (!size) {
+        return SYN_CQ_SIZE;
+    }
+    if (PRM_GET(cqc, cqc, log_cq_size) > hca->limits.log_max_cq_sz) {
+        return SYN_LIMIT;
+    }
+    return buf->mtt && buf->size >= size && buf->offset % RING_ENTRY == 0 ? SYN_OK : SYN_BAD_PAS;
+}
+
+static void cq_moderation(struct cq *cq)
+{
+    cq->max_count = PRM_GET(cqc, cq->cqc, cq_max_count);
+    cq->period_ns = cq->max_count ? PRM_GET(cqc, cq->cqc, cq_period) * 1000ULL : 0;
+    cq->period_from_cqe =
+        PRM_GET(cqc, cq->cqc, cq_period_mode) == PRM_CQ_PERIOD_MODE_START_FROM_CQE;
+}
+
+enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_buf *buf,
+                   uint64_t dbr_addr, uint32_t *cqn)
+{
+    struct eq *eq = eq_find(hca, PRM_GET(cqc, cqc, c_eqn_or_apu_element));
+    struct obj *uar = obj_find(&hca->uars, PRM_GET(cqc, cqc, uar_page));
+    enum syn syn;
+    struct cq *cq;
+
+    if (PRM_GET(cqc, cqc, cqe_comp_en) || PRM_GET(cqc, cqc, apu_cq) ||
+        PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE) {
+        return SYN_CQ_FEATURE;
+    }
+    if (!eq) {
+        return SYN_NO_EQ;
+    }
+    if (!uar) {
+        return SYN_NO_UAR;
+    }
+    if (!uid_may_use(eq_obj(eq), uid) || !uid_may_use(uar, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (dbr_addr % 8) {
+        return SYN_CQ_DBR;
+    }
+    syn = cq_ring_check(hca, cqc, buf);
+    if (syn) {
+        return syn;
+    }
+    cq = g_new0(struct cq, 1);
+    cq->obj.kind = OBJ_CQ;
+    cq->obj.uid = uid;
+    cq->hca = hca;
+    memcpy(cq->cqc, cqc, sizeof(cq->cqc));
+    cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
+    cq->log_stride = cqe_log_stride(cqc);
+    cq->cqe_offset = (1 << cq->log_stride) - RING_ENTRY;
+    cq->oi = PRM_GET(cqc, cqc, oi);
+    cq->cc = PRM_GET(cqc, cqc, cc);
+    cq->dbr = dbr_addr;
+    cq->timer.fire = cq_timer_fire;
+    cq->waiter.retry = cq_eq_retry;
+    cq->error_work.run = cq_error_run;
+    cq_moderation(cq);
+    if (!obj_insert(&hca->cqs, &cq->obj)) {
+        g_free(cq);
+        return SYN_NO_MEMORY;
+    }
+    cq->ring = *buf;
+    cq->eq = eq;
+    cq->uar = uar;
+    eq_obj(eq)->refs++;
+    uar->refs++;
+    *cqn = cq->obj.num;
+    return SYN_OK;
+}
+
+/* Reads the consumer index. False: the doorbell record does not answer. */
+static bool cq_read_ci(struct hca *hca, struct cq *cq)
+{
+    uint8_t dbr[PRM_SIZE(cq_dbr)];
+
+    if (!hca_dma_read(hca, cq->dbr, dbr, 4)) {
+        return false;
+    }
+    cq->ci = PRM_GET(cq_dbr, dbr, ci);
+    return true;
+}
+
+enum syn cq_query(struct hca *hca, uint32_t cqn, void *cqc)
+{
+    struct cq *cq = cq_find(hca, cqn);
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    cq_read_ci(hca, cq);
+    memcpy(cqc, cq->cqc, sizeof(cq->cqc));
+    PRM_SET(cqc, cqc, status, cq->status);
+    PRM_SET(cqc, cqc, st, cq->armed ? cq->armed : PRM_CQC_ST_FIRED);
+    PRM_SET(cqc, cqc, last_notified_index, cq->last_notified & CQ_INDEX_MASK);
+    PRM_SET(cqc, cqc, last_solicit_index, cq->last_solicit & CQ_INDEX_MASK);
+    PRM_SET(cqc, cqc, consumer_counter, cq->ci);
+    PRM_SET(cqc, cqc, producer_counter, cq->pi & CQ_INDEX_MASK);
+    return SYN_OK;
+}
+
+enum syn cq_destroy(struct hca *hca, uint16_t uid, uint32_t cqn)
+{
+    struct cq *cq = cq_find(hca, cqn);
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    if (!uid_owns(&cq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cq->obj.refs) {
+        return SYN_IN_USE;
+    }
+    cq_free(hca, &cq->obj);
+    return SYN_OK;
+}
+
+void cq_free(struct hca *hca, struct obj *obj)
+{
+    struct cq *cq = (struct cq *)obj;
+
+    hca_timer_stop(hca, &cq->timer);
+    hca_unschedule(&cq->error_work);
+    eq_stop_waiting(&cq->waiter);
+    eq_obj(cq->eq)->refs--;
+    cq->uar->refs--;
+    mem_buf_clear(&cq->ring);
+    obj_remove(&hca->cqs, obj);
+    g_free(cq);
+}
+
+/* -- posting -------------------------------------------------------------------------------------- */
+
+static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t syndrome)
+{
+    uint8_t data[EQE_DATA_LEN] = {0};
+
+    cq->status = status;
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "CQ 0x%x: %s at index %u", cq->obj.num,
+            status == PRM_CQC_STATUS_CQ_OVERFLOW ? "overrun" : "memory does not answer", cq->pi);
+    PRM_SET(cq_error, data, cqn, cq->obj.num);
+    PRM_SET(cq_error, data, syndrome, syndrome);
+    eq_async(hca, PRM_EVENT_TYPE_CQ_ERROR, 0, data);
+    hca_schedule(hca, &cq->error_work);
+}
+
+static uint32_t cq_used(const struct cq *cq)
+{
+    return (cq->pi - cq->ci) & CQ_INDEX_MASK;
+}
+
+/* Makes sure that n more CQEs fit. False: they do not (the CQ may have failed). */
+static bool cq_has_room(struct hca *hca, struct cq *cq, uint32_t n)
+{
+    uint32_t size = 1u << cq->log_size;
+
+    if (cq->oi || cq->cc || cq_used(cq) + n <= size) {
+        return true;
+    }
+    if (!cq_read_ci(hca, cq)) {
+        cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
+                PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+        return false;
+    }
+    return cq_used(cq) + n <= size;
+}
+
+/* Puts the CQE into the ring at pi. False: the CQ has failed. */
+static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
+{
+    uint32_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
+
+    PRM_SET(cqe64, cqe, owner, cq->pi >> cq->log_size & 1);
+    if (!ring_write(hca, &cq->ring, ((uint64_t)slot << cq->log_stride) + cq->cqe_offset, cqe)) {
+        cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
+                PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+        return false;
+    }
+    cq->pi++;
+    return true;
+}
+
+/* Error CQEs have other things where the time stamp is. */
+static bool cqe_has_timestamp(uint32_t opcode)
+{
+    return opcode < PRM_CQE_OPCODE_SIG_ERR && opcode != PRM_CQE_OPCODE_SIG_ERR_2;
+}
+
+void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
+{
+    uint64_t now;
+
+    if (cq->status) {
+        return;
+    }
+    if (!cq_has_room(hca, cq, 1)) {
+        if (!cq->status) {
+            cq_fail(hca, cq, PRM_CQC_STATUS_CQ_OVERFLOW, PRM_CQ_ERROR_SYNDROME_CQ_OVERRUN);
+        }
+        return;
+    }
+    now = hca_now(hca);
+    if (cqe_has_timestamp(PRM_GET(cqe64, cqe, opcode))) {
+        PRM_SET(cqe64, cqe, timestamp, now);
+    }
+    if (!cq_put(hca, cq, cqe)) {
+        return;
+    }
+    cq->last_cqe_ns = now;
+    if (solicited) {
+        cq->last_solicit = cq->pi;
+    }
+    if (cq->armed) {
+        cq_notify(hca, cq);
+    }
+}
+
+/* -- events --------------------------------------------------------------------------------------- */
+
+/* Whether a CQE that the arm request asked for is there. */
+static bool cq_is_due(const struct cq *cq)
+{
+    switch (cq->armed) {
+    case PRM_CQC_ST_ARMED:
+        return (int32_t)(cq->pi - cq->arm_ci) > 0;
+    case PRM_CQC_ST_SOLICITED_ARMED:
+        return (int32_t)(cq->last_solicit - cq->arm_ci) > 0;
+    default:
+        return false;
+    }
+}
+
+/* Answers the arm request if its time has come, else sees to it that we come back. */
+static void cq_notify(struct hca *hca, struct cq *cq)
+{
+    if (!cq_is_due(cq)) {
+        return;
+    }
+    if (cq->period_ns && cq->pi - cq->last_notified < cq->max_count) {
+        uint64_t deadline =
+            (cq->period_from_cqe ? cq->last_cqe_ns : cq->last_event_ns) + cq->period_ns;
+
+        if (hca_now(hca) < deadline) {
+            hca_timer_set(hca, &cq->timer, deadline);
+            return;
+        }
+    }
+    if (!eq_post_comp(hca, cq->eq, cq->obj.num, &cq->waiter)) {
+        return;
+    }
+    eq_stop_waiting(&cq->waiter);
+    hca_timer_stop(hca, &cq->timer);
+    cq->armed = 0;
+    cq->answered = true;
+    cq->last_notified = cq->pi;
+    if (cq->period_ns) {
+        cq->last_event_ns = hca_now(hca);
+    }
+}
+
+void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
+{
+    struct cq *cq = cq_find(hca, cqn);
+    uint8_t sn = dword0 >> 28 & 3;
+    uint32_t behind;
+
+    if (!cq || cq->uar->num != uarn) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no CQ 0x%x", uarn, cqn);
+        return;
+    }
+    if (cq->answered && cq->arm_sn == sn) {
+        return;
+    }
+    cq->answered = false;
+    cq->arm_sn = sn;
+    cq->armed = dword0 >> 24 & 1 ? PRM_CQC_ST_SOLICITED_ARMED : PRM_CQC_ST_ARMED;
+    /* an index ahead of the producer means: from the next CQE on */
+    behind = (cq->pi - dword0) & CQ_INDEX_MASK;
+    cq->arm_ci = behind <= CQ_INDEX_MASK / 2 ? cq->pi - behind : cq->pi;
+    cq_notify(hca, cq);
+}
+
+/* -- MODIFY_CQ ------------------------------------------------------------------------------------ */
+
+static enum syn cq_resize(struct hca *hca, struct cq *cq, const void *cqc, struct mem_buf *buf)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    enum syn syn;
+
+    if (PRM_GET(cqc, cqc, cqe_sz) != PRM_GET(cqc, cq->cqc, cqe_sz) || cq->cc) {
+        return SYN_CQ_SIZE;
+    }
+    syn = cq_ring_check(hca, cqc, buf);
+    if (syn) {
+        return syn;
+    }
+    if (!cq_has_room(hca, cq, 1)) {
+        return SYN_CQ_STATE;
+    }
+    if (!cq_read_ci(hca, cq)) {
+        return SYN_CQ_DBR;
+    }
+    if (!cq->oi && cq_used(cq) + 1 > 1u << PRM_GET(cqc, cqc, log_cq_size)) {
+        return SYN_CQ_OUTSTANDING;
+    }
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESIZE_CQ);
+    if (!cq_put(hca, cq, cqe)) {
+        return SYN_CQ_STATE;
+    }
+    mem_buf_clear(&cq->ring);
+    cq->ring = *buf;
+    cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
+    PRM_SET(cqc, cq->cqc, log_cq_size, cq->log_size);
+    PRM_SET(cqc, cq->cqc, log_page_size, PRM_GET(cqc, cqc, log_page_size));
+    PRM_SET(cqc, cq->cqc, page_offset, PRM_GET(cqc, cqc, page_offset));
+    return SYN_OK;
+}
+
+enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
+                   const void *cqc, struct mem_buf *buf)
+{
+    struct cq *cq = cq_find(hca, cqn);
+    const uint32_t known =
+        CQ_MODIFY_PERIOD | CQ_MODIFY_COUNT | CQ_MODIFY_OVERRUN | CQ_MODIFY_PERIOD_MODE;
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    if (!uid_owns(&cq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cq->status) {
+        return SYN_CQ_STATE;
+    }
+    if (buf) {
+        if (!(field_select & CQ_RESIZE_LOG_SIZE) || field_select & ~(uint32_t)CQ_RESIZE_ALL) {
+            return SYN_CQ_FIELDS;
+        }
+        return cq_resize(hca, cq, cqc, buf);
+    }
+    if (field_select & ~known ||
+        (field_select & CQ_MODIFY_PERIOD_MODE &&
+         PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE)) {
+        return SYN_CQ_FIELDS;
+    }
+    if (field_select & CQ_MODIFY_PERIOD) {
+        PRM_SET(cqc, cq->cqc, cq_period, PRM_GET(cqc, cqc, cq_period));
+    }
+    if (field_select & CQ_MODIFY_COUNT) {
+        PRM_SET(cqc, cq->cqc, cq_max_count, PRM_GET(cqc, cqc, cq_max_count));
+    }
+    if (field_select & CQ_MODIFY_PERIOD_MODE) {
+        PRM_SET(cqc, cq->cqc, cq_period_mode, PRM_GET(cqc, cqc, cq_period_mode));
+    }
+    if (field_select & CQ_MODIFY_OVERRUN) {
+        cq->oi = PRM_GET(cqc, cqc, oi);
+        PRM_SET(cqc, cq->cqc, oi, cq->oi);
+    }
+    cq_moderation(cq);
+    cq_notify(hca, cq);
+    return SYN_OK;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection, transport and XRC domains: numbers with an owner and users. */
+#include "model/pd.h"
+
+static enum syn number_alloc(struct obj_table *table, enum obj_kind kind, uint16_t uid,
+                             uint32_t *num)
+{
+    struct obj *obj = g_new0(struct obj, 1);
+
+    obj->kind = kind;
+    obj->uid = uid;
+    if (!obj_insert(table, obj)) {
+        g_free(obj);
+        return SYN_NO_MEMORY;
+    }
+    *num = obj->num;
+    return SYN_OK;
+}
+
+static enum syn number_dealloc(struct obj_table *table, uint16_t uid, uint32_t num,
+                               enum syn none)
+{
+    struct obj *obj = obj_find(table, num);
+
+    if (!obj) {
+        return none;
+    }
+    if (!uid_owns(obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    obj_remove(table, obj);
+    g_free(obj);
+    return SYN_OK;
+}
+
+enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
+{
+    return number_alloc(&hca->pds, OBJ_PD, uid, pdn);
+}
+
+enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
+{
+    return number_dealloc(&hca->pds, uid, pdn, SYN_NO_PD);
+}
+
+enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
+{
+    return number_alloc(&hca->tds, OBJ_TD, uid, tdn);
+}
+
+enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
+{
+    return number_dealloc(&hca->tds, uid, tdn, SYN_NO_TD);
+}
+
+enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
+{
+    return number_alloc(&hca->xrcds, OBJ_XRCD, uid, xrcdn);
+}
+
+enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)
+{
+    return number_dealloc(&hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
+}
+
+void pd_free(struct hca *hca, struct obj *obj)
+{
+    struct obj_table *table = obj->kind == OBJ_PD   ? &hca->pds
+                              : obj->kind == OBJ_TD ? &hca->tds
+                                                    : &hca->xrcds;
+
+    obj_remove(table, obj);
+    g_free(obj);
+}

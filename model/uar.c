@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * UAR pages: allocation, and the way from a write on a page to the queue it is for.
+ */
+#include "model/cq.h"
+#include "model/eq.h"
+#include "model/eth.h"
+#include "model/pd.h"
+#include "model/requester.h"
+#include "model/uar.h"
+#include "prm/prm.h"
+
+#define BF_BUF_SIZE 256
+#define NO_LATCH    UINT32_MAX
+
+struct uar {
+    struct obj obj;
+    uint32_t latch_offset; /* of a 64-bit register whose first half was written; NO_LATCH: none */
+    uint32_t latch_value;
+};
+
+enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn)
+{
+    struct uar *uar = g_new0(struct uar, 1);
+
+    uar->obj.kind = OBJ_UAR;
+    uar->obj.uid = uid;
+    uar->latch_offset = NO_LATCH;
+    if (!obj_insert(&hca->uars, &uar->obj)) {
+        g_free(uar);
+        return SYN_NO_MEMORY;
+    }
+    *uarn = uar->obj.num;
+    return SYN_OK;
+}
+
+enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
+{
+    struct obj *obj = obj_find(&hca->uars, uarn);
+
+    if (!obj) {
+        return SYN_NO_UAR;
+    }
+    if (!uid_owns(obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    uar_free(hca, obj);
+    return SYN_OK;
+}
+
+void uar_free(struct hca *hca, struct obj *obj)
+{
+    obj_remove(&hca->uars, obj);
+    g_free(obj);
+}
+
+static void send_doorbell(struct hca *hca, uint64_t ctrl)
+{
+    uint32_t qpn = ctrl >> 8 & 0xffffff;
+    struct obj *obj = obj_find(&hca->qpns, qpn);
+
+    if (obj && obj->kind == OBJ_QP) {
+        requester_doorbell((struct qp *)obj, ctrl);
+    } else if (obj && obj->kind == OBJ_SQ) {
+        eth_sq_doorbell(hca, obj, ctrl);
+    } else {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "send doorbell for QPN 0x%x, which has no send queue",
+                qpn);
+    }
+}
+
+/* Collects the two halves of a 64-bit register at offset. True: *value is complete. */
+static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *value, unsigned size)
+{
+    if (size == 8 && offset == reg) {
+        uar->latch_offset = NO_LATCH;
+        return true;
+    }
+    if (size == 4 && offset == reg) {
+        uar->latch_offset = reg;
+        uar->latch_value = (uint32_t)*value;
+        return false;
+    }
+    if (size == 4 && offset == reg + 4 && uar->latch_offset == reg) {
+        uar->latch_offset = NO_LATCH;
+        *value |= (uint64_t)uar->latch_value << 32;
+        return true;
+    }
+    return false;
+}
+
+void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size)
+{
+    struct uar *uar = (struct uar *)obj_find(&hca->uars, uarn);
+    uint32_t cq_reg = PRM_OFFSET(uar, cq_db);
+
+    if (!uar) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "doorbell on UAR %u, which is not allocated", uarn);
+        return;
+    }
+    if (size < 8) {
+        value &= (1ULL << 8 * size) - 1;
+    }
+    if (offset >= PRM_OFFSET(uar, blue_flame) && offset < UAR_PAGE_SIZE) {
+        uint32_t reg = offset & ~(uint32_t)(BF_BUF_SIZE - 1);
+
+        if (offset - reg < 8 && collect(uar, reg, offset, &value, size)) {
+            send_doorbell(hca, value);
+        }
+    } else if (offset == cq_reg || offset == cq_reg + 4) {
+        if (collect(uar, cq_reg, offset, &value, size)) {
+            cq_doorbell(hca, uarn, (uint32_t)(value >> 32), (uint32_t)value & 0xffffff);
+        }
+    } else if ((offset == PRM_OFFSET(uar, eq_db_arm) || offset == PRM_OFFSET(uar, eq_db)) &&
+               size >= 4) {
+        uint32_t word = size == 8 ? (uint32_t)(value >> 32) : (uint32_t)value;
+
+        eq_doorbell(hca, uarn, word, offset == PRM_OFFSET(uar, eq_db_arm));
+    } else {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no register of %u bytes at 0x%x", uarn, size,
+                offset);
+    }
+}
