@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What differs between the QEMUs that the plugin can be built for: 7.2 (Debian 12) to 10.0
+ * (Debian 13). Every other file of this folder is the same for all of them.
+ */
+#ifndef HCASIM_QEMU_DEV_COMPAT_H
+#define HCASIM_QEMU_DEV_COMPAT_H
+
+#include "qemu/osdep.h"
+#include "qemu-version.h"
+#include "exec/memory.h"
+#include "hw/pci/pci.h"
+#include "hw/qdev-properties.h"
+#include "hw/qdev-properties-system.h"
+
+#define COMPAT_QEMU_SINCE(major, minor)                                                            \
+    (QEMU_VERSION_MAJOR > (major) ||                                                               \
+     (QEMU_VERSION_MAJOR == (major) && QEMU_VERSION_MINOR >= (minor)))
+
+#if COMPAT_QEMU_SINCE(8, 0)
+#include "hw/pci/pci_device.h"
+#endif
+
+/* The last entry of an array of properties. */
+#if COMPAT_QEMU_SINCE(10, 0)
+#define COMPAT_PROPERTIES_END
+#else
+#define COMPAT_PROPERTIES_END DEFINE_PROP_END_OF_LIST(),
+#endif
+
+/* props has n entries, the end counted. */
+static inline void compat_set_properties(DeviceClass *dc, Property *props, size_t n)
+{
+#if COMPAT_QEMU_SINCE(10, 0)
+    device_class_set_props_n(dc, props, n);
+#else
+    device_class_set_props(dc, props);
+#endif
+}
+
+static inline void compat_set_reset(DeviceClass *dc, void (*reset)(DeviceState *dev))
+{
+#if COMPAT_QEMU_SINCE(9, 2)
+    device_class_set_legacy_reset(dc, reset);
+#else
+    dc->reset = reset;
+#endif
+}
+
+/* True: mr is memory that can be accessed through a pointer. */
+static inline bool compat_is_memory(MemoryRegion *mr, bool is_write)
+{
+#if COMPAT_QEMU_SINCE(10, 0)
+    return memory_access_is_direct(mr, is_write, MEMTXATTRS_UNSPECIFIED);
+#else
+    return memory_access_is_direct(mr, is_write);
+#endif
+}
+
+/* Adds a power management capability. Returns its offset or, with *errp set, a negative value. */
+static inline int compat_pm_init(PCIDevice *dev, uint8_t offset, Error **errp)
+{
+#if COMPAT_QEMU_SINCE(10, 0)
+    return pci_pm_init(dev, offset, errp);
+#else
+    return pci_add_capability(dev, PCI_CAP_ID_PM, offset, PCI_PM_SIZEOF, errp);
+#endif
+}
+
+#endif

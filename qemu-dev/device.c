@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The PCIe function: configuration space, BAR, MSI-X, reset, and the glue between QEMU and the
+ * firmware's handle (fw/fw.h).
+ *
+ * Everything happens under QEMU's big lock: MMIO in the vCPU's thread, all else in the main loop.
+ * So the HCA is never entered twice at once. MMIO does not wait for work: the firmware asks for a
+ * turn (wake), and a bottom half gives it one, after the vCPU has gone on.
+ *
+ * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
+ * then shows the function to the guest. Unplug and a failed realize go back the same way.
+ */
+#include "qemu-dev/compat.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pcie.h"
+#include "migration/vmstate.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qemu/module.h"
+#include "qemu/timer.h"
+#include "fw/fw.h"
+#include "wire/capture.h"
+#include "wire/open.h"
+#include "wire/port.h"
+#include "qemu-dev/device.h"
+#include "qemu-dev/netdev.h"
+
+#define TYPE_HCASIM "hcasim"
+OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
+
+/* Where ConnectX cards have their capabilities and, in BAR0, their MSI-X table. */
+#define CAP_PM       0x40
+#define CAP_EXPRESS  0x60
+#define CAP_MSIX     0x9c
+#define CAP_AER      0x100
+#define BAR_MSIX_TAB 0x2000
+#define BAR_MSIX_PBA 0x3000
+#define MSIX_MAX     ((BAR_MSIX_PBA - BAR_MSIX_TAB) / PCI_MSIX_ENTRY_SIZE)
+
+/* Work items per turn in the main loop. */
+#define TURN_BUDGET 128
+/*
+ * A turn that leaves work is followed by the next one at once, but after so many in a row the
+ * main loop sleeps for a moment: only then does a vCPU that waits for the big lock get it.
+ */
+#define TURNS_IN_A_ROW 8
+#define BREATHER_NS    20000
+
+/* Lines about a guest's or peer's errors per second; more are counted, not printed. */
+#define GUEST_ERRORS_PER_S 100
+
+struct HcasimState {
+    PCIDevice parent_obj;
+
+    /* properties */
+    NICConf conf;
+    char *profile;
+    char *wire_uri;
+    char *capture;
+    bool trace;
+
+    MemoryRegion bar;
+    struct fw *fw;
+    struct wire_port *port; /* the outermost: what the firmware talks to */
+    int wire_fd;            /* the descriptor that QEMU watches for the port, or -1 */
+    QEMUBH *bh;
+    QEMUTimer *timer;    /* the HCA's own */
+    QEMUTimer *breather; /* see TURNS_IN_A_ROW */
+    unsigned turns;
+
+    int64_t log_second; /* of the host's clock */
+    unsigned log_lines; /* guest errors in it */
+};
+
+/* The host interface (model/host.h). */
+
+static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+{
+    HcasimState *s = host;
+
+    return pci_dma_read(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+}
+
+static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+{
+    HcasimState *s = host;
+
+    return pci_dma_write(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+}
+
+static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
+{
+    HcasimState *s = host;
+    AddressSpace *as = pci_get_address_space(&s->parent_obj);
+    hwaddr xlat, n = *len;
+    MemoryRegion *mr;
+    void *p;
+
+    RCU_READ_LOCK_GUARD();
+    /* QEMU maps what is not memory, or is not there at all, through a copy: no use to us. */
+    mr = address_space_translate(as, addr, &xlat, &n, is_write, MEMTXATTRS_UNSPECIFIED);
+    if (!compat_is_memory(mr, is_write)) {
+        return NULL;
+    }
+    n = *len;
+    p = address_space_map(as, addr, &n, is_write, MEMTXATTRS_UNSPECIFIED);
+    *len = n;
+    return p;
+}
+
+static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
+{
+    HcasimState *s = host;
+
+    address_space_unmap(pci_get_address_space(&s->parent_obj), ptr, len, is_write, len);
+}
+
+static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+{
+    size_t len = sizeof(uint64_t);
+    uint64_t *p;
+
+    if (addr % sizeof(uint64_t)) {
+        return false;
+    }
+    p = host_dma_map(host, addr, &len, true);
+    if (!p) {
+        return false;
+    }
+    if (len == sizeof(uint64_t)) {
+        __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+    }
+    host_dma_unmap(host, p, len, true);
+    return len == sizeof(uint64_t);
+}
+
+static void host_irq(void *host, unsigned vector)
+{
+    HcasimState *s = host;
+
+    if (vector < msix_nr_vectors_allocated(&s->parent_obj)) {
+        msix_notify(&s->parent_obj, vector);
+    }
+}
+
+static uint64_t host_clock_ns(void *host)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static void host_timer_arm(void *host, uint64_t deadline_ns)
+{
+    HcasimState *s = host;
+
+    if (deadline_ns == UINT64_MAX) {
+        timer_del(s->timer);
+    } else {
+        timer_mod(s->timer, MIN(deadline_ns, INT64_MAX));
+    }
+}
+
+static void host_wake(void *host)
+{
+    HcasimState *s = host;
+
+    qemu_bh_schedule(s->bh);
+}
+
+/* True: one more line about a guest's error may be printed now. */
+static bool guest_error_allowed(HcasimState *s)
+{
+    int64_t second = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) / 1000;
+
+    if (second != s->log_second) {
+        if (s->log_lines > GUEST_ERRORS_PER_S) {
+            warn_report("hcasim: %u more errors of the guest in one second",
+                        s->log_lines - GUEST_ERRORS_PER_S);
+        }
+        s->log_second = second;
+        s->log_lines = 0;
+    }
+    return ++s->log_lines <= GUEST_ERRORS_PER_S;
+}
+
+static void host_log(void *host, enum hca_log_level level, const char *line)
+{
+    HcasimState *s = host;
+    const char *id = DEVICE(s)->id;
+    const char *sep = id ? " " : "";
+
+    id = id ? id : "";
+    switch (level) {
+    case HCA_LOG_ERROR:
+        error_report("hcasim%s%s: %s", sep, id, line);
+        break;
+    case HCA_LOG_GUEST_ERROR:
+        if (guest_error_allowed(s)) {
+            warn_report("hcasim%s%s: %s", sep, id, line);
+        }
+        break;
+    case HCA_LOG_INFO:
+        info_report("hcasim%s%s: %s", sep, id, line);
+        break;
+    case HCA_LOG_TRACE:
+        if (s->trace) {
+            info_report("hcasim%s%s: %s", sep, id, line);
+        }
+        break;
+    }
+}
+
+static const struct hca_host_ops host_ops = {
+    .dma_read = host_dma_read,
+    .dma_write = host_dma_write,
+    .dma_map = host_dma_map,
+    .dma_unmap = host_dma_unmap,
+    .dma_cmpxchg64 = host_dma_cmpxchg64,
+    .irq = host_irq,
+    .clock_ns = host_clock_ns,
+    .timer_arm = host_timer_arm,
+    .wake = host_wake,
+    .log = host_log,
+};
+
+/* Turns. */
+
+static void take_turn(void *opaque)
+{
+    HcasimState *s = opaque;
+
+    if (!fw_run(s->fw, TURN_BUDGET)) {
+        s->turns = 0;
+    } else if (++s->turns < TURNS_IN_A_ROW) {
+        qemu_bh_schedule(s->bh);
+    } else {
+        s->turns = 0;
+        timer_mod(s->breather, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) + BREATHER_NS);
+    }
+}
+
+static void ask_for_turn(void *opaque)
+{
+    host_wake(opaque);
+}
+
+static void wire_readable(void *opaque)
+{
+    HcasimState *s = opaque;
+
+    wire_fd_event(s->port);
+}
+
+/* The BAR: big-endian (fw/fw.h). */
+
+static uint64_t bar_read(void *opaque, hwaddr offset, unsigned size)
+{
+    HcasimState *s = opaque;
+
+    return fw_mmio_read(s->fw, offset, size);
+}
+
+static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
+{
+    HcasimState *s = opaque;
+
+    fw_mmio_write(s->fw, offset, value, size);
+}
+
+static const MemoryRegionOps bar_ops = {
+    .read = bar_read,
+    .write = bar_write,
+    .endianness = DEVICE_BIG_ENDIAN,
+    .valid = {.min_access_size = 1, .max_access_size = 8},
+    .impl = {.min_access_size = 1, .max_access_size = 8},
+};
+
+/* Configuration space. */
+
+static void config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
+{
+    pci_default_write_config(dev, addr, val, len);
+    pcie_cap_flr_write_config(dev, addr, val, len);
+    pcie_aer_write_config(dev, addr, val, len);
+}
+
+/* Says 8 GT/s x16, as the card is; QEMU's own default is the slowest link there is. */
+static void set_link_speed(PCIDevice *dev)
+{
+    uint8_t *cap = dev->config + dev->exp.exp_cap;
+
+    if (pcie_cap_get_type(dev) != PCI_EXP_TYPE_ENDPOINT) {
+        return;
+    }
+    pci_long_test_and_clear_mask(cap + PCI_EXP_LNKCAP, PCI_EXP_LNKCAP_SLS | PCI_EXP_LNKCAP_MLW);
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP,
+                               QEMU_PCI_EXP_LNKCAP_MLS(QEMU_PCI_EXP_LNK_8GT) |
+                                   QEMU_PCI_EXP_LNKCAP_MLW(QEMU_PCI_EXP_LNK_X16));
+    pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_CLS | PCI_EXP_LNKSTA_NLW);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKSTA,
+                               QEMU_PCI_EXP_LNKSTA_CLS(QEMU_PCI_EXP_LNK_8GT) |
+                                   QEMU_PCI_EXP_LNKSTA_NLW(QEMU_PCI_EXP_LNK_X16));
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP2, PCI_EXP_LNKCAP2_SLS_2_5GB |
+                                                          PCI_EXP_LNKCAP2_SLS_5_0GB |
+                                                          PCI_EXP_LNKCAP2_SLS_8_0GB);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, QEMU_PCI_EXP_LNK_8GT);
+}
+
+static bool init_pm(PCIDevice *dev, Error **errp)
+{
+    int pm = compat_pm_init(dev, CAP_PM, errp);
+
+    if (pm < 0) {
+        return false;
+    }
+    pci_set_word(dev->config + pm + PCI_PM_PMC, 3); /* version 1.2 of the specification */
+    pci_set_word(dev->config + pm + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+    pci_set_word(dev->wmask + pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+    return true;
+}
+
+/* Fills in configuration space. On failure, *errp is set and capabilities may be left. */
+static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp)
+{
+    PCIDevice *dev = &s->parent_obj;
+    unsigned i;
+
+    pci_config_set_vendor_id(dev->config, id->vendor);
+    pci_config_set_device_id(dev->config, id->device);
+    pci_config_set_revision(dev->config, id->revision);
+    pci_set_word(dev->config + PCI_SUBSYSTEM_VENDOR_ID, id->subsys_vendor);
+    pci_set_word(dev->config + PCI_SUBSYSTEM_ID, id->subsys);
+
+    memory_region_init_io(&s->bar, OBJECT(s), &bar_ops, s, TYPE_HCASIM, id->bar_size);
+    pci_register_bar(dev, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar);
+
+    if (!init_pm(dev, errp)) {
+        return false;
+    }
+    if (pcie_endpoint_cap_init(dev, CAP_EXPRESS) < 0) {
+        error_setg(errp, "hcasim: no room for the PCI Express capability");
+        return false;
+    }
+    set_link_speed(dev);
+    pcie_cap_flr_init(dev);
+    if (msix_init(dev, id->num_msix, &s->bar, 0, BAR_MSIX_TAB, &s->bar, 0, BAR_MSIX_PBA, CAP_MSIX,
+                  errp) < 0) {
+        return false;
+    }
+    for (i = 0; i < id->num_msix; i++) {
+        msix_vector_use(dev, i);
+    }
+    return pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) >= 0;
+}
+
+/* Coming and going. */
+
+/* Opens the port that the properties ask for; none is fine. */
+static bool plug_cable(HcasimState *s, Error **errp)
+{
+    NetClientState *peer = s->conf.peers.ncs[0];
+    GError *err = NULL;
+    struct wire_port *port;
+
+    if (peer && s->wire_uri) {
+        error_setg(errp, "hcasim: netdev=%s and wire=%s exclude each other: there is one port",
+                   peer->name, s->wire_uri);
+        return false;
+    }
+    if (peer) {
+        s->port = netdev_port_new(DEVICE(s), &s->conf);
+    } else if (s->wire_uri) {
+        s->port = wire_open(s->wire_uri, &err);
+        if (!s->port) {
+            error_setg(errp, "hcasim: wire=%s: %s", s->wire_uri, err->message);
+            g_error_free(err);
+            return false;
+        }
+    }
+    if (s->capture) {
+        if (!s->port) {
+            error_setg(errp, "hcasim: capture=%s wants a netdev= or wire= to listen to",
+                       s->capture);
+            return false;
+        }
+        port = wire_capture_new(s->port, s->capture, &err);
+        if (!port) {
+            error_setg(errp, "hcasim: capture=%s: %s", s->capture, err->message);
+            g_error_free(err);
+            return false;
+        }
+        s->port = port;
+    }
+    s->wire_fd = s->port ? wire_fd(s->port) : -1;
+    if (s->wire_fd >= 0) {
+        qemu_set_fd_handler(s->wire_fd, wire_readable, NULL, s);
+    }
+    return true;
+}
+
+/* Takes back what realize() has done so far, all of it or a part. */
+static void dismantle(HcasimState *s)
+{
+    if (s->wire_fd >= 0) {
+        qemu_set_fd_handler(s->wire_fd, NULL, NULL, NULL);
+        s->wire_fd = -1;
+    }
+    if (s->fw) {
+        fw_set_wire(s->fw, NULL);
+        fw_free(s->fw);
+        s->fw = NULL;
+    }
+    if (s->port) {
+        wire_close(s->port);
+        s->port = NULL;
+    }
+    if (s->bh) {
+        qemu_bh_delete(s->bh);
+        s->bh = NULL;
+    }
+    timer_free(s->timer);
+    timer_free(s->breather);
+    s->timer = s->breather = NULL;
+}
+
+static void remove_config(HcasimState *s)
+{
+    PCIDevice *dev = &s->parent_obj;
+
+    if (dev->exp.aer_cap) {
+        pcie_aer_exit(dev);
+    }
+    msix_uninit(dev, &s->bar, &s->bar);
+    if (dev->exp.exp_cap) {
+        pcie_cap_exit(dev);
+    }
+}
+
+static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)
+{
+    struct fw_config config = {.profile = s->profile, .num_msix = id->num_msix};
+    GError *err = NULL;
+
+    qemu_macaddr_default_if_unset(&s->conf.macaddr);
+    memcpy(config.mac, s->conf.macaddr.a, sizeof(config.mac));
+    s->bh = qemu_bh_new_guarded(take_turn, s, &DEVICE(s)->mem_reentrancy_guard);
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, ask_for_turn, s);
+    s->breather = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
+    s->fw = fw_new(&host_ops, s, &config, &err);
+    if (!s->fw) {
+        error_setg(errp, "hcasim: %s", err->message);
+        g_error_free(err);
+        return false;
+    }
+    return true;
+}
+
+static void realize(PCIDevice *dev, Error **errp)
+{
+    HcasimState *s = HCASIM(dev);
+    struct fw_pci_id id;
+
+    s->wire_fd = -1;
+    if (!fw_profile_pci_id(s->profile, &id)) {
+        char *names = g_strjoinv(", ", (char **)fw_profile_names());
+
+        error_setg(errp, "hcasim: there is no profile '%s', but: %s", s->profile, names);
+        g_free(names);
+        return;
+    }
+    if (id.num_msix > MSIX_MAX) {
+        error_setg(errp, "hcasim: profile '%s' has more than %u MSI-X vectors", s->profile,
+                   (unsigned)MSIX_MAX);
+        return;
+    }
+    if (!plug_cable(s, errp) || !create_firmware(s, &id, errp)) {
+        dismantle(s);
+        return;
+    }
+    if (!init_config(s, &id, errp)) {
+        remove_config(s);
+        dismantle(s);
+        return;
+    }
+    if (s->port) {
+        fw_set_wire(s->fw, s->port);
+    }
+}
+
+static void unrealize(PCIDevice *dev)
+{
+    HcasimState *s = HCASIM(dev);
+
+    remove_config(s);
+    dismantle(s);
+}
+
+static void reset(DeviceState *dev)
+{
+    HcasimState *s = HCASIM(dev);
+
+    fw_reset(s->fw);
+}
+
+/* The type. */
+
+static const VMStateDescription vmstate_hcasim = {
+    .name = TYPE_HCASIM,
+    .unmigratable = 1,
+};
+
+static Property properties[] = {DEFINE_NIC_PROPERTIES(HcasimState, conf),
+                                DEFINE_PROP_STRING("wire", HcasimState, wire_uri),
+                                DEFINE_PROP_STRING("capture", HcasimState, capture),
+                                DEFINE_PROP_STRING("profile", HcasimState, profile),
+                                DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
+                                COMPAT_PROPERTIES_END};
+
+static const struct {
+    const char *name, *values, *description;
+} property_help[] = {
+    {"mac", "<xx:xx:xx:xx:xx:xx>",
+     "permanent MAC address (default: 52:54:00:12:34:56 and up, free in this QEMU)"},
+    {"netdev", "<id>", "plugs the port into the QEMU netdev of this id"},
+    {"wire", "<uri>", "plugs the port into a link of hcasim's own, such as shm:NAME"},
+    {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
+    {"profile", "<name>", "the kind of card"},
+    {"trace", "<on/off>", "logs each step of the device to standard error (default: off)"},
+};
+
+static void class_init(ObjectClass *klass, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
+    struct fw_pci_id id;
+    unsigned i;
+
+    fw_profile_pci_id(NULL, &id);
+    pc->realize = realize;
+    pc->exit = unrealize;
+    pc->config_write = config_write;
+    pc->vendor_id = id.vendor;
+    pc->device_id = id.device;
+    pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
+    dc->desc = "ConnectX-5 (mlx5) HCA model";
+    dc->vmsd = &vmstate_hcasim;
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+    compat_set_reset(dc, reset);
+    compat_set_properties(dc, properties, ARRAY_SIZE(properties));
+    for (i = 0; i < ARRAY_SIZE(property_help); i++) {
+        object_class_property_set_description(klass, property_help[i].name,
+                                              property_help[i].description);
+    }
+}
+
+static const TypeInfo hcasim_info = {
+    .name = TYPE_HCASIM,
+    .parent = TYPE_PCI_DEVICE,
+    .instance_size = sizeof(HcasimState),
+    .class_init = class_init,
+    .interfaces =
+        (InterfaceInfo[]){
+            {INTERFACE_PCIE_DEVICE},
+            {},
+        },
+};
+
+void hcasim_device_register(void)
+{
+    type_register_static(&hcasim_info);
+}
+
+void hcasim_device_help(void)
+{
+    char *names = g_strjoinv(", ", (char **)fw_profile_names());
+    unsigned i;
+
+    printf("hcasim for QEMU " QEMU_FULL_VERSION "\n"
+           "-device hcasim options, beside those of every PCI device:\n");
+    for (i = 0; i < ARRAY_SIZE(property_help); i++) {
+        char *left = g_strdup_printf("%s=%s", property_help[i].name, property_help[i].values);
+
+        printf("  %-24s - %s\n", left, property_help[i].description);
+        g_free(left);
+    }
+    printf("profiles: %s (default: " FW_PROFILE_DEFAULT ")\nwire URIs:\n%s\n", names,
+           wire_uri_help());
+    g_free(names);
+}
