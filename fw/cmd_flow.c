@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands of flow steering: tables, groups, entries, counters (model/steering.h).
+ *
+ * Tables of other virtual ports (other_vport) need an e-switch manager, which this function is not.
+ */
+#include "fw/cmd.h"
+#include "model/steering.h"
+
+#define MAX_COUNTERS_PER_QUERY 1024
+
+static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (PRM_GET(set_flow_table_root_in, cmd->in, other_vport) ||
+        PRM_GET(set_flow_table_root_in, cmd->in, underlay_qpn)) {
+        return SYN_FT_TYPE;
+    }
+    if (cmd->op_mod > PRM_SET_FLOW_TABLE_ROOT_OP_UNSET) {
+        return SYN_BAD_OP_MOD;
+    }
+    return flow_table_set_root(&fw->hca,
+                               (uint8_t)PRM_GET(set_flow_table_root_in, cmd->in, table_type),
+                               PRM_GET(set_flow_table_root_in, cmd->in, table_id),
+                               cmd->op_mod == PRM_SET_FLOW_TABLE_ROOT_OP_SET);
+}
+
+static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t id = 0;
+    enum syn syn;
+
+    if (PRM_GET(create_flow_table_in, cmd->in, other_vport)) {
+        return SYN_FT_TYPE;
+    }
+    syn = flow_table_create(&fw->hca, (uint8_t)PRM_GET(create_flow_table_in, cmd->in, table_type),
+                            PRM_PTR(create_flow_table_in, cmd->in, flow_table_context), &id);
+    PRM_SET(create_flow_table_out, cmd->out, table_id, id);
+    return syn;
+}
+
+static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_table_query(&fw->hca, (uint8_t)PRM_GET(query_flow_table_in, cmd->in, table_type),
+                            PRM_GET(query_flow_table_in, cmd->in, table_id),
+                            PRM_PTR(query_flow_table_out, cmd->out, flow_table_context));
+}
+
+static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_table_modify(
+        &fw->hca, (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
+        PRM_GET(modify_flow_table_in, cmd->in, table_id),
+        (uint16_t)PRM_GET(modify_flow_table_in, cmd->in, modify_field_select),
+        PRM_PTR(modify_flow_table_in, cmd->in, flow_table_context));
+}
+
+static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_table_destroy(&fw->hca,
+                              (uint8_t)PRM_GET(destroy_flow_table_in, cmd->in, table_type),
+                              PRM_GET(destroy_flow_table_in, cmd->in, table_id));
+}
+
+static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t id = 0;
+    enum syn syn;
+
+    if (PRM_GET(create_flow_group_in, cmd->in, other_vport)) {
+        return SYN_FT_TYPE;
+    }
+    syn = flow_group_create(&fw->hca, cmd->in, &id);
+    PRM_SET(create_flow_group_out, cmd->out, group_id, id);
+    return syn;
+}
+
+static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_group_query(&fw->hca, (uint8_t)PRM_GET(query_flow_group_in, cmd->in, table_type),
+                            PRM_GET(query_flow_group_in, cmd->in, table_id),
+                            PRM_GET(query_flow_group_in, cmd->in, group_id), cmd->out);
+}
+
+static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_group_destroy(&fw->hca,
+                              (uint8_t)PRM_GET(destroy_flow_group_in, cmd->in, table_type),
+                              PRM_GET(destroy_flow_group_in, cmd->in, table_id),
+                              PRM_GET(destroy_flow_group_in, cmd->in, group_id));
+}
+
+static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (PRM_GET(set_fte_in, cmd->in, other_vport)) {
+        return SYN_FT_TYPE;
+    }
+    if (cmd->op_mod > PRM_SET_FTE_OP_MODIFY) {
+        return SYN_BAD_OP_MOD;
+    }
+    return flow_entry_set(&fw->hca, cmd->in, cmd->in_len, cmd->op_mod == PRM_SET_FTE_OP_MODIFY);
+}
+
+static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_entry_query(&fw->hca, (uint8_t)PRM_GET(query_fte_in, cmd->in, table_type),
+                            PRM_GET(query_fte_in, cmd->in, table_id),
+                            PRM_GET(query_fte_in, cmd->in, flow_index),
+                            PRM_PTR(query_fte_out, cmd->out, flow_context),
+                            cmd->out_len - PRM_OFFSET(query_fte_out, flow_context));
+}
+
+static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_entry_delete(&fw->hca, (uint8_t)PRM_GET(delete_fte_in, cmd->in, table_type),
+                             PRM_GET(delete_fte_in, cmd->in, table_id),
+                             PRM_GET(delete_fte_in, cmd->in, flow_index));
+}
+
+/* One counter at a time: flow_counter_bulk_alloc is not reported. */
+static enum syn alloc_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t id = 0;
+    enum syn syn;
+
+    if (PRM_GET(alloc_flow_counter_in, cmd->in, flow_counter_bulk) ||
+        PRM_GET(alloc_flow_counter_in, cmd->in, flow_counter_bulk_log_size)) {
+        return SYN_FC_BULK;
+    }
+    syn = flow_counter_alloc(&fw->hca, &id);
+    PRM_SET(alloc_flow_counter_out, cmd->out, flow_counter_id, id);
+    return syn;
+}
+
+static enum syn dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    return flow_counter_dealloc(&fw->hca,
+                                PRM_GET(dealloc_flow_counter_in, cmd->in, flow_counter_id));
+}
+
+/* num_of_counters 0 asks for one; numbers in a bulk that name no counter read as zero. */
+static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t first = PRM_GET(query_flow_counter_in, cmd->in, flow_counter_id);
+    uint32_t n = PRM_GET(query_flow_counter_in, cmd->in, num_of_counters);
+    bool clear = PRM_GET(query_flow_counter_in, cmd->in, clear);
+    size_t stride = PRM_STRIDE(query_flow_counter_out, flow_statistics);
+
+    if (n == 0 && !flow_counter_find(&fw->hca, first)) {
+        return SYN_FC_NOT_FOUND;
+    }
+    n = MAX(n, 1);
+    if (n > MAX_COUNTERS_PER_QUERY) {
+        return SYN_LIMIT;
+    }
+    if (cmd->out_len < PRM_SIZE(query_flow_counter_out) + n * stride) {
+        return SYN_OUT_LEN;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct flow_counter *counter = flow_counter_find(&fw->hca, first + i);
+        uint8_t *stat = PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);
+
+        if (!counter) {
+            continue;
+        }
+        PRM_SET(traffic_counter, stat, packets, counter->packets);
+        PRM_SET(traffic_counter, stat, octets, counter->bytes);
+        if (clear) {
+            counter->packets = counter->bytes = 0;
+        }
+    }
+    return SYN_OK;
+}
+
+#define ROW(op, any, name, fn)                                                                     \
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, any, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn             \
+    }
+
+const struct fw_cmd_row cmds_flow[] = {
+    ROW(SET_FLOW_TABLE_ROOT, false, set_flow_table_root, set_root),
+    ROW(CREATE_FLOW_TABLE, false, create_flow_table, create_table),
+    ROW(QUERY_FLOW_TABLE, false, query_flow_table, query_table),
+    ROW(MODIFY_FLOW_TABLE, false, modify_flow_table, modify_table),
+    ROW(DESTROY_FLOW_TABLE, false, destroy_flow_table, destroy_table),
+    ROW(CREATE_FLOW_GROUP, false, create_flow_group, create_group),
+    ROW(QUERY_FLOW_GROUP, false, query_flow_group, query_group),
+    ROW(DESTROY_FLOW_GROUP, false, destroy_flow_group, destroy_group),
+    ROW(SET_FLOW_TABLE_ENTRY, false, set_fte, set_entry),
+    ROW(QUERY_FLOW_TABLE_ENTRY, false, query_fte, query_entry),
+    ROW(DELETE_FLOW_TABLE_ENTRY, false, delete_fte, delete_entry),
+    ROW(ALLOC_FLOW_COUNTER, false, alloc_flow_counter, alloc_counter),
+    ROW(DEALLOC_FLOW_COUNTER, false, dealloc_flow_counter, dealloc_counter),
+    ROW(QUERY_FLOW_COUNTER, false, query_flow_counter, query_counter),
+    {0},
+};
