@@ -21,20 +21,17 @@
 #include "hw/pci/pci_device.h"
 #endif
 
-/* The last entry of an array of properties. */
-#if COMPAT_QEMU_SINCE(10, 0)
-#define COMPAT_PROPERTIES_END
-#else
-#define COMPAT_PROPERTIES_END DEFINE_PROP_END_OF_LIST(),
-#endif
-
-/* props has n entries, the end counted. */
-static inline void compat_set_properties(DeviceClass *dc, Property *props, size_t n)
+/* Gives a class the n properties of an array, which has no entry to mark its end. */
+static inline void compat_set_properties(DeviceClass *dc, const Property *props, size_t n)
 {
 #if COMPAT_QEMU_SINCE(10, 0)
     device_class_set_props_n(dc, props, n);
 #else
-    device_class_set_props(dc, props);
+    /* Here it must have one. It lives as long as the class does: for ever. */
+    Property *ended = g_new0(Property, n + 1);
+
+    memcpy(ended, props, n * sizeof(*props));
+    device_class_set_props(dc, ended);
 #endif
 }
 

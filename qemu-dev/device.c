@@ -511,12 +511,13 @@ static const VMStateDescription vmstate_hcasim = {
     .unmigratable = 1,
 };
 
-static Property properties[] = {DEFINE_NIC_PROPERTIES(HcasimState, conf),
-                                DEFINE_PROP_STRING("wire", HcasimState, wire_uri),
-                                DEFINE_PROP_STRING("capture", HcasimState, capture),
-                                DEFINE_PROP_STRING("profile", HcasimState, profile),
-                                DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
-                                COMPAT_PROPERTIES_END};
+static const Property properties[] = {
+    DEFINE_NIC_PROPERTIES(HcasimState, conf),
+    DEFINE_PROP_STRING("wire", HcasimState, wire_uri),
+    DEFINE_PROP_STRING("capture", HcasimState, capture),
+    DEFINE_PROP_STRING("profile", HcasimState, profile),
+    DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
+};
 
 static const struct {
     const char *name, *values, *description;
