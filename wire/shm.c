@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The port of one member of a shared-memory segment (layout and membership: shm_segment.h).
+ *
+ * shm_tx.c: a unicast frame whose destination has been learned is built in a slot of the
+ * receiver's own region and published by one store to the ring from this member to that
+ * receiver. Any other frame is built in `stage` and copied at commit. A frame built there that
+ * turns out to be for one receiver without room stays (`stashed`) and blocks further sending.
+ *
+ * shm_rx.c: wire_poll() visits the rings of all members that ever sent here, a few frames each
+ * in turn. Consuming a frame is: callback, slot free, tail forward. A receiver that dies in
+ * between is followed by one that sees a free or newer slot under the old entry and passes it by.
+ *
+ * Waiting, and what wakes it:
+ * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
+ *   looks at `sleep`. One of the two sees the other. The sender writes to the FIFO first and then
+ *   makes `sleep` even with a compare-and-swap, so one that dies between the two, or comes back
+ *   late, takes nobody's wake-up away.
+ * - a sender without room sets its bit in the receiver's `waiters`, fences, tries again; a
+ *   receiver frees slots, fences, looks at `waiters`, sets `tx_wake` of each and wakes it if it
+ *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
+ *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
+ *   detached, and its addresses are unknown from then on.
+ * - slots that dead senders had reserved: a receiver that somebody waits for, and that has
+ *   nothing to consume, frees them.
+ */
+#include "wire/shm.h"
+#include "wire/open.h"
+#include "wire/shm_port.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often one wire_poll() looks whether more has come while it found only made-up entries; then
+ * the owner's main loop has its turn first. */
+#define MAX_ROUNDS 16
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- waking ---- */
+
+void shm_wake(struct shm_port *sp, unsigned id)
+{
+    struct shm_member *m = shm_member_at(sp, id);
+    struct shm_peer *p = &sp->peer[id];
+    uint32_t sleep, gen;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    sleep = atomic_load_explicit(&m->sleep, memory_order_relaxed);
+    if (!(sleep & 1)) {
+        return;
+    }
+    gen = atomic_load(&m->gen);
+    if (p->wake_fd < 0 || p->wake_gen != gen) {
+        if (p->wake_fd >= 0) {
+            close(p->wake_fd);
+        }
+        p->wake_fd = shm_segment_open_wake(&sp->seg, id);
+        p->wake_gen = gen;
+    }
+    if (p->wake_fd >= 0) {
+        sp->stats.wakeups++;
+        /* A full FIFO is as good as written to: its reader has not looked yet. */
+        if (write(p->wake_fd, "", 1) == 1 || errno == EAGAIN) {
+            atomic_compare_exchange_strong(&m->sleep, &sleep, sleep + 1);
+        }
+    }
+}
+
+void shm_wake_waiters(struct shm_port *sp, unsigned id)
+{
+    struct shm_member *m = shm_member_at(sp, id);
+
+    atomic_thread_fence(memory_order_seq_cst);
+    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
+        uint64_t bits = atomic_load_explicit(&m->waiters[w], memory_order_relaxed);
+
+        if (!bits) {
+            continue;
+        }
+        bits = atomic_exchange(&m->waiters[w], 0);
+        for (; bits; bits &= bits - 1) {
+            unsigned waiter = w * 64 + (unsigned)__builtin_ctzll(bits);
+
+            if (waiter != sp->seg.id) {
+                atomic_store(&shm_member_at(sp, waiter)->tx_wake, 1);
+                shm_wake(sp, waiter);
+            }
+        }
+    }
+}
+
+void shm_arm_timer(struct shm_port *sp)
+{
+    struct itimerspec in = {.it_value.tv_nsec = SHM_RECHECK_MS * 1000000L};
+
+    if (!sp->timer_armed) {
+        sp->timer_armed = timerfd_settime(sp->timer_fd, 0, &in, NULL) == 0;
+        sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = now_ms() + SHM_RECHECK_MS;
+    }
+}
+
+bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what)
+{
+    uint64_t now = now_ms();
+
+    if (now < sp->recheck_at_ms[what]) {
+        return false;
+    }
+    sp->recheck_at_ms[what] = now + SHM_RECHECK_MS;
+    return true;
+}
+
+static void disarm(struct shm_port *sp)
+{
+    uint32_t sleep = atomic_load(&sp->self->sleep);
+
+    if (sleep & 1) {
+        atomic_compare_exchange_strong(&sp->self->sleep, &sleep, sleep + 1);
+    }
+}
+
+/* Makes wire_fd() readable. */
+static void self_wake(struct shm_port *sp)
+{
+    /* Full is as good. */
+    ssize_t n = write(sp->seg.wake_fd, "", 1);
+
+    (void)n;
+}
+
+static void arm(struct shm_port *sp)
+{
+    uint32_t sleep = atomic_load_explicit(&sp->self->sleep, memory_order_relaxed);
+
+    if (!(sleep & 1)) {
+        atomic_store_explicit(&sp->self->sleep, sleep + 1, memory_order_relaxed);
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static bool anything_waits(struct shm_port *sp)
+{
+    return atomic_load_explicit(&sp->self->tx_wake, memory_order_relaxed) || shm_rx_waits(sp);
+}
+
+/* Frees what dead senders hold here, if somebody waits for room and nothing else makes any. */
+static void help_waiters(struct shm_port *sp)
+{
+    uint64_t waiting = 0;
+
+    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
+        waiting |= atomic_load_explicit(&sp->self->waiters[w], memory_order_relaxed);
+    }
+    if (waiting && shm_recheck_due(sp, SHM_RECHECK_OWNERS) && shm_rx_reap(sp)) {
+        shm_wake_waiters(sp, sp->seg.id);
+    }
+}
+
+static unsigned shm_poll(struct wire_port *port, unsigned max)
+{
+    struct shm_port *sp = shm_port_of(port);
+    unsigned n = 0;
+
+    if (anything_waits(sp)) {
+        disarm(sp); /* senders need not wake a port that is at work */
+    }
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        shm_tx_check_blocked(sp);
+        n += shm_rx_drain(sp, max - n);
+        if (n == max) {
+            return n;
+        }
+        if (sp->busy) {
+            break;
+        }
+        arm(sp);
+        if (!anything_waits(sp)) {
+            break;
+        }
+        disarm(sp);
+        if (round == MAX_ROUNDS - 1) {
+            self_wake(sp); /* what is left is for the next call */
+        }
+    }
+    if (!n) {
+        help_waiters(sp);
+    }
+    return n;
+}
+
+/* ---- the owner's main loop ---- */
+
+static int shm_fd(struct wire_port *port)
+{
+    return shm_port_of(port)->epoll_fd;
+}
+
+static void shm_fd_event(struct wire_port *port)
+{
+    struct shm_port *sp = shm_port_of(port);
+    uint64_t expired;
+    char bytes[256];
+
+    while (read(sp->seg.wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
+    }
+    if (read(sp->timer_fd, &expired, sizeof(expired)) == (ssize_t)sizeof(expired)) {
+        sp->timer_armed = false;
+        sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = 0;
+    }
+    shm_tx_check_blocked(sp);
+    if (port->client && port->client->rx_ready) {
+        port->client->rx_ready(port->opaque);
+    }
+}
+
+static void shm_set_busy(struct wire_port *port, bool busy)
+{
+    struct shm_port *sp = shm_port_of(port);
+
+    sp->busy = busy;
+    if (busy) {
+        disarm(sp);
+    }
+}
+
+static bool shm_link_up(struct wire_port *port)
+{
+    return true;
+}
+
+static void shm_get_stats(struct wire_port *port, struct wire_stats *stats)
+{
+    *stats = shm_port_of(port)->stats;
+}
+
+static void shm_close(struct wire_port *port)
+{
+    struct shm_port *sp = shm_port_of(port);
+
+    shm_tx_cancel(sp);
+    /* Whoever waits for this member finds out at its next try that it has gone. */
+    shm_segment_detach(&sp->seg);
+    shm_wake_waiters(sp, sp->seg.id);
+    shm_segment_leave(&sp->seg);
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        if (sp->peer[id].wake_fd >= 0) {
+            close(sp->peer[id].wake_fd);
+        }
+    }
+    close(sp->timer_fd);
+    close(sp->epoll_fd);
+    g_free(sp);
+}
+
+static const struct wire_port_ops shm_ops = {
+    .tx_reserve = shm_tx_reserve,
+    .tx_commit = shm_tx_commit,
+    .poll = shm_poll,
+    .link_up = shm_link_up,
+    .close = shm_close,
+    .tx_reserve_to = shm_tx_reserve_to,
+    .fd = shm_fd,
+    .fd_event = shm_fd_event,
+    .set_busy = shm_set_busy,
+    .get_stats = shm_get_stats,
+};
+
+static bool watch(int epoll_fd, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
+{
+    struct shm_port *sp = g_new0(struct shm_port, 1);
+
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        sp->peer[id].wake_fd = -1;
+    }
+    if (!shm_segment_join(&sp->seg, path, own_only, err)) {
+        g_free(sp);
+        return NULL;
+    }
+    sp->port.ops = &shm_ops;
+    sp->self = shm_member_at(sp, sp->seg.id);
+    sp->tag = shm_tag(sp->seg.id, sp->seg.gen);
+    sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    sp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (sp->epoll_fd < 0 || sp->timer_fd < 0 || !watch(sp->epoll_fd, sp->seg.wake_fd) ||
+        !watch(sp->epoll_fd, sp->timer_fd)) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: %s", path, g_strerror(errno));
+        shm_segment_leave(&sp->seg);
+        if (sp->epoll_fd >= 0) {
+            close(sp->epoll_fd);
+        }
+        if (sp->timer_fd >= 0) {
+            close(sp->timer_fd);
+        }
+        g_free(sp);
+        return NULL;
+    }
+    self_wake(sp); /* there may be frames that an earlier member did not take */
+    return &sp->port;
+}

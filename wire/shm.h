@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A port on a shared-memory segment; see wire/open.h for what a segment does.
+ */
+#ifndef HCASIM_WIRE_SHM_H
+#define HCASIM_WIRE_SHM_H
+
+#include "wire/port.h"
+
+#include <glib.h>
+
+/* Joins the segment whose file is path. own_only: the file must be this user's. */
+struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err);
+
+#endif

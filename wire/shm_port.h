@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parts of a port on a shared-memory segment among themselves: shm.c (waiting and waking, the
+ * port's operations), shm_tx.c (addresses, sending), shm_rx.c (receiving).
+ */
+#ifndef HCASIM_WIRE_SHM_PORT_H
+#define HCASIM_WIRE_SHM_PORT_H
+
+#include "wire/shm_segment.h"
+
+#define SHM_RECHECK_MS 50
+
+enum {
+    SHM_ETH_MIN = 14,
+    SHM_NOBODY = SHM_MEMBERS,
+    SHM_CACHED_MACS = 64,
+};
+
+/* What this member knows of another one. Private memory: nobody else can change it. */
+struct shm_peer {
+    /* to it */
+    uint64_t tx_head, tx_tail;  /* positions published, and known to be consumed */
+    uint16_t slot_of[SHM_RING]; /* by position */
+    uint16_t spare[SHM_SLOTS];  /* slots this member used before, probably free again */
+    unsigned spares;
+    bool blocked;      /* no room at the last try; try again after a wake-up only */
+    int wake_fd;       /* -1: not open */
+    uint32_t wake_gen; /* whose FIFO that is */
+    /* from it */
+    uint32_t rx_gen;
+    uint64_t rx_pos;
+};
+
+/* What is looked at with system calls, and so every SHM_RECHECK_MS at most. */
+enum shm_recheck {
+    SHM_RECHECK_BLOCKED, /* whether receivers that have no room still live */
+    SHM_RECHECK_FLOOD,   /* the same for one that misses flooded frames */
+    SHM_RECHECK_OWNERS,  /* whether those who hold slots here still live */
+    SHM_RECHECKS,
+};
+
+struct shm_cached_mac {
+    uint64_t mac;
+    uint64_t fdb_gen; /* the entry counts while the segment's is the same */
+    unsigned member;
+};
+
+enum shm_reserved {
+    SHM_RESERVED_NONE,
+    SHM_RESERVED_SLOT,
+    SHM_RESERVED_STAGE,
+};
+
+struct shm_port {
+    struct wire_port port;
+    struct shm_segment seg;
+    struct shm_member *self;
+    uint32_t tag;
+    int epoll_fd, timer_fd;
+    bool timer_armed, busy;
+    bool want_tx_ready; /* a reservation failed since the last tx_ready */
+    unsigned blocked;   /* how many peers are */
+    uint64_t recheck_at_ms[SHM_RECHECKS];
+    unsigned next_turn;
+
+    enum shm_reserved reserved;
+    unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
+    uint64_t to_mac;
+    size_t stashed; /* length of the frame that waits in stage, or 0 */
+
+    uint64_t learned_mac, learned_gen; /* the last source address seen, when it was this port's */
+    struct shm_cached_mac cached[SHM_CACHED_MACS];
+    struct wire_stats stats;
+    struct shm_peer peer[SHM_MEMBERS];
+    uint8_t stage[WIRE_FRAME_MAX];
+};
+
+static inline struct shm_port *shm_port_of(struct wire_port *port)
+{
+    return (struct shm_port *)port;
+}
+
+static inline struct shm_member *shm_member_at(struct shm_port *sp, unsigned id)
+{
+    return &sp->seg.header->member[id];
+}
+
+/* shm.c */
+
+/* Wakes a member that sleeps. What it is to see has been stored before. */
+void shm_wake(struct shm_port *sp, unsigned id);
+/* Tells everybody who waits for room in id's region to try again. */
+void shm_wake_waiters(struct shm_port *sp, unsigned id);
+/* Has shm_tx_check_blocked() called after a while, whatever others do. */
+void shm_arm_timer(struct shm_port *sp);
+bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
+
+/* shm_tx.c: operations of the port, and what brings blocked sending on. */
+
+uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
+uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
+void shm_tx_commit(struct wire_port *port, size_t len);
+/* Gives back what is reserved. */
+void shm_tx_cancel(struct shm_port *sp);
+/* Tries again what is blocked if a receiver said so, or after SHM_RECHECK_MS. */
+void shm_tx_check_blocked(struct shm_port *sp);
+
+/* shm_rx.c */
+
+/* Delivers up to max frames; returns how many. */
+unsigned shm_rx_drain(struct shm_port *sp, unsigned max);
+/* Whether a ring has something new. */
+bool shm_rx_waits(struct shm_port *sp);
+/* Frees the slots that dead senders hold and have not published. Returns whether there were any. */
+bool shm_rx_reap(struct shm_port *sp);
+
+#endif

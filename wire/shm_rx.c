@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving from a shared-memory segment: the rings of everybody who sends here.
+ */
+#include "wire/shm_port.h"
+
+enum {
+    FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */
+    TAIL_EVERY = 16,      /* frames consumed before a sender is told */
+};
+
+/* A slot's sender is gone: dead, or followed by another one with the same id. */
+static bool owner_gone(struct shm_port *sp, uint32_t owner)
+{
+    unsigned id = (owner & 0xff) - 1u;
+
+    return id >= SHM_MEMBERS || id == sp->seg.id ||
+           owner != shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen)) ||
+           !shm_segment_alive(&sp->seg, id);
+}
+
+bool shm_rx_reap(struct shm_port *sp)
+{
+    struct shm_region *own = sp->seg.region[sp->seg.id];
+    uint32_t last = 0;
+    bool last_gone = false, freed = false;
+
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        uint32_t owner = atomic_load(&own->slot[i].owner);
+
+        if (owner && owner != last) {
+            last = owner;
+            last_gone = owner_gone(sp, owner);
+        }
+        if (owner && last_gone) {
+            /* Only this owner's word is replaced: nobody takes a slot that is not free. */
+            atomic_store(&own->slot[i].owner, 0);
+            freed = true;
+        }
+    }
+    return freed;
+}
+
+/* The sender at id is a new one since the last look. */
+static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
+{
+    struct shm_region *own = sp->seg.region[sp->seg.id];
+    struct shm_peer *p = &sp->peer[id];
+    uint64_t tail = atomic_load(&own->ring[id].tail);
+
+    /* An earlier owner of this region may have consumed some of this generation. */
+    p->rx_gen = gen;
+    p->rx_pos = tail >> 40 == gen ? tail & ((1ull << 40) - 1) : 0;
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        uint32_t owner = atomic_load(&own->slot[i].owner);
+
+        if ((owner & 0xff) == id + 1 && owner != shm_tag(id, gen)) {
+            atomic_store(&own->slot[i].owner, 0);
+        }
+    }
+}
+
+/* Whether a frame of this sender waits; stores its slot's number, unchecked. */
+static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
+{
+    struct shm_peer *p = &sp->peer[id];
+    struct shm_ring *ring = &sp->seg.region[sp->seg.id]->ring[id];
+    uint64_t entry = atomic_load_explicit(&ring->entry[p->rx_pos % SHM_RING], memory_order_acquire);
+
+    *slot = entry & 0xffff;
+    return p->rx_gen && entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos);
+}
+
+/* Delivers one frame and frees its slot. False: the entry was no good. */
+static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
+{
+    struct shm_peer *p = &sp->peer[id];
+    struct shm_slot *slot;
+    uint32_t tag = shm_tag(id, p->rx_gen), len;
+    bool ok;
+
+    if (index >= SHM_SLOTS) {
+        return false;
+    }
+    slot = &sp->seg.region[sp->seg.id]->slot[index];
+    if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != tag ||
+        slot->stamp != shm_stamp(p->rx_gen, p->rx_pos)) {
+        return false;
+    }
+    len = *(volatile uint32_t *)&slot->len;
+    ok = len >= SHM_ETH_MIN && len <= WIRE_FRAME_MAX;
+    if (ok) {
+        sp->stats.rx_frames++;
+        sp->stats.rx_bytes += len;
+        if (sp->port.client && sp->port.client->rx) {
+            sp->port.client->rx(sp->port.opaque, slot->frame, len);
+        }
+    }
+    atomic_store_explicit(&slot->owner, 0, memory_order_release);
+    return ok;
+}
+
+/* Delivers up to max frames of one sender. */
+static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
+{
+    struct shm_peer *p = &sp->peer[id];
+    struct shm_ring *ring = &sp->seg.region[sp->seg.id]->ring[id];
+    unsigned n = 0, seen = 0, index;
+
+    while (n < max && peek(sp, id, &index)) {
+        if (deliver(sp, id, index)) {
+            n++;
+        } else {
+            sp->stats.rx_malformed++;
+        }
+        p->rx_pos++;
+        if (++seen % TAIL_EVERY == 0) {
+            atomic_store_explicit(&ring->tail, (uint64_t)p->rx_gen << 40 | p->rx_pos,
+                                  memory_order_release);
+        }
+        if (seen == SHM_RING) {
+            break; /* more in one go is a sender's making up */
+        }
+    }
+    if (seen) {
+        atomic_store_explicit(&ring->tail, (uint64_t)p->rx_gen << 40 | p->rx_pos,
+                              memory_order_release);
+    } else {
+        uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
+
+        if (gen != p->rx_gen && id != sp->seg.id) {
+            new_sender(sp, id, gen); /* what it sent is found in the next round */
+        }
+    }
+    return n;
+}
+
+/* Takes the senders in turn, beginning after the one that was served last. */
+unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
+{
+    unsigned n = 0, round;
+
+    do {
+        unsigned first = sp->next_turn;
+
+        round = 0;
+        for (unsigned w = 0; w <= SHM_MEMBERS / 64 && n < max; w++) {
+            unsigned word = (first / 64 + w) % (SHM_MEMBERS / 64);
+            uint64_t bits = atomic_load_explicit(&sp->self->senders[word], memory_order_relaxed);
+            uint64_t from_first = ~0ull << first % 64;
+
+            /* The first word is visited twice: its upper part first, its lower part last. */
+            bits &= w == 0 ? from_first : w == SHM_MEMBERS / 64 ? ~from_first : ~0ull;
+            for (; bits && n < max; bits &= bits - 1) {
+                unsigned id = word * 64 + (unsigned)__builtin_ctzll(bits);
+                unsigned got = drain_sender(sp, id, MIN(max - n, (unsigned)FRAMES_PER_TURN));
+
+                if (got) {
+                    sp->next_turn = (id + 1) % SHM_MEMBERS;
+                }
+                n += got;
+                round += got;
+            }
+        }
+        if (round) {
+            shm_wake_waiters(sp, sp->seg.id);
+        }
+    } while (round && n < max);
+    return n;
+}
+
+bool shm_rx_waits(struct shm_port *sp)
+{
+    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
+        uint64_t bits = atomic_load_explicit(&sp->self->senders[w], memory_order_relaxed);
+
+        for (; bits; bits &= bits - 1) {
+            unsigned id = w * 64 + (unsigned)__builtin_ctzll(bits), index;
+
+            if (peek(sp, id, &index) ||
+                (id != sp->seg.id &&
+                 atomic_load(&shm_member_at(sp, id)->gen) != sp->peer[id].rx_gen)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}

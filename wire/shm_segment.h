@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A shared-memory Ethernet segment: its layout, and who is in it.
+ *
+ * The file is one struct shm_header, then one struct shm_region for each of SHM_MEMBERS. A
+ * member receives in its own region and writes to everybody else's. Every count and index found
+ * in it may have been written by somebody hostile: it is checked before use, and nothing that
+ * decides where this process reads or writes is kept there. (Who may open the file may also
+ * truncate it, which no check can survive; so the file is private to its user unless the user
+ * makes it otherwise.)
+ *
+ * Liveness: member i holds a lock (fcntl, open file description) on byte i of the file for as
+ * long as it lives; the kernel lets go of it however the process ends. A further byte is the lock
+ * under which members join and leave.
+ *
+ * A member is an id and a generation: the next process that gets the same id has the next
+ * generation, so what its predecessor left behind is recognized.
+ */
+#ifndef HCASIM_WIRE_SHM_SEGMENT_H
+#define HCASIM_WIRE_SHM_SEGMENT_H
+
+#include "wire/port.h"
+
+#include <glib.h>
+#include <stdatomic.h>
+
+enum {
+    SHM_MEMBERS = 128,
+    SHM_SLOTS = 256, /* frames that can wait for one receiver, of all its senders together */
+    SHM_RING = 128,  /* of one sender, so that one alone does not fill a receiver */
+    SHM_MACS = 64,   /* source addresses remembered per member; then the oldest is replaced */
+    SHM_GEN_BITS = 24,
+    SHM_POS_BITS = 24,
+    SHM_LINE = 64,
+};
+
+/*
+ * A frame on its way. A sender takes a slot by changing owner from 0 to its tag; from then on it
+ * alone writes the slot, until the receiver has consumed the frame and stores 0.
+ */
+struct shm_slot {
+    _Alignas(SHM_LINE) _Atomic uint32_t owner; /* shm_tag() of a sender, 0: free */
+    uint32_t len;
+    uint64_t stamp; /* shm_stamp() of the ring entry that this frame was published with */
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+/*
+ * One sender to one receiver. The sender writes the entry for position p (p counts from 0 in
+ * each of its generations) to entry[p % SHM_RING]: stamp << 16 | slot. The stamp tells a new
+ * entry from one of the previous round, so there is no shared head. The receiver writes the tail.
+ */
+struct shm_ring {
+    _Alignas(SHM_LINE) _Atomic uint64_t tail; /* sender's generation << 40 | positions consumed */
+    _Alignas(SHM_LINE) _Atomic uint64_t entry[SHM_RING];
+};
+
+struct shm_region {
+    struct shm_ring ring[SHM_MEMBERS]; /* by sender */
+    struct shm_slot slot[SHM_SLOTS];
+};
+
+struct shm_mac {
+    _Atomic uint64_t mac;   /* 48 bits, 0: none */
+    _Atomic uint64_t stamp; /* the highest one owns the address */
+};
+
+struct shm_member {
+    /* Changed by joining and leaving only. */
+    _Alignas(SHM_LINE) _Atomic uint32_t gen;
+    _Atomic uint32_t attached;
+    /* Odd: the receiver sleeps; whoever writes to its FIFO then makes it even. */
+    _Alignas(SHM_LINE) _Atomic uint32_t sleep;
+    _Atomic uint32_t tx_wake; /* room is back in a receiver that this member waits for */
+    _Alignas(SHM_LINE) _Atomic uint64_t waiters[SHM_MEMBERS / 64]; /* who waits for room here */
+    /* Who ever sent to this member (never cleared): the rings worth a look. */
+    _Alignas(SHM_LINE) _Atomic uint64_t senders[SHM_MEMBERS / 64];
+    _Alignas(SHM_LINE) _Atomic uint32_t macs_used;
+    struct shm_mac mac[SHM_MACS];
+};
+
+struct shm_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t members;
+    uint64_t file_size;
+    /* Changes whenever an address is learned or a member comes or goes. */
+    _Alignas(SHM_LINE) _Atomic uint64_t fdb_gen;
+    _Atomic uint64_t fdb_stamp;
+    struct shm_member member[SHM_MEMBERS];
+};
+
+static inline uint32_t shm_tag(unsigned id, uint32_t gen)
+{
+    return gen << 8 | (id + 1);
+}
+
+static inline uint64_t shm_stamp(uint32_t gen, uint64_t pos)
+{
+    return (uint64_t)gen << SHM_POS_BITS | (pos & ((1u << SHM_POS_BITS) - 1));
+}
+
+/* This process's membership. */
+struct shm_segment {
+    char *path;
+    int fd;      /* the file; its open file description holds the lock */
+    int wake_fd; /* read end of this member's FIFO, path.ID */
+    unsigned id;
+    uint32_t gen;
+    struct shm_header *header;
+    struct shm_region *region[SHM_MEMBERS]; /* mapped when first needed */
+};
+
+/*
+ * Joins the segment at path, creating it (mode 0600) if it is not there or if nobody who lives is
+ * in it. own_only: fails if the file belongs to another user. The new member sleeps and is
+ * attached. False: *err says why.
+ */
+bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, GError **err);
+
+/* Takes the member out of the tables: nothing is sent to it from now on. */
+void shm_segment_detach(struct shm_segment *seg);
+
+/* Leaves, detached or not; the last one removes the file. */
+void shm_segment_leave(struct shm_segment *seg);
+
+/* Whether a process holds this id. One system call. */
+bool shm_segment_alive(struct shm_segment *seg, unsigned id);
+
+/* Detaches a member whose process has died, unless somebody is just joining or leaving. */
+void shm_segment_detach_dead(struct shm_segment *seg, unsigned id);
+
+/* A member's region, or NULL if it cannot be mapped. */
+struct shm_region *shm_segment_region(struct shm_segment *seg, unsigned id);
+
+/* A descriptor to wake a member by a write of one byte (never blocks), or -1. */
+int shm_segment_open_wake(struct shm_segment *seg, unsigned id);
+
+#endif
