@@ -26,6 +26,7 @@
 #include "wire/port.h"
 #include "qemu-dev/device.h"
 #include "qemu-dev/netdev.h"
+#include "qemu-dev/vsc.h"
 
 #define TYPE_HCASIM "hcasim"
 OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
@@ -34,6 +35,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 #define CAP_PM       0x40
 #define CAP_EXPRESS  0x60
 #define CAP_MSIX     0x9c
+#define CAP_VENDOR   0xc0
 #define CAP_AER      0x100
 #define BAR_MSIX_TAB 0x2000
 #define BAR_MSIX_PBA 0x3000
@@ -62,6 +64,7 @@ struct HcasimState {
     bool trace;
 
     MemoryRegion bar;
+    struct vsc vsc;
     struct fw *fw;
     struct wire_port *port; /* the outermost: what the firmware talks to */
     int wire_fd;            /* the descriptor that QEMU watches for the port, or -1 */
@@ -279,9 +282,16 @@ static const MemoryRegionOps bar_ops = {
 
 /* Configuration space. */
 
+static uint32_t config_read(PCIDevice *dev, uint32_t addr, int len)
+{
+    vsc_config_read(&HCASIM(dev)->vsc, dev, addr, len);
+    return pci_default_read_config(dev, addr, len);
+}
+
 static void config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {
     pci_default_write_config(dev, addr, val, len);
+    vsc_config_write(&HCASIM(dev)->vsc, dev, addr, val, len);
     pcie_cap_flr_write_config(dev, addr, val, len);
     pcie_aer_write_config(dev, addr, val, len);
 }
@@ -351,6 +361,9 @@ static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp
     }
     for (i = 0; i < id->num_msix; i++) {
         msix_vector_use(dev, i);
+    }
+    if (!vsc_init(&s->vsc, dev, CAP_VENDOR, errp)) {
+        return false;
     }
     return pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) >= 0;
 }
@@ -501,6 +514,7 @@ static void reset(DeviceState *dev)
 {
     HcasimState *s = HCASIM(dev);
 
+    vsc_reset(&s->vsc, &s->parent_obj);
     fw_reset(s->fw);
 }
 
@@ -541,6 +555,7 @@ static void class_init(ObjectClass *klass, void *data)
     fw_profile_pci_id(NULL, &id);
     pc->realize = realize;
     pc->exit = unrealize;
+    pc->config_read = config_read;
     pc->config_write = config_write;
     pc->vendor_id = id.vendor;
     pc->device_id = id.device;
