@@ -398,7 +398,7 @@ static bool plug_cable(HcasimState *s, Error **errp)
                        s->capture);
             return false;
         }
-        port = wire_capture_new(s->port, s->capture, &err);
+        port = wire_capture_new(s->port, s->capture, NULL, NULL, &err);
         if (!port) {
             error_setg(errp, "hcasim: capture=%s: %s", s->capture, err->message);
             g_error_free(err);
