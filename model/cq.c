@@ -3,9 +3,9 @@
  * Completion queues. Indices run freely in 32 bits; host and doorbells carry the low 24, and rings
  * are smaller than that.
  *
- * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) -> disarmed.
- * Between the CQE that satisfies it and the event may lie the moderation period (timer) and
- * a full EQ (waiter); both lead back to cq_notify().
+ * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) ->
+ * disarmed. Between the CQE that satisfies it and the event may lie the moderation period (timer)
+ * and a full EQ (waiter); both lead back to cq_notify().
  */
 #include "model/cq.h"
 #include "model/eq.h"
@@ -75,7 +75,7 @@ static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
     }
 }
 
-/* -- object --------------------------------------------------------------------------------------- */
+/* -- object ----------------------------------------------------------------------------------- */
 
 struct cq *cq_find(struct hca *hca, uint32_t cqn)
 {
@@ -234,7 +234,7 @@ void cq_free(struct hca *hca, struct obj *obj)
     g_free(cq);
 }
 
-/* -- posting -------------------------------------------------------------------------------------- */
+/* -- posting ---------------------------------------------------------------------------------- */
 
 static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t syndrome)
 {
@@ -320,7 +320,7 @@ void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
     }
 }
 
-/* -- events --------------------------------------------------------------------------------------- */
+/* -- events ----------------------------------------------------------------------------------- */
 
 /* Whether a CQE that the arm request asked for is there. */
 static bool cq_is_due(const struct cq *cq)
@@ -385,7 +385,7 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
     cq_notify(hca, cq);
 }
 
-/* -- MODIFY_CQ ------------------------------------------------------------------------------------ */
+/* -- MODIFY_CQ -------------------------------------------------------------------------------- */
 
 static enum syn cq_resize(struct hca *hca, struct cq *cq, const void *cqc, struct mem_buf *buf)
 {

@@ -40,8 +40,8 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_bu
                    uint64_t dbr_addr, uint32_t *cqn);
 /* The cqc with its live fields. */
 enum syn cq_query(struct hca *hca, uint32_t cqn, void *cqc);
-/* MODIFY_CQ: field_select picks from cqc; buf is the new ring for a resize, else NULL. A resize ends
- * the old ring with a RESIZE_CQ CQE; the next index is the new ring's (driver:
+/* MODIFY_CQ: field_select picks from cqc; buf is the new ring for a resize, else NULL. A resize
+ * ends the old ring with a RESIZE_CQ CQE; the next index is the new ring's (driver:
  * copy_resize_cqes()). */
 enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
                    const void *cqc, struct mem_buf *buf);
@@ -64,9 +64,9 @@ static inline struct obj *cq_obj(struct cq *cq)
 void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited);
 
 /*
- * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. Taken only
- * from the UAR that cqc.uar_page names. A request whose sequence number is that of the last event
- * is ignored: that event is its answer, software has not seen it yet.
+ * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. Taken
+ * only from the UAR that cqc.uar_page names. A request whose sequence number is that of the last
+ * event is ignored: that event is its answer, software has not seen it yet.
  */
 void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn);
 

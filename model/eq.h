@@ -3,8 +3,8 @@
  * Event queues: rings of EQEs in host memory, each raising an MSI-X vector.
  *
  * An EQ is armed when its doorbell says so (UAR offset 0x40: update consumer index and arm, 0x48:
- * update only). An EQE posted to an armed EQ raises the interrupt and disarms; arming with a consumer
- * index behind the producer raises it at once. An EQ with no room goes to status
+ * update only). An EQE posted to an armed EQ raises the interrupt and disarms; arming with a
+ * consumer index behind the producer raises it at once. An EQ with no room goes to status
  * EQ_OVERFLOW and loses the event, logged; a completion event is not lost but waits for room.
  *
  * EQE n belongs to software when its owner bit is bit log_eq_size of n (driver: next_eqe_sw()).
@@ -25,8 +25,8 @@ struct eq_waiter {
     void (*retry)(struct hca *hca, struct eq_waiter *waiter);
 };
 
-/* eqc and page list as in CREATE_EQ, event_bitmask as its four 64-bit words: bit t % 64 of word t / 64
- * asks for event type t. */
+/* eqc and page list as in CREATE_EQ, event_bitmask as its four 64-bit words: bit t % 64 of word t /
+ * 64 asks for event type t. */
 enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas,
                    uint32_t npas, const uint64_t event_bitmask[4], uint32_t *eqn);
 /* The eqc with its live fields, and the first word of the bitmask. */

@@ -193,7 +193,7 @@ static void tables_init(struct hca *hca)
     obj_table_init(&hca->srqs, 1, 1u << l->log_max_srq);
     obj_table_init(&hca->rmps, 1, 1u << l->log_max_srq);
     obj_table_init(&hca->q_counters, 1, 256);
-    obj_table_init(&hca->mkeys, 1, 1u << l->log_max_mkey);
+    obj_table_init(&hca->mkeys, MKEY_FIRST, 1u << l->log_max_mkey);
     obj_table_init(&hca->qpns, QPN_FIRST, 1u << l->log_max_qp);
     obj_table_init(&hca->tirs, 1, 1u << 16);
     obj_table_init(&hca->tiss, 1, 1u << 16);

@@ -2,9 +2,13 @@
 /*
  * Memory keys: what an lkey or rkey lets its holder read and write.
  *
- * A key is (mkey index << 8) | variant byte. A key translates a virtual range to host pages through an MTT
- * list, to other keys through KLMs, or (PA access mode, and the reserved lkey) not at all.
- * Every access is checked: key exists and is not free, PD, rights, bounds.
+ * A key is (mkey index << 8) | variant byte. A key translates a virtual range to host pages through
+ * an MTT list, to ranges of other keys through KLMs or KSMs, or (PA access mode, and the reserved
+ * lkey) not at all. Every access is checked: key exists and is not free, PD, rights, bounds.
+ *
+ * A key is free (mkc.free: refuses every access) or in use. UMR takes it to either, invalidation to
+ * free. Two keys are no objects: the reserved lkey (bus addresses, local access by QPs of the
+ * kernel's PDs only) and the null key (reads zeros, writes nowhere).
  */
 #ifndef HCASIM_MODEL_MKEY_H
 #define HCASIM_MODEL_MKEY_H
@@ -27,6 +31,14 @@ enum mem_result {
     MEM_NO_ANSWER,  /* the host does not answer at the translated address */
 };
 
+/* Mkey indices below are never handed out: 0x100 ends scatter lists, 0x400 in a KLM list means an
+ * interleaved layout, and the special keys have room there. */
+#define MKEY_FIRST 16
+
+/* Limits that capabilities report. */
+#define MKEY_LOG_MAX_KLM 16 /* entries of a KLM list (log_max_klm_list_size) */
+#define MKEY_MAX_DEPTH   4  /* keys on the way from the first to the memory (max_indirection) */
+
 struct mkey;
 
 /* One piece of a scatter/gather list. */
@@ -36,12 +48,17 @@ struct sge {
     uint32_t lkey;
 };
 
-/* The PD that access checks are made against. A QP's own PD number. */
+/* pdn here and below: the PD that access checks are made against, a QP's own. */
 
 /* Whether [va, va + len) may be accessed through key; len 0 always may (C9-88: a zero-length
- * request's key is not checked). Does not touch memory. */
+ * request's key is not checked). Does not touch memory; keys behind a KLM or KSM list are checked
+ * when they are used. */
 enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, uint64_t len,
                            unsigned access);
+
+/* Whether QP qpn may use the key as far as mkc.qpn says (type 2 memory windows bound to one QP);
+ * true for keys that do not exist, which mkey_check() refuses. */
+bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn);
 
 /* Copies between a buffer and a key's memory, with all checks. On failure a part may have been
  * copied. */
@@ -50,8 +67,8 @@ enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t 
 enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                            const void *buf, size_t len, unsigned access);
 
-/* The 64-bit atomic at va (8-byte aligned): memory is a word of the host's byte order.
- * compare and swap, or fetch and add; *original receives what was there. */
+/* The 64-bit atomic at va (8-byte aligned, else MEM_BAD_BOUNDS): memory is a word of the host's
+ * byte order. compare and swap, or fetch and add; *original receives what was there. */
 enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                               uint64_t compare, uint64_t swap, uint64_t *original);
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
@@ -60,7 +77,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
 /*
  * Gather and scatter over a list: byte range [offset, offset + len) of the concatenated list.
  * *next remembers where the previous call ended so that a message walked front to back costs
- * nothing extra; start with a zeroed cursor.
+ * nothing extra; start with a zeroed cursor. MEM_BAD_BOUNDS if the list is shorter.
  */
 struct sge_cursor {
     unsigned index;    /* element that byte base is in */
@@ -71,24 +88,33 @@ enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, 
 enum mem_result sge_scatter(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
                             struct sge_cursor *next, uint64_t offset, const void *buf, size_t len);
 
-/* Local invalidate (LOCAL_INV WQE) and remote invalidate (SEND with IETH): frees the key for
- * further use until a UMR makes it valid again. MEM_BAD_KEY if the key may not be invalidated. */
+/* Remote invalidate (SEND with IETH; needs mkc.en_rinval) and local invalidate: frees the key for
+ * further use until a UMR makes it valid again. MEM_BAD_KEY if the key may not be invalidated.
+ * The driver's LOCAL_INV is a UMR that sets free. */
 enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, bool remote);
 
-/*
- * UMR: changes the key named in the WQE's control segment. umr_ctrl is wqe_umr_ctrl_seg, mkey_seg the
- * mkey context segment (mkc-shaped, wqe_mkey_context_seg), xlt the translation entries (inline,
- * or gathered by the caller from the data segment), xlt_len their bytes.
- */
-enum mem_result mkey_umr(struct hca *hca, uint32_t key, uint32_t pdn, const void *umr_ctrl,
-                         const void *mkey_seg, const void *xlt, size_t xlt_len);
+/* A UMR WQE: changes the key that the immediate field of its control segment names. */
+struct mkey_umr {
+    uint32_t key;         /* with the variant byte it has, or is to have (mkey_mask KEY) */
+    uint32_t pdn, qpn;    /* of the QP that posts it */
+    bool privileged;      /* QP of service type REG_UMR: any PD's keys, and may change the PD */
+    const void *ctrl;     /* wqe_umr_ctrl_seg */
+    const void *mkey_seg; /* mkc-shaped memory key segment */
+    const void *xlt;      /* translation entries: inline, or read by the caller */
+    size_t xlt_len;       /* bytes there */
+};
+/* MEM_BAD_KEY: the key may not be changed by this QP or is in the wrong state; MEM_BAD_BOUNDS: a
+ * value or the translation range is out of range. Then nothing was changed. */
+enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr);
 
 /*
- * CREATE_MKEY: mkc and the translation entries (MTTs of 8 bytes, KLMs of 16) as the command
- * carries them. *key receives index << 8 (the driver adds the variant byte it put in mkc.mkey_7_0).
+ * CREATE_MKEY: mkc and the translation entries (MTTs of 8 bytes, KLMs and KSMs of 16) as the
+ * command carries them. *index receives the mkey index (the driver adds the variant byte it put in
+ * mkc.mkey_7_0). A user context may not choose bus addresses: MTTs are taken from it only with
+ * physical_ok, which says that they come from a umem that the kernel pinned.
  */
 enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
-                     size_t xlt_len, uint32_t *index);
+                     size_t xlt_len, bool physical_ok, uint32_t *index);
 /* QUERY_MKEY: fills the 64 bytes of mkc. */
 enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc);
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);

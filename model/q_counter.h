@@ -2,8 +2,8 @@
 /*
  * Q counters: sets of transport counters which QPs and RQs name by counter_set_id.
  *
- * Counters are 64 bits here and modulo 2^32 in QUERY_Q_COUNTER's output. What each counts: PRM, and the
- * driver's Documentation/networking/.../counters.rst ("hw_counters").
+ * Counters are 64 bits here and modulo 2^32 in QUERY_Q_COUNTER's output. What each counts: PRM, and
+ * the driver's Documentation/networking/.../counters.rst ("hw_counters").
  */
 #ifndef HCASIM_MODEL_Q_COUNTER_H
 #define HCASIM_MODEL_Q_COUNTER_H

@@ -2,16 +2,17 @@
 /*
  * UAR pages: the doorbells of BAR0. Page n of the BAR is UAR n.
  *
- * A page takes doorbells from ALLOC_UAR to DEALLOC_UAR. Registers (PRM struct uar): 0x20 CQ arm, 0x40
- * and 0x48 EQ, and from 0x800 on the BlueFlame buffers of 256 bytes each. A 64-bit register may be
- * written by one 8-byte or two 4-byte accesses, low offset first: the first one is latched.
+ * A page takes doorbells from ALLOC_UAR to DEALLOC_UAR. Registers (PRM struct uar): 0x20 CQ arm,
+ * 0x40 and 0x48 EQ, and from 0x800 on the BlueFlame buffers of 256 bytes each. A 64-bit register
+ * may be written by one 8-byte or two 4-byte accesses, low offset first: the first one is latched.
  */
 #ifndef HCASIM_MODEL_UAR_H
 #define HCASIM_MODEL_UAR_H
 
 #include "model/hca.h"
 
-/* UAR index of the first page that can be allocated: pages below hold the initialization segment. */
+/* UAR index of the first page that can be allocated: pages below hold the initialization segment.
+ * */
 #define UAR_FIRST 8
 #define UAR_PAGE_SIZE 4096
 
@@ -22,10 +23,10 @@ void uar_free(struct hca *hca, struct obj *obj);
 /*
  * A write to page uarn at byte offset (below 4096), value big-endian as fw_mmio_write() has it.
  *
- * A send doorbell is the first 8 bytes of a BlueFlame buffer: the first two dwords of the last WQE's
- * control segment. It goes by its QPN to requester_doorbell() or eth_sq_doorbell(). The rest of
- * the buffer is a copy of the WQE, which is read from the ring all the same. Writes to pages that
- * nobody allocated, and doorbells of queues that do not exist, are ignored and logged.
+ * A send doorbell is the first 8 bytes of a BlueFlame buffer: the first two dwords of the last
+ * WQE's control segment. It goes by its QPN to requester_doorbell() or eth_sq_doorbell(). The rest
+ * of the buffer is a copy of the WQE, which is read from the ring all the same. Writes to pages
+ * that nobody allocated, and doorbells of queues that do not exist, are ignored and logged.
  */
 void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);
 
