@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester: a QP's send queue, from doorbell to send completion (IBTA 9.7.3, 9.7.5, 9.8, 9.9).
+ *
+ *   model/requester.c       life, doorbell, starting WQEs, completing them
+ *   model/requester_send.c  request packets of started WQEs
+ *   model/requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
+ *   model/send_wqe.c        what a WQE says
+ *
+ * A WQE is posted, started (it has its PSNs and a descriptor), done or failed, and completed. WQEs
+ * complete in order. On a reliable QP a WQE is done when the responder has acknowledged it; on
+ * others, and for what stays inside the HCA, when it has been carried out.
  */
 #ifndef HCASIM_MODEL_REQUESTER_H
 #define HCASIM_MODEL_REQUESTER_H
@@ -9,26 +18,30 @@
 #include "wire/packet.h"
 
 struct qp;
+struct requester_state;
 
 struct requester {
-    struct work work;       /* WQEs to fetch, packets to send */
+    struct work work;       /* WQEs to fetch, packets to send, WQEs to flush */
     struct hca_timer timer; /* ACK timeout or RNR wait */
     uint32_t next_psn;      /* qpc.next_send_psn: of the next new packet */
     uint32_t unacked_psn;   /* qpc.last_acked_psn + 1: oldest not acknowledged */
-    uint32_t ssn;
-    /* the rest is the requester's own; see model/requester.c */
-    struct requester_state *s;
+    uint32_t ssn;           /* messages started, modulo 2^24 */
+    struct requester_state *s; /* model/requester_state.h; NULL: the QP has no send queue */
 };
 
 /* Called by model/qp.c as the QP lives. */
-void requester_init(struct qp *qp);  /* at creation */
+void requester_init(struct qp *qp);  /* at creation, once the rings are known */
 void requester_clear(struct qp *qp); /* at destruction */
-void requester_reset(struct qp *qp, uint32_t next_send_psn); /* to RST, and at RTR->RTS with the SQ PSN */
+/* To RST, and at RTR->RTS with the SQ PSN: nothing is in flight, the send queue is at its start. */
+void requester_reset(struct qp *qp, uint32_t next_send_psn);
 void requester_start(struct qp *qp); /* RTS (also back from SQD, SQER): look for WQEs */
-void requester_drain(struct qp *qp); /* SQD asked for: finish what is in flight, then SQ_DRAINED */
-void requester_flush(struct qp *qp); /* ERR: every posted WQE completes with WR_FLUSH_ERR */
+/* SQ_DRAINING: finish what was started; then, from its own work, state SQD and event SQ_DRAINED. */
+void requester_drain(struct qp *qp);
+/* ERR and SQER: every posted WQE completes with WR_FLUSH_ERR, one CQE each, from its own work. */
+void requester_flush(struct qp *qp);
 
-/* Doorbell on this QP's SQ: first two dwords of the last posted WQE's control segment. */
+/* Doorbell on this QP's SQ: first two dwords of the last posted WQE's control segment. What is
+ * posted is read from the doorbell record. */
 void requester_doorbell(struct qp *qp, uint64_t ctrl);
 
 /* ACK, NAK, READ response or atomic response that passed the QP's checks. */
