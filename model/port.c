@@ -354,7 +354,8 @@ int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, u
     for (unsigned i = 0; i < hca->limits.max_gid; i++) {
         const struct port_gid *entry = &hca->port.gids[i];
 
-        if (entry->valid && memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&
+        if (entry->valid && entry->version == PRM_ROCE_VERSION_V2 &&
+            memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&
             (!has_vlan || entry->vlan_id == vlan_id)) {
             return (int)i;
         }

@@ -48,6 +48,8 @@ struct port_counters {
     uint64_t rx_roce_frames, rx_roce_bytes, tx_roce_frames, tx_roce_bytes;
     uint64_t rx_bad_icrc, rx_truncated, rx_bad_header; /* RoCE packets dropped by the parser */
     uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets that fit no QP, no GID */
+    uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */
+    uint64_t rx_cnp;                                   /* congestion notifications */
     uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
     uint64_t rx_oversize;                              /* longer than the port's MTU allows */
     uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
@@ -102,7 +104,7 @@ unsigned port_poll(struct hca *hca, unsigned budget);
  * (current MAC, uc/mc lists of the NIC vport context, promiscuous modes, broadcast). */
 bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 
-/* The entry whose GID and VLAN match, or -1. */
+/* The RoCEv2 entry whose GID and VLAN match, or -1. */
 int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id);
 
 /* The receivers (model/roce_rx.c, model/eth_rx.c). pkt and frame are valid during the call. */
