@@ -2,8 +2,8 @@
 /*
  * Queue pairs: their context, their states, and the seam between the parts that work on one.
  *
- *   model/qp.c         object, its life, context query; qp_set_state() is the one place that changes
- *                      the state
+ *   model/qp.c         object, its life, context query; qp_set_state(), the only place that
+ *                      changes the state
  *   model/qp_modify.c  the transition commands as data: which fields each takes, address path
  *   model/qp_recv.c    receive WQEs and their completions
  *   model/requester*.c send queue: WQEs to packets, ACKs and timeouts to completions
@@ -43,7 +43,7 @@ struct qp {
 
     /* from qpc, in host order */
     uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
-    uint32_t src_qpn;     /* what a DETH names as source: 1 for QP1 and by qpc.deth_sqpn, else own */
+    uint32_t src_qpn;     /* source in a DETH: 1 for QP1 and by qpc.deth_sqpn, else its own */
     uint16_t pkey;        /* the key that primary_address_path.pkey_index names */
     uint16_t mtu;         /* path MTU in bytes: 256..4096 */
     uint8_t log_msg_max;
@@ -56,10 +56,11 @@ struct qp {
     struct roce_addr path;  /* towards the remote QP: connected transports; UD uses the WQE's AV */
     int sgid_index;         /* of the primary path */
 
-    struct cq *send_cq, *recv_cq; /* counted in their obj.refs; may be NULL */
-    struct srq *srq;              /* counted; NULL: own RQ */
-    struct wq rq;                 /* log_size 0 and no buffer: none */
-    struct wq sq;
+    struct obj *pd;               /* this and the next are counted in their obj.refs; may be NULL */
+    struct cq *send_cq, *recv_cq;
+    struct srq *srq;              /* NULL: own RQ, or none */
+    struct mem_buf buf;           /* the ring, shared by rq and sq, which hold no reference */
+    struct wq rq, sq;
     bool has_rq, has_sq;
 
     struct requester req;
@@ -115,8 +116,8 @@ uint32_t qp_cqe_srqn(const struct qp *qp);
  * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
                    const void *qpc);
-/* Whether opcode is one of them. */
-bool qp_is_transition(uint16_t opcode);
+/* Sets the fields of *qp that stand for qpc fields. */
+void qp_load(struct qp *qp);
 
 /* -- model/qp_recv.c -------------------------------------------------------------------------- */
 
@@ -136,5 +137,8 @@ struct q_counter *qp_counters(struct qp *qp);
 bool qp_flush_rq(struct qp *qp, unsigned *budget);
 
 /* -- model/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx() ------- */
+
+/* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
+bool roce_gid_is_multicast(const uint8_t gid[16]);
 
 #endif

@@ -9,18 +9,19 @@
 #include "wire/packet.h"
 
 struct qp;
+struct responder_state;
 
 struct responder {
     struct work work;    /* responses to send: ACKs, NAKs, READ data */
     uint32_t epsn;       /* qpc.next_rcv_psn: expected PSN */
     uint32_t msn;        /* qpc.rmsn */
-    /* the rest is the responder's own; see model/responder.c */
-    struct responder_state *s;
+    struct responder_state *s; /* model/responder_internal.h */
 };
 
 void responder_init(struct qp *qp);
 void responder_clear(struct qp *qp);
-void responder_reset(struct qp *qp, uint32_t next_rcv_psn); /* to RST, and at INIT->RTR with the RQ PSN */
+/* To RST, and at INIT->RTR with the RQ PSN. */
+void responder_reset(struct qp *qp, uint32_t next_rcv_psn);
 /* ERR: the message in progress and every posted receive of an own RQ complete with WR_FLUSH_ERR. */
 void responder_flush(struct qp *qp);
 

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A QP's receive WQEs, whether from its own queue or a shared one, and their completions.
+ */
+#include <string.h>
+#include "model/q_counter.h"
+#include "model/qp.h"
+
+enum recv_result qp_take_recv(struct qp *qp, struct recv_wqe *wqe)
+{
+    enum recv_result result;
+
+    if (qp->srq) {
+        return srq_take(qp->hca, qp->srq, wqe);
+    }
+    if (!qp->has_rq) {
+        return RECV_EMPTY;
+    }
+    result = rq_peek(qp->hca, &qp->rq, qp->rq_signature, wqe);
+    if (result == RECV_OK) {
+        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+    }
+    return result;
+}
+
+void qp_complete_recv(struct qp *qp, const struct recv_wqe *wqe, void *cqe, bool solicited)
+{
+    PRM_SET(cqe64, cqe, srqn, qp_cqe_srqn(qp));
+    PRM_SET(cqe64, cqe, qpn, qp->obj.num);
+    PRM_SET(cqe64, cqe, wqe_counter, wqe->index & 0xffff);
+    PRM_SET(cqe64, cqe, se, solicited);
+    cq_post(qp->hca, qp->recv_cq, cqe, solicited);
+}
+
+void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    struct q_counter *counters = qp_counters(qp);
+
+    counters->resp_cqe_error++;
+    if (syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR) {
+        counters->resp_cqe_flush_error++;
+    } else if (syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR) {
+        counters->resp_local_length_error++;
+    }
+    PRM_SET(err_cqe, cqe, srqn, qp_cqe_srqn(qp));
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
+    PRM_SET(err_cqe, cqe, wqe_counter, wqe->index & 0xffff);
+    PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    cq_post(qp->hca, qp->recv_cq, cqe, true);
+}
+
+bool qp_flush_rq(struct qp *qp, unsigned *budget)
+{
+    struct recv_wqe wqe;
+
+    if (!qp->has_rq) {
+        return false;
+    }
+    if (wq_posted(&qp->rq) == 0 && !wq_update_pi(qp->hca, &qp->rq)) {
+        return false;
+    }
+    while (wq_posted(&qp->rq)) {
+        if (*budget == 0) {
+            return true;
+        }
+        --*budget;
+        wqe.index = qp->rq.ci;
+        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+        qp_complete_recv_error(qp, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    return false;
+}

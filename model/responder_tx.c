@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the responder sends: ACKs, NAKs, READ data, atomic results; and, in ERR, flushing.
+ *
+ * Answers go out in the order of the requests, so that no ACK overtakes the data of an earlier
+ * READ (the requester would take it for an implied NAK). An ACK at the end of the queue is replaced
+ * by a newer one: an ACK acknowledges everything before it, a NAK too (IBTA 9.7.5.1). So between
+ * two READs or atomics there is one ACK at most, and the queue's size is bounded by the number of
+ * those.
+ *
+ * The queue's owner is the work item: it sends until the queue is empty, the budget is used up
+ * (it reschedules itself) or the wire has no room (the port wakes it).
+ *
+ * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR.
+ * It looks at the doorbell record from time to time, more seldom the longer it finds nothing.
+ */
+#include <stddef.h>
+#include <string.h>
+#include "model/responder_internal.h"
+
+#define FLUSH_DELAY_MIN 1000000ull  /* ns */
+#define FLUSH_DELAY_MAX 32000000ull
+
+static struct response *queue_at(struct responder_state *s, unsigned i)
+{
+    return &s->queue[(s->head + i) % s->queue_size];
+}
+
+static void pop(struct responder_state *s)
+{
+    struct response *r = queue_at(s, 0);
+
+    if (r->kind != RESPONSE_ACK) {
+        s->answers--;
+        s->fresh -= !r->duplicate;
+    }
+    s->head = (s->head + 1) % s->queue_size;
+    s->count--;
+}
+
+static void push(struct qp *qp, const struct response *response)
+{
+    struct responder_state *s = qp->resp.s;
+
+    g_assert(s->count < s->queue_size);
+    *queue_at(s, s->count++) = *response;
+    hca_schedule(qp->hca, &qp->resp.work);
+}
+
+static void queue_clear(struct responder_state *s)
+{
+    s->head = s->count = s->fresh = s->answers = 0;
+}
+
+void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome)
+{
+    struct responder_state *s = qp->resp.s;
+    struct response response = {
+        .kind = RESPONSE_ACK,
+        .syndrome = syndrome,
+        .psn = psn & PSN_MASK,
+        .msn = qp->resp.msn,
+    };
+
+    if (s->count && queue_at(s, s->count - 1)->kind == RESPONSE_ACK) {
+        *queue_at(s, s->count - 1) = response;
+    } else {
+        push(qp, &response);
+    }
+}
+
+bool responder_has_room(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    return s->answers < 2 * s->num_resources;
+}
+
+void responder_answer(struct qp *qp, const struct response *response)
+{
+    struct responder_state *s = qp->resp.s;
+
+    s->answers++;
+    s->fresh += !response->duplicate;
+    push(qp, response);
+}
+
+/* -- sending ----------------------------------------------------------------------------------- */
+
+/* Opcode of the next packet of a READ answer: FIRST, MIDDLE and LAST, or ONLY (IBTA 9.4.4). */
+static uint8_t read_opcode(const struct response *r, uint32_t mtu)
+{
+    bool last = r->len <= mtu;
+
+    if (r->started) {
+        return last ? BTH_READ_RESP_LAST : BTH_READ_RESP_MIDDLE;
+    }
+    return last ? BTH_READ_RESP_ONLY : BTH_READ_RESP_FIRST;
+}
+
+static void fill_packet(const struct qp *qp, const struct response *r, struct roce_packet *pkt)
+{
+    pkt->addr = qp->path;
+    pkt->migreq = true;
+    pkt->pkey = qp->pkey;
+    pkt->dest_qp = qp->remote_qpn;
+    pkt->psn = r->psn;
+    pkt->aeth.syndrome = AETH_ACK;
+    pkt->aeth.msn = r->msn;
+    switch (r->kind) {
+    case RESPONSE_ACK:
+        pkt->opcode = BTH_RC | BTH_ACK;
+        pkt->aeth.syndrome = r->syndrome;
+        break;
+    case RESPONSE_READ:
+        pkt->opcode = BTH_RC | read_opcode(r, qp->mtu);
+        break;
+    case RESPONSE_ATOMIC:
+        pkt->opcode = BTH_RC | BTH_ATOMIC_ACK;
+        pkt->atomic_ack = r->value;
+        break;
+    }
+}
+
+/* Sends one packet of what is first in the queue. False: the wire has no room. */
+static bool send_one(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+    struct response *r = queue_at(s, 0);
+    struct roce_packet pkt = {0};
+    size_t len = r->kind == RESPONSE_READ ? MIN(r->len, qp->mtu) : 0;
+    uint8_t *frame, *payload;
+
+    fill_packet(qp, r, &pkt);
+    frame = port_tx_reserve(qp->hca, qp->path.dmac, roce_frame_len(&pkt, len));
+    if (!frame) {
+        return false;
+    }
+    payload = roce_build(frame, &pkt, len);
+    if (len) {
+        enum mem_result result =
+            mkey_read(qp->hca, r->rkey, qp->pdn, r->va, payload, len, MEM_REMOTE_READ);
+
+        if (result != MEM_OK) {
+            uint32_t psn = r->psn;
+
+            /* What follows answers requests after this one, and those are not executed. */
+            port_tx_commit(qp->hca, 0);
+            queue_clear(s);
+            responder_fail(qp, verdict_of(result), psn);
+            return true;
+        }
+    }
+    port_tx_commit(qp->hca, roce_finish(frame, &pkt, len));
+    if (r->kind == RESPONSE_READ && r->len > len) {
+        r->started = true;
+        r->psn = (r->psn + 1) & PSN_MASK;
+        r->va += len;
+        r->len -= (uint32_t)len;
+    } else {
+        pop(s);
+    }
+    return true;
+}
+
+static void run(struct hca *hca, struct work *work, unsigned *budget)
+{
+    struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
+    struct responder_state *s = qp->resp.s;
+
+    if (qp->state == PRM_QP_STATE_ERR && qp->has_rq) {
+        unsigned before = *budget;
+
+        if (qp_flush_rq(qp, budget)) {
+            hca_schedule(hca, work);
+            return;
+        }
+        s->flush_delay = before == *budget ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX)
+                                           : FLUSH_DELAY_MIN;
+        hca_timer_set(hca, &s->flush_timer, hca_now(hca) + s->flush_delay);
+    }
+    while (s->count) {
+        if (*budget == 0) {
+            hca_schedule(hca, work);
+            return;
+        }
+        if (!send_one(qp)) {
+            hca_wait_tx(hca, work);
+            return;
+        }
+        --*budget;
+    }
+}
+
+static void flush_again(struct hca *hca, struct hca_timer *timer)
+{
+    struct responder_state *s =
+        (struct responder_state *)((char *)timer - offsetof(struct responder_state, flush_timer));
+
+    /* It may be waiting for the wire, which flushing does not need. */
+    hca_unschedule(&s->qp->resp.work);
+    hca_schedule(hca, &s->qp->resp.work);
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+void responder_tx_init(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    s->num_resources = qp->st == PRM_QP_ST_RC ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
+    s->resources = g_new0(struct responder_resource, s->num_resources);
+    s->queue_size = 4 * s->num_resources + 1;
+    s->queue = g_new0(struct response, s->queue_size);
+    s->flush_timer.fire = flush_again;
+    qp->resp.work.run = run;
+}
+
+void responder_tx_clear(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    hca_unschedule(&qp->resp.work);
+    hca_timer_stop(qp->hca, &s->flush_timer);
+    g_free(s->resources);
+    g_free(s->queue);
+}
+
+void responder_tx_reset(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    hca_unschedule(&qp->resp.work);
+    hca_timer_stop(qp->hca, &s->flush_timer);
+    queue_clear(s);
+    for (unsigned i = 0; i < s->num_resources; i++) {
+        s->resources[i].valid = false;
+    }
+}
+
+void responder_tx_flush(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    if (!s->failed) {
+        queue_clear(s);
+    }
+    s->flush_delay = FLUSH_DELAY_MIN;
+    hca_unschedule(&qp->resp.work);
+    hca_schedule(qp->hca, &qp->resp.work);
+}
