@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands on queue pairs and multicast groups.
+ *
+ * The transition commands have one layout (but 2ERR_QP and 2RST_QP, which end before the mask) and
+ * one handler; what each does stands in model/qp_modify.c. Enhanced connection establishment is not
+ * advertised: its words are not looked at and answered with 0.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+#include "model/qp.h"
+
+/* page_offset counts 64ths of a page (driver: mlx5_umem_find_best_quantized_pgoff()). */
+static struct fw_ring_ref ring_ref(const uint8_t *in)
+{
+    const uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    uint8_t log_page = (uint8_t)(PRM_GET(qpc, qpc, log_page_size) + 12);
+
+    return (struct fw_ring_ref){
+        .umem_valid = PRM_GET(create_qp_in, in, wq_umem_valid),
+        .umem_id = PRM_GET(create_qp_in, in, wq_umem_id),
+        .umem_offset = PRM_GET(create_qp_in, in, wq_umem_offset),
+        .log_page = log_page,
+        .page_offset = (uint32_t)(((uint64_t)PRM_GET(qpc, qpc, page_offset) << log_page) / 64),
+        .pas_off = PRM_OFFSET(create_qp_in, pas),
+    };
+}
+
+static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *qpc = PRM_PTR(create_qp_in, cmd->in, qpc);
+    struct fw_ring_ref ref = ring_ref(cmd->in);
+    uint64_t size = qp_ring_size(qpc);
+    struct mem_buf buf = {0};
+    uint64_t dbr = 0;
+    uint32_t qpn;
+    enum syn syn;
+
+    if (PRM_GET(create_qp_in, cmd->in, input_qpn)) {
+        return SYN_QP_FEATURE;
+    }
+    if (size) {
+        syn = fw_dbr(fw, cmd, PRM_GET(qpc, qpc, dbr_umem_valid), PRM_GET(qpc, qpc, dbr_umem_id),
+                     PRM_GET(qpc, qpc, dbr_addr), &dbr);
+        if (syn == SYN_OK) {
+            syn = fw_ring(fw, cmd, &ref, size, &buf);
+        }
+        if (syn != SYN_OK) {
+            return syn;
+        }
+    }
+    syn = qp_create(&fw->hca, cmd->uid, qpc, &buf, dbr, &qpn);
+    if (syn != SYN_OK) {
+        mem_buf_clear(&buf);
+        return syn;
+    }
+    PRM_SET(create_qp_out, cmd->out, qpn, qpn);
+    return SYN_OK;
+}
+
+static enum syn modify_qp(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint64_t opt_mask = PRM_GET(rts2rts_qp_in, cmd->in, opt_param_mask);
+
+    if (cmd->opcode == PRM_CMD_OP_RTS2RTS_QP) {
+        uint64_t high = PRM_GET(rts2rts_qp_in, cmd->in, opt_param_mask_95_32);
+
+        if (high >> 32) {
+            return SYN_QP_OPT_MASK;
+        }
+        opt_mask |= high << 32;
+    }
+    return qp_modify(&fw->hca, cmd->uid, PRM_GET(rts2rts_qp_in, cmd->in, qpn), cmd->opcode,
+                     opt_mask, PRM_PTR(rts2rts_qp_in, cmd->in, qpc));
+}
+
+static enum syn end_qp(struct fw *fw, struct fw_cmd *cmd)
+{
+    return qp_modify(&fw->hca, cmd->uid, PRM_GET(qp_2rst_in, cmd->in, qpn), cmd->opcode, 0, NULL);
+}
+
+static enum syn query_qp(struct fw *fw, struct fw_cmd *cmd)
+{
+    return qp_query(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
+                    PRM_PTR(query_qp_out, cmd->out, qpc));
+}
+
+static enum syn destroy_qp(struct fw *fw, struct fw_cmd *cmd)
+{
+    return qp_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_qp_in, cmd->in, qpn));
+}
+
+static enum syn attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
+{
+    return qp_attach_mcg(&fw->hca, cmd->uid, PRM_GET(attach_to_mcg_in, cmd->in, qpn),
+                         PRM_PTR(attach_to_mcg_in, cmd->in, multicast_gid));
+}
+
+static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
+{
+    return qp_detach_mcg(&fw->hca, cmd->uid, PRM_GET(detach_from_mcg_in, cmd->in, qpn),
+                         PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
+}
+
+#define ROW(op, in, out, fn) {PRM_CMD_OP_##op, CMD_READY, true, in, out, fn}
+#define IN(s)                PRM_SIZE(s##_in)
+#define OUT(s)               PRM_SIZE(s##_out)
+
+const struct fw_cmd_row cmds_qp[] = {
+    ROW(CREATE_QP, IN(create_qp), OUT(create_qp), create_qp),
+    ROW(RST2INIT_QP, IN(rst2init_qp), OUT(rst2init_qp), modify_qp),
+    ROW(INIT2INIT_QP, IN(init2init_qp), OUT(init2init_qp), modify_qp),
+    ROW(INIT2RTR_QP, IN(init2rtr_qp), OUT(init2rtr_qp), modify_qp),
+    ROW(RTR2RTS_QP, IN(rtr2rts_qp), OUT(rtr2rts_qp), modify_qp),
+    ROW(RTS2RTS_QP, IN(rts2rts_qp), OUT(rts2rts_qp), modify_qp),
+    ROW(SQERR2RTS_QP, IN(sqerr2rts_qp), OUT(sqerr2rts_qp), modify_qp),
+    ROW(RTS2SQD_QP, IN(sqd2rts_qp), OUT(sqd2rts_qp), modify_qp),
+    ROW(SQD_RTS_QP, IN(sqd2rts_qp), OUT(sqd2rts_qp), modify_qp),
+    ROW(2ERR_QP, IN(qp_2err), OUT(qp_2err), end_qp),
+    ROW(2RST_QP, IN(qp_2rst), OUT(qp_2rst), end_qp),
+    /* Output without the page list, which the driver does not ask for. */
+    ROW(QUERY_QP, IN(query_qp), PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas), query_qp),
+    ROW(DESTROY_QP, IN(destroy_qp), OUT(destroy_qp), destroy_qp),
+    ROW(ATTACH_TO_MCG, IN(attach_to_mcg), OUT(attach_to_mcg), attach_to_mcg),
+    ROW(DETACH_FROM_MCG, IN(detach_from_mcg), OUT(detach_from_mcg), detach_from_mcg),
+    {0},
+};
