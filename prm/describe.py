@@ -116,11 +116,11 @@ class Descriptions:
 
     def _struct(self, chapter, rest, where):
         parts = rest.split(None, 2)
-        if len(parts) < 2 or not IDENT.match(parts[0]) or not re.match(r'0x[0-9a-f]+$', parts[1]):
+        if len(parts) < 3 or not IDENT.match(parts[0]) or not re.match(r'0x[0-9a-f]+$', parts[1]):
             raise DescriptionError(f'{where}: want "struct NAME 0xSIZE TITLE"')
         if parts[0] in self.structs:
             raise DescriptionError(f'{where}: second structure "{parts[0]}"')
-        struct = Struct(parts[0], int(parts[1], 16), parts[2] if len(parts) > 2 else '',
+        struct = Struct(parts[0], int(parts[1], 16), parts[2],
                         chapter, where, not_in_ifc=chapter.not_in_ifc)
         self.structs[struct.name] = struct
         chapter.items.append(struct)
@@ -210,6 +210,8 @@ class Descriptions:
         """Fields lie inside the structure and share bits only where a line says so."""
         taken = []
         for entry in struct.fields:
+            if not entry.meaning:
+                raise DescriptionError(f'{entry.where}: {entry.name} has no meaning')
             end = entry.bit + entry.total
             if end > struct.size * 8:
                 raise DescriptionError(f'{entry.where}: {entry.name} ends past the structure')

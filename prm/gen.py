@@ -35,7 +35,7 @@ def check_access(struct, entry):
 
 
 def header_struct(out, struct):
-    out.append(f'\n/* {struct.name}: {struct.title} */' if struct.title else f'\n/* {struct.name} */')
+    out.append(f'\n/* {struct.name}: {struct.title} */')
     out.append('enum {')
     out.append(f'    PRM_{struct.name}_SIZE = 0x{struct.size:x},')
     for entry in struct.fields:
@@ -113,7 +113,7 @@ def source(desc):
 
 
 def page_struct(out, struct):
-    out += [f'## {struct.name}', '', f'{struct.title or struct.name}. {struct.size} '
+    out += [f'## {struct.name}', '', f'{struct.title}. {struct.size} '
             f'(0x{struct.size:x}) bytes.', '', '| Offset | Bits | Field | Meaning |',
             '|---|---|---|---|']
     for entry in sorted(struct.fields, key=lambda e: e.bit):
