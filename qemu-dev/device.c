@@ -585,7 +585,9 @@ static const TypeInfo hcasim_info = {
 
 void hcasim_device_register(void)
 {
-    type_register_static(&hcasim_info);
+    if (!object_class_by_name(TYPE_HCASIM)) { /* -plugin may be given twice */
+        type_register_static(&hcasim_info);
+    }
 }
 
 void hcasim_device_help(void)

@@ -67,6 +67,8 @@ shows "the port is on a link of hcasim's own" "info pci" "15b3:1017" \
     -plugin "$so" -device "hcasim,wire=shm:$work/segment"
 shows "the function survives a reset" $'system_reset\ninfo pci' "15b3:1017" \
     -plugin "$so" -device hcasim
+shows "the plugin can be given twice" "info pci" "15b3:1017" \
+    -plugin "$so" -plugin "$so" -device hcasim
 shows "properties have descriptions" "info pci" "profile=<name>" -plugin "$so,help=on"
 refuses "an unknown argument of the plugin" "hcasim: unknown plugin argument 'color=red'" \
     -plugin "$so,color=red" -device hcasim
