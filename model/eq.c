@@ -70,7 +70,8 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
         return SYN_LIMIT;
     }
     mtt = mtt_new(pas, npas, log_page);
-    covered = mem_buf_init(&ring, mtt, PRM_GET(eqc, eqc, page_offset) * RING_ENTRY,
+    /* page_offset counts 64ths of a page */
+    covered = mem_buf_init(&ring, mtt, ((uint64_t)PRM_GET(eqc, eqc, page_offset) << log_page) / 64,
                            (uint64_t)RING_ENTRY << log_size);
     mtt_unref(mtt);
     if (!covered) {

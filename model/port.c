@@ -14,6 +14,7 @@
 #include "wire/port.h"
 
 #define LOOPBACK_SLOTS 64
+#define FCS_LEN        4
 
 static bool mac_is_group(const uint8_t mac[6])
 {
@@ -63,7 +64,7 @@ static const uint16_t size_classes[10] = {64, 127, 255, 511, 1023, 1518, 2047, 4
 static void count_size(uint64_t hist[10], size_t len)
 {
     for (unsigned i = 0; i < 10; i++) {
-        if (len + 4 <= size_classes[i] || i == 9) {
+        if (len + FCS_LEN <= size_classes[i] || i == 9) {
             hist[i]++;
             return;
         }
@@ -120,7 +121,7 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool loop
         return;
     }
     count_rx(c, frame, len);
-    if (len > hca->port.mtu) {
+    if (len + FCS_LEN > hca->port.mtu) {
         c->rx_oversize++;
         return;
     }

@@ -2,9 +2,9 @@
 /*
  * The requester's life, and that of a WQE: fetched, started, completed, or flushed.
  *
- * One struct work does everything that is not an answer to a packet. It runs when the doorbell rings,
- * when a response has made room, when a timer fired or when the wire has room again, and does a
- * burst at a time so that QPs take turns.
+ * One struct work does everything that is not an answer to a packet. It runs when the doorbell
+ * rings, when a response has made room, when a timer fired or when the wire has room again, and
+ * does a burst at a time so that QPs take turns.
  *
  * Fences (ctrl.fm) hold back the start of a WQE: FENCE until no READ or atomic is outstanding,
  * STRONG_ORDERING until everything before is done. INITIATOR_SMALL needs no waiting, because what
@@ -25,7 +25,7 @@ static struct qp *work_qp(struct work *work)
     return (struct qp *)((char *)work - offsetof(struct qp, req.work));
 }
 
-/* -- completions -------------------------------------------------------------------------------- */
+/* -- completions ------------------------------------------------------------------------------- */
 
 static void count_error(struct q_counter *c, uint8_t syndrome)
 {
@@ -155,7 +155,7 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
     requester_retire(qp);
 }
 
-/* -- starting a WQE ----------------------------------------------------------------------------- */
+/* -- starting a WQE ---------------------------------------------------------------------------- */
 
 static struct send_limits send_limits(const struct qp *qp)
 {
@@ -399,7 +399,7 @@ static enum send_step start_next(struct qp *qp)
     return STEP_DONE;
 }
 
-/* -- work --------------------------------------------------------------------------------------- */
+/* -- work -------------------------------------------------------------------------------------- */
 
 static enum send_step step(struct qp *qp)
 {
@@ -515,7 +515,7 @@ static void requester_work(struct hca *hca, struct work *work, unsigned *budget)
     }
 }
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life -------------------------------------------------------------------------------------- */
 
 void requester_init(struct qp *qp)
 {

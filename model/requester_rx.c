@@ -3,10 +3,10 @@
  * Responses of a reliable QP's responder: what they acknowledge, deliver, ask to be repeated or
  * refuse; and what happens when none comes.
  *
- * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and ignored
- * (C9-111). Otherwise everything before it is acknowledged as well, except that a READ or
- * atomic is so by its own response only: if that is missing, the response counts as a NAK (implied
- * NAK, 9.7.5.2.6).
+ * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and
+ * ignored (C9-111). Otherwise everything before it is acknowledged as well, except that a READ or
+ * atomic is so by its own response only: if that is missing, the response counts as a NAK
+ * (implied NAK, 9.7.5.2.6).
  *
  * After a NAK the requester goes back once. What follows from the packets that were under way then
  * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
@@ -40,7 +40,7 @@ static const uint32_t rnr_delay[32] = {
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
-/* -- timer -------------------------------------------------------------------------------------- */
+/* -- timer ------------------------------------------------------------------------------------- */
 
 static struct qp *timer_qp(struct hca_timer *timer)
 {
@@ -124,7 +124,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     }
 }
 
-/* -- acknowledging ------------------------------------------------------------------------------ */
+/* -- acknowledging ----------------------------------------------------------------------------- */
 
 static void note_progress(struct requester_state *s)
 {
@@ -217,7 +217,7 @@ static struct send_desc *answered(struct qp *qp, uint32_t psn)
     return oldest(qp->req.s);
 }
 
-/* -- ACK and NAK -------------------------------------------------------------------------------- */
+/* -- ACK and NAK ------------------------------------------------------------------------------- */
 
 static void rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
 {
@@ -287,7 +287,7 @@ static void rx_ack(struct qp *qp, const struct roce_packet *pkt)
     }
 }
 
-/* -- READ and atomic responses ------------------------------------------------------------------ */
+/* -- READ and atomic responses ----------------------------------------------------------------- */
 
 /* The WQE's list takes bytes of the response. Fails the WQE if it does not. */
 static bool deliver(struct qp *qp, struct send_desc *desc, uint64_t offset, const void *data,

@@ -3,8 +3,8 @@
  * Request packets: the next piece of a started WQE, built in place on the wire.
  *
  * Messages are cut at the path MTU. On a reliable QP no more than a window of request packets is
- * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is set
- * on the last packet of a message and every quarter window, so that the window keeps moving.
+ * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
+ * set on the last packet of a message and every quarter window, so that the window keeps moving.
  */
 #include "model/requester_state.h"
 

@@ -2,9 +2,9 @@
 /*
  * What the parts of the requester share: the descriptors of started WQEs and where sending stands.
  *
- * Descriptors are small: data is gathered from the WQE's list again if a packet has to be sent again, so
- * the WQE is read from the ring again too. The guest could have changed it: a WQE that no longer
- * matches its descriptor fails.
+ * Descriptors are small: data is gathered from the WQE's list again if a packet has to be sent
+ * again, so the WQE is read from the ring again too. The guest could have changed it: a WQE that
+ * no longer matches its descriptor fails.
  *
  * Positions: descriptors are numbered in order from 0 modulo 2^32; descriptor n is ring[n & mask].
  *
@@ -88,7 +88,7 @@ static inline bool qp_may_send(const struct qp *qp)
            qp->state == PRM_QP_STATE_SQD;
 }
 
-/* -- model/requester.c -------------------------------------------------------------------------- */
+/* -- model/requester.c ------------------------------------------------------------------------- */
 
 /* The WQE of a started descriptor, from the cache or the ring. NULL: it is not what it was. */
 const struct send_wqe *requester_wqe(struct qp *qp, struct wqe_cache *cache, uint32_t num);
@@ -100,12 +100,12 @@ void requester_retire(struct qp *qp);
 /* Marks a descriptor failed and completes what can be completed. */
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
-/* -- model/requester_send.c --------------------------------------------------------------------- */
+/* -- model/requester_send.c -------------------------------------------------------------------- */
 
 /* Sends the next packet of descriptor s->tx, which is SEND_ACTIVE. */
 enum send_step requester_send(struct qp *qp, struct send_desc *desc);
 
-/* -- model/requester_rx.c ----------------------------------------------------------------------- */
+/* -- model/requester_rx.c ---------------------------------------------------------------------- */
 
 /* The timer of an HCA's QP. */
 void requester_timeout(struct hca *hca, struct hca_timer *timer);

@@ -2,8 +2,8 @@
 /*
  * Send WQEs: from basic blocks in a ring to what they ask for.
  *
- * Segments follow one another in 16-byte units up to ds: control, XRC, address vector, remote address
- * or atomic or UMR, then data segments, pointers and inline data in any order.
+ * Segments follow one another in 16-byte units up to ds: control, XRC, address vector, remote
+ * address or atomic or UMR, then data segments, pointers and inline data in any order.
  */
 #include <string.h>
 #include "model/send_wqe.h"

@@ -67,10 +67,10 @@ struct send_limits {
 };
 
 /*
- * Fetches and decodes the WQE at sq->ci; at least one basic block must be posted. Returns 0, or the
- * PRM_CQE_SYNDROME_ that the WQE fails with: LOCAL_QP_OP_ERR (malformed, more than was posted, opcode
- * not for this transport, ring does not answer) or LOCAL_LENGTH_ERR. index, opcode, num_bb
- * and ce are set as far as known even then.
+ * Fetches and decodes the WQE at index, of which max_bb basic blocks (1 or more) are posted.
+ * Returns 0, or the PRM_CQE_SYNDROME_ that the WQE fails with: LOCAL_QP_OP_ERR (malformed, more
+ * than was posted, opcode not for this transport, ring does not answer) or LOCAL_LENGTH_ERR.
+ * index, opcode, num_bb and ce are set as far as known even then.
  */
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe);
@@ -84,8 +84,8 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
 enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
                                 struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len);
 
-/* The addresses that a UD WQE's vector stands for. False: not a whole vector, no global route, or no
- * such source GID. */
+/* The addresses that a UD WQE's vector stands for. False: not a whole vector, no global route, or
+ * no such source GID. */
 bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr);
 
 #endif

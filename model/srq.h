@@ -3,9 +3,9 @@
  * Shared receive queues: linked lists of WQEs in host memory (srqc, xrc_srqc and rmpc with wq_type
  * linked list), taken from by many QPs.
  *
- * Each slot begins with wqe_srq_next_seg, which names the next slot; the producer counter in the doorbell
- * record counts what was posted. When fewer than lwm WQEs are left and the SRQ is armed (ARM_RQ),
- * SRQ_LIMIT_REACHED (event 0x14) is raised once.
+ * Each slot begins with wqe_srq_next_seg, which names the next slot; the producer counter in the
+ * doorbell record counts what was posted. When fewer than lwm WQEs are left and the SRQ is armed
+ * (ARM_RQ), SRQ_RQ_LIMIT (event 0x14) is raised once.
  *
  * SRQ, XRC SRQ and RMP share one number space (hca->srqs), because qpc.srqn_rmpn_xrqn names any of
  * them. States: good, and error once the list or the doorbell record makes no sense
@@ -47,8 +47,8 @@ struct srq {
 
 enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **srq);
 struct srq *srq_find(struct hca *hca, uint32_t srqn);
-/* ARM_RQ with op_mod SRQ, ARM_XRC_SRQ, MODIFY_RMP: sets lwm; 0 disarms. If fewer than lwm are posted
- * already the event is raised at once. */
+/* ARM_RQ with op_mod SRQ, ARM_XRC_SRQ, MODIFY_RMP: sets lwm; 0 disarms. If fewer than lwm are
+ * posted already the event is raised at once. */
 enum syn srq_arm(struct hca *hca, struct srq *srq, uint16_t lwm);
 /* kind and is_xrc must be those of the SRQ: each command destroys its own sort only. */
 enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind, bool is_xrc);

@@ -11,8 +11,7 @@
 
 #include "model/hca.h"
 
-/* UAR index of the first page that can be allocated: pages below hold the initialization segment.
- * */
+/* The first page that can be allocated: pages below hold the initialization segment. */
 #define UAR_FIRST 8
 #define UAR_PAGE_SIZE 4096
 

@@ -3,8 +3,8 @@
  * Rings of WQEs: slots to bytes, doorbell records, receive WQEs to scatter lists.
  *
  * Everything read here is written by the guest at any time. Indices are reduced modulo the ring,
- * and a doorbell record that claims more than the ring holds is refused: past that point no WQE could
- * be told from an old one.
+ * and a doorbell record that claims more than the ring holds is refused: past that point no WQE
+ * could be told from an old one.
  */
 #include "model/wq.h"
 #include "prm/prm.h"

@@ -2,8 +2,8 @@
 /*
  * Work queues: the rings of WQEs which software fills, and the doorbell records beside them.
  *
- * A cyclic queue has 2^log_size slots of 2^log_stride bytes at offset in a buffer. For send queues a
- * slot is a WQE basic block of 64 bytes and a WQE takes one or more; for receive queues a slot
+ * A cyclic queue has 2^log_size slots of 2^log_stride bytes at offset in a buffer. For send queues
+ * a slot is a WQE basic block of 64 bytes and a WQE takes one or more; for receive queues a slot
  * is a WQE: a list of data segments. Indices run freely modulo 2^16 (SQ, RQ).
  */
 #ifndef HCASIM_MODEL_WQ_H
@@ -23,7 +23,7 @@ struct wq {
     uint64_t offset;     /* of slot 0 in buf */
     uint8_t log_size;    /* slots */
     uint8_t log_stride;  /* bytes of a slot */
-    uint64_t dbr;        /* bus address of the queue's 32-bit counter in its doorbell record; 0: none */
+    uint64_t dbr;        /* bus address of the queue's 32-bit counter in its doorbell record */
     uint32_t ci;         /* the slot that the device takes next */
     uint32_t pi;         /* the producer counter as last read */
 };

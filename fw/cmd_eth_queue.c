@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands of Ethernet send and receive queues (model/eth_queue.h). */
+#include "fw/cmd.h"
+#include "model/eth_queue.h"
+
+/* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
+static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const uint8_t *wq, struct mem_buf *buf,
+                        uint64_t *dbr)
+{
+    struct fw_ring_ref ref = {
+        .umem_valid = PRM_GET(wq, wq, wq_umem_valid),
+        .umem_id = PRM_GET(wq, wq, wq_umem_id),
+        .umem_offset = PRM_GET(wq, wq, wq_umem_offset),
+        .log_page = (uint8_t)(PRM_GET(wq, wq, log_wq_pg_sz) + 12),
+        .page_offset = PRM_GET(wq, wq, page_offset) * 64,
+        .pas_off = (size_t)(wq - cmd->in) + PRM_SIZE(wq),
+    };
+    uint64_t size = eth_wq_size(wq);
+    enum syn syn;
+
+    if (!size) {
+        return SYN_ETH_WQ;
+    }
+    syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
+                 PRM_GET(wq, wq, dbr_addr), dbr);
+    return syn ? syn : fw_ring(fw, cmd, &ref, size, buf);
+}
+
+static enum syn create_sq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *sqc = PRM_PTR(create_sq_in, cmd->in, ctx);
+    struct mem_buf buf = {0};
+    uint32_t sqn = 0;
+    uint64_t dbr = 0;
+    enum syn syn = ring_of(fw, cmd, PRM_PTR(sqc, sqc, wq), &buf, &dbr);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    syn = eth_sq_create(&fw->hca, cmd->uid, sqc, &buf, dbr, &sqn);
+    if (syn != SYN_OK) {
+        mem_buf_clear(&buf);
+    }
+    PRM_SET(create_sq_out, cmd->out, sqn, sqn);
+    return syn;
+}
+
+static enum syn modify_sq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_sq_modify(&fw->hca, cmd->uid, PRM_GET(modify_sq_in, cmd->in, sqn),
+                         (uint8_t)PRM_GET(modify_sq_in, cmd->in, sq_state),
+                         PRM_GET(modify_sq_in, cmd->in, modify_bitmask),
+                         PRM_PTR(modify_sq_in, cmd->in, ctx));
+}
+
+static enum syn query_sq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_sq_query(&fw->hca, PRM_GET(query_sq_in, cmd->in, sqn),
+                        PRM_PTR(query_sq_out, cmd->out, sq_context));
+}
+
+static enum syn destroy_sq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_sq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_sq_in, cmd->in, sqn));
+}
+
+static enum syn create_rq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *rqc = PRM_PTR(create_rq_in, cmd->in, ctx);
+    struct mem_buf buf = {0};
+    uint32_t rqn = 0;
+    uint64_t dbr = 0;
+    enum syn syn = ring_of(fw, cmd, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    syn = eth_rq_create(&fw->hca, cmd->uid, rqc, &buf, dbr, &rqn);
+    if (syn != SYN_OK) {
+        mem_buf_clear(&buf);
+    }
+    PRM_SET(create_rq_out, cmd->out, rqn, rqn);
+    return syn;
+}
+
+static enum syn modify_rq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_rq_modify(&fw->hca, cmd->uid, PRM_GET(modify_rq_in, cmd->in, rqn),
+                         (uint8_t)PRM_GET(modify_rq_in, cmd->in, rq_state),
+                         PRM_GET(modify_rq_in, cmd->in, modify_bitmask),
+                         PRM_PTR(modify_rq_in, cmd->in, ctx));
+}
+
+static enum syn query_rq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_rq_query(&fw->hca, PRM_GET(query_rq_in, cmd->in, rqn),
+                        PRM_PTR(query_rq_out, cmd->out, rq_context));
+}
+
+static enum syn destroy_rq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eth_rq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rq_in, cmd->in, rqn));
+}
+
+#define ROW(op, name, fn)                                                                          \
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
+    }
+
+const struct fw_cmd_row cmds_eth_queue[] = {
+    ROW(CREATE_SQ, create_sq, create_sq),    ROW(MODIFY_SQ, modify_sq, modify_sq),
+    ROW(QUERY_SQ, query_sq, query_sq),       ROW(DESTROY_SQ, destroy_sq, destroy_sq),
+    ROW(CREATE_RQ, create_rq, create_rq),    ROW(MODIFY_RQ, modify_rq, modify_rq),
+    ROW(QUERY_RQ, query_rq, query_rq),       ROW(DESTROY_RQ, destroy_rq, destroy_rq),
+    {0},
+};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands of TIS, TIR and RQT (model/tir.h). */
+#include "fw/cmd.h"
+#include "model/tir.h"
+
+static enum syn create_tis(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t tisn = 0;
+    enum syn syn =
+        tis_create(&fw->hca, cmd->uid, PRM_PTR(create_tis_in, cmd->in, ctx), &tisn);
+
+    PRM_SET(create_tis_out, cmd->out, tisn, tisn);
+    return syn;
+}
+
+static enum syn modify_tis(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tis_modify(&fw->hca, cmd->uid, PRM_GET(modify_tis_in, cmd->in, tisn),
+                      PRM_PTR(modify_tis_in, cmd->in, bitmask),
+                      PRM_PTR(modify_tis_in, cmd->in, ctx));
+}
+
+static enum syn query_tis(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tis_query(&fw->hca, PRM_GET(query_tis_in, cmd->in, tisn),
+                     PRM_PTR(query_tis_out, cmd->out, tis_context));
+}
+
+static enum syn destroy_tis(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tis_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_tis_in, cmd->in, tisn));
+}
+
+/* Bytes of the RQ list behind an rqtc that lies at offset in the command. */
+static size_t list_len(size_t len, size_t offset)
+{
+    return len - offset - PRM_SIZE(rqtc);
+}
+
+static enum syn create_rqt(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t rqtn = 0;
+    enum syn syn =
+        rqt_create(&fw->hca, cmd->uid, PRM_PTR(create_rqt_in, cmd->in, rqt_context),
+                   list_len(cmd->in_len, PRM_OFFSET(create_rqt_in, rqt_context)), &rqtn);
+
+    PRM_SET(create_rqt_out, cmd->out, rqtn, rqtn);
+    return syn;
+}
+
+static enum syn modify_rqt(struct fw *fw, struct fw_cmd *cmd)
+{
+    return rqt_modify(&fw->hca, cmd->uid, PRM_GET(modify_rqt_in, cmd->in, rqtn),
+                      PRM_PTR(modify_rqt_in, cmd->in, bitmask),
+                      PRM_PTR(modify_rqt_in, cmd->in, ctx),
+                      list_len(cmd->in_len, PRM_OFFSET(modify_rqt_in, ctx)));
+}
+
+static enum syn query_rqt(struct fw *fw, struct fw_cmd *cmd)
+{
+    return rqt_query(&fw->hca, PRM_GET(query_rqt_in, cmd->in, rqtn),
+                     PRM_PTR(query_rqt_out, cmd->out, rqt_context),
+                     list_len(cmd->out_len, PRM_OFFSET(query_rqt_out, rqt_context)));
+}
+
+static enum syn destroy_rqt(struct fw *fw, struct fw_cmd *cmd)
+{
+    return rqt_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rqt_in, cmd->in, rqtn));
+}
+
+static enum syn create_tir(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t tirn = 0;
+    enum syn syn =
+        tir_create(&fw->hca, cmd->uid, PRM_PTR(create_tir_in, cmd->in, ctx), &tirn);
+
+    PRM_SET(create_tir_out, cmd->out, tirn, tirn);
+    return syn;
+}
+
+static enum syn modify_tir(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tir_modify(&fw->hca, cmd->uid, PRM_GET(modify_tir_in, cmd->in, tirn),
+                      PRM_PTR(modify_tir_in, cmd->in, bitmask),
+                      PRM_PTR(modify_tir_in, cmd->in, ctx));
+}
+
+static enum syn query_tir(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tir_query(&fw->hca, PRM_GET(query_tir_in, cmd->in, tirn),
+                     PRM_PTR(query_tir_out, cmd->out, tir_context));
+}
+
+static enum syn destroy_tir(struct fw *fw, struct fw_cmd *cmd)
+{
+    return tir_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_tir_in, cmd->in, tirn));
+}
+
+#define ROW(op, name, fn)                                                                          \
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
+    }
+
+const struct fw_cmd_row cmds_tir[] = {
+    ROW(CREATE_TIS, create_tis, create_tis),
+    ROW(MODIFY_TIS, modify_tis, modify_tis),
+    ROW(QUERY_TIS, query_tis, query_tis),
+    ROW(DESTROY_TIS, destroy_tis, destroy_tis),
+    ROW(CREATE_RQT, create_rqt, create_rqt),
+    ROW(MODIFY_RQT, modify_rqt, modify_rqt),
+    ROW(QUERY_RQT, query_rqt, query_rqt),
+    ROW(DESTROY_RQT, destroy_rqt, destroy_rqt),
+    ROW(CREATE_TIR, create_tir, create_tir),
+    ROW(MODIFY_TIR, modify_tir, modify_tir),
+    ROW(QUERY_TIR, query_tir, query_tir),
+    ROW(DESTROY_TIR, destroy_tir, destroy_tir),
+    {0},
+};

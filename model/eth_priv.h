@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The objects of the Ethernet half as its files share them. */
+#ifndef HCASIM_MODEL_ETH_PRIV_H
+#define HCASIM_MODEL_ETH_PRIV_H
+
+#include "model/cq.h"
+#include "model/eth.h"
+#include "model/wq.h"
+#include "prm/prm.h"
+#include "wire/eth.h"
+
+#define RQT_MAX_SIZE 2048
+
+/* Transport interface send: which domain and priority an SQ sends in. */
+struct eth_tis {
+    struct obj obj; /* refs: SQs */
+    uint8_t tisc[PRM_SIZE(tisc)];
+};
+
+/* Send queue (model/eth_tx.c). */
+struct eth_sq {
+    struct obj obj; /* num is the SQN, in the QPN space */
+    uint8_t sqc[PRM_SIZE(sqc)];
+    uint8_t state; /* PRM_SQC_STATE_ */
+    struct wq wq;  /* slots are 64-byte basic blocks */
+    uint32_t pdn;
+    struct cq *cq;
+    struct eth_tis *tis; /* may be NULL */
+    struct work work;
+};
+
+/* Receive queue (model/eth_rx.c). */
+struct eth_rq {
+    struct obj obj; /* refs: TIRs and RQTs */
+    uint8_t rqc[PRM_SIZE(rqc)];
+    uint8_t state; /* PRM_RQC_STATE_ */
+    bool vsd;      /* VLAN tags stay in the frame */
+    bool scatter_fcs;
+    uint32_t counter_set_id, pdn;
+    struct wq wq;
+    struct cq *cq;
+};
+
+/* Receive queue table: the indirection of RSS. */
+struct eth_rqt {
+    struct obj obj; /* refs: TIRs */
+    uint32_t max_size, size;
+    uint32_t rqn[];
+};
+
+/* Transport interface receive: how a steered frame finds its RQ (model/tir.c). */
+struct eth_tir {
+    struct obj obj; /* refs: flow table entries */
+    uint8_t tirc[PRM_SIZE(tirc)];
+    bool indirect;
+    uint32_t rqn, rqtn; /* by disp_type */
+    uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
+    bool symmetric;
+    uint8_t lb_block;   /* bits PRM_SELF_LB_BLOCK_ */
+    uint32_t fields;    /* bits PRM_RX_HASH_FIELD_ */
+    uint8_t l3_type, l4_type;
+    struct toeplitz_table toeplitz;
+};
+
+static inline struct eth_rq *eth_rq_find(struct hca *hca, uint32_t rqn)
+{
+    return obj_find_kind(&hca->qpns, rqn, OBJ_RQ);
+}
+
+static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
+{
+    return obj_find_kind(&hca->qpns, sqn, OBJ_SQ);
+}
+
+/* Hash over the fields that a TIR selects, and what it covers (model/tir.c). */
+struct rss {
+    uint32_t hash;
+    uint8_t ip, l4; /* PRM_RSS_HASH_IP_, PRM_RSS_HASH_L4_ */
+};
+
+/* A frame for this RQ: takes a receive WQE, scatters, completes (model/eth_rx.c). */
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
+                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
+
+void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget);
+/* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */
+void eth_sq_flush(struct hca *hca, struct eth_sq *sq);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ethernet send and receive queues: their contexts and states. */
+#include <string.h>
+#include "model/eth_priv.h"
+#include "model/eth_queue.h"
+#include "model/pd.h"
+
+#define DBR_RECV 0
+#define DBR_SEND 4
+
+/* SQs and RQs count states alike: RST 0, RDY 1, ERR 3. */
+static const uint8_t legal_moves[4] = {
+    [PRM_SQC_STATE_RST] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY,
+    [PRM_SQC_STATE_RDY] =
+        1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY | 1 << PRM_SQC_STATE_ERR,
+    [PRM_SQC_STATE_ERR] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_ERR,
+};
+
+static bool move_is_legal(uint8_t from, uint8_t to)
+{
+    return from < 4 && to < 4 && legal_moves[from] & 1 << to;
+}
+
+uint64_t eth_wq_size(const void *wq)
+{
+    unsigned log_size = PRM_GET(wq, wq, log_wq_sz);
+    unsigned log_stride = PRM_GET(wq, wq, log_wq_stride);
+
+    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || log_size > 15 || log_stride < 4 ||
+        log_stride > 12) {
+        return 0;
+    }
+    return 1ull << (log_size + log_stride);
+}
+
+static void wq_init(struct wq *out, const void *wq, struct mem_buf *buf, uint64_t dbr)
+{
+    memset(out, 0, sizeof(*out));
+    out->buf = *buf;
+    out->log_size = (uint8_t)PRM_GET(wq, wq, log_wq_sz);
+    out->log_stride = (uint8_t)PRM_GET(wq, wq, log_wq_stride);
+    out->dbr = dbr;
+}
+
+/* The context as software gave it, with what the device counts. */
+static void wq_query(const struct wq *wq, void *out)
+{
+    PRM_SET(wq, out, hw_counter, wq->ci);
+    PRM_SET(wq, out, sw_counter, wq->pi);
+}
+
+/* PD and CQ of a new queue. */
+static enum syn find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
+                           struct obj **pd, struct cq **cq)
+{
+    *pd = obj_find(&hca->pds, pdn);
+    *cq = cq_find(hca, cqn);
+    if (!*pd) {
+        return SYN_ETH_PD;
+    }
+    if (!*cq) {
+        return SYN_ETH_CQ;
+    }
+    return uid_may_use(*pd, uid) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+/* -- SQ ----------------------------------------------------------------------------------------- */
+
+enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
+                       uint64_t dbr, uint32_t *sqn)
+{
+    const uint8_t *wq = PRM_PTR(sqc, sqc, wq);
+    struct eth_tis *tis = NULL;
+    struct eth_sq *sq;
+    struct obj *pd;
+    struct cq *cq;
+    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(sqc, sqc, state) != PRM_SQC_STATE_RST) {
+        return SYN_ETH_STATE;
+    }
+    if (PRM_GET(wq, wq, log_wq_stride) != 6 || PRM_GET(sqc, sqc, hairpin) ||
+        PRM_GET(sqc, sqc, non_wire)) {
+        return SYN_ETH_WQ;
+    }
+    if (PRM_GET(sqc, sqc, tis_lst_sz)) {
+        tis = obj_find_kind(&hca->tiss, PRM_GET(sqc, sqc, tis_num_0), OBJ_TIS);
+        if (!tis || !uid_may_use(&tis->obj, uid)) {
+            return SYN_ETH_TIS;
+        }
+    }
+    sq = g_new0(struct eth_sq, 1);
+    sq->obj.kind = OBJ_SQ;
+    sq->obj.uid = uid;
+    if (!obj_insert(&hca->qpns, &sq->obj)) {
+        g_free(sq);
+        return SYN_NO_MEMORY;
+    }
+    memcpy(sq->sqc, sqc, sizeof(sq->sqc));
+    wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
+    sq->state = PRM_SQC_STATE_RST;
+    sq->pdn = pd->num;
+    sq->cq = cq;
+    sq->tis = tis;
+    sq->work.run = eth_sq_run;
+    pd->refs++;
+    cq_obj(cq)->refs++;
+    if (tis) {
+        tis->obj.refs++;
+    }
+    *sqn = sq->obj.num;
+    return SYN_OK;
+}
+
+enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,
+                       uint64_t bitmask, const void *sqc)
+{
+    struct eth_sq *sq = eth_sq_find(hca, sqn);
+    uint8_t next = (uint8_t)PRM_GET(sqc, sqc, state);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&sq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cur_state != sq->state || !move_is_legal(sq->state, next)) {
+        return SYN_ETH_STATE;
+    }
+    if (bitmask) {
+        return SYN_ETH_MODIFY; /* packet pacing is not reported */
+    }
+    if (next != sq->state) {
+        sq->state = next;
+        if (next == PRM_SQC_STATE_RST) {
+            hca_unschedule(&sq->work);
+            sq->wq.ci = sq->wq.pi = 0;
+        } else if (next == PRM_SQC_STATE_ERR) {
+            eth_sq_flush(hca, sq);
+        }
+    }
+    return SYN_OK;
+}
+
+enum syn eth_sq_query(struct hca *hca, uint32_t sqn, void *sqc)
+{
+    const struct eth_sq *sq = eth_sq_find(hca, sqn);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(sqc, sq->sqc, sizeof(sq->sqc));
+    PRM_SET(sqc, sqc, state, sq->state);
+    wq_query(&sq->wq, PRM_PTR(sqc, sqc, wq));
+    return SYN_OK;
+}
+
+static void sq_free(struct hca *hca, struct eth_sq *sq)
+{
+    hca_unschedule(&sq->work);
+    obj_remove(&hca->qpns, &sq->obj);
+    mem_buf_clear(&sq->wq.buf);
+    g_free(sq);
+}
+
+enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
+{
+    struct eth_sq *sq = eth_sq_find(hca, sqn);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&sq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    obj_find(&hca->pds, sq->pdn)->refs--;
+    cq_obj(sq->cq)->refs--;
+    if (sq->tis) {
+        sq->tis->obj.refs--;
+    }
+    sq_free(hca, sq);
+    return SYN_OK;
+}
+
+/* -- RQ ----------------------------------------------------------------------------------------- */
+
+enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
+                       uint64_t dbr, uint32_t *rqn)
+{
+    const uint8_t *wq = PRM_PTR(rqc, rqc, wq);
+    struct eth_rq *rq;
+    struct obj *pd;
+    struct cq *cq;
+    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(rqc, rqc, state) != PRM_RQC_STATE_RST) {
+        return SYN_ETH_STATE;
+    }
+    if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
+        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en)) {
+        return SYN_ETH_WQ;
+    }
+    rq = g_new0(struct eth_rq, 1);
+    rq->obj.kind = OBJ_RQ;
+    rq->obj.uid = uid;
+    if (!obj_insert(&hca->qpns, &rq->obj)) {
+        g_free(rq);
+        return SYN_NO_MEMORY;
+    }
+    memcpy(rq->rqc, rqc, sizeof(rq->rqc));
+    wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
+    rq->state = PRM_RQC_STATE_RST;
+    rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);
+    rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
+    rq->pdn = pd->num;
+    rq->cq = cq;
+    pd->refs++;
+    cq_obj(cq)->refs++;
+    *rqn = rq->obj.num;
+    return SYN_OK;
+}
+
+enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
+                       uint64_t bitmask, const void *rqc)
+{
+    uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_SCATTER_FCS | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
+    struct eth_rq *rq = eth_rq_find(hca, rqn);
+    uint8_t next = (uint8_t)PRM_GET(rqc, rqc, state);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&rq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cur_state != rq->state || !move_is_legal(rq->state, next)) {
+        return SYN_ETH_STATE;
+    }
+    if (bitmask & ~known) {
+        return SYN_ETH_MODIFY;
+    }
+    if (bitmask & PRM_MODIFY_RQ_VSD) {
+        rq->vsd = PRM_GET(rqc, rqc, vsd);
+        PRM_SET(rqc, rq->rqc, vsd, rq->vsd);
+    }
+    if (bitmask & PRM_MODIFY_RQ_SCATTER_FCS) {
+        rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);
+        PRM_SET(rqc, rq->rqc, scatter_fcs, rq->scatter_fcs);
+    }
+    if (bitmask & PRM_MODIFY_RQ_RQ_COUNTER_SET_ID) {
+        rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
+        PRM_SET(rqc, rq->rqc, counter_set_id, rq->counter_set_id);
+    }
+    if (next != rq->state) {
+        rq->state = next;
+        if (next == PRM_RQC_STATE_RST) {
+            rq->wq.ci = rq->wq.pi = 0;
+        }
+    }
+    return SYN_OK;
+}
+
+enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc)
+{
+    const struct eth_rq *rq = eth_rq_find(hca, rqn);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(rqc, rq->rqc, sizeof(rq->rqc));
+    PRM_SET(rqc, rqc, state, rq->state);
+    wq_query(&rq->wq, PRM_PTR(rqc, rqc, wq));
+    return SYN_OK;
+}
+
+static void rq_free(struct hca *hca, struct eth_rq *rq)
+{
+    obj_remove(&hca->qpns, &rq->obj);
+    mem_buf_clear(&rq->wq.buf);
+    g_free(rq);
+}
+
+enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
+{
+    struct eth_rq *rq = eth_rq_find(hca, rqn);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&rq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (rq->obj.refs) {
+        return SYN_IN_USE;
+    }
+    obj_find(&hca->pds, rq->pdn)->refs--;
+    cq_obj(rq->cq)->refs--;
+    rq_free(hca, rq);
+    return SYN_OK;
+}
+
+/* -- hca_reset() -------------------------------------------------------------------------------- */
+
+void eth_free(struct hca *hca, struct obj *obj)
+{
+    switch (obj->kind) {
+    case OBJ_SQ:
+        sq_free(hca, (struct eth_sq *)obj);
+        return;
+    case OBJ_RQ:
+        rq_free(hca, (struct eth_rq *)obj);
+        return;
+    case OBJ_TIR:
+        obj_remove(&hca->tirs, obj);
+        break;
+    case OBJ_TIS:
+        obj_remove(&hca->tiss, obj);
+        break;
+    case OBJ_RQT:
+        obj_remove(&hca->rqts, obj);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+    g_free(obj);
+}

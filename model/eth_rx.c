@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the frame and
+ * completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow tag.
+ */
+#include <string.h>
+#include "model/eth_priv.h"
+#include "model/q_counter.h"
+#include "model/steering.h"
+
+#define VLAN_TAG_LEN  4
+#define VLAN_TAG_AT   12 /* behind the two MACs */
+
+void eth_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back)
+{
+    struct eth_info info;
+
+    if (!eth_parse(frame, len, &info)) {
+        hca->port.counters.rx_truncated++;
+        return;
+    }
+    if (steering_rx(hca, frame, len, &info, looped_back) == 0) {
+        hca->port.counters.rx_no_steering++;
+    }
+}
+
+/* cqe64.l4_hdr_type of a parsed frame. */
+static uint8_t l4_hdr_type(const struct eth_info *info)
+{
+    if (info->l4 == ETH_L4_UDP) {
+        return PRM_CQE_L4_HDR_TYPE_UDP;
+    }
+    if (info->l4 != ETH_L4_TCP) {
+        return PRM_CQE_L4_HDR_TYPE_NONE;
+    }
+    if (!(info->tcp_flags & TCP_ACK)) {
+        return PRM_CQE_L4_HDR_TYPE_TCP_NO_ACK;
+    }
+    return info->payload_off < info->ip_end ? PRM_CQE_L4_HDR_TYPE_TCP_ACK_AND_DATA
+                                            : PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA;
+}
+
+/* What the NIC says about checksums. check_sum covers the IP packet without Ethernet padding
+ * (per_protocol_networking_offload_caps.cqe_checksum_full is 0). */
+static void fill_checksums(uint8_t *cqe, const uint8_t *frame, const struct eth_info *info)
+{
+    bool l3_ok = info->ip_version == 6 || eth_csum_ipv4_ok(frame, info);
+
+    PRM_SET(cqe64, cqe, l2_ok, 1);
+    if (!info->ip_version || info->malformed) {
+        return;
+    }
+    PRM_SET(cqe64, cqe, l3_ok, l3_ok);
+    PRM_SET(cqe64, cqe, l4_ok, info->l4 != ETH_L4_NONE && eth_csum_l4_ok(frame, info));
+    PRM_SET(cqe64, cqe, l3_hdr_type,
+            info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
+    PRM_SET(cqe64, cqe, l4_hdr_type, l4_hdr_type(info));
+    PRM_SET(cqe64, cqe, ip_frag, info->fragment);
+    PRM_SET(cqe64, cqe, check_sum,
+            csum_partial(frame + info->l3_off, info->ip_end - info->l3_off));
+}
+
+static void fail(struct hca *hca, struct eth_rq *rq, uint16_t wqe_index, uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, wqe_counter, wqe_index);
+    PRM_SET(cqe64, cqe, qpn, rq->obj.num);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
+    cq_post(hca, rq->cq, cqe, true);
+}
+
+/* Scatters the frame, without its outer VLAN tag if strip. */
+static enum mem_result scatter(struct hca *hca, struct eth_rq *rq, const struct recv_wqe *wqe,
+                               const uint8_t *frame, size_t len, bool strip)
+{
+    struct sge_cursor cursor = {0};
+    enum mem_result result;
+
+    if (!strip) {
+        return sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, len);
+    }
+    result = sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, VLAN_TAG_AT);
+    return result != MEM_OK
+               ? result
+               : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, VLAN_TAG_AT,
+                             frame + VLAN_TAG_AT + VLAN_TAG_LEN,
+                             len - VLAN_TAG_AT - VLAN_TAG_LEN);
+}
+
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
+                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag)
+{
+    bool strip = !rq->vsd && info->vlan_count && info->vlan_tpid[0] == ETH_TYPE_VLAN;
+    size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct recv_wqe wqe;
+    enum recv_result taken;
+    enum mem_result result = MEM_OK;
+
+    if (rq->state != PRM_RQC_STATE_RDY) {
+        hca->port.counters.rx_no_steering++;
+        return;
+    }
+    taken = rq_peek(hca, &rq->wq, false, &wqe);
+    if (taken == RECV_EMPTY) {
+        q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
+        return;
+    }
+    if (taken == RECV_OK && stored <= wqe.len) {
+        result = scatter(hca, rq, &wqe, frame, len, strip);
+    }
+    if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
+        uint16_t index = (uint16_t)rq->wq.ci++;
+
+        rq->state = PRM_RQC_STATE_ERR;
+        fail(hca, rq, index,
+             taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
+                                                  : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        return;
+    }
+    rq->wq.ci++;
+    fill_checksums(cqe, frame, info);
+    if (strip) {
+        PRM_SET(cqe64, cqe, cv, 1);
+        PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);
+    }
+    PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
+    PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
+    PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
+    PRM_SET(cqe64, cqe, byte_cnt, stored);
+    PRM_SET(cqe64, cqe, qpn, flow_tag); /* sop_drop_qpn carries the flow tag on receive */
+    PRM_SET(cqe64, cqe, wqe_counter, wqe.index & 0xffff);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_SEND);
+    cq_post(hca, rq->cq, cqe, false);
+}

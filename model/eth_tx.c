@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ethernet send queues: WQE to frame.
+ *
+ * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
+ * segments. The frame is gathered straight into the room that the wire gave, VLAN tag and
+ * checksums are put in there.
+ */
+#include <string.h>
+#include "model/eth_priv.h"
+#include "wire/port.h"
+
+#define WQEBB            64
+#define INLINE_AT        14 /* of inline_hdr_start in the Ethernet segment */
+#define INSERT_VLAN      0x8000
+#define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
+#define INLINE_SIZE_MASK 0x3ff
+
+/* A send WQE taken apart. */
+struct eth_wqe {
+    uint16_t index;
+    uint8_t opcode, ds;
+    unsigned blocks;
+    bool signaled;
+    uint8_t cs_flags;
+    uint16_t mss;
+    bool insert_vlan;
+    uint16_t vlan_tci;
+    const uint8_t *inline_hdr;
+    size_t inline_len;
+    struct sge sge[WQE_MAX_SGE];
+    unsigned num_sge;
+    uint64_t data_len;
+};
+
+static void complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+
+    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
+    PRM_SET(cqe64, cqe, send_wqe_opcode, wqe->opcode);
+    PRM_SET(cqe64, cqe, wqe_counter, wqe->index);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ);
+    cq_post(hca, sq->cq, cqe, false);
+}
+
+static void complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index, uint8_t opcode,
+                           uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, wqe_counter, index);
+    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
+    PRM_SET(cqe64, cqe, send_wqe_opcode, opcode);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);
+    cq_post(hca, sq->cq, cqe, true);
+}
+
+/* A WQE that cannot be executed: its completion says why, the SQ goes to ERR. */
+static void fail(struct hca *hca, struct eth_sq *sq, uint16_t index, uint8_t opcode,
+                 uint8_t syndrome)
+{
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x",
+            sq->obj.num, index, opcode, syndrome);
+    sq->state = PRM_SQC_STATE_ERR;
+    complete_error(hca, sq, index, opcode, syndrome);
+    eth_sq_flush(hca, sq);
+}
+
+/* Walks what is posted by its control segments; a malformed length ends the walk. */
+void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
+{
+    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
+
+    hca_unschedule(&sq->work);
+    if (!PRM_GET(sqc, sq->sqc, flush_in_error_en) || !wq_update_pi(hca, &sq->wq)) {
+        return;
+    }
+    while (wq_posted(&sq->wq)) {
+        uint16_t index = (uint16_t)sq->wq.ci;
+        unsigned ds;
+
+        if (!wq_read(hca, &sq->wq, index, ctrl, sizeof(ctrl))) {
+            return;
+        }
+        ds = PRM_GET(wqe_ctrl_seg, ctrl, ds);
+        if (ds == 0 || (ds + 3) / 4 > wq_posted(&sq->wq)) {
+            sq->wq.ci = sq->wq.pi;
+        } else {
+            sq->wq.ci += (ds + 3) / 4;
+        }
+        complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
+                       PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+}
+
+/* Data segments from p on; inline data segments do not occur in Ethernet WQEs. */
+static bool parse_data(struct eth_wqe *wqe, const uint8_t *p, const uint8_t *end)
+{
+    for (; p + PRM_SIZE(wqe_data_seg) <= end; p += PRM_SIZE(wqe_data_seg)) {
+        uint32_t len = PRM_GET(wqe_data_seg, p, byte_count);
+
+        if (PRM_GET(wqe_data_seg, p, inl) || wqe->num_sge == WQE_MAX_SGE) {
+            return false;
+        }
+        if (len == 0) {
+            continue;
+        }
+        wqe->sge[wqe->num_sge++] = (struct sge){
+            .va = PRM_GET(wqe_data_seg, p, addr),
+            .len = len,
+            .lkey = PRM_GET(wqe_data_seg, p, lkey),
+        };
+        wqe->data_len += len;
+    }
+    return true;
+}
+
+/* The Ethernet segment with its inline headers, and what follows. */
+static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
+{
+    const uint8_t *eth = raw + PRM_SIZE(wqe_ctrl_seg), *end = raw + len, *data;
+    uint32_t inline_word;
+
+    if (len < PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg)) {
+        return false;
+    }
+    wqe->cs_flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, cs_flags);
+    wqe->mss = (uint16_t)PRM_GET(wqe_eth_seg, eth, mss);
+    inline_word = PRM_GET(wqe_eth_seg, eth, inline_hdr_sz);
+    data = eth + PRM_SIZE(wqe_eth_seg);
+    if (inline_word & INSERT_VLAN) {
+        wqe->insert_vlan = true;
+        wqe->vlan_tci = (uint16_t)PRM_GET(wqe_eth_seg, eth, vlan_tci);
+    } else {
+        wqe->inline_len = inline_word & INLINE_SIZE_MASK;
+        wqe->inline_hdr = eth + INLINE_AT;
+        if (wqe->inline_len > 2) {
+            data += (wqe->inline_len - 2 + 15) / 16 * 16;
+        }
+        if (data > end) {
+            return false;
+        }
+    }
+    return parse_data(wqe, data, end);
+}
+
+/* Gathers bytes of headers + data: the inline part first, then the list. */
+static enum mem_result gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                              uint64_t offset, uint8_t *buf, size_t len)
+{
+    struct sge_cursor cursor = {0};
+
+    if (offset < wqe->inline_len) {
+        size_t n = MIN(len, wqe->inline_len - offset);
+
+        memcpy(buf, wqe->inline_hdr + offset, n);
+        buf += n;
+        offset += n;
+        len -= n;
+    }
+    return len == 0 ? MEM_OK
+                    : sge_gather(hca, wqe->sge, wqe->num_sge, sq->pdn, &cursor,
+                                 offset - wqe->inline_len, buf, len);
+}
+
+static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tci)
+{
+    memmove(frame + 16, frame + 12, *len - 12);
+    prm_store16(frame + 12, ETH_TYPE_VLAN);
+    prm_store16(frame + 14, tci);
+    *len += 4;
+}
+
+static void fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
+{
+    struct eth_info info;
+
+    if (!(cs_flags & 0xc0) || !eth_parse(frame, len, &info)) {
+        return;
+    }
+    if (cs_flags & 0x40) {
+        eth_csum_fill_ipv4(frame, &info);
+    }
+    if (cs_flags & 0x80) {
+        eth_csum_fill_l4(frame, &info);
+    }
+}
+
+enum sent {
+    SENT,
+    NO_ROOM,
+    FAILED,
+};
+
+/* An ordinary packet. */
+static enum sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+{
+    uint64_t len = wqe->inline_len + wqe->data_len;
+    size_t total = len + (wqe->insert_vlan ? 4 : 0);
+    uint8_t dmac[6];
+    uint8_t *frame;
+
+    if (len < 14 || total > WIRE_FRAME_MAX ||
+        gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
+        return FAILED;
+    }
+    frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
+    if (!frame) {
+        return NO_ROOM;
+    }
+    if (gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
+        port_tx_commit(hca, 0);
+        return FAILED;
+    }
+    if (wqe->insert_vlan) {
+        total = len;
+        insert_vlan(frame, &total, wqe->vlan_tci);
+    }
+    fill_checksums(frame, total, wqe->cs_flags);
+    if (total < MIN_FRAME) {
+        memset(frame + total, 0, MIN_FRAME - total);
+        total = MIN_FRAME;
+    }
+    port_tx_commit(hca, total);
+    return SENT;
+}
+
+/* Decodes and executes the WQE at ci. Returns its basic blocks in *blocks once it is done. */
+static enum sent execute(struct hca *hca, struct eth_sq *sq, unsigned *blocks)
+{
+    uint8_t raw[WQE_MAX_BYTES];
+    struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
+    size_t len;
+    enum sent sent = SENT;
+
+    if (!wq_read(hca, &sq->wq, wqe.index, raw, WQEBB)) {
+        fail(hca, sq, wqe.index, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        return FAILED;
+    }
+    wqe.opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
+    wqe.ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
+    wqe.signaled = PRM_GET(wqe_ctrl_seg, raw, ce) >= PRM_WQE_CE_ALWAYS;
+    len = wqe.ds * 16u;
+    *blocks = (wqe.ds + 3) / 4;
+    if (wqe.ds == 0 || *blocks > wq_posted(&sq->wq) ||
+        !wq_read(hca, &sq->wq, wqe.index, raw, *blocks * WQEBB)) {
+        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return FAILED;
+    }
+    switch (wqe.opcode) {
+    case PRM_WQE_OPCODE_NOP:
+        break;
+    case PRM_WQE_OPCODE_SEND:
+        if (!parse_eth(&wqe, raw, len)) {
+            fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+            return FAILED;
+        }
+        sent = send_one(hca, sq, &wqe);
+        break;
+    default:
+        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return FAILED;
+    }
+    if (sent == FAILED) {
+        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    } else if (sent == SENT && wqe.signaled) {
+        complete(hca, sq, &wqe);
+    }
+    return sent;
+}
+
+void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
+{
+    struct eth_sq *sq = (struct eth_sq *)((char *)work - offsetof(struct eth_sq, work));
+
+    if (sq->state != PRM_SQC_STATE_RDY) {
+        return;
+    }
+    if (!wq_update_pi(hca, &sq->wq)) {
+        fail(hca, sq, (uint16_t)sq->wq.ci, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return;
+    }
+    for (unsigned n = 0; n < 16 && *budget && wq_posted(&sq->wq); n++) {
+        unsigned blocks = 0;
+
+        switch (execute(hca, sq, &blocks)) {
+        case NO_ROOM:
+            hca_wait_tx(hca, work);
+            return;
+        case FAILED:
+            return;
+        case SENT:
+            sq->wq.ci += blocks;
+            (*budget)--;
+            break;
+        }
+    }
+    if (wq_posted(&sq->wq)) {
+        hca_schedule(hca, work);
+    }
+}
+
+void eth_sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+{
+    struct eth_sq *sq = (struct eth_sq *)obj;
+
+    if (sq->state == PRM_SQC_STATE_RDY) {
+        hca_schedule(hca, &sq->work);
+    }
+}
