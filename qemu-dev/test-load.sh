@@ -70,6 +70,11 @@ shows "the function survives a reset" $'system_reset\ninfo pci' "15b3:1017" \
 shows "the plugin can be given twice" "info pci" "15b3:1017" \
     -plugin "$so" -plugin "$so" -device hcasim
 shows "properties have descriptions" "info pci" "profile=<name>" -plugin "$so,help=on"
+# A copy that says it was built for another QEMU: the version is a string in it.
+version=$("$qemu" -display none -plugin "$so,help=on" | sed -n '1s/^hcasim for QEMU //p')
+LC_ALL=C sed "s/QEMU $version/QEMU ${version/./,}/g" "$so" >"$work/other.so"
+refuses "a QEMU that it was not built for" "not for QEMU .*; to rebuild it, run scripts/setup" \
+    -plugin "$work/other.so" -device hcasim
 refuses "an unknown argument of the plugin" "hcasim: unknown plugin argument 'color=red'" \
     -plugin "$so,color=red" -device hcasim
 refuses "a MAC address that is none" "doesn't take value 'zz'" -plugin "$so" -device hcasim,mac=zz
