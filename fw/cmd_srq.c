@@ -3,8 +3,8 @@
  * Commands on shared receive queues: SRQ (drivers with ISSI 0), XRC SRQ, RMP (what ISSI 1 drivers
  * make a basic SRQ from), and what arms them. Tag matching (XRQ) does not exist here.
  *
- * The three contexts say the same in different words; each create handler turns its own into a struct
- * srq_attr, each query handler does the reverse.
+ * The three contexts say the same in different words; each create handler turns its own into a
+ * struct srq_attr, each query handler does the reverse.
  */
 #include "fw/cmd.h"
 #include "model/pd.h"
@@ -22,7 +22,7 @@ static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, s
     };
 }
 
-/* Common end of the create commands: ring, object, number. Leaves no reference behind on failure. */
+/* Common end of the create commands: ring, object, number. On failure no reference is left. */
 static enum syn create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
                        const struct fw_ring_ref *ref, uint32_t *num)
 {
@@ -64,7 +64,7 @@ static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t
     return srq_arm(&fw->hca, srq, (uint16_t)lwm);
 }
 
-/* -- SRQ ---------------------------------------------------------------------------------------- */
+/* -- SRQ --------------------------------------------------------------------------------------- */
 
 static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -126,7 +126,7 @@ static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
                PRM_GET(arm_rq_in, cmd->in, lwm));
 }
 
-/* -- XRC SRQ ------------------------------------------------------------------------------------ */
+/* -- XRC SRQ ----------------------------------------------------------------------------------- */
 
 static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -203,7 +203,7 @@ static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
                PRM_GET(arm_xrc_srq_in, cmd->in, lwm));
 }
 
-/* -- RMP ---------------------------------------------------------------------------------------- */
+/* -- RMP --------------------------------------------------------------------------------------- */
 
 static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
