@@ -288,7 +288,7 @@ static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
 /* Error CQEs have other things where the time stamp is. */
 static bool cqe_has_timestamp(uint32_t opcode)
 {
-    return opcode < PRM_CQE_OPCODE_SIG_ERR && opcode != PRM_CQE_OPCODE_SIG_ERR_2;
+    return opcode < PRM_CQE_OPCODE_SIG_ERR;
 }
 
 void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
