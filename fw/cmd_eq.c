@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands on event queues. */
+#include "fw/cmd.h"
+#include "model/eq.h"
+#include "model/pd.h"
+
+static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const size_t pas_off = PRM_OFFSET(create_eq_in, pas);
+    uint64_t mask[4];
+    uint32_t eqn = 0;
+    enum syn syn;
+
+    /* the ring is given as bus addresses: the kernel's to choose */
+    if (cmd->uid != 0 && cmd->uid != UID_SHARED) {
+        return SYN_EQ_UID;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(mask); i++) {
+        mask[i] = PRM_GET_AT(create_eq_in, cmd->in, event_bitmask, i);
+    }
+    syn = eq_create(&fw->hca, cmd->uid, PRM_PTR(create_eq_in, cmd->in, eq_context_entry),
+                    cmd->in + pas_off, (uint32_t)((cmd->in_len - pas_off) / 8), mask, &eqn);
+    PRM_SET(create_eq_out, cmd->out, eq_number, eqn);
+    return syn;
+}
+
+static enum syn query_eq(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint64_t mask = 0;
+    enum syn syn = eq_query(&fw->hca, PRM_GET(query_eq_in, cmd->in, eq_number),
+                            PRM_PTR(query_eq_out, cmd->out, eq_context_entry), &mask);
+
+    PRM_SET(query_eq_out, cmd->out, event_bitmask, mask);
+    return syn;
+}
+
+static enum syn destroy_eq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return eq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_eq_in, cmd->in, eq_number));
+}
+
+/* Puts an EQE of the kernel's own making on an EQ. */
+static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *eqe = PRM_PTR(gen_eqe_in, cmd->in, eqe);
+    uint32_t eqn = PRM_GET(gen_eqe_in, cmd->in, eq_number);
+
+    if (!eq_find(&fw->hca, eqn)) {
+        return SYN_NO_EQ;
+    }
+    eq_post(&fw->hca, eqn, PRM_GET(eqe, eqe, event_type), PRM_GET(eqe, eqe, event_sub_type),
+            PRM_PTR(eqe, eqe, event_data));
+    return SYN_OK;
+}
+
+const struct fw_cmd_row cmds_eq[] = {
+    {PRM_CMD_OP_CREATE_EQ, CMD_READY, true, PRM_SIZE(create_eq_in), PRM_SIZE(create_eq_out),
+     create_eq},
+    {PRM_CMD_OP_QUERY_EQ, CMD_READY, false, PRM_SIZE(query_eq_in), PRM_SIZE(query_eq_out),
+     query_eq},
+    {PRM_CMD_OP_DESTROY_EQ, CMD_READY, false, PRM_SIZE(destroy_eq_in), PRM_SIZE(destroy_eq_out),
+     destroy_eq},
+    {PRM_CMD_OP_GEN_EQE, CMD_READY, false, PRM_SIZE(gen_eqe_in), PRM_SIZE(gen_eq_out), gen_eqe},
+    {0},
+};

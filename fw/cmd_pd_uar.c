@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands that hand out numbers: PD, transport domain, XRC domain, UAR page. */
+#include "fw/cmd.h"
+#include "model/pd.h"
+#include "model/uar.h"
+
+static enum syn alloc_pd(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t num = 0;
+    enum syn syn = pd_alloc(&fw->hca, cmd->uid, &num);
+
+    PRM_SET(alloc_pd_out, cmd->out, pd, num);
+    return syn;
+}
+
+static enum syn dealloc_pd(struct fw *fw, struct fw_cmd *cmd)
+{
+    return pd_dealloc(&fw->hca, cmd->uid, PRM_GET(dealloc_pd_in, cmd->in, pd));
+}
+
+static enum syn alloc_td(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t num = 0;
+    enum syn syn = td_alloc(&fw->hca, cmd->uid, &num);
+
+    PRM_SET(alloc_transport_domain_out, cmd->out, transport_domain, num);
+    return syn;
+}
+
+static enum syn dealloc_td(struct fw *fw, struct fw_cmd *cmd)
+{
+    return td_dealloc(&fw->hca, cmd->uid,
+                      PRM_GET(dealloc_transport_domain_in, cmd->in, transport_domain));
+}
+
+static enum syn alloc_xrcd(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t num = 0;
+    enum syn syn = xrcd_alloc(&fw->hca, cmd->uid, &num);
+
+    PRM_SET(alloc_xrcd_out, cmd->out, xrcd, num);
+    return syn;
+}
+
+static enum syn dealloc_xrcd(struct fw *fw, struct fw_cmd *cmd)
+{
+    return xrcd_dealloc(&fw->hca, cmd->uid, PRM_GET(dealloc_xrcd_in, cmd->in, xrcd));
+}
+
+static enum syn alloc_uar(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t num = 0;
+    enum syn syn = uar_alloc(&fw->hca, cmd->uid, &num);
+
+    PRM_SET(alloc_uar_out, cmd->out, uar, num);
+    return syn;
+}
+
+static enum syn dealloc_uar(struct fw *fw, struct fw_cmd *cmd)
+{
+    return uar_dealloc(&fw->hca, cmd->uid, PRM_GET(dealloc_uar_in, cmd->in, uar));
+}
+
+#define ROW(op, name, handler)                                                                     \
+    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler}
+
+const struct fw_cmd_row cmds_pd_uar[] = {
+    ROW(ALLOC_PD, alloc_pd, alloc_pd),
+    ROW(DEALLOC_PD, dealloc_pd, dealloc_pd),
+    ROW(ALLOC_TRANSPORT_DOMAIN, alloc_transport_domain, alloc_td),
+    ROW(DEALLOC_TRANSPORT_DOMAIN, dealloc_transport_domain, dealloc_td),
+    ROW(ALLOC_XRCD, alloc_xrcd, alloc_xrcd),
+    ROW(DEALLOC_XRCD, dealloc_xrcd, dealloc_xrcd),
+    ROW(ALLOC_UAR, alloc_uar, alloc_uar),
+    ROW(DEALLOC_UAR, dealloc_uar, dealloc_uar),
+    {0},
+};

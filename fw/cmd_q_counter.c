@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands on Q counter sets. */
+#include "fw/cmd.h"
+#include "model/q_counter.h"
+
+static enum syn alloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t id = 0;
+    enum syn syn = q_counter_alloc(&fw->hca, cmd->uid, &id);
+
+    PRM_SET(alloc_q_counter_out, cmd->out, counter_set_id, id);
+    return syn;
+}
+
+static enum syn dealloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    return q_counter_dealloc(&fw->hca, cmd->uid,
+                             PRM_GET(dealloc_q_counter_in, cmd->in, counter_set_id));
+}
+
+static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (PRM_GET(query_q_counter_in, cmd->in, other_vport) ||
+        PRM_GET(query_q_counter_in, cmd->in, aggregate)) {
+        return SYN_Q_COUNTER_VPORT;
+    }
+    return q_counter_query(&fw->hca, PRM_GET(query_q_counter_in, cmd->in, counter_set_id),
+                           PRM_GET(query_q_counter_in, cmd->in, clear), cmd->out);
+}
+
+#define ROW(op, name)                                                                              \
+    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name}
+
+const struct fw_cmd_row cmds_q_counter[] = {
+    ROW(ALLOC_Q_COUNTER, alloc_q_counter),
+    ROW(DEALLOC_Q_COUNTER, dealloc_q_counter),
+    ROW(QUERY_Q_COUNTER, query_q_counter),
+    {0},
+};
