@@ -286,6 +286,7 @@ void port_update_link(struct hca *hca)
         return;
     }
     hca->port.was_up = up;
+    hca->port.counters.link_downs += !up;
     PRM_SET(port_state_change_event, data, port_num, 1);
     eq_async(hca, PRM_EVENT_TYPE_PORT_CHANGE,
              up ? PRM_PORT_CHANGE_SUBTYPE_ACTIVE : PRM_PORT_CHANGE_SUBTYPE_DOWN, data);

@@ -52,6 +52,7 @@ struct port_counters {
     uint64_t rx_cnp;                                   /* congestion notifications */
     uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
     uint64_t rx_oversize;                              /* longer than the port's MTU allows */
+    uint64_t link_downs;                               /* times that the link went down */
     uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
 };
 
