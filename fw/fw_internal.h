@@ -1,15 +1,154 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The firmware's own view of itself, for the files under fw/.
+ *
+ * One struct fw is one function. Each part keeps its state in a struct of its own here; who may
+ * change it stands beside it.
  */
 #ifndef HCASIM_FW_FW_INTERNAL_H
 #define HCASIM_FW_FW_INTERNAL_H
 
 #include "fw/fw.h"
+#include "fw/profile.h"
 #include "model/hca.h"
+#include "prm/prm.h"
+
+#define FW_MAX_VLANS 4096
+
+/* The command queue (fw/cmdq.c). */
+struct fw_cmdq {
+    uint64_t addr;       /* bus address of entry 0; 0: not told yet */
+    uint32_t pending;    /* entries whose doorbell rang and which were not executed yet */
+    struct work work;    /* executes them */
+    GByteArray *in;      /* the input of the command in execution, mailboxes joined */
+    GByteArray *out;     /* its output */
+    GArray *out_blocks;  /* bus addresses (uint64_t) of its output mailboxes */
+};
+
+/* Host memory that the function was given (fw/pages.c). */
+struct fw_pages {
+    GHashTable *owned;   /* set of page frames: bus address >> 12 */
+    int32_t asked;       /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
+    bool refused;        /* the host could not give: do not ask again before pages are free */
+};
+
+/* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c). */
+struct fw_caps {
+    uint8_t log_max_qp;
+    uint8_t log_max_current_uc_list;
+    uint8_t log_uar_page_sz;
+    uint8_t cmdif_checksum;
+    bool cache_line_128byte;
+    bool roce;
+};
+
+/* What the virtual port keeps besides struct port (fw/cmd_vport.c). */
+struct fw_vport {
+    uint64_t node_guid, port_guid, system_image_guid;
+    uint16_t mtu;               /* nic_vport_context.mtu: frame bytes with FCS */
+    uint8_t vlans[FW_MAX_VLANS / 8];
+    struct port_counters cleared; /* as they stood when QUERY_VPORT_COUNTER last cleared them */
+};
+
+/* What port and device registers keep (fw/regs*.c). */
+struct fw_regs {
+    uint32_t eth_proto_admin;   /* PTYS */
+    bool an_disable_admin;
+    bool pause_rx, pause_tx;    /* PFCC */
+    uint8_t pfc_rx, pfc_tx;
+    char node_desc[64];         /* NODE_DESC */
+    uint64_t counters_cleared_ns;
+};
 
 struct fw {
-    struct hca hca; /* the hardware */
+    struct hca hca;             /* the hardware; must stay first: struct work finds struct fw */
+    const struct fw_profile *profile;
+    uint8_t state;              /* one of enum fw_cmd_states */
+    uint16_t issi;
+    uint8_t nic_interface;      /* PRM initial_seg.nic_interface: who the function works for */
+
+    struct fw_cmdq cmdq;
+    struct fw_pages pages;
+    struct fw_caps caps;
+    struct fw_vport vport;
+    struct fw_regs regs;
+    struct obj_table uctxs, umems;
+    uint32_t invalid_commands;  /* vnic_diagnostic_statistics.invalid_command */
 };
+
+static inline struct fw *fw_of_hca(struct hca *hca)
+{
+    return (struct fw *)hca;
+}
+
+/* The function's state changes only here: DISABLED <-> ENABLED <-> READY. */
+void fw_set_state(struct fw *fw, uint8_t state);
+
+/* Forgets every object, as TEARDOWN_HCA and a reset do; pages and command queue stay. */
+void fw_objects_reset(struct fw *fw);
+
+/* -- initialization segment (fw/iseg.c): the first 8 pages of BAR0 ------------------------------ */
+
+/* The 32-bit register at a 4-byte aligned offset. */
+uint32_t iseg_read(struct fw *fw, uint64_t offset);
+void iseg_write(struct fw *fw, uint64_t offset, uint32_t value);
+
+/* -- command queue (fw/cmdq.c) ------------------------------------------------------------------ */
+
+#define CMDQ_LOG_ENTRIES 5 /* 32 entries, the most that the driver takes */
+#define CMDQ_LOG_STRIDE  6 /* an entry is 64 bytes */
+
+void cmdq_init(struct fw *fw);
+void cmdq_clear(struct fw *fw);
+/* Forgets the queue's address and every doorbell. */
+void cmdq_reset(struct fw *fw);
+/* Doorbell vector: a bit per entry. */
+void cmdq_doorbell(struct fw *fw, uint32_t vector);
+
+/* -- capabilities (fw/caps.c, fw/caps_net.c) ---------------------------------------------------- */
+
+#define CAP_SECTION_BYTES 4096 /* query_hca_cap_out.capability */
+
+void caps_reset(struct fw *fw);
+/* Fills a section (op_mod >> 1) of CAP_SECTION_BYTES zeroed bytes. False: no such section. */
+bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap);
+/* Takes over what may be changed in a section. cap has CAP_SECTION_BYTES. */
+enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap);
+
+/* -- pages (fw/pages.c) ------------------------------------------------------------------------- */
+
+void pages_init(struct fw *fw);
+void pages_clear(struct fw *fw);
+void pages_reset(struct fw *fw);
+/* Pages the function must have before INIT_HCA (boot, then init), beyond what it has. */
+uint32_t pages_wanted_boot(const struct fw *fw);
+uint32_t pages_wanted_init(const struct fw *fw);
+/* Pages that would be asked for (> 0) or could be given back (< 0) now, after INIT_HCA. */
+int32_t pages_wanted_regular(const struct fw *fw);
+/* Whether the object that a command creates, if it does, finds room in the pages owned. */
+bool pages_have_room(const struct fw *fw, uint16_t opcode);
+/* Takes over n page addresses (big-endian list). All or nothing. */
+enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n);
+/* The host cannot give what was asked for. */
+void pages_cant_give(struct fw *fw);
+/* Gives back up to n pages into pas (big-endian list); returns how many. */
+uint32_t pages_take(struct fw *fw, uint8_t *pas, uint32_t n);
+/* No request is under way: those who would answer it are gone. */
+void pages_forget_request(struct fw *fw);
+/* Raises a PAGE_REQUEST if the ledger calls for one; run after every command. */
+void pages_balance(struct fw *fw);
+
+/* -- user contexts (fw/cmd_devx.c) -------------------------------------------------------------- */
+
+void devx_init(struct fw *fw);
+/* Frees every user context and umem, whatever still uses them. */
+void devx_reset(struct fw *fw);
+void devx_clear(struct fw *fw);
+bool devx_uid_exists(const struct fw *fw, uint16_t uid);
+
+/* -- virtual port, registers -------------------------------------------------------------------- */
+
+void vport_reset(struct fw *fw);
+void regs_reset(struct fw *fw);
 
 #endif

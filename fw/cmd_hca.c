@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands on the function as a whole: bring-up, tear-down, interface revision, identity.
+ *
+ * The driver's order (mlx5_function_setup): ENABLE_HCA, QUERY/SET_ISSI, boot pages, capabilities,
+ * init pages, INIT_HCA; and back: TEARDOWN_HCA, all pages, DISABLE_HCA.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+
+/* Interface step sequence ids: bit n is revision n. The driver wants 1 and can live with 0. */
+#define SUPPORTED_ISSI 3u
+
+/* teardown_hca_in.profile and teardown_hca_out.state (mlx5_ifc.h MLX5_TEARDOWN_HCA_*). */
+enum teardown_profile {
+    TEARDOWN_GRACEFUL = 0,
+    TEARDOWN_FORCE = 1,
+    TEARDOWN_PREPARE_FAST = 2,
+};
+
+#define IEEE_VENDOR_ID 0x2c9
+
+static enum syn check_function(uint32_t function_id)
+{
+    return function_id ? SYN_NO_FUNCTION : SYN_OK;
+}
+
+static enum syn cmd_enable_hca(struct fw *fw, struct fw_cmd *cmd)
+{
+    enum syn syn = check_function(PRM_GET(enable_hca_in, cmd->in, function_id));
+
+    if (syn) {
+        return syn;
+    }
+    if (fw->state != CMD_DISABLED) {
+        /* A driver that did not say goodbye (a crashed guest): start over. */
+        hca_log(&fw->hca, HCA_LOG_INFO, "ENABLE_HCA on a function in use: starting over");
+        fw_objects_reset(fw);
+        pages_reset(fw);
+    }
+    caps_reset(fw);
+    fw->issi = 0;
+    fw_set_state(fw, CMD_ENABLED);
+    return SYN_OK;
+}
+
+static enum syn cmd_disable_hca(struct fw *fw, struct fw_cmd *cmd)
+{
+    enum syn syn = check_function(PRM_GET(disable_hca_in, cmd->in, function_id));
+
+    if (syn) {
+        return syn;
+    }
+    if (g_hash_table_size(fw->pages.owned)) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "DISABLE_HCA with %u pages not taken back",
+                g_hash_table_size(fw->pages.owned));
+        pages_reset(fw);
+    }
+    fw_set_state(fw, CMD_DISABLED);
+    return SYN_OK;
+}
+
+static enum syn cmd_init_hca(struct fw *fw, struct fw_cmd *cmd)
+{
+    (void)cmd;
+    if (pages_wanted_boot(fw) || pages_wanted_init(fw)) {
+        return SYN_PAGES_MISSING;
+    }
+    fw_set_state(fw, CMD_READY);
+    return SYN_OK;
+}
+
+static enum syn cmd_teardown_hca(struct fw *fw, struct fw_cmd *cmd)
+{
+    switch (PRM_GET(teardown_hca_in, cmd->in, profile)) {
+    case TEARDOWN_GRACEFUL:
+    case TEARDOWN_FORCE:
+        fw_objects_reset(fw);
+        pages_forget_request(fw);
+        fw_set_state(fw, CMD_ENABLED);
+        return SYN_OK;
+    case TEARDOWN_PREPARE_FAST:
+        /* Takes effect when the driver writes "disabled" to the initialization segment. */
+        return SYN_OK;
+    default:
+        return SYN_BAD_TEARDOWN;
+    }
+}
+
+static enum syn cmd_query_issi(struct fw *fw, struct fw_cmd *cmd)
+{
+    PRM_SET(query_issi_out, cmd->out, current_issi, fw->issi);
+    PRM_SET(query_issi_out, cmd->out, supported_issi_dw0, SUPPORTED_ISSI);
+    return SYN_OK;
+}
+
+static enum syn cmd_set_issi(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t issi = PRM_GET(set_issi_in, cmd->in, current_issi);
+
+    if (issi >= 32 || !(SUPPORTED_ISSI >> issi & 1)) {
+        return SYN_BAD_ISSI;
+    }
+    fw->issi = (uint16_t)issi;
+    return SYN_OK;
+}
+
+static enum syn cmd_set_driver_version(struct fw *fw, struct fw_cmd *cmd)
+{
+    size_t room = PRM_SIZE(set_driver_version_in) - PRM_OFFSET(set_driver_version_in, driver_version);
+    g_autofree char *raw = g_strndup(
+        (const char *)PRM_PTR(set_driver_version_in, cmd->in, driver_version), room);
+    g_autofree char *printable = g_strescape(raw, NULL);
+
+    hca_log(&fw->hca, HCA_LOG_INFO, "driver: %s", printable);
+    return SYN_OK;
+}
+
+static enum syn cmd_query_adapter(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint8_t *block = PRM_PTR(query_adapter_out, cmd->out, query_adapter_struct);
+    const char *psid = fw->profile->psid;
+
+    PRM_SET(query_adapter_param_block, block, ieee_vendor_id, IEEE_VENDOR_ID);
+    memcpy(PRM_PTR(query_adapter_param_block, block, vsd_contd_psid), psid, strlen(psid));
+    return SYN_OK;
+}
+
+static enum syn cmd_query_special_contexts(struct fw *fw, struct fw_cmd *cmd)
+{
+    PRM_SET(query_special_contexts_out, cmd->out, resd_lkey, fw->hca.resd_lkey);
+    PRM_SET(query_special_contexts_out, cmd->out, null_mkey, fw->hca.null_mkey);
+    return SYN_OK;
+}
+
+static enum syn cmd_nop(struct fw *fw, struct fw_cmd *cmd)
+{
+    (void)fw;
+    (void)cmd;
+    return SYN_OK;
+}
+
+#define UP (CMD_ENABLED | CMD_READY)
+
+const struct fw_cmd_row cmds_hca[] = {
+    {PRM_CMD_OP_ENABLE_HCA, CMD_ANY, false, PRM_SIZE(enable_hca_in), PRM_SIZE(enable_hca_out),
+     cmd_enable_hca},
+    {PRM_CMD_OP_DISABLE_HCA, CMD_ENABLED, false, PRM_SIZE(disable_hca_in),
+     PRM_SIZE(disable_hca_out), cmd_disable_hca},
+    {PRM_CMD_OP_INIT_HCA, CMD_ENABLED, false, PRM_SIZE(cmd_in), PRM_SIZE(init_hca_out),
+     cmd_init_hca},
+    {PRM_CMD_OP_TEARDOWN_HCA, CMD_READY, false, PRM_SIZE(teardown_hca_in),
+     PRM_SIZE(teardown_hca_out), cmd_teardown_hca},
+    {PRM_CMD_OP_QUERY_ISSI, CMD_ANY, true, PRM_SIZE(query_issi_in), PRM_SIZE(query_issi_out),
+     cmd_query_issi},
+    {PRM_CMD_OP_SET_ISSI, CMD_ENABLED, false, PRM_SIZE(set_issi_in), PRM_SIZE(set_issi_out),
+     cmd_set_issi},
+    {PRM_CMD_OP_SET_DRIVER_VERSION, UP, false, PRM_SIZE(set_driver_version_in),
+     PRM_SIZE(set_driver_version_out), cmd_set_driver_version},
+    {PRM_CMD_OP_QUERY_ADAPTER, UP, true, PRM_SIZE(query_adapter_in), PRM_SIZE(query_adapter_out),
+     cmd_query_adapter},
+    {PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS, CMD_READY, true, PRM_SIZE(query_special_contexts_in),
+     PRM_SIZE(query_special_contexts_out), cmd_query_special_contexts},
+    {PRM_CMD_OP_NOP, CMD_READY, true, PRM_SIZE(nop_in), PRM_SIZE(nop_out), cmd_nop},
+    {0},
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command set as a whole: look-up and dispatch.
+ */
+#ifndef HCASIM_FW_CMD_TABLE_H
+#define HCASIM_FW_CMD_TABLE_H
+
+#include "fw/cmd.h"
+
+/* The row of an opcode, or NULL: what capabilities are derived from. */
+const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
+
+/*
+ * Executes one command. in has at least 8 bytes; out has at least 8, is zeroed, and receives
+ * status and syndrome (PRM cmd_out) and what the command answers. A command that fails answers
+ * nothing else.
+ */
+void fw_execute(struct fw *fw, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One function's life: creation, reset, MMIO, its turn to run.
+ *
+ * BAR0 is pages of 4 KiB. The first UAR_FIRST of them are the initialization segment, every other
+ * one is the UAR page of that number.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+#include "fw/fw_internal.h"
+#include "model/uar.h"
+
+#define UAR_PAGE_SHIFT 12
+#define ISEG_BYTES     ((uint64_t)UAR_FIRST << UAR_PAGE_SHIFT)
+
+static GQuark fw_error_quark(void)
+{
+    return g_quark_from_static_string("hcasim-fw-error");
+}
+
+/* What a function starts from after power-on and after every reset. */
+static void power_on(struct fw *fw)
+{
+    fw->state = CMD_DISABLED;
+    fw->issi = 0;
+    fw->nic_interface = 0;
+    fw->invalid_commands = 0;
+    cmdq_reset(fw);
+    pages_reset(fw);
+    caps_reset(fw);
+    vport_reset(fw);
+    regs_reset(fw);
+    fw->regs.counters_cleared_ns = hca_now(&fw->hca);
+}
+
+struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
+                  GError **err)
+{
+    static const uint8_t zero_mac[6];
+    const struct fw_profile *profile = fw_profile_find(config->profile);
+    struct hca_limits limits;
+    struct fw *fw;
+
+    if (!profile) {
+        g_set_error(err, fw_error_quark(), 0, "no device profile is called \"%s\"",
+                    config->profile);
+        return NULL;
+    }
+    if (memcmp(config->mac, zero_mac, 6) == 0 || (config->mac[0] & 1)) {
+        g_set_error_literal(err, fw_error_quark(), 0,
+                            "the MAC address must be a unicast address and not zero");
+        return NULL;
+    }
+    if (config->num_msix > profile->pci.num_msix) {
+        g_set_error(err, fw_error_quark(), 0, "profile %s has %u MSI-X vectors, not %u",
+                    profile->name, profile->pci.num_msix, config->num_msix);
+        return NULL;
+    }
+    fw = g_new0(struct fw, 1);
+    fw->profile = profile;
+    limits = profile->limits;
+    limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
+    hca_init(&fw->hca, ops, host, &limits, config->mac);
+    cmdq_init(fw);
+    pages_init(fw);
+    devx_init(fw);
+    power_on(fw);
+    return fw;
+}
+
+void fw_free(struct fw *fw)
+{
+    if (!fw) {
+        return;
+    }
+    devx_clear(fw);
+    hca_clear(&fw->hca);
+    pages_clear(fw);
+    cmdq_clear(fw);
+    g_free(fw);
+}
+
+void fw_objects_reset(struct fw *fw)
+{
+    hca_reset(&fw->hca);
+    devx_reset(fw);
+    vport_reset(fw);
+    fw->regs.counters_cleared_ns = hca_now(&fw->hca);
+}
+
+void fw_reset(struct fw *fw)
+{
+    fw_objects_reset(fw);
+    power_on(fw);
+}
+
+void fw_set_state(struct fw *fw, uint8_t state)
+{
+    static const char *const names[] = {
+        [CMD_DISABLED] = "disabled", [CMD_ENABLED] = "enabled", [CMD_READY] = "ready"};
+
+    if (fw->state != state) {
+        hca_log(&fw->hca, HCA_LOG_INFO, "function is %s", names[state]);
+        fw->state = state;
+    }
+}
+
+uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
+{
+    uint64_t aligned = offset & ~3ull;
+    unsigned shift = 8 * (4 - (unsigned)(offset & 3) - size);
+
+    if (offset >= ISEG_BYTES || (offset & (size - 1)) || size > 8) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "read of %u bytes at offset 0x%" G_GINT64_MODIFIER "x", size, offset);
+        return 0;
+    }
+    if (size == 8) {
+        uint64_t high = iseg_read(fw, aligned);
+
+        return high << 32 | iseg_read(fw, aligned + 4);
+    }
+    return iseg_read(fw, aligned) >> shift & (UINT32_MAX >> (32 - 8 * size));
+}
+
+void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
+{
+    if (offset >= ISEG_BYTES) {
+        uar_write(&fw->hca, (uint32_t)(offset >> UAR_PAGE_SHIFT),
+                  (uint32_t)offset & ((1u << UAR_PAGE_SHIFT) - 1), value, size);
+    } else if (size == 4 && (offset & 3) == 0) {
+        iseg_write(fw, offset, (uint32_t)value);
+    } else if (size == 8 && (offset & 7) == 0) {
+        iseg_write(fw, offset, (uint32_t)(value >> 32));
+        iseg_write(fw, offset + 4, (uint32_t)value);
+    } else {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "write of %u bytes at offset 0x%" G_GINT64_MODIFIER "x", size, offset);
+    }
+}
+
+bool fw_run(struct fw *fw, unsigned budget)
+{
+    return hca_run(&fw->hca, budget);
+}
+
+void fw_set_wire(struct fw *fw, struct wire_port *port)
+{
+    port_set_wire(&fw->hca, port);
+}

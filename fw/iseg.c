@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The initialization segment: the registers by which a driver finds the firmware and watches it.
+ *
+ * Layout: PRM initial_seg and health_buffer; the driver's struct mlx5_init_seg adds the timeouts, the
+ * free-running timer and the real-time clock. The health syndrome stays 0: nothing in a model
+ * fails fatally. The health counter and the timer follow the host's clock.
+ */
+#include "fw/cmd.h"
+#include "fw/fw_internal.h"
+
+/* Registers that mlx5_ifc does not describe (struct mlx5_init_seg). */
+#define ISEG_CMD_EXEC_TO    0xff8
+#define ISEG_CMDQ_INIT_TO   0xffc
+#define ISEG_INTERNAL_TIMER 0x1000
+#define ISEG_CLR_INT        0x100c
+#define ISEG_HEALTH_COUNTER 0x1010
+#define ISEG_REAL_TIME      0x1040
+#define ISEG_CLR_INTX       0x200c
+
+/* A timeout is a value and, in bits 31:29, its unit: 0 ms, 1 s, 2 min, 3 h (tout.c). */
+#define TIMEOUT_SECONDS(s) (1u << 29 | (s))
+
+#define CMDQ_ADDR_HI 0x10
+#define CMDQ_ADDR_LO 0x14
+#define CMD_DOORBELL 0x18
+#define INITIALIZING 0x1fc
+#define HEALTH       0x200
+
+#define COMMAND_INTERFACE_REV 5
+
+/* Values of initial_seg.nic_interface. */
+enum nic_interface {
+    NIC_FULL_DRIVER = 0,
+    NIC_DISABLED = 1,
+    NIC_SW_RESET = 7,
+};
+
+/* The counter moves every 10 ms: the driver looks every few seconds. */
+#define HEALTH_TICK_NS 10000000
+
+static uint32_t dword(const uint8_t *image, uint64_t offset)
+{
+    return (uint32_t)image[offset] << 24 | (uint32_t)image[offset + 1] << 16 |
+           (uint32_t)image[offset + 2] << 8 | image[offset + 3];
+}
+
+static uint32_t identity(const struct fw *fw, uint64_t offset)
+{
+    uint8_t image[8] = {0};
+
+    PRM_SET(initial_seg, image, fw_rev_major, fw->profile->fw_major);
+    PRM_SET(initial_seg, image, fw_rev_minor, fw->profile->fw_minor);
+    PRM_SET(initial_seg, image, cmd_interface_rev, COMMAND_INTERFACE_REV);
+    PRM_SET(initial_seg, image, fw_rev_subminor, fw->profile->fw_subminor);
+    return dword(image, offset);
+}
+
+static uint32_t health(const struct fw *fw, uint64_t offset)
+{
+    uint8_t image[PRM_SIZE(health_buffer)] = {0};
+    const struct fw_profile *p = fw->profile;
+
+    PRM_SET(health_buffer, image, fw_version,
+            (uint32_t)p->fw_major << 24 | (uint32_t)(p->fw_minor & 0xff) << 16 | p->fw_subminor);
+    PRM_SET(health_buffer, image, hw_id, p->hw_id);
+    return dword(image, offset - HEALTH);
+}
+
+/* The free-running timer: ticks of device_frequency_khz, which are nanoseconds. */
+static uint64_t timer_now(struct fw *fw)
+{
+    return hca_now(&fw->hca);
+}
+
+uint32_t iseg_read(struct fw *fw, uint64_t offset)
+{
+    if (offset < 8) {
+        return identity(fw, offset);
+    }
+    if (offset >= HEALTH && offset < HEALTH + PRM_SIZE(health_buffer)) {
+        return health(fw, offset);
+    }
+    switch (offset) {
+    case CMDQ_ADDR_HI:
+        return (uint32_t)(fw->cmdq.addr >> 32);
+    case CMDQ_ADDR_LO:
+        return (uint32_t)fw->cmdq.addr | (uint32_t)fw->nic_interface << 8 |
+               CMDQ_LOG_ENTRIES << 4 | CMDQ_LOG_STRIDE;
+    case CMD_DOORBELL:
+        return fw->cmdq.pending;
+    case INITIALIZING:
+        /* ready at once; nic_interface_supported: full driver and disabled */
+        return (1u << NIC_FULL_DRIVER | 1u << NIC_DISABLED) << 24;
+    case ISEG_CMD_EXEC_TO:
+        return TIMEOUT_SECONDS(60);
+    case ISEG_CMDQ_INIT_TO:
+        return TIMEOUT_SECONDS(2);
+    case ISEG_INTERNAL_TIMER:
+        return (uint32_t)(timer_now(fw) >> 32);
+    case ISEG_INTERNAL_TIMER + 4:
+        return (uint32_t)timer_now(fw);
+    case ISEG_HEALTH_COUNTER:
+        return (uint32_t)(hca_now(&fw->hca) / HEALTH_TICK_NS) & 0xffffff;
+    case ISEG_REAL_TIME:
+    case ISEG_REAL_TIME + 4:
+    case ISEG_CLR_INT:
+    case ISEG_CLR_INTX:
+        return 0;
+    default:
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "read of offset 0x%" G_GINT64_MODIFIER "x: no register", offset);
+        return 0;
+    }
+}
+
+static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
+{
+    switch (nic_interface) {
+    case NIC_FULL_DRIVER:
+        fw->nic_interface = NIC_FULL_DRIVER;
+        break;
+    case NIC_DISABLED:
+    case NIC_SW_RESET:
+        /* The driver leaves (last step of a fast teardown), or asks for a firmware reset: either
+         * way the function forgets everything and reads back as disabled. */
+        fw_set_state(fw, CMD_DISABLED);
+        fw_objects_reset(fw);
+        pages_reset(fw);
+        fw->nic_interface = NIC_DISABLED;
+        break;
+    default:
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "NIC interface state %u is not known",
+                nic_interface);
+        break;
+    }
+}
+
+void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)
+{
+    switch (offset) {
+    case CMDQ_ADDR_HI:
+        fw->cmdq.addr = (uint64_t)value << 32 | (uint32_t)fw->cmdq.addr;
+        break;
+    case CMDQ_ADDR_LO:
+        fw->cmdq.addr = (fw->cmdq.addr & ~0xffffffffull) | (value & ~0xfffu);
+        write_nic_interface(fw, value >> 8 & 7);
+        break;
+    case CMD_DOORBELL:
+        cmdq_doorbell(fw, value);
+        break;
+    case ISEG_CLR_INT:
+    case ISEG_CLR_INTX:
+        break; /* INTx is not wired: every event is a message */
+    default:
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "write of 0x%x to offset 0x%" G_GINT64_MODIFIER "x: no register", value, offset);
+        break;
+    }
+}
