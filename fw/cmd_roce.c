@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The RoCE address table: source GIDs with their MAC and VLAN (PRM roce_addr_layout). */
+#include <string.h>
+#include "fw/cmd.h"
+
+/* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
+#define ROCE_VERSION_2 2
+#define ROCE_L3_IPV6   1
+
+static void get_mac(const uint8_t *addr, uint8_t mac[6])
+{
+    uint32_t high = PRM_GET(roce_addr_layout, addr, source_mac_47_32);
+    uint32_t low = PRM_GET(roce_addr_layout, addr, source_mac_31_0);
+
+    mac[0] = (uint8_t)(high >> 8);
+    mac[1] = (uint8_t)high;
+    mac[2] = (uint8_t)(low >> 24);
+    mac[3] = (uint8_t)(low >> 16);
+    mac[4] = (uint8_t)(low >> 8);
+    mac[5] = (uint8_t)low;
+}
+
+static void put_mac(uint8_t *addr, const uint8_t mac[6])
+{
+    PRM_SET(roce_addr_layout, addr, source_mac_47_32, (uint32_t)mac[0] << 8 | mac[1]);
+    PRM_SET(roce_addr_layout, addr, source_mac_31_0,
+            (uint32_t)mac[2] << 24 | (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5]);
+}
+
+/* An address of all zeros empties the entry, whatever else is in the layout. */
+static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
+{
+    static const uint8_t zero[16];
+    const uint8_t *addr = PRM_PTR(set_roce_address_in, cmd->in, roce_address);
+    const uint8_t *gid = PRM_PTR(roce_addr_layout, addr, source_l3_address);
+    uint32_t index = PRM_GET(set_roce_address_in, cmd->in, roce_address_index);
+    uint32_t version = PRM_GET(roce_addr_layout, addr, roce_version);
+    uint32_t l3_type = PRM_GET(roce_addr_layout, addr, roce_l3_type);
+    struct port_gid *entry;
+
+    if (index >= fw->hca.limits.max_gid) {
+        return SYN_BAD_GID_INDEX;
+    }
+    entry = &fw->hca.port.gids[index];
+    if (memcmp(gid, zero, sizeof(zero)) == 0) {
+        memset(entry, 0, sizeof(*entry));
+        return SYN_OK;
+    }
+    if (version != ROCE_VERSION_2 || l3_type > ROCE_L3_IPV6) {
+        return SYN_BAD_ROCE_TYPE;
+    }
+    memset(entry, 0, sizeof(*entry));
+    entry->valid = true;
+    entry->version = (uint8_t)version;
+    entry->l3_type = (uint8_t)l3_type;
+    memcpy(entry->gid, gid, sizeof(entry->gid));
+    get_mac(addr, entry->mac);
+    entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
+    entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
+    return SYN_OK;
+}
+
+static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint8_t *addr = PRM_PTR(query_roce_address_out, cmd->out, roce_address);
+    uint32_t index = PRM_GET(query_roce_address_in, cmd->in, roce_address_index);
+    const struct port_gid *entry;
+
+    if (index >= fw->hca.limits.max_gid) {
+        return SYN_BAD_GID_INDEX;
+    }
+    entry = &fw->hca.port.gids[index];
+    if (entry->valid) {
+        memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), entry->gid, sizeof(entry->gid));
+        put_mac(addr, entry->mac);
+        PRM_SET(roce_addr_layout, addr, vlan_valid, entry->has_vlan);
+        PRM_SET(roce_addr_layout, addr, vlan_id, entry->vlan_id);
+        PRM_SET(roce_addr_layout, addr, roce_version, entry->version);
+        PRM_SET(roce_addr_layout, addr, roce_l3_type, entry->l3_type);
+    }
+    return SYN_OK;
+}
+
+const struct fw_cmd_row cmds_roce[] = {
+    {PRM_CMD_OP_SET_ROCE_ADDRESS, CMD_READY, false, PRM_SIZE(set_roce_address_in),
+     PRM_SIZE(set_roce_address_out), cmd_set_roce_address},
+    {PRM_CMD_OP_QUERY_ROCE_ADDRESS, CMD_READY, true, PRM_SIZE(query_roce_address_in),
+     PRM_SIZE(query_roce_address_out), cmd_query_roce_address},
+    {0},
+};

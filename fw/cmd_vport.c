@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands on the function's virtual port: state, NIC context (addresses, filters, RoCE), counters.
+ *
+ * The function has one virtual port, its own (number 0); it manages no others. What filters
+ * frames lives in struct port; what only the driver reads back lives in struct fw_vport.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+
+/* nic_vport_context.allowed_list_type (the driver's enum mlx5_list_type). */
+enum list_type {
+    LIST_UC = 0,
+    LIST_MC = 1,
+    LIST_VLAN = 2,
+};
+
+#define MAX_LIST_SIZE 0xfff /* allowed_list_size has 12 bits */
+
+/* Smallest frame that a port must carry: 68 bytes of IPv4 MTU. */
+#define MIN_MTU 90
+
+/* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
+static uint64_t guid_from_mac(const uint8_t mac[6])
+{
+    return (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 | (uint64_t)mac[2] << 40 |
+           0x0300000000ull | (uint64_t)mac[3] << 16 | (uint64_t)mac[4] << 8 | mac[5];
+}
+
+void vport_reset(struct fw *fw)
+{
+    uint64_t guid = guid_from_mac(fw->hca.port.permanent_mac);
+
+    memset(&fw->vport, 0, sizeof(fw->vport));
+    fw->vport.node_guid = fw->vport.port_guid = fw->vport.system_image_guid = guid;
+    fw->vport.mtu = fw->hca.port.mtu;
+}
+
+/* op_mod of QUERY_VPORT_STATE (mlx5_ifc.h MLX5_VPORT_STATE_OP_MOD_*). */
+#define VPORT_STATE_VNIC    0
+#define VPORT_STATE_UPLINK  2
+#define VPORT_ADMIN_UP      1
+#define VPORT_STATE_UP      1
+
+static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
+{
+    if (PRM_GET(query_vport_state_in, cmd->in, other_vport)) {
+        return SYN_NO_VPORT;
+    }
+    if (cmd->op_mod != VPORT_STATE_VNIC && cmd->op_mod != VPORT_STATE_UPLINK) {
+        return SYN_BAD_OP_MOD;
+    }
+    PRM_SET(query_vport_state_out, cmd->out, admin_state, VPORT_ADMIN_UP);
+    PRM_SET(query_vport_state_out, cmd->out, state, port_is_up(&fw->hca) ? VPORT_STATE_UP : 0);
+    return SYN_OK;
+}
+
+/* -- NIC vport context -------------------------------------------------------------------------- */
+
+static void put_mac(uint8_t *layout, const uint8_t mac[6])
+{
+    memcpy(layout + PRM_SIZE(mac_address_layout) - 6, mac, 6);
+}
+
+static void get_mac(const uint8_t *layout, uint8_t mac[6])
+{
+    memcpy(mac, layout + PRM_SIZE(mac_address_layout) - 6, 6);
+}
+
+static bool vlan_is_set(const struct fw *fw, unsigned vlan)
+{
+    return fw->vport.vlans[vlan / 8] >> vlan % 8 & 1;
+}
+
+static unsigned list_size(const struct fw *fw, uint32_t type)
+{
+    unsigned n = 0;
+
+    if (type == LIST_UC || type == LIST_MC) {
+        return type == LIST_UC ? fw->hca.port.num_uc : fw->hca.port.num_mc;
+    }
+    for (unsigned vlan = 0; vlan < FW_MAX_VLANS; vlan++) {
+        n += vlan_is_set(fw, vlan);
+    }
+    return MIN(n, MAX_LIST_SIZE);
+}
+
+/* Entries are 8 bytes each, after the context. */
+static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *list)
+{
+    const struct port *port = &fw->hca.port;
+
+    if (type == LIST_VLAN) {
+        for (unsigned vlan = 0; n && vlan < FW_MAX_VLANS; vlan++) {
+            if (vlan_is_set(fw, vlan)) {
+                PRM_SET(vlan_layout, list, vlan, vlan);
+                list += PRM_SIZE(vlan_layout);
+                n--;
+            }
+        }
+        return;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        put_mac(list, type == LIST_UC ? port->uc_list[i] : port->mc_list[i]);
+        list += PRM_SIZE(mac_address_layout);
+    }
+}
+
+static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct port *port = &fw->hca.port;
+    uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
+    uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
+    size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
+    unsigned n;
+
+    if (PRM_GET(query_nic_vport_context_in, cmd->in, other_vport)) {
+        return SYN_NO_VPORT;
+    }
+    if (type > LIST_VLAN) {
+        return SYN_BAD_LIST;
+    }
+    n = list_size(fw, type);
+    PRM_SET(nic_vport_context, ctx, roce_en, port->roce_enabled);
+    PRM_SET(nic_vport_context, ctx, mtu, fw->vport.mtu);
+    PRM_SET(nic_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
+    PRM_SET(nic_vport_context, ctx, port_guid, fw->vport.port_guid);
+    PRM_SET(nic_vport_context, ctx, node_guid, fw->vport.node_guid);
+    PRM_SET(nic_vport_context, ctx, promisc_uc, port->promisc_uc);
+    PRM_SET(nic_vport_context, ctx, promisc_mc, port->promisc_mc);
+    PRM_SET(nic_vport_context, ctx, promisc_all, port->promisc_all);
+    PRM_SET(nic_vport_context, ctx, allowed_list_type, type);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, n);
+    put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), port->mac);
+    /* A caller that asks for the context alone leaves no room for the list: it gets what fits. */
+    fill_list(fw, type, (unsigned)MIN(n, room),
+              PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
+    return SYN_OK;
+}
+
+static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
+{
+    struct port *port = &fw->hca.port;
+    uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
+    uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
+    const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
+
+    if (type > LIST_VLAN) {
+        return SYN_BAD_LIST;
+    }
+    if (n > room) {
+        return SYN_IN_LEN;
+    }
+    if (type == LIST_VLAN) {
+        memset(fw->vport.vlans, 0, sizeof(fw->vport.vlans));
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t vlan = PRM_GET(vlan_layout, list + i * PRM_SIZE(vlan_layout), vlan);
+
+            fw->vport.vlans[vlan / 8] |= (uint8_t)(1u << vlan % 8);
+        }
+        return SYN_OK;
+    }
+    if (n > PORT_MAX_MACS ||
+        (type == LIST_UC && n > 1u << fw->caps.log_max_current_uc_list)) {
+        return SYN_LIMIT;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        get_mac(list + i * PRM_SIZE(mac_address_layout),
+                type == LIST_UC ? port->uc_list[i] : port->mc_list[i]);
+    }
+    *(type == LIST_UC ? &port->num_uc : &port->num_mc) = n;
+    return SYN_OK;
+}
+
+static enum syn check_select(const struct fw *fw, const uint8_t *select, const uint8_t *ctx)
+{
+    uint8_t mac[6];
+
+    /* GUIDs, affiliation and change events belong to a function that manages virtual ports. */
+    if (PRM_GET(modify_nic_vport_field_select, select, affiliation) ||
+        PRM_GET(modify_nic_vport_field_select, select, node_guid) ||
+        PRM_GET(modify_nic_vport_field_select, select, port_guid) ||
+        PRM_GET(modify_nic_vport_field_select, select, change_event) ||
+        PRM_GET(modify_nic_vport_field_select, select, min_inline) ||
+        PRM_GET(modify_nic_vport_field_select, select, disable_uc_local_lb) ||
+        PRM_GET(modify_nic_vport_field_select, select, disable_mc_local_lb)) {
+        return SYN_VPORT_FIELD;
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, roce_en) &&
+        PRM_GET(nic_vport_context, ctx, roce_en) && !fw->caps.roce) {
+        return SYN_VPORT_FIELD;
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
+        uint32_t mtu = PRM_GET(nic_vport_context, ctx, mtu);
+
+        if (mtu < MIN_MTU || mtu > PORT_MAX_MTU) {
+            return SYN_BAD_MTU;
+        }
+    }
+    get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
+    if (PRM_GET(modify_nic_vport_field_select, select, permanent_address) && (mac[0] & 1)) {
+        return SYN_BAD_MAC;
+    }
+    return SYN_OK;
+}
+
+static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct port *port = &fw->hca.port;
+    const uint8_t *select = PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
+    const uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
+    size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
+    enum syn syn;
+
+    if (PRM_GET(modify_nic_vport_context_in, cmd->in, other_vport)) {
+        return SYN_NO_VPORT;
+    }
+    syn = check_select(fw, select, ctx);
+    if (!syn && PRM_GET(modify_nic_vport_field_select, select, addresses_list)) {
+        syn = set_list(fw, ctx, room);
+    }
+    if (syn) {
+        return syn;
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, roce_en)) {
+        port->roce_enabled = PRM_GET(nic_vport_context, ctx, roce_en);
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, permanent_address)) {
+        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), port->mac);
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, promisc)) {
+        port->promisc_uc = PRM_GET(nic_vport_context, ctx, promisc_uc);
+        port->promisc_mc = PRM_GET(nic_vport_context, ctx, promisc_mc);
+        port->promisc_all = PRM_GET(nic_vport_context, ctx, promisc_all);
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
+        fw->vport.mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);
+    }
+    return SYN_OK;
+}
+
+/* -- counters ----------------------------------------------------------------------------------- */
+
+/* A counter since its last clear; the RoCE part is not part of the Ethernet one. */
+#define SINCE(field)    (now->field - base->field)
+#define ROCE_RX(part)   SINCE(rx_roce_##part)
+#define ROCE_TX(part)   SINCE(tx_roce_##part)
+#define LESS(all, part) ((all) > (part) ? (all) - (part) : 0)
+
+static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
+{
+    PRM_SET(traffic_counter, counter, packets, packets);
+    PRM_SET(traffic_counter, counter, octets, octets);
+}
+
+#define COUNTER(name) PRM_PTR(query_vport_counter_out, cmd->out, name)
+
+static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct port_counters *now = &fw->hca.port.counters;
+    const struct port_counters *base = &fw->vport.cleared;
+
+    if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
+        return SYN_NO_VPORT;
+    }
+    put_counter(COUNTER(received_errors),
+                SINCE(rx_truncated) + SINCE(rx_bad_header) + SINCE(rx_bad_icrc) +
+                    SINCE(rx_oversize), 0);
+    put_counter(COUNTER(received_ib_unicast), ROCE_RX(frames), ROCE_RX(bytes));
+    put_counter(COUNTER(transmitted_ib_unicast), ROCE_TX(frames), ROCE_TX(bytes));
+    put_counter(COUNTER(received_eth_broadcast), SINCE(rx_broadcast_frames),
+                SINCE(rx_broadcast_bytes));
+    put_counter(COUNTER(transmitted_eth_broadcast), SINCE(tx_broadcast_frames),
+                SINCE(tx_broadcast_bytes));
+    put_counter(COUNTER(received_eth_unicast),
+                LESS(SINCE(rx_unicast_frames), ROCE_RX(frames)),
+                LESS(SINCE(rx_unicast_bytes), ROCE_RX(bytes)));
+    put_counter(COUNTER(transmitted_eth_unicast),
+                LESS(SINCE(tx_unicast_frames), ROCE_TX(frames)),
+                LESS(SINCE(tx_unicast_bytes), ROCE_TX(bytes)));
+    put_counter(COUNTER(received_eth_multicast), SINCE(rx_multicast_frames),
+                SINCE(rx_multicast_bytes));
+    put_counter(COUNTER(transmitted_eth_multicast), SINCE(tx_multicast_frames),
+                SINCE(tx_multicast_bytes));
+    if (PRM_GET(query_vport_counter_in, cmd->in, clear)) {
+        fw->vport.cleared = *now;
+    }
+    return SYN_OK;
+}
+
+static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint8_t *env = PRM_PTR(query_vnic_env_out, cmd->out, vport_env);
+
+    if (PRM_GET(query_vnic_env_in, cmd->in, other_vport)) {
+        return SYN_NO_VPORT;
+    }
+    PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
+            fw->hca.port.counters.rx_no_steering);
+    PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
+    return SYN_OK;
+}
+
+const struct fw_cmd_row cmds_vport[] = {
+    {PRM_CMD_OP_QUERY_VPORT_STATE, CMD_READY, true, PRM_SIZE(query_vport_state_in),
+     PRM_SIZE(query_vport_state_out), cmd_query_vport_state},
+    {PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT, CMD_READY, true, PRM_SIZE(query_nic_vport_context_in),
+     PRM_SIZE(query_nic_vport_context_out), cmd_query_nic_vport_context},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT, CMD_READY, false, PRM_SIZE(modify_nic_vport_context_in),
+     PRM_SIZE(modify_nic_vport_context_out), cmd_modify_nic_vport_context},
+    {PRM_CMD_OP_QUERY_VPORT_COUNTER, CMD_READY, true, PRM_SIZE(query_vport_counter_in),
+     PRM_SIZE(query_vport_counter_out), cmd_query_vport_counter},
+    {PRM_CMD_OP_QUERY_VNIC_ENV, CMD_READY, true, PRM_SIZE(query_vnic_env_in),
+     PRM_SIZE(query_vnic_env_out), cmd_query_vnic_env},
+    {0},
+};
