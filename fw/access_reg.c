@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ACCESS_REGISTER: reads and writes of port and device registers, by table.
+ *
+ * A register that is not in a table is refused with BAD_PARAM, as a device refuses one that its
+ * capability masks (PCAM) do not name.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+#include "fw/regs.h"
+
+/* op_mod of ACCESS_REGISTER. */
+enum access_mod {
+    ACCESS_WRITE = 0,
+    ACCESS_QUERY = 1,
+};
+
+static const struct fw_reg *const tables[] = {regs_port, regs_device};
+
+const struct fw_reg *fw_reg_find(uint16_t id)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        for (const struct fw_reg *reg = tables[i]; reg->size; reg++) {
+            if (reg->id == id) {
+                return reg;
+            }
+        }
+    }
+    return NULL;
+}
+
+static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint16_t id = (uint16_t)PRM_GET(access_register_in, cmd->in, register_id);
+    const struct fw_reg *reg = fw_reg_find(id);
+    size_t in_at = PRM_OFFSET(access_register_in, register_data);
+    size_t out_at = PRM_OFFSET(access_register_out, register_data);
+    uint8_t in[REG_MAX_BYTES] = {0}, out[REG_MAX_BYTES] = {0};
+    fw_reg_fn *access;
+    enum syn syn;
+
+    if (!reg) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled register 0x%x", id);
+        return SYN_NO_REG;
+    }
+    if (cmd->op_mod > ACCESS_QUERY) {
+        return SYN_BAD_OP_MOD;
+    }
+    access = cmd->op_mod == ACCESS_QUERY ? reg->query : reg->write;
+    if (!access) {
+        return SYN_REG_ACCESS;
+    }
+    memcpy(in, cmd->in + in_at, MIN(cmd->in_len - in_at, reg->size));
+    if (reg->port && in[1] != 1) {
+        return SYN_NO_PORT;
+    }
+    if (cmd->op_mod == ACCESS_WRITE) {
+        memcpy(out, in, reg->size);
+    }
+    syn = access(fw, in, out);
+    if (!syn) {
+        memcpy(cmd->out + out_at, out, MIN(cmd->out_len - out_at, reg->size));
+    }
+    return syn;
+}
+
+const struct fw_cmd_row cmds_access_reg[] = {
+    {PRM_CMD_OP_ACCESS_REG, CMD_ENABLED | CMD_READY, false, PRM_SIZE(access_register_in) + 4,
+     PRM_SIZE(access_register_out), cmd_access_reg},
+    {0},
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registers of ACCESS_REGISTER: the table row of a register, and what handlers get.
+ */
+#ifndef HCASIM_FW_REGS_H
+#define HCASIM_FW_REGS_H
+
+#include "fw/fw_internal.h"
+
+#define REG_MAX_BYTES 256
+
+/* Register ids (the driver's MLX5_REG_*). */
+enum reg_id {
+    REG_PCAP = 0x5001,
+    REG_PMLP = 0x5002,
+    REG_PMTU = 0x5003,
+    REG_PTYS = 0x5004,
+    REG_PAOS = 0x5006,
+    REG_PFCC = 0x5007,
+    REG_PPCNT = 0x5008,
+    REG_PDDR = 0x5031,
+    REG_PCAM = 0x507f,
+    REG_NODE_DESC = 0x6001,
+    REG_HOST_ENDIANNESS = 0x7004,
+    REG_MCIA = 0x9014,
+    REG_DTOR = 0xc00e,
+};
+
+/*
+ * in and out are images of the register's size. in is what the command carries, cut or filled with
+ * zeros; out is zeroed (query) or a copy of in (write).
+ */
+typedef enum syn fw_reg_fn(struct fw *fw, const uint8_t *in, uint8_t *out);
+
+struct fw_reg {
+    uint16_t id;
+    uint16_t size;         /* bytes, at most REG_MAX_BYTES */
+    bool port;             /* local_port (bits 23:16 of the first dword) must be 1 */
+    fw_reg_fn *query;      /* NULL: cannot be read */
+    fw_reg_fn *write;      /* NULL: cannot be written */
+};
+
+/* NULL: no such register. */
+const struct fw_reg *fw_reg_find(uint16_t id);
+
+/* Tables end with a row of size 0. */
+extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
+extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
+
+/* fw/regs_ppcnt.c */
+fw_reg_fn reg_ppcnt_query;
+
+#endif

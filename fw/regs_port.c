@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registers of the port: administration, speed, MTU, pause, module, what is wrong with the link.
+ *
+ * The simulated cable has no speed of its own: PTYS reports the fastest mode that the administrator
+ * left enabled. Pause settings are kept for the driver to read back; a lossless cable never
+ * needs a pause frame, so none is sent.
+ */
+#include <string.h>
+#include "fw/regs.h"
+
+void regs_reset(struct fw *fw)
+{
+    memset(&fw->regs, 0, sizeof(fw->regs));
+    fw->regs.eth_proto_admin = fw->profile->eth_proto_cap;
+    g_snprintf(fw->regs.node_desc, sizeof(fw->regs.node_desc), "hcasim %s", fw->profile->name);
+}
+
+/* -- PAOS: administrative and operational state --------------------------------------------------*/
+
+enum paos_status {
+    PAOS_UP = 1,
+    PAOS_DOWN = 2,
+};
+
+static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    PRM_SET(paos_reg, out, local_port, 1);
+    PRM_SET(paos_reg, out, admin_status, fw->hca.port.admin_up ? PAOS_UP : PAOS_DOWN);
+    PRM_SET(paos_reg, out, oper_status, port_is_up(&fw->hca) ? PAOS_UP : PAOS_DOWN);
+    return SYN_OK;
+}
+
+static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t admin = PRM_GET(paos_reg, in, admin_status);
+
+    if (PRM_GET(paos_reg, in, ase)) { /* admin state enable: take admin_status over */
+        if (admin != PAOS_UP && admin != PAOS_DOWN) {
+            return SYN_REG_VALUE;
+        }
+        fw->hca.port.admin_up = admin == PAOS_UP;
+        port_update_link(&fw->hca);
+    }
+    return SYN_OK;
+}
+
+/* -- PTYS: protocols and speed -------------------------------------------------------------------*/
+
+#define PTYS_PROTO_ETHERNET (1u << 2)
+
+enum an_status {
+    AN_LINK_UP = 3,
+    AN_LINK_DOWN = 4,
+};
+
+#define CONNECTOR_DIRECT_ATTACH 7
+
+/* Legacy Ethernet protocol bits from fast to slow. */
+static const uint8_t protos_by_speed[] = {
+    23, 22, 21, 20,             /* 100 Gb/s */
+    8,                          /* 56 */
+    31, 30, 18,                 /* 50 */
+    16, 15, 7, 6,               /* 40 */
+    29, 28, 27,                 /* 25 */
+    5,                          /* 20 */
+    26, 14, 13, 12, 4, 3, 2,    /* 10 */
+    25, 1, 0,                   /* 1 */
+    24,                         /* 0.1 */
+};
+
+static uint32_t fastest(uint32_t protos)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(protos_by_speed); i++) {
+        uint32_t bit = 1u << protos_by_speed[i];
+
+        if (protos & bit) {
+            return bit;
+        }
+    }
+    return 0;
+}
+
+static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    bool up = port_is_up(&fw->hca);
+    uint32_t mask = PRM_GET(ptys_reg, in, proto_mask);
+
+    PRM_SET(ptys_reg, out, local_port, 1);
+    PRM_SET(ptys_reg, out, proto_mask, mask);
+    if (!(mask & PTYS_PROTO_ETHERNET)) {
+        return SYN_OK; /* nothing is supported of any other protocol */
+    }
+    PRM_SET(ptys_reg, out, an_disable_cap, 1);
+    PRM_SET(ptys_reg, out, an_disable_admin, fw->regs.an_disable_admin);
+    PRM_SET(ptys_reg, out, an_status, up ? AN_LINK_UP : AN_LINK_DOWN);
+    PRM_SET(ptys_reg, out, eth_proto_capability, fw->profile->eth_proto_cap);
+    PRM_SET(ptys_reg, out, eth_proto_admin, fw->regs.eth_proto_admin);
+    PRM_SET(ptys_reg, out, eth_proto_oper, up ? fastest(fw->regs.eth_proto_admin) : 0);
+    PRM_SET(ptys_reg, out, connector_type, CONNECTOR_DIRECT_ATTACH);
+    return SYN_OK;
+}
+
+static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t admin = PRM_GET(ptys_reg, in, eth_proto_admin);
+
+    if (!(PRM_GET(ptys_reg, in, proto_mask) & PTYS_PROTO_ETHERNET) || admin == 0 ||
+        (admin & ~fw->profile->eth_proto_cap) || PRM_GET(ptys_reg, in, ext_eth_proto_admin)) {
+        return SYN_REG_VALUE;
+    }
+    fw->regs.eth_proto_admin = admin;
+    fw->regs.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
+    return SYN_OK;
+}
+
+/* -- PMTU ----------------------------------------------------------------------------------------*/
+
+#define MIN_MTU 90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
+
+static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    PRM_SET(pmtu_reg, out, local_port, 1);
+    PRM_SET(pmtu_reg, out, max_mtu, PORT_MAX_MTU);
+    PRM_SET(pmtu_reg, out, admin_mtu, fw->hca.port.mtu);
+    PRM_SET(pmtu_reg, out, oper_mtu, fw->hca.port.mtu);
+    return SYN_OK;
+}
+
+static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t mtu = PRM_GET(pmtu_reg, in, admin_mtu);
+
+    if (mtu < MIN_MTU || mtu > PORT_MAX_MTU) {
+        return SYN_BAD_MTU;
+    }
+    fw->hca.port.mtu = (uint16_t)mtu;
+    return SYN_OK;
+}
+
+/* -- PFCC: global pause and priority flow control ------------------------------------------------*/
+
+static enum syn pfcc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    PRM_SET(pfcc_reg, out, local_port, 1);
+    PRM_SET(pfcc_reg, out, pptx, fw->regs.pause_tx);
+    PRM_SET(pfcc_reg, out, pprx, fw->regs.pause_rx);
+    PRM_SET(pfcc_reg, out, pfctx, fw->regs.pfc_tx);
+    PRM_SET(pfcc_reg, out, pfcrx, fw->regs.pfc_rx);
+    return SYN_OK;
+}
+
+static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint8_t tx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_tx);
+    uint8_t rx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_rx);
+    uint8_t pfc_tx = (uint8_t)PRM_GET(pfcc_reg, in, pfctx);
+    uint8_t pfc_rx = (uint8_t)PRM_GET(pfcc_reg, in, pfcrx);
+
+    fw->regs.pfc_tx = (uint8_t)((fw->regs.pfc_tx & ~tx_mask) | (pfc_tx & tx_mask));
+    fw->regs.pfc_rx = (uint8_t)((fw->regs.pfc_rx & ~rx_mask) | (pfc_rx & rx_mask));
+    if (!PRM_GET(pfcc_reg, in, pptx_mask_n)) {
+        fw->regs.pause_tx = PRM_GET(pfcc_reg, in, pptx);
+    }
+    if (!PRM_GET(pfcc_reg, in, pprx_mask_n)) {
+        fw->regs.pause_rx = PRM_GET(pfcc_reg, in, pprx);
+    }
+    return SYN_OK;
+}
+
+/* -- PMLP, MCIA: the module ----------------------------------------------------------------------*/
+
+static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    static const size_t lanes[] = {
+        PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
+        PRM_OFFSET(pmlp_reg, lane2_module_mapping), PRM_OFFSET(pmlp_reg, lane3_module_mapping)};
+
+    PRM_SET(pmlp_reg, out, local_port, 1);
+    PRM_SET(pmlp_reg, out, width, G_N_ELEMENTS(lanes));
+    for (unsigned i = 0; i < G_N_ELEMENTS(lanes); i++) {
+        PRM_SET(lane_2_module_mapping, out + lanes[i], module, 0);
+        PRM_SET(lane_2_module_mapping, out + lanes[i], tx_lane, i);
+        PRM_SET(lane_2_module_mapping, out + lanes[i], rx_lane, i);
+    }
+    return SYN_OK;
+}
+
+#define MCIA_NO_EEPROM 1 /* the cable has no memory to read */
+
+static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
+    PRM_SET(mcia_reg, out, status, MCIA_NO_EEPROM);
+    return SYN_OK;
+}
+
+/* -- PDDR: why the link is down ------------------------------------------------------------------*/
+
+#define PDDR_PAGE_TROUBLESHOOTING 1
+
+/* Monitor opcodes (the driver's mlx5e_link_ext_state_opcode_map). */
+enum pddr_opcode {
+    PDDR_NO_ISSUE = 0,
+    PDDR_NO_PARTNER = 2,
+    PDDR_NO_CABLE = 1024,
+};
+
+static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint8_t *page = PRM_PTR(pddr_reg, out, page_data);
+    uint32_t opcode = PDDR_NO_ISSUE;
+
+    if (PRM_GET(pddr_reg, in, page_select) != PDDR_PAGE_TROUBLESHOOTING) {
+        return SYN_REG_VALUE;
+    }
+    if (!fw->hca.port.wire) {
+        opcode = PDDR_NO_CABLE;
+    } else if (fw->hca.port.admin_up && !port_is_up(&fw->hca)) {
+        opcode = PDDR_NO_PARTNER;
+    }
+    PRM_SET(pddr_reg, out, local_port, 1);
+    PRM_SET(pddr_reg, out, page_select, PDDR_PAGE_TROUBLESHOOTING);
+    PRM_SET(pddr_troubleshooting_page, page, status_opcode, opcode);
+    return SYN_OK;
+}
+
+/* -- PCAM: which port registers there are --------------------------------------------------------*/
+
+#define PCAM_FIRST 0x5000
+#define PCAM_LAST  0x507f
+
+static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint8_t *mask = PRM_PTR(pcam_reg, out, port_access_reg_cap_mask_regs_5000_to_507f);
+    uint8_t *features = PRM_PTR(pcam_reg, out, feature_cap_mask_enhanced_features);
+
+    if (PRM_GET(pcam_reg, in, feature_group) || PRM_GET(pcam_reg, in, access_reg_group)) {
+        return SYN_REG_VALUE;
+    }
+    for (const struct fw_reg *reg = regs_port; reg->size; reg++) {
+        if (reg->id >= PCAM_FIRST && reg->id <= PCAM_LAST) {
+            unsigned bit = reg->id - PCAM_FIRST; /* bit 0 is the mask's last */
+
+            mask[15 - bit / 8] |= (uint8_t)(1u << bit % 8);
+        }
+    }
+    PRM_SET(pcam_enhanced_features, features, ptys_connector_type, 1);
+    return SYN_OK;
+}
+
+const struct fw_reg regs_port[] = {
+    {REG_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
+    {REG_PMTU, PRM_SIZE(pmtu_reg), true, pmtu_query, pmtu_write},
+    {REG_PTYS, PRM_SIZE(ptys_reg), true, ptys_query, ptys_write},
+    {REG_PAOS, PRM_SIZE(paos_reg), true, paos_query, paos_write},
+    {REG_PFCC, PRM_SIZE(pfcc_reg), true, pfcc_query, pfcc_write},
+    {REG_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
+    {REG_PDDR, PRM_SIZE(pddr_reg), true, pddr_query, NULL},
+    {REG_PCAM, PRM_SIZE(pcam_reg), false, pcam_query, NULL},
+    {REG_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
+    {0},
+};
