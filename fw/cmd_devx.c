@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * User contexts and user memory (DevX): what lets a process create objects by commands of its own.
+ *
+ * A user context is a number, the uid, which its commands carry and its objects keep. Destroying the
+ * context destroys what it still owns: the firmware runs the objects' own destroy commands in its
+ * name, users before what they use, until nothing more goes away.
+ * General objects (CREATE_GENERAL_OBJECT and its kin) exist in no type: each is refused.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+#include "fw/cmd_table.h"
+#include "fw/devx.h"
+
+/* uctx.cap (mlx5_ifc.h MLX5_UCTX_CAP_*): what QUERY_HCA_CAP's uctx_cap offers. */
+#define UCTX_CAP_RAW_TX 1u
+
+void devx_init(struct fw *fw)
+{
+    obj_table_init(&fw->uctxs, 1, 1u << fw->profile->log_max_uctx);
+    obj_table_init(&fw->umems, 1, 1u << fw->profile->log_max_umem);
+}
+
+bool devx_uid_exists(const struct fw *fw, uint16_t uid)
+{
+    return obj_find(&fw->uctxs, uid) != NULL;
+}
+
+struct umem *devx_umem_find(const struct fw *fw, uint32_t id)
+{
+    return (struct umem *)obj_find(&fw->umems, id);
+}
+
+static void umem_free(struct fw *fw, struct umem *umem)
+{
+    obj_remove(&fw->umems, &umem->obj);
+    mtt_unref(umem->mtt);
+    g_free(umem);
+}
+
+static void uctx_free(struct fw *fw, struct obj *uctx)
+{
+    obj_remove(&fw->uctxs, uctx);
+    g_free(uctx);
+}
+
+void devx_reset(struct fw *fw)
+{
+    struct obj *obj;
+
+    while ((obj = obj_next(&fw->umems, 0))) {
+        umem_free(fw, (struct umem *)obj);
+    }
+    while ((obj = obj_next(&fw->uctxs, 0))) {
+        uctx_free(fw, obj);
+    }
+}
+
+void devx_clear(struct fw *fw)
+{
+    devx_reset(fw);
+    obj_table_clear(&fw->umems);
+    obj_table_clear(&fw->uctxs);
+}
+
+/* -- user contexts ------------------------------------------------------------------------------ */
+
+static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *ctx = PRM_PTR(create_uctx_in, cmd->in, uctx);
+    struct obj *uctx;
+
+    if (PRM_GET(uctx, ctx, cap) & ~UCTX_CAP_RAW_TX) {
+        return SYN_BAD_UCTX_CAP;
+    }
+    uctx = g_new0(struct obj, 1);
+    uctx->kind = OBJ_UCTX;
+    if (!obj_insert(&fw->uctxs, uctx)) {
+        g_free(uctx);
+        return SYN_NO_MEMORY;
+    }
+    PRM_SET(create_uctx_out, cmd->out, uid, uctx->num);
+    return SYN_OK;
+}
+
+/* How an object that a user context may own is destroyed: the number stands at byte 8 of each of
+ * these commands. Users come before what they use. */
+static const struct owned_kind {
+    size_t table; /* offset in struct fw */
+    uint8_t kind; /* OBJ_NONE: the table has one kind */
+    uint16_t destroy;
+} owned_kinds[] = {
+    {offsetof(struct fw, hca.tirs), OBJ_NONE, PRM_CMD_OP_DESTROY_TIR},
+    {offsetof(struct fw, hca.rqts), OBJ_NONE, PRM_CMD_OP_DESTROY_RQT},
+    {offsetof(struct fw, hca.qpns), OBJ_QP, PRM_CMD_OP_DESTROY_QP},
+    {offsetof(struct fw, hca.qpns), OBJ_SQ, PRM_CMD_OP_DESTROY_SQ},
+    {offsetof(struct fw, hca.qpns), OBJ_RQ, PRM_CMD_OP_DESTROY_RQ},
+    {offsetof(struct fw, hca.tiss), OBJ_NONE, PRM_CMD_OP_DESTROY_TIS},
+    {offsetof(struct fw, hca.rmps), OBJ_NONE, PRM_CMD_OP_DESTROY_RMP},
+    {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_XRC_SRQ},
+    {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_SRQ},
+    {offsetof(struct fw, hca.cqs), OBJ_NONE, PRM_CMD_OP_DESTROY_CQ},
+    {offsetof(struct fw, hca.mkeys), OBJ_NONE, PRM_CMD_OP_DESTROY_MKEY},
+    {offsetof(struct fw, hca.flow_counters), OBJ_NONE, PRM_CMD_OP_DEALLOC_FLOW_COUNTER},
+    {offsetof(struct fw, hca.modify_headers), OBJ_NONE, PRM_CMD_OP_DEALLOC_MODIFY_HEADER_CONTEXT},
+    {offsetof(struct fw, hca.reformats), OBJ_NONE, PRM_CMD_OP_DEALLOC_PACKET_REFORMAT_CONTEXT},
+    {offsetof(struct fw, hca.q_counters), OBJ_NONE, PRM_CMD_OP_DEALLOC_Q_COUNTER},
+    {offsetof(struct fw, hca.xrcds), OBJ_NONE, PRM_CMD_OP_DEALLOC_XRCD},
+    {offsetof(struct fw, hca.tds), OBJ_NONE, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN},
+    {offsetof(struct fw, hca.pds), OBJ_NONE, PRM_CMD_OP_DEALLOC_PD},
+    {offsetof(struct fw, hca.uars), OBJ_NONE, PRM_CMD_OP_DEALLOC_UAR},
+    {offsetof(struct fw, umems), OBJ_NONE, PRM_CMD_OP_DESTROY_UMEM},
+};
+
+#define DESTROY_CMD_BYTES 0x40 /* no destroy command is longer */
+
+static bool destroy_object(struct fw *fw, uint16_t opcode, uint16_t uid, uint32_t num)
+{
+    const struct fw_cmd_row *row = fw_cmd_find(opcode);
+    uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
+    struct fw_cmd cmd = {.opcode = opcode, .uid = uid, .in = in, .in_len = sizeof(in),
+                         .out = out, .out_len = sizeof(out)};
+
+    if (!row) {
+        return false;
+    }
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, opcode);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_id, num);
+    return row->handler(fw, &cmd) == SYN_OK;
+}
+
+/* One pass over all kinds; returns how many objects went away and stores how many stayed. */
+static unsigned destroy_owned(struct fw *fw, uint16_t uid, unsigned *left)
+{
+    unsigned gone = 0;
+
+    *left = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(owned_kinds); i++) {
+        const struct owned_kind *k = &owned_kinds[i];
+        const struct obj_table *table = (const void *)((const uint8_t *)fw + k->table);
+        struct obj *next;
+
+        for (struct obj *obj = obj_next(table, 0); obj; obj = next) {
+            uint32_t num = obj->num;
+            bool mine = obj->uid == uid && (k->kind == OBJ_NONE || obj->kind == k->kind);
+
+            if (mine && destroy_object(fw, k->destroy, uid, num)) {
+                gone++;
+            } else if (mine) {
+                ++*left;
+            }
+            next = obj_next(table, num + 1);
+        }
+    }
+    return gone;
+}
+
+static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint16_t uid = (uint16_t)PRM_GET(destroy_uctx_in, cmd->in, uid);
+    struct obj *uctx = obj_find(&fw->uctxs, uid);
+    unsigned gone, left;
+
+    if (!uctx) {
+        return SYN_NO_UCTX;
+    }
+    do {
+        gone = destroy_owned(fw, uid, &left);
+    } while (gone && left);
+    if (left) {
+        return SYN_IN_USE;
+    }
+    uctx_free(fw, uctx);
+    return SYN_OK;
+}
+
+/* -- user memory -------------------------------------------------------------------------------- */
+
+static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *in = PRM_PTR(create_umem_in, cmd->in, umem);
+    uint8_t log_page = (uint8_t)(PRM_GET(umem, in, log_page_size) + 12);
+    uint64_t page_offset = PRM_GET(umem, in, page_offset);
+    uint64_t n = PRM_GET(umem, in, num_of_mtt);
+    struct umem *umem;
+
+    if (!cmd->uid) {
+        return SYN_BAD_UID;
+    }
+    if (n > (cmd->in_len - PRM_SIZE(create_umem_in)) / PRM_SIZE(mtt)) {
+        return SYN_IN_LEN;
+    }
+    if (n == 0 || log_page > 31 || page_offset >= 1ull << log_page) {
+        return SYN_UMEM_RANGE;
+    }
+    umem = g_new0(struct umem, 1);
+    umem->obj.kind = OBJ_UMEM;
+    umem->obj.uid = cmd->uid;
+    if (!obj_insert(&fw->umems, &umem->obj)) {
+        g_free(umem);
+        return SYN_NO_MEMORY;
+    }
+    umem->mtt = mtt_new(PRM_PTR(umem, in, mtt), (uint32_t)n, log_page);
+    umem->page_offset = page_offset;
+    umem->size = (n << log_page) - page_offset;
+    PRM_SET(create_umem_out, cmd->out, umem_id, umem->obj.num);
+    return SYN_OK;
+}
+
+static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct umem *umem = devx_umem_find(fw, PRM_GET(destroy_umem_in, cmd->in, umem_id));
+
+    if (!umem) {
+        return SYN_NO_UMEM;
+    }
+    if (umem->obj.uid != cmd->uid) {
+        return SYN_BAD_UID;
+    }
+    if (umem->mtt->refs > 1) { /* a ring lies in it */
+        return SYN_IN_USE;
+    }
+    umem_free(fw, umem);
+    return SYN_OK;
+}
+
+static enum syn cmd_no_general_object(struct fw *fw, struct fw_cmd *cmd)
+{
+    (void)fw;
+    (void)cmd;
+    return SYN_NO_OBJ_TYPE;
+}
+
+#define GENERAL_OBJECT(op)                                                                         \
+    {PRM_CMD_OP_##op##_GENERAL_OBJECT, CMD_READY, true, PRM_SIZE(general_obj_in_cmd_hdr),          \
+     PRM_OFFSET(general_obj_out_cmd_hdr, obj_id), cmd_no_general_object}
+
+const struct fw_cmd_row cmds_devx[] = {
+    {PRM_CMD_OP_CREATE_UCTX, CMD_READY, false, PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out),
+     cmd_create_uctx},
+    {PRM_CMD_OP_DESTROY_UCTX, CMD_READY, false, PRM_SIZE(destroy_uctx_in),
+     PRM_SIZE(destroy_uctx_out), cmd_destroy_uctx},
+    {PRM_CMD_OP_CREATE_UMEM, CMD_READY, true, PRM_SIZE(create_umem_in), PRM_SIZE(create_umem_out),
+     cmd_create_umem},
+    {PRM_CMD_OP_DESTROY_UMEM, CMD_READY, true, PRM_SIZE(destroy_umem_in),
+     PRM_SIZE(destroy_umem_out), cmd_destroy_umem},
+    GENERAL_OBJECT(CREATE),
+    GENERAL_OBJECT(MODIFY),
+    GENERAL_OBJECT(QUERY),
+    GENERAL_OBJECT(DESTROY),
+    {0},
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a queue lies: rings and doorbell records, in the pages that the command lists or in a DevX
+ * umem (declared in fw/cmd.h).
+ */
+#include "fw/cmd.h"
+#include "fw/devx.h"
+
+/* A doorbell record has two 32-bit counters at most. */
+#define DBR_BYTES 8
+
+static enum syn find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id, struct umem **umem)
+{
+    *umem = devx_umem_find(fw, id);
+    if (!*umem) {
+        return SYN_NO_UMEM;
+    }
+    return (*umem)->obj.uid == cmd->uid ? SYN_OK : SYN_BAD_UID;
+}
+
+enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *ref, uint64_t size,
+                 struct mem_buf *buf)
+{
+    uint64_t npages, listed;
+    struct mtt *mtt;
+    bool covered;
+
+    if (ref->umem_valid) {
+        struct umem *umem;
+        enum syn syn = find_umem(fw, cmd, ref->umem_id, &umem);
+
+        if (syn) {
+            return syn;
+        }
+        if (ref->umem_offset > umem->size || size > umem->size - ref->umem_offset ||
+            !mem_buf_init(buf, umem->mtt, umem->page_offset + ref->umem_offset, size)) {
+            return SYN_UMEM_RANGE;
+        }
+        return SYN_OK;
+    }
+    if (ref->log_page < 12 || ref->log_page > 31 || size == 0 || size > UINT32_MAX ||
+        ref->page_offset >= 1u << ref->log_page || ref->pas_off > cmd->in_len) {
+        return SYN_BAD_PAS;
+    }
+    npages = (size + ref->page_offset + (1ull << ref->log_page) - 1) >> ref->log_page;
+    listed = (cmd->in_len - ref->pas_off) / 8;
+    if (npages > listed) {
+        return SYN_BAD_PAS;
+    }
+    mtt = mtt_new(cmd->in + ref->pas_off, (uint32_t)npages, ref->log_page);
+    covered = mem_buf_init(buf, mtt, ref->page_offset, size);
+    mtt_unref(mtt);
+    return covered ? SYN_OK : SYN_BAD_PAS;
+}
+
+enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t umem_id,
+                uint64_t dbr_addr, uint64_t *bus_addr)
+{
+    const struct mtt *mtt;
+    struct umem *umem;
+    uint64_t pos;
+    enum syn syn;
+
+    if (dbr_addr % 4) {
+        return SYN_BAD_DBR;
+    }
+    if (!umem_valid) {
+        *bus_addr = dbr_addr;
+        return SYN_OK;
+    }
+    syn = find_umem(fw, cmd, umem_id, &umem);
+    if (syn) {
+        return syn;
+    }
+    pos = umem->page_offset + dbr_addr;
+    mtt = umem->mtt;
+    if (dbr_addr > umem->size || DBR_BYTES > umem->size - dbr_addr ||
+        (pos & ((1ull << mtt->log_page) - 1)) > (1ull << mtt->log_page) - DBR_BYTES) {
+        return SYN_UMEM_RANGE;
+    }
+    *bus_addr = mtt->pa[pos >> mtt->log_page] + (pos & ((1ull << mtt->log_page) - 1));
+    return SYN_OK;
+}
