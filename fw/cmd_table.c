@@ -25,6 +25,9 @@ static const struct fw_cmd_row *const tables[] = {
     cmds_cq,
     cmds_q_counter,
     cmds_srq,
+    cmds_qp,
+    cmds_eth_queue,
+    cmds_tir,
     cmds_flow,
 };
 
