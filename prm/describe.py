@@ -140,10 +140,10 @@ class Descriptions:
 
     @staticmethod
     def _field(struct, text, where):
-        match = re.match(r'not-in-ifc(?:\s+(\w+):)?\s+(.+)$', text)
+        match = re.match(r'not-in-ifc\s+(?:([\w ]+):\s+)?(.+)$', text)
         if match:
             if match.group(1):
-                struct.extra[match.group(1)] = match.group(2)
+                struct.extra.update((name, match.group(2)) for name in match.group(1).split())
             else:
                 struct.not_in_ifc = match.group(2)
             return

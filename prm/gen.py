@@ -126,7 +126,8 @@ def page_struct(out, struct):
             msb = 31 - entry.bit % 32
             bits = f'{msb}' if entry.width == 1 else f'{msb}:{msb - entry.width + 1}'
         meaning = entry.meaning + (f' ([{entry.enum}](#{entry.enum}))' if entry.enum else '')
-        out.append(f'| 0x{byte:02x} | {bits} | `{entry.name}` | {meaning.strip()} |')
+        meaning = meaning.strip().replace('|', '\\|')
+        out.append(f'| 0x{byte:02x} | {bits} | `{entry.name}` | {meaning} |')
     out.append('')
 
 

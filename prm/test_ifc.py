@@ -66,9 +66,11 @@ def compare(struct, layouts):
     if body.union:
         yield f'{struct.where}: {struct.name} is a union in the header'
     for ours in struct.fields:
-        if ours.name in struct.extra:
-            continue
         entry = theirs.get(ours.name)
+        if ours.name in struct.extra:
+            if entry and (entry.bit, entry.total) == (ours.bit, ours.total) and entry.count != 0:
+                yield f'{ours.where}: {struct.name}.{ours.name} is in the header after all'
+            continue
         if entry is None:
             yield f'{ours.where}: {struct.name}.{ours.name} is not in the header'
             continue
