@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCEv2 packets: what is built is what the specification says, what is parsed is what was
+ * built, and nothing damaged or cut short gets through. The rules are restated here on their own
+ * (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not made twice.
+ */
+#include "wire/packet.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A congestion notification that a ConnectX-4 Lx sent. */
+static const uint8_t connectx_cnp[] = {
+    0xe4, 0x1d, 0x2d, 0xab, 0x2b, 0xc2, 0x7c, 0xfe, 0x90, 0x64, 0x3b, 0x32, 0x08, 0x00, 0x45,
+    0xc2, 0x00, 0x3c, 0x71, 0x8c, 0x40, 0x00, 0x40, 0x11, 0x91, 0x61, 0x0a, 0x00, 0x11, 0x01,
+    0x0a, 0x00, 0x12, 0x01, 0x00, 0x00, 0x12, 0xb7, 0x00, 0x28, 0x00, 0x00, 0x81, 0x00, 0xff,
+    0xff, 0x40, 0x00, 0x01, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x82, 0xfd, 0x00, 0x2a,
+};
+
+/* What follows BTH in bytes, by opcode (IBTA 9.3 and tables 38 and 39, annexes A14 and A17). */
+static const struct {
+    uint8_t opcode, ext;
+    bool payload;
+} expected[] = {
+    /* RC */
+    {0x00, 0, true},
+    {0x01, 0, true},
+    {0x02, 0, true},
+    {0x03, 4, true},
+    {0x04, 0, true},
+    {0x05, 4, true},
+    {0x06, 16, true},
+    {0x07, 0, true},
+    {0x08, 0, true},
+    {0x09, 4, true},
+    {0x0a, 16, true},
+    {0x0b, 20, true},
+    {0x0c, 16, false},
+    {0x0d, 4, true},
+    {0x0e, 0, true},
+    {0x0f, 4, true},
+    {0x10, 4, true},
+    {0x11, 4, false},
+    {0x12, 12, false},
+    {0x13, 28, false},
+    {0x14, 28, false},
+    {0x16, 4, true},
+    {0x17, 4, true},
+    /* UC */
+    {0x20, 0, true},
+    {0x21, 0, true},
+    {0x22, 0, true},
+    {0x23, 4, true},
+    {0x24, 0, true},
+    {0x25, 4, true},
+    {0x26, 16, true},
+    {0x27, 0, true},
+    {0x28, 0, true},
+    {0x29, 4, true},
+    {0x2a, 16, true},
+    {0x2b, 20, true},
+    /* UD */
+    {0x64, 8, true},
+    {0x65, 12, true},
+    /* CNP */
+    {0x81, 16, false},
+    /* XRC: requests have 4 bytes more than RC's, responses none */
+    {0xa0, 4, true},
+    {0xa1, 4, true},
+    {0xa2, 4, true},
+    {0xa3, 8, true},
+    {0xa4, 4, true},
+    {0xa5, 8, true},
+    {0xa6, 20, true},
+    {0xa7, 4, true},
+    {0xa8, 4, true},
+    {0xa9, 8, true},
+    {0xaa, 20, true},
+    {0xab, 24, true},
+    {0xac, 20, false},
+    {0xad, 4, true},
+    {0xae, 0, true},
+    {0xaf, 4, true},
+    {0xb0, 4, true},
+    {0xb1, 4, false},
+    {0xb2, 12, false},
+    {0xb3, 32, false},
+    {0xb4, 32, false},
+    {0xb6, 8, true},
+    {0xb7, 8, true},
+};
+
+#define EXPECTED ((int)(sizeof(expected) / sizeof(expected[0])))
+
+/* The four ways in which a packet can be carried. */
+enum {
+    CARRY_IPV6 = 1,
+    CARRY_VLAN = 2,
+    CARRIES = 4,
+};
+
+static size_t ip_off(int carry)
+{
+    return carry & CARRY_VLAN ? 18 : 14;
+}
+
+static size_t udp_off(int carry)
+{
+    return ip_off(carry) + (carry & CARRY_IPV6 ? 40 : 20);
+}
+
+static void sample(struct roce_packet *pkt, uint8_t opcode, int carry)
+{
+    static const uint8_t v4_src[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
+    static const uint8_t v4_dst[16] = {[10] = 0xff, 0xff, 192, 0, 2, 200};
+    static const uint8_t v6_src[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
+    static const uint8_t v6_dst[16] = {0x20, 0x01, 0x0d, 0xb8, [14] = 7, 0xfe};
+    static const uint8_t dmac[6] = {2, 1, 2, 3, 4, 5}, smac[6] = {2, 0x1a, 0x2b, 0x3c, 0x4d, 0x5e};
+
+    memset(pkt, 0, sizeof(*pkt));
+    memcpy(pkt->addr.dmac, dmac, 6);
+    memcpy(pkt->addr.smac, smac, 6);
+    pkt->addr.has_vlan = carry & CARRY_VLAN;
+    pkt->addr.vlan_tci = carry & CARRY_VLAN ? 0x6123 : 0;
+    pkt->addr.is_ipv4 = !(carry & CARRY_IPV6);
+    memcpy(pkt->addr.sgid, pkt->addr.is_ipv4 ? v4_src : v6_src, 16);
+    memcpy(pkt->addr.dgid, pkt->addr.is_ipv4 ? v4_dst : v6_dst, 16);
+    pkt->addr.tclass = 0x6a;
+    pkt->addr.hop_limit = 63;
+    pkt->addr.flow_label = carry & CARRY_IPV6 ? 0xabcde : 0;
+    pkt->addr.udp_sport = 0xc123;
+    pkt->opcode = opcode;
+    pkt->solicited = true;
+    pkt->migreq = true;
+    pkt->ackreq = true;
+    pkt->becn = true;
+    pkt->pkey = 0x8001;
+    pkt->dest_qp = 0x123456;
+    pkt->psn = 0xfedcba;
+    pkt->deth.qkey = 0x80010000;
+    pkt->deth.src_qp = 0x00abcd;
+    pkt->reth.va = 0x0123456789abcdef;
+    pkt->reth.rkey = 0xdeadbeef;
+    pkt->reth.len = 0x7fffffff;
+    pkt->atomic.va = 0xfedcba9876543210;
+    pkt->atomic.rkey = 0x01020304;
+    pkt->atomic.swap_add = 0x1111222233334444;
+    pkt->atomic.compare = 0x5555666677778888;
+    pkt->aeth.syndrome = 0x65;
+    pkt->aeth.msn = 0x00fffe;
+    pkt->atomic_ack = 0x99aabbccddeeff00;
+    pkt->imm = 0xcafef00d;
+    pkt->xrc_srqn = 0x654321;
+}
+
+/* Builds a frame with payload_len bytes 1, 2, 3... in memory of exactly its size. */
+static uint8_t *make(const struct roce_packet *pkt, size_t payload_len, size_t *len)
+{
+    uint8_t *frame = malloc(roce_frame_len(pkt, payload_len));
+    uint8_t *payload = roce_build(frame, pkt, payload_len);
+
+    ck_assert_ptr_eq(payload, frame + roce_header_len(pkt));
+    for (size_t i = 0; i < payload_len; i++) {
+        payload[i] = (uint8_t)(i + 1);
+    }
+    *len = roce_finish(frame, pkt, payload_len);
+    ck_assert_uint_eq(*len, roce_frame_len(pkt, payload_len));
+    return frame;
+}
+
+/* CRC-32 of IEEE 802.3, a bit at a time. */
+static uint32_t crc_bits(uint32_t crc, uint8_t byte)
+{
+    crc ^= byte;
+    for (int i = 0; i < 8; i++) {
+        crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+    }
+    return crc;
+}
+
+/* Annex A17: the LRH counts as 8 bytes of ff; fields that routers change count as ff. */
+static uint32_t naive_icrc(const uint8_t *frame, size_t len, int carry)
+{
+    size_t ip = ip_off(carry), udp = udp_off(carry);
+    uint32_t crc = 0xffffffff;
+
+    for (int i = 0; i < 8; i++) {
+        crc = crc_bits(crc, 0xff);
+    }
+    for (size_t i = ip; i < len - 4; i++) {
+        uint8_t mask = 0;
+
+        if (carry & CARRY_IPV6) {
+            mask = i == ip ? 0x0f : (i >= ip + 1 && i <= ip + 3) || i == ip + 7 ? 0xff : 0;
+        } else if (i == ip + 1 || i == ip + 8 || i == ip + 10 || i == ip + 11) {
+            mask = 0xff;
+        }
+        if (i == udp + 6 || i == udp + 7 || i == udp + 8 + 4) {
+            mask = 0xff;
+        }
+        crc = crc_bits(crc, frame[i] | mask);
+    }
+    return ~crc;
+}
+
+static uint32_t sent_icrc(const uint8_t *frame, size_t len)
+{
+    const uint8_t *p = frame + len - 4;
+
+    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+/* Gives a frame that a test has changed its right ICRC back. */
+static void repair(uint8_t *frame, size_t len, int carry)
+{
+    uint32_t crc = naive_icrc(frame, len, carry);
+
+    for (int i = 0; i < 4; i++) {
+        frame[len - 4 + (size_t)i] = (uint8_t)(crc >> 8 * i);
+    }
+}
+
+static void repair_ipv4(uint8_t *frame, size_t ihl)
+{
+    uint32_t sum = 0;
+
+    frame[24] = frame[25] = 0;
+    for (size_t i = 14; i < 14 + ihl; i += 2) {
+        sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    frame[24] = (uint8_t)(sum >> 8);
+    frame[25] = (uint8_t)sum;
+}
+
+START_TEST(opcode_table_is_the_specifications)
+{
+    bool exists[256] = {0};
+
+    for (int i = 0; i < EXPECTED; i++) {
+        const struct bth_opcode_info *info = &bth_opcodes[expected[i].opcode];
+
+        exists[expected[i].opcode] = true;
+        ck_assert_ptr_nonnull(info->name);
+        ck_assert_msg(info->header_len == 12 + expected[i].ext, "%s", info->name);
+        ck_assert_msg(!!(info->flags & HDR_PAYLOAD) == expected[i].payload, "%s", info->name);
+    }
+    for (int op = 0; op < 256; op++) {
+        ck_assert_msg(exists[op] == !!bth_opcodes[op].name, "opcode %#x", op);
+    }
+}
+END_TEST
+
+START_TEST(roles_in_a_message)
+{
+    for (int op = 0; op < 256; op++) {
+        const struct bth_opcode_info *info = &bth_opcodes[op];
+        uint32_t kinds = PKT_SEND | PKT_WRITE | PKT_READ | PKT_ATOMIC;
+
+        if (!info->name) {
+            continue;
+        }
+        /* Every opcode but the CNP is a request or a response, never both. */
+        ck_assert_int_eq(!!(info->flags & PKT_REQUEST) + !!(info->flags & PKT_RESPONSE),
+                         op == 0x81 ? 0 : 1);
+        /* An AETH says that it is a response, an XRCETH that it is a request. */
+        ck_assert(!(info->flags & HDR_AETH) || info->flags & PKT_RESPONSE);
+        ck_assert(!(info->flags & HDR_XRC_ETH) || info->flags & PKT_REQUEST);
+        /* Only a first packet has a RETH, only a last one immediate data or an IETH. */
+        ck_assert(!(info->flags & HDR_RETH) || info->flags & PKT_FIRST);
+        ck_assert(!(info->flags & (HDR_IMM_DT | HDR_IETH)) || info->flags & PKT_LAST);
+        ck_assert_int_le(__builtin_popcount(info->flags & kinds), 1);
+    }
+    ck_assert_uint_eq(bth_opcodes[BTH_RC | BTH_WRITE_MIDDLE].flags & (PKT_FIRST | PKT_LAST), 0);
+    ck_assert_uint_eq(bth_opcodes[BTH_RC | BTH_READ_RESP_ONLY].flags & (PKT_FIRST | PKT_LAST),
+                      PKT_FIRST | PKT_LAST);
+    ck_assert(bth_opcodes[BTH_XRC | BTH_WRITE_FIRST].flags & HDR_XRC_ETH);
+}
+END_TEST
+
+START_TEST(a_connectx_cnp_is_understood)
+{
+    struct roce_packet pkt;
+
+    ck_assert_int_eq(roce_parse(connectx_cnp, sizeof(connectx_cnp), &pkt), ROCE_OK);
+    ck_assert_uint_eq(pkt.opcode, BTH_CNP_OPCODE);
+    ck_assert(pkt.becn && !pkt.fecn && !pkt.ackreq && !pkt.solicited);
+    ck_assert_uint_eq(pkt.dest_qp, 0x118);
+    ck_assert_uint_eq(pkt.psn, 0);
+    ck_assert_uint_eq(pkt.pkey, 0xffff);
+    ck_assert_uint_eq(pkt.payload_len, 0);
+    ck_assert_uint_eq(pkt.addr.tclass, 0xc2);
+    ck_assert_uint_eq(pkt.addr.hop_limit, 64);
+}
+END_TEST
+
+/* What roce_parse() takes from a frame is enough for roce_build() to make the same frame, but for
+ * IPv4's identification, which the device chooses and whose change the header checksum shows. */
+START_TEST(a_connectx_cnp_is_built_alike)
+{
+    uint8_t frame[sizeof(connectx_cnp)], want[sizeof(connectx_cnp)];
+    struct roce_packet pkt;
+
+    ck_assert_int_eq(roce_parse(connectx_cnp, sizeof(connectx_cnp), &pkt), ROCE_OK);
+    memset(frame, 0xee, sizeof(frame));
+    ck_assert_uint_eq(roce_frame_len(&pkt, 0), sizeof(frame));
+    roce_build(frame, &pkt, 0);
+    ck_assert_uint_eq(roce_finish(frame, &pkt, 0), sizeof(frame));
+
+    memcpy(want, connectx_cnp, sizeof(want));
+    want[18] = want[19] = 0;
+    repair_ipv4(want, 20);
+    repair(want, sizeof(want), 0);
+    ck_assert_mem_eq(frame, want, sizeof(want));
+}
+END_TEST
+
+START_TEST(build_then_parse_gives_the_same_packet)
+{
+    static const size_t payloads[] = {0, 1, 2, 3, 4, 63, 256, 4096, 8192};
+    uint8_t opcode = expected[_i].opcode;
+
+    for (int carry = 0; carry < CARRIES; carry++) {
+        for (size_t p = 0; p < sizeof(payloads) / sizeof(payloads[0]); p++) {
+            size_t len, payload_len = expected[_i].payload ? payloads[p] : 0;
+            uint32_t flags = bth_opcodes[opcode].flags;
+            struct roce_packet in, out;
+            uint8_t *frame;
+
+            sample(&in, opcode, carry);
+            memset(&out, 0xee, sizeof(out));
+            frame = make(&in, payload_len, &len);
+            ck_assert_uint_eq(len % 4, ip_off(carry) % 4);
+            ck_assert_uint_eq(sent_icrc(frame, len), naive_icrc(frame, len, carry));
+            ck_assert_int_eq(roce_parse(frame, len, &out), ROCE_OK);
+
+            ck_assert_mem_eq(out.addr.dmac, in.addr.dmac, 6);
+            ck_assert_mem_eq(out.addr.smac, in.addr.smac, 6);
+            ck_assert_mem_eq(out.addr.sgid, in.addr.sgid, 16);
+            ck_assert_mem_eq(out.addr.dgid, in.addr.dgid, 16);
+            ck_assert(out.addr.has_vlan == in.addr.has_vlan);
+            ck_assert(out.addr.is_ipv4 == in.addr.is_ipv4);
+            ck_assert_uint_eq(out.addr.vlan_tci, in.addr.vlan_tci);
+            ck_assert_uint_eq(out.addr.tclass, in.addr.tclass);
+            ck_assert_uint_eq(out.addr.hop_limit, in.addr.hop_limit);
+            ck_assert_uint_eq(out.addr.flow_label, in.addr.flow_label);
+            ck_assert_uint_eq(out.addr.udp_sport, in.addr.udp_sport);
+            ck_assert_uint_eq(out.opcode, opcode);
+            ck_assert(out.solicited && out.migreq && out.ackreq && out.becn && !out.fecn);
+            ck_assert_uint_eq(out.tver, 0);
+            ck_assert_uint_eq(out.pad_count, -payload_len & 3);
+            ck_assert_uint_eq(out.pkey, in.pkey);
+            ck_assert_uint_eq(out.dest_qp, in.dest_qp);
+            ck_assert_uint_eq(out.psn, in.psn);
+            if (flags & HDR_DETH) {
+                ck_assert_uint_eq(out.deth.qkey, in.deth.qkey);
+                ck_assert_uint_eq(out.deth.src_qp, in.deth.src_qp);
+            }
+            if (flags & HDR_RETH) {
+                ck_assert_uint_eq(out.reth.va, in.reth.va);
+                ck_assert_uint_eq(out.reth.rkey, in.reth.rkey);
+                ck_assert_uint_eq(out.reth.len, in.reth.len);
+            }
+            if (flags & HDR_ATOMIC_ETH) {
+                ck_assert_uint_eq(out.atomic.va, in.atomic.va);
+                ck_assert_uint_eq(out.atomic.rkey, in.atomic.rkey);
+                ck_assert_uint_eq(out.atomic.swap_add, in.atomic.swap_add);
+                ck_assert_uint_eq(out.atomic.compare, in.atomic.compare);
+            }
+            if (flags & HDR_AETH) {
+                ck_assert_uint_eq(out.aeth.syndrome, in.aeth.syndrome);
+                ck_assert_uint_eq(out.aeth.msn, in.aeth.msn);
+            }
+            if (flags & HDR_ATOMIC_ACK_ETH) {
+                ck_assert_uint_eq(out.atomic_ack, in.atomic_ack);
+            }
+            if (flags & (HDR_IMM_DT | HDR_IETH)) {
+                ck_assert_uint_eq(out.imm, in.imm);
+            }
+            if (flags & HDR_XRC_ETH) {
+                ck_assert_uint_eq(out.xrc_srqn, in.xrc_srqn);
+            }
+            ck_assert_uint_eq(out.payload_len, payload_len);
+            for (size_t i = 0; i < payload_len; i++) {
+                ck_assert_uint_eq(out.payload[i], (uint8_t)(i + 1));
+            }
+            free(frame);
+        }
+    }
+}
+END_TEST
+
+START_TEST(bytes_are_where_the_specification_puts_them)
+{
+    struct roce_packet pkt;
+    size_t len;
+    uint8_t *f;
+
+    sample(&pkt, BTH_RC | BTH_WRITE_ONLY_IMM, 0);
+    f = make(&pkt, 5, &len);
+    ck_assert_uint_eq(f[12] << 8 | f[13], 0x0800);
+    ck_assert_uint_eq(f[14], 0x45);
+    ck_assert_uint_eq(f[15], 0x6a);
+    ck_assert_uint_eq(f[16] << 8 | f[17], len - 14); /* total length: no FCS, ICRC included */
+    ck_assert_uint_eq(f[20] << 8 | f[21], 0x4000);   /* don't fragment */
+    ck_assert_uint_eq(f[36] << 8 | f[37], 4791);
+    ck_assert_uint_eq(f[38] << 8 | f[39], len - 34);
+    ck_assert_uint_eq(f[40] << 8 | f[41], 0);        /* no UDP checksum */
+    ck_assert_mem_eq(f + 42, "\x0b\xf0\x80\x01", 4); /* SE, M, PadCnt 3, TVer 0 */
+    ck_assert_mem_eq(f + 46, "\x40\x12\x34\x56", 4); /* BECN, DestQP */
+    ck_assert_mem_eq(f + 50, "\x80\xfe\xdc\xba", 4); /* A, PSN */
+    ck_assert_mem_eq(f + 54, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+    ck_assert_mem_eq(f + 62, "\xde\xad\xbe\xef\x7f\xff\xff\xff", 8);
+    ck_assert_mem_eq(f + 70, "\xca\xfe\xf0\x0d", 4);
+    ck_assert_mem_eq(f + 74, "\1\2\3\4\5\0\0\0", 8); /* payload and pad */
+    ck_assert_uint_eq(len, 74 + 8 + 4);
+    free(f);
+
+    sample(&pkt, BTH_XRC | BTH_SEND_ONLY, CARRY_IPV6 | CARRY_VLAN);
+    f = make(&pkt, 4, &len);
+    ck_assert_mem_eq(f + 12, "\x81\x00\x61\x23\x86\xdd", 6);
+    ck_assert_mem_eq(f + 18, "\x66\xaa\xbc\xde", 4); /* version, class, flow label */
+    ck_assert_uint_eq(f[22] << 8 | f[23], len - 58);
+    ck_assert_uint_eq(f[24], 17);
+    ck_assert_uint_eq(f[25], 63);
+    ck_assert_uint_eq(f[64] << 8 | f[65], 0); /* no UDP checksum with IPv6 either */
+    ck_assert_mem_eq(f + 78, "\x00\x65\x43\x21", 4);
+    free(f);
+}
+END_TEST
+
+START_TEST(every_truncation_has_a_verdict)
+{
+    for (int carry = 0; carry < CARRIES; carry++) {
+        struct roce_packet in, out;
+        size_t len;
+        uint8_t *frame;
+
+        sample(&in, expected[_i].opcode, carry);
+        frame = make(&in, expected[_i].payload ? 9 : 0, &len);
+        for (size_t cut = 0; cut < len; cut++) {
+            /* Memory of exactly this size, so that reading on is seen. */
+            uint8_t *piece = malloc(cut ? cut : 1);
+
+            memcpy(piece, frame, cut);
+            ck_assert_int_eq(roce_parse(piece, cut, &out), ROCE_TRUNCATED);
+            free(piece);
+        }
+        free(frame);
+    }
+}
+END_TEST
+
+/* Not covered by anything: MACs, tag, IPv6 class, flow label and hop limit, UDP checksum, and BTH
+ * byte 4. IPv4's changeable fields are covered by the header checksum. */
+static bool may_change(size_t at, int bit, int carry)
+{
+    size_t ip = ip_off(carry), udp = udp_off(carry);
+
+    if (at < 12 || (carry & CARRY_VLAN && (at == 14 || at == 15))) {
+        return true;
+    }
+    if (carry & CARRY_IPV6 && ((at == ip && bit < 4) || (at > ip && at < ip + 4) || at == ip + 7)) {
+        return true;
+    }
+    return at == udp + 6 || at == udp + 7 || at == udp + 12;
+}
+
+START_TEST(no_flipped_bit_gets_through)
+{
+    for (int carry = 0; carry < CARRIES; carry++) {
+        struct roce_packet in, out;
+        size_t len;
+        uint8_t *frame;
+
+        sample(&in, expected[_i].opcode, carry);
+        frame = make(&in, expected[_i].payload ? 9 : 0, &len);
+        for (size_t at = 0; at < len; at++) {
+            for (int bit = 0; bit < 8; bit++) {
+                enum roce_verdict verdict;
+
+                frame[at] ^= (uint8_t)(1 << bit);
+                verdict = roce_parse(frame, len, &out);
+                ck_assert_msg((verdict == ROCE_OK) == may_change(at, bit, carry),
+                              "opcode %#x carry %d byte %zu bit %d: verdict %d",
+                              expected[_i].opcode, carry, at, bit, verdict);
+                frame[at] ^= (uint8_t)(1 << bit);
+            }
+        }
+        ck_assert_int_eq(roce_parse(frame, len, &out), ROCE_OK);
+        free(frame);
+    }
+}
+END_TEST
+
+START_TEST(a_wrong_icrc_is_named)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *frame;
+
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    frame = make(&in, 100, &len);
+    frame[len - 10] ^= 1;
+    ck_assert_int_eq(roce_parse(frame, len, &out), ROCE_BAD_ICRC);
+    ck_assert_uint_eq(out.dest_qp, in.dest_qp);
+    frame[len - 10] ^= 1;
+    frame[len - 1] ^= 0x80;
+    ck_assert_int_eq(roce_parse(frame, len, &out), ROCE_BAD_ICRC);
+    free(frame);
+}
+END_TEST
+
+START_TEST(padding_of_the_ethernet_frame_is_ignored)
+{
+    struct roce_packet in, out;
+    uint8_t frame[1500];
+    size_t len;
+
+    sample(&in, BTH_RC | BTH_ACK, 0);
+    roce_build(frame, &in, 0);
+    len = roce_finish(frame, &in, 0);
+    memset(frame + len, 0xa5, sizeof(frame) - len);
+    for (size_t more = 1; more < 20; more++) {
+        ck_assert_int_eq(roce_parse(frame, len + more, &out), ROCE_OK);
+        ck_assert_uint_eq(out.payload_len, 0);
+    }
+}
+END_TEST
+
+/* A frame for somebody else is not an error. */
+START_TEST(other_frames_are_not_roce)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *f;
+
+    for (int carry = 0; carry < 2; carry++) {
+        sample(&in, BTH_RC | BTH_SEND_ONLY, carry);
+        f = make(&in, 64, &len);
+        f[udp_off(carry) + 3] ^= 1; /* another port */
+        ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+        f[udp_off(carry) + 3] ^= 1;
+        f[ip_off(carry) + (carry ? 6 : 9)] = 6; /* TCP */
+        ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+        f[12] = 0x08;
+        f[13] = 0x06; /* ARP */
+        ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+        free(f);
+    }
+    /* Fragments: a later one has no UDP header at all, a first one no end. */
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    f = make(&in, 64, &len);
+    f[20] = 0x20;
+    repair_ipv4(f, 20);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+    f[20] = 0;
+    f[21] = 8;
+    repair_ipv4(f, 20);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+    free(f);
+    /* A second tag. */
+    sample(&in, BTH_RC | BTH_SEND_ONLY, CARRY_VLAN);
+    f = make(&in, 64, &len);
+    f[16] = 0x81;
+    f[17] = 0x00;
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_NOT_ROCE);
+    free(f);
+}
+END_TEST
+
+START_TEST(bad_headers_are_named)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *f;
+
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    f = make(&in, 64, &len);
+    f[24] ^= 1; /* IPv4 header checksum */
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+    f[24] ^= 1;
+    f[43] |= 1; /* TVer 1 */
+    repair(f, len, 0);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+    f[43] &= 0xf0;
+    f[14] = 0x55; /* IP version 5 */
+    repair_ipv4(f, 20);
+    repair(f, len, 0);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+    free(f);
+
+    for (int op = 0; op < 256; op++) {
+        if (bth_opcodes[op].name) {
+            continue;
+        }
+        sample(&in, BTH_RC | BTH_SEND_ONLY, CARRY_IPV6);
+        f = make(&in, 64, &len);
+        f[62] = (uint8_t)op;
+        repair(f, len, CARRY_IPV6);
+        ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+        free(f);
+    }
+}
+END_TEST
+
+/* Annex A17: the IPv4 header has no options. */
+START_TEST(ipv4_options_are_refused)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *f, *with;
+
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    f = make(&in, 64, &len);
+    with = malloc(len + 4);
+    memcpy(with, f, 34);
+    memset(with + 34, 1, 4); /* four no-operation options */
+    memcpy(with + 38, f + 34, len - 34);
+    with[14] = 0x46;
+    with[17] = (uint8_t)(with[17] + 4);
+    repair_ipv4(with, 24);
+    ck_assert_int_eq(roce_parse(with, len + 4, &out), ROCE_BAD_HEADER);
+    with[41] ^= 1; /* not to port 4791: then it is none of RoCE's business */
+    ck_assert_int_eq(roce_parse(with, len + 4, &out), ROCE_NOT_ROCE);
+    /* An IHL below 5 is no IPv4 header. */
+    f[14] = 0x44;
+    repair_ipv4(f, 20);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+    free(f);
+    free(with);
+}
+END_TEST
+
+START_TEST(lengths_must_agree)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *f;
+
+    /* UDP's length is not IP's. */
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    f = make(&in, 64, &len);
+    f[39] = (uint8_t)(f[39] - 4);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_TRUNCATED);
+    free(f);
+
+    /* A payload where the opcode has none. */
+    f = make(&in, 4, &len);
+    f[42] = BTH_RC | BTH_ACK;
+    repair(f, len, 0);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_OK); /* the 4 bytes are the AETH */
+    free(f);
+    f = make(&in, 8, &len);
+    f[42] = BTH_RC | BTH_ACK;
+    repair(f, len, 0);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_TRUNCATED);
+    free(f);
+
+    /* More pad than there is payload. */
+    f = make(&in, 0, &len);
+    f[43] |= 0x30;
+    repair(f, len, 0);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_TRUNCATED);
+    free(f);
+
+    /* A packet whose length is no multiple of 4 though ICRC and lengths are right. */
+    sample(&in, BTH_RC | BTH_SEND_ONLY, CARRY_IPV6);
+    f = make(&in, 64, &len);
+    f[19] = (uint8_t)(f[19] - 2);
+    f[59] = (uint8_t)(f[59] - 2);
+    repair(f, len - 2, CARRY_IPV6);
+    ck_assert_int_eq(roce_parse(f, len - 2, &out), ROCE_TRUNCATED);
+    free(f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("wire packet");
+    TCase *tc = tcase_create("packet");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, opcode_table_is_the_specifications);
+    tcase_add_test(tc, roles_in_a_message);
+    tcase_add_test(tc, a_connectx_cnp_is_understood);
+    tcase_add_test(tc, a_connectx_cnp_is_built_alike);
+    tcase_add_loop_test(tc, build_then_parse_gives_the_same_packet, 0, EXPECTED);
+    tcase_add_test(tc, bytes_are_where_the_specification_puts_them);
+    tcase_add_loop_test(tc, every_truncation_has_a_verdict, 0, EXPECTED);
+    tcase_add_loop_test(tc, no_flipped_bit_gets_through, 0, EXPECTED);
+    tcase_add_test(tc, a_wrong_icrc_is_named);
+    tcase_add_test(tc, padding_of_the_ethernet_frame_is_ignored);
+    tcase_add_test(tc, other_frames_are_not_roce);
+    tcase_add_test(tc, bad_headers_are_named);
+    tcase_add_test(tc, ipv4_options_are_refused);
+    tcase_add_test(tc, lengths_must_agree);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A filter that does nothing: see wire/filter.h.
+ */
+#include "wire/filter.h"
+
+static struct wire_port *inner_of(struct wire_port *port)
+{
+    return ((struct wire_filter *)port)->inner;
+}
+
+static uint8_t *filter_tx_reserve(struct wire_port *port, size_t len)
+{
+    return wire_tx_reserve(inner_of(port), len);
+}
+
+static uint8_t *filter_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
+{
+    return wire_tx_reserve_to(inner_of(port), dmac, len);
+}
+
+static void filter_tx_commit(struct wire_port *port, size_t len)
+{
+    wire_tx_commit(inner_of(port), len);
+}
+
+static unsigned filter_poll(struct wire_port *port, unsigned max)
+{
+    return wire_poll(inner_of(port), max);
+}
+
+static bool filter_link_up(struct wire_port *port)
+{
+    return wire_link_up(inner_of(port));
+}
+
+static void filter_close(struct wire_port *port)
+{
+    wire_close(inner_of(port));
+}
+
+static int filter_fd(struct wire_port *port)
+{
+    return wire_fd(inner_of(port));
+}
+
+static void filter_fd_event(struct wire_port *port)
+{
+    wire_fd_event(inner_of(port));
+}
+
+static void filter_set_busy(struct wire_port *port, bool busy)
+{
+    wire_set_busy(inner_of(port), busy);
+}
+
+static void filter_get_stats(struct wire_port *port, struct wire_stats *stats)
+{
+    wire_get_stats(inner_of(port), stats);
+}
+
+const struct wire_port_ops wire_filter_ops = {
+    .tx_reserve = filter_tx_reserve,
+    .tx_commit = filter_tx_commit,
+    .poll = filter_poll,
+    .link_up = filter_link_up,
+    .close = filter_close,
+    .tx_reserve_to = filter_tx_reserve_to,
+    .fd = filter_fd,
+    .fd_event = filter_fd_event,
+    .set_busy = filter_set_busy,
+    .get_stats = filter_get_stats,
+};
+
+static void from_inner_rx(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct wire_port *port = opaque;
+
+    if (port->client && port->client->rx) {
+        port->client->rx(port->opaque, frame, len);
+    }
+}
+
+static void from_inner_tx_ready(void *opaque)
+{
+    struct wire_port *port = opaque;
+
+    if (port->client && port->client->tx_ready) {
+        port->client->tx_ready(port->opaque);
+    }
+}
+
+static void from_inner_link_change(void *opaque)
+{
+    struct wire_port *port = opaque;
+
+    if (port->client && port->client->link_change) {
+        port->client->link_change(port->opaque);
+    }
+}
+
+static void from_inner_rx_ready(void *opaque)
+{
+    struct wire_port *port = opaque;
+
+    if (port->client && port->client->rx_ready) {
+        port->client->rx_ready(port->opaque);
+    }
+}
+
+const struct wire_client wire_filter_client = {
+    .rx = from_inner_rx,
+    .tx_ready = from_inner_tx_ready,
+    .link_change = from_inner_link_change,
+    .rx_ready = from_inner_rx_ready,
+};
+
+void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
+                      const struct wire_port_ops *ops, const struct wire_client *inside)
+{
+    f->port.ops = ops;
+    f->port.client = NULL;
+    f->port.opaque = NULL;
+    f->inner = inner;
+    wire_set_client(inner, inside, f);
+}
