@@ -47,7 +47,7 @@ static const struct fw_profile profiles[] = {
             .log_max_ra_res_qp = 4,
             .log_max_ra_req_qp = 4,
             .max_gid = PORT_MAX_GIDS,
-            .max_sq_wqe = 512,
+            .max_sq_wqe = 1024,
             .max_rq_wqe = 512,
         },
         .device_frequency_khz = 1000000,

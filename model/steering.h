@@ -17,7 +17,7 @@
 #include "prm/prm.h"
 #include "wire/eth.h"
 
-#define STEERING_MAX_LEVEL    64 /* levels 0..63 */
+#define STEERING_MAX_LEVEL    128 /* levels 0..127; Linux 6.12 uses more than 64 */
 #define STEERING_LOG_FT_SIZE  16 /* entries of one table */
 #define STEERING_LOG_FT_NUM   10 /* tables */
 #define STEERING_MAX_DEST     32 /* destinations of one entry */
