@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is wrong with a captured file of frames.
+
+Two judges that share nothing with the device: tshark, which dissects every frame, and an ICRC
+computed here (tshark shows the ICRC but does not verify it), after IBTA volume 1 annex A17: CRC-32
+over the packet behind eight bytes of ones, fields that routers change taken as ones.
+"""
+import collections
+import struct
+import subprocess
+import zlib
+
+ROCE_PORT = 4791
+# IBTA 9.2.1: the upper three bits of an opcode name the transport.
+TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
+
+
+def frames(path):
+    """The frames of a pcap file."""
+    with open(path, "rb") as file:
+        head = file.read(24)
+        order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\x4d\x3c\xb2\xa1": "<",
+                 b"\xa1\xb2\x3c\x4d": ">"}.get(head[:4])
+        if not order or struct.unpack_from(order + "I", head, 20)[0] != 1:
+            raise ValueError(f"{path} is not a pcap file of Ethernet frames")
+        while record := file.read(16):
+            _, _, kept, length = struct.unpack(order + "4I", record)
+            data = file.read(kept)
+            if len(data) != kept or kept != length:
+                raise ValueError(f"{path}: a frame is cut short")
+            yield data
+
+
+def roce(frame):
+    """The parts of a RoCEv2 frame, (IP header, UDP header, what follows), or None."""
+    at = 14
+    kind, = struct.unpack_from(">H", frame, 12)
+    while kind in (0x8100, 0x88a8):
+        kind, = struct.unpack_from(">H", frame, at + 2)
+        at += 4
+    if kind == 0x0800 and frame[at + 9] == 17:
+        udp = at + 4 * (frame[at] & 15)
+        end = at + struct.unpack_from(">H", frame, at + 2)[0]
+    elif kind == 0x86dd and frame[at + 6] == 17:
+        udp = at + 40
+        end = udp + struct.unpack_from(">H", frame, at + 4)[0]
+    else:
+        return None
+    if struct.unpack_from(">H", frame, udp + 2)[0] != ROCE_PORT:
+        return None
+    return frame[at:udp], frame[udp:udp + 8], frame[udp + 8:end]
+
+
+def icrc(ip, udp, ib):
+    """The ICRC of a RoCEv2 packet; ib is BTH to payload."""
+    ip, udp, bth = bytearray(ip), bytearray(udp), bytearray(ib[:12])
+    if ip[0] >> 4 == 4:
+        ip[1] = ip[8] = 0xff
+        ip[10:12] = b"\xff\xff"
+    else:
+        ip[0] |= 0x0f
+        ip[1:4] = b"\xff\xff\xff"
+        ip[7] = 0xff
+    udp[6:8] = b"\xff\xff"
+    bth[4] = 0xff
+    crc = zlib.crc32(b"\xff" * 8 + ip + udp + bth)
+    return zlib.crc32(ib[12:], crc)
+
+
+def wrong_icrcs(path):
+    """(numbers of the frames whose ICRC is wrong, a Counter of RoCEv2 packets by transport)."""
+    wrong, seen = [], collections.Counter()
+    for number, frame in enumerate(frames(path), 1):
+        parts = roce(frame)
+        if parts is None:
+            continue
+        ip, udp, ib = parts
+        seen[TRANSPORTS.get(ib[0] & 0xe0, "other")] += 1
+        if len(ib) < 16 or icrc(ip, udp, ib[:-4]) != struct.unpack("<I", ib[-4:])[0]:
+            wrong.append(number)
+    return wrong, seen
+
+
+def notices_a_flipped_bit(path):
+    """Whether the first RoCEv2 packet's ICRC stops being right when one payload bit changes: a
+    check that cannot fail would say nothing."""
+    ip, udp, ib = next(parts for parts in map(roce, frames(path)) if parts)
+    spoilt = ib[:12] + bytes([ib[12] ^ 1]) + ib[13:-4] if len(ib) > 16 else b"\x01" + ib[1:-4]
+    return icrc(ip, udp, spoilt) != struct.unpack("<I", ib[-4:])[0]
+
+
+def payload_guessers():
+    """The protocols that tshark tries on a RoCEv2 payload by looking at it. What a test program
+    writes looks like anything at times."""
+    rows = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True,
+                          timeout=60, check=True).stdout.splitlines()
+    return sorted({row.split("\t")[1] for row in rows
+                   if row.startswith("infiniband.payload\t")} - {"ethertype"})
+
+
+def tshark_complaints(path, checksums=True):
+    """tshark's lines about frames that are malformed or that it finds an error in. checksums: IP,
+    UDP and TCP checksums count (not where a virtio NIC leaves them out). A UDP checksum of zero is
+    what annex A17 asks for, over IPv6 as well."""
+    verify = str(checksums).upper()
+    command = ["tshark", "-n", "-r", path, "-o", f"ip.check_checksum:{verify}",
+               "-o", f"udp.check_checksum:{verify}", "-o", f"tcp.check_checksum:{verify}",
+               "-o", "udp.ignore_ipv6_zero_checksum:TRUE",
+               "-Y", "_ws.malformed || _ws.expert.severity >= 0x00800000"]
+    for protocol in payload_guessers():
+        command += ["--disable-protocol", protocol]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        return [done.stderr.strip()]
+    return done.stdout.splitlines()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Two guests on one wire, ready for programs that speak to each other.
+
+    with Lab(work) as lab:
+        lab.up()
+        lab.pair("ibv_rc_pingpong -c {dev}", port=18515)
+
+The device under test is hcasim; "rxe", Linux soft-RoCE on virtio NICs, runs the same programs and is the
+baseline for figures.
+"""
+import os
+import pathlib
+import re
+
+import vmlib
+
+SERVER_PORT = 18515
+
+
+class Lab:
+    """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() says of each
+    what its netdev, RDMA device and PCI address are called and which GID index stands for its
+    IPv4 address. Files (logs, captures) are left in work/."""
+
+    def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, **options):
+        self.work = pathlib.Path(work)
+        self.device = device
+        self.wire = f"hcasim-{os.getpid()}"
+        self.captures = [self.work / f"{name}.pcap" for name in "ab"] if capture else []
+        self.hosts = []
+        guest = guest or vmlib.Guest.prepare()
+        self.vms = [vmlib.VM(name, work, guest, self._devices(i, properties or {}), **options)
+                    for i, name in enumerate("ab")]
+
+    def _devices(self, i, properties):
+        mac = vmlib.mac_of(i + 1)
+        capture = self.captures[i] if self.captures else None
+        if self.device == "hcasim":
+            return vmlib.hcasim_device(wire=f"shm:{self.wire}", mac=mac, capture=capture,
+                                       **properties)
+        sockets = [self.work / f"{name}.net" for name in "ab"]
+        arguments = vmlib.virtio_nic(mac, sockets[i], sockets[1 - i])
+        if capture:
+            arguments += ["-object", f"filter-dump,id=dump,netdev=net,file={capture},maxlen=16384"]
+        return arguments
+
+    def __enter__(self):
+        try:
+            for vm in self.vms:
+                vm.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for vm in self.vms:
+            vm.kill()
+        for leftover in pathlib.Path("/dev/shm").glob(f"*{self.wire}*"):
+            leftover.unlink(missing_ok=True)
+
+    def boot(self):
+        for vm in self.vms:
+            vm.wait_up()
+
+    def up(self):
+        """Loads the drivers and brings addresses up on both sides, at the same time."""
+        jobs = [vm.spawn(f"/hcasim/up {i}") for i, vm in enumerate(self.vms, 1)]
+        self.hosts = [dict(re.findall(r"(\w+)=(\S+)", job.wait(120, check=True).out))
+                      for job in jobs]
+        for i, (vm, host) in enumerate(zip(self.vms, self.hosts), 1):
+            host["ip"] = f"10.0.0.{i}"
+            host["gid"] = vm.run(f"/hcasim/gid {host['ibdev']} {host['ip']}").out.strip()
+
+    def poweroff(self):
+        for vm in self.vms:
+            vm.poweroff()
+
+    def pair(self, server, client=None, listens=f"tcp:{SERVER_PORT}", timeout=60, swap=False):
+        """Runs a server in guest b and, once it listens, its client in guest a (swap: the other
+        way round). In both commands {dev} {gid} {netdev} {ip} stand for the own side's, {peer} for
+        the other side's IPv4 address; without client the client's command is the server's with
+        the peer's address. listens: tcp:PORT, or cm for a listener of the RDMA connection
+        manager. Returns both Results, client first; CommandFailed if either fails."""
+        order = [1, 0] if not swap else [0, 1]
+        (server_vm, client_vm) = (self.vms[i] for i in order)
+        hosts = [self.hosts[i] for i in order]
+        client = client or server + " {peer}"
+        job = server_vm.spawn(server.format(**hosts[0], peer=hosts[1]["ip"],
+                                            dev=hosts[0]["ibdev"]))
+        try:
+            if listens == "cm":
+                listening = "rdma resource show cm_id | grep -q 'state LISTEN'"
+            else:
+                listening = f"ss -Htln sport = :{listens.split(':')[1]} | grep -q ."
+            # A server that has ended will never listen: no need to wait for it then.
+            server_vm.run(f"end=$((SECONDS + 30)); until {listening}; do "
+                          f"[ -d /run/hcasim/{job.number} ] && [ $SECONDS -lt $end ] || exit 1; "
+                          "sleep 0.1; done", check=False)
+            result = client_vm.run(client.format(**hosts[1], peer=hosts[0]["ip"],
+                                                 dev=hosts[1]["ibdev"]), timeout, check=False)
+            if result.status:
+                try:
+                    said = job.wait(2)
+                except vmlib.VmError as error:
+                    said = error
+                result.err += f"\n--- its server said: {said}"
+                raise vmlib.CommandFailed(result)
+            return result, job.wait(timeout, check=True)
+        finally:
+            job.kill()

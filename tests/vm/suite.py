@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What two stock guests must be able to do with each other through the device.
+
+Each check is a statement and the function that finds out whether it holds; they run in this order in
+one boot of two guests, from power-on to power-off. A check that needs RDMA to be up says nothing
+about it: when bring-up fails, all that follow fail.
+"""
+import json
+import re
+
+import capture
+from vmlib import VmError
+
+CHECKS = []
+
+# Iterations and sizes are small: a guest under TCG moves tens of MB a second.
+BANDWIDTH = "-F -d {dev} -x {gid} -s 65536 -n 200"
+LATENCY = "-F -d {dev} -x {gid} -s 8 -n 500"
+
+
+class Skip(Exception):
+    """The check does not apply; the message says why."""
+
+
+def check(statement, only=None):
+    """Registers a check; only: the device it is about."""
+    def register(function):
+        CHECKS.append((statement, only, function))
+        return function
+    return register
+
+
+def expect(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+# Bring-up
+
+
+@check("both guests boot")
+def boots(lab):
+    lab.boot()
+
+
+@check("lspci shows a ConnectX-5 (15b3:1017)", only="hcasim")
+def lspci(lab):
+    for vm in lab.vms:
+        found = vm.run("lspci -nn -d 15b3:").out
+        expect("[15b3:1017]" in found and "ConnectX-5" in found, f"lspci: {found!r}")
+        # An MSI-X table and a function-level reset are what the driver and vfio look for.
+        details = vm.run("lspci -vv -d 15b3:").out
+        for what in ("MSI-X:", "FLReset+", "Express"):
+            expect(what in details, f"no {what} in lspci -vv:\n{details}")
+
+
+@check("the drivers load; a netdev with carrier and an active RDMA port appear")
+def comes_up(lab):
+    lab.up()
+
+
+@check("ibv_devinfo: PORT_ACTIVE, Ethernet, an MTU of 1024 or more")
+def devinfo(lab):
+    for vm, host in zip(lab.vms, lab.hosts):
+        text = vm.run(f"ibv_devinfo -v -d {host['ibdev']}").out
+        expect("PORT_ACTIVE" in text and re.search(r"link_layer:\s+Ethernet", text), text)
+        mtu = int(re.search(r"active_mtu:\s+(\d+)", text)[1])
+        expect(mtu >= 1024, f"active_mtu {mtu}")
+
+
+@check("RoCEv2 GIDs stand for the IPv4 and the IPv6 link-local address")
+def gids(lab):
+    for vm, host in zip(lab.vms, lab.hosts):
+        port = f"/sys/class/infiniband/{host['ibdev']}/ports/1"
+        # Most of the table is empty: reading such an entry's type fails.
+        table = vm.run(f"cd {port}; grep -Hs v2 gid_attrs/types/* | while IFS=/: read -r _ _ i _; "
+                       "do cat gids/$i; done").out
+        v2 = table.split()
+        expect(any(gid.startswith("fe80:") for gid in v2), f"no link-local GID:\n{table}")
+        expect(any(":ffff:0a00:000" in gid for gid in v2), f"no IPv4 GID:\n{table}")
+
+
+# The netdev
+
+
+@check("ping reaches the peer, both ways, without loss")
+def ping(lab):
+    for vm, peer in zip(lab.vms, reversed(lab.hosts)):
+        vm.run(f"ping -c 10 -i 0.2 -W 5 {peer['ip']}")
+
+
+@check("ping of a full 1500-byte frame that may not be fragmented")
+def ping_full(lab):
+    for vm, peer in zip(lab.vms, reversed(lab.hosts)):
+        vm.run(f"ping -M do -s 1472 -c 3 -i 0.2 -W 5 {peer['ip']}")
+
+
+@check("ping of datagrams of 60000 bytes, which travel as fragments")
+def ping_fragments(lab):
+    lab.vms[0].run(f"ping -s 60000 -c 3 -i 0.2 -W 5 {lab.hosts[1]['ip']}")
+
+
+@check("ping over IPv6 link-local addresses")
+def ping6(lab):
+    address = lab.vms[1].run(
+        f"ip -6 -br addr show dev {lab.hosts[1]['netdev']} scope link").out.split()[2]
+    lab.vms[0].run(f"ping -6 -c 3 -i 0.2 -W 5 {address.split('/')[0]}%{lab.hosts[0]['netdev']}")
+
+
+@check("a jumbo frame of 9000 bytes passes after the MTU is raised on both sides")
+def jumbo(lab):
+    def set_mtu(mtu):
+        for vm, host in zip(lab.vms, lab.hosts):
+            vm.run(f"ip link set {host['netdev']} mtu {mtu}")
+            vm.until(f"grep -qx 1 /sys/class/net/{host['netdev']}/carrier")
+    set_mtu(9000)
+    try:
+        lab.vms[0].run(f"ping -M do -s 8972 -c 3 -i 0.2 -W 5 {lab.hosts[1]['ip']}")
+    finally:
+        set_mtu(1500)
+
+
+@check("a VLAN interface reaches its peer")
+def vlan(lab):
+    for i, (vm, host) in enumerate(zip(lab.vms, lab.hosts), 1):
+        vm.run(f"modprobe 8021q; ip link add v7 link {host['netdev']} type vlan id 7; "
+               f"ip addr add 10.0.7.{i}/24 dev v7; ip link set v7 up")
+    try:
+        lab.vms[0].run("ping -c 3 -i 0.2 -W 5 10.0.7.2")
+    finally:
+        for vm in lab.vms:
+            vm.run("ip link del v7")
+
+
+def iperf(lab, arguments):
+    client, _ = lab.pair("iperf3 -s -1", "iperf3 -c {peer} -n 16M -J " + arguments,
+                         listens="tcp:5201")
+    end = json.loads(client.out)["end"]
+    received = end["sum_received"]["bytes"]
+    expect(received >= 15 << 20, f"only {received} bytes arrived")
+    return f"{end['sum_received']['bits_per_second'] / 8e6:.1f} MB/s"
+
+
+@check("iperf3: TCP from a to b")
+def iperf_forward(lab):
+    return iperf(lab, "")
+
+
+@check("iperf3: TCP from b to a")
+def iperf_reverse(lab):
+    return iperf(lab, "-R")
+
+
+# RDMA
+
+
+def pingpong(lab, kind, arguments=""):
+    command = f"ibv_{kind}_pingpong -c -d {{dev}} -g {{gid}} {arguments}"
+    client, server = lab.pair(command)
+    for result in (client, server):
+        expect("iters in" in result.out and "invalid" not in result.out + result.err, str(result))
+    return re.search(r"= ([\d.]+ usec/iter)", client.out)[1]
+
+
+for _kind in ("rc", "uc", "ud", "srq"):
+    check(f"ibv_{_kind}_pingpong -c: every message arrives as it was sent")(
+        lambda lab, kind=_kind: pingpong(lab, kind))
+
+
+@check("ibv_rc_pingpong -c with messages of 256 KiB, of many packets each")
+def pingpong_long(lab):
+    return pingpong(lab, "rc", "-s 262144 -n 50")
+
+
+@check("ibv_rc_pingpong -c -e: completion events wake the program")
+def pingpong_events(lab):
+    return pingpong(lab, "rc", "-e -n 300")
+
+
+@check("ibv_srq_pingpong -c -e with 16 QPs: completion events wake the program")
+def pingpong_srq_events(lab):
+    return pingpong(lab, "srq", "-e -n 300")
+
+
+@check("rping -V -C 100: connections by the RDMA-CM, READ and WRITE with the data compared")
+def rping(lab):
+    client, _ = lab.pair("rping -s -V -C 100", "rping -c -V -C 100 -a {peer}", listens="cm")
+    expect("error" not in (client.out + client.err).lower(), str(client))
+
+
+@check("rping over IPv6 link-local addresses")
+def rping6(lab):
+    address = lab.vms[1].run(
+        f"ip -6 -br addr show dev {lab.hosts[1]['netdev']} scope link").out.split()[2]
+    lab.pair("rping -s -V -C 10 -a ::",
+             f"rping -c -V -C 10 -a {address.split('/')[0]}%{lab.hosts[0]['netdev']}",
+             listens="cm")
+
+
+def perftest(lab, program, arguments):
+    client, _ = lab.pair(f"{program} {arguments}")
+    rows = [line.split() for line in client.out.splitlines()
+            if re.match(r"\s*\d+\s+\d+\s+[\d.]", line)]
+    expect(rows, f"no result:\n{client}")
+    # Bandwidth: bytes, iterations, peak, average, Mmsg/s. Latency: ..., min, max, typical.
+    bandwidth = program.endswith("_bw")
+    value = float(rows[-1][3 if bandwidth else 4])
+    expect(value > 0, f"{rows[-1]}")
+    return f"{value:g} {'MiB/s' if bandwidth else 'us typical'}"
+
+
+for _verb in ("send", "write", "read"):
+    check(f"ib_{_verb}_bw: 64 KiB messages over RC")(
+        lambda lab, verb=_verb: perftest(lab, f"ib_{verb}_bw", BANDWIDTH))
+    check(f"ib_{_verb}_lat: 8-byte messages over RC")(
+        lambda lab, verb=_verb: perftest(lab, f"ib_{verb}_lat", LATENCY))
+
+for _operation in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
+    _arguments = f"-F -d {{dev}} -x {{gid}} -A {_operation}"
+    check(f"ib_atomic_bw: {_operation} over RC")(
+        lambda lab, arguments=_arguments: perftest(lab, "ib_atomic_bw", arguments + " -n 500"))
+    check(f"ib_atomic_lat: {_operation} over RC")(
+        lambda lab, arguments=_arguments: perftest(lab, "ib_atomic_lat", arguments + " -n 300"))
+
+
+@check("ib_write_bw in both directions at once", only="hcasim")  # 6.12's soft-RoCE fails it
+def bidirectional(lab):
+    return perftest(lab, "ib_write_bw", BANDWIDTH + " -b")
+
+
+@check("ib_send_bw with 8 QPs")
+def many_qps(lab):
+    return perftest(lab, "ib_send_bw", "-F -d {dev} -x {gid} -s 4096 -n 200 -q 8")
+
+
+# Counters
+
+
+def counters(vm, host):
+    """The RDMA port's counters as rdma statistic shows them."""
+    # Numbers are after their names: "link mlx5_0/1 rx_write_requests 0 ...".
+    words = vm.run(f"rdma statistic show link {host['ibdev']}/1").out.split()[2:]
+    return {name: int(value) for name, value in zip(words[::2], words[1::2])}
+
+
+@check("rdma statistic counts the WRITE, READ and atomic requests that a responder executed",
+       only="hcasim")
+def rdma_statistic(lab):
+    for counter, command, atomic in (
+            ("rx_write_requests", "ib_write_bw -s 1024", False),
+            ("rx_read_requests", "ib_read_bw -s 1024", False),
+            ("rx_atomic_requests", "ib_atomic_bw -A FETCH_AND_ADD", True)):
+        before = counters(lab.vms[1], lab.hosts[1])[counter]
+        lab.pair(command + " -F -d {dev} -x {gid} -n 100")
+        grown = counters(lab.vms[1], lab.hosts[1])[counter] - before
+        expect(grown >= 100, f"{counter} grew by {grown} in 100 requests")
+        expect(grown <= 250, f"{counter} grew by {grown} in 100 requests and a warm-up")
+
+
+# What a lossless wire and correct programs never cause.
+ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err",
+          "duplicate_request", "req_remote_access_errors", "resp_remote_access_errors",
+          "req_remote_invalid_request", "resp_local_length_error")
+
+
+@check("the responder's and requester's error counters stand at 0 after all this traffic",
+       only="hcasim")
+def no_errors_counted(lab):
+    for vm, host in zip(lab.vms, lab.hosts):
+        counted = counters(vm, host)
+        bad = {name: counted[name] for name in ERRORS if counted[name]}
+        expect(not bad, f"{vm.name}: {bad}")
+
+
+@check("ethtool -S counts the frames of a ping", only="hcasim")
+def ethtool(lab):
+    def packets(vm, host):
+        text = vm.run(f"ethtool -S {host['netdev']}").out
+        return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)", text)}
+    before = [packets(vm, host) for vm, host in zip(lab.vms, lab.hosts)]
+    lab.vms[0].run(f"ping -c 20 -i 0.05 {lab.hosts[1]['ip']}")
+    after = [packets(vm, host) for vm, host in zip(lab.vms, lab.hosts)]
+    for old, new, vm in zip(before, after, lab.vms):
+        for name in ("rx_packets", "tx_packets", "rx_packets_phy", "tx_packets_phy"):
+            expect(name in new, f"{vm.name}: ethtool -S has no {name}")
+            grown = new[name] - old[name]
+            expect(20 <= grown <= 60, f"{vm.name}: {name} grew by {grown} in 20 pings")
+
+
+@check("sysfs counts the port's data in both directions", only="hcasim")
+def sysfs_counters(lab):
+    def words(vm, host, name):
+        path = f"/sys/class/infiniband/{host['ibdev']}/ports/1/counters/{name}"
+        return int(vm.run(f"cat {path}").out)
+    before = (words(lab.vms[0], lab.hosts[0], "port_xmit_data"),
+              words(lab.vms[1], lab.hosts[1], "port_rcv_data"))
+    lab.pair("ib_write_bw -F -d {dev} -x {gid} -s 65536 -n 100")
+    after = (words(lab.vms[0], lab.hosts[0], "port_xmit_data"),
+             words(lab.vms[1], lab.hosts[1], "port_rcv_data"))
+    # The unit is four bytes (IBTA 16.1.3.5); a warm-up comes on top.
+    least = 100 * 65536 // 4
+    for old, new, name in zip(before, after, ("port_xmit_data", "port_rcv_data")):
+        expect(least <= new - old < 3 * least, f"{name} grew by {new - old}, not about {least}")
+
+
+# Life of the function
+
+
+@check("the netdev carries traffic again after it was taken down and brought up")
+def down_up(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    vm.run(f"ip link set {host['netdev']} down; ip link set {host['netdev']} up")
+    vm.until(f"ping -c 1 -W 2 {lab.hosts[1]['ip']}")
+    lab.up()
+    pingpong(lab, "rc", "-n 100")
+
+
+@check("mlx5_ib and mlx5_core unload, load again, and RDMA works as before", only="hcasim")
+def reload(lab):
+    jobs = [vm.spawn("modprobe -r mlx5_ib mlx5_core && ! grep -q ^mlx5 /proc/modules")
+            for vm in lab.vms]
+    for job in jobs:
+        job.wait(120, check=True)
+    lab.up()
+    lab.vms[0].run(f"ping -c 3 -i 0.2 -W 5 {lab.hosts[1]['ip']}")
+    pingpong(lab, "rc")
+
+
+@check("a function-level reset leaves a function that the drivers bring up again", only="hcasim")
+def function_level_reset(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    pci = f"/sys/bus/pci/devices/{host['pci']}"
+    vm.run("modprobe -r mlx5_ib mlx5_core", 120)
+    vm.run(f"grep -qw flr {pci}/reset_method && echo flr >{pci}/reset_method && "
+           f"echo 1 >{pci}/reset")
+    lab.up()
+    pingpong(lab, "rc")
+
+
+@check("the function is removed from the bus, found by a rescan, and works", only="hcasim")
+def rescan(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    vm.run(f"echo 1 >/sys/bus/pci/devices/{host['pci']}/remove", 120)
+    expect(not vm.run("lspci -d 15b3:").out, "still on the bus")
+    vm.run("echo 1 >/sys/bus/pci/rescan")
+    lab.up()
+    pingpong(lab, "rc")
+
+
+# Nothing went wrong on the way
+
+
+def complaints(lines):
+    """Kernel messages that are about the drivers under test, or that no kernel should have."""
+    about = re.compile(r"mlx5|infiniband|\bib_|rdma|rxe|roce|pcieport|DMAR|AER:", re.I)
+    grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|stall|lockup")
+    return [line for level, line in lines
+            if grave.search(line) or level <= 4 and about.search(line)]
+
+
+@check("no warning or error of mlx5 or infiniband in either guest's dmesg")
+def clean_dmesg(lab):
+    for vm in lab.vms:
+        lines = vm.dmesg()
+        expect(len(lines) > 100, f"{vm.name}: only {len(lines)} lines")
+        bad = complaints(lines)
+        expect(not bad, f"{vm.name}:\n" + "\n".join(bad[:20]))
+
+
+@check("both guests power off")
+def powers_off(lab):
+    for vm in lab.vms:
+        vm.wait_up(1)
+    for vm in lab.vms:
+        vm.poweroff()
+        expect("reboot: Power down" in vm.console(), f"{vm.name} did not say so")
+
+
+@check("no warning or error on either console, power-off included")
+def clean_console(lab):
+    for vm in lab.vms:
+        # The console shows warnings and worse; from dmesg -n 8 at power-off, everything.
+        said = vm.console()
+        expect("Power down" in said, f"{vm.name}: not powered off")
+        head, mark, tail = said.partition("ACPI: PM: Preparing to enter system sleep state")
+        bad = complaints([(4, line) for line in head.splitlines()])
+        bad += [line for line in (mark + tail).splitlines()
+                if re.search(r"fail|error|timeout|leak|warn", line, re.I)]
+        expect(not bad, f"{vm.name}:\n" + "\n".join(bad[:20]))
+
+
+@check("the device reported no unhandled command or register, and no error", only="hcasim")
+def clean_device_log(lab):
+    for vm in lab.vms:
+        said = [line for line in vm.qemu_log().splitlines() if line.strip()]
+        expect(not said, f"{vm.name}: QEMU said\n" + "\n".join(said[:20]))
+
+
+@check("every captured RoCEv2 packet has a good ICRC")
+def captured_icrc(lab):
+    counts = []
+    for path in lab.captures:
+        wrong, seen = capture.wrong_icrcs(path)
+        expect(capture.notices_a_flipped_bit(path), f"{path.name}: the ICRC proves nothing")
+        for transport in ("RC", "UC", "UD"):
+            expect(seen[transport] > 100, f"{path.name}: {dict(seen)}")
+        expect(not seen["other"], f"{path.name}: {dict(seen)}")
+        expect(not wrong, f"{path.name}: {len(wrong)} frames, such as number {wrong[:10]}")
+        counts.append(sum(seen.values()))
+    return " and ".join(str(count) for count in counts) + " packets"
+
+
+@check("tshark finds no malformed packet and no error in the captures")
+def captured_frames(lab):
+    for path in lab.captures:
+        said = capture.tshark_complaints(path, checksums=lab.device == "hcasim")
+        expect(not said, f"{path.name}: {len(said)} frames:\n" + "\n".join(said[:10]))
