@@ -11,6 +11,7 @@
 #include "fw/cmd_table.h"
 #include "fw/caps.h"
 #include "fw/fw_internal.h"
+#include "model/mkey.h"
 
 /* Values of cmd_hca_cap fields (mlx5_ifc.h). */
 #define PORT_TYPE_ETHERNET     1
@@ -82,7 +83,9 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
 
     CAP(log_pg_sz, 12);
     CAP(log_max_mrw_sz, 64);
-    CAP(log_max_klm_list_size, 16);
+    CAP(log_max_klm_list_size, MKEY_LOG_MAX_KLM);
+    CAP(fixed_buffer_size, 1);
+    CAP(umr_extended_translation_offset, 1);
     CAP(max_indirection, 4);
     CAP(null_mkey, fw->hca.null_mkey != 0);
     CAP(imaicl, 1);
@@ -120,6 +123,8 @@ static void general_transport(const struct fw *fw, bool max, uint8_t *cap)
     CAP(roce, max || fw->caps.roce);
     CAP(roce_rw_supported, 1);
     CAP(compact_address_vector, 1);
+    CAP(qp_data_in_order, 1);
+    CAP(rts2rts_qp_udp_sport, has(PRM_CMD_OP_RTS2RTS_QP));
     CAP(pkey_table_size, PKEY_TABLE_128);
     CAP(gid_table_size, GID_TABLE_128);
     CAP(local_ca_ack_delay, fw->profile->local_ca_ack_delay);
@@ -127,6 +132,9 @@ static void general_transport(const struct fw *fw, bool max, uint8_t *cap)
         CAP(out_of_seq_cnt, 1);
         CAP(retransmission_q_counters, 1);
         CAP(enhanced_error_q_counters, 1);
+        CAP(rts2rts_qp_counters_set_id, has(PRM_CMD_OP_RTS2RTS_QP));
+        CAP(modify_rq_counter_set_id, has(PRM_CMD_OP_MODIFY_RQ));
+        CAP(max_qp_cnt, 255);
     }
 }
 

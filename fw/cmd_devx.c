@@ -11,6 +11,7 @@
 #include "fw/cmd.h"
 #include "fw/cmd_table.h"
 #include "fw/devx.h"
+#include "model/pd.h"
 
 /* uctx.cap (mlx5_ifc.h MLX5_UCTX_CAP_*): what QUERY_HCA_CAP's uctx_cap offers. */
 #define UCTX_CAP_RAW_TX 1u
@@ -215,7 +216,7 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     if (!umem) {
         return SYN_NO_UMEM;
     }
-    if (umem->obj.uid != cmd->uid) {
+    if (!uid_owns(&umem->obj, cmd->uid)) {
         return SYN_BAD_UID;
     }
     if (umem->mtt->refs > 1) { /* a ring lies in it */

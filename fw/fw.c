@@ -8,10 +8,17 @@
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
+#include "model/mkey.h"
 #include "model/uar.h"
 
 #define UAR_PAGE_SHIFT 12
 #define ISEG_BYTES     ((uint64_t)UAR_FIRST << UAR_PAGE_SHIFT)
+
+/* Keys of indices that mkey_create() never hands out (below MKEY_FIRST). */
+#define NULL_MKEY     0x200
+#define RESERVED_LKEY 0x300
+
+G_STATIC_ASSERT(RESERVED_LKEY >> 8 < MKEY_FIRST);
 
 static GQuark fw_error_quark(void)
 {
@@ -61,6 +68,8 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     limits = profile->limits;
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
     hca_init(&fw->hca, ops, host, &limits, config->mac);
+    fw->hca.null_mkey = NULL_MKEY;
+    fw->hca.resd_lkey = RESERVED_LKEY;
     cmdq_init(fw);
     pages_init(fw);
     devx_init(fw);

@@ -5,6 +5,7 @@
  */
 #include "fw/cmd.h"
 #include "fw/devx.h"
+#include "model/pd.h"
 
 /* A doorbell record has two 32-bit counters at most. */
 #define DBR_BYTES 8
@@ -15,7 +16,7 @@ static enum syn find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id, 
     if (!*umem) {
         return SYN_NO_UMEM;
     }
-    return (*umem)->obj.uid == cmd->uid ? SYN_OK : SYN_BAD_UID;
+    return uid_may_use(&(*umem)->obj, cmd->uid) ? SYN_OK : SYN_BAD_UID;
 }
 
 enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *ref, uint64_t size,
