@@ -21,8 +21,8 @@
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
  *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
  *   detached, and its addresses are unknown from then on.
- * - slots that dead senders had reserved: a receiver that somebody waits for, and that has
- *   nothing to consume, frees them.
+ * - slots that dead senders had reserved: a receiver that somebody waits for frees them once it
+ *   has consumed what there is.
  */
 #include "wire/shm.h"
 #include "wire/open.h"
@@ -153,22 +153,21 @@ static bool anything_waits(struct shm_port *sp)
     return atomic_load_explicit(&sp->self->tx_wake, memory_order_relaxed) || shm_rx_waits(sp);
 }
 
-/* Frees what dead senders hold here, if somebody waits for room and nothing else makes any. */
-static void help_waiters(struct shm_port *sp)
+/* Whether anybody waits for room here. */
+static bool has_waiters(struct shm_port *sp)
 {
     uint64_t waiting = 0;
 
     for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
         waiting |= atomic_load_explicit(&sp->self->waiters[w], memory_order_relaxed);
     }
-    if (waiting && shm_recheck_due(sp, SHM_RECHECK_OWNERS) && shm_rx_reap(sp)) {
-        shm_wake_waiters(sp, sp->seg.id);
-    }
+    return waiting;
 }
 
 static unsigned shm_poll(struct wire_port *port, unsigned max)
 {
     struct shm_port *sp = shm_port_of(port);
+    bool scarce = has_waiters(sp);
     unsigned n = 0;
 
     if (anything_waits(sp)) {
@@ -192,8 +191,9 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
             self_wake(sp); /* what is left is for the next call */
         }
     }
-    if (!n) {
-        help_waiters(sp);
+    /* Whatever is published has been consumed, so what the dead still hold they never sent. */
+    if (scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS) && shm_rx_reap(sp)) {
+        shm_wake_waiters(sp, sp->seg.id);
     }
     return n;
 }

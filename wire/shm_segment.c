@@ -262,11 +262,34 @@ static void attach(struct shm_segment *seg)
     atomic_fetch_add(&seg->header->fdb_gen, 1);
 }
 
+/* Whether the file may be made a new segment: an empty one, or one that was (or was about to be) a
+ * segment before. Nobody's other data is overwritten. */
+static bool is_reusable(const struct shm_segment *seg, GError **err)
+{
+    static const char zeros[sizeof(((struct shm_header *)0)->magic)];
+    char magic[sizeof(zeros)] = {0};
+    struct stat st;
+
+    if (fstat(seg->fd, &st) < 0 || pread(seg->fd, magic, sizeof(magic), 0) < 0) {
+        return fail(err, seg->path, "cannot read the segment");
+    }
+    if (st.st_size == 0 || memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0 ||
+        (st.st_size == region_offset(SHM_MEMBERS) && memcmp(magic, zeros, sizeof(magic)) == 0)) {
+        return true;
+    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: this file is something else", seg->path);
+    return false;
+}
+
 static bool join_locked(struct shm_segment *seg, GError **err)
 {
     void *map;
 
-    if (anybody_alive(seg->fd) ? !check(seg, err) : !create(seg, err)) {
+    if (anybody_alive(seg->fd)) {
+        if (!check(seg, err)) {
+            return false;
+        }
+    } else if (!is_reusable(seg, err) || !create(seg, err)) {
         return false;
     }
     while (seg->id < SHM_MEMBERS && !set_lock(seg->fd, seg->id, F_WRLCK)) {
@@ -327,8 +350,9 @@ static void remove_files(struct shm_segment *seg)
         unlink(fifo);
         g_free(fifo);
     }
-    /* This member's own lock does not count: it is this very open file description's. */
-    if (!anybody_alive(seg->fd)) {
+    /* This member's own lock does not count: it is this very open file description's. A file that
+     * never became a segment is somebody's, and stays. */
+    if (seg->header && !anybody_alive(seg->fd)) {
         unlink(seg->path);
     }
 }
