@@ -11,24 +11,54 @@ import subprocess
 import zlib
 
 ROCE_PORT = 4791
+ETHERNET = 1  # the link type, of pcap and pcapng alike
 # IBTA 9.2.1: the upper three bits of an opcode name the transport.
 TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
 
 
 def frames(path):
-    """The frames of a pcap file."""
+    """The frames of a pcap or pcapng file."""
     with open(path, "rb") as file:
-        head = file.read(24)
-        order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\x4d\x3c\xb2\xa1": "<",
-                 b"\xa1\xb2\x3c\x4d": ">"}.get(head[:4])
-        if not order or struct.unpack_from(order + "I", head, 20)[0] != 1:
-            raise ValueError(f"{path} is not a pcap file of Ethernet frames")
-        while record := file.read(16):
-            _, _, kept, length = struct.unpack(order + "4I", record)
-            data = file.read(kept)
-            if len(data) != kept or kept != length:
-                raise ValueError(f"{path}: a frame is cut short")
-            yield data
+        data = file.read()
+    if data[:4] == b"\x0a\x0d\x0d\x0a":
+        return pcapng_frames(path, data)
+    return pcap_frames(path, data)
+
+
+def pcap_frames(path, data):
+    order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\x4d\x3c\xb2\xa1": "<",
+             b"\xa1\xb2\x3c\x4d": ">"}.get(data[:4])
+    if not order or struct.unpack_from(order + "I", data, 20)[0] != ETHERNET:
+        raise ValueError(f"{path} is not a pcap file of Ethernet frames")
+    at = 24
+    while at < len(data):
+        kept, length = struct.unpack_from(order + "II", data, at + 8)
+        yield whole(path, data, at + 16, kept, length)
+        at += 16 + kept
+
+
+def pcapng_frames(path, data):
+    order, at = "<", 0
+    while at + 12 <= len(data):
+        if data[at:at + 4] == b"\x0a\x0d\x0d\x0a":
+            order = "<" if data[at + 8:at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
+        kind, size = struct.unpack_from(order + "II", data, at)
+        if size < 12 or at + size > len(data):
+            raise ValueError(f"{path}: a block is cut short")
+        if kind == 1 and struct.unpack_from(order + "H", data, at + 8)[0] != ETHERNET:
+            raise ValueError(f"{path} is not about Ethernet frames")
+        if kind == 6:
+            kept, length = struct.unpack_from(order + "II", data, at + 20)
+            yield whole(path, data, at + 28, kept, length)
+        at += size
+    if at != len(data):
+        raise ValueError(f"{path}: a block is cut short")
+
+
+def whole(path, data, at, kept, length):
+    if kept != length or at + kept > len(data):
+        raise ValueError(f"{path}: a frame is cut short")
+    return data[at:at + kept]
 
 
 def roce(frame):
