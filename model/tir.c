@@ -2,14 +2,20 @@
 /*
  * TIS, RQT and TIR: their contexts, and a frame's way through a TIR: hash, table, RQ.
  *
- * The hash input is the selected ones of source address, destination address, source port, destination port, in
- * this order and network byte order (Microsoft RSS). With rx_hash_symmetric, each pair is put in
+ * The hash input is the selected ones of source address, destination address, source port,
+ * destination port (or SPI), in this order and network byte order (Microsoft RSS). With rx_hash_symmetric, each pair is put in
  * ascending order first, so that both directions of a flow hash alike.
  */
 #include <string.h>
 #include "model/eth_priv.h"
 #include "model/pd.h"
 #include "model/tir.h"
+
+/* IP protocol numbers. */
+enum {
+    IP_PROTO_ESP = 50,
+    IP_PROTO_AH = 51,
+};
 
 static struct obj *find_td(struct hca *hca, uint32_t tdn)
 {
@@ -232,7 +238,7 @@ static enum syn read_hash(struct eth_tir *tir, const void *tirc)
     uint8_t fn = (uint8_t)PRM_GET(tirc, tirc, rx_hash_fn);
     uint32_t fields = PRM_GET(rx_hash_field_select, select, selected_fields);
 
-    if (fn > PRM_RX_HASH_FN_TOEPLITZ || fields >> (PRM_RX_HASH_FIELD_L4_DPORT + 1)) {
+    if (fn > PRM_RX_HASH_FN_TOEPLITZ || fields >> (PRM_RX_HASH_FIELD_IPSEC_SPI + 1)) {
         return SYN_ETH_HASH;
     }
     tir->hash_fn = fn;
@@ -412,6 +418,20 @@ static uint32_t hash_bytes(const struct eth_tir *tir, const uint8_t *data, size_
     return (uint8_t)~x;
 }
 
+/* Appends the SPI of ESP or AH (RFC 4303, 4302) if it is selected and there. */
+static size_t put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
+                      const struct eth_info *info)
+{
+    size_t at = info->l4_off + (info->proto == IP_PROTO_AH ? 4 : 0);
+
+    if (!selected(tir, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
+        (info->proto != IP_PROTO_ESP && info->proto != IP_PROTO_AH) || at + 4 > info->ip_end) {
+        return 0;
+    }
+    memcpy(data, frame + at, 4);
+    return 4;
+}
+
 static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
                               const struct eth_info *info)
 {
@@ -428,9 +448,15 @@ static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
     }
     len = l3_len = put_pair(data, tir, PRM_RX_HASH_FIELD_SRC_IP, l3 + (ipv4 ? 12 : 8),
                             l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
-    if (info->l4 == l4) {
+    len += put_spi(data + len, tir, frame, info);
+    if (len > l3_len) {
+        rss.l4 = PRM_RSS_HASH_L4_IPSEC;
+    } else if (info->l4 == l4) {
         len += put_pair(data + len, tir, PRM_RX_HASH_FIELD_L4_SPORT, frame + info->l4_off,
                         frame + info->l4_off + 2, 2);
+        if (len > l3_len) {
+            rss.l4 = l4 == ETH_L4_TCP ? PRM_RSS_HASH_L4_TCP : PRM_RSS_HASH_L4_UDP;
+        }
     }
     if (len == 0) {
         return rss;
@@ -438,9 +464,6 @@ static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
     rss.hash = hash_bytes(tir, data, len);
     if (l3_len) {
         rss.ip = ipv4 ? PRM_RSS_HASH_IP_IPV4 : PRM_RSS_HASH_IP_IPV6;
-    }
-    if (len > l3_len) {
-        rss.l4 = l4 == ETH_L4_TCP ? PRM_RSS_HASH_L4_TCP : PRM_RSS_HASH_L4_UDP;
     }
     return rss;
 }
