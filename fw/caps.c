@@ -239,8 +239,8 @@ static enum syn set_atomic(struct fw *fw, const uint8_t *cap)
 }
 
 /* Values of roce_cap (the driver's MLX5_ROCE_*_CAP). */
-#define ROCE_L3_IPV4    1u
-#define ROCE_L3_IPV6    2u
+#define ROCE_L3_IPV4    (1u << PRM_ROCE_L3_TYPE_CAP_IPV4)
+#define ROCE_L3_IPV6    (1u << PRM_ROCE_L3_TYPE_CAP_IPV6)
 #define ROCE_VERSION_2  4u
 #define ROCE_UDP_PORT   4791
 
