@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The least of a driver: posts commands to a function and steps it, for the tests of fw/.
+ *
+ * Commands go through the real queue in the fake host's memory: entry, mailbox chains, doorbell,
+ * fw_run(). A test can bend an entry or a mailbox between fwd_prepare() and fwd_ring().
+ */
+#ifndef HCASIM_TESTS_TEST_FW_DRIVER_H
+#define HCASIM_TESTS_TEST_FW_DRIVER_H
+
+#include "fw/fw.h"
+#include "prm/prm.h"
+#include "tests/unit/fake_host.h"
+
+#define FWD_BOXES      32 /* mailboxes of each chain */
+#define FWD_BOX_STRIDE 1024
+#define FWD_TOKEN      0x5a
+
+struct fwd {
+    struct fake_host host;
+    struct fw *fw;
+    uint64_t queue, in_boxes, out_boxes; /* bus addresses */
+    uint64_t pages;                      /* next page to give */
+    uint32_t syndrome;                   /* of the last command */
+};
+
+void fwd_init(struct fwd *d);
+void fwd_clear(struct fwd *d);
+
+/* The entry and a mailbox as the CPU sees them. */
+uint8_t *fwd_entry(struct fwd *d);
+uint8_t *fwd_in_box(struct fwd *d, unsigned i);
+uint8_t *fwd_out_box(struct fwd *d, unsigned i);
+
+/* Writes entry 0 and its chains, without signatures. */
+void fwd_prepare(struct fwd *d, const void *in, size_t in_len, size_t out_len);
+/* Signs entry and input mailboxes (XOR of all bytes is 0xff). */
+void fwd_sign(struct fwd *d, size_t in_len);
+/* Rings the doorbell of entry 0 and runs the function; returns the delivery status, or -1 if
+ * the entry is still the device's. */
+int fwd_ring(struct fwd *d);
+/* Copies the output out of entry and mailboxes. */
+void fwd_output(struct fwd *d, void *out, size_t out_len);
+
+/* A whole command; the delivery must succeed. Returns the command's status. */
+uint8_t fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len);
+
+/* Commands by the handful; each returns the command's status. */
+uint8_t fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
+uint8_t fwd_give_pages(struct fwd *d, uint32_t n);
+uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod);
+uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
+
+/* From power-on to INIT_HCA, as the driver does; fails the test if a step fails. */
+void fwd_bring_up(struct fwd *d);
+
+/* QUERY_HCA_CAP of a section into cap (4096 bytes). */
+uint8_t fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap);
+
+#endif
