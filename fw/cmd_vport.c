@@ -301,7 +301,34 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
+/* A RoCE port has one P_Key, the default one, at index 0 (annex A16.4.3); the rest of the table that
+ * pkey_table_size describes is empty. */
+static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
+{
+    uint32_t first = PRM_GET(query_hca_vport_pkey_in, cmd->in, pkey_index);
+    uint32_t size = 128; /* pkey_table_size 0 */
+    uint32_t n = first == 0xffff ? size : 1;
+    size_t stride = PRM_STRIDE(query_hca_vport_pkey_out, pkey);
+
+    if (PRM_GET(query_hca_vport_pkey_in, cmd->in, other_vport) ||
+        PRM_GET(query_hca_vport_pkey_in, cmd->in, port_num) > 1) {
+        return SYN_NO_VPORT;
+    }
+    if (first != 0xffff && first >= size) {
+        return SYN_LIMIT;
+    }
+    if (cmd->out_len < PRM_SIZE(query_hca_vport_pkey_out) + n * stride) {
+        return SYN_OUT_LEN;
+    }
+    if (first == 0 || first == 0xffff) {
+        PRM_SET(pkey, PRM_PTR_AT(query_hca_vport_pkey_out, cmd->out, pkey, 0), pkey, 0xffff);
+    }
+    return SYN_OK;
+}
+
 const struct fw_cmd_row cmds_vport[] = {
+    {PRM_CMD_OP_QUERY_HCA_VPORT_PKEY, CMD_READY, true, PRM_SIZE(query_hca_vport_pkey_in),
+     PRM_SIZE(query_hca_vport_pkey_out), cmd_query_hca_vport_pkey},
     {PRM_CMD_OP_QUERY_VPORT_STATE, CMD_READY, true, PRM_SIZE(query_vport_state_in),
      PRM_SIZE(query_vport_state_out), cmd_query_vport_state},
     {PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT, CMD_READY, true, PRM_SIZE(query_nic_vport_context_in),

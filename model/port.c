@@ -10,6 +10,7 @@
 #include "model/hca.h"
 #include "model/port.h"
 #include "prm/prm.h"
+#include "wire/eth.h"
 #include "wire/pair.h"
 #include "wire/port.h"
 
@@ -71,8 +72,30 @@ static void count_size(uint64_t hist[10], size_t len)
     }
 }
 
+/* Whether an outgoing frame, which this device built, is RoCEv2: UDP to its port. */
+static bool frame_is_roce(const uint8_t *frame, size_t len)
+{
+    size_t l3 = 14, l4;
+    unsigned ethertype = (unsigned)prm_load16(frame + 12);
+
+    if (ethertype == ETH_TYPE_VLAN) {
+        ethertype = (unsigned)prm_load16(frame + 16);
+        l3 = 18;
+    }
+    l4 = l3 + (ethertype == ETH_TYPE_IPV4 ? 20 : 40);
+    if (l4 + 8 > len || (ethertype != ETH_TYPE_IPV4 && ethertype != ETH_TYPE_IPV6)) {
+        return false;
+    }
+    return frame[l3 + (ethertype == ETH_TYPE_IPV4 ? 9 : 6)] == IP_PROTO_UDP &&
+           prm_load16(frame + l4 + 2) == ROCE_UDP_DPORT;
+}
+
 static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len)
 {
+    if (frame_is_roce(frame, len)) {
+        c->tx_roce_frames++;
+        c->tx_roce_bytes += len;
+    }
     c->tx_frames++;
     c->tx_bytes += len;
     if (mac_is_broadcast(frame)) {
