@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The function as a driver meets it: bring-up, pages, capabilities, virtual port, registers, user
+ * contexts.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fw/cmd_table.h"
+#include "tests/unit/test_fw_driver.h"
+
+#define CAP_CUR false
+#define CAP_MAX true
+
+static struct fwd d;
+
+static void setup(void)
+{
+    fwd_init(&d);
+}
+
+static void setup_ready(void)
+{
+    fwd_init(&d);
+    fwd_bring_up(&d);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+/* -- states ------------------------------------------------------------------------------------- */
+
+START_TEST(commands_wait_for_enable)
+{
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_QUERY_PAGES, 1), PRM_CMD_STATUS_BAD_SYS_STATE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_PD, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_PD, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+}
+END_TEST
+
+START_TEST(issi_is_negotiated)
+{
+    uint8_t in[16] = {0}, out[PRM_SIZE(query_issi_out)];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    PRM_SET(set_issi_in, in, opcode, PRM_CMD_OP_SET_ISSI);
+    PRM_SET(set_issi_in, in, current_issi, 1);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), 0);
+    PRM_SET(set_issi_in, in, current_issi, 5);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), PRM_CMD_STATUS_BAD_PARAM);
+    PRM_SET(set_issi_in, in, current_issi, 0xffff);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), PRM_CMD_STATUS_BAD_PARAM);
+    memset(in, 0, sizeof(in));
+    PRM_SET(query_issi_in, in, opcode, PRM_CMD_OP_QUERY_ISSI);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(query_issi_out, out, current_issi), 1);
+}
+END_TEST
+
+START_TEST(init_waits_for_its_pages)
+{
+    uint32_t boot, init;
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    boot = fwd_query_pages(&d, 1);
+    ck_assert_uint_gt(boot, 0);
+    ck_assert_uint_eq(fwd_give_pages(&d, boot), 0);
+    ck_assert_uint_eq(fwd_query_pages(&d, 1), 0);
+    init = fwd_query_pages(&d, 2);
+    ck_assert_uint_gt(init, 0);
+    ck_assert_uint_eq(fwd_give_pages(&d, init - 1), 0);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+    ck_assert_uint_eq(fwd_give_pages(&d, 1), 0);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), 0);
+}
+END_TEST
+
+/* Driver mlx5_reclaim_startup_pages(): after TEARDOWN_HCA the driver ends with no page given. */
+START_TEST(teardown_returns_every_page)
+{
+    uint32_t given, back = 0, n;
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    given = fwd_query_pages(&d, 1);
+    ck_assert_uint_eq(fwd_give_pages(&d, given), 0);
+    n = fwd_query_pages(&d, 2);
+    ck_assert_uint_eq(fwd_give_pages(&d, n), 0);
+    given += n;
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), 0);
+    ck_assert_uint_eq(fwd_take_pages(&d, 100), 0); /* none to spare while it runs */
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), 0);
+    while ((n = fwd_take_pages(&d, 100))) {
+        back += n;
+    }
+    ck_assert_uint_eq(back, given);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_DISABLE_HCA, 0), 0);
+    fwd_bring_up(&d);
+}
+END_TEST
+
+static uint8_t give_one(uint64_t pa)
+{
+    uint8_t in[PRM_SIZE(manage_pages_in) + 8] = {0}, out[16];
+
+    PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
+    PRM_SET(manage_pages_in, in, op_mod, 1);
+    PRM_SET(manage_pages_in, in, input_num_entries, 1);
+    PRM_SET_AT(manage_pages_in, in, pas, 0, pa);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+START_TEST(bad_pages_are_refused)
+{
+    uint8_t in[PRM_SIZE(manage_pages_in) + 16] = {0}, out[16];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_uint_eq(give_one(0x10000), 0);
+    ck_assert_uint_eq(give_one(0x10000), PRM_CMD_STATUS_BAD_PARAM); /* twice */
+    ck_assert_uint_eq(give_one(0x20010), PRM_CMD_STATUS_BAD_PARAM); /* not aligned */
+    ck_assert_uint_eq(give_one(0), PRM_CMD_STATUS_BAD_PARAM);
+    /* a list with one bad page is refused as a whole */
+    PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
+    PRM_SET(manage_pages_in, in, op_mod, 1);
+    PRM_SET(manage_pages_in, in, input_num_entries, 2);
+    PRM_SET_AT(manage_pages_in, in, pas, 0, 0x30000);
+    PRM_SET_AT(manage_pages_in, in, pas, 1, 0x10000);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(give_one(0x30000), 0);
+    /* more entries than the input has */
+    PRM_SET(manage_pages_in, in, input_num_entries, 0xffffffff);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_INP_LEN);
+    ck_assert_uint_eq(fwd_take_pages(&d, 100), 2);
+    ck_assert_uint_eq(fwd_take_pages(&d, 100), 0);
+}
+END_TEST
+
+START_TEST(reset_starts_over)
+{
+    fwd_bring_up(&d);
+    fw_reset(d.fw);
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x10, 8) >> 12, 0);
+    fw_mmio_write(d.fw, 0x10, d.queue >> 32, 4);
+    fw_mmio_write(d.fw, 0x14, d.queue & 0xffffffff, 4);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+    fwd_bring_up(&d);
+}
+END_TEST
+
+/* Driver mlx5_cmd_fast_teardown_hca(): prepare, write "disabled", read it back. */
+START_TEST(fast_teardown)
+{
+    uint8_t in[16] = {0}, out[16];
+
+    fwd_bring_up(&d);
+    PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    PRM_SET(teardown_hca_in, in, profile, 2);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), 0);
+    ck_assert_uint_eq(PRM_GET(teardown_hca_out, out, state), 0);
+    fw_mmio_write(d.fw, 0x14, (d.queue & 0xfffff000) | 1 << 8, 4);
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 1);
+    fw_mmio_write(d.fw, 0x14, d.queue & 0xfffff000, 4);
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 0);
+    fwd_bring_up(&d);
+}
+END_TEST
+
+START_TEST(bad_teardown_profile)
+{
+    uint8_t in[16] = {0}, out[16];
+
+    fwd_bring_up(&d);
+    PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    PRM_SET(teardown_hca_in, in, profile, 9);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(configuration_is_checked)
+{
+    struct fw_config config = {.profile = "cx99", .mac = {2, 0, 0, 0, 0, 1}};
+    GError *err = NULL;
+
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
+    config.profile = NULL;
+    config.mac[0] = 3; /* group address */
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
+    config.mac[0] = 2;
+    config.num_msix = 100000;
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
+}
+END_TEST
+
+/* -- pages at run time --------------------------------------------------------------------------- */
+
+static uint32_t create_uctx(uint8_t *status)
+{
+    uint8_t in[PRM_SIZE(create_uctx_in)] = {0}, out[16];
+
+    PRM_SET(create_uctx_in, in, opcode, PRM_CMD_OP_CREATE_UCTX);
+    *status = fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+    return PRM_GET(create_uctx_out, out, uid);
+}
+
+static uint8_t destroy_uctx(uint32_t uid)
+{
+    uint8_t in[16] = {0}, out[16];
+
+    PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
+    PRM_SET(destroy_uctx_in, in, uid, uid);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+static uint8_t create_umem(uint32_t uid, uint32_t n, uint32_t listed, uint32_t offset, uint32_t *id)
+{
+    uint8_t in[PRM_SIZE(create_umem_in) + 64] = {0}, out[16];
+    uint8_t *umem = PRM_PTR(create_umem_in, in, umem), status;
+
+    PRM_SET(create_umem_in, in, opcode, PRM_CMD_OP_CREATE_UMEM);
+    PRM_SET(create_umem_in, in, uid, uid);
+    PRM_SET(umem, umem, num_of_mtt, n);
+    PRM_SET(umem, umem, page_offset, offset);
+    status = fwd_cmd(&d, in, PRM_SIZE(create_umem_in) + 8 * listed, out, sizeof(out));
+    *id = PRM_GET(create_umem_out, out, umem_id);
+    return status;
+}
+
+static uint8_t destroy_umem(uint32_t uid, uint32_t id)
+{
+    uint8_t in[16] = {0}, out[16];
+
+    PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
+    PRM_SET(destroy_umem_in, in, uid, uid);
+    PRM_SET(destroy_umem_in, in, umem_id, id);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+/* Objects use pages up; a function that is given no more refuses new objects instead of lying about
+ * its memory, and lives on when pages come. */
+START_TEST(objects_need_pages)
+{
+    uint8_t status;
+    uint32_t uid = create_uctx(&status), id, made = 0;
+
+    ck_assert_uint_eq(status, 0);
+    while (!(status = create_umem(uid, 1, 1, 0, &id))) {
+        made++;
+        ck_assert_uint_lt(made, 1000000);
+    }
+    ck_assert_uint_eq(status, PRM_CMD_STATUS_NO_RES);
+    ck_assert_uint_gt((int32_t)fwd_query_pages(&d, 3), 0); /* regular pages: it wants more */
+    ck_assert_uint_eq(fwd_give_pages(&d, fwd_query_pages(&d, 3)), 0);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
+    /* what a user context leaves behind goes away with it */
+    ck_assert_uint_eq(destroy_uctx(uid), 0);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+/* -- capabilities --------------------------------------------------------------------------------- */
+
+static const uint16_t cap_sections[] = {0x0, 0x1, 0x3, 0x4, 0x7, 0x14};
+
+/* The current value of no field exceeds its maximum. */
+START_TEST(current_is_within_maximum)
+{
+    static const char *const structs[] = {"cmd_hca_cap", "per_protocol_networking_offload_caps",
+                                          "atomic_caps", "roce_cap", "flow_table_nic_cap",
+                                          "device_event_cap"};
+    uint8_t cur[4096], max[4096];
+    const struct prm_struct *s = prm_struct_find(structs[_i]);
+
+    ck_assert_ptr_nonnull(s);
+    ck_assert_uint_eq(fwd_query_cap(&d, cap_sections[_i], CAP_CUR, cur), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, cap_sections[_i], CAP_MAX, max), 0);
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct prm_field *f = &s->fields[i];
+
+        if (!f->type && f->width <= 64) {
+            ck_assert_msg(prm_field_get(f, cur, 0) <= prm_field_get(f, max, 0),
+                          "%s.%s: current exceeds maximum", s->name, f->name);
+        }
+    }
+}
+END_TEST
+
+/* What is not described in a section stays 0: nothing is advertised by accident. */
+START_TEST(no_reserved_capability_bit)
+{
+    uint8_t cap[4096];
+    size_t bad;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    ck_assert(prm_reserved_clear(prm_struct_find("cmd_hca_cap"), cap, sizeof(cap), &bad));
+}
+END_TEST
+
+/* Every advertised ability has the commands that it consists of. */
+START_TEST(advertised_is_implemented)
+{
+    static const struct {
+        const char *field;
+        uint16_t opcode;
+    } needs[] = {
+        {"rc", PRM_CMD_OP_CREATE_QP},
+        {"ud", PRM_CMD_OP_QUERY_QP},
+        {"xrc", PRM_CMD_OP_ALLOC_XRCD},
+        {"xrc", PRM_CMD_OP_CREATE_XRC_SRQ},
+        {"roce", PRM_CMD_OP_SET_ROCE_ADDRESS},
+        {"eth_net_offloads", PRM_CMD_OP_CREATE_SQ},
+        {"eth_net_offloads", PRM_CMD_OP_MODIFY_TIR},
+        {"nic_flow_table", PRM_CMD_OP_SET_FLOW_TABLE_ENTRY},
+        {"cq_moderation", PRM_CMD_OP_MODIFY_CQ},
+        {"vport_counters", PRM_CMD_OP_QUERY_VPORT_COUNTER},
+        {"nic_receive_steering_discard", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"retransmission_q_counters", PRM_CMD_OP_QUERY_Q_COUNTER},
+        {"log_max_uctx", PRM_CMD_OP_CREATE_UCTX},
+        {"log_max_umem", PRM_CMD_OP_CREATE_UMEM},
+        {"driver_version", PRM_CMD_OP_SET_DRIVER_VERSION},
+        {"log_max_mcg", PRM_CMD_OP_ATTACH_TO_MCG},
+        {"log_max_rmp", PRM_CMD_OP_CREATE_RMP},
+        {"pcam_reg", PRM_CMD_OP_ACCESS_REG},
+    };
+    const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(needs); i++) {
+        const struct prm_field *f = prm_field_find(s, needs[i].field);
+
+        ck_assert_ptr_nonnull(f);
+        ck_assert_msg(!prm_field_get(f, cap, 0) || fw_cmd_find(needs[i].opcode),
+                      "%s without its command", needs[i].field);
+    }
+}
+END_TEST
+
+/* Abilities whose commands do not exist, and which would make the driver use them. */
+START_TEST(not_advertised)
+{
+    static const char *const absent[] = {
+        "eswitch_manager", "vport_group_manager", "vhca_group_manager", "pg", "dct", "sf", "fpga",
+        "tag_matching", "device_memory", "striding_rq", "ipsec_offload", "crypto", "tls_tx",
+        "tls_rx", "hairpin", "qos", "ets", "dcbx", "lag_master", "cqe_compression", "pps",
+        "mcam_reg", "qcam_reg", "ib_virt", "hca_cap_2", "bf", "general_obj_types", "debug",
+        "temp_warn_event", "port_module_event", "vhca_state", "ece_support", "sho",
+    };
+    const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(absent); i++) {
+        const struct prm_field *f = prm_field_find(s, absent[i]);
+
+        ck_assert_ptr_nonnull(f);
+        ck_assert_msg(prm_field_get(f, cap, 0) == 0, "%s is advertised", absent[i]);
+    }
+}
+END_TEST
+
+/* Driver mlx5_eth_supported(): what the network half demands. */
+START_TEST(ethernet_is_complete)
+{
+    uint8_t cap[4096];
+    const uint8_t *ft;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 1, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(PRM_GET(per_protocol_networking_offload_caps, cap, csum_cap), 1);
+    ck_assert_uint_ne(PRM_GET(per_protocol_networking_offload_caps, cap, max_lso_cap), 0);
+    ck_assert_uint_eq(PRM_GET(per_protocol_networking_offload_caps, cap, vlan_cap), 1);
+    ck_assert_uint_ne(PRM_GET(per_protocol_networking_offload_caps, cap, rss_ind_tbl_cap), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 7, CAP_CUR, cap), 0);
+    ft = PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive);
+    ck_assert_uint_ge(PRM_GET(flow_table_prop_layout, ft, max_ft_level), 3);
+}
+END_TEST
+
+START_TEST(unknown_sections_are_refused)
+{
+    static const uint16_t sections[] = {0x2, 0x5, 0x6, 0x8, 0xc, 0x11, 0x13, 0x20, 0x7fff};
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, sections[_i], CAP_CUR, cap), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+static uint8_t set_cap(uint16_t section, const uint8_t *cap)
+{
+    static uint8_t in[PRM_SIZE(set_hca_cap_in)];
+    uint8_t out[16];
+
+    memset(in, 0, sizeof(in));
+    PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
+    PRM_SET(set_hca_cap_in, in, op_mod, (uint32_t)section << 1);
+    memcpy(PRM_PTR(set_hca_cap_in, in, capability), cap, 4096);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+/* Driver handle_hca_cap(): current values back with a few changed. */
+START_TEST(capabilities_are_set)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 17);
+    PRM_SET(cmd_hca_cap, cap, cmdif_checksum, 0);
+    PRM_SET(cmd_hca_cap, cap, roce, 0);
+    ck_assert_uint_eq(set_cap(0, cap), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, log_max_qp), 17);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, roce), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 4, CAP_CUR, cap), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(fwd_query_cap(&d, 4, CAP_MAX, cap), 0);
+}
+END_TEST
+
+START_TEST(capabilities_beyond_maximum_are_refused)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 31);
+    ck_assert_uint_eq(set_cap(0, cap), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0xffff);
+    ck_assert_uint_eq(set_cap(0, cap), PRM_CMD_STATUS_BAD_PARAM);
+    memset(cap, 0, sizeof(cap)); /* big-endian atomics are not offered */
+    ck_assert_uint_eq(set_cap(3, cap), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(set_cap(4, cap), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(capabilities_are_fixed_after_init)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(set_cap(0, cap), PRM_CMD_STATUS_BAD_SYS_STATE);
+}
+END_TEST
+
+/* -- virtual port -------------------------------------------------------------------------------- */
+
+static uint8_t query_vport(uint32_t list_type, uint8_t *out, size_t out_len)
+{
+    uint8_t in[16] = {0};
+
+    PRM_SET(query_nic_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
+    PRM_SET(query_nic_vport_context_in, in, allowed_list_type, list_type);
+    return fwd_cmd(&d, in, sizeof(in), out, out_len);
+}
+
+START_TEST(mac_list_round_trip)
+{
+    uint8_t in[PRM_SIZE(modify_nic_vport_context_in) + 3 * 8] = {0}, out[16];
+    uint8_t seen[PRM_SIZE(query_nic_vport_context_out) + 8 * 8];
+    uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+
+    PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
+    PRM_SET(modify_nic_vport_field_select, select, addresses_list, 1);
+    PRM_SET(nic_vport_context, ctx, allowed_list_type, 1);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        PRM_SET_AT(nic_vport_context, ctx, current_uc_mac_address, i, 0x01005e000000ull + i);
+    }
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    ck_assert_uint_eq(query_vport(1, seen, sizeof(seen)), 0);
+    ctx = PRM_PTR(query_nic_vport_context_out, seen, nic_vport_context);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, allowed_list_size), 3);
+    ck_assert_uint_eq(PRM_GET_AT(nic_vport_context, ctx, current_uc_mac_address, 2),
+                      0x01005e000002ull);
+    /* the list is longer than what was sent */
+    ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, 4);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_INP_LEN);
+}
+END_TEST
+
+START_TEST(vport_refuses_what_it_does_not_manage)
+{
+    uint8_t in[PRM_SIZE(modify_nic_vport_context_in)] = {0}, out[16];
+    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+
+    PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
+    PRM_SET(modify_nic_vport_field_select, select, node_guid, 1);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_PARAM);
+    PRM_SET(modify_nic_vport_field_select, select, node_guid, 0);
+    PRM_SET(modify_nic_vport_context_in, in, other_vport, 1);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(guid_comes_from_mac)
+{
+    uint8_t out[PRM_SIZE(query_nic_vport_context_out)];
+    const uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, out, nic_vport_context);
+
+    ck_assert_uint_eq(query_vport(0, out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, node_guid), 0x0200000300000001ull);
+}
+END_TEST
+
+START_TEST(gid_table_is_bounded)
+{
+    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[PRM_SIZE(query_roce_address_out)];
+    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+
+    PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 7);
+    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    PRM_SET(roce_addr_layout, addr, source_mac_31_0, 0x11223344);
+    addr[15] = 9;
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 0xffff);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_INDEX);
+    memset(in, 0, sizeof(in));
+    PRM_SET(query_roce_address_in, in, opcode, PRM_CMD_OP_QUERY_ROCE_ADDRESS);
+    PRM_SET(query_roce_address_in, in, roce_address_index, 7);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, sizeof(out)), 0);
+    addr = PRM_PTR(query_roce_address_out, out, roce_address);
+    ck_assert_uint_eq(addr[15], 9);
+    ck_assert_uint_eq(PRM_GET(roce_addr_layout, addr, source_mac_31_0), 0x11223344);
+}
+END_TEST
+
+/* -- registers ----------------------------------------------------------------------------------- */
+
+static uint8_t access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
+{
+    uint8_t in[16 + 256] = {0}, out[16 + 256];
+    uint8_t status;
+
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod, !write);
+    PRM_SET(access_register_in, in, register_id, id);
+    memcpy(in + 16, reg, size);
+    status = fwd_cmd(&d, in, 16 + size, out, 16 + size);
+    memcpy(reg, out + 16, size);
+    return status;
+}
+
+START_TEST(unknown_register_is_bad_param)
+{
+    uint8_t reg[16] = {0};
+
+    ck_assert_uint_eq(access_reg(0x9999, false, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(port_goes_down_and_up)
+{
+    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+
+    PRM_SET(paos_reg, reg, local_port, 1);
+    PRM_SET(paos_reg, reg, admin_status, 2);
+    PRM_SET(paos_reg, reg, ase, 1);
+    ck_assert_uint_eq(access_reg(0x5006, true, reg, sizeof(reg)), 0);
+    memset(reg, 0, sizeof(reg));
+    PRM_SET(paos_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(PRM_GET(paos_reg, reg, admin_status), 2);
+    PRM_SET(paos_reg, reg, local_port, 2);
+    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(mtu_is_bounded)
+{
+    uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
+    uint32_t max;
+
+    PRM_SET(pmtu_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(0x5003, false, reg, sizeof(reg)), 0);
+    max = PRM_GET(pmtu_reg, reg, max_mtu);
+    ck_assert_uint_ge(max, 9022); /* 9000 bytes of MTU */
+    PRM_SET(pmtu_reg, reg, admin_mtu, max);
+    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), 0);
+    PRM_SET(pmtu_reg, reg, admin_mtu, max + 1);
+    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+/* PCAM names exactly the registers 0x5000 to 0x507f that answer. */
+START_TEST(pcam_tells_the_truth)
+{
+    uint8_t pcam[PRM_SIZE(pcam_reg)] = {0};
+
+    ck_assert_uint_eq(access_reg(0x507f, false, pcam, sizeof(pcam)), 0);
+    for (unsigned i = 0; i < 128; i++) {
+        uint8_t reg[256] = {0};
+        bool named = pcam[8 + 15 - i / 8] >> i % 8 & 1;
+        bool known;
+
+        PRM_SET(paos_reg, reg, local_port, 1);
+        PRM_SET(pddr_reg, reg, page_select, 1);
+        if (0x5000 + i == 0x507f) {
+            memset(reg, 0, sizeof(reg));
+        }
+        known = access_reg((uint16_t)(0x5000 + i), false, reg, sizeof(reg)) == 0;
+        ck_assert_msg(named == known, "register 0x%x", 0x5000 + i);
+    }
+}
+END_TEST
+
+/* Driver mlx5e_stats_grp_*: the groups that are read without asking for a capability. */
+START_TEST(counter_groups_answer)
+{
+    static const uint8_t groups[] = {0x0, 0x1, 0x2, 0x10, 0x12};
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, groups[_i]);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), 0);
+}
+END_TEST
+
+START_TEST(unknown_counter_group_is_refused)
+{
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, 0x3f);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+START_TEST(ptys_takes_only_what_it_offers)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+    uint32_t cap;
+
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 4);
+    ck_assert_uint_eq(access_reg(0x5004, false, reg, sizeof(reg)), 0);
+    cap = PRM_GET(ptys_reg, reg, eth_proto_capability);
+    ck_assert_uint_ne(cap, 0);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, cap);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), 0);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, 0xffffffff);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, 0);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+/* -- user contexts ------------------------------------------------------------------------------- */
+
+START_TEST(umem_belongs_to_its_context)
+{
+    uint8_t status;
+    uint32_t a = create_uctx(&status), b = create_uctx(&status), id;
+
+    ck_assert_uint_ne(a, b);
+    ck_assert_uint_eq(create_umem(a, 2, 2, 0, &id), 0);
+    ck_assert_uint_eq(destroy_umem(b, id), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy_umem(a, id), 0);
+    ck_assert_uint_eq(destroy_umem(a, id), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+START_TEST(umem_is_checked)
+{
+    uint8_t status;
+    uint32_t uid = create_uctx(&status), id;
+
+    ck_assert_uint_eq(create_umem(uid, 3, 2, 0, &id), PRM_CMD_STATUS_BAD_INP_LEN);
+    ck_assert_uint_eq(create_umem(uid, 0xffffffff, 2, 0, &id), PRM_CMD_STATUS_BAD_INP_LEN);
+    ck_assert_uint_eq(create_umem(uid, 0, 0, 0, &id), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 4096, &id), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 4095, &id), 0);
+    ck_assert_uint_eq(create_umem(0, 1, 1, 0, &id), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(create_umem(1000, 1, 1, 0, &id), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+static uint8_t alloc_pd(uint32_t uid, uint32_t *pdn)
+{
+    uint8_t in[16] = {0}, out[16], status;
+
+    PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
+    PRM_SET(alloc_pd_in, in, uid, uid);
+    status = fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+    *pdn = PRM_GET(alloc_pd_out, out, pd);
+    return status;
+}
+
+START_TEST(context_takes_its_objects_along)
+{
+    uint8_t status, in[16] = {0}, out[16];
+    uint32_t uid = create_uctx(&status), pdn, kernel_pdn;
+
+    ck_assert_uint_eq(alloc_pd(uid, &pdn), 0);
+    ck_assert_uint_eq(alloc_pd(0, &kernel_pdn), 0);
+    ck_assert_uint_eq(destroy_uctx(uid), 0);
+    ck_assert_uint_eq(destroy_uctx(uid), PRM_CMD_STATUS_BAD_RES);
+    PRM_SET(dealloc_pd_in, in, opcode, PRM_CMD_OP_DEALLOC_PD);
+    PRM_SET(dealloc_pd_in, in, pd, pdn);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), PRM_CMD_STATUS_BAD_RES);
+    PRM_SET(dealloc_pd_in, in, pd, kernel_pdn); /* the kernel's own stays */
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), 0);
+}
+END_TEST
+
+START_TEST(privileged_commands_take_no_uid)
+{
+    uint8_t status, in[16] = {0}, out[16];
+    uint32_t uid = create_uctx(&status);
+
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+START_TEST(general_objects_are_refused)
+{
+    uint8_t in[64] = {0}, out[16];
+
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, 0xd);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fw");
+    TCase *cold = tcase_create("cold"), *ready = tcase_create("ready");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(cold, setup, teardown);
+    tcase_add_test(cold, commands_wait_for_enable);
+    tcase_add_test(cold, issi_is_negotiated);
+    tcase_add_test(cold, init_waits_for_its_pages);
+    tcase_add_test(cold, teardown_returns_every_page);
+    tcase_add_test(cold, bad_pages_are_refused);
+    tcase_add_test(cold, reset_starts_over);
+    tcase_add_test(cold, fast_teardown);
+    tcase_add_test(cold, bad_teardown_profile);
+    tcase_add_test(cold, configuration_is_checked);
+    tcase_add_test(cold, capabilities_are_set);
+    tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
+    suite_add_tcase(s, cold);
+
+    tcase_add_checked_fixture(ready, setup_ready, teardown);
+    tcase_set_timeout(ready, 60);
+    tcase_add_test(ready, objects_need_pages);
+    tcase_add_loop_test(ready, current_is_within_maximum, 0, G_N_ELEMENTS(cap_sections));
+    tcase_add_test(ready, no_reserved_capability_bit);
+    tcase_add_test(ready, advertised_is_implemented);
+    tcase_add_test(ready, not_advertised);
+    tcase_add_test(ready, ethernet_is_complete);
+    tcase_add_loop_test(ready, unknown_sections_are_refused, 0, 9);
+    tcase_add_test(ready, capabilities_are_fixed_after_init);
+    tcase_add_test(ready, mac_list_round_trip);
+    tcase_add_test(ready, vport_refuses_what_it_does_not_manage);
+    tcase_add_test(ready, guid_comes_from_mac);
+    tcase_add_test(ready, gid_table_is_bounded);
+    tcase_add_test(ready, unknown_register_is_bad_param);
+    tcase_add_test(ready, port_goes_down_and_up);
+    tcase_add_test(ready, mtu_is_bounded);
+    tcase_add_test(ready, pcam_tells_the_truth);
+    tcase_add_loop_test(ready, counter_groups_answer, 0, 5);
+    tcase_add_test(ready, unknown_counter_group_is_refused);
+    tcase_add_test(ready, ptys_takes_only_what_it_offers);
+    tcase_add_test(ready, umem_belongs_to_its_context);
+    tcase_add_test(ready, umem_is_checked);
+    tcase_add_test(ready, context_takes_its_objects_along);
+    tcase_add_test(ready, privileged_commands_take_no_uid);
+    tcase_add_test(ready, general_objects_are_refused);
+    suite_add_tcase(s, ready);
+
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
