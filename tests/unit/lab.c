@@ -37,7 +37,7 @@ static const struct hca_limits limits = {
     .max_rq_wqe = 512,
 };
 
-/* -- the cable ---------------------------------------------------------------------------------- */
+/* -- the cable --------------------------------------------------------------------------------- */
 
 struct mid {
     struct lab *lab;
@@ -78,7 +78,7 @@ static const struct wire_client mid_client = {
     .rx_ready = mid_nothing,
 };
 
-/* -- sides -------------------------------------------------------------------------------------- */
+/* -- sides ------------------------------------------------------------------------------------- */
 
 struct mem_buf lab_buf(uint64_t addr, uint64_t size)
 {
@@ -281,7 +281,7 @@ uint64_t lab_mem(struct lab_side *side, size_t len, unsigned seed)
     return addr;
 }
 
-/* -- QPs ---------------------------------------------------------------------------------------- */
+/* -- QPs --------------------------------------------------------------------------------------- */
 
 void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct lab_qp *qp)
 {
@@ -378,7 +378,7 @@ void lab_rc_pair(struct lab *lab, struct lab_qp *a, struct lab_qp *b, const stru
     lab_connect(lab, a, b, path);
 }
 
-/* -- work requests ------------------------------------------------------------------------------ */
+/* -- work requests ----------------------------------------------------------------------------- */
 
 static bool has_raddr(uint8_t opcode)
 {
@@ -483,7 +483,7 @@ void lab_post_recv(struct lab_qp *qp, uint64_t addr, uint32_t len)
     PRM_SET(qp_dbr, lab_ptr(qp->side, qp->dbr, 8), rcv_counter, qp->rq_pi);
 }
 
-/* -- what comes back ---------------------------------------------------------------------------- */
+/* -- what comes back --------------------------------------------------------------------------- */
 
 bool lab_poll(struct lab_side *side, struct lab_cqe *cqe)
 {

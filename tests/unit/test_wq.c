@@ -169,7 +169,7 @@ START_TEST(empty_queue)
 }
 END_TEST
 
-/* -- send WQEs ---------------------------------------------------------------------------------- */
+/* -- send WQEs --------------------------------------------------------------------------------- */
 
 static struct send_wqe send_wqe;
 static const struct send_limits rc_limits = {
