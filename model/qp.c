@@ -68,6 +68,9 @@ void qp_set_state(struct qp *qp, uint8_t state)
     if (state == qp->state && state != PRM_QP_STATE_RST) {
         return;
     }
+    if (qp->state == PRM_QP_STATE_ERR && state != PRM_QP_STATE_RST) {
+        return; /* what else goes wrong changes nothing */
+    }
     g_assert(next_states[qp->state] & (1u << state));
     hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: state %u -> %u", qp->obj.num, qp->state, state);
     qp->state = state;

@@ -96,7 +96,8 @@ struct qp_mcg {
 
 /* The one place where a QP changes state; a change that is not legal is the caller's mistake and
  * stops the program. Entering ERR flushes both queues with WR_FLUSH_ERR completions; entering RST
- * forgets everything that was in flight. To the state it is in (but RST): no effect. */
+ * forgets everything that was in flight. To the state it is in (but RST), and from ERR to
+ * anything but RST: no effect. */
 void qp_set_state(struct qp *qp, uint8_t state);
 
 /* A fatal error on the QP that no completion can report: ERR plus an async event (WQ_CATAS_ERROR

@@ -38,11 +38,10 @@ void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t s
     struct q_counter *counters = qp_counters(qp);
 
     counters->resp_cqe_error++;
-    if (syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR) {
-        counters->resp_cqe_flush_error++;
-    } else if (syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR) {
-        counters->resp_local_length_error++;
-    }
+    counters->resp_cqe_flush_error += syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR;
+    counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    counters->resp_local_qp_error += syndrome == PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    counters->resp_local_protection += syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
     PRM_SET(err_cqe, cqe, srqn, qp_cqe_srqn(qp));
     PRM_SET(err_cqe, cqe, syndrome, syndrome);
     PRM_SET(err_cqe, cqe, qpn, qp->obj.num);

@@ -67,9 +67,8 @@ void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
         s->failed = true;
         responder_ack(qp, psn, fault->nak);
     }
-    if (verdict == VERDICT_ACCESS) {
-        qp_counters(qp)->resp_remote_access_errors++;
-    }
+    qp_counters(qp)->resp_remote_access_errors += verdict == VERDICT_ACCESS;
+    qp_counters(qp)->resp_remote_invalid_request += verdict == VERDICT_INVALID;
     s->msg = MSG_NONE;
     if (s->have_wqe) {
         s->have_wqe = false;
