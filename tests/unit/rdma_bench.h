@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A bench for one HCA's RDMA side: the model on a fake host, its cable in the test's hand.
+ *
+ * The test is software on one side (it makes objects, posts receives, reads CQEs and events) and
+ * the peer on the other: it puts packets on the wire and looks at those that come back. Setup that
+ * fails stops the test. Time stands still unless the test moves host.now.
+ */
+#ifndef HCASIM_TESTS_RDMA_BENCH_H
+#define HCASIM_TESTS_RDMA_BENCH_H
+
+#include <check.h>
+#include "model/qp.h"
+#include "tests/unit/fake_host.h"
+#include "wire/port.h"
+
+#define BENCH_PEER_QPN 0x123456
+#define BENCH_FRAMES   256
+
+/* Entries of the RoCE address table. */
+enum bench_gid {
+    BENCH_IPV4,
+    BENCH_IPV6,
+};
+
+struct bench_cq {
+    uint32_t cqn;
+    uint64_t ring, dbr;
+    uint32_t log_size, ci;
+};
+
+struct bench_qp {
+    uint32_t qpn;
+    struct qp *qp;
+    uint64_t ring, dbr;
+    uint16_t posted;  /* receive WQEs */
+    enum bench_gid gid;
+    struct bench *bench;
+};
+
+struct bench {
+    struct fake_host host;
+    struct hca hca;
+    struct wire_port *peer; /* the far end of the cable */
+    bool deaf;              /* the peer takes no frames off the cable */
+    struct {
+        uint8_t bytes[WIRE_FRAME_MAX];
+        size_t len;
+    } *frames;              /* what came, BENCH_FRAMES of them */
+    unsigned got, read;
+    uint32_t pdn, uarn, eqn;
+    uint64_t eq_ring;
+    uint32_t eq_ci;
+    struct bench_cq cq; /* of every QP */
+};
+
+/* What a QP is to be like; zeroes are the usual choice. */
+struct bench_qp_attr {
+    uint8_t st;
+    uint8_t mtu;           /* PRM_QP_MTU_; 0: 256 bytes */
+    uint8_t log_rra_max;
+    uint8_t min_rnr_nak;
+    uint32_t rq_psn, sq_psn, qkey;
+    bool no_access;        /* no remote access */
+    enum bench_gid gid;
+    uint32_t srqn;         /* not 0: on this SRQ */
+    uint32_t user_index;
+    bool no_rq;
+};
+
+void bench_init(struct bench *b);
+/* Also demands that no DMA map is left open. */
+void bench_clear(struct bench *b);
+
+/* Lets the HCA run until it has nothing to do. */
+void bench_run(struct bench *b);
+
+/* A key for len bytes at a bus address, which is the virtual address too. access: MEM_*. */
+uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access);
+
+void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq);
+/* The next CQE, or NULL. */
+const uint8_t *bench_poll(struct bench *b, struct bench_cq *cq);
+
+/* The next async event that names this QP, or -1. */
+int bench_event(struct bench *b, uint32_t qpn);
+
+/* A qpc for CREATE_QP with 16 receive WQEs of 64 bytes and 16 send basic blocks. */
+void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc);
+/* In RST. */
+void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp);
+/* Created and taken to RTS towards the peer. */
+void bench_qp_rts(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp);
+/* One transition command with the fields that attr says. */
+enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
+                      const struct bench_qp_attr *attr);
+
+/* Posts a receive WQE of one element. */
+void bench_post_recv(struct bench_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey);
+
+/* A packet from the peer to the QP with nothing wrong in it. */
+struct roce_packet bench_packet(const struct bench_qp *qp, uint8_t opcode, uint32_t psn);
+/* Puts it on the wire with its payload and lets the HCA run. */
+void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len);
+/* The next packet that the HCA sent; false: none. */
+bool bench_tx(struct bench *b, struct roce_packet *pkt);
+
+#endif
