@@ -3,8 +3,8 @@
  * A host for an HCA under test: flat memory at one bus address, interrupt counters, a clock that
  * stands still until the test moves it.
  *
- * Addresses outside the memory do not answer. Mapping counts are kept so that a test can demand that
- * every map was undone. Allocation is a bump pointer: nothing is given back before
+ * Addresses outside the memory do not answer. Mapping counts are kept so that a test can demand
+ * that every map was undone. Allocation is a bump pointer: nothing is given back before
  * fake_host_clear().
  */
 #ifndef HCASIM_TESTS_FAKE_HOST_H
@@ -37,8 +37,8 @@ extern const struct hca_host_ops fake_host_ops;
 void fake_host_init(struct fake_host *host);
 void fake_host_clear(struct fake_host *host);
 
-/* Zeroed memory of size bytes aligned to align (a power of two); returns its bus address. Aborts when
- * memory is used up: a test's mistake. */
+/* Zeroed memory of size bytes aligned to align (a power of two); returns its bus address. Aborts
+ * when memory is used up: a test's mistake. */
 uint64_t fake_host_alloc(struct fake_host *host, size_t size, size_t align);
 
 /* The len bytes at a bus address as the host's CPU sees them; aborts outside the memory. */

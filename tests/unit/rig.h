@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An HCA on a fake host for tests of the model's parts: no firmware, the kernel's PD and UAR at
+ * hand.
+ */
+#ifndef HCASIM_TESTS_RIG_H
+#define HCASIM_TESTS_RIG_H
+
+#include "model/cq.h"
+#include "model/eq.h"
+#include "model/hca.h"
+#include "model/pd.h"
+#include "model/uar.h"
+#include "prm/prm.h"
+#include "tests/unit/fake_host.h"
+
+#define RIG_MSIX       8
+#define RIG_RESD_LKEY  0x500
+#define RIG_NULL_MKEY  0x600
+#define RIG_ASYNC_MASK (UINT64_MAX & ~1ull) /* every event type below 64 but completions */
+
+struct rig {
+    struct fake_host host;
+    struct hca hca;
+    uint32_t pdn, uarn;         /* of uid 0 */
+    uint32_t user_pdn, user_uarn; /* of uid 7 */
+};
+
+#define RIG_USER 7 /* a user context's uid */
+
+void rig_init(struct rig *rig);
+/* Also checks that no map was left open. */
+void rig_clear(struct rig *rig);
+
+/* Runs the HCA until nothing is left to do. */
+void rig_run(struct rig *rig);
+/* Moves the clock and runs. */
+void rig_advance(struct rig *rig, uint64_t ns);
+
+/* An event queue of 2^log_size entries as the driver makes it: owner bits 1, armed by nobody. */
+struct rig_eq {
+    uint32_t eqn;
+    uint64_t ring; /* bus address */
+    unsigned log_size;
+    uint32_t ci;
+};
+void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsigned vector,
+                   uint64_t event_mask);
+/* The next EQE if software owns it (driver: next_eqe_sw()), else NULL. */
+const uint8_t *rig_eq_peek(struct rig *rig, struct rig_eq *eq);
+/* Takes it. */
+const uint8_t *rig_eq_next(struct rig *rig, struct rig_eq *eq);
+/* The EQ's doorbell with the present consumer index. */
+void rig_eq_doorbell(struct rig *rig, struct rig_eq *eq, bool arm);
+
+#endif

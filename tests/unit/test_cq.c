@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: ownership, arming, moderation, overrun, resize, and what must be refused.
+ *
+ * The consumer here reads the ring as the driver does (mlx5_ib: get_sw_cqe()), and rings the
+ * doorbell as mlx5_cq_arm() does.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/rig.h"
+
+#define VECTOR 3
+#define NEXT   0u
+#define SOLIC  1u
+
+static struct rig rig;
+static struct rig_eq comp_eq, async_eq;
+
+struct test_cq {
+    uint32_t cqn;
+    struct cq *cq;
+    uint64_t ring, dbr;
+    unsigned log_size, stride;
+    uint32_t ci, arm_sn;
+};
+
+static void setup(void)
+{
+    rig_init(&rig);
+    rig.host.now = 1000000000;
+    rig_eq_create(&rig, &comp_eq, 6, VECTOR, 0);
+    rig_eq_create(&rig, &async_eq, 6, 0, RIG_ASYNC_MASK);
+    rig_eq_doorbell(&rig, &comp_eq, true);
+}
+
+static void teardown(void)
+{
+    rig_clear(&rig);
+}
+
+static void fill_cqc(uint8_t *cqc, unsigned log_size, unsigned cqe_sz)
+{
+    memset(cqc, 0, PRM_SIZE(cqc));
+    PRM_SET(cqc, cqc, log_cq_size, log_size);
+    PRM_SET(cqc, cqc, cqe_sz, cqe_sz);
+    PRM_SET(cqc, cqc, uar_page, rig.uarn);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, comp_eq.eqn);
+}
+
+/* A ring in host memory; CQEs start as the driver initializes them. */
+static uint64_t new_ring(struct mem_buf *buf, unsigned log_size, unsigned stride)
+{
+    uint64_t size = (uint64_t)stride << log_size;
+    uint64_t addr = fake_host_alloc(&rig.host, MAX(size, 4096), 4096);
+    uint32_t npages = (uint32_t)((size + 4095) / 4096);
+    g_autofree uint8_t *pas = g_malloc(npages * 8);
+    struct mtt *mtt;
+
+    for (uint32_t i = 0; i < npages; i++) {
+        prm_store64(pas + 8 * i, addr + 4096ull * i);
+    }
+    for (uint64_t at = stride - 64; at < size; at += stride) {
+        *(uint8_t *)fake_host_ptr(&rig.host, addr + at + 63, 1) =
+            PRM_CQE_OPCODE_INVALID << 4 | 1;
+    }
+    mtt = mtt_new(pas, npages, 12);
+    ck_assert(mem_buf_init(buf, mtt, 0, size));
+    mtt_unref(mtt);
+    return addr;
+}
+
+static void create_cq(struct test_cq *t, unsigned log_size, const uint8_t *cqc)
+{
+    struct mem_buf buf;
+
+    memset(t, 0, sizeof(*t));
+    t->log_size = log_size;
+    t->stride = PRM_GET(cqc, cqc, cqe_sz) ? 128 : 64;
+    t->ring = new_ring(&buf, log_size, t->stride);
+    t->dbr = fake_host_alloc(&rig.host, 8, 8);
+    ck_assert_int_eq(cq_create(&rig.hca, 0, cqc, &buf, t->dbr, &t->cqn), SYN_OK);
+    t->cq = cq_find(&rig.hca, t->cqn);
+}
+
+static void create_plain_cq(struct test_cq *t, unsigned log_size)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+
+    fill_cqc(cqc, log_size, PRM_CQE_SZ_64_BYTES);
+    create_cq(t, log_size, cqc);
+}
+
+static void post(struct test_cq *t, unsigned opcode, uint16_t wqe_counter, bool solicited)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+
+    PRM_SET(cqe64, cqe, opcode, opcode);
+    PRM_SET(cqe64, cqe, wqe_counter, wqe_counter);
+    cq_post(&rig.hca, t->cq, cqe, solicited);
+}
+
+static uint8_t *cqe_at(struct test_cq *t, uint32_t index)
+{
+    uint32_t slot = index & ((1u << t->log_size) - 1);
+
+    return fake_host_ptr(&rig.host, t->ring + slot * t->stride + t->stride - 64, 64);
+}
+
+/* The CQE at ci if software owns it, else NULL. */
+static uint8_t *poll(struct test_cq *t)
+{
+    uint8_t *cqe = cqe_at(t, t->ci);
+
+    if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
+        PRM_GET(cqe64, cqe, owner) != (t->ci >> t->log_size & 1)) {
+        return NULL;
+    }
+    t->ci++;
+    prm_store32(fake_host_ptr(&rig.host, t->dbr, 4), t->ci & 0xffffff);
+    return cqe;
+}
+
+static void arm(struct test_cq *t, uint32_t cmd)
+{
+    uint32_t word = (t->arm_sn & 3) << 28 | cmd << 24 | (t->ci & 0xffffff);
+
+    prm_store32(fake_host_ptr(&rig.host, t->dbr + 4, 4), word);
+    uar_write(&rig.hca, rig.uarn, 0x20, (uint64_t)word << 32 | t->cqn, 8);
+}
+
+/* Takes a completion event off the EQ as the driver's interrupt handler does. */
+static bool take_event(struct test_cq *t)
+{
+    const uint8_t *eqe = rig_eq_next(&rig, &comp_eq);
+
+    if (!eqe) {
+        return false;
+    }
+    ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PRM_EVENT_TYPE_COMP);
+    ck_assert_uint_eq(PRM_GET(comp_event, PRM_PTR(eqe, eqe, event_data), cq_number), t->cqn);
+    t->arm_sn++;
+    rig_eq_doorbell(&rig, &comp_eq, true);
+    return true;
+}
+
+static const uint8_t *take_cq_error(struct test_cq *t)
+{
+    const uint8_t *eqe = rig_eq_next(&rig, &async_eq);
+
+    ck_assert_ptr_nonnull(eqe);
+    ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PRM_EVENT_TYPE_CQ_ERROR);
+    ck_assert_uint_eq(PRM_GET(cq_error, PRM_PTR(eqe, eqe, event_data), cqn), t->cqn);
+    return PRM_PTR(eqe, eqe, event_data);
+}
+
+static uint32_t status(struct test_cq *t)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+
+    ck_assert_int_eq(cq_query(&rig.hca, t->cqn, cqc), SYN_OK);
+    return PRM_GET(cqc, cqc, status);
+}
+
+/* -- CQEs ------------------------------------------------------------------------------------- */
+
+/* A CQE is software's when its owner bit equals bit log_cq_size of the consumer index. */
+START_TEST(owner_bit_changes_with_each_round)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 2);
+    for (unsigned i = 0; i < 4 * 5; i++) {
+        uint8_t *cqe;
+
+        ck_assert_ptr_null(poll(&t));
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+        cqe = poll(&t);
+        ck_assert_ptr_nonnull(cqe);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, wqe_counter), i);
+    }
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+}
+END_TEST
+
+START_TEST(cqe_carries_the_device_time_but_error_cqes_do_not)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    rig.host.now = 0x123456789abcull;
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 0, false);
+    ck_assert_uint_eq(PRM_GET(cqe64, poll(&t), timestamp), 0x123456789abcull);
+    post(&t, PRM_CQE_OPCODE_RESP_ERR, 0, false);
+    ck_assert_uint_eq(PRM_GET(err_cqe, poll(&t), syndrome), 0);
+}
+END_TEST
+
+/* With 128-byte CQEs the cqe64 is the second half. */
+START_TEST(large_cqe_has_the_completion_in_its_second_half)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct test_cq t;
+
+    fill_cqc(cqc, 3, PRM_CQE_SZ_128_BYTES);
+    create_cq(&t, 3, cqc);
+    for (unsigned i = 0; i < 20; i++) {
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+        ck_assert_uint_eq(PRM_GET(cqe64, poll(&t), wqe_counter), i);
+    }
+}
+END_TEST
+
+/* cqc.cc: all CQEs are written to the first entry. */
+START_TEST(collapsed_cq_has_one_slot)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct test_cq t;
+
+    fill_cqc(cqc, 3, PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, cc, 1);
+    create_cq(&t, 3, cqc);
+    for (unsigned i = 0; i < 20; i++) {
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 0), wqe_counter), i);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 0), owner), i >> 3 & 1);
+    }
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 1), opcode), PRM_CQE_OPCODE_INVALID);
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+}
+END_TEST
+
+/* -- events ----------------------------------------------------------------------------------- */
+
+START_TEST(armed_cq_raises_one_event)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    poll(&t);
+    ck_assert(!take_event(&t));
+    arm(&t, NEXT);
+    ck_assert(!take_event(&t));
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert_uint_eq(rig.host.irqs[VECTOR], 1);
+    ck_assert(take_event(&t));
+    post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+    ck_assert(!take_event(&t));
+}
+END_TEST
+
+/* A CQE of index >= ci that is there already counts: software polls, arms, and sleeps. */
+START_TEST(arming_with_cqes_pending_raises_the_event_at_once)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    arm(&t, NEXT);
+    ck_assert(take_event(&t));
+    arm(&t, NEXT);
+    ck_assert(take_event(&t));
+    poll(&t);
+    arm(&t, NEXT);
+    ck_assert(!take_event(&t));
+}
+END_TEST
+
+START_TEST(solicited_arming_waits_for_a_solicited_cqe)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    arm(&t, SOLIC);
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 0, false);
+    ck_assert(!take_event(&t));
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 1, true);
+    ck_assert(take_event(&t));
+    poll(&t);
+    poll(&t);
+    arm(&t, SOLIC);
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 2, false);
+    ck_assert(!take_event(&t));
+    arm(&t, NEXT); /* asks for more: same sequence number, no event yet */
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+/* The event of sequence number n answers every request that carries n. */
+START_TEST(request_that_was_answered_is_ignored)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert_ptr_nonnull(rig_eq_peek(&rig, &comp_eq));
+    arm(&t, NEXT); /* software has not seen the event yet */
+    ck_assert(take_event(&t));
+    ck_assert(!take_event(&t));
+    arm(&t, NEXT);
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+START_TEST(doorbell_may_come_in_two_halves)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    uar_write(&rig.hca, rig.uarn, 0x24, t.cqn, 4); /* second half alone: nothing */
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert(!take_event(&t));
+    uar_write(&rig.hca, rig.uarn, 0x20, 0, 4);
+    ck_assert(!take_event(&t));
+    uar_write(&rig.hca, rig.uarn, 0x24, t.cqn, 4);
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+START_TEST(doorbells_that_fit_nothing_are_ignored)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    uar_write(&rig.hca, rig.user_uarn, 0x20, t.cqn, 8);
+    uar_write(&rig.hca, rig.uarn, 0x20, 0xffffff, 8);
+    ck_assert(!take_event(&t));
+    ck_assert_uint_eq(rig.host.guest_errors, 2);
+    /* a consumer index ahead of the producer means: from the next CQE on */
+    uar_write(&rig.hca, rig.uarn, 0x20, 100ull << 32 | t.cqn, 8);
+    ck_assert(!take_event(&t));
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+/* A completion event that finds its EQ full comes when there is room. */
+START_TEST(event_waits_for_a_full_eq)
+{
+    struct rig_eq small;
+    struct test_cq t[6];
+    uint8_t cqc[PRM_SIZE(cqc)];
+    unsigned seen = 0;
+
+    rig_eq_create(&rig, &small, 2, 1, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(t); i++) {
+        fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
+        PRM_SET(cqc, cqc, c_eqn_or_apu_element, small.eqn);
+        create_cq(&t[i], 2, cqc);
+        arm(&t[i], NEXT);
+        post(&t[i], PRM_CQE_OPCODE_REQ, 0, false);
+    }
+    ck_assert_int_eq(cq_destroy(&rig.hca, 0, t[5].cqn), SYN_OK); /* while waiting */
+    while (rig_eq_next(&rig, &small)) {
+        rig_eq_doorbell(&rig, &small, true);
+        seen++;
+    }
+    ck_assert_uint_eq(seen, 5);
+}
+END_TEST
+
+/* -- moderation ------------------------------------------------------------------------------- */
+
+static void create_moderated(struct test_cq *t, unsigned usec, unsigned count, unsigned mode)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+
+    fill_cqc(cqc, 6, PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, cq_period, usec);
+    PRM_SET(cqc, cqc, cq_max_count, count);
+    PRM_SET(cqc, cqc, cq_period_mode, mode);
+    create_cq(t, 6, cqc);
+}
+
+START_TEST(event_comes_after_max_count_cqes)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 100, 3, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert(!take_event(&t));
+    post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+START_TEST(period_from_cqe_starts_again_with_each_cqe)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 10, 100, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    arm(&t, NEXT);
+    for (unsigned i = 0; i < 5; i++) {
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+        rig_advance(&rig, 9000);
+        ck_assert(!take_event(&t));
+    }
+    rig_advance(&rig, 1000);
+    ck_assert(take_event(&t));
+    ck_assert_uint_eq(rig.host.deadline, UINT64_MAX);
+}
+END_TEST
+
+START_TEST(period_from_eqe_counts_from_the_last_event)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 10, 100, PRM_CQ_PERIOD_MODE_START_FROM_EQE);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false); /* no event for long: at once */
+    ck_assert(take_event(&t));
+    poll(&t);
+    arm(&t, NEXT);
+    rig_advance(&rig, 4000);
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert(!take_event(&t));
+    rig_advance(&rig, 5999);
+    ck_assert(!take_event(&t));
+    rig_advance(&rig, 1);
+    ck_assert(take_event(&t));
+}
+END_TEST
+
+START_TEST(moderation_can_be_modified)
+{
+    uint8_t cqc[PRM_SIZE(cqc)] = {0};
+    struct test_cq t;
+
+    create_moderated(&t, 100, 50, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert(!take_event(&t));
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_MODIFY_PERIOD | CQ_MODIFY_COUNT, cqc, NULL),
+                     SYN_OK);
+    ck_assert(take_event(&t)); /* what was held back is not lost */
+    ck_assert_int_eq(cq_query(&rig.hca, t.cqn, cqc), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cqc, cqc, cq_period), 0);
+    ck_assert_uint_eq(PRM_GET(cqc, cqc, cq_period_mode), PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, 1u << 9, cqc, NULL), SYN_CQ_FIELDS);
+    ck_assert_int_eq(cq_modify(&rig.hca, RIG_USER, t.cqn, 0, cqc, NULL), SYN_BAD_UID);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn + 9, 0, cqc, NULL), SYN_NO_CQ);
+}
+END_TEST
+
+START_TEST(cq_may_go_away_while_its_timer_runs)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 100, 50, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert_uint_ne(rig.host.deadline, UINT64_MAX);
+    ck_assert_int_eq(cq_destroy(&rig.hca, 0, t.cqn), SYN_OK);
+    rig_advance(&rig, 1000000);
+    ck_assert_ptr_null(rig_eq_peek(&rig, &comp_eq));
+}
+END_TEST
+
+/* -- errors ----------------------------------------------------------------------------------- */
+
+START_TEST(overrun_is_an_event_and_ends_the_cq)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+    }
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+    post(&t, PRM_CQE_OPCODE_REQ, 4, false);
+    post(&t, PRM_CQE_OPCODE_REQ, 5, false);
+    ck_assert_uint_eq(PRM_GET(cq_error, take_cq_error(&t), syndrome),
+                      PRM_CQ_ERROR_SYNDROME_CQ_OVERRUN);
+    ck_assert_ptr_null(rig_eq_peek(&rig, &async_eq));
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_OVERFLOW);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(PRM_GET(cqe64, poll(&t), wqe_counter), i);
+    }
+    post(&t, PRM_CQE_OPCODE_REQ, 6, false);
+    ck_assert_ptr_null(poll(&t));
+    rig_run(&rig);
+}
+END_TEST
+
+/* cqc.oi: overruns are software's problem. */
+START_TEST(overrun_can_be_ignored)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct test_cq t;
+
+    fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, oi, 1);
+    create_cq(&t, 2, cqc);
+    for (unsigned i = 0; i < 9; i++) {
+        post(&t, PRM_CQE_OPCODE_REQ, i, false);
+    }
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 0), wqe_counter), 8);
+    memset(cqc, 0, sizeof(cqc));
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_MODIFY_OVERRUN, cqc, NULL), SYN_OK);
+    post(&t, PRM_CQE_OPCODE_REQ, 9, false);
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_OVERFLOW);
+}
+END_TEST
+
+START_TEST(ring_that_does_not_answer_ends_the_cq)
+{
+    uint8_t cqc[PRM_SIZE(cqc)], pas[8];
+    struct mem_buf buf;
+    struct test_cq t = {0};
+    struct mtt *mtt;
+
+    fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
+    prm_store64(pas, 0x1000);
+    mtt = mtt_new(pas, 1, 12);
+    ck_assert(mem_buf_init(&buf, mtt, 0, 4096));
+    mtt_unref(mtt);
+    ck_assert_int_eq(cq_create(&rig.hca, 0, cqc, &buf, 0x1000, &t.cqn), SYN_OK);
+    t.cq = cq_find(&rig.hca, t.cqn);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert_uint_eq(PRM_GET(cq_error, take_cq_error(&t), syndrome),
+                      PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_WRITE_FAIL);
+}
+END_TEST
+
+START_TEST(bad_contexts_are_refused)
+{
+    const struct {
+        unsigned log_size, cqe_sz, eqn, uar, comp, mode;
+        enum syn want;
+    } cases[] = {
+        {.log_size = 13, .want = SYN_LIMIT},
+        {.log_size = 31, .want = SYN_CQ_SIZE},
+        {.log_size = 7, .want = SYN_BAD_PAS},
+        {.log_size = 6, .cqe_sz = 1, .want = SYN_BAD_PAS},
+        {.log_size = 2, .cqe_sz = 7, .want = SYN_CQ_SIZE},
+        {.log_size = 2, .eqn = 60, .want = SYN_NO_EQ},
+        {.log_size = 2, .eqn = 0xffffffff, .want = SYN_NO_EQ},
+        {.log_size = 2, .uar = 0xffffff, .want = SYN_NO_UAR},
+        {.log_size = 2, .comp = 1, .want = SYN_CQ_FEATURE},
+        {.log_size = 2, .mode = 3, .want = SYN_CQ_FEATURE},
+    };
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct mem_buf buf;
+    uint64_t ring = new_ring(&buf, 6, 64);
+    uint32_t cqn;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        fill_cqc(cqc, cases[i].log_size, cases[i].cqe_sz);
+        PRM_SET(cqc, cqc, cqe_comp_en, cases[i].comp);
+        PRM_SET(cqc, cqc, cq_period_mode, cases[i].mode);
+        if (cases[i].eqn) {
+            PRM_SET(cqc, cqc, c_eqn_or_apu_element, cases[i].eqn);
+        }
+        if (cases[i].uar) {
+            PRM_SET(cqc, cqc, uar_page, cases[i].uar);
+        }
+        ck_assert_int_eq(cq_create(&rig.hca, 0, cqc, &buf, ring, &cqn), cases[i].want);
+    }
+    fill_cqc(cqc, 2, 0);
+    ck_assert_int_eq(cq_create(&rig.hca, 0, cqc, &buf, ring + 4, &cqn), SYN_CQ_DBR);
+    /* a user context may use neither the kernel's UAR nor the kernel's EQ */
+    ck_assert_int_eq(cq_create(&rig.hca, RIG_USER, cqc, &buf, ring, &cqn), SYN_BAD_UID);
+    PRM_SET(cqc, cqc, uar_page, rig.user_uarn);
+    ck_assert_int_eq(cq_create(&rig.hca, RIG_USER, cqc, &buf, ring, &cqn), SYN_BAD_UID);
+    mem_buf_clear(&buf);
+}
+END_TEST
+
+START_TEST(cq_in_use_cannot_be_destroyed)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 2);
+    cq_obj(t.cq)->refs++;
+    ck_assert_int_eq(cq_destroy(&rig.hca, 0, t.cqn), SYN_IN_USE);
+    cq_obj(t.cq)->refs--;
+    ck_assert_int_eq(eq_destroy(&rig.hca, 0, comp_eq.eqn), SYN_IN_USE);
+    ck_assert_int_eq(cq_destroy(&rig.hca, RIG_USER, t.cqn), SYN_BAD_UID);
+    ck_assert_int_eq(cq_destroy(&rig.hca, 0, t.cqn), SYN_OK);
+    ck_assert_int_eq(cq_destroy(&rig.hca, 0, t.cqn), SYN_NO_CQ);
+    ck_assert_int_eq(eq_destroy(&rig.hca, 0, comp_eq.eqn), SYN_OK);
+}
+END_TEST
+
+/* -- resize ----------------------------------------------------------------------------------- */
+
+/* The old ring ends with a RESIZE_CQ CQE; software moves what it has not polled to the new ring one
+ * index further, and the device goes on there (mlx5_ib: copy_resize_cqes()). */
+START_TEST(resize_goes_on_in_the_new_ring)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct mem_buf buf;
+    struct test_cq t;
+    uint64_t ring;
+    uint32_t i;
+
+    create_plain_cq(&t, 3);
+    for (unsigned n = 0; n < 5; n++) {
+        post(&t, PRM_CQE_OPCODE_REQ, n, false);
+    }
+    poll(&t);
+    poll(&t);
+    fill_cqc(cqc, 5, PRM_CQE_SZ_64_BYTES);
+    ring = new_ring(&buf, 5, 64);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_OK);
+
+    for (i = t.ci; PRM_GET(cqe64, cqe_at(&t, i), opcode) != PRM_CQE_OPCODE_RESIZE_CQ; i++) {
+        uint8_t *to = fake_host_ptr(&rig.host, ring + ((i + 1) & 31) * 64, 64);
+
+        ck_assert_uint_lt(i, 8);
+        memcpy(to, cqe_at(&t, i), 64);
+        PRM_SET(cqe64, to, owner, (i + 1) >> 5 & 1);
+    }
+    ck_assert_uint_eq(i, 5);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 5), owner), 0);
+    t.ci++;
+    t.ring = ring;
+    t.log_size = 5;
+
+    for (unsigned n = 5; n < 25; n++) {
+        post(&t, PRM_CQE_OPCODE_REQ, n, false);
+    }
+    for (unsigned n = 2; n < 25; n++) {
+        ck_assert_uint_eq(PRM_GET(cqe64, poll(&t), wqe_counter), n);
+    }
+    ck_assert_ptr_null(poll(&t));
+    ck_assert_int_eq(cq_query(&rig.hca, t.cqn, cqc), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cqc, cqc, log_cq_size), 5);
+    ck_assert_uint_eq(PRM_GET(cqc, cqc, producer_counter), 26);
+}
+END_TEST
+
+START_TEST(resize_that_cannot_be_is_refused)
+{
+    uint8_t cqc[PRM_SIZE(cqc)];
+    struct mem_buf buf;
+    struct test_cq t;
+
+    create_plain_cq(&t, 3);
+    for (unsigned n = 0; n < 4; n++) {
+        post(&t, PRM_CQE_OPCODE_REQ, n, false);
+    }
+    new_ring(&buf, 2, 64);
+    fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
+    /* four CQEs and the RESIZE_CQ do not fit in four */
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf),
+                     SYN_CQ_OUTSTANDING);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, 2, cqc, &buf), SYN_CQ_FIELDS);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, 0x11, cqc, &buf), SYN_CQ_FIELDS);
+    fill_cqc(cqc, 2, PRM_CQE_SZ_128_BYTES);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_CQ_SIZE);
+    fill_cqc(cqc, 4, PRM_CQE_SZ_64_BYTES);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_BAD_PAS);
+    mem_buf_clear(&buf);
+    new_ring(&buf, 4, 64);
+    for (unsigned n = 4; n < 8; n++) {
+        post(&t, PRM_CQE_OPCODE_REQ, n, false);
+    }
+    /* no room for the RESIZE_CQ in the old ring */
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_CQ_STATE);
+    mem_buf_clear(&buf);
+    for (unsigned n = 0; n < 8; n++) {
+        ck_assert_uint_eq(PRM_GET(cqe64, poll(&t), wqe_counter), n);
+    }
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cq");
+    TCase *tc = tcase_create("cq");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, owner_bit_changes_with_each_round);
+    tcase_add_test(tc, cqe_carries_the_device_time_but_error_cqes_do_not);
+    tcase_add_test(tc, large_cqe_has_the_completion_in_its_second_half);
+    tcase_add_test(tc, collapsed_cq_has_one_slot);
+    tcase_add_test(tc, armed_cq_raises_one_event);
+    tcase_add_test(tc, arming_with_cqes_pending_raises_the_event_at_once);
+    tcase_add_test(tc, solicited_arming_waits_for_a_solicited_cqe);
+    tcase_add_test(tc, request_that_was_answered_is_ignored);
+    tcase_add_test(tc, doorbell_may_come_in_two_halves);
+    tcase_add_test(tc, doorbells_that_fit_nothing_are_ignored);
+    tcase_add_test(tc, event_waits_for_a_full_eq);
+    tcase_add_test(tc, event_comes_after_max_count_cqes);
+    tcase_add_test(tc, period_from_cqe_starts_again_with_each_cqe);
+    tcase_add_test(tc, period_from_eqe_counts_from_the_last_event);
+    tcase_add_test(tc, moderation_can_be_modified);
+    tcase_add_test(tc, cq_may_go_away_while_its_timer_runs);
+    tcase_add_test(tc, overrun_is_an_event_and_ends_the_cq);
+    tcase_add_test(tc, overrun_can_be_ignored);
+    tcase_add_test(tc, ring_that_does_not_answer_ends_the_cq);
+    tcase_add_test(tc, bad_contexts_are_refused);
+    tcase_add_test(tc, cq_in_use_cannot_be_destroyed);
+    tcase_add_test(tc, resize_goes_on_in_the_new_ring);
+    tcase_add_test(tc, resize_that_cannot_be_is_refused);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
