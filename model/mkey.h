@@ -41,6 +41,10 @@ enum mem_result {
 
 struct mkey;
 
+/* pdn of a QP that may use the keys of every PD: the kernel's, of service type REG_UMR, which is made
+ * without a PD (driver: create_kernel_qp()) and gathers with its DMA key. */
+#define MKEY_ANY_PD 0xffffffffu
+
 /* One piece of a scatter/gather list. */
 struct sge {
     uint64_t va;

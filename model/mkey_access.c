@@ -71,8 +71,9 @@ static bool is_null_mkey(const struct hca *hca, uint32_t key)
 static bool reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
 {
     const struct obj *pd = obj_find(&hca->pds, pdn);
+    bool kernel = pdn == MKEY_ANY_PD || (pd && pd->uid == 0);
 
-    return pd && pd->uid == 0 && !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
+    return kernel && !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
 }
 
 /* The key if it may be used for the access, else NULL. */
@@ -80,8 +81,8 @@ static const struct mkey *mkey_lookup(struct hca *hca, uint32_t key, uint32_t pd
 {
     const struct mkey *mkey = mkey_find(hca, key >> 8);
 
-    if (!mkey || mkey->free || mkey->variant != (key & 0xff) || mkey->pdn != pdn ||
-        access & ~(unsigned)mkey->rights) {
+    if (!mkey || mkey->free || mkey->variant != (key & 0xff) ||
+        (pdn != MKEY_ANY_PD && mkey->pdn != pdn) || access & ~(unsigned)mkey->rights) {
         return NULL;
     }
     return mkey;

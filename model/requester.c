@@ -231,27 +231,13 @@ static uint8_t check_start(struct qp *qp, const struct send_wqe *wqe)
     return 0;
 }
 
-/* The translation entries of a UMR that lie in memory. A QP of service type REG_UMR has no PD
- * (driver: create_kernel_qp()), so its list is of the reserved lkey and needs none. */
+/* The translation entries of a UMR that lie in memory. */
 static bool gather_entries(struct qp *qp, const struct send_wqe *wqe, uint8_t *buf, size_t len)
 {
+    uint32_t pdn = qp->st == PRM_QP_ST_REG_UMR ? MKEY_ANY_PD : qp->pdn;
     struct sge_cursor cursor = {0};
 
-    if (qp->st != PRM_QP_ST_REG_UMR) {
-        return sge_gather(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &cursor, 0, buf, len) ==
-               MEM_OK;
-    }
-    for (unsigned i = 0; i < wqe->num_sge && len; i++) {
-        size_t run = MIN(len, wqe->sge[i].len);
-
-        if (!qp->hca->resd_lkey || wqe->sge[i].lkey != qp->hca->resd_lkey ||
-            !hca_dma_read(qp->hca, wqe->sge[i].va, buf, run)) {
-            return false;
-        }
-        buf += run;
-        len -= run;
-    }
-    return len == 0;
+    return sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &cursor, 0, buf, len) == MEM_OK;
 }
 
 /* UMR and LOCAL_INVAL. Returns 0 or the syndrome. A UMR whose entries lie in memory is a control
