@@ -194,12 +194,11 @@ static enum syn set_general(struct fw *fw, const uint8_t *cap)
 {
     uint8_t log_max_qp = (uint8_t)PRM_GET(cmd_hca_cap, cap, log_max_qp);
     uint8_t uc_list = (uint8_t)PRM_GET(cmd_hca_cap, cap, log_max_current_uc_list);
-    uint8_t uar_page = (uint8_t)PRM_GET(cmd_hca_cap, cap, log_uar_page_sz);
+    uint32_t uar_page = PRM_GET(cmd_hca_cap, cap, log_uar_page_sz);
     uint8_t checksum = (uint8_t)PRM_GET(cmd_hca_cap, cap, cmdif_checksum);
 
     if (log_max_qp > fw->hca.limits.log_max_qp ||
         uc_list > fw->profile->log_max_current_uc_list || uar_page > LOG_UAR_PAGE_MAX ||
-        PRM_GET(cmd_hca_cap, cap, log_uar_page_sz) > LOG_UAR_PAGE_MAX ||
         PRM_GET(cmd_hca_cap, cap, pkey_table_size) != PKEY_TABLE_128 ||
         (checksum != 0 && checksum != CMDIF_CHECKSUM_INITIAL &&
          checksum != CMDIF_CHECKSUM_ENABLED)) {
@@ -208,7 +207,7 @@ static enum syn set_general(struct fw *fw, const uint8_t *cap)
     fw->caps = (struct fw_caps) {
         .log_max_qp = log_max_qp,
         .log_max_current_uc_list = uc_list,
-        .log_uar_page_sz = uar_page,
+        .log_uar_page_sz = (uint8_t)uar_page,
         .cmdif_checksum = checksum,
         .cache_line_128byte = PRM_GET(cmd_hca_cap, cap, cache_line_128byte),
         .roce = PRM_GET(cmd_hca_cap, cap, roce),

@@ -4,9 +4,9 @@
  *
  * Each fw/cmd_*.c exports one table; fw/cmd_table.c lists the tables. Before a handler runs, the
  * dispatcher has checked the opcode, function state, user context and lengths against the row; the
- * output is zeroed and out_len bytes long, and the dispatcher fills in status and syndrome from what the
- * handler returns. op_mod is the handler's to check. A command that is not in a table fails with
- * BAD_OP.
+ * output is zeroed and out_len bytes long, and the dispatcher fills in status and syndrome from
+ * what the handler returns. op_mod is the handler's to check. A command that is not in a table
+ * fails with BAD_OP.
  */
 #ifndef HCASIM_FW_CMD_H
 #define HCASIM_FW_CMD_H
@@ -43,16 +43,16 @@ struct fw_cmd_row {
 };
 
 /* One table ends with a row whose handler is NULL. */
-extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[], cmds_access_reg[],
-    cmds_roce[], cmds_devx[];                                           /* the function itself */
+extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[],
+    cmds_access_reg[], cmds_roce[], cmds_devx[]; /* the function itself */
 extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_eq[], cmds_cq[], cmds_q_counter[];
 extern const struct fw_cmd_row cmds_qp[], cmds_srq[];
 extern const struct fw_cmd_row cmds_eth_queue[], cmds_tir[], cmds_flow[];
 
 /*
- * Resolves where a queue's ring lies: the command's pas[] list (at offset pas_off of its input, to its
- * end), or the DevX umem that the command names. size is the ring's bytes. On success *buf has a
- * reference.
+ * Resolves where a queue's ring lies: the command's pas[] list (at offset pas_off of its input, to
+ * its end), or the DevX umem that the command names. size is the ring's bytes. On success *buf has
+ * a reference.
  */
 struct fw_ring_ref {
     bool umem_valid;

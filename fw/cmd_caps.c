@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_HCA_CAP and SET_HCA_CAP; op_mod is section << 1, with bit 0 set for "current" in a query. */
+/*
+ * QUERY_HCA_CAP and SET_HCA_CAP. op_mod is section << 1, with bit 0 set for "current" in a query.
+ */
 #include <string.h>
 #include "fw/cmd.h"
 

@@ -2,9 +2,9 @@
 /*
  * User contexts and user memory (DevX): what lets a process create objects by commands of its own.
  *
- * A user context is a number, the uid, which its commands carry and its objects keep. Destroying the
- * context destroys what it still owns: the firmware runs the objects' own destroy commands in its
- * name, users before what they use, until nothing more goes away.
+ * A user context is a number, the uid, which its commands carry and its objects keep. Destroying
+ * the context destroys what it still owns: the firmware runs the objects' own destroy commands in
+ * its name, users before what they use, until nothing more goes away.
  * General objects (CREATE_GENERAL_OBJECT and its kin) exist in no type: each is refused.
  */
 #include <string.h>
@@ -64,7 +64,7 @@ void devx_clear(struct fw *fw)
     obj_table_clear(&fw->uctxs);
 }
 
-/* -- user contexts ------------------------------------------------------------------------------ */
+/* -- user contexts ----------------------------------------------------------------------------- */
 
 static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -176,7 +176,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* -- user memory -------------------------------------------------------------------------------- */
+/* -- user memory ------------------------------------------------------------------------------- */
 
 static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
 {

@@ -17,9 +17,6 @@ enum list_type {
 
 #define MAX_LIST_SIZE 0xfff /* allowed_list_size has 12 bits */
 
-/* Smallest frame that a port must carry: 68 bytes of IPv4 MTU. */
-#define MIN_MTU 90
-
 /* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
 static uint64_t guid_from_mac(const uint8_t mac[6])
 {
@@ -55,7 +52,7 @@ static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* -- NIC vport context -------------------------------------------------------------------------- */
+/* -- NIC vport context ------------------------------------------------------------------------- */
 
 static void put_mac(uint8_t *layout, const uint8_t mac[6])
 {
@@ -193,7 +190,7 @@ static enum syn check_select(const struct fw *fw, const uint8_t *select, const u
     if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
         uint32_t mtu = PRM_GET(nic_vport_context, ctx, mtu);
 
-        if (mtu < MIN_MTU || mtu > PORT_MAX_MTU) {
+        if (mtu < FW_MIN_MTU || mtu > PORT_MAX_MTU) {
             return SYN_BAD_MTU;
         }
     }
@@ -239,7 +236,7 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* -- counters ----------------------------------------------------------------------------------- */
+/* -- counters ---------------------------------------------------------------------------------- */
 
 /* A counter since its last clear; the RoCE part is not part of the Ethernet one. */
 #define SINCE(field)    (now->field - base->field)
@@ -301,8 +298,8 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* A RoCE port has one P_Key, the default one, at index 0 (annex A16.4.3); the rest of the table that
- * pkey_table_size describes is empty. */
+/* A RoCE port has one P_Key, the default one, at index 0 (annex A16.4.3); the rest of the table
+ * that pkey_table_size describes is empty. */
 static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t first = PRM_GET(query_hca_vport_pkey_in, cmd->in, pkey_index);

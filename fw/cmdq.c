@@ -5,8 +5,8 @@
  * An entry (PRM cmd_queue_entry, 64 bytes) carries 16 bytes of input and of output; longer ones go
  * on in chains of mailboxes (cmd_if_box: 512 bytes of data, then next pointer, block number,
  * token, signatures). One entry is executed per step of hca_run(): the chains are read and
- * checked first, then the command runs, then output and ownership are written, then the CMD event is
- * raised. A chain that is broken in any way ends the entry with a delivery status and no effect.
+ * checked first, then the command runs, then output and ownership are written, then the CMD event
+ * is raised. A chain that is broken in any way ends the entry with a delivery status and no effect.
  *
  * Nothing here trusts a length or a pointer: a chain is walked block by block, each block must
  * carry the number it is expected to have (so a loop ends at its second visit), and memory grows
@@ -116,8 +116,9 @@ static bool box_next_aligned(const uint8_t *box)
 static uint8_t read_input(struct fw *fw, const struct entry *e)
 {
     GByteArray *in = fw->cmdq.in;
-    uint64_t addr = (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32) << 32 |
-                    (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
+    uint64_t addr =
+        (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32) << 32 |
+        (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
     uint8_t box[PRM_SIZE(cmd_if_box)], status;
 
     g_byte_array_set_size(in, 0);
@@ -282,7 +283,8 @@ static void run_index(struct fw *fw, unsigned index)
     e.addr = fw->cmdq.addr + ((uint64_t)index << CMDQ_LOG_STRIDE);
     if (!fw->cmdq.addr || !hca_dma_read(&fw->hca, e.addr, e.image, ENTRY_BYTES)) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
-                "command doorbell %u: no command queue at 0x%" G_GINT64_MODIFIER "x", index, e.addr);
+                "command doorbell %u: no command queue at 0x%" G_GINT64_MODIFIER "x", index,
+                e.addr);
         return;
     }
     if (!PRM_GET(cmd_queue_entry, e.image, ownership)) {

@@ -14,6 +14,7 @@
 #include "prm/prm.h"
 
 #define FW_MAX_VLANS 4096
+#define FW_MIN_MTU   90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
 
 /* The command queue (fw/cmdq.c). */
 struct fw_cmdq {
@@ -87,13 +88,13 @@ void fw_set_state(struct fw *fw, uint8_t state);
 /* Forgets every object, as TEARDOWN_HCA and a reset do; pages and command queue stay. */
 void fw_objects_reset(struct fw *fw);
 
-/* -- initialization segment (fw/iseg.c): the first 8 pages of BAR0 ------------------------------ */
+/* -- initialization segment (fw/iseg.c): the first 8 pages of BAR0 ----------------------------- */
 
 /* The 32-bit register at a 4-byte aligned offset. */
 uint32_t iseg_read(struct fw *fw, uint64_t offset);
 void iseg_write(struct fw *fw, uint64_t offset, uint32_t value);
 
-/* -- command queue (fw/cmdq.c) ------------------------------------------------------------------ */
+/* -- command queue (fw/cmdq.c) ----------------------------------------------------------------- */
 
 #define CMDQ_LOG_ENTRIES 5 /* 32 entries, the most that the driver takes */
 #define CMDQ_LOG_STRIDE  6 /* an entry is 64 bytes */
@@ -105,7 +106,7 @@ void cmdq_reset(struct fw *fw);
 /* Doorbell vector: a bit per entry. */
 void cmdq_doorbell(struct fw *fw, uint32_t vector);
 
-/* -- capabilities (fw/caps.c, fw/caps_net.c) ---------------------------------------------------- */
+/* -- capabilities (fw/caps.c, fw/caps_net.c) --------------------------------------------------- */
 
 #define CAP_SECTION_BYTES 4096 /* query_hca_cap_out.capability */
 
@@ -115,7 +116,7 @@ bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap);
 /* Takes over what may be changed in a section. cap has CAP_SECTION_BYTES. */
 enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap);
 
-/* -- pages (fw/pages.c) ------------------------------------------------------------------------- */
+/* -- pages (fw/pages.c) ------------------------------------------------------------------------ */
 
 void pages_init(struct fw *fw);
 void pages_clear(struct fw *fw);
@@ -138,7 +139,7 @@ void pages_forget_request(struct fw *fw);
 /* Raises a PAGE_REQUEST if the ledger calls for one; run after every command. */
 void pages_balance(struct fw *fw);
 
-/* -- user contexts (fw/cmd_devx.c) -------------------------------------------------------------- */
+/* -- user contexts (fw/cmd_devx.c) ------------------------------------------------------------- */
 
 void devx_init(struct fw *fw);
 /* Frees every user context and umem, whatever still uses them. */
@@ -146,7 +147,7 @@ void devx_reset(struct fw *fw);
 void devx_clear(struct fw *fw);
 bool devx_uid_exists(const struct fw *fw, uint16_t uid);
 
-/* -- virtual port, registers -------------------------------------------------------------------- */
+/* -- virtual port, registers ------------------------------------------------------------------- */
 
 void vport_reset(struct fw *fw);
 void regs_reset(struct fw *fw);

@@ -2,8 +2,8 @@
 /*
  * The initialization segment: the registers by which a driver finds the firmware and watches it.
  *
- * Layout: PRM initial_seg and health_buffer; the driver's struct mlx5_init_seg adds the timeouts, the
- * free-running timer and the real-time clock. The health syndrome stays 0: nothing in a model
+ * Layout: PRM initial_seg and health_buffer; the driver's struct mlx5_init_seg adds the timeouts,
+ * the free-running timer and the real-time clock. The health syndrome stays 0: nothing in a model
  * fails fatally. The health counter and the timer follow the host's clock.
  */
 #include "fw/cmd.h"

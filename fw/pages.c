@@ -5,8 +5,8 @@
  * A real device keeps contexts and translation entries in host memory which the driver gives it
  * in pages of 4 KiB: some to boot with, some before INIT_HCA, and more as objects are created. The
  * model keeps its objects elsewhere, but accounts for them as the device would: every object has
- * the size of its context, and the pages in use grow and shrink with the tables. When free pages run
- * short, or too many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or
+ * the size of its context, and the pages in use grow and shrink with the tables. When free pages
+ * run short, or too many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or
  * offers one; there is one request at a time. A create command that finds no room left fails.
  * Pages are never read or written.
  *

@@ -16,7 +16,7 @@ void regs_reset(struct fw *fw)
     g_snprintf(fw->regs.node_desc, sizeof(fw->regs.node_desc), "hcasim %s", fw->profile->name);
 }
 
-/* -- PAOS: administrative and operational state --------------------------------------------------*/
+/* -- PAOS: administrative and operational state ------------------------------------------------ */
 
 enum paos_status {
     PAOS_UP = 1,
@@ -45,7 +45,7 @@ static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PTYS: protocols and speed -------------------------------------------------------------------*/
+/* -- PTYS: protocols and speed ----------------------------------------------------------------- */
 
 #define PTYS_PROTO_ETHERNET (1u << 2)
 
@@ -114,9 +114,7 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PMTU ----------------------------------------------------------------------------------------*/
-
-#define MIN_MTU 90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
+/* -- PMTU -------------------------------------------------------------------------------------- */
 
 static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
@@ -131,14 +129,14 @@ static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     uint32_t mtu = PRM_GET(pmtu_reg, in, admin_mtu);
 
-    if (mtu < MIN_MTU || mtu > PORT_MAX_MTU) {
+    if (mtu < FW_MIN_MTU || mtu > PORT_MAX_MTU) {
         return SYN_BAD_MTU;
     }
     fw->hca.port.mtu = (uint16_t)mtu;
     return SYN_OK;
 }
 
-/* -- PFCC: global pause and priority flow control ------------------------------------------------*/
+/* -- PFCC: global pause and priority flow control ---------------------------------------------- */
 
 static enum syn pfcc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
@@ -168,7 +166,7 @@ static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PMLP, MCIA: the module ----------------------------------------------------------------------*/
+/* -- PMLP, MCIA: the module -------------------------------------------------------------------- */
 
 static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
@@ -195,7 +193,7 @@ static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PDDR: why the link is down ------------------------------------------------------------------*/
+/* -- PDDR: why the link is down ---------------------------------------------------------------- */
 
 #define PDDR_PAGE_TROUBLESHOOTING 1
 
@@ -225,7 +223,7 @@ static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PCAM: which port registers there are --------------------------------------------------------*/
+/* -- PCAM: which port registers there are ------------------------------------------------------ */
 
 #define PCAM_FIRST 0x5000
 #define PCAM_LAST  0x507f

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635), per
- * priority, and of the physical layer.
+ * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635),
+ * per priority, and of the physical layer.
  *
  * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
  * port has one buffer and one priority, 0. Errors of a physical layer that the model does not

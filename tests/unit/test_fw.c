@@ -30,7 +30,7 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-/* -- states ------------------------------------------------------------------------------------- */
+/* -- states ------------------------------------------------------------------------------------ */
 
 START_TEST(commands_wait_for_enable)
 {
@@ -197,7 +197,7 @@ START_TEST(configuration_is_checked)
 }
 END_TEST
 
-/* -- pages at run time --------------------------------------------------------------------------- */
+/* -- pages at run time ------------------------------------------------------------------------- */
 
 static uint32_t create_uctx(uint8_t *status)
 {
@@ -263,7 +263,7 @@ START_TEST(objects_need_pages)
 }
 END_TEST
 
-/* -- capabilities --------------------------------------------------------------------------------- */
+/* -- capabilities ------------------------------------------------------------------------------ */
 
 static const uint16_t cap_sections[] = {0x0, 0x1, 0x3, 0x4, 0x7, 0x14};
 
@@ -447,7 +447,7 @@ START_TEST(capabilities_are_fixed_after_init)
 }
 END_TEST
 
-/* -- virtual port -------------------------------------------------------------------------------- */
+/* -- virtual port ------------------------------------------------------------------------------ */
 
 static uint8_t query_vport(uint32_t list_type, uint8_t *out, size_t out_len)
 {
@@ -532,7 +532,7 @@ START_TEST(gid_table_is_bounded)
 }
 END_TEST
 
-/* -- registers ----------------------------------------------------------------------------------- */
+/* -- registers --------------------------------------------------------------------------------- */
 
 static uint8_t access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
 {
@@ -652,7 +652,7 @@ START_TEST(ptys_takes_only_what_it_offers)
 }
 END_TEST
 
-/* -- user contexts ------------------------------------------------------------------------------- */
+/* -- user contexts ----------------------------------------------------------------------------- */
 
 START_TEST(umem_belongs_to_its_context)
 {

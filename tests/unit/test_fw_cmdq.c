@@ -19,8 +19,8 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-/* A command with mailboxes on both sides: QUERY_HCA_CAP is 16 bytes in and 0x1010 out, SET_HCA_CAP the
- * other way round. */
+/* Commands with mailboxes: QUERY_HCA_CAP is 16 bytes in and 0x1010 out, SET_HCA_CAP the other way
+ * round. */
 static void prepare_long_input(void)
 {
     static uint8_t in[PRM_SIZE(set_hca_cap_in)];
