@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two HCAs on a table: each with a host of its own, joined by a cable that the test can cut a packet
- * out of. Objects are made by the model's own functions, WQEs are written as a driver writes them.
+ * Two HCAs on a table: each with a host of its own, joined by a cable that the test can take a
+ * packet out of. Objects are made by the model's own functions, WQEs are written as a driver
+ * writes them.
  *
  * Time stands still except in lab_advance(). Every RoCE packet that crosses the cable is noted in
  * lab.trace, so that a test can say what the wire must have seen.

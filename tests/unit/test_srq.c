@@ -260,12 +260,14 @@ END_TEST
 
 START_TEST(destruction_waits_for_the_qps)
 {
+    uint32_t srqn = srq->obj.num;
+
     srq->obj.refs++;
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srq->obj.num, OBJ_RMP, false), SYN_IN_USE);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_IN_USE);
     srq->obj.refs--;
-    ck_assert_int_eq(srq_destroy(&side->hca, 7, srq->obj.num, OBJ_RMP, false), SYN_BAD_UID);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srq->obj.num, OBJ_RMP, false), SYN_OK);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srq->obj.num, OBJ_RMP, false), SYN_SRQ_NUM);
+    ck_assert_int_eq(srq_destroy(&side->hca, 7, srqn, OBJ_RMP, false), SYN_BAD_UID);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_SRQ_NUM);
 }
 END_TEST
 
