@@ -13,7 +13,8 @@
 #include "model/srq.h"
 #include "prm/prm.h"
 
-#define SRQ_MIN_LOG_STRIDE 5 /* next segment and one data segment */
+#define SRQ_MIN_LOG_STRIDE 5  /* next segment and one data segment */
+#define SRQ_MAX_LOG_STRIDE 10 /* WQE_MAX_BYTES */
 
 static void srq_fail(struct hca *hca, struct srq *srq, const char *why)
 {
@@ -39,7 +40,7 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     struct srq *srq;
 
     if (attr->log_size > hca->limits.log_max_srq_sz || attr->log_stride < SRQ_MIN_LOG_STRIDE ||
-        1ULL << attr->log_stride > MIN(hca->limits.max_rq_wqe, WQE_MAX_BYTES)) {
+        attr->log_stride > SRQ_MAX_LOG_STRIDE || 1u << attr->log_stride > hca->limits.max_rq_wqe) {
         return SYN_SRQ_SIZE;
     }
     if (attr->offset > attr->buf.size ||
