@@ -167,9 +167,9 @@ static bool has_waiters(struct shm_port *sp)
 static unsigned shm_poll(struct wire_port *port, unsigned max)
 {
     struct shm_port *sp = shm_port_of(port);
-    bool scarce = has_waiters(sp);
     unsigned n = 0;
 
+    sp->scarce |= has_waiters(sp);
     if (anything_waits(sp)) {
         disarm(sp); /* senders need not wake a port that is at work */
     }
@@ -192,8 +192,11 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
         }
     }
     /* Whatever is published has been consumed, so what the dead still hold they never sent. */
-    if (scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS) && shm_rx_reap(sp)) {
-        shm_wake_waiters(sp, sp->seg.id);
+    if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
+        sp->scarce = false;
+        if (shm_rx_reap(sp)) {
+            shm_wake_waiters(sp, sp->seg.id);
+        }
     }
     return n;
 }

@@ -58,6 +58,7 @@ struct shm_port {
     uint32_t tag;
     int epoll_fd, timer_fd;
     bool timer_armed, busy;
+    bool scarce;        /* somebody has waited for room here since the last look for dead owners */
     bool want_tx_ready; /* a reservation failed since the last tx_ready */
     unsigned blocked;   /* how many peers are */
     uint64_t recheck_at_ms[SHM_RECHECKS];

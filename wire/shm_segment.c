@@ -149,6 +149,17 @@ static bool allocate(int fd, off_t offset, size_t len)
     return rc == 0;
 }
 
+/* Those of members that died, when nobody is left. */
+static void unlink_fifos(const struct shm_segment *seg)
+{
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        char *fifo = wake_path(seg, id);
+
+        unlink(fifo);
+        g_free(fifo);
+    }
+}
+
 /* Makes an empty segment. Nobody lives in it, so nobody has it mapped. */
 static bool create(struct shm_segment *seg, GError **err)
 {
@@ -167,12 +178,7 @@ static bool create(struct shm_segment *seg, GError **err)
         (ssize_t)offsetof(struct shm_header, fdb_gen)) {
         return fail(err, seg->path, "cannot write the segment");
     }
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        char *fifo = wake_path(seg, id);
-
-        unlink(fifo);
-        g_free(fifo);
-    }
+    unlink_fifos(seg);
     return true;
 }
 
@@ -354,6 +360,7 @@ static void remove_files(struct shm_segment *seg)
      * never became a segment is somebody's, and stays. */
     if (seg->header && !anybody_alive(seg->fd)) {
         unlink(seg->path);
+        unlink_fifos(seg);
     }
 }
 
