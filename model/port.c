@@ -135,12 +135,14 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool loop
     struct port_counters *c = &hca->port.counters;
     struct roce_packet pkt;
     enum roce_verdict verdict;
+    bool for_vport;
 
     if (len < 14) {
         c->rx_truncated++;
         return;
     }
-    if (!port_accepts_mac(hca, frame)) {
+    for_vport = port_accepts_mac(hca, frame);
+    if (!for_vport && !roce_accepts_mac(hca, frame)) {
         return;
     }
     count_rx(c, frame, len);
@@ -150,7 +152,9 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool loop
     }
     verdict = hca->port.roce_enabled ? roce_parse(frame, len, &pkt) : ROCE_NOT_ROCE;
     if (verdict == ROCE_NOT_ROCE) {
-        eth_rx(hca, frame, len, looped_back);
+        if (for_vport) {
+            eth_rx(hca, frame, len, looped_back);
+        }
         return;
     }
     c->rx_roce_frames++;
@@ -289,6 +293,16 @@ void port_tx_commit(struct hca *hca, size_t len)
         wire_tx_commit(port->reserved, len);
     }
     port->reserved = NULL;
+}
+
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len)
+{
+    uint8_t *copy = wire_tx_reserve(hca->port.loop[0], len);
+
+    if (copy) {
+        memcpy(copy, frame, len);
+        wire_tx_commit(hca->port.loop[0], len);
+    }
 }
 
 /* -- link --------------------------------------------------------------------------------------- */

@@ -95,6 +95,10 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
 /* Sends what was built in the room last reserved; len 0 gives it back. */
 void port_tx_commit(struct hca *hca, size_t len);
 
+/* Brings a copy of a frame back to this port by the loopback path; without room there it is
+ * lost. For multicasts, which go to the wire and to their own port's members. */
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len);
+
 /* Whether frames wait that port_poll() would deliver. */
 bool port_rx_pending(const struct hca *hca);
 
@@ -107,6 +111,9 @@ bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 
 /* The RoCEv2 entry whose GID and VLAN match, or -1. */
 int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id);
+
+/* Whether a group MAC is that of a multicast group some QP is a member of (model/roce_rx.c). */
+bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 
 /* The receivers (model/roce_rx.c, model/eth_rx.c). pkt and frame are valid during the call. */
 void roce_rx(struct hca *hca, const struct roce_packet *pkt);

@@ -87,9 +87,54 @@ static void deliver(struct hca *hca, struct qp *qp, const struct roce_packet *pk
     }
 }
 
+/* -- multicast -------------------------------------------------------------------------------- */
+
+/* The group MAC of a multicast GID: 01:00:5e and 23 bits of the IPv4 address (RFC 1112), 33:33 and
+ * 32 bits of the IPv6 one (RFC 2464). */
+static void multicast_mac(const uint8_t mgid[16], uint8_t mac[6])
+{
+    if (mgid[0] == 0xff) {
+        memcpy(mac, (const uint8_t[]){0x33, 0x33}, 2);
+        memcpy(mac + 2, mgid + 12, 4);
+    } else {
+        memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e}, 3);
+        memcpy(mac + 3, mgid + 13, 3);
+        mac[3] &= 0x7f;
+    }
+}
+
+bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
+{
+    uint8_t mac[6];
+
+    for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
+        multicast_mac(mcg->mgid, mac);
+        if (memcmp(mac, dmac, 6) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const uint8_t *frame,
+                         size_t len)
+{
+    if (!roce_gid_is_multicast(addr->dgid)) {
+        return;
+    }
+    for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
+        if (!mcg->qp->block_lb_mc && memcmp(mcg->mgid, addr->dgid, 16) == 0) {
+            port_loop(hca, frame, len);
+            return;
+        }
+    }
+}
+
 /* A datagram to a group goes to each QP that is a member of it. */
 static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
+    bool is_own = port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan,
+                                pkt->addr.vlan_tci & 0xfff) >= 0;
     struct qp_mcg *next;
 
     if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {
@@ -98,7 +143,7 @@ static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
     }
     for (struct qp_mcg *mcg = hca->mcgs; mcg; mcg = next) {
         next = mcg->next;
-        if (memcmp(mcg->mgid, pkt->addr.dgid, 16) == 0) {
+        if (memcmp(mcg->mgid, pkt->addr.dgid, 16) == 0 && !(is_own && mcg->qp->block_lb_mc)) {
             deliver(hca, mcg->qp, pkt);
         }
     }

@@ -347,7 +347,6 @@ START_TEST(a_multicast_goes_to_every_member)
         .mtu = PRM_QP_MTU_4096,
         .qkey = QKEY,
     }, &other);
-    memcpy(b.hca.port.mc_list[b.hca.port.num_mc++], mac, 6);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, other.qpn, mgid), SYN_OK);
@@ -378,6 +377,42 @@ START_TEST(a_multicast_goes_to_every_member)
 }
 END_TEST
 
+/* What a member sends to its group comes back to all members of this HCA (IBTA 10.5.2). */
+START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
+{
+    static const uint8_t mgid[16] = {0xff, 0x0e, [12] = 9, 8, 7, 6};
+    static const uint8_t mac[6] = {0x33, 0x33, 9, 8, 7, 6};
+    struct roce_packet pkt = datagram();
+    uint8_t frame[256];
+    size_t len;
+
+    memcpy(pkt.addr.smac, pkt.addr.dmac, 6);
+    memcpy(pkt.addr.dmac, mac, 6);
+    pkt.addr.is_ipv4 = false;
+    memcpy(pkt.addr.sgid, b.hca.port.gids[BENCH_IPV6].gid, 16);
+    memcpy(pkt.addr.dgid, mgid, 16);
+    pkt.dest_qp = 0xffffff;
+    memcpy(roce_build(frame, &pkt, 12), data, 12);
+    len = roce_finish(frame, &pkt, 12);
+    bench_post_recv(&qp, mem, 1000, all);
+    bench_post_recv(&qp, mem, 1000, all);
+
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    bench_run(&b);
+    expect_no_cqe();
+    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    bench_run(&b);
+    expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 12);
+
+    qp.qp->block_lb_mc = true;
+    bench_rx(&b, &pkt, data, 12);
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    bench_run(&b);
+    expect_no_cqe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("unreliable");
@@ -403,6 +438,7 @@ int main(void)
     tcase_add_test(dgram, a_datagram_longer_than_the_mtu_is_dropped);
     tcase_add_test(dgram, what_is_sent_to_qp_1_goes_to_the_gsi_qp);
     tcase_add_test(dgram, a_multicast_goes_to_every_member);
+    tcase_add_test(dgram, own_multicasts_come_back_but_to_who_does_not_want_them);
     suite_add_tcase(s, dgram);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
