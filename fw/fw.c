@@ -134,7 +134,10 @@ uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
 
 void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
 {
-    if (offset >= ISEG_BYTES) {
+    if (offset >= ISEG_BYTES && fw->state != CMD_READY) {
+        /* mlx5_core still updates its EQs after it has torn the function down (fast unload) */
+        return;
+    } else if (offset >= ISEG_BYTES) {
         uar_write(&fw->hca, (uint32_t)(offset >> UAR_PAGE_SHIFT),
                   (uint32_t)offset & ((1u << UAR_PAGE_SHIFT) - 1), value, size);
     } else if (size == 4 && (offset & 3) == 0) {

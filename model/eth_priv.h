@@ -26,6 +26,7 @@ struct eth_sq {
     uint32_t pdn;
     struct cq *cq;
     struct eth_tis *tis; /* may be NULL */
+    uint64_t lso_sent;   /* payload bytes of the LSO message at ci that have gone out */
     struct work work;
 };
 
@@ -81,6 +82,40 @@ struct rss {
 /* A frame for this RQ: takes a receive WQE, scatters, completes (model/eth_rx.c). */
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
                     const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
+
+/* A send WQE taken apart (model/eth_tx.c). */
+struct eth_wqe {
+    uint16_t index;
+    uint8_t opcode, ds;
+    bool signaled;
+    uint8_t cs_flags; /* ETH_CS_ */
+    uint16_t mss;
+    bool insert_vlan;
+    uint16_t vlan_tci;
+    const uint8_t *inline_hdr;
+    size_t inline_len;
+    struct sge sge[WQE_MAX_SGE];
+    unsigned num_sge;
+    uint64_t data_len;
+};
+
+/* wqe_eth_seg.cs_flags */
+#define ETH_CS_L3 0x40
+#define ETH_CS_L4 0x80
+
+enum eth_sent {
+    ETH_SENT,
+    ETH_NO_ROOM, /* try again when the wire has room */
+    ETH_FAILED,  /* memory that the WQE names does not answer, or headers that make no sense */
+};
+
+/* Gathers bytes of inline headers + data. */
+enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                           uint64_t offset, uint8_t *buf, size_t len);
+/* Fills in the checksums that cs_flags ask for. */
+void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
+/* An LSO message, from where it stopped last time on (model/eth_lso.c). */
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
 void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget);
 /* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */

@@ -4,7 +4,7 @@
  *
  * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
  * segments. The frame is gathered straight into the room that the wire gave, VLAN tag and
- * checksums are put in there.
+ * checksums are put in there. Large send (LSO) is in model/eth_lso.c.
  */
 #include <string.h>
 #include "model/eth_priv.h"
@@ -15,23 +15,6 @@
 #define INSERT_VLAN      0x8000
 #define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
 #define INLINE_SIZE_MASK 0x3ff
-
-/* A send WQE taken apart. */
-struct eth_wqe {
-    uint16_t index;
-    uint8_t opcode, ds;
-    unsigned blocks;
-    bool signaled;
-    uint8_t cs_flags;
-    uint16_t mss;
-    bool insert_vlan;
-    uint16_t vlan_tci;
-    const uint8_t *inline_hdr;
-    size_t inline_len;
-    struct sge sge[WQE_MAX_SGE];
-    unsigned num_sge;
-    uint64_t data_len;
-};
 
 static void complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
@@ -147,8 +130,8 @@ static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
 }
 
 /* Gathers bytes of headers + data: the inline part first, then the list. */
-static enum mem_result gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
-                              uint64_t offset, uint8_t *buf, size_t len)
+enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                           uint64_t offset, uint8_t *buf, size_t len)
 {
     struct sge_cursor cursor = {0};
 
@@ -173,29 +156,23 @@ static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tci)
     *len += 4;
 }
 
-static void fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
+void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
 {
     struct eth_info info;
 
-    if (!(cs_flags & 0xc0) || !eth_parse(frame, len, &info)) {
+    if (!(cs_flags & (ETH_CS_L3 | ETH_CS_L4)) || !eth_parse(frame, len, &info)) {
         return;
     }
-    if (cs_flags & 0x40) {
+    if (cs_flags & ETH_CS_L3) {
         eth_csum_fill_ipv4(frame, &info);
     }
-    if (cs_flags & 0x80) {
+    if (cs_flags & ETH_CS_L4) {
         eth_csum_fill_l4(frame, &info);
     }
 }
 
-enum sent {
-    SENT,
-    NO_ROOM,
-    FAILED,
-};
-
 /* An ordinary packet. */
-static enum sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
     size_t total = len + (wqe->insert_vlan ? 4 : 0);
@@ -203,41 +180,41 @@ static enum sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_w
     uint8_t *frame;
 
     if (len < 14 || total > WIRE_FRAME_MAX ||
-        gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
-        return FAILED;
+        eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
+        return ETH_FAILED;
     }
     frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
     if (!frame) {
-        return NO_ROOM;
+        return ETH_NO_ROOM;
     }
-    if (gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
+    if (eth_gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
         port_tx_commit(hca, 0);
-        return FAILED;
+        return ETH_FAILED;
     }
     if (wqe->insert_vlan) {
         total = len;
         insert_vlan(frame, &total, wqe->vlan_tci);
     }
-    fill_checksums(frame, total, wqe->cs_flags);
+    eth_fill_checksums(frame, total, wqe->cs_flags);
     if (total < MIN_FRAME) {
         memset(frame + total, 0, MIN_FRAME - total);
         total = MIN_FRAME;
     }
     port_tx_commit(hca, total);
-    return SENT;
+    return ETH_SENT;
 }
 
 /* Decodes and executes the WQE at ci. Returns its basic blocks in *blocks once it is done. */
-static enum sent execute(struct hca *hca, struct eth_sq *sq, unsigned *blocks)
+static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, unsigned *blocks)
 {
     uint8_t raw[WQE_MAX_BYTES];
     struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
     size_t len;
-    enum sent sent = SENT;
+    enum eth_sent sent = ETH_SENT;
 
     if (!wq_read(hca, &sq->wq, wqe.index, raw, WQEBB)) {
         fail(hca, sq, wqe.index, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-        return FAILED;
+        return ETH_FAILED;
     }
     wqe.opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
     wqe.ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
@@ -247,25 +224,19 @@ static enum sent execute(struct hca *hca, struct eth_sq *sq, unsigned *blocks)
     if (wqe.ds == 0 || *blocks > wq_posted(&sq->wq) ||
         !wq_read(hca, &sq->wq, wqe.index, raw, *blocks * WQEBB)) {
         fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-        return FAILED;
+        return ETH_FAILED;
     }
-    switch (wqe.opcode) {
-    case PRM_WQE_OPCODE_NOP:
-        break;
-    case PRM_WQE_OPCODE_SEND:
-        if (!parse_eth(&wqe, raw, len)) {
-            fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-            return FAILED;
-        }
+    if (wqe.opcode == PRM_WQE_OPCODE_SEND && parse_eth(&wqe, raw, len)) {
         sent = send_one(hca, sq, &wqe);
-        break;
-    default:
+    } else if (wqe.opcode == PRM_WQE_OPCODE_TSO && parse_eth(&wqe, raw, len)) {
+        sent = eth_send_lso(hca, sq, &wqe);
+    } else if (wqe.opcode != PRM_WQE_OPCODE_NOP) {
         fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-        return FAILED;
+        return ETH_FAILED;
     }
-    if (sent == FAILED) {
+    if (sent == ETH_FAILED) {
         fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-    } else if (sent == SENT && wqe.signaled) {
+    } else if (sent == ETH_SENT && wqe.signaled) {
         complete(hca, sq, &wqe);
     }
     return sent;
@@ -286,12 +257,12 @@ void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
         unsigned blocks = 0;
 
         switch (execute(hca, sq, &blocks)) {
-        case NO_ROOM:
+        case ETH_NO_ROOM:
             hca_wait_tx(hca, work);
             return;
-        case FAILED:
+        case ETH_FAILED:
             return;
-        case SENT:
+        case ETH_SENT:
             sq->wq.ci += blocks;
             (*budget)--;
             break;
