@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a QP in commands, as the driver gives them: layouts, statuses, page lists. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/test_fw_driver.h"
+
+#define PAGE    4096
+#define LOG_RQ  6  /* 64 WQEs of 64 bytes: one page */
+#define LOG_SQ  7  /* 128 basic blocks: two pages */
+#define NPAS    3
+#define IN_LEN  (PRM_SIZE(create_qp_in) + 8 * NPAS)
+
+static struct fwd d;
+static uint32_t pdn, uarn, eqn, cqn, qpn;
+static uint64_t dbr;
+static uint8_t in[512], out[512];
+
+static void *begin(uint16_t opcode)
+{
+    memset(in, 0, sizeof(in));
+    PRM_SET(create_qp_in, in, opcode, opcode);
+    return in;
+}
+
+static uint8_t run(size_t in_len, size_t out_len)
+{
+    return fwd_cmd(&d, in, in_len, out, out_len);
+}
+
+static void must(size_t in_len, size_t out_len)
+{
+    uint8_t status = run(in_len, out_len);
+
+    ck_assert_msg(status == 0, "%s", d.host.last_line);
+}
+
+static void set_gid(void)
+{
+    static const uint8_t gid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
+    uint8_t *addr;
+
+    begin(PRM_CMD_OP_SET_ROCE_ADDRESS);
+    addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 3);
+    memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), gid, 16);
+    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    PRM_SET(roce_addr_layout, addr, source_mac_31_0, 1);
+    must(PRM_SIZE(set_roce_address_in), PRM_SIZE(set_roce_address_out));
+}
+
+static void make_eq(void)
+{
+    uint64_t ring = fake_host_alloc(&d.host, PAGE, PAGE);
+    uint8_t *eqc;
+
+    begin(PRM_CMD_OP_CREATE_EQ);
+    eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, uarn);
+    PRM_SET_AT(create_eq_in, in, pas, 0, ring);
+    must(PRM_SIZE(create_eq_in) + 8, PRM_SIZE(create_eq_out));
+    eqn = PRM_GET(create_eq_out, out, eq_number);
+}
+
+static void make_cq(void)
+{
+    uint64_t ring = fake_host_alloc(&d.host, PAGE, PAGE);
+    uint8_t *cqc;
+
+    begin(PRM_CMD_OP_CREATE_CQ);
+    cqc = PRM_PTR(create_cq_in, in, cq_context);
+    PRM_SET(cqc, cqc, log_cq_size, 6);
+    PRM_SET(cqc, cqc, uar_page, uarn);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, eqn);
+    PRM_SET(cqc, cqc, dbr_addr, fake_host_alloc(&d.host, 8, 8));
+    PRM_SET_AT(create_cq_in, in, pas, 0, ring);
+    must(PRM_SIZE(create_cq_in) + 8, PRM_SIZE(create_cq_out));
+    cqn = PRM_GET(create_cq_out, out, cqn);
+}
+
+/* CREATE_QP in in: RC, its ring at offset page_offset * 64 bytes of the first page. */
+static uint8_t *create_in(uint32_t page_offset)
+{
+    uint8_t *qpc;
+
+    begin(PRM_CMD_OP_CREATE_QP);
+    qpc = PRM_PTR(create_qp_in, in, qpc);
+    PRM_SET(qpc, qpc, st, PRM_QP_ST_RC);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, pd, pdn);
+    PRM_SET(qpc, qpc, log_rq_size, LOG_RQ);
+    PRM_SET(qpc, qpc, log_rq_stride, 2);
+    PRM_SET(qpc, qpc, log_sq_size, LOG_SQ);
+    PRM_SET(qpc, qpc, uar_page, uarn);
+    PRM_SET(qpc, qpc, page_offset, page_offset);
+    PRM_SET(qpc, qpc, cqn_snd, cqn);
+    PRM_SET(qpc, qpc, cqn_rcv, cqn);
+    PRM_SET(qpc, qpc, dbr_addr, dbr);
+    for (int i = 0; i < NPAS; i++) {
+        PRM_SET_AT(create_qp_in, in, pas, i, fake_host_alloc(&d.host, PAGE, PAGE));
+    }
+    return qpc;
+}
+
+static void setup(void)
+{
+    fwd_init(&d);
+    fwd_bring_up(&d);
+    begin(PRM_CMD_OP_ALLOC_PD);
+    must(PRM_SIZE(alloc_pd_in), PRM_SIZE(alloc_pd_out));
+    pdn = PRM_GET(alloc_pd_out, out, pd);
+    begin(PRM_CMD_OP_ALLOC_UAR);
+    must(PRM_SIZE(alloc_uar_in), PRM_SIZE(alloc_uar_out));
+    uarn = PRM_GET(alloc_uar_out, out, uar);
+    make_eq();
+    make_cq();
+    set_gid();
+    dbr = fake_host_alloc(&d.host, 8, 8);
+    create_in(0);
+    must(IN_LEN, PRM_SIZE(create_qp_out));
+    qpn = PRM_GET(create_qp_out, out, qpn);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+/* A transition to the QP's peer of GID index 3. */
+static uint8_t modify(uint16_t opcode)
+{
+    static const uint8_t rgid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 2};
+    uint8_t *qpc, *path;
+
+    begin(opcode);
+    PRM_SET(rst2init_qp_in, in, qpn, qpn);
+    if (opcode == PRM_CMD_OP_2ERR_QP || opcode == PRM_CMD_OP_2RST_QP) {
+        return run(PRM_SIZE(qp_2rst_in), PRM_SIZE(qp_2rst_out));
+    }
+    qpc = PRM_PTR(rst2init_qp_in, in, qpc);
+    path = PRM_PTR(qpc, qpc, primary_address_path);
+    PRM_SET(qpc, qpc, mtu, PRM_QP_MTU_1024);
+    PRM_SET(qpc, qpc, log_msg_max, 30);
+    PRM_SET(qpc, qpc, remote_qpn, 0x99);
+    PRM_SET(qpc, qpc, next_rcv_psn, 0x1234);
+    PRM_SET(ads, path, vhca_port_num, 1);
+    PRM_SET(ads, path, src_addr_index, 3);
+    memcpy(PRM_PTR(ads, path, rgid_rip), rgid, 16);
+    return run(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out));
+}
+
+static uint8_t query(void)
+{
+    begin(PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qpn);
+    return run(PRM_SIZE(query_qp_in), PRM_SIZE(query_qp_out));
+}
+
+static uint8_t destroy(void)
+{
+    begin(PRM_CMD_OP_DESTROY_QP);
+    PRM_SET(destroy_qp_in, in, qpn, qpn);
+    return run(PRM_SIZE(destroy_qp_in), PRM_SIZE(destroy_qp_out));
+}
+
+START_TEST(a_qp_lives)
+{
+    const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc);
+
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RTR2RTS_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RTS2RTS_QP), 0);
+    ck_assert_uint_eq(query(), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, state), PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, next_rcv_psn), 0x1234);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, remote_qpn), 0x99);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_2ERR_QP), 0);
+    ck_assert_uint_eq(query(), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, state), PRM_QP_STATE_ERR);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_2RST_QP), 0);
+    ck_assert_uint_eq(destroy(), 0);
+    ck_assert_uint_eq(query(), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy(), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+/* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
+START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
+{
+    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), PRM_CMD_STATUS_BAD_QP_STATE);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_SQD_RTS_QP), PRM_CMD_STATUS_BAD_QP_STATE);
+}
+END_TEST
+
+/* The ring takes three pages; begun behind the first one's start it would need a fourth. */
+START_TEST(the_page_list_must_cover_the_ring)
+{
+    create_in(1);
+    ck_assert_uint_ne(run(IN_LEN, PRM_SIZE(create_qp_out)), 0);
+    create_in(0);
+    ck_assert_uint_ne(run(IN_LEN - 8, PRM_SIZE(create_qp_out)), 0);
+    PRM_SET(qpc, create_in(63), log_sq_size, LOG_SQ - 1);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), 0);
+}
+END_TEST
+
+START_TEST(a_bad_qpc_leaves_nothing_behind)
+{
+    PRM_SET(qpc, create_in(0), st, PRM_QP_ST_DCI);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_PARAM);
+    PRM_SET(qpc, create_in(0), cqn_rcv, cqn + 1);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_RES);
+    create_in(0);
+    PRM_SET(create_qp_in, in, input_qpn, 5);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(destroy(), 0);
+    begin(PRM_CMD_OP_DESTROY_CQ);
+    PRM_SET(destroy_cq_in, in, cqn, cqn);
+    must(PRM_SIZE(destroy_cq_in), PRM_SIZE(destroy_cq_out));
+}
+END_TEST
+
+START_TEST(a_qp_without_queues_needs_no_ring)
+{
+    uint8_t *qpc = create_in(0);
+
+    PRM_SET(qpc, qpc, no_sq, 1);
+    PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+    ck_assert_uint_eq(run(PRM_SIZE(create_qp_in), PRM_SIZE(create_qp_out)), 0);
+}
+END_TEST
+
+START_TEST(multicast_groups_are_for_datagram_qps)
+{
+    static const uint8_t mgid[16] = {0xff, 0x12, [15] = 1};
+    size_t len = PRM_SIZE(attach_to_mcg_in);
+
+    begin(PRM_CMD_OP_ATTACH_TO_MCG);
+    PRM_SET(attach_to_mcg_in, in, qpn, qpn);
+    memcpy(PRM_PTR(attach_to_mcg_in, in, multicast_gid), mgid, 16);
+    ck_assert_uint_eq(run(len, PRM_SIZE(attach_to_mcg_out)), PRM_CMD_STATUS_BAD_PARAM);
+
+    PRM_SET(qpc, create_in(0), st, PRM_QP_ST_UD);
+    must(IN_LEN, PRM_SIZE(create_qp_out));
+    qpn = PRM_GET(create_qp_out, out, qpn);
+    begin(PRM_CMD_OP_ATTACH_TO_MCG);
+    PRM_SET(attach_to_mcg_in, in, qpn, qpn);
+    memcpy(PRM_PTR(attach_to_mcg_in, in, multicast_gid), mgid, 16);
+    must(len, PRM_SIZE(attach_to_mcg_out));
+    PRM_SET(attach_to_mcg_in, in, opcode, PRM_CMD_OP_DETACH_FROM_MCG);
+    must(len, PRM_SIZE(detach_from_mcg_out));
+    ck_assert_uint_eq(run(len, PRM_SIZE(detach_from_mcg_out)), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fw qp");
+    TCase *tc = tcase_create("qp");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_qp_lives);
+    tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
+    tcase_add_test(tc, the_page_list_must_cover_the_ring);
+    tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
+    tcase_add_test(tc, a_qp_without_queues_needs_no_ring);
+    tcase_add_test(tc, multicast_groups_are_for_datagram_qps);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
