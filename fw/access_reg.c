@@ -3,7 +3,7 @@
  * ACCESS_REGISTER: reads and writes of port and device registers, by table.
  *
  * A register that is not in a table is refused with BAD_PARAM, as a device refuses one that its
- * capability masks (PCAM) do not name.
+ * capability masks (PCAM, MCAM) do not name.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -27,6 +27,15 @@ const struct fw_reg *fw_reg_find(uint16_t id)
         }
     }
     return NULL;
+}
+
+void fw_reg_mask(uint16_t first, uint8_t mask[REG_GROUP / 8])
+{
+    for (unsigned i = 0; i < REG_GROUP; i++) {
+        if (fw_reg_find((uint16_t)(first + i))) {
+            mask[REG_GROUP / 8 - 1 - i / 8] |= (uint8_t)(1u << i % 8);
+        }
+    }
 }
 
 static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)

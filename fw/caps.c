@@ -164,6 +164,7 @@ static void general_port(const struct fw *fw, bool max, uint8_t *cap)
     CAP(native_port_num, 1);
     CAP(max_tc, 8);
     CAP(pcam_reg, 1);
+    CAP(mcam_reg, 1);
     CAP(vport_counters, 1);
     CAP(nic_receive_steering_discard, 1);
     CAP(invalid_command_count, 1);

@@ -11,7 +11,6 @@
 
 /* Register ids (the driver's MLX5_REG_*). */
 enum reg_id {
-    REG_PCAP = 0x5001,
     REG_PMLP = 0x5002,
     REG_PMTU = 0x5003,
     REG_PTYS = 0x5004,
@@ -23,6 +22,9 @@ enum reg_id {
     REG_NODE_DESC = 0x6001,
     REG_HOST_ENDIANNESS = 0x7004,
     REG_MCIA = 0x9014,
+    REG_MCQS = 0x9060,
+    REG_MCQI = 0x9061,
+    REG_MCAM = 0x907f,
     REG_DTOR = 0xc00e,
 };
 
@@ -43,11 +45,16 @@ struct fw_reg {
 /* NULL: no such register. */
 const struct fw_reg *fw_reg_find(uint16_t id);
 
+#define REG_GROUP 128 /* registers that one capability mask covers */
+
+/* Which of the REG_GROUP registers from first on exist; the last bit is the first register's. */
+void fw_reg_mask(uint16_t first, uint8_t mask[REG_GROUP / 8]);
+
 /* Tables end with a row of size 0. */
 extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
 
 /* fw/regs_ppcnt.c */
-fw_reg_fn reg_ppcnt_query;
+enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registers of the device: byte order, description, timeouts. */
+/* Registers of the device: byte order, description, timeouts, firmware version, which there are. */
 #include <string.h>
 #include "fw/regs.h"
 
@@ -52,10 +52,87 @@ static enum syn dtor_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
+/* MCQS, MCQI: the firmware's components. There is one, the running image, and no update of it. */
+#define COMPONENT_BOOT_IMAGE 1
+#define COMPONENT_PRESENT    1
+
+static enum syn mcqs_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    if (PRM_GET(mcqs_reg, in, component_index)) {
+        return SYN_REG_VALUE;
+    }
+    PRM_SET(mcqs_reg, out, last_index_flag, 1);
+    PRM_SET(mcqs_reg, out, identifier, COMPONENT_BOOT_IMAGE);
+    PRM_SET(mcqs_reg, out, component_status, COMPONENT_PRESENT);
+    return SYN_OK;
+}
+
+enum mcqi_info {
+    MCQI_CAPABILITIES = 0,
+    MCQI_VERSION = 1,
+};
+
+static void fill_version(const struct fw *fw, uint8_t *version)
+{
+    const struct fw_profile *p = fw->profile;
+    char *text = (char *)PRM_PTR(mcqi_version, version, version_string);
+    int len = g_snprintf(text, (gulong)PRM_COUNT(mcqi_version, version_string), "%u.%u.%u",
+                         p->fw_major, p->fw_minor, p->fw_subminor);
+
+    PRM_SET(mcqi_version, version, version_string_length, (uint32_t)len);
+    PRM_SET(mcqi_version, version, version,
+            (uint32_t)p->fw_major << 24 | (uint32_t)p->fw_minor << 16 | p->fw_subminor);
+}
+
+static enum syn mcqi_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint8_t *data = PRM_PTR(mcqi_reg, out, data);
+    uint32_t type = PRM_GET(mcqi_reg, in, info_type);
+
+    if (PRM_GET(mcqi_reg, in, component_index) || PRM_GET(mcqi_reg, in, offset) ||
+        PRM_GET(mcqi_reg, in, data_size) > PRM_SIZE(mcqi_version)) {
+        return SYN_REG_VALUE;
+    }
+    memcpy(out, in, PRM_SIZE(mcqi_reg));
+    switch (type) {
+    case MCQI_CAPABILITIES: /* which kinds of information there are; nothing can be written */
+        PRM_SET(mcqi_cap, data, supported_info_bitmask,
+                1u << MCQI_CAPABILITIES | 1u << MCQI_VERSION);
+        PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_cap));
+        return SYN_OK;
+    case MCQI_VERSION:
+        fill_version(fw, data);
+        PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_version));
+        return SYN_OK;
+    default:
+        return SYN_REG_VALUE;
+    }
+}
+
+/* MCAM: which registers 0x9000 to 0x91ff there are, a group at a time, and no feature of theirs. */
+#define MCAM_FIRST  0x9000
+#define MCAM_GROUPS 4
+
+static enum syn mcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t group = PRM_GET(mcam_reg, in, access_reg_group);
+
+    if (group >= MCAM_GROUPS || PRM_GET(mcam_reg, in, feature_group)) {
+        return SYN_REG_VALUE;
+    }
+    PRM_SET(mcam_reg, out, access_reg_group, group);
+    fw_reg_mask((uint16_t)(MCAM_FIRST + group * REG_GROUP),
+                PRM_PTR(mcam_reg, out, mng_access_reg_cap_mask_access_regs));
+    return SYN_OK;
+}
+
 const struct fw_reg regs_device[] = {
     {REG_HOST_ENDIANNESS, PRM_SIZE(register_host_endianness), false, endianness_query,
      endianness_write},
     {REG_NODE_DESC, PRM_SIZE(set_node_in), false, node_desc_query, node_desc_write},
+    {REG_MCQS, PRM_SIZE(mcqs_reg), false, mcqs_query, NULL},
+    {REG_MCQI, PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version), false, mcqi_query, NULL},
+    {REG_MCAM, PRM_SIZE(mcam_reg), false, mcam_query, NULL},
     {REG_DTOR, PRM_SIZE(dtor_reg), false, dtor_query, NULL},
     {0},
 };

@@ -226,7 +226,6 @@ static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 /* -- PCAM: which port registers there are ------------------------------------------------------ */
 
 #define PCAM_FIRST 0x5000
-#define PCAM_LAST  0x507f
 
 static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
@@ -236,13 +235,7 @@ static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (PRM_GET(pcam_reg, in, feature_group) || PRM_GET(pcam_reg, in, access_reg_group)) {
         return SYN_REG_VALUE;
     }
-    for (const struct fw_reg *reg = regs_port; reg->size; reg++) {
-        if (reg->id >= PCAM_FIRST && reg->id <= PCAM_LAST) {
-            unsigned bit = reg->id - PCAM_FIRST; /* bit 0 is the mask's last */
-
-            mask[15 - bit / 8] |= (uint8_t)(1u << bit % 8);
-        }
-    }
+    fw_reg_mask(PCAM_FIRST, mask);
     PRM_SET(pcam_enhanced_features, features, ptys_connector_type, 1);
     return SYN_OK;
 }

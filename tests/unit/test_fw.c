@@ -348,7 +348,7 @@ START_TEST(not_advertised)
         "eswitch_manager", "vport_group_manager", "vhca_group_manager", "pg", "dct", "sf", "fpga",
         "tag_matching", "device_memory", "striding_rq", "ipsec_offload", "crypto", "tls_tx",
         "tls_rx", "hairpin", "qos", "ets", "dcbx", "lag_master", "cqe_compression", "pps",
-        "mcam_reg", "qcam_reg", "ib_virt", "hca_cap_2", "bf", "general_obj_types", "debug",
+        "qcam_reg", "ib_virt", "hca_cap_2", "bf", "general_obj_types", "debug",
         "temp_warn_event", "port_module_event", "vhca_state", "ece_support", "sho",
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
@@ -611,6 +611,28 @@ START_TEST(pcam_tells_the_truth)
 }
 END_TEST
 
+/* Driver mlx5_fw_version_query(): the boot image is found, and its version is the running one. */
+START_TEST(firmware_version_is_told)
+{
+    uint8_t mcam[PRM_SIZE(mcam_reg)] = {0}, mcqs[PRM_SIZE(mcqs_reg)] = {0};
+    uint8_t mcqi[PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version)] = {0};
+    const uint8_t *regs = PRM_PTR(mcam_reg, mcam, mng_access_reg_cap_mask_access_regs);
+
+    ck_assert_uint_eq(access_reg(0x907f, false, mcam, sizeof(mcam)), 0);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqs), 1);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqi), 1);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcc), 0);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mfrl), 0);
+    ck_assert_uint_eq(access_reg(0x9060, false, mcqs, sizeof(mcqs)), 0);
+    ck_assert_uint_eq(PRM_GET(mcqs_reg, mcqs, identifier), 1);
+    PRM_SET(mcqi_reg, mcqi, info_type, 1);
+    PRM_SET(mcqi_reg, mcqi, data_size, PRM_SIZE(mcqi_version));
+    ck_assert_uint_eq(access_reg(0x9061, false, mcqi, sizeof(mcqi)), 0);
+    ck_assert_uint_eq(PRM_GET(mcqi_version, mcqi + PRM_SIZE(mcqi_reg), version),
+                      fw_mmio_read(d.fw, 0x230, 4));
+}
+END_TEST
+
 /* Driver mlx5e_stats_grp_*: the groups that are read without asking for a capability. */
 START_TEST(counter_groups_answer)
 {
@@ -770,6 +792,7 @@ int main(void)
     tcase_add_test(ready, port_goes_down_and_up);
     tcase_add_test(ready, mtu_is_bounded);
     tcase_add_test(ready, pcam_tells_the_truth);
+    tcase_add_test(ready, firmware_version_is_told);
     tcase_add_loop_test(ready, counter_groups_answer, 0, 5);
     tcase_add_test(ready, unknown_counter_group_is_refused);
     tcase_add_test(ready, ptys_takes_only_what_it_offers);
