@@ -97,7 +97,7 @@ static const struct owned_kind {
     {offsetof(struct fw, hca.qpns), OBJ_SQ, PRM_CMD_OP_DESTROY_SQ},
     {offsetof(struct fw, hca.qpns), OBJ_RQ, PRM_CMD_OP_DESTROY_RQ},
     {offsetof(struct fw, hca.tiss), OBJ_NONE, PRM_CMD_OP_DESTROY_TIS},
-    {offsetof(struct fw, hca.rmps), OBJ_NONE, PRM_CMD_OP_DESTROY_RMP},
+    {offsetof(struct fw, hca.srqs), OBJ_RMP, PRM_CMD_OP_DESTROY_RMP},
     {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_XRC_SRQ},
     {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_SRQ},
     {offsetof(struct fw, hca.cqs), OBJ_NONE, PRM_CMD_OP_DESTROY_CQ},
