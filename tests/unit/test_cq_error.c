@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a failed CQ does to the QPs on it.
+ *
+ * The CQ has its CQ_ERROR event, every QP on it goes to the error state with WQ_CATAS_ERROR, and
+ * QPs on other CQs go on.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include "tests/unit/lab.h"
+
+static struct lab *lab;
+
+static void setup(void)
+{
+    lab = lab_new();
+}
+
+static void teardown(void)
+{
+    lab_free(lab);
+}
+
+static void write_message(struct lab_qp *qp, uint64_t from, uint64_t to)
+{
+    const struct lab_wr wr = {
+        .opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+        .sge = {{from, 64, 0}},
+        .num_sge = 1,
+        .raddr = to,
+        .rkey = lab->side[1].key,
+    };
+
+    lab_post(qp, &wr);
+}
+
+START_TEST(overrun_takes_the_qps_down)
+{
+    struct lab_qp_attr attr = lab_rc;
+    struct lab_qp a, b, other_a, other_b;
+    uint64_t from = lab_mem(&lab->side[0], 64, 1), to = lab_mem(&lab->side[1], 64, 0), ring, dbr;
+    bool cq_error = false, catas = false;
+    uint32_t num, cqn = lab_cq_new(&lab->side[0], 2, &ring, &dbr);
+    struct lab_cqe cqe;
+    uint8_t type;
+
+    lab_rc_pair(lab, &other_a, &other_b, &lab_path);
+    attr.cqn = cqn;
+    lab_qp_new(&lab->side[0], &attr, &a);
+    lab_qp_new(&lab->side[1], &lab_rc, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+
+    for (unsigned i = 0; i < 4; i++) {
+        write_message(&a, from, to);
+    }
+    lab_run(lab);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_RTS);
+    write_message(&a, from, to); /* a fifth completion for four entries that nobody polls */
+    lab_run(lab);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_ERR);
+    while (lab_event(&lab->side[0], &type, &num)) {
+        cq_error |= type == PRM_EVENT_TYPE_CQ_ERROR;
+        catas |= type == PRM_EVENT_TYPE_WQ_CATAS_ERROR && num == a.qp->obj.num;
+    }
+    ck_assert(cq_error);
+    ck_assert(catas);
+
+    ck_assert_uint_eq(other_a.qp->state, PRM_QP_STATE_RTS);
+    write_message(&other_a, from, to);
+    lab_run(lab);
+    ck_assert(lab_poll(&lab->side[0], &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cq-error");
+    TCase *tc = tcase_create("cq-error");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, overrun_takes_the_qps_down);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
