@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared-memory segments between processes that may die at any moment, and whose memory anybody
+ * in the segment may scribble on. (How it is laid out is used in one test only, the one that
+ * scribbles.)
+ */
+#include "tests/unit/wire_nodes.h"
+#include "wire/shm_segment.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct child {
+    pid_t pid;
+    int ready; /* readable once the child is where the test wants it */
+};
+
+/* Runs body in a process that then waits to be killed. */
+static struct child spawn(void (*body)(void))
+{
+    struct child c;
+    int pipes[2];
+    char byte;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    c.pid = fork();
+    if (c.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(pipes[0]);
+        body();
+        (void)!write(pipes[1], "", 1);
+        pause();
+        _exit(0);
+    }
+    close(pipes[1]);
+    c.ready = pipes[0];
+    ck_assert_int_eq(read(c.ready, &byte, 1), 1);
+    return c;
+}
+
+static void kill_child(struct child c)
+{
+    close(c.ready);
+    ck_assert_int_eq(kill(c.pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(c.pid, NULL, 0), c.pid);
+}
+
+static void join_and_announce(void)
+{
+    announce(join(9));
+}
+
+static void hold_a_reservation(void)
+{
+    const uint8_t dmac[6] = {2, 0, 0, 0, 0, 1};
+    struct node *n = join(9);
+
+    announce(n);
+    memset(wire_tx_reserve_to(n->port, dmac, 1000), 0xee, 500);
+}
+
+static void fill_receiver(void)
+{
+    struct node *n = join(9);
+
+    announce(n);
+    while (send_frame(n, 1, 0, 64)) {
+    }
+}
+
+static void nothing_more(void)
+{
+    join(9);
+}
+
+/* The receiver dies with its room full: whoever waits for it is told, and goes on. */
+START_TEST(a_receiver_that_dies_frees_its_senders)
+{
+    struct node *a = join(1);
+    struct child c = spawn(join_and_announce);
+    int64_t until;
+
+    drain(a);
+    while (send_frame(a, 9, 0, 1000)) {
+    }
+    wire_poll(a->port, 64);
+    kill_child(c);
+    a->tx_readies = 0;
+    until = ms_now() + PATIENCE_MS;
+    while (ms_now() < until && !send_frame(a, 9, 0, 1000)) {
+        sleep_on(a, 100);
+        wire_poll(a->port, 64);
+    }
+    ck_assert_uint_ge(a->tx_readies, 1);
+    for (int i = 0; i < 1000; i++) {
+        ck_assert(send_frame(a, 9, 0, 1000)); /* to nobody, for nobody is there */
+    }
+    ck_assert_uint_ge(stats_of(a).tx_no_dest, 1000);
+    leave(a);
+}
+END_TEST
+
+/* The same for an owner that does nothing but poll. */
+START_TEST(a_receiver_that_dies_frees_busy_senders)
+{
+    struct node *a = join(1);
+    struct child c = spawn(join_and_announce);
+    int64_t until = ms_now() + PATIENCE_MS;
+
+    wire_set_busy(a->port, true);
+    drain(a);
+    while (send_frame(a, 9, 0, 1000)) {
+    }
+    kill_child(c);
+    a->tx_readies = 0;
+    while (ms_now() < until && !a->tx_readies) {
+        wire_poll(a->port, 64);
+    }
+    ck_assert(send_frame(a, 9, 0, 1000));
+    leave(a);
+}
+END_TEST
+
+/* What senders had reserved when they were killed comes back to those who need room. */
+START_TEST(reservations_of_the_dead_come_back)
+{
+    struct node *a = join(1), *senders[3];
+    struct child dead[6];
+    unsigned whole = 0, accepted = 0;
+
+    announce(a);
+    for (int i = 0; i < 3; i++) {
+        senders[i] = join((uint8_t)(20 + i));
+        announce(senders[i]);
+    }
+    drain(a);
+    for (int i = 0; i < 3; i++) {
+        while (send_frame(senders[i], 1, 0, 64)) {
+            whole++; /* so much room there is for all together */
+        }
+    }
+    drain(a);
+    for (int i = 0; i < 6; i++) {
+        dead[i] = spawn(hold_a_reservation);
+    }
+    drain(a);
+    for (int i = 0; i < 6; i++) {
+        kill_child(dead[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        drain(senders[i]);
+        while (send_frame(senders[i], 1, 0, 64)) {
+            accepted++;
+        }
+    }
+    ck_assert_uint_eq(accepted, whole - 6);
+    /* Waiting makes the receiver look who is alive. */
+    drain(a);
+    g_usleep(100000);
+    for (int i = 0; i < 3; i++) {
+        drain(senders[i]);
+    }
+    accepted = 0;
+    for (int round = 0; round < 30 && accepted != whole; round++) {
+        accepted = 0;
+        drain(a);
+        for (int i = 0; i < 3; i++) {
+            drain(senders[i]);
+            while (send_frame(senders[i], 1, 0, 64)) {
+                accepted++;
+            }
+        }
+        g_usleep(100000);
+    }
+    ck_assert_uint_eq(accepted, whole);
+    for (int i = 0; i < 3; i++) {
+        leave(senders[i]);
+    }
+    leave(a);
+}
+END_TEST
+
+START_TEST(what_a_dead_sender_had_sent_still_arrives)
+{
+    struct node *a = join(1);
+    struct child c;
+    unsigned got;
+
+    announce(a);
+    c = spawn(fill_receiver);
+    kill_child(c);
+    got = drain(a);
+    ck_assert_uint_gt(got, 10);
+    ck_assert_uint_eq(a->last_from, 9);
+    leave(a);
+}
+END_TEST
+
+/* A new member gets the place of a dead one, and nothing of its past. */
+START_TEST(a_place_is_taken_over)
+{
+    struct node *a = join(1), *n;
+
+    announce(a);
+    for (int i = 0; i < 10; i++) {
+        struct child c = spawn(i % 3 == 0   ? fill_receiver
+                               : i % 3 == 1 ? hold_a_reservation
+                                            : join_and_announce);
+
+        if (i % 2) {
+            drain(a);
+        }
+        while (i % 4 == 3 && send_frame(a, 9, 1, 64)) {
+        }
+        kill_child(c);
+        n = join(9);
+        drain(a);
+        announce(n);
+        ck_assert_uint_eq(drain(a), 1);
+        drain(n);
+        n->frames = a->frames = 0;
+        for (uint32_t k = 0; k < 500; k++) {
+            g_usleep(k == 0 ? 60000 : 0);
+            wire_poll(a->port, 64);
+            ck_assert(send_frame(a, 9, k, 64));
+            ck_assert_uint_eq(drain(n), 1);
+            ck_assert_uint_eq(n->last_number, k);
+            ck_assert(send_frame(n, 1, k, 64));
+            ck_assert_uint_eq(drain(a), 1);
+            ck_assert_uint_eq(a->last_number, k);
+        }
+        leave(n);
+    }
+    ck_assert_uint_eq(stats_of(a).rx_malformed, 0);
+    leave(a);
+}
+END_TEST
+
+/* "stale segments reclaimed" */
+START_TEST(a_segment_of_the_dead_is_made_anew)
+{
+    struct child c = spawn(nothing_more), d = spawn(join_and_announce);
+    struct node *a, *b;
+
+    kill_child(c);
+    kill_child(d);
+    ck_assert_uint_gt(nodes_files_left(), 0);
+    two(&a, &b);
+    ck_assert(send_frame(a, 9, 7, 64)); /* flooded: nobody remembers 9 */
+    ck_assert_uint_eq(drain(b), 1);
+    leave(a);
+    leave(b);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+#define STRESS_NODES  4
+#define STRESS_FRAMES 4000
+
+/* Sends to all others as fast as it may, takes what comes, sleeps when there is nothing to do. */
+static int stress(uint8_t self)
+{
+    struct node *n = join(self);
+    uint32_t next[STRESS_NODES + 1] = {0};
+    int64_t until = ms_now() + 3 * PATIENCE_MS;
+    unsigned known = 0;
+
+    /* All know of each other when three kinds of greeting have been heard. */
+    while (known != (1u << STRESS_NODES) - 1 && ms_now() < until) {
+        send_frame(n, 0xff, 0, 17);
+        if (wire_poll(n->port, 1)) {
+            known |= 1u << (n->last_from - 1);
+        } else {
+            g_usleep(1000);
+        }
+        known |= 1u << (self - 1);
+    }
+    send_frame(n, 0xff, 0, 17);
+    while (ms_now() < until) {
+        bool done = true, progress = false;
+
+        for (uint8_t to = 1; to <= STRESS_NODES; to++) {
+            if (to == self) {
+                continue;
+            }
+            if (next[to] < STRESS_FRAMES &&
+                send_frame(n, to, next[to], 18 + next[to] * 37 % 4000)) {
+                next[to]++;
+                progress = true;
+            }
+            done &= next[to] == STRESS_FRAMES && n->expect[to] == STRESS_FRAMES;
+        }
+        if (done) {
+            bool ok = n->out_of_order == 0 && stats_of(n).rx_malformed == 0;
+
+            leave(n);
+            return ok ? 0 : 1;
+        }
+        if (wire_poll(n->port, 16) < 16 && !progress) {
+            sleep_on(n, 1000);
+        }
+    }
+    fprintf(stderr, "%d: to 1..4 %u %u %u %u, from %u %u %u %u\n", self, next[1], next[2], next[3],
+            next[4], n->expect[1], n->expect[2], n->expect[3], n->expect[4]);
+    return 2;
+}
+
+START_TEST(many_processes_lose_nothing)
+{
+    pid_t pids[STRESS_NODES];
+
+    for (uint8_t i = 0; i < STRESS_NODES; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(stress((uint8_t)(i + 1)));
+        }
+    }
+    for (int i = 0; i < STRESS_NODES; i++) {
+        int status;
+
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+    }
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+/* Talks to its neighbours for ever. */
+static void chatter(uint8_t self)
+{
+    struct node *n = join(self);
+
+    announce(n);
+    for (uint32_t i = 0;; i++) {
+        send_frame(n, (uint8_t)(1 + i % 4), i, 64 + i % 1000);
+        if (i % 64 == 0) {
+            announce(n);
+        }
+        wire_poll(n->port, 32);
+    }
+}
+
+/* Processes are killed wherever they happen to be; one that stays goes on being served. */
+START_TEST(kills_at_random_moments)
+{
+    pid_t pids[3] = {0};
+    struct node *a = join(1), *b = join(2);
+    uint32_t got = 0, number = 0;
+
+    announce(a);
+    announce(b);
+    for (int round = 0; round < 24; round++) {
+        int victim = round % 3;
+
+        if (pids[victim]) {
+            kill(pids[victim], SIGKILL);
+            waitpid(pids[victim], NULL, 0);
+        }
+        pids[victim] = fork();
+        if (pids[victim] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            chatter((uint8_t)(3 + victim));
+        }
+        for (int i = 0; i < 40; i++) {
+            if (send_frame(a, 2, number, 64)) {
+                number++;
+            }
+            wire_poll(b->port, 64);
+            wire_poll(a->port, 64);
+            g_usleep(20 + (unsigned)(i * round % 50));
+        }
+    }
+    for (int v = 0; v < 3; v++) {
+        kill(pids[v], SIGKILL);
+        waitpid(pids[v], NULL, 0);
+    }
+    /* With all of them gone, a and b still have each other, without loss. */
+    for (int64_t until = ms_now() + PATIENCE_MS; ms_now() < until;) {
+        sleep_on(a, 10);
+        sleep_on(b, 10);
+        if (!drain(a) && !drain(b)) {
+            break;
+        }
+    }
+    b->frames = 0;
+    for (int64_t until = ms_now() + PATIENCE_MS; got < 2000 && ms_now() < until;) {
+        got += send_frame(a, 2, got, 64);
+        wire_poll(b->port, 64);
+        wire_poll(a->port, 64);
+    }
+    drain(b);
+    ck_assert_uint_eq(got, 2000);
+    ck_assert_uint_eq(b->frames, 2000);
+    ck_assert_uint_eq(b->last_number, 1999);
+    leave(a);
+    leave(b);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+/* Whatever stands in the shared memory, a port neither crashes nor hangs nor hands out a frame
+ * that is none. */
+START_TEST(scribbled_memory_harms_nobody)
+{
+    struct node *a, *b, *c;
+    char *path = g_build_filename(nodes_dir, "seg", NULL);
+    GRand *rnd = g_rand_new_with_seed((guint32)_i + 1);
+    size_t header = sizeof(struct shm_header), regions;
+    uint8_t *map;
+    int fd;
+
+    two(&a, &b);
+    c = join(3);
+    announce(c);
+    fd = open(path, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    header = (header + 4095) / 4096 * 4096;
+    regions = 3 * ((sizeof(struct shm_region) + 4095) / 4096 * 4096);
+    map = mmap(NULL, header + regions, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert(map != MAP_FAILED);
+
+    for (int i = 0; i < 1500; i++) {
+        /* Small values, plausible values, wild values, into the parts that steer. */
+        struct shm_header *h = (struct shm_header *)map;
+        unsigned r = (unsigned)g_rand_int_range(rnd, 0, 3);
+        struct shm_region *region =
+            (struct shm_region *)(map + header +
+                                  r * ((sizeof(struct shm_region) + 4095) / 4096 * 4096));
+        unsigned s = (unsigned)g_rand_int_range(rnd, 0, i % 2 ? 3 : SHM_MEMBERS);
+        unsigned k = (unsigned)g_rand_int_range(rnd, 0, SHM_SLOTS);
+        uint32_t gen = h->member[s].gen;
+        uint64_t wild = (uint64_t)g_rand_int(rnd) << 32 | g_rand_int(rnd);
+        struct node *nodes[] = {a, b, c}, *n = nodes[g_rand_int_range(rnd, 0, 3)];
+
+        switch (g_rand_int_range(rnd, 0, 13)) {
+        case 0:
+            region->slot[k].len = g_rand_int(rnd) >> g_rand_int_range(rnd, 0, 32);
+            break;
+        case 1:
+            region->slot[k].owner = g_rand_boolean(rnd) ? shm_tag(s, gen) : (uint32_t)wild;
+            break;
+        case 2:
+            region->slot[k].stamp = g_rand_boolean(rnd) ? shm_stamp(gen, k) : wild;
+            break;
+        case 3:
+            region->ring[s].tail = g_rand_boolean(rnd) ? (uint64_t)gen << 40 | k : wild;
+            break;
+        case 4:
+            region->ring[s].entry[k % SHM_RING] =
+                g_rand_boolean(rnd) ? shm_stamp(gen, k) << 16 | (wild & 0x1ff) : wild;
+            break;
+        case 5:
+            for (unsigned e = 0; e < SHM_RING; e++) { /* a whole ring of forged entries */
+                region->ring[s].entry[e] = shm_stamp(gen, e + (k & ~127u)) << 16 | (wild & 0xff);
+            }
+            break;
+        case 6:
+            h->member[s].gen = g_rand_boolean(rnd) ? gen + 1 : (uint32_t)wild;
+            break;
+        case 7:
+            h->member[s].attached = g_rand_boolean(rnd);
+            break;
+        case 8:
+            h->member[s].senders[k % 2] = wild;
+            break;
+        case 9:
+            h->member[s].waiters[k % 2] = wild;
+            break;
+        case 10:
+            h->member[s].macs_used = (uint32_t)wild;
+            h->member[s].mac[k % SHM_MACS].mac = 0x020000000000 | k % 4;
+            break;
+        case 11:
+            h->member[s].sleep = (uint32_t)wild;
+            h->member[s].tx_wake = (uint32_t)wild >> 8;
+            break;
+        default:
+            ((uint64_t *)map)[wild % ((header + regions) / 8)] = wild;
+            break;
+        }
+        send_frame(n, (uint8_t)g_rand_int_range(rnd, 1, 5), 0, 64);
+        send_frame(n, 0xff, 0, 64);
+        wire_poll(n->port, (unsigned)g_rand_int_range(rnd, 1, 100));
+        wire_fd_event(n->port);
+    }
+    munmap(map, header + regions);
+    close(fd);
+    leave(a);
+    leave(b);
+    leave(c);
+    g_rand_free(rnd);
+    g_free(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("wire shm processes");
+    TCase *tc = tcase_create("shm");
+    SRunner *sr;
+    int failed;
+
+    nodes_make_dir();
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_receiver_that_dies_frees_its_senders);
+    tcase_add_test(tc, a_receiver_that_dies_frees_busy_senders);
+    tcase_add_test(tc, reservations_of_the_dead_come_back);
+    tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
+    tcase_add_test(tc, a_place_is_taken_over);
+    tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
+    tcase_add_test(tc, many_processes_lose_nothing);
+    tcase_add_test(tc, kills_at_random_moments);
+    tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    nodes_remove_dir();
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

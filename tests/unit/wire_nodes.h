@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Members of a shared-memory segment for tests: each counts what it is told, and sends frames that
+ * carry a number. The segment is in a folder of the test's own under /dev/shm.
+ */
+#ifndef HCASIM_TESTS_WIRE_NODES_H
+#define HCASIM_TESTS_WIRE_NODES_H
+
+#include "wire/open.h"
+
+#define PATIENCE_MS 10000
+
+struct node {
+    struct wire_port *port;
+    uint8_t id; /* last byte of its address */
+    unsigned frames, tx_readies, rx_readies;
+    uint8_t last_from;
+    uint32_t last_number;
+    size_t last_len;
+    uint32_t expect[256]; /* next number from each sender, where a test wants order */
+    unsigned out_of_order;
+};
+
+extern char *nodes_dir;
+
+/* Around all tests of a program. */
+void nodes_make_dir(void);
+void nodes_remove_dir(void);
+unsigned nodes_files_left(void);
+
+struct node *join(uint8_t id);
+void leave(struct node *n);
+
+/* Sends a frame to `to` (0xff: all), with a number in it if there is room for one. False: the
+ * port has no room. */
+bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len);
+
+/* Everybody learns the address of n. */
+void announce(struct node *n);
+
+/* Two nodes that know each other's addresses. */
+void two(struct node **a, struct node **b);
+
+struct wire_stats stats_of(struct node *n);
+
+/* Takes all there is; returns how many frames that was. */
+unsigned drain(struct node *n);
+
+/* Sleeps as an owner does, until the port has something or the time is up. */
+bool sleep_on(struct node *n, int ms);
+
+void mac_of(uint8_t mac[6], uint8_t id);
+int64_t ms_now(void);
+
+#endif
