@@ -17,7 +17,7 @@
 /* Packets or WQEs in one turn. */
 #define BURST 16
 
-/* PSNs in flight must be fewer than half the number space (IBTA 9.7.2, C9-61). */
+/* PSNs in flight must be fewer than half the number space (IBTA 9.7.1). */
 #define MAX_PSNS ((1u << 23) - 1)
 
 static struct qp *work_qp(struct work *work)
@@ -102,7 +102,8 @@ static void complete_ok(struct qp *qp, const struct send_desc *desc)
     cq_post(qp->hca, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
 }
 
-/* IBTA 10.3.1.6: on a UC or UD QP an error in the send queue leaves the receive queue alone. */
+/* IBTA 10.3.1, SQE state: on a UC or UD QP an error in the send queue leaves the receive queue
+ * alone. */
 static void enter_error(struct qp *qp)
 {
     bool sq_only = qp->st == PRM_QP_ST_UC || qp->st == PRM_QP_ST_UD || qp->st == PRM_QP_ST_QP1;

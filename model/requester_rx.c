@@ -4,13 +4,13 @@
  * refuse; and what happens when none comes.
  *
  * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and
- * ignored (C9-111). Otherwise everything before it is acknowledged as well, except that a READ or
- * atomic is so by its own response only: if that is missing, the response counts as a NAK
- * (implied NAK, 9.7.5.2.6).
+ * ignored (IBTA 9.7.6.1). Otherwise everything before it is acknowledged as well, except that a
+ * READ or atomic is so by its own response only: if that is missing, the response counts as a NAK
+ * (implied NAK).
  *
  * After a NAK the requester goes back once. What follows from the packets that were under way then
  * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
- * counted from one progress to the next (9.7.5.1.3, 9.9.2.4).
+ * counted from one progress to the next (9.7.6.1.3, C9-140 to C9-142; 9.9.2).
  */
 #include <string.h>
 #include "model/q_counter.h"
@@ -50,7 +50,7 @@ static struct qp *timer_qp(struct hca_timer *timer)
 void requester_watch(struct qp *qp)
 {
     /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
-     * waits between one and two times the timeout (C9-141 allows four). */
+     * waits between one and two times the timeout (9.7.6.1.3 allows four). */
     if (qp->ack_timeout && !qp->req.timer.pos) {
         qp->req.s->progress = false;
         hca_timer_set(qp->hca, &qp->req.timer,
@@ -330,8 +330,8 @@ static void answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
 
 /*
  * A READ response must be the next one of its READ, of full path MTU but for the last, which takes
- * what is left (9.7.5.1.5); a repeated READ begins with FIRST again, so FIRST and MIDDLE are the
- * same here. Anything else ends the WQE with BAD_RESP_ERR (9.9.2.2).
+ * what is left; a repeated READ begins with FIRST again, so FIRST and MIDDLE are the
+ * same here. Anything else ends the WQE with BAD_RESP_ERR (9.9.2).
  */
 static void rx_read_response(struct qp *qp, const struct roce_packet *pkt)
 {

@@ -70,7 +70,7 @@ static bool address_datagram(const struct qp *qp, const struct send_wqe *wqe,
         return false;
     }
     pkt->dest_qp = PRM_GET(wqe_av, wqe->av, dqp_dct);
-    /* C10-2: a Q_Key with the high bit set stands for the QP's own. */
+    /* IBTA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
     pkt->deth.qkey = qkey & 0x80000000u ? qp->qkey : qkey;
     pkt->deth.src_qp = qp->src_qpn;
     return true;
@@ -102,7 +102,7 @@ static bool build_packet(const struct qp *qp, const struct send_desc *desc,
         .xrc_srqn = wqe->xrc_srqn,
     };
     if (desc->flags & SEND_OP_READ) {
-        /* A repeated READ asks only for what has not come (C9-84 and following). */
+        /* A repeated READ asks only for what has not come (9.7.3.2). */
         pkt->reth.va += *offset;
         pkt->reth.len -= (uint32_t)*offset;
         *len = 0;

@@ -169,8 +169,8 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, uint8_t st)
     return parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
 }
 
-/* Lengths are checked once the list is known (C9-88 and following: a message has at most 2^31
- * bytes, an atomic's operand 8). */
+/* Lengths are checked once the list is known: a message is limited by the QP (qpc.log_msg_max),
+ * an atomic's operand has 8 bytes. */
 static bool length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {

@@ -136,7 +136,7 @@ START_TEST(write_with_immediate_of_three_packets)
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_uint_eq(lab->trace[i].pkt.opcode, ops[i]);
         ck_assert_uint_eq(lab->trace[i].pkt.psn, (lab_path.psn + i) & PSN_MASK);
-        /* C9-22: the solicited event bit is for the last packet. */
+        /* IBTA 9.2.3: the solicited event bit is for the last packet. */
         ck_assert(lab->trace[i].pkt.solicited == (i == 2));
         ck_assert(lab->trace[i].pkt.ackreq || i < 2);
     }

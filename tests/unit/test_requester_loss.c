@@ -4,7 +4,7 @@
 
 /* -- loss -------------------------------------------------------------------------------------- */
 
-/* A gap brings a NAK with the missing PSN, and sending starts over from there (9.7.5.2.8). */
+/* A gap brings a NAK with the missing PSN, and sending starts over from there (IBTA 9.7.6). */
 START_TEST(lost_request_is_repeated_after_the_nak)
 {
     uint64_t src = lab_mem(left, 10240, 3), dst = lab_mem(right, 10240, 0);
@@ -47,7 +47,7 @@ START_TEST(lost_ack_is_made_up_for)
 }
 END_TEST
 
-/* C9-110: one ACK stands for all requests before it. */
+/* IBTA 9.7.6.1, coalesced ACKs: one stands for all requests before it. */
 START_TEST(later_ack_covers_earlier_requests)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
@@ -102,7 +102,7 @@ START_TEST(lost_last_read_response_needs_the_timer)
 }
 END_TEST
 
-/* C9-150 and following: an atomic that is repeated is not executed again. */
+/* IBTA 9.4.5: an atomic that is repeated is not executed again. */
 START_TEST(lost_atomic_response)
 {
     uint64_t target = lab_mem(right, 8, 0), result = lab_mem(left, 8, 0);
@@ -201,7 +201,7 @@ END_TEST
 
 /* -- giving up --------------------------------------------------------------------------------- */
 
-/* C9-140: after retry_count repetitions without an answer the WQE fails. */
+/* C9-140 to C9-142: after retry_count repetitions without an answer the WQE fails. */
 START_TEST(retries_are_used_up)
 {
     lab->tap = drop_all;
@@ -339,7 +339,7 @@ START_TEST(bad_local_key_fails_the_wqe)
     lab_post(&a, &wr);
     write_from(src, 64, dst);
     lab_run(lab);
-    /* C10-97: those before it complete as they should */
+    /* IBTA 10.8.6: those before it complete as they should */
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
     expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 1, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
     expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 2, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
@@ -407,7 +407,7 @@ START_TEST(wqe_changed_in_flight)
 }
 END_TEST
 
-/* C10-42: what is posted to a QP in error completes with a flush error, signaled or not. */
+/* C10-96: what is posted to a QP in error completes with a flush error, signaled or not. */
 START_TEST(error_flushes_everything)
 {
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64,
@@ -453,7 +453,7 @@ START_TEST(reset_forgets_everything)
 }
 END_TEST
 
-/* 10.3.1.7: in SQD what was started is finished, and nothing new is started. */
+/* IBTA 10.3.1, SQD state: what was started is finished, and nothing new is started. */
 START_TEST(send_queue_drains)
 {
     uint64_t src = lab_mem(left, 100000, 7), dst = lab_mem(right, 100000, 0);
@@ -493,7 +493,7 @@ static void fake_response(uint8_t op, uint32_t psn, uint8_t syndrome)
     lab_run(lab);
 }
 
-/* C9-111: responses to what was not asked have no effect. */
+/* IBTA 9.7.6.1, ghost responses: answers to what was not asked have no effect. */
 START_TEST(ghost_responses_are_ignored)
 {
     lab->tap = drop_all;

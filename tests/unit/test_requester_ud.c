@@ -35,7 +35,7 @@ START_TEST(uc_completes_when_sent)
 }
 END_TEST
 
-/* 10.3.1.6: an error in the send queue of an unreliable QP leaves its receive queue alone. */
+/* IBTA 10.3.1, SQE state: an error in the send queue leaves the receive queue alone. */
 START_TEST(uc_error_leads_to_sqer_and_back)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -96,7 +96,7 @@ START_TEST(ud_goes_where_its_vector_says)
 }
 END_TEST
 
-/* C10-2: a Q_Key with the high bit set in the WQE stands for the QP's own. */
+/* IBTA 10.2.5: a Q_Key with the high bit set in the WQE stands for the QP's own. */
 START_TEST(ud_own_qkey)
 {
     struct lab_wr wr;

@@ -114,7 +114,7 @@ START_TEST(counter_wraps)
 }
 END_TEST
 
-/* IBTA 10.2.9.2: the limit event comes once, when fewer WQEs than the limit are left. */
+/* IBTA 10.2.9: the limit event comes once, when fewer WQEs than the limit are left. */
 START_TEST(limit_event_comes_once)
 {
     set_posted(5);

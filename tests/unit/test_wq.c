@@ -346,7 +346,7 @@ START_TEST(message_longer_than_allowed)
 }
 END_TEST
 
-/* C9-92 and following: the operand of an atomic has 64 bits. */
+/* IBTA 9.4.5: the operand of an atomic has 64 bits. */
 START_TEST(atomic_takes_eight_bytes)
 {
     uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_ATOMIC_FA, 4);
