@@ -4,6 +4,7 @@
  * this process; other processes, and their deaths, are in test_wire_shm_procs.c.
  */
 #include "tests/unit/wire_nodes.h"
+#include "wire/capture.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -460,6 +461,35 @@ START_TEST(a_blocked_sender_that_sleeps_is_woken)
 }
 END_TEST
 
+/* A filter around a segment's port sleeps and wakes as the port itself does. */
+START_TEST(a_captured_port_is_woken)
+{
+    char *path = g_build_filename(nodes_dir, "capture.pcapng", NULL);
+    struct node *a, *b;
+    GError *err = NULL;
+
+    two(&a, &b);
+    wrap(b, wire_capture_new(b->port, path, NULL, NULL, &err));
+    ck_assert_ptr_null(err);
+    ck_assert_int_ge(wire_fd(b->port), 0);
+    while (sleep_on(b, 0)) {
+    }
+    drain(b);
+    b->rx_readies = 0;
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert(sleep_on(b, PATIENCE_MS));
+    ck_assert_uint_eq(b->rx_readies, 1);
+    ck_assert_uint_eq(drain(b), 1);
+    ck_assert(send_frame(b, 1, 5, 64));
+    ck_assert_uint_eq(drain(a), 1);
+    ck_assert_uint_eq(a->last_number, 5);
+    leave(a);
+    leave(b);
+    ck_assert_int_eq(g_remove(path), 0);
+    g_free(path);
+}
+END_TEST
+
 START_TEST(sixteen_members)
 {
     struct node *n[16];
@@ -516,6 +546,7 @@ int main(void)
     tcase_add_test(tc, a_sleeper_is_woken_and_a_worker_is_not);
     tcase_add_test(tc, frames_before_the_first_poll_wake_it);
     tcase_add_test(tc, a_blocked_sender_that_sleeps_is_woken);
+    tcase_add_test(tc, a_captured_port_is_woken);
     tcase_add_test(tc, sixteen_members);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -109,6 +109,12 @@ void leave(struct node *n)
     g_free(n);
 }
 
+void wrap(struct node *n, struct wire_port *filter)
+{
+    n->port = filter;
+    wire_set_client(n->port, &listening, n);
+}
+
 bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len)
 {
     uint8_t dmac[6], *frame;

@@ -31,6 +31,9 @@ unsigned nodes_files_left(void);
 struct node *join(uint8_t id);
 void leave(struct node *n);
 
+/* Puts a filter around n's port. */
+void wrap(struct node *n, struct wire_port *filter);
+
 /* Sends a frame to `to` (0xff: all), with a number in it if there is room for one. False: the
  * port has no room. */
 bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len);
