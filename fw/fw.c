@@ -30,7 +30,8 @@ static void power_on(struct fw *fw)
 {
     fw->state = CMD_DISABLED;
     fw->issi = 0;
-    fw->nic_interface = 0;
+    /* A driver that was bound across the reset sees this in its health poll, and recovers. */
+    fw->nic_interface = NIC_DISABLED;
     fw->invalid_commands = 0;
     cmdq_reset(fw);
     pages_reset(fw);

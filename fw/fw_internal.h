@@ -61,12 +61,19 @@ struct fw_regs {
     uint64_t counters_cleared_ns;
 };
 
+/* Who the function works for. */
+enum nic_interface {
+    NIC_FULL_DRIVER = 0,
+    NIC_DISABLED = 1, /* nobody: no driver has told where its command queue is */
+    NIC_SW_RESET = 7, /* what a driver writes to ask for a reset */
+};
+
 struct fw {
     struct hca hca;             /* the hardware; must stay first: struct work finds struct fw */
     const struct fw_profile *profile;
     uint8_t state;              /* one of enum fw_cmd_states */
     uint16_t issi;
-    uint8_t nic_interface;      /* PRM initial_seg.nic_interface: who the function works for */
+    uint8_t nic_interface;      /* PRM initial_seg.nic_interface: enum nic_interface */
 
     struct fw_cmdq cmdq;
     struct fw_pages pages;

@@ -29,13 +29,6 @@
 
 #define COMMAND_INTERFACE_REV 5
 
-/* Values of initial_seg.nic_interface. */
-enum nic_interface {
-    NIC_FULL_DRIVER = 0,
-    NIC_DISABLED = 1,
-    NIC_SW_RESET = 7,
-};
-
 /* The counter moves every 10 ms: the driver looks every few seconds. */
 #define HEALTH_TICK_NS 10000000
 

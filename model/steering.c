@@ -164,8 +164,13 @@ enum syn flow_table_destroy(struct hca *hca, uint8_t type, uint32_t table_id)
     if (!table) {
         return SYN_FT_NOT_FOUND;
     }
-    if (table->obj.refs || table->groups->len) {
+    /* Being the root does not keep a table: the driver destroys its last table as it stands
+     * (update_root_ft_destroy()), and then there is no root. */
+    if (table->obj.refs - (hca->steering->rx_root == table) || table->groups->len) {
         return SYN_IN_USE;
+    }
+    if (hca->steering->rx_root == table) {
+        flow_table_set_root(hca, type, table_id, false);
     }
     set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
     table_free(hca, table);

@@ -143,6 +143,8 @@ START_TEST(reset_starts_over)
     fwd_bring_up(&d);
     fw_reset(d.fw);
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x10, 8) >> 12, 0);
+    /* driver mlx5_health_check_fatal_sensors(): "disabled" tells a bound driver what happened */
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 1);
     fw_mmio_write(d.fw, 0x10, d.queue >> 32, 4);
     fw_mmio_write(d.fw, 0x14, d.queue & 0xffffffff, 4);
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
