@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: a QP's send queue, from doorbell to send completion (IBTA 9.7.3, 9.7.6, 9.8, 9.9.2).
+ * The requester: a QP's send queue, from doorbell to send completion (IBTA 9.7.3, 9.7.6, 9.8,
+ * 9.9.2).
  *
  *   model/requester.c       life, doorbell, starting WQEs, completing them
  *   model/requester_send.c  request packets of started WQEs
