@@ -371,6 +371,22 @@ START_TEST(in_error_receives_posted_later_are_flushed_too)
 }
 END_TEST
 
+/* Requester and responder may find faults one after the other. */
+START_TEST(an_error_state_is_left_by_reset_only)
+{
+    qp_in(PRM_QP_ST_UD, ST(RTS), &qp);
+    qp_fatal(qp.qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    qp_set_state(qp.qp, ST(SQER));
+    qp_set_state(qp.qp, ST(SQD));
+    qp_fatal(qp.qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    ck_assert_uint_eq(qp.qp->state, ST(ERR));
+    ck_assert_int_eq(bench_event(&b, qp.qpn), PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    ck_assert_int_eq(bench_event(&b, qp.qpn), -1);
+    ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_2RST_QP, &rc), SYN_OK);
+    ck_assert_uint_eq(qp.qp->state, ST(RST));
+}
+END_TEST
+
 START_TEST(a_doorbell_record_that_lies_flushes_no_more_than_the_ring_holds)
 {
     qp_in(PRM_QP_ST_RC, ST(RTS), &qp);
@@ -457,6 +473,7 @@ int main(void)
     tcase_add_test(tc, a_bad_value_changes_nothing);
     tcase_add_test(tc, in_error_posted_receives_are_flushed);
     tcase_add_test(tc, in_error_receives_posted_later_are_flushed_too);
+    tcase_add_test(tc, an_error_state_is_left_by_reset_only);
     tcase_add_test(tc, a_doorbell_record_that_lies_flushes_no_more_than_the_ring_holds);
     tcase_add_test(tc, reset_forgets_posted_receives);
     tcase_add_test(tc, completions_name_the_qp_as_its_owner_knows_it);

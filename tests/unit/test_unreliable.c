@@ -109,6 +109,7 @@ START_TEST(a_uc_message_with_a_hole_is_dropped)
     uc(BTH_SEND_LAST, 2, 4);
     uc(BTH_SEND_MIDDLE, 3, MTU);
     uc(BTH_SEND_LAST, 4, 4);
+    uc(BTH_SEND_LAST, 1, 4); /* late, and of a message that is gone */
     expect_no_cqe();
     uc(BTH_SEND_ONLY, 9, 7);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, 7);
