@@ -81,7 +81,6 @@ static void go_back(struct qp *qp)
 
     s->tx = s->head;
     s->tx_psn = qp->req.unacked_psn;
-    s->tx_wqe.cursor = (struct sge_cursor){0};
     hca_schedule(qp->hca, &qp->req.work);
 }
 

@@ -2,6 +2,24 @@
 /* Lost packets, retries, peers that refuse or lie, and how a send queue ends. */
 #include "tests/unit/requester_bench.h"
 
+/* -- responses made up ------------------------------------------------------------------------- */
+
+static void fake_payload(uint8_t op, uint32_t psn, uint8_t syndrome, size_t len)
+{
+    static const uint8_t payload[4096];
+    struct roce_packet pkt = {
+        .opcode = BTH_RC | op, .psn = psn & PSN_MASK, .payload = payload, .payload_len = len};
+
+    pkt.aeth.syndrome = syndrome;
+    requester_rx(a.qp, &pkt);
+    lab_run(lab);
+}
+
+static void fake_response(uint8_t op, uint32_t psn, uint8_t syndrome)
+{
+    fake_payload(op, psn, syndrome, 0);
+}
+
 /* -- loss -------------------------------------------------------------------------------------- */
 
 /* A gap brings a NAK with the missing PSN, and sending starts over from there (IBTA 9.7.6). */
@@ -31,6 +49,57 @@ START_TEST(lost_last_packet_needs_the_timer)
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
     same(src, dst, 3000);
     ck_assert_uint_eq(counters()->local_ack_timeout_err, 1);
+}
+END_TEST
+
+/* The timer that an earlier request started is no reason to repeat a later one. */
+START_TEST(progress_defers_the_timeout)
+{
+    uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
+
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS * 9 / 10);
+    fake_response(BTH_ACK, lab_path.psn, 0x1f);
+    write_from(src, 64, dst);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS * 5 / 10);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+    ck_assert_uint_eq(lab->num_packets, 2);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 1);
+    ck_assert_uint_eq(lab->num_packets, 3);
+}
+END_TEST
+
+/* What an ACK covers is not sent again, even if a NAK before it asked for it. */
+START_TEST(acknowledged_while_going_back)
+{
+    uint64_t src = lab_mem(left, 10240, 3), dst = lab_mem(right, 10240, 0);
+    struct roce_packet nak = {.opcode = BTH_RC | BTH_ACK, .psn = (lab_path.psn + 2) & PSN_MASK};
+    struct roce_packet ack = {.opcode = BTH_RC | BTH_ACK, .psn = (lab_path.psn + 6) & PSN_MASK};
+
+    nak.aeth.syndrome = 0x60;
+    lab->tap = drop_all;
+    write_from(src, 10240, dst);
+    lab_run(lab);
+    requester_rx(a.qp, &nak);
+    requester_rx(a.qp, &ack);
+    lab_run(lab);
+    ck_assert_uint_eq(lab->num_packets, 13);
+    ck_assert_uint_eq(lab->trace[10].pkt.psn, (lab_path.psn + 7) & PSN_MASK);
+
+    nak.psn = (lab_path.psn + 8) & PSN_MASK;
+    ack.psn = (lab_path.psn + 9) & PSN_MASK;
+    requester_rx(a.qp, &nak);
+    requester_rx(a.qp, &ack);
+    lab_run(lab);
+    ck_assert_uint_eq(lab->num_packets, 13);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    ck_assert_uint_eq(lab->num_packets, 14);
+    ck_assert_uint_eq(lab->trace[13].pkt.psn, (lab_path.psn + 10) & PSN_MASK);
+    ck_assert_uint_eq(lab->trace[13].pkt.opcode, BTH_RC | BTH_WRITE_ONLY);
 }
 END_TEST
 
@@ -483,15 +552,6 @@ END_TEST
 
 /* -- ghosts ------------------------------------------------------------------------------------ */
 
-static void fake_response(uint8_t op, uint32_t psn, uint8_t syndrome)
-{
-    static const uint8_t payload[4096];
-    struct roce_packet pkt = {.opcode = BTH_RC | op, .psn = psn & PSN_MASK, .payload = payload};
-
-    pkt.aeth.syndrome = syndrome;
-    requester_rx(a.qp, &pkt);
-    lab_run(lab);
-}
 
 /* IBTA 9.7.6.1, ghost responses: answers to what was not asked have no effect. */
 START_TEST(ghost_responses_are_ignored)
@@ -539,6 +599,26 @@ START_TEST(read_response_of_the_wrong_length)
     lab_post(&a, &wr);
     lab_run(lab);
     fake_response(BTH_READ_RESP_ONLY, lab_path.psn, 0); /* without payload */
+    expect_error(PRM_WQE_OPCODE_RDMA_READ, 0, PRM_CQE_SYNDROME_BAD_RESP_ERR);
+}
+END_TEST
+
+/* A READ's responses end with LAST, and not earlier. */
+START_TEST(read_response_of_the_wrong_place)
+{
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 2048, 0), 2048,
+                               lab_mem(right, 2048, 1));
+
+    lab->tap = drop_all;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    if (_i == 0) {
+        fake_payload(BTH_READ_RESP_LAST, lab_path.psn, 0, 1024);
+    } else {
+        fake_payload(BTH_READ_RESP_FIRST, lab_path.psn, 0, 1024);
+        ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_RTS);
+        fake_payload(BTH_READ_RESP_MIDDLE, lab_path.psn + 1, 0, 1024);
+    }
     expect_error(PRM_WQE_OPCODE_RDMA_READ, 0, PRM_CQE_SYNDROME_BAD_RESP_ERR);
 }
 END_TEST
@@ -639,6 +719,8 @@ int main(void)
     tcase_add_test(rc, lost_request_is_repeated_after_the_nak);
     tcase_add_test(rc, lost_last_packet_needs_the_timer);
     tcase_add_test(rc, lost_ack_is_made_up_for);
+    tcase_add_test(rc, progress_defers_the_timeout);
+    tcase_add_test(rc, acknowledged_while_going_back);
     tcase_add_test(rc, later_ack_covers_earlier_requests);
     tcase_add_test(rc, read_goes_on_from_the_missing_response);
     tcase_add_test(rc, lost_last_read_response_needs_the_timer);
@@ -662,6 +744,7 @@ int main(void)
     tcase_add_test(rc, ghost_responses_are_ignored);
     tcase_add_test(rc, response_of_the_wrong_sort);
     tcase_add_test(rc, read_response_of_the_wrong_length);
+    tcase_add_loop_test(rc, read_response_of_the_wrong_place, 0, 2);
     tcase_add_test(rc, ack_behind_an_unanswered_read);
     tcase_add_test(rc, naks_are_answered_once);
     tcase_add_test(rc, random_responses);
