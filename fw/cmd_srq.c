@@ -17,7 +17,8 @@ static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, s
 
     return (struct fw_ring_ref){
         .log_page = log_page,
-        .page_offset = (uint32_t)(((uint64_t)page_offset << log_page) / 64),
+        /* fw_ring() refuses pages beyond 2 GiB */
+        .page_offset = (uint32_t)(((uint64_t)page_offset << MIN(log_page, 31)) / 64),
         .pas_off = pas_off,
     };
 }
