@@ -144,6 +144,8 @@ static void general_queues(const struct fw *fw, bool max, uint8_t *cap)
     CAP(cq_oi, 1);
     CAP(cq_resize, has(PRM_CMD_OP_MODIFY_CQ));
     CAP(cq_moderation, has(PRM_CMD_OP_MODIFY_CQ));
+    CAP(cq_period_mode_modify, has(PRM_CMD_OP_MODIFY_CQ));
+    CAP(cq_period_start_from_cqe, 1);
     CAP(event_cap, 1);
     CAP(device_frequency_khz, fw->profile->device_frequency_khz);
     CAP(device_frequency_mhz, fw->profile->device_frequency_khz / 1000);
