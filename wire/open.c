@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SHM_DIR "/dev/shm"
+
 #define SHM_HELP                                                                                   \
     "shm:NAME   a segment of this user in /dev/shm (letters, digits, '.', '_', '-')\n"             \
     "shm:/PATH  a segment whose file is PATH"
@@ -26,7 +28,7 @@ static bool is_name(const char *s)
 static struct wire_port *open_shm(const char *rest, bool *bad_uri, GError **err)
 {
     struct wire_port *port;
-    char *path;
+    char *path, *prefix;
 
     if (rest[0] == '/' && rest[1] != '\0' && rest[strlen(rest) - 1] != '/') {
         return wire_shm_open(rest, false, err);
@@ -35,9 +37,12 @@ static struct wire_port *open_shm(const char *rest, bool *bad_uri, GError **err)
         *bad_uri = true;
         return NULL;
     }
-    path = g_strdup_printf("/dev/shm/hcasim-%lu-%s", (unsigned long)geteuid(), rest);
+    prefix = g_strdup_printf("hcasim-%lu-", (unsigned long)geteuid());
+    path = g_strconcat(SHM_DIR "/", prefix, rest, NULL);
+    wire_shm_sweep(SHM_DIR, prefix);
     port = wire_shm_open(path, true, err);
     g_free(path);
+    g_free(prefix);
     return port;
 }
 

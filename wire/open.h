@@ -25,6 +25,9 @@ enum wire_error {
  * shm:/PATH  the segment whose file is PATH. Whoever may write the file may join: a group shares
  *            a segment by creating an empty file with the rights it wants.
  *
+ * A segment's files go with its last member. What killed processes leave behind in /dev/shm is
+ * removed by the next wire_open() of any NAME.
+ *
  * A segment is a switch: a unicast frame goes to the member that last sent with that source
  * address, without loss (a full receiver makes the sender wait). Other frames go to all members;
  * a full one misses such a frame (counted, tx_no_room). The link is up from opening to closing.

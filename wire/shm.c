@@ -317,3 +317,8 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
     self_wake(sp); /* there may be frames that an earlier member did not take */
     return &sp->port;
 }
+
+void wire_shm_sweep(const char *dir, const char *prefix)
+{
+    shm_segment_sweep(dir, prefix);
+}

@@ -12,4 +12,7 @@
 /* Joins the segment whose file is path. own_only: the file must be this user's. */
 struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err);
 
+/* Removes what killed processes left: segments in dir whose names begin with prefix. */
+void wire_shm_sweep(const char *dir, const char *prefix);
+
 #endif

@@ -49,12 +49,22 @@ static bool set_lock(int fd, off_t byte, short type)
     return rc == 0;
 }
 
-/* Whether another open file description holds the byte. Unknown counts as held. */
-static bool is_locked(int fd, off_t byte)
+/* Whether another open file description holds one of the bytes. Unknown counts as held. */
+static bool is_any_locked(int fd, off_t byte, off_t len)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = len};
 
     return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+static bool is_locked(int fd, off_t byte)
+{
+    return is_any_locked(fd, byte, 1);
+}
+
+static bool anybody_alive(int fd)
+{
+    return is_any_locked(fd, 0, SHM_MEMBERS);
 }
 
 static bool lock_join(int fd)
@@ -77,9 +87,9 @@ static void unlock_join(int fd)
     set_lock(fd, JOIN_LOCK_OFFSET, F_UNLCK);
 }
 
-static char *wake_path(const struct shm_segment *seg, unsigned id)
+static char *wake_path(const char *path, unsigned id)
 {
-    return g_strdup_printf("%s.%u", seg->path, id);
+    return g_strdup_printf("%s.%u", path, id);
 }
 
 static bool fail(GError **err, const char *path, const char *what)
@@ -127,16 +137,6 @@ static int open_locked(const char *path, bool own_only, GError **err)
     }
 }
 
-static bool anybody_alive(int fd)
-{
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        if (is_locked(fd, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* posix_fallocate() that goes on after signals. Sets errno. */
 static bool allocate(int fd, off_t offset, size_t len)
 {
@@ -150,10 +150,10 @@ static bool allocate(int fd, off_t offset, size_t len)
 }
 
 /* Those of members that died, when nobody is left. */
-static void unlink_fifos(const struct shm_segment *seg)
+static void unlink_fifos(const char *path)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        char *fifo = wake_path(seg, id);
+        char *fifo = wake_path(path, id);
 
         unlink(fifo);
         g_free(fifo);
@@ -178,7 +178,7 @@ static bool create(struct shm_segment *seg, GError **err)
         (ssize_t)offsetof(struct shm_header, fdb_gen)) {
         return fail(err, seg->path, "cannot write the segment");
     }
-    unlink_fifos(seg);
+    unlink_fifos(seg->path);
     return true;
 }
 
@@ -203,7 +203,7 @@ static bool check(const struct shm_segment *seg, GError **err)
 /* The FIFO that wakes this member, with the segment's own access rights. */
 static bool make_fifo(struct shm_segment *seg, GError **err)
 {
-    char *path = wake_path(seg, seg->id);
+    char *path = wake_path(seg->path, seg->id);
     struct stat st;
     bool ok;
 
@@ -351,7 +351,7 @@ static void release(struct shm_segment *seg)
 static void remove_files(struct shm_segment *seg)
 {
     if (seg->wake_fd >= 0) {
-        char *fifo = wake_path(seg, seg->id);
+        char *fifo = wake_path(seg->path, seg->id);
 
         unlink(fifo);
         g_free(fifo);
@@ -360,7 +360,48 @@ static void remove_files(struct shm_segment *seg)
      * never became a segment is somebody's, and stays. */
     if (seg->header && !anybody_alive(seg->fd)) {
         unlink(seg->path);
-        unlink_fifos(seg);
+        unlink_fifos(seg->path);
+    }
+}
+
+/* Whether the file is a segment that nobody lives in. The join lock is taken if so. */
+static bool is_abandoned(int fd)
+{
+    char magic[sizeof(((struct shm_header *)0)->magic)];
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+           memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0 &&
+           set_lock(fd, JOIN_LOCK_OFFSET, F_WRLCK) && !anybody_alive(fd);
+}
+
+void shm_segment_sweep(const char *dir, const char *prefix)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        char *path;
+        int fd;
+
+        if (!g_str_has_prefix(name, prefix)) {
+            continue;
+        }
+        path = g_build_filename(dir, name, NULL);
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0) {
+            /* Whoever waits for the lock finds the file gone and makes a new one. */
+            if (is_abandoned(fd)) {
+                unlink(path);
+                unlink_fifos(path);
+            }
+            close(fd);
+        }
+        g_free(path);
+    }
+    if (d) {
+        g_dir_close(d);
     }
 }
 
@@ -429,7 +470,7 @@ struct shm_region *shm_segment_region(struct shm_segment *seg, unsigned id)
 /* Opened for reading, too: a write to a FIFO that nobody reads would be a SIGPIPE. */
 int shm_segment_open_wake(struct shm_segment *seg, unsigned id)
 {
-    char *path = wake_path(seg, id);
+    char *path = wake_path(seg->path, id);
     int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
 

@@ -118,6 +118,13 @@ struct shm_segment {
  */
 bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, GError **err);
 
+/*
+ * Removes the segments in a folder, of this user and with names that begin with prefix, whose
+ * members have all died. (Somebody who then joins such a one makes it anew, but a name may never
+ * be used again.)
+ */
+void shm_segment_sweep(const char *dir, const char *prefix);
+
 /* Takes the member out of the tables: nothing is sent to it from now on. */
 void shm_segment_detach(struct shm_segment *seg);
 

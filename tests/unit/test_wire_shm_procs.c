@@ -262,6 +262,32 @@ START_TEST(a_segment_of_the_dead_is_made_anew)
 }
 END_TEST
 
+/* A name that is never used again would stay for ever: any other name's user removes it. */
+START_TEST(segments_of_the_dead_are_swept)
+{
+    struct child dead = spawn(nothing_more), live;
+    char *other = g_build_filename(nodes_dir, "other", NULL);
+
+    kill_child(dead);
+    ck_assert_uint_eq(nodes_files_left(), 2); /* the segment, a FIFO */
+    shm_segment_sweep(nodes_dir, "another-");
+    ck_assert_uint_eq(nodes_files_left(), 2);
+    shm_segment_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 0);
+
+    /* What is in use, and what is no segment, stays. */
+    live = spawn(nothing_more);
+    ck_assert(g_file_set_contents(other, "precious", -1, NULL));
+    shm_segment_sweep(nodes_dir, "");
+    ck_assert_uint_eq(nodes_files_left(), 3);
+    ck_assert_int_eq(unlink(other), 0);
+    g_free(other);
+    kill_child(live);
+    shm_segment_sweep(nodes_dir, "");
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
 #define STRESS_NODES  4
 #define STRESS_FRAMES 4000
 
@@ -518,6 +544,7 @@ int main(void)
     tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
     tcase_add_test(tc, a_place_is_taken_over);
     tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
+    tcase_add_test(tc, segments_of_the_dead_are_swept);
     tcase_add_test(tc, many_processes_lose_nothing);
     tcase_add_test(tc, kills_at_random_moments);
     tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);
