@@ -12,11 +12,13 @@ static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const uint8_t *wq, st
         .umem_id = PRM_GET(wq, wq, wq_umem_id),
         .umem_offset = PRM_GET(wq, wq, wq_umem_offset),
         .log_page = (uint8_t)(PRM_GET(wq, wq, log_wq_pg_sz) + 12),
-        .page_offset = PRM_GET(wq, wq, page_offset) * 64,
         .pas_off = (size_t)(wq - cmd->in) + PRM_SIZE(wq),
     };
     uint64_t size = eth_wq_size(wq);
     enum syn syn;
+
+    /* page_offset counts 64ths of a page */
+    ref.page_offset = (uint32_t)(((uint64_t)PRM_GET(wq, wq, page_offset) << ref.log_page) / 64);
 
     if (!size) {
         return SYN_ETH_WQ;

@@ -225,6 +225,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
     wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
+    rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
     rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);

@@ -3,6 +3,7 @@
  * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the frame and
  * completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow tag.
  */
+#include <inttypes.h>
 #include <string.h>
 #include "model/eth_priv.h"
 #include "model/q_counter.h"
@@ -115,6 +116,10 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
         uint16_t index = (uint16_t)rq->wq.ci++;
 
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes (wqe %d, %u elements, %" PRIu64
+                " bytes, memory %d)",
+                rq->obj.num, index, stored, (int)taken, wqe.num_sge, wqe.len, (int)result);
         rq->state = PRM_RQC_STATE_ERR;
         fail(hca, rq, index,
              taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR

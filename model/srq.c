@@ -163,7 +163,7 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     }
     if (!wq_read(hca, &srq->wq, srq->head, slot, len) ||
         !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg),
-                        len - PRM_SIZE(wqe_srq_next_seg))) {
+                        len - PRM_SIZE(wqe_srq_next_seg), false)) {
         srq_fail(hca, srq, "WQE is unreadable or malformed");
         return RECV_ERROR;
     }

@@ -55,7 +55,7 @@ bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offse
     return mem_buf_write(hca, &wq->buf, wq->offset + start + offset, data, len);
 }
 
-bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len)
+bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding)
 {
     wqe->num_sge = 0;
     wqe->len = 0;
@@ -63,7 +63,7 @@ bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len)
         uint32_t bytes = PRM_GET(wqe_data_seg, data, byte_count);
         uint32_t lkey = PRM_GET(wqe_data_seg, data, lkey);
 
-        if (PRM_GET(wqe_data_seg, data, inl)) {
+        if (PRM_GET(wqe_data_seg, data, inl) && !start_padding) {
             return false;
         }
         if (bytes == 0 && lkey == WQE_TERMINATOR_LKEY) {
@@ -100,7 +100,7 @@ enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, str
     }
     len = MIN(len, sizeof(slot));
     if (skip > len || !wq_read(hca, rq, rq->ci, slot, len) ||
-        !recv_wqe_parse(wqe, slot + skip, len - skip)) {
+        !recv_wqe_parse(wqe, slot + skip, len - skip, rq->start_padding)) {
         return RECV_ERROR;
     }
     wqe->index = rq->ci & 0xffff;

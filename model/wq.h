@@ -26,6 +26,8 @@ struct wq {
     uint64_t dbr;        /* bus address of the queue's 32-bit counter in its doorbell record */
     uint32_t ci;         /* the slot that the device takes next */
     uint32_t pi;         /* the producer counter as last read */
+    bool start_padding;  /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING, the
+                          * leave to put padding before a packet; no use is made of it */
 };
 
 /* WQEs or basic blocks posted and not taken yet, as far as the doorbell record was last read. */
@@ -64,7 +66,7 @@ enum recv_result {
  * at the end of data. A length of 0 in a segment is 2^31 bytes (PRM, memory pointer data segment).
  * False: an inline segment, or more than WQE_MAX_SGE.
  */
-bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len);
+bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding);
 
 /* Fills *wqe from the cyclic receive queue's slot at ci, which must be posted; ends at the
  * terminator key (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end.
