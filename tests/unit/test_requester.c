@@ -255,6 +255,53 @@ START_TEST(outstanding_reads_are_limited)
 }
 END_TEST
 
+/* IBTA 9.7.1: at most half the PSNs are in flight. A READ takes one for each response packet. */
+START_TEST(half_the_psns_at_most)
+{
+    struct lab_path path = lab_path;
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, 0, 1u << 30, 0);
+
+    path.mtu = PRM_QP_MTU_256;
+    lab_rc_pair(lab, &a, &b, &path);
+    lab->tap = drop_all;
+    lab_post(&a, &wr);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_READ_REQUEST), 1);
+    ck_assert_uint_eq(a.qp->req.next_psn, (path.psn + (1u << 22)) & PSN_MASK);
+}
+END_TEST
+
+/* A guest that posts over WQEs which have not completed harms itself only. */
+START_TEST(posted_over_what_is_in_flight)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct lab_qp_attr attr = lab_rc;
+
+    attr.log_sq = 3;
+    lab_qp_new(left, &attr, &a);
+    lab_qp_new(right, &attr, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+    lab->tap = drop_all;
+    for (unsigned i = 0; i < 8; i++) {
+        write_from(src, 64, dst);
+    }
+    lab_run(lab);
+    for (unsigned i = 0; i < 8; i++) {
+        write_from(src, 32, dst);
+    }
+    lab_run(lab);
+    ck_assert_uint_eq(a.qp->req.s->tail - a.qp->req.s->head, 8);
+    lab->tap = NULL;
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    for (uint16_t i = 1; i < 16; i++) {
+        expect_error(PRM_WQE_OPCODE_RDMA_WRITE, i, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    expect_none(left);
+}
+END_TEST
+
 START_TEST(fence_waits_for_reads)
 {
     struct lab_wr read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64,
@@ -368,6 +415,8 @@ int main(void)
     tcase_add_test(rc, window_bounds_what_is_unacknowledged);
     tcase_add_test(rc, read_responses_do_not_fill_the_window);
     tcase_add_test(rc, outstanding_reads_are_limited);
+    tcase_add_test(rc, half_the_psns_at_most);
+    tcase_add_test(rc, posted_over_what_is_in_flight);
     tcase_add_test(rc, fence_waits_for_reads);
     tcase_add_test(rc, nop_completes_in_order);
     tcase_add_test(rc, local_invalidate_frees_the_key);

@@ -358,6 +358,27 @@ START_TEST(rnr_retries_are_used_up)
 }
 END_TEST
 
+/* Copies of one RNR NAK are one. */
+START_TEST(rnr_nak_twice)
+{
+    struct lab_path path = lab_path;
+    struct lab_wr wr = send_wr(lab_mem(left, 64, 1), 64);
+
+    path.rnr_retry = 1;
+    lab_rc_pair(lab, &a, &b, &path);
+    lab->tap = drop_all;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    fake_response(BTH_ACK, lab_path.psn, 0x2c);
+    fake_response(BTH_ACK, lab_path.psn, 0x2c);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(counters()->rnr_nak_retry_err, 1);
+    lab_advance(lab, LAB_MS);
+    fake_response(BTH_ACK, lab_path.psn, 0x2c);
+    expect_error(PRM_WQE_OPCODE_SEND, 0, PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+}
+END_TEST
+
 START_TEST(rnr_retry_7_never_ends)
 {
     uint64_t dst = lab_mem(right, 64, 0);
@@ -498,6 +519,24 @@ START_TEST(error_flushes_everything)
     lab_run(lab);
     expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 101, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     expect_none(left);
+}
+END_TEST
+
+/* Behind a WQE of no length nobody knows where the next one begins. */
+START_TEST(flush_ends_at_nonsense)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct lab_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
+
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    write_from(src, 64, dst);
+    PRM_SET(wqe_ctrl_seg, lab_write_wqe(&a, &nop), ds, 0);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 0, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    expect_error(PRM_WQE_OPCODE_NOP, 1, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    expect_none(left);
+    ck_assert_uint_eq(a.qp->sq.ci, 3);
 }
 END_TEST
 
@@ -739,6 +778,7 @@ int main(void)
     tcase_add_test(rc, doorbell_record_beyond_the_ring);
     tcase_add_test(rc, wqe_changed_in_flight);
     tcase_add_test(rc, error_flushes_everything);
+    tcase_add_test(rc, flush_ends_at_nonsense);
     tcase_add_test(rc, reset_forgets_everything);
     tcase_add_test(rc, send_queue_drains);
     tcase_add_test(rc, ghost_responses_are_ignored);
@@ -753,6 +793,7 @@ int main(void)
     tcase_add_checked_fixture(bare, setup_bare, teardown);
     tcase_add_test(bare, timeout_0_waits_for_ever);
     tcase_add_test(bare, rnr_retries_are_used_up);
+    tcase_add_test(bare, rnr_nak_twice);
     suite_add_tcase(suite, bare);
     return run_suite(suite);
 }

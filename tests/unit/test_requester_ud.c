@@ -59,6 +59,31 @@ START_TEST(uc_error_leads_to_sqer_and_back)
 }
 END_TEST
 
+/* What was posted before the error is flushed, though the driver is back in RTS first. */
+START_TEST(back_from_sqer_before_the_flush)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct lab_wr bad = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, src, 64, dst);
+
+    pair_of(PRM_QP_ST_UC);
+    lab_post(&a, &bad);
+    for (unsigned i = 0; i < 50; i++) {
+        write_from(src, 64, dst);
+    }
+    hca_run(&left->hca, 5);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_SQER);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_SQERR2RTS_QP, &lab_path, 0, &b), SYN_OK);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_error(PRM_WQE_OPCODE_RDMA_READ, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    for (uint16_t i = 1; i < 51; i++) {
+        expect_error(PRM_WQE_OPCODE_RDMA_WRITE, i, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 51);
+    expect_none(left);
+}
+END_TEST
+
 static struct lab_wr ud_wr(uint32_t len)
 {
     struct lab_wr wr = send_wr(lab_mem(left, len, 2), len);
@@ -247,6 +272,7 @@ int main(void)
     tcase_add_checked_fixture(bare, setup_bare, teardown);
     tcase_add_test(bare, uc_completes_when_sent);
     tcase_add_test(bare, uc_error_leads_to_sqer_and_back);
+    tcase_add_test(bare, back_from_sqer_before_the_flush);
     tcase_add_test(bare, ud_goes_where_its_vector_says);
     tcase_add_test(bare, ud_own_qkey);
     tcase_add_test(bare, ud_longer_than_the_mtu);

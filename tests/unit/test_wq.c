@@ -251,6 +251,10 @@ START_TEST(inline_and_pointers_in_one_list)
     ck_assert_mem_eq(out, "abc", 3);
     ck_assert_mem_eq(out + 3, lab_ptr(side, mem, 5), 5);
     ck_assert_mem_eq(out + 8, "de", 2);
+    /* backwards over elements, as a retransmission does */
+    ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 1, out, 1),
+                     MEM_OK);
+    ck_assert_uint_eq(out[0], 'b');
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 8, out, 3),
                      MEM_BAD_BOUNDS);
 }
