@@ -283,8 +283,8 @@ bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_a
     uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
     const struct port_gid *gid;
 
-    /* av.grh says nothing on an Ethernet port, where every packet has a GRH or IP header: the kernel
-     * sets it, rdma-core does not (mlx5_create_ah()). */
+    /* av.grh says nothing on an Ethernet port, where every packet has a GRH or an IP header: the
+     * kernel sets it, rdma-core does not (mlx5_create_ah()). */
     if (!PRM_GET(wqe_av, av, ext) || index >= PORT_MAX_GIDS) {
         return false;
     }
