@@ -84,8 +84,8 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
 enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
                                 struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len);
 
-/* The addresses that a UD WQE's vector stands for. False: not a whole vector, no global route, or
- * no such source GID. */
+/* The addresses that a UD WQE's vector stands for. False: not a whole vector, or no such source
+ * GID. */
 bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr);
 
 #endif
