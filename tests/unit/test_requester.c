@@ -255,6 +255,31 @@ START_TEST(outstanding_reads_are_limited)
 }
 END_TEST
 
+/* Two QPs of one device: requests and responses share the loopback path and its few slots. */
+START_TEST(loopback)
+{
+    const uint32_t len = 1u << 20;
+    uint64_t src = lab_mem(left, len, 1), dst = lab_mem(left, len, 0), back = lab_mem(left, len, 0);
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, src, len, dst);
+
+    lab_qp_new(left, &lab_rc, &a);
+    lab_qp_new(left, &lab_rc, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+    wr.rkey = left->key;
+    lab_post(&a, &wr);
+    wr.opcode = PRM_WQE_OPCODE_RDMA_READ;
+    wr.sge[0].addr = back;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    expect_sent(PRM_WQE_OPCODE_RDMA_READ, 1);
+    ck_assert_mem_eq(lab_ptr(left, src, len), lab_ptr(left, dst, len), len);
+    ck_assert_mem_eq(lab_ptr(left, src, len), lab_ptr(left, back, len), len);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+    ck_assert_uint_eq(lab->num_packets, 0);
+}
+END_TEST
+
 /* IBTA 9.7.1: at most half the PSNs are in flight. A READ takes one for each response packet. */
 START_TEST(half_the_psns_at_most)
 {
@@ -415,6 +440,7 @@ int main(void)
     tcase_add_test(rc, window_bounds_what_is_unacknowledged);
     tcase_add_test(rc, read_responses_do_not_fill_the_window);
     tcase_add_test(rc, outstanding_reads_are_limited);
+    tcase_add_test(rc, loopback);
     tcase_add_test(rc, half_the_psns_at_most);
     tcase_add_test(rc, posted_over_what_is_in_flight);
     tcase_add_test(rc, fence_waits_for_reads);

@@ -35,6 +35,25 @@ START_TEST(uc_completes_when_sent)
 }
 END_TEST
 
+/* A wire without room is waited for; nothing is lost before it. */
+START_TEST(uc_waits_for_room)
+{
+    const uint32_t len = 1u << 20; /* 1024 packets, and the cable holds 512 */
+    uint64_t src = lab_mem(left, len, 1), dst = lab_mem(right, len, 0);
+
+    pair_of(PRM_QP_ST_UC);
+    write_from(src, len, dst);
+    while (hca_run(&left->hca, 64)) {
+        continue;
+    }
+    ck_assert(a.qp->req.s->tx_blocked);
+    expect_none(left);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    same(src, dst, len);
+}
+END_TEST
+
 /* IBTA 10.3.1, SQE state: an error in the send queue leaves the receive queue alone. */
 START_TEST(uc_error_leads_to_sqer_and_back)
 {
@@ -271,6 +290,7 @@ int main(void)
 
     tcase_add_checked_fixture(bare, setup_bare, teardown);
     tcase_add_test(bare, uc_completes_when_sent);
+    tcase_add_test(bare, uc_waits_for_room);
     tcase_add_test(bare, uc_error_leads_to_sqer_and_back);
     tcase_add_test(bare, back_from_sqer_before_the_flush);
     tcase_add_test(bare, ud_goes_where_its_vector_says);
