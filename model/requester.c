@@ -232,10 +232,16 @@ static uint8_t check_start(struct qp *qp, const struct send_wqe *wqe)
     return 0;
 }
 
+/* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
+static bool is_privileged(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_REG_UMR && qp->obj.uid == 0;
+}
+
 /* The translation entries of a UMR that lie in memory. */
 static bool gather_entries(struct qp *qp, const struct send_wqe *wqe, uint8_t *buf, size_t len)
 {
-    uint32_t pdn = qp->st == PRM_QP_ST_REG_UMR ? MKEY_ANY_PD : qp->pdn;
+    uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
     struct sge_cursor cursor = {0};
 
     return sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &cursor, 0, buf, len) == MEM_OK;
@@ -250,7 +256,7 @@ static uint8_t execute_local(struct qp *qp, const struct send_wqe *wqe)
         .key = wqe->imm,
         .pdn = qp->pdn,
         .qpn = qp->obj.num,
-        .privileged = qp->st == PRM_QP_ST_REG_UMR,
+        .privileged = is_privileged(qp),
         .ctrl = wqe->umr_ctrl,
         .mkey_seg = wqe->umr_mkc,
         .xlt = wqe->umr_xlt,

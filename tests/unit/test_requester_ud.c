@@ -225,28 +225,27 @@ START_TEST(gsi_sends_as_qp_1)
 }
 END_TEST
 
-/* The driver registers memory by UMR on a QP of its own kind. */
-START_TEST(umr_on_the_drivers_queue)
+/* A QP of service type REG_UMR in RTS, and on it, not yet posted, a UMR that moves a key elsewhere:
+ * its pages to *elsewhere, its start to 0x5000. */
+static uint32_t make_umr(struct lab_qp *umr, uint64_t *elsewhere)
 {
     struct lab_qp_attr attr = {.st = PRM_QP_ST_REG_UMR, .log_sq = 5, .no_rq = true};
     uint64_t pages = lab_mem(left, 8192, 9), entries = fake_host_alloc(&left->host, 64, 64);
     uint32_t key = lab_mr(left, pages, 8192, MEM_LOCAL_READ);
-    uint64_t elsewhere = fake_host_alloc(&left->host, 8192, 4096);
-    struct lab_wr nop = {.opcode = PRM_WQE_OPCODE_UMR, .imm = key};
-    struct lab_qp umr;
-    uint8_t *wqe, data[16];
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = key};
+    uint8_t *wqe;
 
-    lab_qp_new(left, &attr, &umr);
-    ck_assert_int_eq(lab_modify(&umr, PRM_CMD_OP_RST2INIT_QP, NULL, 0, NULL), SYN_OK);
-    ck_assert_int_eq(lab_modify(&umr, PRM_CMD_OP_INIT2RTR_QP, NULL, 0, NULL), SYN_OK);
-    ck_assert_int_eq(lab_modify(&umr, PRM_CMD_OP_RTR2RTS_QP, NULL, 0, NULL), SYN_OK);
+    *elsewhere = fake_host_alloc(&left->host, 8192, 4096);
+    lab_qp_new(left, &attr, umr);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RST2INIT_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_INIT2RTR_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RTR2RTS_QP, NULL, 0, NULL), SYN_OK);
     for (unsigned i = 0; i < 2; i++) {
-        ((uint64_t *)lab_ptr(left, entries, 16))[i] = GUINT64_TO_BE(elsewhere + i * 4096);
+        ((uint64_t *)lab_ptr(left, entries, 16))[i] = GUINT64_TO_BE(*elsewhere + i * 4096);
     }
-    memcpy(lab_ptr(left, elsewhere, 16), "here I am, again", 16);
 
-    wqe = lab_write_wqe(&umr, &nop);
-    umr.sq_pi = 3;
+    wqe = lab_write_wqe(umr, &wr);
+    umr->sq_pi = 3;
     PRM_SET(wqe_ctrl_seg, wqe, ds, 9);
     PRM_SET(wqe_umr_ctrl_seg, wqe + 16, xlt_octowords, 4);
     PRM_SET(wqe_umr_ctrl_seg, wqe + 16, mkey_mask, 1ull << PRM_MKEY_MASK_START_ADDR);
@@ -255,6 +254,18 @@ START_TEST(umr_on_the_drivers_queue)
     PRM_SET(wqe_data_seg, wqe + 128, byte_count, 64);
     PRM_SET(wqe_data_seg, wqe + 128, lkey, left->hca.resd_lkey);
     PRM_SET(wqe_data_seg, wqe + 128, addr, entries);
+    return key;
+}
+
+/* The driver registers memory by UMR on a QP of its own kind. */
+START_TEST(umr_on_the_drivers_queue)
+{
+    struct lab_qp umr;
+    uint64_t elsewhere;
+    uint32_t key = make_umr(&umr, &elsewhere);
+    uint8_t data[16];
+
+    memcpy(lab_ptr(left, elsewhere, 16), "here I am, again", 16);
     lab_ring(&umr);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_UMR, 0);
@@ -279,6 +290,20 @@ START_TEST(umr_that_is_refused)
 }
 END_TEST
 
+/* What the kernel's queue may do, a user context's may not. */
+START_TEST(umr_on_a_users_queue)
+{
+    struct lab_qp umr;
+    uint64_t elsewhere;
+
+    make_umr(&umr, &elsewhere);
+    umr.qp->obj.uid = 7;
+    lab_ring(&umr);
+    lab_run(lab);
+    expect_error(PRM_WQE_OPCODE_UMR, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("requester-ud");
@@ -300,6 +325,7 @@ int main(void)
     tcase_add_test(bare, ud_without_a_source_gid);
     tcase_add_test(bare, gsi_sends_as_qp_1);
     tcase_add_test(bare, umr_on_the_drivers_queue);
+    tcase_add_test(bare, umr_on_a_users_queue);
     suite_add_tcase(suite, bare);
     return run_suite(suite);
 }
