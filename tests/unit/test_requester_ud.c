@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Send queues without acknowledgements (UC, UD, GSI), and UMR. */
+#include "model/pd.h"
 #include "tests/unit/requester_bench.h"
 
 /* -- UC, UD, UMR ------------------------------------------------------------------------------- */
@@ -298,6 +299,7 @@ START_TEST(umr_on_a_users_queue)
 
     make_umr(&umr, &elsewhere);
     umr.qp->obj.uid = 7;
+    ck_assert_int_eq(pd_alloc(&left->hca, 7, &umr.qp->pdn), SYN_OK);
     lab_ring(&umr);
     lab_run(lab);
     expect_error(PRM_WQE_OPCODE_UMR, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
