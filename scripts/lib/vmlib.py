@@ -217,9 +217,9 @@ class VM:
             raise VmError(f"{self.name}: QEMU still runs after {timeout} s") from None
 
     def poweroff(self, timeout=COMMAND_SECONDS):
-        """Powers the guest off as its kernel does it (drivers' shutdown included; all that the
-        kernel says meanwhile is in console()). VmError if QEMU does not end well."""
-        self.spawn("sync; dmesg -n 8; busybox poweroff -f")
+        """Powers the guest off as its kernel does it, drivers' shutdown included. VmError if QEMU
+        does not end well."""
+        self.spawn("sync; busybox poweroff -f")
         status = self.wait_exit(timeout)
         if status:
             raise VmError(f"{self.name}: QEMU ended with status {status}{self._last_words()}")
@@ -261,7 +261,7 @@ class VM:
     # Logs
 
     def console(self):
-        """What the kernel wrote to its console."""
+        """What the kernel wrote to its console: warnings and worse, and "reboot: Power down"."""
         return self.console_path.read_text(errors="replace")
 
     def qemu_log(self):
