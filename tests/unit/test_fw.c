@@ -265,6 +265,91 @@ START_TEST(objects_need_pages)
 }
 END_TEST
 
+/* An EQ of 64 entries that takes page requests only, armed; returns where its ring lies. */
+static uint64_t create_page_eq(void)
+{
+    uint8_t in[PRM_SIZE(create_eq_in) + 8] = {0}, out[16];
+    uint8_t uar_in[16] = {0}, *eqc = PRM_PTR(create_eq_in, in, eq_context_entry), *ring;
+    uint64_t pa = fake_host_alloc(&d.host, 4096, 4096);
+    uint32_t uarn;
+
+    PRM_SET(alloc_uar_in, uar_in, opcode, PRM_CMD_OP_ALLOC_UAR);
+    ck_assert_uint_eq(fwd_cmd(&d, uar_in, 16, out, 16), 0);
+    uarn = PRM_GET(alloc_uar_out, out, uar);
+    ring = fake_host_ptr(&d.host, pa, 4096);
+    for (unsigned i = 0; i < 64; i++) {
+        PRM_SET(eqe, ring + i * 64, owner, 1); /* the device's */
+    }
+    PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, uarn);
+    PRM_SET_AT(create_eq_in, in, event_bitmask, 0, 1ull << PRM_EVENT_TYPE_PAGE_REQUEST);
+    PRM_SET_AT(create_eq_in, in, pas, 0, pa);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    fw_mmio_write(d.fw, (uint64_t)uarn * 4096 + 0x40, PRM_GET(create_eq_out, out, eq_number) << 24,
+                  4);
+    return pa;
+}
+
+static int32_t requested(uint64_t ring, unsigned index)
+{
+    const uint8_t *eqe = fake_host_ptr(&d.host, ring + index * 64, 64);
+
+    if (PRM_GET(eqe, eqe, owner)) {
+        return 0; /* not written */
+    }
+    ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PRM_EVENT_TYPE_PAGE_REQUEST);
+    return (int32_t)PRM_GET(pages_req_event, PRM_PTR(eqe, eqe, event_data), num_pages);
+}
+
+/* Driver req_pages_handler(): a positive number asks for pages, a negative one offers them. One
+ * request is made at a time, and what was given in batches comes back in batches. */
+START_TEST(page_requests_follow_the_objects)
+{
+    uint64_t ring = create_page_eq();
+    uint8_t status;
+    uint32_t uid = create_uctx(&status), id, made = 0;
+    int32_t batch;
+
+    while (!requested(ring, 0)) {
+        ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
+        made++;
+        ck_assert_uint_lt(made, 100000);
+    }
+    batch = requested(ring, 0);
+    ck_assert_int_gt(batch, 0);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
+    ck_assert_int_eq(requested(ring, 1), 0); /* not while one is under way */
+    ck_assert_uint_eq(fwd_give_pages(&d, (uint32_t)batch), 0);
+    ck_assert_int_eq(requested(ring, 1), 0); /* and it was enough */
+
+    /* far more than is needed: some of it is offered back once nothing needs it */
+    for (unsigned i = 0; i < 6; i++) {
+        ck_assert_uint_eq(fwd_give_pages(&d, (uint32_t)batch), 0);
+    }
+    ck_assert_uint_eq(destroy_uctx(uid), 0);
+    ck_assert_int_lt(requested(ring, 1), 0);
+    ck_assert_uint_eq(fwd_take_pages(&d, (uint32_t)-requested(ring, 1)),
+                      (uint32_t)-requested(ring, 1));
+}
+END_TEST
+
+/* A host without memory is not asked again and again. */
+START_TEST(refused_request_is_not_repeated)
+{
+    uint64_t ring = create_page_eq();
+    uint8_t status;
+    uint32_t uid = create_uctx(&status), id;
+
+    while (!requested(ring, 0)) {
+        ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
+    }
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_MANAGE_PAGES, 0), 0); /* cannot give */
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
+    ck_assert_int_eq(requested(ring, 1), 0);
+}
+END_TEST
+
 /* -- capabilities ------------------------------------------------------------------------------ */
 
 static const uint16_t cap_sections[] = {0x0, 0x1, 0x3, 0x4, 0x7, 0x14};
@@ -745,6 +830,49 @@ START_TEST(privileged_commands_take_no_uid)
 }
 END_TEST
 
+static uint8_t create_cq_in_umem(uint32_t uid, uint32_t ring, uint64_t offset, uint32_t dbr_umem,
+                                 uint64_t dbr)
+{
+    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[16];
+    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
+    PRM_SET(create_cq_in, in, uid, uid);
+    PRM_SET(create_cq_in, in, cq_umem_valid, 1);
+    PRM_SET(create_cq_in, in, cq_umem_id, ring);
+    PRM_SET(create_cq_in, in, cq_umem_offset, offset);
+    PRM_SET(cqc, cqc, log_cq_size, 6); /* 64 CQEs of 64 bytes: 4096 bytes */
+    PRM_SET(cqc, cqc, dbr_umem_valid, 1);
+    PRM_SET(cqc, cqc, dbr_umem_id, dbr_umem);
+    PRM_SET(cqc, cqc, dbr_addr, dbr);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+/* A ring and a doorbell record lie wholly inside a umem of the same user context. */
+START_TEST(rings_lie_inside_their_umem)
+{
+    uint8_t status;
+    uint32_t uid = create_uctx(&status), other = create_uctx(&status), ring, dbr, foreign;
+    static const uint64_t outside[] = {1, 4096, 0xffffffff, UINT64_MAX};
+    static const uint64_t bad_dbr[] = {4092, 4096, UINT64_MAX & ~7ull, 2};
+
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &ring), 0);
+    ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &dbr), 0);
+    ck_assert_uint_eq(create_umem(other, 1, 1, 0, &foreign), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(outside); i++) {
+        ck_assert_uint_eq(create_cq_in_umem(uid, ring, outside[i], dbr, 0),
+                          PRM_CMD_STATUS_BAD_PARAM);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(bad_dbr); i++) {
+        ck_assert_uint_eq(create_cq_in_umem(uid, ring, 0, dbr, bad_dbr[i]),
+                          PRM_CMD_STATUS_BAD_PARAM);
+    }
+    ck_assert_uint_eq(create_cq_in_umem(uid, foreign, 0, dbr, 0), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(create_cq_in_umem(uid, ring, 0, foreign, 0), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(create_cq_in_umem(uid, 0xffffff, 0, dbr, 0), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
 START_TEST(general_objects_are_refused)
 {
     uint8_t in[64] = {0}, out[16];
@@ -779,6 +907,8 @@ int main(void)
     tcase_add_checked_fixture(ready, setup_ready, teardown);
     tcase_set_timeout(ready, 60);
     tcase_add_test(ready, objects_need_pages);
+    tcase_add_test(ready, page_requests_follow_the_objects);
+    tcase_add_test(ready, refused_request_is_not_repeated);
     tcase_add_loop_test(ready, current_is_within_maximum, 0, G_N_ELEMENTS(cap_sections));
     tcase_add_test(ready, no_reserved_capability_bit);
     tcase_add_test(ready, advertised_is_implemented);
@@ -802,6 +932,7 @@ int main(void)
     tcase_add_test(ready, umem_is_checked);
     tcase_add_test(ready, context_takes_its_objects_along);
     tcase_add_test(ready, privileged_commands_take_no_uid);
+    tcase_add_test(ready, rings_lie_inside_their_umem);
     tcase_add_test(ready, general_objects_are_refused);
     suite_add_tcase(s, ready);
 
