@@ -314,6 +314,10 @@ class VM:
     def _last_words(self):
         tail = self.console().splitlines()[-15:] if self.console_path.exists() else []
         words = self.qemu_log().splitlines()[-15:] + tail
+        status = self.process.poll()
+        if status is not None:
+            words.insert(0, f"QEMU's exit status: {status}" if status >= 0 else
+                         f"QEMU was ended by {signal.Signals(-status).name}")
         return "".join(f"\n  {line}" for line in words)
 
     def _read_agent(self):
