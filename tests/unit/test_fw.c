@@ -852,7 +852,8 @@ static uint8_t create_cq_in_umem(uint32_t uid, uint32_t ring, uint64_t offset, u
 START_TEST(rings_lie_inside_their_umem)
 {
     uint8_t status;
-    uint32_t uid = create_uctx(&status), other = create_uctx(&status), ring, dbr, foreign;
+    uint32_t uid = create_uctx(&status), other = create_uctx(&status);
+    uint32_t ring, dbr, foreign, shifted;
     static const uint64_t outside[] = {1, 4096, 0xffffffff, UINT64_MAX};
     static const uint64_t bad_dbr[] = {4092, 4096, UINT64_MAX & ~7ull, 2};
 
@@ -867,6 +868,10 @@ START_TEST(rings_lie_inside_their_umem)
         ck_assert_uint_eq(create_cq_in_umem(uid, ring, 0, dbr, bad_dbr[i]),
                           PRM_CMD_STATUS_BAD_PARAM);
     }
+    /* an offset that wraps around to the start of the umem's first page */
+    ck_assert_uint_eq(create_umem(uid, 2, 2, 64, &shifted), 0);
+    ck_assert_uint_eq(create_cq_in_umem(uid, shifted, UINT64_MAX - 63, dbr, 0),
+                      PRM_CMD_STATUS_BAD_PARAM);
     ck_assert_uint_eq(create_cq_in_umem(uid, foreign, 0, dbr, 0), PRM_CMD_STATUS_BAD_RES);
     ck_assert_uint_eq(create_cq_in_umem(uid, ring, 0, foreign, 0), PRM_CMD_STATUS_BAD_RES);
     ck_assert_uint_eq(create_cq_in_umem(uid, 0xffffff, 0, dbr, 0), PRM_CMD_STATUS_BAD_RES);
