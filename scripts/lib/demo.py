@@ -20,15 +20,16 @@ class Demo:
     def __init__(self):
         self.rows = []
         self.failed = False
+        self.stuck = False
 
     def row(self, step, ran, outcome, came_back, seconds):
         self.rows.append((step, ran, outcome, came_back))
         print(f"{outcome:4} {step}: {came_back} ({seconds:.1f} s)", flush=True)
 
-    def step(self, name, ran, function):
-        """One step; function returns what came back, or raises. After a failure the steps that
-        follow are not tried."""
-        if self.failed:
+    def step(self, name, ran, function, essential=False):
+        """One step; function returns what came back, or raises. After the failure of an essential
+        one, those that follow are not tried."""
+        if self.stuck:
             self.rows.append((name, ran, "-", "not tried"))
             return
         print(f"...  {name}: {ran}", flush=True)
@@ -37,6 +38,7 @@ class Demo:
             came_back, outcome = function() or "done", "ok"
         except (vmlib.VmError, OSError, ValueError, LookupError) as error:
             self.failed = True
+            self.stuck = essential
             print(error, file=sys.stderr)
             outcome, came_back = "FAIL", next(iter(str(error).splitlines()), repr(error))
         self.row(name, ran, outcome, came_back, time.monotonic() - started)
@@ -66,7 +68,7 @@ def show(demo, lab):
 
     def lspci():
         texts = in_both("lspci -nn -d 15b3:1017")
-        return found(r"\w: (.*ConnectX-5.*)", texts[0]) and found(r"\w: (.*ConnectX-5.*)", texts[1])
+        return found(r"\]: (.*ConnectX-5.*)", texts[0]) and found(r"\]: (.*ConnectX-5.*)", texts[1])
 
     def up():
         lab.up()
@@ -109,11 +111,11 @@ def show(demo, lab):
         return texts[0] + ", none malformed, every ICRC good"
 
     demo.step("boot", "two guests, Debian's own kernel", lambda: lab.boot() or
-              lab.vms[0].run("uname -r").out.strip())
+              lab.vms[0].run("uname -r").out.strip(), essential=True)
     if lab.device == "hcasim":
         demo.step("the PCI device", "lspci -d 15b3:1017", lspci)
     demo.step("drivers and addresses", "modprobe mlx5_core mlx5_ib; ip addr add"
-              if lab.device == "hcasim" else "rdma link add; ip addr add", up)
+              if lab.device == "hcasim" else "rdma link add; ip addr add", up, essential=True)
     demo.step("a pings b", "ping 10.0.0.2", lambda: ping(0))
     demo.step("b pings a", "ping 10.0.0.1", lambda: ping(1))
     demo.step("the RDMA device", "ibv_devinfo", devinfo)
@@ -138,12 +140,13 @@ def main():
     demo.row("build", "ninja -C build", "ok", "built", args.build_seconds)
     if args.device == "hcasim":
         demo.step("the plugin", "ls build/qemu-dev",
-                  lambda: f"{vmlib.PLUGIN.name}, {vmlib.PLUGIN.stat().st_size >> 10} KiB")
+                  lambda: f"{vmlib.PLUGIN.name}, {vmlib.PLUGIN.stat().st_size >> 10} KiB", essential=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="hcasim-demo."))
     guests = []
     demo.step("the guests' system", "scripts/lib/guest",
-              lambda: guests.append(vmlib.Guest.prepare()) or "Debian 13 packages, cached")
-    if guests:
+              lambda: guests.append(vmlib.Guest.prepare()) or "Debian 13 packages, cached",
+              essential=True)
+    if guests and not demo.stuck:
         with Lab(work, args.device, capture=True, guest=guests[0]) as lab:
             show(demo, lab)
     demo.table()
