@@ -10,6 +10,13 @@
 #define ISEG(field) PRM_OFFSET(initial_seg, field)
 #define EQ_LOG_SIZE 8
 
+/* The dword whose low half is the queue's size, stride and the driver's wish (nic_interface). */
+#define CMDQ_ADDR_LOW          0x14
+#define NIC_INTERFACE_DISABLED 1
+
+/* The dword whose top bit says that the firmware is still starting. */
+#define INITIALIZING 0x1fc
+
 struct drv_mem drv_alloc(struct drv *drv, size_t size)
 {
     struct drv_mem mem = {.size = size};
@@ -36,12 +43,11 @@ static void iseg_write(struct drv *drv, size_t offset, uint32_t value)
     drv->dev.ops->mmio_write(drv->dev.pci, offset, value, 4);
 }
 
-/* Bit 31 of the dword at 0x1fc: the firmware is still starting. */
 static bool wait_initialized(struct drv *drv)
 {
     uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + DRV_CMD_TIMEOUT;
 
-    while (iseg_read(drv, 0x1fc) >> 31) {
+    while (iseg_read(drv, INITIALIZING) >> 31) {
         uint64_t now = drv->dev.ops->now(drv->dev.pci);
 
         if (now >= deadline) {
@@ -54,7 +60,7 @@ static bool wait_initialized(struct drv *drv)
 
 static void cmdq_setup(struct drv *drv)
 {
-    uint32_t low = iseg_read(drv, 0x14);
+    uint32_t low = iseg_read(drv, CMDQ_ADDR_LOW);
 
     drv->cmdq = drv_alloc(drv, PCI_PAGE);
     drv->cmd_log_stride = low & 0xf;
@@ -62,10 +68,11 @@ static void cmdq_setup(struct drv *drv)
         drv->mailboxes[i] = drv_alloc(drv, 16 * PCI_PAGE);
     }
     iseg_write(drv, ISEG(cmdq_phy_addr_63_32), drv->cmdq.bus >> 32);
-    iseg_write(drv, 0x14, (uint32_t)drv->cmdq.bus);
+    iseg_write(drv, CMDQ_ADDR_LOW, (uint32_t)drv->cmdq.bus);
 }
 
-/* -- pages -------------------------------------------------------------------------------------- */
+/* -- pages --------------------------------------------------------------------------------------
+ */
 
 static int give_pages(struct drv *drv, uint32_t n)
 {
@@ -135,7 +142,8 @@ static int satisfy_pages(struct drv *drv, unsigned stage)
     return status ? status : give_pages(drv, PRM_GET(query_pages_out, out, num_pages));
 }
 
-/* -- commands of the bring-up ------------------------------------------------------------------- */
+/* -- commands of the bring-up -------------------------------------------------------------------
+ */
 
 static int enable_hca(struct drv *drv)
 {
@@ -286,8 +294,8 @@ static int setup_vport(struct drv *drv)
     memcpy(drv->mac, mac + 2, 6);
 
     PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
-    PRM_SET(modify_nic_vport_field_select,
-            PRM_PTR(modify_nic_vport_context_in, in, field_select), roce_en, 1);
+    PRM_SET(modify_nic_vport_field_select, PRM_PTR(modify_nic_vport_context_in, in, field_select),
+            roce_en, 1);
     ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
     PRM_SET(nic_vport_context, ctx, roce_en, 1);
     return drv_cmd_simple(drv, in, PRM_SIZE(modify_nic_vport_context_in));
@@ -341,7 +349,8 @@ struct drv *drv_open(struct pci_dev dev, GError **err)
     return drv;
 }
 
-/* -- tear-down ---------------------------------------------------------------------------------- */
+/* -- tear-down ----------------------------------------------------------------------------------
+ */
 
 static int destroy_eq(struct drv *drv)
 {
@@ -378,6 +387,18 @@ static int disable_hca(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
+/* What a device that was told to forget everything cannot use any more. */
+static void free_all_pages(struct drv *drv)
+{
+    GHashTableIter iter;
+    gpointer page;
+
+    g_hash_table_iter_init(&iter, drv->pages);
+    while (g_hash_table_iter_next(&iter, NULL, &page)) {
+        drv->dev.ops->dma_free(drv->dev.pci, page, PCI_PAGE);
+    }
+}
+
 unsigned drv_close(struct drv *drv)
 {
     unsigned lost;
@@ -387,14 +408,14 @@ unsigned drv_close(struct drv *drv)
         destroy_eq(drv);
         dealloc_uar(drv);
         teardown_hca(drv);
-        while (g_hash_table_size(drv->pages) &&
-               reclaim_pages(drv, g_hash_table_size(drv->pages))) {
+        while (g_hash_table_size(drv->pages) && reclaim_pages(drv, g_hash_table_size(drv->pages))) {
         }
         disable_hca(drv);
     }
     lost = g_hash_table_size(drv->pages);
     iseg_write(drv, ISEG(cmdq_phy_addr_63_32), 0);
-    iseg_write(drv, 0x14, 0);
+    iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
+    free_all_pages(drv);
     drv_free(drv, &drv->eq.ring);
     drv_free(drv, &drv->db_pages);
     drv_free(drv, &drv->cmdq);
@@ -407,7 +428,8 @@ unsigned drv_close(struct drv *drv)
     return lost;
 }
 
-/* -- events ------------------------------------------------------------------------------------- */
+/* -- events -------------------------------------------------------------------------------------
+ */
 
 /* Owner bit of an EQE that the device wrote in this round of the ring. */
 static const uint8_t *next_eqe(struct drv_eq *eq)
@@ -427,6 +449,8 @@ static void handle_eqe(struct drv *drv, const uint8_t *eqe)
     };
 
     memcpy(event.data, PRM_PTR(eqe, eqe, event_data), sizeof(event.data));
+    event.num = event.type == PRM_EVENT_TYPE_CQ_ERROR ? PRM_GET(cq_error, event.data, cqn)
+                                                      : PRM_GET(qp_events, event.data, qpn_rqn_sqn);
     if (event.type != PRM_EVENT_TYPE_PAGE_REQUEST) {
         g_array_append_val(drv->events, event);
         return;
@@ -455,12 +479,14 @@ void drv_poll_events(struct drv *drv)
         handle_eqe(drv, copy);
     }
     if (any) {
-        drv->dev.ops->mmio_write(drv->dev.pci, (uint64_t)drv->uarn * PCI_PAGE + 0x40,
+        drv->dev.ops->mmio_write(drv->dev.pci,
+                                 (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
                                  eq->eqn << 24 | (eq->ci & 0xffffff), 4);
     }
 }
 
-bool drv_wait_event(struct drv *drv, uint8_t type, struct drv_event *event, uint64_t timeout_ns)
+bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
+                    uint64_t timeout_ns)
 {
     uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + timeout_ns;
 
@@ -470,7 +496,7 @@ bool drv_wait_event(struct drv *drv, uint8_t type, struct drv_event *event, uint
         drv_poll_events(drv);
         for (unsigned i = 0; i < drv->events->len; i++) {
             *event = g_array_index(drv->events, struct drv_event, i);
-            if (event->type == type) {
+            if (event->type == type && (num == DRV_ANY_NUM || event->num == num)) {
                 g_array_remove_index(drv->events, i);
                 return true;
             }

@@ -40,6 +40,7 @@ struct drv_mem {
 
 struct drv_event {
     uint8_t type, sub_type;
+    uint32_t num; /* the CQ, QP, SRQ or queue that the event is about */
     uint8_t data[28];
 };
 
@@ -53,13 +54,13 @@ struct drv {
     struct drv_mem cmdq, mailboxes[DRV_SLOTS];
     unsigned cmd_log_stride;
     uint8_t token;
-    uint32_t syndrome;          /* of the last command */
-    uint16_t uid;               /* put into every command that has the field; 0 is the kernel */
-    GHashTable *pages;          /* bus address -> driver's pointer: pages the firmware holds */
-    uint8_t cap[4096];          /* general device capabilities, current */
-    struct drv_eq eq;           /* async and completion events */
-    GArray *events;             /* struct drv_event seen and not taken: page requests excluded */
-    struct drv_mem db_pages;    /* doorbell records */
+    uint32_t syndrome;       /* of the last command */
+    uint16_t uid;            /* put into every command that has the field; 0 is the kernel */
+    GHashTable *pages;       /* bus address -> driver's pointer: pages the firmware holds */
+    uint8_t cap[4096];       /* general device capabilities, current */
+    struct drv_eq eq;        /* async and completion events */
+    GArray *events;          /* struct drv_event seen and not taken: page requests excluded */
+    struct drv_mem db_pages; /* doorbell records */
     unsigned next_db;
     uint32_t uarn, pdn;
     uint32_t resd_lkey;
@@ -69,14 +70,15 @@ struct drv {
 
 /* Brings the function up: NULL with *err saying at which step it stopped. */
 struct drv *drv_open(struct pci_dev dev, GError **err);
-/* Tears the function down as modprobe -r does: all objects must have been destroyed. Returns the number of
- * firmware pages that the device failed to give back. */
+/* Tears the function down as modprobe -r does: all objects must have been destroyed. Returns the
+ * number of firmware pages that the device failed to give back. */
 unsigned drv_close(struct drv *drv);
 
 struct drv_mem drv_alloc(struct drv *drv, size_t size);
 void drv_free(struct drv *drv, struct drv_mem *mem);
 
-/* -- commands ----------------------------------------------------------------------------------- */
+/* -- commands -----------------------------------------------------------------------------------
+ */
 
 /* Executes a command and waits. in has opcode and op_mod set; status of the output is returned. */
 int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t out_len);
@@ -89,15 +91,19 @@ int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
 
 /* Takes EQEs: pages asked for are supplied, the rest goes to drv->events. */
 void drv_poll_events(struct drv *drv);
-/* Waits for an event of that type and takes it. */
-bool drv_wait_event(struct drv *drv, uint8_t type, struct drv_event *event, uint64_t timeout_ns);
+/* Waits for an event of that type about that object and takes it. */
+bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
+                    uint64_t timeout_ns);
+#define DRV_ANY_NUM UINT32_MAX /* num: whatever object it is about */
 
-/* -- objects ------------------------------------------------------------------------------------ */
+/* -- objects ------------------------------------------------------------------------------------
+ */
 
 int drv_alloc_pd(struct drv *drv, uint32_t *pdn);
 int drv_dealloc_pd(struct drv *drv, uint32_t pdn);
 
-/* A key over bus-contiguous memory, with rights as mkc bits. va is what the key calls its first byte. */
+/* A key over bus-contiguous memory, with rights as mkc bits. va is what the key calls its first
+ * byte. */
 enum drv_access {
     DRV_LOCAL_WRITE = 1,
     DRV_REMOTE_READ = 2,
@@ -109,8 +115,8 @@ struct drv_mr {
     uint32_t key; /* lkey and rkey */
     uint64_t va, len;
 };
-int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va,
-               uint64_t len, unsigned access, struct drv_mr *mr);
+int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,
+               unsigned access, struct drv_mr *mr);
 int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
 
 /* RoCE address table entry: a v2 GID with the port's MAC. */
@@ -118,7 +124,8 @@ int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
 /* ::ffff:10.0.0.host, the GID that drv_open's callers use. */
 void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 
-/* -- completion queues -------------------------------------------------------------------------- */
+/* -- completion queues --------------------------------------------------------------------------
+ */
 
 struct drv_cq {
     struct drv_mem ring;
@@ -132,11 +139,12 @@ int drv_destroy_cq(struct drv *drv, struct drv_cq *cq);
 
 /* One completion, taken apart. */
 struct drv_wc {
-    uint8_t opcode;   /* PRM_CQE_OPCODE_ */
+    uint8_t opcode;                    /* PRM_CQE_OPCODE_ */
+    uint8_t send_opcode;               /* PRM_WQE_OPCODE_ of a send WQE */
     uint8_t syndrome, vendor_syndrome; /* errors */
     uint32_t qpn, byte_cnt, imm, src_qp, srqn;
     uint16_t wqe_counter;
-    bool grh;
+    bool grh, solicited;
     uint8_t raw[64];
 };
 /* Takes the next completion if there is one. */
@@ -145,8 +153,11 @@ bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc);
 bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t timeout_ns);
 /* Asks for an event at the next completion. */
 void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only);
+/* Waits for that event. */
+bool drv_wait_cq_event(struct drv *drv, struct drv_cq *cq, uint64_t timeout_ns);
 
-/* -- queues ------------------------------------------------------------------------------------- */
+/* -- queues -------------------------------------------------------------------------------------
+ */
 
 struct drv_srq {
     struct drv_mem ring;
@@ -161,7 +172,7 @@ struct drv_qp_attr {
     uint8_t st; /* PRM_QP_ST_ */
     uint32_t pdn;
     struct drv_cq *send_cq, *recv_cq;
-    struct drv_srq *srq;    /* or NULL */
+    struct drv_srq *srq;     /* or NULL */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
 };
@@ -186,17 +197,19 @@ struct drv_path {
     unsigned sgid_index;
     uint32_t remote_qpn;
     uint32_t sq_psn, rq_psn;
-    uint8_t mtu;         /* 1: 256 ... 5: 4096; 0: 1024 */
-    uint8_t ack_timeout; /* 4.096 us << n; 0: 14 */
+    uint8_t mtu;                    /* 1: 256 ... 5: 4096; 0: 1024 */
+    uint8_t ack_timeout;            /* 4.096 us << n; 0: 14 */
     uint8_t retry_count, rnr_retry; /* 0: 7; DRV_NO_RETRY: none */
-    uint8_t min_rnr_nak; /* 0: 1 */
-    uint8_t log_rd_atom; /* READs and atomics outstanding, both directions; 0: 4 */
+    uint8_t min_rnr_nak;            /* 0: 1 */
+    uint8_t log_rd_atom;            /* READs and atomics outstanding, both directions; 0: 4 */
     bool no_remote_access;
 };
 #define DRV_NO_RETRY 0xff
 
 int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_srq *srq);
 int drv_destroy_srq(struct drv *drv, struct drv_srq *srq);
+/* Asks for one SRQ_RQ_LIMIT event when fewer than limit WQEs are left. */
+int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit);
 int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp);
 int drv_destroy_qp(struct drv_qp *qp);
 int drv_query_qp(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)]);

@@ -85,16 +85,18 @@ bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
     memset(wc, 0, sizeof(*wc));
     memcpy(wc->raw, cqe, CQE_SIZE);
     wc->opcode = op_own >> 4;
-    wc->imm = prm_load32(cqe + 0x24);
-    wc->byte_cnt = prm_load32(cqe + 0x2c);
-    wc->src_qp = prm_load32(cqe + 0x1c) & 0xffffff;
-    wc->grh = (cqe[0x1c] >> 4 & 3) != 0;
-    wc->srqn = prm_load32(cqe + 0x18) & 0xffffff;
-    wc->qpn = prm_load32(cqe + 0x38) & 0xffffff;
-    wc->wqe_counter = (uint16_t)prm_load16(cqe + 0x3c);
+    wc->send_opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
+    wc->imm = PRM_GET(cqe64, cqe, immediate);
+    wc->byte_cnt = PRM_GET(cqe64, cqe, byte_cnt);
+    wc->src_qp = PRM_GET(cqe64, cqe, rqpn);
+    wc->grh = PRM_GET(cqe64, cqe, grh) != 0;
+    wc->solicited = PRM_GET(cqe64, cqe, se);
+    wc->srqn = PRM_GET(cqe64, cqe, srqn);
+    wc->qpn = PRM_GET(cqe64, cqe, qpn);
+    wc->wqe_counter = (uint16_t)PRM_GET(cqe64, cqe, wqe_counter);
     if (wc->opcode == PRM_CQE_OPCODE_REQ_ERR || wc->opcode == PRM_CQE_OPCODE_RESP_ERR) {
-        wc->vendor_syndrome = cqe[0x36];
-        wc->syndrome = cqe[0x37];
+        wc->vendor_syndrome = (uint8_t)PRM_GET(err_cqe, cqe, vendor_err_synd);
+        wc->syndrome = (uint8_t)PRM_GET(err_cqe, cqe, syndrome);
     }
     return true;
 }
@@ -118,9 +120,25 @@ bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t
 /* mlx5_cq_arm(): the doorbell record first, then the same words to the UAR. */
 void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only)
 {
-    uint32_t word = (cq->arm_sn++ & 3) << 28 | (solicited_only ? 1u << 24 : 0) | (cq->ci & 0xffffff);
+    uint8_t db[PRM_SIZE(cq_doorbell)] = {0};
 
-    cq->dbr[1] = GUINT32_TO_BE(word);
-    drv->dev.ops->mmio_write(drv->dev.pci, (uint64_t)drv->uarn * PCI_PAGE + 0x20,
-                             (uint64_t)word << 32 | cq->cqn, 8);
+    PRM_SET(cq_doorbell, db, arm_sn, cq->arm_sn & 3);
+    PRM_SET(cq_doorbell, db, cmd,
+            solicited_only ? PRM_CQ_DB_CMD_REQ_NOT_SOL : PRM_CQ_DB_CMD_REQ_NOT);
+    PRM_SET(cq_doorbell, db, ci, cq->ci & 0xffffff);
+    PRM_SET(cq_doorbell, db, cqn, cq->cqn);
+    memcpy(&cq->dbr[1], db, 4);
+    drv->dev.ops->mmio_write(drv->dev.pci, (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, cq_db),
+                             prm_load64(db), 8);
+}
+
+bool drv_wait_cq_event(struct drv *drv, struct drv_cq *cq, uint64_t timeout_ns)
+{
+    struct drv_event event;
+
+    if (!drv_wait_event(drv, PRM_EVENT_TYPE_COMP, cq->cqn, &event, timeout_ns)) {
+        return false;
+    }
+    cq->arm_sn++;
+    return true;
 }

@@ -28,8 +28,8 @@ int drv_dealloc_pd(struct drv *drv, uint32_t pdn)
 /* The variant byte that the driver adds to the index it gets. */
 #define KEY_VARIANT 0x5a
 
-int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va,
-               uint64_t len, unsigned access, struct drv_mr *mr)
+int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,
+               unsigned access, struct drv_mr *mr)
 {
     uint32_t pages = (uint32_t)((va % PCI_PAGE + len + PCI_PAGE - 1) / PCI_PAGE);
     uint32_t octwords = (pages + 1) / 2;

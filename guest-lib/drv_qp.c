@@ -57,6 +57,18 @@ int drv_destroy_srq(struct drv *drv, struct drv_srq *srq)
     return status;
 }
 
+int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit)
+{
+    uint8_t in[PRM_SIZE(arm_rq_in)] = {0};
+
+    PRM_SET(arm_rq_in, in, opcode, PRM_CMD_OP_ARM_RQ);
+    PRM_SET(arm_rq_in, in, op_mod, PRM_ARM_RQ_OP_SRQ);
+    PRM_SET(arm_rq_in, in, uid, drv->uid);
+    PRM_SET(arm_rq_in, in, srq_number, srq->srqn);
+    PRM_SET(arm_rq_in, in, lwm, limit);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
 /* The RQ lies at the ring's start, the SQ right behind it (calc in mlx5_ib create_kernel_qp()). */
 int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp)
 {

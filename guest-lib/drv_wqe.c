@@ -12,8 +12,9 @@
 #define SEGMENT     16
 #define MAX_WQE     1008
 #define INLINE_FLAG 0x80000000u
-#define BF_OFFSET   0x800
 #define BF_SIZE     0x100
+#define UDP_SPORT   0xc000
+#define HOP_LIMIT   64
 
 static uint8_t *put_raddr(uint8_t *seg, uint64_t raddr, uint32_t rkey)
 {
@@ -46,19 +47,19 @@ static uint8_t *put_inline(uint8_t *seg, const struct drv_send *send)
     return p;
 }
 
-/* mlx5_wqe_datagram_seg with the extended address vector (48 bytes). */
-static uint8_t *put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
+/* Always the whole address vector. */
+static uint8_t *put_av(uint8_t *av, const struct drv_path *ah, uint32_t qkey)
 {
-    memset(seg, 0, 48);
-    prm_store32(seg, qkey);
-    prm_store32(seg + 8, ah->remote_qpn | 1u << 31);
-    prm_store16(seg + 14, 0xc000);
-    seg[13] = 0;
-    memcpy(seg + 20, ah->mac, 6);
-    seg[27] = 64;
-    prm_store32(seg + 28, 1u << 30 | ah->sgid_index << 20);
-    memcpy(seg + 32, ah->gid, 16);
-    return seg + 48;
+    PRM_SET(wqe_av, av, qkey, qkey);
+    PRM_SET(wqe_av, av, ext, 1);
+    PRM_SET(wqe_av, av, dqp_dct, ah->remote_qpn);
+    PRM_SET(wqe_av, av, udp_sport, UDP_SPORT);
+    memcpy(PRM_PTR(wqe_av, av, rmac), ah->mac, 6);
+    PRM_SET(wqe_av, av, hop_limit, HOP_LIMIT);
+    PRM_SET(wqe_av, av, grh, 1);
+    PRM_SET(wqe_av, av, src_addr_index, ah->sgid_index);
+    memcpy(PRM_PTR(wqe_av, av, rgid), ah->gid, 16);
+    return av + PRM_SIZE(wqe_av);
 }
 
 uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
@@ -67,7 +68,7 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     uint8_t *seg = wqe + SEGMENT;
     uint16_t index = qp->sq_pi;
     uint32_t mask = (1u << qp->attr.log_sq) - 1;
-    unsigned ds, blocks, fm_ce_se = 0;
+    unsigned ds, blocks;
 
     if (send->ah) {
         seg = put_av(seg, send->ah, send->qkey);
@@ -95,13 +96,14 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     }
     ds = (unsigned)(seg - wqe) / SEGMENT;
     blocks = (ds + 3) / 4;
-    fm_ce_se |= send->flags & DRV_SIGNALED ? 2 << 2 : 0;
-    fm_ce_se |= send->flags & DRV_SOLICITED ? 1 << 1 : 0;
-    fm_ce_se |= send->flags & DRV_FENCE ? 4 << 5 : 0;
-    prm_store32(wqe, (uint32_t)index << 8 | send->opcode);
-    prm_store32(wqe + 4, qp->qpn << 8 | ds);
-    wqe[11] = (uint8_t)fm_ce_se;
-    prm_store32(wqe + 12, send->imm);
+    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, index);
+    PRM_SET(wqe_ctrl_seg, wqe, opcode, send->opcode);
+    PRM_SET(wqe_ctrl_seg, wqe, qpn, qp->qpn);
+    PRM_SET(wqe_ctrl_seg, wqe, ds, ds);
+    PRM_SET(wqe_ctrl_seg, wqe, ce, send->flags & DRV_SIGNALED ? PRM_WQE_CE_ALWAYS : 0);
+    PRM_SET(wqe_ctrl_seg, wqe, se, !!(send->flags & DRV_SOLICITED));
+    PRM_SET(wqe_ctrl_seg, wqe, fm, send->flags & DRV_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE : 0);
+    PRM_SET(wqe_ctrl_seg, wqe, imm, send->imm);
     for (unsigned i = 0; i < blocks; i++) {
         memcpy((uint8_t *)qp->ring.ptr + qp->sq_offset + (size_t)((index + i) & mask) * WQEBB,
                wqe + (size_t)i * WQEBB, WQEBB);
@@ -120,7 +122,7 @@ void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1)
     struct drv *drv = qp->drv;
 
     drv->dev.ops->mmio_write(drv->dev.pci,
-                             (uint64_t)drv->uarn * PCI_PAGE + BF_OFFSET +
+                             (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame) +
                                  (qp->bf_toggle++ & 1) * BF_SIZE,
                              (uint64_t)ctrl0 << 32 | ctrl1, 8);
 }
