@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The function's life as a driver sees it: brought up, torn down, reset. */
+#include <stdlib.h>
+#include "tests/sim/two_hcas.h"
+
+static struct inproc_world *world;
+static struct inproc_hca *hca;
+
+static void setup(void)
+{
+    struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, 1}};
+
+    world = inproc_world_new();
+    hca = inproc_hca_new(world, &config, NULL);
+    ck_assert_ptr_nonnull(hca);
+}
+
+static void teardown(void)
+{
+    inproc_world_free(world);
+}
+
+static struct drv *open_driver(void)
+{
+    GError *err = NULL;
+    struct drv *drv = drv_open(inproc_pci(hca), &err);
+
+    ck_assert_msg(drv, "%s", err ? err->message : "");
+    return drv;
+}
+
+START_TEST(bring_up_and_tear_down_leave_nothing_behind)
+{
+    for (int round = 0; round < 3; round++) {
+        struct drv *drv = open_driver();
+
+        ck_assert_uint_eq(drv_close(drv), 0);
+        ck_assert_uint_eq(hca->outstanding, 0);
+    }
+    ck_assert_uint_eq(hca->log_errors, 0);
+    ck_assert_uint_eq(hca->log_guest_errors, 0);
+}
+END_TEST
+
+START_TEST(driver_finds_the_permanent_mac_and_a_reserved_key)
+{
+    static const uint8_t mac[6] = {0x02, 0, 0, 0, 0, 1};
+    struct drv *drv = open_driver();
+
+    ck_assert_mem_eq(drv->mac, mac, 6);
+    ck_assert_uint_ne(drv->resd_lkey, 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, drv->cap, port_type), 1); /* Ethernet */
+    drv_close(drv);
+}
+END_TEST
+
+/* Pages that objects need beyond the first supply are asked for by event and supplied. */
+START_TEST(device_asks_for_pages_while_it_runs)
+{
+    struct drv *drv = open_driver();
+    struct drv_mem mem = drv_alloc(drv, 64 << 10);
+    unsigned before = g_hash_table_size(drv->pages), most = before;
+    enum {
+        KEYS = 30000
+    };
+    struct drv_mr *mr = g_new(struct drv_mr, KEYS);
+
+    for (unsigned i = 0; i < KEYS; i++) {
+        ck_assert_int_eq(drv_reg_mr(drv, drv->pdn, &mem, 0, mem.size, DRV_ALL, &mr[i]), 0);
+        most = MAX(most, g_hash_table_size(drv->pages));
+    }
+    ck_assert_uint_gt(most, before);
+    for (unsigned i = 0; i < KEYS; i++) {
+        ck_assert_int_eq(drv_dereg_mr(drv, &mr[i]), 0);
+    }
+    g_free(mr);
+    drv_free(drv, &mem);
+    ck_assert_uint_eq(drv_close(drv), 0);
+    ck_assert_uint_eq(hca->outstanding, 0);
+    ck_assert_uint_eq(hca->log_guest_errors, 0);
+}
+END_TEST
+
+/* A function-level reset takes everything from under a driver; the next one starts afresh. */
+START_TEST(reset_under_a_running_driver)
+{
+    struct drv *drv = open_driver();
+    struct drv_cq cq;
+
+    ck_assert_int_eq(drv_create_cq(drv, 4, &cq), 0);
+    fw_reset(hca->fw);
+    drv_free(drv, &cq.ring);
+    drv->up = false;
+    drv_close(drv);
+    ck_assert_uint_eq(hca->outstanding, 0);
+
+    drv = open_driver();
+    ck_assert_uint_eq(drv_close(drv), 0);
+    ck_assert_uint_eq(hca->log_errors, 0);
+}
+END_TEST
+
+/* Closing with objects alive is the driver's mistake, TEARDOWN_HCA forgets them all the same. */
+START_TEST(tear_down_takes_forgotten_objects_along)
+{
+    struct drv *drv = open_driver();
+    struct drv_cq cq;
+
+    ck_assert_int_eq(drv_create_cq(drv, 4, &cq), 0);
+    ck_assert_uint_eq(drv_close(drv), 0);
+    drv = open_driver();
+    ck_assert_uint_eq(drv_close(drv), 0);
+    ck_assert_uint_eq(hca->log_errors, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bring-up");
+    TCase *tc = tcase_create("bring-up");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, bring_up_and_tear_down_leave_nothing_behind);
+    tcase_add_test(tc, driver_finds_the_permanent_mac_and_a_reserved_key);
+    tcase_add_test(tc, device_asks_for_pages_while_it_runs);
+    tcase_add_test(tc, reset_under_a_running_driver);
+    tcase_add_test(tc, tear_down_takes_forgotten_objects_along);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fixture of the simulation tests. */
+#include <string.h>
+#include "tests/sim/two_hcas.h"
+#include "wire/pair.h"
+
+#define SLOTS 64
+
+static void on_frame(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct two_hcas *t = opaque;
+
+    g_checksum_update(t->trace, (const guchar *)&t->world->now_ns, sizeof(t->world->now_ns));
+    g_checksum_update(t->trace, frame, (gssize)len);
+    t->frames++;
+}
+
+static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struct wire_port *end,
+                      const struct lossy_config *loss)
+{
+    struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, host}};
+    struct lossy_config faults = {0};
+    GError *err = NULL;
+
+    if (loss) {
+        faults = *loss;
+        faults.seed = faults.seed * 2 + host;
+    }
+    node->hca = inproc_hca_new(t->world, &config, &err);
+    ck_assert_msg(node->hca, "%s", err ? err->message : "");
+    node->port = lossy_new(end, &faults, on_frame, t);
+    fw_set_wire(node->hca->fw, node->port);
+    node->drv = drv_open(inproc_pci(node->hca), &err);
+    ck_assert_msg(node->drv, "%s", err ? err->message : "");
+    drv_ipv4_gid(node->gid, host);
+    ck_assert_int_eq(drv_set_gid(node->drv, 0, node->gid), 0);
+    ck_assert_int_eq(drv_create_cq(node->drv, LOG_CQ, &node->cq), 0);
+    node->next_va = 0x100000000 * host;
+    node->qps = g_ptr_array_new();
+    node->srqs = g_ptr_array_new();
+    node->bufs = g_ptr_array_new();
+}
+
+struct two_hcas *two_hcas_new(const struct lossy_config *loss)
+{
+    struct two_hcas *t = g_new0(struct two_hcas, 1);
+    struct wire_port *ends[2];
+
+    t->world = inproc_world_new();
+    t->trace = g_checksum_new(G_CHECKSUM_SHA256);
+    wire_pair_new(SLOTS, ends);
+    node_init(t, &t->a, 1, ends[0], loss);
+    node_init(t, &t->b, 2, ends[1], loss);
+    return t;
+}
+
+void node_unplug(struct node *node)
+{
+    if (node->port) {
+        fw_set_wire(node->hca->fw, NULL);
+        wire_close(node->port);
+        node->port = NULL;
+    }
+}
+
+static void node_clear(struct node *node)
+{
+    for (unsigned i = 0; i < node->qps->len; i++) {
+        struct drv_qp *qp = g_ptr_array_index(node->qps, i);
+
+        ck_assert_int_eq(drv_destroy_qp(qp), 0);
+        g_free(qp);
+    }
+    for (unsigned i = 0; i < node->srqs->len; i++) {
+        struct drv_srq *srq = g_ptr_array_index(node->srqs, i);
+
+        ck_assert_int_eq(drv_destroy_srq(node->drv, srq), 0);
+        g_free(srq);
+    }
+    for (unsigned i = 0; i < node->bufs->len; i++) {
+        struct buf *buf = g_ptr_array_index(node->bufs, i);
+
+        ck_assert_int_eq(drv_dereg_mr(node->drv, &buf->mr), 0);
+        drv_free(node->drv, &buf->mem);
+        g_free(buf);
+    }
+    g_ptr_array_free(node->qps, TRUE);
+    g_ptr_array_free(node->srqs, TRUE);
+    g_ptr_array_free(node->bufs, TRUE);
+    ck_assert_int_eq(drv_destroy_cq(node->drv, &node->cq), 0);
+    ck_assert_uint_eq(drv_close(node->drv), 0);
+    ck_assert_uint_eq(node->hca->log_errors, 0);
+    ck_assert_uint_eq(node->hca->outstanding, 0);
+}
+
+void two_hcas_free(struct two_hcas *t)
+{
+    node_clear(&t->a);
+    node_clear(&t->b);
+    node_unplug(&t->a);
+    node_unplug(&t->b);
+    inproc_world_free(t->world);
+    g_checksum_free(t->trace);
+    g_free(t);
+}
+
+/* -- objects ------------------------------------------------------------------------------------
+ */
+
+/* A pattern that tells a byte in the wrong place; never 0. */
+void fill(uint8_t *ptr, size_t len, unsigned seed)
+{
+    uint32_t x = seed * 2654435761u + 1;
+
+    for (size_t i = 0; i < len; i++) {
+        x = x * 1664525 + 1013904223;
+        ptr[i] = (uint8_t)(x >> 24) | 1;
+    }
+}
+
+struct buf *node_buf(struct node *node, size_t len, unsigned access, unsigned seed)
+{
+    struct buf *buf = g_new0(struct buf, 1);
+
+    buf->mem = drv_alloc(node->drv, MAX(len, 1));
+    buf->ptr = buf->mem.ptr;
+    buf->va = node->next_va;
+    buf->len = len;
+    node->next_va += (len + 2 * PCI_PAGE) / PCI_PAGE * PCI_PAGE;
+    ck_assert_int_eq(
+        drv_reg_mr(node->drv, node->drv->pdn, &buf->mem, buf->va, MAX(len, 1), access, &buf->mr),
+        0);
+    if (seed) {
+        fill(buf->ptr, len, seed);
+    }
+    g_ptr_array_add(node->bufs, buf);
+    return buf;
+}
+
+struct drv_sge buf_sge(const struct buf *buf, size_t offset, size_t len)
+{
+    return (struct drv_sge){.va = buf->va + offset, .len = (uint32_t)len, .lkey = buf->mr.key};
+}
+
+struct drv_srq *node_srq(struct node *node, unsigned log_size)
+{
+    struct drv_srq *srq = g_new0(struct drv_srq, 1);
+
+    ck_assert_int_eq(drv_create_srq(node->drv, node->drv->pdn, log_size, srq), 0);
+    g_ptr_array_add(node->srqs, srq);
+    return srq;
+}
+
+struct drv_qp *node_qp(struct node *node, uint8_t st, struct drv_srq *srq)
+{
+    struct drv_qp *qp = g_new0(struct drv_qp, 1);
+    struct drv_qp_attr attr = {
+        .st = st,
+        .pdn = node->drv->pdn,
+        .send_cq = &node->cq,
+        .recv_cq = &node->cq,
+        .srq = srq,
+        .log_sq = LOG_SQ,
+        .log_rq = LOG_RQ,
+        .max_recv_sge = 4,
+    };
+
+    ck_assert_int_eq(drv_create_qp(node->drv, &attr, qp), 0);
+    g_ptr_array_add(node->qps, qp);
+    return qp;
+}
+
+struct drv_path path_to(const struct node *to, const struct drv_qp *qp)
+{
+    struct drv_path path = {.remote_qpn = qp->qpn};
+
+    memcpy(path.mac, to->drv->mac, 6);
+    memcpy(path.gid, to->gid, 16);
+    return path;
+}
+
+static void connect_one(struct drv_qp *qp, const struct node *to, const struct drv_qp *peer,
+                        const struct drv_path *usual)
+{
+    struct drv_path path = *usual, there = path_to(to, peer);
+
+    path.remote_qpn = there.remote_qpn;
+    memcpy(path.mac, there.mac, 6);
+    memcpy(path.gid, there.gid, 16);
+    ck_assert_int_eq(drv_qp_connect(qp, &path), 0);
+}
+
+void connect_qps(struct node *na, struct drv_qp *a, struct node *nb, struct drv_qp *b,
+                 const struct drv_path *path)
+{
+    static const struct drv_path usual;
+
+    connect_one(a, nb, b, path ? path : &usual);
+    connect_one(b, na, a, path ? path : &usual);
+}
+
+struct qp_pair qp_pair_new(struct two_hcas *t, uint8_t st, const struct drv_path *path)
+{
+    struct qp_pair pair = {.a = node_qp(&t->a, st, NULL), .b = node_qp(&t->b, st, NULL)};
+
+    connect_qps(&t->a, pair.a, &t->b, pair.b, path);
+    return pair;
+}
+
+/* -- what must be -------------------------------------------------------------------------------
+ */
+
+struct drv_wc next_wc(struct node *node)
+{
+    struct drv_wc wc;
+
+    ck_assert_msg(drv_wait_cq(node->drv, &node->cq, &wc, 100 * SECOND), "no completion came");
+    return wc;
+}
+
+struct drv_wc expect_wc(struct node *node, const struct drv_qp *qp, uint8_t opcode)
+{
+    struct drv_wc wc = next_wc(node);
+
+    ck_assert_msg(wc.opcode == opcode, "completion 0x%x with syndrome 0x%x, wanted 0x%x", wc.opcode,
+                  wc.syndrome, opcode);
+    ck_assert_uint_eq(wc.qpn, qp->qpn);
+    return wc;
+}
+
+void expect_error(struct node *node, const struct drv_qp *qp, uint8_t opcode, uint8_t syndrome)
+{
+    struct drv_wc wc = expect_wc(node, qp, opcode);
+
+    ck_assert_uint_eq(wc.syndrome, syndrome);
+}
+
+void expect_no_wc(struct two_hcas *t, struct node *node)
+{
+    struct drv_wc wc;
+
+    inproc_settle(t->world);
+    ck_assert(!drv_poll_cq(node->drv, &node->cq, &wc));
+}
+
+void expect_event(struct node *node, uint8_t type, uint32_t num)
+{
+    struct drv_event event;
+
+    ck_assert_msg(drv_wait_event(node->drv, type, num, &event, SECOND), "no event 0x%x came", type);
+}
+
+uint8_t qp_state(struct drv_qp *qp)
+{
+    uint8_t qpc[PRM_SIZE(qpc)];
+
+    ck_assert_int_eq(drv_query_qp(qp, qpc), 0);
+    return (uint8_t)PRM_GET(qpc, qpc, state);
+}
