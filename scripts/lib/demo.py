@@ -163,4 +163,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("demo: interrupted; the guests are off")
+        print("demo: interrupted; the guests are off", file=sys.stderr)
+        sys.exit(130)
