@@ -121,6 +121,8 @@ int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
 
 /* RoCE address table entry: a v2 GID with the port's MAC. */
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
+/* Largest frame of the port, FCS included. */
+int drv_set_port_mtu(struct drv *drv, unsigned bytes);
 /* ::ffff:10.0.0.host, the GID that drv_open's callers use. */
 void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 

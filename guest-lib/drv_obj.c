@@ -100,3 +100,17 @@ int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
     PRM_SET(roce_addr_layout, addr, roce_l3_type, memcmp(gid, mapped, 12) != 0);
     return drv_cmd_simple(drv, in, sizeof(in));
 }
+
+int drv_set_port_mtu(struct drv *drv, unsigned bytes)
+{
+    uint8_t in[PRM_SIZE(access_register_in) + PRM_SIZE(pmtu_reg)] = {0};
+    uint8_t out[PRM_SIZE(access_register_out) + PRM_SIZE(pmtu_reg)] = {0};
+    uint8_t *pmtu = in + PRM_SIZE(access_register_in);
+
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod, PRM_ACCESS_REGISTER_OP_WRITE);
+    PRM_SET(access_register_in, in, register_id, PRM_REG_ID_PMTU);
+    PRM_SET(pmtu_reg, pmtu, local_port, 1);
+    PRM_SET(pmtu_reg, pmtu, admin_mtu, bytes);
+    return drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+}

@@ -5,14 +5,14 @@
 #include <sys/mman.h>
 #include "guest-lib/inproc.h"
 
-/* -- what the HCA sees (model/host.h) ----------------------------------------------------------- */
+/* -- what the HCA sees (model/host.h) -----------------------------------------------------------
+ */
 
 static void *arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
 {
     uint64_t base = (uintptr_t)hca->arena;
 
-    if (addr < base || addr - base > INPROC_ARENA_SIZE ||
-        len > INPROC_ARENA_SIZE - (addr - base)) {
+    if (addr < base || addr - base > INPROC_ARENA_SIZE || len > INPROC_ARENA_SIZE - (addr - base)) {
         return NULL;
     }
     return hca->arena + (addr - base);
@@ -111,7 +111,8 @@ static const struct hca_host_ops host_ops = {
     .log = host_log,
 };
 
-/* -- the world ---------------------------------------------------------------------------------- */
+/* -- the world ----------------------------------------------------------------------------------
+ */
 
 struct inproc_world *inproc_world_new(void)
 {
@@ -218,7 +219,8 @@ void inproc_advance(struct inproc_world *world, uint64_t ns)
     }
 }
 
-/* -- what the driver sees (guest-lib/pci.h) ----------------------------------------------------- */
+/* -- what the driver sees (guest-lib/pci.h) -----------------------------------------------------
+ */
 
 static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {

@@ -2,10 +2,10 @@
 /*
  * HCAs inside this process, on one virtual clock.
  *
- * A world holds the clock and any number of HCAs. inproc_step() lets every HCA that asked for it run;
- * when none has, the clock jumps to the next timer. So a run is deterministic, and a
- * timeout of seconds costs nothing. Bus addresses are process addresses, but only those inside
- * the HCA's own DMA arena answer.
+ * A world holds the clock and any number of HCAs. inproc_step() lets every HCA that asked for it
+ * run; when none has, the clock jumps to the next timer. So a run is deterministic, and a timeout
+ * of seconds costs nothing. Bus addresses are process addresses, but only those inside the HCA's
+ * own DMA arena answer.
  */
 #ifndef HCASIM_GUEST_LIB_INPROC_H
 #define HCASIM_GUEST_LIB_INPROC_H
@@ -19,7 +19,7 @@
 
 struct inproc_world {
     uint64_t now_ns;
-    GPtrArray *hcas; /* struct inproc_hca */
+    GPtrArray *hcas;                 /* struct inproc_hca */
     bool (*wire_step)(void *opaque); /* a test's own thing to run each step, or NULL */
     void *wire_opaque;
 };
@@ -30,13 +30,13 @@ struct inproc_hca {
     bool woken;
     uint64_t deadline_ns;
     uint8_t *arena;
-    size_t used;         /* bump pointer */
-    GHashTable *freed;   /* size in pages -> GPtrArray of blocks */
-    size_t outstanding;  /* bytes allocated and not freed */
+    size_t used;        /* bump pointer */
+    GHashTable *freed;  /* size in pages -> GPtrArray of blocks */
+    size_t outstanding; /* bytes allocated and not freed */
     unsigned irqs[INPROC_VECTORS];
     unsigned log_errors, log_guest_errors; /* lines logged at these levels */
-    bool verbose;        /* print the log on stderr (also: environment HCASIM_LOG=1) */
-    uint64_t budget;     /* work items of one fw_run() */
+    bool verbose;    /* print the log on stderr (also: environment HCASIM_LOG=1) */
+    uint64_t budget; /* work items of one fw_run() */
 };
 
 struct inproc_world *inproc_world_new(void);

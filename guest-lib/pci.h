@@ -2,8 +2,8 @@
 /*
  * A PCI function as a user-space driver sees it: BAR0, DMA memory, and waiting.
  *
- * The driver half of guest-lib reaches its device through this table and in no other way, so the same
- * driver runs an HCA in the process (guest-lib/inproc.h) and can run a real function.
+ * The driver half of guest-lib reaches its device through this table and in no other way, so the
+ * same driver runs an HCA in the process (guest-lib/inproc.h) and can run a real function.
  */
 #ifndef HCASIM_GUEST_LIB_PCI_H
 #define HCASIM_GUEST_LIB_PCI_H
