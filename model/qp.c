@@ -40,6 +40,7 @@ static const struct {
     bool may_receive;
 } services[] = {
     [PRM_QP_ST_RC] = {true, true, true},
+    [PRM_QP_ST_XRC] = {true, true, false},
     [PRM_QP_ST_UC] = {true, true, true},
     [PRM_QP_ST_UD] = {true, true, true},
     [PRM_QP_ST_QP1] = {true, true, true},
@@ -47,7 +48,6 @@ static const struct {
 };
 
 #define QUEUE_TYPE_QP     0        /* in the EQE: the driver's MLX5_EVENT_QUEUE_TYPE_QP */
-#define USER_INDEX_CQE_V0 0xffffff /* "no user index": the driver's MLX5_IB_DEFAULT_UIDX */
 #define MAX_MCGS          8192
 
 struct qp *qp_find(struct hca *hca, uint32_t qpn)
@@ -93,7 +93,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
     case PRM_QP_STATE_ERR:
         requester_flush(qp);
         responder_flush(qp);
-        if (qp->srq) {
+        if (qp->srq || qp_is_xrc_target(qp)) {
             /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
             qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
         }
@@ -182,7 +182,12 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
         PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
         return SYN_QP_SIZE;
     }
-    if (has_srq(qpc) && !services[st].may_receive) {
+    if (st == PRM_QP_ST_XRC) {
+        /* What the driver makes of either half: SRQs are its receive queues. */
+        if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
+            return SYN_QP_FEATURE;
+        }
+    } else if (has_srq(qpc) && !services[st].may_receive) {
         return SYN_QP_FEATURE;
     }
     if (st == PRM_QP_ST_QP1 && hca->gsi_qp) {
@@ -208,6 +213,11 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
             return SYN_QP_CQ;
         }
     }
+    if (qp->st == PRM_QP_ST_XRC) {
+        /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */
+        qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
+        return qp->xrcd && uid_may_use(qp->xrcd, uid) ? SYN_OK : SYN_QP_XRCD;
+    }
     if (has_srq(qpc)) {
         qp->srq = srq_find(hca, PRM_GET(qpc, qpc, srqn_rmpn_xrqn));
         if (!qp->srq || qp->srq->attr.is_xrc || !uid_may_use(&qp->srq->obj, uid)) {
@@ -230,6 +240,7 @@ static void count_refs(struct qp *qp, int n)
         qp->send_cq ? cq_obj(qp->send_cq) : NULL,
         qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
         qp->srq ? &qp->srq->obj : NULL,
+        qp->xrcd,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {

@@ -58,7 +58,8 @@ struct qp {
 
     struct obj *pd;               /* this and the next are counted in their obj.refs; may be NULL */
     struct cq *send_cq, *recv_cq;
-    struct srq *srq;              /* NULL: own RQ, or none */
+    struct srq *srq;              /* NULL: own RQ, or none; XRC: each request names one */
+    struct obj *xrcd;             /* XRC: the domain of those SRQs; counted */
     struct mem_buf buf;           /* the ring, shared by rq and sq, which hold no reference */
     struct wq rq, sq;
     bool has_rq, has_sq;
@@ -66,6 +67,19 @@ struct qp {
     struct requester req;
     struct responder resp;
 };
+
+/* Service types whose requests are acknowledged. */
+static inline bool qp_is_reliable(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_RC || qp->st == PRM_QP_ST_XRC;
+}
+
+/* An XRC QP is one half of a connection (annex A14): an initiator, which has a send queue only, or
+ * a target, which has no queue. */
+static inline bool qp_is_xrc_target(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_XRC && !qp->has_sq;
+}
 
 /* -- model/qp.c ------------------------------------------------------------------------------ */
 
@@ -122,14 +136,17 @@ void qp_load(struct qp *qp);
 
 /* -- model/qp_recv.c -------------------------------------------------------------------------- */
 
-/* Takes the next receive WQE from the QP's SRQ or RQ; advances. */
-enum recv_result qp_take_recv(struct qp *qp, struct recv_wqe *wqe);
+/* Takes the next receive WQE from the QP's SRQ or RQ, or for XRC from xrc_srq (else NULL, in all
+ * three); advances. */
+enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe);
 
-/* Posts a receive completion. cqe: cqe64 image with byte count, imm etc. set by the caller; the
- * QPN, wqe_counter and SRQN are put in here. */
-void qp_complete_recv(struct qp *qp, const struct recv_wqe *wqe, void *cqe, bool solicited);
+/* Posts a receive completion, for XRC to the CQ of xrc_srq. cqe: cqe64 image with byte count, imm
+ * etc. set by the caller; the QPN, wqe_counter and SRQN are put in here. */
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
+                      bool solicited);
 /* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
-void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t syndrome);
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                            uint8_t syndrome);
 
 struct q_counter *qp_counters(struct qp *qp);
 

@@ -34,7 +34,7 @@ struct transition {
     uint16_t opcode;
     uint8_t from; /* mask of states */
     uint8_t to;
-    struct fields rc, uc, ud; /* ud: and QP1, REG_UMR */
+    struct fields rc, uc, ud; /* rc: and XRC; ud: and QP1, REG_UMR */
 };
 
 static const struct transition transitions[] = {
@@ -116,7 +116,7 @@ static const struct transition transitions[] = {
 
 static bool is_connected(const struct qp *qp)
 {
-    return qp->st == PRM_QP_ST_RC || qp->st == PRM_QP_ST_UC;
+    return qp_is_reliable(qp) || qp->st == PRM_QP_ST_UC;
 }
 
 static const struct transition *find_transition(uint16_t opcode)
@@ -133,6 +133,7 @@ static const struct fields *fields_of(const struct transition *t, const struct q
 {
     switch (qp->st) {
     case PRM_QP_ST_RC:
+    case PRM_QP_ST_XRC:
         return &t->rc;
     case PRM_QP_ST_UC:
         return &t->uc;

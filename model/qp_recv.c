@@ -6,12 +6,13 @@
 #include "model/q_counter.h"
 #include "model/qp.h"
 
-enum recv_result qp_take_recv(struct qp *qp, struct recv_wqe *wqe)
+enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe)
 {
+    struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
     enum recv_result result;
 
-    if (qp->srq) {
-        return srq_take(qp->hca, qp->srq, wqe);
+    if (srq) {
+        return srq_take(qp->hca, srq, wqe);
     }
     if (!qp->has_rq) {
         return RECV_EMPTY;
@@ -23,16 +24,33 @@ enum recv_result qp_take_recv(struct qp *qp, struct recv_wqe *wqe)
     return result;
 }
 
-void qp_complete_recv(struct qp *qp, const struct recv_wqe *wqe, void *cqe, bool solicited)
+/* What a receive CQE names: an XRC SRQ's own user index, whoever the QP belongs to. */
+static uint32_t cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
 {
-    PRM_SET(cqe64, cqe, srqn, qp_cqe_srqn(qp));
+    if (!xrc_srq) {
+        return qp_cqe_srqn(qp);
+    }
+    return xrc_srq->attr.user_index != USER_INDEX_CQE_V0 ? xrc_srq->attr.user_index
+                                                         : xrc_srq->obj.num;
+}
+
+static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
+{
+    return xrc_srq ? xrc_srq->cq : qp->recv_cq;
+}
+
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
+                      bool solicited)
+{
+    PRM_SET(cqe64, cqe, srqn, cqe_srqn(qp, xrc_srq));
     PRM_SET(cqe64, cqe, qpn, qp->obj.num);
     PRM_SET(cqe64, cqe, wqe_counter, wqe->index & 0xffff);
     PRM_SET(cqe64, cqe, se, solicited);
-    cq_post(qp->hca, qp->recv_cq, cqe, solicited);
+    cq_post(qp->hca, recv_cq(qp, xrc_srq), cqe, solicited);
 }
 
-void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t syndrome)
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                            uint8_t syndrome)
 {
     uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
     struct q_counter *counters = qp_counters(qp);
@@ -42,12 +60,12 @@ void qp_complete_recv_error(struct qp *qp, const struct recv_wqe *wqe, uint8_t s
     counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     counters->resp_local_qp_error += syndrome == PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     counters->resp_local_protection += syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-    PRM_SET(err_cqe, cqe, srqn, qp_cqe_srqn(qp));
+    PRM_SET(err_cqe, cqe, srqn, cqe_srqn(qp, xrc_srq));
     PRM_SET(err_cqe, cqe, syndrome, syndrome);
     PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
     PRM_SET(err_cqe, cqe, wqe_counter, wqe->index & 0xffff);
     PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
-    cq_post(qp->hca, qp->recv_cq, cqe, true);
+    cq_post(qp->hca, recv_cq(qp, xrc_srq), cqe, true);
 }
 
 bool qp_flush_rq(struct qp *qp, unsigned *budget)
@@ -67,7 +85,7 @@ bool qp_flush_rq(struct qp *qp, unsigned *budget)
         --*budget;
         wqe.index = qp->rq.ci;
         qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
-        qp_complete_recv_error(qp, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        qp_complete_recv_error(qp, NULL, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
     return false;
 }

@@ -76,11 +76,6 @@ static inline struct send_desc *send_desc(struct requester_state *s, uint32_t nu
     return &s->ring[num & s->mask];
 }
 
-static inline bool qp_is_reliable(const struct qp *qp)
-{
-    return qp->st == PRM_QP_ST_RC || qp->st == PRM_QP_ST_XRC;
-}
-
 /* States in which what was started goes on. */
 static inline bool qp_may_send(const struct qp *qp)
 {

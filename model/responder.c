@@ -56,6 +56,31 @@ enum verdict verdict_of(enum mem_result result)
     }
 }
 
+/* The SRQ of the message that is arriving; NULL if the QP is no XRC QP, or the SRQ is gone. */
+static struct srq *message_srq(const struct qp *qp)
+{
+    const struct responder_state *s = qp->resp.s;
+    struct srq *srq;
+
+    if (qp->st != PRM_QP_ST_XRC) {
+        return NULL;
+    }
+    srq = srq_find(qp->hca, s->srqn);
+    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
+/* Completes the WQE held in error. An XRC SRQ may be destroyed under it, and then nobody waits. */
+static void abandon_wqe(struct qp *qp, uint8_t syndrome)
+{
+    struct responder_state *s = qp->resp.s;
+    struct srq *srq = message_srq(qp);
+
+    s->have_wqe = false;
+    if (srq || qp->st != PRM_QP_ST_XRC) {
+        qp_complete_recv_error(qp, srq, &s->wqe, syndrome);
+    }
+}
+
 void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
 {
     struct responder_state *s = qp->resp.s;
@@ -63,7 +88,7 @@ void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
 
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
-    if (qp->st == PRM_QP_ST_RC) {
+    if (qp_is_reliable(qp)) {
         s->failed = true;
         responder_ack(qp, psn, fault->nak);
     }
@@ -71,8 +96,7 @@ void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
     qp_counters(qp)->resp_remote_invalid_request += verdict == VERDICT_INVALID;
     s->msg = MSG_NONE;
     if (s->have_wqe) {
-        s->have_wqe = false;
-        qp_complete_recv_error(qp, &s->wqe, fault->cqe);
+        abandon_wqe(qp, fault->cqe);
         qp_set_state(qp, PRM_QP_STATE_ERR);
     } else {
         qp_fatal(qp, fault->event);
@@ -86,7 +110,7 @@ enum verdict responder_take(struct qp *qp)
     if (s->have_wqe) {
         return VERDICT_OK;
     }
-    switch (qp_take_recv(qp, &s->wqe)) {
+    switch (qp_take_recv(qp, message_srq(qp), &s->wqe)) {
     case RECV_OK:
         s->have_wqe = true;
         return VERDICT_OK;
@@ -106,7 +130,7 @@ void responder_complete(struct qp *qp, uint8_t opcode, uint64_t byte_cnt, uint8_
     PRM_SET(cqe64, cqe, opcode, opcode);
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
     s->have_wqe = false;
-    qp_complete_recv(qp, &s->wqe, cqe, solicited);
+    qp_complete_recv(qp, message_srq(qp), &s->wqe, cqe, solicited);
 }
 
 /* -- SEND, WRITE ------------------------------------------------------------------------------- */
@@ -168,7 +192,7 @@ static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint
     }
     if (pkt->payload_len) {
         enum mem_result result =
-            sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, qp->pdn, &s->cursor, s->done,
+            sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->pdn, &s->cursor, s->done,
                         pkt->payload, pkt->payload_len);
 
         if (result != MEM_OK) {
@@ -177,7 +201,7 @@ static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint
         s->done += pkt->payload_len;
     }
     if (flags & PKT_LAST) {
-        if ((flags & HDR_IETH) && mkey_invalidate(qp->hca, pkt->imm, qp->pdn, true) != MEM_OK) {
+        if ((flags & HDR_IETH) && mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK) {
             return VERDICT_ACCESS;
         }
         s->msg = MSG_NONE;
@@ -195,8 +219,8 @@ static enum verdict check_reth(struct qp *qp, const struct roce_packet *pkt, uns
     if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
         return VERDICT_ACCESS;
     }
-    return verdict_of(mkey_check(qp->hca, pkt->reth.rkey, qp->pdn, pkt->reth.va, pkt->reth.len,
-                                 access));
+    return verdict_of(mkey_check(qp->hca, pkt->reth.rkey, qp->resp.s->pdn, pkt->reth.va,
+                                 pkt->reth.len, access));
 }
 
 static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
@@ -232,7 +256,7 @@ static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uin
         s->done = 0;
     }
     if (pkt->payload_len) {
-        verdict = verdict_of(mkey_write(qp->hca, rkey, qp->pdn, va, pkt->payload, pkt->payload_len,
+        verdict = verdict_of(mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload, pkt->payload_len,
                                         MEM_REMOTE_WRITE));
         if (verdict != VERDICT_OK) {
             return verdict;
@@ -295,6 +319,7 @@ static enum verdict exec_read(struct qp *qp, const struct roce_packet *pkt)
         .psn = pkt->psn,
         .npsn = read_packets(qp, pkt->reth.len),
         .va = pkt->reth.va,
+        .pdn = qp->resp.s->pdn,
         .rkey = pkt->reth.rkey,
         .len = pkt->reth.len,
     };
@@ -303,6 +328,7 @@ static enum verdict exec_read(struct qp *qp, const struct roce_packet *pkt)
         .psn = pkt->psn,
         .msn = (qp->resp.msn + 1) & PSN_MASK,
         .va = pkt->reth.va,
+        .pdn = qp->resp.s->pdn,
         .rkey = pkt->reth.rkey,
         .len = pkt->reth.len,
     });
@@ -312,6 +338,7 @@ static enum verdict exec_read(struct qp *qp, const struct roce_packet *pkt)
 static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
     uint8_t op = pkt->opcode & 0x1f;
+    uint32_t pdn = qp->resp.s->pdn;
     enum mem_result result;
     enum verdict verdict;
     uint64_t value = 0;
@@ -327,10 +354,10 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
         return VERDICT_ACCESS;
     }
     if (op == BTH_CMP_SWAP) {
-        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, qp->pdn, pkt->atomic.va,
+        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
                                pkt->atomic.compare, pkt->atomic.swap_add, &value);
     } else {
-        result = mkey_fetch_add(qp->hca, pkt->atomic.rkey, qp->pdn, pkt->atomic.va,
+        result = mkey_fetch_add(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
                                 pkt->atomic.swap_add, &value);
     }
     if (result != MEM_OK) {
@@ -353,7 +380,7 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
     return VERDICT_OK;
 }
 
-/* -- reliable connection ----------------------------------------------------------------------- */
+/* -- RC and XRC -------------------------------------------------------------------------------- */
 
 /* The READ or atomic that psn belongs to. */
 static const struct responder_resource *find_resource(const struct qp *qp, uint32_t psn,
@@ -392,6 +419,7 @@ static void repeat_read(struct qp *qp, const struct roce_packet *pkt)
         .psn = pkt->psn,
         .msn = qp->resp.msn,
         .va = pkt->reth.va,
+        .pdn = res->pdn,
         .rkey = pkt->reth.rkey,
         .len = pkt->reth.len,
     });
@@ -426,9 +454,31 @@ static void rx_duplicate(struct qp *qp, const struct roce_packet *pkt, uint32_t 
     }
 }
 
+/* Whose memory and WQEs the request may use: the QP's, or with XRC those of the SRQ that it names,
+ * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). */
+static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder_state *s = qp->resp.s;
+    const struct srq *srq;
+
+    if (qp->st != PRM_QP_ST_XRC) {
+        s->pdn = qp->pdn;
+        return true;
+    }
+    if (flags & PKT_FIRST) {
+        s->srqn = pkt->xrc_srqn;
+    }
+    srq = message_srq(qp);
+    if (!srq || pkt->xrc_srqn != s->srqn) {
+        return false;
+    }
+    s->pdn = srq->attr.pdn;
+    return true;
+}
+
 static enum verdict execute(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
 {
-    if (!sequence_ok(qp->resp.s, flags)) {
+    if (!sequence_ok(qp->resp.s, flags) || !find_recipient(qp, pkt, flags)) {
         return VERDICT_INVALID;
     }
     if (flags & PKT_READ) {
@@ -443,7 +493,7 @@ static enum verdict execute(struct qp *qp, const struct roce_packet *pkt, uint32
     return flags & PKT_SEND ? exec_send(qp, pkt, flags) : exec_write(qp, pkt, flags);
 }
 
-static void rx_rc(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+static void rx_reliable(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
 {
     struct responder_state *s = qp->resp.s;
     int32_t ahead = psn_diff(pkt->psn, qp->resp.epsn);
@@ -523,7 +573,7 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
     struct responder_state *s = qp->resp.s;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (qp->st != PRM_QP_ST_RC && qp->st != PRM_QP_ST_UC) {
+    if (!qp_is_reliable(qp) && qp->st != PRM_QP_ST_UC) {
         responder_rx_ud(qp, pkt);
         return;
     }
@@ -531,8 +581,8 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
         s->comm_est = true;
         qp_event(qp, PRM_EVENT_TYPE_COMM_EST);
     }
-    if (qp->st == PRM_QP_ST_RC) {
-        rx_rc(qp, pkt, flags);
+    if (qp_is_reliable(qp)) {
+        rx_reliable(qp, pkt, flags);
     } else {
         rx_uc(qp, pkt, flags);
     }
@@ -572,7 +622,6 @@ void responder_flush(struct qp *qp)
     responder_tx_flush(qp);
     s->msg = MSG_NONE;
     if (s->have_wqe) {
-        s->have_wqe = false;
-        qp_complete_recv_error(qp, &s->wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        abandon_wqe(qp, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
 }

@@ -23,7 +23,7 @@
 struct responder_resource {
     bool valid, atomic;
     uint32_t psn, npsn; /* first response, number of responses */
-    uint32_t rkey, len; /* READ */
+    uint32_t pdn, rkey, len; /* READ */
     uint64_t va;
     uint64_t value;     /* atomic: what memory held */
 };
@@ -39,6 +39,7 @@ struct response {
     bool started;       /* READ: the first response is sent */
     uint8_t syndrome;   /* ACK */
     uint32_t psn, msn;  /* READ: PSN of the next response */
+    uint32_t pdn;       /* READ: the domain of the key */
     uint32_t rkey, len; /* READ: what is left */
     uint64_t va;
     uint64_t value;     /* atomic */
@@ -62,6 +63,8 @@ struct responder_state {
     uint64_t va;              /* WRITE: start, key and bytes still to come */
     uint32_t rkey;
     uint64_t left;
+    uint32_t pdn;             /* domain of the memory: the QP's, XRC: the SRQ's */
+    uint32_t srqn;            /* XRC: the SRQ that the message is for */
 
     bool nak_sent;            /* sequence error or RNR reported: nothing more until epsn comes */
     bool comm_est;            /* COMM_EST raised */

@@ -100,6 +100,8 @@ static uint8_t read_opcode(const struct response *r, uint32_t mtu)
 
 static void fill_packet(const struct qp *qp, const struct response *r, struct roce_packet *pkt)
 {
+    uint8_t transport = qp->st == PRM_QP_ST_XRC ? BTH_XRC : BTH_RC;
+
     pkt->addr = qp->path;
     pkt->migreq = true;
     pkt->pkey = qp->pkey;
@@ -109,14 +111,14 @@ static void fill_packet(const struct qp *qp, const struct response *r, struct ro
     pkt->aeth.msn = r->msn;
     switch (r->kind) {
     case RESPONSE_ACK:
-        pkt->opcode = BTH_RC | BTH_ACK;
+        pkt->opcode = transport | BTH_ACK;
         pkt->aeth.syndrome = r->syndrome;
         break;
     case RESPONSE_READ:
-        pkt->opcode = BTH_RC | read_opcode(r, qp->mtu);
+        pkt->opcode = transport | read_opcode(r, qp->mtu);
         break;
     case RESPONSE_ATOMIC:
-        pkt->opcode = BTH_RC | BTH_ATOMIC_ACK;
+        pkt->opcode = transport | BTH_ATOMIC_ACK;
         pkt->atomic_ack = r->value;
         break;
     }
@@ -139,7 +141,7 @@ static bool send_one(struct qp *qp)
     payload = roce_build(frame, &pkt, len);
     if (len) {
         enum mem_result result =
-            mkey_read(qp->hca, r->rkey, qp->pdn, r->va, payload, len, MEM_REMOTE_READ);
+            mkey_read(qp->hca, r->rkey, r->pdn, r->va, payload, len, MEM_REMOTE_READ);
 
         if (result != MEM_OK) {
             uint32_t psn = r->psn;
@@ -208,7 +210,9 @@ void responder_tx_init(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
-    s->num_resources = qp->st == PRM_QP_ST_RC ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
+    bool executes = qp->st == PRM_QP_ST_RC || qp_is_xrc_target(qp);
+
+    s->num_resources = executes ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
     s->resources = g_new0(struct responder_resource, s->num_resources);
     s->queue_size = 4 * s->num_resources + 1;
     s->queue = g_new0(struct response, s->queue_size);

@@ -33,6 +33,8 @@ static bool transport_ok(const struct qp *qp, uint8_t opcode)
     switch (qp->st) {
     case PRM_QP_ST_RC:
         return transport == BTH_RC;
+    case PRM_QP_ST_XRC:
+        return transport == BTH_XRC;
     case PRM_QP_ST_UC:
         return transport == BTH_UC;
     case PRM_QP_ST_UD:
@@ -41,6 +43,12 @@ static bool transport_ok(const struct qp *qp, uint8_t opcode)
     default:
         return false;
     }
+}
+
+/* Annex A14: the target half of an XRC connection takes requests, the initiator half responses. */
+static bool half_ok(const struct qp *qp, uint32_t flags)
+{
+    return qp->st != PRM_QP_ST_XRC || qp_is_xrc_target(qp) == !(flags & PKT_RESPONSE);
 }
 
 /* IBTA 10.9.3: the same key without the membership bit, and one of the two a full member. */
@@ -63,7 +71,7 @@ static void deliver(struct hca *hca, struct qp *qp, const struct roce_packet *pk
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
     uint32_t states = flags & PKT_RESPONSE ? RESPONSE_STATES : REQUEST_STATES;
 
-    if (!transport_ok(qp, pkt->opcode) || !(states & (1u << qp->state))) {
+    if (!transport_ok(qp, pkt->opcode) || !half_ok(qp, flags) || !(states & (1u << qp->state))) {
         c->rx_no_qp++;
         return;
     }

@@ -18,6 +18,10 @@
 
 struct cq;
 
+/* The user index that asks for CQEs of version 0, which name an SRQN or QPN (the driver's
+ * MLX5_IB_DEFAULT_UIDX). */
+#define USER_INDEX_CQE_V0 0xffffff
+
 /* What CREATE_SRQ, CREATE_XRC_SRQ and CREATE_RMP have in common once their contexts are read. */
 struct srq_attr {
     uint16_t uid;

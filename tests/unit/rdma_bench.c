@@ -239,6 +239,8 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc)
     PRM_SET(qpc, qpc, user_index, attr->user_index ? attr->user_index : 0xffffff);
     PRM_SET(qpc, qpc, cqn_snd, b->cq.cqn);
     PRM_SET(qpc, qpc, cqn_rcv, b->cq.cqn);
+    PRM_SET(qpc, qpc, xrcd, attr->xrcd);
+    PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     if (attr->srqn) {
         PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srqn);
@@ -251,16 +253,18 @@ void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp
 {
     uint8_t qpc[PRM_SIZE(qpc)];
     uint64_t size;
-    struct mem_buf buf;
+    struct mem_buf buf = {0};
 
     memset(qp, 0, sizeof(*qp));
     bench_qpc(b, attr, qpc);
     size = qp_ring_size(qpc);
     qp->bench = b;
     qp->gid = attr->gid;
-    qp->ring = fake_host_alloc(&b->host, size, PAGE);
+    if (size) {
+        qp->ring = fake_host_alloc(&b->host, size, PAGE);
+        buf = ring_buf(qp->ring, size);
+    }
     qp->dbr = fake_host_alloc(&b->host, 8, 8);
-    buf = ring_buf(qp->ring, size);
     ck_assert_int_eq(qp_create(&b->hca, 0, qpc, &buf, qp->dbr, &qp->qpn), SYN_OK);
     qp->qp = qp_find(&b->hca, qp->qpn);
     ck_assert_ptr_nonnull(qp->qp);
@@ -271,7 +275,7 @@ enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
 {
     uint8_t qpc[PRM_SIZE(qpc)] = {0};
     uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
-    bool reliable = attr->st == PRM_QP_ST_RC;
+    bool reliable = attr->st == PRM_QP_ST_RC || attr->st == PRM_QP_ST_XRC;
 
     PRM_SET(qpc, qpc, st, attr->st);
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);

@@ -65,7 +65,8 @@ struct bench_qp_attr {
     enum bench_gid gid;
     uint32_t srqn;         /* not 0: on this SRQ */
     uint32_t user_index;
-    bool no_rq;
+    bool no_rq, no_sq;
+    uint32_t xrcd;         /* XRC */
 };
 
 void bench_init(struct bench *b);
