@@ -6,7 +6,7 @@
         lab.pair("ibv_rc_pingpong -c {dev}", port=18515)
 
 The device under test is hcasim; "rxe", Linux soft-RoCE on virtio NICs, runs the same programs and is the
-baseline for figures.
+baseline for figures. "interop" has hcasim in guest a and soft-RoCE in guest b, on a QEMU netdev.
 """
 import os
 import pathlib
@@ -39,6 +39,9 @@ class Lab:
             return vmlib.hcasim_device(wire=f"shm:{self.wire}", mac=mac, capture=capture,
                                        **properties)
         sockets = [self.work / f"{name}.net" for name in "ab"]
+        if self.device == "interop" and i == 0:
+            return (vmlib.dgram_netdev(sockets[0], sockets[1]) +
+                    vmlib.hcasim_device(netdev="net", mac=mac, capture=capture, **properties))
         arguments = vmlib.virtio_nic(mac, sockets[i], sockets[1 - i])
         if capture:
             arguments += ["-object", f"filter-dump,id=dump,netdev=net,file={capture},maxlen=16384"]

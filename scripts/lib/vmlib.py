@@ -415,12 +415,15 @@ def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, **properties
             "-device", f"hcasim,bus=hcaport{words}"]
 
 
-def virtio_nic(mac, local, remote):
-    """QEMU arguments for a virtio NIC on a datagram link between two unix sockets: the baseline
-    on which soft-RoCE runs."""
+def dgram_netdev(local, remote):
+    """QEMU arguments for a netdev "net": a datagram link between two unix sockets."""
     return ["-netdev", f"dgram,id=net,local.type=unix,local.path={local},"
-            f"remote.type=unix,remote.path={remote}",
-            "-device", f"virtio-net-pci,netdev=net,mac={mac}"]
+            f"remote.type=unix,remote.path={remote}"]
+
+
+def virtio_nic(mac, local, remote):
+    """QEMU arguments for a virtio NIC on such a link: the baseline on which soft-RoCE runs."""
+    return dgram_netdev(local, remote) + ["-device", f"virtio-net-pci,netdev=net,mac={mac}"]
 
 
 def mac_of(index):
