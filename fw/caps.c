@@ -200,14 +200,14 @@ static enum syn set_general(struct fw *fw, const uint8_t *cap)
     uint32_t uar_page = PRM_GET(cmd_hca_cap, cap, log_uar_page_sz);
     uint8_t checksum = (uint8_t)PRM_GET(cmd_hca_cap, cap, cmdif_checksum);
 
-    if (log_max_qp > fw->hca.limits.log_max_qp ||
-        uc_list > fw->profile->log_max_current_uc_list || uar_page > LOG_UAR_PAGE_MAX ||
+    if (log_max_qp > fw->hca.limits.log_max_qp || uc_list > fw->profile->log_max_current_uc_list ||
+        uar_page > LOG_UAR_PAGE_MAX ||
         PRM_GET(cmd_hca_cap, cap, pkey_table_size) != PKEY_TABLE_128 ||
         (checksum != 0 && checksum != CMDIF_CHECKSUM_INITIAL &&
          checksum != CMDIF_CHECKSUM_ENABLED)) {
         return SYN_CAP_TOO_HIGH;
     }
-    fw->caps = (struct fw_caps) {
+    fw->caps = (struct fw_caps){
         .log_max_qp = log_max_qp,
         .log_max_current_uc_list = uc_list,
         .log_uar_page_sz = (uint8_t)uar_page,
@@ -219,10 +219,10 @@ static enum syn set_general(struct fw *fw, const uint8_t *cap)
 }
 
 /* Values of atomic_caps (the driver's MLX5_ATOMIC_*). */
-#define ATOMIC_OPS_CMP_SWAP   1u
-#define ATOMIC_OPS_FETCH_ADD  2u
-#define ATOMIC_SIZE_8_BYTES   8u
-#define ATOMIC_HOST_ENDIAN    1 /* operands of 8 bytes are words of the host's byte order */
+#define ATOMIC_OPS_CMP_SWAP  1u
+#define ATOMIC_OPS_FETCH_ADD 2u
+#define ATOMIC_SIZE_8_BYTES  8u
+#define ATOMIC_HOST_ENDIAN   1 /* operands of 8 bytes are words of the host's byte order */
 
 static void fill_atomic(const struct fw *fw, bool max, uint8_t *cap)
 {
@@ -241,10 +241,10 @@ static enum syn set_atomic(struct fw *fw, const uint8_t *cap)
 }
 
 /* Values of roce_cap (the driver's MLX5_ROCE_*_CAP). */
-#define ROCE_L3_IPV4    (1u << PRM_ROCE_L3_TYPE_CAP_IPV4)
-#define ROCE_L3_IPV6    (1u << PRM_ROCE_L3_TYPE_CAP_IPV6)
-#define ROCE_VERSION_2  4u
-#define ROCE_UDP_PORT   4791
+#define ROCE_L3_IPV4   (1u << PRM_ROCE_L3_TYPE_CAP_IPV4)
+#define ROCE_L3_IPV6   (1u << PRM_ROCE_L3_TYPE_CAP_IPV6)
+#define ROCE_VERSION_2 4u
+#define ROCE_UDP_PORT  4791
 
 static void fill_roce(const struct fw *fw, bool max, uint8_t *cap)
 {
@@ -339,7 +339,7 @@ enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap)
 
 void caps_reset(struct fw *fw)
 {
-    fw->caps = (struct fw_caps) {
+    fw->caps = (struct fw_caps){
         .log_max_qp = (uint8_t)fw->hca.limits.log_max_qp,
         .log_max_current_uc_list = fw->profile->log_max_current_uc_list,
         .cmdif_checksum = CMDIF_CHECKSUM_INITIAL,

@@ -34,11 +34,11 @@ enum fw_cmd_states {
 };
 
 struct fw_cmd_row {
-    uint16_t opcode;       /* PRM_CMD_OP_ */
-    uint8_t states;        /* enum fw_cmd_states */
-    bool any_uid;          /* false: only uid 0 (the kernel) may use it */
-    uint16_t in_len;       /* least bytes of input: PRM_SIZE(x_in), without trailing lists */
-    uint16_t out_len;      /* least bytes of output */
+    uint16_t opcode;  /* PRM_CMD_OP_ */
+    uint8_t states;   /* enum fw_cmd_states */
+    bool any_uid;     /* false: only uid 0 (the kernel) may use it */
+    uint16_t in_len;  /* least bytes of input: PRM_SIZE(x_in), without trailing lists */
+    uint16_t out_len; /* least bytes of output */
     fw_cmd_fn *handler;
 };
 

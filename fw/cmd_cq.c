@@ -38,8 +38,8 @@ static enum syn create_cq(struct fw *fw, struct fw_cmd *cmd)
         return syn;
     }
     syn = cq_ring(fw, cmd, cqc, PRM_GET(create_cq_in, in, cq_umem_valid),
-                  PRM_GET(create_cq_in, in, cq_umem_id),
-                  PRM_GET(create_cq_in, in, cq_umem_offset), PRM_OFFSET(create_cq_in, pas), &ring);
+                  PRM_GET(create_cq_in, in, cq_umem_id), PRM_GET(create_cq_in, in, cq_umem_offset),
+                  PRM_OFFSET(create_cq_in, pas), &ring);
     if (syn) {
         return syn;
     }
@@ -74,8 +74,8 @@ static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
         return SYN_BAD_OP_MOD;
     }
     syn = cq_ring(fw, cmd, cqc, PRM_GET(modify_cq_in, in, cq_umem_valid),
-                  PRM_GET(modify_cq_in, in, cq_umem_id),
-                  PRM_GET(modify_cq_in, in, cq_umem_offset), PRM_OFFSET(modify_cq_in, pas), &ring);
+                  PRM_GET(modify_cq_in, in, cq_umem_id), PRM_GET(modify_cq_in, in, cq_umem_offset),
+                  PRM_OFFSET(modify_cq_in, pas), &ring);
     if (syn) {
         return syn;
     }
@@ -92,7 +92,9 @@ static enum syn destroy_cq(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define ROW(op, name)                                                                              \
-    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name}
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
+    }
 
 const struct fw_cmd_row cmds_cq[] = {
     ROW(CREATE_CQ, create_cq),

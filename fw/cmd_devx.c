@@ -119,8 +119,12 @@ static bool destroy_object(struct fw *fw, uint16_t opcode, uint16_t uid, uint32_
 {
     const struct fw_cmd_row *row = fw_cmd_find(opcode);
     uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
-    struct fw_cmd cmd = {.opcode = opcode, .uid = uid, .in = in, .in_len = sizeof(in),
-                         .out = out, .out_len = sizeof(out)};
+    struct fw_cmd cmd = {.opcode = opcode,
+                         .uid = uid,
+                         .in = in,
+                         .in_len = sizeof(in),
+                         .out = out,
+                         .out_len = sizeof(out)};
 
     if (!row) {
         return false;
@@ -234,8 +238,10 @@ static enum syn cmd_no_general_object(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define GENERAL_OBJECT(op)                                                                         \
-    {PRM_CMD_OP_##op##_GENERAL_OBJECT, CMD_READY, true, PRM_SIZE(general_obj_in_cmd_hdr),          \
-     PRM_OFFSET(general_obj_out_cmd_hdr, obj_id), cmd_no_general_object}
+    {                                                                                              \
+        PRM_CMD_OP_##op##_GENERAL_OBJECT, CMD_READY, true, PRM_SIZE(general_obj_in_cmd_hdr),       \
+            PRM_OFFSET(general_obj_out_cmd_hdr, obj_id), cmd_no_general_object                     \
+    }
 
 const struct fw_cmd_row cmds_devx[] = {
     {PRM_CMD_OP_CREATE_UCTX, CMD_READY, false, PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out),

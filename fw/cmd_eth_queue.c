@@ -110,9 +110,13 @@ static enum syn destroy_rq(struct fw *fw, struct fw_cmd *cmd)
     }
 
 const struct fw_cmd_row cmds_eth_queue[] = {
-    ROW(CREATE_SQ, create_sq, create_sq),    ROW(MODIFY_SQ, modify_sq, modify_sq),
-    ROW(QUERY_SQ, query_sq, query_sq),       ROW(DESTROY_SQ, destroy_sq, destroy_sq),
-    ROW(CREATE_RQ, create_rq, create_rq),    ROW(MODIFY_RQ, modify_rq, modify_rq),
-    ROW(QUERY_RQ, query_rq, query_rq),       ROW(DESTROY_RQ, destroy_rq, destroy_rq),
+    ROW(CREATE_SQ, create_sq, create_sq),
+    ROW(MODIFY_SQ, modify_sq, modify_sq),
+    ROW(QUERY_SQ, query_sq, query_sq),
+    ROW(DESTROY_SQ, destroy_sq, destroy_sq),
+    ROW(CREATE_RQ, create_rq, create_rq),
+    ROW(MODIFY_RQ, modify_rq, modify_rq),
+    ROW(QUERY_RQ, query_rq, query_rq),
+    ROW(DESTROY_RQ, destroy_rq, destroy_rq),
     {0},
 };

@@ -47,11 +47,10 @@ static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_table_modify(
-        &fw->hca, (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
-        PRM_GET(modify_flow_table_in, cmd->in, table_id),
-        (uint16_t)PRM_GET(modify_flow_table_in, cmd->in, modify_field_select),
-        PRM_PTR(modify_flow_table_in, cmd->in, flow_table_context));
+    return flow_table_modify(&fw->hca, (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
+                             PRM_GET(modify_flow_table_in, cmd->in, table_id),
+                             (uint16_t)PRM_GET(modify_flow_table_in, cmd->in, modify_field_select),
+                             PRM_PTR(modify_flow_table_in, cmd->in, flow_table_context));
 }
 
 static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)

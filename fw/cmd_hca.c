@@ -109,8 +109,8 @@ static enum syn cmd_set_driver_version(struct fw *fw, struct fw_cmd *cmd)
 {
     size_t room =
         PRM_SIZE(set_driver_version_in) - PRM_OFFSET(set_driver_version_in, driver_version);
-    g_autofree char *raw = g_strndup(
-        (const char *)PRM_PTR(set_driver_version_in, cmd->in, driver_version), room);
+    g_autofree char *raw =
+        g_strndup((const char *)PRM_PTR(set_driver_version_in, cmd->in, driver_version), room);
     g_autofree char *printable = g_strescape(raw, NULL);
 
     hca_log(&fw->hca, HCA_LOG_INFO, "driver: %s", printable);

@@ -101,7 +101,9 @@ static enum syn destroy_mkey(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define ROW(op, name)                                                                              \
-    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name}
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
+    }
 
 const struct fw_cmd_row cmds_mkey[] = {
     ROW(CREATE_MKEY, create_mkey),

@@ -62,7 +62,9 @@ static enum syn dealloc_uar(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define ROW(op, name, handler)                                                                     \
-    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler}
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler       \
+    }
 
 const struct fw_cmd_row cmds_pd_uar[] = {
     ROW(ALLOC_PD, alloc_pd, alloc_pd),

@@ -29,7 +29,9 @@ static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define ROW(op, name)                                                                              \
-    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name}
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
+    }
 
 const struct fw_cmd_row cmds_q_counter[] = {
     ROW(ALLOC_Q_COUNTER, alloc_q_counter),

@@ -102,9 +102,12 @@ static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
                          PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
 }
 
-#define ROW(op, in, out, fn) {PRM_CMD_OP_##op, CMD_READY, true, in, out, fn}
-#define IN(s)                PRM_SIZE(s##_in)
-#define OUT(s)               PRM_SIZE(s##_out)
+#define ROW(op, in, out, fn)                                                                       \
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, in, out, fn                                              \
+    }
+#define IN(s)  PRM_SIZE(s##_in)
+#define OUT(s) PRM_SIZE(s##_out)
 
 const struct fw_cmd_row cmds_qp[] = {
     ROW(CREATE_QP, IN(create_qp), OUT(create_qp), create_qp),

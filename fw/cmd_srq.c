@@ -297,7 +297,9 @@ static enum syn destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
 }
 
 #define ROW(op, name, handler)                                                                     \
-    {PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler}
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler       \
+    }
 
 const struct fw_cmd_row cmds_srq[] = {
     ROW(CREATE_SRQ, create_srq, create_srq),

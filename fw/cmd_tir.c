@@ -6,8 +6,7 @@
 static enum syn create_tis(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t tisn = 0;
-    enum syn syn =
-        tis_create(&fw->hca, cmd->uid, PRM_PTR(create_tis_in, cmd->in, ctx), &tisn);
+    enum syn syn = tis_create(&fw->hca, cmd->uid, PRM_PTR(create_tis_in, cmd->in, ctx), &tisn);
 
     PRM_SET(create_tis_out, cmd->out, tisn, tisn);
     return syn;
@@ -40,9 +39,8 @@ static size_t list_len(size_t len, size_t offset)
 static enum syn create_rqt(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t rqtn = 0;
-    enum syn syn =
-        rqt_create(&fw->hca, cmd->uid, PRM_PTR(create_rqt_in, cmd->in, rqt_context),
-                   list_len(cmd->in_len, PRM_OFFSET(create_rqt_in, rqt_context)), &rqtn);
+    enum syn syn = rqt_create(&fw->hca, cmd->uid, PRM_PTR(create_rqt_in, cmd->in, rqt_context),
+                              list_len(cmd->in_len, PRM_OFFSET(create_rqt_in, rqt_context)), &rqtn);
 
     PRM_SET(create_rqt_out, cmd->out, rqtn, rqtn);
     return syn;
@@ -71,8 +69,7 @@ static enum syn destroy_rqt(struct fw *fw, struct fw_cmd *cmd)
 static enum syn create_tir(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t tirn = 0;
-    enum syn syn =
-        tir_create(&fw->hca, cmd->uid, PRM_PTR(create_tir_in, cmd->in, ctx), &tirn);
+    enum syn syn = tir_create(&fw->hca, cmd->uid, PRM_PTR(create_tir_in, cmd->in, ctx), &tirn);
 
     PRM_SET(create_tir_out, cmd->out, tirn, tirn);
     return syn;

@@ -34,10 +34,10 @@ void vport_reset(struct fw *fw)
 }
 
 /* op_mod of QUERY_VPORT_STATE (mlx5_ifc.h MLX5_VPORT_STATE_OP_MOD_*). */
-#define VPORT_STATE_VNIC    0
-#define VPORT_STATE_UPLINK  2
-#define VPORT_ADMIN_UP      1
-#define VPORT_STATE_UP      1
+#define VPORT_STATE_VNIC   0
+#define VPORT_STATE_UPLINK 2
+#define VPORT_ADMIN_UP     1
+#define VPORT_STATE_UP     1
 
 static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -157,8 +157,7 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
         }
         return SYN_OK;
     }
-    if (n > PORT_MAX_MACS ||
-        (type == LIST_UC && n > 1u << fw->caps.log_max_current_uc_list)) {
+    if (n > PORT_MAX_MACS || (type == LIST_UC && n > 1u << fw->caps.log_max_current_uc_list)) {
         return SYN_LIMIT;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -260,20 +259,18 @@ static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
         return SYN_NO_VPORT;
     }
-    put_counter(COUNTER(received_errors),
-                SINCE(rx_truncated) + SINCE(rx_bad_header) + SINCE(rx_bad_icrc) +
-                    SINCE(rx_oversize), 0);
+    put_counter(
+        COUNTER(received_errors),
+        SINCE(rx_truncated) + SINCE(rx_bad_header) + SINCE(rx_bad_icrc) + SINCE(rx_oversize), 0);
     put_counter(COUNTER(received_ib_unicast), ROCE_RX(frames), ROCE_RX(bytes));
     put_counter(COUNTER(transmitted_ib_unicast), ROCE_TX(frames), ROCE_TX(bytes));
     put_counter(COUNTER(received_eth_broadcast), SINCE(rx_broadcast_frames),
                 SINCE(rx_broadcast_bytes));
     put_counter(COUNTER(transmitted_eth_broadcast), SINCE(tx_broadcast_frames),
                 SINCE(tx_broadcast_bytes));
-    put_counter(COUNTER(received_eth_unicast),
-                LESS(SINCE(rx_unicast_frames), ROCE_RX(frames)),
+    put_counter(COUNTER(received_eth_unicast), LESS(SINCE(rx_unicast_frames), ROCE_RX(frames)),
                 LESS(SINCE(rx_unicast_bytes), ROCE_RX(bytes)));
-    put_counter(COUNTER(transmitted_eth_unicast),
-                LESS(SINCE(tx_unicast_frames), ROCE_TX(frames)),
+    put_counter(COUNTER(transmitted_eth_unicast), LESS(SINCE(tx_unicast_frames), ROCE_TX(frames)),
                 LESS(SINCE(tx_unicast_bytes), ROCE_TX(bytes)));
     put_counter(COUNTER(received_eth_multicast), SINCE(rx_multicast_frames),
                 SINCE(rx_multicast_bytes));

@@ -22,11 +22,11 @@
 #include "fw/fw_internal.h"
 #include "model/eq.h"
 
-#define ENTRY_BYTES  PRM_SIZE(cmd_queue_entry)
-#define BOX_BYTES    PRM_SIZE(cmd_if_box)
-#define BOX_DATA     512
-#define BOX_CTRL     PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
-#define INLINE_BYTES 16
+#define ENTRY_BYTES    PRM_SIZE(cmd_queue_entry)
+#define BOX_BYTES      PRM_SIZE(cmd_if_box)
+#define BOX_DATA       512
+#define BOX_CTRL       PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
+#define INLINE_BYTES   16
 
 #define ENTRY_TYPE_PCI 7 /* PCI command transport, the only one */
 
@@ -116,9 +116,9 @@ static bool box_next_aligned(const uint8_t *box)
 static uint8_t read_input(struct fw *fw, const struct entry *e)
 {
     GByteArray *in = fw->cmdq.in;
-    uint64_t addr =
-        (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32) << 32 |
-        (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
+    uint64_t addr = (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32)
+                        << 32 |
+                    (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
     uint8_t box[PRM_SIZE(cmd_if_box)], status;
 
     g_byte_array_set_size(in, 0);
@@ -154,11 +154,11 @@ static uint8_t read_input(struct fw *fw, const struct entry *e)
 static uint8_t walk_output(struct fw *fw, const struct entry *e)
 {
     GArray *blocks = fw->cmdq.out_blocks;
-    uint64_t addr =
-        (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_63_32) << 32 |
-        (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_31_9) << 9;
-    uint32_t n = e->out_len > INLINE_BYTES ?
-                     (e->out_len - INLINE_BYTES + BOX_DATA - 1) / BOX_DATA : 0;
+    uint64_t addr = (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_63_32)
+                        << 32 |
+                    (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_31_9) << 9;
+    uint32_t n =
+        e->out_len > INLINE_BYTES ? (e->out_len - INLINE_BYTES + BOX_DATA - 1) / BOX_DATA : 0;
     uint8_t box[PRM_SIZE(cmd_if_box)], status;
 
     g_array_set_size(blocks, 0);

@@ -19,17 +19,17 @@ struct wire_port;
 #define FW_PROFILE_DEFAULT "cx5"
 
 struct fw_config {
-    const char *profile;      /* NULL: FW_PROFILE_DEFAULT */
-    uint8_t mac[6];           /* permanent MAC of the port; unicast and not zero */
-    unsigned num_msix;        /* MSI-X vectors that irq() accepts; 0: the profile's number */
+    const char *profile; /* NULL: FW_PROFILE_DEFAULT */
+    uint8_t mac[6];      /* permanent MAC of the port; unicast and not zero */
+    unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
 };
 
 /* PCI identity of a profile, for the owner's configuration space. */
 struct fw_pci_id {
     uint16_t vendor, device, subsys_vendor, subsys;
     uint8_t revision;
-    unsigned num_msix;        /* size of the MSI-X table to present */
-    uint64_t bar_size;        /* BAR0, bytes, a power of two */
+    unsigned num_msix; /* size of the MSI-X table to present */
+    uint64_t bar_size; /* BAR0, bytes, a power of two */
 };
 
 /* NULL-terminated list of the names that fw_config.profile accepts. */

@@ -18,19 +18,19 @@
 
 /* The command queue (fw/cmdq.c). */
 struct fw_cmdq {
-    uint64_t addr;       /* bus address of entry 0; 0: not told yet */
-    uint32_t pending;    /* entries whose doorbell rang and which were not executed yet */
-    struct work work;    /* executes them */
-    GByteArray *in;      /* the input of the command in execution, mailboxes joined */
-    GByteArray *out;     /* its output */
-    GArray *out_blocks;  /* bus addresses (uint64_t) of its output mailboxes */
+    uint64_t addr;      /* bus address of entry 0; 0: not told yet */
+    uint32_t pending;   /* entries whose doorbell rang and which were not executed yet */
+    struct work work;   /* executes them */
+    GByteArray *in;     /* the input of the command in execution, mailboxes joined */
+    GByteArray *out;    /* its output */
+    GArray *out_blocks; /* bus addresses (uint64_t) of its output mailboxes */
 };
 
 /* Host memory that the function was given (fw/pages.c). */
 struct fw_pages {
-    GHashTable *owned;   /* set of page frames: bus address >> 12 */
-    int32_t asked;       /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
-    bool refused;        /* the host could not give: do not ask again before pages are free */
+    GHashTable *owned; /* set of page frames: bus address >> 12 */
+    int32_t asked;     /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
+    bool refused;      /* the host could not give: do not ask again before pages are free */
 };
 
 /* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c). */
@@ -46,18 +46,18 @@ struct fw_caps {
 /* What the virtual port keeps besides struct port (fw/cmd_vport.c). */
 struct fw_vport {
     uint64_t node_guid, port_guid, system_image_guid;
-    uint16_t mtu;               /* nic_vport_context.mtu: frame bytes with FCS */
+    uint16_t mtu; /* nic_vport_context.mtu: frame bytes with FCS */
     uint8_t vlans[FW_MAX_VLANS / 8];
     struct port_counters cleared; /* as they stood when QUERY_VPORT_COUNTER last cleared them */
 };
 
 /* What port and device registers keep (fw/regs*.c). */
 struct fw_regs {
-    uint32_t eth_proto_admin;   /* PTYS */
+    uint32_t eth_proto_admin; /* PTYS */
     bool an_disable_admin;
-    bool pause_rx, pause_tx;    /* PFCC */
+    bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
-    char node_desc[64];         /* NODE_DESC */
+    char node_desc[64]; /* NODE_DESC */
     uint64_t counters_cleared_ns;
 };
 
@@ -69,11 +69,11 @@ enum nic_interface {
 };
 
 struct fw {
-    struct hca hca;             /* the hardware; must stay first: struct work finds struct fw */
+    struct hca hca; /* the hardware; must stay first: struct work finds struct fw */
     const struct fw_profile *profile;
-    uint8_t state;              /* one of enum fw_cmd_states */
+    uint8_t state; /* one of enum fw_cmd_states */
     uint16_t issi;
-    uint8_t nic_interface;      /* PRM initial_seg.nic_interface: enum nic_interface */
+    uint8_t nic_interface; /* PRM initial_seg.nic_interface: enum nic_interface */
 
     struct fw_cmdq cmdq;
     struct fw_pages pages;
@@ -81,7 +81,7 @@ struct fw {
     struct fw_vport vport;
     struct fw_regs regs;
     struct obj_table uctxs, umems;
-    uint32_t invalid_commands;  /* vnic_diagnostic_statistics.invalid_command */
+    uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
 
 static inline struct fw *fw_of_hca(struct hca *hca)

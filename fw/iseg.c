@@ -19,13 +19,13 @@
 #define ISEG_CLR_INTX       0x200c
 
 /* A timeout is a value and, in bits 31:29, its unit: 0 ms, 1 s, 2 min, 3 h (tout.c). */
-#define TIMEOUT_SECONDS(s) (1u << 29 | (s))
+#define TIMEOUT_SECONDS(s)    (1u << 29 | (s))
 
-#define CMDQ_ADDR_HI 0x10
-#define CMDQ_ADDR_LO 0x14
-#define CMD_DOORBELL 0x18
-#define INITIALIZING 0x1fc
-#define HEALTH       0x200
+#define CMDQ_ADDR_HI          0x10
+#define CMDQ_ADDR_LO          0x14
+#define CMD_DOORBELL          0x18
+#define INITIALIZING          0x1fc
+#define HEALTH                0x200
 
 #define COMMAND_INTERFACE_REV 5
 
@@ -78,8 +78,8 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case CMDQ_ADDR_HI:
         return (uint32_t)(fw->cmdq.addr >> 32);
     case CMDQ_ADDR_LO:
-        return (uint32_t)fw->cmdq.addr | (uint32_t)fw->nic_interface << 8 |
-               CMDQ_LOG_ENTRIES << 4 | CMDQ_LOG_STRIDE;
+        return (uint32_t)fw->cmdq.addr | (uint32_t)fw->nic_interface << 8 | CMDQ_LOG_ENTRIES << 4 |
+               CMDQ_LOG_STRIDE;
     case CMD_DOORBELL:
         return fw->cmdq.pending;
     case INITIALIZING:

@@ -50,15 +50,24 @@ static const struct table_cost costs[] = {
 
 /* Commands that make an object grow one of these tables. */
 static const uint16_t creators[] = {
-    PRM_CMD_OP_CREATE_QP,         PRM_CMD_OP_CREATE_SQ,
-    PRM_CMD_OP_CREATE_RQ,         PRM_CMD_OP_CREATE_CQ,
-    PRM_CMD_OP_CREATE_EQ,         PRM_CMD_OP_CREATE_SRQ,
-    PRM_CMD_OP_CREATE_XRC_SRQ,    PRM_CMD_OP_CREATE_RMP,
-    PRM_CMD_OP_CREATE_MKEY,       PRM_CMD_OP_CREATE_TIR,
-    PRM_CMD_OP_CREATE_TIS,        PRM_CMD_OP_CREATE_RQT,
-    PRM_CMD_OP_ALLOC_FLOW_COUNTER, PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT,
-    PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT, PRM_CMD_OP_ALLOC_Q_COUNTER,
-    PRM_CMD_OP_CREATE_UMEM,       PRM_CMD_OP_CREATE_UCTX,
+    PRM_CMD_OP_CREATE_QP,
+    PRM_CMD_OP_CREATE_SQ,
+    PRM_CMD_OP_CREATE_RQ,
+    PRM_CMD_OP_CREATE_CQ,
+    PRM_CMD_OP_CREATE_EQ,
+    PRM_CMD_OP_CREATE_SRQ,
+    PRM_CMD_OP_CREATE_XRC_SRQ,
+    PRM_CMD_OP_CREATE_RMP,
+    PRM_CMD_OP_CREATE_MKEY,
+    PRM_CMD_OP_CREATE_TIR,
+    PRM_CMD_OP_CREATE_TIS,
+    PRM_CMD_OP_CREATE_RQT,
+    PRM_CMD_OP_ALLOC_FLOW_COUNTER,
+    PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT,
+    PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT,
+    PRM_CMD_OP_ALLOC_Q_COUNTER,
+    PRM_CMD_OP_CREATE_UMEM,
+    PRM_CMD_OP_CREATE_UCTX,
 };
 
 static uint64_t load_pa(const uint8_t *pas, uint32_t i)
@@ -177,8 +186,8 @@ static uint32_t spare(const struct fw *fw)
     if (fw->state != CMD_READY) {
         return owned(fw);
     }
-    keep = MAX(in_use(fw) + fw->profile->low_pages,
-               fw->profile->boot_pages + fw->profile->init_pages);
+    keep =
+        MAX(in_use(fw) + fw->profile->low_pages, fw->profile->boot_pages + fw->profile->init_pages);
     return owned(fw) > keep ? owned(fw) - keep : 0;
 }
 

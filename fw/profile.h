@@ -27,8 +27,8 @@ struct fw_profile {
 
     /* Memory that the function asks the host for, in 4 KiB pages */
     uint32_t boot_pages, init_pages;
-    uint32_t low_pages;       /* asks for more when fewer are free */
-    uint32_t batch_pages;     /* how many it asks for or returns at once */
+    uint32_t low_pages;   /* asks for more when fewer are free */
+    uint32_t batch_pages; /* how many it asks for or returns at once */
 
     uint8_t log_max_uctx, log_max_umem;
     uint8_t log_max_current_uc_list, log_max_current_mc_list, log_max_vlan_list;

@@ -36,10 +36,10 @@ typedef enum syn fw_reg_fn(struct fw *fw, const uint8_t *in, uint8_t *out);
 
 struct fw_reg {
     uint16_t id;
-    uint16_t size;         /* bytes, at most REG_MAX_BYTES */
-    bool port;             /* local_port (bits 23:16 of the first dword) must be 1 */
-    fw_reg_fn *query;      /* NULL: cannot be read */
-    fw_reg_fn *write;      /* NULL: cannot be written */
+    uint16_t size;    /* bytes, at most REG_MAX_BYTES */
+    bool port;        /* local_port (bits 23:16 of the first dword) must be 1 */
+    fw_reg_fn *query; /* NULL: cannot be read */
+    fw_reg_fn *write; /* NULL: cannot be written */
 };
 
 /* NULL: no such register. */

@@ -18,8 +18,8 @@ enum ppcnt_group {
     GROUP_PHYSICAL_LAYER = 0x12,
 };
 
-#define FCS_BYTES 4
-#define NS_PER_MS 1000000
+#define FCS_BYTES    4
+#define NS_PER_MS    1000000
 
 #define RX_OCTETS(c) ((c)->rx_bytes + FCS_BYTES * (c)->rx_frames)
 #define TX_OCTETS(c) ((c)->tx_bytes + FCS_BYTES * (c)->tx_frames)

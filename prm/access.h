@@ -75,7 +75,7 @@ static inline void prm_store64(void *p, uint64_t value)
  * A scalar's place, as generated: its first bit (counted from the layout's start, most
  * significant first) << 8 | its width in bits. Constant, so that all below folds to one access.
  */
-#define PRM_FIELD_WIDTH(field) ((field) & 0xff)
+#define PRM_FIELD_WIDTH(field) ((field)&0xff)
 #define PRM_FIELD_BIT(field)   ((field) >> 8)
 #define PRM_INLINE             static inline __attribute__((always_inline))
 
@@ -134,7 +134,8 @@ PRM_INLINE void prm_store(void *p, unsigned span, uint64_t value)
 PRM_INLINE uint64_t prm_get(const void *p, unsigned field)
 {
     return prm_load((const uint8_t *)p + prm_span_offset(field), prm_span(field)) >>
-               prm_span_shift(field) & prm_field_mask(field);
+               prm_span_shift(field) &
+           prm_field_mask(field);
 }
 
 PRM_INLINE void prm_set(void *p, unsigned field, uint64_t value, const char *name)

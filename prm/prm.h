@@ -27,27 +27,27 @@
 #include "prm/prm_layout.h"
 #include "prm/reflect.h"
 
-#define PRM_GET(s, p, f)                                                                          \
-    __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_FIELD) > 32,                            \
-                          prm_get(p, PRM_##s##_##f##_FIELD),                                      \
+#define PRM_GET(s, p, f)                                                                           \
+    __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_FIELD) > 32,                             \
+                          prm_get(p, PRM_##s##_##f##_FIELD),                                       \
                           (uint32_t)prm_get(p, PRM_##s##_##f##_FIELD))
 #define PRM_SET(s, p, f, v) prm_set(p, PRM_##s##_##f##_FIELD, v, #s "." #f)
 
 /* An element is reached as a scalar at the start of its own bytes. */
-#define PRM_GET_AT(s, p, f, i)                                                                    \
-    __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY) > 32,                            \
-                          prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)), \
-                          (uint32_t)prm_get(PRM_PTR_AT(s, p, f, i),                               \
-                                            PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)))
-#define PRM_SET_AT(s, p, f, i, v)                                                                 \
+#define PRM_GET_AT(s, p, f, i)                                                                     \
+    __builtin_choose_expr(                                                                         \
+        PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY) > 32,                                               \
+        prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)),                   \
+        (uint32_t)prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)))
+#define PRM_SET_AT(s, p, f, i, v)                                                                  \
     prm_set(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY), v, #s "." #f)
 
-#define PRM_SIZE(s)       ((size_t)PRM_##s##_SIZE)
-#define PRM_OFFSET(s, f)  ((size_t)PRM_##s##_##f##_OFFSET)
-#define PRM_COUNT(s, f)   ((size_t)PRM_##s##_##f##_COUNT)
-#define PRM_STRIDE(s, f)  ((size_t)PRM_##s##_##f##_STRIDE)
-#define PRM_PTR(s, p, f)  prm_at(p, PRM_OFFSET(s, f))
-#define PRM_PTR_AT(s, p, f, i)                                                                    \
+#define PRM_SIZE(s)      ((size_t)PRM_##s##_SIZE)
+#define PRM_OFFSET(s, f) ((size_t)PRM_##s##_##f##_OFFSET)
+#define PRM_COUNT(s, f)  ((size_t)PRM_##s##_##f##_COUNT)
+#define PRM_STRIDE(s, f) ((size_t)PRM_##s##_##f##_STRIDE)
+#define PRM_PTR(s, p, f) prm_at(p, PRM_OFFSET(s, f))
+#define PRM_PTR_AT(s, p, f, i)                                                                     \
     prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)
 
 #endif

@@ -35,10 +35,10 @@ struct prm_field {
 
 struct prm_struct {
     const char *name;
-    size_t size;                   /* bytes, without an open array at the end */
+    size_t size; /* bytes, without an open array at the end */
     size_t n_fields;
     const struct prm_field *fields;
-    const uint8_t *reserved;       /* size bytes: a bit is set where no field is */
+    const uint8_t *reserved; /* size bytes: a bit is set where no field is */
 };
 
 /* The structure of that name ("qpc"), or NULL. */

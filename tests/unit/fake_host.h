@@ -18,17 +18,17 @@
 
 struct fake_host {
     uint8_t *ram;
-    uint64_t next;                      /* bus address where the next allocation starts */
-    uint64_t now;                       /* clock, nanoseconds */
-    uint64_t deadline;                  /* of the last timer_arm(); UINT64_MAX: none */
-    unsigned irqs[FAKE_HOST_VECTORS];   /* interrupts seen, by vector */
-    unsigned bad_irqs;                  /* interrupts on vectors that do not exist */
+    uint64_t next;                    /* bus address where the next allocation starts */
+    uint64_t now;                     /* clock, nanoseconds */
+    uint64_t deadline;                /* of the last timer_arm(); UINT64_MAX: none */
+    unsigned irqs[FAKE_HOST_VECTORS]; /* interrupts seen, by vector */
+    unsigned bad_irqs;                /* interrupts on vectors that do not exist */
     unsigned wakes;
-    unsigned open_maps;                 /* maps that were not unmapped yet */
-    bool no_map;                        /* dma_map fails: forces the copying path */
-    unsigned map_limit;                 /* most bytes of one map; 0: all */
-    unsigned guest_errors;              /* log lines of that level */
-    char last_line[256];                /* last log line of any level but trace */
+    unsigned open_maps;    /* maps that were not unmapped yet */
+    bool no_map;           /* dma_map fails: forces the copying path */
+    unsigned map_limit;    /* most bytes of one map; 0: all */
+    unsigned guest_errors; /* log lines of that level */
+    char last_line[256];   /* last log line of any level but trace */
 };
 
 /* host is a struct fake_host. */

@@ -30,10 +30,23 @@ const struct lab_path lab_path = {
 };
 
 static const struct hca_limits limits = {
-    .log_max_qp = 18, .log_max_cq = 16, .log_max_srq = 16, .log_max_mkey = 16, .log_max_pd = 16,
-    .log_max_eq = 7, .log_max_uar = 13, .log_max_qp_sz = 15, .log_max_cq_sz = 20,
-    .log_max_srq_sz = 15, .log_max_eq_sz = 20, .log_max_msg = 30, .log_max_ra_res_qp = 4,
-    .log_max_ra_req_qp = 4, .num_msix = FAKE_HOST_VECTORS, .max_gid = 16, .max_sq_wqe = 1024,
+    .log_max_qp = 18,
+    .log_max_cq = 16,
+    .log_max_srq = 16,
+    .log_max_mkey = 16,
+    .log_max_pd = 16,
+    .log_max_eq = 7,
+    .log_max_uar = 13,
+    .log_max_qp_sz = 15,
+    .log_max_cq_sz = 20,
+    .log_max_srq_sz = 15,
+    .log_max_eq_sz = 20,
+    .log_max_msg = 30,
+    .log_max_ra_res_qp = 4,
+    .log_max_ra_req_qp = 4,
+    .num_msix = FAKE_HOST_VECTORS,
+    .max_gid = 16,
+    .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
 };
 
@@ -309,9 +322,10 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
     PRM_SET(qpc, qpc, uar_page, side->uarn);
     PRM_SET(qpc, qpc, user_index, 0xffffff);
     PRM_SET(qpc, qpc, log_sq_size, attr->log_sq);
-    PRM_SET(qpc, qpc, rq_type, own_rq         ? PRM_RQ_TYPE_REGULAR
-                               : attr->srqn   ? PRM_RQ_TYPE_SRQ
-                                              : PRM_RQ_TYPE_ZERO_SIZE);
+    PRM_SET(qpc, qpc, rq_type,
+            own_rq       ? PRM_RQ_TYPE_REGULAR
+            : attr->srqn ? PRM_RQ_TYPE_SRQ
+                         : PRM_RQ_TYPE_ZERO_SIZE);
     PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srqn);
     if (own_rq) {
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
@@ -355,8 +369,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(ads, ads, src_addr_index, 3);
         PRM_SET(ads, ads, hop_limit, 64);
         PRM_SET(ads, ads, rmac_47_32, mac[0] << 8 | mac[1]);
-        PRM_SET(ads, ads, rmac_31_0,
-                (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
+        PRM_SET(ads, ads, rmac_31_0, (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
         memcpy(PRM_PTR(ads, ads, rgid_rip), peer->side->hca.port.gids[3].gid, 16);
     }
     return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc);
@@ -420,8 +433,7 @@ uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
 
     if (qp->qp->st == PRM_QP_ST_UD || qp->qp->st == PRM_QP_ST_QP1) {
         /* side[0] and side[1] lie next to each other in struct lab */
-        const struct lab_side *peer =
-            qp->side->mac[5] == 1 ? qp->side + 1 : qp->side - 1;
+        const struct lab_side *peer = qp->side->mac[5] == 1 ? qp->side + 1 : qp->side - 1;
 
         seg = put_av(qp, wr, seg, peer);
     }

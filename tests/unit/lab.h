@@ -34,7 +34,7 @@ struct lab_side {
     struct hca hca;
     uint8_t mac[6];
     uint32_t uarn, pdn, eqn, cqn;
-    uint32_t key;      /* of all memory, every right, bus addresses */
+    uint32_t key; /* of all memory, every right, bus addresses */
     uint64_t eq_ring, cq_ring, cq_dbr;
     uint32_t eq_ci, cq_ci;
 };
@@ -63,8 +63,8 @@ struct lab_qp_attr {
     uint8_t log_sq, log_rq;
     uint32_t srqn; /* 0: own RQ */
     bool no_rq;
-    uint32_t pdn;  /* 0: the side's */
-    uint32_t cqn;  /* 0: the side's */
+    uint32_t pdn; /* 0: the side's */
+    uint32_t cqn; /* 0: the side's */
 };
 extern const struct lab_qp_attr lab_rc;
 
@@ -85,7 +85,7 @@ struct lab_sge {
 };
 
 struct lab_wr {
-    uint8_t opcode;  /* PRM_WQE_OPCODE_ */
+    uint8_t opcode; /* PRM_WQE_OPCODE_ */
     bool unsignaled, solicited;
     uint8_t fence;
     uint32_t imm;

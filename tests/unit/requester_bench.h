@@ -39,7 +39,7 @@ static inline void teardown(void)
 }
 
 static inline void expect_cqe(struct lab_side *side, uint8_t opcode, uint8_t send_opcode,
-                       uint16_t counter, uint8_t syndrome)
+                              uint16_t counter, uint8_t syndrome)
 {
     struct lab_cqe cqe;
 

@@ -84,8 +84,7 @@ void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsign
 const uint8_t *rig_eq_peek(struct rig *rig, struct rig_eq *eq)
 {
     uint32_t slot = eq->ci & ((1u << eq->log_size) - 1);
-    const uint8_t *eqe =
-        fake_host_ptr(&rig->host, eq->ring + slot * PRM_SIZE(eqe), PRM_SIZE(eqe));
+    const uint8_t *eqe = fake_host_ptr(&rig->host, eq->ring + slot * PRM_SIZE(eqe), PRM_SIZE(eqe));
 
     return (PRM_GET(eqe, eqe, owner) ^ eq->ci >> eq->log_size) & 1 ? NULL : eqe;
 }

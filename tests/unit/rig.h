@@ -22,7 +22,7 @@
 struct rig {
     struct fake_host host;
     struct hca hca;
-    uint32_t pdn, uarn;         /* of uid 0 */
+    uint32_t pdn, uarn;           /* of uid 0 */
     uint32_t user_pdn, user_uarn; /* of uid 7 */
 };
 

@@ -61,8 +61,7 @@ static uint64_t new_ring(struct mem_buf *buf, unsigned log_size, unsigned stride
         prm_store64(pas + 8 * i, addr + 4096ull * i);
     }
     for (uint64_t at = stride - 64; at < size; at += stride) {
-        *(uint8_t *)fake_host_ptr(&rig.host, addr + at + 63, 1) =
-            PRM_CQE_OPCODE_INVALID << 4 | 1;
+        *(uint8_t *)fake_host_ptr(&rig.host, addr + at + 63, 1) = PRM_CQE_OPCODE_INVALID << 4 | 1;
     }
     mtt = mtt_new(pas, npages, 12);
     ck_assert(mem_buf_init(buf, mtt, 0, size));
@@ -650,8 +649,7 @@ START_TEST(resize_that_cannot_be_is_refused)
     new_ring(&buf, 2, 64);
     fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
     /* four CQEs and the RESIZE_CQ do not fit in four */
-    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf),
-                     SYN_CQ_OUTSTANDING);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_CQ_OUTSTANDING);
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, 2, cqc, &buf), SYN_CQ_FIELDS);
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, 0x11, cqc, &buf), SYN_CQ_FIELDS);
     fill_cqc(cqc, 2, PRM_CQE_SZ_128_BYTES);

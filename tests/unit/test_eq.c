@@ -235,7 +235,7 @@ START_TEST(doorbells_that_fit_nothing_are_ignored)
     uar_write(&rig.hca, rig.uarn, 0x808, 0x123400, 8);         /* the rest of a BlueFlame WQE */
     uar_write(&rig.hca, rig.uarn, 0x904, 0x123400, 4);         /* half a send doorbell */
     ck_assert_uint_eq(rig.host.guest_errors, 6);
-    uar_write(&rig.hca, rig.uarn, 0xa00, 0x123400, 8);         /* no such QP */
+    uar_write(&rig.hca, rig.uarn, 0xa00, 0x123400, 8); /* no such QP */
     uar_write(&rig.hca, rig.uarn, 0x900, 0, 4);
     uar_write(&rig.hca, rig.uarn, 0x904, 0x123400, 4);
     ck_assert_uint_eq(rig.host.irqs[1], 0);

@@ -357,9 +357,10 @@ static const uint16_t cap_sections[] = {0x0, 0x1, 0x3, 0x4, 0x7, 0x14};
 /* The current value of no field exceeds its maximum. */
 START_TEST(current_is_within_maximum)
 {
-    static const char *const structs[] = {"cmd_hca_cap", "per_protocol_networking_offload_caps",
-                                          "atomic_caps", "roce_cap", "flow_table_nic_cap",
-                                          "device_event_cap"};
+    static const char *const structs[] = {
+        "cmd_hca_cap",        "per_protocol_networking_offload_caps",
+        "atomic_caps",        "roce_cap",
+        "flow_table_nic_cap", "device_event_cap"};
     uint8_t cur[4096], max[4096];
     const struct prm_struct *s = prm_struct_find(structs[_i]);
 
@@ -432,11 +433,38 @@ END_TEST
 START_TEST(not_advertised)
 {
     static const char *const absent[] = {
-        "eswitch_manager", "vport_group_manager", "vhca_group_manager", "pg", "dct", "sf", "fpga",
-        "tag_matching", "device_memory", "striding_rq", "ipsec_offload", "crypto", "tls_tx",
-        "tls_rx", "hairpin", "qos", "ets", "dcbx", "lag_master", "cqe_compression", "pps",
-        "qcam_reg", "ib_virt", "hca_cap_2", "bf", "general_obj_types", "debug",
-        "temp_warn_event", "port_module_event", "vhca_state", "ece_support", "sho",
+        "eswitch_manager",
+        "vport_group_manager",
+        "vhca_group_manager",
+        "pg",
+        "dct",
+        "sf",
+        "fpga",
+        "tag_matching",
+        "device_memory",
+        "striding_rq",
+        "ipsec_offload",
+        "crypto",
+        "tls_tx",
+        "tls_rx",
+        "hairpin",
+        "qos",
+        "ets",
+        "dcbx",
+        "lag_master",
+        "cqe_compression",
+        "pps",
+        "qcam_reg",
+        "ib_virt",
+        "hca_cap_2",
+        "bf",
+        "general_obj_types",
+        "debug",
+        "temp_warn_event",
+        "port_module_event",
+        "vhca_state",
+        "ece_support",
+        "sho",
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
     uint8_t cap[4096];

@@ -376,7 +376,7 @@ START_TEST(health_counter_moves)
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x1010, 4), before);
     d.host.now += 1000000000;
     ck_assert_uint_ne(fw_mmio_read(d.fw, 0x1010, 4), before);
-    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x23d, 1), 0); /* health.synd */
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0x23d, 1), 0);          /* health.synd */
     ck_assert_uint_ne(fw_mmio_read(d.fw, 0x230, 4), 0xffffffff); /* health.fw_ver */
 }
 END_TEST

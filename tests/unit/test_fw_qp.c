@@ -5,11 +5,11 @@
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
 
-#define PAGE    4096
-#define LOG_RQ  6  /* 64 WQEs of 64 bytes: one page */
-#define LOG_SQ  7  /* 128 basic blocks: two pages */
-#define NPAS    3
-#define IN_LEN  (PRM_SIZE(create_qp_in) + 8 * NPAS)
+#define PAGE   4096
+#define LOG_RQ 6 /* 64 WQEs of 64 bytes: one page */
+#define LOG_SQ 7 /* 128 basic blocks: two pages */
+#define NPAS   3
+#define IN_LEN (PRM_SIZE(create_qp_in) + 8 * NPAS)
 
 static struct fwd d;
 static uint32_t pdn, uarn, eqn, cqn, qpn;

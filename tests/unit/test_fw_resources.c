@@ -300,8 +300,8 @@ static uint8_t byte_at(uint32_t index, uint32_t pdn, uint64_t va)
 {
     uint8_t byte = 0xee;
 
-    ck_assert_int_eq(
-        mkey_read(&d.fw->hca, index << 8 | 0xab, pdn, va, &byte, 1, MEM_LOCAL_READ), MEM_OK);
+    ck_assert_int_eq(mkey_read(&d.fw->hca, index << 8 | 0xab, pdn, va, &byte, 1, MEM_LOCAL_READ),
+                     MEM_OK);
     return byte;
 }
 

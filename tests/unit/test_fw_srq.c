@@ -22,8 +22,7 @@ static void begin(uint16_t opcode, uint16_t op_mod)
     PRM_SET(create_srq_in, in, op_mod, op_mod);
 }
 
-#define RUN(name, extra)                                                                           \
-    fwd_cmd(&d, in, PRM_SIZE(name##_in) + (extra), out, PRM_SIZE(name##_out))
+#define RUN(name, extra) fwd_cmd(&d, in, PRM_SIZE(name##_in) + (extra), out, PRM_SIZE(name##_out))
 
 static void make_cq(void)
 {

@@ -80,8 +80,8 @@ static void post_receives(struct bench_qp *qp)
 
 static uint8_t any_opcode(const struct bench_qp *qp)
 {
-    static const uint8_t transports[] = {[PRM_QP_ST_RC] = BTH_RC, [PRM_QP_ST_UC] = BTH_UC,
-                                         [PRM_QP_ST_UD] = BTH_UD};
+    static const uint8_t transports[] = {
+        [PRM_QP_ST_RC] = BTH_RC, [PRM_QP_ST_UC] = BTH_UC, [PRM_QP_ST_UD] = BTH_UD};
     uint8_t opcode;
 
     do {

@@ -55,12 +55,12 @@ static enum syn create(const uint8_t *qpc, uint16_t uid)
     return syn;
 }
 
-#define REFUSED(field, value, expected)                                                           \
-    do {                                                                                          \
-        uint8_t qpc[PRM_SIZE(qpc)];                                                               \
-        bench_qpc(&b, &rc, qpc);                                                                  \
-        PRM_SET(qpc, qpc, field, value);                                                          \
-        ck_assert_int_eq(create(qpc, 0), expected);                                               \
+#define REFUSED(field, value, expected)                                                            \
+    do {                                                                                           \
+        uint8_t qpc[PRM_SIZE(qpc)];                                                                \
+        bench_qpc(&b, &rc, qpc);                                                                   \
+        PRM_SET(qpc, qpc, field, value);                                                           \
+        ck_assert_int_eq(create(qpc, 0), expected);                                                \
     } while (0)
 
 START_TEST(a_qpc_that_cannot_work_is_refused)
@@ -166,13 +166,13 @@ START_TEST(a_qp_is_taken_to_rts_and_tells_what_it_was_told)
 END_TEST
 
 static const uint16_t commands[] = {
-    PRM_CMD_OP_RST2INIT_QP, PRM_CMD_OP_INIT2INIT_QP,  PRM_CMD_OP_INIT2RTR_QP,
-    PRM_CMD_OP_RTR2RTS_QP,  PRM_CMD_OP_RTS2RTS_QP,    PRM_CMD_OP_SQERR2RTS_QP,
-    PRM_CMD_OP_SQD_RTS_QP,  PRM_CMD_OP_2ERR_QP,       PRM_CMD_OP_2RST_QP,
+    PRM_CMD_OP_RST2INIT_QP, PRM_CMD_OP_INIT2INIT_QP, PRM_CMD_OP_INIT2RTR_QP,
+    PRM_CMD_OP_RTR2RTS_QP,  PRM_CMD_OP_RTS2RTS_QP,   PRM_CMD_OP_SQERR2RTS_QP,
+    PRM_CMD_OP_SQD_RTS_QP,  PRM_CMD_OP_2ERR_QP,      PRM_CMD_OP_2RST_QP,
 };
 
 /* The state before, and the one that each of the commands leads to; 0xff: not legal. */
-#define NO  0xff
+#define NO    0xff
 #define ST(s) PRM_QP_STATE_##s
 static const struct {
     uint8_t from;
@@ -280,8 +280,8 @@ START_TEST(an_optional_field_is_taken_if_its_bit_is_set)
     ck_assert(!qp.qp->rre && !qp.qp->rwe);
     ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_RRE, set_rre), SYN_OK);
     ck_assert(qp.qp->rre && !qp.qp->rwe);
-    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1ull << PRM_QP_OPTPAR_UDP_SPORT,
-                                  set_sport), SYN_OK);
+    ck_assert_int_eq(
+        modify_field(PRM_CMD_OP_RTS2RTS_QP, 1ull << PRM_QP_OPTPAR_UDP_SPORT, set_sport), SYN_OK);
     ck_assert_uint_eq(qp.qp->path.udp_sport, 0xd00d);
 }
 END_TEST
@@ -291,8 +291,9 @@ START_TEST(an_optional_field_that_the_transition_does_not_take_is_refused)
     qp_in(PRM_QP_ST_UC, ST(RTS), &qp);
     ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_RRE, set_rre),
                      SYN_QP_OPT_MASK);
-    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_ALT_ADDR_PATH,
-                                  set_rre), SYN_QP_OPT_MASK);
+    ck_assert_int_eq(
+        modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_ALT_ADDR_PATH, set_rre),
+        SYN_QP_OPT_MASK);
     ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1ull << 63, set_rre), SYN_QP_OPT_MASK);
 }
 END_TEST

@@ -178,8 +178,8 @@ END_TEST
 
 START_TEST(unsignaled_wqes_complete_silently)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64,
-                               lab_mem(right, 64, 0));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
 
     wr.unsignaled = true;
     for (unsigned i = 0; i < 5; i++) {
@@ -238,8 +238,8 @@ END_TEST
 /* IBTA 11.2.5.2, initiator depth: no more READs and atomics outstanding than log_sra_max says. */
 START_TEST(outstanding_reads_are_limited)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64,
-                               lab_mem(right, 64, 1));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64, lab_mem(right, 64, 1));
 
     lab->tap = drop_all;
     for (unsigned i = 0; i < 9; i++) {
@@ -329,10 +329,10 @@ END_TEST
 
 START_TEST(fence_waits_for_reads)
 {
-    struct lab_wr read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64,
-                                 lab_mem(right, 64, 1));
-    struct lab_wr write = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64,
-                                  lab_mem(right, 64, 0));
+    struct lab_wr read =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64, lab_mem(right, 64, 1));
+    struct lab_wr write =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
 
     lab->tap = drop_all;
     lab_post(&a, &read);

@@ -243,8 +243,8 @@ START_TEST(random_loss)
 
             lab_post(&a, &nop);
         }
-        for (unsigned wait = 0; a.qp->req.s->head != a.qp->req.s->tail ||
-                                a.qp->sq.ci != a.sq_pi; wait++) {
+        for (unsigned wait = 0; a.qp->req.s->head != a.qp->req.s->tail || a.qp->sq.ci != a.sq_pi;
+             wait++) {
             lab_advance(lab, LAB_ACK_TIMEOUT_NS);
             ck_assert_uint_lt(wait, 100);
         }
@@ -500,8 +500,8 @@ END_TEST
 /* C10-96: what is posted to a QP in error completes with a flush error, signaled or not. */
 START_TEST(error_flushes_everything)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64,
-                               lab_mem(right, 64, 0));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
 
     lab->tap = drop_all;
     wr.unsignaled = true;
@@ -591,7 +591,6 @@ END_TEST
 
 /* -- ghosts ------------------------------------------------------------------------------------ */
 
-
 /* IBTA 9.7.6.1, ghost responses: answers to what was not asked have no effect. */
 START_TEST(ghost_responses_are_ignored)
 {
@@ -631,8 +630,8 @@ END_TEST
 
 START_TEST(read_response_of_the_wrong_length)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64,
-                               lab_mem(right, 64, 1));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64, lab_mem(right, 64, 1));
 
     lab->tap = drop_all;
     lab_post(&a, &wr);
@@ -645,8 +644,8 @@ END_TEST
 /* A READ's responses end with LAST, and not earlier. */
 START_TEST(read_response_of_the_wrong_place)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 2048, 0), 2048,
-                               lab_mem(right, 2048, 1));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 2048, 0), 2048, lab_mem(right, 2048, 1));
 
     lab->tap = drop_all;
     lab_post(&a, &wr);
@@ -665,8 +664,8 @@ END_TEST
 /* An ACK cannot stand for the READ before it: that counts as a NAK (implied NAK). */
 START_TEST(ack_behind_an_unanswered_read)
 {
-    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64,
-                               lab_mem(right, 64, 1));
+    struct lab_wr wr =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 64, 0), 64, lab_mem(right, 64, 1));
 
     lose_psn(1, 0, 1);
     lab_post(&a, &wr);
@@ -697,9 +696,15 @@ END_TEST
 
 START_TEST(random_responses)
 {
-    static const uint8_t ops[] = {BTH_ACK, BTH_ACK, BTH_ACK, BTH_READ_RESP_FIRST,
-                                  BTH_READ_RESP_MIDDLE, BTH_READ_RESP_LAST, BTH_READ_RESP_ONLY,
-                                  BTH_ATOMIC_ACK, BTH_SEND_ONLY};
+    static const uint8_t ops[] = {BTH_ACK,
+                                  BTH_ACK,
+                                  BTH_ACK,
+                                  BTH_READ_RESP_FIRST,
+                                  BTH_READ_RESP_MIDDLE,
+                                  BTH_READ_RESP_LAST,
+                                  BTH_READ_RESP_ONLY,
+                                  BTH_ATOMIC_ACK,
+                                  BTH_SEND_ONLY};
     uint64_t mem = lab_mem(left, 8192, 0);
     struct lab_cqe cqe;
 
@@ -718,8 +723,8 @@ START_TEST(random_responses)
             static const uint8_t payload[1024];
             struct roce_packet pkt = {
                 .opcode = BTH_RC | ops[g_rand_int_range(rand_, 0, G_N_ELEMENTS(ops))],
-                .psn = (a.qp->req.unacked_psn + (uint32_t)g_rand_int_range(rand_, -2, 12)) &
-                       PSN_MASK,
+                .psn =
+                    (a.qp->req.unacked_psn + (uint32_t)g_rand_int_range(rand_, -2, 12)) & PSN_MASK,
                 .payload = payload,
                 .payload_len = g_rand_boolean(rand_) ? 1024 : 3,
             };

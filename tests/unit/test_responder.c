@@ -22,8 +22,8 @@
 static struct bench b;
 static struct bench_qp qp;
 static uint8_t data[64 * MTU];
-static uint64_t mem;    /* 64 KiB of the host's memory */
-static uint32_t all;    /* a key for it with every right */
+static uint64_t mem; /* 64 KiB of the host's memory */
+static uint32_t all; /* a key for it with every right */
 
 static void setup_attr(const struct bench_qp_attr *attr)
 {
@@ -717,8 +717,8 @@ START_TEST(an_access_that_the_rkey_does_not_allow_is_refused)
     enum rkey_fault fault = _i % RKEY_FAULTS;
     uint64_t va = mem + 0x1000;
     uint32_t rkey, pdn = b.pdn;
-    unsigned rights = MEM_REMOTE_READ | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC | MEM_LOCAL_WRITE |
-                      MEM_LOCAL_READ;
+    unsigned rights =
+        MEM_REMOTE_READ | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC | MEM_LOCAL_WRITE | MEM_LOCAL_READ;
     struct roce_packet pkt;
     static const uint8_t ops[] = {BTH_WRITE_ONLY, BTH_READ_REQUEST, BTH_FETCH_ADD};
     uint8_t op = ops[_i / RKEY_FAULTS];
@@ -940,8 +940,7 @@ int main(void)
                         (int)G_N_ELEMENTS(invalid));
     tcase_add_test(tc, a_message_longer_than_its_buffer_is_a_length_error);
     tcase_add_test(tc, a_receive_buffer_of_a_bad_key_is_our_own_fault);
-    tcase_add_loop_test(tc, an_access_that_the_rkey_does_not_allow_is_refused, 0,
-                        3 * RKEY_FAULTS);
+    tcase_add_loop_test(tc, an_access_that_the_rkey_does_not_allow_is_refused, 0, 3 * RKEY_FAULTS);
     tcase_add_loop_test(tc, access_that_the_qp_does_not_allow_is_an_invalid_request, 0, 3);
     tcase_add_test(tc, after_a_fault_the_qp_answers_no_more);
     tcase_add_test(tc, the_first_packet_in_rtr_establishes_the_connection);

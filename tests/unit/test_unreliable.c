@@ -184,11 +184,13 @@ END_TEST
 static void setup_ud(void)
 {
     setup();
-    bench_qp_rts(&b, &(struct bench_qp_attr){
-        .st = PRM_QP_ST_UD,
-        .mtu = PRM_QP_MTU_4096,
-        .qkey = QKEY,
-    }, &qp);
+    bench_qp_rts(&b,
+                 &(struct bench_qp_attr){
+                     .st = PRM_QP_ST_UD,
+                     .mtu = PRM_QP_MTU_4096,
+                     .qkey = QKEY,
+                 },
+                 &qp);
 }
 
 static struct roce_packet datagram(void)
@@ -343,11 +345,13 @@ START_TEST(a_multicast_goes_to_every_member)
     struct bench_qp other;
     struct roce_packet pkt;
 
-    bench_qp_rts(&b, &(struct bench_qp_attr){
-        .st = PRM_QP_ST_UD,
-        .mtu = PRM_QP_MTU_4096,
-        .qkey = QKEY,
-    }, &other);
+    bench_qp_rts(&b,
+                 &(struct bench_qp_attr){
+                     .st = PRM_QP_ST_UD,
+                     .mtu = PRM_QP_MTU_4096,
+                     .qkey = QKEY,
+                 },
+                 &other);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, other.qpn, mgid), SYN_OK);

@@ -172,8 +172,7 @@ END_TEST
 /* -- send WQEs --------------------------------------------------------------------------------- */
 
 static struct send_wqe send_wqe;
-static const struct send_limits rc_limits = {
-    .st = PRM_QP_ST_RC, .log_msg_max = 20, .max_wqe = 512};
+static const struct send_limits rc_limits = {.st = PRM_QP_ST_RC, .log_msg_max = 20, .max_wqe = 512};
 
 static uint8_t *put_ctrl(unsigned index, uint8_t opcode, unsigned ds)
 {
@@ -252,8 +251,7 @@ START_TEST(inline_and_pointers_in_one_list)
     ck_assert_mem_eq(out + 3, lab_ptr(side, mem, 5), 5);
     ck_assert_mem_eq(out + 8, "de", 2);
     /* backwards over elements, as a retransmission does */
-    ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 1, out, 1),
-                     MEM_OK);
+    ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 1, out, 1), MEM_OK);
     ck_assert_uint_eq(out[0], 'b');
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 8, out, 3),
                      MEM_BAD_BOUNDS);
@@ -397,8 +395,8 @@ END_TEST
 /* Whatever a ring holds, taking it apart reads inside the WQE and ends. */
 START_TEST(random_wqes)
 {
-    static const uint8_t services[] = {PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_XRC,
-                                       PRM_QP_ST_QP1, PRM_QP_ST_REG_UMR};
+    static const uint8_t services[] = {PRM_QP_ST_RC,  PRM_QP_ST_UC,  PRM_QP_ST_UD,
+                                       PRM_QP_ST_XRC, PRM_QP_ST_QP1, PRM_QP_ST_REG_UMR};
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint8_t *bytes = lab_ptr(side, ring, 512);
     unsigned good = 0;
