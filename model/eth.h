@@ -11,9 +11,12 @@
 
 /* Doorbell of an SQ object found in hca->qpns under OBJ_SQ. */
 void eth_sq_doorbell(struct hca *hca, struct obj *sq, uint64_t ctrl);
-/* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE. */
-void tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
-            const struct eth_info *info, uint32_t flow_tag, bool looped_back);
+/* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.
+ * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
+bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
+            const struct eth_info *info, uint32_t flow_tag, uint32_t from_td);
+/* Whether some TIR takes frames of this destination that from_td, a transport domain, sends. */
+bool tir_any_takes(struct hca *hca, const uint8_t dmac[6], uint32_t from_td);
 
 /* For hca_reset(): frees any object of the Ethernet half. */
 void eth_free(struct hca *hca, struct obj *obj);

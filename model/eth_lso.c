@@ -75,14 +75,14 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         }
         memcpy(frame, wqe->inline_hdr, headers);
         if (eth_gather(hca, sq, wqe, headers + offset, frame + headers, payload) != MEM_OK) {
-            port_tx_commit(hca, 0);
+            port_tx_commit(hca, 0, sq->tdn);
             sq->lso_sent = 0;
             return ETH_FAILED;
         }
         adapt_ip(frame, &info, len, offset / wqe->mss);
         adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
         eth_fill_checksums(frame, len, wqe->cs_flags);
-        port_tx_commit(hca, len);
+        eth_commit(hca, sq, frame, len);
         sq->lso_sent += payload;
     }
     sq->lso_sent = 0;

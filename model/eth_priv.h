@@ -26,6 +26,7 @@ struct eth_sq {
     uint32_t pdn;
     struct cq *cq;
     struct eth_tis *tis; /* may be NULL */
+    uint32_t tdn;        /* of the TIS; PORT_NO_TD without one */
     uint64_t lso_sent;   /* payload bytes of the LSO message at ci that have gone out */
     struct work work;
 };
@@ -57,7 +58,8 @@ struct eth_tir {
     uint32_t rqn, rqtn; /* by disp_type */
     uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
     bool symmetric;
-    uint8_t lb_block;   /* bits PRM_SELF_LB_BLOCK_ */
+    uint32_t tdn;
+    uint8_t self_lb;    /* bits PRM_SELF_LB_ */
     uint32_t fields;    /* bits PRM_RX_HASH_FIELD_ */
     uint8_t l3_type, l4_type;
     struct toeplitz_table toeplitz;
@@ -116,6 +118,10 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
 void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
 /* An LSO message, from where it stopped last time on (model/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
+
+/* Sends the frame in the room last reserved, and a copy of a group frame to who wants those of this
+ * SQ. */
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
 
 void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget);
 /* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */

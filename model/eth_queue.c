@@ -114,6 +114,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
     sq->pdn = PRM_GET(wq, wq, pd);
     sq->cq = cq;
     sq->tis = tis;
+    sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->work.run = eth_sq_run;
     hold_pd(hca, sq->pdn, 1);
     cq_obj(cq)->refs++;

@@ -12,17 +12,19 @@
 #define VLAN_TAG_LEN  4
 #define VLAN_TAG_AT   12 /* behind the two MACs */
 
-void eth_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back)
+bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted)
 {
     struct eth_info info;
 
     if (!eth_parse(frame, len, &info)) {
-        hca->port.counters.rx_truncated++;
-        return;
+        hca->port.counters.rx_truncated += wanted;
+        return false;
     }
-    if (steering_rx(hca, frame, len, &info, looped_back) == 0) {
-        hca->port.counters.rx_no_steering++;
+    if (steering_rx(hca, frame, len, &info, from_td) == 0) {
+        hca->port.counters.rx_no_steering += wanted;
+        return false;
     }
+    return true;
 }
 
 /* cqe64.l4_hdr_type of a parsed frame. */

@@ -171,6 +171,14 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
     }
 }
 
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len)
+{
+    if ((frame[0] & 1) && tir_any_takes(hca, frame, sq->tdn)) {
+        port_loop(hca, frame, len, sq->tdn);
+    }
+    port_tx_commit(hca, len, sq->tdn);
+}
+
 /* An ordinary packet. */
 static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
@@ -188,7 +196,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
         return ETH_NO_ROOM;
     }
     if (eth_gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
-        port_tx_commit(hca, 0);
+        port_tx_commit(hca, 0, sq->tdn);
         return ETH_FAILED;
     }
     if (wqe->insert_vlan) {
@@ -200,7 +208,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
         memset(frame + total, 0, MIN_FRAME - total);
         total = MIN_FRAME;
     }
-    port_tx_commit(hca, total);
+    eth_commit(hca, sq, frame, total);
     return ETH_SENT;
 }
 

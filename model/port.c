@@ -14,7 +14,6 @@
 #include "wire/pair.h"
 #include "wire/port.h"
 
-#define LOOPBACK_SLOTS 64
 #define FCS_LEN        4
 
 static bool mac_is_group(const uint8_t mac[6])
@@ -130,7 +129,7 @@ static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
 
 /* -- receive ------------------------------------------------------------------------------------ */
 
-static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back)
+static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td)
 {
     struct port_counters *c = &hca->port.counters;
     struct roce_packet pkt;
@@ -143,6 +142,10 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool loop
     }
     for_vport = port_accepts_mac(hca, frame);
     if (!for_vport && !roce_accepts_mac(hca, frame)) {
+        /* Nothing that the lists know, but a rule of a raw packet QP may name it. */
+        if (len + FCS_LEN <= hca->port.mtu && eth_rx(hca, frame, len, from_td, false)) {
+            count_rx(c, frame, len);
+        }
         return;
     }
     count_rx(c, frame, len);
@@ -153,7 +156,7 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, bool loop
     verdict = hca->port.roce_enabled ? roce_parse(frame, len, &pkt) : ROCE_NOT_ROCE;
     if (verdict == ROCE_NOT_ROCE) {
         if (for_vport) {
-            eth_rx(hca, frame, len, looped_back);
+            eth_rx(hca, frame, len, from_td, true);
         }
         return;
     }
@@ -180,7 +183,7 @@ static void wire_rx(void *opaque, const uint8_t *frame, size_t len)
     struct hca *hca = opaque;
 
     if (hca->port.admin_up) {
-        port_rx(hca, frame, len, false);
+        port_rx(hca, frame, len, PORT_NO_TD);
     }
 }
 
@@ -213,7 +216,9 @@ static const struct wire_client cable_client = {
 
 static void loop_rx(void *opaque, const uint8_t *frame, size_t len)
 {
-    port_rx(opaque, frame, len, true);
+    struct hca *hca = opaque;
+
+    port_rx(hca, frame, len, hca->port.loop_td[hca->port.loop_out++ % PORT_LOOP_SLOTS]);
 }
 
 static void loop_rx_is_ready(void *opaque)
@@ -282,26 +287,36 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     return port->frame;
 }
 
-void port_tx_commit(struct hca *hca, size_t len)
+static void loop_commit(struct port *port, size_t len, uint32_t from_td)
+{
+    if (len) {
+        port->loop_td[port->loop_in++ % PORT_LOOP_SLOTS] = from_td;
+    }
+    wire_tx_commit(port->loop[0], len);
+}
+
+void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 {
     struct port *port = &hca->port;
 
     if (len && port->reserved) {
         count_tx(&port->counters, port->frame, len);
     }
-    if (port->reserved) {
+    if (port->reserved == port->loop[0]) {
+        loop_commit(port, len, from_td);
+    } else if (port->reserved) {
         wire_tx_commit(port->reserved, len);
     }
     port->reserved = NULL;
 }
 
-void port_loop(struct hca *hca, const uint8_t *frame, size_t len)
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td)
 {
     uint8_t *copy = wire_tx_reserve(hca->port.loop[0], len);
 
     if (copy) {
         memcpy(copy, frame, len);
-        wire_tx_commit(hca->port.loop[0], len);
+        loop_commit(&hca->port, len, from_td);
     }
 }
 
@@ -368,7 +383,7 @@ void port_init(struct hca *hca, const uint8_t mac[6])
     struct port *port = &hca->port;
 
     memcpy(port->permanent_mac, mac, 6);
-    wire_pair_new(LOOPBACK_SLOTS, port->loop);
+    wire_pair_new(PORT_LOOP_SLOTS, port->loop);
     wire_set_client(port->loop[0], &loop_client, hca);
     wire_set_client(port->loop[1], &loop_client, hca);
     port->drop = g_malloc(WIRE_FRAME_MAX);

@@ -27,6 +27,12 @@ struct wire_port;
 #define PORT_DEFAULT_MTU 1522
 
 /* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
+/* Frames in the loopback path. */
+#define PORT_LOOP_SLOTS 64
+
+/* The sender of a frame that came from the wire, or from a QP. */
+#define PORT_NO_TD 0xffffffffu
+
 struct port_gid {
     bool valid;
     uint8_t version; /* PRM roce_version: 0 v1, 1 v1.5, 2 v2 */
@@ -59,6 +65,8 @@ struct port_counters {
 struct port {
     struct wire_port *wire;     /* the cable, or NULL */
     struct wire_port *loop[2];  /* loopback: written at [0], polled at [1] */
+    uint32_t loop_td[PORT_LOOP_SLOTS]; /* senders of the frames in it, in their order */
+    unsigned loop_in, loop_out;        /* frames ever written, and read */
     struct wire_port *reserved; /* where port_tx_reserve() found room; NULL: nowhere, drop */
     uint8_t *frame;             /* the room */
     uint8_t *drop;              /* room for frames that go nowhere */
@@ -92,12 +100,13 @@ void port_update_link(struct hca *hca);
 /* Room for a frame of up to len bytes to dmac. NULL: no room now; call hca_wait_tx(). While the
  * link is down frames are taken and dropped, as a NIC does; loopback works without a link. */
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
-/* Sends what was built in the room last reserved; len 0 gives it back. */
-void port_tx_commit(struct hca *hca, size_t len);
+/* Sends what was built in the room last reserved; len 0 gives it back. from_td: the transport
+ * domain of the queue that sends, or PORT_NO_TD. */
+void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
 
 /* Brings a copy of a frame back to this port by the loopback path; without room there it is
  * lost. For multicasts, which go to the wire and to their own port's members. */
-void port_loop(struct hca *hca, const uint8_t *frame, size_t len);
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td);
 
 /* Whether frames wait that port_poll() would deliver. */
 bool port_rx_pending(const struct hca *hca);
@@ -117,6 +126,7 @@ bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 
 /* The receivers (model/roce_rx.c, model/eth_rx.c). pkt and frame are valid during the call. */
 void roce_rx(struct hca *hca, const struct roce_packet *pkt);
-void eth_rx(struct hca *hca, const uint8_t *frame, size_t len, bool looped_back);
+/* from_td as above; wanted: it passed the MAC filter. Returns whether it was delivered. */
+bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted);
 
 #endif

@@ -170,7 +170,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     payload = roce_build(frame, &pkt, len);
     if (len && send_wqe_gather(qp->hca, wqe, qp->pdn, &s->tx_wqe.cursor, offset, payload, len) !=
                    MEM_OK) {
-        port_tx_commit(qp->hca, 0);
+        port_tx_commit(qp->hca, 0, PORT_NO_TD);
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return STEP_DONE;
     }
@@ -178,7 +178,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     if (wqe->av) {
         roce_loop_multicast(qp->hca, &pkt.addr, frame, frame_len);
     }
-    port_tx_commit(qp->hca, frame_len);
+    port_tx_commit(qp->hca, frame_len, PORT_NO_TD);
     advance(qp, desc);
     return STEP_DONE;
 }

@@ -147,13 +147,13 @@ static bool send_one(struct qp *qp)
             uint32_t psn = r->psn;
 
             /* What follows answers requests after this one, and those are not executed. */
-            port_tx_commit(qp->hca, 0);
+            port_tx_commit(qp->hca, 0, PORT_NO_TD);
             queue_clear(s);
             responder_fail(qp, verdict_of(result), psn);
             return true;
         }
     }
-    port_tx_commit(qp->hca, roce_finish(frame, &pkt, len));
+    port_tx_commit(qp->hca, roce_finish(frame, &pkt, len), PORT_NO_TD);
     if (r->kind == RESPONSE_READ && r->len > len) {
         r->started = true;
         r->psn = (r->psn + 1) & PSN_MASK;

@@ -132,7 +132,7 @@ void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const ui
     }
     for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
         if (!mcg->qp->block_lb_mc && memcmp(mcg->mgid, addr->dgid, 16) == 0) {
-            port_loop(hca, frame, len);
+            port_loop(hca, frame, len, PORT_NO_TD);
             return;
         }
     }

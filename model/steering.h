@@ -60,7 +60,7 @@ void flow_counter_free(struct hca *hca, struct obj *obj);
 /* Walks the NIC receive domain and hands the frame to tir_rx() for every TIR it leads to. Returns
  * how many; 0: the frame was dropped. */
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len,
-                     const struct eth_info *info, bool looped_back);
+                     const struct eth_info *info, uint32_t from_td);
 
 /* For hca_init() and hca_reset(). */
 void steering_init(struct hca *hca);

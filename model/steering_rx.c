@@ -12,7 +12,7 @@ struct walk {
     const uint8_t *frame;
     size_t len;
     const struct eth_info *info;
-    bool looped_back;
+    uint32_t from_td;
     struct flow_key key;
     unsigned delivered, tables;
 };
@@ -107,9 +107,8 @@ static void walk_table(struct walk *walk, struct flow_table *table)
             if (entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
                 walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
             } else {
-                walk->delivered++;
-                tir_rx(walk->hca, entry->dests[i].id, walk->frame, walk->len, walk->info,
-                       entry->flow_tag, walk->looped_back);
+                walk->delivered += tir_rx(walk->hca, entry->dests[i].id, walk->frame, walk->len,
+                                          walk->info, entry->flow_tag, walk->from_td);
             }
         }
         return;
@@ -117,14 +116,14 @@ static void walk_table(struct walk *walk, struct flow_table *table)
 }
 
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len,
-                     const struct eth_info *info, bool looped_back)
+                     const struct eth_info *info, uint32_t from_td)
 {
     struct walk walk = {
         .hca = hca,
         .frame = frame,
         .len = len,
         .info = info,
-        .looped_back = looped_back,
+        .from_td = from_td,
     };
 
     if (!hca->steering->rx_root) {

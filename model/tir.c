@@ -289,7 +289,8 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
     tir->indirect = PRM_GET(tirc, tirc, disp_type) == PRM_TIRC_DISP_TYPE_INDIRECT;
     tir->rqn = PRM_GET(tirc, tirc, inline_rqn);
     tir->rqtn = PRM_GET(tirc, tirc, indirect_table);
-    tir->lb_block = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+    tir->tdn = PRM_GET(tirc, tirc, transport_domain);
+    tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
     target = tir_target(hca, tir);
     syn = read_hash(tir, tirc);
     if (syn == SYN_OK && !target) {
@@ -339,8 +340,8 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bi
         memcpy(tir->tirc + hash_from, (const uint8_t *)tirc + hash_from, hash_to - hash_from);
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
-        tir->lb_block = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
-        PRM_SET(tirc, tir->tirc, self_lb_block, tir->lb_block);
+        tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+        PRM_SET(tirc, tir->tirc, self_lb_block, tir->self_lb);
     }
     return SYN_OK;
 }
@@ -468,16 +469,35 @@ static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
     return rss;
 }
 
-void tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
-            const struct eth_info *info, uint32_t flow_tag, bool looped_back)
+/* A TIR takes what its own transport domain sends only where it is told to: its self_lb_block bits
+ * are set to allow that, whatever their name says (driver: MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC,
+ * and the loopback self-test of mlx5e). */
+static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t from_td)
+{
+    unsigned kind = dmac[0] & 1 ? PRM_SELF_LB_MULTICAST : PRM_SELF_LB_UNICAST;
+
+    return from_td != tir->tdn || (tir->self_lb & 1u << kind);
+}
+
+bool tir_any_takes(struct hca *hca, const uint8_t dmac[6], uint32_t from_td)
+{
+    OBJ_TABLE_FOREACH(obj, &hca->tirs) {
+        if (tir_takes((const struct eth_tir *)obj, dmac, from_td)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
+            const struct eth_info *info, uint32_t flow_tag, uint32_t from_td)
 {
     const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
-    unsigned lb_kind = frame[0] & 1 ? PRM_SELF_LB_BLOCK_MULTICAST : PRM_SELF_LB_BLOCK_UNICAST;
     struct rss rss;
     uint32_t rqn;
 
-    if (!tir || (looped_back && tir->lb_block & 1u << lb_kind)) {
-        return;
+    if (!tir || !tir_takes(tir, frame, from_td)) {
+        return false;
     }
     rss = compute_rss(tir, frame, info);
     rqn = tir->rqn;
@@ -487,4 +507,5 @@ void tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
         rqn = rqt->rqn[rss.hash & (rqt->size - 1)];
     }
     eth_rq_receive(hca, eth_rq_find(hca, rqn), frame, len, info, &rss, flow_tag);
+    return true;
 }
