@@ -97,7 +97,8 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
         (mask & ~USER_PAGE_KEY_MASK || PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords))) {
         return false;
     }
-    if (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, check_qpn) && mkey->qpn != umr->qpn) {
+    if (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, check_qpn) &&
+        !mkey_allows_qp(hca, umr->key, umr->qpn)) {
         return false;
     }
     switch (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, check_free)) {

@@ -817,6 +817,22 @@ START_TEST(user_qp_cannot_change_a_page_key)
 }
 END_TEST
 
+/* rdma-core's LOCAL_INV asks for the check (_build_umr_wqe()), of keys too that were made for every
+ * QP. */
+START_TEST(a_key_of_every_qp_passes_the_check_of_its_qpn)
+{
+    uint32_t key = create_mtt(VA, PAGE, (unsigned[]){3}, 1);
+    struct umr umr;
+
+    umr_start(&umr, key, MASK(FREE));
+    PRM_SET(mkc, umr.mkc, free, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_qpn, 1);
+    umr.req.qpn = 0x43;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 8, MEM_LOCAL_READ), MEM_BAD_KEY);
+}
+END_TEST
+
 /* -- atomics ---------------------------------------------------------------------------------- */
 
 /* Atomics count in words of the host's byte order. */
@@ -1050,6 +1066,7 @@ int main(void)
     tcase_add_test(tc, fast_registration_gives_the_key_a_new_variant);
     tcase_add_test(tc, remote_invalidate_needs_en_rinval);
     tcase_add_test(tc, user_qp_cannot_change_a_page_key);
+    tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
     tcase_add_test(tc, atomics_work_on_host_words);
     tcase_add_test(tc, atomics_are_checked);
     tcase_add_test(tc, list_is_walked_in_any_steps);
