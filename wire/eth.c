@@ -35,7 +35,11 @@ static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     }
     ihl = (ip[0] & 0x0f) * 4u;
     total = whole ? get16(ip + 2) : avail;
-    if (ip[0] >> 4 != 4 || ihl < IPV4_MIN || ihl > total || total > avail) {
+    if (total > avail) {
+        info->malformed = true;
+        total = avail;
+    }
+    if (ip[0] >> 4 != 4 || ihl < IPV4_MIN || ihl > total) {
         return false;
     }
     info->proto = ip[9];
@@ -57,7 +61,8 @@ static bool parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     }
     end = whole ? IPV6_BYTES + (size_t)get16(ip + 4) : avail;
     if (end > avail) {
-        return false;
+        info->malformed = true;
+        end = avail;
     }
     next = ip[6];
     for (int i = 0; i < EXT_MAX; i++) {
@@ -115,7 +120,7 @@ static void parse_l4(const uint8_t *frame, struct eth_info *info)
         info->tcp_flags = (uint16_t)((doff & 1) << 8 | l4[13]);
         info->payload_off = info->l4_off + (uint32_t)hdr;
     } else {
-        info->malformed = info->proto == IP_PROTO_UDP || info->proto == IP_PROTO_TCP;
+        info->malformed |= info->proto == IP_PROTO_UDP || info->proto == IP_PROTO_TCP;
         return;
     }
     info->sport = get16(l4);

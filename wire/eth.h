@@ -46,7 +46,7 @@ struct eth_info {
     uint8_t vlan_count;                 /* tags parsed: 0 to 2 */
     uint16_t vlan_tpid[2], vlan_tci[2]; /* outer one first; 0 where there is none */
     uint16_t ethertype;                 /* behind the tags */
-    uint8_t ip_version;                 /* 4, 6, or 0: not IP, or malformed */
+    uint8_t ip_version;                 /* 4, 6, or 0: not IP, or its header makes no sense */
     bool malformed;        /* a header or a length that does not fit in the frame, or contradicts */
     bool fragment;         /* one of several; then l4 is ETH_L4_NONE */
     uint8_t proto;         /* of IP's payload; for IPv6 behind the extension headers */
@@ -59,7 +59,8 @@ struct eth_info {
     uint32_t l3_off;       /* what follows the Ethernet header and the tags */
     uint32_t l4_off;       /* with ip_version: what follows the IP header (and extensions) */
     uint32_t payload_off;  /* with l4: what follows the TCP or UDP header */
-    uint32_t ip_end;       /* with ip_version: where the IP packet ends; padding may follow */
+    uint32_t ip_end;       /* with ip_version: where the IP packet, or the frame if that is
+                            * shorter (and malformed), ends; padding may follow */
 };
 
 /* Takes a frame apart. False (and *info all zero but frame_len): no whole Ethernet header. */

@@ -269,7 +269,8 @@ START_TEST(contradicting_lengths_are_malformed)
     f.bytes[14 + 20 + 12] = 0x50;
     f.bytes[17] = 41; /* IP longer than the frame */
     ck_assert(eth_parse(f.bytes, f.len, &info));
-    ck_assert(info.malformed && info.ip_version == 0);
+    ck_assert(info.malformed && info.ip_version == 4 && info.l4 == ETH_L4_TCP);
+    ck_assert_uint_eq(info.ip_end, f.len);
     f.bytes[17] = 19; /* shorter than its header */
     ck_assert(eth_parse(f.bytes, f.len, &info));
     ck_assert(info.malformed && info.ip_version == 0);
@@ -308,7 +309,8 @@ START_TEST(truncations_stay_inside)
 
             memcpy(piece, f.bytes, len);
             ck_assert(eth_parse(piece, len, &info) == (len >= 14));
-            ck_assert(len == f.len ? !info.malformed && info.l4 : !info.l4);
+            ck_assert(len == f.len ? !info.malformed && info.l4 : info.malformed || !info.l4);
+            ck_assert(info.ip_end <= len && info.l4_off <= len && info.payload_off <= len);
             ck_assert_uint_le(info.ip_end, len);
             eth_csum_fill_ipv4(piece, &info);
             eth_csum_fill_l4(piece, &info);
