@@ -7,6 +7,7 @@
  * are not offered.
  */
 #include "fw/caps.h"
+#include "model/eth_queue.h"
 #include "model/steering.h"
 
 /* per_protocol_networking_offload_caps.wqe_inline_mode: headers need not be inline in the WQE. */
@@ -34,7 +35,7 @@ void caps_fill_ethernet(const struct fw *fw, bool max, uint8_t *cap)
     ETH(vlan_cap, 1);
     ETH(wqe_vlan_insert, 1);
     ETH(self_lb_en_modifiable, 1);
-    ETH(max_lso_cap, 18); /* bytes of one LSO message, log2 */
+    ETH(max_lso_cap, ETH_LOG_MAX_LSO);
     ETH(wqe_inline_mode, INLINE_MODE_NOT_REQUIRED);
     ETH(rss_ind_tbl_cap, 8);
 }

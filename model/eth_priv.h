@@ -59,8 +59,8 @@ struct eth_tir {
     uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
     bool symmetric;
     uint32_t tdn;
-    uint8_t self_lb;    /* bits PRM_SELF_LB_ */
-    uint32_t fields;    /* bits PRM_RX_HASH_FIELD_ */
+    uint8_t self_lb; /* bits PRM_SELF_LB_ */
+    uint32_t fields; /* bits PRM_RX_HASH_FIELD_ */
     uint8_t l3_type, l4_type;
     struct toeplitz_table toeplitz;
 };
@@ -108,7 +108,9 @@ struct eth_wqe {
 enum eth_sent {
     ETH_SENT,
     ETH_NO_ROOM, /* try again when the wire has room */
-    ETH_FAILED,  /* memory that the WQE names does not answer, or headers that make no sense */
+    ETH_MORE,    /* the budget is used up, there is more to send */
+    ETH_NO_DATA, /* memory that the WQE names does not answer */
+    ETH_BAD_WQE, /* lengths or headers that make no sense */
 };
 
 /* Gathers bytes of inline headers + data. */
@@ -117,7 +119,8 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
 /* Fills in the checksums that cs_flags ask for. */
 void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
 /* An LSO message, from where it stopped last time on (model/eth_lso.c). */
-enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
+                           unsigned *budget);
 
 /* Sends the frame in the room last reserved, and a copy of a group frame to who wants those of this
  * SQ. */
