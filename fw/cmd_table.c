@@ -43,6 +43,18 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
     return NULL;
 }
 
+const struct fw_cmd_row *fw_cmd_at(size_t i)
+{
+    for (size_t t = 0; t < G_N_ELEMENTS(tables); t++) {
+        for (const struct fw_cmd_row *row = tables[t]; row->handler; row++) {
+            if (i-- == 0) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
 static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct fw_cmd *cmd)
 {
     if (!row) {

@@ -10,6 +10,9 @@
 /* The row of an opcode, or NULL: what capabilities are derived from. */
 const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
 
+/* The i-th row of all, NULL behind the last: to walk the command set. */
+const struct fw_cmd_row *fw_cmd_at(size_t i);
+
 /*
  * Executes one command. in has at least 8 bytes; out has at least 8, is zeroed, and receives
  * status and syndrome (PRM cmd_out) and what the command answers. A command that fails answers
