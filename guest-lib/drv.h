@@ -22,6 +22,7 @@
 #include "prm/prm.h"
 
 #define DRV_TIMEOUT     (-110)
+#define DRV_UNDELIVERED (-5)           /* drv_delivery_status() says why */
 #define DRV_CMD_TIMEOUT 10000000000ull /* ns */
 
 /* Slots of the command queue that are used. */
@@ -85,7 +86,7 @@ int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t ou
 int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
                  size_t out_len);
 /* Delivery status of the last command (the queue entry's status field), 0 if delivered. */
-int drv_delivery_status(const struct drv *drv);
+uint8_t drv_delivery_status(const struct drv *drv);
 /* As drv_cmd() for the many commands whose output nobody reads. */
 int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
 

@@ -50,9 +50,9 @@ static uint8_t *slot_entry(const struct drv *drv, unsigned slot)
     return (uint8_t *)drv->cmdq.ptr + ((size_t)slot << drv->cmd_log_stride);
 }
 
-int drv_delivery_status(const struct drv *drv)
+uint8_t drv_delivery_status(const struct drv *drv)
 {
-    return (int)PRM_GET(cmd_queue_entry, slot_entry(drv, DRV_SLOT_CMD), status);
+    return (uint8_t)PRM_GET(cmd_queue_entry, slot_entry(drv, DRV_SLOT_CMD), status);
 }
 
 static bool wait_done(struct drv *drv, unsigned slot)
@@ -118,6 +118,9 @@ int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, 
                              1u << slot, 4);
     if (!wait_done(drv, slot)) {
         return DRV_TIMEOUT;
+    }
+    if (PRM_GET(cmd_queue_entry, entry, status)) {
+        return DRV_UNDELIVERED;
     }
     memcpy(dst, PRM_PTR(cmd_queue_entry, entry, command_output_inline_data),
            MIN(out_len, INLINE_LEN));

@@ -111,6 +111,10 @@ static const struct hca_host_ops host_ops = {
     .log = host_log,
 };
 
+/* Where arenas are wished to lie: at the same addresses in each run, so that runs repeat. */
+#define ARENA_HINT    0x20009e370000ul
+#define ARENA_SPACING (1ul << 32)
+
 /* -- the world ----------------------------------------------------------------------------------
  */
 
@@ -150,8 +154,8 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
     hca->budget = 256;
     hca->verbose = g_getenv("HCASIM_LOG") != NULL;
     hca->freed = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
-    hca->arena = mmap(NULL, INPROC_ARENA_SIZE, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    hca->arena = mmap((void *)(ARENA_HINT + world->hcas->len * ARENA_SPACING), INPROC_ARENA_SIZE,
+                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (hca->arena == MAP_FAILED) {
         g_error("out of memory for a DMA arena of %u bytes", INPROC_ARENA_SIZE);
     }
