@@ -15,6 +15,16 @@ static void on_frame(void *opaque, const uint8_t *frame, size_t len)
     t->frames++;
 }
 
+static void bring_up(struct node *node)
+{
+    GError *err = NULL;
+
+    node->drv = drv_open(inproc_pci(node->hca), &err);
+    ck_assert_msg(node->drv, "%s", err ? err->message : "");
+    ck_assert_int_eq(drv_set_gid(node->drv, 0, node->gid), 0);
+    ck_assert_int_eq(drv_create_cq(node->drv, LOG_CQ, &node->cq), 0);
+}
+
 static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struct wire_port *end,
                       const struct lossy_config *loss)
 {
@@ -30,11 +40,8 @@ static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struc
     ck_assert_msg(node->hca, "%s", err ? err->message : "");
     node->port = lossy_new(end, &faults, on_frame, t);
     fw_set_wire(node->hca->fw, node->port);
-    node->drv = drv_open(inproc_pci(node->hca), &err);
-    ck_assert_msg(node->drv, "%s", err ? err->message : "");
     drv_ipv4_gid(node->gid, host);
-    ck_assert_int_eq(drv_set_gid(node->drv, 0, node->gid), 0);
-    ck_assert_int_eq(drv_create_cq(node->drv, LOG_CQ, &node->cq), 0);
+    bring_up(node);
     node->next_va = 0x100000000 * host;
     node->qps = g_ptr_array_new();
     node->srqs = g_ptr_array_new();
@@ -52,6 +59,43 @@ struct two_hcas *two_hcas_new(const struct lossy_config *loss)
     node_init(t, &t->a, 1, ends[0], loss);
     node_init(t, &t->b, 2, ends[1], loss);
     return t;
+}
+
+/* What only the driver knows of an object that the device has forgotten. */
+static void forget(struct node *node)
+{
+    for (unsigned i = 0; i < node->qps->len; i++) {
+        struct drv_qp *qp = g_ptr_array_index(node->qps, i);
+
+        drv_free(node->drv, &qp->ring);
+        g_free(qp);
+    }
+    for (unsigned i = 0; i < node->srqs->len; i++) {
+        struct drv_srq *srq = g_ptr_array_index(node->srqs, i);
+
+        drv_free(node->drv, &srq->ring);
+        g_free(srq);
+    }
+    for (unsigned i = 0; i < node->bufs->len; i++) {
+        struct buf *buf = g_ptr_array_index(node->bufs, i);
+
+        drv_free(node->drv, &buf->mem);
+        g_free(buf);
+    }
+    g_ptr_array_set_size(node->qps, 0);
+    g_ptr_array_set_size(node->srqs, 0);
+    g_ptr_array_set_size(node->bufs, 0);
+    drv_free(node->drv, &node->cq.ring);
+}
+
+void node_revive(struct node *node)
+{
+    fw_reset(node->hca->fw);
+    forget(node);
+    node->drv->up = false;
+    drv_close(node->drv);
+    ck_assert_uint_eq(node->hca->outstanding, 0);
+    bring_up(node);
 }
 
 void node_unplug(struct node *node)

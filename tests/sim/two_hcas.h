@@ -53,6 +53,9 @@ struct buf {
 struct two_hcas *two_hcas_new(const struct lossy_config *loss);
 void two_hcas_free(struct two_hcas *t);
 
+/* A function-level reset, and a new driver; what there was is gone, whatever state it was in. */
+void node_revive(struct node *node);
+
 /* Pulls one end out for good. */
 void node_unplug(struct node *node);
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands as a well-behaved driver sends them: the material that a hostile one bends.
+ *
+ * A guest is a node with one object of every kind, made by these very commands; what it has is what
+ * later commands name.
+ */
+#ifndef HCASIM_TESTS_EXAMPLES_H
+#define HCASIM_TESTS_EXAMPLES_H
+
+#include "tests/sim/storm.h"
+
+#define EXAMPLE_MAX 8192
+#define GUEST_MEM   (4u << 20) /* bytes that queues lie in and data comes from */
+
+/* Slots of the guest's memory, a page each: doorbell record and ring of what was made last. */
+struct guest {
+    struct node *node;
+    struct buf *mem;
+    struct drv_qp *rc, *init, *rtr; /* RC, in RST, INIT, RTR */
+    struct drv_qp *uc, *ud, *umr;   /* in RTS */
+    struct drv_qp *sqer;            /* UC, on its way to SQER */
+    struct drv_srq *srq;
+    uint32_t tdn, xrcd, tisn, sqn, rqn, rqtn, tirn, counter, q_counter;
+    uint32_t table, group, uid, umem;
+    uint32_t umr_key;                          /* of ranges of other keys; changed by UMR */
+    uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */
+    bool ready, group_made;                    /* SQ and RQ are in RDY */
+    unsigned next_entry, keys;
+    uint64_t next; /* free page in mem */
+};
+
+/* Makes the objects; each command must succeed. */
+void guest_init(struct guest *g, struct node *node);
+
+/* Fills in the input of a command, opcode and all; returns its length. For commands that there is
+ * no example of, a zeroed input with the guest's number of the object that the command is about. */
+size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX]);
+
+/* What the guest has, for a storm. */
+void guest_tell(const struct guest *g, struct storm *s);
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A guest that sends what it likes to the command interface: every command that there is,
+ * truncated, overlong, in the wrong state, with numbers that name nothing or something in use,
+ * with noise. Each gets a status; the device goes on, and after a reset it is as good as new.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "fw/cmd_table.h"
+#include "tests/sim/examples.h"
+
+#define OVERLONG (1u << 20)
+#define IN_MAX   8192
+
+static struct two_hcas *t;
+static struct node *a;
+static int rows;
+
+static void setup(void)
+{
+    t = two_hcas_new(NULL);
+    a = &t->a;
+}
+
+static void teardown(void)
+{
+    node_revive(a);
+    two_hcas_free(t);
+}
+
+static int count_rows(void)
+{
+    int n = 0;
+
+    while (fw_cmd_at((size_t)n)) {
+        n++;
+    }
+    return n;
+}
+
+/* One command as it is; it must come back. */
+static int attempt(const void *in, size_t in_len, size_t out_len)
+{
+    g_autofree uint8_t *out = g_malloc0(MAX(out_len, 16));
+    int status = drv_cmd(a->drv, in, in_len, out, out_len);
+
+    ck_assert_msg(status != DRV_TIMEOUT, "command 0x%x hangs",
+                  in_len >= 2 ? (unsigned)prm_load16(in) : 0);
+    return status;
+}
+
+/* -- lengths ------------------------------------------------------------------------------------
+ */
+
+/* Shorter than the layout: refused before anything is read. */
+START_TEST(truncated_command)
+{
+    const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
+    uint8_t in[IN_MAX] = {0};
+
+    ck_assert_uint_lt(row->in_len, IN_MAX);
+    prm_store16(in, row->opcode);
+    if (!(row->states & CMD_READY)) {
+        return;
+    }
+    for (size_t len = 0; len < row->in_len; len++) {
+        int status = attempt(in, len, row->out_len);
+
+        ck_assert_int_eq(status, len < 8 ? DRV_UNDELIVERED : PRM_CMD_STATUS_BAD_INP_LEN);
+    }
+    for (size_t len = 0; len < row->out_len; len++) {
+        int status = attempt(in, row->in_len, len);
+
+        ck_assert_int_eq(status, len < 8 ? DRV_UNDELIVERED : PRM_CMD_STATUS_BAD_OUTP_LEN);
+    }
+}
+END_TEST
+
+/* Longer than any layout, with zeros, ones or noise: a status, whichever. */
+START_TEST(overlong_command)
+{
+    const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
+    g_autofree uint8_t *in = g_malloc0(OVERLONG);
+
+    prm_store16(in, row->opcode);
+    attempt(in, row->in_len + 4, row->out_len + 4);
+    attempt(in, OVERLONG, OVERLONG);
+    memset(in + 4, 0xff, OVERLONG - 4);
+    attempt(in, OVERLONG, OVERLONG);
+    fill(in + 4, OVERLONG - 4, 7);
+    attempt(in, OVERLONG, OVERLONG);
+}
+END_TEST
+
+/* -- contents -----------------------------------------------------------------------------------
+ */
+
+/* Every field at its largest: numbers of nothing, lists without end, reserved bits. */
+START_TEST(all_ones)
+{
+    const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
+    uint8_t in[IN_MAX];
+
+    for (size_t len = row->in_len; len < row->in_len + 64u; len += 8) {
+        for (int op_mod = 0; op_mod < 4; op_mod++) {
+            memset(in, 0xff, sizeof(in));
+            prm_store16(in, row->opcode);
+            prm_store16(in + 2, 0);
+            prm_store16(in + 6, op_mod == 3 ? 0xffff : op_mod);
+            attempt(in, len, row->out_len + 256);
+        }
+    }
+}
+END_TEST
+
+/* A user context that does not exist. */
+START_TEST(unknown_uid)
+{
+    const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
+    uint8_t in[IN_MAX] = {0};
+
+    if (!(row->states & CMD_READY)) {
+        return;
+    }
+    prm_store16(in, row->opcode);
+    prm_store16(in + 2, 0x1234);
+    ck_assert_int_eq(attempt(in, row->in_len, row->out_len), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
+START_TEST(unknown_opcodes)
+{
+    uint8_t in[64] = {0};
+
+    for (unsigned opcode = 0; opcode < 0x10000; opcode++) {
+        if (!fw_cmd_find((uint16_t)opcode)) {
+            prm_store16(in, opcode);
+            ck_assert_int_eq(attempt(in, sizeof(in), 64), PRM_CMD_STATUS_BAD_OP);
+        }
+    }
+}
+END_TEST
+
+/* -- states -------------------------------------------------------------------------------------
+ */
+
+static void tell_command_queue(void)
+{
+    const struct pci_dev *dev = &a->drv->dev;
+
+    dev->ops->mmio_write(dev->pci, 0x10, a->drv->cmdq.bus >> 32, 4);
+    dev->ops->mmio_write(dev->pci, 0x14, (uint32_t)a->drv->cmdq.bus, 4);
+}
+
+static void expect_refused_in(const struct fw_cmd_row *row, uint8_t state)
+{
+    uint8_t in[IN_MAX] = {0};
+    int status;
+
+    prm_store16(in, row->opcode);
+    status = attempt(in, row->in_len, row->out_len);
+    if (!(row->states & state)) {
+        ck_assert_int_eq(status, PRM_CMD_STATUS_BAD_SYS_STATE);
+    }
+}
+
+START_TEST(before_enable_hca)
+{
+    fw_reset(a->hca->fw);
+    a->drv->up = false;
+    tell_command_queue();
+    expect_refused_in(fw_cmd_at((size_t)_i), CMD_DISABLED);
+}
+END_TEST
+
+START_TEST(after_teardown_hca)
+{
+    uint8_t in[PRM_SIZE(teardown_hca_in)] = {0};
+
+    PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    ck_assert_int_eq(attempt(in, sizeof(in), 16), 0);
+    a->drv->up = false;
+    expect_refused_in(fw_cmd_at((size_t)_i), CMD_ENABLED);
+}
+END_TEST
+
+/* -- noise --------------------------------------------------------------------------------------
+ */
+
+static bool is_ready(void)
+{
+    uint32_t pdn;
+
+    return drv_alloc_pd(a->drv, &pdn) == 0 && drv_dealloc_pd(a->drv, pdn) == 0;
+}
+
+/* The device works: a message and an answer on a new connection. */
+static void ping(void)
+{
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    struct buf *src = node_buf(&t->a, 5000, DRV_ALL, 1), *dst = node_buf(&t->b, 5000, DRV_ALL, 0);
+    struct drv_sge from = buf_sge(src, 0, 5000), to = buf_sge(dst, 0, 5000);
+    struct drv_send send = {
+        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &from, .num_sge = 1};
+
+    drv_post_recv(rc.b, &to, 1);
+    drv_post_send(rc.a, &send);
+    expect_wc(&t->b, rc.b, PRM_CQE_OPCODE_RESP_SEND);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
+    ck_assert(memcmp(src->ptr, dst->ptr, 5000) == 0);
+}
+
+/* Bent examples of one command, towards a function that has an object of every kind. */
+START_TEST(bent_command)
+{
+    const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
+    struct guest g;
+    struct storm s;
+    uint8_t in[EXAMPLE_MAX];
+
+    if (!(row->states & CMD_READY)) {
+        return;
+    }
+    storm_init(&s, (uint32_t)_i);
+    guest_init(&g, a);
+    guest_tell(&g, &s);
+    for (int i = 0; i < 200; i++) {
+        size_t len = example(&g, row->opcode, in);
+
+        storm_bend(&s, in + 4, len - 4);
+        attempt(in, len, row->out_len + storm_upto(&s, 3) * 100);
+        /* now and then all objects in the states that they should be in */
+        if (i % 40 == 39 || !is_ready()) {
+            node_revive(a);
+            guest_init(&g, a);
+        }
+    }
+    storm_clear(&s);
+    node_revive(a);
+    ping();
+}
+END_TEST
+
+/* All commands in any order. */
+START_TEST(storm_of_commands)
+{
+    struct guest g;
+    struct storm s;
+    uint8_t in[EXAMPLE_MAX];
+
+    storm_init(&s, 1000 + (uint32_t)_i);
+    guest_init(&g, a);
+    guest_tell(&g, &s);
+    for (int i = 0; i < 4000; i++) {
+        const struct fw_cmd_row *row = fw_cmd_at(storm_upto(&s, (uint32_t)rows - 1));
+        size_t len;
+
+        if (row->opcode == PRM_CMD_OP_TEARDOWN_HCA || row->opcode == PRM_CMD_OP_DISABLE_HCA) {
+            continue;
+        }
+        len = example(&g, row->opcode, in);
+        if (storm_upto(&s, 3)) {
+            storm_bend(&s, in + (storm_upto(&s, 1) ? 4 : 8), len - 8);
+        }
+        attempt(in, len, row->out_len);
+        if (!is_ready()) {
+            node_revive(a);
+            guest_init(&g, a);
+        }
+    }
+    storm_clear(&s);
+    node_revive(a);
+    ping();
+}
+END_TEST
+
+/* A destroy command for each object that another one needs. */
+START_TEST(objects_in_use)
+{
+    static const uint16_t refused[] = {
+        PRM_CMD_OP_DESTROY_CQ,  PRM_CMD_OP_DEALLOC_PD,  PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN,
+        PRM_CMD_OP_DESTROY_SRQ, PRM_CMD_OP_DESTROY_RQ,  PRM_CMD_OP_DESTROY_RQT,
+        PRM_CMD_OP_DESTROY_TIR, PRM_CMD_OP_DESTROY_TIS, PRM_CMD_OP_DESTROY_EQ,
+    };
+    struct guest g;
+    uint8_t in[EXAMPLE_MAX];
+
+    guest_init(&g, a);
+    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        size_t len = example(&g, refused[i], in);
+        int status = attempt(in, len, 64);
+
+        ck_assert_msg(status == PRM_CMD_STATUS_BAD_RES_STATE, "command 0x%x: status 0x%x",
+                      refused[i], status);
+    }
+    node_revive(a);
+}
+END_TEST
+
+/* -- the queue itself ---------------------------------------------------------------------------
+ */
+
+/* Noise in the entry and its mailboxes; pointers to nowhere; any doorbell. The entry comes back, or
+ * stays as it was if it was never the device's. */
+START_TEST(noise_in_the_command_queue)
+{
+    struct storm s;
+    struct guest g;
+    const struct pci_dev *dev = &a->drv->dev;
+    uint8_t *entries = a->drv->cmdq.ptr, in[EXAMPLE_MAX];
+
+    storm_init(&s, (uint32_t)_i);
+    guest_init(&g, a);
+    guest_tell(&g, &s);
+    for (int i = 0; i < 2000; i++) {
+        unsigned slot = storm_upto(&s, 31);
+        uint8_t *entry = entries + slot * PRM_SIZE(cmd_queue_entry);
+        size_t len = example(&g, PRM_CMD_OP_CREATE_QP, in);
+
+        /* a good one first, whose remains are bent */
+        attempt(in, len, 64);
+        memcpy(entry, entries, PRM_SIZE(cmd_queue_entry));
+        storm_bend(&s, entry, PRM_SIZE(cmd_queue_entry));
+        if (storm_upto(&s, 1)) {
+            storm_bend(&s, a->drv->mailboxes[DRV_SLOT_CMD].ptr, PRM_SIZE(cmd_if_box));
+        }
+        PRM_SET(cmd_queue_entry, entry, ownership, 1);
+        dev->ops->mmio_write(dev->pci, PRM_OFFSET(initial_seg, command_doorbell_vector),
+                             storm_upto(&s, 3) ? 1u << slot : storm_word(&s), 4);
+        inproc_settle(t->world);
+        if (storm_upto(&s, 7) == 0) {
+            drv_poll_events(a->drv);
+        }
+    }
+    storm_clear(&s);
+    node_revive(a);
+    ping();
+}
+END_TEST
+
+START_TEST(command_queue_at_no_memory)
+{
+    const struct pci_dev *dev = &a->drv->dev;
+
+    dev->ops->mmio_write(dev->pci, 0x10, 0xdead0000, 4);
+    dev->ops->mmio_write(dev->pci, 0x14, 0x1000, 4);
+    dev->ops->mmio_write(dev->pci, PRM_OFFSET(initial_seg, command_doorbell_vector), UINT32_MAX, 4);
+    inproc_settle(t->world);
+    node_revive(a);
+    ping();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hostile guest, commands");
+    TCase *tc = tcase_create("commands");
+    SRunner *runner;
+    int failed;
+
+    rows = count_rows();
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, truncated_command, 0, rows);
+    tcase_add_loop_test(tc, overlong_command, 0, rows);
+    tcase_add_loop_test(tc, all_ones, 0, rows);
+    tcase_add_loop_test(tc, unknown_uid, 0, rows);
+    tcase_add_test(tc, unknown_opcodes);
+    tcase_add_loop_test(tc, before_enable_hca, 0, rows);
+    tcase_add_loop_test(tc, after_teardown_hca, 0, rows);
+    tcase_add_loop_test(tc, bent_command, 0, rows);
+    tcase_add_loop_test(tc, storm_of_commands, 0, 6);
+    tcase_add_test(tc, objects_in_use);
+    tcase_add_loop_test(tc, noise_in_the_command_queue, 0, 4);
+    tcase_add_test(tc, command_queue_at_no_memory);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
