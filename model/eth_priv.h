@@ -93,7 +93,7 @@ struct eth_wqe {
     uint8_t cs_flags; /* ETH_CS_ */
     uint16_t mss;
     bool insert_vlan;
-    uint16_t vlan_tci;
+    uint16_t vlan_tpid, vlan_tci;
     const uint8_t *inline_hdr;
     size_t inline_len;
     struct sge sge[WQE_MAX_SGE];

@@ -115,6 +115,7 @@ static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
     data = eth + PRM_SIZE(wqe_eth_seg);
     if (inline_word & INSERT_VLAN) {
         wqe->insert_vlan = true;
+        wqe->vlan_tpid = PRM_GET(wqe_eth_seg, eth, insert_svlan) ? ETH_TYPE_QINQ : ETH_TYPE_VLAN;
         wqe->vlan_tci = (uint16_t)PRM_GET(wqe_eth_seg, eth, vlan_tci);
     } else {
         wqe->inline_len = inline_word & INLINE_SIZE_MASK;
@@ -148,10 +149,10 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
                                  offset - wqe->inline_len, buf, len);
 }
 
-static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tci)
+static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint16_t tci)
 {
     memmove(frame + 16, frame + 12, *len - 12);
-    prm_store16(frame + 12, ETH_TYPE_VLAN);
+    prm_store16(frame + 12, tpid);
     prm_store16(frame + 14, tci);
     *len += 4;
 }
@@ -201,7 +202,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
     }
     if (wqe->insert_vlan) {
         total = len;
-        insert_vlan(frame, &total, wqe->vlan_tci);
+        insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
     }
     eth_fill_checksums(frame, total, wqe->cs_flags);
     if (total < MIN_FRAME) {
