@@ -12,6 +12,7 @@
 #include "fw/caps.h"
 #include "fw/fw_internal.h"
 #include "model/mkey.h"
+#include "model/qp.h"
 
 /* Values of cmd_hca_cap fields (mlx5_ifc.h). */
 #define PORT_TYPE_ETHERNET     1
@@ -116,8 +117,9 @@ static void general_transport(const struct fw *fw, bool max, uint8_t *cap)
         CAP(log_max_xrcd, fw->hca.limits.log_max_pd);
     }
     if (has(PRM_CMD_OP_ATTACH_TO_MCG)) {
-        CAP(log_max_mcg, 21);
-        CAP(max_qp_mcg, 240);
+        CAP(log_max_mcg, QP_LOG_MAX_MCG);
+        CAP(max_qp_mcg, QP_MCG_MAX_QPS);
+        CAP(block_lb_mc, 1);
     }
     CAP(atomic, 1);
     CAP(roce, max || fw->caps.roce);

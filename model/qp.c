@@ -48,7 +48,6 @@ static const struct {
 };
 
 #define QUEUE_TYPE_QP     0        /* in the EQE: the driver's MLX5_EVENT_QUEUE_TYPE_QP */
-#define MAX_MCGS          8192
 
 struct qp *qp_find(struct hca *hca, uint32_t qpn)
 {
@@ -417,26 +416,35 @@ enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_
 {
     struct qp *qp;
     enum syn syn = mcg_qp(hca, uid, qpn, mgid, &qp);
-    unsigned n = 0;
+    struct qp_mcg **after = &hca->mcgs, *mcg;
+    unsigned groups = 0, members = 0;
+    const uint8_t *last = NULL;
 
     if (syn != SYN_OK) {
         return syn;
     }
-    for (struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next, n++) {
-        if (mcg->qp == qp && memcmp(mcg->mgid, mgid, 16) == 0) {
+    /* Members of one group follow one another. */
+    for (mcg = hca->mcgs; mcg; mcg = mcg->next) {
+        bool same = memcmp(mcg->mgid, mgid, 16) == 0;
+
+        if (same && mcg->qp == qp) {
             return SYN_OK;
         }
+        groups += !last || memcmp(mcg->mgid, last, 16) != 0;
+        members += same;
+        last = mcg->mgid;
+        if (same) {
+            after = &mcg->next;
+        }
     }
-    if (n >= MAX_MCGS) {
+    if (members ? members >= QP_MCG_MAX_QPS : groups >= 1u << QP_LOG_MAX_MCG) {
         return SYN_NO_MEMORY;
     }
-
-    struct qp_mcg *mcg = g_new0(struct qp_mcg, 1);
-
+    mcg = g_new0(struct qp_mcg, 1);
     mcg->qp = qp;
     memcpy(mcg->mgid, mgid, 16);
-    mcg->next = hca->mcgs;
-    hca->mcgs = mcg;
+    mcg->next = *after;
+    *after = mcg;
     return SYN_OK;
 }
 

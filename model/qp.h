@@ -97,7 +97,12 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
 
-/* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership in a multicast group. */
+/* Multicast groups of an HCA, log2, and QPs of one. */
+#define QP_LOG_MAX_MCG 7
+#define QP_MCG_MAX_QPS 64
+
+/* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership in a multicast group. SYN_NO_MEMORY: one of
+ * the above is reached. */
 enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 enum syn qp_detach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 

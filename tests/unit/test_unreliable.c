@@ -338,6 +338,29 @@ START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 }
 END_TEST
 
+/* As many groups, and members of one, as QUERY_HCA_CAP reports. */
+START_TEST(groups_and_members_have_a_limit)
+{
+    uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 0, 0};
+    struct bench_qp others[QP_MCG_MAX_QPS];
+
+    for (unsigned i = 0; i < 1u << QP_LOG_MAX_MCG; i++) {
+        mgid[15] = (uint8_t)i;
+        ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    }
+    mgid[14] = 1;
+    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_NO_MEMORY);
+    mgid[14] = 0;
+    for (unsigned i = 0; i < QP_MCG_MAX_QPS; i++) {
+        bench_qp(&b, &(struct bench_qp_attr){.st = PRM_QP_ST_UD}, &others[i]);
+        ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, others[i].qpn, mgid),
+                         i < QP_MCG_MAX_QPS - 1 ? SYN_OK : SYN_NO_MEMORY);
+    }
+    ck_assert_int_eq(qp_detach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, others[QP_MCG_MAX_QPS - 1].qpn, mgid), SYN_OK);
+}
+END_TEST
+
 START_TEST(a_multicast_goes_to_every_member)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 1, 2, 3};
@@ -442,6 +465,7 @@ int main(void)
     tcase_add_test(dgram, a_buffer_without_room_for_the_header_is_a_length_error);
     tcase_add_test(dgram, a_datagram_longer_than_the_mtu_is_dropped);
     tcase_add_test(dgram, what_is_sent_to_qp_1_goes_to_the_gsi_qp);
+    tcase_add_test(dgram, groups_and_members_have_a_limit);
     tcase_add_test(dgram, a_multicast_goes_to_every_member);
     tcase_add_test(dgram, own_multicasts_come_back_but_to_who_does_not_want_them);
     suite_add_tcase(s, dgram);
