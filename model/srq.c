@@ -16,7 +16,7 @@
 #define SRQ_MIN_LOG_STRIDE 5  /* next segment and one data segment */
 #define SRQ_MAX_LOG_STRIDE 10 /* WQE_MAX_BYTES */
 
-static void srq_fail(struct hca *hca, struct srq *srq, const char *why)
+void srq_fail(struct hca *hca, struct srq *srq, const char *why)
 {
     hca_log(hca, HCA_LOG_GUEST_ERROR, "SRQ 0x%x: %s", srq->obj.num, why);
     srq->error = true;

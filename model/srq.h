@@ -58,6 +58,9 @@ enum syn srq_arm(struct hca *hca, struct srq *srq, uint16_t lwm);
 enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind, bool is_xrc);
 void srq_free(struct hca *hca, struct obj *obj);
 
+/* To the error state, with its event. An XRC SRQ goes there with its CQ too. */
+void srq_fail(struct hca *hca, struct srq *srq, const char *why);
+
 /* Takes the WQE at the head of the list. wqe->index is the slot. */
 enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe);
 

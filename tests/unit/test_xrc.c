@@ -16,6 +16,7 @@
 #define RNR         0x20
 #define NAK_INVALID 0x61
 #define NAK_ACCESS  0x62
+#define NAK_OP      0x63
 
 struct xrc_srq {
     struct srq *srq;
@@ -264,6 +265,24 @@ START_TEST(an_srq_may_go_in_the_middle_of_a_message)
 }
 END_TEST
 
+START_TEST(an_srq_fails_with_its_cq)
+{
+    uint32_t psn = 0;
+
+    for (; psn <= 16; psn++) { /* one more than the CQ holds */
+        post(&one);
+        rx(BTH_SEND_ONLY, psn, srqn(&one), NULL, 8);
+        expect_ack(ACK, psn);
+    }
+    ck_assert(one.srq->error);
+    post(&two);
+    rx(BTH_SEND_ONLY, psn, srqn(&two), NULL, 8);
+    expect_ack(ACK, psn);
+    rx(BTH_SEND_ONLY, psn + 1, srqn(&one), NULL, 8);
+    expect_refused(NAK_OP, psn + 1);
+}
+END_TEST
+
 /* The transport of a packet is the QP's, and a target takes requests only. */
 START_TEST(packets_of_another_kind_are_dropped)
 {
@@ -358,6 +377,7 @@ int main(void)
     tcase_add_test(tc, keys_belong_to_the_srqs_domain);
     tcase_add_loop_test(tc, an_srq_that_is_not_in_the_domain_is_no_recipient, 0, 2);
     tcase_add_test(tc, an_srq_may_go_in_the_middle_of_a_message);
+    tcase_add_test(tc, an_srq_fails_with_its_cq);
     tcase_add_loop_test(tc, packets_of_another_kind_are_dropped, 0, 3);
     tcase_add_test(tc, a_qp_holds_its_domain);
     tcase_add_test(tc, an_initiator_sends_the_srq_number_and_completes_on_an_ack);
