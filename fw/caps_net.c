@@ -7,7 +7,7 @@
  * are not offered.
  */
 #include "fw/caps.h"
-#include "model/eth.h"
+#include "model/eth_queue.h"
 #include "model/steering.h"
 
 /* per_protocol_networking_offload_caps.wqe_inline_mode: headers need not be inline in the WQE. */

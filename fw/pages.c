@@ -35,7 +35,6 @@ static const struct table_cost costs[] = {
     {offsetof(struct fw, hca.cqs), 256},
     {offsetof(struct fw, hca.eqs), 256},
     {offsetof(struct fw, hca.srqs), 512},
-    {offsetof(struct fw, hca.rmps), 512},
     {offsetof(struct fw, hca.mkeys), 128},
     {offsetof(struct fw, hca.tirs), 512},
     {offsetof(struct fw, hca.tiss), 256},

@@ -9,9 +9,6 @@
 #include "model/hca.h"
 #include "wire/eth.h"
 
-/* Payload of an LSO message at most, log2 of bytes. */
-#define ETH_LOG_MAX_LSO 18
-
 /* Doorbell of an SQ object found in hca->qpns under OBJ_SQ. */
 void eth_sq_doorbell(struct hca *hca, struct obj *sq, uint64_t ctrl);
 /* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.

@@ -6,10 +6,11 @@
  * its own lengths; for TCP the sequence number goes on, CWR stays on the first segment, FIN and
  * PSH on the last; the IPv4 identification counts up. A UDP message (segmentation of datagrams)
  * becomes datagrams of mss bytes. How far a message has got is kept in the SQ, for when the wire is
- * full or its turn is over.
+ * full or it is others' turn.
  */
 #include <string.h>
 #include "model/eth_priv.h"
+#include "model/eth_queue.h"
 #include "wire/port.h"
 
 /* Offsets in IPv4, IPv6, TCP and UDP headers. */
@@ -61,11 +62,11 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
     struct eth_info info;
     size_t headers = wqe->inline_len;
 
-    if (wqe->data_len > 1u << ETH_LOG_MAX_LSO || wqe->insert_vlan || wqe->mss == 0 ||
+    if (wqe->insert_vlan || wqe->mss == 0 || wqe->data_len > 1u << ETH_LOG_MAX_LSO ||
         headers + wqe->mss > WIRE_FRAME_MAX ||
         !eth_parse_headers(wqe->inline_hdr, headers, &info) || info.malformed ||
         info.l4 == ETH_L4_NONE || info.payload_off != headers) {
-        return ETH_FAILED;
+        return ETH_BAD_WQE;
     }
     while (sq->lso_sent < wqe->data_len) {
         uint64_t offset = sq->lso_sent;
@@ -73,7 +74,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         size_t len = headers + payload;
         uint8_t *frame;
 
-        if (!*budget) {
+        if (*budget == 0) {
             return ETH_MORE;
         }
         frame = port_tx_reserve(hca, wqe->inline_hdr, len);
@@ -84,7 +85,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         if (eth_gather(hca, sq, wqe, headers + offset, frame + headers, payload) != MEM_OK) {
             port_tx_commit(hca, 0, sq->tdn);
             sq->lso_sent = 0;
-            return ETH_FAILED;
+            return ETH_NO_DATA;
         }
         adapt_ip(frame, &info, len, offset / wqe->mss);
         adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);

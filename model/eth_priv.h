@@ -108,8 +108,9 @@ struct eth_wqe {
 enum eth_sent {
     ETH_SENT,
     ETH_NO_ROOM, /* try again when the wire has room */
-    ETH_MORE,    /* the turn is over, but not the message */
-    ETH_FAILED,  /* memory that the WQE names does not answer, or headers that make no sense */
+    ETH_MORE,    /* the budget is used up, there is more to send */
+    ETH_NO_DATA, /* memory that the WQE names does not answer */
+    ETH_BAD_WQE, /* lengths or headers that make no sense */
 };
 
 /* Gathers bytes of inline headers + data. */
@@ -117,8 +118,7 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
                            uint64_t offset, uint8_t *buf, size_t len);
 /* Fills in the checksums that cs_flags ask for. */
 void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
-/* An LSO message, from where it stopped last time on; a frame takes one of *budget
- * (model/eth_lso.c). */
+/* An LSO message, from where it stopped last time on (model/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
                            unsigned *budget);
 

@@ -10,11 +10,14 @@
 
 #include "model/hca.h"
 
+/* Payload of one large send, log2 of bytes (max_lso_cap). */
+#define ETH_LOG_MAX_LSO 18
+
 /* Bytes of the ring that a wq context describes; 0: a size or type that is not there. */
 uint64_t eth_wq_size(const void *wq);
 
-/* sqc and rqc as in the commands; buf comes with one reference that is taken over on success. dbr is the
- * doorbell record's bus address: receive counter at 0, send counter at 4. */
+/* sqc and rqc as in the commands; buf comes with one reference that is taken over on success. dbr
+ * is the doorbell record's bus address: receive counter at 0, send counter at 4. */
 enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
                        uint64_t dbr, uint32_t *sqn);
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,

@@ -40,14 +40,27 @@ static void complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index, u
     cq_post(hca, sq->cq, cqe, true);
 }
 
-/* A WQE that cannot be executed: its completion says why, the SQ goes to ERR. */
-static void fail(struct hca *hca, struct eth_sq *sq, uint16_t index, uint8_t opcode,
-                 uint8_t syndrome)
+/* Past the WQE at ci; one whose length cannot be leaves no way to tell where the next one begins.
+ */
+static void skip_wqe(struct eth_sq *sq, unsigned ds)
 {
+    unsigned blocks = (ds + 3) / 4, posted = wq_posted(&sq->wq);
+
+    sq->wq.ci += blocks == 0 || blocks > posted ? posted : blocks;
+}
+
+/* A WQE that cannot be executed: its completion says why, the SQ goes to ERR, and what is posted
+ * behind it is flushed. ds: the WQE's, 0 if it could not be read. */
+static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds, uint8_t syndrome)
+{
+    uint16_t index = (uint16_t)sq->wq.ci;
+
     hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x",
             sq->obj.num, index, opcode, syndrome);
     sq->state = PRM_SQC_STATE_ERR;
+    sq->lso_sent = 0;
     complete_error(hca, sq, index, opcode, syndrome);
+    skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
 }
 
@@ -62,17 +75,11 @@ void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
     }
     while (wq_posted(&sq->wq)) {
         uint16_t index = (uint16_t)sq->wq.ci;
-        unsigned ds;
 
         if (!wq_read(hca, &sq->wq, index, ctrl, sizeof(ctrl))) {
             return;
         }
-        ds = PRM_GET(wqe_ctrl_seg, ctrl, ds);
-        if (ds == 0 || (ds + 3) / 4 > wq_posted(&sq->wq)) {
-            sq->wq.ci = sq->wq.pi;
-        } else {
-            sq->wq.ci += (ds + 3) / 4;
-        }
+        skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
         complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
                        PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
@@ -181,16 +188,19 @@ void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, 
 }
 
 /* An ordinary packet. */
-static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
+                              unsigned *budget)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
     size_t total = len + (wqe->insert_vlan ? 4 : 0);
     uint8_t dmac[6];
     uint8_t *frame;
 
-    if (len < 14 || total > WIRE_FRAME_MAX ||
-        eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
-        return ETH_FAILED;
+    if (len < 14 || total > WIRE_FRAME_MAX) {
+        return ETH_BAD_WQE;
+    }
+    if (eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
+        return ETH_NO_DATA;
     }
     frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
     if (!frame) {
@@ -198,7 +208,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
     }
     if (eth_gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
         port_tx_commit(hca, 0, sq->tdn);
-        return ETH_FAILED;
+        return ETH_NO_DATA;
     }
     if (wqe->insert_vlan) {
         total = len;
@@ -210,45 +220,39 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
         total = MIN_FRAME;
     }
     eth_commit(hca, sq, frame, total);
+    (*budget)--;
     return ETH_SENT;
 }
 
-/* Decodes and executes the WQE at ci. Returns its basic blocks in *blocks once it is done. */
-static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, unsigned *blocks, unsigned *budget)
+/* Decodes the WQE at ci and sends what it says. */
+static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe,
+                             unsigned *budget)
 {
     uint8_t raw[WQE_MAX_BYTES];
-    struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
-    size_t len;
-    enum eth_sent sent = ETH_SENT;
+    unsigned blocks;
 
-    if (!wq_read(hca, &sq->wq, wqe.index, raw, WQEBB)) {
-        fail(hca, sq, wqe.index, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-        return ETH_FAILED;
+    if (!wq_read(hca, &sq->wq, wqe->index, raw, WQEBB)) {
+        return ETH_NO_DATA;
     }
-    wqe.opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
-    wqe.ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
-    wqe.signaled = PRM_GET(wqe_ctrl_seg, raw, ce) >= PRM_WQE_CE_ALWAYS;
-    len = wqe.ds * 16u;
-    *blocks = (wqe.ds + 3) / 4;
-    if (wqe.ds == 0 || *blocks > wq_posted(&sq->wq) ||
-        !wq_read(hca, &sq->wq, wqe.index, raw, *blocks * WQEBB)) {
-        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-        return ETH_FAILED;
+    wqe->opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
+    wqe->ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
+    wqe->signaled = PRM_GET(wqe_ctrl_seg, raw, ce) >= PRM_WQE_CE_ALWAYS;
+    blocks = (wqe->ds + 3) / 4;
+    if (wqe->ds == 0 || blocks > wq_posted(&sq->wq) ||
+        !wq_read(hca, &sq->wq, wqe->index, raw, blocks * WQEBB)) {
+        return ETH_BAD_WQE;
     }
-    if (wqe.opcode == PRM_WQE_OPCODE_SEND && parse_eth(&wqe, raw, len)) {
-        sent = send_one(hca, sq, &wqe);
-    } else if (wqe.opcode == PRM_WQE_OPCODE_TSO && parse_eth(&wqe, raw, len)) {
-        sent = eth_send_lso(hca, sq, &wqe, budget);
-    } else if (wqe.opcode != PRM_WQE_OPCODE_NOP) {
-        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-        return ETH_FAILED;
+    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw, wqe->ds * 16u)) {
+        return send_one(hca, sq, wqe, budget);
     }
-    if (sent == ETH_FAILED) {
-        fail(hca, sq, wqe.index, wqe.opcode, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-    } else if (sent == ETH_SENT && wqe.signaled) {
-        complete(hca, sq, &wqe);
+    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw, wqe->ds * 16u)) {
+        return eth_send_lso(hca, sq, wqe, budget);
     }
-    return sent;
+    if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
+        return ETH_BAD_WQE;
+    }
+    (*budget)--;
+    return ETH_SENT;
 }
 
 void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
@@ -259,24 +263,29 @@ void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
         return;
     }
     if (!wq_update_pi(hca, &sq->wq)) {
-        fail(hca, sq, (uint16_t)sq->wq.ci, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return;
     }
     for (unsigned n = 0; n < 16 && *budget && wq_posted(&sq->wq); n++) {
-        unsigned blocks = 0;
+        struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
 
-        switch (execute(hca, sq, &blocks, budget)) {
+        switch (execute(hca, sq, &wqe, budget)) {
         case ETH_NO_ROOM:
             hca_wait_tx(hca, work);
             return;
+        case ETH_NO_DATA:
+            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+            return;
+        case ETH_BAD_WQE:
+            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+            return;
         case ETH_MORE:
-            hca_schedule(hca, work);
-            return;
-        case ETH_FAILED:
-            return;
+            break;
         case ETH_SENT:
-            sq->wq.ci += blocks;
-            *budget -= *budget != 0; /* LSO has taken its part */
+            if (wqe.signaled) {
+                complete(hca, sq, &wqe);
+            }
+            skip_wqe(sq, wqe.ds);
             break;
         }
     }

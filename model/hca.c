@@ -191,7 +191,6 @@ static void tables_init(struct hca *hca)
     obj_table_init(&hca->eqs, 1, 1u << l->log_max_eq);
     obj_table_init(&hca->cqs, 1, 1u << l->log_max_cq);
     obj_table_init(&hca->srqs, 1, 1u << l->log_max_srq);
-    obj_table_init(&hca->rmps, 1, 1u << l->log_max_srq);
     obj_table_init(&hca->q_counters, 1, 256);
     obj_table_init(&hca->mkeys, MKEY_FIRST, 1u << l->log_max_mkey);
     obj_table_init(&hca->qpns, QPN_FIRST, 1u << l->log_max_qp);
@@ -212,8 +211,8 @@ static void tables_free(struct hca *hca)
     } tables[] = {
         {&hca->tirs, eth_free},           {&hca->rqts, eth_free},
         {&hca->qpns, NULL},               {&hca->tiss, eth_free},
-        {&hca->rmps, srq_free},           {&hca->srqs, srq_free},
-        {&hca->cqs, cq_free},             {&hca->eqs, eq_free},
+        {&hca->srqs, srq_free},           {&hca->cqs, cq_free},
+        {&hca->eqs, eq_free},
         {&hca->mkeys, mkey_free},         {&hca->q_counters, q_counter_free},
         {&hca->flow_counters, flow_counter_free},  {&hca->modify_headers, eth_free},
         {&hca->reformats, eth_free},      {&hca->uars, uar_free},

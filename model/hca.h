@@ -55,7 +55,7 @@ struct hca {
     struct hca_limits limits;
 
     /* objects, each in its number space */
-    struct obj_table pds, tds, xrcds, uars, eqs, cqs, srqs, rmps, q_counters;
+    struct obj_table pds, tds, xrcds, uars, eqs, cqs, srqs, q_counters;
     struct obj_table mkeys; /* number: mkey index = key >> 8 */
     struct obj_table qpns;  /* QP, SQ and RQ share the QPN space: a doorbell names only a QPN */
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;

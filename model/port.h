@@ -26,13 +26,13 @@ struct wire_port;
 #define PORT_MAX_MTU     9978
 #define PORT_DEFAULT_MTU 1522
 
-/* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
 /* Frames in the loopback path. */
 #define PORT_LOOP_SLOTS 64
 
 /* The sender of a frame that came from the wire, or from a QP. */
 #define PORT_NO_TD 0xffffffffu
 
+/* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
 struct port_gid {
     bool valid;
     uint8_t version; /* PRM roce_version: 0 v1, 1 v1.5, 2 v2 */

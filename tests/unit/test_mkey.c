@@ -1,135 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory keys: translation, checks, UMR, atomics, lists; and what hostile software may try.
- *
- * Memory is a row of pages filled with a pattern that tells each byte's place.
+ * Memory keys: translation, checks, atomics, lists; and what hostile software may try.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/mkey.h"
-#include "tests/unit/rig.h"
-
-#define PAGE     4096u
-#define PAGES    16
-#define VA       0x7f0000000000ull
-#define ALL      (MEM_LOCAL_READ | MEM_LOCAL_WRITE | MEM_REMOTE_READ | MEM_REMOTE_WRITE |          \
-                  MEM_REMOTE_ATOMIC)
-#define MASK(x)  (1ull << PRM_MKEY_MASK_##x)
-#define VARIANT  0x5a
-
-#define ACCESS_MASK (MASK(LR) | MASK(LW) | MASK(RR) | MASK(RW) | MASK(A))
-
-static struct rig rig;
-static uint64_t mem; /* bus address of page 0 */
-
-static uint8_t *ram(uint64_t offset)
-{
-    return fake_host_ptr(&rig.host, mem + offset, 1);
-}
-
-static uint8_t pattern(uint64_t offset)
-{
-    return offset * 7 + offset / PAGE;
-}
-
-static void setup(void)
-{
-    rig_init(&rig);
-    mem = fake_host_alloc(&rig.host, PAGES * PAGE, PAGE);
-    for (unsigned i = 0; i < PAGES * PAGE; i++) {
-        *ram(i) = pattern(i);
-    }
-}
-
-static void teardown(void)
-{
-    rig_clear(&rig);
-}
-
-/* -- keys ------------------------------------------------------------------------------------- */
-
-/* A context in use with all rights, no translation room yet. */
-static void fill_mkc(uint8_t *mkc, unsigned mode, uint64_t start, uint64_t len)
-{
-    memset(mkc, 0, PRM_SIZE(mkc));
-    PRM_SET(mkc, mkc, access_mode_1_0, mode & 3);
-    PRM_SET(mkc, mkc, access_mode_4_2, mode >> 2);
-    PRM_SET(mkc, mkc, umr_en, 1);
-    PRM_SET(mkc, mkc, a, 1);
-    PRM_SET(mkc, mkc, rw, 1);
-    PRM_SET(mkc, mkc, rr, 1);
-    PRM_SET(mkc, mkc, lw, 1);
-    PRM_SET(mkc, mkc, lr, 1);
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
-    PRM_SET(mkc, mkc, mkey_7_0, VARIANT);
-    PRM_SET(mkc, mkc, pd, rig.pdn);
-    PRM_SET(mkc, mkc, start_addr, start);
-    PRM_SET(mkc, mkc, len, len);
-    PRM_SET(mkc, mkc, log_page_size, mode == PRM_MKC_ACCESS_MODE_KLMS ? 0 : 12);
-}
-
-static uint32_t create(const uint8_t *mkc, const void *xlt, size_t xlt_len)
-{
-    uint32_t index;
-
-    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, xlt, xlt_len, false, &index), SYN_OK);
-    return index << 8 | PRM_GET(mkc, mkc, mkey_7_0);
-}
-
-/* An MTT key of n of our pages, by their numbers, from va start. */
-static uint32_t create_mtt(uint64_t start, uint64_t len, const unsigned *pages, unsigned n)
-{
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[PAGES * 8];
-
-    for (unsigned i = 0; i < n; i++) {
-        prm_store64(mtt + 8 * i, mem + (uint64_t)pages[i] * PAGE);
-    }
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_MTT, start, len);
-    PRM_SET(mkc, mkc, translations_octword_size, (n + 1) / 2);
-    return create(mkc, mtt, n * 8);
-}
-
-static void klm(uint8_t *list, unsigned i, uint32_t count, uint32_t key, uint64_t va)
-{
-    PRM_SET(wqe_klm_seg, list + 16 * i, byte_count, count);
-    PRM_SET(wqe_klm_seg, list + 16 * i, mkey, key);
-    PRM_SET(wqe_klm_seg, list + 16 * i, va, va);
-}
-
-static uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const uint8_t *list,
-                           unsigned n)
-{
-    uint8_t mkc[PRM_SIZE(mkc)];
-
-    fill_mkc(mkc, mode, start, len);
-    PRM_SET(mkc, mkc, translations_octword_size, n);
-    return create(mkc, list, n * 16);
-}
-
-/* The plain key that most tests use: pages 5, 2, 3, 9 from 0x123 bytes into the first. */
-static const unsigned scattered[] = {5, 2, 3, 9};
-#define IN_PAGE 0x123
-#define LEN     (4 * PAGE - IN_PAGE - 100)
-
-static uint32_t create_scattered(void)
-{
-    return create_mtt(VA + IN_PAGE, LEN, scattered, 4);
-}
-
-/* Where byte at of that key is in memory. */
-static uint64_t scattered_at(uint64_t at)
-{
-    at += IN_PAGE;
-    return (uint64_t)scattered[at / PAGE] * PAGE + at % PAGE;
-}
-
-static enum mem_result peek(uint32_t key, uint64_t va, uint8_t *byte)
-{
-    return mkey_read(&rig.hca, key, rig.pdn, va, byte, 1, MEM_LOCAL_READ);
-}
-
-/* -- translation ------------------------------------------------------------------------------ */
+#include "tests/unit/mkey_bench.h"
 
 START_TEST(page_list_is_followed)
 {
@@ -148,8 +24,7 @@ START_TEST(page_list_is_followed)
         mkey_write(&rig.hca, key, rig.pdn, VA + IN_PAGE + 2000, buf, 3000, MEM_REMOTE_WRITE),
         MEM_OK);
     for (unsigned i = 0; i < LEN; i++) {
-        uint8_t want =
-            i >= 2000 && i < 5000 ? (uint8_t)(i - 2000) : pattern(scattered_at(i));
+        uint8_t want = i >= 2000 && i < 5000 ? (uint8_t)(i - 2000) : pattern(scattered_at(i));
 
         ck_assert_uint_eq(*ram(scattered_at(i)), want);
     }
@@ -165,8 +40,7 @@ START_TEST(neighbouring_pages_are_read_no_further_than_asked)
     for (unsigned len = 1; len < 4 * PAGE; len += 511) {
         memset(buf, 0xee, sizeof(buf));
         ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, VA, buf, len, MEM_LOCAL_READ), MEM_OK);
-        ck_assert_uint_eq(buf[len - 1],
-                          pattern((len > 3 * PAGE ? 6 * PAGE : 2 * PAGE) + len - 1));
+        ck_assert_uint_eq(buf[len - 1], pattern((len > 3 * PAGE ? 6 * PAGE : 2 * PAGE) + len - 1));
         ck_assert_uint_eq(buf[len], 0xee);
     }
 }
@@ -215,9 +89,9 @@ START_TEST(reserved_lkey_is_the_kernels)
 
     ck_assert_int_eq(peek(RIG_RESD_LKEY, mem + 5, &byte), MEM_OK);
     ck_assert_uint_eq(byte, pattern(5));
-    ck_assert_int_eq(mkey_read(&rig.hca, RIG_RESD_LKEY, rig.user_pdn, mem, &byte, 1,
-                               MEM_LOCAL_READ),
-                     MEM_BAD_KEY);
+    ck_assert_int_eq(
+        mkey_read(&rig.hca, RIG_RESD_LKEY, rig.user_pdn, mem, &byte, 1, MEM_LOCAL_READ),
+        MEM_BAD_KEY);
     ck_assert_int_eq(mkey_read(&rig.hca, RIG_RESD_LKEY, rig.pdn, mem, &byte, 1, MEM_REMOTE_READ),
                      MEM_BAD_KEY);
     ck_assert_int_eq(mkey_check(&rig.hca, RIG_RESD_LKEY, rig.user_pdn, mem, 1, MEM_LOCAL_WRITE),
@@ -277,12 +151,10 @@ START_TEST(klm_list_shorter_than_its_key_ends)
     klm(list, 0, 100, RIG_RESD_LKEY, mem);
     key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 1 << 20, list, 1);
     ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 92, buf, 8, MEM_LOCAL_READ), MEM_OK);
-    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 93, buf, 8, MEM_LOCAL_READ),
-                     MEM_BAD_BOUNDS);
+    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 93, buf, 8, MEM_LOCAL_READ), MEM_BAD_BOUNDS);
     memset(list, 0, sizeof(list));
     key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 1 << 20, list, 1);
-    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 0, buf, 1, MEM_LOCAL_READ),
-                     MEM_BAD_BOUNDS);
+    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 0, buf, 1, MEM_LOCAL_READ), MEM_BAD_BOUNDS);
 }
 END_TEST
 
@@ -367,8 +239,8 @@ START_TEST(keys_that_name_each_other_end)
 {
     uint8_t list[16] = {0}, mkc[PRM_SIZE(mkc)], umr_ctrl[PRM_SIZE(wqe_umr_ctrl_seg)] = {0};
     uint8_t xlt[64] = {0}, byte;
-    struct mkey_umr umr = {.pdn = rig.pdn, .ctrl = umr_ctrl, .mkey_seg = mkc,
-                           .xlt = xlt, .xlt_len = sizeof(xlt)};
+    struct mkey_umr umr = {
+        .pdn = rig.pdn, .ctrl = umr_ctrl, .mkey_seg = mkc, .xlt = xlt, .xlt_len = sizeof(xlt)};
     uint32_t key;
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_KLMS, 0, 100);
@@ -454,8 +326,7 @@ START_TEST(key_must_be_the_right_one)
     ck_assert_int_eq(peek(key ^ 1, VA + IN_PAGE, &byte), MEM_BAD_KEY); /* variant byte */
     ck_assert_int_eq(peek(0, VA + IN_PAGE, &byte), MEM_BAD_KEY);
     ck_assert_int_eq(peek(0xffffffff, VA + IN_PAGE, &byte), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.user_pdn, VA + IN_PAGE, &byte, 1,
-                               MEM_LOCAL_READ),
+    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.user_pdn, VA + IN_PAGE, &byte, 1, MEM_LOCAL_READ),
                      MEM_BAD_KEY);
     ck_assert_int_eq(mkey_destroy(&rig.hca, 0, key >> 8), SYN_OK);
     ck_assert_int_eq(peek(key, VA + IN_PAGE, &byte), MEM_BAD_KEY);
@@ -550,289 +421,6 @@ START_TEST(key_holds_its_pd)
 }
 END_TEST
 
-/* -- UMR -------------------------------------------------------------------------------------- */
-
-struct umr {
-    uint8_t ctrl[PRM_SIZE(wqe_umr_ctrl_seg)], mkc[PRM_SIZE(mkc)], xlt[1024];
-    struct mkey_umr req;
-};
-
-static void umr_start(struct umr *umr, uint32_t key, uint64_t mask)
-{
-    memset(umr, 0, sizeof(*umr));
-    PRM_SET(wqe_umr_ctrl_seg, umr->ctrl, mkey_mask, mask);
-    umr->req = (struct mkey_umr){
-        .key = key,
-        .pdn = rig.pdn,
-        .ctrl = umr->ctrl,
-        .mkey_seg = umr->mkc,
-        .xlt = umr->xlt,
-        .xlt_len = sizeof(umr->xlt),
-    };
-}
-
-static void umr_mtts(struct umr *umr, const unsigned *pages, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        prm_store64(umr->xlt + 8 * i, (mem + (uint64_t)pages[i] * PAGE) | 3);
-    }
-    PRM_SET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords, (n + 7) / 8 * 4);
-}
-
-/* A key of the driver's cache: free, of the driver's PD, room for ndescs pages. */
-static uint32_t create_cached(unsigned ndescs, uint32_t pdn)
-{
-    uint8_t mkc[PRM_SIZE(mkc)];
-
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_MTT, 0, 0);
-    PRM_SET(mkc, mkc, free, 1);
-    PRM_SET(mkc, mkc, pd, pdn);
-    PRM_SET(mkc, mkc, translations_octword_size, (ndescs + 1) / 2);
-    return create(mkc, NULL, 0);
-}
-
-#define ENABLE_MASK                                                                                \
-    (MASK(KEY) | MASK(FREE) | ACCESS_MASK | MASK(PD) | MASK(LEN) | MASK(PAGE_SIZE) |               \
-     MASK(START_ADDR))
-
-/* The driver's registration: mlx5r_umr_update_mr_pas() with MLX5_IB_UPD_XLT_ENABLE; then
- * re-registration of rights and PD, and revocation. */
-START_TEST(driver_registers_changes_and_revokes)
-{
-    static const unsigned pages[] = {8, 1, 4};
-    uint32_t umr_pdn, key;
-    struct umr umr;
-    uint8_t byte;
-
-    ck_assert_int_eq(pd_alloc(&rig.hca, 0, &umr_pdn), SYN_OK);
-    key = create_cached(3, umr_pdn);
-    umr_start(&umr, key, ENABLE_MASK);
-    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, VA, 3 * PAGE);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_NOT_FREE);
-    umr_mtts(&umr, pages, 3);
-    umr.req.pdn = umr_pdn;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY); /* PD: the UMR QP's privilege */
-    umr.req.privileged = true;
-    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(key, VA + PAGE + 5, &byte), MEM_OK);
-    ck_assert_uint_eq(byte, pattern(PAGE + 5));
-    ck_assert_int_eq(pd_dealloc(&rig.hca, 0, umr_pdn), SYN_OK); /* the key has left it */
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY); /* not free any more */
-
-    umr_start(&umr, key, ACCESS_MASK | MASK(PD));
-    PRM_SET(mkc, umr.mkc, lr, 1);
-    PRM_SET(mkc, umr.mkc, pd, rig.user_pdn);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_FREE);
-    umr.req.privileged = true;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.user_pdn, VA, 1, MEM_LOCAL_READ), MEM_OK);
-    ck_assert_int_eq(pd_dealloc(&rig.hca, RIG_USER, rig.user_pdn), SYN_IN_USE);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.user_pdn, VA, 1, MEM_REMOTE_READ), MEM_BAD_KEY);
-
-    umr_start(&umr, key, MASK(PD) | MASK(FREE));
-    PRM_SET(mkc, umr.mkc, free, 1);
-    PRM_SET(mkc, umr.mkc, pd, rig.pdn);
-    umr.req.privileged = true;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 1, MEM_LOCAL_READ), MEM_BAD_KEY);
-    umr_start(&umr, key, ACCESS_MASK);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_FREE);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-}
-END_TEST
-
-START_TEST(translation_offset_counts_octwords)
-{
-    uint32_t key = create_cached(16, rig.pdn);
-    struct umr umr;
-    uint8_t byte;
-
-    umr_start(&umr, key, ENABLE_MASK & ~MASK(PD));
-    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, 0, 16 * PAGE);
-    umr_mtts(&umr, (unsigned[]){0, 1, 2, 3, 4, 5, 6, 7}, 8);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(key, 8 * PAGE, &byte), MEM_NO_ANSWER); /* not written yet */
-
-    umr_start(&umr, key, 0);
-    umr_mtts(&umr, (unsigned[]){15, 14, 13, 12, 11, 10, 9, 8}, 8);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, translation_offset_en, 1);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 4);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(key, 7 * PAGE, &byte), MEM_OK);
-    ck_assert_uint_eq(byte, pattern(7 * PAGE));
-    ck_assert_int_eq(peek(key, 9 * PAGE, &byte), MEM_OK);
-    ck_assert_uint_eq(byte, pattern(14 * PAGE));
-
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 8);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 4);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset_47_16, 0xffffffff);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
-}
-END_TEST
-
-START_TEST(refused_umr_changes_nothing)
-{
-    uint32_t key = create_scattered();
-    uint8_t before[PRM_SIZE(mkc)], after[PRM_SIZE(mkc)], byte;
-    struct umr umr;
-
-    mkey_query(&rig.hca, key >> 8, before);
-    umr_start(&umr, key, MASK(LEN) | MASK(FREE));
-    PRM_SET(mkc, umr.mkc, free, 1);
-    umr_mtts(&umr, (unsigned[]){0}, 1);
-    umr.req.xlt_len = 8; /* less than xlt_octowords says */
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
-    umr_start(&umr, key, MASK(LEN) | 1ull << 63); /* a field that does not exist */
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    umr_start(&umr, key, MASK(LEN) | MASK(PAGE_SIZE)); /* page size 0 */
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
-    umr_start(&umr, key, MASK(PD)); /* PD 0 does not exist */
-    umr.req.privileged = true;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    umr_start(&umr, key ^ 0xff, MASK(LEN)); /* wrong variant */
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    umr_start(&umr, key, MASK(LEN));
-    umr.req.pdn = rig.user_pdn;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    mkey_query(&rig.hca, key >> 8, after);
-    ck_assert_mem_eq(before, after, sizeof(before));
-    ck_assert_int_eq(peek(key, VA + IN_PAGE, &byte), MEM_OK);
-    ck_assert_uint_eq(byte, pattern(scattered_at(0)));
-}
-END_TEST
-
-START_TEST(umr_needs_umr_en)
-{
-    uint8_t mkc[PRM_SIZE(mkc)];
-    struct umr umr;
-    uint32_t key;
-
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
-    PRM_SET(mkc, mkc, umr_en, 0);
-    key = create(mkc, NULL, 0);
-    umr_start(&umr, key, MASK(LEN));
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_BAD_KEY);
-}
-END_TEST
-
-#define FRWR_MASK                                                                                  \
-    (MASK(LEN) | MASK(PAGE_SIZE) | MASK(START_ADDR) | MASK(EN_RINVAL) | MASK(KEY) | ACCESS_MASK |  \
-     MASK(SMALL_FENCE) | MASK(FREE))
-
-/* The kernel's fast registration (IB_WR_REG_MR, LOCAL_INV): a new variant byte for each use. */
-START_TEST(fast_registration_gives_the_key_a_new_variant)
-{
-    uint32_t key = create_cached(4, rig.pdn), next = (key & ~0xffu) | 0x77;
-    struct umr umr;
-    uint8_t byte;
-
-    umr_start(&umr, next, FRWR_MASK);
-    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, VA, 2 * PAGE);
-    PRM_SET(mkc, umr.mkc, mkey_7_0, 0x77);
-    PRM_SET(mkc, umr.mkc, en_rinval, 1);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_NOT_FREE);
-    umr_mtts(&umr, (unsigned[]){6, 7}, 2);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
-    ck_assert_int_eq(peek(next, VA, &byte), MEM_OK);
-
-    umr_start(&umr, next, MASK(FREE)); /* LOCAL_INV */
-    PRM_SET(mkc, umr.mkc, free, 1);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(peek(next, VA, &byte), MEM_BAD_KEY);
-}
-END_TEST
-
-START_TEST(remote_invalidate_needs_en_rinval)
-{
-    uint8_t mkc[PRM_SIZE(mkc)];
-    uint32_t key;
-
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
-    key = create(mkc, NULL, 0);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, true), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.user_pdn, false), MEM_BAD_KEY);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_OK);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_BAD_KEY);
-    PRM_SET(mkc, mkc, en_rinval, 1);
-    key = create(mkc, NULL, 0);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, 0, 1, ALL), MEM_OK);
-    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, true), MEM_OK);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, 0, 1, ALL), MEM_BAD_KEY);
-}
-END_TEST
-
-/* A process may bind windows (KLM), but not change what the kernel put behind its pages. */
-START_TEST(user_qp_cannot_change_a_page_key)
-{
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[64] = {0};
-    uint32_t index, key;
-    struct umr umr;
-
-    prm_store64(mtt, mem);
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_MTT, 0, PAGE);
-    PRM_SET(mkc, mkc, pd, rig.user_pdn);
-    PRM_SET(mkc, mkc, translations_octword_size, 4);
-    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, mtt, 64, false, &index), SYN_OK);
-    key = index << 8 | VARIANT;
-    umr_start(&umr, key, MASK(LEN));
-    umr.req.pdn = rig.user_pdn;
-    PRM_SET(mkc, umr.mkc, len, 8 * PAGE);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    umr_start(&umr, key, 0);
-    umr.req.pdn = rig.user_pdn;
-    umr_mtts(&umr, (unsigned[]){3}, 1);
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-
-    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_KLMS, 0, 0);
-    PRM_SET(mkc, mkc, pd, rig.user_pdn);
-    PRM_SET(mkc, mkc, free, 1);
-    PRM_SET(mkc, mkc, translations_octword_size, 4);
-    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_OK);
-    umr_start(&umr, index << 8 | VARIANT, FRWR_MASK | MASK(QPN));
-    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_KLMS, 0x100, 50);
-    PRM_SET(mkc, umr.mkc, qpn, 0x42);
-    klm(umr.xlt, 0, 50, key, 0x100);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 4);
-    umr.req.pdn = rig.user_pdn;
-    umr.req.qpn = 0x42;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(mkey_check(&rig.hca, index << 8 | VARIANT, rig.user_pdn, 0x100, 50,
-                                MEM_REMOTE_READ),
-                     MEM_OK);
-    ck_assert(!mkey_allows_qp(&rig.hca, index << 8 | VARIANT, 0x43));
-
-    umr_start(&umr, index << 8 | VARIANT, MASK(FREE)); /* unbinding by another QP */
-    PRM_SET(mkc, umr.mkc, free, 1);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_qpn, 1);
-    umr.req.pdn = rig.user_pdn;
-    umr.req.qpn = 0x43;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
-    umr.req.qpn = 0x42;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-}
-END_TEST
-
-/* rdma-core's LOCAL_INV asks for the check (_build_umr_wqe()), of keys too that were made for every
- * QP. */
-START_TEST(a_key_of_every_qp_passes_the_check_of_its_qpn)
-{
-    uint32_t key = create_mtt(VA, PAGE, (unsigned[]){3}, 1);
-    struct umr umr;
-
-    umr_start(&umr, key, MASK(FREE));
-    PRM_SET(mkc, umr.mkc, free, 1);
-    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_qpn, 1);
-    umr.req.qpn = 0x43;
-    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
-    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 8, MEM_LOCAL_READ), MEM_BAD_KEY);
-}
-END_TEST
-
 /* -- atomics ---------------------------------------------------------------------------------- */
 
 /* Atomics count in words of the host's byte order. */
@@ -843,19 +431,17 @@ START_TEST(atomics_work_on_host_words)
     uint64_t original;
 
     *word = 100;
-    ck_assert_int_eq(
-        mkey_fetch_add(&rig.hca, key, rig.pdn, VA + PAGE + 8, 5, &original), MEM_OK);
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, VA + PAGE + 8, 5, &original), MEM_OK);
     ck_assert_uint_eq(original, 100);
     ck_assert_uint_eq(*word, 105);
-    ck_assert_int_eq(
-        mkey_fetch_add(&rig.hca, key, rig.pdn, VA + PAGE + 8, UINT64_MAX, &original), MEM_OK);
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, VA + PAGE + 8, UINT64_MAX, &original),
+                     MEM_OK);
     ck_assert_uint_eq(*word, 104);
-    ck_assert_int_eq(
-        mkey_cmp_swap(&rig.hca, key, rig.pdn, VA + PAGE + 8, 7, 9, &original), MEM_OK);
+    ck_assert_int_eq(mkey_cmp_swap(&rig.hca, key, rig.pdn, VA + PAGE + 8, 7, 9, &original), MEM_OK);
     ck_assert_uint_eq(original, 104);
     ck_assert_uint_eq(*word, 104);
-    ck_assert_int_eq(
-        mkey_cmp_swap(&rig.hca, key, rig.pdn, VA + PAGE + 8, 104, 9, &original), MEM_OK);
+    ck_assert_int_eq(mkey_cmp_swap(&rig.hca, key, rig.pdn, VA + PAGE + 8, 104, 9, &original),
+                     MEM_OK);
     ck_assert_uint_eq(original, 104);
     ck_assert_uint_eq(*word, 9);
 }
@@ -919,9 +505,7 @@ START_TEST(list_is_walked_in_any_steps)
                              MEM_OK);
         }
         for (unsigned i = 0; i < total; i++) {
-            uint64_t from = i < 10     ? 100 + i
-                            : i < 5010 ? scattered_at(i - 10)
-                                       : 9000 + i - 5010;
+            uint64_t from = i < 10 ? 100 + i : i < 5010 ? scattered_at(i - 10) : 9000 + i - 5010;
 
             ck_assert_uint_eq(buf[i], pattern(from));
         }
@@ -951,9 +535,9 @@ START_TEST(scatter_writes_and_is_checked)
     ck_assert_int_eq(sge_scatter(&rig.hca, list, 3, rig.pdn, &cursor, 8, "i", 1), MEM_BAD_KEY);
     ck_assert_int_eq(sge_scatter(&rig.hca, list, 0, rig.pdn, &(struct sge_cursor){0}, 0, "i", 1),
                      MEM_BAD_BOUNDS);
-    ck_assert_int_eq(sge_scatter(&rig.hca, list, 2, rig.user_pdn, &(struct sge_cursor){0}, 0, "i",
-                                 1),
-                     MEM_BAD_KEY);
+    ck_assert_int_eq(
+        sge_scatter(&rig.hca, list, 2, rig.user_pdn, &(struct sge_cursor){0}, 0, "i", 1),
+        MEM_BAD_KEY);
 }
 END_TEST
 
@@ -1005,8 +589,7 @@ START_TEST(arbitrary_requests_do_no_harm)
         switch (g_rand_int_range(rand, 0, 5)) {
         case 0:
             if (mkey_create(&rig.hca, 0, umr.mkc, umr.xlt,
-                            16 * (size_t)g_rand_int_range(rand, 0, 64), false,
-                            &index) == SYN_OK) {
+                            16 * (size_t)g_rand_int_range(rand, 0, 64), false, &index) == SYN_OK) {
                 mkey_destroy(&rig.hca, 0, keys[slot] >> 8);
                 keys[slot] = index << 8 | PRM_GET(mkc, umr.mkc, mkey_7_0);
             }
@@ -1015,8 +598,8 @@ START_TEST(arbitrary_requests_do_no_harm)
             mkey_umr(&rig.hca, &umr.req);
             break;
         case 2:
-            mkey_fetch_add(&rig.hca, keys[slot], rig.pdn, g_rand_int_range(rand, 0, 30000) & ~7,
-                           1, &original);
+            mkey_fetch_add(&rig.hca, keys[slot], rig.pdn, g_rand_int_range(rand, 0, 30000) & ~7, 1,
+                           &original);
             break;
         case 3:
             mkey_write(&rig.hca, keys[slot], rig.pdn, g_rand_int_range(rand, 0, 30000), buf,
@@ -1059,14 +642,6 @@ int main(void)
     tcase_add_test(tc, bad_contexts_are_refused);
     tcase_add_test(tc, user_context_names_no_bus_addresses);
     tcase_add_test(tc, key_holds_its_pd);
-    tcase_add_test(tc, driver_registers_changes_and_revokes);
-    tcase_add_test(tc, translation_offset_counts_octwords);
-    tcase_add_test(tc, refused_umr_changes_nothing);
-    tcase_add_test(tc, umr_needs_umr_en);
-    tcase_add_test(tc, fast_registration_gives_the_key_a_new_variant);
-    tcase_add_test(tc, remote_invalidate_needs_en_rinval);
-    tcase_add_test(tc, user_qp_cannot_change_a_page_key);
-    tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
     tcase_add_test(tc, atomics_work_on_host_words);
     tcase_add_test(tc, atomics_are_checked);
     tcase_add_test(tc, list_is_walked_in_any_steps);

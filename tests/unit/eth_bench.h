@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One HCA for the tests of its Ethernet half: on a rig (rig.h), its cable's far end in the test's
+ * hand. Objects are made by the model's own functions, WQEs are written and CQEs read as a driver
+ * does it. Checksums that frames must have are computed here, apart from the code under test.
+ */
+#ifndef HCASIM_TESTS_ETH_BENCH_H
+#define HCASIM_TESTS_ETH_BENCH_H
+
+#include "tests/unit/rig.h"
+#include "wire/port.h"
+
+#define BENCH_FRAMES  128
+#define BENCH_CQ_LOG  9
+#define BENCH_LOG_SQ  4 /* basic blocks */
+#define BENCH_LOG_RQ  3 /* WQEs */
+#define BENCH_RX_SIZE 2048
+
+struct bench_frame {
+    size_t len;
+    uint8_t data[WIRE_FRAME_MAX];
+};
+
+struct bench {
+    struct rig rig;
+    struct rig_eq eq; /* every asynchronous event */
+    struct wire_port *wire, *far;
+    unsigned num_frames; /* that came out of the HCA */
+    struct bench_frame *frames;
+    uint32_t tdn, tisn;
+};
+
+/* Queues, each with a CQ of its own. */
+struct bench_queue {
+    struct bench *bench;
+    uint32_t num, cqn;
+    uint64_t ring, dbr, cq_ring, cq_dbr;
+    unsigned log_size, log_stride;
+    uint16_t pi;
+    uint32_t cq_ci;
+};
+
+struct bench_sge {
+    uint64_t addr;
+    uint32_t len, key; /* key 0: the reserved lkey */
+};
+
+struct bench_wr {
+    uint8_t opcode; /* PRM_WQE_OPCODE_ */
+    uint8_t cs_flags;
+    bool unsignaled, insert_vlan;
+    uint16_t mss, vlan_tci;
+    const uint8_t *hdr; /* inline headers */
+    size_t hdr_len;
+    struct bench_sge sge[4];
+    unsigned num_sge;
+};
+
+extern const uint8_t bench_mac[6], bench_peer_mac[6];
+
+struct bench *bench_new(void);
+void bench_free(struct bench *b);
+
+/* Runs HCA and cable until nothing is left to do. Frames that came out are in b->frames. */
+void bench_run(struct bench *b);
+/* Puts a frame on the cable towards the HCA, and runs. */
+void bench_rx(struct bench *b, const uint8_t *frame, size_t len);
+
+uint64_t bench_mem(struct bench *b, const void *data, size_t len);
+
+/* A TIS of a transport domain. */
+uint32_t bench_tis(struct bench *b, uint32_t tdn);
+uint32_t bench_td(struct bench *b);
+
+/* In state RDY. rqc, sqc: a context with further fields set, or NULL. */
+void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq);
+void bench_rq_new(struct bench *b, const uint8_t *rqc, struct bench_queue *rq);
+enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to);
+enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to);
+
+/* Writes a WQE; returns its control segment. */
+uint8_t *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr);
+void bench_ring_sq(struct bench_queue *sq);
+/* Both, and runs. */
+void bench_send(struct bench_queue *sq, const struct bench_wr *wr);
+/* A receive WQE of one segment. */
+void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len);
+/* The next CQE (valid until the ring comes round), or NULL. */
+const uint8_t *bench_cqe(struct bench_queue *queue);
+/* Expects a CQE of that opcode, syndrome (0: none) and wqe_counter. */
+void bench_expect(struct bench_queue *queue, uint8_t opcode, uint8_t syndrome, uint16_t counter);
+void bench_expect_none(struct bench_queue *queue);
+
+/* -- steering: each returns what it made */
+uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);
+/* mask: fte_match_set_lyr_2_4, NULL for none. */
+uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
+                     const uint8_t *mask);
+struct bench_dest {
+    uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_ */
+    uint32_t id;
+};
+struct bench_fte {
+    uint32_t table, group, index;
+    const uint8_t *value; /* fte_match_set_lyr_2_4 or NULL */
+    uint16_t action;      /* 0: FWD_DEST, and COUNT if there are counters */
+    uint32_t flow_tag;
+    struct bench_dest dests[40];
+    unsigned num_dests;
+    uint32_t counters[8];
+    unsigned num_counters;
+    uint8_t modify; /* modify_enable_mask; 0: a new entry */
+};
+enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte);
+uint32_t bench_direct_tir(struct bench *b, uint32_t rqn);
+/* All frames go to the TIR. */
+void bench_catch_all(struct bench *b, uint32_t tirn);
+
+/* -- frames */
+struct bench_pkt {
+    const uint8_t *dmac; /* NULL: bench_mac */
+    bool vlan;
+    uint16_t tci;
+    uint8_t ip_version; /* 4 or 6 */
+    uint8_t proto;      /* 6 or 17 */
+    uint8_t src[16], dst[16];
+    uint16_t sport, dport;
+    uint8_t tcp_flags;
+    uint32_t seq;
+    uint16_t id;
+    bool no_csum; /* checksum fields hold 0xdead */
+    size_t payload;
+};
+/* Writes the frame, payload bytes counting up; returns its length. */
+size_t bench_build(uint8_t *frame, const struct bench_pkt *pkt);
+/* Length of what bench_build() puts before the payload. */
+size_t bench_headers(const struct bench_pkt *pkt);
+/* Ones' complement sum, not inverted. */
+uint16_t bench_sum(const uint8_t *p, size_t len, uint32_t start);
+/* Whether an IP frame's checksums and lengths are right (IPv4 header, TCP or UDP). */
+bool bench_sums_ok(const uint8_t *frame, size_t len);
+
+#endif

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ethernet send queues: what a WQE becomes on the wire, and what happens to one that makes no
+ * sense. */
+#include <check.h>
+#include <string.h>
+#include "model/eth_queue.h"
+#include "tests/unit/eth_bench.h"
+
+#define CS_L3 0x40
+#define CS_L4 0x80
+
+static struct bench *b;
+static struct bench_queue sq;
+
+static void setup(void)
+{
+    b = bench_new();
+    bench_sq_new(b, b->tisn, &sq);
+}
+
+static void teardown(void)
+{
+    bench_free(b);
+}
+
+/* A packet to the peer; payload as long as asked for. */
+static struct bench_pkt packet(uint8_t version, uint8_t proto, size_t payload)
+{
+    return (struct bench_pkt){
+        .dmac = bench_peer_mac,
+        .ip_version = version,
+        .proto = proto,
+        .src = {10, 0, 0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+        .dst = {10, 0, 0, 2, 25, 26, 27, 28, 29},
+        .sport = 1111,
+        .dport = 2222,
+        .tcp_flags = 0x18,
+        .seq = 0x01020304,
+        .payload = payload,
+    };
+}
+
+/* A WQE whose first inline_len bytes are inline and the rest in one segment. */
+static struct bench_wr wr_of(const uint8_t *frame, size_t len, size_t inline_len)
+{
+    struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .hdr = frame, .hdr_len = inline_len};
+
+    if (len > inline_len) {
+        wr.sge[wr.num_sge++] = (struct bench_sge){
+            bench_mem(b, frame + inline_len, len - inline_len), (uint32_t)(len - inline_len), 0};
+    }
+    return wr;
+}
+
+static void expect_frame(unsigned nth, const uint8_t *frame, size_t len)
+{
+    ck_assert_uint_lt(nth, b->num_frames);
+    ck_assert_uint_eq(b->frames[nth].len, len);
+    ck_assert_mem_eq(b->frames[nth].data, frame, len);
+}
+
+static uint32_t sq_state(void)
+{
+    uint8_t sqc[PRM_SIZE(sqc)];
+
+    ck_assert_int_eq(eth_sq_query(&b->rig.hca, sq.num, sqc), SYN_OK);
+    return PRM_GET(sqc, sqc, state);
+}
+
+/* The WQE just posted fails with this syndrome, the queue stops. */
+static void expect_failure(uint8_t syndrome, uint16_t counter)
+{
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, syndrome, counter);
+    ck_assert_uint_eq(sq_state(), PRM_SQC_STATE_ERR);
+}
+
+static void revive(void)
+{
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
+    sq.pi = 0; /* driver: mlx5e_reset_txqsq_cc_pc() */
+}
+
+/* -- WQE to frame ------------------------------------------------------------------------------ */
+
+START_TEST(headers_may_be_inline_from_none_to_all)
+{
+    static const size_t inline_lens[] = {0, 2, 14, 17, 18, 19, 54, 154};
+    struct bench_pkt pkt = packet(4, 6, 100);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(inline_lens); i++) {
+        uint16_t at = sq.pi;
+        struct bench_wr wr = wr_of(frame, len, inline_lens[i]);
+
+        bench_send(&sq, &wr);
+        expect_frame(i, frame, len);
+        bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, at);
+    }
+    ck_assert_uint_eq(b->num_frames, G_N_ELEMENTS(inline_lens));
+}
+END_TEST
+
+START_TEST(segments_follow_each_other_and_empty_ones_do_not_count)
+{
+    struct bench_pkt pkt = packet(6, 17, 500);
+    uint8_t frame[1024];
+    size_t len = bench_build(frame, &pkt);
+    struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .hdr = frame, .hdr_len = 18, .num_sge = 4};
+
+    wr.sge[0] = (struct bench_sge){bench_mem(b, frame + 18, 1), 1, 0};
+    wr.sge[1] = (struct bench_sge){0, 0, 0};
+    wr.sge[2] = (struct bench_sge){bench_mem(b, frame + 19, 300), 300, 0};
+    wr.sge[3] = (struct bench_sge){bench_mem(b, frame + 319, len - 319), (uint32_t)len - 319, 0};
+    bench_send(&sq, &wr);
+    expect_frame(0, frame, len);
+}
+END_TEST
+
+/* IEEE 802.3: at least 60 bytes without FCS. What pads is zero, not what was in the buffer. */
+START_TEST(short_frames_are_padded_with_zeros)
+{
+    struct bench_pkt pkt = packet(4, 17, 1);
+    uint8_t frame[64] = {0}, big[200];
+    struct bench_wr wr;
+
+    memset(big, 0xff, sizeof(big));
+    memcpy(big, bench_peer_mac, 6);
+    for (unsigned i = 0; i < 16; i++) { /* dirties every slot of the wire */
+        wr = wr_of(big, sizeof(big), 18);
+        bench_send(&sq, &wr);
+    }
+    wr = wr_of(frame, bench_build(frame, &pkt), 18);
+    bench_send(&sq, &wr);
+    expect_frame(16, frame, 60);
+}
+END_TEST
+
+START_TEST(vlan_tag_is_inserted_behind_the_addresses)
+{
+    struct bench_pkt pkt = packet(4, 6, 60);
+    uint8_t plain[256], tagged[256];
+    size_t len = bench_build(plain, &pkt);
+    struct bench_wr wr = wr_of(plain, len, 0);
+
+    pkt.vlan = true;
+    pkt.tci = 0xa123;
+    bench_build(tagged, &pkt);
+    wr.insert_vlan = true;
+    wr.vlan_tci = 0xa123;
+    bench_send(&sq, &wr);
+    expect_frame(0, tagged, len + 4);
+}
+END_TEST
+
+/* 802.1Q leaves the minimum at 60: an untagged frame of 56 bytes and its tag need no padding. */
+START_TEST(the_tag_counts_for_the_minimum)
+{
+    uint8_t frame[57] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 57, 0);
+    wr.insert_vlan = true;
+    bench_send(&sq, &wr);
+    wr = wr_of(frame, 20, 0);
+    wr.insert_vlan = true;
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->frames[0].len, 61);
+    ck_assert_uint_eq(b->frames[1].len, 60);
+}
+END_TEST
+
+/* -- checksums --------------------------------------------------------------------------------- */
+
+START_TEST(checksums_are_filled_in_where_asked_for)
+{
+    static const uint8_t versions[] = {4, 6}, protos[] = {6, 17};
+    uint8_t good[512], bad[512];
+
+    for (unsigned i = 0; i < 16; i++) {
+        struct bench_pkt pkt = packet(versions[i & 1], protos[i >> 1 & 1], 101 + i);
+        struct bench_wr wr;
+        size_t len;
+
+        pkt.vlan = i & 4;
+        len = bench_build(good, &pkt);
+        pkt.no_csum = true;
+        bench_build(bad, &pkt);
+        ck_assert(!bench_sums_ok(bad, len));
+        wr = wr_of(bad, len, i & 8 ? 18 : 0);
+        wr.cs_flags = CS_L3 | CS_L4;
+        bench_send(&sq, &wr);
+        expect_frame(i, good, len);
+        ck_assert(bench_sums_ok(b->frames[i].data, len));
+    }
+}
+END_TEST
+
+START_TEST(each_checksum_has_its_own_flag)
+{
+    struct bench_pkt pkt = packet(4, 17, 33);
+    uint8_t good[128], bad[128];
+    size_t len = bench_build(good, &pkt);
+    struct bench_wr wr;
+
+    pkt.no_csum = true;
+    bench_build(bad, &pkt);
+    wr = wr_of(bad, len, 18);
+    bench_send(&sq, &wr);
+    expect_frame(0, bad, len);
+    wr.cs_flags = CS_L3;
+    bench_send(&sq, &wr);
+    ck_assert_mem_eq(b->frames[1].data + 24, good + 24, 2);
+    ck_assert_mem_eq(b->frames[1].data + 40, bad + 40, 2);
+    wr.cs_flags = CS_L4;
+    bench_send(&sq, &wr);
+    ck_assert_mem_eq(b->frames[2].data + 24, bad + 24, 2);
+    ck_assert_mem_eq(b->frames[2].data + 40, good + 40, 2);
+}
+END_TEST
+
+/* RFC 768: a UDP checksum that comes out as zero is sent as all ones. */
+START_TEST(udp_checksum_zero_is_sent_as_ones)
+{
+    struct bench_pkt pkt = packet(4, 17, 2);
+    uint8_t frame[64] = {0};
+    size_t len = bench_build(frame, &pkt);
+    struct bench_wr wr;
+
+    /* The checksum field's value as data makes the sum all ones, the checksum zero. */
+    prm_store16(frame + 42,
+                bench_sum((uint8_t[]){frame[42], frame[43], frame[40], frame[41]}, 4, 0));
+    wr = wr_of(frame, len, 18);
+    wr.cs_flags = CS_L4;
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(prm_load16(b->frames[0].data + 40), 0xffff);
+}
+END_TEST
+
+/* Nothing to compute in what is not IP, a fragment or cut short: the frame goes out as it is. */
+START_TEST(frames_without_a_checksum_to_fill_go_out_unchanged)
+{
+    struct bench_pkt pkt = packet(4, 6, 80);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+    struct bench_wr wr;
+
+    pkt.no_csum = true;
+    bench_build(frame, &pkt);
+    prm_store16(frame + 12, 0x0806);
+    wr = wr_of(frame, len, 18);
+    wr.cs_flags = CS_L3 | CS_L4;
+    bench_send(&sq, &wr);
+    expect_frame(0, frame, len);
+
+    bench_build(frame, &pkt);
+    frame[20] = 0x20; /* more fragments */
+    wr = wr_of(frame, len, 18);
+    wr.cs_flags = CS_L4;
+    bench_send(&sq, &wr);
+    expect_frame(1, frame, len);
+
+    bench_build(frame, &pkt);
+    frame[14] = 0x4f; /* 60 bytes of IP header: TCP's would end beyond 74 */
+    wr = wr_of(frame, 80, 18);
+    wr.cs_flags = CS_L4;
+    bench_send(&sq, &wr);
+    expect_frame(2, frame, 80);
+    ck_assert_uint_eq(sq_state(), PRM_SQC_STATE_RDY);
+}
+END_TEST
+
+/* -- completions and the ring ------------------------------------------------------------------ */
+
+START_TEST(unsignaled_wqes_complete_silently)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    wr.unsignaled = true;
+    bench_write_wqe(&sq, &wr);
+    bench_write_wqe(&sq, &wr);
+    wr.unsignaled = false;
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->num_frames, 3);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 2);
+    bench_expect_none(&sq);
+}
+END_TEST
+
+START_TEST(a_nop_completes_and_sends_nothing)
+{
+    const struct bench_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
+    const uint8_t *cqe;
+
+    bench_send(&sq, &nop);
+    cqe = bench_cqe(&sq);
+    ck_assert_ptr_nonnull(cqe);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, send_wqe_opcode), PRM_WQE_OPCODE_NOP);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, qpn), sq.num);
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+/* WQEs of three basic blocks in a ring of 16: every fifth or sixth is cut by the ring's end. */
+START_TEST(wqes_continue_at_the_rings_start)
+{
+    struct bench_pkt pkt = packet(4, 6, 50);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+
+    for (unsigned i = 0; i < 40; i++) {
+        uint16_t at = sq.pi;
+        struct bench_wr wr;
+
+        frame[100] = (uint8_t)i;
+        wr = wr_of(frame, len, 100);
+        bench_send(&sq, &wr);
+        ck_assert_uint_eq(sq.pi, at + 3);
+        expect_frame(i, frame, len);
+        bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, at);
+    }
+}
+END_TEST
+
+START_TEST(a_queue_in_reset_does_not_send)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_RST), SYN_OK);
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->num_frames, 0);
+    bench_expect_none(&sq);
+}
+END_TEST
+
+/* -- what makes no sense ----------------------------------------------------------------------- */
+
+START_TEST(opcodes_that_an_sq_does_not_have_fail)
+{
+    static const uint8_t opcodes[] = {
+        PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ, PRM_WQE_OPCODE_UMR, 0x29, 0x7f, 0xff};
+    uint8_t frame[64] = {0};
+
+    memcpy(frame, bench_peer_mac, 6);
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        struct bench_wr wr = wr_of(frame, 64, 18);
+
+        wr.opcode = opcodes[i];
+        bench_send(&sq, &wr);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+        revive();
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+START_TEST(lengths_of_a_wqe_that_cannot_be_fail)
+{
+    static const uint8_t ds[] = {0, 1, 5, 63};
+    uint8_t frame[64] = {0};
+
+    memcpy(frame, bench_peer_mac, 6);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ds); i++) {
+        struct bench_wr wr = wr_of(frame, 64, 18);
+
+        /* One basic block is posted: 5 and 63 claim more; 1 has no Ethernet segment. */
+        PRM_SET(wqe_ctrl_seg, bench_write_wqe(&sq, &wr), ds, ds[i]);
+        bench_ring_sq(&sq);
+        bench_run(b);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+        bench_expect_none(&sq);
+        revive();
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+START_TEST(inline_headers_beyond_the_wqe_fail)
+{
+    static const uint16_t sizes[] = {0x3ff, 0x100, 51};
+    uint8_t frame[64] = {0};
+
+    memcpy(frame, bench_peer_mac, 6);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        struct bench_wr wr = wr_of(frame, 64, 18);
+
+        PRM_SET(wqe_eth_seg, bench_write_wqe(&sq, &wr) + 16, inline_hdr_sz, sizes[i]);
+        bench_ring_sq(&sq);
+        bench_run(b);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+        revive();
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+START_TEST(keys_that_do_not_allow_it_fail)
+{
+    const struct bench_sge bad[] = {
+        {FAKE_HOST_BASE, 64, 0x123456},               /* no such key */
+        {FAKE_HOST_BASE + FAKE_HOST_SIZE - 1, 64, 0}, /* runs out of the host's memory */
+        {FAKE_HOST_BASE - 64, 64, 0},
+        {UINT64_MAX - 10, 64, 0}, /* wraps */
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND,
+                              .hdr = (const uint8_t[18]){2, 0, 0, 0, 0, 2},
+                              .hdr_len = 18,
+                              .sge = {bad[i]},
+                              .num_sge = 1};
+
+        bench_send(&sq, &wr);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+        revive();
+        wr.hdr_len = 0; /* the destination address itself is out of reach */
+        bench_send(&sq, &wr);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+        revive();
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+START_TEST(frames_too_short_or_too_long_fail)
+{
+    const struct bench_sge bad[] = {
+        {FAKE_HOST_BASE, 13, 0},
+        {FAKE_HOST_BASE, WIRE_FRAME_MAX + 1, 0},
+        {FAKE_HOST_BASE, 0x7fffffff, 0},
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        const struct bench_wr wr = {
+            .opcode = PRM_WQE_OPCODE_SEND, .sge = {bad[i], bad[i]}, .num_sge = i == 2 ? 2 : 1};
+
+        bench_send(&sq, &wr);
+        expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+        bench_expect_none(&sq);
+        revive();
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+START_TEST(a_doorbell_record_beyond_the_ring_fails_the_queue)
+{
+    sq.pi = 17; /* of 16 basic blocks */
+    bench_ring_sq(&sq);
+    bench_run(b);
+    expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+    bench_expect_none(&sq);
+}
+END_TEST
+
+/* flush_in_error_en: everything posted completes, with WR_FLUSH_ERR behind the one that failed. */
+START_TEST(what_is_posted_behind_a_failure_is_flushed)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr good, bad;
+
+    memcpy(frame, bench_peer_mac, 6);
+    good = wr_of(frame, 64, 18);
+    bad = good;
+    bad.sge[0].key = 0x123456;
+    bench_write_wqe(&sq, &good);
+    bench_write_wqe(&sq, &bad);
+    good.unsignaled = true;
+    bench_write_wqe(&sq, &good);
+    bench_send(&sq, &good);
+    ck_assert_uint_eq(b->num_frames, 1);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 1);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 2);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 3);
+    bench_expect_none(&sq);
+}
+END_TEST
+
+START_TEST(modify_to_err_flushes_too)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    bench_write_wqe(&sq, &wr);
+    bench_ring_sq(&sq);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    bench_run(b);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0);
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
+/* driver: mlx5e_tx_reporter_err_cqe_recover(): ERR to RST to RDY, indices from 0. */
+START_TEST(a_failed_queue_works_again_after_recovery)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    for (unsigned i = 0; i < 5; i++) {
+        bench_send(&sq, &wr);
+    }
+    wr.opcode = 0x7f;
+    bench_send(&sq, &wr);
+    for (unsigned i = 0; i < 5; i++) {
+        bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, (uint16_t)i);
+    }
+    expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 5);
+    revive();
+    bench_run(b);
+    ck_assert_uint_eq(b->num_frames, 5); /* the old doorbell record does not count */
+    wr.opcode = PRM_WQE_OPCODE_SEND;
+    bench_send(&sq, &wr);
+    expect_frame(5, frame, 64);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
+}
+END_TEST
+
+/* -- states ------------------------------------------------------------------------------------ */
+
+START_TEST(illegal_moves_are_refused)
+{
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, 2), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, 15), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RDY), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_ERR), SYN_ETH_STATE);
+}
+END_TEST
+
+START_TEST(only_the_owner_may_modify_and_destroy)
+{
+    uint8_t sqc[PRM_SIZE(sqc)] = {0};
+
+    ck_assert_int_eq(eth_sq_modify(&b->rig.hca, RIG_USER, sq.num, PRM_SQC_STATE_RDY, 0, sqc),
+                     SYN_BAD_UID);
+    ck_assert_int_eq(eth_sq_destroy(&b->rig.hca, RIG_USER, sq.num), SYN_BAD_UID);
+    ck_assert_int_eq(eth_sq_destroy(&b->rig.hca, 0, sq.num), SYN_OK);
+    ck_assert_int_eq(eth_sq_destroy(&b->rig.hca, 0, sq.num), SYN_ETH_NOT_FOUND);
+    ck_assert_int_eq(eth_sq_query(&b->rig.hca, sq.num, sqc), SYN_ETH_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(a_queue_that_names_what_is_not_there_is_refused)
+{
+    uint8_t sqc[PRM_SIZE(sqc)] = {0}, *wq = PRM_PTR(sqc, sqc, wq);
+    struct mem_buf buf = {0};
+    uint32_t num;
+
+    PRM_SET(sqc, sqc, cqn, sq.cqn);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(wq, wq, pd, 0xabcd);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_PD);
+    PRM_SET(wq, wq, pd, b->rig.pdn);
+    PRM_SET(sqc, sqc, cqn, 0xabcd);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_CQ);
+    PRM_SET(sqc, sqc, cqn, sq.cqn);
+    PRM_SET(sqc, sqc, tis_lst_sz, 1);
+    PRM_SET(sqc, sqc, tis_num_0, 0xabcd);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_TIS);
+    PRM_SET(sqc, sqc, tis_num_0, b->tisn);
+    PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RDY);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_STATE);
+    PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RST);
+    PRM_SET(wq, wq, log_wq_stride, 7);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, RIG_USER, sqc, &buf, 0, &num), SYN_BAD_UID);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("eth_tx");
+    TCase *tcase = tcase_create("eth_tx");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, headers_may_be_inline_from_none_to_all);
+    tcase_add_test(tcase, segments_follow_each_other_and_empty_ones_do_not_count);
+    tcase_add_test(tcase, short_frames_are_padded_with_zeros);
+    tcase_add_test(tcase, vlan_tag_is_inserted_behind_the_addresses);
+    tcase_add_test(tcase, the_tag_counts_for_the_minimum);
+    tcase_add_test(tcase, checksums_are_filled_in_where_asked_for);
+    tcase_add_test(tcase, each_checksum_has_its_own_flag);
+    tcase_add_test(tcase, udp_checksum_zero_is_sent_as_ones);
+    tcase_add_test(tcase, frames_without_a_checksum_to_fill_go_out_unchanged);
+    tcase_add_test(tcase, unsignaled_wqes_complete_silently);
+    tcase_add_test(tcase, a_nop_completes_and_sends_nothing);
+    tcase_add_test(tcase, wqes_continue_at_the_rings_start);
+    tcase_add_test(tcase, a_queue_in_reset_does_not_send);
+    tcase_add_test(tcase, opcodes_that_an_sq_does_not_have_fail);
+    tcase_add_test(tcase, lengths_of_a_wqe_that_cannot_be_fail);
+    tcase_add_test(tcase, inline_headers_beyond_the_wqe_fail);
+    tcase_add_test(tcase, keys_that_do_not_allow_it_fail);
+    tcase_add_test(tcase, frames_too_short_or_too_long_fail);
+    tcase_add_test(tcase, a_doorbell_record_beyond_the_ring_fails_the_queue);
+    tcase_add_test(tcase, what_is_posted_behind_a_failure_is_flushed);
+    tcase_add_test(tcase, modify_to_err_flushes_too);
+    tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
+    tcase_add_test(tcase, illegal_moves_are_refused);
+    tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
+    tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory keys changed by WQE: UMR as the driver uses it, invalidation, and who may do it.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/mkey_bench.h"
+
+/* The driver's registration: mlx5r_umr_update_mr_pas() with MLX5_IB_UPD_XLT_ENABLE; then
+ * re-registration of rights and PD, and revocation. */
+START_TEST(driver_registers_changes_and_revokes)
+{
+    static const unsigned pages[] = {8, 1, 4};
+    uint32_t umr_pdn, key;
+    struct umr umr;
+    uint8_t byte;
+
+    ck_assert_int_eq(pd_alloc(&rig.hca, 0, &umr_pdn), SYN_OK);
+    key = create_cached(3, umr_pdn);
+    umr_start(&umr, key, ENABLE_MASK);
+    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, VA, 3 * PAGE);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_NOT_FREE);
+    umr_mtts(&umr, pages, 3);
+    umr.req.pdn = umr_pdn;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY); /* PD: the UMR QP's privilege */
+    umr.req.privileged = true;
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, VA + PAGE + 5, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(PAGE + 5));
+    ck_assert_int_eq(pd_dealloc(&rig.hca, 0, umr_pdn), SYN_OK);  /* the key has left it */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY); /* not free any more */
+
+    umr_start(&umr, key, ACCESS_MASK | MASK(PD));
+    PRM_SET(mkc, umr.mkc, lr, 1);
+    PRM_SET(mkc, umr.mkc, pd, rig.user_pdn);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_FREE);
+    umr.req.privileged = true;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.user_pdn, VA, 1, MEM_LOCAL_READ), MEM_OK);
+    ck_assert_int_eq(pd_dealloc(&rig.hca, RIG_USER, rig.user_pdn), SYN_IN_USE);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.user_pdn, VA, 1, MEM_REMOTE_READ), MEM_BAD_KEY);
+
+    umr_start(&umr, key, MASK(PD) | MASK(FREE));
+    PRM_SET(mkc, umr.mkc, free, 1);
+    PRM_SET(mkc, umr.mkc, pd, rig.pdn);
+    umr.req.privileged = true;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 1, MEM_LOCAL_READ), MEM_BAD_KEY);
+    umr_start(&umr, key, ACCESS_MASK);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_FREE);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+}
+END_TEST
+
+START_TEST(translation_offset_counts_octwords)
+{
+    uint32_t key = create_cached(16, rig.pdn);
+    struct umr umr;
+    uint8_t byte;
+
+    umr_start(&umr, key, ENABLE_MASK & ~MASK(PD));
+    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, 0, 16 * PAGE);
+    umr_mtts(&umr, (unsigned[]){0, 1, 2, 3, 4, 5, 6, 7}, 8);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, 8 * PAGE, &byte), MEM_NO_ANSWER); /* not written yet */
+
+    umr_start(&umr, key, 0);
+    umr_mtts(&umr, (unsigned[]){15, 14, 13, 12, 11, 10, 9, 8}, 8);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, translation_offset_en, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 4);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, 7 * PAGE, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(7 * PAGE));
+    ck_assert_int_eq(peek(key, 9 * PAGE, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(14 * PAGE));
+
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 8);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, 4);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset_47_16, 0xffffffff);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+}
+END_TEST
+
+START_TEST(refused_umr_changes_nothing)
+{
+    uint32_t key = create_scattered();
+    uint8_t before[PRM_SIZE(mkc)], after[PRM_SIZE(mkc)], byte;
+    struct umr umr;
+
+    mkey_query(&rig.hca, key >> 8, before);
+    umr_start(&umr, key, MASK(LEN) | MASK(FREE));
+    PRM_SET(mkc, umr.mkc, free, 1);
+    umr_mtts(&umr, (unsigned[]){0}, 1);
+    umr.req.xlt_len = 8; /* less than xlt_octowords says */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    umr_start(&umr, key, MASK(LEN) | 1ull << 63); /* a field that does not exist */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    umr_start(&umr, key, MASK(LEN) | MASK(PAGE_SIZE)); /* page size 0 */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    umr_start(&umr, key, MASK(PD)); /* PD 0 does not exist */
+    umr.req.privileged = true;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    umr_start(&umr, key ^ 0xff, MASK(LEN)); /* wrong variant */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    umr_start(&umr, key, MASK(LEN));
+    umr.req.pdn = rig.user_pdn;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    mkey_query(&rig.hca, key >> 8, after);
+    ck_assert_mem_eq(before, after, sizeof(before));
+    ck_assert_int_eq(peek(key, VA + IN_PAGE, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(scattered_at(0)));
+}
+END_TEST
+
+START_TEST(umr_needs_umr_en)
+{
+    uint8_t mkc[PRM_SIZE(mkc)];
+    struct umr umr;
+    uint32_t key;
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
+    PRM_SET(mkc, mkc, umr_en, 0);
+    key = create(mkc, NULL, 0);
+    umr_start(&umr, key, MASK(LEN));
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_BAD_KEY);
+}
+END_TEST
+
+#define FRWR_MASK                                                                                  \
+    (MASK(LEN) | MASK(PAGE_SIZE) | MASK(START_ADDR) | MASK(EN_RINVAL) | MASK(KEY) | ACCESS_MASK |  \
+     MASK(SMALL_FENCE) | MASK(FREE))
+
+/* The kernel's fast registration (IB_WR_REG_MR, LOCAL_INV): a new variant byte for each use. */
+START_TEST(fast_registration_gives_the_key_a_new_variant)
+{
+    uint32_t key = create_cached(4, rig.pdn), next = (key & ~0xffu) | 0x77;
+    struct umr umr;
+    uint8_t byte;
+
+    umr_start(&umr, next, FRWR_MASK);
+    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, VA, 2 * PAGE);
+    PRM_SET(mkc, umr.mkc, mkey_7_0, 0x77);
+    PRM_SET(mkc, umr.mkc, en_rinval, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_free, PRM_UMR_CHECK_NOT_FREE);
+    umr_mtts(&umr, (unsigned[]){6, 7}, 2);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+    ck_assert_int_eq(peek(next, VA, &byte), MEM_OK);
+
+    umr_start(&umr, next, MASK(FREE)); /* LOCAL_INV */
+    PRM_SET(mkc, umr.mkc, free, 1);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(next, VA, &byte), MEM_BAD_KEY);
+}
+END_TEST
+
+START_TEST(remote_invalidate_needs_en_rinval)
+{
+    uint8_t mkc[PRM_SIZE(mkc)];
+    uint32_t key;
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
+    key = create(mkc, NULL, 0);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, true), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.user_pdn, false), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_OK);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_BAD_KEY);
+    PRM_SET(mkc, mkc, en_rinval, 1);
+    key = create(mkc, NULL, 0);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, 0, 1, ALL), MEM_OK);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, true), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, 0, 1, ALL), MEM_BAD_KEY);
+}
+END_TEST
+
+/* A process may bind windows (KLM), but not change what the kernel put behind its pages. */
+START_TEST(user_qp_cannot_change_a_page_key)
+{
+    uint8_t mkc[PRM_SIZE(mkc)], mtt[64] = {0};
+    uint32_t index, key;
+    struct umr umr;
+
+    prm_store64(mtt, mem);
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_MTT, 0, PAGE);
+    PRM_SET(mkc, mkc, pd, rig.user_pdn);
+    PRM_SET(mkc, mkc, translations_octword_size, 4);
+    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, mtt, 64, false, &index), SYN_OK);
+    key = index << 8 | VARIANT;
+    umr_start(&umr, key, MASK(LEN));
+    umr.req.pdn = rig.user_pdn;
+    PRM_SET(mkc, umr.mkc, len, 8 * PAGE);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    umr_start(&umr, key, 0);
+    umr.req.pdn = rig.user_pdn;
+    umr_mtts(&umr, (unsigned[]){3}, 1);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_KLMS, 0, 0);
+    PRM_SET(mkc, mkc, pd, rig.user_pdn);
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, translations_octword_size, 4);
+    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_OK);
+    umr_start(&umr, index << 8 | VARIANT, FRWR_MASK | MASK(QPN));
+    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_KLMS, 0x100, 50);
+    PRM_SET(mkc, umr.mkc, qpn, 0x42);
+    klm(umr.xlt, 0, 50, key, 0x100);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 4);
+    umr.req.pdn = rig.user_pdn;
+    umr.req.qpn = 0x42;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(
+        mkey_check(&rig.hca, index << 8 | VARIANT, rig.user_pdn, 0x100, 50, MEM_REMOTE_READ),
+        MEM_OK);
+    ck_assert(!mkey_allows_qp(&rig.hca, index << 8 | VARIANT, 0x43));
+
+    umr_start(&umr, index << 8 | VARIANT, MASK(FREE)); /* unbinding by another QP */
+    PRM_SET(mkc, umr.mkc, free, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_qpn, 1);
+    umr.req.pdn = rig.user_pdn;
+    umr.req.qpn = 0x43;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    umr.req.qpn = 0x42;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+}
+END_TEST
+
+/* rdma-core's LOCAL_INV asks for the check (_build_umr_wqe()), of keys too that were made for every
+ * QP. */
+START_TEST(a_key_of_every_qp_passes_the_check_of_its_qpn)
+{
+    uint32_t key = create_mtt(VA, PAGE, (unsigned[]){3}, 1);
+    struct umr umr;
+
+    umr_start(&umr, key, MASK(FREE));
+    PRM_SET(mkc, umr.mkc, free, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, check_qpn, 1);
+    umr.req.qpn = 0x43;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 8, MEM_LOCAL_READ), MEM_BAD_KEY);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mkey_umr");
+    TCase *tc = tcase_create("mkey_umr");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, driver_registers_changes_and_revokes);
+    tcase_add_test(tc, translation_offset_counts_octwords);
+    tcase_add_test(tc, refused_umr_changes_nothing);
+    tcase_add_test(tc, umr_needs_umr_en);
+    tcase_add_test(tc, fast_registration_gives_the_key_a_new_variant);
+    tcase_add_test(tc, remote_invalidate_needs_en_rinval);
+    tcase_add_test(tc, user_qp_cannot_change_a_page_key);
+    tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
