@@ -85,6 +85,9 @@ struct rss {
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
                     const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
 
+/* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */
+void eth_rq_flush(struct hca *hca, struct eth_rq *rq);
+
 /* A send WQE taken apart (model/eth_tx.c). */
 struct eth_wqe {
     uint16_t index;

@@ -274,6 +274,8 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
         rq->state = next;
         if (next == PRM_RQC_STATE_RST) {
             rq->wq.ci = rq->wq.pi = 0;
+        } else if (next == PRM_RQC_STATE_ERR) {
+            eth_rq_flush(hca, rq);
         }
     }
     return SYN_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the frame and
- * completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow tag.
+ * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the
+ * frame and completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow
+ * tag.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 #include "model/q_counter.h"
 #include "model/steering.h"
 
-#define VLAN_TAG_LEN  4
-#define VLAN_TAG_AT   12 /* behind the two MACs */
+#define VLAN_TAG_LEN 4
+#define VLAN_TAG_AT  12 /* behind the two MACs */
 
 bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted)
 {
@@ -43,36 +44,66 @@ static uint8_t l4_hdr_type(const struct eth_info *info)
                                             : PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA;
 }
 
-/* What the NIC says about checksums. check_sum covers the IP packet without Ethernet padding
- * (per_protocol_networking_offload_caps.cqe_checksum_full is 0). */
-static void fill_checksums(uint8_t *cqe, const uint8_t *frame, const struct eth_info *info)
+/*
+ * What the NIC says about checksums. check_sum covers what follows the Ethernet header and its
+ * tags, to the IP packet's end: Ethernet padding is not in it (cqe_checksum_full is 0). The driver
+ * takes it for every frame with IP's ethertype (mlx5e_handle_csum()), whatever the headers behind
+ * it say.
+ */
+static void fill_checksums(uint8_t *cqe, const uint8_t *frame, size_t len,
+                           const struct eth_info *info)
 {
-    bool l3_ok = info->ip_version == 6 || eth_csum_ipv4_ok(frame, info);
+    size_t end = info->ip_version ? info->ip_end : len;
 
     PRM_SET(cqe64, cqe, l2_ok, 1);
+    if (info->ethertype != ETH_TYPE_IPV4 && info->ethertype != ETH_TYPE_IPV6) {
+        return;
+    }
+    PRM_SET(cqe64, cqe, check_sum, csum_partial(frame + info->l3_off, end - info->l3_off));
     if (!info->ip_version || info->malformed) {
         return;
     }
-    PRM_SET(cqe64, cqe, l3_ok, l3_ok);
+    PRM_SET(cqe64, cqe, l3_ok, info->ip_version == 6 || eth_csum_ipv4_ok(frame, info));
     PRM_SET(cqe64, cqe, l4_ok, info->l4 != ETH_L4_NONE && eth_csum_l4_ok(frame, info));
     PRM_SET(cqe64, cqe, l3_hdr_type,
             info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
     PRM_SET(cqe64, cqe, l4_hdr_type, l4_hdr_type(info));
     PRM_SET(cqe64, cqe, ip_frag, info->fragment);
-    PRM_SET(cqe64, cqe, check_sum,
-            csum_partial(frame + info->l3_off, info->ip_end - info->l3_off));
 }
 
-static void fail(struct hca *hca, struct eth_rq *rq, uint16_t wqe_index, uint8_t syndrome)
+static void complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
     uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
 
     PRM_SET(err_cqe, cqe, syndrome, syndrome);
-    PRM_SET(err_cqe, cqe, wqe_counter, wqe_index);
+    PRM_SET(err_cqe, cqe, wqe_counter, rq->wq.ci++ & 0xffff);
     PRM_SET(cqe64, cqe, qpn, rq->obj.num);
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
-    q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
     cq_post(hca, rq->cq, cqe, true);
+}
+
+void eth_rq_flush(struct hca *hca, struct eth_rq *rq)
+{
+    if (!PRM_GET(rqc, rq->rqc, flush_in_error_en) || !wq_update_pi(hca, &rq->wq)) {
+        return;
+    }
+    while (wq_posted(&rq->wq)) {
+        q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
+        complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+}
+
+/* The WQE at ci cannot take a frame: its completion says why, the RQ goes to ERR. */
+static void fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+{
+    bool intact = wq_update_pi(hca, &rq->wq);
+
+    rq->state = PRM_RQC_STATE_ERR;
+    q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
+    complete_error(hca, rq, syndrome);
+    if (intact) {
+        eth_rq_flush(hca, rq);
+    }
 }
 
 /* Scatters the frame, without its outer VLAN tag if strip. */
@@ -89,8 +120,7 @@ static enum mem_result scatter(struct hca *hca, struct eth_rq *rq, const struct 
     return result != MEM_OK
                ? result
                : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, VLAN_TAG_AT,
-                             frame + VLAN_TAG_AT + VLAN_TAG_LEN,
-                             len - VLAN_TAG_AT - VLAN_TAG_LEN);
+                             frame + VLAN_TAG_AT + VLAN_TAG_LEN, len - VLAN_TAG_AT - VLAN_TAG_LEN);
 }
 
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
@@ -116,20 +146,18 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         result = scatter(hca, rq, &wqe, frame, len, strip);
     }
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
-        uint16_t index = (uint16_t)rq->wq.ci++;
-
         hca_log(hca, HCA_LOG_GUEST_ERROR,
                 "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes (wqe %d, %u elements, %" PRIu64
                 " bytes, memory %d)",
-                rq->obj.num, index, stored, (int)taken, wqe.num_sge, wqe.len, (int)result);
-        rq->state = PRM_RQC_STATE_ERR;
-        fail(hca, rq, index,
+                rq->obj.num, rq->wq.ci & 0xffff, stored, (int)taken, wqe.num_sge, wqe.len,
+                (int)result);
+        fail(hca, rq,
              taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
                                                   : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
     rq->wq.ci++;
-    fill_checksums(cqe, frame, info);
+    fill_checksums(cqe, frame, len, info);
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);

@@ -261,6 +261,9 @@ static struct obj *tir_target(struct hca *hca, const struct eth_tir *tir)
 
 static enum syn check_tirc(const void *tirc)
 {
+    if (PRM_GET(tirc, tirc, disp_type) > PRM_TIRC_DISP_TYPE_INDIRECT) {
+        return SYN_ETH_DISP_TYPE;
+    }
     if (PRM_GET(tirc, tirc, packet_merge_mask) || PRM_GET(tirc, tirc, tls_en)) {
         return SYN_ETH_LRO;
     }

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ethernet receive queues: where a frame lands and what its CQE says (driver: en_rx.c). */
+#include <check.h>
+#include <string.h>
+#include "model/eth_queue.h"
+#include "model/q_counter.h"
+#include "tests/unit/eth_bench.h"
+
+static struct bench *b;
+static struct bench_queue rq;
+static uint32_t counter_set;
+
+/* An RQ with a counter set that takes every frame. */
+static void make_rq(bool vsd, bool flush)
+{
+    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+
+    ck_assert_int_eq(q_counter_alloc(&b->rig.hca, 0, &counter_set), SYN_OK);
+    PRM_SET(rqc, rqc, vsd, vsd);
+    PRM_SET(rqc, rqc, flush_in_error_en, flush);
+    PRM_SET(rqc, rqc, counter_set_id, counter_set);
+    bench_rq_new(b, rqc, &rq);
+    bench_catch_all(b, bench_direct_tir(b, rq.num));
+}
+
+static void setup(void)
+{
+    b = bench_new();
+}
+
+static void teardown(void)
+{
+    bench_free(b);
+}
+
+static struct bench_pkt packet(uint8_t version, uint8_t proto, size_t payload)
+{
+    return (struct bench_pkt){
+        .ip_version = version,
+        .proto = proto,
+        .src = {10, 0, 0, 2, 5, 6, 7, 8},
+        .dst = {10, 0, 0, 1, 25, 26},
+        .sport = 1111,
+        .dport = 2222,
+        .tcp_flags = 0x10,
+        .payload = payload,
+    };
+}
+
+static uint64_t post(void)
+{
+    uint64_t addr = bench_mem(b, NULL, BENCH_RX_SIZE);
+
+    bench_post_recv(&rq, addr, BENCH_RX_SIZE);
+    return addr;
+}
+
+/* Receives one frame; returns its CQE. */
+static const uint8_t *receive(const uint8_t *frame, size_t len, const uint8_t **stored)
+{
+    uint64_t addr = post();
+    const uint8_t *cqe;
+
+    bench_rx(b, frame, len);
+    cqe = bench_cqe(&rq);
+    ck_assert_ptr_nonnull(cqe);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_RESP_SEND);
+    *stored = fake_host_ptr(&b->rig.host, addr, BENCH_RX_SIZE);
+    return cqe;
+}
+
+static uint32_t rq_state(void)
+{
+    uint8_t rqc[PRM_SIZE(rqc)];
+
+    ck_assert_int_eq(eth_rq_query(&b->rig.hca, rq.num, rqc), SYN_OK);
+    return PRM_GET(rqc, rqc, state);
+}
+
+/* -- scatter ----------------------------------------------------------------------------------- */
+
+START_TEST(the_frame_lands_in_the_wqe_and_nowhere_else)
+{
+    struct bench_pkt pkt = packet(4, 6, 400);
+    uint8_t frame[1024];
+    size_t len = bench_build(frame, &pkt);
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    for (unsigned i = 0; i < 20; i++) { /* more than the ring holds */
+        cqe = receive(frame, len, &stored);
+        ck_assert_mem_eq(stored, frame, len);
+        ck_assert_uint_eq(stored[len], 0);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), len);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, wqe_counter), i);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, qpn), 0xabcdef); /* the flow tag */
+    }
+}
+END_TEST
+
+/* A WQE of several segments, as mlx5e posts it for an MTU beyond a page. */
+START_TEST(segments_are_filled_in_order)
+{
+    struct bench_pkt pkt = packet(4, 17, 1000);
+    static const uint32_t lens[3] = {13, 600, 1000};
+    uint8_t frame[1100], joined[1613];
+    uint64_t at[3];
+    uint8_t *wqe;
+    size_t len = bench_build(frame, &pkt), n = 0;
+
+    make_rq(false, false);
+    post();
+    wqe = fake_host_ptr(&b->rig.host, rq.ring, 64);
+    for (unsigned i = 0; i < 3; i++) {
+        at[i] = bench_mem(b, NULL, lens[i]);
+        PRM_SET(wqe_data_seg, wqe + 16 * i, byte_count, lens[i]);
+        PRM_SET(wqe_data_seg, wqe + 16 * i, lkey, RIG_RESD_LKEY);
+        PRM_SET(wqe_data_seg, wqe + 16 * i, addr, at[i]);
+    }
+    PRM_SET(wqe_data_seg, wqe + 48, lkey, 0x100);
+    bench_rx(b, frame, len);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_SEND, 0, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        memcpy(joined + n, fake_host_ptr(&b->rig.host, at[i], lens[i]), lens[i]);
+        n += lens[i];
+    }
+    ck_assert_mem_eq(joined, frame, len);
+}
+END_TEST
+
+/* -- VLAN -------------------------------------------------------------------------------------- */
+
+START_TEST(vlan_tag_goes_into_the_cqe_unless_vsd)
+{
+    struct bench_pkt pkt = packet(4, 6, 200);
+    uint8_t tagged[512], plain[512];
+    size_t len = bench_build(plain, &pkt);
+    const uint8_t *stored, *cqe;
+
+    pkt.vlan = true;
+    pkt.tci = 0x6007;
+    bench_build(tagged, &pkt);
+    make_rq(_i, false);
+    cqe = receive(tagged, len + 4, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, cv), !_i);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, vlan_info), _i ? 0 : 0x6007);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), _i ? len + 4 : len);
+    ck_assert_mem_eq(stored, _i ? tagged : plain, _i ? len + 4 : len);
+    /* from the IP header on, with the tag or without */
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(plain + 14, len - 14, 0));
+    ck_assert(PRM_GET(cqe64, cqe, l4_ok));
+}
+END_TEST
+
+START_TEST(untagged_frames_and_service_tags_are_left_as_they_are)
+{
+    struct bench_pkt pkt = packet(4, 6, 200);
+    uint8_t frame[512];
+    size_t len;
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    len = bench_build(frame, &pkt);
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, cv), 0);
+    pkt.vlan = true;
+    len = bench_build(frame, &pkt);
+    prm_store16(frame + 12, 0x88a8);
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, cv), 0);
+    ck_assert_mem_eq(stored, frame, len);
+}
+END_TEST
+
+/* -- what the CQE says ------------------------------------------------------------------------- */
+
+START_TEST(header_types_and_checksums)
+{
+    static const struct {
+        uint8_t version, proto, flags;
+        size_t payload;
+        uint8_t l3, l4;
+    } cases[] = {
+        {4, 17, 0, 30, PRM_CQE_L3_HDR_TYPE_IPV4, PRM_CQE_L4_HDR_TYPE_UDP},
+        {6, 17, 0, 31, PRM_CQE_L3_HDR_TYPE_IPV6, PRM_CQE_L4_HDR_TYPE_UDP},
+        {4, 6, 0x02, 0, PRM_CQE_L3_HDR_TYPE_IPV4, PRM_CQE_L4_HDR_TYPE_TCP_NO_ACK},
+        {4, 6, 0x10, 0, PRM_CQE_L3_HDR_TYPE_IPV4, PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA},
+        {6, 6, 0x18, 99, PRM_CQE_L3_HDR_TYPE_IPV6, PRM_CQE_L4_HDR_TYPE_TCP_ACK_AND_DATA},
+    };
+
+    make_rq(false, false);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct bench_pkt pkt = packet(cases[i].version, cases[i].proto, cases[i].payload);
+        uint8_t frame[256] = {0};
+        const uint8_t *stored, *cqe;
+        size_t len;
+
+        pkt.tcp_flags = cases[i].flags;
+        len = bench_build(frame, &pkt);
+        cqe = receive(frame, len, &stored);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_hdr_type), cases[i].l3);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_hdr_type), cases[i].l4);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, hds_ip_ext), 7); /* l4_ok, l3_ok, l2_ok */
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, ip_frag), 0);
+    }
+}
+END_TEST
+
+/* The sum ends where the IP packet does: the driver adds what pads the frame (tail_padding_csum).
+ */
+START_TEST(padding_is_not_in_the_sum)
+{
+    struct bench_pkt pkt = packet(4, 17, 3);
+    uint8_t frame[100];
+    const uint8_t *stored, *cqe;
+    size_t len;
+
+    memset(frame, 0xee, sizeof(frame));
+    len = bench_build(frame, &pkt);
+    make_rq(false, false);
+    cqe = receive(frame, sizeof(frame), &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), sizeof(frame));
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, hds_ip_ext), 7);
+}
+END_TEST
+
+START_TEST(wrong_checksums_are_not_ok)
+{
+    struct bench_pkt pkt = packet(4, 6, 100);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    frame[60] ^= 1; /* payload */
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 1);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 0);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+    frame[60] ^= 1;
+    frame[22] ^= 1; /* TTL */
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 0);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 1);
+}
+END_TEST
+
+START_TEST(fragments_have_no_transport)
+{
+    struct bench_pkt pkt = packet(4, 17, 100);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    frame[20] = 0x20;
+    prm_store16(frame + 24, 0);
+    prm_store16(frame + 24, (uint16_t)~bench_sum(frame + 14, 20, 0));
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, ip_frag), 1);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_hdr_type), PRM_CQE_L4_HDR_TYPE_NONE);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 1);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 0);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+}
+END_TEST
+
+/*
+ * The driver takes check_sum for every frame with IP's ethertype, and complains of the hardware
+ * ("hw csum failure") when it does not fit: it must be right whatever the headers say.
+ */
+START_TEST(the_sum_is_right_for_headers_that_make_no_sense)
+{
+    struct bench_pkt pkt = packet(4, 6, 100);
+    uint8_t good[256], frame[256];
+    size_t len = bench_build(good, &pkt);
+    const uint8_t *stored, *cqe;
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } damage[] = {
+        {14, 0x00},           /* no version */
+        {14, 0x4f},           /* IP header longer than its options can be */
+        {14, 0x41},           /* and shorter */
+        {14, 0x65},           /* IPv6 under IPv4's ethertype */
+        {16, 0xff},           /* length beyond the frame */
+        {14 + 20 + 12, 0x00}, /* TCP header too short */
+        {14 + 20 + 12, 0xf0}, /* options that are data */
+    };
+
+    make_rq(false, false);
+    for (unsigned i = 0; i < G_N_ELEMENTS(damage); i++) {
+        memcpy(frame, good, len);
+        frame[damage[i].at] = damage[i].value;
+        cqe = receive(frame, len, &stored);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+        ck_assert_mem_eq(stored, frame, len);
+    }
+    memcpy(frame, good, len);
+    prm_store16(frame + 12, 0x86dd); /* IPv4 under IPv6's */
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 0);
+}
+END_TEST
+
+START_TEST(frames_that_are_not_ip_have_only_their_fcs_checked)
+{
+    uint8_t frame[60] = {2, 0, 0, 0, 0, 1, [12] = 0x08, 0x06};
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    cqe = receive(frame, sizeof(frame), &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, hds_ip_ext), 1);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_l3_hdr_type), 0);
+}
+END_TEST
+
+/* -- no room ----------------------------------------------------------------------------------- */
+
+START_TEST(a_frame_without_a_wqe_is_counted_and_dropped)
+{
+    uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
+    const uint8_t *stored;
+
+    make_rq(false, false);
+    bench_rx(b, frame, sizeof(frame));
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect_none(&rq);
+    ck_assert_uint_eq(q_counter_get(&b->rig.hca, counter_set)->out_of_buffer, 2);
+    ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_RDY);
+    receive(frame, sizeof(frame), &stored);
+}
+END_TEST
+
+START_TEST(a_wqe_that_is_too_small_fails_the_queue)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, false);
+    bench_post_recv(&rq, bench_mem(b, NULL, 99), 99);
+    post();
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
+    ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect_none(&rq); /* dropped, nothing is flushed without flush_in_error_en */
+}
+END_TEST
+
+/* What counts is what is stored: a stripped tag needs no room. */
+START_TEST(a_stripped_tag_needs_no_room)
+{
+    struct bench_pkt pkt = packet(4, 6, 200);
+    uint8_t frame[512];
+    size_t len;
+
+    pkt.vlan = true;
+    len = bench_build(frame, &pkt);
+    make_rq(false, false);
+    bench_post_recv(&rq, bench_mem(b, NULL, len), (uint32_t)len - 4);
+    bench_rx(b, frame, len);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_SEND, 0, 0);
+}
+END_TEST
+
+START_TEST(memory_that_does_not_answer_fails_the_queue)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, true);
+    bench_post_recv(&rq, FAKE_HOST_BASE + FAKE_HOST_SIZE - 10, 2048);
+    post();
+    post();
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+    /* flush_in_error_en, as mlx5_ib sets it for raw packet QPs */
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 1);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 2);
+    bench_expect_none(&rq);
+}
+END_TEST
+
+START_TEST(a_doorbell_record_beyond_the_ring_fails_the_queue)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, true);
+    PRM_SET(qp_dbr, fake_host_ptr(&b->rig.host, rq.dbr, 8), rcv_counter, 9);
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+    bench_expect_none(&rq);
+    ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+}
+END_TEST
+
+/* -- states ------------------------------------------------------------------------------------ */
+
+START_TEST(modify_to_err_flushes)
+{
+    make_rq(false, true);
+    post();
+    post();
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 1);
+    bench_expect_none(&rq);
+}
+END_TEST
+
+START_TEST(a_queue_in_reset_drops_and_starts_again_at_0)
+{
+    uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
+    const uint8_t *stored, *cqe;
+
+    make_rq(false, false);
+    receive(frame, sizeof(frame), &stored);
+    post();
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_RST), SYN_OK);
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect_none(&rq);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY), SYN_OK);
+    rq.pi = 0;
+    cqe = receive(frame, sizeof(frame), &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, wqe_counter), 0);
+}
+END_TEST
+
+START_TEST(illegal_moves_and_fields_are_refused)
+{
+    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct hca *hca = &b->rig.hca;
+
+    make_rq(false, false);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, 2), SYN_ETH_STATE);
+    ck_assert_int_eq(bench_rq_move(&rq, 15, 15), SYN_ETH_STATE);
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RDY);
+    ck_assert_int_eq(eth_rq_modify(hca, 0, rq.num, PRM_RQC_STATE_RDY, 1ull << 40, rqc),
+                     SYN_ETH_MODIFY);
+    ck_assert_int_eq(eth_rq_modify(hca, RIG_USER, rq.num, PRM_RQC_STATE_RDY, 0, rqc), SYN_BAD_UID);
+    ck_assert_int_eq(eth_rq_destroy(hca, 0, rq.num), SYN_IN_USE); /* the TIR's */
+    ck_assert_int_eq(eth_rq_destroy(hca, 0, 0xffffff), SYN_ETH_NOT_FOUND);
+}
+END_TEST
+
+/* driver: mlx5e_modify_rq_vsd() */
+START_TEST(vsd_can_be_changed_while_the_queue_runs)
+{
+    struct bench_pkt pkt = packet(4, 6, 200);
+    uint8_t frame[512], rqc[PRM_SIZE(rqc)] = {0};
+    const uint8_t *stored, *cqe;
+    size_t len;
+
+    pkt.vlan = true;
+    len = bench_build(frame, &pkt);
+    make_rq(false, false);
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RDY);
+    PRM_SET(rqc, rqc, vsd, 1);
+    ck_assert_int_eq(
+        eth_rq_modify(&b->rig.hca, 0, rq.num, PRM_RQC_STATE_RDY, PRM_MODIFY_RQ_VSD, rqc), SYN_OK);
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, cv), 0);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), len);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("eth_rx");
+    TCase *tcase = tcase_create("eth_rx");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, the_frame_lands_in_the_wqe_and_nowhere_else);
+    tcase_add_test(tcase, segments_are_filled_in_order);
+    tcase_add_loop_test(tcase, vlan_tag_goes_into_the_cqe_unless_vsd, 0, 2);
+    tcase_add_test(tcase, untagged_frames_and_service_tags_are_left_as_they_are);
+    tcase_add_test(tcase, header_types_and_checksums);
+    tcase_add_test(tcase, padding_is_not_in_the_sum);
+    tcase_add_test(tcase, wrong_checksums_are_not_ok);
+    tcase_add_test(tcase, fragments_have_no_transport);
+    tcase_add_test(tcase, the_sum_is_right_for_headers_that_make_no_sense);
+    tcase_add_test(tcase, frames_that_are_not_ip_have_only_their_fcs_checked);
+    tcase_add_test(tcase, a_frame_without_a_wqe_is_counted_and_dropped);
+    tcase_add_test(tcase, a_wqe_that_is_too_small_fails_the_queue);
+    tcase_add_test(tcase, a_stripped_tag_needs_no_room);
+    tcase_add_test(tcase, memory_that_does_not_answer_fails_the_queue);
+    tcase_add_test(tcase, a_doorbell_record_beyond_the_ring_fails_the_queue);
+    tcase_add_test(tcase, modify_to_err_flushes);
+    tcase_add_test(tcase, a_queue_in_reset_drops_and_starts_again_at_0);
+    tcase_add_test(tcase, illegal_moves_and_fields_are_refused);
+    tcase_add_test(tcase, vsd_can_be_changed_while_the_queue_runs);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
