@@ -4,8 +4,10 @@
 #include "model/eth.h"
 #include "model/steering_priv.h"
 
-/* Tables that one frame may visit: levels only bound the depth, not how wide a guest's rules fan out. */
-#define WALK_MAX_TABLES 1024
+/* Tables and groups that one frame may visit: levels bound the depth only, not how wide a guest's
+ * rules fan out, nor how many groups a table has. Linux has some tens of groups on a frame's way.
+ */
+#define WALK_MAX_STEPS 4096
 
 struct walk {
     struct hca *hca;
@@ -14,7 +16,7 @@ struct walk {
     const struct eth_info *info;
     uint32_t from_td;
     struct flow_key key;
-    unsigned delivered, tables;
+    unsigned delivered, steps;
 };
 
 /* The frame's outer headers in the layout in which entries describe them. */
@@ -65,13 +67,14 @@ static void key_from_frame(struct flow_key *out, const uint8_t *frame, const str
     }
 }
 
-static const struct flow_entry *lookup(const struct walk *walk, const struct flow_table *table)
+static const struct flow_entry *lookup(struct walk *walk, const struct flow_table *table)
 {
-    for (unsigned i = 0; i < table->groups->len; i++) {
+    for (unsigned i = 0; i < table->groups->len && walk->steps < WALK_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
         const struct flow_entry *entry;
         struct flow_key masked;
 
+        walk->steps++;
         flow_key_mask(&masked, &walk->key, &group->mask);
         entry = g_hash_table_lookup(group->by_key, &masked);
         if (entry) {
@@ -83,7 +86,7 @@ static const struct flow_entry *lookup(const struct walk *walk, const struct flo
 
 static void walk_table(struct walk *walk, struct flow_table *table)
 {
-    while (table && walk->tables++ < WALK_MAX_TABLES) {
+    while (table && walk->steps++ < WALK_MAX_STEPS) {
         const struct flow_entry *entry = lookup(walk, table);
 
         if (!entry) {
@@ -115,8 +118,8 @@ static void walk_table(struct walk *walk, struct flow_table *table)
     }
 }
 
-unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len,
-                     const struct eth_info *info, uint32_t from_td)
+unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
+                     uint32_t from_td)
 {
     struct walk walk = {
         .hca = hca,
