@@ -237,6 +237,7 @@ static size_t create_flow_table(struct guest *g, uint8_t *in)
     uint8_t *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
 
     PRM_SET(flow_table_context, ctx, log_size, 4);
+    PRM_SET(flow_table_context, ctx, level, 64);
     return PRM_SIZE(create_flow_table_in);
 }
 
@@ -401,8 +402,8 @@ static uint32_t make(struct guest *g, uint16_t opcode)
     size_t len = example(g, opcode, in);
     int status = drv_cmd(g->node->drv, in, len, out, sizeof(out));
 
-    ck_assert_msg(status == 0, "example of command 0x%x: status 0x%x, syndrome 0x%x", opcode,
-                  status, g->node->drv->syndrome);
+    require(status == 0, "example of command 0x%x: status 0x%x, syndrome 0x%x", opcode, status,
+            g->node->drv->syndrome);
     return (uint32_t)prm_load32(out + 8) & 0xffffff;
 }
 
@@ -423,20 +424,23 @@ void guest_init(struct guest *g, struct node *node)
     g->uc = node_qp(node, PRM_QP_ST_UC, g->srq);
     g->ud = node_qp(node, PRM_QP_ST_UD, NULL);
     g->umr = node_qp(node, PRM_QP_ST_REG_UMR, NULL);
+    g->rc_loop = node_qp(node, PRM_QP_ST_RC, NULL);
+    self = path_to(node, g->rc_loop);
+    g_assert_cmpint(drv_qp_connect(g->rc_loop, &self), ==, 0);
     self = path_to(node, g->uc);
-    ck_assert_int_eq(drv_qp_to_init(g->init, &self), 0);
-    ck_assert_int_eq(drv_qp_to_init(g->rtr, &self), 0);
-    ck_assert_int_eq(drv_qp_to_rtr(g->rtr, &self), 0);
-    ck_assert_int_eq(drv_qp_connect(g->sqer, &self), 0);
-    ck_assert_int_eq(drv_qp_connect(g->uc, &self), 0);
-    ck_assert_int_eq(drv_qp_connect(g->ud, &nowhere), 0);
-    ck_assert_int_eq(drv_qp_connect(g->umr, &nowhere), 0);
+    g_assert_cmpint(drv_qp_to_init(g->init, &self), ==, 0);
+    g_assert_cmpint(drv_qp_to_init(g->rtr, &self), ==, 0);
+    g_assert_cmpint(drv_qp_to_rtr(g->rtr, &self), ==, 0);
+    g_assert_cmpint(drv_qp_connect(g->sqer, &self), ==, 0);
+    g_assert_cmpint(drv_qp_connect(g->uc, &self), ==, 0);
+    g_assert_cmpint(drv_qp_connect(g->ud, &nowhere), ==, 0);
+    g_assert_cmpint(drv_qp_connect(g->umr, &nowhere), ==, 0);
     /* a key of nothing takes its send queue to error */
     drv_post_send(g->sqer, &(struct drv_send){.opcode = PRM_WQE_OPCODE_SEND,
                                               .sge = &(struct drv_sge){.len = 1},
                                               .num_sge = 1});
     inproc_settle(node->hca->world);
-    ck_assert_uint_eq(qp_state(g->sqer), PRM_QP_STATE_SQER);
+    g_assert_cmpuint(qp_state(g->sqer), ==, PRM_QP_STATE_SQER);
     while (drv_poll_cq(node->drv, &node->cq, &wc)) {
     }
     g->tdn = make(g, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);

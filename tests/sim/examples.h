@@ -19,6 +19,7 @@ struct guest {
     struct buf *mem;
     struct drv_qp *rc, *init, *rtr; /* RC, in RST, INIT, RTR */
     struct drv_qp *uc, *ud, *umr;   /* in RTS */
+    struct drv_qp *rc_loop;         /* RC, connected to itself */
     struct drv_qp *sqer;            /* UC, on its way to SQER */
     struct drv_srq *srq;
     uint32_t tdn, xrcd, tisn, sqn, rqn, rqtn, tirn, counter, q_counter;

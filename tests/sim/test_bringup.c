@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The function's life as a driver sees it: brought up, torn down, reset. */
+#include <check.h>
 #include <stdlib.h>
 #include "tests/sim/two_hcas.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Unreliable services and shared receive queues between two HCAs. */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"

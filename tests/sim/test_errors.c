@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What both sides are told when an operation fails (IBTA 10.6.2: completion return status). */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"

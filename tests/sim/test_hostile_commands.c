@@ -4,6 +4,7 @@
  * truncated, overlong, in the wrong state, with numbers that name nothing or something in use,
  * with noise. Each gets a status; the device goes on, and after a reset it is as good as new.
  */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"

@@ -4,6 +4,7 @@
  * and doorbell records of any value, buffers that do not answer. The device says so by completions
  * and events, or says nothing; it goes on, and after a reset it is as good as new.
  */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
@@ -538,6 +539,75 @@ START_TEST(noise_on_the_initialization_segment)
 }
 END_TEST
 
+/* -- steering -----------------------------------------------------------------------------------
+ */
+
+static uint32_t flow_command(void *in, size_t len)
+{
+    uint8_t out[64] = {0};
+
+    ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
+    return (uint32_t)prm_load32(out + 8) & 0xffffff;
+}
+
+/* A table of groups that have no entry for any frame; what misses goes on to the guest's table. */
+static void root_table_of_groups(unsigned log_groups)
+{
+    uint8_t table[PRM_SIZE(create_flow_table_in)] = {0};
+    uint8_t root[PRM_SIZE(set_flow_table_root_in)] = {0};
+    uint8_t group[PRM_SIZE(create_flow_group_in)] = {0};
+    uint8_t *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
+    uint32_t id;
+
+    PRM_SET(create_flow_table_in, table, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(flow_table_context, ctx, log_size, log_groups);
+    PRM_SET(flow_table_context, ctx, table_miss_action, PRM_FLOW_TABLE_MISS_ACTION_FWD);
+    PRM_SET(flow_table_context, ctx, table_miss_id, g.table);
+    id = flow_command(table, sizeof(table));
+    PRM_SET(create_flow_group_in, group, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
+    PRM_SET(create_flow_group_in, group, table_id, id);
+    for (uint32_t i = 0; i < 1u << log_groups; i++) {
+        PRM_SET(create_flow_group_in, group, start_flow_index, i);
+        PRM_SET(create_flow_group_in, group, end_flow_index, i);
+        flow_command(group, sizeof(group));
+    }
+    PRM_SET(set_flow_table_root_in, root, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ROOT);
+    PRM_SET(set_flow_table_root_in, root, table_id, id);
+    flow_command(root, sizeof(root));
+}
+
+/* A frame from the other node, and a buffer for it: whether it came. */
+static bool frame_arrives(void)
+{
+    static uint16_t pi;
+    uint8_t frame[64] = {0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0x06};
+    uint8_t *slot = g.mem->ptr + g.rq_ring + pi % 32 * 64;
+    struct drv_wc wc;
+    uint8_t *room = wire_tx_reserve(t->b.port, sizeof(frame));
+
+    prm_store32(slot, 2048);
+    prm_store32(slot + 4, g.mem->mr.key);
+    prm_store64(slot + 8, g.mem->va + (1 << 20));
+    prm_store32(slot + 20, 0x100); /* end of the list */
+    prm_store32(g.mem->ptr + g.rq_dbr, ++pi);
+    memcpy(room, frame, sizeof(frame));
+    wire_tx_commit(t->b.port, sizeof(frame));
+    inproc_settle(t->world);
+    return drv_poll_cq(t->a.drv, &t->a.cq, &wc);
+}
+
+/* However many groups a guest makes, a frame that has been compared with some thousands is dropped.
+ */
+START_TEST(walk_through_endless_rules)
+{
+    ck_assert(frame_arrives());
+    root_table_of_groups(6);
+    ck_assert(frame_arrives());
+    root_table_of_groups(13);
+    ck_assert(!frame_arrives());
+}
+END_TEST
+
 /* -- memory that is not there -------------------------------------------------------------------
  */
 
@@ -620,6 +690,7 @@ int main(void)
     tcase_add_loop_test(tc, noise_in_receive_queues, 0, 3);
     tcase_add_test(tc, noise_on_the_bar);
     tcase_add_test(tc, noise_on_the_initialization_segment);
+    tcase_add_test(tc, walk_through_endless_rules);
     tcase_add_loop_test(tc, rings_at_no_memory, 0, (int)G_N_ELEMENTS(ring_owners));
     tcase_add_test(tc, doorbell_record_at_no_memory);
     suite_add_tcase(suite, tc);

@@ -4,6 +4,7 @@
  * and still every operation has its effect exactly once, in order. The same seed repeats bit for
  * bit.
  */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"

@@ -3,6 +3,7 @@
  * Reliable connections between two HCAs: every operation, many sizes, right data, right
  * completions.
  */
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"

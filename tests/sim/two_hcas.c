@@ -20,9 +20,9 @@ static void bring_up(struct node *node)
     GError *err = NULL;
 
     node->drv = drv_open(inproc_pci(node->hca), &err);
-    ck_assert_msg(node->drv, "%s", err ? err->message : "");
-    ck_assert_int_eq(drv_set_gid(node->drv, 0, node->gid), 0);
-    ck_assert_int_eq(drv_create_cq(node->drv, LOG_CQ, &node->cq), 0);
+    require(node->drv, "%s", err ? err->message : "");
+    g_assert_cmpint(drv_set_gid(node->drv, 0, node->gid), ==, 0);
+    g_assert_cmpint(drv_create_cq(node->drv, LOG_CQ, &node->cq), ==, 0);
 }
 
 static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struct wire_port *end,
@@ -37,7 +37,7 @@ static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struc
         faults.seed = faults.seed * 2 + host;
     }
     node->hca = inproc_hca_new(t->world, &config, &err);
-    ck_assert_msg(node->hca, "%s", err ? err->message : "");
+    require(node->hca, "%s", err ? err->message : "");
     node->port = lossy_new(end, &faults, on_frame, t);
     fw_set_wire(node->hca->fw, node->port);
     drv_ipv4_gid(node->gid, host);
@@ -94,7 +94,7 @@ void node_revive(struct node *node)
     forget(node);
     node->drv->up = false;
     drv_close(node->drv);
-    ck_assert_uint_eq(node->hca->outstanding, 0);
+    g_assert_cmpuint(node->hca->outstanding, ==, 0);
     bring_up(node);
 }
 
@@ -112,29 +112,29 @@ static void node_clear(struct node *node)
     for (unsigned i = 0; i < node->qps->len; i++) {
         struct drv_qp *qp = g_ptr_array_index(node->qps, i);
 
-        ck_assert_int_eq(drv_destroy_qp(qp), 0);
+        g_assert_cmpint(drv_destroy_qp(qp), ==, 0);
         g_free(qp);
     }
     for (unsigned i = 0; i < node->srqs->len; i++) {
         struct drv_srq *srq = g_ptr_array_index(node->srqs, i);
 
-        ck_assert_int_eq(drv_destroy_srq(node->drv, srq), 0);
+        g_assert_cmpint(drv_destroy_srq(node->drv, srq), ==, 0);
         g_free(srq);
     }
     for (unsigned i = 0; i < node->bufs->len; i++) {
         struct buf *buf = g_ptr_array_index(node->bufs, i);
 
-        ck_assert_int_eq(drv_dereg_mr(node->drv, &buf->mr), 0);
+        g_assert_cmpint(drv_dereg_mr(node->drv, &buf->mr), ==, 0);
         drv_free(node->drv, &buf->mem);
         g_free(buf);
     }
     g_ptr_array_free(node->qps, TRUE);
     g_ptr_array_free(node->srqs, TRUE);
     g_ptr_array_free(node->bufs, TRUE);
-    ck_assert_int_eq(drv_destroy_cq(node->drv, &node->cq), 0);
-    ck_assert_uint_eq(drv_close(node->drv), 0);
-    ck_assert_uint_eq(node->hca->log_errors, 0);
-    ck_assert_uint_eq(node->hca->outstanding, 0);
+    g_assert_cmpint(drv_destroy_cq(node->drv, &node->cq), ==, 0);
+    g_assert_cmpuint(drv_close(node->drv), ==, 0);
+    g_assert_cmpuint(node->hca->log_errors, ==, 0);
+    g_assert_cmpuint(node->hca->outstanding, ==, 0);
 }
 
 void two_hcas_free(struct two_hcas *t)
@@ -171,9 +171,9 @@ struct buf *node_buf(struct node *node, size_t len, unsigned access, unsigned se
     buf->va = node->next_va;
     buf->len = len;
     node->next_va += (len + 2 * PCI_PAGE) / PCI_PAGE * PCI_PAGE;
-    ck_assert_int_eq(
+    g_assert_cmpint(
         drv_reg_mr(node->drv, node->drv->pdn, &buf->mem, buf->va, MAX(len, 1), access, &buf->mr),
-        0);
+        ==, 0);
     if (seed) {
         fill(buf->ptr, len, seed);
     }
@@ -190,7 +190,7 @@ struct drv_srq *node_srq(struct node *node, unsigned log_size)
 {
     struct drv_srq *srq = g_new0(struct drv_srq, 1);
 
-    ck_assert_int_eq(drv_create_srq(node->drv, node->drv->pdn, log_size, srq), 0);
+    g_assert_cmpint(drv_create_srq(node->drv, node->drv->pdn, log_size, srq), ==, 0);
     g_ptr_array_add(node->srqs, srq);
     return srq;
 }
@@ -209,7 +209,7 @@ struct drv_qp *node_qp(struct node *node, uint8_t st, struct drv_srq *srq)
         .max_recv_sge = 4,
     };
 
-    ck_assert_int_eq(drv_create_qp(node->drv, &attr, qp), 0);
+    g_assert_cmpint(drv_create_qp(node->drv, &attr, qp), ==, 0);
     g_ptr_array_add(node->qps, qp);
     return qp;
 }
@@ -231,7 +231,7 @@ static void connect_one(struct drv_qp *qp, const struct node *to, const struct d
     path.remote_qpn = there.remote_qpn;
     memcpy(path.mac, there.mac, 6);
     memcpy(path.gid, there.gid, 16);
-    ck_assert_int_eq(drv_qp_connect(qp, &path), 0);
+    g_assert_cmpint(drv_qp_connect(qp, &path), ==, 0);
 }
 
 void connect_qps(struct node *na, struct drv_qp *a, struct node *nb, struct drv_qp *b,
@@ -258,7 +258,7 @@ struct drv_wc next_wc(struct node *node)
 {
     struct drv_wc wc;
 
-    ck_assert_msg(drv_wait_cq(node->drv, &node->cq, &wc, 100 * SECOND), "no completion came");
+    require(drv_wait_cq(node->drv, &node->cq, &wc, 100 * SECOND), "no completion came");
     return wc;
 }
 
@@ -266,9 +266,9 @@ struct drv_wc expect_wc(struct node *node, const struct drv_qp *qp, uint8_t opco
 {
     struct drv_wc wc = next_wc(node);
 
-    ck_assert_msg(wc.opcode == opcode, "completion 0x%x with syndrome 0x%x, wanted 0x%x", wc.opcode,
-                  wc.syndrome, opcode);
-    ck_assert_uint_eq(wc.qpn, qp->qpn);
+    require(wc.opcode == opcode, "completion 0x%x with syndrome 0x%x, wanted 0x%x", wc.opcode,
+            wc.syndrome, opcode);
+    g_assert_cmpuint(wc.qpn, ==, qp->qpn);
     return wc;
 }
 
@@ -276,7 +276,7 @@ void expect_error(struct node *node, const struct drv_qp *qp, uint8_t opcode, ui
 {
     struct drv_wc wc = expect_wc(node, qp, opcode);
 
-    ck_assert_uint_eq(wc.syndrome, syndrome);
+    g_assert_cmpuint(wc.syndrome, ==, syndrome);
 }
 
 void expect_no_wc(struct two_hcas *t, struct node *node)
@@ -284,20 +284,20 @@ void expect_no_wc(struct two_hcas *t, struct node *node)
     struct drv_wc wc;
 
     inproc_settle(t->world);
-    ck_assert(!drv_poll_cq(node->drv, &node->cq, &wc));
+    g_assert_true(!drv_poll_cq(node->drv, &node->cq, &wc));
 }
 
 void expect_event(struct node *node, uint8_t type, uint32_t num)
 {
     struct drv_event event;
 
-    ck_assert_msg(drv_wait_event(node->drv, type, num, &event, SECOND), "no event 0x%x came", type);
+    require(drv_wait_event(node->drv, type, num, &event, SECOND), "no event 0x%x came", type);
 }
 
 uint8_t qp_state(struct drv_qp *qp)
 {
     uint8_t qpc[PRM_SIZE(qpc)];
 
-    ck_assert_int_eq(drv_query_qp(qp, qpc), 0);
+    g_assert_cmpint(drv_query_qp(qp, qpc), ==, 0);
     return (uint8_t)PRM_GET(qpc, qpc, state);
 }

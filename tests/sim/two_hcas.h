@@ -5,12 +5,11 @@
  * Everything goes the way a guest's does: commands through the command queue, WQEs and doorbell
  * records in DMA memory, doorbells on the BAR. What a test makes here is destroyed by
  * two_hcas_free(), which also demands that the devices gave all their pages back and never
- * called themselves at fault. A setup that fails stops the test.
+ * called themselves at fault. What fails here stops the program: fuzzers use it as well as tests.
  */
 #ifndef HCASIM_TESTS_TWO_HCAS_H
 #define HCASIM_TESTS_TWO_HCAS_H
 
-#include <check.h>
 #include "guest-lib/drv.h"
 #include "guest-lib/inproc.h"
 #include "tests/sim/lossy.h"
@@ -39,6 +38,14 @@ struct two_hcas {
     GChecksum *trace; /* of every frame that arrived, with its time */
     uint64_t frames;
 };
+
+/* Stops the test unless condition holds. */
+#define require(condition, ...)                                                                    \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            g_error(__VA_ARGS__);                                                                  \
+        }                                                                                          \
+    } while (0)
 
 /* Registered memory; ptr is the test's view, va the device's. */
 struct buf {

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libFuzzer: what a guest's data path can write, into a ready function: send WQEs of every queue,
+ * receive WQEs, doorbell records, and the BAR.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "tests/fuzz/guest_input.h"
+
+#define MAX_STEPS 60
+#define MAX_RUNS  2000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct ring {
+    uint32_t qpn;
+    uint8_t *base;
+    size_t size;
+    uint32_t *dbr;
+};
+
+static struct ring qp_sq(const struct drv_qp *qp)
+{
+    return (struct ring){qp->qpn, (uint8_t *)qp->ring.ptr + qp->sq_offset,
+                         (size_t)64 << qp->attr.log_sq, &qp->dbr[1]};
+}
+
+static struct ring qp_rq(const struct drv_qp *qp)
+{
+    return (struct ring){qp->qpn, qp->ring.ptr, qp->sq_offset, &qp->dbr[0]};
+}
+
+/* The queues of the guest, by index. */
+static struct ring ring_at(const struct guest *g, unsigned i)
+{
+    uint8_t *mem = g->mem->ptr;
+
+    switch (i % 8) {
+    case 0:
+        return qp_sq(g->rc_loop);
+    case 1:
+        return qp_sq(g->uc);
+    case 2:
+        return qp_sq(g->ud);
+    case 3:
+        return qp_sq(g->umr);
+    case 4:
+        return (struct ring){g->sqn, mem + g->sq_ring, 32 * 64, (uint32_t *)(mem + g->sq_dbr + 4)};
+    case 5:
+        return (struct ring){g->rqn, mem + g->rq_ring, 32 * 64, (uint32_t *)(mem + g->rq_dbr)};
+    case 6:
+        return qp_rq(g->rc_loop);
+    default:
+        return (struct ring){g->srq->srqn, g->srq->ring.ptr, 32 * 64, g->srq->dbr};
+    }
+}
+
+static void write_bar(struct guest_input *in, uint64_t offset, uint64_t value, unsigned size)
+{
+    const struct pci_dev *dev = &in->t->a.drv->dev;
+
+    dev->ops->mmio_write(dev->pci, offset, value, size);
+}
+
+/* A WQE of the input's choice at the ring's next block, and its doorbell. */
+static void post(struct guest_input *in, struct ring *ring, bool send)
+{
+    uint16_t pi = (uint16_t)GUINT32_FROM_BE(*ring->dbr);
+    uint8_t wqe[512] = {0};
+    unsigned ds = 1 + input_u8(in) % 24, blocks = send ? (ds + 3) / 4 : 1;
+
+    for (unsigned i = 1; i < ds; i++) {
+        prm_store32(wqe + 16 * i, 64);
+        prm_store32(wqe + 16 * i + 4, in->guest.mem->mr.key);
+        prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
+    }
+    if (send) {
+        PRM_SET(wqe_ctrl_seg, wqe, wqe_index, pi);
+        PRM_SET(wqe_ctrl_seg, wqe, opcode, input_u8(in));
+        PRM_SET(wqe_ctrl_seg, wqe, qpn, ring->qpn);
+        PRM_SET(wqe_ctrl_seg, wqe, ds, ds);
+        PRM_SET(wqe_ctrl_seg, wqe, ce, PRM_WQE_CE_ALWAYS);
+        PRM_SET(wqe_ctrl_seg, wqe, imm, in->guest.umr_key);
+    }
+    input_patch(in, wqe, 16 * ds);
+    for (unsigned i = 0; i < blocks; i++) {
+        memcpy(ring->base + (pi + i) * 64u % ring->size, wqe + i * 64u, 64);
+    }
+    *ring->dbr = GUINT32_TO_BE((uint32_t)(pi + blocks) & 0xffff);
+    if (send) {
+        write_bar(in, (uint64_t)in->t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame),
+                  prm_load64(wqe), 8);
+    }
+}
+
+/* The input ends before the device does, if it makes work of its own for ever. */
+static void settle(struct guest_input *in)
+{
+    struct drv_wc wc;
+
+    for (int i = 0; i < MAX_RUNS && inproc_run_ready(in->t->world); i++) {
+        while (drv_poll_cq(in->t->a.drv, &in->t->a.cq, &wc)) {
+        }
+    }
+}
+
+static void step(struct guest_input *in)
+{
+    uint8_t what = input_u8(in);
+    struct ring ring = ring_at(&in->guest, what >> 4);
+
+    switch (what & 7) {
+    default: {
+        unsigned i = (what >> 4) % 8;
+
+        post(in, &ring, i < 5);
+        break;
+    }
+    case 4:
+        *ring.dbr = input_u32(in);
+        break;
+    case 5: {
+        uint64_t value = (uint64_t)input_u32(in) << 32;
+
+        value |= input_u32(in);
+        write_bar(in, (uint64_t)in->t->a.drv->uarn * PCI_PAGE + input_u16(in) % PCI_PAGE, value,
+                  1u << (what >> 4) % 4);
+        break;
+    }
+    case 6:
+        input_patch(in, ring.base, ring.size);
+        break;
+    case 7:
+        inproc_advance(in->t->world, input_u16(in) * 1000ull);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct guest_input *in = guest_input_start(data, size);
+
+    for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
+        step(in);
+        settle(in);
+    }
+    return 0;
+}
