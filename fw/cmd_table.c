@@ -12,23 +12,9 @@
 
 /* One line per file of commands. */
 static const struct fw_cmd_row *const tables[] = {
-    cmds_hca,
-    cmds_pages,
-    cmds_caps,
-    cmds_vport,
-    cmds_access_reg,
-    cmds_roce,
-    cmds_devx,
-    cmds_pd_uar,
-    cmds_mkey,
-    cmds_eq,
-    cmds_cq,
-    cmds_q_counter,
-    cmds_qp,
-    cmds_srq,
-    cmds_eth_queue,
-    cmds_tir,
-    cmds_flow,
+    cmds_hca,  cmds_pages,  cmds_caps,      cmds_vport, cmds_access_reg, cmds_roce,
+    cmds_devx, cmds_pd_uar, cmds_mkey,      cmds_eq,    cmds_cq,         cmds_q_counter,
+    cmds_qp,   cmds_srq,    cmds_eth_queue, cmds_tir,   cmds_flow,
 };
 
 const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
@@ -64,8 +50,7 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
         return SYN_SYS_STATE;
     }
     /* UID_SHARED is what the kernel makes for everybody to use */
-    if (cmd->uid && cmd->uid != UID_SHARED &&
-        (!row->any_uid || !devx_uid_exists(fw, cmd->uid))) {
+    if (cmd->uid && cmd->uid != UID_SHARED && (!row->any_uid || !devx_uid_exists(fw, cmd->uid))) {
         return SYN_BAD_UID;
     }
     if (cmd->in_len < row->in_len) {

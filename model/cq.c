@@ -65,7 +65,7 @@ static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
 {
     struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
 
-    OBJ_TABLE_FOREACH(obj, &hca->qpns) {
+    OBJ_TABLE_FOREACH (obj, &hca->qpns) {
         struct qp *qp = (struct qp *)obj;
 
         if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
@@ -74,7 +74,7 @@ static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
         }
     }
     /* XRC: the QPs that deliver there fail with the next message. */
-    OBJ_TABLE_FOREACH(obj, &hca->srqs) {
+    OBJ_TABLE_FOREACH (obj, &hca->srqs) {
         struct srq *srq = (struct srq *)obj;
 
         if (srq->cq == cq && !srq->error) {

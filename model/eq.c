@@ -46,8 +46,8 @@ struct eq *eq_find(struct hca *hca, uint32_t eqn)
     return (struct eq *)obj_find(&hca->eqs, eqn);
 }
 
-enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas,
-                   uint32_t npas, const uint64_t event_bitmask[4], uint32_t *eqn)
+enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas, uint32_t npas,
+                   const uint64_t event_bitmask[4], uint32_t *eqn)
 {
     uint32_t log_size = PRM_GET(eqc, eqc, log_eq_size);
     uint32_t log_page = PRM_GET(eqc, eqc, log_page_size) + 12;
@@ -172,14 +172,14 @@ static void eq_write(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_t
     }
 }
 
-static void eq_put(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_type,
-                   const void *data)
+static void eq_put(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_type, const void *data)
 {
     if (eq_full(eq)) {
         eq->status = PRM_EQC_STATUS_EQ_OVERFLOW;
         eq->lost++;
-        hca_log(hca, HCA_LOG_GUEST_ERROR, "EQ %u is full: event of type 0x%x lost (%" PRIu64
-                " so far)", eq->obj.num, type, eq->lost);
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "EQ %u is full: event of type 0x%x lost (%" PRIu64 " so far)", eq->obj.num, type,
+                eq->lost);
         return;
     }
     eq_write(hca, eq, type, sub_type, data);
@@ -224,7 +224,7 @@ void eq_stop_waiting(struct eq_waiter *waiter)
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)
 {
     hca->event_count++;
-    OBJ_TABLE_FOREACH(obj, &hca->eqs) {
+    OBJ_TABLE_FOREACH (obj, &hca->eqs) {
         struct eq *eq = (struct eq *)obj;
 
         if (eq->event_bitmask[type / 64] >> type % 64 & 1) {

@@ -37,7 +37,6 @@ struct eth_rq {
     uint8_t rqc[PRM_SIZE(rqc)];
     uint8_t state; /* PRM_RQC_STATE_ */
     bool vsd;      /* VLAN tags stay in the frame */
-    bool scatter_fcs;
     uint32_t counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;

@@ -11,8 +11,7 @@
 /* SQs and RQs count states alike: RST 0, RDY 1, ERR 3. */
 static const uint8_t legal_moves[4] = {
     [PRM_SQC_STATE_RST] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY,
-    [PRM_SQC_STATE_RDY] =
-        1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY | 1 << PRM_SQC_STATE_ERR,
+    [PRM_SQC_STATE_RDY] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY | 1 << PRM_SQC_STATE_ERR,
     [PRM_SQC_STATE_ERR] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_ERR,
 };
 
@@ -73,7 +72,8 @@ static void hold_pd(struct hca *hca, uint32_t pdn, int by)
     }
 }
 
-/* -- SQ ----------------------------------------------------------------------------------------- */
+/* -- SQ -----------------------------------------------------------------------------------------
+ */
 
 enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
                        uint64_t dbr, uint32_t *sqn)
@@ -196,7 +196,8 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
     return SYN_OK;
 }
 
-/* -- RQ ----------------------------------------------------------------------------------------- */
+/* -- RQ -----------------------------------------------------------------------------------------
+ */
 
 enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
                        uint64_t dbr, uint32_t *rqn)
@@ -214,7 +215,8 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
         return SYN_ETH_STATE;
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
-        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en)) {
+        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
+        PRM_GET(rqc, rqc, scatter_fcs)) {
         return SYN_ETH_WQ;
     }
     rq = g_new0(struct eth_rq, 1);
@@ -229,7 +231,6 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
-    rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
     rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;
@@ -242,7 +243,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
 enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
                        uint64_t bitmask, const void *rqc)
 {
-    uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_SCATTER_FCS | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
+    uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
     struct eth_rq *rq = eth_rq_find(hca, rqn);
     uint8_t next = (uint8_t)PRM_GET(rqc, rqc, state);
 
@@ -261,10 +262,6 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     if (bitmask & PRM_MODIFY_RQ_VSD) {
         rq->vsd = PRM_GET(rqc, rqc, vsd);
         PRM_SET(rqc, rq->rqc, vsd, rq->vsd);
-    }
-    if (bitmask & PRM_MODIFY_RQ_SCATTER_FCS) {
-        rq->scatter_fcs = PRM_GET(rqc, rqc, scatter_fcs);
-        PRM_SET(rqc, rq->rqc, scatter_fcs, rq->scatter_fcs);
     }
     if (bitmask & PRM_MODIFY_RQ_RQ_COUNTER_SET_ID) {
         rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
@@ -320,7 +317,8 @@ enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
     return SYN_OK;
 }
 
-/* -- hca_reset() -------------------------------------------------------------------------------- */
+/* -- hca_reset() --------------------------------------------------------------------------------
+ */
 
 void eth_free(struct hca *hca, struct obj *obj)
 {

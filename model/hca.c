@@ -3,7 +3,8 @@
  * The HCA's life and its turn to run: lists of pending work, the timer heap, reset.
  *
  * Order within one hca_run(): due timers, received frames, then ready work in turn, until
- * the budget is used up or nothing is left. With a virtual clock the order is the same in every run.
+ * the budget is used up or nothing is left. With a virtual clock the order is the same in every
+ * run.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -81,7 +82,8 @@ void hca_tx_ready(struct hca *hca)
     }
 }
 
-/* -- timers: a binary heap, each timer knowing its place ---------------------------------------- */
+/* -- timers: a binary heap, each timer knowing its place ----------------------------------------
+ */
 
 static struct hca_timer *timer_at(struct hca *hca, unsigned pos)
 {
@@ -178,7 +180,8 @@ static void timers_fire(struct hca *hca)
     }
 }
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life ---------------------------------------------------------------------------------------
+ */
 
 static void tables_init(struct hca *hca)
 {
@@ -209,14 +212,21 @@ static void tables_free(struct hca *hca)
         struct obj_table *table;
         void (*free)(struct hca *hca, struct obj *obj);
     } tables[] = {
-        {&hca->tirs, eth_free},           {&hca->rqts, eth_free},
-        {&hca->qpns, NULL},               {&hca->tiss, eth_free},
-        {&hca->srqs, srq_free},           {&hca->cqs, cq_free},
+        {&hca->tirs, eth_free},
+        {&hca->rqts, eth_free},
+        {&hca->qpns, NULL},
+        {&hca->tiss, eth_free},
+        {&hca->srqs, srq_free},
+        {&hca->cqs, cq_free},
         {&hca->eqs, eq_free},
-        {&hca->mkeys, mkey_free},         {&hca->q_counters, q_counter_free},
-        {&hca->flow_counters, flow_counter_free},  {&hca->modify_headers, eth_free},
-        {&hca->reformats, eth_free},      {&hca->uars, uar_free},
-        {&hca->xrcds, pd_free},           {&hca->tds, pd_free},
+        {&hca->mkeys, mkey_free},
+        {&hca->q_counters, q_counter_free},
+        {&hca->flow_counters, flow_counter_free},
+        {&hca->modify_headers, eth_free},
+        {&hca->reformats, eth_free},
+        {&hca->uars, uar_free},
+        {&hca->xrcds, pd_free},
+        {&hca->tds, pd_free},
         {&hca->pds, pd_free},
     };
 

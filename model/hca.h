@@ -39,13 +39,12 @@ struct hca_timer {
 
 /* Number spaces and sizes; filled in by fw from the profile, and what capabilities report. */
 struct hca_limits {
-    unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq,
-        log_max_uar;
+    unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq, log_max_uar;
     unsigned log_max_qp_sz, log_max_cq_sz, log_max_srq_sz, log_max_eq_sz;
-    unsigned log_max_msg;     /* largest message, 30 */
+    unsigned log_max_msg;                          /* largest message, 30 */
     unsigned log_max_ra_res_qp, log_max_ra_req_qp; /* READ/atomic resources per QP */
     unsigned num_msix;
-    unsigned max_gid;         /* entries of the RoCE address table */
+    unsigned max_gid;                /* entries of the RoCE address table */
     uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
 };
 
@@ -61,9 +60,9 @@ struct hca {
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
-    uint64_t xlt_bytes; /* our memory under the mkeys' translation entries */
-    struct qp *gsi_qp;   /* gets what is sent to QPN 1; NULL: none exists */
-    struct qp_mcg *mcgs; /* multicast memberships of QPs */
+    uint64_t xlt_bytes;                  /* our memory under the mkeys' translation entries */
+    struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
+    struct qp_mcg *mcgs;                 /* multicast memberships of QPs */
 
     struct port port;
     uint64_t event_count; /* async events delivered, for tests and traces */

@@ -116,8 +116,7 @@ static enum syn xlt_alloc(struct hca *hca, struct mkey *mkey)
         return SYN_LIMIT;
     }
     mkey->capacity = entries;
-    if (xlt_bytes(mkey) > XLT_MAX_BYTES ||
-        hca->xlt_bytes + xlt_bytes(mkey) > XLT_MAX_TOTAL_BYTES) {
+    if (xlt_bytes(mkey) > XLT_MAX_BYTES || hca->xlt_bytes + xlt_bytes(mkey) > XLT_MAX_TOTAL_BYTES) {
         return SYN_LIMIT;
     }
     mkey->xlt = g_try_malloc0(xlt_bytes(mkey));
@@ -132,8 +131,8 @@ static uint64_t mtt_needed(const struct mkey *mkey)
     uint64_t in_page = mkey->start & ((1ULL << mkey->log_page) - 1);
 
     return mkey->len > UINT64_MAX - in_page ? UINT64_MAX
-           : mkey->len ? ((in_page + mkey->len - 1) >> mkey->log_page) + 1
-                       : 0;
+           : mkey->len                      ? ((in_page + mkey->len - 1) >> mkey->log_page) + 1
+                                            : 0;
 }
 
 static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt_len,
@@ -176,7 +175,7 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
     memcpy(mkey->mkc, mkc, sizeof(mkey->mkc));
     mkey_parse(mkey);
     pd = obj_find(&hca->pds, mkey->pdn);
-    syn = !pd ? SYN_NO_PD
+    syn = !pd                     ? SYN_NO_PD
           : !uid_may_use(pd, uid) ? SYN_BAD_UID
                                   : mkey_check_new(mkey, uid, xlt_len, physical_ok);
     if (!syn) {

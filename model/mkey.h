@@ -41,8 +41,8 @@ enum mem_result {
 
 struct mkey;
 
-/* pdn of a QP that may use the keys of every PD: the kernel's, of service type REG_UMR, which is made
- * without a PD (driver: create_kernel_qp()) and gathers with its DMA key. */
+/* pdn of a QP that may use the keys of every PD: the kernel's, of service type REG_UMR, which is
+ * made without a PD (driver: create_kernel_qp()) and gathers with its DMA key. */
 #define MKEY_ANY_PD 0xffffffffu
 
 /* One piece of a scatter/gather list. */
@@ -84,8 +84,8 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
  * nothing extra; start with a zeroed cursor. MEM_BAD_BOUNDS if the list is shorter.
  */
 struct sge_cursor {
-    unsigned index;    /* element that byte base is in */
-    uint64_t base;     /* list offset of that element's first byte */
+    unsigned index; /* element that byte base is in */
+    uint64_t base;  /* list offset of that element's first byte */
 };
 enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
                            struct sge_cursor *next, uint64_t offset, void *buf, size_t len);

@@ -10,7 +10,11 @@
 
 /* What is done with each contiguous run of memory. */
 struct mem_op {
-    enum { OP_READ, OP_WRITE, OP_ADDRESS } kind;
+    enum {
+        OP_READ,
+        OP_WRITE,
+        OP_ADDRESS
+    } kind;
     uint8_t *buf;     /* next byte; OP_ADDRESS: not used */
     uint64_t address; /* OP_ADDRESS: where the range is, all of it in one run */
     bool is_null;     /* OP_ADDRESS: in the null key */
@@ -124,8 +128,8 @@ bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 
 /* -- translation ------------------------------------------------------------------------------ */
 
-static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va,
-                                uint64_t len, struct mem_op *op)
+static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
     uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
@@ -187,8 +191,8 @@ static enum mem_result walk_inner(struct hca *hca, const struct mkey *outer, uin
     return walk(hca, inner, va, len, op, depth + 1);
 }
 
-static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va,
-                                uint64_t len, struct mem_op *op, unsigned depth)
+static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op, unsigned depth)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
     uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
@@ -230,8 +234,8 @@ static uint32_t klm_search(const struct mkey *mkey, uint64_t offset)
     return low;
 }
 
-static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va,
-                                uint64_t len, struct mem_op *op, unsigned depth)
+static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op, unsigned depth)
 {
     uint64_t pos = va - mkey->start;
 
@@ -383,9 +387,9 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
 
 /* -- lists ------------------------------------------------------------------------------------ */
 
-static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsigned n,
-                                  uint32_t pdn, struct sge_cursor *next, uint64_t offset,
-                                  size_t len, unsigned access, struct mem_op *op)
+static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
+                                  struct sge_cursor *next, uint64_t offset, size_t len,
+                                  unsigned access, struct mem_op *op)
 {
     if (offset < next->base) {
         *next = (struct sge_cursor){0};

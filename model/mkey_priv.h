@@ -13,7 +13,7 @@
 #include "model/mkey.h"
 #include "prm/prm.h"
 
-#define MTT_PRESENT    1ULL  /* in an entry that was written */
+#define MTT_PRESENT    1ULL /* in an entry that was written */
 #define MTT_ENTRY_SIZE 8
 #define KLM_ENTRY_SIZE 16
 #define OCTWORD        16

@@ -185,8 +185,7 @@ enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, boo
     struct mkey *mkey = mkey_find(hca, key >> 8);
 
     if (!mkey || mkey->free || mkey->variant != (key & 0xff) || mkey->pdn != pdn ||
-        !PRM_GET(mkc, mkey->mkc, umr_en) ||
-        (remote && !PRM_GET(mkc, mkey->mkc, en_rinval))) {
+        !PRM_GET(mkc, mkey->mkc, umr_en) || (remote && !PRM_GET(mkc, mkey->mkc, en_rinval))) {
         return MEM_BAD_KEY;
     }
     PRM_SET(mkc, mkey->mkc, free, 1);

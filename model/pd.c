@@ -17,8 +17,7 @@ static enum syn number_alloc(struct obj_table *table, enum obj_kind kind, uint16
     return SYN_OK;
 }
 
-static enum syn number_dealloc(struct obj_table *table, uint16_t uid, uint32_t num,
-                               enum syn none)
+static enum syn number_dealloc(struct obj_table *table, uint16_t uid, uint32_t num, enum syn none)
 {
     struct obj *obj = obj_find(table, num);
 

@@ -14,7 +14,7 @@
 #include "wire/pair.h"
 #include "wire/port.h"
 
-#define FCS_LEN        4
+#define FCS_LEN 4
 
 static bool mac_is_group(const uint8_t mac[6])
 {
@@ -56,7 +56,8 @@ bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
     return port->promisc_uc || mac_is_own(port, dmac);
 }
 
-/* -- counters ----------------------------------------------------------------------------------- */
+/* -- counters -----------------------------------------------------------------------------------
+ */
 
 /* Upper bounds of the RFC 2819 size classes, frame bytes with FCS. */
 static const uint16_t size_classes[10] = {64, 127, 255, 511, 1023, 1518, 2047, 4095, 8191, 10239};
@@ -127,7 +128,8 @@ static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
     count_size(c->rx_size_hist, len);
 }
 
-/* -- receive ------------------------------------------------------------------------------------ */
+/* -- receive ------------------------------------------------------------------------------------
+ */
 
 static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td)
 {
@@ -265,7 +267,8 @@ unsigned port_poll(struct hca *hca, unsigned budget)
     return looped + received;
 }
 
-/* -- send --------------------------------------------------------------------------------------- */
+/* -- send ---------------------------------------------------------------------------------------
+ */
 
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
 {
@@ -320,7 +323,8 @@ void port_loop(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_
     }
 }
 
-/* -- link --------------------------------------------------------------------------------------- */
+/* -- link ---------------------------------------------------------------------------------------
+ */
 
 bool port_is_up(const struct hca *hca)
 {
@@ -361,7 +365,8 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
     port_update_link(hca);
 }
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life ---------------------------------------------------------------------------------------
+ */
 
 void port_reset(struct hca *hca)
 {

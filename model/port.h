@@ -63,25 +63,25 @@ struct port_counters {
 };
 
 struct port {
-    struct wire_port *wire;     /* the cable, or NULL */
-    struct wire_port *loop[2];  /* loopback: written at [0], polled at [1] */
+    struct wire_port *wire;            /* the cable, or NULL */
+    struct wire_port *loop[2];         /* loopback: written at [0], polled at [1] */
     uint32_t loop_td[PORT_LOOP_SLOTS]; /* senders of the frames in it, in their order */
     unsigned loop_in, loop_out;        /* frames ever written, and read */
-    struct wire_port *reserved; /* where port_tx_reserve() found room; NULL: nowhere, drop */
-    uint8_t *frame;             /* the room */
-    uint8_t *drop;              /* room for frames that go nowhere */
+    struct wire_port *reserved;        /* where port_tx_reserve() found room; NULL: nowhere, drop */
+    uint8_t *frame;                    /* the room */
+    uint8_t *drop;                     /* room for frames that go nowhere */
     uint8_t permanent_mac[6];
-    uint8_t mac[6];             /* nic_vport_context.permanent_address: the current one */
-    bool admin_up;              /* PAOS.admin_status */
-    bool roce_enabled;          /* nic_vport_context.roce_en */
+    uint8_t mac[6];    /* nic_vport_context.permanent_address: the current one */
+    bool admin_up;     /* PAOS.admin_status */
+    bool roce_enabled; /* nic_vport_context.roce_en */
     bool promisc_uc, promisc_mc, promisc_all;
     uint8_t uc_list[PORT_MAX_MACS][6], mc_list[PORT_MAX_MACS][6];
     unsigned num_uc, num_mc;
-    uint16_t mtu;               /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
+    uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
     struct port_counters counters;
-    bool was_up;                /* link state last announced */
-    bool rx_pending;            /* the cable said that frames may wait */
+    bool was_up;     /* link state last announced */
+    bool rx_pending; /* the cable said that frames may wait */
     bool loop_pending;
 };
 

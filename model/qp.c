@@ -39,15 +39,12 @@ static const struct {
     bool needs_pd;
     bool may_receive;
 } services[] = {
-    [PRM_QP_ST_RC] = {true, true, true},
-    [PRM_QP_ST_XRC] = {true, true, false},
-    [PRM_QP_ST_UC] = {true, true, true},
-    [PRM_QP_ST_UD] = {true, true, true},
-    [PRM_QP_ST_QP1] = {true, true, true},
-    [PRM_QP_ST_REG_UMR] = {true, false, false},
+    [PRM_QP_ST_RC] = {true, true, true},  [PRM_QP_ST_XRC] = {true, true, false},
+    [PRM_QP_ST_UC] = {true, true, true},  [PRM_QP_ST_UD] = {true, true, true},
+    [PRM_QP_ST_QP1] = {true, true, true}, [PRM_QP_ST_REG_UMR] = {true, false, false},
 };
 
-#define QUEUE_TYPE_QP     0        /* in the EQE: the driver's MLX5_EVENT_QUEUE_TYPE_QP */
+#define QUEUE_TYPE_QP 0 /* in the EQE: the driver's MLX5_EVENT_QUEUE_TYPE_QP */
 
 struct qp *qp_find(struct hca *hca, uint32_t qpn)
 {
@@ -177,8 +174,7 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
          16u << PRM_GET(qpc, qpc, log_rq_stride) > hca->limits.max_rq_wqe)) {
         return SYN_QP_SIZE;
     }
-    if (!PRM_GET(qpc, qpc, no_sq) &&
-        PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
+    if (!PRM_GET(qpc, qpc, no_sq) && PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
         return SYN_QP_SIZE;
     }
     if (st == PRM_QP_ST_XRC) {

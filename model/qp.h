@@ -43,24 +43,24 @@ struct qp {
 
     /* from qpc, in host order */
     uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
-    uint32_t src_qpn;     /* source in a DETH: 1 for QP1 and by qpc.deth_sqpn, else its own */
-    uint16_t pkey;        /* the key that primary_address_path.pkey_index names */
-    uint16_t mtu;         /* path MTU in bytes: 256..4096 */
+    uint32_t src_qpn; /* source in a DETH: 1 for QP1 and by qpc.deth_sqpn, else its own */
+    uint16_t pkey;    /* the key that primary_address_path.pkey_index names */
+    uint16_t mtu;     /* path MTU in bytes: 256..4096 */
     uint8_t log_msg_max;
     uint8_t log_rra_max, log_sra_max; /* responder resources; outstanding READ/atomic */
     uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
-    bool rre, rwe, rae;   /* remote read, write, atomic enable */
+    bool rre, rwe, rae; /* remote read, write, atomic enable */
     uint8_t atomic_mode;
-    bool rq_signature;    /* receive WQEs begin with a signature segment */
-    bool block_lb_mc;     /* own multicasts are not delivered to this QP */
-    struct roce_addr path;  /* towards the remote QP: connected transports; UD uses the WQE's AV */
-    int sgid_index;         /* of the primary path */
+    bool rq_signature;     /* receive WQEs begin with a signature segment */
+    bool block_lb_mc;      /* own multicasts are not delivered to this QP */
+    struct roce_addr path; /* towards the remote QP: connected transports; UD uses the WQE's AV */
+    int sgid_index;        /* of the primary path */
 
-    struct obj *pd;               /* this and the next are counted in their obj.refs; may be NULL */
+    struct obj *pd; /* this and the next are counted in their obj.refs; may be NULL */
     struct cq *send_cq, *recv_cq;
-    struct srq *srq;              /* NULL: own RQ, or none; XRC: each request names one */
-    struct obj *xrcd;             /* XRC: the domain of those SRQs; counted */
-    struct mem_buf buf;           /* the ring, shared by rq and sq, which hold no reference */
+    struct srq *srq;    /* NULL: own RQ, or none; XRC: each request names one */
+    struct obj *xrcd;   /* XRC: the domain of those SRQs; counted */
+    struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference */
     struct wq rq, sq;
     bool has_rq, has_sq;
 

@@ -11,7 +11,7 @@
 #include "model/pd.h"
 #include "model/qp.h"
 
-#define S(name) (1u << PRM_QP_STATE_##name)
+#define S(name)   (1u << PRM_QP_STATE_##name)
 #define ANY_STATE 0xff
 
 /* Groups that opt_param_mask knows have its bit number. */
@@ -58,8 +58,7 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2RTR_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_RTR,
-        .rc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) |
-                   G(PRIMARY_ADDR_PATH),
+        .rc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) | G(PRIMARY_ADDR_PATH),
                ACCESS | G(PKEY_INDEX)},
         .uc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH), G(RWE) | G(PKEY_INDEX)},
         .ud = {G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
@@ -303,9 +302,8 @@ static enum syn check_fields(const struct qp *qp, uint64_t groups, const uint8_t
     if ((groups & G(PM_STATE)) && PRM_GET(qpc, qpc, pm_state) != PRM_QP_PM_STATE_MIGRATED) {
         return SYN_QP_FEATURE;
     }
-    if ((groups & G_MTU) &&
-        (mtu > PRM_QP_MTU_4096 || (mtu < PRM_QP_MTU_256 && is_connected(qp)) ||
-         PRM_GET(qpc, qpc, log_msg_max) > limits->log_max_msg)) {
+    if ((groups & G_MTU) && (mtu > PRM_QP_MTU_4096 || (mtu < PRM_QP_MTU_256 && is_connected(qp)) ||
+                             PRM_GET(qpc, qpc, log_msg_max) > limits->log_max_msg)) {
         return SYN_QP_MTU;
     }
     if (((groups & G(RRA_MAX)) && PRM_GET(qpc, qpc, log_rra_max) > limits->log_max_ra_res_qp) ||

@@ -196,8 +196,8 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct wqe_cache *cache, uin
  * active_mtu (iboe_get_mtu), in powers of two. */
 static uint32_t datagram_max(const struct qp *qp)
 {
-    const uint32_t ethernet = 14 + 4 + 4;               /* header, tag, FCS */
-    const uint32_t headers = 40 + 8 + 12 + 4 + 28 + 4;  /* GRH, UDP, BTH, XRCETH, AtomicETH, ICRC */
+    const uint32_t ethernet = 14 + 4 + 4;              /* header, tag, FCS */
+    const uint32_t headers = 40 + 8 + 12 + 4 + 28 + 4; /* GRH, UDP, BTH, XRCETH, AtomicETH, ICRC */
     uint32_t mtu = qp->mtu;
 
     while (mtu > 256 && mtu + headers + ethernet > qp->hca->port.mtu) {
@@ -318,8 +318,7 @@ static bool must_wait(const struct qp *qp, const struct send_wqe *wqe)
         }
         break;
     }
-    if (wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC) &&
-        s->reads >= 1u << qp->log_sra_max) {
+    if (wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC) && s->reads >= 1u << qp->log_sra_max) {
         return true;
     }
     return in_flight && in_flight + psns(qp, wqe) > MAX_PSNS;

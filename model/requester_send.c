@@ -168,8 +168,8 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         return STEP_BLOCKED;
     }
     payload = roce_build(frame, &pkt, len);
-    if (len && send_wqe_gather(qp->hca, wqe, qp->pdn, &s->tx_wqe.cursor, offset, payload, len) !=
-                   MEM_OK) {
+    if (len &&
+        send_wqe_gather(qp->hca, wqe, qp->pdn, &s->tx_wqe.cursor, offset, payload, len) != MEM_OK) {
         port_tx_commit(qp->hca, 0, PORT_NO_TD);
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return STEP_DONE;

@@ -32,9 +32,9 @@ struct send_desc {
     uint32_t len;       /* bytes of the message */
     uint16_t index;     /* of the WQE's first basic block */
     uint8_t opcode, num_bb, ce;
-    uint8_t flags;      /* enum send_op_flags */
-    uint8_t status;     /* enum send_status */
-    uint8_t syndrome;   /* SEND_FAILED: PRM_CQE_SYNDROME_ */
+    uint8_t flags;    /* enum send_op_flags */
+    uint8_t status;   /* enum send_status */
+    uint8_t syndrome; /* SEND_FAILED: PRM_CQE_SYNDROME_ */
 };
 
 /* A WQE that was taken apart, kept for the next packet. */
@@ -51,23 +51,23 @@ struct requester_state {
     uint32_t mask;
     uint32_t head, tx, tail;
     uint32_t tx_psn;
-    uint32_t sent_psn;      /* one past the last PSN that was ever used on the wire */
-    uint32_t next_req;      /* running number of the next new request packet */
-    uint32_t reads;         /* READs and atomics started and not done */
-    uint8_t retries;        /* timeouts and NAKs since the last progress */
-    uint8_t rnr_retries;    /* RNR NAKs since the last progress */
-    bool failed;            /* a descriptor is SEND_FAILED: nothing more is started */
-    bool rnr_wait;          /* the responder is not ready: nothing is sent until the timer fires */
-    bool progress;          /* something was acknowledged since the timer was set */
-    bool went_back;         /* by a NAK: another one means nothing before there is progress */
-    bool tx_blocked;        /* the wire had no room */
+    uint32_t sent_psn;   /* one past the last PSN that was ever used on the wire */
+    uint32_t next_req;   /* running number of the next new request packet */
+    uint32_t reads;      /* READs and atomics started and not done */
+    uint8_t retries;     /* timeouts and NAKs since the last progress */
+    uint8_t rnr_retries; /* RNR NAKs since the last progress */
+    bool failed;         /* a descriptor is SEND_FAILED: nothing more is started */
+    bool rnr_wait;       /* the responder is not ready: nothing is sent until the timer fires */
+    bool progress;       /* something was acknowledged since the timer was set */
+    bool went_back;      /* by a NAK: another one means nothing before there is progress */
+    bool tx_blocked;     /* the wire had no room */
     struct wqe_cache tx_wqe, rx_wqe;
 };
 
 /* What an attempt to go on came to. */
 enum send_step {
-    STEP_DONE, /* something was done; there may be more */
-    STEP_IDLE, /* nothing to do before an event: doorbell, response, timer */
+    STEP_DONE,    /* something was done; there may be more */
+    STEP_IDLE,    /* nothing to do before an event: doorbell, response, timer */
     STEP_BLOCKED, /* no room on the wire */
 };
 

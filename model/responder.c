@@ -191,9 +191,8 @@ static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint
         return VERDICT_INVALID;
     }
     if (pkt->payload_len) {
-        enum mem_result result =
-            sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->pdn, &s->cursor, s->done,
-                        pkt->payload, pkt->payload_len);
+        enum mem_result result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->pdn,
+                                             &s->cursor, s->done, pkt->payload, pkt->payload_len);
 
         if (result != MEM_OK) {
             return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
@@ -219,8 +218,8 @@ static enum verdict check_reth(struct qp *qp, const struct roce_packet *pkt, uns
     if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
         return VERDICT_ACCESS;
     }
-    return verdict_of(mkey_check(qp->hca, pkt->reth.rkey, qp->resp.s->pdn, pkt->reth.va,
-                                 pkt->reth.len, access));
+    return verdict_of(
+        mkey_check(qp->hca, pkt->reth.rkey, qp->resp.s->pdn, pkt->reth.va, pkt->reth.len, access));
 }
 
 static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
@@ -324,14 +323,14 @@ static enum verdict exec_read(struct qp *qp, const struct roce_packet *pkt)
         .len = pkt->reth.len,
     };
     responder_answer(qp, &(struct response){
-        .kind = RESPONSE_READ,
-        .psn = pkt->psn,
-        .msn = (qp->resp.msn + 1) & PSN_MASK,
-        .va = pkt->reth.va,
-        .pdn = qp->resp.s->pdn,
-        .rkey = pkt->reth.rkey,
-        .len = pkt->reth.len,
-    });
+                             .kind = RESPONSE_READ,
+                             .psn = pkt->psn,
+                             .msn = (qp->resp.msn + 1) & PSN_MASK,
+                             .va = pkt->reth.va,
+                             .pdn = qp->resp.s->pdn,
+                             .rkey = pkt->reth.rkey,
+                             .len = pkt->reth.len,
+                         });
     return VERDICT_OK;
 }
 
@@ -354,8 +353,8 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
         return VERDICT_ACCESS;
     }
     if (op == BTH_CMP_SWAP) {
-        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
-                               pkt->atomic.compare, pkt->atomic.swap_add, &value);
+        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va, pkt->atomic.compare,
+                               pkt->atomic.swap_add, &value);
     } else {
         result = mkey_fetch_add(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
                                 pkt->atomic.swap_add, &value);
@@ -372,11 +371,11 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
         .value = value,
     };
     responder_answer(qp, &(struct response){
-        .kind = RESPONSE_ATOMIC,
-        .psn = pkt->psn,
-        .msn = (qp->resp.msn + 1) & PSN_MASK,
-        .value = value,
-    });
+                             .kind = RESPONSE_ATOMIC,
+                             .psn = pkt->psn,
+                             .msn = (qp->resp.msn + 1) & PSN_MASK,
+                             .value = value,
+                         });
     return VERDICT_OK;
 }
 
@@ -391,8 +390,7 @@ static const struct responder_resource *find_resource(const struct qp *qp, uint3
     for (unsigned i = 0; i < s->num_resources; i++) {
         const struct responder_resource *res = &s->resources[i];
 
-        if (res->valid && res->atomic == atomic &&
-            ((psn - res->psn) & PSN_MASK) < res->npsn) {
+        if (res->valid && res->atomic == atomic && ((psn - res->psn) & PSN_MASK) < res->npsn) {
             return res;
         }
     }
@@ -414,15 +412,15 @@ static void repeat_read(struct qp *qp, const struct roce_packet *pkt)
         return;
     }
     responder_answer(qp, &(struct response){
-        .kind = RESPONSE_READ,
-        .duplicate = true,
-        .psn = pkt->psn,
-        .msn = qp->resp.msn,
-        .va = pkt->reth.va,
-        .pdn = res->pdn,
-        .rkey = pkt->reth.rkey,
-        .len = pkt->reth.len,
-    });
+                             .kind = RESPONSE_READ,
+                             .duplicate = true,
+                             .psn = pkt->psn,
+                             .msn = qp->resp.msn,
+                             .va = pkt->reth.va,
+                             .pdn = res->pdn,
+                             .rkey = pkt->reth.rkey,
+                             .len = pkt->reth.len,
+                         });
 }
 
 /* An atomic is not executed again: its result is sent again (IBTA 9.7.5). */
@@ -432,12 +430,12 @@ static void repeat_atomic(struct qp *qp, const struct roce_packet *pkt)
 
     if (res && responder_has_room(qp)) {
         responder_answer(qp, &(struct response){
-            .kind = RESPONSE_ATOMIC,
-            .duplicate = true,
-            .psn = pkt->psn,
-            .msn = qp->resp.msn,
-            .value = res->value,
-        });
+                                 .kind = RESPONSE_ATOMIC,
+                                 .duplicate = true,
+                                 .psn = pkt->psn,
+                                 .msn = qp->resp.msn,
+                                 .value = res->value,
+                             });
     }
 }
 
@@ -531,8 +529,8 @@ static void rx_reliable(struct qp *qp, const struct roce_packet *pkt, uint32_t f
         return; /* the completion found its CQ full */
     }
     s->nak_sent = false;
-    qp->resp.epsn = (pkt->psn + (flags & PKT_READ ? read_packets(qp, pkt->reth.len) : 1)) &
-                    PSN_MASK;
+    qp->resp.epsn =
+        (pkt->psn + (flags & PKT_READ ? read_packets(qp, pkt->reth.len) : 1)) & PSN_MASK;
     if (flags & PKT_LAST) {
         qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
     }

@@ -12,9 +12,9 @@ struct qp;
 struct responder_state;
 
 struct responder {
-    struct work work;    /* responses to send: ACKs, NAKs, READ data */
-    uint32_t epsn;       /* qpc.next_rcv_psn: expected PSN */
-    uint32_t msn;        /* qpc.rmsn */
+    struct work work;          /* responses to send: ACKs, NAKs, READ data */
+    uint32_t epsn;             /* qpc.next_rcv_psn: expected PSN */
+    uint32_t msn;              /* qpc.rmsn */
     struct responder_state *s; /* model/responder_internal.h */
 };
 

@@ -22,10 +22,10 @@
 /* A READ or atomic that was executed, kept so that a duplicate of it can be answered. */
 struct responder_resource {
     bool valid, atomic;
-    uint32_t psn, npsn; /* first response, number of responses */
+    uint32_t psn, npsn;      /* first response, number of responses */
     uint32_t pdn, rkey, len; /* READ */
     uint64_t va;
-    uint64_t value;     /* atomic: what memory held */
+    uint64_t value; /* atomic: what memory held */
 };
 
 /* Something to send. */
@@ -42,7 +42,7 @@ struct response {
     uint32_t pdn;       /* READ: the domain of the key */
     uint32_t rkey, len; /* READ: what is left */
     uint64_t va;
-    uint64_t value;     /* atomic */
+    uint64_t value; /* atomic */
 };
 
 enum responder_msg {
@@ -56,19 +56,19 @@ struct responder_state {
 
     /* the message that is arriving */
     enum responder_msg msg;
-    bool have_wqe;            /* wqe was taken and is not completed */
+    bool have_wqe; /* wqe was taken and is not completed */
     struct recv_wqe wqe;
     struct sge_cursor cursor; /* SEND: place in wqe */
     uint64_t done;            /* bytes received */
     uint64_t va;              /* WRITE: start, key and bytes still to come */
     uint32_t rkey;
     uint64_t left;
-    uint32_t pdn;             /* domain of the memory: the QP's, XRC: the SRQ's */
-    uint32_t srqn;            /* XRC: the SRQ that the message is for */
+    uint32_t pdn;  /* domain of the memory: the QP's, XRC: the SRQ's */
+    uint32_t srqn; /* XRC: the SRQ that the message is for */
 
-    bool nak_sent;            /* sequence error or RNR reported: nothing more until epsn comes */
-    bool comm_est;            /* COMM_EST raised */
-    bool failed;              /* in ERR by a fault found here: the NAK is still to be sent */
+    bool nak_sent; /* sequence error or RNR reported: nothing more until epsn comes */
+    bool comm_est; /* COMM_EST raised */
+    bool failed;   /* in ERR by a fault found here: the NAK is still to be sent */
 
     /* ring of executed READs and atomics */
     struct responder_resource *resources;
@@ -77,8 +77,8 @@ struct responder_state {
     /* ring of what is to be sent, in the order of the requests */
     struct response *queue;
     unsigned queue_size, head, count;
-    unsigned fresh;           /* READs and atomics in it that answer no duplicate */
-    unsigned answers;         /* READs and atomics in it */
+    unsigned fresh;   /* READs and atomics in it that answer no duplicate */
+    unsigned answers; /* READs and atomics in it */
 
     struct hca_timer flush_timer; /* ERR: when to look for receive WQEs posted since */
     uint64_t flush_delay;

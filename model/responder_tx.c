@@ -18,7 +18,7 @@
 #include <string.h>
 #include "model/responder_internal.h"
 
-#define FLUSH_DELAY_MIN 1000000ull  /* ns */
+#define FLUSH_DELAY_MIN 1000000ull /* ns */
 #define FLUSH_DELAY_MAX 32000000ull
 
 static struct response *queue_at(struct responder_state *s, unsigned i)
@@ -177,8 +177,8 @@ static void run(struct hca *hca, struct work *work, unsigned *budget)
             hca_schedule(hca, work);
             return;
         }
-        s->flush_delay = before == *budget ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX)
-                                           : FLUSH_DELAY_MIN;
+        s->flush_delay =
+            before == *budget ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX) : FLUSH_DELAY_MIN;
         hca_timer_set(hca, &s->flush_timer, hca_now(hca) + s->flush_delay);
     }
     while (s->count) {

@@ -13,7 +13,7 @@
 #define QPN_MULTICAST 0xffffff
 #define PKEY_FULL     0x8000
 
-#define S(name) (1u << PRM_QP_STATE_##name)
+#define S(name)       (1u << PRM_QP_STATE_##name)
 /* States in which a QP takes requests, and responses (IBTA 10.3.1). */
 #define REQUEST_STATES  (S(RTR) | S(RTS) | S(SQER) | S(SQD) | S(SQ_DRAINING))
 #define RESPONSE_STATES (S(RTS) | S(SQD) | S(SQ_DRAINING))
@@ -141,8 +141,8 @@ void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const ui
 /* A datagram to a group goes to each QP that is a member of it. */
 static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
-    bool is_own = port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan,
-                                pkt->addr.vlan_tci & 0xfff) >= 0;
+    bool is_own =
+        port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan, pkt->addr.vlan_tci & 0xfff) >= 0;
     struct qp_mcg *next;
 
     if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {

@@ -9,15 +9,15 @@
 #include "model/send_wqe.h"
 #include "prm/prm.h"
 
-#define DS_BYTES 16
-#define BB_BYTES 64
+#define DS_BYTES  16
+#define BB_BYTES  64
 
-#define ST(x)      (1u << PRM_QP_ST_##x)
-#define RELIABLE   (ST(RC) | ST(XRC))
-#define CONNECTED  (RELIABLE | ST(UC))
-#define DATAGRAM   (ST(UD) | ST(QP1))
-#define ANY        (CONNECTED | DATAGRAM | ST(REG_UMR))
-#define KEYS       (CONNECTED | ST(REG_UMR))
+#define ST(x)     (1u << PRM_QP_ST_##x)
+#define RELIABLE  (ST(RC) | ST(XRC))
+#define CONNECTED (RELIABLE | ST(UC))
+#define DATAGRAM  (ST(UD) | ST(QP1))
+#define ANY       (CONNECTED | DATAGRAM | ST(REG_UMR))
+#define KEYS      (CONNECTED | ST(REG_UMR))
 
 const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_NOP] = {"NOP", ANY, SEND_OP_LOCAL, 0, 0, 0, 0},
@@ -220,8 +220,8 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     wqe->num_bb = (uint8_t)num_bb;
-    if (num_bb > 1 && !wq_read(hca, sq, index + 1u, wqe->image + BB_BYTES,
-                               (num_bb - 1) * (size_t)BB_BYTES)) {
+    if (num_bb > 1 &&
+        !wq_read(hca, sq, index + 1u, wqe->image + BB_BYTES, (num_bb - 1) * (size_t)BB_BYTES)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->st)) {

@@ -24,8 +24,8 @@ enum send_op_flags {
 };
 
 struct send_op {
-    const char *name;    /* NULL: no such operation */
-    uint16_t st_mask;    /* bit PRM_QP_ST_x: service types that know it */
+    const char *name; /* NULL: no such operation */
+    uint16_t st_mask; /* bit PRM_QP_ST_x: service types that know it */
     uint8_t flags;
     uint8_t first, middle, last, only; /* enum bth_op of its request packets */
 };
@@ -36,22 +36,22 @@ extern const struct send_op send_ops[SEND_OPS];
 
 struct send_wqe {
     const struct send_op *op; /* NULL if the opcode is illegal */
-    uint16_t index;   /* of the first basic block: wqe_counter of its CQE */
-    uint8_t opcode;   /* PRM_WQE_OPCODE_ */
-    uint8_t num_bb;   /* basic blocks; 0 if ds makes no sense */
-    uint8_t fence;    /* PRM_WQE_FM_ */
-    uint8_t ce;       /* PRM_WQE_CE_ */
+    uint16_t index;           /* of the first basic block: wqe_counter of its CQE */
+    uint8_t opcode;           /* PRM_WQE_OPCODE_ */
+    uint8_t num_bb;           /* basic blocks; 0 if ds makes no sense */
+    uint8_t fence;            /* PRM_WQE_FM_ */
+    uint8_t ce;               /* PRM_WQE_CE_ */
     bool solicited;
-    uint32_t imm;     /* immediate as on the wire, key to invalidate, key of a UMR */
+    uint32_t imm; /* immediate as on the wire, key to invalidate, key of a UMR */
     uint32_t xrc_srqn;
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    const uint8_t *av;                /* UD: wqe_av in the image */
+    const uint8_t *av;                 /* UD: wqe_av in the image */
     const uint8_t *umr_ctrl, *umr_mkc; /* UMR: in the image */
-    const uint8_t *umr_xlt;           /* inline entries, or NULL: to be gathered from the list */
-    size_t umr_xlt_len;               /* bytes of the entries */
-    uint64_t len;     /* bytes of the list, inline data included */
+    const uint8_t *umr_xlt;            /* inline entries, or NULL: to be gathered from the list */
+    size_t umr_xlt_len;                /* bytes of the entries */
+    uint64_t len;                      /* bytes of the list, inline data included */
     unsigned num_sge;
     bool has_inline;
     struct sge sge[WQE_MAX_SGE];

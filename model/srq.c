@@ -162,8 +162,8 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
         return RECV_EMPTY;
     }
     if (!wq_read(hca, &srq->wq, srq->head, slot, len) ||
-        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg),
-                        len - PRM_SIZE(wqe_srq_next_seg), false)) {
+        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg), len - PRM_SIZE(wqe_srq_next_seg),
+                        false)) {
         srq_fail(hca, srq, "WQE is unreadable or malformed");
         return RECV_ERROR;
     }

@@ -28,7 +28,7 @@ struct srq_attr {
     uint8_t kind; /* OBJ_SRQ (an XRC SRQ included) or OBJ_RMP */
     uint32_t pdn;
     uint8_t log_size, log_stride; /* slots; bytes of a slot (5 or more) */
-    struct mem_buf buf; /* one reference, taken over on success */
+    struct mem_buf buf;           /* one reference, taken over on success */
     uint64_t offset, dbr;
     bool has_signature; /* the next segment's signature field is kept, and not checked */
     uint16_t lwm;       /* not 0: armed from the start */
@@ -39,14 +39,14 @@ struct srq_attr {
 };
 
 struct srq {
-    struct obj obj; /* num is the SRQN; refs counts the QPs that name it */
+    struct obj obj;       /* num is the SRQN; refs counts the QPs that name it */
     struct srq_attr attr; /* as created; buf is owned here */
-    struct wq wq;   /* the list; ci counts WQEs taken, its buffer is attr.buf */
-    uint16_t head;  /* slot to be taken next */
-    uint16_t lwm;   /* 0: not armed */
+    struct wq wq;         /* the list; ci counts WQEs taken, its buffer is attr.buf */
+    uint16_t head;        /* slot to be taken next */
+    uint16_t lwm;         /* 0: not armed */
     bool error;
     struct obj *pd, *xrcd; /* counted; xrcd may be NULL */
-    struct cq *cq;  /* XRC: of receive completions; counted, else NULL */
+    struct cq *cq;         /* XRC: of receive completions; counted, else NULL */
 };
 
 enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **srq);

@@ -41,7 +41,8 @@ static bool type_supported(uint8_t type)
     return type == PRM_FLOW_TABLE_TYPE_NIC_RX;
 }
 
-/* -- tables ------------------------------------------------------------------------------------- */
+/* -- tables -------------------------------------------------------------------------------------
+ */
 
 static struct flow_table *find_table(struct hca *hca, uint8_t type, uint32_t id)
 {
@@ -198,7 +199,8 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
     return SYN_OK;
 }
 
-/* -- groups ------------------------------------------------------------------------------------- */
+/* -- groups -------------------------------------------------------------------------------------
+ */
 
 static struct flow_group *find_group(struct flow_table *table, uint32_t id)
 {
@@ -266,9 +268,9 @@ static bool group_place(const struct flow_table *table, uint32_t start, uint32_t
 
 enum syn flow_group_create(struct hca *hca, const void *in, uint32_t *group_id)
 {
-    struct flow_table *table = find_table(
-        hca, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
-        PRM_GET(create_flow_group_in, in, table_id));
+    struct flow_table *table =
+        find_table(hca, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
+                   PRM_GET(create_flow_group_in, in, table_id));
     uint32_t start = PRM_GET(create_flow_group_in, in, start_flow_index);
     uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
     struct flow_group *group;
@@ -332,7 +334,8 @@ enum syn flow_group_destroy(struct hca *hca, uint8_t type, uint32_t table_id, ui
     return SYN_OK;
 }
 
-/* -- entries ------------------------------------------------------------------------------------ */
+/* -- entries ------------------------------------------------------------------------------------
+ */
 
 /* Counts an entry's destinations and counters in (+1) or out (-1). */
 static void hold(struct hca *hca, const struct flow_entry *entry, int by)
@@ -418,8 +421,8 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table, cons
     if (entry->num_dests > STEERING_MAX_DEST || entry->num_counters > STEERING_MAX_COUNTERS) {
         return SYN_LIMIT;
     }
-    if (in_len < (size_t)(list - in) + entry->num_dests * DEST_LEN +
-                     entry->num_counters * COUNTER_LEN) {
+    if (in_len <
+        (size_t)(list - in) + entry->num_dests * DEST_LEN + entry->num_counters * COUNTER_LEN) {
         return SYN_IN_LEN;
     }
     if (!action_ok(entry)) {
@@ -468,12 +471,11 @@ static enum syn modify_entry(struct hca *hca, struct flow_table *table, const vo
     return SYN_OK;
 }
 
-static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in,
-                          size_t in_len, uint32_t index)
+static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in, size_t in_len,
+                          uint32_t index)
 {
     const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    struct flow_group *group =
-        find_group(table, PRM_GET(flow_context, ctx, group_id));
+    struct flow_group *group = find_group(table, PRM_GET(flow_context, ctx, group_id));
     struct flow_entry *entry;
     struct flow_key value;
     enum syn syn;
@@ -531,8 +533,8 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     if (!entry) {
         return SYN_FTE_NOT_FOUND;
     }
-    if (ctx_len < PRM_SIZE(flow_context) + entry->num_dests * DEST_LEN +
-                      entry->num_counters * COUNTER_LEN) {
+    if (ctx_len <
+        PRM_SIZE(flow_context) + entry->num_dests * DEST_LEN + entry->num_counters * COUNTER_LEN) {
         return SYN_OUT_LEN;
     }
     PRM_SET(flow_context, ctx, group_id, entry->group->id);
@@ -570,7 +572,8 @@ enum syn flow_entry_delete(struct hca *hca, uint8_t type, uint32_t table_id, uin
     return SYN_OK;
 }
 
-/* -- counters ----------------------------------------------------------------------------------- */
+/* -- counters -----------------------------------------------------------------------------------
+ */
 
 enum syn flow_counter_alloc(struct hca *hca, uint32_t *id)
 {
@@ -610,7 +613,8 @@ void flow_counter_free(struct hca *hca, struct obj *obj)
     g_free(obj);
 }
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life ---------------------------------------------------------------------------------------
+ */
 
 void steering_init(struct hca *hca)
 {

@@ -2,11 +2,11 @@
 /*
  * Flow steering: which TIRs get a received frame.
  *
- * A flow table holds groups; a group is a range of entry indices that share one mask; an entry has a match value, an
- * action and destinations. A frame starts at the root table of its domain. In a table the groups are tried in
- * the order of their indices, and the first entry that matches decides; without one the
- * table's miss action does. A destination table must have a higher level than the one it is reached from,
- * so a walk always ends (PRM: flow table level).
+ * A flow table holds groups; a group is a range of entry indices that share one mask; an entry has
+ * a match value, an action and destinations. A frame starts at the root table of its domain. In a
+ * table the groups are tried in the order of their indices, and the first entry that matches
+ * decides; without one the table's miss action does. A destination table must have a higher level
+ * than the one it is reached from, so a walk always ends (PRM: flow table level).
  *
  * Domain: NIC receive. Match criteria: outer headers of layers 2 to 4.
  */
@@ -18,10 +18,10 @@
 #include "wire/eth.h"
 
 #define STEERING_MAX_LEVEL    128 /* levels 0..127; Linux 6.12 uses more than 64 */
-#define STEERING_LOG_FT_SIZE  16 /* entries of one table */
-#define STEERING_LOG_FT_NUM   10 /* tables */
-#define STEERING_MAX_DEST     32 /* destinations of one entry */
-#define STEERING_MAX_COUNTERS 4  /* counters of one entry */
+#define STEERING_LOG_FT_SIZE  16  /* entries of one table */
+#define STEERING_LOG_FT_NUM   10  /* tables */
+#define STEERING_MAX_DEST     32  /* destinations of one entry */
+#define STEERING_MAX_COUNTERS 4   /* counters of one entry */
 
 struct flow_counter {
     struct obj obj;
@@ -44,8 +44,8 @@ enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
                           void *out);
 enum syn flow_group_destroy(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id);
 
-/* SET_FLOW_TABLE_ENTRY, new or modify; in is set_fte_in with in_len bytes (destinations and counters
- * follow the flow context). */
+/* SET_FLOW_TABLE_ENTRY, new or modify; in is set_fte_in with in_len bytes (destinations and
+ * counters follow the flow context). */
 enum syn flow_entry_set(struct hca *hca, const void *in, size_t in_len, bool modify);
 /* Fills flow_context with its destination list; out_len bytes are there. */
 enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
@@ -59,8 +59,8 @@ void flow_counter_free(struct hca *hca, struct obj *obj);
 
 /* Walks the NIC receive domain and hands the frame to tir_rx() for every TIR it leads to. Returns
  * how many; 0: the frame was dropped. */
-unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len,
-                     const struct eth_info *info, uint32_t from_td);
+unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
+                     uint32_t from_td);
 
 /* For hca_init() and hca_reset(). */
 void steering_init(struct hca *hca);

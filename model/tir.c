@@ -3,8 +3,9 @@
  * TIS, RQT and TIR: their contexts, and a frame's way through a TIR: hash, table, RQ.
  *
  * The hash input is the selected ones of source address, destination address, source port,
- * destination port (or SPI), in this order and network byte order (Microsoft RSS). With rx_hash_symmetric, each pair is put in
- * ascending order first, so that both directions of a flow hash alike.
+ * destination port (or SPI), in this order and network byte order (Microsoft RSS). With
+ * rx_hash_symmetric, each pair is put in ascending order first, so that both directions of a flow
+ * hash alike.
  */
 #include <string.h>
 #include "model/eth_priv.h"
@@ -22,7 +23,8 @@ static struct obj *find_td(struct hca *hca, uint32_t tdn)
     return obj_find_kind(&hca->tds, tdn, OBJ_TD);
 }
 
-/* -- TIS ---------------------------------------------------------------------------------------- */
+/* -- TIS ----------------------------------------------------------------------------------------
+ */
 
 enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *tisn)
 {
@@ -105,7 +107,8 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
     return SYN_OK;
 }
 
-/* -- RQT ---------------------------------------------------------------------------------------- */
+/* -- RQT ----------------------------------------------------------------------------------------
+ */
 
 static void rqt_hold(struct hca *hca, const struct eth_rqt *rqt, int by)
 {
@@ -229,7 +232,8 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
     return SYN_OK;
 }
 
-/* -- TIR ---------------------------------------------------------------------------------------- */
+/* -- TIR ----------------------------------------------------------------------------------------
+ */
 
 /* Takes the hash function, key and fields of a tirc. */
 static enum syn read_hash(struct eth_tir *tir, const void *tirc)
@@ -379,7 +383,8 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     return SYN_OK;
 }
 
-/* -- a frame's way ------------------------------------------------------------------------------ */
+/* -- a frame's way ------------------------------------------------------------------------------
+ */
 
 static bool selected(const struct eth_tir *tir, unsigned field)
 {
@@ -484,7 +489,7 @@ static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t
 
 bool tir_any_takes(struct hca *hca, const uint8_t dmac[6], uint32_t from_td)
 {
-    OBJ_TABLE_FOREACH(obj, &hca->tirs) {
+    OBJ_TABLE_FOREACH (obj, &hca->tirs) {
         if (tir_takes((const struct eth_tir *)obj, dmac, from_td)) {
             return true;
         }

@@ -12,7 +12,7 @@
 #include "model/hca.h"
 
 /* The first page that can be allocated: pages below hold the initialization segment. */
-#define UAR_FIRST 8
+#define UAR_FIRST     8
 #define UAR_PAGE_SIZE 4096
 
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn);

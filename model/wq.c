@@ -43,8 +43,8 @@ bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, s
            mem_buf_read(hca, &wq->buf, wq->offset, (uint8_t *)data + run, len - run);
 }
 
-bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset,
-              const void *data, size_t len)
+bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset, const void *data,
+              size_t len)
 {
     uint64_t stride = 1ULL << wq->log_stride;
     uint64_t start = ((uint64_t)index << wq->log_stride) & (ring_bytes(wq) - 1);

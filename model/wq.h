@@ -20,14 +20,14 @@
 
 struct wq {
     struct mem_buf buf;
-    uint64_t offset;     /* of slot 0 in buf */
-    uint8_t log_size;    /* slots */
-    uint8_t log_stride;  /* bytes of a slot */
-    uint64_t dbr;        /* bus address of the queue's 32-bit counter in its doorbell record */
-    uint32_t ci;         /* the slot that the device takes next */
-    uint32_t pi;         /* the producer counter as last read */
-    bool start_padding;  /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING, the
-                          * leave to put padding before a packet; no use is made of it */
+    uint64_t offset;    /* of slot 0 in buf */
+    uint8_t log_size;   /* slots */
+    uint8_t log_stride; /* bytes of a slot */
+    uint64_t dbr;       /* bus address of the queue's 32-bit counter in its doorbell record */
+    uint32_t ci;        /* the slot that the device takes next */
+    uint32_t pi;        /* the producer counter as last read */
+    bool start_padding; /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING,
+                         * the leave to put padding before a packet; no use is made of it */
 };
 
 /* WQEs or basic blocks posted and not taken yet, as far as the doorbell record was last read. */
@@ -43,22 +43,22 @@ bool wq_update_pi(struct hca *hca, struct wq *wq);
  * answer, or len is more than the ring. */
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len);
 /* Writes within slot index (linked lists, inline signatures). False: no answer, or not within. */
-bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset,
-              const void *data, size_t len);
+bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset, const void *data,
+              size_t len);
 
 /* A receive WQE taken apart. */
 struct recv_wqe {
-    uint32_t index;  /* wqe_counter of its CQE */
+    uint32_t index; /* wqe_counter of its CQE */
     unsigned num_sge;
-    uint64_t len;    /* sum of the elements */
+    uint64_t len; /* sum of the elements */
     struct sge sge[WQE_MAX_SGE];
 };
 
 /* What taking a receive WQE can come to. */
 enum recv_result {
     RECV_OK,
-    RECV_EMPTY,  /* no WQE posted: RNR NAK, or drop */
-    RECV_ERROR,  /* ring does not answer or WQE is malformed: the queue is broken */
+    RECV_EMPTY, /* no WQE posted: RNR NAK, or drop */
+    RECV_ERROR, /* ring does not answer or WQE is malformed: the queue is broken */
 };
 
 /*

@@ -87,11 +87,24 @@ static void make_eq(struct bench *b)
 void bench_init(struct bench *b)
 {
     static const struct hca_limits limits = {
-        .log_max_qp = 12, .log_max_cq = 12, .log_max_srq = 12, .log_max_mkey = 12,
-        .log_max_pd = 12, .log_max_eq = 7, .log_max_uar = 8, .log_max_qp_sz = 15,
-        .log_max_cq_sz = 16, .log_max_srq_sz = 15, .log_max_eq_sz = 16, .log_max_msg = 30,
-        .log_max_ra_res_qp = 4, .log_max_ra_req_qp = 4, .num_msix = 8, .max_gid = 16,
-        .max_sq_wqe = 512, .max_rq_wqe = 512,
+        .log_max_qp = 12,
+        .log_max_cq = 12,
+        .log_max_srq = 12,
+        .log_max_mkey = 12,
+        .log_max_pd = 12,
+        .log_max_eq = 7,
+        .log_max_uar = 8,
+        .log_max_qp_sz = 15,
+        .log_max_cq_sz = 16,
+        .log_max_srq_sz = 15,
+        .log_max_eq_sz = 16,
+        .log_max_msg = 30,
+        .log_max_ra_res_qp = 4,
+        .log_max_ra_req_qp = 4,
+        .num_msix = 8,
+        .max_gid = 16,
+        .max_sq_wqe = 512,
+        .max_rq_wqe = 512,
     };
     struct wire_port *ends[2];
 
@@ -120,8 +133,8 @@ void bench_init(struct bench *b)
     bench_cq(b, 6, &b->cq);
     bench_run(b);
     /* The cable coming up was an event too. */
-    while (b->eq_ci < 1u << LOG_EQ && !PRM_GET(eqe, fake_host_ptr(&b->host, b->eq_ring + 64 *
-                                                                b->eq_ci, 64), owner)) {
+    while (b->eq_ci < 1u << LOG_EQ &&
+           !PRM_GET(eqe, fake_host_ptr(&b->host, b->eq_ring + 64 * b->eq_ci, 64), owner)) {
         b->eq_ci++;
     }
 }
@@ -314,8 +327,8 @@ void bench_post_recv(struct bench_qp *qp, uint64_t addr, uint32_t len, uint32_t 
 {
     struct bench *b = qp->bench;
     uint32_t slot = qp->posted & ((1u << LOG_RQ) - 1);
-    uint8_t *wqe = fake_host_ptr(&b->host, qp->ring + ((uint64_t)slot << LOG_RQ_STRIDE),
-                                 1u << LOG_RQ_STRIDE);
+    uint8_t *wqe =
+        fake_host_ptr(&b->host, qp->ring + ((uint64_t)slot << LOG_RQ_STRIDE), 1u << LOG_RQ_STRIDE);
 
     memset(wqe, 0, 1u << LOG_RQ_STRIDE);
     PRM_SET(wqe_data_seg, wqe, byte_count, len);
@@ -336,11 +349,12 @@ struct roce_packet bench_packet(const struct bench_qp *qp, uint8_t opcode, uint3
         .psn = psn & PSN_MASK,
         .pkey = 0xffff,
         .migreq = true,
-        .addr = {
-            .is_ipv4 = qp->gid == BENCH_IPV4,
-            .hop_limit = 64,
-            .udp_sport = 0xc123,
-        },
+        .addr =
+            {
+                .is_ipv4 = qp->gid == BENCH_IPV4,
+                .hop_limit = 64,
+                .udp_sport = 0xc123,
+            },
     };
 
     memcpy(pkt.addr.dmac, own_mac, 6);

@@ -33,7 +33,7 @@ struct bench_qp {
     uint32_t qpn;
     struct qp *qp;
     uint64_t ring, dbr;
-    uint16_t posted;  /* receive WQEs */
+    uint16_t posted; /* receive WQEs */
     enum bench_gid gid;
     struct bench *bench;
 };
@@ -46,7 +46,7 @@ struct bench {
     struct {
         uint8_t bytes[WIRE_FRAME_MAX];
         size_t len;
-    } *frames;              /* what came, BENCH_FRAMES of them */
+    } * frames; /* what came, BENCH_FRAMES of them */
     unsigned got, read;
     uint32_t pdn, uarn, eqn;
     uint64_t eq_ring;
@@ -57,16 +57,16 @@ struct bench {
 /* What a QP is to be like; zeroes are the usual choice. */
 struct bench_qp_attr {
     uint8_t st;
-    uint8_t mtu;           /* PRM_QP_MTU_; 0: 256 bytes */
+    uint8_t mtu; /* PRM_QP_MTU_; 0: 256 bytes */
     uint8_t log_rra_max;
     uint8_t min_rnr_nak;
     uint32_t rq_psn, sq_psn, qkey;
-    bool no_access;        /* no remote access */
+    bool no_access; /* no remote access */
     enum bench_gid gid;
-    uint32_t srqn;         /* not 0: on this SRQ */
+    uint32_t srqn; /* not 0: on this SRQ */
     uint32_t user_index;
     bool no_rq, no_sq;
-    uint32_t xrcd;         /* XRC */
+    uint32_t xrcd; /* XRC */
 };
 
 void bench_init(struct bench *b);

@@ -8,9 +8,9 @@
 #include "model/pd.h"
 #include "tests/unit/rdma_bench.h"
 
-#define MTU        256
-#define LOG_SIZE   3
-#define LOG_STRIDE 6
+#define MTU         256
+#define LOG_SIZE    3
+#define LOG_STRIDE  6
 
 #define ACK         0x1f
 #define RNR         0x20
@@ -37,8 +37,12 @@ static const struct bench_qp_attr *target_attr(void)
 {
     static struct bench_qp_attr attr;
 
-    attr = (struct bench_qp_attr){.st = PRM_QP_ST_XRC, .log_rra_max = 2, .min_rnr_nak = 12,
-                                  .srqn = one.srq->obj.num, .no_sq = true, .xrcd = xrcd};
+    attr = (struct bench_qp_attr){.st = PRM_QP_ST_XRC,
+                                  .log_rra_max = 2,
+                                  .min_rnr_nak = 12,
+                                  .srqn = one.srq->obj.num,
+                                  .no_sq = true,
+                                  .xrcd = xrcd};
     return &attr;
 }
 
@@ -72,8 +76,9 @@ static void make_srq(struct xrc_srq *x, uint32_t domain, uint32_t user_index)
     uint32_t pdn = b.pdn;
 
     b.pdn = x->pdn;
-    x->key = bench_mkey(&b, x->mem, 4096, MEM_LOCAL_READ | MEM_LOCAL_WRITE | MEM_REMOTE_READ |
-                                              MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC);
+    x->key = bench_mkey(&b, x->mem, 4096,
+                        MEM_LOCAL_READ | MEM_LOCAL_WRITE | MEM_REMOTE_READ | MEM_REMOTE_WRITE |
+                            MEM_REMOTE_ATOMIC);
     b.pdn = pdn;
     for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
         uint8_t *slot = fake_host_ptr(&b.host, x->ring + ((uint64_t)i << LOG_STRIDE), 64);
@@ -310,8 +315,9 @@ START_TEST(a_qp_holds_its_domain)
     ck_assert_int_eq(qp_destroy(&b.hca, 0, target.qpn), SYN_OK);
     ck_assert_int_eq(xrcd_dealloc(&b.hca, 0, xrcd), SYN_OK);
 
-    bench_qpc(&b, &(struct bench_qp_attr){.st = PRM_QP_ST_XRC, .srqn = 1, .no_sq = true,
-                                          .xrcd = xrcd}, qpc);
+    bench_qpc(&b,
+              &(struct bench_qp_attr){.st = PRM_QP_ST_XRC, .srqn = 1, .no_sq = true, .xrcd = xrcd},
+              qpc);
     ck_assert_int_eq(qp_create(&b.hca, 0, qpc, &none, 0, &qpn), SYN_QP_XRCD);
 }
 END_TEST
