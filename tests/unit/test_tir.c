@@ -236,7 +236,7 @@ END_TEST
 START_TEST(xor8_folds_the_fields)
 {
     struct bench_pkt pkt = flow(17, "10.1.2.3", 0x1234, "10.9.8.7", 0x5678);
-    uint8_t want = (uint8_t) ~(10 ^ 1 ^ 2 ^ 3 ^ 10 ^ 9 ^ 8 ^ 7 ^ 0x12 ^ 0x34 ^ 0x56 ^ 0x78);
+    uint8_t want = (uint8_t) ~(0xa ^ 1 ^ 2 ^ 3 ^ 10 ^ 9 ^ 8 ^ 7 ^ 0x12 ^ 0x34 ^ 0x56 ^ 0x78);
     unsigned queue;
 
     rss_tir(PRM_RX_HASH_FN_INVERTED_XOR8, false, 4, 17, IPS | PORTS);
