@@ -10,7 +10,8 @@
 #include "model/mkey.h"
 #include "model/pd.h"
 
-#define XLT_MAX_PAGES (1ULL << 26)
+/* Pages of a key made from a umem, 16 GiB in small ones; a list in a command ends sooner. */
+#define XLT_MAX_PAGES (1ULL << 22)
 
 /* The translation entries for an mkc that covers a umem from offset on, as CREATE_MKEY would carry
  * them. Its pages must not be larger than the umem's, nor begin inside one of its own. */
