@@ -426,6 +426,7 @@ void guest_init(struct guest *g, struct node *node)
     g->umr = node_qp(node, PRM_QP_ST_REG_UMR, NULL);
     g->rc_loop = node_qp(node, PRM_QP_ST_RC, NULL);
     self = path_to(node, g->rc_loop);
+    self.retry_count = self.rnr_retry = 2; /* what nobody receives has an end */
     g_assert_cmpint(drv_qp_connect(g->rc_loop, &self), ==, 0);
     self = path_to(node, g->uc);
     g_assert_cmpint(drv_qp_to_init(g->init, &self), ==, 0);

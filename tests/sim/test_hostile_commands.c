@@ -298,6 +298,46 @@ START_TEST(objects_in_use)
 }
 END_TEST
 
+/* Two short commands can name terabytes: a umem of huge pages, and a key that cuts it into small
+ * ones. What such a key costs the device has the same bound as one whose pages a command lists. */
+START_TEST(key_of_terabytes)
+{
+    struct guest g;
+    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    const uint64_t pages = 32, log_page = 31;
+    uint32_t id, pdn;
+    size_t len;
+
+    guest_init(&g, a);
+    a->drv->uid = (uint16_t)g.uid;
+    ck_assert_int_eq(drv_alloc_pd(a->drv, &pdn), 0);
+    example(&g, PRM_CMD_OP_CREATE_UMEM, in);
+    PRM_SET(umem, umem, log_page_size, log_page - 12);
+    PRM_SET(umem, umem, num_of_mtt, pages);
+    len = PRM_SIZE(create_umem_in) + 8 * pages;
+    ck_assert_int_eq(drv_cmd(a->drv, in, len, out, sizeof(out)), 0);
+    id = PRM_GET(create_umem_out, out, umem_id);
+
+    len = example(&g, PRM_CMD_OP_CREATE_MKEY, in);
+    PRM_SET(create_mkey_in, in, uid, g.uid);
+    PRM_SET(create_mkey_in, in, mkey_umem_valid, 1);
+    PRM_SET(create_mkey_in, in, mkey_umem_id, id);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, pd, pdn);
+    PRM_SET(mkc, mkc, start_addr, 0);
+    PRM_SET(mkc, mkc, len, pages << log_page);
+    PRM_SET(mkc, mkc, translations_octword_size, pages << log_page >> 13);
+    ck_assert_int_eq(attempt(in, len, 64), PRM_CMD_STATUS_BAD_PARAM);
+    /* in large pages it is nothing */
+    PRM_SET(mkc, mkc, log_page_size, log_page);
+    PRM_SET(mkc, mkc, translations_octword_size, pages / 2);
+    ck_assert_int_eq(attempt(in, len, 64), 0);
+    node_revive(a);
+}
+END_TEST
+
 /* -- the queue itself ---------------------------------------------------------------------------
  */
 
@@ -372,6 +412,7 @@ int main(void)
     tcase_add_loop_test(tc, bent_command, 0, rows);
     tcase_add_loop_test(tc, storm_of_commands, 0, 6);
     tcase_add_test(tc, objects_in_use);
+    tcase_add_test(tc, key_of_terabytes);
     tcase_add_loop_test(tc, noise_in_the_command_queue, 0, 4);
     tcase_add_test(tc, command_queue_at_no_memory);
     suite_add_tcase(suite, tc);
