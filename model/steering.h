@@ -23,6 +23,11 @@
 #define STEERING_MAX_DEST     32  /* destinations of one entry */
 #define STEERING_MAX_COUNTERS 4   /* counters of one entry */
 
+/* Tables and groups that one frame may visit: levels bound the depth only, not how wide a guest's
+ * rules fan out, nor how many groups a table has. Linux has some tens of groups on a frame's way.
+ */
+#define STEERING_MAX_STEPS 4096
+
 struct flow_counter {
     struct obj obj;
     uint64_t packets, bytes;

@@ -4,11 +4,6 @@
 #include "model/eth.h"
 #include "model/steering_priv.h"
 
-/* Tables and groups that one frame may visit: levels bound the depth only, not how wide a guest's
- * rules fan out, nor how many groups a table has. Linux has some tens of groups on a frame's way.
- */
-#define WALK_MAX_STEPS 4096
-
 struct walk {
     struct hca *hca;
     const uint8_t *frame;
@@ -69,7 +64,7 @@ static void key_from_frame(struct flow_key *out, const uint8_t *frame, const str
 
 static const struct flow_entry *lookup(struct walk *walk, const struct flow_table *table)
 {
-    for (unsigned i = 0; i < table->groups->len && walk->steps < WALK_MAX_STEPS; i++) {
+    for (unsigned i = 0; i < table->groups->len && walk->steps < STEERING_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
         const struct flow_entry *entry;
         struct flow_key masked;
@@ -86,7 +81,7 @@ static const struct flow_entry *lookup(struct walk *walk, const struct flow_tabl
 
 static void walk_table(struct walk *walk, struct flow_table *table)
 {
-    while (table && walk->steps++ < WALK_MAX_STEPS) {
+    while (table && walk->steps++ < STEERING_MAX_STEPS) {
         const struct flow_entry *entry = lookup(walk, table);
 
         if (!entry) {
