@@ -202,11 +202,12 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
     umem = g_new0(struct umem, 1);
     umem->obj.kind = OBJ_UMEM;
     umem->obj.uid = cmd->uid;
-    if (!obj_insert(&fw->umems, &umem->obj)) {
+    umem->mtt = mtt_new_for(&fw->hca, PRM_PTR(umem, in, mtt), (uint32_t)n, log_page);
+    if (!umem->mtt || !obj_insert(&fw->umems, &umem->obj)) {
+        mtt_unref(umem->mtt);
         g_free(umem);
         return SYN_NO_MEMORY;
     }
-    umem->mtt = mtt_new(PRM_PTR(umem, in, mtt), (uint32_t)n, log_page);
     umem->page_offset = page_offset;
     umem->size = (n << log_page) - page_offset;
     PRM_SET(create_umem_out, cmd->out, umem_id, umem->obj.num);

@@ -48,7 +48,10 @@ enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *re
     if (npages > listed) {
         return SYN_BAD_PAS;
     }
-    mtt = mtt_new(cmd->in + ref->pas_off, (uint32_t)npages, ref->log_page);
+    mtt = mtt_new_for(&fw->hca, cmd->in + ref->pas_off, (uint32_t)npages, ref->log_page);
+    if (!mtt) {
+        return SYN_NO_MEMORY;
+    }
     covered = mem_buf_init(buf, mtt, ref->page_offset, size);
     mtt_unref(mtt);
     return covered ? SYN_OK : SYN_BAD_PAS;

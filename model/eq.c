@@ -69,7 +69,10 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     if (log_size > hca->limits.log_max_eq_sz) {
         return SYN_LIMIT;
     }
-    mtt = mtt_new(pas, npas, log_page);
+    mtt = mtt_new_for(hca, pas, npas, log_page);
+    if (!mtt) {
+        return SYN_NO_MEMORY;
+    }
     /* page_offset counts 64ths of a page */
     covered = mem_buf_init(&ring, mtt, ((uint64_t)PRM_GET(eqc, eqc, page_offset) << log_page) / 64,
                            (uint64_t)RING_ENTRY << log_size);

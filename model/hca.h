@@ -60,6 +60,7 @@ struct hca {
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
+    uint64_t mtt_bytes;                  /* our memory under the page lists of rings and umems */
     uint64_t xlt_bytes;                  /* our memory under the mkeys' translation entries */
     struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
     struct qp_mcg *mcgs;                 /* multicast memberships of QPs */
