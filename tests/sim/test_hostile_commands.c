@@ -338,6 +338,39 @@ START_TEST(key_of_terabytes)
 }
 END_TEST
 
+/* Page lists cost the device memory, which a guest cannot have without end: 16 MiB each. */
+START_TEST(umems_without_end)
+{
+    const uint64_t pages = 2u << 20;
+    const size_t len = PRM_SIZE(create_umem_in) + 8 * pages;
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    uint8_t out[16] = {0}, destroy[PRM_SIZE(destroy_umem_in)] = {0};
+    uint32_t ids[256];
+    unsigned n = 0;
+    struct guest g;
+
+    guest_init(&g, a);
+    PRM_SET(create_umem_in, in, opcode, PRM_CMD_OP_CREATE_UMEM);
+    PRM_SET(create_umem_in, in, uid, g.uid);
+    PRM_SET(umem, umem, num_of_mtt, pages);
+    while (n < G_N_ELEMENTS(ids) && drv_cmd(a->drv, in, len, out, sizeof(out)) == 0) {
+        ids[n++] = PRM_GET(create_umem_out, out, umem_id);
+    }
+    ck_assert_uint_lt(n, G_N_ELEMENTS(ids));
+    ck_assert_int_eq(attempt(in, len, 16), PRM_CMD_STATUS_NO_RES);
+    /* what is given back can be had again */
+    PRM_SET(destroy_umem_in, destroy, opcode, PRM_CMD_OP_DESTROY_UMEM);
+    PRM_SET(destroy_umem_in, destroy, uid, g.uid);
+    while (n) {
+        PRM_SET(destroy_umem_in, destroy, umem_id, ids[--n]);
+        ck_assert_int_eq(attempt(destroy, sizeof(destroy), 16), 0);
+    }
+    ck_assert_int_eq(attempt(in, len, 16), 0);
+    node_revive(a);
+}
+END_TEST
+
 /* -- the queue itself ---------------------------------------------------------------------------
  */
 
@@ -413,6 +446,7 @@ int main(void)
     tcase_add_loop_test(tc, storm_of_commands, 0, 6);
     tcase_add_test(tc, objects_in_use);
     tcase_add_test(tc, key_of_terabytes);
+    tcase_add_test(tc, umems_without_end);
     tcase_add_loop_test(tc, noise_in_the_command_queue, 0, 4);
     tcase_add_test(tc, command_queue_at_no_memory);
     suite_add_tcase(suite, tc);
