@@ -30,6 +30,29 @@ struct hv_dv_ops; /* guest-lib/mlx5dv/dv.h: what libmlx5.so.1 calls */
 struct hv_hca;
 struct hv_context;
 
+/*
+ * User indices: what CQEs of version 1 name their queue by (user_index of QPs, SQs, RQs and XRC
+ * SRQs), one numbering per context, as libmlx5 has. A QP with an ordinary SRQ keeps its own.
+ */
+enum hv_rsc_type {
+    HV_RSC_NONE,
+    HV_RSC_QP,   /* struct hv_qp */
+    HV_RSC_XSRQ, /* struct hv_srq that names its own CQ */
+    HV_RSC_RWQ   /* struct hv_rwq */
+};
+struct hv_rsc {
+    void *obj;
+    enum hv_rsc_type type;
+};
+#define HV_UIDX_CHUNK_SHIFT 12
+#define HV_UIDX_MAX         (1u << 24)
+#define HV_UIDX_NONE        0xffffffu /* USER_INDEX of queues whose CQEs are of version 0 */
+struct hv_uidx_table {
+    pthread_mutex_t lock;
+    struct hv_rsc *chunk[HV_UIDX_MAX >> HV_UIDX_CHUNK_SHIFT]; /* made when first needed */
+    uint32_t next; /* where the search for a free one begins */
+};
+
 struct hv_device {
     struct ibv_device ibv;
     const struct hv_dv_ops *dv;
@@ -52,6 +75,7 @@ struct hv_context {
     struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
     int async_pipe;    /* what ibv_get_async_event() takes from; its reading end is ibv.async_fd */
     struct hv_async *async;
+    struct hv_uidx_table uidx;
     struct verbs_context ibv; /* last: the size of its prefix is the library's own business */
 };
 
@@ -87,6 +111,26 @@ void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
  * Polling functions call it when they find nothing. True: there was something to do. */
 bool hv_progress(struct hv_hca *hca);
+
+/* The context's user indices (uidx.c). A zeroed table is an empty one; hv_uidx_fini() at close.
+ * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). Objects leave under the
+ * locks of the CQs that may name them. */
+int hv_uidx_alloc(struct hv_context *ctx, enum hv_rsc_type type, void *obj);
+void hv_uidx_free(struct hv_context *ctx, uint32_t uidx);
+void hv_uidx_fini(struct hv_context *ctx);
+/* NULL: there is none. */
+static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, uint32_t uidx)
+{
+    const struct hv_rsc *chunk =
+        __atomic_load_n(&ctx->uidx.chunk[uidx >> HV_UIDX_CHUNK_SHIFT], __ATOMIC_ACQUIRE);
+    const struct hv_rsc *rsc;
+
+    if (!chunk) {
+        return NULL;
+    }
+    rsc = &chunk[uidx & ((1u << HV_UIDX_CHUNK_SHIFT) - 1)];
+    return rsc->type != HV_RSC_NONE ? rsc : NULL;
+}
 
 /* The driver below: capabilities (drv->cap), async EQ. */
 struct drv *hv_drv(struct hv_hca *hca);
@@ -134,10 +178,15 @@ void hv_event_drain_srq(struct hv_srq *srq);
 /* -- objects ------------------------------------------------------------------------------------
  */
 
+/*
+ * refs and users count what refers to an object: destroying it while there is any is EBUSY.
+ * Whoever refers increments with g_atomic_int_inc() and decrements when it is gone. QPs and CQs
+ * refer to the PD that they were given (a parent domain, too), everything else to hv_real_pd().
+ */
 struct hv_td {
     struct ibv_td ibv;
     struct hv_uar uar; /* its own doorbell page: no lock is needed */
-    unsigned refs;
+    gint refs;
 };
 
 /* A PD, or a parent domain, which is a PD that refers to another one. */
@@ -165,6 +214,13 @@ struct hv_mr {
     } kind;
 };
 
+struct hv_xrcd {
+    struct ibv_xrcd ibv;
+    uint32_t xrcdn;
+    struct hv_xrcd_inode *inode; /* shared by those who opened the same file, or NULL */
+    gint refs;
+};
+
 struct hv_ah {
     struct ibv_ah ibv;
     uint8_t av[PRM_SIZE(wqe_av)]; /* address vector as UD and DC WQEs carry it */
@@ -179,15 +235,20 @@ struct hv_cq {
     uint8_t *ring;
     size_t ring_size;
     uint32_t cqn, log_size, ci;
-    unsigned cqe_size; /* 64 or 128 */
-    uint32_t *dbrec;   /* [0] consumer index, [1] arm word, big-endian */
-    uint64_t arm_sn;
-    bool single_threaded;
+    unsigned cqe_size;    /* 64 or 128 */
+    uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
+    uint64_t arm_sn;      /* ibv_get_cq_event() adds one */
+    bool single_threaded; /* the lock is not taken */
     pthread_spinlock_t lock;
     struct hv_uar *uar;
-    uint8_t *cur_cqe; /* extended polling: the CQE that readers look at */
-    struct hv_qp *cur_qp;
-    struct hv_srq *cur_srq;
+    struct hv_pd *parent_domain;  /* or NULL */
+    gint users;                   /* QPs (once for each of send and receive), WQs, XRC SRQs */
+    const struct hv_rsc *cur_rsc; /* of the CQE polled last */
+    uint32_t cur_uidx;            /* its user index */
+    /* extended polling: the cqe64 that readers look at, and what it does not tell */
+    const uint8_t *cur_cqe;
+    enum ibv_wc_opcode cur_opcode;
+    bool cur_csum_valid;
     uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
     uint32_t unacked_comp, unacked_async; /* events handed out, under ibv.mutex */
 };
@@ -195,6 +256,8 @@ struct hv_cq {
 /* A work queue's ring: WQE index -> wr_id. */
 struct hv_wq {
     uint64_t *wrid;
+    uint8_t *wr_data;  /* of an SQ, by WQEBB index: the enum ibv_wc_opcode of WQEs that a CQE does
+                          not tell apart (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2) */
     uint32_t wqe_cnt;  /* power of two: WQEBBs of an SQ, WQEs of an RQ */
     uint32_t max_post; /* WQEs that may be outstanding */
     uint32_t head, tail;
@@ -212,13 +275,34 @@ struct hv_srq {
     uint32_t srqn;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
-    int head, tail; /* free list of WQEs, as libmlx5's */
+    uint32_t head,
+        tail;          /* WQEs that may be posted are a list from head to tail, the last excluded */
+    gulong *free_wqes; /* bit per WQE: completed, not in the list */
     uint16_t counter;
     uint32_t *dbrec;
+    bool single_threaded;
     pthread_spinlock_t lock;
+    enum ibv_srq_type type;
+    uint32_t cmd_op; /* PRM_CMD_OP_CREATE_SRQ, _XRC_SRQ or _RMP */
+    int uidx;        /* of an XRC SRQ, else -1 */
     struct hv_xrcd *xrcd;
     struct hv_cq *cq; /* of an XRC SRQ */
+    gint users;       /* QPs */
     uint32_t unacked_async;
+};
+
+/* A WQ (ibv_create_wq()). */
+struct hv_rwq {
+    struct ibv_wq ibv;
+    struct hv_hca *hca;
+    uint8_t *ring;
+    size_t ring_size;
+    uint32_t rqn;
+    int uidx;
+    uint32_t *dbrec; /* [0] receive, big-endian */
+    struct hv_wq rq;
+    struct hv_pd *pd;
+    gint users; /* indirection tables */
 };
 
 struct hv_qp {
@@ -233,6 +317,8 @@ struct hv_qp {
     struct hv_uar *uar;
     struct hv_wq sq, rq;
     uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
+    int uidx;              /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
+    bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     uint32_t max_inline;
     bool sq_sig_all, single_threaded;
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
@@ -282,16 +368,29 @@ static inline struct hv_mr *hv_mr(struct ibv_mr *mr)
     return (struct hv_mr *)mr;
 }
 
-/* Lookups by number for completions: NULL if there is none. The polling thread holds the CQ's
- * lock, and objects leave the tables under the locks of the CQs that may name them. */
+/* Lookups by number: NULL if there is none. */
 struct hv_qp *hv_find_qp(struct hv_hca *hca, uint32_t qpn);
 struct hv_srq *hv_find_srq(struct hv_hca *hca, uint32_t srqn);
 struct hv_cq *hv_find_cq(struct hv_hca *hca, uint32_t cqn);
 
-/* Removes the completions of a QP that goes away (mlx5_cq_clean()). srq: gives their WQEs back. */
-void hv_cq_clean(struct hv_cq *cq, uint32_t qpn, struct hv_srq *srq);
+/* Removes the completions of a queue that goes away or to RESET (mlx5_cq_clean()), by its user
+ * index. srq: gives their WQEs back. The caller holds the CQ's lock: hv_uidx_free() comes before
+ * it is dropped. */
+void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq);
+void hv_cq_lock(struct hv_cq *cq);
+void hv_cq_unlock(struct hv_cq *cq);
+/* Both CQs of a QP, in an order that cannot deadlock; either may be NULL, or both the same. */
+void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b);
+void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b);
 /* Gives a WQE back to the SRQ's free list. */
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
+
+/* Key variant: the low byte that the driver adds to the index of a new key, another one each time.
+ */
+uint8_t hv_key_variant(void);
+/* A UAR page of the context's user (pd.c): 0 or errno. */
+int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar);
+void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
 
 /* Fills the operations of a new context; each file its own. */
 void hv_pd_ops(struct verbs_context *ops);
