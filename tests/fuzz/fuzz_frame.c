@@ -1,96 +1,514 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: frames as a peer may send them, through both parsers. What a parser says of a frame
- * must lie within it, what it accepts must survive being built again, and the checksum functions
- * must not leave the frame.
+ * libFuzzer: a peer that puts what it likes on the wire of a whole HCA, which has a QP of every
+ * service, Ethernet queues behind flow tables, receive WQEs, and sends of its own under way.
  *
- * Nearly every random frame dies at the ICRC, so one whose ICRC alone is wrong is built again with
- * the right one, and parsed once more.
+ * A frame begins as a packet with nothing wrong in it for one of the QPs, or as an Ethernet frame;
+ * the input says what is different. Nearly every changed frame would die at a checksum, so those
+ * are made right again, unless the input says not to. Demanded: the device goes on and takes
+ * commands, never calls itself at fault, and memory beside the one key that is open to the wire
+ * stays as it was.
  */
-#include "wire/eth.h"
-#include "wire/packet.h"
-
 #include <stdlib.h>
 #include <string.h>
+#include "fw/fw_internal.h"
+#include "model/qp.h"
+#include "tests/fuzz/guest_input.h"
+#include "wire/eth.h"
+
+#define MAX_STEPS  100
+#define PEER_QPN   0x777777 /* which the other HCA does not have */
+#define QKEY       0x1234
+#define GSI_QKEY   0x80010000
+#define OPEN       4096           /* bytes that the key opens, and that lie closed on each side */
+#define RECV_AT    (2u << 20)     /* of the guest's memory: receive buffers, sources of sends */
+#define XRC_AT     (0x380u << 12) /* ring and doorbell record of the XRC SRQ */
+#define XRC_LOG    5
+#define XRC_STRIDE 6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void require(bool condition)
+enum {
+    RC_OWN_RQ,
+    RC_SRQ,
+    RC_IPV6,
+    UC,
+    UD,
+    GSI,
+    XRC,
+    QPS,
+};
+
+static const uint8_t ipv6_gid[2][16] = {{0xfe, 0x80, [15] = 1}, {0xfe, 0x80, [15] = 2}};
+static const uint8_t group[16] = {[10] = 0xff, 0xff, 224, 0, 0, 5};
+
+static struct {
+    struct drv_qp *qps[QPS];
+    struct drv_srq *srq, xrc_srq;
+    struct buf *closed; /* guard, open memory, guard */
+    struct drv_mr open;
+    uint16_t eth_pi;
+} peer;
+
+/* -- the device's side --------------------------------------------------------------------------
+ */
+
+static struct drv_path path_of(const struct guest_input *in, unsigned i)
 {
-    if (!condition) {
-        abort();
+    struct drv_path path = {
+        .remote_qpn = PEER_QPN, .mtu = 1, .retry_count = 2, .rnr_retry = 2, .log_rd_atom = 2};
+
+    memcpy(path.mac, in->t->b.drv->mac, 6);
+    memcpy(path.gid, i == RC_IPV6 ? ipv6_gid[1] : in->t->b.gid, 16);
+    path.sgid_index = i == RC_IPV6;
+    return path;
+}
+
+static void connect(const struct guest_input *in, unsigned i)
+{
+    struct drv_path path = path_of(in, i);
+    struct drv_qp *qp = peer.qps[i];
+
+    if (qp->dbr) {
+        qp->dbr[0] = qp->dbr[1] = 0;
+    }
+    qp->sq_pi = qp->rq_pi = 0;
+    qp->qkey = i == GSI ? GSI_QKEY : QKEY;
+    g_assert_cmpint(drv_qp_connect(qp, &path), ==, 0);
+}
+
+/* A target of XRC: no queue, and an SRQ that it never uses. */
+static struct drv_qp *new_xrc_target(struct guest_input *in)
+{
+    uint8_t cmd[PRM_SIZE(create_qp_in)] = {0}, out[PRM_SIZE(create_qp_out)] = {0};
+    uint8_t *qpc = PRM_PTR(create_qp_in, cmd, qpc);
+    struct node *node = &in->t->a;
+    struct drv_qp *qp = g_new0(struct drv_qp, 1);
+
+    qp->drv = node->drv;
+    qp->attr = (struct drv_qp_attr){.st = PRM_QP_ST_XRC,
+                                    .pdn = node->drv->pdn,
+                                    .send_cq = &node->cq,
+                                    .recv_cq = &node->cq,
+                                    .srq = peer.srq};
+    PRM_SET(create_qp_in, cmd, opcode, PRM_CMD_OP_CREATE_QP);
+    PRM_SET(qpc, qpc, st, PRM_QP_ST_XRC);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, pd, node->drv->pdn);
+    PRM_SET(qpc, qpc, uar_page, node->drv->uarn);
+    PRM_SET(qpc, qpc, no_sq, 1);
+    PRM_SET(qpc, qpc, xrcd, in->guest.xrcd);
+    PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+    PRM_SET(qpc, qpc, srqn_rmpn_xrqn, peer.srq->srqn);
+    PRM_SET(qpc, qpc, cqn_snd, node->cq.cqn);
+    PRM_SET(qpc, qpc, cqn_rcv, node->cq.cqn);
+    PRM_SET(qpc, qpc, user_index, 0xffffff);
+    g_assert_cmpint(drv_cmd(node->drv, cmd, sizeof(cmd), out, sizeof(out)), ==, 0);
+    qp->qpn = PRM_GET(create_qp_out, out, qpn);
+    g_ptr_array_add(node->qps, qp);
+    return qp;
+}
+
+static void new_xrc_srq(struct guest_input *in)
+{
+    uint8_t cmd[EXAMPLE_MAX], out[PRM_SIZE(create_xrc_srq_out)] = {0};
+    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd, xrc_srq_context_entry);
+    size_t len = example(&in->guest, PRM_CMD_OP_CREATE_XRC_SRQ, cmd);
+    const struct buf *mem = in->guest.mem;
+    struct drv_srq *srq = &peer.xrc_srq;
+
+    *srq = (struct drv_srq){.ring.ptr = mem->ptr + XRC_AT,
+                            .log_size = XRC_LOG,
+                            .log_stride = XRC_STRIDE,
+                            .dbr = (uint32_t *)(mem->ptr + XRC_AT + PCI_PAGE),
+                            .dbr_bus = mem->mem.bus + XRC_AT + PCI_PAGE};
+    for (unsigned i = 0; i < 1u << XRC_LOG; i++) {
+        prm_store16((uint8_t *)srq->ring.ptr + ((size_t)i << XRC_STRIDE) + 2,
+                    (i + 1) % (1u << XRC_LOG));
+    }
+    PRM_SET(xrc_srqc, ctx, db_record_addr_h, srq->dbr_bus >> 32);
+    PRM_SET(xrc_srqc, ctx, db_record_addr_l, (uint32_t)srq->dbr_bus >> 2);
+    PRM_SET_AT(create_xrc_srq_in, cmd, pas, 0, mem->mem.bus + XRC_AT);
+    g_assert_cmpint(drv_cmd(in->t->a.drv, cmd, len, out, sizeof(out)), ==, 0);
+    srq->srqn = PRM_GET(create_xrc_srq_out, out, xrc_srqn);
+}
+
+static uint32_t flow_command(struct guest_input *in, const void *cmd, size_t len)
+{
+    uint8_t out[64] = {0};
+
+    g_assert_cmpint(drv_cmd(in->t->a.drv, cmd, len, out, sizeof(out)), ==, 0);
+    return (uint32_t)prm_load32(out + 8) & 0xffffff;
+}
+
+/* In front of the guest's table, which takes all: two groups that look at every header. */
+static void steer(struct guest_input *in)
+{
+    uint8_t table[PRM_SIZE(create_flow_table_in)] = {0};
+    uint8_t root[PRM_SIZE(set_flow_table_root_in)] = {0};
+    uint8_t *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
+    uint32_t id;
+
+    PRM_SET(create_flow_table_in, table, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(flow_table_context, ctx, log_size, 2);
+    PRM_SET(flow_table_context, ctx, table_miss_action, PRM_FLOW_TABLE_MISS_ACTION_FWD);
+    PRM_SET(flow_table_context, ctx, table_miss_id, in->guest.table);
+    id = flow_command(in, table, sizeof(table));
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t cmd[PRM_SIZE(create_flow_group_in)] = {0}, fte[EXAMPLE_MAX];
+        uint8_t *mask = PRM_PTR(create_flow_group_in, cmd, match_criteria);
+        uint32_t num;
+        size_t len;
+
+        PRM_SET(create_flow_group_in, cmd, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
+        PRM_SET(create_flow_group_in, cmd, table_id, id);
+        PRM_SET(create_flow_group_in, cmd, start_flow_index, i);
+        PRM_SET(create_flow_group_in, cmd, end_flow_index, i);
+        PRM_SET(create_flow_group_in, cmd, match_criteria_enable, 1);
+        if (i == 0) {
+            PRM_SET(fte_match_set_lyr_2_4, mask, ethertype, 0xffff);
+            PRM_SET(fte_match_set_lyr_2_4, mask, cvlan_tag, 1);
+            PRM_SET(fte_match_set_lyr_2_4, mask, first_vid, 0xfff);
+        } else {
+            PRM_SET(fte_match_set_lyr_2_4, mask, ip_protocol, 0xff);
+            PRM_SET(fte_match_set_lyr_2_4, mask, frag, 1);
+            PRM_SET(fte_match_set_lyr_2_4, mask, tcp_flags, 0x1ff);
+            PRM_SET(fte_match_set_lyr_2_4, mask, tcp_dport, 0xffff);
+        }
+        num = flow_command(in, cmd, sizeof(cmd));
+        len = example(&in->guest, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, fte);
+        PRM_SET(set_fte_in, fte, table_id, id);
+        PRM_SET(set_fte_in, fte, flow_index, i);
+        PRM_SET(flow_context, PRM_PTR(set_fte_in, fte, flow_context), group_id, num);
+        flow_command(in, fte, len);
+    }
+    PRM_SET(set_flow_table_root_in, root, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ROOT);
+    PRM_SET(set_flow_table_root_in, root, table_id, id);
+    flow_command(in, root, sizeof(root));
+}
+
+static void join(struct guest_input *in)
+{
+    uint8_t cmd[PRM_SIZE(attach_to_mcg_in)] = {0};
+
+    PRM_SET(attach_to_mcg_in, cmd, opcode, PRM_CMD_OP_ATTACH_TO_MCG);
+    PRM_SET(attach_to_mcg_in, cmd, qpn, peer.qps[UD]->qpn);
+    memcpy(PRM_PTR(attach_to_mcg_in, cmd, multicast_gid), group, 16);
+    g_assert_cmpint(drv_cmd_simple(in->t->a.drv, cmd, sizeof(cmd)), ==, 0);
+}
+
+static void prepare(struct guest_input *in)
+{
+    struct node *node = &in->t->a;
+    struct drv_mem open;
+
+    peer.eth_pi = 0;
+    peer.closed = node_buf(node, 3 * OPEN, 0, 1);
+    open = (struct drv_mem){peer.closed->ptr + OPEN, peer.closed->mem.bus + OPEN, OPEN};
+    g_assert_cmpint(
+        drv_reg_mr(node->drv, node->drv->pdn, &open, 0x40000000, OPEN, DRV_ALL, &peer.open), ==, 0);
+    g_assert_cmpint(drv_set_gid(node->drv, 1, ipv6_gid[0]), ==, 0);
+    peer.srq = node_srq(node, 5);
+    new_xrc_srq(in);
+    peer.qps[RC_OWN_RQ] = node_qp(node, PRM_QP_ST_RC, NULL);
+    peer.qps[RC_SRQ] = node_qp(node, PRM_QP_ST_RC, peer.srq);
+    peer.qps[RC_IPV6] = node_qp(node, PRM_QP_ST_RC, NULL);
+    peer.qps[UC] = node_qp(node, PRM_QP_ST_UC, NULL);
+    peer.qps[UD] = node_qp(node, PRM_QP_ST_UD, NULL);
+    peer.qps[GSI] = node_qp(node, PRM_QP_ST_QP1, NULL);
+    peer.qps[XRC] = new_xrc_target(in);
+    for (unsigned i = 0; i < QPS; i++) {
+        connect(in, i);
+    }
+    join(in);
+    steer(in);
+}
+
+static struct qp *model_of(const struct guest_input *in, unsigned i)
+{
+    return qp_find(&in->t->a.hca->fw->hca, peer.qps[i]->qpn);
+}
+
+/* Back to where packets can do something. */
+static void revive(struct guest_input *in, unsigned i)
+{
+    if (model_of(in, i)->state != PRM_QP_STATE_RTS) {
+        g_assert_cmpint(drv_modify_qp(peer.qps[i], PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
+        connect(in, i);
     }
 }
 
-static void check_eth(const uint8_t *data, size_t size)
+static struct drv_sge recv_sge(const struct guest_input *in, uint32_t len)
 {
-    uint8_t *frame = malloc(size ? size : 1);
-    struct eth_info info;
+    return buf_sge(in->guest.mem, RECV_AT, len);
+}
 
-    memcpy(frame, data, size);
-    for (int headers_only = 0; headers_only < 2; headers_only++) {
-        bool whole =
-            headers_only ? eth_parse_headers(frame, size, &info) : eth_parse(frame, size, &info);
+static void post_eth_recv(const struct guest_input *in, uint32_t len)
+{
+    const struct guest *g = &in->guest;
+    uint8_t *slot = g->mem->ptr + g->rq_ring + peer.eth_pi % 32 * 64;
 
-        require(whole == (size >= 14));
-        require(info.l3_off <= size && info.l4_off <= size && info.payload_off <= size &&
-                info.ip_end <= size && info.vlan_count <= 2);
-        if (info.ip_version) {
-            require(info.l3_off < info.l4_off && info.l4_off <= info.ip_end);
+    prm_store32(slot, len);
+    prm_store32(slot + 4, g->mem->mr.key);
+    prm_store64(slot + 8, g->mem->va + RECV_AT);
+    prm_store32(slot + 20, 0x100); /* end of the list */
+    prm_store32(g->mem->ptr + g->rq_dbr, ++peer.eth_pi);
+}
+
+/* Receive WQEs of len bytes wherever there is room. */
+static void post_receives(struct guest_input *in, uint32_t len)
+{
+    struct drv_sge sge = recv_sge(in, len);
+    struct hca *hca = &in->t->a.hca->fw->hca;
+
+    for (unsigned i = 0; i < QPS; i++) {
+        const struct qp *qp = model_of(in, i);
+
+        if (qp->has_rq && (uint16_t)(peer.qps[i]->rq_pi - qp->rq.ci) < 8) {
+            drv_post_recv(peer.qps[i], &sge, 1);
         }
-        if (info.l4) {
-            require(info.l4_off < info.payload_off && info.payload_off <= info.ip_end);
-        }
-        eth_csum_ipv4_ok(frame, &info);
-        eth_csum_l4_ok(frame, &info);
     }
-    eth_parse(frame, size, &info);
+    if ((uint16_t)(peer.srq->counter - srq_find(hca, peer.srq->srqn)->wq.ci) < 8) {
+        drv_post_srq_recv(in->t->a.drv, peer.srq, &sge, 1);
+    }
+    if ((uint16_t)(peer.xrc_srq.counter - srq_find(hca, peer.xrc_srq.srqn)->wq.ci) < 8) {
+        drv_post_srq_recv(in->t->a.drv, &peer.xrc_srq, &sge, 1);
+    }
+    post_eth_recv(in, len);
+}
+
+/* A send of the device's own, so that there is something to respond to. */
+static void post_send(struct guest_input *in, unsigned i)
+{
+    static const uint8_t opcodes[] = {
+        PRM_WQE_OPCODE_SEND,      PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ,
+        PRM_WQE_OPCODE_ATOMIC_FA, PRM_WQE_OPCODE_ATOMIC_CS,  PRM_WQE_OPCODE_SEND_IMM,
+    };
+    uint8_t opcode = opcodes[input_u8(in) % G_N_ELEMENTS(opcodes)];
+    bool atomic = opcode == PRM_WQE_OPCODE_ATOMIC_FA || opcode == PRM_WQE_OPCODE_ATOMIC_CS;
+    struct drv_sge sge = recv_sge(in, atomic ? 8 : input_u16(in) % 2048);
+    struct drv_send send = {.opcode = opcode,
+                            .flags = DRV_SIGNALED,
+                            .sge = &sge,
+                            .num_sge = 1,
+                            .raddr = 0x40000000,
+                            .rkey = 0x1234};
+
+    if (i <= RC_IPV6 && (uint16_t)(peer.qps[i]->sq_pi - model_of(in, i)->sq.ci) < 64) {
+        drv_post_send(peer.qps[i], &send);
+    }
+}
+
+/* -- the wire -----------------------------------------------------------------------------------
+ */
+
+static void put_on_the_wire(struct guest_input *in, const uint8_t *frame, size_t len)
+{
+    uint8_t *room = wire_tx_reserve(in->t->b.port, len);
+
+    if (room) {
+        memcpy(room, frame, len);
+        wire_tx_commit(in->t->b.port, len);
+    }
+}
+
+/* Checksums of IP, and the ICRC over whatever the headers are now. */
+static void make_right(uint8_t *frame, size_t len)
+{
+    struct eth_info info;
+    struct roce_packet pkt;
+
+    if (!eth_parse(frame, len, &info)) {
+        return;
+    }
     eth_csum_fill_ipv4(frame, &info);
     eth_csum_fill_l4(frame, &info);
-    if (info.ip_version == 4) {
-        require(eth_csum_ipv4_ok(frame, &info));
+    if (roce_parse(frame, len, &pkt) == ROCE_BAD_ICRC) {
+        roce_finish(frame, &pkt, pkt.payload_len + pkt.pad_count);
     }
-    free(frame);
 }
 
-/* Builds the packet again; the result must parse to the same. */
-static void check_rebuilt(const struct roce_packet *pkt)
+static uint8_t opcode_for(unsigned i, uint8_t choice)
 {
-    size_t len = roce_frame_len(pkt, pkt->payload_len);
-    uint8_t *frame = malloc(len);
-    struct roce_packet again;
+    static const uint8_t transports[QPS] = {
+        [UC] = BTH_UC, [UD] = BTH_UD, [GSI] = BTH_UD, [XRC] = BTH_XRC};
+    uint8_t opcode = choice & 0x80 ? (uint8_t)(choice << 1) : transports[i] | (choice & 0x1f);
 
-    memcpy(roce_build(frame, pkt, pkt->payload_len), pkt->payload, pkt->payload_len);
-    require(roce_finish(frame, pkt, pkt->payload_len) == len);
-    require(roce_parse(frame, len, &again) == ROCE_OK);
-    require(again.opcode == pkt->opcode && again.psn == pkt->psn && again.dest_qp == pkt->dest_qp &&
-            again.payload_len == pkt->payload_len &&
-            memcmp(again.payload, pkt->payload, pkt->payload_len) == 0);
-    free(frame);
+    return bth_opcodes[opcode].name ? opcode : transports[i] | BTH_SEND_ONLY;
 }
 
-static void check_roce(const uint8_t *data, size_t size)
+/* A packet for a QP, right in everything but what the input says. */
+static void send_packet(struct guest_input *in, unsigned i)
 {
-    uint8_t *frame = malloc(size ? size : 1);
-    struct roce_packet pkt;
-    enum roce_verdict verdict;
+    uint8_t frame[WIRE_FRAME_MAX], how;
+    const struct qp *qp = model_of(in, i);
+    struct roce_packet pkt = {
+        .opcode = opcode_for(i, input_u8(in)),
+        .dest_qp = i == GSI ? 1 : peer.qps[i]->qpn,
+        .pkey = 0xffff,
+        .migreq = true,
+        .xrc_srqn = peer.xrc_srq.srqn,
+        .addr = {.is_ipv4 = i != RC_IPV6, .hop_limit = 64, .udp_sport = 0xc123},
+        .deth = {.qkey = i == GSI ? GSI_QKEY : QKEY, .src_qp = PEER_QPN},
+    };
+    uint32_t flags = bth_opcodes[pkt.opcode].flags;
+    static const uint16_t lens[] = {0, 1, 4, 8, 255, 256, 256, 256, 256, 257, 1024, 4096};
+    size_t len, total;
 
-    memcpy(frame, data, size);
-    verdict = roce_parse(frame, size, &pkt);
-    if (verdict == ROCE_OK || verdict == ROCE_BAD_ICRC) {
-        require(pkt.payload >= frame && pkt.payload_len <= size &&
-                (size_t)(pkt.payload - frame) + pkt.payload_len + 4 <= size);
-        check_rebuilt(&pkt);
+    how = input_u8(in);
+    len = flags & HDR_PAYLOAD ? lens[(how & 15) % G_N_ELEMENTS(lens)] : 0;
+    if ((flags & HDR_PAYLOAD) && !(flags & PKT_LAST)) {
+        len = how & 15 ? 256 : 255;
     }
-    free(frame);
+    pkt.ackreq = how & 0x10;
+    pkt.solicited = how & 0x20;
+    pkt.psn = flags & PKT_RESPONSE ? qp->req.unacked_psn : qp->resp.epsn;
+    if (how & 0x40) {
+        pkt.psn = (pkt.psn + (uint32_t)(int8_t)input_u8(in)) & PSN_MASK;
+    }
+    pkt.reth.va = pkt.atomic.va = 0x40000000 + (how & 0x80 ? input_u16(in) : 0);
+    pkt.reth.rkey = pkt.atomic.rkey = peer.open.key;
+    pkt.reth.len = (uint32_t)(flags & PKT_LAST ? len : len + input_u8(in));
+    if (flags & PKT_READ) {
+        pkt.reth.len = input_u16(in) % 8192;
+    }
+    if (flags & HDR_AETH) {
+        pkt.aeth.syndrome = input_u8(in);
+    }
+    if (flags & HDR_IETH) {
+        pkt.imm = peer.open.key;
+    }
+    memcpy(pkt.addr.dmac, in->t->a.drv->mac, 6);
+    memcpy(pkt.addr.smac, in->t->b.drv->mac, 6);
+    memcpy(pkt.addr.dgid, i == RC_IPV6 ? ipv6_gid[0] : in->t->a.gid, 16);
+    memcpy(pkt.addr.sgid, i == RC_IPV6 ? ipv6_gid[1] : in->t->b.gid, 16);
+    if (i == UD && (how & 0x80)) {
+        memcpy(pkt.addr.dgid, group, 16);
+        memcpy(pkt.addr.dmac, (const uint8_t[]){1, 0, 0x5e, 0, 0, 5}, 6);
+        pkt.dest_qp = 0xffffff;
+    }
+    memset(roce_build(frame, &pkt, len), 0xa5, len);
+    total = roce_finish(frame, &pkt, len);
+    how = input_u8(in);
+    if (how & 1) {
+        input_patch(in, frame, MIN(total, 128));
+        if (how & 2) {
+            make_right(frame, total);
+        }
+    }
+    if (how & 4) {
+        total = MIN(input_u16(in), total);
+    }
+    put_on_the_wire(in, frame, total);
+}
+
+/* A frame that is no RoCE packet, or not meant as one. */
+static void send_frame(struct guest_input *in)
+{
+    static const uint8_t ipv4_tcp[] = {
+        8, 0,    0x45, 0,    0,    60, 0, 0, 0, 0, 64, 6, 0, 0,    10,   0, 0, 2, 10, 0, 0,
+        1, 0x12, 0x34, 0x56, 0x78, 0,  0, 0, 1, 0, 0,  0, 0, 0x50, 0x10, 1, 0, 0, 0,  0, 0,
+    };
+    static const uint8_t vlan_ipv6_udp[] = {
+        0x81, 0, 0, 5, 0x86, 0xdd, 0x60, 0, 0, 0, 0,    24,   17,   64,   0xfe, 0x80, 0, 0,
+        0,    0, 0, 0, 0,    0,    0,    0, 0, 0, 0,    2,    0xfe, 0x80, 0,    0,    0, 0,
+        0,    0, 0, 0, 0,    0,    0,    0, 0, 1, 0x12, 0x34, 0x12, 0xb7, 0,    24,   0, 0,
+    };
+    uint8_t frame[2048] = {0}, how = input_u8(in);
+    size_t len = 14 + input_u16(in) % 1600;
+
+    memcpy(frame, in->t->a.drv->mac, 6);
+    memcpy(frame + 6, in->t->b.drv->mac, 6);
+    if (how & 1) {
+        memcpy(frame + 12, ipv4_tcp, sizeof(ipv4_tcp));
+    } else if (how & 2) {
+        memcpy(frame + 12, vlan_ipv6_udp, sizeof(vlan_ipv6_udp));
+    }
+    if (how & 4) {
+        memset(frame, 0xff, 6);
+    }
+    input_patch(in, frame, MIN(len, 96));
+    if (how & 8) {
+        make_right(frame, len);
+    }
+    put_on_the_wire(in, frame, len);
+}
+
+/* -- a run --------------------------------------------------------------------------------------
+ */
+
+static void step(struct guest_input *in)
+{
+    uint8_t what = input_u8(in);
+    unsigned i = (what >> 4) % QPS;
+
+    switch (what & 15) {
+    default:
+        revive(in, i);
+        send_packet(in, i);
+        break;
+    case 8:
+    case 9:
+        send_frame(in);
+        break;
+    case 10:
+    case 11:
+        revive(in, i);
+        post_send(in, i);
+        break;
+    case 12:
+        post_receives(in, input_u16(in));
+        break;
+    case 13:
+        input_advance(in, input_u16(in) * 1000ull);
+        break;
+    case 14: {
+        struct drv_mem open = {peer.closed->ptr + OPEN, peer.closed->mem.bus + OPEN, OPEN};
+
+        /* the key again, after somebody invalidated it */
+        drv_dereg_mr(in->t->a.drv, &peer.open);
+        g_assert_cmpint(drv_reg_mr(in->t->a.drv, in->t->a.drv->pdn, &open, 0x40000000, OPEN,
+                                   DRV_ALL, &peer.open),
+                        ==, 0);
+        break;
+    }
+    }
+    /* frames that wait together take another way than one at a time */
+    if (!(what & 0x80)) {
+        input_settle(in);
+    }
+}
+
+static void check(struct guest_input *in)
+{
+    static uint8_t pattern[3 * OPEN];
+    uint32_t pdn;
+
+    if (!pattern[0]) {
+        fill(pattern, sizeof(pattern), 1);
+    }
+    require(memcmp(peer.closed->ptr, pattern, OPEN) == 0 &&
+                memcmp(peer.closed->ptr + 2 * OPEN, pattern + 2 * OPEN, OPEN) == 0,
+            "a peer wrote to memory that no key opens");
+    require(drv_alloc_pd(in->t->a.drv, &pdn) == 0 && drv_dealloc_pd(in->t->a.drv, pdn) == 0,
+            "the device takes no command");
+    require(in->t->a.hca->log_errors == 0, "the device called itself at fault");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size > 10240) {
-        return 0;
+    struct guest_input *in = guest_input_start(data, size);
+
+    if (in->fresh) {
+        prepare(in);
     }
-    check_eth(data, size);
-    check_roce(data, size);
+    post_receives(in, 2048);
+    for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
+        step(in);
+    }
+    input_settle(in);
+    drv_poll_events(in->t->a.drv);
+    g_array_set_size(in->t->a.drv->events, 0);
+    check(in);
     return 0;
 }

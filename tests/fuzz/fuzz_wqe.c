@@ -8,7 +8,6 @@
 #include "tests/fuzz/guest_input.h"
 
 #define MAX_STEPS 60
-#define MAX_RUNS  2000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -93,27 +92,6 @@ static void post(struct guest_input *in, struct ring *ring, bool send)
     }
 }
 
-/* The input ends before the device does, if it makes work of its own for ever. */
-static void settle(struct guest_input *in)
-{
-    struct drv_wc wc;
-
-    for (int i = 0; i < MAX_RUNS && inproc_run_ready(in->t->world); i++) {
-        while (drv_poll_cq(in->t->a.drv, &in->t->a.cq, &wc)) {
-        }
-    }
-}
-
-static void advance(struct guest_input *in, uint64_t ns)
-{
-    uint64_t limit = in->t->world->now_ns + ns;
-    int i = 0;
-
-    while (i < MAX_RUNS && inproc_step(in->t->world, limit)) {
-        i++;
-    }
-}
-
 static void step(struct guest_input *in)
 {
     uint8_t what = input_u8(in);
@@ -141,7 +119,7 @@ static void step(struct guest_input *in)
         input_patch(in, ring.base, ring.size);
         break;
     case 7:
-        advance(in, input_u16(in) * 1000ull);
+        input_advance(in, input_u16(in) * 1000ull);
         break;
     }
 }
@@ -152,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
         step(in);
-        settle(in);
+        input_settle(in);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "tests/fuzz/guest_input.h"
 
 #define RUNS_PER_FUNCTION 16
+#define MAX_TURNS         2000
 
 struct guest_input *guest_input_start(const uint8_t *data, size_t size)
 {
@@ -20,6 +21,7 @@ struct guest_input *guest_input_start(const uint8_t *data, size_t size)
     }
     in.data = data;
     in.size = size;
+    in.fresh = fresh;
     if (fresh) {
         in.names.num_nums = in.names.num_addrs = 0;
         guest_init(&in.guest, &in.t->a);
@@ -85,5 +87,25 @@ void input_patch(struct guest_input *in, uint8_t *p, size_t len)
             }
             break;
         }
+    }
+}
+
+void input_settle(struct guest_input *in)
+{
+    struct drv_wc wc;
+
+    for (int i = 0; i < MAX_TURNS && inproc_run_ready(in->t->world); i++) {
+        while (drv_poll_cq(in->t->a.drv, &in->t->a.cq, &wc)) {
+        }
+    }
+}
+
+void input_advance(struct guest_input *in, uint64_t ns)
+{
+    uint64_t limit = in->t->world->now_ns + ns;
+    int i = 0;
+
+    while (i < MAX_TURNS && inproc_step(in->t->world, limit)) {
+        i++;
     }
 }

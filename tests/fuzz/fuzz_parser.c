@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libFuzzer: frames as a peer may send them, through both parsers. What a parser says of a frame
+ * must lie within it, what it accepts must survive being built again, and the checksum functions
+ * must not leave the frame.
+ *
+ * Nearly every random frame dies at the ICRC, so one whose ICRC alone is wrong is built again with
+ * the right one, and parsed once more.
+ */
+#include "wire/eth.h"
+#include "wire/packet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static void check_eth(const uint8_t *data, size_t size)
+{
+    uint8_t *frame = malloc(size ? size : 1);
+    struct eth_info info;
+
+    memcpy(frame, data, size);
+    for (int headers_only = 0; headers_only < 2; headers_only++) {
+        bool whole =
+            headers_only ? eth_parse_headers(frame, size, &info) : eth_parse(frame, size, &info);
+
+        require(whole == (size >= 14));
+        require(info.l3_off <= size && info.l4_off <= size && info.payload_off <= size &&
+                info.ip_end <= size && info.vlan_count <= 2);
+        if (info.ip_version) {
+            require(info.l3_off < info.l4_off && info.l4_off <= info.ip_end);
+        }
+        if (info.l4) {
+            require(info.l4_off < info.payload_off && info.payload_off <= info.ip_end);
+        }
+        eth_csum_ipv4_ok(frame, &info);
+        eth_csum_l4_ok(frame, &info);
+    }
+    eth_parse(frame, size, &info);
+    eth_csum_fill_ipv4(frame, &info);
+    eth_csum_fill_l4(frame, &info);
+    if (info.ip_version == 4) {
+        require(eth_csum_ipv4_ok(frame, &info));
+    }
+    free(frame);
+}
+
+/* Builds the packet again; the result must parse to the same. */
+static void check_rebuilt(const struct roce_packet *pkt)
+{
+    size_t len = roce_frame_len(pkt, pkt->payload_len);
+    uint8_t *frame = malloc(len);
+    struct roce_packet again;
+
+    memcpy(roce_build(frame, pkt, pkt->payload_len), pkt->payload, pkt->payload_len);
+    require(roce_finish(frame, pkt, pkt->payload_len) == len);
+    require(roce_parse(frame, len, &again) == ROCE_OK);
+    require(again.opcode == pkt->opcode && again.psn == pkt->psn && again.dest_qp == pkt->dest_qp &&
+            again.payload_len == pkt->payload_len &&
+            memcmp(again.payload, pkt->payload, pkt->payload_len) == 0);
+    free(frame);
+}
+
+static void check_roce(const uint8_t *data, size_t size)
+{
+    uint8_t *frame = malloc(size ? size : 1);
+    struct roce_packet pkt;
+    enum roce_verdict verdict;
+
+    memcpy(frame, data, size);
+    verdict = roce_parse(frame, size, &pkt);
+    if (verdict == ROCE_OK || verdict == ROCE_BAD_ICRC) {
+        require(pkt.payload >= frame && pkt.payload_len <= size &&
+                (size_t)(pkt.payload - frame) + pkt.payload_len + 4 <= size);
+        check_rebuilt(&pkt);
+    }
+    free(frame);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 10240) {
+        return 0;
+    }
+    check_eth(data, size);
+    check_roce(data, size);
+    return 0;
+}

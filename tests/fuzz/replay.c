@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs a fuzzing target over inputs that are kept: what a search has found once stays found.
+ *
+ * A file has an input per line, as hexadecimal digits; empty lines and those with # are skipped.
+ * With --unpack DIR the inputs go into files of that folder instead, for libFuzzer to begin with.
+ */
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Digits to bytes, in a block of just that size, so that a look beyond its end is found out. */
+static uint8_t *parse(const char *line, size_t *size)
+{
+    size_t digits = strlen(line);
+    uint8_t *data;
+
+    if (digits % 2) {
+        return NULL;
+    }
+    *size = digits / 2;
+    data = g_malloc(MAX(*size, 1));
+    for (size_t i = 0; i < digits; i++) {
+        int value = g_ascii_xdigit_value(line[i]);
+
+        if (value < 0) {
+            g_free(data);
+            return NULL;
+        }
+        data[i / 2] = (uint8_t)(i % 2 ? data[i / 2] | value : value << 4);
+    }
+    return data;
+}
+
+/* False, with a line on stderr: the file cannot be read or written, or has a bad line. */
+static bool replay(const char *path, const char *unpack, unsigned *runs)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) err = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, &err)) {
+        fprintf(stderr, "%s\n", err->message);
+        return false;
+    }
+    lines = g_strsplit(text, "\n", -1);
+    for (unsigned i = 0; lines[i]; i++) {
+        g_autofree uint8_t *data = NULL;
+        size_t size;
+
+        if (!lines[i][0] || lines[i][0] == '#') {
+            continue;
+        }
+        data = parse(lines[i], &size);
+        if (!data) {
+            fprintf(stderr, "%s:%u: not hexadecimal\n", path, i + 1);
+            return false;
+        }
+        if (unpack) {
+            g_autofree char *name = g_strdup_printf("%s/%04u", unpack, i);
+
+            if (!g_file_set_contents(name, (const char *)data, (gssize)size, &err)) {
+                fprintf(stderr, "%s\n", err->message);
+                return false;
+            }
+        } else {
+            LLVMFuzzerTestOneInput(data, size);
+        }
+        ++*runs;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    const char *unpack = NULL;
+    unsigned runs = 0;
+    int i = 1;
+
+    if (argc > 3 && strcmp(argv[1], "--unpack") == 0) {
+        unpack = argv[2];
+        i = 3;
+    }
+    for (; i < argc; i++) {
+        if (!replay(argv[i], unpack, &runs)) {
+            return EXIT_FAILURE;
+        }
+    }
+    printf("%u inputs\n", runs);
+    return runs ? EXIT_SUCCESS : EXIT_FAILURE;
+}
