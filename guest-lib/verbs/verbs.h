@@ -175,6 +175,11 @@ void hv_event_drain_cq(struct hv_cq *cq);
 void hv_event_drain_qp(struct hv_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 
+/* The MAC address of a GID on the port's wire (device.c): 0, or errno: EINVAL, EHOSTUNREACH.
+ * Multicast GIDs map to 33:33 and 01:00:5e addresses. */
+int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                   const union ibv_gid *dgid, uint8_t mac[6]);
+
 /* -- objects ------------------------------------------------------------------------------------
  */
 
@@ -189,11 +194,18 @@ struct hv_td {
     gint refs;
 };
 
-/* A PD, or a parent domain, which is a PD that refers to another one. */
+/* A PD, or one that refers to another: a parent domain, or what ibv_import_pd() returns. */
 struct hv_pd {
     struct ibv_pd ibv;
     uint32_t pdn;
-    struct hv_pd *parent; /* of a parent domain: its PD */
+    enum {
+        HV_PD_OWN,
+        HV_PD_PARENT_DOMAIN,
+        HV_PD_IMPORTED
+    } kind;
+    struct hv_pd *parent; /* the one that it refers to, or NULL */
+    unsigned imports;     /* imported ones that refer to it (pd.c) */
+    bool dead;            /* deallocated, but for them */
     struct hv_td *td;     /* of a parent domain: or NULL */
     void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
                    uint64_t resource_type);
@@ -204,6 +216,7 @@ struct hv_pd {
 
 struct hv_mr {
     struct ibv_mr ibv;
+    struct hv_pd *pd; /* whose refs count it */
     uint64_t iova;
     unsigned access;
     enum {
@@ -223,6 +236,7 @@ struct hv_xrcd {
 
 struct hv_ah {
     struct ibv_ah ibv;
+    struct hv_pd *pd;             /* whose refs count it */
     uint8_t av[PRM_SIZE(wqe_av)]; /* address vector as UD and DC WQEs carry it */
 };
 
@@ -235,10 +249,11 @@ struct hv_cq {
     uint8_t *ring;
     size_t ring_size;
     uint32_t cqn, log_size, ci;
-    unsigned cqe_size;    /* 64 or 128 */
-    uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
-    uint64_t arm_sn;      /* ibv_get_cq_event() adds one */
-    bool single_threaded; /* the lock is not taken */
+    unsigned cqe_size;              /* 64 or 128 */
+    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
+    uint32_t *dbrec;                /* [0] consumer index, [1] arm word, big-endian */
+    uint64_t arm_sn;                /* ibv_get_cq_event() adds one */
+    bool single_threaded;           /* the lock is not taken */
     pthread_spinlock_t lock;
     struct hv_uar *uar;
     struct hv_pd *parent_domain;  /* or NULL */
@@ -273,6 +288,8 @@ struct hv_srq {
     uint8_t *ring;
     size_t ring_size;
     uint32_t srqn;
+    struct hv_pd *pd; /* whose refs count it, whose allocators its memory is from */
+    bool ring_custom, dbrec_custom;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
     uint32_t head,
@@ -283,8 +300,7 @@ struct hv_srq {
     bool single_threaded;
     pthread_spinlock_t lock;
     enum ibv_srq_type type;
-    uint32_t cmd_op; /* PRM_CMD_OP_CREATE_SRQ, _XRC_SRQ or _RMP */
-    int uidx;        /* of an XRC SRQ, else -1 */
+    int uidx; /* of an XRC SRQ, else -1 */
     struct hv_xrcd *xrcd;
     struct hv_cq *cq; /* of an XRC SRQ */
     gint users;       /* QPs */
@@ -337,10 +353,15 @@ static inline struct hv_pd *hv_pd(struct ibv_pd *pd)
     return (struct hv_pd *)pd;
 }
 
-/* The PD that objects are in: of a parent domain the one below. */
+/* The PD that objects are in: the one at the end of the references. */
 static inline struct hv_pd *hv_real_pd(struct ibv_pd *pd)
 {
-    return hv_pd(pd)->parent ? hv_pd(pd)->parent : hv_pd(pd);
+    struct hv_pd *real = hv_pd(pd);
+
+    while (real->parent) {
+        real = real->parent;
+    }
+    return real;
 }
 
 static inline struct hv_cq *hv_cq(struct ibv_cq *cq)
@@ -373,6 +394,13 @@ struct hv_qp *hv_find_qp(struct hv_hca *hca, uint32_t qpn);
 struct hv_srq *hv_find_srq(struct hv_hca *hca, uint32_t srqn);
 struct hv_cq *hv_find_cq(struct hv_hca *hca, uint32_t cqn);
 
+struct mlx5dv_cq_init_attr;
+/* ibv_create_cq_ex() and mlx5dv_create_cq(): dv may be NULL. extended: the readers of struct
+ * ibv_cq_ex are filled in. NULL with errno. */
+struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                           bool extended, const struct mlx5dv_cq_init_attr *dv);
+/* Extended polling's functions for these wc_flags (cq_ex.c). */
+void hv_cq_ex_init(struct hv_cq *cq, uint64_t wc_flags);
 /* Removes the completions of a queue that goes away or to RESET (mlx5_cq_clean()), by its user
  * index. srq: gives their WQEs back. The caller holds the CQ's lock: hv_uidx_free() comes before
  * it is dropped. */
@@ -388,6 +416,17 @@ void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
 /* Key variant: the low byte that the driver adds to the index of a new key, another one each time.
  */
 uint8_t hv_key_variant(void);
+/* Creates a key (mr.c) from a CREATE_MKEY command in which opcode and variant are still missing;
+ * destroys one. 0 or errno. Keys are the kernel's, uid 0, as mlx5_ib's. */
+int hv_mkey_create(struct hv_hca *hca, void *in, size_t in_len, uint32_t *key);
+int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
+/* Memory for a ring or doorbell record (pd.c), zeroed: from the allocator of a parent domain that
+ * has one for this type (MLX5DV_RES_TYPE_), else the library's own (*custom is then false).
+ * pd may be NULL. NULL with errno ENOMEM if there is none. */
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom);
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom);
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom);
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom);
 /* A UAR page of the context's user (pd.c): 0 or errno. */
 int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar);
 void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
@@ -395,6 +434,8 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
 /* Fills the operations of a new context; each file its own. */
 void hv_pd_ops(struct verbs_context *ops);
 void hv_mr_ops(struct verbs_context *ops);
+void hv_mw_ops(struct verbs_context *ops);
+void hv_xrcd_ops(struct verbs_context *ops);
 void hv_cq_ops(struct verbs_context *ops);
 void hv_srq_ops(struct verbs_context *ops);
 void hv_qp_ops(struct verbs_context *ops);

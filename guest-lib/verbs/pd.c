@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains, thread domains and parent domains.
+ *
+ * A thread domain is a doorbell page of its own. A parent domain joins a PD with a thread domain
+ * or with allocators of the program's own; it can stand wherever a PD can. Imported PDs refer to
+ * the one whose handle they were made from.
+ */
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+#include "guest-lib/verbs/verbs.h"
+
+#define DBREC_SIZE 8
+
+/* PDs by handle, for ibv_import_pd(). */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *handles;
+static uint32_t next_handle;
+
+/* -- doorbell pages -----------------------------------------------------------------------------
+ */
+
+int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar)
+{
+    uint8_t in[PRM_SIZE(alloc_uar_in)] = {0}, out[PRM_SIZE(alloc_uar_out)] = {0};
+    int err;
+
+    PRM_SET(alloc_uar_in, in, opcode, PRM_CMD_OP_ALLOC_UAR);
+    PRM_SET(alloc_uar_in, in, uid, ctx->uid);
+    err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
+    uar->page = PRM_GET(alloc_uar_out, out, uar);
+    uar->bf_toggle = 0;
+    return err;
+}
+
+void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar)
+{
+    uint8_t in[PRM_SIZE(dealloc_uar_in)] = {0};
+
+    PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
+    PRM_SET(dealloc_uar_in, in, uid, ctx->uid);
+    PRM_SET(dealloc_uar_in, in, uar, uar->page);
+    hv_cmd_simple(ctx->hca, in, sizeof(in));
+}
+
+/* -- protection domains -------------------------------------------------------------------------
+ */
+
+HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct hv_context *ctx = hv_context(context);
+    uint8_t in[PRM_SIZE(alloc_pd_in)] = {0}, out[PRM_SIZE(alloc_pd_out)] = {0};
+    struct hv_pd *pd = calloc(1, sizeof(*pd));
+
+    if (!pd) {
+        return NULL;
+    }
+    PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
+    PRM_SET(alloc_pd_in, in, uid, ctx->uid);
+    errno = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
+    if (errno) {
+        free(pd);
+        return NULL;
+    }
+    pd->pdn = PRM_GET(alloc_pd_out, out, pd);
+    pd->ibv.context = context;
+    pthread_mutex_lock(&handles_lock);
+    if (!handles) {
+        handles = g_hash_table_new(NULL, NULL);
+    }
+    pd->ibv.handle = next_handle++;
+    g_hash_table_insert(handles, GUINT_TO_POINTER(pd->ibv.handle), pd);
+    pthread_mutex_unlock(&handles_lock);
+    return &pd->ibv;
+}
+
+static int dealloc_parent_domain(struct hv_pd *pd)
+{
+    if (g_atomic_int_get(&pd->refs)) {
+        return EBUSY;
+    }
+    g_atomic_int_add(&pd->parent->refs, -1);
+    if (pd->td) {
+        g_atomic_int_add(&pd->td->refs, -1);
+    }
+    free(pd);
+    return 0;
+}
+
+/* The imported one's memory; its PD's, too, if nothing else refers to that. */
+static void free_imported(struct hv_pd *pd)
+{
+    struct hv_pd *real = pd->parent;
+
+    pthread_mutex_lock(&handles_lock);
+    if (--real->imports == 0 && real->dead) {
+        free(real);
+    }
+    pthread_mutex_unlock(&handles_lock);
+    free(pd);
+}
+
+/* Takes the PD from the device. It may be deallocated through any object that refers to it. */
+static int dealloc_device_pd(struct hv_pd *pd)
+{
+    uint8_t in[PRM_SIZE(dealloc_pd_in)] = {0};
+    struct hv_context *ctx = hv_context(pd->ibv.context);
+    int err;
+
+    if (pd->dead) {
+        return ENOENT;
+    }
+    if (g_atomic_int_get(&pd->refs)) {
+        return EBUSY;
+    }
+    PRM_SET(dealloc_pd_in, in, opcode, PRM_CMD_OP_DEALLOC_PD);
+    PRM_SET(dealloc_pd_in, in, uid, ctx->uid);
+    PRM_SET(dealloc_pd_in, in, pd, pd->pdn);
+    err = hv_cmd_simple(ctx->hca, in, sizeof(in));
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&handles_lock);
+    g_hash_table_remove(handles, GUINT_TO_POINTER(pd->ibv.handle));
+    pd->dead = true;
+    pthread_mutex_unlock(&handles_lock);
+    return 0;
+}
+
+HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
+{
+    struct hv_pd *pd = hv_pd(ibpd);
+    unsigned imports;
+    int err;
+
+    if (pd->kind == HV_PD_PARENT_DOMAIN) {
+        return dealloc_parent_domain(pd);
+    }
+    if (g_atomic_int_get(&pd->refs)) {
+        return EBUSY;
+    }
+    err = dealloc_device_pd(hv_real_pd(ibpd));
+    if (err) {
+        return err;
+    }
+    if (pd->kind == HV_PD_IMPORTED) {
+        free_imported(pd);
+        return 0;
+    }
+    pthread_mutex_lock(&handles_lock);
+    imports = pd->imports;
+    pthread_mutex_unlock(&handles_lock);
+    if (!imports) {
+        free(pd);
+    }
+    return 0;
+}
+
+HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+    struct hv_pd *pd = calloc(1, sizeof(*pd)), *real;
+
+    if (!pd) {
+        return NULL;
+    }
+    pthread_mutex_lock(&handles_lock);
+    real = handles ? g_hash_table_lookup(handles, GUINT_TO_POINTER(pd_handle)) : NULL;
+    if (!real || hv_hca_of(real->ibv.context) != hv_hca_of(context)) {
+        pthread_mutex_unlock(&handles_lock);
+        free(pd);
+        errno = ENOENT;
+        return NULL;
+    }
+    real->imports++;
+    pthread_mutex_unlock(&handles_lock);
+    pd->ibv.context = context;
+    pd->ibv.handle = pd_handle;
+    pd->kind = HV_PD_IMPORTED;
+    pd->parent = real;
+    pd->pdn = real->pdn;
+    return &pd->ibv;
+}
+
+HV_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+    g_assert(hv_pd(pd)->kind == HV_PD_IMPORTED);
+    free_imported(hv_pd(pd));
+}
+
+/* -- thread domains, parent domains -------------------------------------------------------------
+ */
+
+static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+    struct hv_td *td;
+
+    if (attr->comp_mask) {
+        errno = EINVAL;
+        return NULL;
+    }
+    td = calloc(1, sizeof(*td));
+    if (!td) {
+        return NULL;
+    }
+    errno = hv_uar_alloc(hv_context(context), &td->uar);
+    if (errno) {
+        free(td);
+        return NULL;
+    }
+    td->ibv.context = context;
+    return &td->ibv;
+}
+
+static int dealloc_td(struct ibv_td *ibtd)
+{
+    struct hv_td *td = (struct hv_td *)ibtd;
+
+    if (g_atomic_int_get(&td->refs)) {
+        return EBUSY;
+    }
+    hv_uar_free(hv_context(ibtd->context), &td->uar);
+    free(td);
+    return 0;
+}
+
+static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
+                                          struct ibv_parent_domain_init_attr *attr)
+{
+    struct hv_pd *pd;
+
+    if (!attr->pd || (attr->comp_mask & ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                          IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    pd = calloc(1, sizeof(*pd));
+    if (!pd) {
+        return NULL;
+    }
+    pd->kind = HV_PD_PARENT_DOMAIN;
+    pd->ibv.context = context;
+    pd->ibv.handle = attr->pd->handle;
+    pd->pdn = hv_pd(attr->pd)->pdn;
+    pd->parent = hv_pd(attr->pd);
+    g_atomic_int_inc(&pd->parent->refs);
+    if (attr->td) {
+        pd->td = (struct hv_td *)attr->td;
+        g_atomic_int_inc(&pd->td->refs);
+    }
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+        pd->alloc = attr->alloc;
+        pd->free = attr->free;
+    }
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+        pd->pd_context = attr->pd_context;
+    }
+    return &pd->ibv;
+}
+
+/* -- allocators ---------------------------------------------------------------------------------
+ */
+
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
+{
+    *custom = false;
+    if (pd && pd->alloc) {
+        void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, PCI_PAGE, type);
+
+        if (!ptr) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
+            *custom = true;
+            memset(ptr, 0, size);
+            return ptr;
+        }
+    }
+    return hv_ring_alloc(size);
+}
+
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom)
+{
+    if (custom) {
+        pd->free(&pd->ibv, pd->pd_context, ptr, type);
+    } else {
+        hv_ring_free(ptr, size);
+    }
+}
+
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom)
+{
+    *custom = false;
+    if (pd && pd->alloc) {
+        void *ptr =
+            pd->alloc(&pd->ibv, pd->pd_context, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR);
+
+        if (!ptr) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
+            *custom = true;
+            memset(ptr, 0, DBREC_SIZE);
+            return ptr;
+        }
+    }
+    return hv_dbrec_alloc(ctx);
+}
+
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom)
+{
+    if (custom) {
+        pd->free(&pd->ibv, pd->pd_context, dbrec, MLX5DV_RES_TYPE_DBR);
+    } else {
+        hv_dbrec_free(ctx, dbrec);
+    }
+}
+
+void hv_pd_ops(struct verbs_context *ops)
+{
+    ops->alloc_td = alloc_td;
+    ops->dealloc_td = dealloc_td;
+    ops->alloc_parent_domain = alloc_parent_domain;
+}

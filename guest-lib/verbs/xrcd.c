@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * XRC domains. Those who open one through the same file share it, within this process: its HCA is
+ * its own.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include "guest-lib/verbs/verbs.h"
+
+/* A domain that a file stands for. */
+struct hv_xrcd_inode {
+    struct hv_hca *hca;
+    dev_t dev;
+    ino_t ino;
+    uint32_t xrcdn;
+    unsigned opens;
+};
+
+static pthread_mutex_t inodes_lock = PTHREAD_MUTEX_INITIALIZER;
+static GPtrArray *inodes; /* struct hv_xrcd_inode */
+
+static int alloc_xrcd(struct hv_hca *hca, uint32_t *xrcdn)
+{
+    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    int err;
+
+    PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
+    err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
+    *xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
+    return err;
+}
+
+static int dealloc_xrcd(struct hv_hca *hca, uint32_t xrcdn)
+{
+    uint8_t in[PRM_SIZE(dealloc_xrcd_in)] = {0};
+
+    PRM_SET(dealloc_xrcd_in, in, opcode, PRM_CMD_OP_DEALLOC_XRCD);
+    PRM_SET(dealloc_xrcd_in, in, xrcd, xrcdn);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+/* Under inodes_lock. */
+static struct hv_xrcd_inode *find_inode(struct hv_hca *hca, const struct stat *st)
+{
+    for (guint i = 0; inodes && i < inodes->len; i++) {
+        struct hv_xrcd_inode *inode = g_ptr_array_index(inodes, i);
+
+        if (inode->hca == hca && inode->dev == st->st_dev && inode->ino == st->st_ino) {
+            return inode;
+        }
+    }
+    return NULL;
+}
+
+/* The domain of an open file, made if there is none and O_CREAT allows: 0 or errno. Under
+ * inodes_lock. */
+static int open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xrcd)
+{
+    struct hv_xrcd_inode *inode;
+    struct stat st;
+    int err;
+
+    if (fstat(fd, &st)) {
+        return EBADF;
+    }
+    inode = find_inode(hca, &st);
+    if (!inode && !(oflags & O_CREAT)) {
+        return EAGAIN;
+    }
+    if (inode && (oflags & O_EXCL)) {
+        return EINVAL;
+    }
+    if (!inode) {
+        inode = g_new0(struct hv_xrcd_inode, 1);
+        err = alloc_xrcd(hca, &inode->xrcdn);
+        if (err) {
+            g_free(inode);
+            return err;
+        }
+        inode->hca = hca;
+        inode->dev = st.st_dev;
+        inode->ino = st.st_ino;
+        if (!inodes) {
+            inodes = g_ptr_array_new();
+        }
+        g_ptr_array_add(inodes, inode);
+    }
+    inode->opens++;
+    xrcd->inode = inode;
+    xrcd->xrcdn = inode->xrcdn;
+    return 0;
+}
+
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+    const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    struct hv_hca *hca = hv_hca_of(context);
+    struct hv_xrcd *xrcd;
+
+    if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED || (attr->comp_mask & need) != need) {
+        errno = attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED ? EOPNOTSUPP : EINVAL;
+        return NULL;
+    }
+    xrcd = calloc(1, sizeof(*xrcd));
+    if (!xrcd) {
+        return NULL;
+    }
+    if (attr->fd == -1) {
+        errno = alloc_xrcd(hca, &xrcd->xrcdn);
+    } else {
+        int err;
+
+        pthread_mutex_lock(&inodes_lock);
+        err = open_inode(hca, attr->fd, attr->oflags, xrcd);
+        pthread_mutex_unlock(&inodes_lock);
+        errno = err;
+    }
+    if (errno) {
+        free(xrcd);
+        return NULL;
+    }
+    xrcd->ibv.context = context;
+    return &xrcd->ibv;
+}
+
+/* Under inodes_lock: the last one to close takes the domain from the device. */
+static int close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
+{
+    int err;
+
+    if (inode->opens > 1) {
+        inode->opens--;
+        return 0;
+    }
+    err = dealloc_xrcd(hca, inode->xrcdn);
+    if (!err) {
+        g_ptr_array_remove(inodes, inode);
+        g_free(inode);
+    }
+    return err;
+}
+
+static int close_xrcd(struct ibv_xrcd *ibxrcd)
+{
+    struct hv_xrcd *xrcd = (struct hv_xrcd *)ibxrcd;
+    struct hv_hca *hca = hv_hca_of(ibxrcd->context);
+    int err;
+
+    if (g_atomic_int_get(&xrcd->refs)) {
+        return EBUSY;
+    }
+    if (xrcd->inode) {
+        pthread_mutex_lock(&inodes_lock);
+        err = close_inode(hca, xrcd->inode);
+        pthread_mutex_unlock(&inodes_lock);
+    } else {
+        err = dealloc_xrcd(hca, xrcd->xrcdn);
+    }
+    if (!err) {
+        free(xrcd);
+    }
+    return err;
+}
+
+void hv_xrcd_ops(struct verbs_context *ops)
+{
+    ops->open_xrcd = open_xrcd;
+    ops->close_xrcd = close_xrcd;
+}
