@@ -162,10 +162,10 @@ unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
                 round += got;
             }
         }
-        if (round) {
-            shm_wake_waiters(sp, sp->seg.id);
-        }
     } while (round && n < max);
+    if (n) {
+        shm_wake_waiters(sp, sp->seg.id); /* once: waking somebody costs more than a frame */
+    }
     return n;
 }
 

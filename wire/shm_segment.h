@@ -26,9 +26,9 @@
 
 enum {
     SHM_MEMBERS = 128,
-    SHM_SLOTS = 256, /* frames that can wait for one receiver, of all its senders together */
-    SHM_RING = 128,  /* of one sender, so that one alone does not fill a receiver */
-    SHM_MACS = 64,   /* source addresses remembered per member; then the oldest is replaced */
+    SHM_SLOTS = 1024, /* frames that can wait for one receiver, of all its senders together */
+    SHM_RING = 512,   /* of one sender, so that one alone does not fill a receiver */
+    SHM_MACS = 64,    /* source addresses remembered per member; then the oldest is replaced */
     SHM_GEN_BITS = 24,
     SHM_POS_BITS = 24,
     SHM_LINE = 64,
