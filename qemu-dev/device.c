@@ -4,8 +4,10 @@
  * firmware's handle (fw/fw.h).
  *
  * Everything happens under QEMU's big lock: MMIO in the vCPU's thread, all else in the main loop.
- * So the HCA is never entered twice at once. MMIO does not wait for work: the firmware asks for a
- * turn (wake), and a bottom half gives it one, after the vCPU has gone on.
+ * So the HCA is never entered twice at once, except by DMA to its own BAR, which only records the
+ * doorbell. A doorbell's first few work items are done right there in the vCPU's thread, for
+ * waking the main loop takes longer than a packet; what is more, and whatever else the firmware
+ * asks a turn for (wake), a bottom half does.
  *
  * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
  * then shows the function to the guest. Unplug and a failed realize go back the same way.
@@ -43,6 +45,8 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 
 /* Work items per turn in the main loop. */
 #define TURN_BUDGET 128
+/* The same in a vCPU's thread, which has a guest to run. */
+#define MMIO_BUDGET 16
 /*
  * A turn that leaves work is followed by the next one at once, but after so many in a row the
  * main loop sleeps for a moment: only then does a vCPU that waits for the big lock get it.
@@ -72,6 +76,9 @@ struct HcasimState {
     QEMUTimer *timer;    /* the HCA's own */
     QEMUTimer *breather; /* see TURNS_IN_A_ROW */
     unsigned turns;
+    bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
+    bool turn_due; /* it was asked for */
+    bool running;  /* inside fw_run() */
 
     int64_t log_second; /* of the host's clock */
     unsigned log_lines; /* guest errors in it */
@@ -169,7 +176,11 @@ static void host_wake(void *host)
 {
     HcasimState *s = host;
 
-    qemu_bh_schedule(s->bh);
+    if (s->in_mmio) {
+        s->turn_due = true;
+    } else {
+        qemu_bh_schedule(s->bh);
+    }
 }
 
 /* True: one more line about a guest's error may be printed now. */
@@ -230,11 +241,21 @@ static const struct hca_host_ops host_ops = {
 
 /* Turns. */
 
+static bool run_firmware(HcasimState *s, unsigned budget)
+{
+    bool more;
+
+    s->running = true;
+    more = fw_run(s->fw, budget);
+    s->running = false;
+    return more;
+}
+
 static void take_turn(void *opaque)
 {
     HcasimState *s = opaque;
 
-    if (!fw_run(s->fw, TURN_BUDGET)) {
+    if (!run_firmware(s, TURN_BUDGET)) {
         s->turns = 0;
     } else if (++s->turns < TURNS_IN_A_ROW) {
         qemu_bh_schedule(s->bh);
@@ -269,7 +290,17 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
 {
     HcasimState *s = opaque;
 
+    if (s->running) { /* DMA to the own BAR */
+        fw_mmio_write(s->fw, offset, value, size);
+        return;
+    }
+    s->in_mmio = true;
+    s->turn_due = false;
     fw_mmio_write(s->fw, offset, value, size);
+    s->in_mmio = false;
+    if (s->turn_due && run_firmware(s, MMIO_BUDGET)) {
+        qemu_bh_schedule(s->bh);
+    }
 }
 
 static const MemoryRegionOps bar_ops = {
