@@ -33,6 +33,7 @@ ROOT = LIB.parents[1]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hcasim"
 QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
 PLUGIN = pathlib.Path(os.environ.get("HCASIM_PLUGIN") or ROOT / "build/qemu-dev/hcasim.so")
+PROGRAMS = ROOT / "build/tests/programs"  # what runs in guests, built on the host
 
 # What a slow machine needs is a factor on every timeout, not other timeouts.
 SLOWNESS = float(os.environ.get("HCASIM_SLOWNESS", "1"))

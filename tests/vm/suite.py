@@ -6,6 +6,7 @@ one boot of two guests, from power-on to power-off. A check that needs RDMA to b
 about it: when bring-up fails, all that follow fail.
 """
 import json
+import os
 import re
 
 import capture
@@ -231,6 +232,21 @@ def bidirectional(lab):
 @check("ib_send_bw with 8 QPs")
 def many_qps(lab):
     return perftest(lab, "ib_send_bw", "-F -d {dev} -x {gid} -s 4096 -n 200 -q 8")
+
+
+# Operations of the data check below; HCASIM_DATA_OPS=100000 is what the project vouches for.
+DATA_OPS = int(os.environ.get("HCASIM_DATA_OPS", "10000"))
+DATA_SEED = int(os.environ.get("HCASIM_DATA_SEED", "1"))
+
+
+@check("datacheck: random operations of every kind over RC, SRQ, UC and UD; every byte compared",
+       only="hcasim")
+def data(lab):
+    command = f"/mnt/datacheck -d {{dev}} -g {{gid}} -n {DATA_OPS} -s {DATA_SEED}"
+    results = lab.pair(command, timeout=120 + DATA_OPS // 50)
+    for result in results:
+        expect(result.out.endswith(f"\n{DATA_OPS} operations, 0 differences\n"), str(result))
+    return f"{DATA_OPS} operations"
 
 
 # Counters
