@@ -136,6 +136,7 @@ def tshark_complaints(path, checksums=True):
     command = ["tshark", "-n", "-r", path, "-o", f"ip.check_checksum:{verify}",
                "-o", f"udp.check_checksum:{verify}", "-o", f"tcp.check_checksum:{verify}",
                "-o", "udp.ignore_ipv6_zero_checksum:TRUE",
+               "--disable-heuristic", "eth_over_ib",
                "-Y", "_ws.malformed || _ws.expert.severity >= 0x00800000"]
     for protocol in payload_guessers():
         command += ["--disable-protocol", protocol]

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define DATA_ARENA   (4u << 20) /* bytes of memory of each side */
 #define DATA_COUNTER (DATA_ARENA - 8)
@@ -100,7 +101,7 @@ struct data_plan {
     uint32_t used[2]; /* bytes of each arena that the batch is about */
     uint64_t sum[2];  /* what each side's counter holds at the batch's end */
     /* Progress: */
-    unsigned received[DATA_LANES]; /* operations of the lane looked at for receives so far */
+    unsigned received[2][DATA_LANES]; /* operations looked at for receives so far */
     uint64_t done[DATA_TRANSPORTS][DATA_KINDS], bytes; /* planned so far, both sides' */
 };
 
@@ -126,9 +127,10 @@ void data_scribble(const struct data_op *op, uint8_t *arena, uint8_t *shadow);
 unsigned data_receives_due(const struct data_plan *plan, unsigned side);
 unsigned data_completions_due(const struct data_plan *plan, unsigned side);
 
-/* The number of bytes that are not as they must be. The first ones are described on stderr. */
+/* The number of bytes that are not as they must be. log: where the first ones are described, or
+ * NULL. */
 uint64_t data_compare(const struct data_plan *plan, unsigned side, const uint8_t *arena,
-                      uint8_t *shadow);
+                      uint8_t *shadow, FILE *log);
 
 /* A table of what was done, to stdout. */
 void data_print(const struct data_plan *plan);

@@ -538,7 +538,7 @@ static void run_batch(struct check *c, unsigned max_ops)
     }
     poll_batch(c);
     meet(c, 2);
-    c->differences += data_compare(&c->plan, c->side, c->arena, c->shadow);
+    c->differences += data_compare(&c->plan, c->side, c->arena, c->shadow, stderr);
 }
 
 /* -- the program --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 /* The fixture of the simulation tests. */
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "wire/capture.h"
 #include "wire/pair.h"
 
 #define SLOTS 64
@@ -48,14 +49,31 @@ static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struc
     node->bufs = g_ptr_array_new();
 }
 
+static uint64_t world_clock_ns(void *opaque)
+{
+    const struct inproc_world *world = opaque;
+
+    return world->now_ns;
+}
+
 struct two_hcas *two_hcas_new(const struct lossy_config *loss)
+{
+    return two_hcas_captured(loss, NULL);
+}
+
+struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture)
 {
     struct two_hcas *t = g_new0(struct two_hcas, 1);
     struct wire_port *ends[2];
+    GError *err = NULL;
 
     t->world = inproc_world_new();
     t->trace = g_checksum_new(G_CHECKSUM_SHA256);
     wire_pair_new(SLOTS, ends);
+    if (capture) {
+        ends[0] = wire_capture_new(ends[0], capture, world_clock_ns, t->world, &err);
+        require(ends[0], "%s", err ? err->message : "");
+    }
     node_init(t, &t->a, 1, ends[0], loss);
     node_init(t, &t->b, 2, ends[1], loss);
     return t;
