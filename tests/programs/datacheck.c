@@ -217,9 +217,8 @@ static void create_qp(struct check *c, const struct data_config *config, unsigne
     }
     need(ibv_modify_qp(c->qp[lane], &attr, mask) == 0, "ibv_modify_qp to INIT");
     c->mine.qpn[lane] = htonl(c->qp[lane]->qp_num);
-    /* every other one passes the largest PSN soon */
-    c->mine.psn[lane] =
-        htonl(lane % 2 ? 0xffffff - 20 * lane : (c->qp[lane]->qp_num * 77) & 0xffffff);
+    /* far from each other; that of the first lane passes the largest PSN soon */
+    c->mine.psn[lane] = htonl((0xffff80 + lane * 0x070000 + c->side * 0x030000) & 0xffffff);
 }
 
 static void create_objects(struct check *c, const struct data_config *config)

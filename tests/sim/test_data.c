@@ -82,14 +82,14 @@ static void party_init(struct party *p, struct node *node)
     p->srq = node_srq(node, LOG_SLOTS);
 }
 
-/* All path MTUs; PSNs of every other lane pass the largest one soon. */
+/* All path MTUs; PSNs far from each other, and the first lane's passes the largest one soon. */
 static void make_lane(struct run *r, unsigned lane, enum data_transport transport)
 {
     struct end *a = &r->party[0].end[lane], *b = &r->party[1].end[lane];
     struct drv_path path = {
         .mtu = (uint8_t)(1 + lane % 5),
-        .sq_psn = lane % 2 ? 0xffff00 + lane : lane,
-        .rq_psn = lane % 2 ? 0xffff00 + lane : lane,
+        .sq_psn = (0xffff80 + lane * 0x0c0000) & 0xffffff,
+        .rq_psn = (0xffff80 + lane * 0x0c0000) & 0xffffff,
         .ack_timeout = 10,
     };
 
