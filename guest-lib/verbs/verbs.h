@@ -292,9 +292,7 @@ struct hv_srq {
     bool ring_custom, dbrec_custom;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
-    uint32_t head,
-        tail;          /* WQEs that may be posted are a list from head to tail, the last excluded */
-    gulong *free_wqes; /* bit per WQE: completed, not in the list */
+    uint32_t head, tail; /* WQEs that may be posted: a list from head to tail, which stays */
     uint16_t counter;
     uint32_t *dbrec;
     bool single_threaded;
