@@ -178,6 +178,7 @@ struct drv_qp_attr {
     struct drv_srq *srq;     /* or NULL */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
+    uint32_t user_index;     /* what CQEs name the QP by; 0: none */
 };
 
 struct drv_qp {

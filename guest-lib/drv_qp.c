@@ -4,6 +4,7 @@
 #include "guest-lib/drv.h"
 #include "guest-lib/drv_internal.h"
 
+#define USER_INDEX_NONE 0xffffff /* CQEs of version 0 */
 #define SRQ_LOG_STRIDE 6 /* next segment and up to three data segments */
 
 int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_srq *srq)
@@ -99,7 +100,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(qpc, qpc, cqn_snd, attr->send_cq->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->recv_cq->cqn);
     PRM_SET(qpc, qpc, dbr_addr, qp->dbr_bus);
-    PRM_SET(qpc, qpc, user_index, 0xffffff);
+    PRM_SET(qpc, qpc, user_index, attr->user_index ? attr->user_index : USER_INDEX_NONE);
     if (attr->srq) {
         PRM_SET(qpc, qpc, rq_type, 1); /* SRQ */
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srq->srqn);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory regions, windows and the domains they are in: what can be registered, and for how long. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/verbs/verbs_table.h"
+
+#define LEN ((size_t)3 * 4096)
+
+static struct verbs_table *v;
+static struct ibv_pd *pd;
+
+static void setup(void)
+{
+    v = verbs_table_new();
+    pd = ibv_alloc_pd(v->a);
+    ck_assert_ptr_nonnull(pd);
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+    verbs_table_free(v);
+}
+
+static void expect_refused(struct ibv_pd *in, void *addr, size_t length, uint64_t iova,
+                           unsigned access, int err)
+{
+    errno = 0;
+    ck_assert_ptr_null(ibv_reg_mr_iova2(in, addr, length, iova, access));
+    ck_assert_int_eq(errno, err);
+}
+
+/* What QUERY_MKEY says of a key. */
+static void query_mkey(uint32_t key, uint8_t mkc[PRM_SIZE(mkc)])
+{
+    uint8_t in[PRM_SIZE(query_mkey_in)] = {0}, out[PRM_SIZE(query_mkey_out)] = {0};
+
+    PRM_SET(query_mkey_in, in, opcode, PRM_CMD_OP_QUERY_MKEY);
+    PRM_SET(query_mkey_in, in, mkey_index, key >> 8);
+    ck_assert_int_eq(hv_cmd(&v->hca[0], in, sizeof(in), out, sizeof(out)), 0);
+    memcpy(mkc, PRM_PTR(query_mkey_out, out, memory_key_mkey_entry), PRM_SIZE(mkc));
+}
+
+START_TEST(a_region_has_the_rights_that_it_was_registered_with)
+{
+    uint8_t *mem = aligned_alloc(4096, LEN), mkc[PRM_SIZE(mkc)];
+    struct ibv_mr *mr =
+        ibv_reg_mr(pd, mem + 5, LEN - 7, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_ptr_eq(mr->addr, mem + 5);
+    ck_assert_uint_eq(mr->length, LEN - 7);
+    ck_assert_uint_eq(mr->lkey, mr->rkey);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, lr), 1);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, lw), 1);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, rr), 1);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, rw), 0);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, a), 0);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, start_addr), (uintptr_t)mem + 5);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, len), LEN - 7);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    free(mem);
+}
+END_TEST
+
+/* The page list of a large region is as long as that of a small one. */
+START_TEST(a_large_region_needs_two_entries)
+{
+    size_t len = (size_t)64 << 20;
+    uint8_t mkc[PRM_SIZE(mkc)];
+    void *mem = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct ibv_mr *mr;
+
+    ck_assert_ptr_ne(mem, MAP_FAILED);
+    mr = ibv_reg_mr(pd, mem, len, 0);
+    ck_assert_ptr_nonnull(mr);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_le(PRM_GET(mkc, mkc, translations_octword_size), 1);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    munmap(mem, len);
+}
+END_TEST
+
+/* ib_umem_get(): pinning memory that is not there, or not writable, fails with EFAULT. */
+START_TEST(memory_that_is_not_there_cannot_be_registered)
+{
+    uint8_t *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    munmap(mem + 4096, 4096);
+    expect_refused(pd, mem, LEN, (uintptr_t)mem, 0, EFAULT);
+    expect_refused(pd, mem, 4097, (uintptr_t)mem, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+    mprotect(mem, 4096, PROT_READ);
+    expect_refused(pd, mem, 4096, (uintptr_t)mem, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+    munmap(mem, LEN);
+}
+END_TEST
+
+START_TEST(read_only_memory_can_be_registered_for_reading)
+{
+    static const char text[] = "constant";
+    struct ibv_mr *mr = ibv_reg_mr(pd, (void *)(uintptr_t)text, sizeof(text), 0);
+
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+}
+END_TEST
+
+/* ib_check_mr_access(): remote write and atomic
+ * access need local write. */
+START_TEST(access_flags_are_checked)
+{
+    uint8_t mem[64];
+    uintptr_t va = (uintptr_t)mem;
+
+    expect_refused(pd, mem, 64, va, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+    expect_refused(pd, mem, 64, va, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+    expect_refused(pd, mem, 64, va, 1u << 15, EINVAL);
+    expect_refused(pd, mem, 64, va, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+    /* optional flags that a device does not know are ignored */
+    ck_assert_int_eq(ibv_dereg_mr(ibv_reg_mr_iova2(pd, mem, 64, va, 1u << 25)), 0);
+}
+END_TEST
+
+/* ib_uverbs_reg_mr(): both addresses must have the same offset in a page. */
+START_TEST(address_and_length_are_checked)
+{
+    uint8_t mem[64];
+    uintptr_t va = (uintptr_t)mem;
+
+    expect_refused(pd, mem, 0, va, 0, EINVAL);
+    expect_refused(pd, mem, 64, va + 1, 0, EINVAL);
+    expect_refused(pd, mem, SIZE_MAX, va, 0, EINVAL);
+    ck_assert_int_eq(ibv_dereg_mr(ibv_reg_mr_iova(pd, mem, 64, va % 4096, 0)), 0);
+}
+END_TEST
+
+START_TEST(a_region_can_be_registered_anew)
+{
+    uint8_t mkc[PRM_SIZE(mkc)], mem[128];
+    struct ibv_pd *other = ibv_alloc_pd(v->a);
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
+
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem, 128, 0), 0);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, len), 128);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, lw), 1);
+    ck_assert_uint_eq(mr->length, 128);
+    ck_assert_int_eq(
+        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ), 0);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, lw), 0);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, rr), 1);
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, pd), hv_pd(other)->pdn);
+    ck_assert_int_eq(ibv_dealloc_pd(other), EBUSY);
+    ck_assert_int_eq(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 8, 0),
+                     IBV_REREG_MR_ERR_INPUT);
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, IBV_ACCESS_MW_BIND),
+                     IBV_REREG_MR_ERR_INPUT);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(other), 0);
+}
+END_TEST
+
+START_TEST(a_domain_in_use_cannot_be_deallocated)
+{
+    uint8_t mem[64];
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, 0);
+    struct ibv_mw *mw;
+
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    ck_assert_ptr_nonnull(mw);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+}
+END_TEST
+
+START_TEST(a_parent_domain_holds_its_parts)
+{
+    struct ibv_td_init_attr td_attr = {0};
+    struct ibv_td *td = ibv_alloc_td(v->a, &td_attr);
+    struct ibv_parent_domain_init_attr attr = {.pd = pd, .td = td};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(v->a, &attr);
+    uint8_t mem[64];
+    struct ibv_mr *mr;
+
+    ck_assert_ptr_nonnull(parent);
+    ck_assert_uint_eq(hv_pd(parent)->pdn, hv_pd(pd)->pdn);
+    ck_assert_int_eq(ibv_dealloc_td(td), EBUSY);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    mr = ibv_reg_mr(parent, mem, 64, 0);
+    ck_assert_ptr_eq(mr->pd, parent);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(parent), 0);
+    ck_assert_int_eq(ibv_dealloc_td(td), 0);
+    attr.pd = NULL;
+    ck_assert_ptr_null(ibv_alloc_parent_domain(v->a, &attr));
+}
+END_TEST
+
+START_TEST(imported_objects_are_the_ones_that_they_were_made_from)
+{
+    uint8_t mem[64];
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE), *same;
+    struct ibv_pd *again = ibv_import_pd(v->a, pd->handle);
+
+    ck_assert_ptr_nonnull(again);
+    ck_assert_uint_eq(hv_pd(again)->pdn, hv_pd(pd)->pdn);
+    same = ibv_import_mr(again, mr->handle);
+    ck_assert_ptr_nonnull(same);
+    ck_assert_uint_eq(same->lkey, mr->lkey);
+    ck_assert_uint_eq(same->length, mr->length);
+    ck_assert_ptr_null(same->addr);
+    ibv_unimport_mr(same);
+    ck_assert_ptr_null(ibv_import_mr(again, mr->handle + 1));
+    ck_assert_ptr_null(ibv_import_pd(v->a, pd->handle + 1000));
+    /* the other HCA has not got it */
+    ck_assert_ptr_null(ibv_import_pd(v->b, pd->handle));
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ibv_unimport_pd(again);
+}
+END_TEST
+
+START_TEST(a_device_that_refuses_leaves_nothing_behind)
+{
+    uint8_t mem[64];
+    struct ibv_mr *mr;
+
+    v->hca[0].fail_cmd = ENOMEM;
+    expect_refused(pd, mem, 64, (uintptr_t)mem, 0, ENOMEM);
+    mr = ibv_reg_mr(pd, mem, 64, 0);
+    v->hca[0].fail_cmd = EBUSY;
+    ck_assert_int_eq(ibv_dereg_mr(mr), EBUSY);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    v->hca[0].fail_cmd = ENOMEM;
+    ck_assert_ptr_null(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
+    ck_assert_ptr_null(ibv_alloc_mw(pd, 0));
+    ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+START_TEST(those_who_open_the_same_file_share_an_xrc_domain)
+{
+    char name[] = "/tmp/hcasim-xrcd-XXXXXX";
+    int fd = mkstemp(name);
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+        .fd = fd,
+        .oflags = 0,
+    };
+    struct ibv_xrcd *first, *second, *alone;
+
+    ck_assert_ptr_null(ibv_open_xrcd(v->a, &attr));
+    ck_assert_int_eq(errno, EAGAIN);
+    attr.oflags = O_CREAT;
+    first = ibv_open_xrcd(v->a, &attr);
+    second = ibv_open_xrcd(v->a, &attr);
+    ck_assert_uint_eq(((struct hv_xrcd *)first)->xrcdn, ((struct hv_xrcd *)second)->xrcdn);
+    attr.oflags = O_CREAT | O_EXCL;
+    ck_assert_ptr_null(ibv_open_xrcd(v->a, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr.fd = -1;
+    alone = ibv_open_xrcd(v->a, &attr);
+    ck_assert_uint_ne(((struct hv_xrcd *)first)->xrcdn, ((struct hv_xrcd *)alone)->xrcdn);
+    attr.fd = 9999;
+    ck_assert_ptr_null(ibv_open_xrcd(v->a, &attr));
+    ck_assert_int_eq(errno, EBADF);
+    ck_assert_int_eq(ibv_close_xrcd(first), 0);
+    ck_assert_int_eq(ibv_close_xrcd(second), 0);
+    ck_assert_int_eq(ibv_close_xrcd(alone), 0);
+    close(fd);
+    unlink(name);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("memory");
+    Suite *suite = suite_create("verbs-memory");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_region_has_the_rights_that_it_was_registered_with);
+    tcase_add_test(tc, a_large_region_needs_two_entries);
+    tcase_add_test(tc, memory_that_is_not_there_cannot_be_registered);
+    tcase_add_test(tc, read_only_memory_can_be_registered_for_reading);
+    tcase_add_test(tc, access_flags_are_checked);
+    tcase_add_test(tc, address_and_length_are_checked);
+    tcase_add_test(tc, a_region_can_be_registered_anew);
+    tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);
+    tcase_add_test(tc, a_parent_domain_holds_its_parts);
+    tcase_add_test(tc, imported_objects_are_the_ones_that_they_were_made_from);
+    tcase_add_test(tc, a_device_that_refuses_leaves_nothing_behind);
+    tcase_add_test(tc, those_who_open_the_same_file_share_an_xrc_domain);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues: posting, taking in any order, limits, XRC. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/verbs/verbs_table.h"
+
+#define CQE 63
+#define WRS 7 /* a power of two less one: what is asked for is what one gets */
+#define BUF 4096
+
+static struct verbs_table *v;
+static struct ibv_cq *send_cq, *recv_cq;
+static struct ibv_pd *pd;
+static struct ibv_srq *srq;
+static struct table_qp *a[2], *b[2];
+static struct buf *from;
+static uint8_t *to;
+static struct ibv_mr *mr;
+static uint32_t drivers_pdn;
+
+static void setup(void)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = WRS, .max_sge = 2}};
+
+    v = verbs_table_new();
+    table_use(0);
+    send_cq = ibv_create_cq(v->a, CQE, NULL, NULL, 0);
+    table_use(1);
+    recv_cq = ibv_create_cq(v->b, CQE, NULL, NULL, 0);
+    pd = ibv_alloc_pd(v->b);
+    srq = ibv_create_srq(pd, &attr);
+    ck_assert_ptr_nonnull(srq);
+    ck_assert_uint_eq(attr.attr.max_wr, WRS);
+    ck_assert_uint_ge(attr.attr.max_sge, 2);
+    to = table_alloc(v, 1, BUF);
+    mr = ibv_reg_mr(pd, to, BUF, IBV_ACCESS_LOCAL_WRITE);
+    /* the QPs are in the domain that the memory is in */
+    drivers_pdn = v->t->b.drv->pdn;
+    v->t->b.drv->pdn = hv_pd(pd)->pdn;
+    for (int i = 0; i < 2; i++) {
+        a[i] = table_qp_new(v, 0, send_cq, NULL, PRM_QP_ST_RC);
+        b[i] = table_qp_new(v, 1, recv_cq, srq, PRM_QP_ST_RC);
+        table_connect(v, a[i], b[i]);
+    }
+    from = node_buf(&v->t->a, BUF, DRV_ALL, 1);
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < 2; i++) {
+        table_qp_free(a[i]);
+        table_qp_free(b[i]);
+    }
+    v->t->b.drv->pdn = drivers_pdn;
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+    table_free(to, BUF);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+    ck_assert_int_eq(ibv_destroy_cq(send_cq), 0);
+    ck_assert_int_eq(ibv_destroy_cq(recv_cq), 0);
+    verbs_table_free(v);
+}
+
+static int post(uint64_t wr_id, size_t offset)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)to + offset, .length = 100, .lkey = mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
+    int err = ibv_post_srq_recv(srq, &wr, &bad);
+
+    ck_assert(!err == !bad);
+    return err;
+}
+
+static void send_from(int i)
+{
+    struct drv_sge sge = buf_sge(from, 0, 64);
+    struct drv_send send = {
+        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &sge, .num_sge = 1};
+
+    table_send(a[i], &send, 1);
+    ck_assert_int_eq(table_wc(v, send_cq).status, IBV_WC_SUCCESS);
+}
+
+static void expect(uint64_t wr_id, int qp)
+{
+    struct ibv_wc wc = table_wc(v, recv_cq);
+
+    ck_assert_uint_eq(wc.wr_id, wr_id);
+    ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+    ck_assert_uint_eq(wc.byte_len, 64);
+    ck_assert_uint_eq(wc.qp_num, b[qp]->drv->qpn);
+}
+
+START_TEST(queues_take_in_turn_what_was_posted)
+{
+    for (uint64_t round = 0; round < 5 * WRS; round++) {
+        ck_assert_int_eq(post(round, 0), 0);
+        send_from(round & 1);
+        expect(round, round & 1);
+    }
+    ck_assert_int_eq(memcmp(to, from->ptr, 64), 0);
+}
+END_TEST
+
+START_TEST(a_full_queue_takes_no_more)
+{
+    for (uint64_t i = 0; i < WRS; i++) {
+        ck_assert_int_eq(post(i, 128 * i), 0);
+    }
+    ck_assert_int_eq(post(99, 0), ENOMEM);
+    send_from(0);
+    expect(0, 0);
+    ck_assert_int_eq(post(WRS, 0), 0);
+    ck_assert_int_eq(post(99, 0), ENOMEM);
+    for (uint64_t i = 1; i <= WRS; i++) {
+        send_from(0);
+        expect(i, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_list_is_posted_up_to_the_first_bad_one)
+{
+    struct ibv_sge sge[64] = {{.addr = (uintptr_t)to, .length = 100, .lkey = mr->lkey}};
+    struct ibv_recv_wr bad = {.wr_id = 2, .sg_list = sge, .num_sge = 64};
+    struct ibv_recv_wr good = {.wr_id = 1, .next = &bad, .sg_list = sge, .num_sge = 1};
+    struct ibv_recv_wr *which = NULL;
+
+    ck_assert_int_eq(ibv_post_srq_recv(srq, &good, &which), EINVAL);
+    ck_assert_ptr_eq(which, &bad);
+    send_from(1);
+    expect(1, 1);
+}
+END_TEST
+
+/* 11.2.3.3 of the verbs chapter: the limit event is raised once, when fewer than limit are left; it
+ * is then disarmed. */
+START_TEST(the_limit_makes_one_event)
+{
+    struct ibv_srq_attr attr = {.srq_limit = 3};
+
+    for (uint64_t i = 0; i < 5; i++) {
+        ck_assert_int_eq(post(i, 0), 0);
+    }
+    ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
+    ck_assert_uint_eq(attr.srq_limit, 3);
+    ck_assert_uint_eq(attr.max_wr, WRS);
+    for (int i = 0; i < 3; i++) {
+        send_from(0);
+    }
+    expect_event(&v->t->b, PRM_EVENT_TYPE_SRQ_RQ_LIMIT, hv_srq(srq)->srqn);
+    ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
+    ck_assert_uint_eq(attr.srq_limit, 0);
+    attr.srq_limit = WRS + 1;
+    ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+}
+END_TEST
+
+/* A QP that goes away gives back what its unpolled completions took. */
+START_TEST(wqes_of_unpolled_completions_come_back)
+{
+    for (uint64_t i = 0; i < WRS; i++) {
+        ck_assert_int_eq(post(i, 0), 0);
+    }
+    for (int i = 0; i < WRS; i++) {
+        send_from(0);
+    }
+    table_qp_free(b[0]);
+    b[0] = table_qp_new(v, 1, recv_cq, srq, PRM_QP_ST_RC);
+    for (uint64_t i = 0; i < WRS; i++) {
+        ck_assert_int_eq(post(100 + i, 0), 0);
+    }
+    ck_assert_int_eq(post(99, 0), ENOMEM);
+    send_from(1);
+    expect(100, 1);
+}
+END_TEST
+
+START_TEST(sizes_are_checked)
+{
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = 1u << HV_CAP(&v->hca[1], log_max_srq_sz), .max_sge = 1}};
+
+    ck_assert_ptr_null(ibv_create_srq(pd, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr.attr.max_wr = 1;
+    attr.attr.max_sge = HV_CAP(&v->hca[1], max_wqe_sz_rq) / 16 + 1;
+    ck_assert_ptr_null(ibv_create_srq(pd, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr.attr.max_sge = 1;
+    v->hca[1].fail_cmd = ENOMEM;
+    ck_assert_ptr_null(ibv_create_srq(pd, &attr));
+    ck_assert_int_eq(errno, ENOMEM);
+}
+END_TEST
+
+START_TEST(an_xrc_srq_holds_its_domain_and_cq)
+{
+    struct ibv_xrcd_init_attr xrcd_attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(v->b, &xrcd_attr);
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = {.max_wr = 10, .max_sge = 1},
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                     IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = pd,
+        .xrcd = xrcd,
+        .cq = recv_cq,
+    };
+    struct ibv_srq *xsrq = ibv_create_srq_ex(v->b, &attr);
+    struct ibv_srq_attr limit = {.srq_limit = 2};
+    uint32_t num = 0;
+
+    ck_assert_ptr_nonnull(xsrq);
+    ck_assert_uint_eq(attr.attr.max_wr, 15);
+    ck_assert_int_eq(ibv_get_srq_num(xsrq, &num), 0);
+    ck_assert_uint_eq(num, hv_srq(xsrq)->srqn);
+    ck_assert_int_eq(ibv_close_xrcd(xrcd), EBUSY);
+    ck_assert_int_eq(ibv_destroy_cq(recv_cq), EBUSY);
+    ck_assert_int_eq(ibv_modify_srq(xsrq, &limit, IBV_SRQ_LIMIT), 0);
+    ck_assert_int_eq(ibv_query_srq(xsrq, &limit), 0);
+    ck_assert_int_eq(ibv_destroy_srq(xsrq), 0);
+    ck_assert_int_eq(ibv_close_xrcd(xrcd), 0);
+    attr.comp_mask &= ~(uint32_t)IBV_SRQ_INIT_ATTR_CQ;
+    ck_assert_ptr_null(ibv_create_srq_ex(v->b, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("srq");
+    Suite *suite = suite_create("verbs-srq");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, queues_take_in_turn_what_was_posted);
+    tcase_add_test(tc, a_full_queue_takes_no_more);
+    tcase_add_test(tc, a_list_is_posted_up_to_the_first_bad_one);
+    tcase_add_test(tc, the_limit_makes_one_event);
+    tcase_add_test(tc, wqes_of_unpolled_completions_come_back);
+    tcase_add_test(tc, sizes_are_checked);
+    tcase_add_test(tc, an_xrc_srq_holds_its_domain_and_cq);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
