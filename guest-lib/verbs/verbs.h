@@ -180,6 +180,23 @@ void hv_event_drain_srq(struct hv_srq *srq);
 int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6]);
 
+/* DevX subscriptions (mlx5dv/devx_event.c): the EQ handler calls it for every event, completions
+ * included, with no lock held. */
+void hv_dv_event(struct hv_hca *hca, const struct drv_event *event);
+
+/*
+ * Queues whose doorbells a program writes itself (mlx5dv/watch.c). While hv_watches is not zero
+ * whoever drives the HCA calls hv_watch_scan() in every round and does not sleep. ring is called
+ * for each doorbell found, as hv_doorbell() would be, and must not call back here.
+ */
+typedef void hv_ring_fn(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
+extern gint hv_watches;
+/* True: there was a doorbell. */
+bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring);
+/* The queue is about to be destroyed. */
+void hv_watch_forget_sq(struct hv_hca *hca, uint32_t qpn_or_sqn);
+void hv_watch_forget_cq(struct hv_hca *hca, uint32_t cqn);
+
 /* -- objects ------------------------------------------------------------------------------------
  */
 
@@ -339,6 +356,7 @@ struct hv_qp {
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see qp_wr.c */
     uint8_t *cur_ctrl, *cur_data;
+    uint32_t sq_post; /* WQEBBs posted since RESET */
     uint32_t cur_post_rb, cur_size;
     int wr_err, nreq;
     unsigned wr_setters_left;
@@ -428,6 +446,15 @@ void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool 
 /* A UAR page of the context's user (pd.c): 0 or errno. */
 int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar);
 void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
+
+/*
+ * Puts a WQE that is whole into the send queue (qp_wr.c), between ibv_wr_start() and
+ * ibv_wr_complete(): ds 16-byte units; wr_id and flags are those of the struct ibv_qp_ex. The
+ * index is filled in; if not raw, QPN, ds and flags as well. wc_opcode is what its completion
+ * says. No room: wr_err is ENOMEM.
+ */
+void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
+                    bool raw);
 
 /* Fills the operations of a new context; each file its own. */
 void hv_pd_ops(struct verbs_context *ops);
