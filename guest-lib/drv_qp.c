@@ -5,7 +5,7 @@
 #include "guest-lib/drv_internal.h"
 
 #define USER_INDEX_NONE 0xffffff /* CQEs of version 0 */
-#define SRQ_LOG_STRIDE 6 /* next segment and up to three data segments */
+#define SRQ_LOG_STRIDE  6        /* next segment and up to three data segments */
 
 int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_srq *srq)
 {
