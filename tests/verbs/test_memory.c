@@ -86,6 +86,33 @@ START_TEST(a_large_region_needs_two_entries)
 }
 END_TEST
 
+/* Inside a page, address and iova agree; a page at bus address 0 would count as missing. */
+START_TEST(pages_are_as_large_as_the_addresses_allow)
+{
+    size_t len = (size_t)8 << 20;
+    uint8_t mkc[PRM_SIZE(mkc)];
+    uint8_t *mem = mmap((void *)0x100000, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, len, 0);
+    uint64_t page;
+
+    ck_assert_ptr_nonnull(mr);
+    query_mkey(mr->lkey, mkc);
+    page = 1ull << PRM_GET(mkc, mkc, log_page_size);
+    ck_assert_uint_ge((uintptr_t)mem, page);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    for (uint64_t step = 4096; step < len; step *= 4) {
+        mr = ibv_reg_mr_iova(pd, mem, len, (uintptr_t)mem + step, 0);
+        ck_assert_ptr_nonnull(mr);
+        query_mkey(mr->lkey, mkc);
+        page = 1ull << PRM_GET(mkc, mkc, log_page_size);
+        ck_assert_uint_eq(step & (page - 1), 0);
+        ck_assert_uint_ge((PRM_GET(mkc, mkc, translations_octword_size) * 2) * page, len);
+        ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    }
+    munmap(mem, len);
+}
+END_TEST
+
 /* ib_umem_get(): pinning memory that is not there, or not writable, fails with EFAULT. */
 START_TEST(memory_that_is_not_there_cannot_be_registered)
 {
@@ -293,6 +320,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_region_has_the_rights_that_it_was_registered_with);
     tcase_add_test(tc, a_large_region_needs_two_entries);
+    tcase_add_test(tc, pages_are_as_large_as_the_addresses_allow);
     tcase_add_test(tc, memory_that_is_not_there_cannot_be_registered);
     tcase_add_test(tc, read_only_memory_can_be_registered_for_reading);
     tcase_add_test(tc, access_flags_are_checked);
