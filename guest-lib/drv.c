@@ -236,6 +236,8 @@ static int alloc_pd(struct drv *drv)
 }
 
 /* One EQ for everything, completions included. */
+#define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
+
 static int create_eq(struct drv *drv)
 {
     size_t len = PRM_SIZE(create_eq_in) + 8 * ((64u << EQ_LOG_SIZE) / PCI_PAGE);
@@ -251,6 +253,8 @@ static int create_eq(struct drv *drv)
         PRM_SET(eqe, (uint8_t *)eq->ring.ptr + 64 * i, owner, 1);
     }
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
+    /* as mlx5_core's: CQs of every user context may report to it */
+    PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
     PRM_SET_AT(create_eq_in, in, event_bitmask, 0, UINT64_MAX & ~1ull & ~(1ull << 0x0a));
     PRM_SET(eqc, eqc, log_eq_size, EQ_LOG_SIZE);
     PRM_SET(eqc, eqc, uar_page, drv->uarn);

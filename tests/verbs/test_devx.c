@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DevX: a program makes queues by commands of its own, in its own memory, and drives them by
+ * memory alone.
+ */
+#include <check.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "guest-lib/mlx5dv/dv_internal.h"
+#include "tests/verbs/verbs_table.h"
+
+#define LOG_SIZE  4 /* of the CQ in CQEs, the SQ in blocks, the RQ in WQEs */
+#define RING_SIZE 8192
+#define RQ_BYTES  (16u << LOG_SIZE)
+#define MSG_SIZE  4096
+
+static struct verbs_table *v;
+
+static void setup(void)
+{
+    v = verbs_table_new();
+    for (int i = 0; i < 2; i++) {
+        uint8_t in[PRM_SIZE(create_uctx_in)] = {0}, out[PRM_SIZE(create_uctx_out)] = {0};
+
+        PRM_SET(create_uctx_in, in, opcode, PRM_CMD_OP_CREATE_UCTX);
+        ck_assert_int_eq(hv_cmd(&v->hca[i], in, sizeof(in), out, sizeof(out)), 0);
+        v->ctx[i]->uid = (uint16_t)PRM_GET(create_uctx_out, out, uid);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < 2; i++) {
+        uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
+
+        PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
+        PRM_SET(destroy_uctx_in, in, uid, v->ctx[i]->uid);
+        ck_assert_int_eq(hv_cmd_simple(&v->hca[i], in, sizeof(in)), 0);
+    }
+    ck_assert_int_eq(g_atomic_int_get(&hv_watches), 0);
+    verbs_table_free(v);
+}
+
+/* -- queues that belong to the program --------------------------------------------------------- */
+
+struct memory {
+    uint8_t *ptr;
+    size_t size;
+    struct mlx5dv_devx_umem *umem;
+};
+
+struct side {
+    int index;
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_mr *mr;
+    struct memory cq_ring, qp_ring, cq_dbr, qp_dbr;
+    uint8_t *msg;
+    struct mlx5dv_devx_uar *uar;
+    struct mlx5dv_devx_obj *cq, *qp;
+    uint32_t ci, sq_pi, rq_pi;
+};
+
+static struct memory memory_new(struct side *s, size_t size)
+{
+    struct memory m = {.ptr = table_alloc(v, s->index, size), .size = size};
+
+    m.umem = hv_dv_devx_umem_reg(s->ctx, m.ptr, size, IBV_ACCESS_LOCAL_WRITE);
+    ck_assert_ptr_nonnull(m.umem);
+    return m;
+}
+
+static void memory_free(struct memory *m)
+{
+    ck_assert_int_eq(hv_dv_devx_umem_dereg(m->umem), 0);
+    table_free(m->ptr, m->size);
+}
+
+static struct mlx5dv_devx_obj *create_cq(struct side *s)
+{
+    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[PRM_SIZE(create_cq_out)] = {0};
+    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    uint32_t eqn;
+
+    ck_assert_int_eq(hv_dv_devx_query_eqn(s->ctx, 0, &eqn), 0);
+    for (unsigned i = 0; i < 1u << LOG_SIZE; i++) {
+        PRM_SET(cqe64, s->cq_ring.ptr + (size_t)i * 64, opcode, PRM_CQE_OPCODE_INVALID);
+        PRM_SET(cqe64, s->cq_ring.ptr + (size_t)i * 64, owner, 1);
+    }
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
+    PRM_SET(create_cq_in, in, cq_umem_id, s->cq_ring.umem->umem_id);
+    PRM_SET(cqc, cqc, log_cq_size, LOG_SIZE);
+    PRM_SET(cqc, cqc, uar_page, s->uar->page_id);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, eqn);
+    PRM_SET(cqc, cqc, dbr_umem_id, s->cq_dbr.umem->umem_id);
+    return hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out));
+}
+
+static struct mlx5dv_devx_obj *create_qp(struct side *s)
+{
+    uint8_t in[PRM_SIZE(create_qp_in)] = {0}, out[PRM_SIZE(create_qp_out)] = {0};
+    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+
+    PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
+    PRM_SET(create_qp_in, in, wq_umem_id, s->qp_ring.umem->umem_id);
+    PRM_SET(qpc, qpc, st, PRM_QP_ST_RC);
+    PRM_SET(qpc, qpc, pm_state, 3);
+    PRM_SET(qpc, qpc, pd, hv_pd(s->pd)->pdn);
+    PRM_SET(qpc, qpc, uar_page, s->uar->page_id);
+    PRM_SET(qpc, qpc, log_sq_size, LOG_SIZE);
+    PRM_SET(qpc, qpc, log_rq_size, LOG_SIZE);
+    PRM_SET(qpc, qpc, cqn_snd, s->cq->id);
+    PRM_SET(qpc, qpc, cqn_rcv, s->cq->id);
+    PRM_SET(qpc, qpc, dbr_umem_id, s->qp_dbr.umem->umem_id);
+    return hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out));
+}
+
+static struct side *side_new(int index)
+{
+    struct side *s = g_new0(struct side, 1);
+
+    s->index = index;
+    s->ctx = index ? v->b : v->a;
+    s->pd = ibv_alloc_pd(s->ctx);
+    s->msg = table_alloc(v, index, MSG_SIZE);
+    s->mr = ibv_reg_mr(s->pd, s->msg, MSG_SIZE, IBV_ACCESS_LOCAL_WRITE);
+    s->uar = hv_dv_devx_alloc_uar(s->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+    s->cq_ring = memory_new(s, RING_SIZE);
+    s->qp_ring = memory_new(s, RING_SIZE);
+    s->cq_dbr = memory_new(s, 64);
+    s->qp_dbr = memory_new(s, 64);
+    s->cq = create_cq(s);
+    ck_assert_ptr_nonnull(s->cq);
+    s->qp = create_qp(s);
+    ck_assert_ptr_nonnull(s->qp);
+    return s;
+}
+
+static void side_free(struct side *s)
+{
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(s->qp), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(s->cq), 0);
+    memory_free(&s->qp_dbr);
+    memory_free(&s->cq_dbr);
+    memory_free(&s->qp_ring);
+    memory_free(&s->cq_ring);
+    hv_dv_devx_free_uar(s->uar);
+    ck_assert_int_eq(ibv_dereg_mr(s->mr), 0);
+    table_free(s->msg, MSG_SIZE);
+    ck_assert_int_eq(ibv_dealloc_pd(s->pd), 0);
+    g_free(s);
+}
+
+/* One transition, with a context that the caller fills in. */
+static void transition(struct side *s, uint16_t opcode, const uint8_t qpc[PRM_SIZE(qpc)])
+{
+    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
+
+    PRM_SET(rts2rts_qp_in, in, opcode, opcode);
+    PRM_SET(rts2rts_qp_in, in, qpn, s->qp->id);
+    memcpy(PRM_PTR(rts2rts_qp_in, in, qpc), qpc, PRM_SIZE(qpc));
+    ck_assert_int_eq(hv_dv_devx_obj_modify(s->qp, in, sizeof(in), out, sizeof(out)), 0);
+}
+
+static void to_rts(struct side *s, const struct side *peer)
+{
+    const struct node *node = v->hca[peer->index].node;
+    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+
+    PRM_SET(qpc, qpc, pm_state, 3);
+    PRM_SET(ads, ads, vhca_port_num, 1);
+    transition(s, PRM_CMD_OP_RST2INIT_QP, qpc);
+    PRM_SET(qpc, qpc, log_msg_max, 30);
+    PRM_SET(qpc, qpc, mtu, 3);
+    PRM_SET(qpc, qpc, remote_qpn, peer->qp->id);
+    PRM_SET(qpc, qpc, min_rnr_nak, 1);
+    PRM_SET(ads, ads, hop_limit, 64);
+    PRM_SET(ads, ads, udp_sport, 0xdcba);
+    memcpy(PRM_PTR(ads, ads, rgid_rip), node->gid, 16);
+    PRM_SET(ads, ads, rmac_47_32, prm_load16(node->drv->mac));
+    PRM_SET(ads, ads, rmac_31_0, prm_load32(node->drv->mac + 2));
+    transition(s, PRM_CMD_OP_INIT2RTR_QP, qpc);
+    memset(qpc, 0, sizeof(qpc));
+    PRM_SET(qpc, qpc, pm_state, 3);
+    PRM_SET(ads, ads, vhca_port_num, 1);
+    PRM_SET(ads, ads, ack_timeout, 14);
+    PRM_SET(qpc, qpc, retry_count, 7);
+    PRM_SET(qpc, qpc, rnr_retry, 7);
+    transition(s, PRM_CMD_OP_RTR2RTS_QP, qpc);
+}
+
+/* -- driving them ------------------------------------------------------------------------------ */
+
+static void data_seg(uint8_t *seg, const struct side *s, uint32_t len)
+{
+    PRM_SET(wqe_data_seg, seg, byte_count, len);
+    PRM_SET(wqe_data_seg, seg, lkey, s->mr->lkey);
+    PRM_SET(wqe_data_seg, seg, addr, (uintptr_t)s->msg);
+}
+
+static void post_recv(struct side *s)
+{
+    data_seg(s->qp_ring.ptr + (s->rq_pi++ & ((1u << LOG_SIZE) - 1)) * 16u, s, MSG_SIZE);
+    prm_store32(s->qp_dbr.ptr, s->rq_pi);
+}
+
+/* Writes a WQE, the record and, if doorbell, the doorbell page. */
+static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
+{
+    uint8_t *wqe = s->qp_ring.ptr + RQ_BYTES + (s->sq_pi & ((1u << LOG_SIZE) - 1)) * 64u;
+
+    memset(wqe, 0, 64);
+    PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_SEND_IMM);
+    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, s->sq_pi & 0xffff);
+    PRM_SET(wqe_ctrl_seg, wqe, qpn, s->qp->id);
+    PRM_SET(wqe_ctrl_seg, wqe, ds, 2);
+    PRM_SET(wqe_ctrl_seg, wqe, fm_ce_se, 8);
+    PRM_SET(wqe_ctrl_seg, wqe, imm, imm);
+    data_seg(wqe + 16, s, len);
+    s->sq_pi++;
+    prm_store32(s->qp_dbr.ptr + 4, s->sq_pi & 0xffff);
+    if (doorbell) {
+        memcpy(s->uar->reg_addr, wqe, 8);
+    }
+}
+
+static void ring(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    hv_doorbell(hca, bar_offset, value);
+}
+
+/* Lets both HCAs work as the library's progress does. */
+static void settle(void)
+{
+    for (int i = 0; i < 2; i++) {
+        hv_watch_scan(&v->hca[i], ring);
+    }
+    inproc_settle(v->t->world);
+}
+
+/* The next CQE, or NULL. */
+static const uint8_t *poll_cqe(struct side *s)
+{
+    const uint8_t *cqe = s->cq_ring.ptr + (size_t)(s->ci & ((1u << LOG_SIZE) - 1)) * 64;
+
+    if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
+        PRM_GET(cqe64, cqe, owner) != (s->ci >> LOG_SIZE & 1)) {
+        return NULL;
+    }
+    s->ci++;
+    prm_store32(s->cq_dbr.ptr, s->ci & 0xffffff);
+    return cqe;
+}
+
+START_TEST(a_program_drives_its_own_queues_by_memory_alone)
+{
+    struct side *a = side_new(0), *b = side_new(1);
+
+    to_rts(a, b);
+    to_rts(b, a);
+    /* several times around each ring */
+    for (uint32_t i = 0; i < 100; i++) {
+        const uint8_t *cqe;
+
+        fill(a->msg, MSG_SIZE, i + 1);
+        post_recv(b);
+        post_send(a, MSG_SIZE, i, true);
+        settle();
+        cqe = poll_cqe(a);
+        ck_assert_ptr_nonnull(cqe);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_REQ);
+        cqe = poll_cqe(b);
+        ck_assert_ptr_nonnull(cqe);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_RESP_SEND_IMM);
+        ck_assert_uint_eq(prm_load32(cqe + PRM_OFFSET(cqe64, imm_inval_pkey)), i);
+        ck_assert_mem_eq(a->msg, b->msg, MSG_SIZE);
+    }
+    side_free(a);
+    side_free(b);
+}
+END_TEST
+
+/* Two queues with one doorbell page: the second doorbell comes before anyone looked at the first.
+ */
+START_TEST(no_doorbell_hides_another)
+{
+    struct side *a = side_new(0), *b = side_new(1), *c = side_new(0), *d = side_new(1);
+
+    to_rts(a, b);
+    to_rts(b, a);
+    to_rts(c, d);
+    to_rts(d, c);
+    post_recv(b);
+    post_recv(d);
+    post_send(a, 8, 1, true);
+    post_send(c, 8, 2, false);
+    memcpy(a->uar->reg_addr, c->qp_ring.ptr + RQ_BYTES, 8);
+    settle();
+    ck_assert_ptr_nonnull(poll_cqe(b));
+    ck_assert_ptr_nonnull(poll_cqe(d));
+    side_free(a);
+    side_free(b);
+    side_free(c);
+    side_free(d);
+}
+END_TEST
+
+/* -- rules ------------------------------------------------------------------------------------- */
+
+/* devx.c of mlx5_ib: creating, changing, asking and the rest are calls of their own. */
+START_TEST(each_call_has_its_own_commands)
+{
+    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0}, out[PRM_SIZE(query_hca_cap_out)] = {0};
+    struct side *s = side_new(0);
+
+    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
+    ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_ptr_null(hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out)));
+    ck_assert_int_eq(errno, EINVAL);
+    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, s->qp->id);
+    ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_modify(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), 0);
+    /* ENABLE_HCA and the like are the kernel's */
+    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), EINVAL);
+    side_free(s);
+}
+END_TEST
+
+START_TEST(a_command_is_about_the_object_that_the_call_names)
+{
+    uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)] = {0};
+    struct side *s = side_new(0), *other = side_new(0);
+
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, other->qp->id);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
+    PRM_SET(query_qp_in, in, qpn, s->qp->id);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->cq, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, out, qpc), cqn_snd), s->cq->id);
+    /* inputs and outputs have room for their headers at least */
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, 15, out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, 15), EINVAL);
+    side_free(s);
+    side_free(other);
+}
+END_TEST
+
+/* mlx5_cmd_do(): what the device refused is EREMOTEIO, and its answer comes back. */
+START_TEST(what_the_device_refuses_comes_back_with_its_reason)
+{
+    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[PRM_SIZE(create_cq_out)] = {0};
+
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
+    PRM_SET(create_cq_in, in, cq_umem_id, 0x123456);
+    ck_assert_ptr_null(hv_dv_devx_obj_create(v->a, in, sizeof(in), out, sizeof(out)));
+    ck_assert_int_eq(errno, EREMOTEIO);
+    ck_assert_uint_ne(PRM_GET(cmd_out, out, status), PRM_CMD_STATUS_OK);
+    ck_assert_uint_ne(PRM_GET(cmd_out, out, syndrome), 0);
+    /* no object of a general type exists */
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
+    ck_assert_ptr_null(hv_dv_devx_obj_create(v->a, in, sizeof(in), out, sizeof(out)));
+    ck_assert_int_eq(errno, EREMOTEIO);
+}
+END_TEST
+
+START_TEST(a_umem_that_is_not_there_is_refused)
+{
+    uint8_t *page = table_alloc(v, 0, 4096);
+
+    ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, (void *)64, 4096, IBV_ACCESS_LOCAL_WRITE));
+    ck_assert_int_eq(errno, EFAULT);
+    ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, page, 0, IBV_ACCESS_LOCAL_WRITE));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, page, 64, IBV_ACCESS_MW_BIND));
+    ck_assert_int_eq(errno, EINVAL);
+    table_free(page, 4096);
+}
+END_TEST
+
+/* A umem in which a ring lies cannot go. */
+START_TEST(a_umem_in_use_stays)
+{
+    struct side *s = side_new(0);
+
+    ck_assert_int_ne(hv_dv_devx_umem_dereg(s->cq_ring.umem), 0);
+    side_free(s);
+}
+END_TEST
+
+/* -- channels ---------------------------------------------------------------------------------- */
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+START_TEST(an_answer_waits_in_its_channel)
+{
+    uint8_t in[PRM_SIZE(query_qp_in)] = {0};
+    struct {
+        struct mlx5dv_devx_async_cmd_hdr hdr;
+        uint8_t out[PRM_SIZE(query_qp_out)];
+    } answer;
+    struct mlx5dv_devx_cmd_comp *comp = hv_dv_devx_create_cmd_comp(v->a);
+    struct side *s = side_new(0);
+    size_t size = sizeof(struct mlx5dv_devx_async_cmd_hdr) + PRM_SIZE(query_qp_out);
+
+    ck_assert_ptr_nonnull(comp);
+    ck_assert(!readable(comp->fd));
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, s->qp->id);
+    ck_assert_int_eq(hv_dv_devx_obj_query_async(s->qp, in, sizeof(in), PRM_SIZE(query_qp_out),
+                                                0x1234567890, comp),
+                     0);
+    ck_assert(readable(comp->fd));
+    /* too small a buffer: ENOSPC, and it stays */
+    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, &answer.hdr, 16), ENOSPC);
+    ck_assert(readable(comp->fd));
+    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, &answer.hdr, size), 0);
+    ck_assert_uint_eq(answer.hdr.wr_id, 0x1234567890);
+    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, answer.hdr.out_data, qpc), cqn_snd),
+                      s->cq->id);
+    ck_assert(!readable(comp->fd));
+    side_free(s);
+    hv_dv_devx_destroy_cmd_comp(comp);
+}
+END_TEST
+
+/* Hands the events of a side's EQ to subscribers. */
+static void dispatch(struct side *s)
+{
+    struct drv *drv = v->hca[s->index].node->drv;
+
+    drv_poll_events(drv);
+    while (drv->events->len) {
+        struct drv_event event = g_array_index(drv->events, struct drv_event, 0);
+
+        g_array_remove_index(drv->events, 0);
+        hv_dv_event(&v->hca[s->index], &event);
+    }
+}
+
+static void arm(struct side *s, unsigned sn)
+{
+    prm_store32(s->cq_dbr.ptr + 4, sn << 28 | s->ci);
+}
+
+START_TEST(completions_are_events_of_a_cq)
+{
+    struct {
+        struct mlx5dv_devx_async_event_hdr hdr;
+        uint8_t eqe[PRM_SIZE(eqe)];
+    } message;
+    struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->b, 0);
+    uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
+    struct side *a = side_new(0), *b = side_new(1);
+    int fd = eventfd(0, EFD_NONBLOCK);
+    uint64_t count;
+
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, b->cq, sizeof(comp), comp, 0xc00c1e),
+                     0);
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event_fd(channel, fd, b->cq, comp[0]), 0);
+    to_rts(a, b);
+    to_rts(b, a);
+    arm(b, 1);
+    post_recv(b);
+    post_send(a, 8, 0, true);
+    settle();
+    dispatch(b);
+    ck_assert(readable(channel->fd));
+    ck_assert_int_eq(hv_dv_devx_get_event(channel, &message.hdr, 8), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(hv_dv_devx_get_event(channel, &message.hdr, sizeof(message)), sizeof(message));
+    ck_assert_uint_eq(message.hdr.cookie, 0xc00c1e);
+    ck_assert_uint_eq(
+        PRM_GET(comp_event, message.hdr.out_data + PRM_OFFSET(eqe, event_data), cq_number),
+        b->cq->id);
+    ck_assert_int_eq(read(fd, &count, sizeof(count)), sizeof(count));
+    ck_assert_uint_eq(count, 1);
+    close(fd);
+    side_free(a);
+    side_free(b);
+    hv_dv_devx_destroy_event_channel(channel);
+}
+END_TEST
+
+/* devx_async_event_file: without data, an event that waits is not put in again. */
+START_TEST(without_data_events_of_a_kind_are_one)
+{
+    struct mlx5dv_devx_async_event_hdr hdr;
+    struct mlx5dv_devx_event_channel *channel =
+        hv_dv_devx_create_event_channel(v->a, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+    uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
+    struct side *s = side_new(0);
+    struct drv_event event = {.type = PRM_EVENT_TYPE_COMP};
+
+    event.num = s->cq->id;
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, s->cq, sizeof(comp), comp, 7), 0);
+    hv_dv_event(&v->hca[0], &event);
+    hv_dv_event(&v->hca[0], &event);
+    ck_assert_int_eq(hv_dv_devx_get_event(channel, &hdr, sizeof(hdr)), sizeof(hdr));
+    ck_assert_uint_eq(hdr.cookie, 7);
+    ck_assert(!readable(channel->fd));
+    hv_dv_event(&v->hca[0], &event);
+    ck_assert(readable(channel->fd));
+    side_free(s);
+    hv_dv_devx_destroy_event_channel(channel);
+}
+END_TEST
+
+/* What the device does not offer cannot be subscribed to: is_valid_events(). */
+START_TEST(unknown_events_are_refused)
+{
+    struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->a, 0);
+    uint16_t port[] = {PRM_EVENT_TYPE_PORT_CHANGE}, page[] = {PRM_EVENT_TYPE_PAGE_REQUEST};
+    uint16_t none[] = {0x1ff};
+    struct side *s = side_new(0);
+
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, NULL, sizeof(port), port, 0), 0);
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, s->cq, sizeof(port), port, 0),
+                     EINVAL);
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, NULL, sizeof(page), page, 0), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, s->cq, sizeof(none), none, 0),
+                     EINVAL);
+    side_free(s);
+    hv_dv_devx_destroy_event_channel(channel);
+}
+END_TEST
+
+/* -- keys -------------------------------------------------------------------------------------- */
+
+START_TEST(keys_for_umr_come_in_fours_and_without_signatures)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(v->a);
+    struct mlx5dv_mkey_init_attr attr = {
+        .pd = pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = 5};
+    struct mlx5dv_mkey *mkey = hv_dv_create_mkey(&attr);
+
+    ck_assert_ptr_nonnull(mkey);
+    ck_assert_uint_eq(attr.max_entries, 8);
+    ck_assert_uint_eq(mkey->lkey, mkey->rkey);
+    ck_assert_int_eq(hv_dv_destroy_mkey(mkey), 0);
+    attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE;
+    ck_assert_ptr_null(hv_dv_create_mkey(&attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr.create_flags = 0;
+    ck_assert_ptr_null(hv_dv_create_mkey(&attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("devx");
+    TCase *tc = tcase_create("devx");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_program_drives_its_own_queues_by_memory_alone);
+    tcase_add_test(tc, no_doorbell_hides_another);
+    tcase_add_test(tc, each_call_has_its_own_commands);
+    tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
+    tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
+    tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
+    tcase_add_test(tc, a_umem_in_use_stays);
+    tcase_add_test(tc, an_answer_waits_in_its_channel);
+    tcase_add_test(tc, completions_are_events_of_a_cq);
+    tcase_add_test(tc, without_data_events_of_a_kind_are_one);
+    tcase_add_test(tc, unknown_events_are_refused);
+    tcase_add_test(tc, keys_for_umr_come_in_fours_and_without_signatures);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
