@@ -104,7 +104,8 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
     CAP(uar_sz, l->log_max_uar + 12 - 20);
     CAP(log_uar_page_sz, log_uar_page);
     CAP(num_of_uars_per_page, 1u << log_uar_page);
-    CAP(log_bf_reg_size, 9);
+    CAP(bf, 1);
+    CAP(log_bf_reg_size, 9); /* two buffers of WQ_BLUEFLAME_BYTES */
 }
 
 static void general_transport(const struct fw *fw, bool max, uint8_t *cap)

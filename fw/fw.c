@@ -133,14 +133,14 @@ uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
     return iseg_read(fw, aligned) >> shift & (UINT32_MAX >> (32 - 8 * size));
 }
 
-void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
+bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
 {
     if (offset >= ISEG_BYTES && fw->state != CMD_READY) {
         /* mlx5_core still updates its EQs after it has torn the function down (fast unload) */
-        return;
+        return false;
     } else if (offset >= ISEG_BYTES) {
-        uar_write(&fw->hca, (uint32_t)(offset >> UAR_PAGE_SHIFT),
-                  (uint32_t)offset & ((1u << UAR_PAGE_SHIFT) - 1), value, size);
+        return uar_write(&fw->hca, (uint32_t)(offset >> UAR_PAGE_SHIFT),
+                         (uint32_t)offset & ((1u << UAR_PAGE_SHIFT) - 1), value, size);
     } else if (size == 4 && (offset & 3) == 0) {
         iseg_write(fw, offset, (uint32_t)value);
     } else if (size == 8 && (offset & 7) == 0) {
@@ -150,6 +150,7 @@ void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
                 "write of %u bytes at offset 0x%" G_GINT64_MODIFIER "x", size, offset);
     }
+    return false;
 }
 
 bool fw_run(struct fw *fw, unsigned budget)

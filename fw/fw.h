@@ -51,9 +51,12 @@ void fw_reset(struct fw *fw);
  * MMIO on BAR0. size is 1, 2, 4 or 8. The value is the register's numeric value: the BAR is
  * big-endian, so a 64-bit doorbell is (first dword << 32) | second dword. Reads outside any
  * register give 0, writes there are ignored; both are logged as guest errors.
+ *
+ * fw_mmio_write() returns true if the write is the first of several that belong together
+ * (model/uar.h): an owner that runs the function from within MMIO had better wait for the rest.
  */
 uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size);
-void fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
+bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
 
 /*
  * Does the work that is pending: commands, doorbells, received frames, expired timers. Handles

@@ -148,6 +148,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
         if (next == PRM_SQC_STATE_RST) {
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
+            wq_set_blueflame(&sq->wq, 0, NULL, 0);
             sq->lso_sent = 0;
         } else if (next == PRM_SQC_STATE_ERR) {
             eth_sq_flush(hca, sq);

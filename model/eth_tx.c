@@ -294,6 +294,11 @@ void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
     }
 }
 
+struct wq *eth_sq_wq(struct obj *sq)
+{
+    return &((struct eth_sq *)sq)->wq;
+}
+
 void eth_sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
     struct eth_sq *sq = (struct eth_sq *)obj;

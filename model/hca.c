@@ -51,7 +51,7 @@ void hca_unschedule(struct work *work)
     }
 }
 
-static void hca_wake(struct hca *hca)
+void hca_wake(struct hca *hca)
 {
     if (!hca->running) {
         hca->ops->wake(hca->host);

@@ -90,6 +90,9 @@ bool hca_run(struct hca *hca, unsigned budget);
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
  * owner. */
 void hca_schedule(struct hca *hca, struct work *work);
+
+/* Asks the owner for a turn, if none is under way. */
+void hca_wake(struct hca *hca);
 /* Parks work until the wire has room. */
 void hca_wait_tx(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */

@@ -76,6 +76,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
         responder_reset(qp, 0);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
+        wq_set_blueflame(&qp->sq, 0, NULL, 0);
         break;
     case PRM_QP_STATE_RTS:
         requester_start(qp);

@@ -577,6 +577,7 @@ void requester_reset(struct qp *qp, uint32_t next_send_psn)
     qp->req.next_psn = qp->req.unacked_psn = next_send_psn & PSN_MASK;
     qp->req.ssn = 0;
     qp->sq.ci = qp->sq.pi = 0;
+    wq_set_blueflame(&qp->sq, 0, NULL, 0);
     if (qp->req.s) {
         forget(qp);
     }

@@ -7,14 +7,26 @@
 #include "model/eth.h"
 #include "model/pd.h"
 #include "model/requester.h"
+#include "model/qp.h"
 #include "model/uar.h"
+#include "model/wq.h"
 #include "prm/prm.h"
 
-#define BF_BUF_SIZE 256
+#define BF_BUF_SIZE WQ_BLUEFLAME_BYTES
+#define BF_BUFS     ((UAR_PAGE_SIZE - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE)
+#define BF_CHUNK    64 /* what a CPU's write combining delivers in one piece */
 #define NO_LATCH    UINT32_MAX
+
+/* What was written to a BlueFlame buffer since its last doorbell, without a gap. */
+struct bf_buf {
+    uint16_t len;    /* 0: something out of order came */
+    bool was_filled; /* after the last doorbell but one, a whole chunk came */
+    uint8_t data[BF_BUF_SIZE];
+};
 
 struct uar {
     struct obj obj;
+    struct bf_buf bf[BF_BUFS];
     uint32_t latch_offset; /* of a 64-bit register whose first half was written; NO_LATCH: none */
     uint32_t latch_value;
 };
@@ -57,11 +69,26 @@ void uar_free(struct hca *hca, struct obj *obj)
     g_free(obj);
 }
 
+/* The send queue that a control segment's first 8 bytes name, or NULL. */
+static struct wq *send_queue(struct hca *hca, uint64_t ctrl)
+{
+    struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
+
+    if (obj && obj->kind == OBJ_QP) {
+        return &((struct qp *)obj)->sq;
+    }
+    return obj && obj->kind == OBJ_SQ ? eth_sq_wq(obj) : NULL;
+}
+
 static void send_doorbell(struct hca *hca, uint64_t ctrl)
 {
     uint32_t qpn = ctrl >> 8 & 0xffffff;
     struct obj *obj = obj_find(&hca->qpns, qpn);
+    struct wq *sq = send_queue(hca, ctrl);
 
+    if (sq) {
+        wq_set_blueflame(sq, 0, NULL, 0);
+    }
     if (obj && obj->kind == OBJ_QP) {
         requester_doorbell((struct qp *)obj, ctrl);
     } else if (obj && obj->kind == OBJ_SQ) {
@@ -92,24 +119,70 @@ static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *va
     return false;
 }
 
-void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size)
+/* 8 bytes at offset at of a BlueFlame buffer, at > 0: the WQE after its doorbell. */
+static void blueflame(struct hca *hca, struct bf_buf *bf, uint32_t at, uint64_t value)
+{
+    uint64_t ctrl = prm_load64(bf->data);
+    uint32_t wqe_len = (ctrl & 0x3f) * 16;
+    struct wq *sq;
+
+    if (at != bf->len || at + 8 > BF_BUF_SIZE) {
+        bf->len = 0;
+        return;
+    }
+    prm_store64(bf->data + at, value);
+    bf->len += 8;
+    if (bf->len % BF_CHUNK) {
+        return;
+    }
+    bf->was_filled = true;
+    sq = wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len ? send_queue(hca, ctrl) : NULL;
+    if (sq) {
+        wq_set_blueflame(sq, (uint16_t)(ctrl >> 40), bf->data, bf->len);
+        hca_wake(hca);
+    }
+}
+
+static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uint64_t value,
+                          unsigned size)
+{
+    uint32_t reg = offset & ~(uint32_t)(BF_BUF_SIZE - 1);
+    struct bf_buf *bf = &uar->bf[(reg - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE];
+    bool was_filled = bf->was_filled;
+
+    if (offset - reg >= 8) {
+        if (size == 8 && offset % 8 == 0) {
+            blueflame(hca, bf, offset - reg, value);
+        } else {
+            bf->len = 0;
+        }
+        return false;
+    }
+    bf->len = 0;
+    if (!collect(uar, reg, offset, &value, size)) {
+        return false;
+    }
+    prm_store64(bf->data, value);
+    bf->len = 8;
+    bf->was_filled = false;
+    send_doorbell(hca, value);
+    return was_filled;
+}
+
+bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size)
 {
     struct uar *uar = (struct uar *)obj_find(&hca->uars, uarn);
     uint32_t cq_reg = PRM_OFFSET(uar, cq_db);
 
     if (!uar) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "doorbell on UAR %u, which is not allocated", uarn);
-        return;
+        return false;
     }
     if (size < 8) {
         value &= (1ULL << 8 * size) - 1;
     }
     if (offset >= PRM_OFFSET(uar, blue_flame) && offset < UAR_PAGE_SIZE) {
-        uint32_t reg = offset & ~(uint32_t)(BF_BUF_SIZE - 1);
-
-        if (offset - reg < 8 && collect(uar, reg, offset, &value, size)) {
-            send_doorbell(hca, value);
-        }
+        return send_register(hca, uar, offset, value, size);
     } else if (offset == cq_reg || offset == cq_reg + 4) {
         if (collect(uar, cq_reg, offset, &value, size)) {
             cq_doorbell(hca, uarn, (uint32_t)(value >> 32), (uint32_t)value & 0xffffff);
@@ -123,4 +196,5 @@ void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, 
         hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no register of %u bytes at 0x%x", uarn, size,
                 offset);
     }
+    return false;
 }

@@ -23,10 +23,15 @@ void uar_free(struct hca *hca, struct obj *obj);
  * A write to page uarn at byte offset (below 4096), value big-endian as fw_mmio_write() has it.
  *
  * A send doorbell is the first 8 bytes of a BlueFlame buffer: the first two dwords of the last
- * WQE's control segment. It goes by its QPN to requester_doorbell() or eth_sq_doorbell(). The rest
- * of the buffer is a copy of the WQE, which is read from the ring all the same. Writes to pages
- * that nobody allocated, and doorbells of queues that do not exist, are ignored and logged.
+ * WQE's control segment. It goes by its QPN to requester_doorbell() or eth_sq_doorbell(). A user
+ * that goes on to fill the buffer, 8 bytes after 8 bytes, gives the device that WQE itself: once
+ * the buffer has all of it, it is taken from there and not from the ring (unless it has been
+ * executed by then). Writes to pages that nobody allocated, and doorbells of queues that do not
+ * exist, are ignored and logged.
+ *
+ * True: this was a doorbell, and since the buffer was filled after its last one, more of the WQE
+ * is likely to follow at once. The turn that the doorbell asks for is better taken after it.
  */
-void uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);
+bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);
 
 #endif

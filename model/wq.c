@@ -30,6 +30,15 @@ bool wq_update_pi(struct hca *hca, struct wq *wq)
     return true;
 }
 
+void wq_set_blueflame(struct wq *wq, uint16_t index, const void *data, size_t len)
+{
+    wq->bf_index = index;
+    wq->bf_len = (uint16_t)MIN(len, sizeof(wq->bf));
+    if (len) {
+        memcpy(wq->bf, data, wq->bf_len);
+    }
+}
+
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len)
 {
     uint64_t ring = ring_bytes(wq);
@@ -38,6 +47,14 @@ bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, s
 
     if (len > ring) {
         return false;
+    }
+    if (wq->bf_len) {
+        size_t at = (size_t)(uint16_t)(index - wq->bf_index) << wq->log_stride;
+
+        if (at < wq->bf_len && len <= wq->bf_len - at) {
+            memcpy(data, wq->bf + at, len);
+            return true;
+        }
     }
     return mem_buf_read(hca, &wq->buf, wq->offset + start, data, run) &&
            mem_buf_read(hca, &wq->buf, wq->offset, (uint8_t *)data + run, len - run);

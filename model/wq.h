@@ -15,6 +15,9 @@
 #define WQE_MAX_BYTES 1024 /* 16 basic blocks of a send WQE (ds is 6 bits: 63 * 16 fits) */
 #define WQE_MAX_SGE   64
 
+/* A BlueFlame buffer: half of what log_bf_reg_size says (struct uar). */
+#define WQ_BLUEFLAME_BYTES 256
+
 /* Ends a list of data segments early (driver: terminate_scatter_list_mkey). */
 #define WQE_TERMINATOR_LKEY 0x100
 
@@ -26,6 +29,10 @@ struct wq {
     uint64_t dbr;       /* bus address of the queue's 32-bit counter in its doorbell record */
     uint32_t ci;        /* the slot that the device takes next */
     uint32_t pi;        /* the producer counter as last read */
+    /* Of a send queue: the slots from bf_index on as its last doorbell's BlueFlame buffer has them
+     */
+    uint16_t bf_index, bf_len;
+    uint8_t bf[WQ_BLUEFLAME_BYTES];
     bool start_padding; /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING,
                          * the leave to put padding before a packet; no use is made of it */
 };
@@ -39,6 +46,9 @@ static inline uint16_t wq_posted(const struct wq *wq)
 /* Reads the 32-bit big-endian doorbell record, stores its low 16 bits in wq->pi. False: no
  * answer, or more is posted than the ring holds: the queue is broken. wq->pi then is as before. */
 bool wq_update_pi(struct hca *hca, struct wq *wq);
+/* The WQE at index, of len bytes, came through a BlueFlame buffer; wq_read() takes it from there.
+ * len 0: the ring counts again. */
+void wq_set_blueflame(struct wq *wq, uint16_t index, const void *data, size_t len);
 /* Copies slots from index (modulo the ring's size) on, wrapping at the ring's end. False: no
  * answer, or len is more than the ring. */
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len);

@@ -289,6 +289,7 @@ static uint64_t bar_read(void *opaque, hwaddr offset, unsigned size)
 static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
 {
     HcasimState *s = opaque;
+    bool more_follows;
 
     if (s->running) { /* DMA to the own BAR */
         fw_mmio_write(s->fw, offset, value, size);
@@ -296,9 +297,9 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
     }
     s->in_mmio = true;
     s->turn_due = false;
-    fw_mmio_write(s->fw, offset, value, size);
+    more_follows = fw_mmio_write(s->fw, offset, value, size);
     s->in_mmio = false;
-    if (s->turn_due && run_firmware(s, MMIO_BUDGET)) {
+    if (s->turn_due && (more_follows || run_firmware(s, MMIO_BUDGET))) {
         qemu_bh_schedule(s->bh);
     }
 }

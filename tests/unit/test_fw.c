@@ -457,7 +457,6 @@ START_TEST(not_advertised)
         "qcam_reg",
         "ib_virt",
         "hca_cap_2",
-        "bf",
         "general_obj_types",
         "debug",
         "temp_warn_event",
