@@ -76,6 +76,12 @@ static bool address_datagram(const struct qp *qp, const struct send_wqe *wqe,
     return true;
 }
 
+/* IBTA 9.2.3: what SE is for. */
+static bool completes_a_receive(const struct send_op *op)
+{
+    return !(op->flags & SEND_OP_RADDR) || (op->flags & SEND_OP_IMM);
+}
+
 /* Headers of the packet at tx_psn; *offset and *len say which of the message's bytes it carries. */
 static bool build_packet(const struct qp *qp, const struct send_desc *desc,
                          const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
@@ -91,7 +97,7 @@ static bool build_packet(const struct qp *qp, const struct send_desc *desc,
     *pkt = (struct roce_packet){
         .opcode = bth_transport(qp) |
                   (is_one_packet(desc) ? wqe->op->only : bth_op(wqe->op, nth == 0, is_last)),
-        .solicited = is_last && wqe->solicited,
+        .solicited = is_last && wqe->solicited && completes_a_receive(wqe->op),
         .migreq = true,
         .ackreq = qp_is_reliable(qp) && (is_last || (desc->first_req + nth) % quarter == 0),
         .pkey = qp->pkey,

@@ -147,6 +147,21 @@ START_TEST(write_with_immediate_of_three_packets)
 }
 END_TEST
 
+/* IBTA 9.2.3: SE is set in last packets of messages that complete a receive, in no others. */
+START_TEST(solicited_event_where_no_receive_completes)
+{
+    static const uint8_t opcodes[] = {PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ,
+                                      PRM_WQE_OPCODE_ATOMIC_FA, PRM_WQE_OPCODE_ATOMIC_CS};
+    struct lab_wr wr = rdma_wr(opcodes[_i], lab_mem(left, 8, 1), 8, lab_mem(right, 8, 0));
+
+    wr.solicited = true;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_sent(opcodes[_i], 0);
+    ck_assert(!lab->trace[0].pkt.solicited);
+}
+END_TEST
+
 /* The original value is delivered in host order (atomic_req_8B_endianness_mode). */
 START_TEST(atomics)
 {
@@ -434,6 +449,7 @@ int main(void)
     tcase_add_test(rc, inline_data_is_sent);
     tcase_add_test(rc, immediate_data_as_on_the_wire);
     tcase_add_test(rc, write_with_immediate_of_three_packets);
+    tcase_add_loop_test(rc, solicited_event_where_no_receive_completes, 0, 4);
     tcase_add_test(rc, atomics);
     tcase_add_test(rc, unsignaled_wqes_complete_silently);
     tcase_add_test(rc, a_full_ring_again_and_again);
