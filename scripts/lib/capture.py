@@ -6,6 +6,7 @@ computed here (tshark shows the ICRC but does not verify it), after IBTA volume 
 over the packet behind eight bytes of ones, fields that routers change taken as ones.
 """
 import collections
+import mmap
 import struct
 import subprocess
 import zlib
@@ -18,38 +19,60 @@ TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
 
 def frames(path):
     """The frames of a pcap or pcapng file."""
+    return (frame for _, _, frame in timed_frames(path))
+
+
+def timed_frames(path):
+    """As above, each as (nanoseconds, whether it was marked as outbound, or None, frame)."""
     with open(path, "rb") as file:
-        data = file.read()
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] == b"\x0a\x0d\x0d\x0a":
         return pcapng_frames(path, data)
     return pcap_frames(path, data)
 
 
 def pcap_frames(path, data):
-    order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\x4d\x3c\xb2\xa1": "<",
-             b"\xa1\xb2\x3c\x4d": ">"}.get(data[:4])
+    order, unit = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000),
+                   b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1)}.get(
+                       data[:4], (None, 0))
     if not order or struct.unpack_from(order + "I", data, 20)[0] != ETHERNET:
         raise ValueError(f"{path} is not a pcap file of Ethernet frames")
     at = 24
     while at < len(data):
-        kept, length = struct.unpack_from(order + "II", data, at + 8)
-        yield whole(path, data, at + 16, kept, length)
+        seconds, fraction, kept, length = struct.unpack_from(order + "IIII", data, at)
+        yield seconds * 10**9 + fraction * unit, None, whole(path, data, at + 16, kept, length)
         at += 16 + kept
 
 
+def options(order, data, at, end):
+    """The options of a pcapng block: (code, value)."""
+    while at + 4 <= end:
+        code, length = struct.unpack_from(order + "HH", data, at)
+        if code == 0:
+            return
+        yield code, data[at + 4:at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+
+
 def pcapng_frames(path, data):
-    order, at = "<", 0
+    order, at, unit = "<", 0, 1000
     while at + 12 <= len(data):
         if data[at:at + 4] == b"\x0a\x0d\x0d\x0a":
             order = "<" if data[at + 8:at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
         kind, size = struct.unpack_from(order + "II", data, at)
         if size < 12 or at + size > len(data):
             raise ValueError(f"{path}: a block is cut short")
-        if kind == 1 and struct.unpack_from(order + "H", data, at + 8)[0] != ETHERNET:
-            raise ValueError(f"{path} is not about Ethernet frames")
+        if kind == 1:
+            if struct.unpack_from(order + "H", data, at + 8)[0] != ETHERNET:
+                raise ValueError(f"{path} is not about Ethernet frames")
+            resolution = dict(options(order, data, at + 16, at + size - 4)).get(9, b"\x06")[0]
+            unit = 10 ** (9 - resolution) if resolution <= 9 else 0
         if kind == 6:
-            kept, length = struct.unpack_from(order + "II", data, at + 20)
-            yield whole(path, data, at + 28, kept, length)
+            high, low, kept, length = struct.unpack_from(order + "IIII", data, at + 12)
+            end = at + 28 + (kept + 3) // 4 * 4
+            flags = dict(options(order, data, end, at + size - 4)).get(2)
+            outbound = struct.unpack(order + "I", flags)[0] & 3 == 2 if flags else None
+            yield (high << 32 | low) * unit, outbound, whole(path, data, at + 28, kept, length)
         at += size
     if at != len(data):
         raise ValueError(f"{path}: a block is cut short")

@@ -10,6 +10,7 @@ import os
 import re
 
 import capture
+import transport_rules
 from vmlib import VmError
 
 CHECKS = []
@@ -421,6 +422,18 @@ def captured_icrc(lab):
         expect(not wrong, f"{path.name}: {len(wrong)} frames, such as number {wrong[:10]}")
         counts.append(sum(seen.values()))
     return " and ".join(str(count) for count in counts) + " packets"
+
+
+@check("every PSN, opcode sequence and answer in the captures is legal", only="hcasim")
+def captured_sequences(lab):
+    said = []
+    for path in lab.captures:
+        verdict = transport_rules.judge(path)
+        expect(verdict.counts["RC"] or not lab.everything_ran, f"{path.name}: no RC packet")
+        expect(not verdict.wrong, f"{path.name}: {len(verdict.wrong)} illegal packets:\n" +
+               "\n".join(verdict.wrong[:20]))
+        said.append(", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items())))
+    return "; ".join(said)
 
 
 @check("tshark finds no malformed packet and no error in the captures")
