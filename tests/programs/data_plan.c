@@ -540,5 +540,8 @@ void data_print(const struct data_plan *plan)
         }
         printf("\n");
     }
-    printf("%" PRIu64 " bytes of messages in %" PRIu64 " batches\n", plan->bytes, plan->batch);
+    printf("%" PRIu64 " bytes of messages in %" PRIu64
+           " batches; lists of up to %u pieces, %u in an "
+           "SRQ\n",
+           plan->bytes, plan->batch, plan->config.max_sge, plan->config.max_srq_sge);
 }

@@ -247,6 +247,7 @@ def data(lab):
     results = lab.pair(command, timeout=120 + DATA_OPS // 50)
     for result in results:
         expect(result.out.endswith(f"\n{DATA_OPS} operations, 0 differences\n"), str(result))
+        expect("lists of up to 30 pieces" in result.out, str(result))
     return f"{DATA_OPS} operations"
 
 
