@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """usage: captured.py TEST-SIM-DATA
 
-The packets of the simulation's data check are legal (scripts/lib/transport_rules.py); and the judge
-finds what is illegal: one packet at a time is dropped, doubled or changed, and each time it must say
-what is wrong. HCASIM_SIM_OPS: how many operations the judged capture is of.
+The packets of the simulation's data check are legal (scripts/lib/transport_rules.py); and the
+judge finds what is illegal: one packet at a time is dropped, doubled or changed, and each time it
+must say what is wrong. HCASIM_SIM_OPS: how many operations the judged capture is of.
 """
 import os
 import pathlib
