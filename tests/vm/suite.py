@@ -371,7 +371,7 @@ def rescan(lab):
 def complaints(lines):
     """Kernel messages that are about the drivers under test, or that no kernel should have."""
     about = re.compile(r"mlx5|infiniband|\bib_|rdma|rxe|roce|pcieport|DMAR|AER:", re.I)
-    grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|stall|lockup")
+    grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|\bstall|lockup")
     return [line for level, line in lines
             if grave.search(line) or level <= 4 and about.search(line)]
 
