@@ -3,10 +3,10 @@
  * Commands: what a handler gets, and the table row that describes a command.
  *
  * Each fw/cmd_*.c exports one table; fw/cmd_table.c lists the tables. Before a handler runs, the
- * dispatcher has checked the opcode, function state, user context and lengths against the row; the
- * output is zeroed and out_len bytes long, and the dispatcher fills in status and syndrome from
- * what the handler returns. op_mod is the handler's to check. A command that is not in a table
- * fails with BAD_OP.
+ * dispatcher has checked the opcode, function state, user context, lengths and reserved bits
+ * (fw/cmd_table.c); the output is zeroed and out_len bytes long, and the dispatcher fills in status
+ * and syndrome from what the handler returns. op_mod is 0, or of a command that has variants the
+ * handler's to check. A command that is not in a table fails with BAD_OP.
  */
 #ifndef HCASIM_FW_CMD_H
 #define HCASIM_FW_CMD_H

@@ -2,9 +2,12 @@
 /*
  * All commands, and the checks that each passes before its handler runs.
  *
- * Order of the checks: opcode, state of the function, user context, lengths. The first that
- * fails gives the status. What a real device also knows but a table here does not list is refused
- * as an unknown opcode, and logged as unhandled so that nothing goes missing silently.
+ * Order of the checks: opcode, state of the function, user context, lengths, op_mod, reserved bits.
+ * The first that fails gives the status. Reserved is what no field of the command's layout covers
+ * (prm), also behind the layout's end, unless a list is there: so an input that is longer than we
+ * know it is taken as long as the rest is zero. What a real device also knows but a table here does
+ * not list is refused as an unknown opcode, and logged as unhandled so that nothing goes missing
+ * silently.
  */
 #include <string.h>
 #include "fw/cmd_table.h"
@@ -41,6 +44,99 @@ const struct fw_cmd_row *fw_cmd_at(size_t i)
     return NULL;
 }
 
+/* Layouts that are not called as their opcode. */
+static const struct {
+    uint16_t opcode;
+    const char *layout;
+} layouts[] = {
+    {PRM_CMD_OP_RTS2SQD_QP, "sqd2rts_qp_in"},
+    {PRM_CMD_OP_SQD_RTS_QP, "sqd2rts_qp_in"},
+    {PRM_CMD_OP_2ERR_QP, "qp_2err_in"},
+    {PRM_CMD_OP_2RST_QP, "qp_2rst_in"},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, "set_fte_in"},
+    {PRM_CMD_OP_QUERY_FLOW_TABLE_ENTRY, "query_fte_in"},
+    {PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY, "delete_fte_in"},
+    {PRM_CMD_OP_ACCESS_REG, "access_register_in"},
+    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
+    {PRM_CMD_OP_MODIFY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
+    {PRM_CMD_OP_QUERY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
+    {PRM_CMD_OP_DESTROY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
+};
+
+const struct prm_struct *fw_cmd_layout(uint16_t opcode)
+{
+    g_autofree char *lower = g_ascii_strdown(prm_cmd_op_name(opcode), -1);
+    g_autofree char *name = g_strconcat(lower, "_in", NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
+        if (layouts[i].opcode == opcode) {
+            return prm_struct_find(layouts[i].layout);
+        }
+    }
+    return prm_struct_find(name);
+}
+
+/* Commands that have variants: their handlers look at op_mod. Every other command's is 0. */
+static const uint16_t with_op_mod[] = {
+    PRM_CMD_OP_QUERY_HCA_CAP,       PRM_CMD_OP_SET_HCA_CAP,
+    PRM_CMD_OP_QUERY_PAGES,         PRM_CMD_OP_MANAGE_PAGES,
+    PRM_CMD_OP_ACCESS_REG,          PRM_CMD_OP_QUERY_VPORT_STATE,
+    PRM_CMD_OP_MODIFY_CQ,           PRM_CMD_OP_ARM_RQ,
+    PRM_CMD_OP_ARM_XRC_SRQ,         PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
+    PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
+};
+
+static bool op_mod_ok(const struct fw_cmd *cmd)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(with_op_mod); i++) {
+        if (with_op_mod[i] == cmd->opcode) {
+            return true;
+        }
+    }
+    return cmd->op_mod == 0;
+}
+
+/* Whether a list without end is the last thing of a layout, or of what is nested there. */
+static bool has_list(const struct prm_struct *s)
+{
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct prm_field *f = &s->fields[i];
+
+        if (f->count == 0 ||
+            (f->type && f->bit / 8 + f->type->size == s->size && has_list(f->type))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* uid is no field of the commands that no user context needs, but the driver puts it into all. */
+#define RESERVED_FROM PRM_OFFSET(general_obj_in_cmd_hdr, uid) + 2
+
+static bool reserved_clear(struct fw *fw, const struct fw_cmd *cmd)
+{
+    const struct prm_struct *layout = fw_cmd_layout(cmd->opcode);
+    /* the layout of a general object's own part belongs to its type, which none is */
+    bool is_open = has_list(layout) || cmd->opcode == PRM_CMD_OP_CREATE_GENERAL_OBJECT ||
+                   cmd->opcode == PRM_CMD_OP_MODIFY_GENERAL_OBJECT;
+
+    for (size_t at = RESERVED_FROM; at < cmd->in_len; at++) {
+        uint8_t mask = 0xff;
+
+        if (at < layout->size) {
+            mask = layout->reserved[at];
+        } else if (is_open) {
+            return true;
+        }
+        if (cmd->in[at] & mask) {
+            hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s: reserved bits of byte 0x%zx",
+                    prm_cmd_op_name(cmd->opcode), at);
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct fw_cmd *cmd)
 {
     if (!row) {
@@ -58,6 +154,12 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
     }
     if (cmd->out_len < row->out_len) {
         return SYN_OUT_LEN;
+    }
+    if (!op_mod_ok(cmd)) {
+        return SYN_BAD_OP_MOD;
+    }
+    if (!reserved_clear(fw, cmd)) {
+        return SYN_RESERVED;
     }
     if (fw->state == CMD_READY && !pages_have_room(fw, cmd->opcode)) {
         return SYN_NO_MEMORY;

@@ -13,6 +13,9 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
 /* The i-th row of all, NULL behind the last: to walk the command set. */
 const struct fw_cmd_row *fw_cmd_at(size_t i);
 
+/* What a command's input looks like; of every command in the table there is a layout. */
+const struct prm_struct *fw_cmd_layout(uint16_t opcode);
+
 /*
  * Executes one command. in has at least 8 bytes; out has at least 8, is zeroed, and receives
  * status and syndrome (PRM cmd_out) and what the command answers. A command that fails answers

@@ -90,7 +90,10 @@ class Layouts:
                 name, dims = self._declarator(tokens)
                 body.members.append(Member('u8', name, dims))
             elif token == 'DECLARE_FLEX_ARRAY':
-                self._declarator(tokens)    # an open array in a union: takes no room
+                # an open array in a union: ( struct TAG NAME ) ;
+                _, _, tag, name, _, _ = (next(tokens) for _ in range(6))
+                tag = re.sub(r'^mlx5_ifc_|_bits$', '', tag)
+                body.members.append(Member('ref', name, [0], tag))
             else:
                 raise ValueError(f'mlx5_ifc.h: unexpected "{token}"')
         raise ValueError('mlx5_ifc.h: structure without an end')
