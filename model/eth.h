@@ -12,6 +12,8 @@
 /* Doorbell of an SQ object found in hca->qpns under OBJ_SQ. */
 void eth_sq_doorbell(struct hca *hca, struct obj *sq, uint64_t ctrl);
 struct wq *eth_sq_wq(struct obj *sq);
+/* The UAR page that it was created with. */
+uint32_t eth_sq_uar(const struct obj *sq);
 /* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.
  * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,

@@ -95,6 +95,9 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
         PRM_GET(sqc, sqc, non_wire)) {
         return SYN_ETH_WQ;
     }
+    if (!obj_find(&hca->uars, PRM_GET(wq, wq, uar_page))) {
+        return SYN_NO_UAR;
+    }
     if (PRM_GET(sqc, sqc, tis_lst_sz)) {
         tis = obj_find_kind(&hca->tiss, PRM_GET(sqc, sqc, tis_num_0), OBJ_TIS);
         if (!tis || !uid_may_use(&tis->obj, uid)) {
@@ -123,6 +126,13 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
     }
     *sqn = sq->obj.num;
     return SYN_OK;
+}
+
+uint32_t eth_sq_uar(const struct obj *obj)
+{
+    const struct eth_sq *sq = (const struct eth_sq *)obj;
+
+    return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
 }
 
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,

@@ -208,6 +208,9 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
         if (!qp->send_cq || !uid_may_use(cq_obj(qp->send_cq), uid)) {
             return SYN_QP_CQ;
         }
+        if (!obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page))) {
+            return SYN_NO_UAR; /* where its doorbell is to ring */
+        }
     }
     if (qp->st == PRM_QP_ST_XRC) {
         /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */

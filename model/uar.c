@@ -69,33 +69,43 @@ void uar_free(struct hca *hca, struct obj *obj)
     g_free(obj);
 }
 
-/* The send queue that a control segment's first 8 bytes name, or NULL. */
-static struct wq *send_queue(struct hca *hca, uint64_t ctrl)
+/* A queue's doorbell and BlueFlame buffers are on the page that the queue was created with: what a
+ * process has mapped is what it may ring. */
+static bool is_page_of(const struct uar *uar, const struct obj *obj)
+{
+    return uar->obj.num == (obj->kind == OBJ_SQ
+                                ? eth_sq_uar(obj)
+                                : PRM_GET(qpc, ((const struct qp *)obj)->qpc, uar_page));
+}
+
+/* The QP or SQ that a control segment's first 8 bytes name, or NULL. */
+static struct obj *send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
 {
     struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
 
-    if (obj && obj->kind == OBJ_QP) {
-        return &((struct qp *)obj)->sq;
-    }
-    return obj && obj->kind == OBJ_SQ ? eth_sq_wq(obj) : NULL;
+    return obj && (obj->kind == OBJ_QP || obj->kind == OBJ_SQ) && is_page_of(uar, obj) ? obj : NULL;
 }
 
-static void send_doorbell(struct hca *hca, uint64_t ctrl)
+static struct wq *send_queue(struct obj *obj)
 {
-    uint32_t qpn = ctrl >> 8 & 0xffffff;
-    struct obj *obj = obj_find(&hca->qpns, qpn);
-    struct wq *sq = send_queue(hca, ctrl);
+    return obj->kind == OBJ_QP ? &((struct qp *)obj)->sq : eth_sq_wq(obj);
+}
 
-    if (sq) {
-        wq_set_blueflame(sq, 0, NULL, 0);
+static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+{
+    struct obj *obj = send_object(hca, uar, ctrl);
+
+    if (!obj) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "send doorbell for QPN 0x%x, which has no send queue on UAR %u",
+                (unsigned)(ctrl >> 8 & 0xffffff), uar->obj.num);
+        return;
     }
-    if (obj && obj->kind == OBJ_QP) {
+    wq_set_blueflame(send_queue(obj), 0, NULL, 0);
+    if (obj->kind == OBJ_QP) {
         requester_doorbell((struct qp *)obj, ctrl);
-    } else if (obj && obj->kind == OBJ_SQ) {
-        eth_sq_doorbell(hca, obj, ctrl);
     } else {
-        hca_log(hca, HCA_LOG_GUEST_ERROR, "send doorbell for QPN 0x%x, which has no send queue",
-                qpn);
+        eth_sq_doorbell(hca, obj, ctrl);
     }
 }
 
@@ -120,11 +130,12 @@ static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *va
 }
 
 /* 8 bytes at offset at of a BlueFlame buffer, at > 0: the WQE after its doorbell. */
-static void blueflame(struct hca *hca, struct bf_buf *bf, uint32_t at, uint64_t value)
+static void blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf, uint32_t at,
+                      uint64_t value)
 {
     uint64_t ctrl = prm_load64(bf->data);
     uint32_t wqe_len = (ctrl & 0x3f) * 16;
-    struct wq *sq;
+    struct obj *obj;
 
     if (at != bf->len || at + 8 > BF_BUF_SIZE) {
         bf->len = 0;
@@ -136,9 +147,9 @@ static void blueflame(struct hca *hca, struct bf_buf *bf, uint32_t at, uint64_t 
         return;
     }
     bf->was_filled = true;
-    sq = wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len ? send_queue(hca, ctrl) : NULL;
-    if (sq) {
-        wq_set_blueflame(sq, (uint16_t)(ctrl >> 40), bf->data, bf->len);
+    obj = send_object(hca, uar, ctrl);
+    if (obj && wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len) {
+        wq_set_blueflame(send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
         hca_wake(hca);
     }
 }
@@ -152,7 +163,7 @@ static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uin
 
     if (offset - reg >= 8) {
         if (size == 8 && offset % 8 == 0) {
-            blueflame(hca, bf, offset - reg, value);
+            blueflame(hca, uar, bf, offset - reg, value);
         } else {
             bf->len = 0;
         }
@@ -165,7 +176,7 @@ static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uin
     prm_store64(bf->data, value);
     bf->len = 8;
     bf->was_filled = false;
-    send_doorbell(hca, value);
+    send_doorbell(hca, uar, value);
     return was_filled;
 }
 

@@ -275,7 +275,12 @@ static size_t set_fte(struct guest *g, uint8_t *in)
 static size_t about_flow(struct guest *g, uint8_t *in)
 {
     PRM_SET(query_flow_group_in, in, table_id, g->table);
-    PRM_SET(query_flow_group_in, in, group_id, g->group);
+    switch (prm_load16(in)) {
+    case PRM_CMD_OP_QUERY_FLOW_GROUP:
+    case PRM_CMD_OP_DESTROY_FLOW_GROUP:
+        PRM_SET(query_flow_group_in, in, group_id, g->group);
+        break;
+    }
     return fw_cmd_find((uint16_t)prm_load16(in))->in_len;
 }
 
@@ -306,6 +311,36 @@ static size_t about(struct guest *g, uint8_t *in, uint32_t num)
 {
     prm_store32(in + 8, num);
     return fw_cmd_find((uint16_t)prm_load16(in))->in_len;
+}
+
+static size_t arm(struct guest *g, uint8_t *in, uint16_t op_mod, uint32_t num)
+{
+    prm_store16(in + 6, op_mod);
+    return about(g, in, num);
+}
+
+static size_t query_q_counter(struct guest *g, uint8_t *in)
+{
+    PRM_SET(query_q_counter_in, in, counter_set_id, g->q_counter);
+    return PRM_SIZE(query_q_counter_in);
+}
+
+static size_t query_flow_counter(struct guest *g, uint8_t *in)
+{
+    PRM_SET(query_flow_counter_in, in, flow_counter_id, g->counter);
+    return PRM_SIZE(query_flow_counter_in);
+}
+
+static size_t modify_rmp(struct guest *g, uint8_t *in)
+{
+    uint8_t *rmpc = PRM_PTR(modify_rmp_in, in, ctx);
+
+    PRM_SET(modify_rmp_in, in, rmp_state, PRM_RMPC_STATE_RDY);
+    PRM_SET(modify_rmp_in, in, rmpn, g->rmpn);
+    PRM_SET(rmp_bitmask, PRM_PTR(modify_rmp_in, in, bitmask), lwm, 1);
+    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, PRM_PTR(rmpc, rmpc, wq), lwm, 1);
+    return PRM_SIZE(modify_rmp_in);
 }
 
 #define ABOUT(op, member)                                                                          \
@@ -368,7 +403,23 @@ size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX])
         ABOUT(MODIFY_CQ, node->cq.cqn);
         ABOUT(DESTROY_CQ, node->cq.cqn);
         ABOUT(QUERY_SRQ, srq->srqn);
-        ABOUT(ARM_RQ, srq->srqn);
+    case PRM_CMD_OP_ARM_RQ:
+        return arm(g, in, PRM_ARM_RQ_OP_SRQ, g->srq->srqn);
+    case PRM_CMD_OP_ARM_XRC_SRQ:
+        return arm(g, in, PRM_ARM_XRC_SRQ_OP_XRC_SRQ, g->xrc_srqn);
+        ABOUT(QUERY_XRC_SRQ, xrc_srqn);
+        ABOUT(DESTROY_XRC_SRQ, xrc_srqn);
+        EXAMPLE(MODIFY_RMP, modify_rmp);
+        ABOUT(QUERY_RMP, rmpn);
+        ABOUT(DESTROY_RMP, rmpn);
+        EXAMPLE(QUERY_Q_COUNTER, query_q_counter);
+        ABOUT(DEALLOC_Q_COUNTER, q_counter);
+        ABOUT(DEALLOC_FLOW_COUNTER, counter);
+        EXAMPLE(QUERY_FLOW_COUNTER, query_flow_counter);
+        ABOUT(MODIFY_TIS, tisn);
+        ABOUT(MODIFY_TIR, tirn);
+        ABOUT(RTS2SQD_QP, uc->qpn);
+        ABOUT(SQD_RTS_QP, uc->qpn);
         ABOUT(DESTROY_SRQ, srq->srqn);
         ABOUT(QUERY_EQ, node->drv->eq.eqn);
         ABOUT(DESTROY_EQ, node->drv->eq.eqn);
@@ -446,6 +497,8 @@ void guest_init(struct guest *g, struct node *node)
     }
     g->tdn = make(g, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);
     g->xrcd = make(g, PRM_CMD_OP_ALLOC_XRCD);
+    g->xrc_srqn = make(g, PRM_CMD_OP_CREATE_XRC_SRQ);
+    g->rmpn = make(g, PRM_CMD_OP_CREATE_RMP);
     g->counter = make(g, PRM_CMD_OP_ALLOC_FLOW_COUNTER);
     g->q_counter = make(g, PRM_CMD_OP_ALLOC_Q_COUNTER);
     g->keys = 1;
@@ -476,6 +529,8 @@ void guest_tell(const struct guest *g, struct storm *s)
         g->srq->srqn,
         g->tdn,
         g->xrcd,
+        g->xrc_srqn,
+        g->rmpn,
         g->tisn,
         g->sqn,
         g->rqn,

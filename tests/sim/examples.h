@@ -22,7 +22,7 @@ struct guest {
     struct drv_qp *rc_loop;         /* RC, connected to itself */
     struct drv_qp *sqer;            /* UC, on its way to SQER */
     struct drv_srq *srq;
-    uint32_t tdn, xrcd, tisn, sqn, rqn, rqtn, tirn, counter, q_counter;
+    uint32_t tdn, xrcd, xrc_srqn, rmpn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter;
     uint32_t table, group, uid, umem;
     uint32_t umr_key;                          /* of ranges of other keys; changed by UMR */
     uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */

@@ -147,6 +147,7 @@ static void queue_init(struct bench *b, struct bench_queue *queue, unsigned log_
     queue->dbr = fake_host_alloc(&b->rig.host, 8, 8);
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, pd, b->rig.pdn);
+    PRM_SET(wq, wq, uar_page, b->rig.uarn);
     PRM_SET(wq, wq, log_wq_sz, log_size);
     PRM_SET(wq, wq, log_wq_stride, log_stride);
 }

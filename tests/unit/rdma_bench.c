@@ -250,6 +250,7 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc)
     PRM_SET(qpc, qpc, log_rq_stride, LOG_RQ_STRIDE - 4);
     PRM_SET(qpc, qpc, log_sq_size, LOG_SQ);
     PRM_SET(qpc, qpc, user_index, attr->user_index ? attr->user_index : 0xffffff);
+    PRM_SET(qpc, qpc, uar_page, b->uarn);
     PRM_SET(qpc, qpc, cqn_snd, b->cq.cqn);
     PRM_SET(qpc, qpc, cqn_rcv, b->cq.cqn);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);

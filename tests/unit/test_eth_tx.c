@@ -570,6 +570,9 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
     PRM_SET(sqc, sqc, cqn, 0xabcd);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_CQ);
     PRM_SET(sqc, sqc, cqn, sq.cqn);
+    PRM_SET(wq, wq, uar_page, 0xabcd);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_NO_UAR);
+    PRM_SET(wq, wq, uar_page, b->rig.uarn);
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, 0xabcd);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_TIS);
