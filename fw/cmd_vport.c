@@ -123,6 +123,9 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(nic_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
     PRM_SET(nic_vport_context, ctx, port_guid, fw->vport.port_guid);
     PRM_SET(nic_vport_context, ctx, node_guid, fw->vport.node_guid);
+    /* IBTA 14.2.5.6: violation counters stop at their largest value */
+    PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
+            MIN(port->counters.rx_bad_qkey, UINT16_MAX));
     PRM_SET(nic_vport_context, ctx, promisc_uc, port->promisc_uc);
     PRM_SET(nic_vport_context, ctx, promisc_mc, port->promisc_mc);
     PRM_SET(nic_vport_context, ctx, promisc_all, port->promisc_all);

@@ -237,6 +237,7 @@ static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     }
     fw_reg_mask(PCAM_FIRST, mask);
     PRM_SET(pcam_enhanced_features, features, ptys_connector_type, 1);
+    PRM_SET(pcam_enhanced_features, features, rx_icrc_encapsulated_counter, 1);
     return SYN_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635),
- * per priority, and of the physical layer.
+ * per priority, of the physical layer, and the RoCE packets whose ICRC was wrong.
  *
  * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
  * port has one buffer and one priority, 0. Errors of a physical layer that the model does not
@@ -14,6 +14,7 @@ enum ppcnt_group {
     GROUP_RFC_2863 = 0x1,
     GROUP_RFC_2819 = 0x2,
     GROUP_RFC_3635 = 0x3,
+    GROUP_ETHERNET_EXTENDED = 0x5,
     GROUP_PER_PRIORITY = 0x10,
     GROUP_PHYSICAL_LAYER = 0x12,
 };
@@ -88,6 +89,11 @@ static void fill_rfc_3635(struct fw *fw, const struct port_counters *c, uint8_t 
     PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, c->rx_oversize);
 }
 
+static void fill_extended(struct fw *fw, const struct port_counters *c, uint8_t *set)
+{
+    PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, c->rx_bad_icrc);
+}
+
 static void fill_per_priority(struct fw *fw, const struct port_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
@@ -114,6 +120,7 @@ static const struct {
     {GROUP_RFC_2863, fill_rfc_2863},
     {GROUP_RFC_2819, fill_rfc_2819},
     {GROUP_RFC_3635, fill_rfc_3635},
+    {GROUP_ETHERNET_EXTENDED, fill_extended},
     {GROUP_PER_PRIORITY, fill_per_priority},
     {GROUP_PHYSICAL_LAYER, fill_physical},
 };
