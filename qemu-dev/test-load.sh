@@ -42,13 +42,16 @@ shows() {
     result "$what" $?
 }
 
-# refuses DESCRIPTION PATTERN ARGUMENT...: QEMU exits with 1 and says PATTERN.
+# refuses DESCRIPTION PATTERN ARGUMENT...: QEMU exits with 1 and says PATTERN, in one line that is
+# all it says.
 refuses() {
     local what=$1 pattern=$2 status
     shift 2
     run "$@" </dev/null
     status=$?
-    [ $status -eq 1 ] && grep -qE "$pattern" "$work/out"
+    # the monitor's greeting is no answer
+    sed -i -E '/^QEMU [0-9.]+ monitor /d' "$work/out"
+    [ $status -eq 1 ] && [ "$(wc -l <"$work/out")" -eq 1 ] && grep -qE "$pattern" "$work/out"
     result "$what" $?
 }
 
@@ -85,8 +88,16 @@ refuses "a netdev that is not there" "can't find value 'nope'" \
     -plugin "$so" -device hcasim,netdev=nope
 refuses "a netdev and a wire" "hcasim: netdev=n0 and wire=shm:x exclude each other" \
     -plugin "$so" "${user[@]}" -device hcasim,netdev=n0,wire=shm:x
-refuses "a wire of no known kind" "hcasim: wire=avian:carrier: " \
+refuses "a wire of no known kind" "hcasim: wire=avian:carrier: .*shm:NAME" \
     -plugin "$so" -device hcasim,wire=avian:carrier
+refuses "a wire without a name" "hcasim: wire=shm:: .*shm:NAME" -plugin "$so" -device hcasim,wire=shm:
+refuses "a wire in a folder that is not there" "hcasim: wire=shm:$work/no/file: .*No such file" \
+    -plugin "$so" -device "hcasim,wire=shm:$work/no/file"
+echo "something else" >"$work/note"
+refuses "a wire that is another file" "hcasim: wire=shm:$work/note: .*something else" \
+    -plugin "$so" -device "hcasim,wire=shm:$work/note"
+refuses "a switch that is neither on nor off" "'trace' expects 'on' or 'off'" \
+    -plugin "$so" -device hcasim,trace=maybe
 refuses "a capture file that cannot be written" "hcasim: capture=$work/no/file: " \
     -plugin "$so" "${user[@]}" -device "hcasim,netdev=n0,capture=$work/no/file"
 refuses "a capture of no port" "hcasim: capture=.* wants" \

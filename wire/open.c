@@ -67,8 +67,9 @@ struct wire_port *wire_open(const char *uri, GError **err)
             }
         }
     }
-    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "'%s' names no port; accepted forms:\n%s", uri,
-                wire_uri_help());
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                "'%s' names no port: it is shm:NAME (letters, digits, '.', '_', '-') or shm:/PATH",
+                uri);
     return NULL;
 }
 
