@@ -3,8 +3,11 @@
 """What a shared library exports: its symbols and their versions, as readelf tells them.
 
     symbols.py map LIBRARY                a version script that gives another library the same ones
+    symbols.py stubs LIBRARY ARCHIVE...   C code of refusals for what no archive defines
     symbols.py list LIBRARY               NAME@VERSION (an old one) and NAME@@VERSION, sorted
     symbols.py compare THEIRS OURS        what one has and the other lacks; status 1 if anything
+
+Nothing is made local by the scripts: the code is compiled with hidden visibility.
 
 The version scripts of libibverbs.so.1 and libmlx5.so.1 are made from the rdma-core that is installed
 where hcasim is built, so that programs linked with that one find every symbol at its version.
@@ -56,17 +59,50 @@ def versions(library):
 def version_script(library):
     members = {}
     for symbol in symbols(library):
-        name, _, version = symbol.replace("@@", "@").partition("@")
-        members.setdefault(version, []).append(name)
+        # an old version of a symbol comes with .symver in the code that defines it
+        name, default, version = symbol.partition("@@")
+        if default:
+            members.setdefault(version, []).append(name)
     text = "/* made by guest-lib/export/symbols.py */\n"
-    for i, (version, parent) in enumerate(versions(library)):
+    for version, parent in versions(library):
         text += version + " {\n"
         if members.get(version):
             text += "    global:\n"
             text += "".join(f"        {name};\n" for name in sorted(members[version]))
-        if i == 0:
-            text += "    local:\n        *;\n"
         text += "}" + (f" {parent}" if parent else "") + ";\n"
+    return text
+
+
+# Those of the private part that return a pointer, or nothing; the others return an errno.
+POINTERS = ("_verbs_init_and_alloc_context", "verbs_open_device")
+VOIDS = ("__verbs_log", "verbs_register_driver_", "verbs_set_ops", "verbs_uninit_context",
+         "ibv_copy_", "verbs_init_cq", "verbs_allow_disassociate_destroy")
+
+
+def stubs(library, archives):
+    """C code for what the library exports and no archive defines."""
+    defined = set()
+    for archive in archives:
+        listing = subprocess.run(["nm", "--defined-only", archive], check=True, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        defined |= {line.split()[2] for line in listing.splitlines() if len(line.split()) == 3}
+    names = {symbol.partition("@@")[0] for symbol in symbols(library) if "@@" in symbol}
+    old = [symbol.split("@") for symbol in symbols(library) if "@@" not in symbol]
+    text = "/* made by guest-lib/export/symbols.py */\n#include <errno.h>\n#include <stddef.h>\n"
+    for name in sorted(names - defined):
+        if name.startswith(POINTERS):
+            kind, body = "void *", "errno = EOPNOTSUPP; return NULL;"
+        elif name.startswith(VOIDS):
+            kind, body = "void ", ""
+        else:
+            kind, body = "int ", "return errno = EOPNOTSUPP;"
+        text += (f"{kind}{name}(void);\n__attribute__((visibility(\"default\"))) "
+                 f"{kind}{name}(void) {{ {body} }}\n")
+    # versions from before contexts could grow, with other structures: long out of use
+    for name, version in sorted(old):
+        text += (f"long old_{name}(void);\n__attribute__((visibility(\"default\"))) "
+                 f"long old_{name}(void) {{ errno = EOPNOTSUPP; return 0; }}\n"
+                 f"__asm__(\".symver old_{name}, {name}@{version}, remove\");\n")
     return text
 
 
@@ -84,6 +120,8 @@ def compare(theirs, ours):
 def main(argv):
     if len(argv) == 3 and argv[1] == "map":
         sys.stdout.write(version_script(argv[2]))
+    elif len(argv) >= 4 and argv[1] == "stubs":
+        sys.stdout.write(stubs(argv[2], argv[3:]))
     elif len(argv) == 3 and argv[1] == "list":
         print("\n".join(sorted(symbols(argv[2]))))
     elif len(argv) == 4 and argv[1] == "compare":

@@ -107,8 +107,8 @@ HV_EXPORT int hv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
     return err;
 }
 
-__asm__(".symver hv_init_obj_1_2, mlx5dv_init_obj@@MLX5_1.2");
-__asm__(".symver hv_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0");
+__asm__(".symver hv_init_obj_1_2, mlx5dv_init_obj@@MLX5_1.2, remove");
+__asm__(".symver hv_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0, remove");
 
 #ifdef HAVE_MLX5DV_REG_DMABUF_MR
 HV_EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,

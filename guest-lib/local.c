@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An HCA in this process: host callbacks below, the driver's PCI view above, a helper between. */
+#define _GNU_SOURCE
+#include "guest-lib/local.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "wire/capture.h"
+#include "wire/open.h"
+
+#define BUDGET      64       /* work items of one turn */
+#define POLL_GRACE  1000000u /* ns after a poll for which the poller is trusted to come again */
+#define SPIN_PERIOD 20u      /* us between looks at watched doorbells when nothing happens */
+
+struct local_hca {
+    pthread_mutex_t lock; /* around every call into fw */
+    struct fw *fw;
+    struct wire_port *port;
+    int wire_fd, wake_fd;
+    int log_level;
+    char *name;
+    /* written under the lock, read by all */
+    uint64_t deadline_ns;
+    bool woken;      /* the HCA asked for a turn */
+    bool irq_raised; /* and nobody told yet */
+    bool busy;       /* the wire need not wake anyone */
+    uint64_t last_poll_ns;
+    /* the helper */
+    pthread_t helper;
+    bool started, stop;
+    bool asleep;
+    uint64_t asleep_until_ns;
+    void (*irq)(void *opaque);
+    bool (*scan)(void *opaque);
+    const gint *watching;
+    void *opaque;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* -- what the HCA sees (model/host.h) -----------------------------------------------------------
+ */
+
+static void *at(uint64_t addr)
+{
+    return (void *)(uintptr_t)addr;
+}
+
+/* The zero page is never memory: what was left out of a command points there. */
+static bool is_memory(uint64_t addr, size_t len)
+{
+    return addr >= PCI_PAGE && addr + len >= addr;
+}
+
+static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+{
+    if (!is_memory(addr, len)) {
+        return false;
+    }
+    memcpy(buf, at(addr), len);
+    return true;
+}
+
+static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+{
+    if (!is_memory(addr, len)) {
+        return false;
+    }
+    memcpy(at(addr), buf, len);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return true;
+}
+
+static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
+{
+    return is_memory(addr, *len) ? at(addr) : NULL;
+}
+
+static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
+{
+    if (is_write) {
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
+}
+
+static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+{
+    if (!is_memory(addr, 8) || addr % 8) {
+        return false;
+    }
+    __atomic_compare_exchange_n((uint64_t *)at(addr), expected, desired, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void host_irq(void *host, unsigned vector)
+{
+    struct local_hca *hca = host;
+
+    __atomic_store_n(&hca->irq_raised, true, __ATOMIC_RELEASE);
+}
+
+static uint64_t host_clock_ns(void *host)
+{
+    return now_ns();
+}
+
+static void host_timer_arm(void *host, uint64_t deadline_ns)
+{
+    struct local_hca *hca = host;
+
+    __atomic_store_n(&hca->deadline_ns, deadline_ns, __ATOMIC_RELEASE);
+}
+
+static void host_wake(void *host)
+{
+    struct local_hca *hca = host;
+
+    __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
+}
+
+static void host_log(void *host, enum hca_log_level level, const char *line)
+{
+    const struct local_hca *hca = host;
+
+    if ((int)level <= hca->log_level) {
+        fprintf(stderr, "%s: %s\n", hca->name, line);
+    }
+}
+
+static const struct hca_host_ops host_ops = {
+    .dma_read = host_dma_read,
+    .dma_write = host_dma_write,
+    .dma_map = host_dma_map,
+    .dma_unmap = host_dma_unmap,
+    .dma_cmpxchg64 = host_dma_cmpxchg64,
+    .irq = host_irq,
+    .clock_ns = host_clock_ns,
+    .timer_arm = host_timer_arm,
+    .wake = host_wake,
+    .log = host_log,
+};
+
+/* -- turns --------------------------------------------------------------------------------------
+ */
+
+/* With the lock held. True: something was done. */
+static bool turn(struct local_hca *hca)
+{
+    bool did = false;
+
+    if (hca->scan && *hca->watching && hca->scan(hca->opaque)) {
+        did = true;
+    }
+    if (hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
+        hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
+    }
+    if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now_ns()) {
+        if (fw_run(hca->fw, BUDGET)) {
+            hca->woken = true;
+        }
+        did = true;
+    }
+    return did;
+}
+
+/* Without the lock. */
+static void tell_irq(struct local_hca *hca)
+{
+    if (__atomic_load_n(&hca->irq_raised, __ATOMIC_ACQUIRE) && hca->irq &&
+        __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
+        hca->irq(hca->opaque);
+    }
+}
+
+static void wake_helper(struct local_hca *hca)
+{
+    uint64_t one = 1;
+
+    if (write(hca->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
+        g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
+    }
+}
+
+/* After a turn: is there something that the sleeping helper must not sleep over? */
+static void leave_rest_to_helper(struct local_hca *hca)
+{
+    if (__atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST) &&
+        (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
+         __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE) <
+             __atomic_load_n(&hca->asleep_until_ns, __ATOMIC_ACQUIRE))) {
+        wake_helper(hca);
+    }
+}
+
+static void set_busy(struct local_hca *hca, bool busy)
+{
+    if (hca->busy != busy && hca->port) {
+        hca->busy = busy;
+        wire_set_busy(hca->port, busy);
+        if (!busy && hca->port->client && hca->port->client->rx_ready) {
+            hca->port->client->rx_ready(hca->port->opaque); /* one more look arms the wire */
+        }
+    }
+}
+
+bool local_run(struct local_hca *hca)
+{
+    bool did, rest;
+
+    if (pthread_mutex_trylock(&hca->lock)) {
+        return false;
+    }
+    hca->last_poll_ns = now_ns();
+    if (!hca->busy) {
+        set_busy(hca, true);
+        rest = true; /* the helper must learn that it need not stay in its long sleep */
+    } else {
+        rest = false;
+    }
+    did = turn(hca);
+    pthread_mutex_unlock(&hca->lock);
+    if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
+        wake_helper(hca);
+    }
+    tell_irq(hca);
+    return did;
+}
+
+void local_rest(struct local_hca *hca)
+{
+    pthread_mutex_lock(&hca->lock);
+    hca->last_poll_ns = 0;
+    pthread_mutex_unlock(&hca->lock);
+    wake_helper(hca);
+}
+
+void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    fw_mmio_write(hca->fw, offset, value, 8);
+}
+
+void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    pthread_mutex_lock(&hca->lock);
+    fw_mmio_write(hca->fw, offset, value, 8);
+    turn(hca);
+    pthread_mutex_unlock(&hca->lock);
+    leave_rest_to_helper(hca);
+    tell_irq(hca);
+}
+
+/* -- the helper ---------------------------------------------------------------------------------
+ */
+
+/* How long it may sleep: 0 not at all. */
+static uint64_t sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
+{
+    uint64_t until = __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE);
+    uint64_t most = polled ? POLL_GRACE : UINT64_MAX;
+
+    if (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) && !polled) {
+        return 0;
+    }
+    if (*hca->watching) {
+        most = MIN(most, SPIN_PERIOD * 1000u);
+    }
+    if (polled) {
+        return most; /* the poller sees to timers */
+    }
+    return until <= now ? 0 : MIN(until - now, most);
+}
+
+static void helper_sleep(struct local_hca *hca, uint64_t ns)
+{
+    struct pollfd fds[2] = {{.fd = hca->wake_fd, .events = POLLIN},
+                            {.fd = hca->wire_fd, .events = POLLIN}};
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+    uint64_t count;
+    int n = ppoll(fds, hca->wire_fd >= 0 ? 2 : 1, ns == UINT64_MAX ? NULL : &ts, NULL);
+
+    __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
+    if (n > 0 && (fds[0].revents & POLLIN) && read(hca->wake_fd, &count, sizeof(count)) < 0 &&
+        errno != EAGAIN) {
+        g_warning("%s: the helper's descriptor: %s", hca->name, g_strerror(errno));
+    }
+    if (n > 0 && hca->wire_fd >= 0 && (fds[1].revents & POLLIN)) {
+        pthread_mutex_lock(&hca->lock);
+        wire_fd_event(hca->port);
+        pthread_mutex_unlock(&hca->lock);
+    }
+}
+
+static void *helper_main(void *opaque)
+{
+    struct local_hca *hca = opaque;
+
+    while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
+        uint64_t ns, now = now_ns();
+        bool polled;
+
+        pthread_mutex_lock(&hca->lock);
+        polled = hca->busy && now - hca->last_poll_ns < POLL_GRACE;
+        if (!polled) {
+            set_busy(hca, false);
+        }
+        if (!polled || *hca->watching) {
+            turn(hca);
+        }
+        pthread_mutex_unlock(&hca->lock);
+        tell_irq(hca);
+        /* who leaves work from now on wakes us, or we see the work */
+        __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
+        __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
+        ns = sleep_ns(hca, polled, now_ns());
+        if (ns != 0) {
+            __atomic_store_n(&hca->asleep_until_ns, ns == UINT64_MAX ? UINT64_MAX : now_ns() + ns,
+                             __ATOMIC_RELEASE);
+            helper_sleep(hca, ns);
+        }
+        __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
+    }
+    return NULL;
+}
+
+bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(void *opaque),
+                 const gint *watching, void *opaque)
+{
+    sigset_t all, old;
+    int err;
+
+    hca->irq = irq;
+    hca->scan = scan;
+    hca->watching = watching;
+    hca->opaque = opaque;
+    /* the program's signals are not for this thread */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&hca->helper, NULL, helper_main, hca);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    hca->started = err == 0;
+    errno = err;
+    return hca->started;
+}
+
+/* -- life ---------------------------------------------------------------------------------------
+ */
+
+static bool plug_in(struct local_hca *hca, const struct local_config *config, GError **err)
+{
+    struct wire_port *port;
+
+    hca->port = wire_open(config->wire, err);
+    if (!hca->port) {
+        return false;
+    }
+    if (config->capture) {
+        port = wire_capture_new(hca->port, config->capture, NULL, NULL, err);
+        if (!port) {
+            wire_close(hca->port);
+            return false;
+        }
+        hca->port = port;
+    }
+    hca->wire_fd = wire_fd(hca->port);
+    fw_set_wire(hca->fw, hca->port);
+    return true;
+}
+
+struct local_hca *local_hca_new(const struct local_config *config, GError **err)
+{
+    struct local_hca *hca = g_new0(struct local_hca, 1);
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&hca->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    hca->deadline_ns = UINT64_MAX;
+    hca->log_level = config->log_level;
+    hca->name = g_strdup(config->name);
+    hca->wire_fd = -1;
+    hca->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    hca->fw = fw_new(&host_ops, hca, &config->fw, err);
+    if (hca->fw && plug_in(hca, config, err)) {
+        return hca;
+    }
+    if (hca->fw) {
+        fw_free(hca->fw);
+    }
+    close(hca->wake_fd);
+    g_free(hca->name);
+    g_free(hca);
+    return NULL;
+}
+
+void local_hca_free(struct local_hca *hca)
+{
+    if (hca->started) {
+        __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
+        wake_helper(hca);
+        pthread_join(hca->helper, NULL);
+    }
+    fw_set_wire(hca->fw, NULL);
+    wire_close(hca->port);
+    fw_free(hca->fw);
+    close(hca->wake_fd);
+    pthread_mutex_destroy(&hca->lock);
+    g_free(hca->name);
+    g_free(hca);
+}
+
+void local_hca_abandon(struct local_hca *hca)
+{
+    hca->started = false;
+}
+
+/* -- what the driver sees (guest-lib/pci.h) -----------------------------------------------------
+ */
+
+static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
+{
+    struct local_hca *hca = pci;
+    uint64_t value;
+
+    pthread_mutex_lock(&hca->lock);
+    value = fw_mmio_read(hca->fw, offset, size);
+    pthread_mutex_unlock(&hca->lock);
+    return value;
+}
+
+static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    struct local_hca *hca = pci;
+
+    pthread_mutex_lock(&hca->lock);
+    fw_mmio_write(hca->fw, offset, value, size);
+    pthread_mutex_unlock(&hca->lock);
+    leave_rest_to_helper(hca);
+}
+
+static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
+{
+    size_t bytes = (size + PCI_PAGE - 1) / PCI_PAGE * PCI_PAGE;
+    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (ptr == MAP_FAILED) {
+        g_error("out of memory for %zu bytes of DMA", bytes);
+    }
+    *bus = (uintptr_t)ptr;
+    return ptr;
+}
+
+static void pci_dma_free(void *pci, void *ptr, size_t size)
+{
+    munmap(ptr, (size + PCI_PAGE - 1) / PCI_PAGE * PCI_PAGE);
+}
+
+/* The driver waits for a command: the HCA works on it here. */
+static bool pci_wait(void *pci, uint64_t timeout_ns)
+{
+    struct local_hca *hca = pci;
+    bool did;
+
+    pthread_mutex_lock(&hca->lock);
+    did = turn(hca);
+    pthread_mutex_unlock(&hca->lock);
+    if (!did) {
+        struct timespec pause = {.tv_nsec = 50000};
+
+        nanosleep(&pause, NULL);
+    }
+    return did;
+}
+
+static const struct pci_ops local_pci_ops = {
+    .mmio_read = pci_mmio_read,
+    .mmio_write = pci_mmio_write,
+    .dma_alloc = pci_dma_alloc,
+    .dma_free = pci_dma_free,
+    .wait = pci_wait,
+    .now = host_clock_ns,
+};
+
+struct pci_dev local_pci(struct local_hca *hca)
+{
+    return (struct pci_dev){.ops = &local_pci_ops, .pci = hca};
+}

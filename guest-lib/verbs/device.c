@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices and contexts: the list, opening, closing. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "guest-lib/mlx5dv/dv.h"
+#include "guest-lib/verbs/hca.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' hca and users */
+static struct hv_device *devices;
+static unsigned num_devices;
+static struct hv_port_config *ports;
+
+static void init_device(struct hv_device *dev, unsigned index)
+{
+    dev->index = index;
+    dev->dv = &hv_dv_ops;
+    dev->ibv.node_type = IBV_NODE_CA;
+    dev->ibv.transport_type = IBV_TRANSPORT_IB;
+    snprintf(dev->ibv.name, sizeof(dev->ibv.name), "mlx5_%u", index);
+    snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "uverbs%u", index);
+    snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path), "/sys/class/infiniband_verbs/uverbs%u",
+             index);
+    snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/mlx5_%u",
+             index);
+}
+
+/* Under the lock. */
+static bool load_devices(void)
+{
+    GError *err = NULL;
+
+    if (devices) {
+        return true;
+    }
+    num_devices = hv_config_load(&ports, &err);
+    if (!num_devices) {
+        fprintf(stderr, "hcasim: %s\n", err->message);
+        g_error_free(err);
+        return false;
+    }
+    devices = g_new0(struct hv_device, num_devices);
+    for (unsigned i = 0; i < num_devices; i++) {
+        init_device(&devices[i], i);
+    }
+    return true;
+}
+
+HV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+    struct ibv_device **list = NULL;
+    bool ok;
+
+    pthread_mutex_lock(&lock);
+    ok = load_devices();
+    pthread_mutex_unlock(&lock);
+    if (num) {
+        *num = ok ? (int)num_devices : 0;
+    }
+    list = calloc((ok ? num_devices : 0) + 1u, sizeof(*list));
+    for (unsigned i = 0; ok && list && i < num_devices; i++) {
+        list[i] = &devices[i].ibv;
+    }
+    if (!list && num) {
+        *num = 0;
+    }
+    return list;
+}
+
+HV_EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+    free(list);
+}
+
+HV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device->name;
+}
+
+/* The node's GUID is the EUI-64 of its MAC address (mlx5_query_nic_vport_node_guid()). */
+HV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+    __be64 guid;
+
+    memcpy(&guid, ports[hv_device(device)->index].gid[0].raw + 8, sizeof(guid));
+    return guid;
+}
+
+HV_EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+    return (int)hv_device(device)->index;
+}
+
+/* -- contexts ---------------------------------------------------------------------------------- */
+
+static int alloc_user(struct hv_context *ctx)
+{
+    uint8_t uctx_in[PRM_SIZE(create_uctx_in)] = {0}, uctx_out[PRM_SIZE(create_uctx_out)];
+    uint8_t td_in[PRM_SIZE(alloc_transport_domain_in)] = {0};
+    uint8_t td_out[PRM_SIZE(alloc_transport_domain_out)];
+    const uint32_t raw_tx = PRM_UCTX_CAP_RAW_TX;
+    int err;
+
+    PRM_SET(create_uctx_in, uctx_in, opcode, PRM_CMD_OP_CREATE_UCTX);
+    PRM_SET(uctx, PRM_PTR(create_uctx_in, uctx_in, uctx), cap, raw_tx);
+    err = hv_cmd(ctx->hca, uctx_in, sizeof(uctx_in), uctx_out, sizeof(uctx_out));
+    if (err) {
+        return err;
+    }
+    ctx->uid = (uint16_t)PRM_GET(create_uctx_out, uctx_out, uid);
+    PRM_SET(alloc_transport_domain_in, td_in, opcode, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);
+    PRM_SET(alloc_transport_domain_in, td_in, uid, ctx->uid);
+    err = hv_cmd(ctx->hca, td_in, sizeof(td_in), td_out, sizeof(td_out));
+    if (err) {
+        return err;
+    }
+    ctx->tdn = PRM_GET(alloc_transport_domain_out, td_out, transport_domain);
+    return hv_uar_alloc(ctx, &ctx->uar);
+}
+
+/* The user's objects go with it, whatever the program forgot. */
+static void free_user(struct hv_context *ctx)
+{
+    uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
+
+    if (ctx->uid) {
+        PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
+        PRM_SET(destroy_uctx_in, in, uid, ctx->uid);
+        hv_cmd_simple(ctx->hca, in, sizeof(in));
+    }
+}
+
+static void init_ops(struct hv_context *ctx)
+{
+    static void (*const fill[])(struct verbs_context *) = {
+        hv_query_ops, hv_pd_ops,   hv_mr_ops, hv_mw_ops,  hv_cq_ops,
+        hv_srq_ops,   hv_xrcd_ops, hv_qp_ops, hv_eth_ops,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(fill); i++) {
+        fill[i](&ctx->ibv);
+    }
+}
+
+/* Under the lock: the device's HCA, brought up by its first user. */
+static struct hv_hca *use_hca(struct hv_device *dev)
+{
+    GError *err = NULL;
+
+    if (dev->hca && dev->hca->pid != getpid()) {
+        dev->hca = NULL; /* after fork(): the parent's */
+        dev->users = 0;
+    }
+    if (!dev->hca) {
+        dev->hca = hv_hca_open(dev, &ports[dev->index], &err);
+        if (!dev->hca) {
+            fprintf(stderr, "hcasim: %s: %s\n", dev->ibv.name, err->message);
+            g_error_free(err);
+            return NULL;
+        }
+    }
+    dev->users++;
+    return dev->hca;
+}
+
+static void release_hca(struct hv_device *dev, struct hv_hca *hca)
+{
+    if (dev->hca == hca && --dev->users == 0) {
+        dev->hca = NULL;
+        hv_hca_close(hca);
+    }
+}
+
+HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct hv_device *dev = hv_device(device);
+    struct hv_context *ctx = calloc(1, sizeof(*ctx));
+    int err;
+
+    if (!ctx) {
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    ctx->hca = use_hca(dev);
+    pthread_mutex_unlock(&lock);
+    if (!ctx->hca) {
+        free(ctx);
+        errno = EIO;
+        return NULL;
+    }
+    ctx->dv = dev->dv;
+    ctx->ibv.sz = sizeof(ctx->ibv);
+    ctx->ibv.context.device = device;
+    ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    ctx->ibv.context.num_comp_vectors = 1;
+    ctx->ibv.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
+    pthread_mutex_init(&ctx->uidx.lock, NULL);
+    init_ops(ctx);
+    err = hv_async_open(ctx);
+    if (!err) {
+        err = alloc_user(ctx);
+        if (!err) {
+            pthread_mutex_lock(&ctx->hca->reg_lock);
+            g_ptr_array_add(ctx->hca->contexts, ctx);
+            pthread_mutex_unlock(&ctx->hca->reg_lock);
+            return &ctx->ibv.context;
+        }
+        free_user(ctx);
+        hv_async_close(ctx);
+    }
+    pthread_mutex_lock(&lock);
+    release_hca(dev, ctx->hca);
+    pthread_mutex_unlock(&lock);
+    close(ctx->ibv.context.cmd_fd);
+    free(ctx);
+    errno = err;
+    return NULL;
+}
+
+HV_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+    struct hv_context *ctx = hv_context(context);
+    struct hv_hca *hca = ctx->hca;
+
+    free_user(ctx);
+    pthread_mutex_lock(&hca->reg_lock);
+    g_ptr_array_remove(hca->contexts, ctx);
+    pthread_mutex_unlock(&hca->reg_lock);
+    pthread_mutex_lock(&lock);
+    release_hca(hv_device(context->device), hca);
+    pthread_mutex_unlock(&lock);
+    hv_async_close(ctx);
+    hv_uidx_fini(ctx);
+    close(context->cmd_fd);
+    pthread_mutex_destroy(&context->mutex);
+    free(ctx);
+    return 0;
+}
+
+/* A descriptor of another process's context says nothing here. */
+HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+    struct ibv_context *found = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < num_devices && !found; i++) {
+        struct hv_hca *hca = devices[i].hca;
+
+        for (guint c = 0; hca && c < hca->contexts->len && !found; c++) {
+            struct hv_context *ctx = hca->contexts->pdata[c];
+
+            if (ctx->ibv.context.cmd_fd == cmd_fd) {
+                found = ctx->ibv.context.device ? &ctx->ibv.context : NULL;
+            }
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!found) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return ibv_open_device(found->device);
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events: completion channels, asynchronous events, and waiting for their acknowledgement.
+ *
+ * A channel and a context each have a descriptor that is readable while an event waits and that
+ * honours O_NONBLOCK: an eventfd that counts the events of a queue. Objects that go take what
+ * waits for them out of it; a token without an event makes its reader look again.
+ */
+#include "guest-lib/verbs/hca.h"
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* -- queues of events -------------------------------------------------------------------------- */
+
+struct event_queue {
+    pthread_mutex_t lock;
+    GQueue events;
+};
+
+static void put(struct event_queue *queue, int fd, void *event)
+{
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&queue->lock);
+    g_queue_push_tail(&queue->events, event);
+    pthread_mutex_unlock(&queue->lock);
+    if (write(fd, &one, sizeof(one)) != sizeof(one)) {
+        g_warning("an event's descriptor: %s", g_strerror(errno));
+    }
+}
+
+/* Waits, unless the descriptor says not to. NULL with errno. */
+static void *take(struct event_queue *queue, int fd)
+{
+    uint64_t one;
+    void *event;
+
+    do {
+        if (read(fd, &one, sizeof(one)) != sizeof(one)) {
+            return NULL;
+        }
+        pthread_mutex_lock(&queue->lock);
+        event = g_queue_pop_head(&queue->events);
+        pthread_mutex_unlock(&queue->lock);
+    } while (!event);
+    return event;
+}
+
+/* Takes out what match() says, and its tokens. */
+static void take_out(struct event_queue *queue, int fd, bool (*match)(const void *, const void *),
+                     const void *obj, GDestroyNotify free_event)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    uint64_t one;
+    GList *next;
+
+    pthread_mutex_lock(&queue->lock);
+    for (GList *at = queue->events.head; at; at = next) {
+        next = at->next;
+        if (match(at->data, obj)) {
+            if (free_event) {
+                free_event(at->data);
+            }
+            g_queue_delete_link(&queue->events, at);
+            if (poll(&p, 1, 0) == 1 && read(fd, &one, sizeof(one)) != sizeof(one)) {
+                g_warning("an event's descriptor: %s", g_strerror(errno));
+            }
+        }
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* -- completion channels ----------------------------------------------------------------------- */
+
+struct channel {
+    struct ibv_comp_channel ibv;
+    struct event_queue queue; /* struct hv_cq */
+};
+
+static struct channel *channel_of(struct ibv_comp_channel *channel)
+{
+    return (struct channel *)channel;
+}
+
+HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct channel *channel = calloc(1, sizeof(*channel));
+
+    if (!channel) {
+        return NULL;
+    }
+    channel->ibv.context = context;
+    channel->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    if (channel->ibv.fd < 0) {
+        free(channel);
+        return NULL;
+    }
+    pthread_mutex_init(&channel->queue.lock, NULL);
+    g_queue_init(&channel->queue.events);
+    return &channel->ibv;
+}
+
+/* refcnt counts the channel's CQs (hv_cq_create()). */
+HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
+{
+    struct channel *channel = channel_of(ibchannel);
+    struct ibv_context *context = ibchannel->context;
+    int refcnt;
+
+    pthread_mutex_lock(&context->mutex);
+    refcnt = ibchannel->refcnt;
+    pthread_mutex_unlock(&context->mutex);
+    if (refcnt) {
+        return EBUSY;
+    }
+    close(ibchannel->fd);
+    g_queue_clear(&channel->queue.events);
+    pthread_mutex_destroy(&channel->queue.lock);
+    free(channel);
+    return 0;
+}
+
+HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+                               void **cq_context)
+{
+    struct hv_cq *hv;
+
+    local_rest(hv_hca_of(channel->context)->local);
+    hv = take(&channel_of(channel)->queue, channel->fd);
+    if (!hv) {
+        return -1;
+    }
+    pthread_mutex_lock(&hv->ibv.mutex);
+    hv->unacked_comp++;
+    pthread_mutex_unlock(&hv->ibv.mutex);
+    hv->arm_sn++;
+    *cq = &hv->ibv;
+    *cq_context = hv->ibv.cq_context;
+    return 0;
+}
+
+HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+    pthread_mutex_lock(&cq->mutex);
+    hv_cq(cq)->unacked_comp -= nevents;
+    pthread_cond_broadcast(&cq->cond);
+    pthread_mutex_unlock(&cq->mutex);
+}
+
+/* -- asynchronous events ----------------------------------------------------------------------- */
+
+struct hv_async {
+    struct event_queue queue; /* struct ibv_async_event */
+};
+
+int hv_async_open(struct hv_context *ctx)
+{
+    ctx->async = calloc(1, sizeof(*ctx->async));
+    ctx->ibv.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    if (!ctx->async || ctx->ibv.context.async_fd < 0) {
+        free(ctx->async);
+        return ctx->async ? errno : ENOMEM;
+    }
+    pthread_mutex_init(&ctx->async->queue.lock, NULL);
+    g_queue_init(&ctx->async->queue.events);
+    return 0;
+}
+
+void hv_async_close(struct hv_context *ctx)
+{
+    close(ctx->ibv.context.async_fd);
+    g_queue_clear_full(&ctx->async->queue.events, g_free);
+    pthread_mutex_destroy(&ctx->async->queue.lock);
+    free(ctx->async);
+}
+
+static void put_async(struct hv_context *ctx, const struct ibv_async_event *event)
+{
+    put(&ctx->async->queue, ctx->ibv.context.async_fd, g_memdup2(event, sizeof(*event)));
+}
+
+/* What an event is about, by its type. */
+enum about {
+    ABOUT_CQ,
+    ABOUT_QP,
+    ABOUT_SRQ,
+    ABOUT_WQ,
+    ABOUT_PORT
+};
+
+static enum about about(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_CQ_ERR:
+        return ABOUT_CQ;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return ABOUT_QP;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return ABOUT_SRQ;
+    case IBV_EVENT_WQ_FATAL:
+        return ABOUT_WQ;
+    default:
+        return ABOUT_PORT;
+    }
+}
+
+/* Adds to an object's events that are handed out and not acknowledged. */
+static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *unacked, int change)
+{
+    pthread_mutex_lock(mutex);
+    *unacked += (uint32_t)change;
+    if (change < 0) {
+        pthread_cond_broadcast(cond);
+    }
+    pthread_mutex_unlock(mutex);
+}
+
+static void count_async(const struct ibv_async_event *event, int change)
+{
+    switch (about(event->event_type)) {
+    case ABOUT_CQ:
+        count(&event->element.cq->mutex, &event->element.cq->cond,
+              &hv_cq(event->element.cq)->unacked_async, change);
+        break;
+    case ABOUT_QP:
+        count(&event->element.qp->mutex, &event->element.qp->cond,
+              &hv_qp(event->element.qp)->unacked_async, change);
+        break;
+    case ABOUT_SRQ:
+        count(&event->element.srq->mutex, &event->element.srq->cond,
+              &hv_srq(event->element.srq)->unacked_async, change);
+        break;
+    default:
+        break;
+    }
+}
+
+HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    struct ibv_async_event *got = take(&hv_context(context)->async->queue, context->async_fd);
+
+    if (!got) {
+        return -1;
+    }
+    *event = *got;
+    g_free(got);
+    count_async(event, 1);
+    return 0;
+}
+
+HV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    count_async(event, -1);
+}
+
+/* -- objects that go --------------------------------------------------------------------------- */
+
+static bool is_pointer(const void *event, const void *obj)
+{
+    return event == obj;
+}
+
+static bool is_about(const void *event, const void *obj)
+{
+    const struct ibv_async_event *async = event;
+
+    return about(async->event_type) != ABOUT_PORT && (const void *)async->element.cq == obj;
+}
+
+static void forget_async(struct ibv_context *context, const void *obj)
+{
+    take_out(&hv_context(context)->async->queue, context->async_fd, is_about, obj, g_free);
+}
+
+void hv_event_drain_cq(struct hv_cq *cq)
+{
+    if (cq->ibv.channel) {
+        take_out(&channel_of(cq->ibv.channel)->queue, cq->ibv.channel->fd, is_pointer, cq, NULL);
+    }
+    forget_async(cq->ibv.context, cq);
+    pthread_mutex_lock(&cq->ibv.mutex);
+    while (cq->unacked_comp || cq->unacked_async) {
+        pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+    }
+    pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+void hv_event_drain_qp(struct hv_qp *qp)
+{
+    forget_async(qp->ibv.context, qp);
+    pthread_mutex_lock(&qp->ibv.mutex);
+    while (qp->unacked_async) {
+        pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
+    }
+    pthread_mutex_unlock(&qp->ibv.mutex);
+}
+
+void hv_event_drain_srq(struct hv_srq *srq)
+{
+    forget_async(srq->ibv.context, srq);
+    pthread_mutex_lock(&srq->ibv.mutex);
+    while (srq->unacked_async) {
+        pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
+    }
+    pthread_mutex_unlock(&srq->ibv.mutex);
+}
+
+/* -- from the EQ ------------------------------------------------------------------------------- */
+
+static const struct {
+    uint8_t eqe;
+    enum ibv_event_type ibv;
+} objects[] = {
+    {PRM_EVENT_TYPE_CQ_ERROR, IBV_EVENT_CQ_ERR},
+    {PRM_EVENT_TYPE_COMM_EST, IBV_EVENT_COMM_EST},
+    {PRM_EVENT_TYPE_SQ_DRAINED, IBV_EVENT_SQ_DRAINED},
+    {PRM_EVENT_TYPE_SRQ_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED},
+    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, IBV_EVENT_QP_FATAL},
+    {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR, IBV_EVENT_QP_REQ_ERR},
+    {PRM_EVENT_TYPE_WQ_ACCESS_ERROR, IBV_EVENT_QP_ACCESS_ERR},
+    {PRM_EVENT_TYPE_SRQ_CATAS_ERROR, IBV_EVENT_SRQ_ERR},
+    {PRM_EVENT_TYPE_SRQ_RQ_LIMIT, IBV_EVENT_SRQ_LIMIT_REACHED},
+};
+
+/* With the registry's lock: the object cannot go meanwhile. */
+static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t num)
+{
+    struct ibv_async_event event = {.event_type = type};
+    struct ibv_context *context = NULL;
+    struct hv_cq *cq;
+    struct hv_qp *qp;
+    struct hv_srq *srq;
+
+    switch (about(type)) {
+    case ABOUT_CQ:
+        cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(num));
+        if (cq) {
+            event.element.cq = &cq->ibv;
+            context = cq->ibv.context;
+        }
+        break;
+    case ABOUT_QP:
+        qp = g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(num));
+        if (qp) {
+            event.element.qp = &qp->ibv;
+            context = qp->ibv.context;
+        }
+        break;
+    default:
+        srq = g_hash_table_lookup(hca->srqs, GUINT_TO_POINTER(num));
+        if (srq) {
+            event.element.srq = &srq->ibv;
+            context = srq->ibv.context;
+        }
+    }
+    if (context) {
+        put_async(hv_context(context), &event);
+    }
+}
+
+/* event_sub_type of PORT_CHANGE */
+#define PORT_DOWN 1
+#define PORT_UP   4
+
+static void port_event(struct hv_hca *hca, uint8_t sub_type)
+{
+    struct ibv_async_event event = {.element.port_num = 1};
+
+    if (sub_type != PORT_DOWN && sub_type != PORT_UP) {
+        return;
+    }
+    event.event_type = sub_type == PORT_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+    for (guint i = 0; i < hca->contexts->len; i++) {
+        put_async(hca->contexts->pdata[i], &event);
+    }
+}
+
+void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    if (event->type == PRM_EVENT_TYPE_COMP) {
+        struct hv_cq *cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(event->num));
+
+        if (cq && cq->ibv.channel) {
+            put(&channel_of(cq->ibv.channel)->queue, cq->ibv.channel->fd, cq);
+        }
+    } else if (event->type == PRM_EVENT_TYPE_PORT_CHANGE) {
+        port_event(hca, event->sub_type);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++) {
+        if (objects[i].eqe == event->type) {
+            object_event(hca, objects[i].ibv, event->num);
+        }
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
+    hv_dv_event(hca, event);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The HCA of a device: firmware and model in this process, the driver over its BAR, and the
+ * commands, doorbells and memory that the verbs use.
+ *
+ * Commands go one at a time. Whoever holds the command lock also sees to the EQ before it gives
+ * the lock back, so that a thread that polls never waits behind a command.
+ */
+#include "guest-lib/verbs/hca.h"
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+/* Takes what the EQ holds and hands it out, unless another thread is at it: then that one will. */
+static void service_eq(struct hv_hca *hca)
+{
+    g_atomic_int_set(&hca->eq_pending, 1);
+    while (g_atomic_int_get(&hca->eq_pending) && pthread_mutex_trylock(&hca->cmd_lock) == 0) {
+        GArray *events = NULL;
+
+        g_atomic_int_set(&hca->eq_pending, 0);
+        drv_poll_events(hca->drv);
+        if (hca->drv->events->len) {
+            events = hca->drv->events;
+            hca->drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
+        }
+        pthread_mutex_unlock(&hca->cmd_lock);
+        for (guint i = 0; events && i < events->len; i++) {
+            hv_events_dispatch(hca, &g_array_index(events, struct drv_event, i));
+        }
+        if (events) {
+            g_array_free(events, TRUE);
+        }
+    }
+}
+
+static void on_irq(void *opaque)
+{
+    service_eq(opaque);
+}
+
+static void ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    local_mmio_locked(hca->local, bar_offset, value);
+}
+
+static bool scan_doorbells(void *opaque)
+{
+    return hv_watch_scan(opaque, ring_locked);
+}
+
+/* -- commands and doorbells -------------------------------------------------------------------- */
+
+/* What cmd_status_to_err() of mlx5_core makes of a status. */
+static int status_to_errno(int status)
+{
+    switch (status) {
+    case PRM_CMD_STATUS_OK:
+        return 0;
+    case PRM_CMD_STATUS_BAD_OP:
+    case PRM_CMD_STATUS_BAD_PARAM:
+    case PRM_CMD_STATUS_BAD_RES:
+    case PRM_CMD_STATUS_BAD_RES_STATE:
+    case PRM_CMD_STATUS_BAD_INDEX:
+    case PRM_CMD_STATUS_BAD_QP_STATE:
+    case PRM_CMD_STATUS_BAD_PKT:
+    case PRM_CMD_STATUS_BAD_SIZE_OUTS_CQES:
+        return EINVAL;
+    case PRM_CMD_STATUS_RES_BUSY:
+        return EBUSY;
+    case PRM_CMD_STATUS_LIM_ERR:
+        return ENOMEM;
+    case PRM_CMD_STATUS_NO_RES:
+        return EAGAIN;
+    case DRV_TIMEOUT:
+        return ETIMEDOUT;
+    default:
+        return EIO;
+    }
+}
+
+int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len)
+{
+    int status;
+
+    memset(out, 0, out_len);
+    if (hca->pid != getpid()) {
+        return EIO; /* the HCA is the parent's */
+    }
+    pthread_mutex_lock(&hca->cmd_lock);
+    status = drv_cmd(hca->drv, in, in_len, out, out_len);
+    pthread_mutex_unlock(&hca->cmd_lock);
+    service_eq(hca);
+    return status_to_errno(status);
+}
+
+int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
+{
+    uint8_t out[16];
+
+    return hv_cmd(hca, in, in_len, out, sizeof(out));
+}
+
+void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    local_doorbell(hca->local, bar_offset, value);
+}
+
+bool hv_progress(struct hv_hca *hca)
+{
+    return local_run(hca->local);
+}
+
+struct drv *hv_drv(struct hv_hca *hca)
+{
+    return hca->drv;
+}
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+void *hv_ring_alloc(size_t size)
+{
+    size_t bytes = (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return ptr == MAP_FAILED ? NULL : ptr;
+}
+
+void hv_ring_free(void *ptr, size_t size)
+{
+    if (ptr) {
+        munmap(ptr, (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1));
+    }
+}
+
+#define CACHE_LINE 64u
+
+uint32_t *hv_dbrec_alloc(struct hv_context *ctx)
+{
+    uint32_t *dbrec = aligned_alloc(CACHE_LINE, CACHE_LINE);
+
+    if (dbrec) {
+        memset(dbrec, 0, CACHE_LINE);
+    }
+    return dbrec;
+}
+
+void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
+{
+    free(dbrec);
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+static bool configure_port(struct hv_hca *hca, const struct hv_port_config *config, GError **err)
+{
+    for (unsigned i = 0; i < HV_GIDS; i++) {
+        if (drv_set_gid(hca->drv, i, config->gid[i].raw)) {
+            g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "GID %u is refused", i);
+            return false;
+        }
+    }
+    if (drv_set_port_mtu(hca->drv, config->mtu + HV_FRAME_OVERHEAD)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "an MTU of %u is refused", config->mtu);
+        return false;
+    }
+    return true;
+}
+
+static void free_parts(struct hv_hca *hca)
+{
+    if (hca->local) {
+        local_hca_free(hca->local);
+    }
+    g_hash_table_destroy(hca->cqs);
+    g_hash_table_destroy(hca->qps);
+    g_hash_table_destroy(hca->srqs);
+    g_ptr_array_free(hca->contexts, TRUE);
+    pthread_mutex_destroy(&hca->cmd_lock);
+    pthread_mutex_destroy(&hca->reg_lock);
+    g_free(hca);
+}
+
+struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
+                           GError **err)
+{
+    struct hv_hca *hca = g_new0(struct hv_hca, 1);
+    struct local_config local = {
+        .fw = {.profile = config->profile},
+        .wire = config->wire,
+        .capture = config->capture,
+        .log_level = config->log_level,
+        .name = device->ibv.name,
+    };
+
+    memcpy(local.fw.mac, config->mac, sizeof(local.fw.mac));
+    hca->device = device;
+    hca->pid = getpid();
+    pthread_mutex_init(&hca->cmd_lock, NULL);
+    pthread_mutex_init(&hca->reg_lock, NULL);
+    hca->cqs = g_hash_table_new(NULL, NULL);
+    hca->qps = g_hash_table_new(NULL, NULL);
+    hca->srqs = g_hash_table_new(NULL, NULL);
+    hca->contexts = g_ptr_array_new();
+    hca->local = local_hca_new(&local, err);
+    hca->drv = hca->local ? drv_open(local_pci(hca->local), err) : NULL;
+    if (!hca->drv) {
+        free_parts(hca);
+        return NULL;
+    }
+    if (!configure_port(hca, config, err)) {
+        drv_close(hca->drv);
+        free_parts(hca);
+        return NULL;
+    }
+    if (!local_start(hca->local, on_irq, scan_doorbells, &hv_watches, hca)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "no thread: %s", g_strerror(errno));
+        drv_close(hca->drv);
+        free_parts(hca);
+        return NULL;
+    }
+    service_eq(hca);
+    return hca;
+}
+
+void hv_hca_close(struct hv_hca *hca)
+{
+    if (hca->pid != getpid()) {
+        return; /* after fork(): nothing of it is ours */
+    }
+    pthread_mutex_lock(&hca->cmd_lock);
+    drv_close(hca->drv);
+    hca->drv = NULL;
+    pthread_mutex_unlock(&hca->cmd_lock);
+    free_parts(hca);
+}
+
+/* -- numbers ----------------------------------------------------------------------------------- */
+
+static void *find(struct hv_hca *hca, GHashTable *table, uint32_t num)
+{
+    void *obj;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    obj = g_hash_table_lookup(table, GUINT_TO_POINTER(num));
+    pthread_mutex_unlock(&hca->reg_lock);
+    return obj;
+}
+
+static void add(struct hv_hca *hca, GHashTable *table, uint32_t num, void *obj)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    g_hash_table_insert(table, GUINT_TO_POINTER(num), obj);
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
+static void del(struct hv_hca *hca, GHashTable *table, uint32_t num)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    g_hash_table_remove(table, GUINT_TO_POINTER(num));
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
+struct hv_cq *hv_find_cq(struct hv_hca *hca, uint32_t cqn)
+{
+    return find(hca, hca->cqs, cqn);
+}
+
+struct hv_qp *hv_find_qp(struct hv_hca *hca, uint32_t qpn)
+{
+    return find(hca, hca->qps, qpn);
+}
+
+struct hv_srq *hv_find_srq(struct hv_hca *hca, uint32_t srqn)
+{
+    return find(hca, hca->srqs, srqn);
+}
+
+void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq)
+{
+    add(hca, hca->cqs, cq->cqn, cq);
+}
+
+void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
+{
+    del(hca, hca->cqs, cq->cqn);
+    hv_watch_forget_cq(hca, cq->cqn);
+}
+
+/* A raw packet QP is known by its queues' numbers: events name those. */
+void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp)
+{
+    if (qp->sqn) {
+        add(hca, hca->qps, qp->sqn, qp);
+    }
+    if (qp->rqn) {
+        add(hca, hca->qps, qp->rqn, qp);
+    }
+    if (!qp->sqn && !qp->rqn) {
+        add(hca, hca->qps, qp->ibv.qp_num, qp);
+    }
+}
+
+void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp)
+{
+    if (qp->sqn) {
+        del(hca, hca->qps, qp->sqn);
+        hv_watch_forget_sq(hca, qp->sqn);
+    }
+    if (qp->rqn) {
+        del(hca, hca->qps, qp->rqn);
+    }
+    if (!qp->sqn && !qp->rqn) {
+        del(hca, hca->qps, qp->ibv.qp_num);
+        hv_watch_forget_sq(hca, qp->ibv.qp_num);
+    }
+}
+
+void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)
+{
+    add(hca, hca->srqs, srq->srqn, srq);
+}
+
+void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq)
+{
+    del(hca, hca->srqs, srq->srqn);
+}
