@@ -368,9 +368,24 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
 /* -- life ---------------------------------------------------------------------------------------
  */
 
+/* Frames to oneself that wait belong to queues that are gone. */
+static void drain_loop(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    wire_set_client(port->loop[1], NULL, NULL);
+    while (wire_poll(port->loop[1], PORT_LOOP_SLOTS)) {
+    }
+    wire_set_client(port->loop[1], &loop_client, hca);
+    port->loop_out = port->loop_in;
+    port->loop_pending = false;
+}
+
 void port_reset(struct hca *hca)
 {
     struct port *port = &hca->port;
+
+    drain_loop(hca);
 
     memcpy(port->mac, port->permanent_mac, 6);
     port->admin_up = true;

@@ -154,6 +154,29 @@ START_TEST(vlan_tag_is_inserted_behind_the_addresses)
 }
 END_TEST
 
+/* 802.1ad: a service tag has a type of its own. */
+START_TEST(service_tag_is_inserted_with_its_type)
+{
+    struct bench_pkt pkt = packet(4, 6, 60);
+    uint8_t plain[256], tagged[256];
+    size_t len = bench_build(plain, &pkt);
+    struct bench_wr wr = wr_of(plain, len, 0);
+    uint8_t *wqe;
+
+    pkt.vlan = true;
+    pkt.tci = 0xa123;
+    bench_build(tagged, &pkt);
+    prm_store16(tagged + 12, 0x88a8);
+    wr.insert_vlan = true;
+    wr.vlan_tci = 0xa123;
+    wqe = bench_write_wqe(&sq, &wr);
+    PRM_SET(wqe_eth_seg, wqe + PRM_SIZE(wqe_ctrl_seg), insert_svlan, 1);
+    bench_ring_sq(&sq);
+    bench_run(b);
+    expect_frame(0, tagged, len + 4);
+}
+END_TEST
+
 /* 802.1Q leaves the minimum at 60: an untagged frame of 56 bytes and its tag need no padding. */
 START_TEST(the_tag_counts_for_the_minimum)
 {
@@ -599,6 +622,7 @@ int main(void)
     tcase_add_test(tcase, segments_follow_each_other_and_empty_ones_do_not_count);
     tcase_add_test(tcase, short_frames_are_padded_with_zeros);
     tcase_add_test(tcase, vlan_tag_is_inserted_behind_the_addresses);
+    tcase_add_test(tcase, service_tag_is_inserted_with_its_type);
     tcase_add_test(tcase, the_tag_counts_for_the_minimum);
     tcase_add_test(tcase, checksums_are_filled_in_where_asked_for);
     tcase_add_test(tcase, each_checksum_has_its_own_flag);

@@ -327,6 +327,26 @@ START_TEST(loopback_works_without_a_link)
 }
 END_TEST
 
+/* What was under way to oneself belongs to what was before the reset. */
+START_TEST(a_reset_empties_the_loopback)
+{
+    struct hca *hca = &b->rig.hca;
+    uint8_t frame[100];
+
+    frame_to(frame, bench_mac, sizeof(frame));
+    for (unsigned i = 0; i < PORT_LOOP_SLOTS; i++) {
+        memcpy(port_tx_reserve(hca, bench_mac, sizeof(frame)), frame, sizeof(frame));
+        port_tx_commit(hca, sizeof(frame), PORT_NO_TD);
+    }
+    ck_assert(port_rx_pending(hca));
+    hca_reset(hca);
+    bench_run(b);
+    ck_assert_uint_eq(hca->port.counters.rx_frames, 0);
+    ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, sizeof(frame)));
+    port_tx_commit(hca, 0, PORT_NO_TD);
+}
+END_TEST
+
 /* More frames to oneself than the path holds: the rest waits, none is lost. */
 START_TEST(loopback_waits_for_room)
 {
@@ -477,6 +497,7 @@ int main(void)
     tcase_add_test(tcase, a_frame_from_the_cable_is_never_own);
     tcase_add_test(tcase, each_looped_frame_keeps_its_senders_domain);
     tcase_add_test(tcase, loopback_works_without_a_link);
+    tcase_add_test(tcase, a_reset_empties_the_loopback);
     tcase_add_test(tcase, loopback_waits_for_room);
     tcase_add_test(tcase, link_changes_are_events_once_each);
     tcase_add_test(tcase, frames_sent_while_the_link_is_down_vanish);

@@ -430,6 +430,7 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, doorbell_record_counts_modulo_2_16);
     tcase_add_test(tc, more_posted_than_the_ring_holds_is_refused);
     tcase_add_test(tc, doorbell_record_outside_memory);
