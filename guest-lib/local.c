@@ -36,6 +36,7 @@ struct local_hca {
     /* the helper */
     pthread_t helper;
     bool started, stop;
+    bool abandoned; /* this process is a child of the one whose HCA it is */
     bool asleep;
     uint64_t asleep_until_ns;
     void (*irq)(void *opaque);
@@ -222,7 +223,7 @@ bool local_run(struct local_hca *hca)
 {
     bool did, rest;
 
-    if (pthread_mutex_trylock(&hca->lock)) {
+    if (hca->abandoned || pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
     hca->last_poll_ns = now_ns();
@@ -243,6 +244,9 @@ bool local_run(struct local_hca *hca)
 
 void local_rest(struct local_hca *hca)
 {
+    if (hca->abandoned) {
+        return;
+    }
     pthread_mutex_lock(&hca->lock);
     hca->last_poll_ns = 0;
     pthread_mutex_unlock(&hca->lock);
@@ -256,6 +260,9 @@ void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
 
 void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
+    if (hca->abandoned) {
+        return;
+    }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
     turn(hca);
@@ -427,7 +434,7 @@ void local_hca_free(struct local_hca *hca)
 
 void local_hca_abandon(struct local_hca *hca)
 {
-    hca->started = false;
+    hca->abandoned = true;
 }
 
 /* -- what the driver sees (guest-lib/pci.h) -----------------------------------------------------

@@ -33,7 +33,8 @@ struct local_config {
 struct local_hca *local_hca_new(const struct local_config *config, GError **err);
 /* Stops the helper, pulls the cable. Nobody else may be in a call. */
 void local_hca_free(struct local_hca *hca);
-/* In the child of fork(): frees nothing, touches neither wire nor thread of the parent's HCA. */
+/* In the child of fork(): from now on doorbells and turns do nothing, since wire and helper are the
+ * parent's. Nothing else may be called. */
 void local_hca_abandon(struct local_hca *hca);
 
 /* irq runs whenever the HCA raised an interrupt. scan, if not NULL, runs in every round with the

@@ -14,6 +14,8 @@
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
 
 static GKeyFile *key_file;
+static int host_fd[HV_MAX_DEVICES]; /* what holds the hosts' numbers */
+static unsigned num_host_fds;
 
 static bool complain(GError **err, const char *fmt, const char *name, const char *value)
 {
@@ -104,6 +106,7 @@ static bool take_host(const char *wire, unsigned host)
         close(fd);
         return false;
     }
+    host_fd[num_host_fds++] = fd;
     return true;
 }
 
@@ -207,7 +210,15 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
 {
     static struct hv_port_config loaded[HV_MAX_DEVICES];
     static unsigned count;
+    static pid_t pid;
     uint64_t devices = 1, host = 0;
+
+    if (count && pid != getpid()) {
+        count = 0; /* a child of fork() is a host of its own */
+        while (num_host_fds) {
+            close(host_fd[--num_host_fds]);
+        }
+    }
 
     if (!count) {
         if (!load_file(err) || !get_number("devices", 1, HV_MAX_DEVICES, &devices, err) ||
@@ -220,6 +231,7 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
             }
         }
         count = (unsigned)devices;
+        pid = getpid();
     }
     *ports = loaded;
     return count;

@@ -37,8 +37,9 @@ struct hv_port_config {
     union ibv_gid gid[HV_GIDS];
 };
 
-/* Reads the configuration once per process and takes a host number for each device. Returns how
- * many there are and stores their array; 0 with *err. Freed never: devices live as long. */
+/* Reads the configuration, once per process (fork() makes another one), and takes a host number for
+ * each device. Returns how many there are and stores their array; 0 with *err. Freed never: devices
+ * live as long. */
 unsigned hv_config_load(struct hv_port_config **ports, GError **err);
 
 /* The MAC address that belongs to an address. */

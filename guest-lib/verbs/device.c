@@ -153,7 +153,9 @@ static struct hv_hca *use_hca(struct hv_device *dev)
         dev->users = 0;
     }
     if (!dev->hca) {
-        dev->hca = hv_hca_open(dev, &ports[dev->index], &err);
+        if (hv_config_load(&ports, &err)) {
+            dev->hca = hv_hca_open(dev, &ports[dev->index], &err);
+        }
         if (!dev->hca) {
             fprintf(stderr, "hcasim: %s: %s\n", dev->ibv.name, err->message);
             g_error_free(err);

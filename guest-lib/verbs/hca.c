@@ -183,6 +183,25 @@ static void free_parts(struct hv_hca *hca)
     g_free(hca);
 }
 
+/* After fork() the HCAs are the parent's: the child must not disturb their wire. */
+static struct hv_hca *open_hcas[HV_MAX_DEVICES];
+
+static void abandon_all(void)
+{
+    for (unsigned i = 0; i < HV_MAX_DEVICES; i++) {
+        if (open_hcas[i]) {
+            local_hca_abandon(open_hcas[i]->local);
+        }
+    }
+}
+
+static pthread_once_t at_fork = PTHREAD_ONCE_INIT;
+
+static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, abandon_all);
+}
+
 struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
                            GError **err)
 {
@@ -222,6 +241,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         return NULL;
     }
     service_eq(hca);
+    pthread_once(&at_fork, watch_fork);
+    open_hcas[device->index] = hca;
     return hca;
 }
 
@@ -230,6 +251,7 @@ void hv_hca_close(struct hv_hca *hca)
     if (hca->pid != getpid()) {
         return; /* after fork(): nothing of it is ours */
     }
+    open_hcas[hca->device->index] = NULL;
     pthread_mutex_lock(&hca->cmd_lock);
     drv_close(hca->drv);
     hca->drv = NULL;
