@@ -61,8 +61,20 @@ static void write_bar(struct guest_input *in, uint64_t offset, uint64_t value, u
     dev->ops->mmio_write(dev->pci, offset, value, size);
 }
 
+/* The doorbell of a WQE; the rest of it follows into the BlueFlame buffer, if that is how. */
+static void ring_doorbell(struct guest_input *in, const uint8_t *wqe, unsigned blocks,
+                          bool blueflame)
+{
+    uint64_t reg = (uint64_t)in->t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame);
+
+    write_bar(in, reg, prm_load64(wqe), 8);
+    for (unsigned at = 8; blueflame && at < blocks * 64; at += 8) {
+        write_bar(in, reg + at, prm_load64(wqe + at), 8);
+    }
+}
+
 /* A WQE of the input's choice at the ring's next block, and its doorbell. */
-static void post(struct guest_input *in, struct ring *ring, bool send)
+static void post(struct guest_input *in, struct ring *ring, bool send, bool blueflame)
 {
     uint16_t pi = (uint16_t)GUINT32_FROM_BE(*ring->dbr);
     uint8_t wqe[512] = {0};
@@ -87,8 +99,7 @@ static void post(struct guest_input *in, struct ring *ring, bool send)
     }
     *ring->dbr = GUINT32_TO_BE((uint32_t)(pi + blocks) & 0xffff);
     if (send) {
-        write_bar(in, (uint64_t)in->t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame),
-                  prm_load64(wqe), 8);
+        ring_doorbell(in, wqe, MIN(blocks, 4), blueflame);
     }
 }
 
@@ -101,7 +112,7 @@ static void step(struct guest_input *in)
     default: {
         unsigned i = (what >> 4) % 8;
 
-        post(in, &ring, i < 5);
+        post(in, &ring, i < 5, (what & 7) == 3);
         break;
     }
     case 4:
