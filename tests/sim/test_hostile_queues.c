@@ -674,6 +674,105 @@ START_TEST(doorbell_record_at_no_memory)
 }
 END_TEST
 
+static uint32_t make_at_no_memory(uint16_t opcode)
+{
+    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    size_t len = example(&g, opcode, in);
+
+    prm_store64(in + len - 8, 0xdead00000000);
+    ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
+    return (uint32_t)prm_load32(out + 8) & 0xffffff;
+}
+
+/* A QP with this CQ or SRQ, connected to itself. */
+static struct drv_qp *loop_qp(struct drv_cq *cq, struct drv_srq *srq)
+{
+    struct drv_qp_attr attr = {.st = PRM_QP_ST_RC,
+                               .pdn = t->a.drv->pdn,
+                               .send_cq = cq,
+                               .recv_cq = cq,
+                               .srq = srq,
+                               .log_sq = LOG_SQ,
+                               .log_rq = LOG_RQ,
+                               .max_recv_sge = 1};
+    struct drv_qp *qp = g_new0(struct drv_qp, 1);
+    struct drv_path self;
+
+    ck_assert_int_eq(drv_create_qp(t->a.drv, &attr, qp), 0);
+    g_ptr_array_add(t->a.qps, qp);
+    self = path_to(&t->a, qp);
+    ck_assert_int_eq(drv_qp_connect(qp, &self), 0);
+    return qp;
+}
+
+static void post_to_oneself(struct drv_qp *qp, uint8_t opcode)
+{
+    struct drv_sge sge = buf_sge(g.mem, 0, 8);
+    struct drv_send send = {.opcode = opcode,
+                            .flags = DRV_SIGNALED,
+                            .sge = &sge,
+                            .num_sge = 1,
+                            .raddr = g.mem->va + 64,
+                            .rkey = g.mem->mr.key};
+
+    drv_post_send(qp, &send);
+}
+
+/* IBTA 11.6.3.1: a CQ that cannot be written is a CQ error, and its QPs cannot go on. */
+START_TEST(cq_at_no_memory)
+{
+    struct drv_cq cq = {.cqn = make_at_no_memory(PRM_CMD_OP_CREATE_CQ)};
+    struct drv_qp *qp = loop_qp(&cq, NULL);
+    struct drv_event event;
+
+    post_to_oneself(qp, PRM_WQE_OPCODE_RDMA_WRITE);
+    ck_assert(drv_wait_event(t->a.drv, PRM_EVENT_TYPE_CQ_ERROR, cq.cqn, &event, SECOND));
+    ck_assert_uint_eq(PRM_GET(cq_error, event.data, syndrome),
+                      PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+    ck_assert_uint_eq(qp_state(qp), PRM_QP_STATE_ERR);
+}
+END_TEST
+
+/* An SRQ that cannot be read: its own event, and the sender learns that the other side failed. */
+START_TEST(srq_at_no_memory)
+{
+    struct drv_srq srq = {.srqn = make_at_no_memory(PRM_CMD_OP_CREATE_SRQ)};
+    uint8_t *dbr = g.mem->ptr + (g.next - 2 * PCI_PAGE);
+    struct drv_qp *qp = loop_qp(&t->a.cq, &srq);
+
+    prm_store32(dbr, 1); /* one WQE is posted */
+    post_to_oneself(qp, PRM_WQE_OPCODE_SEND);
+    inproc_advance(t->world, SECOND);
+    expect_event(&t->a, PRM_EVENT_TYPE_SRQ_CATAS_ERROR, srq.srqn);
+    ck_assert_uint_eq(qp_state(qp), PRM_QP_STATE_ERR);
+}
+END_TEST
+
+/* An EQ that cannot be written: its events are lost, completions still come. */
+START_TEST(eq_at_no_memory)
+{
+    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    uint32_t eqn = make_at_no_memory(PRM_CMD_OP_CREATE_EQ);
+    size_t len = example(&g, PRM_CMD_OP_CREATE_CQ, in);
+    uint64_t ring = prm_load64(in + len - 8);
+    uint8_t *cqe = g.mem->ptr + (ring - g.mem->mem.bus);
+    struct drv_cq cq = {0};
+    struct drv_qp *qp;
+
+    PRM_SET(cqc, PRM_PTR(create_cq_in, in, cq_context), c_eqn_or_apu_element, eqn);
+    memset(cqe, 0xff, 64);
+    ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
+    cq.cqn = PRM_GET(create_cq_out, out, cqn);
+    qp = loop_qp(&cq, NULL);
+    post_to_oneself(qp, PRM_WQE_OPCODE_RDMA_WRITE);
+    write_bar((uint64_t)t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, cq_db), cq.cqn, 8);
+    post_to_oneself(qp, PRM_WQE_OPCODE_RDMA_WRITE);
+    inproc_advance(t->world, MS);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(qp_state(qp), PRM_QP_STATE_RTS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("hostile guest, queues");
@@ -693,6 +792,9 @@ int main(void)
     tcase_add_test(tc, walk_through_endless_rules);
     tcase_add_loop_test(tc, rings_at_no_memory, 0, (int)G_N_ELEMENTS(ring_owners));
     tcase_add_test(tc, doorbell_record_at_no_memory);
+    tcase_add_test(tc, cq_at_no_memory);
+    tcase_add_test(tc, srq_at_no_memory);
+    tcase_add_test(tc, eq_at_no_memory);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
