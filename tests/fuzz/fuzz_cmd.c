@@ -12,21 +12,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static size_t count_rows(void)
-{
-    size_t n = 0;
-
-    while (fw_cmd_at(n)) {
-        n++;
-    }
-    return n;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct guest_input *in = guest_input_start(data, size);
     struct drv *drv = in->t->a.drv;
-    size_t rows = count_rows();
+    size_t rows = (size_t)num_commands();
 
     for (unsigned n = 0; n < MAX_COMMANDS && in->size; n++) {
         const struct fw_cmd_row *row = fw_cmd_at(input_u8(in) % rows);

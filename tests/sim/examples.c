@@ -519,6 +519,16 @@ void guest_init(struct guest *g, struct node *node)
     g->umem = make(g, PRM_CMD_OP_CREATE_UMEM);
 }
 
+int num_commands(void)
+{
+    int n = 0;
+
+    while (fw_cmd_at((size_t)n)) {
+        n++;
+    }
+    return n;
+}
+
 void guest_tell(const struct guest *g, struct storm *s)
 {
     const uint32_t nums[] = {

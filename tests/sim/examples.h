@@ -38,6 +38,9 @@ void guest_init(struct guest *g, struct node *node);
  * no example of, a zeroed input with the guest's number of the object that the command is about. */
 size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX]);
 
+/* Commands of the firmware's table; fw_cmd_at() has each. */
+int num_commands(void);
+
 /* What the guest has, for a storm. */
 void guest_tell(const struct guest *g, struct storm *s);
 

@@ -35,16 +35,6 @@ static void teardown(void)
     two_hcas_free(t);
 }
 
-static int count_rows(void)
-{
-    int n = 0;
-
-    while (fw_cmd_at((size_t)n)) {
-        n++;
-    }
-    return n;
-}
-
 static int attempt(const void *in, size_t in_len, size_t out_len)
 {
     uint8_t out[IN_MAX] = {0};
@@ -396,7 +386,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    rows = count_rows();
+    rows = num_commands();
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, reserved_bits, 0, rows);

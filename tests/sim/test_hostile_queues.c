@@ -25,28 +25,12 @@ static void setup(void)
     guest_tell(&g, &s);
 }
 
-/* The device works: a message on a new connection. */
-static void ping(void)
-{
-    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
-    struct buf *src = node_buf(&t->a, 5000, DRV_ALL, 1), *dst = node_buf(&t->b, 5000, DRV_ALL, 0);
-    struct drv_sge from = buf_sge(src, 0, 5000), to = buf_sge(dst, 0, 5000);
-    struct drv_send send = {
-        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &from, .num_sge = 1};
-
-    drv_post_recv(rc.b, &to, 1);
-    drv_post_send(rc.a, &send);
-    expect_wc(&t->b, rc.b, PRM_CQE_OPCODE_RESP_SEND);
-    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
-    ck_assert(memcmp(src->ptr, dst->ptr, 5000) == 0);
-}
-
 static void teardown(void)
 {
     storm_clear(&s);
     node_revive(&t->a);
     if (t->a.port) {
-        ping();
+        ping(t);
     }
     ck_assert_uint_eq(t->a.hca->log_errors + t->b.hca->log_errors, 0);
     two_hcas_free(t);

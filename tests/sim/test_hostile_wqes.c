@@ -34,16 +34,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    struct qp_pair good = qp_pair_new(t, PRM_QP_ST_RC, NULL);
-    struct drv_sge from = buf_sge(src, 0, 5000), to = buf_sge(dst, 0, 5000);
-    struct drv_send send = {
-        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &from, .num_sge = 1};
-
-    drv_post_recv(good.b, &to, 1);
-    drv_post_send(good.a, &send);
-    expect_wc(&t->b, good.b, PRM_CQE_OPCODE_RESP_SEND);
-    expect_wc(&t->a, good.a, PRM_CQE_OPCODE_REQ);
-    ck_assert_mem_eq(src->ptr, dst->ptr, 5000);
+    ping(t);
     ck_assert_uint_eq(t->a.hca->log_errors + t->b.hca->log_errors, 0);
     node_revive(&t->a); /* with the PD of other_pd */
     two_hcas_free(t);

@@ -319,3 +319,18 @@ uint8_t qp_state(struct drv_qp *qp)
     g_assert_cmpint(drv_query_qp(qp, qpc), ==, 0);
     return (uint8_t)PRM_GET(qpc, qpc, state);
 }
+
+void ping(struct two_hcas *t)
+{
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    struct buf *src = node_buf(&t->a, 5000, DRV_ALL, 1), *dst = node_buf(&t->b, 5000, DRV_ALL, 0);
+    struct drv_sge from = buf_sge(src, 0, 5000), to = buf_sge(dst, 0, 5000);
+    struct drv_send send = {
+        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &from, .num_sge = 1};
+
+    drv_post_recv(rc.b, &to, 1);
+    drv_post_send(rc.a, &send);
+    expect_wc(&t->b, rc.b, PRM_CQE_OPCODE_RESP_SEND);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
+    require(memcmp(src->ptr, dst->ptr, 5000) == 0, "a message arrived otherwise than it was sent");
+}

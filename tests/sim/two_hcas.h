@@ -86,6 +86,8 @@ struct qp_pair {
     struct drv_qp *a, *b;
 };
 struct qp_pair qp_pair_new(struct two_hcas *t, uint8_t st, const struct drv_path *path);
+/* Both devices work: a message arrives on a new connection. */
+void ping(struct two_hcas *t);
 /* The path from a node to a QP of another. */
 struct drv_path path_to(const struct node *to, const struct drv_qp *qp);
 
