@@ -344,6 +344,7 @@ struct hv_qp {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
+    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
     uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
     struct hv_uar *uar;
     struct hv_wq sq, rq;
@@ -356,7 +357,8 @@ struct hv_qp {
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see qp_wr.c */
     uint8_t *cur_ctrl, *cur_data;
-    uint32_t sq_post; /* WQEBBs posted since RESET */
+    uint32_t sq_post;  /* WQEBBs posted since RESET */
+    bool small_fence;  /* the next WQE waits for a UMR before it */
     uint32_t cur_post_rb, cur_size;
     int wr_err, nreq;
     unsigned wr_setters_left;
