@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #define BUDGET      64       /* work items of one turn */
 #define POLL_GRACE  1000000u /* ns after a poll for which the poller is trusted to come again */
+#define IDLE_POLLS  100      /* in a row, after which other processes may have the processor */
 #define SPIN_PERIOD 20u      /* us between looks at watched doorbells when nothing happens */
 
 struct local_hca {
@@ -33,6 +35,7 @@ struct local_hca {
     bool irq_raised; /* and nobody told yet */
     bool busy;       /* the wire need not wake anyone */
     uint64_t last_poll_ns;
+    unsigned idle_polls;
     /* the helper */
     pthread_t helper;
     bool started, stop;
@@ -239,6 +242,11 @@ bool local_run(struct local_hca *hca)
         wake_helper(hca);
     }
     tell_irq(hca);
+    if (did) {
+        hca->idle_polls = 0;
+    } else if (++hca->idle_polls > IDLE_POLLS) {
+        sched_yield(); /* the peer may be waiting for this core */
+    }
     return did;
 }
 

@@ -169,6 +169,14 @@ static bool configure_port(struct hv_hca *hca, const struct hv_port_config *conf
     return true;
 }
 
+/* The driver arms the EQ after each event; somebody must have done so once. */
+static void arm_eq(struct drv *drv)
+{
+    drv->dev.ops->mmio_write(drv->dev.pci,
+                             (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
+                             drv->eq.eqn << 24 | (drv->eq.ci & 0xffffff), 4);
+}
+
 static void free_parts(struct hv_hca *hca)
 {
     if (hca->local) {
@@ -240,6 +248,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         free_parts(hca);
         return NULL;
     }
+    arm_eq(hca->drv);
     service_eq(hca);
     pthread_once(&at_fork, watch_fork);
     open_hcas[device->index] = hca;

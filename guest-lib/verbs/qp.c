@@ -150,6 +150,7 @@ static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
     PRM_SET(create_qp_in, in, uid, ctx->uid);
     PRM_SET(qpc, qpc, st, service_type(qp->ibv.qp_type));
     PRM_SET(qpc, qpc, pm_state, 3);
+    PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, pd, hv_real_pd(qp->ibv.pd)->pdn);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
     PRM_SET(qpc, qpc, user_index, (uint32_t)qp->uidx);
@@ -190,12 +191,15 @@ static void use_objects(struct hv_qp *qp, int change)
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                           IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+    const uint32_t flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     struct hv_context *ctx = hv_context(context);
     struct hv_qp *qp;
     int err;
 
-    if (attr->comp_mask & ~known || !overhead(attr->qp_type)) {
+    if (attr->comp_mask & ~known || !overhead(attr->qp_type) ||
+        (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags & ~flags)) {
         errno = EOPNOTSUPP;
         return NULL;
     }
@@ -218,6 +222,8 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
     qp->ibv.qp_type = attr->qp_type;
     qp->ibv.state = IBV_QPS_RESET;
     qp->sq_sig_all = attr->sq_sig_all;
+    qp->block_self_mcast = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                           attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     qp->uar = hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);

@@ -345,20 +345,20 @@ struct hv_qp {
     uint8_t *ring;
     size_t ring_size;
     bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
-    uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
+    uint32_t *dbrec;                /* [0] receive, [1] send counter, big-endian */
     struct hv_uar *uar;
     struct hv_wq sq, rq;
     uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
     int uidx;              /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
     bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     uint32_t max_inline;
-    bool sq_sig_all, single_threaded;
+    bool sq_sig_all, single_threaded, block_self_mcast;
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see qp_wr.c */
     uint8_t *cur_ctrl, *cur_data;
-    uint32_t sq_post;  /* WQEBBs posted since RESET */
-    bool small_fence;  /* the next WQE waits for a UMR before it */
+    uint32_t sq_post; /* WQEBBs posted since RESET */
+    bool small_fence; /* the next WQE waits for a UMR before it */
     uint32_t cur_post_rb, cur_size;
     int wr_err, nreq;
     unsigned wr_setters_left;
