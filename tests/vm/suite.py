@@ -24,12 +24,17 @@ class Skip(Exception):
     """The check does not apply; the message says why."""
 
 
-def check(statement, only=None):
-    """Registers a check; only: the device it is about."""
-    def register(function):
-        CHECKS.append((statement, only, function))
-        return function
-    return register
+def registrar(checks):
+    """The decorator that puts a check on a list: its statement, and the device it is about."""
+    def check_(statement, only=None):
+        def register(function):
+            checks.append((statement, only, function))
+            return function
+        return register
+    return check_
+
+
+check = registrar(CHECKS)
 
 
 def expect(condition, message):
@@ -199,8 +204,8 @@ def rping6(lab):
              listens="cm")
 
 
-def perftest(lab, program, arguments):
-    client, _ = lab.pair(f"{program} {arguments}")
+def perftest(lab, program, arguments, timeout=60):
+    client, _ = lab.pair(f"{program} {arguments}", timeout=timeout)
     rows = [line.split() for line in client.out.splitlines()
             if re.match(r"\s*\d+\s+\d+\s+[\d.]", line)]
     expect(rows, f"no result:\n{client}")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Links that go down, drivers that go and come, functions that are reset: always with traffic.
+
+A third list of checks for tests/vm/run (--suite lifecycle). What is asked of every step: the traffic
+that was under way ends in one way or another, what comes after works, and no kernel complains.
+"""
+import os
+import re
+
+import suite
+from suite import expect, pingpong
+
+CHECKS = []
+check = suite.registrar(CHECKS)
+
+RELOADS = int(os.environ.get("HCASIM_RELOADS", "20"))
+
+check("both guests boot")(suite.boots)
+check("the drivers load; a netdev with carrier and an active RDMA port appear")(suite.comes_up)
+
+
+class Traffic:
+    """RDMA WRITEs and a TCP stream between the guests for some seconds, whatever becomes of them."""
+
+    def __init__(self, lab, seconds):
+        rdma = f"ib_write_bw -F -d {{dev}} -x {{gid}} -D {seconds}"
+        self.jobs = []
+        for vm, host, peer in zip(reversed(lab.vms), reversed(lab.hosts), ("", lab.hosts[1]["ip"])):
+            stop = f"timeout -s KILL {seconds + 20} "
+            self.jobs.append(vm.spawn(stop + rdma.format(dev=host["ibdev"], gid=host["gid"]) +
+                                      f" {peer}"))
+            self.jobs.append(vm.spawn(stop + (f"iperf3 -c {peer} -t {seconds}" if peer
+                                              else "iperf3 -s -1")))
+            if not peer:
+                vm.until("ss -Htln sport = :18515 | grep -q . && ss -Htln sport = :5201 | grep -q .")
+        lab.vms[0].run("sleep 2")
+
+    def end(self):
+        for job in self.jobs:
+            job.wait(120)
+
+
+def works(lab):
+    lab.up()
+    lab.vms[0].until(f"ping -c 1 -W 2 {lab.hosts[1]['ip']}")
+    pingpong(lab, "rc", "-n 100")
+
+
+@check("ip link set down and up three times under traffic")
+def link_flaps(lab):
+    traffic = Traffic(lab, 12)
+    for vm, host in ((lab.vms[0], lab.hosts[0]), (lab.vms[1], lab.hosts[1]),
+                     (lab.vms[0], lab.hosts[0])):
+        vm.run(f"ip link set {host['netdev']} down; sleep 0.5; ip link set {host['netdev']} up")
+    traffic.end()
+    works(lab)
+
+
+@check("the MTU changes to 9000, 1280 and 1500 under traffic")
+def mtu_changes(lab):
+    traffic = Traffic(lab, 12)
+    for mtu in (9000, 1280, 1500):
+        for vm, host in zip(lab.vms, lab.hosts):
+            vm.run(f"ip link set {host['netdev']} mtu {mtu}")
+    traffic.end()
+    works(lab)
+
+
+@check(f"modprobe -r mlx5_ib mlx5_core and back, {RELOADS} times, with traffic between",
+       only="hcasim")
+def reloads(lab):
+    for _ in range(RELOADS):
+        lab.vms[0].run("modprobe -r mlx5_ib mlx5_core && ! grep -q ^mlx5 /proc/modules", 120)
+        lab.up()
+        pingpong(lab, "rc", "-n 50")
+
+
+@check("unloading the drivers under traffic of the other side", only="hcasim")
+def unload_under_traffic(lab):
+    traffic = Traffic(lab, 8)
+    # Whoever uses the device keeps the module in use: its programs have to end first.
+    lab.vms[0].run("pkill ib_write_bw; pkill iperf3; "
+                   "until modprobe -r mlx5_ib mlx5_core; do sleep 0.2; done", 120)
+    traffic.end()
+    works(lab)
+
+
+def sysfs_reset(lab, vm, host):
+    vm.run(f"echo 1 >/sys/bus/pci/devices/{host['pci']}/reset", 120)
+
+
+@check("the function is removed under traffic, found by a rescan, and works", only="hcasim")
+def remove_under_traffic(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    traffic = Traffic(lab, 8)
+    vm.run(f"echo 1 >/sys/bus/pci/devices/{host['pci']}/remove", 120)
+    expect(not vm.run("lspci -d 15b3:").out, "still on the bus")
+    traffic.end()
+    vm.run("echo 1 >/sys/bus/pci/rescan", 120)
+    works(lab)
+
+
+check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
+
+
+# mlx5_core has no reset_prepare(): it learns of such a reset from its health poll, says so, and recovers,
+# once in 20 minutes (MLX5_FW_REPORTER_PF_GRACEFUL_PERIOD).
+@check("echo 1 > reset under traffic, and the drivers recover by themselves", only="hcasim")
+def reset_under_traffic(lab):
+    vm, pci = lab.vms[0], lab.hosts[0]["pci"]
+    traffic = Traffic(lab, 8)
+    vm.run(f"echo 1 >/sys/bus/pci/devices/{pci}/reset", 120)
+    vm.until("dmesg | grep -q 'health recovery succeeded'", 120)
+    traffic.end()
+    works(lab)
+    grave = [line for line in suite.complaints(vm.dmesg()) if "mlx5_core" not in line]
+    expect(not grave, "\n".join(grave))
+
+
+check("both guests power off")(suite.powers_off)
+
+
+@check("the device reported nothing but memory that was taken from it", only="hcasim")
+def clean_device_log(lab):
+    for vm in lab.vms:
+        # Bus mastering ends before the queues do when a function is reset or removed under traffic.
+        said = [line for line in vm.qemu_log().splitlines()
+                if line.strip() and ": info: hcasim: " not in line and
+                not re.search(r"hcasim: (CQ|EQ|QP) .* does not answer", line)]
+        expect(not said, f"{vm.name}: QEMU said\n" + "\n".join(said[:20]))
