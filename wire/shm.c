@@ -14,8 +14,8 @@
  * Waiting, and what wakes it:
  * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
  *   looks at `sleep`. One of the two sees the other. The sender writes to the FIFO first and then
- *   makes `sleep` even with a compare-and-swap, so one that dies between the two, or comes back
- *   late, takes nobody's wake-up away.
+ *   makes `sleep` even with a compare-and-swap, and who takes the byte out gives it another value.
+ * So a sender that dies between the two, or comes back late, takes nobody's wake-up away.
  * - a sender without room sets its bit in the receiver's `waiters`, fences, tries again; a
  *   receiver frees slots, fences, looks at `waiters`, sets `tx_wake` of each and wakes it if it
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
@@ -129,6 +129,17 @@ static void disarm(struct shm_port *sp)
     }
 }
 
+/* Whoever wrote the byte that was just taken may make `sleep` even only now, or later. By then it
+ * must have another value: a wake-up that has been taken does not count for the next sleep. */
+static void renew_sleep(struct shm_port *sp)
+{
+    uint32_t sleep = atomic_load(&sp->self->sleep);
+
+    if (sleep & 1) {
+        atomic_compare_exchange_strong(&sp->self->sleep, &sleep, sleep + 2);
+    }
+}
+
 /* Makes wire_fd() readable. */
 static void self_wake(struct shm_port *sp)
 {
@@ -216,6 +227,7 @@ static void shm_fd_event(struct wire_port *port)
 
     while (read(sp->seg.wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
     }
+    renew_sleep(sp);
     if (read(sp->timer_fd, &expired, sizeof(expired)) == (ssize_t)sizeof(expired)) {
         sp->timer_armed = false;
         sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = 0;

@@ -20,9 +20,12 @@ SERVER_PORT = 18515
 class Lab:
     """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() says of each
     what its netdev, RDMA device and PCI address are called and which GID index stands for its
-    IPv4 address. Files (logs, captures) are left in work/."""
+    IPv4 address. twin: guest a has a second HCA on the wire. Files (logs, captures) are left in
+    work/."""
 
-    def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, **options):
+    def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, twin=False,
+                 **options):
+        self.twin = twin
         self.work = pathlib.Path(work)
         self.device = device
         self.wire = f"hcasim-{os.getpid()}"
@@ -36,8 +39,11 @@ class Lab:
         mac = vmlib.mac_of(i + 1)
         capture = self.captures[i] if self.captures else None
         if self.device == "hcasim":
-            return vmlib.hcasim_device(wire=f"shm:{self.wire}", mac=mac, capture=capture,
-                                       **properties)
+            arguments = vmlib.hcasim_device(wire=f"shm:{self.wire}", mac=mac, capture=capture,
+                                            **properties)
+            if self.twin and i == 0:
+                arguments += vmlib.hcasim_device(wire=f"shm:{self.wire}", mac=vmlib.mac_of(3), slot=2)
+            return arguments
         sockets = [self.work / f"{name}.net" for name in "ab"]
         if self.device == "interop" and i == 0:
             return (vmlib.dgram_netdev(sockets[0], sockets[1]) +

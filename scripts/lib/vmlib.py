@@ -408,12 +408,13 @@ def _try_kvm(guest):
 
 # Devices
 
-def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, **properties):
-    """QEMU arguments for one HCA behind a root port of its own."""
+def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, slot=1, **properties):
+    """QEMU arguments for one HCA behind a root port of its own; a second one has another slot."""
     values = {"wire": wire, "mac": mac, "capture": capture, **properties}
     words = "".join(f",{key}={value}" for key, value in values.items() if value is not None)
-    return ["-plugin", str(plugin), "-device", "pcie-root-port,id=hcaport,chassis=1,slot=1",
-            "-device", f"hcasim,bus=hcaport{words}"]
+    load = ["-plugin", str(plugin)] if slot == 1 else []
+    return load + ["-device", f"pcie-root-port,id=hcaport{slot},chassis={slot},slot={slot}",
+                   "-device", f"hcasim,bus=hcaport{slot}{words}"]
 
 
 def dgram_netdev(local, remote):

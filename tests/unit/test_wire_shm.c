@@ -5,6 +5,7 @@
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
+#include "wire/shm_port.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -426,6 +427,38 @@ START_TEST(a_sleeper_is_woken_and_a_worker_is_not)
 }
 END_TEST
 
+/* The sender has written to the FIFO and is held up; the receiver wakes, finds nothing and sleeps
+ * again; then the sender says that it woke it. The next frame must wake it all the same. */
+START_TEST(a_sender_that_comes_back_late_takes_no_wake_up_away)
+{
+    struct node *a, *b;
+    struct shm_port *receiver;
+    uint32_t sleep_seen;
+    int fifo;
+
+    two(&a, &b);
+    while (sleep_on(b, 0)) {
+    }
+    drain(b);
+    receiver = shm_port_of(b->port);
+    sleep_seen = atomic_load(&receiver->self->sleep);
+    ck_assert_uint_eq(sleep_seen & 1, 1);
+    fifo = shm_segment_open_wake(&shm_port_of(a->port)->seg, receiver->seg.id);
+    ck_assert_int_ge(fifo, 0);
+    ck_assert_int_eq(write(fifo, "", 1), 1);
+    ck_assert(sleep_on(b, PATIENCE_MS));
+    ck_assert_uint_eq(drain(b), 0);
+    atomic_compare_exchange_strong(&receiver->self->sleep, &sleep_seen, sleep_seen + 1);
+
+    ck_assert(send_frame(a, b->id, 1, 100));
+    ck_assert(sleep_on(b, 1000));
+    ck_assert_uint_eq(drain(b), 1);
+    close(fifo);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 START_TEST(frames_before_the_first_poll_wake_it)
 {
     struct node *a = join(1), *b = join(2);
@@ -544,6 +577,7 @@ int main(void)
     tcase_add_test(tc, a_frame_goes_where_it_says_and_not_where_it_was_reserved);
     tcase_add_test(tc, reservations_do_not_leak);
     tcase_add_test(tc, a_sleeper_is_woken_and_a_worker_is_not);
+    tcase_add_test(tc, a_sender_that_comes_back_late_takes_no_wake_up_away);
     tcase_add_test(tc, frames_before_the_first_poll_wake_it);
     tcase_add_test(tc, a_blocked_sender_that_sleeps_is_woken);
     tcase_add_test(tc, a_captured_port_is_woken);

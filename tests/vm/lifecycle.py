@@ -100,6 +100,35 @@ def remove_under_traffic(lab):
     works(lab)
 
 
+def second_hca(lab):
+    """Guest a's second HCA, on a subnet of its own that guest b also has an address in."""
+    a, b = lab.vms
+    pci = a.run("lspci -D -d 15b3:").out.split("\n")[1].split()[0]
+    device = f"/sys/bus/pci/devices/{pci}"
+    netdev, ibdev = a.run(f"basename {device}/net/*; basename {device}/infiniband/*").out.split()
+    a.run(f"ip link set {netdev} up; ip addr replace 10.0.3.1/24 dev {netdev}")
+    b.run(f"ip addr replace 10.0.3.2/24 dev {lab.hosts[1]['netdev']}")
+    a.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier && ping -c 1 -W 1 10.0.3.2")
+    return {"netdev": netdev, "ibdev": ibdev, "pci": pci, "ip": "10.0.3.1",
+            "gid": a.run(f"/hcasim/gid {ibdev} 10.0.3.1").out.strip()}
+
+
+@check("two HCAs in one guest: each reaches the other guest, and each the other one", only="hcasim")
+def two_hcas(lab):
+    a, b = lab.vms
+    second, usual = second_hca(lab), lab.hosts
+    peer = dict(usual[1], ip="10.0.3.2",
+                gid=b.run(f"/hcasim/gid {usual[1]['ibdev']} 10.0.3.2").out.strip())
+    try:
+        lab.hosts = [second, peer]
+        pingpong(lab, "rc")
+        lab.hosts, lab.vms = [second, usual[0]], [a, a]
+        pingpong(lab, "rc")
+        pingpong(lab, "ud", "-s 1024")
+    finally:
+        lab.hosts, lab.vms = usual, [a, b]
+
+
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
 
 
