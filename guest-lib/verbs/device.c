@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices and contexts: the list, opening, closing. */
-#include <fcntl.h>
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/mlx5dv/dv.h"
 #include "guest-lib/verbs/hca.h"
@@ -102,13 +104,15 @@ static int alloc_user(struct hv_context *ctx)
     const uint32_t raw_tx = PRM_UCTX_CAP_RAW_TX;
     int err;
 
-    PRM_SET(create_uctx_in, uctx_in, opcode, PRM_CMD_OP_CREATE_UCTX);
-    PRM_SET(uctx, PRM_PTR(create_uctx_in, uctx_in, uctx), cap, raw_tx);
-    err = hv_cmd(ctx->hca, uctx_in, sizeof(uctx_in), uctx_out, sizeof(uctx_out));
-    if (err) {
-        return err;
+    if (!ctx->uid) {
+        PRM_SET(create_uctx_in, uctx_in, opcode, PRM_CMD_OP_CREATE_UCTX);
+        PRM_SET(uctx, PRM_PTR(create_uctx_in, uctx_in, uctx), cap, raw_tx);
+        err = hv_cmd(ctx->hca, uctx_in, sizeof(uctx_in), uctx_out, sizeof(uctx_out));
+        if (err) {
+            return err;
+        }
+        ctx->uid = (uint16_t)PRM_GET(create_uctx_out, uctx_out, uid);
     }
-    ctx->uid = (uint16_t)PRM_GET(create_uctx_out, uctx_out, uid);
     PRM_SET(alloc_transport_domain_in, td_in, opcode, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);
     PRM_SET(alloc_transport_domain_in, td_in, uid, ctx->uid);
     err = hv_cmd(ctx->hca, td_in, sizeof(td_in), td_out, sizeof(td_out));
@@ -174,9 +178,9 @@ static void release_hca(struct hv_device *dev, struct hv_hca *hca)
     }
 }
 
-HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* A new context; of, if not NULL, is the one whose user it shares. */
+static struct ibv_context *open_context(struct hv_device *dev, const struct hv_context *of)
 {
-    struct hv_device *dev = hv_device(device);
     struct hv_context *ctx = calloc(1, sizeof(*ctx));
     int err;
 
@@ -193,15 +197,19 @@ HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     ctx->dv = dev->dv;
     ctx->ibv.sz = sizeof(ctx->ibv);
-    ctx->ibv.context.device = device;
+    ctx->ibv.context.device = &dev->ibv;
     ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     ctx->ibv.context.num_comp_vectors = 1;
-    ctx->ibv.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    /* stands for the kernel's file: duplicates of it are the same context */
+    ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     init_ops(ctx);
     err = hv_async_open(ctx);
     if (!err) {
+        if (of) {
+            ctx->uid = of->uid;
+        }
         err = alloc_user(ctx);
         if (!err) {
             pthread_mutex_lock(&ctx->hca->reg_lock);
@@ -209,7 +217,9 @@ HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
             pthread_mutex_unlock(&ctx->hca->reg_lock);
             return &ctx->ibv.context;
         }
-        free_user(ctx);
+        if (!of) {
+            free_user(ctx);
+        }
         hv_async_close(ctx);
     }
     pthread_mutex_lock(&lock);
@@ -221,15 +231,39 @@ HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     return NULL;
 }
 
+HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    return open_context(hv_device(device), NULL);
+}
+
+/* Whether another context is of the same user. Under reg_lock. */
+static bool user_is_shared(const struct hv_context *ctx)
+{
+    for (guint i = 0; i < ctx->hca->contexts->len; i++) {
+        const struct hv_context *other = ctx->hca->contexts->pdata[i];
+
+        if (other != ctx && other->uid == ctx->uid) {
+            return true;
+        }
+    }
+    return false;
+}
+
 HV_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct hv_context *ctx = hv_context(context);
     struct hv_hca *hca = ctx->hca;
+    bool shared;
 
-    free_user(ctx);
     pthread_mutex_lock(&hca->reg_lock);
+    shared = user_is_shared(ctx);
     g_ptr_array_remove(hca->contexts, ctx);
     pthread_mutex_unlock(&hca->reg_lock);
+    if (shared) {
+        hv_uar_free(ctx, &ctx->uar);
+    } else {
+        free_user(ctx);
+    }
     pthread_mutex_lock(&lock);
     release_hca(hv_device(context->device), hca);
     pthread_mutex_unlock(&lock);
@@ -241,27 +275,40 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
-/* A descriptor of another process's context says nothing here. */
-HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+/* The context behind a descriptor, if it is one of this process's. */
+static struct hv_context *find_context(int cmd_fd)
 {
-    struct ibv_context *found = NULL;
+    struct stat wanted, st;
 
-    pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < num_devices && !found; i++) {
+    if (fstat(cmd_fd, &wanted)) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < num_devices; i++) {
         struct hv_hca *hca = devices[i].hca;
 
-        for (guint c = 0; hca && c < hca->contexts->len && !found; c++) {
+        for (guint c = 0; hca && c < hca->contexts->len; c++) {
             struct hv_context *ctx = hca->contexts->pdata[c];
 
-            if (ctx->ibv.context.cmd_fd == cmd_fd) {
-                found = ctx->ibv.context.device ? &ctx->ibv.context : NULL;
+            if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted.st_dev &&
+                st.st_ino == wanted.st_ino) {
+                return ctx;
             }
         }
     }
+    return NULL;
+}
+
+/* Contexts of one process only: another one has another HCA. */
+HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+    struct hv_context *found;
+
+    pthread_mutex_lock(&lock);
+    found = find_context(cmd_fd);
     pthread_mutex_unlock(&lock);
     if (!found) {
         errno = EINVAL;
         return NULL;
     }
-    return ibv_open_device(found->device);
+    return open_context(hv_device(found->ibv.context.device), found);
 }
