@@ -18,16 +18,28 @@ static unsigned overhead(enum ibv_qp_type type)
     case IBV_QPT_RC:
     case IBV_QPT_UC:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 64;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
     case IBV_QPT_UD:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_datagram_seg);
+    case IBV_QPT_RAW_PACKET:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg);
     default:
         return 0;
     }
 }
 
-static uint8_t service_type(enum ibv_qp_type type)
+/* By enum ibv_qp_type. */
+static const uint8_t service_types[] = {
+    [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
+    [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
+    [IBV_QPT_XRC_RECV] = PRM_QP_ST_XRC,
+};
+
+static bool is_xrc(enum ibv_qp_type type)
 {
-    return type == IBV_QPT_RC ? PRM_QP_ST_RC : type == IBV_QPT_UC ? PRM_QP_ST_UC : PRM_QP_ST_UD;
+    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
 static uint32_t power_of_two(uint32_t n)
@@ -44,10 +56,10 @@ static int size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type ty
         return 0;
     }
     if (cap->max_send_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) || cap->max_send_sge > max / 16 ||
-        cap->max_inline_data > max) {
+        cap->max_inline_data > max || qp->max_tso_header > max) {
         return EINVAL;
     }
-    gather = fixed + MAX(cap->max_send_sge, 1) * 16;
+    gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
     inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
     wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
     if (wqe > max) {
@@ -59,10 +71,9 @@ static int size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type ty
         return EINVAL;
     }
     qp->sq.max_post = qp->sq.wqe_cnt / (wqe / WQEBB);
-    qp->sq.max_gs = (wqe - fixed) / 16;
+    qp->sq.max_gs = cap->max_send_sge;
     qp->max_inline = wqe - fixed - 4;
     cap->max_send_wr = qp->sq.max_post;
-    cap->max_send_sge = qp->sq.max_gs;
     cap->max_inline_data = qp->max_inline;
     return 0;
 }
@@ -122,12 +133,20 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
     size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
 
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins a page */
+        rq = (rq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+    }
     qp->ring_size = MAX((rq + sq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1), PCI_PAGE);
     qp->ring = hv_buf_alloc(allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
     qp->dbrec = qp->ring ? hv_db_alloc(ctx, allocator(qp), &qp->dbrec_custom) : NULL;
-    qp->uidx = qp->dbrec ? hv_uidx_alloc(ctx, HV_RSC_QP, qp) : -1;
-    if (qp->uidx < 0) {
+    if (!qp->dbrec) {
         return ENOMEM;
+    }
+    if (qp->ibv.qp_type != IBV_QPT_XRC_RECV) {
+        qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);
+        if (qp->uidx < 0) {
+            return ENOMEM;
+        }
     }
     qp->rq.buf = qp->ring;
     qp->sq.buf = qp->ring + rq;
@@ -138,39 +157,77 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
     return 0;
 }
 
+/* XRC send QPs name a domain as all XRC QPs do. mlx5_ib has one for all of them; here it is the
+ * context's, and goes with its user. */
+static int use_xrcd(struct hv_context *ctx)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    int err = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!ctx->has_xrcdn) {
+        PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
+        PRM_SET(alloc_xrcd_in, in, uid, ctx->uid);
+        err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
+        ctx->xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
+        ctx->has_xrcdn = !err;
+    }
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
+static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+
+    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(ctx->hca)->pdn);
+    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
+    if (qp->ibv.send_cq) {
+        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
+    }
+    if (qp->ibv.recv_cq) {
+        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
+    }
+    if (qp->sq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
+    } else {
+        PRM_SET(qpc, qpc, no_sq, 1);
+    }
+    if (is_xrc(type)) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, xrcd, type == IBV_QPT_XRC_RECV ? qp->xrcd->xrcdn : ctx->xrcdn);
+    } else if (qp->ibv.srq) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
+    } else if (qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
+        PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
+    } else {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+    }
+}
+
 static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t pages = qp->ring_size / PCI_PAGE, len = PRM_SIZE(create_qp_in) + pages * 8;
     g_autofree uint8_t *in = g_malloc0(len);
     uint8_t out[PRM_SIZE(create_qp_out)];
     uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
-    int err;
+    int err = qp->ibv.qp_type == IBV_QPT_XRC_SEND ? use_xrcd(ctx) : 0;
 
+    if (err) {
+        return err;
+    }
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
-    PRM_SET(create_qp_in, in, uid, ctx->uid);
-    PRM_SET(qpc, qpc, st, service_type(qp->ibv.qp_type));
-    PRM_SET(qpc, qpc, pm_state, 3);
+    PRM_SET(create_qp_in, in, uid, qp->uid);
+    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
-    PRM_SET(qpc, qpc, pd, hv_real_pd(qp->ibv.pd)->pdn);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
-    PRM_SET(qpc, qpc, user_index, (uint32_t)qp->uidx);
-    PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
-    PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
     PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
-    if (qp->sq.wqe_cnt) {
-        PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
-    } else {
-        PRM_SET(qpc, qpc, no_sq, 1);
-    }
-    if (qp->ibv.srq) {
-        PRM_SET(qpc, qpc, rq_type, 1);
-        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
-    } else if (qp->rq.wqe_cnt) {
-        PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
-        PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
-    } else {
-        PRM_SET(qpc, qpc, rq_type, 3);
-    }
+    fill_queues(qp, ctx, qpc);
     for (size_t i = 0; i < pages; i++) {
         PRM_SET_AT(create_qp_in, in, pas, i, (uintptr_t)qp->ring + i * PCI_PAGE);
     }
@@ -181,68 +238,142 @@ static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
 
 static void use_objects(struct hv_qp *qp, int change)
 {
-    g_atomic_int_add(&hv_pd(qp->ibv.pd)->refs, change);
-    g_atomic_int_add(&hv_cq(qp->ibv.send_cq)->users, change);
-    g_atomic_int_add(&hv_cq(qp->ibv.recv_cq)->users, change);
-    if (qp->ibv.srq) {
-        g_atomic_int_add(&hv_srq(qp->ibv.srq)->users, change);
+    gint *counts[] = {
+        qp->ibv.pd ? &hv_pd(qp->ibv.pd)->refs : NULL,
+        qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
+        qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
+        qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
+        qp->xrcd ? &qp->xrcd->refs : NULL,
+        qp->ind ? &qp->ind->users : NULL,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        if (counts[i]) {
+            g_atomic_int_add(counts[i], change);
+        }
     }
 }
 
-static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+/* What libmlx5, then the kernel say to the attributes: 0 or errno. */
+static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 {
-    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-                           IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
-    const uint32_t flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-    struct hv_context *ctx = hv_context(context);
-    struct hv_qp *qp;
-    int err;
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                           IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |
+                           IBV_QP_INIT_ATTR_RX_HASH;
+    const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+    uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
+    bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
 
-    if (attr->comp_mask & ~known || !overhead(attr->qp_type) ||
-        (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags & ~flags)) {
-        errno = EOPNOTSUPP;
-        return NULL;
+    if (attr->comp_mask & ~known) {
+        return EINVAL;
     }
-    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq || !attr->recv_cq) {
-        errno = EINVAL;
-        return NULL;
+    if (!overhead(attr->qp_type) || (flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)) {
+        return EOPNOTSUPP;
     }
-    qp = calloc(1, sizeof(*qp));
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
+        return EINVAL;
+    }
+    if (attr->comp_mask & rss) {
+        return (attr->comp_mask & rss) == rss && raw && attr->rwq_ind_tbl &&
+                       (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd &&
+                       !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+                       !attr->cap.max_send_wr
+                   ? 0
+                   : EINVAL;
+    }
+    if (attr->qp_type == IBV_QPT_XRC_RECV) {
+        return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd ? 0 : EINVAL;
+    }
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq) {
+        return EINVAL;
+    }
+    return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
+}
+
+/* The structure, of what the service type has. */
+static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+    struct hv_qp *qp = calloc(1, sizeof(*qp));
+    bool tgt = attr->qp_type == IBV_QPT_XRC_RECV, ini = attr->qp_type == IBV_QPT_XRC_SEND;
+    bool rss = attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE;
+
     if (!qp) {
         return NULL;
     }
     qp->hca = ctx->hca;
     qp->uidx = -1;
-    qp->ibv.context = context;
+    qp->uid = tgt ? 0 : ctx->uid;
+    qp->ibv.context = &ctx->ibv.context;
     qp->ibv.qp_context = attr->qp_context;
-    qp->ibv.pd = attr->pd;
-    qp->ibv.send_cq = attr->send_cq;
-    qp->ibv.recv_cq = attr->recv_cq;
-    qp->ibv.srq = attr->srq;
+    qp->ibv.pd = tgt ? NULL : attr->pd;
+    qp->ibv.send_cq = tgt || rss ? NULL : attr->send_cq;
+    qp->ibv.recv_cq = tgt || ini || rss ? NULL : attr->recv_cq;
+    qp->ibv.srq = tgt || ini || rss ? NULL : attr->srq;
+    qp->xrcd = tgt ? (struct hv_xrcd *)attr->xrcd : NULL;
+    qp->ind = rss ? (struct hv_ind_table *)attr->rwq_ind_tbl : NULL;
     qp->ibv.qp_type = attr->qp_type;
     qp->ibv.state = IBV_QPS_RESET;
     qp->sq_sig_all = attr->sq_sig_all;
+    qp->max_tso_header =
+        attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
     qp->block_self_mcast = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
                            attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-    qp->uar = hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
+    qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
     pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+    return qp;
+}
+
+static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+    int err;
+
+    if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) { /* receives by SRQ, sends nothing */
+        memset(&attr->cap, 0, sizeof(attr->cap));
+    }
+    if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
+        attr->cap.max_recv_wr = 0;
+    }
     err = size_sq(qp, &attr->cap, attr->qp_type);
-    err = err ? err : size_rq(qp, &attr->cap, attr->srq != NULL);
+    err = err ? err : size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
     err = err ? err : alloc_memory(qp, ctx);
-    err = err ? err : create_device_qp(qp, ctx);
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
         err = hv_qp_init_builders(qp, attr->send_ops_flags);
     }
+    if (!err) {
+        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp) : create_device_qp(qp, ctx);
+    }
+    return err;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    struct hv_context *ctx = hv_context(context);
+    struct hv_qp *qp;
+    int err = check_attr(attr);
+
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    qp = new_qp(ctx, attr);
+    if (!qp) {
+        return NULL;
+    }
+    err = qp->ind ? hv_rss_create(qp, &attr->rx_hash_conf) : create_queues(qp, ctx, attr);
     if (err) {
         free_qp(qp);
         errno = err;
         return NULL;
     }
+    qp->ibv.handle = qp->ibv.qp_num;
     use_objects(qp, 1);
-    hv_event_add_qp(ctx->hca, qp);
+    if (!qp->ind) {
+        hv_event_add_qp(ctx->hca, qp);
+    }
     return &qp->ibv;
 }
 
@@ -267,32 +398,58 @@ HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
     return qp;
 }
 
+void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
+{
+    struct hv_cq *send_cq = qp->ibv.send_cq ? hv_cq(qp->ibv.send_cq) : NULL;
+    struct hv_cq *recv_cq = qp->ibv.recv_cq ? hv_cq(qp->ibv.recv_cq) : NULL;
+
+    if (qp->uidx < 0) {
+        return;
+    }
+    hv_cq_lock_pair(send_cq, recv_cq);
+    if (recv_cq) {
+        hv_cq_clean(recv_cq, (uint32_t)qp->uidx, qp->ibv.srq ? hv_srq(qp->ibv.srq) : NULL);
+    }
+    if (send_cq && send_cq != recv_cq) {
+        hv_cq_clean(send_cq, (uint32_t)qp->uidx, NULL);
+    }
+    if (forget) {
+        hv_uidx_free(hv_context(qp->ibv.context), (uint32_t)qp->uidx);
+        qp->uidx = -1;
+    }
+    hv_cq_unlock_pair(send_cq, recv_cq);
+}
+
+static int destroy_device_qp(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_destroy(qp);
+    }
+    PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
+    PRM_SET(destroy_qp_in, in, uid, qp->uid);
+    PRM_SET(destroy_qp_in, in, qpn, qp->ibv.qp_num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
 HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    struct hv_cq *send_cq = hv_cq(ibqp->send_cq), *recv_cq = hv_cq(ibqp->recv_cq);
-    struct hv_srq *srq = ibqp->srq ? hv_srq(ibqp->srq) : NULL;
-    struct hv_context *ctx = hv_context(ibqp->context);
-    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
     int err;
 
-    PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
-    PRM_SET(destroy_qp_in, in, uid, ctx->uid);
-    PRM_SET(destroy_qp_in, in, qpn, ibqp->qp_num);
-    err = hv_cmd_simple(qp->hca, in, sizeof(in));
+    if (g_atomic_int_get(&qp->refs)) {
+        return EBUSY;
+    }
+    err = destroy_device_qp(qp);
     if (err) {
         return err;
     }
-    hv_event_del_qp(qp->hca, qp);
-    hv_event_drain_qp(qp);
-    hv_cq_lock_pair(send_cq, recv_cq);
-    hv_cq_clean(recv_cq, (uint32_t)qp->uidx, srq);
-    if (send_cq != recv_cq) {
-        hv_cq_clean(send_cq, (uint32_t)qp->uidx, NULL);
+    if (!qp->ind) {
+        hv_event_del_qp(qp->hca, qp);
+        hv_event_drain_qp(qp);
     }
-    hv_uidx_free(ctx, (uint32_t)qp->uidx);
-    qp->uidx = -1;
-    hv_cq_unlock_pair(send_cq, recv_cq);
+    hv_qp_clean_cqs(qp, true);
     use_objects(qp, -1);
     free_qp(qp);
     return 0;
@@ -308,8 +465,4 @@ void hv_qp_ops(struct verbs_context *ops)
     ops->create_qp_ex = create_qp_ex;
     hv_qp_modify_ops(ops);
     hv_qp_send_ops(ops);
-}
-
-void hv_eth_ops(struct verbs_context *ops)
-{
 }

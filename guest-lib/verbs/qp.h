@@ -10,5 +10,16 @@ void hv_qp_modify_ops(struct verbs_context *ops);
 void hv_qp_send_ops(struct verbs_context *ops);
 /* Fills in ibv_wr_*(): 0, or EOPNOTSUPP if an operation is not the service type's. */
 int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags);
+/* Posts to a receive queue, under its lock; the doorbell record is the caller's. */
+int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* Takes what there is of the QP out of its CQs. forget: gives its user index back. */
+void hv_qp_clean_cqs(struct hv_qp *qp, bool forget);
+
+/* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
+int hv_raw_create(struct hv_qp *qp);
+int hv_raw_destroy(struct hv_qp *qp);
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+/* A QP that is a TIR over an indirection table. */
+int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
 
 #endif

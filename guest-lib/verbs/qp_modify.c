@@ -3,16 +3,26 @@
 #include <string.h>
 #include "guest-lib/verbs/qp.h"
 
+/* Service types as bits. */
 enum {
-    RC = 1,
-    UC = 2,
-    UD = 4
+    RC = 1 << IBV_QPT_RC,
+    UC = 1 << IBV_QPT_UC,
+    UD = 1 << IBV_QPT_UD,
+    INI = 1 << IBV_QPT_XRC_SEND,
+    TGT = 1 << IBV_QPT_XRC_RECV,
+    RAW = 1 << IBV_QPT_RAW_PACKET
 };
 
 #define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
-#define ALT     (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define PATHS   (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR                                                                                     \
+    (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, but of datagrams */
+#define CONNECT   (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define REQUESTER (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define INIT_PORT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 
-/* Optional parameters of a command, as bits of enum qp_optpar. */
+/* Optional parameters of a command, as bits of enum qp_optpar: those that mlx5_ib lets through. */
 #define B(name)   (1u << PRM_QP_OPTPAR_##name)
 #define RC_ACCESS (B(RRE) | B(RAE) | B(RWE))
 
@@ -23,48 +33,57 @@ static const struct transition {
     int required, optional;
     uint32_t opt_mask;
 } transitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, RC | UC, PRM_CMD_OP_RST2INIT_QP,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0, 0},
-    {IBV_QPS_RESET, IBV_QPS_INIT, UD, PRM_CMD_OP_RST2INIT_QP,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, RC, PRM_CMD_OP_INIT2INIT_QP, 0,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-     RC_ACCESS | B(PKEY_INDEX) | B(PRI_PORT)},
-    {IBV_QPS_INIT, IBV_QPS_INIT, UC, PRM_CMD_OP_INIT2INIT_QP, 0,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, B(RWE) | B(PKEY_INDEX) | B(PRI_PORT)},
-    {IBV_QPS_INIT, IBV_QPS_INIT, UD, PRM_CMD_OP_INIT2INIT_QP, 0,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, B(PKEY_INDEX) | B(Q_KEY) | B(PRI_PORT)},
-    {IBV_QPS_INIT, IBV_QPS_RTR, RC, PRM_CMD_OP_INIT2RTR_QP,
-     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-         IBV_QP_MIN_RNR_TIMER,
-     ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, RC_ACCESS | B(PKEY_INDEX)},
-    {IBV_QPS_INIT, IBV_QPS_RTR, UC, PRM_CMD_OP_INIT2RTR_QP,
-     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-     ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, B(RWE) | B(PKEY_INDEX)},
+    {IBV_QPS_RESET, IBV_QPS_INIT, RC | UC | INI | TGT, PRM_CMD_OP_RST2INIT_QP,
+     INIT_PORT | IBV_QP_ACCESS_FLAGS, 0, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, UD, PRM_CMD_OP_RST2INIT_QP, INIT_PORT | IBV_QP_QKEY, 0, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, RAW, 0, IBV_QP_PORT, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, RC | INI | TGT, PRM_CMD_OP_INIT2INIT_QP, 0,
+     INIT_PORT | IBV_QP_ACCESS_FLAGS, RC_ACCESS | B(PKEY_INDEX) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, UC, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_ACCESS_FLAGS,
+     B(RWE) | B(PKEY_INDEX) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, UD, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_QKEY,
+     B(PKEY_INDEX) | B(Q_KEY) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, RAW, 0, 0, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_RTR, RC | TGT, PRM_CMD_OP_INIT2RTR_QP, CONNECT | RESPONDER, TO_RTR,
+     RC_ACCESS | B(PKEY_INDEX)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, INI, PRM_CMD_OP_INIT2RTR_QP, CONNECT, TO_RTR,
+     RC_ACCESS | B(PKEY_INDEX)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, UC, PRM_CMD_OP_INIT2RTR_QP, CONNECT, TO_RTR,
+     B(RWE) | B(PKEY_INDEX)},
     {IBV_QPS_INIT, IBV_QPS_RTR, UD, PRM_CMD_OP_INIT2RTR_QP, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
      B(PKEY_INDEX) | B(Q_KEY)},
-    {IBV_QPS_RTR, IBV_QPS_RTS, RC, PRM_CMD_OP_RTR2RTS_QP,
-     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-     ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
-    {IBV_QPS_RTR, IBV_QPS_RTS, UC, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, ALT | IBV_QP_ACCESS_FLAGS,
-     B(RWE)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTR, IBV_QPS_RTS, RC, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN,
+     PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, INI, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN, PATHS,
+     RC_ACCESS},
+    {IBV_QPS_RTR, IBV_QPS_RTS, TGT, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+     PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, UC, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, PATHS, B(RWE)},
     {IBV_QPS_RTR, IBV_QPS_RTS, UD, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, IBV_QP_QKEY, B(Q_KEY)},
-    {IBV_QPS_RTS, IBV_QPS_RTS, RC, PRM_CMD_OP_RTS2RTS_QP, 0,
-     ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
-    {IBV_QPS_RTS, IBV_QPS_RTS, UC, PRM_CMD_OP_RTS2RTS_QP, 0, ALT | IBV_QP_ACCESS_FLAGS, B(RWE)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
+     RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTS, IBV_QPS_RTS, INI, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, RC_ACCESS},
+    {IBV_QPS_RTS, IBV_QPS_RTS, UC, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, B(RWE)},
     {IBV_QPS_RTS, IBV_QPS_RTS, UD, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
+    /* mlx5_ib has no way into SQD: a program gets there by DevX */
+    {IBV_QPS_SQD, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
+     RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_SQD, IBV_QPS_RTS, INI, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, RC_ACCESS},
+    {IBV_QPS_SQD, IBV_QPS_RTS, UC, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, B(RWE)},
+    {IBV_QPS_SQD, IBV_QPS_RTS, UD, PRM_CMD_OP_SQD_RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
 };
 
 static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state from,
                                      enum ibv_qp_state to)
 {
-    unsigned bit = type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
-
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
         if (transitions[i].from == from && transitions[i].to == to &&
-            (transitions[i].types & bit)) {
+            (transitions[i].types >> type & 1)) {
             return &transitions[i];
         }
     }
@@ -185,16 +204,10 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
 /* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
 static void reset_rings(struct hv_qp *qp)
 {
-    struct hv_cq *send_cq = hv_cq(qp->ibv.send_cq), *recv_cq = hv_cq(qp->ibv.recv_cq);
-
-    hv_cq_lock_pair(send_cq, recv_cq);
-    hv_cq_clean(recv_cq, (uint32_t)qp->uidx, qp->ibv.srq ? hv_srq(qp->ibv.srq) : NULL);
-    if (send_cq != recv_cq) {
-        hv_cq_clean(send_cq, (uint32_t)qp->uidx, NULL);
-    }
-    hv_cq_unlock_pair(send_cq, recv_cq);
+    hv_qp_clean_cqs(qp, false);
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
     qp->dbrec[0] = qp->dbrec[1] = 0;
+    qp->small_fence = false;
 }
 
 static int to_err_or_reset(struct hv_qp *qp, uint16_t op)
@@ -202,9 +215,70 @@ static int to_err_or_reset(struct hv_qp *qp, uint16_t op)
     uint8_t in[PRM_SIZE(qp_2err_in)] = {0};
 
     PRM_SET(qp_2err_in, in, opcode, op);
-    PRM_SET(qp_2err_in, in, uid, hv_context(qp->ibv.context)->uid);
+    PRM_SET(qp_2err_in, in, uid, qp->uid);
     PRM_SET(qp_2err_in, in, qpn, qp->ibv.qp_num);
     return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+/* What the kernel checks before it looks at the device: 0 or EINVAL. */
+static int check_values(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
+                   attr->cur_qp_state != IBV_QPS_RTS && attr->cur_qp_state != IBV_QPS_SQD &&
+                   attr->cur_qp_state != IBV_QPS_SQE;
+    bool bad_state = mask & IBV_QP_STATE && attr->qp_state > IBV_QPS_ERR;
+    bool bad_port = (mask & IBV_QP_PORT && attr->port_num != 1) ||
+                    (mask & IBV_QP_AV && attr->ah_attr.port_num != 1);
+    bool bad_pkey =
+        mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= 128u << HV_CAP(qp->hca, pkey_table_size);
+    bool bad_mtu =
+        mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096);
+    bool bad_depth = (mask & IBV_QP_MAX_QP_RD_ATOMIC &&
+                      attr->max_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_res_qp)) ||
+                     (mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
+                      attr->max_dest_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_req_qp));
+
+    return bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth ? EINVAL : 0;
+}
+
+/* RESET from anywhere; ERR from anywhere but there. */
+static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+    if ((mask & ~ANY_OPT) || (from == IBV_QPS_RESET && to == IBV_QPS_ERR)) {
+        return EINVAL;
+    }
+    if (from == IBV_QPS_RESET) {
+        return 0;
+    }
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_modify(qp, from, to, mask);
+    }
+    return to_err_or_reset(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
+}
+
+static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
+                   enum ibv_qp_state to, int mask)
+{
+    const struct transition *t = find(qp->ibv.qp_type, from, to);
+    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
+    int err;
+
+    if (!t || (mask & t->required) != t->required ||
+        (mask & ~(t->required | t->optional | ANY_OPT))) {
+        return EINVAL;
+    }
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_modify(qp, from, to, mask);
+    }
+    err = fill_qpc(qp, attr, mask, PRM_PTR(rts2rts_qp_in, in, qpc));
+    if (err) {
+        return err;
+    }
+    PRM_SET(rts2rts_qp_in, in, opcode, t->op);
+    PRM_SET(rts2rts_qp_in, in, uid, qp->uid);
+    PRM_SET(rts2rts_qp_in, in, qpn, qp->ibv.qp_num);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask, opt_params(mask) & t->opt_mask);
+    return hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
 }
 
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
@@ -212,44 +286,37 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     struct hv_qp *qp = hv_qp(ibqp);
     enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : ibqp->state;
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0};
-    const struct transition *t;
     int err;
 
-    if (mask & IBV_QP_PORT && attr->port_num != 1) {
-        return EINVAL;
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    err = check_values(qp, attr, mask);
+    if (err) {
+        return err;
     }
     if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
-        if (mask & ~ANY_OPT) {
-            return EINVAL;
-        }
-        err = from == to && to == IBV_QPS_RESET
-                  ? 0
-                  : to_err_or_reset(qp,
-                                    to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
-        if (!err && to == IBV_QPS_RESET) {
-            reset_rings(qp);
-        }
+        err = leave(qp, from, to, mask);
     } else {
-        t = find(ibqp->qp_type, from, to);
-        if (!t || (mask & t->required) != t->required ||
-            (mask & ~(t->required | t->optional | ANY_OPT))) {
-            return EINVAL;
-        }
-        err = fill_qpc(qp, attr, mask, PRM_PTR(rts2rts_qp_in, in, qpc));
-        if (err) {
-            return err;
-        }
-        PRM_SET(rts2rts_qp_in, in, opcode, t->op);
-        PRM_SET(rts2rts_qp_in, in, uid, hv_context(ibqp->context)->uid);
-        PRM_SET(rts2rts_qp_in, in, qpn, ibqp->qp_num);
-        PRM_SET(rts2rts_qp_in, in, opt_param_mask, opt_params(mask) & t->opt_mask);
-        err = hv_cmd_simple(qp->hca, in, sizeof(in));
+        err = advance(qp, attr, from, to, mask);
     }
-    if (!err && (mask & IBV_QP_STATE)) {
+    if (err) {
+        return err;
+    }
+    if (mask & IBV_QP_STATE) {
         ibqp->state = to;
+        qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
     }
-    return err;
+    if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
+        reset_rings(qp);
+    }
+    if (ibqp->qp_type == IBV_QPT_RAW_PACKET && to == IBV_QPS_RTR) {
+        /* its RQ has been ready since INIT, but nothing may be received before */
+        pthread_spin_lock(&qp->rq.lock);
+        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+        pthread_spin_unlock(&qp->rq.lock);
+    }
+    return 0;
 }
 
 static enum ibv_qp_state state_of(uint32_t state)
@@ -264,6 +331,22 @@ static enum ibv_qp_state state_of(uint32_t state)
     return state < G_N_ELEMENTS(states) ? states[state] : IBV_QPS_UNKNOWN;
 }
 
+static void fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
+                           struct ibv_qp_init_attr *init)
+{
+    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
+                                    qp->max_inline};
+    *init = (struct ibv_qp_init_attr){
+        .qp_context = qp->ibv.qp_context,
+        .send_cq = qp->ibv.send_cq,
+        .recv_cq = qp->ibv.recv_cq,
+        .srq = qp->ibv.srq,
+        .cap = attr->cap,
+        .qp_type = qp->ibv.qp_type,
+        .sq_sig_all = qp->sq_sig_all,
+    };
+}
+
 HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
                            struct ibv_qp_init_attr *init)
 {
@@ -272,15 +355,23 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc), *ads;
     int err;
 
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    memset(attr, 0, sizeof(*attr));
+    if (ibqp->qp_type == IBV_QPT_RAW_PACKET) {
+        attr->qp_state = attr->cur_qp_state = ibqp->state;
+        attr->port_num = 1;
+        fill_init_attr(qp, attr, init);
+        return 0;
+    }
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
-    PRM_SET(general_obj_in_cmd_hdr, in, uid, hv_context(ibqp->context)->uid);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, qp->uid);
     PRM_SET(query_qp_in, in, qpn, ibqp->qp_num);
     err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err) {
         return err;
     }
-    memset(attr, 0, sizeof(*attr));
-    memset(init, 0, sizeof(*init));
     ads = PRM_PTR(qpc, qpc, primary_address_path);
     attr->qp_state = attr->cur_qp_state = state_of(PRM_GET(qpc, qpc, state));
     attr->path_mtu = PRM_GET(qpc, qpc, mtu);
@@ -311,17 +402,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
         memcpy(attr->ah_attr.grh.dgid.raw, PRM_PTR(ads, ads, rgid_rip), 16);
     }
     ibqp->state = attr->qp_state;
-    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
-                                    qp->max_inline};
-    *init = (struct ibv_qp_init_attr){
-        .qp_context = ibqp->qp_context,
-        .send_cq = ibqp->send_cq,
-        .recv_cq = ibqp->recv_cq,
-        .srq = ibqp->srq,
-        .cap = attr->cap,
-        .qp_type = ibqp->qp_type,
-        .sq_sig_all = qp->sq_sig_all,
-    };
+    fill_init_attr(qp, attr, init);
     return 0;
 }
 

@@ -9,7 +9,8 @@
 #include <string.h>
 #include "guest-lib/verbs/qp.h"
 
-#define WQEBB 64u
+#define WQEBB          64u
+#define MIN_TSO_HEADER 14 /* an Ethernet header */
 
 /* -- building ---------------------------------------------------------------------------------- */
 
@@ -107,6 +108,41 @@ static void put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint
     PRM_SET(wqe_av, seg, dqp_dct, qpn & 0xffffff);
     PRM_SET(wqe_av, seg, qkey, qkey);
     put(qp, seg, sizeof(seg));
+}
+
+static void put_xrc(struct hv_qp *qp, uint32_t srqn)
+{
+    uint8_t seg[PRM_SIZE(wqe_xrc_seg)] = {0};
+
+    PRM_SET(wqe_xrc_seg, seg, xrc_srqn, srqn & 0xffffff);
+    put(qp, seg, sizeof(seg));
+}
+
+/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr). */
+static void put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+{
+    const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
+    uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
+
+    PRM_SET(wqe_eth_seg, seg, l3_csum, csum);
+    PRM_SET(wqe_eth_seg, seg, l4_csum, csum);
+    if (hdr) {
+        if (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header) {
+            fail(qp, EINVAL);
+            return;
+        }
+        PRM_SET(wqe_eth_seg, seg, mss, mss);
+        PRM_SET(wqe_eth_seg, seg, inline_hdr_sz, hdr_len);
+        memcpy(PRM_PTR(wqe_eth_seg, seg, inline_hdr_start), hdr, in_seg);
+    }
+    put(qp, seg, sizeof(seg));
+    for (size_t at = in_seg; hdr && at < hdr_len; at += sizeof(unit)) {
+        size_t part = MIN(hdr_len - at, sizeof(unit));
+
+        memset(unit, 0, sizeof(unit));
+        memcpy(unit, (const uint8_t *)hdr + at, part);
+        put(qp, unit, sizeof(unit));
+    }
 }
 
 static void put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -247,16 +283,23 @@ static const struct {
     unsigned types; /* bit per enum ibv_qp_type */
 } ops[] = {
 #define T(type) (1u << IBV_QPT_##type)
-    [IBV_WR_RDMA_WRITE] = {PRM_WQE_OPCODE_RDMA_WRITE, true, true, 0, T(RC) | T(UC)},
-    [IBV_WR_RDMA_WRITE_WITH_IMM] = {PRM_WQE_OPCODE_RDMA_WRITE_IMM, true, true, 0, T(RC) | T(UC)},
-    [IBV_WR_SEND] = {PRM_WQE_OPCODE_SEND, true, false, 0, T(RC) | T(UC) | T(UD)},
-    [IBV_WR_SEND_WITH_IMM] = {PRM_WQE_OPCODE_SEND_IMM, true, false, 0, T(RC) | T(UC) | T(UD)},
-    [IBV_WR_RDMA_READ] = {PRM_WQE_OPCODE_RDMA_READ, true, true, 0, T(RC)},
-    [IBV_WR_ATOMIC_CMP_AND_SWP] = {PRM_WQE_OPCODE_ATOMIC_CS, true, true, 0, T(RC)},
-    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {PRM_WQE_OPCODE_ATOMIC_FA, true, true, 0, T(RC)},
-    [IBV_WR_LOCAL_INV] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_LOCAL_INV, T(RC) | T(UC)},
-    [IBV_WR_BIND_MW] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_BIND_MW, T(RC) | T(UC)},
-    [IBV_WR_SEND_WITH_INV] = {PRM_WQE_OPCODE_SEND_INVAL, true, false, 0, T(RC) | T(UC)},
+    [IBV_WR_RDMA_WRITE] = {PRM_WQE_OPCODE_RDMA_WRITE, true, true, 0, T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {PRM_WQE_OPCODE_RDMA_WRITE_IMM, true, true, 0,
+                                    T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_SEND] = {PRM_WQE_OPCODE_SEND, true, false, 0,
+                     T(RC) | T(UC) | T(UD) | T(XRC_SEND) | T(RAW_PACKET)},
+    [IBV_WR_SEND_WITH_IMM] = {PRM_WQE_OPCODE_SEND_IMM, true, false, 0,
+                              T(RC) | T(UC) | T(UD) | T(XRC_SEND)},
+    [IBV_WR_RDMA_READ] = {PRM_WQE_OPCODE_RDMA_READ, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {PRM_WQE_OPCODE_ATOMIC_CS, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {PRM_WQE_OPCODE_ATOMIC_FA, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_LOCAL_INV] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_LOCAL_INV,
+                          T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_BIND_MW] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_BIND_MW,
+                        T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_SEND_WITH_INV] = {PRM_WQE_OPCODE_SEND_INVAL, true, false, 0,
+                              T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_TSO] = {PRM_WQE_OPCODE_TSO, true, false, 0, T(RAW_PACKET)},
 #undef T
 };
 
@@ -290,6 +333,11 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
     }
     if (qp->ibv.qp_type == IBV_QPT_UD) {
         put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+    } else if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
+                op == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
+    } else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND && ops[op].opcode != PRM_WQE_OPCODE_UMR) {
+        put_xrc(qp, wr->qp_type.xrc.remote_srqn);
     }
     if (op == IBV_WR_BIND_MW) {
         put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
@@ -333,20 +381,14 @@ static void ring(struct hv_qp *qp)
     }
 }
 
-static bool can_send(const struct hv_qp *qp)
-{
-    return qp->ibv.state != IBV_QPS_RESET && qp->ibv.state != IBV_QPS_INIT &&
-           qp->ibv.state != IBV_QPS_RTR;
-}
-
 static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     int err;
 
-    if (!can_send(qp)) {
+    if (!qp->can_send) { /* libmlx5's answer */
         *bad_wr = wr;
-        return EINVAL;
+        return ENOMEM;
     }
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
@@ -363,17 +405,10 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
     return err;
 }
 
-static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
-    struct hv_wq *rq = &qp->rq;
     int err = 0;
 
-    if (ibqp->state == IBV_QPS_RESET) {
-        *bad_wr = wr;
-        return EINVAL;
-    }
-    pthread_spin_lock(&rq->lock);
     for (; wr; wr = wr->next) {
         uint32_t index = rq->head & (rq->wqe_cnt - 1);
         uint8_t *seg = rq->buf + ((size_t)index << rq->wqe_shift);
@@ -404,8 +439,25 @@ static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_rec
         rq->wrid[index] = wr->wr_id;
         rq->head++;
     }
-    __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(rq->head & 0xffff), __ATOMIC_RELEASE);
-    pthread_spin_unlock(&rq->lock);
+    return err;
+}
+
+static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    int err;
+
+    if (ibqp->state == IBV_QPS_RESET) {
+        *bad_wr = wr;
+        return EINVAL;
+    }
+    pthread_spin_lock(&qp->rq.lock);
+    err = hv_rq_post(&qp->rq, wr, bad_wr);
+    /* the RQ of a raw packet QP is ready before the QP may receive */
+    if (ibqp->qp_type != IBV_QPT_RAW_PACKET || ibqp->state >= IBV_QPS_RTR) {
+        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+    }
+    pthread_spin_unlock(&qp->rq.lock);
     return err;
 }
 
@@ -430,7 +482,7 @@ static void roll_back(struct hv_qp *qp)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
-    int err = qp->wr_err ? qp->wr_err : can_send(qp) ? 0 : EINVAL;
+    int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
 
     if (err) {
         roll_back(qp);
@@ -449,13 +501,22 @@ static void wr_abort(struct ibv_qp_ex *ex)
     pthread_spin_unlock(&qp->sq.lock);
 }
 
-/* A datagram needs its address as well as its data, in either order: the data waits. */
+/* A datagram needs its address as well as its data, an XRC message its SRQ, in either order. */
 static bool start_wr(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
+    enum ibv_qp_type type = qp->ibv.qp_type;
 
-    qp->wr_setters_left = qp->ibv.qp_type == IBV_QPT_UD ? 2 : 1;
-    return begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm);
+    qp->wr_setters_left = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ? 2 : 1;
+    if (!begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
+        return false;
+    }
+    if (type == IBV_QPT_XRC_SEND) {
+        put_xrc(qp, 0); /* wr_set_xrc_srqn() */
+    } else if (type == IBV_QPT_RAW_PACKET && opcode == PRM_WQE_OPCODE_SEND) {
+        put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
+    }
+    return true;
 }
 
 static void setter_done(struct hv_qp *qp)
@@ -478,6 +539,13 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
     start_wr(ex, PRM_WQE_OPCODE_SEND_INVAL, rkey);
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+    if (start_wr(ex, PRM_WQE_OPCODE_TSO, 0)) {
+        put_eth(hv_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
+    }
 }
 
 static void wr_rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t raddr,
@@ -512,13 +580,13 @@ static void wr_atomic(struct ibv_qp_ex *ex, bool swap, uint32_t rkey, uint64_t r
     }
 }
 
-static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t compare,
-                       uint64_t swap)
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t compare,
+                              uint64_t swap)
 {
     wr_atomic(ex, true, rkey, raddr, compare, swap);
 }
 
-static void wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t add)
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t add)
 {
     wr_atomic(ex, false, rkey, raddr, add, 0);
 }
@@ -577,6 +645,17 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     setter_done(qp);
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err) { /* right after the control segment: they share a basic block */
+        PRM_SET(wqe_xrc_seg, qp->cur_ctrl + PRM_SIZE(wqe_ctrl_seg), xrc_srqn,
+                remote_srqn & 0xffffff);
+        setter_done(qp);
+    }
+}
+
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
@@ -615,7 +694,8 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
     wr_set_inline_data_list(ex, 1, &buf);
 }
 
-int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
+/* What may be asked for, by service type. */
+static uint64_t possible_ops(enum ibv_qp_type type)
 {
     const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
     const uint64_t uc = ud | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -623,35 +703,53 @@ int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
                         IBV_QP_EX_WITH_LOCAL_INV;
     const uint64_t rc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+
+    switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND:
+        return rc;
+    case IBV_QPT_UC:
+        return uc;
+    case IBV_QPT_UD:
+        return ud;
+    case IBV_QPT_RAW_PACKET:
+        return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;
+    default:
+        return 0;
+    }
+}
+
+int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
+{
     enum ibv_qp_type type = qp->ibv.qp_type;
     struct ibv_qp_ex *ex = &qp->ex;
+    uint64_t possible = possible_ops(type);
 
-    if (send_ops_flags & ~(type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : ud)) {
+    if (send_ops_flags & ~possible) {
         return EOPNOTSUPP;
     }
+#define USE(flag, op) ex->op = possible & IBV_QP_EX_WITH_##flag ? op : NULL
     ex->wr_start = wr_start;
     ex->wr_complete = wr_complete;
     ex->wr_abort = wr_abort;
-    ex->wr_send = wr_send;
-    ex->wr_send_imm = wr_send_imm;
     ex->wr_set_sge = wr_set_sge;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_set_inline_data = wr_set_inline_data;
     ex->wr_set_inline_data_list = wr_set_inline_data_list;
-    if (type == IBV_QPT_UD) {
-        ex->wr_set_ud_addr = wr_set_ud_addr;
-        return 0;
-    }
-    ex->wr_send_inv = wr_send_inv;
-    ex->wr_rdma_write = wr_rdma_write;
-    ex->wr_rdma_write_imm = wr_rdma_write_imm;
-    ex->wr_bind_mw = wr_bind_mw;
-    ex->wr_local_inv = wr_local_inv;
-    if (type == IBV_QPT_RC) {
-        ex->wr_rdma_read = wr_rdma_read;
-        ex->wr_atomic_cmp_swp = wr_cmp_swp;
-        ex->wr_atomic_fetch_add = wr_fetch_add;
-    }
+    ex->wr_set_ud_addr = type == IBV_QPT_UD ? wr_set_ud_addr : NULL;
+    ex->wr_set_xrc_srqn = type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : NULL;
+    USE(SEND, wr_send);
+    USE(SEND_WITH_IMM, wr_send_imm);
+    USE(SEND_WITH_INV, wr_send_inv);
+    USE(TSO, wr_send_tso);
+    USE(RDMA_WRITE, wr_rdma_write);
+    USE(RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);
+    USE(RDMA_READ, wr_rdma_read);
+    USE(ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
+    USE(ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
+    USE(BIND_MW, wr_bind_mw);
+    USE(LOCAL_INV, wr_local_inv);
+#undef USE
     return 0;
 }
 

@@ -70,8 +70,10 @@ struct hv_uar {
 struct hv_context {
     struct hv_hca *hca;
     const struct hv_dv_ops *dv;
-    uint16_t uid;      /* DevX user (CREATE_UCTX) of this context's commands */
-    uint32_t tdn;      /* transport domain */
+    uint16_t uid;   /* DevX user (CREATE_UCTX) of this context's commands */
+    uint32_t tdn;   /* transport domain */
+    uint32_t xrcdn; /* of XRC send QPs, which have none of the program's (qp.c) */
+    bool has_xrcdn;
     struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
     int async_pipe;    /* what ibv_get_async_event() takes from; its reading end is ibv.async_fd */
     struct hv_async *async;
@@ -328,12 +330,24 @@ struct hv_rwq {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
+    bool ring_custom, dbrec_custom;
     uint32_t rqn;
     int uidx;
     uint32_t *dbrec; /* [0] receive, big-endian */
     struct hv_wq rq;
     struct hv_pd *pd;
     gint users; /* indirection tables */
+};
+
+struct hv_mcast;
+
+/* An indirection table of WQs (wq.c). */
+struct hv_ind_table {
+    struct ibv_rwq_ind_table ibv;
+    uint32_t rqtn;
+    gint users; /* RSS QPs */
+    unsigned num;
+    struct hv_rwq *wqs[];
 };
 
 struct hv_qp {
@@ -353,7 +367,14 @@ struct hv_qp {
     bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     uint32_t max_inline;
     bool sq_sig_all, single_threaded, block_self_mcast;
+    uint16_t uid;                  /* in whose name its commands are: the kernel's of XRC targets */
+    bool can_send;                 /* has been in RTS since RESET */
+    gint refs;                     /* multicast groups and flows: destroying it then is EBUSY */
+    struct hv_mcast *groups;       /* that it is in (mcast.c) */
+    struct hv_xrcd *xrcd;          /* of an XRC target */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
+    struct hv_ind_table *ind;      /* of an RSS QP, which has no queues of its own */
+    uint32_t max_tso_header;       /* raw packet QPs */
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see qp_wr.c */
     uint8_t *cur_ctrl, *cur_data;

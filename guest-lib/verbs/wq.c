@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work queues of their own (RQs), and tables of them that an RSS QP picks from. */
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+#include "guest-lib/verbs/qp.h"
+
+#define MIN_RING  64
+#define DATA_SEG  PRM_SIZE(wqe_data_seg)
+#define RQ_STATES 3
+
+static struct hv_rwq *hv_rwq(struct ibv_wq *wq)
+{
+    return (struct hv_rwq *)wq;
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+    return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
+}
+
+/* -- posting -----------------------------------------------------------------------------------
+ */
+
+static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct hv_rwq *wq = hv_rwq(ibwq);
+    int err;
+
+    pthread_spin_lock(&wq->rq.lock);
+    err = hv_rq_post(&wq->rq, wr, bad_wr);
+    __atomic_store_n(&wq->dbrec[0], GUINT32_TO_BE(wq->rq.head & 0xffff), __ATOMIC_RELEASE);
+    pthread_spin_unlock(&wq->rq.lock);
+    return err;
+}
+
+/* -- creation ----------------------------------------------------------------------------------
+ */
+
+/* Sizes as libmlx5 rounds them up: 0 or errno. */
+static int choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
+{
+    uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq), stride;
+
+    if (!attr->max_wr || attr->max_wr > 1u << HV_CAP(wq->hca, log_max_qp_sz) ||
+        attr->max_sge > max_stride / DATA_SEG) {
+        return EINVAL;
+    }
+    stride = power_of_two(MAX(attr->max_sge, 1)) * DATA_SEG;
+    wq->rq.wqe_shift = (uint32_t)g_bit_storage(stride) - 1;
+    wq->rq.wqe_cnt = MAX(power_of_two(attr->max_wr), MIN_RING / stride);
+    wq->rq.max_post = wq->rq.wqe_cnt;
+    wq->rq.max_gs = stride / DATA_SEG;
+    wq->ring_size = ((size_t)wq->rq.wqe_cnt * stride + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+    return 0;
+}
+
+static int create_rq(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
+{
+    struct hv_context *ctx = hv_context(wq->ibv.context);
+    size_t pages = wq->ring_size / PCI_PAGE, len = PRM_SIZE(create_rq_in) + 8 * pages;
+    uint32_t flags = attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? attr->create_flags : 0;
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rq_out)] = {0};
+    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx), *ring = PRM_PTR(rqc, rqc, wq);
+    int err;
+
+    PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
+    PRM_SET(create_rq_in, in, uid, ctx->uid);
+    PRM_SET(rqc, rqc, vsd, !(flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+    PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
+    PRM_SET(rqc, rqc, flush_in_error_en, 1);
+    PRM_SET(rqc, rqc, user_index, (uint32_t)wq->uidx);
+    PRM_SET(rqc, rqc, cqn, hv_cq(wq->ibv.cq)->cqn);
+    PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);
+    PRM_SET(wq, ring, dbr_addr, (uintptr_t)wq->dbrec);
+    PRM_SET(wq, ring, log_wq_stride, wq->rq.wqe_shift);
+    PRM_SET(wq, ring, log_wq_sz, g_bit_storage(wq->rq.wqe_cnt) - 1);
+    for (size_t i = 0; i < pages; i++) {
+        prm_store64(PRM_PTR(wq, ring, pas) + 8 * i, (uintptr_t)wq->ring + i * PCI_PAGE);
+    }
+    err = hv_cmd(wq->hca, in, len, out, sizeof(out));
+    wq->rqn = PRM_GET(create_rq_out, out, rqn);
+    return err;
+}
+
+static void free_wq(struct hv_rwq *wq)
+{
+    struct hv_context *ctx = hv_context(wq->ibv.context);
+
+    if (wq->uidx >= 0) {
+        hv_uidx_free(ctx, (uint32_t)wq->uidx);
+    }
+    if (wq->dbrec) {
+        hv_db_free(ctx, wq->pd, wq->dbrec, wq->dbrec_custom);
+    }
+    if (wq->ring) {
+        hv_buf_free(wq->pd, wq->ring, wq->ring_size, MLX5DV_RES_TYPE_RWQ, wq->ring_custom);
+    }
+    free(wq->rq.wrid);
+    pthread_spin_destroy(&wq->rq.lock);
+    free(wq);
+}
+
+static int alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
+{
+    wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, MLX5DV_RES_TYPE_RWQ, &wq->ring_custom);
+    wq->rq.buf = wq->ring;
+    wq->rq.wrid = wq->ring ? calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid)) : NULL;
+    wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_custom) : NULL;
+    wq->uidx = wq->dbrec ? hv_uidx_alloc(ctx, HV_RSC_RWQ, wq) : -1;
+    return wq->uidx < 0 ? ENOMEM : 0;
+}
+
+static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
+{
+    const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING;
+    struct hv_context *ctx = hv_context(context);
+    struct hv_rwq *wq;
+    int err;
+
+    if (attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if ((attr->comp_mask & ~(uint32_t)IBV_WQ_INIT_ATTR_FLAGS) ||
+        (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr->create_flags & ~possible)) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    wq = calloc(1, sizeof(*wq));
+    if (!wq) {
+        return NULL;
+    }
+    pthread_spin_init(&wq->rq.lock, PTHREAD_PROCESS_PRIVATE);
+    wq->hca = ctx->hca;
+    wq->uidx = -1;
+    wq->pd = hv_pd(attr->pd);
+    wq->ibv.context = context;
+    wq->ibv.wq_context = attr->wq_context;
+    wq->ibv.pd = attr->pd;
+    wq->ibv.cq = attr->cq;
+    wq->ibv.wq_type = attr->wq_type;
+    wq->ibv.state = IBV_WQS_RESET;
+    wq->ibv.post_recv = post_recv;
+    err = choose_size(wq, attr);
+    err = err ? err : alloc_memory(wq, ctx);
+    err = err ? err : create_rq(wq, attr);
+    if (err) {
+        free_wq(wq);
+        errno = err;
+        return NULL;
+    }
+    wq->ibv.wq_num = wq->rqn;
+    wq->ibv.handle = wq->rqn;
+    pthread_mutex_init(&wq->ibv.mutex, NULL);
+    pthread_cond_init(&wq->ibv.cond, NULL);
+    g_atomic_int_inc(&wq->pd->refs);
+    g_atomic_int_inc(&hv_cq(attr->cq)->users);
+    attr->max_wr = wq->rq.max_post;
+    attr->max_sge = wq->rq.max_gs;
+    return &wq->ibv;
+}
+
+static int destroy_wq(struct ibv_wq *ibwq)
+{
+    uint8_t in[PRM_SIZE(destroy_rq_in)] = {0};
+    struct hv_rwq *wq = hv_rwq(ibwq);
+    struct hv_cq *cq = hv_cq(ibwq->cq);
+    int err;
+
+    if (g_atomic_int_get(&wq->users)) {
+        return EBUSY;
+    }
+    PRM_SET(destroy_rq_in, in, opcode, PRM_CMD_OP_DESTROY_RQ);
+    PRM_SET(destroy_rq_in, in, uid, hv_context(ibwq->context)->uid);
+    PRM_SET(destroy_rq_in, in, rqn, wq->rqn);
+    err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    if (err) {
+        return err;
+    }
+    hv_cq_lock(cq);
+    hv_cq_clean(cq, (uint32_t)wq->uidx, NULL);
+    hv_uidx_free(hv_context(ibwq->context), (uint32_t)wq->uidx);
+    wq->uidx = -1;
+    hv_cq_unlock(cq);
+    g_atomic_int_add(&cq->users, -1);
+    g_atomic_int_add(&wq->pd->refs, -1);
+    pthread_mutex_destroy(&ibwq->mutex);
+    pthread_cond_destroy(&ibwq->cond);
+    free_wq(wq);
+    return 0;
+}
+
+/* -- states ------------------------------------------------------------------------------------
+ */
+
+static uint8_t rq_state(enum ibv_wq_state state)
+{
+    static const uint8_t states[RQ_STATES] = {[IBV_WQS_RESET] = PRM_RQC_STATE_RST,
+                                              [IBV_WQS_RDY] = PRM_RQC_STATE_RDY,
+                                              [IBV_WQS_ERR] = PRM_RQC_STATE_ERR};
+
+    return states[state];
+}
+
+/* From RESET the queue is empty, whatever was in it. */
+static void reset_ring(struct hv_rwq *wq)
+{
+    struct hv_cq *cq = hv_cq(wq->ibv.cq);
+
+    hv_cq_lock(cq);
+    hv_cq_clean(cq, (uint32_t)wq->uidx, NULL);
+    hv_cq_unlock(cq);
+    wq->rq.head = wq->rq.tail = 0;
+    wq->dbrec[0] = 0;
+}
+
+static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
+{
+    struct hv_rwq *wq = hv_rwq(ibwq);
+    uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
+    uint8_t *rqc = PRM_PTR(modify_rq_in, in, ctx);
+    enum ibv_wq_state from =
+        attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : ibwq->state;
+    enum ibv_wq_state to = attr->attr_mask & IBV_WQ_ATTR_STATE ? attr->wq_state : from;
+    int err;
+
+    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES || from != ibwq->state) {
+        return EINVAL;
+    }
+    PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
+    PRM_SET(modify_rq_in, in, uid, hv_context(ibwq->context)->uid);
+    PRM_SET(modify_rq_in, in, rq_state, rq_state(from));
+    PRM_SET(modify_rq_in, in, rqn, wq->rqn);
+    PRM_SET(rqc, rqc, state, rq_state(to));
+    if (attr->attr_mask & IBV_WQ_ATTR_FLAGS) {
+        if (attr->flags_mask & ~(uint32_t)IBV_WQ_FLAGS_CVLAN_STRIPPING) {
+            return EOPNOTSUPP;
+        }
+        if (attr->flags_mask & IBV_WQ_FLAGS_CVLAN_STRIPPING) {
+            PRM_SET(modify_rq_in, in, modify_bitmask, PRM_MODIFY_RQ_VSD);
+            PRM_SET(rqc, rqc, vsd, !(attr->flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+        }
+    }
+    if (from == IBV_WQS_RESET && to == IBV_WQS_RDY) {
+        reset_ring(wq);
+    }
+    err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    if (!err) {
+        ibwq->state = to;
+    }
+    return err;
+}
+
+/* -- indirection tables ------------------------------------------------------------------------
+ */
+
+static struct ibv_rwq_ind_table *create_ind_table(struct ibv_context *context,
+                                                  struct ibv_rwq_ind_table_init_attr *attr)
+{
+    struct hv_hca *hca = hv_hca_of(context);
+    uint8_t out[PRM_SIZE(create_rqt_out)] = {0};
+    g_autofree uint8_t *in = NULL;
+    struct hv_ind_table *table;
+    uint8_t *rqtc;
+    size_t len;
+    unsigned num;
+
+    if (attr->comp_mask || attr->log_ind_tbl_size > HV_CAP(hca, log_max_rqt_size)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    num = 1u << attr->log_ind_tbl_size;
+    table = calloc(1, sizeof(*table) + num * sizeof(table->wqs[0]));
+    if (!table) {
+        return NULL;
+    }
+    len = PRM_SIZE(create_rqt_in) + num * PRM_SIZE(rq_num);
+    in = g_malloc0(len);
+    rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    PRM_SET(create_rqt_in, in, opcode, PRM_CMD_OP_CREATE_RQT);
+    PRM_SET(create_rqt_in, in, uid, hv_context(context)->uid);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, num);
+    PRM_SET(rqtc, rqtc, rqt_max_size, num);
+    table->num = num;
+    for (unsigned i = 0; i < num; i++) {
+        table->wqs[i] = hv_rwq(attr->ind_tbl[i]);
+        PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc) + i * PRM_SIZE(rq_num), rq_num, table->wqs[i]->rqn);
+    }
+    errno = hv_cmd(hca, in, len, out, sizeof(out));
+    if (errno) {
+        free(table);
+        return NULL;
+    }
+    for (unsigned i = 0; i < num; i++) {
+        g_atomic_int_inc(&table->wqs[i]->users);
+    }
+    table->rqtn = PRM_GET(create_rqt_out, out, rqtn);
+    table->ibv.context = context;
+    table->ibv.ind_tbl_num = (int)table->rqtn;
+    table->ibv.ind_tbl_handle = (int)table->rqtn;
+    return &table->ibv;
+}
+
+static int destroy_ind_table(struct ibv_rwq_ind_table *ibtable)
+{
+    struct hv_ind_table *table = (struct hv_ind_table *)ibtable;
+    uint8_t in[PRM_SIZE(destroy_rqt_in)] = {0};
+    int err;
+
+    if (g_atomic_int_get(&table->users)) {
+        return EBUSY;
+    }
+    PRM_SET(destroy_rqt_in, in, opcode, PRM_CMD_OP_DESTROY_RQT);
+    PRM_SET(destroy_rqt_in, in, uid, hv_context(ibtable->context)->uid);
+    PRM_SET(destroy_rqt_in, in, rqtn, table->rqtn);
+    err = hv_cmd_simple(hv_hca_of(ibtable->context), in, sizeof(in));
+    if (err) {
+        return err;
+    }
+    for (unsigned i = 0; i < table->num; i++) {
+        g_atomic_int_add(&table->wqs[i]->users, -1);
+    }
+    free(table);
+    return 0;
+}
+
+void hv_eth_ops(struct verbs_context *ops)
+{
+    ops->create_wq = create_wq;
+    ops->modify_wq = modify_wq;
+    ops->destroy_wq = destroy_wq;
+    ops->create_rwq_ind_table = create_ind_table;
+    ops->destroy_rwq_ind_table = destroy_ind_table;
+}
