@@ -408,10 +408,8 @@ static bool readable(int fd)
 START_TEST(an_answer_waits_in_its_channel)
 {
     uint8_t in[PRM_SIZE(query_qp_in)] = {0};
-    struct {
-        struct mlx5dv_devx_async_cmd_hdr hdr;
-        uint8_t out[PRM_SIZE(query_qp_out)];
-    } answer;
+    uint64_t answer[(sizeof(struct mlx5dv_devx_async_cmd_hdr) + PRM_SIZE(query_qp_out)) / 8];
+    struct mlx5dv_devx_async_cmd_hdr *hdr = (struct mlx5dv_devx_async_cmd_hdr *)answer;
     struct mlx5dv_devx_cmd_comp *comp = hv_dv_devx_create_cmd_comp(v->a);
     struct side *s = side_new(0);
     size_t size = sizeof(struct mlx5dv_devx_async_cmd_hdr) + PRM_SIZE(query_qp_out);
@@ -425,12 +423,11 @@ START_TEST(an_answer_waits_in_its_channel)
                      0);
     ck_assert(readable(comp->fd));
     /* too small a buffer: ENOSPC, and it stays */
-    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, &answer.hdr, 16), ENOSPC);
+    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, hdr, 16), ENOSPC);
     ck_assert(readable(comp->fd));
-    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, &answer.hdr, size), 0);
-    ck_assert_uint_eq(answer.hdr.wr_id, 0x1234567890);
-    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, answer.hdr.out_data, qpc), cqn_snd),
-                      s->cq->id);
+    ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, hdr, size), 0);
+    ck_assert_uint_eq(hdr->wr_id, 0x1234567890);
+    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, hdr->out_data, qpc), cqn_snd), s->cq->id);
     ck_assert(!readable(comp->fd));
     side_free(s);
     hv_dv_devx_destroy_cmd_comp(comp);
@@ -458,10 +455,8 @@ static void arm(struct side *s, unsigned sn)
 
 START_TEST(completions_are_events_of_a_cq)
 {
-    struct {
-        struct mlx5dv_devx_async_event_hdr hdr;
-        uint8_t eqe[PRM_SIZE(eqe)];
-    } message;
+    uint64_t message[(sizeof(struct mlx5dv_devx_async_event_hdr) + PRM_SIZE(eqe)) / 8];
+    struct mlx5dv_devx_async_event_hdr *hdr = (struct mlx5dv_devx_async_event_hdr *)message;
     struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->b, 0);
     uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
     struct side *a = side_new(0), *b = side_new(1);
@@ -479,13 +474,12 @@ START_TEST(completions_are_events_of_a_cq)
     settle();
     dispatch(b);
     ck_assert(readable(channel->fd));
-    ck_assert_int_eq(hv_dv_devx_get_event(channel, &message.hdr, 8), -1);
+    ck_assert_int_eq(hv_dv_devx_get_event(channel, hdr, 8), -1);
     ck_assert_int_eq(errno, EINVAL);
-    ck_assert_int_eq(hv_dv_devx_get_event(channel, &message.hdr, sizeof(message)), sizeof(message));
-    ck_assert_uint_eq(message.hdr.cookie, 0xc00c1e);
-    ck_assert_uint_eq(
-        PRM_GET(comp_event, message.hdr.out_data + PRM_OFFSET(eqe, event_data), cq_number),
-        b->cq->id);
+    ck_assert_int_eq(hv_dv_devx_get_event(channel, hdr, sizeof(message)), sizeof(message));
+    ck_assert_uint_eq(hdr->cookie, 0xc00c1e);
+    ck_assert_uint_eq(PRM_GET(comp_event, hdr->out_data + PRM_OFFSET(eqe, event_data), cq_number),
+                      b->cq->id);
     ck_assert_int_eq(read(fd, &count, sizeof(count)), sizeof(count));
     ck_assert_uint_eq(count, 1);
     close(fd);
