@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes as hosts: Debian's own verbs programs under `scripts/hcasim run`, with no VM.
+
+Each statement is a function below; a failing one prints what its programs said. The wire is one of
+this run's own. Timing is no condition: programs have time enough, and only one that never ends fails.
+Exit status 0: all hold; 1: one does not; 77: the programs are not installed.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HCASIM = ROOT / "scripts/hcasim"
+SKIPPED = 77
+PATIENCE = 120  # seconds for any program
+ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
+PERFTEST = ["-d", "mlx5_0", "-x", "1"]
+RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
+
+
+class Failure(Exception):
+    pass
+
+
+class Hosts:
+    """The wire and the processes on it."""
+
+    def __init__(self, build):
+        self.build = build
+        self.wire = f"hosts-{os.getpid()}"
+        self.started = []
+
+    def start(self, *command, options=()):
+        process = subprocess.Popen(
+            [HCASIM, "run", "--build", self.build, "--wire", self.wire, *options, "--", *command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process.command = " ".join(command)
+        self.started.append(process)
+        return process
+
+    def output(self, process):
+        """Of a program that must end well."""
+        text = process.communicate(timeout=PATIENCE)[0]
+        if process.returncode:
+            raise Failure(f"{process.command}: exit status {process.returncode}\n{text}")
+        return text
+
+    def run(self, *command, options=()):
+        return self.output(self.start(*command, options=options))
+
+    def pair(self, *command):
+        """A server and a client that reaches it: what both print."""
+        port = free_port()
+        server = self.start(*command, "-p", str(port))
+        wait_listening(server, port)
+        client = self.start(*command, "-p", str(port), "localhost")
+        return self.output(client), self.output(server)
+
+    def end(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        for left in self.segments():
+            left.unlink()
+
+    def segments(self):
+        return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.wire}*"))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def wait_listening(process, port):
+    """Until the port is in state LISTEN; connecting to see would be the program's client."""
+    wanted = re.compile(rf":{port:04X} 0+:0000 0A ")
+    end = time.monotonic() + PATIENCE
+    while not any(wanted.search(pathlib.Path(f"/proc/net/{net}").read_text())
+                  for net in ("tcp", "tcp6")):
+        if process.poll() is not None or time.monotonic() > end:
+            raise Failure(f"{process.command} does not listen\n{process.communicate()[0]}")
+        time.sleep(0.02)
+
+
+def pingpongs(hosts):
+    """Each transport's pingpong completes, polling, and by events with its data checked."""
+    for transport in ("rc", "uc", "ud", "srq", "xsrq"):
+        for options in ([], ["-e"], ["-e", "-c"]):
+            if transport == "xsrq" and "-c" in options:
+                continue  # it has no such option
+            hosts.pair(f"ibv_{transport}_pingpong", *ON_DEVICE, *options)
+
+
+def performance_tests(hosts):
+    """perftest's operations complete on RC, UC and UD, in all sizes, both ways and on many QPs."""
+    for command in (
+            "ib_send_bw -a -n 50", "ib_write_bw -a -n 50", "ib_read_bw -a -n 50",
+            "ib_send_lat -a -n 50", "ib_atomic_bw -n 200", "ib_atomic_lat -n 200",
+            "ib_send_bw -e -n 200", "ib_write_bw -q 64 -n 50", "ib_send_bw -b -q 4 -n 100",
+            "ib_send_bw -c UC -n 200", "ib_write_bw -c UC -n 200", "ib_send_bw -c UD -s 2048 -n 200",
+            "ib_send_lat -c UD -e -n 100"):
+        hosts.pair(*command.split(), *PERFTEST)
+
+
+def memory_polling(hosts):
+    """Writes land in a program that only looks at its memory, and answers what it sees."""
+    hosts.pair("ib_write_lat", "-n", "200", *PERFTEST)
+
+
+def addresses(hosts):
+    """GID 1 is the IPv4 address that was asked for, GID 0 the link-local one of its MAC address."""
+    text = hosts.run("ibv_devinfo", "-v", options=["--ip", "10.9.8.7"])
+    for gid in ("fe80::68:aff:fe09:807", "::ffff:10.9.8.7"):
+        if gid not in text:
+            raise Failure(f"no {gid} in\n{text}")
+
+
+def devices(hosts):
+    """As many devices as were asked for, each with an address of its own."""
+    text = hosts.run("ibv_devices", options=["--devices", "3"])
+    guids = re.findall(r"mlx5_\d\s+(\w+)", text)
+    if len(set(guids)) != 3:
+        raise Failure(f"three different GUIDs are not in\n{text}")
+
+
+def wire_of_another_name(hosts):
+    """Hosts of different wires do not meet: the first one's sends are not acknowledged."""
+    port = free_port()
+    server = hosts.start("ibv_rc_pingpong", *ON_DEVICE, "-p", str(port))
+    wait_listening(server, port)
+    client = subprocess.run(
+        [HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire + "-b", "--host", "2", "--",
+         "ibv_rc_pingpong", *ON_DEVICE, "-p", str(port), "localhost"],
+        capture_output=True, text=True, timeout=PATIENCE)
+    if RETRY_EXCEEDED not in client.stderr:
+        raise Failure(f"the client did not lose its server\n{client.stdout}{client.stderr}")
+
+
+def idle(hosts):
+    """A process that waits for an event burns no CPU and has less than 30 MB resident."""
+    watch = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
+    if "FD" not in watch.stdout.readline():
+        raise Failure("ibv_asyncwatch does not say what it waits for")
+
+    def ticks():
+        fields = pathlib.Path(f"/proc/{watch.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    time.sleep(2)
+    used = ticks() - before
+    status = pathlib.Path(f"/proc/{watch.pid}/status").read_text()
+    resident = int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
+    if used > 1 or resident > 30 * 1024:
+        raise Failure(f"{used} ticks in two seconds, {resident} kB resident")
+
+
+def killed_peer(hosts):
+    """A killed process is a pulled cable: its peer gets RETRY_EXC_ERR, others do not notice."""
+    port = free_port()
+    server = hosts.start("ibv_rc_pingpong", *ON_DEVICE, "-n", "100000000", "-p", str(port))
+    wait_listening(server, port)
+    client = hosts.start("stdbuf", "-oL", "ibv_rc_pingpong", *ON_DEVICE, "-n", "100000000",
+                         "-p", str(port), "localhost")
+    said = []
+    while "remote address" not in (line := client.stdout.readline()):
+        said.append(line)
+        if not line:
+            raise Failure(f"the client ended before its server was killed\n{''.join(said)}")
+    time.sleep(0.5)
+    server.send_signal(signal.SIGKILL)
+    text = client.communicate(timeout=PATIENCE)[0]
+    if RETRY_EXCEEDED not in text:
+        raise Failure(f"the client of a killed server says\n{text}")
+    hosts.pair("ibv_rc_pingpong", *ON_DEVICE, "-c")
+
+
+def nothing_left(hosts):
+    """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
+    share is taken back by the next one."""
+    for process in hosts.started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    hosts.run("ibv_devinfo")
+    if hosts.segments():
+        raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
+
+
+STATEMENTS = (pingpongs, performance_tests, memory_polling, addresses, devices, wire_of_another_name,
+              idle, killed_peer, nothing_left)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    args = parser.parse_args()
+    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw") if not shutil.which(p)]
+    if missing:
+        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest)")
+        return SKIPPED
+    hosts = Hosts(args.build)
+    failed = 0
+    try:
+        for statement in STATEMENTS:
+            if args.names and statement.__name__ not in args.names:
+                continue
+            try:
+                statement(hosts)
+                print(f"ok      {statement.__name__}", flush=True)
+            except (Failure, subprocess.TimeoutExpired) as err:
+                failed += 1
+                print(f"FAILED  {statement.__name__}: {err}", flush=True)
+    finally:
+        hosts.end()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
