@@ -264,11 +264,13 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr)
     const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
     uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
     bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
+    uint32_t possible =
+        IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | (raw ? IBV_QP_CREATE_CVLAN_STRIPPING : 0);
 
     if (attr->comp_mask & ~known) {
         return EINVAL;
     }
-    if (!overhead(attr->qp_type) || (flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)) {
+    if (!overhead(attr->qp_type) || (flags & ~possible)) {
         return EOPNOTSUPP;
     }
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
@@ -319,6 +321,8 @@ static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_att
         attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
     qp->block_self_mcast = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
                            attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+    qp->strip_vlan = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                     attr->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING;
     qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);

@@ -334,4 +334,5 @@ void hv_eth_ops(struct verbs_context *ops)
     ops->destroy_wq = destroy_wq;
     ops->create_rwq_ind_table = create_ind_table;
     ops->destroy_rwq_ind_table = destroy_ind_table;
+    hv_flow_ops(ops);
 }
