@@ -149,13 +149,25 @@ class Survey:
     def __init__(self, packets):
         self.mtus = {}      # (segment, key) -> payload of packets that more follow
         self.newest = {}    # (segment, key) -> one past the newest PSN that was requested
-        self.votes = collections.defaultdict(collections.Counter)
+        # (segment, the two keys) -> [answers of either that fit the other's requests,
+        #                             sum of their distances to the newest request]
+        self.fits = collections.defaultdict(lambda: [0, 0])
         self.looked = collections.Counter()
         for segment, _, packet, _ in packets:
             if packet is not None and packet.transport != UD:
                 self._look(segment, packet)
-        self.partners = {answerer: counter.most_common(1)[0][0]
-                         for answerer, counter in self.votes.items()}
+        self.partners = self._marry()
+
+    def _marry(self):
+        """(segment, key) -> its partner: one for each. Among many QPs the PSNs of two requesters
+        are close now and then, so an answer may fit both; what fits most often and closest wins."""
+        partners = {}
+        for (segment, keys), _ in sorted(self.fits.items(),
+                                         key=lambda fit: (-fit[1][0], fit[1][1])):
+            ends = [(segment, key) for key in keys]
+            if not any(end in partners for end in ends):
+                partners[ends[0]], partners[ends[1]] = keys[1], keys[0]
+        return partners
 
     def _look(self, segment, packet):
         at = (segment, packet.key)
@@ -176,16 +188,16 @@ class Survey:
             return
         self.looked[at] += 1
         for (where, key), newest in self.newest.items():
+            behind = -distance(packet.psn, newest)
             if where == segment and key[0] == packet.key[1] and key[1] == packet.key[0] and \
-                    -WINDOW <= distance(packet.psn, newest) < 0:
-                self.votes[at][key] += 1
+                    0 < behind <= WINDOW:
+                fit = self.fits[segment, tuple(sorted((packet.key, key)))]
+                fit[0] += 1
+                fit[1] += behind
 
     def pair(self, segment, key):
         """The two ends' keys, of which key is one; (key,) if nothing tells the other one."""
         partner = self.partners.get((segment, key))
-        if partner is None:
-            partner = next((answerer for (where, answerer), asker in self.partners.items()
-                            if where == segment and asker == key), None)
         return (key,) if partner is None else tuple(sorted((key, partner)))
 
 
