@@ -54,6 +54,13 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 #define TURNS_IN_A_ROW 8
 #define BREATHER_NS    20000
 
+/*
+ * A doorbell that the rest of its WQE follows (uar_write()) is left to the last store of it. If
+ * that does not come, this is how long the doorbell waits. Asking QEMU's main thread for a turn at
+ * once would make it compete with the vCPU's stores for the lock, at every doorbell.
+ */
+#define BLUEFLAME_WAIT_NS 250000
+
 /* Lines about a guest's or peer's errors per second; more are counted, not printed. */
 #define GUEST_ERRORS_PER_S 100
 
@@ -75,6 +82,7 @@ struct HcasimState {
     QEMUBH *bh;
     QEMUTimer *timer;    /* the HCA's own */
     QEMUTimer *breather; /* see TURNS_IN_A_ROW */
+    QEMUTimer *rest;     /* see BLUEFLAME_WAIT_NS */
     unsigned turns;
     bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
     bool turn_due; /* it was asked for */
@@ -299,7 +307,14 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
     s->turn_due = false;
     more_follows = fw_mmio_write(s->fw, offset, value, size);
     s->in_mmio = false;
-    if (s->turn_due && (more_follows || run_firmware(s, MMIO_BUDGET))) {
+    if (!s->turn_due) {
+        return;
+    }
+    if (more_follows) {
+        if (!timer_pending(s->rest)) {
+            timer_mod(s->rest, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) + BLUEFLAME_WAIT_NS);
+        }
+    } else if (run_firmware(s, MMIO_BUDGET)) {
         qemu_bh_schedule(s->bh);
     }
 }
@@ -467,7 +482,8 @@ static void dismantle(HcasimState *s)
     }
     timer_free(s->timer);
     timer_free(s->breather);
-    s->timer = s->breather = NULL;
+    timer_free(s->rest);
+    s->timer = s->breather = s->rest = NULL;
 }
 
 static void remove_config(HcasimState *s)
@@ -493,6 +509,7 @@ static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **
     s->bh = qemu_bh_new_guarded(take_turn, s, &DEVICE(s)->mem_reentrancy_guard);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, ask_for_turn, s);
     s->breather = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
+    s->rest = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
     s->fw = fw_new(&host_ops, s, &config, &err);
     if (!s->fw) {
         error_setg(errp, "hcasim: %s", err->message);
