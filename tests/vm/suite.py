@@ -212,7 +212,7 @@ def perftest(lab, program, arguments, timeout=60):
     # Bandwidth: bytes, iterations, peak, average, Mmsg/s. Latency: ..., min, max, typical.
     bandwidth = program.endswith("_bw")
     value = float(rows[-1][3 if bandwidth else 4])
-    expect(value > 0, f"{rows[-1]}")
+    expect(value > 0, f"a rate or time of nothing:\n{client}")
     return f"{value:g} {'MiB/s' if bandwidth else 'us typical'}"
 
 
