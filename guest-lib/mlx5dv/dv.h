@@ -102,6 +102,10 @@ struct hv_dv_qp {
 
 struct mlx5dv_flow_matcher {
     struct ibv_context *context;
+    uint8_t mask[PRM_SIZE(fte_match_param)];
+    uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
+    uint16_t priority;
+    gint flows; /* made with it */
 };
 
 #define DV_CONTAINER(ptr, type) ((type *)((char *)(ptr)-offsetof(type, dv)))
