@@ -4,8 +4,11 @@
  * are smaller than that.
  *
  * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) ->
- * disarmed. Between the CQE that satisfies it and the event may lie the moderation period (timer)
- * and a full EQ (waiter); both lead back to cq_notify().
+ * disarmed. It asks for CQEs from the consumer index in the doorbell on that no event has told of:
+ * programs arm before they poll (get event, arm, poll until empty), and an event for CQEs that the
+ * last one was about would make them wake up twice, or take it for another CQ's. Between the CQE
+ * that satisfies it and the event may lie the moderation period (timer) and a full EQ (waiter);
+ * both lead back to cq_notify().
  */
 #include "model/cq.h"
 #include "model/eq.h"
@@ -38,6 +41,7 @@ struct cq {
     bool answered;          /* the last request had its event */
     uint32_t arm_ci;        /* a CQE from here on counts */
     uint32_t last_notified; /* pi at the last event */
+    uint32_t untold;        /* CQEs since then, as far as the ring's indices go */
     uint32_t last_solicit;  /* index after the last solicited CQE */
 
     uint32_t max_count;
@@ -290,6 +294,7 @@ static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
         return false;
     }
     cq->pi++;
+    cq->untold = MIN(cq->untold + 1, CQ_INDEX_MASK);
     return true;
 }
 
@@ -349,7 +354,7 @@ static void cq_notify(struct hca *hca, struct cq *cq)
     if (!cq_is_due(cq)) {
         return;
     }
-    if (cq->period_ns && cq->pi - cq->last_notified < cq->max_count) {
+    if (cq->period_ns && cq->untold < cq->max_count) {
         uint64_t deadline =
             (cq->period_from_cqe ? cq->last_cqe_ns : cq->last_event_ns) + cq->period_ns;
 
@@ -366,6 +371,7 @@ static void cq_notify(struct hca *hca, struct cq *cq)
     cq->armed = 0;
     cq->answered = true;
     cq->last_notified = cq->pi;
+    cq->untold = 0;
     if (cq->period_ns) {
         cq->last_event_ns = hca_now(hca);
     }
@@ -389,7 +395,7 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
     cq->armed = dword0 >> 24 & 1 ? PRM_CQC_ST_SOLICITED_ARMED : PRM_CQC_ST_ARMED;
     /* an index ahead of the producer means: from the next CQE on */
     behind = (cq->pi - dword0) & CQ_INDEX_MASK;
-    cq->arm_ci = behind <= CQ_INDEX_MASK / 2 ? cq->pi - behind : cq->pi;
+    cq->arm_ci = behind <= CQ_INDEX_MASK / 2 ? cq->pi - MIN(behind, cq->untold) : cq->pi;
     cq_notify(hca, cq);
 }
 

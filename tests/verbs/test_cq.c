@@ -268,6 +268,26 @@ START_TEST(an_armed_cq_makes_one_event)
 }
 END_TEST
 
+/* Programs arm before they poll; what the last event was about is not told again. */
+START_TEST(a_cq_armed_before_it_is_polled_waits_for_new_completions)
+{
+    uint32_t cqn = hv_cq(send_cq)->cqn;
+
+    ck_assert_int_eq(ibv_req_notify_cq(send_cq, 0), 0);
+    post(PRM_WQE_OPCODE_RDMA_WRITE, 0, 0, 1);
+    ck_assert(comp_event(&v->t->a, cqn));
+    hv_cq(send_cq)->arm_sn++; /* ibv_get_cq_event() */
+    ck_assert_int_eq(ibv_req_notify_cq(send_cq, 0), 0);
+    ck_assert(!comp_event(&v->t->a, cqn));
+    post(PRM_WQE_OPCODE_RDMA_WRITE, 0, 0, 2);
+    ck_assert(comp_event(&v->t->a, cqn));
+    hv_cq(send_cq)->arm_sn++;
+    post(PRM_WQE_OPCODE_RDMA_WRITE, 0, 0, 3); /* after the event, before the request */
+    ck_assert_int_eq(ibv_req_notify_cq(send_cq, 0), 0);
+    ck_assert(comp_event(&v->t->a, cqn));
+}
+END_TEST
+
 START_TEST(a_cq_armed_for_solicited_ones_waits_for_one)
 {
     uint32_t cqn = hv_cq(recv_cq)->cqn;
@@ -416,6 +436,7 @@ int main(void)
     tcase_add_test(tc, a_cq_is_resized_with_completions_in_it);
     tcase_add_test(tc, a_cq_does_not_shrink_below_what_is_in_it);
     tcase_add_test(tc, an_armed_cq_makes_one_event);
+    tcase_add_test(tc, a_cq_armed_before_it_is_polled_waits_for_new_completions);
     tcase_add_test(tc, a_cq_armed_for_solicited_ones_waits_for_one);
     tcase_add_test(tc, moderation_is_checked);
     tcase_add_test(tc, completions_of_a_queue_that_is_gone_are_gone);
