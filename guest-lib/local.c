@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "wire/bytes.h"
 #include "wire/capture.h"
+#include "wire/eth.h"
 #include "wire/open.h"
 
 #define BUDGET      64       /* work items of one turn */
@@ -376,6 +378,32 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(
 /* -- life ---------------------------------------------------------------------------------------
  */
 
+#define ARP_LEN 42 /* with its Ethernet header */
+
+/* An ARP announcement (RFC 5227 2.3), as hosts send it when a link comes up. A host that only
+ * receives would otherwise never be learned by the wire, which floods frames to unknown addresses
+ * and does not wait for room for those. */
+static void announce(struct wire_port *port, const uint8_t mac[6], uint32_t ipv4)
+{
+    uint8_t *frame = wire_tx_reserve(port, ARP_LEN);
+
+    if (!frame) {
+        return;
+    }
+    memset(frame, 0, ARP_LEN);
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, mac, 6);
+    put16(frame + 12, ETH_TYPE_ARP);
+    put16(frame + 14, 1); /* Ethernet */
+    put16(frame + 16, ETH_TYPE_IPV4);
+    put16(frame + 18, 6 << 8 | 4); /* lengths of the addresses */
+    put16(frame + 20, 1);          /* request */
+    memcpy(frame + 22, mac, 6);
+    put32(frame + 28, ipv4);
+    put32(frame + 38, ipv4);
+    wire_tx_commit(port, ARP_LEN);
+}
+
 static bool plug_in(struct local_hca *hca, const struct local_config *config, GError **err)
 {
     struct wire_port *port;
@@ -394,6 +422,9 @@ static bool plug_in(struct local_hca *hca, const struct local_config *config, GE
     }
     hca->wire_fd = wire_fd(hca->port);
     fw_set_wire(hca->fw, hca->port);
+    if (config->ipv4) {
+        announce(hca->port, config->fw.mac, config->ipv4);
+    }
     return true;
 }
 

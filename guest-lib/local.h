@@ -25,6 +25,7 @@ struct local_config {
     struct fw_config fw;
     const char *wire;    /* URI (wire/open.h) */
     const char *capture; /* file for all frames, or NULL */
+    uint32_t ipv4;       /* address to announce on the wire, host byte order; 0: none */
     int log_level;       /* enum hca_log_level up to which lines go to stderr; -1: none */
     const char *name;    /* in log lines */
 };

@@ -218,6 +218,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .fw = {.profile = config->profile},
         .wire = config->wire,
         .capture = config->capture,
+        .ipv4 = config->ipv4,
         .log_level = config->log_level,
         .name = device->ibv.name,
     };

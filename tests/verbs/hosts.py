@@ -103,12 +103,13 @@ def pingpongs(hosts):
 
 
 def performance_tests(hosts):
-    """perftest's operations complete on RC and UD, and writes on UC: in all sizes, both ways, many QPs."""
+    """perftest's operations complete on RC, UC and UD, in all sizes, both ways and on many QPs."""
     for command in (
             "ib_send_bw -a -n 50", "ib_write_bw -a -n 50", "ib_read_bw -a -n 50",
             "ib_send_lat -a -n 50", "ib_atomic_bw -n 200", "ib_atomic_lat -n 200",
             "ib_send_lat -e -n 200", "ib_send_bw -b -e -n 200", "ib_read_lat -e -n 200",
             "ib_send_bw -e -n 200", "ib_write_bw -q 64 -n 50", "ib_send_bw -b -q 4 -n 100",
+            "ib_send_bw -c UC -n 1000", "ib_send_bw -c UC -s 1024 -n 1000",
             "ib_write_bw -c UC -n 200", "ib_send_bw -c UD -s 2048 -n 200",
             "ib_send_lat -c UD -e -n 100"):
         hosts.pair(*command.split(), *PERFTEST)
