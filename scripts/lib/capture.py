@@ -143,12 +143,13 @@ def notices_a_flipped_bit(path):
 
 
 def payload_guessers():
-    """The protocols that tshark tries on a RoCEv2 payload by looking at it. What a test program
-    writes looks like anything at times."""
+    """The protocols that tshark tries on a payload by looking at it. What a test program writes
+    looks like anything at times."""
+    parents = ("infiniband.payload", "tcp", "udp")
     rows = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True,
                           timeout=60, check=True).stdout.splitlines()
     return sorted({row.split("\t")[1] for row in rows
-                   if row.startswith("infiniband.payload\t")} - {"ethertype"})
+                   if row.split("\t")[0] in parents} - {"ethertype"})
 
 
 def tshark_complaints(path, checksums=True):
