@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "wire/bytes.h"
@@ -19,10 +20,12 @@
 #include "wire/eth.h"
 #include "wire/open.h"
 
-#define BUDGET      64       /* work items of one turn */
-#define POLL_GRACE  1000000u /* ns after a poll for which the poller is trusted to come again */
-#define IDLE_POLLS  100      /* in a row, after which other processes may have the processor */
-#define SPIN_PERIOD 20u      /* us between looks at watched doorbells when nothing happens */
+#define BUDGET       64         /* work items of one turn */
+#define POLL_GRACE   1000000u   /* ns after a poll for which the poller is trusted to come again */
+#define DISTRUST     100000000u /* ns for which it is not, when it did not come */
+#define HELPER_SLICE 100000u    /* ns, the least that may be asked for */
+#define IDLE_POLLS   100        /* in a row, after which other processes may have the processor */
+#define SPIN_PERIOD  20u        /* us between looks at watched doorbells when nothing happens */
 
 struct local_hca {
     pthread_mutex_t lock; /* around every call into fw */
@@ -37,6 +40,7 @@ struct local_hca {
     bool irq_raised; /* and nobody told yet */
     bool busy;       /* the wire need not wake anyone */
     uint64_t last_poll_ns;
+    uint64_t distrust_until_ns; /* polls do not keep the helper away */
     unsigned idle_polls;
     /* the helper */
     pthread_t helper;
@@ -232,7 +236,7 @@ bool local_run(struct local_hca *hca)
         return false;
     }
     hca->last_poll_ns = now_ns();
-    if (!hca->busy) {
+    if (!hca->busy && hca->last_poll_ns >= hca->distrust_until_ns) {
         set_busy(hca, true);
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     } else {
@@ -323,18 +327,53 @@ static void helper_sleep(struct local_hca *hca, uint64_t ns)
     }
 }
 
+/* Asks for short slices: then a program that spins on its memory does not keep the helper, which is
+ * to change that memory, from the processor until its own slice ends. Kernels before 6.12 do not
+ * look at this. */
+static void ask_for_short_slices(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {.size = sizeof(attr)}; /* struct sched_attr, sched_setattr(2) */
+
+    if (!syscall(SYS_sched_getattr, 0, &attr, attr.size, 0) && attr.policy == SCHED_OTHER) {
+        attr.runtime = HELPER_SLICE;
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
+}
+
+/* The poller did not come again. If frames waited for it, it is a program that polls a CQ now and
+ * then and looks at its memory in between: then the helper stays for some time. */
+static void take_over(struct local_hca *hca, uint64_t now)
+{
+    struct wire_stats before, after;
+
+    wire_get_stats(hca->port, &before);
+    set_busy(hca, false);
+    turn(hca);
+    wire_get_stats(hca->port, &after);
+    if (after.rx_frames != before.rx_frames) {
+        hca->distrust_until_ns = now + DISTRUST;
+    }
+}
+
 static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
 
+    ask_for_short_slices();
     while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
         uint64_t ns, now = now_ns();
         bool polled;
 
         pthread_mutex_lock(&hca->lock);
         polled = hca->busy && now - hca->last_poll_ns < POLL_GRACE;
-        if (!polled) {
-            set_busy(hca, false);
+        if (!polled && hca->busy) {
+            take_over(hca, now);
         }
         if (!polled || *hca->watching) {
             turn(hca);

@@ -8,7 +8,8 @@
  * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
  * descriptor, and until the next timer: an idle process uses no processor time. While some thread
  * polls, frames raise no wake-up, and the helper only looks once a millisecond whether it still
- * does.
+ * does. If it finds that frames waited for it then, it stays for a while whoever polls: programs
+ * that wait for their memory to change poll a CQ in between.
  *
  * Interrupts are told to a callback, without the lock, by the thread that ran the HCA.
  */
