@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Verbs without a VM beside UCX over TCP and over shared memory (scripts/bench verbs).
+
+Two processes on two processors, each program on each transport in turn. perftest's 64 KiB WRITE
+stands beside UCX's put, SEND beside its tagged send, and small WRITEs beside small puts. Exit
+status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
+programs are not installed.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/verbs"))
+from hosts import Failure, Hosts, PERFTEST, SKIPPED, free_port, wait_listening  # noqa: E402
+
+MIB = 1 << 20
+PROGRAMS = ("ib_write_bw", "ib_send_lat", "ibv_rc_pingpong", "ibv_asyncwatch", "ucx_perftest")
+UCX = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, "posix": {"UCX_TLS": "posix"}}
+# Title; perftest's command and column; ucx_perftest's command and column from the right (of its
+# final line: percentile, average, overall of overhead, bandwidth, rate); factor to the unit; unit;
+# more is better; least ratio to each side that the project aims at.
+CASES = [
+    ("64 KiB WRITE", "ib_write_bw -s 65536 -n 5000", 3,
+     "-t ucp_put_bw -s 65536 -n 5000 -w 500", -3, 1, "MiB/s", True, {"tcp": 2, "posix": 0.5}),
+    ("2 B SEND latency", "ib_send_lat -s 2 -n 5000", 4,
+     "-t tag_lat -s 2 -n 5000 -w 500", -7, 1, "us", False, {"tcp": 2}),
+    ("64 B WRITE rate", "ib_write_bw -s 64 -n 200000", 4,
+     "-t ucp_put_bw -s 64 -n 200000 -w 2000", -1, 1e-6, "Mmsg/s", True, {"tcp": 5}),
+    ("64 B SEND rate", "ib_send_bw -s 64 -n 200000", 4,
+     "-t tag_bw -s 64 -n 200000 -w 2000", -1, 1e-6, "Mmsg/s", True, {"tcp": 5}),
+]
+START_TO_EXIT = 0.2  # seconds
+RESIDENT = 30        # MB
+
+
+def perftest(hosts, command, column):
+    client, _ = hosts.pair(*command.split(), *PERFTEST, "-F")
+    rows = [line.split() for line in client.splitlines() if re.match(r"\s*\d+\s+\d+\s+[\d.]", line)]
+    if not rows:
+        raise Failure(f"{command} has no result:\n{client}")
+    return float(rows[-1][column])
+
+
+def ucx(hosts, side, command, column):
+    """As perftest's; the port is that of the programs' own talk."""
+    port = free_port()
+    program = ["ucx_perftest", "-p", str(port), *command.split(), "-f"]
+    environment = {**os.environ, **UCX[side], "UCX_WARN_UNUSED_ENV_VARS": "n"}
+
+    def start(*arguments):
+        process = subprocess.Popen([*program, *arguments], env=environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process.command = " ".join(program)
+        hosts.started.append(process)
+        return process
+
+    server = start()
+    wait_listening(server, port)
+    client = start("localhost")
+    text = hosts.output(client)
+    hosts.output(server)
+    rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+(\s+[\d.]+){7}\s*$", line)]
+    if not rows:
+        raise Failure(f"{client.command} has no result:\n{text}")
+    return float(rows[-1][column])
+
+
+def start_to_exit(hosts):
+    """Seconds that the client of a pingpong is there, `hcasim run` included."""
+    port = str(free_port())
+    command = ["ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-p", port]
+    server = hosts.start(*command)
+    wait_listening(server, int(port))
+    begin = time.monotonic()
+    client = hosts.start(*command, "localhost")
+    hosts.output(client)
+    passed = time.monotonic() - begin
+    hosts.output(server)
+    return passed
+
+
+def resident(hosts):
+    """MB of a process that has the device open and waits for its events."""
+    idle = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
+    idle.stdout.readline()  # it says when it waits
+    status = pathlib.Path(f"/proc/{idle.pid}/status").read_text()
+    idle.kill()
+    idle.communicate()
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) * 1024 / 1e6
+
+
+def compare(hosts, case, rounds):
+    title, ours, column, theirs, ucx_column, factor, unit, more_is_better, targets = case
+    values = {"hcasim": [], **{side: [] for side in UCX}}
+    for _ in range(rounds):
+        values["hcasim"].append(perftest(hosts, ours, column))
+        for side in UCX:
+            values[side].append(ucx(hosts, side, theirs, ucx_column) * factor)
+    medians = {side: statistics.median(measured) for side, measured in values.items()}
+    ratios = {side: medians["hcasim"] / medians[side] if more_is_better
+              else medians[side] / medians["hcasim"] for side in UCX}
+    missed = [f"misses {least} x {side}" for side, least in targets.items() if ratios[side] < least]
+    print(f"{title:18}" + "".join(f"{medians[side]:10.4g}" for side in values) + f" {unit:8}" +
+          "".join(f"{ratios[side]:8.2f}" for side in UCX) + "  " + ", ".join(missed), flush=True)
+
+
+def limit(title, measure, rounds, unit, most):
+    median = statistics.median(measure() for _ in range(rounds))
+    print(f"{title:40} {median:.3g} {unit} (aim: below {most})", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench verbs", description=__doc__)
+    parser.add_argument("-n", type=int, default=5, metavar="ROUNDS")
+    parser.add_argument("-k", default="", metavar="TEXT")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    args = parser.parse_args()
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    if absent:
+        print(f"not installed: {' '.join(absent)}")
+        return SKIPPED
+    hosts = Hosts(args.build)
+    failures = 0
+    limits = [
+        ("ibv_rc_pingpong, start to exit", lambda: start_to_exit(hosts), "s", START_TO_EXIT),
+        ("resident in an idle process", lambda: resident(hosts), "MB", RESIDENT),
+    ]
+    print(f"medians of {args.n} runs; load average {os.getloadavg()[0]:.1f}\n")
+    print(f"{'':18}" + "".join(f"{side:>10}" for side in ("hcasim", *UCX)) + f" {'unit':8}" +
+          "".join(f"{'x ' + side:>8}" for side in UCX))
+    try:
+        for title, step in (
+                [(case[0], lambda case=case: compare(hosts, case, args.n)) for case in CASES] +
+                [(one[0], lambda one=one: limit(one[0], one[1], args.n, *one[2:]))
+                 for one in limits]):
+            if args.k not in title:
+                continue
+            try:
+                step()
+            except (Failure, subprocess.TimeoutExpired) as error:
+                failures += 1
+                print(f"{title:18} FAILED: {error}", flush=True)
+    finally:
+        hosts.end()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
