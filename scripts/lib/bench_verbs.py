@@ -66,7 +66,8 @@ def ucx(hosts, side, command, column):
     client = start("localhost")
     text = hosts.output(client)
     hosts.output(server)
-    rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+(\s+[\d.]+){7}\s*$", line)]
+    rows = [line.split() for line in text.splitlines()
+            if re.match(r"\s*\d+(\s+[\d.]+){7}\s*$", line)]
     if not rows:
         raise Failure(f"{client.command} has no result:\n{text}")
     return float(rows[-1][column])
