@@ -110,9 +110,9 @@ for _verb, _more in (("send", ""), ("read", ""), ("atomic", " -A FETCH_AND_ADD")
         lambda lab, verb=_verb, more=_more: perftest(lab, f"ib_{verb}_bw",
                                                      USUAL + " -b -n 200" + more))
 
+# WRITE is not among them: perftest refuses it ("Events feature not available on WRITE verb").
 for _program, _transport in (("send_bw", "RC"), ("send_lat", "RC"), ("send_lat", "UC"),
-                             ("send_lat", "UD"), ("write_bw", "RC"), ("read_bw", "RC"),
-                             ("read_lat", "RC")):
+                             ("send_lat", "UD"), ("read_bw", "RC"), ("read_lat", "RC")):
     check(f"ib_{_program} -e over {_transport}: completion events")(
         lambda lab, program=f"ib_{_program}", transport=_transport: perftest(
             lab, program, USUAL + f" -e -n 200 -c {transport}"))
