@@ -113,8 +113,7 @@ class Lab:
                     said = job.wait(2)
                 except vmlib.VmError as error:
                     said = error
-                result.err += f"\n--- its server said: {said}"
-                raise vmlib.CommandFailed(result)
+                raise vmlib.CommandFailed(result, f"\n--- its server said: {said}")
             return result, job.wait(timeout, check=True)
         finally:
             job.kill()

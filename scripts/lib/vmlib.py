@@ -53,8 +53,8 @@ class VmError(Exception):
 class CommandFailed(VmError):
     """A command in a guest ended with a status other than 0."""
 
-    def __init__(self, result):
-        super().__init__(str(result))
+    def __init__(self, result, more=""):
+        super().__init__(f"{result}{more}")
         self.result = result
 
 
