@@ -6,6 +6,7 @@
  */
 #include <string.h>
 #include "guest-lib/drv.h"
+#include "guest-lib/drv_internal.h"
 
 #define ISEG(field) PRM_OFFSET(initial_seg, field)
 #define EQ_LOG_SIZE 8
@@ -408,6 +409,7 @@ unsigned drv_close(struct drv *drv)
     unsigned lost;
 
     if (drv->up) {
+        drv_umr_close(drv);
         drv_dealloc_pd(drv, drv->pdn);
         destroy_eq(drv);
         dealloc_uar(drv);

@@ -13,6 +13,7 @@
  *   drv_cq.c   completion queues
  *   drv_qp.c   SRQs, queue pairs and their states
  *   drv_wqe.c  posting work
+ *   drv_umr.c  the driver's own UMR queue
  */
 #ifndef HCASIM_GUEST_LIB_DRV_H
 #define HCASIM_GUEST_LIB_DRV_H
@@ -65,6 +66,7 @@ struct drv {
     unsigned next_db;
     uint32_t uarn, pdn;
     uint32_t resd_lkey;
+    struct drv_umr *umr; /* or NULL: nobody needed it yet */
     uint8_t mac[6];
     bool up;
 };
@@ -127,6 +129,10 @@ int drv_set_port_mtu(struct drv *drv, unsigned bytes);
 /* ::ffff:10.0.0.host, the GID that drv_open's callers use. */
 void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 
+/* Changes the fields of a key that mask says (bits PRM_MKEY_MASK_) to those of mkc, by a UMR on the
+ * driver's own queue, and waits until it is done. BAD_PARAM: the device refused. */
+int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc);
+
 /* -- completion queues --------------------------------------------------------------------------
  */
 
@@ -176,6 +182,7 @@ struct drv_qp_attr {
     uint32_t pdn;
     struct drv_cq *send_cq, *recv_cq;
     struct drv_srq *srq;     /* or NULL */
+    bool no_rq;              /* it never receives */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
     uint32_t user_index;     /* what CQEs name the QP by; 0: none */

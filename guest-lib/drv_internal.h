@@ -16,4 +16,7 @@ static inline size_t drv_pages(size_t size)
 /* Writes the page list of mem to a command's pas[]. */
 void drv_set_pas(uint8_t *pas, const struct drv_mem *mem);
 
+/* Ends the UMR queue (drv_umr.c), if there is one. */
+void drv_umr_close(struct drv *drv);
+
 #endif

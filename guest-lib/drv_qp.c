@@ -74,7 +74,7 @@ int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit)
 int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp)
 {
     unsigned log_stride = 4 + (unsigned)g_bit_storage(MAX(attr->max_recv_sge, 1) - 1);
-    size_t rq_bytes = attr->srq ? 0 : 1ul << (attr->log_rq + log_stride);
+    size_t rq_bytes = attr->srq || attr->no_rq ? 0 : 1ul << (attr->log_rq + log_stride);
     size_t ring = rq_bytes + (64ul << attr->log_sq);
     size_t len = PRM_SIZE(create_qp_in) + 8 * drv_pages(ring);
     g_autofree uint8_t *in = g_malloc0(len);
@@ -104,6 +104,8 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     if (attr->srq) {
         PRM_SET(qpc, qpc, rq_type, 1); /* SRQ */
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srq->srqn);
+    } else if (attr->no_rq) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
     } else {
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, log_stride - 4);

@@ -96,6 +96,20 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     return status_to_errno(status);
 }
 
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
+{
+    int status;
+
+    if (hca->pid != getpid()) {
+        return EIO;
+    }
+    pthread_mutex_lock(&hca->cmd_lock);
+    status = drv_umr(hca->drv, key, mask, mkc);
+    pthread_mutex_unlock(&hca->cmd_lock);
+    service_eq(hca);
+    return status_to_errno(status);
+}
+
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
 {
     uint8_t out[16];

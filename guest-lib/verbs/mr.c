@@ -297,7 +297,50 @@ static bool rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, s
     return !access || (flags & IBV_REREG_MR_CHANGE_ACCESS);
 }
 
-/* A new key takes the old one's place, which mlx5_ib does, too, where it cannot change a key. */
+#define MASK_BIT(field) (1ull << PRM_MKEY_MASK_##field)
+
+/* Changes rights and PD of a key in place (mlx5r_umr_rereg_pd_access()): 0 or errno. */
+static int change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
+{
+    struct hv_hca *hca = hv_hca_of(mr->ibv.context);
+    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    int err = check_access(hca, access);
+
+    if (!err) {
+        err = check_mapped((uintptr_t)mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
+    }
+    if (err) {
+        return err;
+    }
+    set_rights(hca, mkc, access);
+    PRM_SET(mkc, mkc, pd, pd->pdn);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, mkey_7_0, mr->ibv.lkey & 0xff);
+    return hv_umr(hca, mr->ibv.lkey,
+                  MASK_BIT(LR) | MASK_BIT(LW) | MASK_BIT(RR) | MASK_BIT(RW) | MASK_BIT(A) |
+                      MASK_BIT(PD),
+                  mkc);
+}
+
+/* can_use_umr_rereg_access(): only these rights can be changed in place. A UMR has no capability
+ * here to change relaxed ordering. */
+static bool can_change_key(const struct hv_mr *mr, int flags, unsigned access)
+{
+    unsigned changeable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+    return !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) && !((mr->access ^ access) & ~changeable);
+}
+
+/* The region is now in this PD with these rights. */
+static void move_mr(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
+{
+    g_atomic_int_add(&mr->pd->refs, -1);
+    g_atomic_int_inc(&pd->refs);
+    mr->pd = pd;
+    mr->access = access;
+}
+
+/* Where the key cannot be changed a new one takes its place, as mlx5_ib does. */
 HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
                            size_t length, int access)
 {
@@ -310,6 +353,17 @@ HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, vo
     if (!rereg_args_ok(mr, flags, addr, length, access)) {
         errno = EINVAL;
         return IBV_REREG_MR_ERR_INPUT;
+    }
+    if (flags && can_change_key(mr, flags, new_access)) {
+        errno = change_key(mr, new_pd, new_access);
+        if (errno) {
+            return IBV_REREG_MR_ERR_CMD;
+        }
+        move_mr(mr, new_pd, new_access);
+        if (flags & IBV_REREG_MR_CHANGE_PD) {
+            ibmr->pd = pd;
+        }
+        return 0;
     }
     if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
         iova = (uintptr_t)addr;
@@ -327,11 +381,8 @@ HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, vo
     if (errno) {
         return IBV_REREG_MR_ERR_CMD;
     }
-    g_atomic_int_add(&mr->pd->refs, -1);
-    g_atomic_int_inc(&new_pd->refs);
-    mr->pd = new_pd;
+    move_mr(mr, new_pd, new_access);
     mr->iova = iova;
-    mr->access = new_access;
     if (flags & IBV_REREG_MR_CHANGE_PD) {
         ibmr->pd = pd;
     }

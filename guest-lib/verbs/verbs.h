@@ -106,6 +106,9 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
 /* For commands whose output nobody reads. */
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
 
+/* drv_umr(), as a command's: any thread; 0 or errno. */
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc);
+
 /* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
  * usual case a frame is on the wire before this returns. */
 void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);

@@ -196,6 +196,40 @@ START_TEST(a_region_can_be_registered_anew)
 }
 END_TEST
 
+/* mlx5_ib changes PD and these rights by UMR: peers go on with the key that they know. */
+START_TEST(a_change_of_rights_or_domain_keeps_the_key)
+{
+    uint8_t mkc[PRM_SIZE(mkc)], mem[64];
+    struct ibv_pd *other = ibv_alloc_pd(v->a);
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
+    uint32_t key = mr->rkey;
+
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+                     0);
+    ck_assert_uint_eq(mr->rkey, key);
+    query_mkey(key, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, rw), 1);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, len), 64);
+    for (int i = 0; i < 40; i++) { /* more than its queue holds at once */
+        struct ibv_pd *to = i % 2 ? pd : other;
+
+        ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, to, NULL, 0, 0), 0);
+        ck_assert_uint_eq(mr->rkey, key);
+        query_mkey(key, mkc);
+        ck_assert_uint_eq(PRM_GET(mkc, mkc, pd), hv_pd(to)->pdn);
+        ck_assert_uint_eq(PRM_GET(mkc, mkc, rw), 1);
+    }
+    /* ib_check_mr_access(): remote writes need local ones */
+    ck_assert_int_eq(
+        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
+        IBV_REREG_MR_ERR_CMD);
+    ck_assert_uint_eq(mr->rkey, key);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(other), 0);
+}
+END_TEST
+
 START_TEST(a_domain_in_use_cannot_be_deallocated)
 {
     uint8_t mem[64];
@@ -326,6 +360,7 @@ int main(void)
     tcase_add_test(tc, access_flags_are_checked);
     tcase_add_test(tc, address_and_length_are_checked);
     tcase_add_test(tc, a_region_can_be_registered_anew);
+    tcase_add_test(tc, a_change_of_rights_or_domain_keeps_the_key);
     tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);
     tcase_add_test(tc, a_parent_domain_holds_its_parts);
     tcase_add_test(tc, imported_objects_are_the_ones_that_they_were_made_from);

@@ -42,6 +42,11 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     return status_to_errno(drv_cmd(hca->node->drv, in, in_len, out, out_len));
 }
 
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
+{
+    return status_to_errno(drv_umr(hca->node->drv, key, mask, mkc));
+}
+
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
 {
     uint8_t out[16] = {0};
