@@ -11,6 +11,7 @@
  * both lead back to cq_notify().
  */
 #include "model/cq.h"
+#include "model/cqe_vendor.h"
 #include "model/eq.h"
 #include "model/pd.h"
 #include "model/qp.h"
@@ -304,6 +305,20 @@ static bool cqe_has_timestamp(uint32_t opcode)
     return opcode < PRM_CQE_OPCODE_SIG_ERR;
 }
 
+/* What is the same for every sender of CQEs. */
+static void cqe_finish(uint8_t *cqe, uint64_t now)
+{
+    uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
+
+    if (cqe_has_timestamp(opcode)) {
+        PRM_SET(cqe64, cqe, timestamp, now);
+    } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
+        uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, cqe, syndrome);
+
+        PRM_SET(err_cqe, cqe, vendor_err_synd, cqe_vendor_synd(opcode, syndrome));
+    }
+}
+
 void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
 {
     uint64_t now;
@@ -318,9 +333,7 @@ void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
         return;
     }
     now = hca_now(hca);
-    if (cqe_has_timestamp(PRM_GET(cqe64, cqe, opcode))) {
-        PRM_SET(cqe64, cqe, timestamp, now);
-    }
+    cqe_finish(cqe, now);
     if (!cq_put(hca, cq, cqe)) {
         return;
     }

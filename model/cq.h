@@ -57,9 +57,9 @@ static inline struct obj *cq_obj(struct cq *cq)
 
 /*
  * Writes a CQE: cqe is the 64-byte cqe64 image with everything but the owner bit, opcode included
- * in op_own 7:4; timestamp and owner are filled in here. solicited: it counts for a CQ armed
- * for solicited completions (solicited receive, or any error). With CQEs of 128 bytes it is the
- * second half; the first is left as it is.
+ * in op_own 7:4; timestamp or vendor syndrome, and owner, are filled in here. solicited: it counts
+ * for a CQ armed for solicited completions (solicited receive, or any error). With CQEs of 128
+ * bytes it is the second half; the first is left as it is.
  */
 void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited);
 

@@ -263,6 +263,48 @@ START_TEST(error_state_flushes_both_queues)
 END_TEST
 
 /* After 2RST the QP connects again as if nothing had been. */
+static void expect_vendor(struct node *node, uint8_t syndrome, uint8_t vendor)
+{
+    struct drv_wc wc = next_wc(node);
+
+    ck_assert_uint_eq(wc.syndrome, syndrome);
+    ck_assert_uint_eq(wc.vendor_syndrome, vendor);
+}
+
+/* The pairs that ConnectX adapters are known to report (model/cqe_vendor.c has the sources). */
+START_TEST(vendor_syndromes_are_those_of_a_connectx)
+{
+    struct drv_path path = {.retry_count = 1, .ack_timeout = 10};
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    struct drv_sge sge = buf_sge(dst, 0, 100);
+
+    post(rc.a, PRM_WQE_OPCODE_RDMA_WRITE, buf_sge(src, 0, 8), dst->va, dst->mr.key ^ 0x55);
+    post_send(rc.a, 8);
+    post_recv(rc.a, 8);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR, 0x88);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0xf9);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0xf9);
+
+    rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    post(rc.a, PRM_WQE_OPCODE_SEND, buf_sge(src, 4090, 64), 0, 0);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0x51);
+    rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    post(rc.a, 0x3e, buf_sge(src, 0, 8), 0, 0);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0x68);
+
+    rc = qp_pair_new(t, PRM_QP_ST_RC, &path);
+    sge.lkey ^= 0xff00;
+    drv_post_recv(rc.b, &sge, 1);
+    post_send(rc.a, 100);
+    expect_vendor(&t->b, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0x32);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_REMOTE_OP_ERR, 0x89);
+    rc = qp_pair_new(t, PRM_QP_ST_RC, &path);
+    node_unplug(&t->b);
+    post_send(rc.a, 64);
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, 0x81);
+}
+END_TEST
+
 START_TEST(qp_in_error_starts_over)
 {
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
@@ -418,6 +460,7 @@ int main(void)
     tcase_add_test(tc, read_into_memory_without_local_write);
     tcase_add_test(tc, unknown_send_opcode);
     tcase_add_test(tc, error_state_flushes_both_queues);
+    tcase_add_test(tc, vendor_syndromes_are_those_of_a_connectx);
     tcase_add_test(tc, qp_in_error_starts_over);
     tcase_add_test(tc, cq_overrun);
     tcase_add_test(tc, transitions_out_of_order_are_refused);

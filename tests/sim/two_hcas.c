@@ -295,6 +295,7 @@ void expect_error(struct node *node, const struct drv_qp *qp, uint8_t opcode, ui
     struct drv_wc wc = expect_wc(node, qp, opcode);
 
     g_assert_cmpuint(wc.syndrome, ==, syndrome);
+    g_assert_cmpuint(wc.vendor_syndrome, !=, 0);
 }
 
 void expect_no_wc(struct two_hcas *t, struct node *node)
