@@ -5,7 +5,10 @@
  * A real device keeps contexts and translation entries in host memory which the driver gives it
  * in pages of 4 KiB: some to boot with, some before INIT_HCA, and more as objects are created. The
  * model keeps its objects elsewhere, but accounts for them as the device would: every object has
- * the size of its context, and the pages in use grow and shrink with the tables. When free pages
+ * the size of its context, a QP also what the model keeps for its queues, and the pages in use grow
+ * and shrink with them: what a guest can make this process keep for QPs is bounded by the pages
+ * that it gives. Page lists (model/mem.c) and translation entries (model/mkey.c) have bounds of
+ * their own. When free pages
  * run short, or too many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or
  * offers one; there is one request at a time. A create command that finds no room left fails.
  * Pages are never read or written.
@@ -91,7 +94,7 @@ static uint32_t owned(const struct fw *fw)
 /* Pages that boot and the objects of now take; the rest of those owned are free. */
 static uint32_t in_use(const struct fw *fw)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = fw->hca.qp_bytes;
 
     for (size_t i = 0; i < G_N_ELEMENTS(costs); i++) {
         const struct obj_table *t = (const void *)((const uint8_t *)fw + costs[i].table);

@@ -57,8 +57,8 @@ static const struct fw_profile profiles[] = {
                          ETH_50GBASE_CR2 | ETH_100GBASE_CR4,
         .boot_pages = 16,
         .init_pages = 1024,
-        .low_pages = 256,
-        .batch_pages = 512,
+        .low_pages = 512,
+        .batch_pages = 1024,
         .log_max_uctx = 13,
         .log_max_umem = 20,
         .log_max_current_uc_list = 7, /* PORT_MAX_MACS */

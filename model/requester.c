@@ -530,6 +530,11 @@ static void requester_work(struct hca *hca, struct work *work, unsigned *budget)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
+static uint64_t state_bytes(const struct requester_state *s)
+{
+    return sizeof(*s) + (s->mask + 1ull) * sizeof(s->ring[0]);
+}
+
 void requester_init(struct qp *qp)
 {
     struct requester_state *s;
@@ -543,6 +548,7 @@ void requester_init(struct qp *qp)
     s->ring = g_new0(struct send_desc, 1u << qp->sq.log_size);
     s->mask = (1u << qp->sq.log_size) - 1;
     qp->req.s = s;
+    qp->hca->qp_bytes += state_bytes(s);
 }
 
 void requester_clear(struct qp *qp)
@@ -550,6 +556,7 @@ void requester_clear(struct qp *qp)
     hca_unschedule(&qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
     if (qp->req.s) {
+        qp->hca->qp_bytes -= state_bytes(qp->req.s);
         g_free(qp->req.s->ring);
         g_free(qp->req.s);
         qp->req.s = NULL;

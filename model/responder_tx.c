@@ -206,6 +206,12 @@ static void flush_again(struct hca *hca, struct hca_timer *timer)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
+static uint64_t state_bytes(const struct responder_state *s)
+{
+    return sizeof(*s) + s->num_resources * sizeof(s->resources[0]) +
+           s->queue_size * sizeof(s->queue[0]);
+}
+
 void responder_tx_init(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
@@ -217,6 +223,7 @@ void responder_tx_init(struct qp *qp)
     s->queue_size = 4 * s->num_resources + 1;
     s->queue = g_new0(struct response, s->queue_size);
     s->flush_timer.fire = flush_again;
+    qp->hca->qp_bytes += state_bytes(s);
     qp->resp.work.run = run;
 }
 
@@ -226,6 +233,7 @@ void responder_tx_clear(struct qp *qp)
 
     hca_unschedule(&qp->resp.work);
     hca_timer_stop(qp->hca, &s->flush_timer);
+    qp->hca->qp_bytes -= state_bytes(s);
     g_free(s->resources);
     g_free(s->queue);
 }

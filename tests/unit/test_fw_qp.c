@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fw/fw_internal.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define PAGE   4096
@@ -232,6 +233,38 @@ START_TEST(a_qp_without_queues_needs_no_ring)
 }
 END_TEST
 
+/* What the function keeps for a send queue counts as memory that the host gave for it: a guest that
+ * gives no more gets no more, and a QP that goes leaves room for another. */
+START_TEST(large_queues_need_pages)
+{
+    uint64_t given = g_hash_table_size(d.fw->pages.owned) * (uint64_t)PAGE;
+    uint64_t kept, before = d.fw->hca.qp_bytes;
+    uint8_t status;
+    unsigned made = 0;
+
+    do {
+        uint8_t *qpc = create_in(0);
+
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+        PRM_SET(qpc, qpc, log_sq_size, 15);
+        PRM_SET(qpc, qpc, log_page_size, 9); /* one page of 2 MiB */
+        PRM_SET_AT(create_qp_in, in, pas, 0, 1 << 21);
+        status = run(PRM_SIZE(create_qp_in) + 8, PRM_SIZE(create_qp_out));
+        if (status == 0) {
+            qpn = PRM_GET(create_qp_out, out, qpn);
+            kept = (d.fw->hca.qp_bytes - before) / ++made;
+            ck_assert_uint_gt(kept, 1 << 15);
+            ck_assert_uint_lt((made - 1) * kept, given);
+        }
+    } while (status == 0);
+    ck_assert_uint_eq(status, PRM_CMD_STATUS_NO_RES);
+    ck_assert_uint_gt(made, 1);
+    ck_assert_uint_eq(destroy(), 0);
+    create_in(0);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), 0);
+}
+END_TEST
+
 START_TEST(multicast_groups_are_for_datagram_qps)
 {
     static const uint8_t mgid[16] = {0xff, 0x12, [15] = 1};
@@ -268,6 +301,7 @@ int main(void)
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
     tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
     tcase_add_test(tc, a_qp_without_queues_needs_no_ring);
+    tcase_add_test(tc, large_queues_need_pages);
     tcase_add_test(tc, multicast_groups_are_for_datagram_qps);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
