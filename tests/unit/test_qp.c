@@ -80,6 +80,25 @@ START_TEST(a_qpc_that_cannot_work_is_refused)
 }
 END_TEST
 
+/* QUERY_HCA_CAP's log_max_qp_sz and max_wqe_sz_rq are the last that the device takes. */
+START_TEST(queues_beyond_the_limits_are_refused)
+{
+    uint8_t largest[PRM_SIZE(qpc)];
+
+    b.hca.limits.log_max_qp_sz = 5;
+    b.hca.limits.max_rq_wqe = 128;
+    REFUSED(log_sq_size, 6, SYN_QP_SIZE);
+    REFUSED(log_rq_size, 6, SYN_QP_SIZE);
+    REFUSED(log_rq_stride, 4, SYN_QP_SIZE);
+    ck_assert_uint_eq(b.hca.qpns.count, 0);
+    bench_qpc(&b, &rc, largest);
+    PRM_SET(qpc, largest, log_sq_size, 5);
+    PRM_SET(qpc, largest, log_rq_size, 4);
+    PRM_SET(qpc, largest, log_rq_stride, 3);
+    ck_assert_int_eq(create(largest, 0), SYN_OK);
+}
+END_TEST
+
 /* The driver lays the receive queue at the ring's start and the send queue behind it. */
 START_TEST(the_send_queue_is_behind_the_receive_queue)
 {
@@ -462,6 +481,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qpc_that_cannot_work_is_refused);
+    tcase_add_test(tc, queues_beyond_the_limits_are_refused);
     tcase_add_test(tc, the_send_queue_is_behind_the_receive_queue);
     tcase_add_test(tc, a_qp_holds_on_to_what_it_uses);
     tcase_add_test(tc, there_is_one_gsi_qp);
