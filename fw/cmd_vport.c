@@ -39,6 +39,12 @@ void vport_reset(struct fw *fw)
 #define VPORT_ADMIN_UP     1
 #define VPORT_STATE_UP     1
 
+/* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
+#define PORT_DOWN    1
+#define PORT_ACTIVE  4
+#define PHYS_POLLING 2
+#define PHYS_LINK_UP 5
+
 static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 {
     if (PRM_GET(query_vport_state_in, cmd->in, other_vport)) {
@@ -103,6 +109,12 @@ static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *l
     }
 }
 
+/* IBTA 14.2.5.6: violation counters stop at their largest value. */
+static uint16_t violations(uint64_t count)
+{
+    return (uint16_t)MIN(count, UINT16_MAX);
+}
+
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct port *port = &fw->hca.port;
@@ -123,9 +135,7 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(nic_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
     PRM_SET(nic_vport_context, ctx, port_guid, fw->vport.port_guid);
     PRM_SET(nic_vport_context, ctx, node_guid, fw->vport.node_guid);
-    /* IBTA 14.2.5.6: violation counters stop at their largest value */
-    PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
-            MIN(port->counters.rx_bad_qkey, UINT16_MAX));
+    PRM_SET(nic_vport_context, ctx, qkey_violation_counter, violations(port->counters.rx_bad_qkey));
     PRM_SET(nic_vport_context, ctx, promisc_uc, port->promisc_uc);
     PRM_SET(nic_vport_context, ctx, promisc_mc, port->promisc_mc);
     PRM_SET(nic_vport_context, ctx, promisc_all, port->promisc_all);
@@ -298,6 +308,30 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
+/* The view of the port that InfiniBand has, which is where packets with a wrong P_Key are counted
+ * (driver: mlx5_query_hca_vport_context()). They raise no event: the trap of IBTA 14.2.5.1 is a
+ * subnet manager's, and a RoCE port has none. */
+static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct port *port = &fw->hca.port;
+    uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
+    bool up = port_is_up(&fw->hca);
+
+    if (PRM_GET(query_hca_vport_context_in, cmd->in, other_vport) ||
+        PRM_GET(query_hca_vport_context_in, cmd->in, port_num) > 1) {
+        return SYN_NO_VPORT;
+    }
+    PRM_SET(hca_vport_context, ctx, port_physical_state, up ? PHYS_LINK_UP : PHYS_POLLING);
+    PRM_SET(hca_vport_context, ctx, port_state, up ? PORT_ACTIVE : PORT_DOWN);
+    PRM_SET(hca_vport_context, ctx, vport_state, up ? PORT_ACTIVE : PORT_DOWN);
+    PRM_SET(hca_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
+    PRM_SET(hca_vport_context, ctx, port_guid, fw->vport.port_guid);
+    PRM_SET(hca_vport_context, ctx, node_guid, fw->vport.node_guid);
+    PRM_SET(hca_vport_context, ctx, qkey_violation_counter, violations(port->counters.rx_bad_qkey));
+    PRM_SET(hca_vport_context, ctx, pkey_violation_counter, violations(port->counters.rx_bad_pkey));
+    return SYN_OK;
+}
+
 /* A RoCE port has one P_Key, the default one, at index 0 (annex A16.4.3); the rest of the table
  * that pkey_table_size describes is empty. */
 static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
@@ -324,6 +358,8 @@ static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_vport[] = {
+    {PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT, CMD_READY, true, PRM_SIZE(query_hca_vport_context_in),
+     PRM_SIZE(query_hca_vport_context_out), cmd_query_hca_vport_context},
     {PRM_CMD_OP_QUERY_HCA_VPORT_PKEY, CMD_READY, true, PRM_SIZE(query_hca_vport_pkey_in),
      PRM_SIZE(query_hca_vport_pkey_out), cmd_query_hca_vport_pkey},
     {PRM_CMD_OP_QUERY_VPORT_STATE, CMD_READY, true, PRM_SIZE(query_vport_state_in),

@@ -142,6 +142,20 @@ static uint32_t qkey_violations(void)
                    qkey_violation_counter);
 }
 
+/* mlx5_query_hca_vport_context(). */
+static uint32_t pkey_violations(void)
+{
+    uint8_t in[PRM_SIZE(query_hca_vport_context_in)] = {0};
+    uint8_t out[PRM_SIZE(query_hca_vport_context_out)] = {0};
+    const uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, out, hca_vport_context);
+
+    PRM_SET(query_hca_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT);
+    ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(hca_vport_context, ctx, port_state), 4); /* active */
+    ck_assert_uint_eq(PRM_GET(hca_vport_context, ctx, qkey_violation_counter), qkey_violations());
+    return PRM_GET(hca_vport_context, ctx, pkey_violation_counter);
+}
+
 /* hw_counters/rx_icrc_encapsulated: PPCNT, extended Ethernet group. */
 static uint32_t bad_icrcs(void)
 {
@@ -459,6 +473,35 @@ START_TEST(wrong_qkey)
 }
 END_TEST
 
+/* IBTA 9.6.1, 10.9.3: a packet of another partition, or from a limited member to one, is not taken
+ * and is counted, whatever the service; with a wrong Q_Key besides it is a wrong P_Key. */
+START_TEST(wrong_pkey)
+{
+    struct roce_packet of_rc = packet(BTH_RC | BTH_WRITE_ONLY, rc);
+    struct roce_packet of_ud = packet(BTH_UD | BTH_SEND_ONLY, ud);
+    struct drv_sge sge = buf_sge(mem, 8192, 2048);
+
+    drv_post_recv(ud, &sge, 1);
+    ck_assert_uint_eq(pkey_violations(), 0);
+    of_rc.pkey = 0xfffe;
+    send_packet(&of_rc, LEN);
+    of_ud.pkey = 0x0001;
+    send_packet(&of_ud, 100);
+    of_ud.pkey = 0x8001;
+    of_ud.deth.qkey++;
+    send_packet(&of_ud, 100);
+    expect_nothing();
+    ck_assert_uint_eq(pkey_violations(), 3);
+    ck_assert_uint_eq(qkey_violations(), 0);
+    of_ud.pkey = 0x7fff; /* a limited member may talk to a full one */
+    of_ud.deth.qkey--;
+    send_packet(&of_ud, 100);
+    expect_wc(a, ud, PRM_CQE_OPCODE_RESP_SEND);
+    expect_good_write();
+    ck_assert_uint_eq(pkey_violations(), 3);
+}
+END_TEST
+
 /* The counter has 16 bits and stays at its largest value. */
 START_TEST(qkey_violations_stop_counting)
 {
@@ -520,6 +563,7 @@ int main(void)
     tcase_add_test(tc, payload_beyond_the_path_mtu);
     tcase_add_test(tc, frame_beyond_the_port_mtu);
     tcase_add_test(tc, wrong_qkey);
+    tcase_add_test(tc, wrong_pkey);
     tcase_add_test(tc, qkey_violations_stop_counting);
     tcase_add_test(tc, responses_to_nothing);
     suite_add_tcase(suite, tc);
