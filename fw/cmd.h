@@ -42,6 +42,12 @@ struct fw_cmd_row {
     fw_cmd_fn *handler;
 };
 
+/* The row of most commands: legal after INIT_HCA, for every user context. name: of its layouts. */
+#define FW_CMD_ROW(op, name, fn)                                                                   \
+    {                                                                                              \
+        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
+    }
+
 /* One table ends with a row whose handler is NULL. */
 extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[],
     cmds_access_reg[], cmds_roce[], cmds_devx[]; /* the function itself */

@@ -91,15 +91,10 @@ static enum syn destroy_cq(struct fw *fw, struct fw_cmd *cmd)
     return cq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_cq_in, cmd->in, cqn));
 }
 
-#define ROW(op, name)                                                                              \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
-    }
-
 const struct fw_cmd_row cmds_cq[] = {
-    ROW(CREATE_CQ, create_cq),
-    ROW(QUERY_CQ, query_cq),
-    ROW(MODIFY_CQ, modify_cq),
-    ROW(DESTROY_CQ, destroy_cq),
+    FW_CMD_ROW(CREATE_CQ, create_cq, create_cq),
+    FW_CMD_ROW(QUERY_CQ, query_cq, query_cq),
+    FW_CMD_ROW(MODIFY_CQ, modify_cq, modify_cq),
+    FW_CMD_ROW(DESTROY_CQ, destroy_cq, destroy_cq),
     {0},
 };

@@ -104,19 +104,14 @@ static enum syn destroy_rq(struct fw *fw, struct fw_cmd *cmd)
     return eth_rq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rq_in, cmd->in, rqn));
 }
 
-#define ROW(op, name, fn)                                                                          \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
-    }
-
 const struct fw_cmd_row cmds_eth_queue[] = {
-    ROW(CREATE_SQ, create_sq, create_sq),
-    ROW(MODIFY_SQ, modify_sq, modify_sq),
-    ROW(QUERY_SQ, query_sq, query_sq),
-    ROW(DESTROY_SQ, destroy_sq, destroy_sq),
-    ROW(CREATE_RQ, create_rq, create_rq),
-    ROW(MODIFY_RQ, modify_rq, modify_rq),
-    ROW(QUERY_RQ, query_rq, query_rq),
-    ROW(DESTROY_RQ, destroy_rq, destroy_rq),
+    FW_CMD_ROW(CREATE_SQ, create_sq, create_sq),
+    FW_CMD_ROW(MODIFY_SQ, modify_sq, modify_sq),
+    FW_CMD_ROW(QUERY_SQ, query_sq, query_sq),
+    FW_CMD_ROW(DESTROY_SQ, destroy_sq, destroy_sq),
+    FW_CMD_ROW(CREATE_RQ, create_rq, create_rq),
+    FW_CMD_ROW(MODIFY_RQ, modify_rq, modify_rq),
+    FW_CMD_ROW(QUERY_RQ, query_rq, query_rq),
+    FW_CMD_ROW(DESTROY_RQ, destroy_rq, destroy_rq),
     {0},
 };

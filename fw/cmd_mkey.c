@@ -101,14 +101,9 @@ static enum syn destroy_mkey(struct fw *fw, struct fw_cmd *cmd)
     return mkey_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_mkey_in, cmd->in, mkey_index));
 }
 
-#define ROW(op, name)                                                                              \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
-    }
-
 const struct fw_cmd_row cmds_mkey[] = {
-    ROW(CREATE_MKEY, create_mkey),
-    ROW(QUERY_MKEY, query_mkey),
-    ROW(DESTROY_MKEY, destroy_mkey),
+    FW_CMD_ROW(CREATE_MKEY, create_mkey, create_mkey),
+    FW_CMD_ROW(QUERY_MKEY, query_mkey, query_mkey),
+    FW_CMD_ROW(DESTROY_MKEY, destroy_mkey, destroy_mkey),
     {0},
 };

@@ -61,19 +61,14 @@ static enum syn dealloc_uar(struct fw *fw, struct fw_cmd *cmd)
     return uar_dealloc(&fw->hca, cmd->uid, PRM_GET(dealloc_uar_in, cmd->in, uar));
 }
 
-#define ROW(op, name, handler)                                                                     \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler       \
-    }
-
 const struct fw_cmd_row cmds_pd_uar[] = {
-    ROW(ALLOC_PD, alloc_pd, alloc_pd),
-    ROW(DEALLOC_PD, dealloc_pd, dealloc_pd),
-    ROW(ALLOC_TRANSPORT_DOMAIN, alloc_transport_domain, alloc_td),
-    ROW(DEALLOC_TRANSPORT_DOMAIN, dealloc_transport_domain, dealloc_td),
-    ROW(ALLOC_XRCD, alloc_xrcd, alloc_xrcd),
-    ROW(DEALLOC_XRCD, dealloc_xrcd, dealloc_xrcd),
-    ROW(ALLOC_UAR, alloc_uar, alloc_uar),
-    ROW(DEALLOC_UAR, dealloc_uar, dealloc_uar),
+    FW_CMD_ROW(ALLOC_PD, alloc_pd, alloc_pd),
+    FW_CMD_ROW(DEALLOC_PD, dealloc_pd, dealloc_pd),
+    FW_CMD_ROW(ALLOC_TRANSPORT_DOMAIN, alloc_transport_domain, alloc_td),
+    FW_CMD_ROW(DEALLOC_TRANSPORT_DOMAIN, dealloc_transport_domain, dealloc_td),
+    FW_CMD_ROW(ALLOC_XRCD, alloc_xrcd, alloc_xrcd),
+    FW_CMD_ROW(DEALLOC_XRCD, dealloc_xrcd, dealloc_xrcd),
+    FW_CMD_ROW(ALLOC_UAR, alloc_uar, alloc_uar),
+    FW_CMD_ROW(DEALLOC_UAR, dealloc_uar, dealloc_uar),
     {0},
 };

@@ -28,14 +28,9 @@ static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
                            PRM_GET(query_q_counter_in, cmd->in, clear), cmd->out);
 }
 
-#define ROW(op, name)                                                                              \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), name          \
-    }
-
 const struct fw_cmd_row cmds_q_counter[] = {
-    ROW(ALLOC_Q_COUNTER, alloc_q_counter),
-    ROW(DEALLOC_Q_COUNTER, dealloc_q_counter),
-    ROW(QUERY_Q_COUNTER, query_q_counter),
+    FW_CMD_ROW(ALLOC_Q_COUNTER, alloc_q_counter, alloc_q_counter),
+    FW_CMD_ROW(DEALLOC_Q_COUNTER, dealloc_q_counter, dealloc_q_counter),
+    FW_CMD_ROW(QUERY_Q_COUNTER, query_q_counter, query_q_counter),
     {0},
 };

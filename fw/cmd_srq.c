@@ -10,6 +10,25 @@
 #include "model/pd.h"
 #include "model/srq.h"
 
+/* What srqc and xrc_srqc call by the same names, into a struct srq_attr and back. */
+#define COMMON_ATTR(layout, ctx)                                                                   \
+    .pdn = PRM_GET(layout, ctx, pd), .log_stride = PRM_GET(layout, ctx, log_rq_stride) + 4,        \
+    .has_signature = PRM_GET(layout, ctx, wq_signature), .lwm = PRM_GET(layout, ctx, lwm),         \
+    .log_page_size = PRM_GET(layout, ctx, log_page_size),                                          \
+    .page_offset = PRM_GET(layout, ctx, page_offset)
+
+#define COMMON_QUERY(layout, ctx, srq)                                                             \
+    do {                                                                                           \
+        PRM_SET(layout, ctx, state, (srq)->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);    \
+        PRM_SET(layout, ctx, wq_signature, (srq)->attr.has_signature);                             \
+        PRM_SET(layout, ctx, log_rq_stride, (srq)->attr.log_stride - 4);                           \
+        PRM_SET(layout, ctx, page_offset, (srq)->attr.page_offset);                                \
+        PRM_SET(layout, ctx, log_page_size, (srq)->attr.log_page_size);                            \
+        PRM_SET(layout, ctx, pd, (srq)->attr.pdn);                                                 \
+        PRM_SET(layout, ctx, lwm, (srq)->lwm);                                                     \
+        PRM_SET(layout, ctx, wqe_cnt, wq_posted(&(srq)->wq));                                      \
+    } while (0)
+
 /* page_offset counts 64ths of a page (driver: po_quanta). */
 static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, size_t pas_off)
 {
@@ -72,14 +91,9 @@ static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
     const uint8_t *ctx = PRM_PTR(create_srq_in, cmd->in, srq_context_entry);
     struct srq_attr attr = {
         .kind = OBJ_SRQ,
-        .pdn = PRM_GET(srqc, ctx, pd),
+        COMMON_ATTR(srqc, ctx),
         .log_size = PRM_GET(srqc, ctx, log_srq_size),
-        .log_stride = PRM_GET(srqc, ctx, log_rq_stride) + 4,
         .dbr = PRM_GET(srqc, ctx, dbr_addr),
-        .has_signature = PRM_GET(srqc, ctx, wq_signature),
-        .lwm = PRM_GET(srqc, ctx, lwm),
-        .log_page_size = PRM_GET(srqc, ctx, log_page_size),
-        .page_offset = PRM_GET(srqc, ctx, page_offset),
     };
     struct fw_ring_ref ref =
         ring_ref(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_srq_in, pas));
@@ -100,15 +114,8 @@ static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
     if (!srq) {
         return SYN_SRQ_NUM;
     }
-    PRM_SET(srqc, ctx, state, srq->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);
+    COMMON_QUERY(srqc, ctx, srq);
     PRM_SET(srqc, ctx, log_srq_size, srq->attr.log_size);
-    PRM_SET(srqc, ctx, wq_signature, srq->attr.has_signature);
-    PRM_SET(srqc, ctx, log_rq_stride, srq->attr.log_stride - 4);
-    PRM_SET(srqc, ctx, page_offset, srq->attr.page_offset);
-    PRM_SET(srqc, ctx, log_page_size, srq->attr.log_page_size);
-    PRM_SET(srqc, ctx, pd, srq->attr.pdn);
-    PRM_SET(srqc, ctx, lwm, srq->lwm);
-    PRM_SET(srqc, ctx, wqe_cnt, wq_posted(&srq->wq));
     PRM_SET(srqc, ctx, dbr_addr, srq->attr.dbr);
     return SYN_OK;
 }
@@ -134,15 +141,10 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     const uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
     struct srq_attr attr = {
         .kind = OBJ_SRQ,
-        .pdn = PRM_GET(xrc_srqc, ctx, pd),
+        COMMON_ATTR(xrc_srqc, ctx),
         .log_size = PRM_GET(xrc_srqc, ctx, log_xrc_srq_size),
-        .log_stride = PRM_GET(xrc_srqc, ctx, log_rq_stride) + 4,
         .dbr = (uint64_t)PRM_GET(xrc_srqc, ctx, db_record_addr_h) << 32 |
                PRM_GET(xrc_srqc, ctx, db_record_addr_l) << 2,
-        .has_signature = PRM_GET(xrc_srqc, ctx, wq_signature),
-        .lwm = PRM_GET(xrc_srqc, ctx, lwm),
-        .log_page_size = PRM_GET(xrc_srqc, ctx, log_page_size),
-        .page_offset = PRM_GET(xrc_srqc, ctx, page_offset),
         .is_xrc = true,
         .xrcdn = PRM_GET(xrc_srqc, ctx, xrcd),
         .cqn = PRM_GET(xrc_srqc, ctx, cqn),
@@ -172,18 +174,11 @@ static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     if (!srq) {
         return SYN_SRQ_NUM;
     }
-    PRM_SET(xrc_srqc, ctx, state, srq->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);
+    COMMON_QUERY(xrc_srqc, ctx, srq);
     PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, srq->attr.log_size);
-    PRM_SET(xrc_srqc, ctx, wq_signature, srq->attr.has_signature);
-    PRM_SET(xrc_srqc, ctx, log_rq_stride, srq->attr.log_stride - 4);
     PRM_SET(xrc_srqc, ctx, xrcd, srq->attr.xrcdn);
-    PRM_SET(xrc_srqc, ctx, page_offset, srq->attr.page_offset);
     PRM_SET(xrc_srqc, ctx, cqn, srq->attr.cqn);
-    PRM_SET(xrc_srqc, ctx, log_page_size, srq->attr.log_page_size);
     PRM_SET(xrc_srqc, ctx, user_index, srq->attr.user_index);
-    PRM_SET(xrc_srqc, ctx, pd, srq->attr.pdn);
-    PRM_SET(xrc_srqc, ctx, lwm, srq->lwm);
-    PRM_SET(xrc_srqc, ctx, wqe_cnt, wq_posted(&srq->wq));
     PRM_SET(xrc_srqc, ctx, db_record_addr_h, srq->attr.dbr >> 32);
     PRM_SET(xrc_srqc, ctx, db_record_addr_l, (srq->attr.dbr & UINT32_MAX) >> 2);
     return SYN_OK;
@@ -296,23 +291,18 @@ static enum syn destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
     return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
 }
 
-#define ROW(op, name, handler)                                                                     \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), handler       \
-    }
-
 const struct fw_cmd_row cmds_srq[] = {
-    ROW(CREATE_SRQ, create_srq, create_srq),
-    ROW(QUERY_SRQ, query_srq, query_srq),
-    ROW(DESTROY_SRQ, destroy_srq, destroy_srq),
-    ROW(ARM_RQ, arm_rq, arm_rq),
-    ROW(CREATE_XRC_SRQ, create_xrc_srq, create_xrc_srq),
-    ROW(QUERY_XRC_SRQ, query_xrc_srq, query_xrc_srq),
-    ROW(DESTROY_XRC_SRQ, destroy_xrc_srq, destroy_xrc_srq),
-    ROW(ARM_XRC_SRQ, arm_xrc_srq, arm_xrc_srq),
-    ROW(CREATE_RMP, create_rmp, create_rmp),
-    ROW(MODIFY_RMP, modify_rmp, modify_rmp),
-    ROW(QUERY_RMP, query_rmp, query_rmp),
-    ROW(DESTROY_RMP, destroy_rmp, destroy_rmp),
+    FW_CMD_ROW(CREATE_SRQ, create_srq, create_srq),
+    FW_CMD_ROW(QUERY_SRQ, query_srq, query_srq),
+    FW_CMD_ROW(DESTROY_SRQ, destroy_srq, destroy_srq),
+    FW_CMD_ROW(ARM_RQ, arm_rq, arm_rq),
+    FW_CMD_ROW(CREATE_XRC_SRQ, create_xrc_srq, create_xrc_srq),
+    FW_CMD_ROW(QUERY_XRC_SRQ, query_xrc_srq, query_xrc_srq),
+    FW_CMD_ROW(DESTROY_XRC_SRQ, destroy_xrc_srq, destroy_xrc_srq),
+    FW_CMD_ROW(ARM_XRC_SRQ, arm_xrc_srq, arm_xrc_srq),
+    FW_CMD_ROW(CREATE_RMP, create_rmp, create_rmp),
+    FW_CMD_ROW(MODIFY_RMP, modify_rmp, modify_rmp),
+    FW_CMD_ROW(QUERY_RMP, query_rmp, query_rmp),
+    FW_CMD_ROW(DESTROY_RMP, destroy_rmp, destroy_rmp),
     {0},
 };

@@ -93,23 +93,18 @@ static enum syn destroy_tir(struct fw *fw, struct fw_cmd *cmd)
     return tir_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_tir_in, cmd->in, tirn));
 }
 
-#define ROW(op, name, fn)                                                                          \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
-    }
-
 const struct fw_cmd_row cmds_tir[] = {
-    ROW(CREATE_TIS, create_tis, create_tis),
-    ROW(MODIFY_TIS, modify_tis, modify_tis),
-    ROW(QUERY_TIS, query_tis, query_tis),
-    ROW(DESTROY_TIS, destroy_tis, destroy_tis),
-    ROW(CREATE_RQT, create_rqt, create_rqt),
-    ROW(MODIFY_RQT, modify_rqt, modify_rqt),
-    ROW(QUERY_RQT, query_rqt, query_rqt),
-    ROW(DESTROY_RQT, destroy_rqt, destroy_rqt),
-    ROW(CREATE_TIR, create_tir, create_tir),
-    ROW(MODIFY_TIR, modify_tir, modify_tir),
-    ROW(QUERY_TIR, query_tir, query_tir),
-    ROW(DESTROY_TIR, destroy_tir, destroy_tir),
+    FW_CMD_ROW(CREATE_TIS, create_tis, create_tis),
+    FW_CMD_ROW(MODIFY_TIS, modify_tis, modify_tis),
+    FW_CMD_ROW(QUERY_TIS, query_tis, query_tis),
+    FW_CMD_ROW(DESTROY_TIS, destroy_tis, destroy_tis),
+    FW_CMD_ROW(CREATE_RQT, create_rqt, create_rqt),
+    FW_CMD_ROW(MODIFY_RQT, modify_rqt, modify_rqt),
+    FW_CMD_ROW(QUERY_RQT, query_rqt, query_rqt),
+    FW_CMD_ROW(DESTROY_RQT, destroy_rqt, destroy_rqt),
+    FW_CMD_ROW(CREATE_TIR, create_tir, create_tir),
+    FW_CMD_ROW(MODIFY_TIR, modify_tir, modify_tir),
+    FW_CMD_ROW(QUERY_TIR, query_tir, query_tir),
+    FW_CMD_ROW(DESTROY_TIR, destroy_tir, destroy_tir),
     {0},
 };
