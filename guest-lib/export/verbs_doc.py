@@ -3,11 +3,16 @@
 """Writes docs/verbs.md: each verb, and what the libraries of this project do with it.
 
     verbs_doc.py BUILD > docs/verbs.md
+    verbs_doc.py BUILD --check       exit status 1: docs/verbs.md is not what would be written
+
+What the libraries export depends on the rdma-core that is installed; the page is about Debian 12's, and
+--check of another one exits with 77: skipped.
 
 What is exported comes from the installed rdma-core and from BUILD's libraries; what is refused from the
 refusals that were generated (symbols.py) and from mlx5dv/dv_functions.def; the verbs that headers turn
 into calls through the context from the installed verbs.h and the places that fill them in.
 """
+import difflib
 import pathlib
 import re
 import sys
@@ -17,6 +22,7 @@ import symbols
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = pathlib.Path("/usr/include/infiniband")
 WORKS = "works"
+SKIPPED = 77
 
 
 def table(rows):
@@ -69,13 +75,10 @@ def mlx5_rows(library):
             yield name, version, WORKS
 
 
-def main(argv):
-    if len(argv) != 2:
-        sys.exit(__doc__)
-    build = pathlib.Path(argv[1])
+def page(build):
     ibverbs = str(build / "guest-lib/verbs/libibverbs.so.1")
     mlx5 = str(build / "guest-lib/mlx5dv/libmlx5.so.1")
-    print(f"""# Verbs without a VM: what is there
+    return f"""# Verbs without a VM: what is there
 
 Made by `guest-lib/export/verbs_doc.py`; do not edit. What a ConnectX-5 of this project lacks is refused with the errno
 that rdma-core gives for a device without it.
@@ -90,8 +93,35 @@ that rdma-core gives for a device without it.
 
 ## libmlx5.so.1
 
-{table(mlx5_rows(mlx5))}""")
+{table(mlx5_rows(mlx5))}
+"""
+
+
+def check(text):
+    """Compares with the page that is kept. Returns the exit status."""
+    kept = (ROOT / "docs/verbs.md").read_text()
+    if names(kept) != names(text):
+        print("the installed rdma-core is another one than the page is about")
+        return SKIPPED
+    diff = list(difflib.unified_diff(kept.splitlines(), text.splitlines(), "docs/verbs.md", "now", n=0, lineterm=""))
+    print("\n".join(diff))
+    return 1 if diff else 0
+
+
+def names(text):
+    """The verbs of a page with their versions, without their state."""
+    return re.findall(r"^\| (`\w+` \| .*?) \|", text, re.M)
+
+
+def main(argv):
+    if len(argv) not in (2, 3) or argv[2:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    text = page(pathlib.Path(argv[1]))
+    if argv[2:]:
+        return check(text)
+    print(text, end="")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv)
+    sys.exit(main(sys.argv))
