@@ -22,8 +22,9 @@
 /* Where the lock bytes are: behind every member's, so that ids and offsets are the same. */
 #define JOIN_LOCK_OFFSET 4096
 
-/* How long to wait for others to finish joining or leaving: they take microseconds. */
-#define JOIN_LOCK_TRIES    2000
+/* How long to wait for others to finish joining or leaving, about a minute: one takes milliseconds
+ * (its region's memory is cleared), but a hundred may come at once on a busy machine. */
+#define JOIN_LOCK_TRIES    60000
 #define JOIN_LOCK_SLEEP_US 1000
 
 static size_t page_up(size_t n)
