@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Many processes on one wire, with no VM: each talks with all others, and some are killed.
+
+Runs tests/programs/mesh and tests/programs/datacheck under `scripts/hcasim run`. The sizes are those
+of the default run; what the project vouches for is HCASIM_MESH_RANKS=100 HCASIM_MESH_KILLS=100
+HCASIM_DATA_OPS=1000000. Timing is no condition: only a process that never ends fails.
+The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed.
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HCASIM = ROOT / "scripts/hcasim"
+PATIENCE = 600  # seconds for any wait
+RANKS = int(os.environ.get("HCASIM_MESH_RANKS", "20"))
+ROUNDS = int(os.environ.get("HCASIM_MESH_ROUNDS", "5"))
+KILLS = int(os.environ.get("HCASIM_MESH_KILLS", "10"))
+KILL_RANKS = 20  # processes of a run in which half are killed
+DATA_OPS = int(os.environ.get("HCASIM_DATA_OPS", "50000"))
+SEED = int(os.environ.get("HCASIM_DATA_SEED", "1"))
+
+
+class Failure(Exception):
+    pass
+
+
+class Wire:
+    """A wire of its own, and the processes on it."""
+
+    def __init__(self, build, name):
+        self.build = build
+        self.name = f"{name}-{os.getpid()}"
+        self.started = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        for left in self.files():
+            left.unlink()
+
+    def start(self, program, *arguments):
+        process = subprocess.Popen(
+            [HCASIM, "run", "--build", self.build, "--wire", self.name, "--",
+             self.build / "tests/programs" / program, *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.started.append(process)
+        return process
+
+    def files(self):
+        return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.name}*"))
+
+    def expect_nothing_left(self):
+        if self.files():
+            raise Failure(f"left: {', '.join(map(str, self.files()))}")
+
+
+class Mesh:
+    """Processes of which each is connected with each."""
+
+    def __init__(self, wire, folder, ranks, rounds):
+        self.folder = pathlib.Path(folder)
+        self.processes = [wire.start("mesh", "-i", i, "-n", ranks, "-g", 1, "-r", rounds, folder)
+                          for i in range(ranks)]
+        self.killed = set()
+
+    def say(self, name):
+        (self.folder / name).touch()
+
+    def wait_all(self, name):
+        """Until every process that was not killed has made its file."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            missing = [i for i in range(len(self.processes))
+                       if i not in self.killed and not (self.folder / f"{name}.{i}").exists()]
+            if not missing:
+                return
+            for i in missing:
+                if self.processes[i].poll() is not None:
+                    raise Failure(f"rank {i} ended: {self.processes[i].communicate()[0]}")
+            if time.monotonic() > end:
+                raise Failure(f"ranks {missing} are not {name}")
+            time.sleep(0.05)
+
+    def kill(self, rank):
+        self.processes[rank].send_signal(signal.SIGKILL)
+        self.processes[rank].communicate()
+        if self.processes[rank].returncode != -signal.SIGKILL:
+            raise Failure(f"rank {rank} had ended before it was killed")
+        self.killed.add(rank)
+
+    def end(self):
+        """All that live end well, without a difference, and have lost those that were killed and
+        nobody else. Returns how many rounds there were at most."""
+        self.wait_all("done")
+        self.say("end")
+        most = 0
+        for i, process in enumerate(self.processes):
+            if i in self.killed:
+                continue
+            text = process.communicate(timeout=PATIENCE)[0]
+            found = re.fullmatch(r"rank \d+: (\d+) rounds, 0 differences, lost:([ \d]*)\n", text)
+            if process.returncode or not found:
+                raise Failure(f"rank {i}: exit status {process.returncode}\n{text}")
+            if set(map(int, found[2].split())) != self.killed:
+                raise Failure(f"{sorted(self.killed)} were killed, but {text}")
+            most = max(most, int(found[1]))
+        return most
+
+
+def data_check(wire, ops):
+    """Two processes: every kind of operation; every byte compared."""
+    port = 20000 + os.getpid() % 10000
+    options = ("-d", "mlx5_0", "-g", 1, "-n", ops, "-s", SEED, "-p", port)
+    server = wire.start("datacheck", *options)
+    end = time.monotonic() + PATIENCE
+    while f":{port:04X} " not in pathlib.Path("/proc/net/tcp").read_text():
+        if server.poll() is not None or time.monotonic() > end:
+            raise Failure(f"datacheck does not listen: {server.communicate()[0]}")
+        time.sleep(0.02)
+    for process in (wire.start("datacheck", *options, "localhost"), server):
+        text = process.communicate(timeout=PATIENCE + ops // 50)[0]
+        if process.returncode or not text.endswith(f"\n{ops} operations, 0 differences\n"):
+            raise Failure(text)
+
+
+def all_to_all(build):
+    """Processes on one wire, each connected with each, complete; no byte differs."""
+    with Wire(build, "mesh") as wire, tempfile.TemporaryDirectory() as folder:
+        mesh = Mesh(wire, folder, RANKS, ROUNDS)
+        mesh.wait_all("ready")
+        mesh.say("go")
+        mesh.end()
+        wire.expect_nothing_left()
+    return f"{RANKS} processes, {ROUNDS} rounds"
+
+
+def killed_at_random(build):
+    """SIGKILL is a pulled cable: all others get IBV_WC_RETRY_EXC_ERR of the killed ones, go on among
+    themselves, and newcomers find the wire usable. When the last one has ended nothing is left."""
+    chance = random.Random(SEED)
+    left, runs, rounds = KILLS, 0, 0
+    while left:
+        with Wire(build, f"kill{runs}") as wire, tempfile.TemporaryDirectory() as folder:
+            mesh = Mesh(wire, folder, KILL_RANKS, 0)
+            mesh.wait_all("ready")
+            mesh.say("go")
+            for rank in chance.sample(range(KILL_RANKS), min(left, KILL_RANKS // 2)):
+                time.sleep(chance.random() / 10)
+                mesh.kill(rank)
+                left -= 1
+            data_check(wire, 2000)
+            mesh.say("stop")
+            rounds += mesh.end()
+            wire.expect_nothing_left()
+            runs += 1
+    return f"{KILLS} killed in {runs} runs of {KILL_RANKS}, {rounds} rounds"
+
+
+def data(build):
+    """Operations of every kind over RC, SRQ, UC and UD between two processes; no byte differs."""
+    with Wire(build, "data") as wire:
+        data_check(wire, DATA_OPS)
+        wire.expect_nothing_left()
+    return f"{DATA_OPS} operations"
+
+
+STATEMENTS = (all_to_all, killed_at_random, data)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
+    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    args = parser.parse_args()
+    passed = failed = 0
+    for statement in STATEMENTS:
+        if args.names and statement.__name__ not in args.names:
+            continue
+        started = time.monotonic()
+        try:
+            what = statement(args.build)
+            passed += 1
+            print(f"ok      {statement.__name__}: {what}, {time.monotonic() - started:.0f} s", flush=True)
+        except (Failure, subprocess.TimeoutExpired) as err:
+            failed += 1
+            print(f"FAILED  {statement.__name__}: {err}", flush=True)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
