@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+import hosts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HCASIM = ROOT / "scripts/hcasim"
 PATIENCE = 600  # seconds for any wait
@@ -57,6 +59,7 @@ class Wire:
             [HCASIM, "run", "--build", self.build, "--wire", self.name, "--",
              self.build / "tests/programs" / program, *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process.command = program
         self.started.append(process)
         return process
 
@@ -123,14 +126,10 @@ class Mesh:
 
 def data_check(wire, ops):
     """Two processes: every kind of operation; every byte compared."""
-    port = 20000 + os.getpid() % 10000
+    port = hosts.free_port()
     options = ("-d", "mlx5_0", "-g", 1, "-n", ops, "-s", SEED, "-p", port)
     server = wire.start("datacheck", *options)
-    end = time.monotonic() + PATIENCE
-    while f":{port:04X} " not in pathlib.Path("/proc/net/tcp").read_text():
-        if server.poll() is not None or time.monotonic() > end:
-            raise Failure(f"datacheck does not listen: {server.communicate()[0]}")
-        time.sleep(0.02)
+    hosts.wait_listening(server, port)
     for process in (wire.start("datacheck", *options, "localhost"), server):
         text = process.communicate(timeout=PATIENCE + ops // 50)[0]
         if process.returncode or not text.endswith(f"\n{ops} operations, 0 differences\n"):
@@ -195,10 +194,11 @@ def main():
         try:
             what = statement(args.build)
             passed += 1
-            print(f"ok      {statement.__name__}: {what}, {time.monotonic() - started:.0f} s", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as err:
+            print(f"ok   {statement.__doc__.splitlines()[0]} [{statement.__name__}: {what}] "
+                  f"({time.monotonic() - started:.0f} s)", flush=True)
+        except (Failure, hosts.Failure, subprocess.TimeoutExpired) as err:
             failed += 1
-            print(f"FAILED  {statement.__name__}: {err}", flush=True)
+            print(f"FAIL {statement.__name__}: {err}", flush=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 
