@@ -158,6 +158,11 @@ bool fw_run(struct fw *fw, unsigned budget)
     return hca_run(&fw->hca, budget);
 }
 
+uint64_t fw_work_items(const struct fw *fw)
+{
+    return fw->hca.work_items;
+}
+
 void fw_set_wire(struct fw *fw, struct wire_port *port)
 {
     port_set_wire(&fw->hca, port);

@@ -64,6 +64,9 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
  * can be done now.
  */
 bool fw_run(struct fw *fw, unsigned budget);
+/* Work items done since the function was made: fw_run() that leaves it as it was had nothing to do
+ * (timers aside). */
+uint64_t fw_work_items(const struct fw *fw);
 
 /*
  * Plugs in (or, with NULL, pulls out) the cable. The function uses the port until the next call

@@ -20,12 +20,15 @@
 #include "wire/eth.h"
 #include "wire/open.h"
 
-#define BUDGET       64         /* work items of one turn */
-#define POLL_GRACE   1000000u   /* ns after a poll for which the poller is trusted to come again */
-#define DISTRUST     100000000u /* ns for which it is not, when it did not come */
-#define HELPER_SLICE 100000u    /* ns, the least that may be asked for */
-#define IDLE_POLLS   100        /* in a row, after which other processes may have the processor */
-#define SPIN_PERIOD  20u        /* us between looks at watched doorbells when nothing happens */
+#define BUDGET        64       /* work items of one turn */
+#define SETTLE        4        /* turns after a doorbell, as long as there is work */
+#define POLL_GRACE    1000000u /* ns after a poll for which the poller is trusted to come again */
+#define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
+#define PROBATION_MAX 256000000u /* the most; it doubles each time */
+#define HELPER_SLICE  100000u    /* ns, the least that may be asked for */
+#define IDLE_POLLS    100        /* in a row, after which other processes may have the processor */
+#define SPIN_PERIOD   20u        /* us between looks at watched doorbells when nothing happens */
+#define LINGER        50000u     /* ns after its last work for which the helper looks for more */
 
 struct local_hca {
     pthread_mutex_t lock; /* around every call into fw */
@@ -38,10 +41,16 @@ struct local_hca {
     uint64_t deadline_ns;
     bool woken;      /* the HCA asked for a turn */
     bool irq_raised; /* and nobody told yet */
-    bool busy;       /* the wire need not wake anyone */
-    uint64_t last_poll_ns;
-    uint64_t distrust_until_ns; /* polls do not keep the helper away */
+    bool busy;       /* the wire need not wake anyone: somebody looks */
+    bool polled;     /* it is the program that does */
+    uint64_t last_poll_ns, last_doorbell_ns;
+    uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
+    uint64_t trusted_since_ns; /* while polled */
+    uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */
     unsigned idle_polls;
+    pthread_t poller;       /* who polled last */
+    clockid_t poller_clock; /* its processor time */
+    uint64_t poller_ran_ns; /* that, when the helper last looked; UINT64_MAX: it has not */
     /* the helper */
     pthread_t helper;
     bool started, stop;
@@ -54,12 +63,17 @@ struct local_hca {
     void *opaque;
 };
 
+static uint64_t timespec_ns(const struct timespec *ts)
+{
+    return (uint64_t)ts->tv_sec * 1000000000u + (uint64_t)ts->tv_nsec;
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return timespec_ns(&now);
 }
 
 /* -- what the HCA sees (model/host.h) -----------------------------------------------------------
@@ -169,23 +183,20 @@ static const struct hca_host_ops host_ops = {
  */
 
 /* With the lock held. True: something was done. */
-static bool turn(struct local_hca *hca)
+static bool turn(struct local_hca *hca, uint64_t now)
 {
-    bool did = false;
+    uint64_t before = fw_work_items(hca->fw);
+    bool rang = hca->scan && *hca->watching && hca->scan(hca->opaque);
 
-    if (hca->scan && *hca->watching && hca->scan(hca->opaque)) {
-        did = true;
-    }
     if (hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
     }
-    if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now_ns()) {
+    if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
         if (fw_run(hca->fw, BUDGET)) {
             hca->woken = true;
         }
-        did = true;
     }
-    return did;
+    return rang || fw_work_items(hca->fw) != before;
 }
 
 /* Without the lock. */
@@ -195,6 +206,26 @@ static void tell_irq(struct local_hca *hca)
         __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
         hca->irq(hca->opaque);
     }
+}
+
+/* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
+static bool note_poll(struct local_hca *hca, uint64_t now)
+{
+    if (!pthread_equal(hca->poller, pthread_self())) {
+        hca->poller = pthread_self();
+        pthread_getcpuclockid(hca->poller, &hca->poller_clock);
+        hca->poller_ran_ns = UINT64_MAX;
+    }
+    if (now >= hca->last_poll_ns + POLL_GRACE) {
+        hca->polling_since_ns = now;
+    }
+    hca->last_poll_ns = now;
+    if (hca->polled || now < hca->polling_since_ns + hca->probation_ns) {
+        return false;
+    }
+    hca->polled = true;
+    hca->trusted_since_ns = now;
+    return true;
 }
 
 static void wake_helper(struct local_hca *hca)
@@ -230,19 +261,18 @@ static void set_busy(struct local_hca *hca, bool busy)
 
 bool local_run(struct local_hca *hca)
 {
-    bool did, rest;
+    bool did, rest = false;
+    uint64_t now;
 
     if (hca->abandoned || pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
-    hca->last_poll_ns = now_ns();
-    if (!hca->busy && hca->last_poll_ns >= hca->distrust_until_ns) {
+    now = now_ns();
+    if (note_poll(hca, now)) {
         set_busy(hca, true);
         rest = true; /* the helper must learn that it need not stay in its long sleep */
-    } else {
-        rest = false;
     }
-    did = turn(hca);
+    did = turn(hca, now);
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
         wake_helper(hca);
@@ -262,7 +292,9 @@ void local_rest(struct local_hca *hca)
         return;
     }
     pthread_mutex_lock(&hca->lock);
-    hca->last_poll_ns = 0;
+    hca->last_poll_ns = hca->last_doorbell_ns = 0;
+    hca->polled = false;
+    set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
     wake_helper(hca);
 }
@@ -279,7 +311,12 @@ void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
-    turn(hca);
+    hca->last_doorbell_ns = now_ns();
+    if (hca->polled) {
+        hca->last_poll_ns = hca->last_doorbell_ns; /* as good: the wire is looked at */
+    }
+    for (unsigned i = 0; i < SETTLE && turn(hca, hca->last_doorbell_ns) && hca->woken; i++) {
+    }
     pthread_mutex_unlock(&hca->lock);
     leave_rest_to_helper(hca);
     tell_irq(hca);
@@ -346,40 +383,81 @@ static void ask_for_short_slices(void)
     }
 }
 
-/* The poller did not come again. If frames waited for it, it is a program that polls a CQ now and
- * then and looks at its memory in between: then the helper stays for some time. */
-static void take_over(struct local_hca *hca, uint64_t now)
+/* Processor time that the poller has used since the last call of this; 0: it has ended, or is
+ * another one than then. */
+static uint64_t poller_ran(struct local_hca *hca)
+{
+    struct timespec ran;
+    uint64_t before = hca->poller_ran_ns;
+
+    if (clock_gettime(hca->poller_clock, &ran)) {
+        return 0;
+    }
+    hca->poller_ran_ns = timespec_ns(&ran);
+    return before == UINT64_MAX ? 0 : hca->poller_ran_ns - before;
+}
+
+/* The poller did not come again. If frames waited for it although it had the processor, it is a
+ * program that polls a CQ now and then and looks at its memory in between: then the helper stays
+ * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
+ * welcome back at once. */
+static void take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
 
+    if (now - hca->trusted_since_ns > PROBATION_MAX) {
+        hca->probation_ns = 0;
+    }
+    hca->polled = false;
     wire_get_stats(hca->port, &before);
     set_busy(hca, false);
-    turn(hca);
+    turn(hca, now);
     wire_get_stats(hca->port, &after);
-    if (after.rx_frames != before.rx_frames) {
-        hca->distrust_until_ns = now + DISTRUST;
+    if (after.rx_frames != before.rx_frames && ran > POLL_GRACE / 2) {
+        hca->probation_ns = CLAMP(hca->probation_ns * 2, PROBATION, PROBATION_MAX);
+        hca->polling_since_ns = now;
     }
+}
+
+/* Where one frame came the next is near, and to sleep between them costs both sides more than a
+ * frame does: the sender a system call, this one a context switch. So the helper of a program that
+ * leaves everything to it looks for a while. One that is at work itself may need the processor. */
+static bool lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
+{
+    return !hca->polled && now < last_work_ns + LINGER &&
+           now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
 }
 
 static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
+    uint64_t last_work_ns = 0;
 
     ask_for_short_slices();
     while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
         uint64_t ns, now = now_ns();
-        bool polled;
+        bool polled, linger;
 
         pthread_mutex_lock(&hca->lock);
-        polled = hca->busy && now - hca->last_poll_ns < POLL_GRACE;
-        if (!polled && hca->busy) {
-            take_over(hca, now);
+        if (hca->polled) {
+            uint64_t ran = poller_ran(hca);
+
+            if (now >= hca->last_poll_ns + POLL_GRACE) {
+                take_over(hca, now, ran);
+            }
         }
-        if (!polled || *hca->watching) {
-            turn(hca);
+        polled = hca->polled;
+        if ((!polled || *hca->watching) && turn(hca, now)) {
+            last_work_ns = now;
         }
+        linger = lingers(hca, last_work_ns, now);
+        set_busy(hca, polled || linger);
         pthread_mutex_unlock(&hca->lock);
         tell_irq(hca);
+        if (linger) {
+            sched_yield();
+            continue;
+        }
         /* who leaves work from now on wakes us, or we see the work */
         __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
         __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
@@ -563,7 +641,7 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     bool did;
 
     pthread_mutex_lock(&hca->lock);
-    did = turn(hca);
+    did = turn(hca, now_ns());
     pthread_mutex_unlock(&hca->lock);
     if (!did) {
         struct timespec pause = {.tv_nsec = 50000};

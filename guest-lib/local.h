@@ -6,10 +6,13 @@
  * all functions here may be called from any thread. Who rings a doorbell or polls lets the HCA work
  * in its own thread (local_run()). A helper thread takes over when nobody does, so that a passive
  * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
- * descriptor, and until the next timer: an idle process uses no processor time. While some thread
- * polls, frames raise no wake-up, and the helper only looks once a millisecond whether it still
- * does. If it finds that frames waited for it then, it stays for a while whoever polls: programs
- * that wait for their memory to change poll a CQ in between.
+ * descriptor, and until the next timer: an idle process uses no processor time.
+ *
+ * While some thread polls, frames raise no wake-up, and the helper only looks once a millisecond
+ * whether it still does. If it finds that frames waited although that thread had the processor, the
+ * program waits for its memory to change and polls a CQ in between: then the helper stays until the
+ * thread has polled for some time. While no thread calls at all, the helper looks for some
+ * microseconds after each frame before it sleeps.
  *
  * Interrupts are told to a callback, without the lock, by the thread that ran the HCA.
  */

@@ -295,6 +295,8 @@ void hca_clear(struct hca *hca)
 
 bool hca_run(struct hca *hca, unsigned budget)
 {
+    unsigned allowed = budget;
+
     hca->running = true;
     timers_fire(hca);
     budget -= MIN(budget, port_poll(hca, budget));
@@ -308,6 +310,7 @@ bool hca_run(struct hca *hca, unsigned budget)
             budget--;
         }
     }
+    hca->work_items += allowed - budget;
     hca->running = false;
     timer_announce(hca);
     return !list_empty(&hca->ready) || port_rx_pending(hca);

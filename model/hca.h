@@ -68,6 +68,7 @@ struct hca {
 
     struct port port;
     uint64_t event_count; /* async events delivered, for tests and traces */
+    uint64_t work_items;  /* done by hca_run(), ever */
 
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
