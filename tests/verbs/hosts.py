@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Processes as hosts: Debian's own verbs programs under `scripts/hcasim run`, with no VM.
 
-Each statement is a function below; a failing one prints what its programs said. The wire is one of
-this run's own. Timing is no condition: programs have time enough, and only one that never ends fails.
+They run as an ordinary user in a container (sandbox.py), whoever starts this. Each statement is a
+function below; a failing one prints what its programs said. The wire is one of this run's own. Timing
+is no condition: programs have time enough, and only one that never ends fails.
 Exit status 0: all hold; 1: one does not; 77: the programs are not installed.
 """
 import argparse
@@ -16,6 +17,8 @@ import socket
 import subprocess
 import sys
 import time
+
+import sandbox
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HCASIM = ROOT / "scripts/hcasim"
@@ -91,6 +94,22 @@ def wait_listening(process, port):
         if process.poll() is not None or time.monotonic() > end:
             raise Failure(f"{process.command} does not listen\n{process.communicate()[0]}")
         time.sleep(0.02)
+
+
+def container(hosts):
+    """No capabilities, no device files, no class in sysfs, no rdma-core: what the programs run with."""
+    watch = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
+    if "FD" not in watch.stdout.readline():
+        raise Failure("ibv_asyncwatch does not say what it waits for")
+    maps = pathlib.Path(f"/proc/{watch.pid}/maps").read_text()
+    files = set(re.findall(r"(/\S+)$", maps, re.M))
+    if found := sandbox.violations():
+        raise Failure(", ".join(found))
+    theirs = [f for f in files if "/lib" in f and re.search("verbs|mlx5|rdma", pathlib.Path(f).name)
+              and not f.startswith(str(hosts.build))]
+    if theirs or not any(f.startswith(str(hosts.build)) for f in files):
+        raise Failure(f"libraries of rdma-core are loaded: {theirs}\n{maps}")
+    watch.kill()
 
 
 def pingpongs(hosts):
@@ -201,39 +220,45 @@ def nothing_left(hosts):
         raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
 
 
-STATEMENTS = (pingpongs, performance_tests, memory_polling, addresses, devices, wire_of_another_name,
-              idle, killed_peer, nothing_left)
+STATEMENTS = (container, pingpongs, performance_tests, memory_polling, addresses, devices,
+              wire_of_another_name, idle, killed_peer, nothing_left)
+
+
+def check(statements, names, *given):
+    """Checks the statements of these names, or all, with what is given. Returns the exit status."""
+    passed = failed = 0
+    for statement in statements:
+        if names and statement.__name__ not in names:
+            continue
+        try:
+            started = time.monotonic()
+            statement(*given)
+            passed += 1
+            print(f"ok   {statement.__doc__.splitlines()[0]} [{statement.__name__}] "
+                  f"({time.monotonic() - started:.1f} s)", flush=True)
+        except (Failure, subprocess.TimeoutExpired) as err:
+            failed += 1
+            print(f"FAIL {statement.__name__}: {err}", flush=True)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 0 if passed and not failed else 1
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("names", nargs="*", help="statements to check (default: all)")
     args = parser.parse_args()
+    sandbox.enter(__file__, {"--build": args.build})
     missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw") if not shutil.which(p)]
     if missing:
         print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest)")
         print("0 passed, 0 failed, 1 skipped")
         return SKIPPED
     hosts = Hosts(args.build)
-    passed = failed = 0
     try:
-        for statement in STATEMENTS:
-            if args.names and statement.__name__ not in args.names:
-                continue
-            try:
-                started = time.monotonic()
-                statement(hosts)
-                passed += 1
-                print(f"ok   {statement.__doc__.splitlines()[0]} [{statement.__name__}] "
-                      f"({time.monotonic() - started:.1f} s)", flush=True)
-            except (Failure, subprocess.TimeoutExpired) as err:
-                failed += 1
-                print(f"FAIL {statement.__name__}: {err}", flush=True)
+        return check(STATEMENTS, args.names, hosts)
     finally:
         hosts.end()
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 0 if passed and not failed else 1
 
 
 if __name__ == "__main__":
