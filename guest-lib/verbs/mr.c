@@ -326,7 +326,8 @@ static int change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
  * here to change relaxed ordering. */
 static bool can_change_key(const struct hv_mr *mr, int flags, unsigned access)
 {
-    unsigned changeable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    unsigned changeable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                          IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
     return !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) && !((mr->access ^ access) & ~changeable);
 }

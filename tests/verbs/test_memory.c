@@ -211,6 +211,13 @@ START_TEST(a_change_of_rights_or_domain_keeps_the_key)
     query_mkey(key, mkc);
     ck_assert_uint_eq(PRM_GET(mkc, mkc, rw), 1);
     ck_assert_uint_eq(PRM_GET(mkc, mkc, len), 64);
+    ck_assert_int_eq(
+        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
+        0);
+    ck_assert_uint_eq(mr->rkey, key);
+    query_mkey(key, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, a), 1);
     for (int i = 0; i < 40; i++) { /* more than its queue holds at once */
         struct ibv_pd *to = i % 2 ? pd : other;
 
