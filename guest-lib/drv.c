@@ -306,16 +306,17 @@ static int setup_vport(struct drv *drv)
     return drv_cmd_simple(drv, in, PRM_SIZE(modify_nic_vport_context_in));
 }
 
-static const struct {
+struct step {
     const char *name;
-    int (*step)(struct drv *drv);
-} bring_up[] = {
-    {"ENABLE_HCA", enable_hca},
-    {"SET_ISSI", set_issi},
-    {"boot pages", boot_pages},
-    {"SET_HCA_CAP", set_caps},
-    {"init pages", init_pages},
-    {"INIT_HCA", init_hca},
+    int (*run)(struct drv *drv);
+};
+
+static const struct step to_init_hca[] = {
+    {"ENABLE_HCA", enable_hca}, {"SET_ISSI", set_issi},     {"boot pages", boot_pages},
+    {"SET_HCA_CAP", set_caps},  {"init pages", init_pages}, {"INIT_HCA", init_hca},
+};
+
+static const struct step from_init_hca[] = {
     {"ALLOC_UAR", alloc_uar},
     {"CREATE_EQ", create_eq},
     {"ALLOC_PD", alloc_pd},
@@ -323,26 +324,52 @@ static const struct {
     {"NIC vport context", setup_vport},
 };
 
-struct drv *drv_open(struct pci_dev dev, GError **err)
+/* Name of the step that failed, or NULL. */
+static const char *run_steps(struct drv *drv, const struct step *steps, size_t n, int *status)
+{
+    for (size_t i = 0; i < n; i++) {
+        *status = steps[i].run(drv);
+        if (*status) {
+            return steps[i].name;
+        }
+    }
+    return NULL;
+}
+
+struct drv *drv_attach(struct pci_dev dev)
 {
     struct drv *drv = g_new0(struct drv, 1);
-    const char *failed = NULL;
-    int status = 0;
 
     drv->dev = dev;
     drv->pages = g_hash_table_new(NULL, NULL);
     drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
     if (!wait_initialized(drv)) {
-        failed = "initialization segment";
-    } else {
-        cmdq_setup(drv);
-        drv->db_pages = drv_alloc(drv, 64 * PCI_PAGE);
+        drv_close(drv);
+        return NULL;
     }
-    for (size_t i = 0; !failed && i < G_N_ELEMENTS(bring_up); i++) {
-        status = bring_up[i].step(drv);
-        if (status) {
-            failed = bring_up[i].name;
-        }
+    cmdq_setup(drv);
+    drv->db_pages = drv_alloc(drv, 64 * PCI_PAGE);
+    return drv;
+}
+
+const char *drv_init_hca(struct drv *drv, int *status)
+{
+    return run_steps(drv, to_init_hca, G_N_ELEMENTS(to_init_hca), status);
+}
+
+struct drv *drv_open(struct pci_dev dev, GError **err)
+{
+    struct drv *drv = drv_attach(dev);
+    const char *failed;
+    int status = 0;
+
+    if (!drv) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "the device does not initialize");
+        return NULL;
+    }
+    failed = drv_init_hca(drv, &status);
+    if (!failed) {
+        failed = run_steps(drv, from_init_hca, G_N_ELEMENTS(from_init_hca), &status);
     }
     if (failed) {
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO,

@@ -73,6 +73,11 @@ struct drv {
 
 /* Brings the function up: NULL with *err saying at which step it stopped. */
 struct drv *drv_open(struct pci_dev dev, GError **err);
+/* The first steps of drv_open() alone. attach: the initialization segment and the command queue, no
+ * command yet; NULL: the function does not start. init_hca: ENABLE_HCA to INIT_HCA; returns the
+ * name of the step that failed, with its status in *status, or NULL. */
+struct drv *drv_attach(struct pci_dev dev);
+const char *drv_init_hca(struct drv *drv, int *status);
 /* Tears the function down as modprobe -r does: all objects must have been destroyed. Returns the
  * number of firmware pages that the device failed to give back. */
 unsigned drv_close(struct drv *drv);
@@ -87,6 +92,15 @@ void drv_free(struct drv *drv, struct drv_mem *mem);
 int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t out_len);
 int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
                  size_t out_len);
+/* drv_cmd_slot() in its steps, for who looks at an entry or a mailbox before or after the device.
+ * prepare: writes both, unsigned, and returns the number of input mailboxes; those of the output
+ * follow them. ring: 0, DRV_TIMEOUT or DRV_UNDELIVERED. output: the command's status. */
+unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t in_len,
+                         size_t out_len);
+int drv_cmd_ring(struct drv *drv, unsigned slot);
+int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out, size_t out_len);
+uint8_t *drv_cmd_entry(const struct drv *drv, unsigned slot);
+uint8_t *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i);
 /* Delivery status of the last command (the queue entry's status field), 0 if delivered. */
 uint8_t drv_delivery_status(const struct drv *drv);
 /* As drv_cmd() for the many commands whose output nobody reads. */

@@ -45,19 +45,24 @@ static void chain(const struct drv_mem *boxes, unsigned first, unsigned n, uint8
     }
 }
 
-static uint8_t *slot_entry(const struct drv *drv, unsigned slot)
+uint8_t *drv_cmd_entry(const struct drv *drv, unsigned slot)
 {
     return (uint8_t *)drv->cmdq.ptr + ((size_t)slot << drv->cmd_log_stride);
 }
 
+uint8_t *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i)
+{
+    return mailbox(&drv->mailboxes[slot], i);
+}
+
 uint8_t drv_delivery_status(const struct drv *drv)
 {
-    return (uint8_t)PRM_GET(cmd_queue_entry, slot_entry(drv, DRV_SLOT_CMD), status);
+    return (uint8_t)PRM_GET(cmd_queue_entry, drv_cmd_entry(drv, DRV_SLOT_CMD), status);
 }
 
 static bool wait_done(struct drv *drv, unsigned slot)
 {
-    const uint8_t *entry = slot_entry(drv, slot);
+    const uint8_t *entry = drv_cmd_entry(drv, slot);
     uint64_t now = drv->dev.ops->now(drv->dev.pci), deadline = now + DRV_CMD_TIMEOUT;
 
     while (PRM_GET(cmd_queue_entry, entry, ownership)) {
@@ -73,14 +78,13 @@ static bool wait_done(struct drv *drv, unsigned slot)
     return true;
 }
 
-int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
-                 size_t out_len)
+unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t in_len,
+                         size_t out_len)
 {
     struct drv_mem *boxes = &drv->mailboxes[slot];
-    uint8_t *entry = slot_entry(drv, slot);
+    uint8_t *entry = drv_cmd_entry(drv, slot);
     unsigned in_blocks = blocks_for(in_len), out_blocks = blocks_for(out_len);
     const uint8_t *src = in;
-    uint8_t *dst = out;
 
     if ((size_t)(in_blocks + out_blocks) * MBOX_STRIDE > boxes->size) {
         drv_free(drv, boxes);
@@ -114,23 +118,41 @@ int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, 
     }
     PRM_SET(cmd_queue_entry, entry, token, drv->token);
     PRM_SET(cmd_queue_entry, entry, ownership, 1);
+    return in_blocks;
+}
+
+int drv_cmd_ring(struct drv *drv, unsigned slot)
+{
     drv->dev.ops->mmio_write(drv->dev.pci, PRM_OFFSET(initial_seg, command_doorbell_vector),
                              1u << slot, 4);
     if (!wait_done(drv, slot)) {
         return DRV_TIMEOUT;
     }
-    if (PRM_GET(cmd_queue_entry, entry, status)) {
-        return DRV_UNDELIVERED;
-    }
-    memcpy(dst, PRM_PTR(cmd_queue_entry, entry, command_output_inline_data),
+    return PRM_GET(cmd_queue_entry, drv_cmd_entry(drv, slot), status) ? DRV_UNDELIVERED : 0;
+}
+
+int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out, size_t out_len)
+{
+    uint8_t *dst = out;
+
+    memcpy(dst, PRM_PTR(cmd_queue_entry, drv_cmd_entry(drv, slot), command_output_inline_data),
            MIN(out_len, INLINE_LEN));
-    for (unsigned i = 0; i < out_blocks; i++) {
+    for (unsigned i = 0; i < blocks_for(out_len); i++) {
         size_t at = INLINE_LEN + (size_t)i * MBOX_DATA;
 
-        memcpy(dst + at, mailbox(boxes, in_blocks + i), MIN(out_len - at, MBOX_DATA));
+        memcpy(dst + at, drv_cmd_mailbox(drv, slot, in_blocks + i), MIN(out_len - at, MBOX_DATA));
     }
     drv->syndrome = PRM_GET(cmd_out, dst, syndrome);
     return (int)PRM_GET(cmd_out, dst, status);
+}
+
+int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
+                 size_t out_len)
+{
+    unsigned in_blocks = drv_cmd_prepare(drv, slot, in, in_len, out_len);
+    int undelivered = drv_cmd_ring(drv, slot);
+
+    return undelivered ? undelivered : drv_cmd_output(drv, slot, in_blocks, out, out_len);
 }
 
 int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t out_len)

@@ -145,8 +145,8 @@ START_TEST(reset_starts_over)
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x10, 8) >> 12, 0);
     /* driver mlx5_health_check_fatal_sensors(): "disabled" tells a bound driver what happened */
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 1);
-    fw_mmio_write(d.fw, 0x10, d.queue >> 32, 4);
-    fw_mmio_write(d.fw, 0x14, d.queue & 0xffffffff, 4);
+    fw_mmio_write(d.fw, 0x10, d.drv->cmdq.bus >> 32, 4);
+    fw_mmio_write(d.fw, 0x14, d.drv->cmdq.bus & 0xffffffff, 4);
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
     fwd_bring_up(&d);
 }
@@ -162,9 +162,9 @@ START_TEST(fast_teardown)
     PRM_SET(teardown_hca_in, in, profile, 2);
     ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), 0);
     ck_assert_uint_eq(PRM_GET(teardown_hca_out, out, state), 0);
-    fw_mmio_write(d.fw, 0x14, (d.queue & 0xfffff000) | 1 << 8, 4);
+    fw_mmio_write(d.fw, 0x14, (d.drv->cmdq.bus & 0xfffff000) | 1 << 8, 4);
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 1);
-    fw_mmio_write(d.fw, 0x14, d.queue & 0xfffff000, 4);
+    fw_mmio_write(d.fw, 0x14, d.drv->cmdq.bus & 0xfffff000, 4);
     ck_assert_uint_eq(fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7, 0);
     fwd_bring_up(&d);
 }

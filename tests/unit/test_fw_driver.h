@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The least of a driver: posts commands to a function and steps it, for the tests of fw/.
+ * guest-lib's driver on a function in the fake host: the tests of fw/ issue its commands and step
+ * it.
  *
- * Commands go through the real queue in the fake host's memory: entry, mailbox chains, doorbell,
- * fw_run(). A test can bend an entry or a mailbox between fwd_prepare() and fwd_ring().
+ * A test can bend an entry or a mailbox between fwd_prepare() and fwd_ring().
  */
 #ifndef HCASIM_TESTS_TEST_FW_DRIVER_H
 #define HCASIM_TESTS_TEST_FW_DRIVER_H
 
 #include "fw/fw.h"
+#include "guest-lib/drv.h"
 #include "prm/prm.h"
 #include "tests/unit/fake_host.h"
-
-#define FWD_BOXES      32 /* mailboxes of each chain */
-#define FWD_BOX_STRIDE 1024
-#define FWD_TOKEN      0x5a
 
 struct fwd {
     struct fake_host host;
     struct fw *fw;
-    uint64_t queue, in_boxes, out_boxes; /* bus addresses */
-    uint64_t pages;                      /* next page to give */
-    uint32_t syndrome;                   /* of the last command */
+    struct drv *drv;    /* has the command queue; bring-up is the test's */
+    bool rung;          /* a register was written and the function has not run since */
+    unsigned in_boxes;  /* input mailboxes of what was prepared */
+    uint64_t far_pages; /* next page that fwd_give_pages() gives */
 };
 
 void fwd_init(struct fwd *d);
@@ -34,8 +32,6 @@ uint8_t *fwd_out_box(struct fwd *d, unsigned i);
 
 /* Writes entry 0 and its chains, without signatures. */
 void fwd_prepare(struct fwd *d, const void *in, size_t in_len, size_t out_len);
-/* Signs entry and input mailboxes (XOR of all bytes is 0xff). */
-void fwd_sign(struct fwd *d, size_t in_len);
 /* Rings the doorbell of entry 0 and runs the function; returns the delivery status, or -1 if
  * the entry is still the device's. */
 int fwd_ring(struct fwd *d);
@@ -47,6 +43,7 @@ uint8_t fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t 
 
 /* Commands by the handful; each returns the command's status. */
 uint8_t fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
+/* Gives pages that the host does not have: the device never touches them. */
 uint8_t fwd_give_pages(struct fwd *d, uint32_t n);
 uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod);
 uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
