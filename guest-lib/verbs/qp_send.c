@@ -355,7 +355,7 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
         if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge) {
             struct ibv_data_buf bufs[64];
 
-            if (wr->num_sge > 64) {
+            if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
                 fail(qp, ENOMEM);
                 return;
             }

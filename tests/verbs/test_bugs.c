@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs with a bug: each gets the errno, the work completion and the asynchronous event that
+ * libmlx5, the kernel and the device give, and no other program on the wire notices.
+ *
+ * Written to libibverbs alone. One process, one device; its QPs are connected to each other.
+ */
+#include <check.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CQE      64
+#define WRS      8
+#define SGES     2
+#define BUF      8192
+#define GID      1
+#define QKEY     0x11111111
+#define SECONDS  30 /* any answer comes within; only a failing test waits that long */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define ACCESS_ALL                                                                                 \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct ibv_device **list;
+static struct ibv_context *ctx;
+static struct ibv_pd *pd, *other_pd;
+static struct ibv_cq *send_cq, *recv_cq;
+static struct ibv_mr *mr, *remote, *read_only, *foreign; /* foreign: in the other domain */
+static struct ibv_qp *a, *b;
+static uint8_t buf[BUF] __attribute__((aligned(4096)));
+
+/* -- queue pairs, completions, events ---------------------------------------------------------- */
+
+static struct ibv_qp *new_qp(enum ibv_qp_type type)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = send_cq,
+        .recv_cq = recv_cq,
+        .cap = {.max_send_wr = WRS,
+                .max_recv_wr = WRS,
+                .max_send_sge = SGES,
+                .max_recv_sge = SGES,
+                .max_inline_data = 64},
+        .qp_type = type,
+    };
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+    ck_assert_ptr_nonnull(qp);
+    return qp;
+}
+
+static int to_init(struct ibv_qp *qp, unsigned access)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access, .qkey = QKEY};
+    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+    return ibv_modify_qp(qp, &attr,
+                         mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+}
+
+static struct ibv_ah_attr path(void)
+{
+    struct ibv_ah_attr ah = {
+        .is_global = 1, .port_num = 1, .grh = {.sgid_index = GID, .hop_limit = 1}};
+
+    ck_assert_int_eq(ibv_query_gid(ctx, 1, GID, &ah.grh.dgid), 0);
+    return ah;
+}
+
+#define RTR_MASK                                                                                   \
+    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |                \
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+    (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |         \
+     IBV_QP_MAX_QP_RD_ATOMIC)
+
+static struct ibv_qp_attr rtr_attr(uint32_t dest)
+{
+    return (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .dest_qp_num = dest,
+                                .max_dest_rd_atomic = 1,
+                                .min_rnr_timer = 1,
+                                .ah_attr = path()};
+}
+
+/* From RESET to RTS, with one retry of each kind. */
+static void connect_to(struct ibv_qp *qp, uint32_t dest, unsigned access)
+{
+    struct ibv_qp_attr rtr = rtr_attr(dest);
+    struct ibv_qp_attr rts = {
+        .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1};
+
+    ck_assert_int_eq(to_init(qp, access), 0);
+    ck_assert_int_eq(ibv_modify_qp(qp, &rtr, RTR_MASK), 0);
+    ck_assert_int_eq(ibv_modify_qp(qp, &rts, RTS_MASK), 0);
+}
+
+static void connect_both(unsigned access)
+{
+    connect_to(a, b->qp_num, ACCESS_ALL);
+    connect_to(b, a->qp_num, access);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static struct ibv_wc completion(struct ibv_cq *cq)
+{
+    double end = now() + SECONDS;
+    struct ibv_wc wc;
+    int n;
+
+    while (!(n = ibv_poll_cq(cq, 1, &wc))) {
+        ck_assert_msg(now() < end, "no completion");
+    }
+    ck_assert_int_eq(n, 1);
+    return wc;
+}
+
+/* The event of that type about that object; the one before it must be that a QP was reached. */
+static void expect_event(enum ibv_event_type type, const void *element)
+{
+    for (;;) {
+        struct pollfd fd = {.fd = ctx->async_fd, .events = POLLIN};
+        struct ibv_async_event event;
+
+        ck_assert_msg(poll(&fd, 1, SECONDS * 1000) == 1, "no %s", ibv_event_type_str(type));
+        ck_assert_int_eq(ibv_get_async_event(ctx, &event), 0);
+        ibv_ack_async_event(&event);
+        if (event.event_type == type && (const void *)event.element.qp == element) {
+            return;
+        }
+        ck_assert_str_eq(ibv_event_type_str(event.event_type),
+                         ibv_event_type_str(IBV_EVENT_COMM_EST));
+    }
+}
+
+static void expect_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    ck_assert_int_eq(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+    ck_assert_int_eq(attr.qp_state, state);
+}
+
+static struct ibv_sge sge_of(const struct ibv_mr *in, uint32_t length)
+{
+    return (struct ibv_sge){.addr = (uintptr_t)buf, .length = length, .lkey = in->lkey};
+}
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad = NULL;
+    int err = ibv_post_send(qp, wr, &bad);
+
+    ck_assert_ptr_eq(bad, err ? wr : NULL);
+    return err;
+}
+
+static int post_recv(struct ibv_qp *qp, struct ibv_sge *sge, int num_sge)
+{
+    struct ibv_recv_wr wr = {.wr_id = 77, .sg_list = sge, .num_sge = num_sge}, *bad = NULL;
+    int err = ibv_post_recv(qp, &wr, &bad);
+
+    ck_assert_ptr_eq(bad, err ? &wr : NULL);
+    return err;
+}
+
+static int post_write(struct ibv_qp *qp)
+{
+    struct ibv_sge sge = sge_of(mr, 8);
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {(uintptr_t)buf + 4096, remote->rkey}};
+
+    return post_send(qp, &wr);
+}
+
+static void setup(void)
+{
+    list = ibv_get_device_list(NULL);
+    ck_assert(list && list[0]);
+    ctx = ibv_open_device(list[0]);
+    ck_assert_ptr_nonnull(ctx);
+    pd = ibv_alloc_pd(ctx);
+    other_pd = ibv_alloc_pd(ctx);
+    send_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
+    recv_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
+    mr = ibv_reg_mr(pd, buf, BUF, IBV_ACCESS_LOCAL_WRITE);
+    remote = ibv_reg_mr(pd, buf, BUF, ACCESS_ALL);
+    read_only = ibv_reg_mr(pd, buf, BUF, 0);
+    foreign = ibv_reg_mr(other_pd, buf, BUF, ACCESS_ALL);
+    ck_assert(mr && remote && read_only && foreign);
+    a = new_qp(IBV_QPT_RC);
+    b = new_qp(IBV_QPT_RC);
+}
+
+/* After any bug everything can be closed, in order. */
+static void teardown(void)
+{
+    ck_assert_int_eq(ibv_destroy_qp(a), 0);
+    ck_assert_int_eq(ibv_destroy_qp(b), 0);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dereg_mr(remote), 0);
+    ck_assert_int_eq(ibv_dereg_mr(read_only), 0);
+    ck_assert_int_eq(ibv_dereg_mr(foreign), 0);
+    ck_assert_int_eq(ibv_destroy_cq(send_cq), 0);
+    ck_assert_int_eq(ibv_destroy_cq(recv_cq), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(other_pd), 0);
+    ck_assert_int_eq(ibv_close_device(ctx), 0);
+    ibv_free_device_list(list);
+}
+
+/* -- work requests that complete in error ------------------------------------------------------ */
+
+enum {
+    NO_KEY = 1,
+    FOREIGN,  /* the other domain's */
+    READ_ONLY /* no right at all but to be read locally */
+};
+
+/* 11.6.2 of the verbs chapter: the cause at the requester, then at the responder if it takes a
+ * receive, and the responder's affiliated event. A QP in error flushes what comes after. */
+static const struct wr_bug {
+    const char *name;
+    enum ibv_wr_opcode opcode;
+    int lkey, rkey;      /* what is wrong with it */
+    int recv_key;        /* of the receive that waits */
+    uint32_t recv_bytes; /* 0: none is posted */
+    uint32_t bytes;
+    unsigned raddr;  /* offset */
+    unsigned access; /* of the responding QP */
+    enum ibv_wc_status status, recv_status;
+    enum ibv_event_type event; /* of the responding QP; 0: none */
+} wr_bugs[] = {
+    {"send: no such lkey", IBV_WR_SEND, NO_KEY, 0, 0, 64, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_LOC_PROT_ERR},
+    {"send: lkey of another domain", IBV_WR_SEND, FOREIGN, 0, 0, 64, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_LOC_PROT_ERR},
+    {"send: beyond the region", IBV_WR_SEND, 0, 0, 0, 64, BUF + 1, 0, ACCESS_ALL,
+     .status = IBV_WC_LOC_PROT_ERR},
+    {"read into a region without local write", IBV_WR_RDMA_READ, READ_ONLY, 0, 0, 0, 64, 0,
+     ACCESS_ALL, .status = IBV_WC_LOC_PROT_ERR},
+    {"send: nobody receives", IBV_WR_SEND, 0, 0, 0, 0, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_RNR_RETRY_EXC_ERR},
+    {"send: longer than the receive", IBV_WR_SEND, 0, 0, 0, 32, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_INV_REQ_ERR, .recv_status = IBV_WC_LOC_LEN_ERR},
+    {"receive: no such lkey", IBV_WR_SEND, 0, 0, NO_KEY, 64, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_OP_ERR, .recv_status = IBV_WC_LOC_PROT_ERR},
+    {"receive: without local write", IBV_WR_SEND, 0, 0, READ_ONLY, 64, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_OP_ERR, .recv_status = IBV_WC_LOC_PROT_ERR},
+    {"write: no such rkey", IBV_WR_RDMA_WRITE, 0, NO_KEY, 0, 0, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"write: rkey of another domain", IBV_WR_RDMA_WRITE, 0, FOREIGN, 0, 0, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"write: beyond the region", IBV_WR_RDMA_WRITE, 0, 0, 0, 0, 64, BUF - 63, ACCESS_ALL,
+     .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"write: region without the right", IBV_WR_RDMA_WRITE, 0, READ_ONLY, 0, 0, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"read: region without the right", IBV_WR_RDMA_READ, 0, READ_ONLY, 0, 0, 64, 0, ACCESS_ALL,
+     .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"atomic: region without the right", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, READ_ONLY, 0, 0, 8, 0,
+     ACCESS_ALL, .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR},
+    {"write: QP without the right", IBV_WR_RDMA_WRITE, 0, 0, 0, 0, 64, 0, 0,
+     .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR},
+    {"read: QP without the right", IBV_WR_RDMA_READ, 0, 0, 0, 0, 64, 0, 0,
+     .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR},
+    {"atomic: QP without the right", IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, 0, 0, 8, 0, 0,
+     .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR},
+    {"atomic: address is not a multiple of 8", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, 0, 8, 4,
+     ACCESS_ALL, .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR},
+};
+
+static uint32_t key(int wrong, bool far)
+{
+    switch (wrong) {
+    case NO_KEY:
+        return mr->lkey ^ 0x7fff00;
+    case FOREIGN:
+        return far ? foreign->rkey : foreign->lkey;
+    case READ_ONLY:
+        return far ? read_only->rkey : read_only->lkey;
+    default:
+        return far ? remote->rkey : mr->lkey;
+    }
+}
+
+START_TEST(a_bad_work_request_completes_with_its_cause)
+{
+    const struct wr_bug *bug = &wr_bugs[_i];
+    struct ibv_sge sge = {(uintptr_t)buf, bug->bytes, key(bug->lkey, false)};
+    struct ibv_sge into = {(uintptr_t)buf + 4096, bug->recv_bytes, key(bug->recv_key, false)};
+    struct ibv_send_wr wr = {
+        .wr_id = 5,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = bug->opcode,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+    struct ibv_wc wc;
+
+    if (bug->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || bug->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.remote_addr = (uintptr_t)buf + bug->raddr;
+        wr.wr.atomic.rkey = key(bug->rkey, true);
+    } else {
+        wr.wr.rdma.remote_addr = (uintptr_t)buf + bug->raddr;
+        wr.wr.rdma.rkey = key(bug->rkey, true);
+    }
+    connect_both(bug->access);
+    if (bug->recv_bytes) {
+        ck_assert_int_eq(post_recv(b, &into, 1), 0);
+    }
+    ck_assert_int_eq(post_send(a, &wr), 0);
+    wc = completion(send_cq);
+    ck_assert_msg(wc.status == bug->status, "%s: %s", bug->name, ibv_wc_status_str(wc.status));
+    ck_assert_uint_eq(wc.wr_id, 5);
+    ck_assert_uint_eq(wc.qp_num, a->qp_num);
+    ck_assert_uint_ne(wc.vendor_err, 0);
+    if (bug->recv_status) {
+        wc = completion(recv_cq);
+        ck_assert_msg(wc.status == bug->recv_status, "%s: %s", bug->name,
+                      ibv_wc_status_str(wc.status));
+        ck_assert_uint_eq(wc.wr_id, 77);
+    }
+    if (bug->event) {
+        expect_event(bug->event, b);
+        expect_state(b, IBV_QPS_ERR);
+    }
+    expect_state(a, IBV_QPS_ERR);
+    /* the program does not know yet, and posts on */
+    ck_assert_int_eq(post_write(a), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_WR_FLUSH_ERR);
+}
+END_TEST
+
+START_TEST(nobody_answers_for_a_qp_that_is_not_there)
+{
+    connect_to(a, 0xabcdef, ACCESS_ALL);
+    ck_assert_int_eq(post_write(a), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
+/* -- posting ----------------------------------------------------------------------------------- */
+
+/* libmlx5 in RESET, INIT and RTR: no work request has few enough pieces (ENOMEM). */
+START_TEST(sending_waits_for_rts)
+{
+    struct ibv_qp_attr rtr = rtr_attr(b->qp_num);
+
+    ck_assert_int_eq(post_write(a), ENOMEM);
+    ck_assert_int_eq(to_init(a, 0), 0);
+    ck_assert_int_eq(post_write(a), ENOMEM);
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), 0);
+    ck_assert_int_eq(post_write(a), ENOMEM);
+}
+END_TEST
+
+START_TEST(receives_wait_for_init)
+{
+    struct ibv_sge sge = sge_of(mr, 64);
+
+    ck_assert_int_eq(post_recv(a, &sge, 1), EINVAL);
+    ck_assert_int_eq(to_init(a, 0), 0);
+    ck_assert_int_eq(post_recv(a, &sge, 1), 0);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_not_posted)
+{
+    struct ibv_sge sge[SGES + 1] = {sge_of(mr, 8), sge_of(mr, 8), sge_of(mr, 8)};
+    struct ibv_sge big = sge_of(mr, BUF);
+    struct ibv_send_wr wr = {.sg_list = sge, .num_sge = SGES + 1, .opcode = IBV_WR_SEND};
+
+    connect_both(ACCESS_ALL);
+    ck_assert_int_eq(post_send(a, &wr), ENOMEM);
+    wr.send_flags = IBV_SEND_INLINE;
+    ck_assert_int_eq(post_send(a, &wr), ENOMEM);
+    wr.sg_list = &big;
+    wr.num_sge = 1;
+    ck_assert_int_eq(post_send(a, &wr), ENOMEM);
+    wr.opcode = 99;
+    ck_assert_int_eq(post_send(a, &wr), EINVAL);
+    ck_assert_int_eq(post_recv(a, sge, 3 * SGES), EINVAL);
+    ck_assert_int_eq(post_write(a), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* One more than the queue takes; it takes more when completions were polled. */
+START_TEST(a_full_queue_takes_no_more)
+{
+    struct ibv_sge sge = sge_of(mr, 64);
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    connect_both(ACCESS_ALL);
+    ck_assert_int_eq(ibv_query_qp(a, &attr, IBV_QP_CAP, &init), 0);
+    for (unsigned i = 0; i < init.cap.max_send_wr; i++) {
+        ck_assert_int_eq(post_write(a), 0);
+    }
+    ck_assert_int_eq(post_write(a), ENOMEM);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(post_write(a), 0);
+    for (unsigned i = 0; i < init.cap.max_recv_wr; i++) {
+        ck_assert_int_eq(post_recv(a, &sge, 1), 0);
+    }
+    ck_assert_int_eq(post_recv(a, &sge, 1), ENOMEM);
+}
+END_TEST
+
+/* An AV has no domain: a handle of another one than the QP's is as good. */
+START_TEST(an_address_handle_of_another_domain_is_taken)
+{
+    struct ibv_qp *ud = new_qp(IBV_QPT_UD);
+    struct ibv_ah_attr ah_attr = path();
+    struct ibv_ah *ah = ibv_create_ah(other_pd, &ah_attr);
+    struct ibv_sge sge = sge_of(mr, 64);
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.ud = {ah, ud->qp_num, QKEY}};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+
+    ck_assert_ptr_nonnull(ah);
+    ck_assert_int_eq(to_init(ud, 0), 0);
+    ck_assert_int_eq(ibv_modify_qp(ud, &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    ck_assert_int_eq(ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(other_pd), EBUSY);
+    ck_assert_int_eq(post_send(ud, &wr), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
+    wr.opcode = IBV_WR_RDMA_WRITE; /* not of datagrams */
+    ck_assert_int_ne(post_send(ud, &wr), 0);
+    ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    ck_assert_int_eq(ibv_destroy_qp(ud), 0);
+}
+END_TEST
+
+/* -- completion queues ------------------------------------------------------------------------- */
+
+/* C11-39 and after: the CQ is in error for good, its program is told, and QPs that complete to it
+ * stop. What was written before can be polled. */
+START_TEST(an_overrun_cq_is_in_error)
+{
+    struct ibv_cq *own = send_cq, *small = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+    struct ibv_qp *c, *d;
+    struct ibv_wc wc;
+
+    ck_assert_ptr_nonnull(small);
+    send_cq = small;
+    c = new_qp(IBV_QPT_RC);
+    send_cq = own;
+    d = new_qp(IBV_QPT_RC);
+    connect_to(c, d->qp_num, ACCESS_ALL);
+    connect_to(d, c->qp_num, ACCESS_ALL);
+    for (int i = 0; i < small->cqe + 2; i++) {
+        ck_assert_int_eq(post_write(c), 0);
+    }
+    expect_event(IBV_EVENT_CQ_ERR, small);
+    for (int n = 1; n;) {
+        n = ibv_poll_cq(small, 1, &wc);
+        ck_assert_int_ge(n, 0);
+    }
+    /* other queues of the process work */
+    connect_both(ACCESS_ALL);
+    ck_assert_int_eq(post_write(a), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(ibv_destroy_qp(c), 0);
+    ck_assert_int_eq(ibv_destroy_qp(d), 0);
+    ck_assert_int_eq(ibv_destroy_cq(small), 0);
+}
+END_TEST
+
+/* -- states ------------------------------------------------------------------------------------ */
+
+/* ib_modify_qp_is_ok(): every attribute that a transition needs, none that it cannot have. */
+START_TEST(a_transition_needs_its_attributes)
+{
+    struct ibv_qp_attr rtr = rtr_attr(b->qp_num), bad;
+    struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .max_rd_atomic = 1};
+
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* from RESET */
+    ck_assert_int_eq(ibv_modify_qp(a, &rts, RTS_MASK), EINVAL);
+    ck_assert_int_eq(to_init(a, 0), 0);
+    for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+        if (RTR_MASK & bit) {
+            ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK & ~bit), EINVAL);
+        }
+    }
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK | IBV_QP_QKEY), EINVAL);
+    bad = rtr;
+    bad.ah_attr.is_global = 0;
+    ck_assert_int_eq(ibv_modify_qp(a, &bad, RTR_MASK), EINVAL);
+    bad = rtr;
+    bad.ah_attr.grh.sgid_index = 200;
+    ck_assert_int_ne(ibv_modify_qp(a, &bad, RTR_MASK), 0);
+    bad = rtr;
+    bad.path_mtu = 6;
+    ck_assert_int_eq(ibv_modify_qp(a, &bad, RTR_MASK), EINVAL);
+    bad = rtr;
+    bad.max_dest_rd_atomic = 255;
+    ck_assert_int_eq(ibv_modify_qp(a, &bad, RTR_MASK), EINVAL);
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), 0);
+    for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+        if (RTS_MASK & bit && bit != IBV_QP_STATE) {
+            ck_assert_int_eq(ibv_modify_qp(a, &rts, RTS_MASK & ~bit), EINVAL);
+        }
+    }
+    ck_assert_int_eq(ibv_modify_qp(a, &rts, RTS_MASK), 0);
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* back */
+    expect_state(a, IBV_QPS_RTS);
+}
+END_TEST
+
+/* -- objects ----------------------------------------------------------------------------------- */
+
+START_TEST(what_is_in_use_stays)
+{
+    ck_assert_int_eq(ibv_destroy_cq(send_cq), EBUSY);
+    ck_assert_int_eq(ibv_destroy_cq(recv_cq), EBUSY);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);       /* regions and QPs */
+    ck_assert_int_eq(ibv_dealloc_pd(other_pd), EBUSY); /* a region */
+    connect_both(ACCESS_ALL);
+    ck_assert_int_eq(post_write(a), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* ib_check_mr_access(), ib_umem_get() */
+START_TEST(regions_are_checked)
+{
+    void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct {
+        void *addr;
+        size_t length;
+        int access, err;
+    } table[] = {
+        {buf, BUF, IBV_ACCESS_REMOTE_WRITE, EINVAL},
+        {buf, BUF, IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+        {buf, BUF, 1 << 18, EINVAL},
+        {buf, 0, 0, EINVAL},
+        {buf, SIZE_MAX - 4096, 0, EINVAL},
+    };
+
+    for (size_t i = 0; i < COUNT(table); i++) {
+        errno = 0;
+        ck_assert_ptr_null(ibv_reg_mr(pd, table[i].addr, table[i].length, table[i].access));
+        ck_assert_msg(errno == table[i].err, "%zu: %s", i, strerror(errno));
+    }
+    munmap(gone, 4096);
+    ck_assert_ptr_null(ibv_reg_mr(pd, gone, 4096, 0));
+    ck_assert_int_eq(errno, EFAULT);
+}
+END_TEST
+
+START_TEST(what_the_device_cannot_make_is_refused)
+{
+    struct ibv_device_attr dev;
+    struct ibv_qp_init_attr good = {
+        .send_cq = send_cq,
+        .recv_cq = recv_cq,
+        .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_RC};
+    struct ibv_qp_init_attr bad[7];
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+    struct ibv_ah_attr ah = path();
+
+    ck_assert_int_eq(ibv_query_device(ctx, &dev), 0);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        bad[i] = good;
+    }
+    bad[0].cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
+    bad[1].cap.max_recv_wr = (uint32_t)dev.max_qp_wr + 1;
+    bad[2].cap.max_send_sge = 1000;
+    bad[3].cap.max_recv_sge = (uint32_t)dev.max_sge + 1000;
+    bad[4].cap.max_inline_data = 100000;
+    bad[5].send_cq = NULL;
+    bad[6].recv_cq = NULL;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        errno = 0;
+        ck_assert_ptr_null(ibv_create_qp(pd, &bad[i]));
+        ck_assert_msg(errno == EINVAL, "%zu: %s", i, strerror(errno));
+    }
+    ck_assert_ptr_null(ibv_create_cq(ctx, dev.max_cqe + 1, NULL, NULL, 0));
+    ck_assert_int_eq(errno, EINVAL);
+    srq.attr.max_wr = (uint32_t)dev.max_srq_wr + 1;
+    ck_assert_ptr_null(ibv_create_srq(pd, &srq));
+    ck_assert_int_eq(errno, EINVAL);
+    ah.port_num = 2;
+    ck_assert_ptr_null(ibv_create_ah(pd, &ah));
+    ck_assert_int_eq(errno, EINVAL);
+    ah.port_num = 1;
+    ah.is_global = 0; /* RoCE has no other way */
+    ck_assert_ptr_null(ibv_create_ah(pd, &ah));
+    ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("bugs");
+    Suite *suite = suite_create("verbs-bugs");
+    SRunner *runner;
+    char wire[32];
+    int failed;
+
+    snprintf(wire, sizeof(wire), "bugs-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 0);
+    tcase_set_timeout(tc, 2 * SECONDS);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_bad_work_request_completes_with_its_cause, 0, COUNT(wr_bugs));
+    tcase_add_test(tc, nobody_answers_for_a_qp_that_is_not_there);
+    tcase_add_test(tc, sending_waits_for_rts);
+    tcase_add_test(tc, receives_wait_for_init);
+    tcase_add_test(tc, what_does_not_fit_is_not_posted);
+    tcase_add_test(tc, a_full_queue_takes_no_more);
+    tcase_add_test(tc, an_address_handle_of_another_domain_is_taken);
+    tcase_add_test(tc, an_overrun_cq_is_in_error);
+    tcase_add_test(tc, a_transition_needs_its_attributes);
+    tcase_add_test(tc, what_is_in_use_stays);
+    tcase_add_test(tc, regions_are_checked);
+    tcase_add_test(tc, what_the_device_cannot_make_is_refused);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
