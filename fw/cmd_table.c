@@ -12,6 +12,7 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/pd.h"
+#include "model/trace.h"
 
 /* One line per file of commands. */
 static const struct fw_cmd_row *const tables[] = {
@@ -182,8 +183,6 @@ void fw_execute(struct fw *fw, const uint8_t *in, size_t in_len, uint8_t *out, s
     enum syn syn = check(fw, row, &cmd);
 
     if (syn == SYN_OK) {
-        hca_log(&fw->hca, HCA_LOG_TRACE, "command %s (0x%x) op_mod 0x%x uid %u",
-                prm_cmd_op_name(cmd.opcode), cmd.opcode, cmd.op_mod, cmd.uid);
         syn = row->handler(fw, &cmd);
     } else if (!row) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled command %s (0x%x)",
@@ -197,6 +196,9 @@ void fw_execute(struct fw *fw, const uint8_t *in, size_t in_len, uint8_t *out, s
     }
     PRM_SET(cmd_out, out, status, syn_status(syn));
     PRM_SET(cmd_out, out, syndrome, syn_code(syn));
+    if (fw->hca.tracing) {
+        trace_command(&fw->hca, cmd.opcode, (uint8_t)syn_status(syn), in, in_len);
+    }
     if (fw->state == CMD_READY) {
         pages_balance(fw);
     }

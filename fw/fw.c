@@ -71,6 +71,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     hca_init(&fw->hca, ops, host, &limits, config->mac);
     fw->hca.null_mkey = NULL_MKEY;
     fw->hca.resd_lkey = RESERVED_LKEY;
+    fw->hca.tracing = config->trace;
     cmdq_init(fw);
     pages_init(fw);
     devx_init(fw);

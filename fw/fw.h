@@ -22,6 +22,7 @@ struct fw_config {
     const char *profile; /* NULL: FW_PROFILE_DEFAULT */
     uint8_t mac[6];      /* permanent MAC of the port; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
+    bool trace;          /* the log gets a trace (model/trace.h); it takes time */
 };
 
 /* PCI identity of a profile, for the owner's configuration space. */

@@ -16,6 +16,7 @@
 #include "model/pd.h"
 #include "model/qp.h"
 #include "model/ring.h"
+#include "model/trace.h"
 #include "model/uar.h"
 #include "prm/prm.h"
 
@@ -293,6 +294,9 @@ static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
         cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
                 PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
         return false;
+    }
+    if (hca->tracing) {
+        trace_cqe(hca, cq->obj.num, cqe);
     }
     cq->pi++;
     cq->untold = MIN(cq->untold + 1, CQ_INDEX_MASK);

@@ -10,6 +10,7 @@
 #include "model/eq.h"
 #include "model/pd.h"
 #include "model/ring.h"
+#include "model/trace.h"
 #include "model/uar.h"
 #include "prm/prm.h"
 
@@ -168,6 +169,9 @@ static void eq_write(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_t
         eq->lost++;
         hca_log(hca, HCA_LOG_GUEST_ERROR, "EQ %u: ring does not answer", eq->obj.num);
         return;
+    }
+    if (hca->tracing) {
+        trace_eqe(hca, eq->obj.num, eqe);
     }
     eq->pi++;
     if (eq->armed) {

@@ -321,7 +321,7 @@ void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
     char line[512];
     va_list ap;
 
-    if (!hca->ops->log) {
+    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing)) {
         return;
     }
     va_start(ap, fmt);

@@ -76,6 +76,7 @@ struct hca {
     struct work ready, tx_waiting; /* list heads */
     GPtrArray *timers;             /* heap of struct hca_timer by deadline */
     bool running;                  /* inside hca_run() */
+    bool tracing;                  /* the owner wants a trace (model/trace.h) */
 };
 
 /* Prepares an empty HCA (hca is zeroed by the caller). */

@@ -5,21 +5,30 @@
 #include <string.h>
 #include "model/q_counter.h"
 #include "model/qp.h"
+#include "model/trace.h"
+
+static enum recv_result take_own(struct qp *qp, struct recv_wqe *wqe)
+{
+    enum recv_result result = rq_peek(qp->hca, &qp->rq, qp->rq_signature, wqe);
+
+    if (result == RECV_OK) {
+        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+    }
+    return result;
+}
 
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe)
 {
     struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
-    enum recv_result result;
+    enum recv_result result = RECV_EMPTY;
 
     if (srq) {
-        return srq_take(qp->hca, srq, wqe);
+        result = srq_take(qp->hca, srq, wqe);
+    } else if (qp->has_rq) {
+        result = take_own(qp, wqe);
     }
-    if (!qp->has_rq) {
-        return RECV_EMPTY;
-    }
-    result = rq_peek(qp->hca, &qp->rq, qp->rq_signature, wqe);
-    if (result == RECV_OK) {
-        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+    if (result == RECV_OK && qp->hca->tracing) {
+        trace_recv_wqe(qp->hca, qp->obj.num, wqe);
     }
     return result;
 }

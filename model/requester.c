@@ -13,6 +13,7 @@
 #include <string.h>
 #include "model/q_counter.h"
 #include "model/requester_state.h"
+#include "model/trace.h"
 
 /* Packets or WQEs in one turn. */
 #define BURST 16
@@ -339,6 +340,9 @@ static struct send_desc *take_wqe(struct qp *qp)
         .num_bb = wqe->num_bb,
         .ce = wqe->ce,
     };
+    if (qp->hca->tracing) {
+        trace_send_wqe(qp->hca, qp->obj.num, wqe);
+    }
     s->tail++;
     qp->sq.ci = (qp->sq.ci + MAX(wqe->num_bb, 1)) & 0xffff;
     return desc;

@@ -227,9 +227,7 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
         info_report("hcasim%s%s: %s", sep, id, line);
         break;
     case HCA_LOG_TRACE:
-        if (s->trace) {
-            info_report("hcasim%s%s: %s", sep, id, line);
-        }
+        info_report("hcasim%s%s: %s", sep, id, line);
         break;
     }
 }
@@ -501,7 +499,11 @@ static void remove_config(HcasimState *s)
 
 static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)
 {
-    struct fw_config config = {.profile = s->profile, .num_msix = id->num_msix};
+    struct fw_config config = {
+        .profile = s->profile,
+        .num_msix = id->num_msix,
+        .trace = s->trace,
+    };
     GError *err = NULL;
 
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
@@ -591,7 +593,7 @@ static const struct {
     {"wire", "<uri>", "plugs the port into a link of hcasim's own, such as shm:NAME"},
     {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
     {"profile", "<name>", "the kind of card"},
-    {"trace", "<on/off>", "logs each step of the device to standard error (default: off)"},
+    {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
 };
 
 static void class_init(ObjectClass *klass, void *data)
