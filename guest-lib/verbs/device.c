@@ -123,6 +123,16 @@ static int alloc_user(struct hv_context *ctx)
     return hv_uar_alloc(ctx, &ctx->uar);
 }
 
+static void free_transport_domain(struct hv_context *ctx)
+{
+    uint8_t in[PRM_SIZE(dealloc_transport_domain_in)] = {0};
+
+    PRM_SET(dealloc_transport_domain_in, in, opcode, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN);
+    PRM_SET(dealloc_transport_domain_in, in, uid, ctx->uid);
+    PRM_SET(dealloc_transport_domain_in, in, transport_domain, ctx->tdn);
+    hv_cmd_simple(ctx->hca, in, sizeof(in));
+}
+
 /* The user's objects go with it, whatever the program forgot. */
 static void free_user(struct hv_context *ctx)
 {
@@ -259,9 +269,9 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     shared = user_is_shared(ctx);
     g_ptr_array_remove(hca->contexts, ctx);
     pthread_mutex_unlock(&hca->reg_lock);
-    if (shared) {
-        hv_uar_free(ctx, &ctx->uar);
-    } else {
+    hv_uar_free(ctx, &ctx->uar);
+    free_transport_domain(ctx);
+    if (!shared) {
         free_user(ctx);
     }
     pthread_mutex_lock(&lock);

@@ -177,6 +177,11 @@ static int use_xrcd(struct hv_context *ctx)
     return err;
 }
 
+uint8_t hv_qp_service(const struct hv_qp *qp)
+{
+    return service_types[qp->ibv.qp_type];
+}
+
 /* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
 static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
 {
@@ -424,12 +429,19 @@ void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
     hv_cq_unlock_pair(send_cq, recv_cq);
 }
 
+/* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
 static int destroy_device_qp(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+    uint8_t rst[PRM_SIZE(qp_2rst_in)] = {0}, in[PRM_SIZE(destroy_qp_in)] = {0};
 
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_destroy(qp);
+    }
+    if (qp->ibv.state != IBV_QPS_RESET) {
+        PRM_SET(qp_2rst_in, rst, opcode, PRM_CMD_OP_2RST_QP);
+        PRM_SET(qp_2rst_in, rst, uid, qp->uid);
+        PRM_SET(qp_2rst_in, rst, qpn, qp->ibv.qp_num);
+        hv_cmd_simple(qp->hca, rst, sizeof(rst)); /* if it fails, destroying says why */
     }
     PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
     PRM_SET(destroy_qp_in, in, uid, qp->uid);

@@ -92,7 +92,7 @@ static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state fr
 
 static uint32_t opt_params(int mask)
 {
-    return (mask & IBV_QP_ACCESS_FLAGS ? RC_ACCESS : 0) |
+    return (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC) ? RC_ACCESS : 0) |
            (mask & IBV_QP_PKEY_INDEX ? B(PKEY_INDEX) : 0) | (mask & IBV_QP_QKEY ? B(Q_KEY) : 0) |
            (mask & IBV_QP_MIN_RNR_TIMER ? B(RNR_TIMEOUT) : 0) |
            (mask & IBV_QP_PORT ? B(PRI_PORT) : 0);
@@ -132,14 +132,13 @@ static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *
     if (err) {
         return err;
     }
-    PRM_SET(ads, ads, grh, 1);
+    PRM_SET(ads, ads, vhca_port_num, 1);
     PRM_SET(ads, ads, src_addr_index, ah->grh.sgid_index);
     PRM_SET(ads, ads, hop_limit, ah->grh.hop_limit);
     PRM_SET(ads, ads, tclass, ah->grh.traffic_class);
     PRM_SET(ads, ads, flow_label, ah->grh.flow_label & 0xfffff);
     PRM_SET(ads, ads, dscp, ah->grh.traffic_class >> 2);
     PRM_SET(ads, ads, eth_prio, ah->sl & 7);
-    PRM_SET(ads, ads, sl, ah->sl & 7);
     PRM_SET(ads, ads, udp_sport, udp_sport(qp, ah, attr->dest_qp_num));
     memcpy(PRM_PTR(ads, ads, rgid_rip), ah->grh.dgid.raw, 16);
     PRM_SET(ads, ads, rmac_47_32, prm_load16(mac));
@@ -147,18 +146,51 @@ static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *
     return 0;
 }
 
+/* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
+static void fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                        uint8_t *qpc)
+{
+    unsigned access = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags : qp->access;
+    uint8_t depth =
+        mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : qp->max_dest_rd_atomic;
+
+    if (!depth) {
+        access &= IBV_ACCESS_REMOTE_WRITE;
+    }
+    PRM_SET(qpc, qpc, rre, !!(access & IBV_ACCESS_REMOTE_READ));
+    PRM_SET(qpc, qpc, rwe, !!(access & IBV_ACCESS_REMOTE_WRITE));
+    PRM_SET(qpc, qpc, rae, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
+    PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
+}
+
+/* What __mlx5_ib_modify_qp() fills in whatever is changed. */
+static void fill_identity(const struct hv_qp *qp, bool to_init, uint8_t *qpc)
+{
+    PRM_SET(qpc, qpc, st, hv_qp_service(qp));
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, log_ack_req_freq, 8);
+    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
+    if (qp->ibv.send_cq) {
+        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
+    }
+    if (qp->ibv.recv_cq) {
+        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
+    }
+    if (to_init && qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    }
+}
+
 static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
 {
     uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
     int err = 0;
 
-    PRM_SET(qpc, qpc, pm_state, 3);
-    PRM_SET(qpc, qpc, log_ack_req_freq, 8);
-    PRM_SET(ads, ads, vhca_port_num, 1);
     if (qp->ibv.qp_type == IBV_QPT_UD) {
         PRM_SET(qpc, qpc, mtu, IBV_MTU_4096);
         PRM_SET(qpc, qpc, log_msg_max, 12);
-    } else {
+    } else if (mask & IBV_QP_PATH_MTU) {
+        PRM_SET(qpc, qpc, mtu, attr->path_mtu);
         PRM_SET(qpc, qpc, log_msg_max, HV_CAP(qp->hca, log_max_msg));
     }
 #define IF(bit, field, value)                                                                      \
@@ -167,9 +199,6 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
             PRM_SET(qpc, qpc, field, value);                                                       \
         }                                                                                          \
     } while (0)
-    if (qp->ibv.qp_type != IBV_QPT_UD) {
-        IF(IBV_QP_PATH_MTU, mtu, attr->path_mtu);
-    }
     IF(IBV_QP_DEST_QPN, remote_qpn, attr->dest_qp_num & 0xffffff);
     IF(IBV_QP_RQ_PSN, next_rcv_psn, attr->rq_psn & 0xffffff);
     IF(IBV_QP_SQ_PSN, next_send_psn, attr->sq_psn & 0xffffff);
@@ -179,16 +208,13 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
     IF(IBV_QP_RNR_RETRY, rnr_retry, attr->rnr_retry & 7);
     IF(IBV_QP_MAX_QP_RD_ATOMIC, log_sra_max, log_rd_atom(attr->max_rd_atomic));
     IF(IBV_QP_MAX_DEST_RD_ATOMIC, log_rra_max, log_rd_atom(attr->max_dest_rd_atomic));
-    if (mask & IBV_QP_ACCESS_FLAGS) {
-        unsigned access = attr->qp_access_flags;
-
-        PRM_SET(qpc, qpc, rre, !!(access & IBV_ACCESS_REMOTE_READ));
-        PRM_SET(qpc, qpc, rwe, !!(access & IBV_ACCESS_REMOTE_WRITE));
-        PRM_SET(qpc, qpc, rae, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
-        PRM_SET(qpc, qpc, atomic_mode,
-                access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
-    }
 #undef IF
+    if (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC)) {
+        fill_rights(qp, attr, mask, qpc);
+    }
+    if (mask & IBV_QP_PORT) {
+        PRM_SET(ads, ads, vhca_port_num, attr->port_num);
+    }
     if (mask & IBV_QP_PKEY_INDEX) {
         PRM_SET(ads, ads, pkey_index, attr->pkey_index);
     }
@@ -270,6 +296,7 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_modify(qp, from, to, mask);
     }
+    fill_identity(qp, from == IBV_QPS_RESET, PRM_PTR(rts2rts_qp_in, in, qpc));
     err = fill_qpc(qp, attr, mask, PRM_PTR(rts2rts_qp_in, in, qpc));
     if (err) {
         return err;
@@ -278,7 +305,17 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
     PRM_SET(rts2rts_qp_in, in, uid, qp->uid);
     PRM_SET(rts2rts_qp_in, in, qpn, qp->ibv.qp_num);
     PRM_SET(rts2rts_qp_in, in, opt_param_mask, opt_params(mask) & t->opt_mask);
-    return hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    if (mask & IBV_QP_ACCESS_FLAGS) {
+        qp->access = attr->qp_access_flags;
+    }
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+        qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+    }
+    return 0;
 }
 
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)

@@ -52,7 +52,7 @@ static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_
         fail(qp, ENOMEM);
         return false;
     }
-    fence = flags & IBV_SEND_FENCE ? PRM_WQE_FM_FENCE
+    fence = flags & IBV_SEND_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE
             : qp->small_fence      ? PRM_WQE_FM_INITIATOR_SMALL
                                    : PRM_WQE_FM_NONE;
     qp->small_fence = false;

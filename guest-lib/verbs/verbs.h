@@ -372,6 +372,8 @@ struct hv_qp {
     bool sq_sig_all, single_threaded, block_self_mcast, strip_vlan;
     uint16_t uid;                  /* in whose name its commands are: the kernel's of XRC targets */
     bool can_send;                 /* has been in RTS since RESET */
+    unsigned access;               /* IBV_ACCESS_ that ibv_modify_qp() gave last */
+    uint8_t max_dest_rd_atomic;    /* likewise */
     gint refs;                     /* multicast groups and flows: destroying it then is EBUSY */
     struct hv_mcast *groups;       /* that it is in (mcast.c) */
     struct hv_xrcd *xrcd;          /* of an XRC target */
