@@ -437,6 +437,42 @@ START_TEST(qp_destroyed_while_it_sends)
 }
 END_TEST
 
+/* The device knows no number that was given back: the driver's mistake harms nothing. */
+START_TEST(destroying_twice_is_refused)
+{
+    struct drv *drv = t->a.drv;
+    struct drv_cq cq;
+    struct drv_srq srq;
+    struct drv_qp qp;
+    struct drv_qp_attr attr = {.st = PRM_QP_ST_RC,
+                               .send_cq = &cq,
+                               .recv_cq = &cq,
+                               .log_sq = 4,
+                               .log_rq = 4,
+                               .max_recv_sge = 1};
+    struct drv_mem mem = {.ptr = src->ptr, .bus = (uintptr_t)src->ptr, .size = 4096};
+    struct drv_mr mr;
+    uint32_t pdn;
+
+    ck_assert_int_eq(drv_alloc_pd(drv, &pdn), 0);
+    ck_assert_int_eq(drv_reg_mr(drv, pdn, &mem, 0, 4096, DRV_ALL, &mr), 0);
+    ck_assert_int_eq(drv_create_cq(drv, 4, &cq), 0);
+    ck_assert_int_eq(drv_create_srq(drv, pdn, 4, &srq), 0);
+    attr.pdn = pdn;
+    ck_assert_int_eq(drv_create_qp(drv, &attr, &qp), 0);
+    ck_assert_int_eq(drv_destroy_qp(&qp), 0);
+    ck_assert_int_eq(drv_destroy_qp(&qp), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_int_eq(drv_destroy_srq(drv, &srq), 0);
+    ck_assert_int_eq(drv_destroy_srq(drv, &srq), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_int_eq(drv_destroy_cq(drv, &cq), 0);
+    ck_assert_int_eq(drv_destroy_cq(drv, &cq), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_int_eq(drv_dereg_mr(drv, &mr), 0);
+    ck_assert_int_eq(drv_dereg_mr(drv, &mr), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_int_eq(drv_dealloc_pd(drv, pdn), 0);
+    ck_assert_int_eq(drv_dealloc_pd(drv, pdn), PRM_CMD_STATUS_BAD_RES);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("two HCAs, errors");
@@ -467,6 +503,7 @@ int main(void)
     tcase_add_test(tc, sending_before_the_peer_is_ready);
     tcase_add_test(tc, objects_in_use_stay);
     tcase_add_test(tc, qp_destroyed_while_it_sends);
+    tcase_add_test(tc, destroying_twice_is_refused);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
