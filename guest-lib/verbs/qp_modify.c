@@ -13,8 +13,10 @@ enum {
     RAW = 1 << IBV_QPT_RAW_PACKET
 };
 
-#define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
-#define PATHS   (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
+#define PCI_VENDOR_MELLANOX 0x15b3
+
+#define ANY_OPT             (IBV_QP_STATE | IBV_QP_CUR_STATE)
+#define PATHS               (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
 #define TO_RTR                                                                                     \
     (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, but of datagrams */
 #define CONNECT   (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
@@ -446,6 +448,21 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
 HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
     return 0;
+}
+
+/* libmlx5's answer for a device without it (ece_support): a vendor, no option. */
+HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};
+    return 0;
+}
+
+HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    errno = ece->vendor_id && (ece->comp_mask || ece->vendor_id != PCI_VENDOR_MELLANOX)
+                ? EINVAL
+                : EOPNOTSUPP;
+    return errno;
 }
 
 void hv_qp_modify_ops(struct verbs_context *ops)

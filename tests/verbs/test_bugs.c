@@ -619,6 +619,23 @@ START_TEST(what_the_device_cannot_make_is_refused)
 }
 END_TEST
 
+/* libmlx5 where the kernel's driver has no ece_support */
+START_TEST(there_is_no_enhanced_connection_establishment)
+{
+    struct ibv_ece ece = {.vendor_id = 1, .options = 2};
+
+    ck_assert_int_eq(ibv_set_ece(a, &ece), EINVAL);
+    ece.vendor_id = 0;
+    ck_assert_int_eq(ibv_set_ece(a, &ece), EOPNOTSUPP);
+    ck_assert_int_eq(ibv_query_ece(a, &ece), 0);
+    ck_assert_uint_eq(ece.vendor_id, 0x15b3);
+    ck_assert_uint_eq(ece.options, 0);
+    ck_assert_int_eq(ibv_set_ece(a, &ece), EOPNOTSUPP);
+    ece.comp_mask = 1;
+    ck_assert_int_eq(ibv_set_ece(a, &ece), EINVAL);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("bugs");
@@ -643,6 +660,7 @@ int main(void)
     tcase_add_test(tc, what_is_in_use_stays);
     tcase_add_test(tc, regions_are_checked);
     tcase_add_test(tc, what_the_device_cannot_make_is_refused);
+    tcase_add_test(tc, there_is_no_enhanced_connection_establishment);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
