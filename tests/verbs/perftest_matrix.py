@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""perftest's whole matrix with no VM: every program, transport and combination of modes.
+
+Modes: all message sizes (-a), many QPs (-q), completions by events (-e), both ways (-b). What perftest
+itself has not got it must refuse, with the words below. All as an ordinary user in a container
+(sandbox.py). Timing is no condition: only a program that never ends fails.
+Prints a line for each case; the last one is "N passed, N failed, N skipped". Exit status 0: nothing
+failed; 77: perftest is not installed.
+"""
+import argparse
+import itertools
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import hosts
+import sandbox
+
+LONGEST = 2000  # characters of a program's output
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPERATIONS = ("send", "write", "read", "atomic")
+TRANSPORTS = ("RC", "UC", "UD")
+MODES = ("-a", "-q", "-e", "-b")
+QPS, FEW_QPS = 64, 4
+# Of several reasons perftest names the first of these that applies.
+NO_UD = "UD connection only possible in SEND verb"
+NO_UC = "UC connection not possible in READ/ATOMIC verbs"
+ONE_SIZE = "Message size cannot be changed for Atomic tests"
+NO_EVENTS = "Events feature not available on WRITE verb"
+ONE_QP = "Multiple QPs only available on bw tests"
+ONE_WAY = "Bidirectional is only available in BW test"
+# perftest 4.5 takes some completions for each event, not all, and may wait for an event with the rest in
+# the CQ (its pull request 203, and issue 137 on a ConnectX-5). With FEW_QPS it always takes all, except:
+MAY_HANG = "perftest may leave receive completions in the CQ and wait for an event"
+
+
+class Case:
+    """A program with options."""
+
+    def __init__(self, operation, kind, transport, modes):
+        self.operation, self.kind, self.transport, self.modes = operation, kind, transport, modes
+        # 5 is the least that perftest takes
+        iterations = 5 if "-a" in modes or "-q" in modes else 200
+        # the largest message of 64 QPs is 1 GiB of buffers, which perftest fills with random bytes
+        few = "-e" in modes or ("-a" in modes and transport != "UD")
+        options = [f"-q {FEW_QPS if few else QPS}" if mode == "-q" else mode for mode in modes]
+        self.name = " ".join([f"ib_{operation}_{kind}", "-c", transport, *options,
+                              "-n", str(iterations)])
+
+    def refusals(self):
+        """Why perftest has no such case."""
+        rules = (
+            (ONE_SIZE, self.operation == "atomic" and "-a" in self.modes),
+            (ONE_WAY, self.kind == "lat" and "-b" in self.modes),
+            (NO_UD, self.transport == "UD" and self.operation != "send"),
+            (NO_UC, self.transport == "UC" and self.operation in ("read", "atomic")),
+            (ONE_QP, self.kind == "lat" and "-q" in self.modes),
+            (NO_EVENTS, self.operation == "write" and "-e" in self.modes),
+        )
+        return [words for words, applies in rules if applies]
+
+    def left_out(self):
+        """Why the case need not end on a ConnectX, or None."""
+        if self.operation == "send" and {"-q", "-e", "-b"} <= set(self.modes) and not self.refusals():
+            return MAY_HANG
+        return None
+
+    def check(self, on):
+        command = [*self.name.split(), *hosts.PERFTEST]
+        expected = self.refusals()
+        if not expected:
+            on.pair(*command)
+            return ""
+        process = on.start(*command, "-p", str(hosts.free_port()))
+        text = process.communicate(timeout=hosts.PATIENCE)[0]
+        if not process.returncode or not any(words in text for words in expected):
+            raise hosts.Failure(f"is not refused with '{expected[0]}'\n{text}")
+        return f" perftest: {next(words for words in expected if words in text)}"
+
+
+def cases():
+    for operation, kind, transport in itertools.product(OPERATIONS, ("bw", "lat"), TRANSPORTS):
+        for count in range(len(MODES) + 1):
+            for modes in itertools.combinations(MODES, count):
+                yield Case(operation, kind, transport, modes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
+    parser.add_argument("-k", metavar="TEXT", default="", help="only cases with TEXT in their name")
+    args = parser.parse_args()
+    sandbox.enter(__file__, {"--build": args.build})
+    if not shutil.which("ib_send_bw"):
+        print("skip perftest: it is not installed\n0 passed, 0 failed, 1 skipped")
+        return hosts.SKIPPED
+    passed = failed = skipped = 0
+    on = hosts.Hosts(args.build)
+    try:
+        for case in cases():
+            if args.k not in case.name:
+                continue
+            if case.left_out():
+                skipped += 1
+                print(f"skip {case.name}: {case.left_out()}")
+                continue
+            started = time.monotonic()
+            try:
+                note = case.check(on)
+                passed += 1
+                print(f"ok   {case.name} ({time.monotonic() - started:.1f} s){note}", flush=True)
+            except (hosts.Failure, subprocess.TimeoutExpired) as err:
+                failed += 1
+                print(f"FAIL {case.name}: {str(err)[-LONGEST:]}\n{on.kill()[-LONGEST:]}", flush=True)
+    finally:
+        on.end()
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
