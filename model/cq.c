@@ -6,9 +6,10 @@
  * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) ->
  * disarmed. It asks for CQEs from the consumer index in the doorbell on that no event has told of:
  * programs arm before they poll (get event, arm, poll until empty), and an event for CQEs that the
- * last one was about would make them wake up twice, or take it for another CQ's. Between the CQE
- * that satisfies it and the event may lie the moderation period (timer) and a full EQ (waiter);
- * both lead back to cq_notify().
+ * last one was about would make them wake up twice, or take it for another CQ's. (A program that
+ * does not poll until empty waits for ever, as perftest 4.5 does on a ConnectX-5: its issue 137.)
+ * Between the CQE that satisfies it and the event may lie the moderation period (timer) and a full
+ * EQ (waiter); both lead back to cq_notify().
  */
 #include "model/cq.h"
 #include "model/cqe_vendor.h"
