@@ -21,6 +21,7 @@
 #include "wire/open.h"
 
 #define BUDGET        64       /* work items of one turn */
+#define LOOK_EVERY    8        /* doorbells of a program that polls, too, after which it looks */
 #define SETTLE        4        /* turns after a doorbell, as long as there is work */
 #define POLL_GRACE    1000000u /* ns after a poll for which the poller is trusted to come again */
 #define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
@@ -44,6 +45,7 @@ struct local_hca {
     bool busy;       /* the wire need not wake anyone: somebody looks */
     bool polled;     /* it is the program that does */
     uint64_t last_poll_ns, last_doorbell_ns;
+    unsigned doorbells;
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
     uint64_t trusted_since_ns; /* while polled */
     uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */
@@ -182,13 +184,14 @@ static const struct hca_host_ops host_ops = {
 /* -- turns --------------------------------------------------------------------------------------
  */
 
-/* With the lock held. True: something was done. */
-static bool turn(struct local_hca *hca, uint64_t now)
+/* With the lock held. look: for frames, too, should no wake-up tell of them. True: something was
+ * done. */
+static bool turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_work_items(hca->fw);
     bool rang = hca->scan && *hca->watching && hca->scan(hca->opaque);
 
-    if (hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
+    if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
     }
     if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
@@ -272,7 +275,7 @@ bool local_run(struct local_hca *hca)
         set_busy(hca, true);
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     }
-    did = turn(hca, now);
+    did = turn(hca, now, true);
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
         wake_helper(hca);
@@ -313,9 +316,13 @@ void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     fw_mmio_write(hca->fw, offset, value, 8);
     hca->last_doorbell_ns = now_ns();
     if (hca->polled) {
-        hca->last_poll_ns = hca->last_doorbell_ns; /* as good: the wire is looked at */
-    }
-    for (unsigned i = 0; i < SETTLE && turn(hca, hca->last_doorbell_ns) && hca->woken; i++) {
+        /* As good as a poll, for now and then it looks at the wire, too. */
+        hca->last_poll_ns = hca->last_doorbell_ns;
+        turn(hca, hca->last_doorbell_ns, hca->doorbells++ % LOOK_EVERY == 0);
+    } else {
+        for (unsigned i = 0; i < SETTLE && turn(hca, hca->last_doorbell_ns, true) && hca->woken;
+             i++) {
+        }
     }
     pthread_mutex_unlock(&hca->lock);
     leave_rest_to_helper(hca);
@@ -411,7 +418,7 @@ static void take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
     hca->polled = false;
     wire_get_stats(hca->port, &before);
     set_busy(hca, false);
-    turn(hca, now);
+    turn(hca, now, true);
     wire_get_stats(hca->port, &after);
     if (after.rx_frames != before.rx_frames && ran > POLL_GRACE / 2) {
         hca->probation_ns = CLAMP(hca->probation_ns * 2, PROBATION, PROBATION_MAX);
@@ -447,7 +454,7 @@ static void *helper_main(void *opaque)
             }
         }
         polled = hca->polled;
-        if ((!polled || *hca->watching) && turn(hca, now)) {
+        if ((!polled || *hca->watching) && turn(hca, now, true)) {
             last_work_ns = now;
         }
         linger = lingers(hca, last_work_ns, now);
@@ -641,7 +648,7 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     bool did;
 
     pthread_mutex_lock(&hca->lock);
-    did = turn(hca, now_ns());
+    did = turn(hca, now_ns(), true);
     pthread_mutex_unlock(&hca->lock);
     if (!did) {
         struct timespec pause = {.tv_nsec = 50000};
