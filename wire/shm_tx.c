@@ -129,9 +129,20 @@ static bool take(struct shm_port *sp, struct shm_slot *slot)
 {
     uint32_t free_tag = 0;
 
-    return atomic_load_explicit(&slot->owner, memory_order_relaxed) == 0 &&
-           atomic_compare_exchange_strong_explicit(&slot->owner, &free_tag, sp->tag,
+    return atomic_compare_exchange_strong_explicit(&slot->owner, &free_tag, sp->tag,
                                                    memory_order_acquire, memory_order_relaxed);
+}
+
+/* The receiver's CPU has the slot that is used next: it may come while this frame is built. */
+static void prefetch_spare(const struct shm_peer *p, const struct shm_region *region)
+{
+    const struct shm_slot *slot;
+
+    if (p->spares) {
+        slot = &region->slot[p->spare[p->spares - 1]];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch((const uint8_t *)slot + SHM_LINE, 1);
+    }
 }
 
 /* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no room. */
@@ -156,6 +167,7 @@ static unsigned take_slot(struct shm_port *sp, unsigned id)
         unsigned i = p->spare[--p->spares];
 
         if (take(sp, &region->slot[i])) {
+            prefetch_spare(p, region);
             return i;
         }
     }
@@ -163,7 +175,8 @@ static unsigned take_slot(struct shm_port *sp, unsigned id)
         /* Senders begin at different places so as not to meet. */
         unsigned at = (i + sp->seg.id * 37) % SHM_SLOTS;
 
-        if (take(sp, &region->slot[at])) {
+        if (atomic_load_explicit(&region->slot[at].owner, memory_order_relaxed) == 0 &&
+            take(sp, &region->slot[at])) {
             return at;
         }
     }
