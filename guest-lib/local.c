@@ -316,7 +316,7 @@ void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     fw_mmio_write(hca->fw, offset, value, 8);
     hca->last_doorbell_ns = now_ns();
     if (hca->polled) {
-        /* As good as a poll, for now and then it looks at the wire, too. */
+        /* As good as a poll: one in LOOK_EVERY looks at the wire, too. */
         hca->last_poll_ns = hca->last_doorbell_ns;
         turn(hca, hca->last_doorbell_ns, hca->doorbells++ % LOOK_EVERY == 0);
     } else {

@@ -207,6 +207,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
     memset(wqe, 0, offsetof(struct send_wqe, sge));
     wqe->index = index;
     if (!wq_read(hca, sq, index, wqe->image, BB_BYTES)) {
+        memset(wqe->image, 0, BB_BYTES); /* not an earlier WQE's */
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     ds = PRM_GET(wqe_ctrl_seg, ctrl, ds);
@@ -222,6 +223,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
     wqe->num_bb = (uint8_t)num_bb;
     if (num_bb > 1 &&
         !wq_read(hca, sq, index + 1u, wqe->image + BB_BYTES, (num_bb - 1) * (size_t)BB_BYTES)) {
+        memset(wqe->image + BB_BYTES, 0, (num_bb - 1) * (size_t)BB_BYTES);
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->st)) {

@@ -8,7 +8,7 @@
  *     cq 0x42: cqe REQ: 00000000 ...
  *     eq 4: event COMP.0: ...                      its event_data
  *
- * After the colon: the bytes as they lie in memory, in dwords (tests/vm/two_paths.py reads them by
+ * After the colon: the bytes as they lie in memory, in dwords (tests/vm/traces.py reads them by
  * the descriptions in prm). Only a function whose owner asked for it (fw_config.trace) has a
  * trace: callers look at hca->tracing first.
  */

@@ -224,8 +224,6 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
         }
         break;
     case HCA_LOG_INFO:
-        info_report("hcasim%s%s: %s", sep, id, line);
-        break;
     case HCA_LOG_TRACE:
         info_report("hcasim%s%s: %s", sep, id, line);
         break;

@@ -177,24 +177,25 @@ static int use_xrcd(struct hv_context *ctx)
     return err;
 }
 
-uint8_t hv_qp_service(const struct hv_qp *qp)
-{
-    return service_types[qp->ibv.qp_type];
-}
-
 /* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
-static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
 {
-    enum ibv_qp_type type = qp->ibv.qp_type;
-
-    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(ctx->hca)->pdn);
-    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
+    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
     if (qp->ibv.send_cq) {
         PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
     }
     if (qp->ibv.recv_cq) {
         PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
     }
+}
+
+static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+
+    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
     if (qp->sq.wqe_cnt) {
         PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
     } else {
@@ -227,8 +228,7 @@ static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
     }
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
     PRM_SET(create_qp_in, in, uid, qp->uid);
-    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
-    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    hv_qp_fill_identity(qp, qpc);
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
     PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
@@ -432,16 +432,13 @@ void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
 /* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
 static int destroy_device_qp(struct hv_qp *qp)
 {
-    uint8_t rst[PRM_SIZE(qp_2rst_in)] = {0}, in[PRM_SIZE(destroy_qp_in)] = {0};
+    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
 
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_destroy(qp);
     }
     if (qp->ibv.state != IBV_QPS_RESET) {
-        PRM_SET(qp_2rst_in, rst, opcode, PRM_CMD_OP_2RST_QP);
-        PRM_SET(qp_2rst_in, rst, uid, qp->uid);
-        PRM_SET(qp_2rst_in, rst, qpn, qp->ibv.qp_num);
-        hv_cmd_simple(qp->hca, rst, sizeof(rst)); /* if it fails, destroying says why */
+        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
     }
     PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
     PRM_SET(destroy_qp_in, in, uid, qp->uid);
@@ -469,6 +466,23 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     use_objects(qp, -1);
     free_qp(qp);
     return 0;
+}
+
+#define PCI_VENDOR_MELLANOX 0x15b3
+
+/* libmlx5's answer for a device without it (ece_support): a vendor, no option. */
+HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};
+    return 0;
+}
+
+HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    errno = ece->vendor_id && (ece->comp_mask || ece->vendor_id != PCI_VENDOR_MELLANOX)
+                ? EINVAL
+                : EOPNOTSUPP;
+    return errno;
 }
 
 HV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

@@ -9,9 +9,11 @@
 void hv_qp_modify_ops(struct verbs_context *ops);
 void hv_qp_send_ops(struct verbs_context *ops);
 void hv_flow_ops(struct verbs_context *ops);
+/* What every command that makes or changes a QP says of it: service, PD, CQs. */
+void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc);
+/* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
+int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 /* Fills in ibv_wr_*(): 0, or EOPNOTSUPP if an operation is not the service type's. */
-/* PRM_QP_ST_ of a QP. */
-uint8_t hv_qp_service(const struct hv_qp *qp);
 int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags);
 /* Posts to a receive queue, under its lock; the doorbell record is the caller's. */
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);

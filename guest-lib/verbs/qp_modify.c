@@ -13,10 +13,8 @@ enum {
     RAW = 1 << IBV_QPT_RAW_PACKET
 };
 
-#define PCI_VENDOR_MELLANOX 0x15b3
-
-#define ANY_OPT             (IBV_QP_STATE | IBV_QP_CUR_STATE)
-#define PATHS               (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
+#define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
+#define PATHS   (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
 #define TO_RTR                                                                                     \
     (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, but of datagrams */
 #define CONNECT   (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
@@ -165,24 +163,6 @@ static void fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, 
     PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
 }
 
-/* What __mlx5_ib_modify_qp() fills in whatever is changed. */
-static void fill_identity(const struct hv_qp *qp, bool to_init, uint8_t *qpc)
-{
-    PRM_SET(qpc, qpc, st, hv_qp_service(qp));
-    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
-    PRM_SET(qpc, qpc, log_ack_req_freq, 8);
-    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
-    if (qp->ibv.send_cq) {
-        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
-    }
-    if (qp->ibv.recv_cq) {
-        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
-    }
-    if (to_init && qp->rq.wqe_cnt) {
-        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
-    }
-}
-
 static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
 {
     uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
@@ -238,7 +218,7 @@ static void reset_rings(struct hv_qp *qp)
     qp->small_fence = false;
 }
 
-static int to_err_or_reset(struct hv_qp *qp, uint16_t op)
+int hv_qp_stop(struct hv_qp *qp, uint16_t op)
 {
     uint8_t in[PRM_SIZE(qp_2err_in)] = {0};
 
@@ -281,7 +261,7 @@ static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_modify(qp, from, to, mask);
     }
-    return to_err_or_reset(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
+    return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
 }
 
 static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
@@ -289,6 +269,7 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
 {
     const struct transition *t = find(qp->ibv.qp_type, from, to);
     uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
+    uint8_t *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
     int err;
 
     if (!t || (mask & t->required) != t->required ||
@@ -298,8 +279,13 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_modify(qp, from, to, mask);
     }
-    fill_identity(qp, from == IBV_QPS_RESET, PRM_PTR(rts2rts_qp_in, in, qpc));
-    err = fill_qpc(qp, attr, mask, PRM_PTR(rts2rts_qp_in, in, qpc));
+    /* as __mlx5_ib_modify_qp(), whatever is changed */
+    hv_qp_fill_identity(qp, qpc);
+    PRM_SET(qpc, qpc, log_ack_req_freq, 8);
+    if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    }
+    err = fill_qpc(qp, attr, mask, qpc);
     if (err) {
         return err;
     }
@@ -448,21 +434,6 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
 HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
     return 0;
-}
-
-/* libmlx5's answer for a device without it (ece_support): a vendor, no option. */
-HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-    *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};
-    return 0;
-}
-
-HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-    errno = ece->vendor_id && (ece->comp_mask || ece->vendor_id != PCI_VENDOR_MELLANOX)
-                ? EINVAL
-                : EOPNOTSUPP;
-    return errno;
 }
 
 void hv_qp_modify_ops(struct verbs_context *ops)

@@ -20,7 +20,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/verbs"))
 from hosts import Failure, Hosts, PERFTEST, SKIPPED, free_port, wait_listening  # noqa: E402
 
-MIB = 1 << 20
 PROGRAMS = ("ib_write_bw", "ib_send_lat", "ibv_rc_pingpong", "ibv_asyncwatch", "ucx_perftest")
 UCX = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, "posix": {"UCX_TLS": "posix"}}
 # Title; perftest's command and column; ucx_perftest's command and column from the right (of its
@@ -125,7 +124,7 @@ def main():
     args = parser.parse_args()
     absent = [program for program in PROGRAMS if not shutil.which(program)]
     if absent:
-        print(f"not installed: {' '.join(absent)}")
+        print(f"not installed: {' '.join(absent)} (packages perftest, ibverbs-utils, ucx-utils)")
         return SKIPPED
     hosts = Hosts(args.build)
     failures = 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tour: the same work requests in the same order at every run, one at a time, from one process to
- * itself, so that two traces of a device can be laid side by side (tests/vm/two_paths.py).
+ * itself, so that two traces of a device can be laid side by side (tests/vm/two-paths).
  *
  *     tour DEVICE GID-INDEX
  *
