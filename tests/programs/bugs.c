@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -552,7 +551,8 @@ END_TEST
 /* ib_check_mr_access(), ib_umem_get() */
 START_TEST(regions_are_checked)
 {
-    void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* Below vm.mmap_min_addr nothing is put; what had been unmapped another thread might map. */
+    void *unmapped = (void *)4096;
     const struct {
         void *addr;
         size_t length;
@@ -570,8 +570,8 @@ START_TEST(regions_are_checked)
         ck_assert_ptr_null(ibv_reg_mr(pd, table[i].addr, table[i].length, table[i].access));
         ck_assert_msg(errno == table[i].err, "%zu: %s", i, strerror(errno));
     }
-    munmap(gone, 4096);
-    ck_assert_ptr_null(ibv_reg_mr(pd, gone, 4096, 0));
+    errno = 0;
+    ck_assert_ptr_null(ibv_reg_mr(pd, unmapped, 4096, 0));
     ck_assert_int_eq(errno, EFAULT);
 }
 END_TEST
