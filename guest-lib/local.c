@@ -44,6 +44,7 @@ struct local_hca {
     bool irq_raised; /* and nobody told yet */
     bool busy;       /* the wire need not wake anyone: somebody looks */
     bool polled;     /* it is the program that does */
+    uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
@@ -142,7 +143,9 @@ static void host_irq(void *host, unsigned vector)
 
 static uint64_t host_clock_ns(void *host)
 {
-    return now_ns();
+    const struct local_hca *hca = host;
+
+    return hca->turn_ns ? hca->turn_ns : now_ns();
 }
 
 static void host_timer_arm(void *host, uint64_t deadline_ns)
@@ -195,9 +198,11 @@ static bool turn(struct local_hca *hca, uint64_t now, bool look)
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
     }
     if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
+        hca->turn_ns = now;
         if (fw_run(hca->fw, BUDGET)) {
             hca->woken = true;
         }
+        hca->turn_ns = 0;
     }
     return rang || fw_work_items(hca->fw) != before;
 }
@@ -442,10 +447,11 @@ static void *helper_main(void *opaque)
 
     ask_for_short_slices();
     while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
-        uint64_t ns, now = now_ns();
+        uint64_t ns, now;
         bool polled, linger;
 
         pthread_mutex_lock(&hca->lock);
+        now = now_ns();
         if (hca->polled) {
             uint64_t ran = poller_ran(hca);
 
@@ -658,13 +664,18 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     return did;
 }
 
+static uint64_t pci_now(void *pci)
+{
+    return now_ns();
+}
+
 static const struct pci_ops local_pci_ops = {
     .mmio_read = pci_mmio_read,
     .mmio_write = pci_mmio_write,
     .dma_alloc = pci_dma_alloc,
     .dma_free = pci_dma_free,
     .wait = pci_wait,
-    .now = host_clock_ns,
+    .now = pci_now,
 };
 
 struct pci_dev local_pci(struct local_hca *hca)
