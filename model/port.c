@@ -9,6 +9,7 @@
 #include "model/eq.h"
 #include "model/hca.h"
 #include "model/port.h"
+#include "model/qp.h"
 #include "prm/prm.h"
 #include "wire/eth.h"
 #include "wire/pair.h"
@@ -90,9 +91,9 @@ static bool frame_is_roce(const uint8_t *frame, size_t len)
            prm_load16(frame + l4 + 2) == ROCE_UDP_DPORT;
 }
 
-static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len)
+static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len, bool is_roce)
 {
-    if (frame_is_roce(frame, len)) {
+    if (is_roce) {
         c->tx_roce_frames++;
         c->tx_roce_bytes += len;
     }
@@ -131,7 +132,8 @@ static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
 /* -- receive ------------------------------------------------------------------------------------
  */
 
-static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td)
+static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
+                    uint32_t from_td)
 {
     struct port_counters *c = &hca->port.counters;
     struct roce_packet pkt;
@@ -155,7 +157,13 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t 
         c->rx_oversize++;
         return;
     }
-    verdict = hca->port.roce_enabled ? roce_parse(frame, len, &pkt) : ROCE_NOT_ROCE;
+    if (!hca->port.roce_enabled) {
+        verdict = ROCE_NOT_ROCE;
+    } else if (flags & WIRE_NO_ICRC) {
+        verdict = roce_parse_unchecked(frame, len, &pkt);
+    } else {
+        verdict = roce_parse(frame, len, &pkt);
+    }
     if (verdict == ROCE_NOT_ROCE) {
         if (for_vport) {
             eth_rx(hca, frame, len, from_td, true);
@@ -180,12 +188,12 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t 
     }
 }
 
-static void wire_rx(void *opaque, const uint8_t *frame, size_t len)
+static void wire_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct hca *hca = opaque;
 
     if (hca->port.admin_up) {
-        port_rx(hca, frame, len, PORT_NO_TD);
+        port_rx(hca, frame, len, flags, PORT_NO_TD);
     }
 }
 
@@ -216,11 +224,11 @@ static const struct wire_client cable_client = {
     .rx_ready = wire_rx_is_ready,
 };
 
-static void loop_rx(void *opaque, const uint8_t *frame, size_t len)
+static void loop_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct hca *hca = opaque;
 
-    port_rx(hca, frame, len, hca->port.loop_td[hca->port.loop_out++ % PORT_LOOP_SLOTS]);
+    port_rx(hca, frame, len, flags, hca->port.loop_td[hca->port.loop_out++ % PORT_LOOP_SLOTS]);
 }
 
 static void loop_rx_is_ready(void *opaque)
@@ -290,36 +298,56 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     return port->frame;
 }
 
-static void loop_commit(struct port *port, size_t len, uint32_t from_td)
+static void loop_commit(struct port *port, size_t len, unsigned flags, uint32_t from_td)
 {
     if (len) {
         port->loop_td[port->loop_in++ % PORT_LOOP_SLOTS] = from_td;
     }
-    wire_tx_commit(port->loop[0], len);
+    wire_tx_commit_as(port->loop[0], len, flags);
 }
 
-void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
+static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
 {
     struct port *port = &hca->port;
 
     if (len && port->reserved) {
-        count_tx(&port->counters, port->frame, len);
+        count_tx(&port->counters, port->frame, len, is_roce);
     }
     if (port->reserved == port->loop[0]) {
-        loop_commit(port, len, from_td);
+        loop_commit(port, len, flags, from_td);
     } else if (port->reserved) {
-        wire_tx_commit(port->reserved, len);
+        wire_tx_commit_as(port->reserved, len, flags);
     }
     port->reserved = NULL;
 }
 
-void port_loop(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td)
+void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
+{
+    bool is_roce = len && hca->port.reserved && frame_is_roce(hca->port.frame, len);
+
+    commit(hca, len, 0, from_td, is_roce);
+}
+
+void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
+{
+    const struct port *port = &hca->port;
+    unsigned flags = port->reserved ? port->reserved->offers & WIRE_NO_ICRC : 0;
+    size_t len = flags ? roce_finish_no_icrc(port->frame, pkt, payload_len)
+                       : roce_finish(port->frame, pkt, payload_len);
+
+    if ((pkt->opcode & 0xe0) == BTH_UD) {
+        roce_loop_multicast(hca, &pkt->addr, port->frame, len, flags);
+    }
+    commit(hca, len, flags, PORT_NO_TD, true);
+}
+
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)
 {
     uint8_t *copy = wire_tx_reserve(hca->port.loop[0], len);
 
     if (copy) {
         memcpy(copy, frame, len);
-        loop_commit(&hca->port, len, from_td);
+        loop_commit(&hca->port, len, flags, from_td);
     }
 }
 
@@ -404,6 +432,7 @@ void port_init(struct hca *hca, const uint8_t mac[6])
 
     memcpy(port->permanent_mac, mac, 6);
     wire_pair_new(PORT_LOOP_SLOTS, port->loop);
+    port->loop[0]->offers = WIRE_NO_ICRC;
     wire_set_client(port->loop[0], &loop_client, hca);
     wire_set_client(port->loop[1], &loop_client, hca);
     port->drop = g_malloc(WIRE_FRAME_MAX);

@@ -103,10 +103,14 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
 /* Sends what was built in the room last reserved; len 0 gives it back. from_td: the transport
  * domain of the queue that sends, or PORT_NO_TD. */
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
+/* Completes the RoCE packet that roce_build() and its payload began there, and sends it; a copy of
+ * one to a multicast group goes to this port's own members. */
+void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
 
 /* Brings a copy of a frame back to this port by the loopback path; without room there it is
- * lost. For multicasts, which go to the wire and to their own port's members. */
-void port_loop(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td);
+ * lost. For multicasts, which go to the wire and to their own port's members. flags: enum
+ * wire_frame_flags. */
+void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td);
 
 /* Whether frames wait that port_poll() would deliver. */
 bool port_rx_pending(const struct hca *hca);

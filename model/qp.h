@@ -167,6 +167,6 @@ bool roce_gid_is_multicast(const uint8_t gid[16]);
 /* A datagram about to be sent: if it is for a group that QPs of this HCA are members of, they get
  * it too (IBTA 10.5.2), but those with block_lb_mc. */
 void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const uint8_t *frame,
-                         size_t len);
+                         size_t len, unsigned flags);
 
 #endif

@@ -159,7 +159,6 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     uint64_t offset;
     uint32_t len;
     uint8_t *frame, *payload;
-    size_t frame_len;
 
     if (qp_is_reliable(qp) && desc->first_req + nth - unacked_req(qp) >= window(qp)) {
         return STEP_IDLE;
@@ -180,11 +179,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return STEP_DONE;
     }
-    frame_len = roce_finish(frame, &pkt, len);
-    if (wqe->av) {
-        roce_loop_multicast(qp->hca, &pkt.addr, frame, frame_len);
-    }
-    port_tx_commit(qp->hca, frame_len, PORT_NO_TD);
+    port_tx_commit_roce(qp->hca, &pkt, len);
     advance(qp, desc);
     return STEP_DONE;
 }

@@ -153,7 +153,7 @@ static bool send_one(struct qp *qp)
             return true;
         }
     }
-    port_tx_commit(qp->hca, roce_finish(frame, &pkt, len), PORT_NO_TD);
+    port_tx_commit_roce(qp->hca, &pkt, len);
     if (r->kind == RESPONSE_READ && r->len > len) {
         r->started = true;
         r->psn = (r->psn + 1) & PSN_MASK;

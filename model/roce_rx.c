@@ -125,14 +125,14 @@ bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
 }
 
 void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const uint8_t *frame,
-                         size_t len)
+                         size_t len, unsigned flags)
 {
     if (!roce_gid_is_multicast(addr->dgid)) {
         return;
     }
     for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
         if (!mcg->qp->block_lb_mc && memcmp(mcg->mgid, addr->dgid, 16) == 0) {
-            port_loop(hca, frame, len, PORT_NO_TD);
+            port_loop(hca, frame, len, flags, PORT_NO_TD);
             return;
         }
     }

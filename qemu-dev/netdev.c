@@ -142,7 +142,7 @@ static bool port_link_up(struct wire_port *port)
     return !qemu_get_queue(from_port(port)->nic)->link_down;
 }
 
-static void port_tx_commit(struct wire_port *port, size_t len)
+static void port_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct netdev_port *np = from_port(port);
 
@@ -175,7 +175,7 @@ static unsigned port_poll(struct wire_port *port, unsigned max)
         const struct rx_slot *slot = &np->rx[np->rx_get % RX_SLOTS];
 
         if (port->client) {
-            port->client->rx(port->opaque, slot->frame, slot->len);
+            port->client->rx(port->opaque, slot->frame, slot->len, 0);
         }
         np->stats.rx_frames++;
         np->stats.rx_bytes += slot->len;

@@ -7,6 +7,7 @@
 #include "wire/capture.h"
 #include "wire/filter.h"
 #include "wire/open.h"
+#include "wire/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +73,7 @@ struct capture {
     int fd;              /* -1: capturing has ended */
     off_t size;          /* of whole blocks */
     const uint8_t *sent; /* the frame that the client is building, or NULL */
+    uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with it */
 };
 
 static struct capture *capture_of(struct wire_port *port)
@@ -157,7 +159,7 @@ static uint8_t *capture_tx_reserve_to(struct wire_port *port, const uint8_t dmac
     return frame;
 }
 
-static void capture_tx_commit(struct wire_port *port, size_t len)
+static void capture_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct capture *c = capture_of(port);
 
@@ -165,14 +167,22 @@ static void capture_tx_commit(struct wire_port *port, size_t len)
         record(c, c->sent, len, OUTBOUND);
     }
     c->sent = NULL;
-    wire_tx_commit(c->filter.inner, len);
+    wire_tx_commit_as(c->filter.inner, len, flags);
 }
 
-static void capture_rx(void *opaque, const uint8_t *frame, size_t len)
+static void capture_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
+    struct capture *c = opaque;
+
     /* Before the client sees it: what the client answers from within comes after it. */
-    record(opaque, frame, len, INBOUND);
-    wire_filter_client.rx(opaque, frame, len);
+    if (flags & WIRE_NO_ICRC) {
+        memcpy(c->filled, frame, len);
+        roce_fill_icrc(c->filled, len);
+        record(c, c->filled, len, INBOUND);
+    } else {
+        record(c, frame, len, INBOUND);
+    }
+    wire_filter_client.rx(opaque, frame, len, flags);
 }
 
 static void capture_close(struct wire_port *port)

@@ -11,7 +11,8 @@
 
 /*
  * Wraps inner, and writes the frames of both directions to path (replaced if it exists): pcapng,
- * Ethernet, whole frames, nanoseconds, each marked inbound (received here) or outbound. Every
+ * Ethernet, whole frames, nanoseconds, each marked inbound (received here) or outbound. A
+ * frame that came without its ICRC (WIRE_NO_ICRC) is written with it. Every
  * frame is in the file when the call that passed it on returns, so a killed process leaves a
  * readable file. When the file cannot take a frame (disk full), it keeps what it has, capturing
  * ends with one warning, and traffic goes on.

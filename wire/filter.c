@@ -19,9 +19,9 @@ static uint8_t *filter_tx_reserve_to(struct wire_port *port, const uint8_t dmac[
     return wire_tx_reserve_to(inner_of(port), dmac, len);
 }
 
-static void filter_tx_commit(struct wire_port *port, size_t len)
+static void filter_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
-    wire_tx_commit(inner_of(port), len);
+    wire_tx_commit_as(inner_of(port), len, flags);
 }
 
 static unsigned filter_poll(struct wire_port *port, unsigned max)
@@ -72,12 +72,12 @@ const struct wire_port_ops wire_filter_ops = {
     .get_stats = filter_get_stats,
 };
 
-static void from_inner_rx(void *opaque, const uint8_t *frame, size_t len)
+static void from_inner_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct wire_port *port = opaque;
 
     if (port->client && port->client->rx) {
-        port->client->rx(port->opaque, frame, len);
+        port->client->rx(port->opaque, frame, len, flags);
     }
 }
 
@@ -121,6 +121,7 @@ void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
     f->port.ops = ops;
     f->port.client = NULL;
     f->port.opaque = NULL;
+    f->port.offers = 0;
     f->inner = inner;
     wire_set_client(inner, inside, f);
 }

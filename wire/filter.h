@@ -5,7 +5,8 @@
  * A filter embeds struct wire_filter first, copies wire_filter_ops and wire_filter_client,
  * replaces the operations that it has an opinion on, and calls the originals for the rest. A
  * filter owns the port that it wraps: whoever closes the outermost port closes them all. Filters
- * stack in any order.
+ * stack in any order. A filter offers no flags of frames, since it looks at their bytes or changes
+ * them; what it receives may have some.
  */
 #ifndef HCASIM_WIRE_FILTER_H
 #define HCASIM_WIRE_FILTER_H

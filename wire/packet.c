@@ -17,6 +17,13 @@
 #include <libdeflate.h>
 #include <string.h>
 
+/* What an ICRC is computed of. */
+struct icrc_input {
+    uint8_t h[ROCE_HEADER_MAX]; /* the frame's headers */
+    size_t ip_off, hdr_len;     /* where IP begins, and where the extended headers end */
+    size_t body_len;            /* of payload and pad, which follow; then the ICRC */
+};
+
 /* Not more than the copy holds: an IPv4 header with all its options, and UDP. */
 _Static_assert(14 + 4 + 60 + 8 <= ROCE_HEADER_MAX, "ROCE_HEADER_MAX");
 
@@ -247,12 +254,14 @@ static enum roce_verdict parse_ip(const uint8_t *h, size_t len, struct roce_addr
     return ROCE_OK;
 }
 
-enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt)
+/* All but the ICRC. */
+static enum roce_verdict parse(const uint8_t *frame, size_t len, struct roce_packet *pkt,
+                               struct icrc_input *in)
 {
-    uint8_t h[ROCE_HEADER_MAX];
     const struct bth_opcode_info *info;
     enum roce_verdict verdict;
-    size_t udp_off, ip_payload, hdr_len, body_len;
+    size_t udp_off, ip_payload;
+    uint8_t *h = in->h;
 
     if (len < ETH_BYTES) {
         return ROCE_TRUNCATED;
@@ -283,24 +292,62 @@ enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packe
     if (ip_payload < UDP_BYTES + (size_t)info->header_len + ICRC_BYTES) {
         return ROCE_TRUNCATED;
     }
-    hdr_len = udp_off + UDP_BYTES + info->header_len;
-    body_len = ip_payload - UDP_BYTES - info->header_len - ICRC_BYTES;
-    if (pkt->pad_count > body_len || (body_len && !(info->flags & HDR_PAYLOAD))) {
+    in->ip_off = ip_offset(&pkt->addr);
+    in->hdr_len = udp_off + UDP_BYTES + info->header_len;
+    in->body_len = ip_payload - UDP_BYTES - info->header_len - ICRC_BYTES;
+    if (pkt->pad_count > in->body_len || (in->body_len && !(info->flags & HDR_PAYLOAD))) {
         return ROCE_TRUNCATED;
     }
     parse_ext(h + udp_off + UDP_BYTES + BTH_BYTES, info->flags, pkt);
-    pkt->payload = frame + hdr_len;
-    pkt->payload_len = body_len - pkt->pad_count;
-
-    const uint8_t *tail = pkt->payload + body_len;
-    uint32_t sent =
-        (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
-    size_t ip_off = ip_offset(&pkt->addr);
-
-    if (icrc(h + ip_off, hdr_len - ip_off, pkt->addr.is_ipv4, pkt->payload, body_len) != sent) {
-        return ROCE_BAD_ICRC;
-    }
+    pkt->payload = frame + in->hdr_len;
+    pkt->payload_len = in->body_len - pkt->pad_count;
     return ROCE_OK;
+}
+
+static uint32_t icrc_of(struct icrc_input *in, const struct roce_packet *pkt)
+{
+    return icrc(in->h + in->ip_off, in->hdr_len - in->ip_off, pkt->addr.is_ipv4, pkt->payload,
+                in->body_len);
+}
+
+enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt)
+{
+    struct icrc_input in;
+
+    return parse(frame, len, pkt, &in);
+}
+
+enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt)
+{
+    struct icrc_input in;
+    enum roce_verdict verdict = parse(frame, len, pkt, &in);
+    const uint8_t *tail;
+    uint32_t sent;
+
+    if (verdict != ROCE_OK) {
+        return verdict;
+    }
+    tail = pkt->payload + in.body_len;
+    sent = (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
+    return icrc_of(&in, pkt) == sent ? ROCE_OK : ROCE_BAD_ICRC;
+}
+
+static void put_icrc(uint8_t *p, uint32_t crc)
+{
+    p[0] = (uint8_t)crc;
+    p[1] = (uint8_t)(crc >> 8);
+    p[2] = (uint8_t)(crc >> 16);
+    p[3] = (uint8_t)(crc >> 24);
+}
+
+void roce_fill_icrc(uint8_t *frame, size_t len)
+{
+    struct icrc_input in;
+    struct roce_packet pkt;
+
+    if (parse(frame, len, &pkt, &in) == ROCE_OK) {
+        put_icrc(frame + in.hdr_len + in.body_len, icrc_of(&in, &pkt));
+    }
 }
 
 size_t roce_header_len(const struct roce_packet *pkt)
@@ -425,6 +472,15 @@ uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payloa
     return build_ext(p + BTH_BYTES, pkt, info->flags);
 }
 
+size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
+{
+    size_t pad = pad_of(payload_len);
+    uint8_t *end = frame + roce_header_len(pkt) + payload_len;
+
+    memset(end, 0, pad + ICRC_BYTES);
+    return (size_t)(end - frame) + pad + ICRC_BYTES;
+}
+
 size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
 {
     uint8_t h[ROCE_HEADER_MAX];
@@ -438,10 +494,6 @@ size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload
     memcpy(h, frame + ip_off, hdr_len - ip_off);
     crc = icrc(h, hdr_len - ip_off, pkt->addr.is_ipv4, payload, body_len);
 
-    payload += body_len;
-    payload[0] = (uint8_t)crc;
-    payload[1] = (uint8_t)(crc >> 8);
-    payload[2] = (uint8_t)(crc >> 16);
-    payload[3] = (uint8_t)(crc >> 24);
+    put_icrc(payload + body_len, crc);
     return hdr_len + body_len + ICRC_BYTES;
 }

@@ -157,6 +157,12 @@ enum roce_verdict {
  */
 enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt);
 
+/* The same without a look at the ICRC: for a frame that came with WIRE_NO_ICRC (wire/port.h). */
+enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt);
+
+/* Writes the ICRC of such a frame; one that roce_parse_unchecked() does not take stays as it is. */
+void roce_fill_icrc(uint8_t *frame, size_t len);
+
 /* Bytes that pkt's headers take in a frame (Ethernet to last extended header). The functions
  * from here on need a pkt whose opcode exists. */
 size_t roce_header_len(const struct roce_packet *pkt);
@@ -174,5 +180,8 @@ uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payloa
 
 /* Writes pad and ICRC once the payload is in place. Returns the frame's length. */
 size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
+
+/* The same with zeros for the ICRC: for a frame that goes out with WIRE_NO_ICRC. */
+size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
 
 #endif

@@ -9,6 +9,7 @@
 
 struct slot {
     size_t len;
+    unsigned flags;
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
@@ -61,7 +62,7 @@ static uint8_t *pair_tx_reserve(struct wire_port *port, size_t len)
     return e->ring[e->head % e->pair->slots].frame;
 }
 
-static void pair_tx_commit(struct wire_port *port, size_t len)
+static void pair_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct end *e = end_of(port), *peer = e->peer;
     bool reserved = e->reserved;
@@ -74,6 +75,7 @@ static void pair_tx_commit(struct wire_port *port, size_t len)
         return;
     }
     e->ring[e->head % e->pair->slots].len = len;
+    e->ring[e->head % e->pair->slots].flags = flags;
     e->head++;
     e->stats.tx_frames++;
     e->stats.tx_bytes += len;
@@ -94,7 +96,7 @@ static unsigned pair_poll(struct wire_port *port, unsigned max)
         e->stats.rx_frames++;
         e->stats.rx_bytes += slot->len;
         if (port->client && port->client->rx) {
-            port->client->rx(port->opaque, slot->frame, slot->len);
+            port->client->rx(port->opaque, slot->frame, slot->len, slot->flags);
         }
         from->tail++;
         n++;

@@ -46,13 +46,20 @@ struct wire_stats {
     uint64_t wakeups;      /* times a sleeping peer had to be woken by a system call */
 };
 
+/* What is to be known of a frame beside its bytes. */
+enum wire_frame_flags {
+    /* A RoCEv2 frame that has no ICRC, only the room for it. Between a sender and a receiver who
+     * share memory there is nothing that it would detect. */
+    WIRE_NO_ICRC = 1 << 0,
+};
+
 struct wire_client {
     /*
-     * A frame has arrived; it is valid during the call only. Called from wire_poll() only. The
+     * A frame has arrived; it is valid during the call only. flags: enum wire_frame_flags. Called from wire_poll() only. The
      * bytes may lie in memory that a hostile sender still writes to: read a length or index once,
      * check what was read, use that.
      */
-    void (*rx)(void *client, const uint8_t *frame, size_t len);
+    void (*rx)(void *client, const uint8_t *frame, size_t len, unsigned flags);
     /* Room is back after a wire_tx_reserve() that found none. */
     void (*tx_ready)(void *client);
     /* The cable was plugged in or pulled out (wire_link_up() tells which). */
@@ -67,8 +74,8 @@ struct wire_port_ops {
      * room now; then tx_ready follows. */
     uint8_t *(*tx_reserve)(struct wire_port *port, size_t len);
     /* Sends the first len bytes of what was reserved; len 0 gives the room back. What is
-     * shorter than an Ethernet header does not go out. */
-    void (*tx_commit)(struct wire_port *port, size_t len);
+     * shorter than an Ethernet header does not go out. flags: of those that the port offers. */
+    void (*tx_commit)(struct wire_port *port, size_t len, unsigned flags);
     /* Delivers up to max waiting frames to the client; returns how many. */
     unsigned (*poll)(struct wire_port *port, unsigned max);
     bool (*link_up)(struct wire_port *port);
@@ -87,6 +94,7 @@ struct wire_port {
     const struct wire_port_ops *ops;
     const struct wire_client *client; /* NULL: nobody listens */
     void *opaque;                     /* first argument of the client's callbacks */
+    unsigned offers;                  /* enum wire_frame_flags that frames may be sent with */
 };
 
 static inline void wire_set_client(struct wire_port *port, const struct wire_client *client,
@@ -114,7 +122,13 @@ static inline uint8_t *wire_tx_reserve_to(struct wire_port *port, const uint8_t 
 
 static inline void wire_tx_commit(struct wire_port *port, size_t len)
 {
-    port->ops->tx_commit(port, len);
+    port->ops->tx_commit(port, len, 0);
+}
+
+/* The same with flags, all of them among port->offers. */
+static inline void wire_tx_commit_as(struct wire_port *port, size_t len, unsigned flags)
+{
+    port->ops->tx_commit(port, len, flags);
 }
 
 static inline unsigned wire_poll(struct wire_port *port, unsigned max)

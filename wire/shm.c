@@ -309,6 +309,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
         return NULL;
     }
     sp->port.ops = &shm_ops;
+    sp->port.offers = WIRE_NO_ICRC;
     sp->self = shm_member_at(sp, sp->seg.id);
     sp->tag = shm_tag(sp->seg.id, sp->seg.gen);
     sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -76,7 +76,8 @@ static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
 {
     struct shm_peer *p = &sp->peer[id];
     struct shm_slot *slot;
-    uint32_t tag = shm_tag(id, p->rx_gen), len;
+    uint32_t tag = shm_tag(id, p->rx_gen);
+    uint16_t len;
     bool ok;
 
     if (index >= SHM_SLOTS) {
@@ -87,13 +88,13 @@ static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
         slot->stamp != shm_stamp(p->rx_gen, p->rx_pos)) {
         return false;
     }
-    len = *(volatile uint32_t *)&slot->len;
+    len = *(volatile uint16_t *)&slot->len;
     ok = len >= SHM_ETH_MIN && len <= WIRE_FRAME_MAX;
     if (ok) {
         sp->stats.rx_frames++;
         sp->stats.rx_bytes += len;
         if (sp->port.client && sp->port.client->rx) {
-            sp->port.client->rx(sp->port.opaque, slot->frame, len);
+            sp->port.client->rx(sp->port.opaque, slot->frame, len, slot->flags);
         }
     }
     atomic_store_explicit(&slot->owner, 0, memory_order_release);

@@ -40,7 +40,8 @@ enum {
  */
 struct shm_slot {
     _Alignas(SHM_LINE) _Atomic uint32_t owner; /* shm_tag() of a sender, 0: free */
-    uint32_t len;
+    uint16_t len;
+    uint16_t flags; /* enum wire_frame_flags */
     uint64_t stamp; /* shm_stamp() of the ring entry that this frame was published with */
     uint8_t frame[WIRE_FRAME_MAX];
 };

@@ -239,7 +239,7 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
     shm_wake_waiters(sp, id);
 }
 
-static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
+static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len, unsigned flags)
 {
     struct shm_region *region = sp->seg.region[id];
     struct shm_peer *p = &sp->peer[id];
@@ -247,7 +247,8 @@ static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
     uint64_t stamp = shm_stamp(sp->seg.gen, p->tx_head);
     uint64_t bit = 1ull << sp->seg.id % 64;
 
-    region->slot[slot].len = (uint32_t)len;
+    region->slot[slot].len = (uint16_t)len;
+    region->slot[slot].flags = (uint16_t)flags;
     region->slot[slot].stamp = stamp;
     atomic_store_explicit(&region->ring[sp->seg.id].entry[p->tx_head % SHM_RING],
                           stamp << 16 | slot, memory_order_release);
@@ -259,11 +260,11 @@ static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
     shm_wake(sp, id);
 }
 
-static void copy_to(struct shm_port *sp, unsigned id, unsigned slot, const uint8_t *frame,
-                    size_t len)
+/* Copies the frame in stage. */
+static void copy_to(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
 {
-    memcpy(sp->seg.region[id]->slot[slot].frame, frame, len);
-    publish(sp, id, slot, len);
+    memcpy(sp->seg.region[id]->slot[slot].frame, sp->stage, len);
+    publish(sp, id, slot, len, sp->stage_flags);
 }
 
 static void detach_if_dead(struct shm_port *sp, unsigned id)
@@ -273,7 +274,7 @@ static void detach_if_dead(struct shm_port *sp, unsigned id)
     }
 }
 
-static void flood(struct shm_port *sp, const uint8_t *frame, size_t len)
+static void flood(struct shm_port *sp, size_t len)
 {
     bool anybody = false;
 
@@ -287,7 +288,7 @@ static void flood(struct shm_port *sp, const uint8_t *frame, size_t len)
         anybody = true;
         slot = take_slot(sp, id);
         if (slot < SHM_SLOTS) {
-            copy_to(sp, id, slot, frame, len);
+            copy_to(sp, id, slot, len);
         } else {
             sp->stats.tx_no_room++;
             if (shm_recheck_due(sp, SHM_RECHECK_FLOOD)) {
@@ -309,13 +310,13 @@ static bool send_staged(struct shm_port *sp, size_t len)
     if (id == sp->seg.id) {
         sp->stats.tx_no_dest++; /* a switch does not send a frame back where it came from */
     } else if (id == SHM_NOBODY) {
-        flood(sp, sp->stage, len);
+        flood(sp, len);
     } else {
         slot = take_slot_or_wait(sp, id);
         if (slot == SHM_SLOTS) {
             return false;
         }
-        copy_to(sp, id, slot, sp->stage, len);
+        copy_to(sp, id, slot, len);
     }
     return true;
 }
@@ -374,7 +375,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
     return sp->seg.region[id]->slot[slot].frame;
 }
 
-void shm_tx_commit(struct wire_port *port, size_t len)
+void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct shm_port *sp = shm_port_of(port);
     enum shm_reserved reserved = sp->reserved;
@@ -391,13 +392,14 @@ void shm_tx_commit(struct wire_port *port, size_t len)
                                           : sp->stage;
     learn(sp, mac_at(frame + 6));
     if (reserved == SHM_RESERVED_SLOT && mac_at(frame) == sp->to_mac) {
-        publish(sp, sp->to_peer, sp->to_slot, len);
+        publish(sp, sp->to_peer, sp->to_slot, len, flags);
         return;
     }
     if (reserved == SHM_RESERVED_SLOT) {
         memcpy(sp->stage, frame, len);
         give_back(sp, sp->to_peer, sp->to_slot);
     }
+    sp->stage_flags = flags;
     if (!send_staged(sp, len)) {
         sp->stashed = len;
     }

@@ -21,7 +21,7 @@ static void deliver(struct lossy *l, const uint8_t *frame, size_t len)
     if (l->trace) {
         l->trace(l->opaque, frame, len);
     }
-    wire_filter_client.rx(l, frame, len);
+    wire_filter_client.rx(l, frame, len, 0);
 }
 
 static bool happens(struct lossy *l, unsigned per_thousand)
@@ -32,7 +32,7 @@ static bool happens(struct lossy *l, unsigned per_thousand)
     return yes;
 }
 
-static void lossy_rx(void *opaque, const uint8_t *frame, size_t len)
+static void lossy_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct lossy *l = opaque;
 

@@ -17,7 +17,7 @@ const uint8_t bench_peer_mac[6] = {2, 0, 0, 0, 0, 2};
 
 /* -- the cable --------------------------------------------------------------------------------- */
 
-static void far_rx(void *opaque, const uint8_t *frame, size_t len)
+static void far_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct bench *b = opaque;
 

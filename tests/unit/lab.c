@@ -58,7 +58,7 @@ struct mid {
 };
 static struct mid mids[2];
 
-static void mid_rx(void *opaque, const uint8_t *frame, size_t len)
+static void mid_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct mid *mid = opaque;
     struct lab *lab = mid->lab;

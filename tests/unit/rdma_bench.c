@@ -26,7 +26,7 @@ static const uint8_t peer_gid[][16] = {
     [BENCH_IPV6] = {0xfe, 0x80, [15] = 2},
 };
 
-static void peer_rx(void *opaque, const uint8_t *frame, size_t len)
+static void peer_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct bench *b = opaque;
 

@@ -425,17 +425,17 @@ START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
     bench_post_recv(&qp, mem, 1000, all);
     bench_post_recv(&qp, mem, 1000, all);
 
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
     bench_run(&b);
     expect_no_cqe();
     ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
     bench_run(&b);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 12);
 
     qp.qp->block_lb_mc = true;
     bench_rx(&b, &pkt, data, 12);
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len);
+    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
     bench_run(&b);
     expect_no_cqe();
 }

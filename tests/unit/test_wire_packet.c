@@ -516,6 +516,47 @@ START_TEST(a_wrong_icrc_is_named)
 }
 END_TEST
 
+/* Sender and receiver who share memory leave it out (WIRE_NO_ICRC); a capture puts it in. */
+START_TEST(an_icrc_can_be_left_out_and_put_in_later)
+{
+    struct roce_packet in, out;
+    size_t len, cut;
+    uint8_t *whole, *frame;
+
+    sample(&in, BTH_RC | BTH_SEND_ONLY, 0);
+    for (size_t payload_len = 97; payload_len <= 100; payload_len++) {
+        whole = make(&in, payload_len, &len);
+        frame = malloc(len);
+        memset(frame, 0xee, len);
+        memcpy(frame, whole, len - 4 - (-payload_len & 3));
+        ck_assert_uint_eq(roce_finish_no_icrc(frame, &in, payload_len), len);
+        ck_assert_int_eq(roce_parse(frame, len, &out), ROCE_BAD_ICRC);
+        ck_assert_int_eq(roce_parse_unchecked(frame, len, &out), ROCE_OK);
+        ck_assert_uint_eq(out.payload_len, payload_len);
+        for (cut = 0; cut < len; cut++) {
+            ck_assert_int_ne(roce_parse_unchecked(frame, cut, &out), ROCE_OK);
+        }
+        roce_fill_icrc(frame, len);
+        ck_assert_mem_eq(frame, whole, len);
+        free(frame);
+        free(whole);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_roce_packet_gets_no_icrc)
+{
+    uint8_t frame[64], before[64];
+
+    memset(frame, 0x45, sizeof(frame));
+    memcpy(before, frame, sizeof(frame));
+    for (size_t len = 0; len <= sizeof(frame); len++) {
+        roce_fill_icrc(frame, len);
+    }
+    ck_assert_mem_eq(frame, before, sizeof(frame));
+}
+END_TEST
+
 START_TEST(padding_of_the_ethernet_frame_is_ignored)
 {
     struct roce_packet in, out;
@@ -696,6 +737,8 @@ int main(void)
     tcase_add_loop_test(tc, every_truncation_has_a_verdict, 0, EXPECTED);
     tcase_add_loop_test(tc, no_flipped_bit_gets_through, 0, EXPECTED);
     tcase_add_test(tc, a_wrong_icrc_is_named);
+    tcase_add_test(tc, an_icrc_can_be_left_out_and_put_in_later);
+    tcase_add_test(tc, what_is_no_roce_packet_gets_no_icrc);
     tcase_add_test(tc, padding_of_the_ethernet_frame_is_ignored);
     tcase_add_test(tc, other_frames_are_not_roce);
     tcase_add_test(tc, bad_headers_are_named);

@@ -21,6 +21,7 @@ struct listener {
     struct wire_port *port;
     unsigned frames, tx_readies, link_changes, rx_readies;
     size_t len;
+    unsigned flags;
     uint8_t frame[WIRE_FRAME_MAX];
     bool echo; /* send back what comes */
 };
@@ -37,12 +38,13 @@ static bool send_bytes(struct wire_port *port, uint8_t fill, size_t len)
     return true;
 }
 
-static void on_rx(void *client, const uint8_t *frame, size_t len)
+static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct listener *l = client;
 
     l->frames++;
     l->len = len;
+    l->flags = flags;
     memcpy(l->frame, frame, len);
     if (l->echo) {
         ck_assert(send_bytes(l->port, (uint8_t)(frame[0] + 1), len));
@@ -304,6 +306,41 @@ START_TEST(capture_holds_both_directions)
 }
 END_TEST
 
+/* What readers of the file expect, although sender and receiver have no need of it; the frame
+ * itself goes on as it came. */
+START_TEST(a_captured_frame_has_its_icrc)
+{
+    struct roce_packet pkt = {.opcode = BTH_RC | BTH_ACK, .addr.is_ipv4 = true}, seen;
+    char *path = capture_path();
+    struct wire_port *port;
+    struct reader r;
+    uint8_t *frame;
+    const uint8_t *b;
+    size_t len = roce_frame_len(&pkt, 0);
+
+    plug_in(4);
+    port = wire_capture_new(ends[0], path, NULL, NULL, NULL);
+    ck_assert_uint_eq(port->offers, 0); /* so that the client computes it */
+    listen_at(&at[0], port);
+    frame = wire_tx_reserve(ends[1], len);
+    roce_build(frame, &pkt, 0);
+    wire_tx_commit_as(ends[1], roce_finish_no_icrc(frame, &pkt, 0), WIRE_NO_ICRC);
+    ck_assert_uint_eq(wire_poll(port, 1), 1);
+    ck_assert_uint_eq(at[0].flags, WIRE_NO_ICRC);
+    ck_assert_int_eq(roce_parse(at[0].frame, len, &seen), ROCE_BAD_ICRC);
+
+    r = open_capture(path);
+    b = next_block(&r, 6);
+    ck_assert_uint_eq(word(b + 20), len);
+    ck_assert_int_eq(roce_parse(b + 28, len, &seen), ROCE_OK);
+    g_free(r.bytes);
+    wire_close(port);
+    wire_close(ends[1]);
+    g_remove(path);
+    g_free(path);
+}
+END_TEST
+
 START_TEST(capture_passes_everything_else_through)
 {
     char *path = capture_path();
@@ -441,6 +478,7 @@ int main(void)
     tcase_add_test(tc, a_callback_may_send);
     tcase_add_test(tc, closing_one_end_takes_the_link_down);
     tcase_add_test(tc, capture_holds_both_directions);
+    tcase_add_test(tc, a_captured_frame_has_its_icrc);
     tcase_add_test(tc, capture_passes_everything_else_through);
     tcase_add_test(tc, capture_that_cannot_be_made_says_why);
     tcase_add_test(tc, a_full_disk_ends_the_capture_and_not_the_traffic);

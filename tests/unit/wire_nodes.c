@@ -54,7 +54,7 @@ void mac_of(uint8_t mac[6], uint8_t id)
     memcpy(mac, (const uint8_t[6]){2, 0, 0, 0, 0, id}, 6);
 }
 
-static void on_rx(void *client, const uint8_t *frame, size_t len)
+static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct node *n = client;
 
