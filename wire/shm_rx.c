@@ -7,6 +7,7 @@
 enum {
     FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
+    PREFETCH_LINES = 3,   /* of the next frame */
 };
 
 /* A slot's sender is gone: dead, or followed by another one with the same id. */
@@ -71,6 +72,22 @@ static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
     return p->rx_gen && entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos);
 }
 
+/* The sender's CPU has the frame after this one: its headers may come while this one is taken. */
+static void prefetch_next(struct shm_port *sp, unsigned id)
+{
+    const struct shm_region *own = sp->seg.region[sp->seg.id];
+    const struct shm_peer *p = &sp->peer[id];
+    uint64_t entry = atomic_load_explicit(&own->ring[id].entry[(p->rx_pos + 1) % SHM_RING],
+                                          memory_order_relaxed);
+    const uint8_t *slot = (const uint8_t *)&own->slot[(entry & 0xffff) % SHM_SLOTS];
+
+    if (entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos + 1)) {
+        for (unsigned i = 0; i < PREFETCH_LINES; i++) {
+            __builtin_prefetch(slot + (size_t)i * SHM_LINE);
+        }
+    }
+}
+
 /* Delivers one frame and frees its slot. False: the entry was no good. */
 static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
 {
@@ -109,6 +126,7 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
     unsigned n = 0, seen = 0, index;
 
     while (n < max && peek(sp, id, &index)) {
+        prefetch_next(sp, id);
         if (deliver(sp, id, index)) {
             n++;
         } else {
