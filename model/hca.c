@@ -311,6 +311,7 @@ bool hca_run(struct hca *hca, unsigned budget)
         }
     }
     hca->work_items += allowed - budget;
+    port_tx_flush(hca);
     hca->running = false;
     timer_announce(hca);
     return !list_empty(&hca->ready) || port_rx_pending(hca);

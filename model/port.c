@@ -316,9 +316,16 @@ static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td
     if (port->reserved == port->loop[0]) {
         loop_commit(port, len, flags, from_td);
     } else if (port->reserved) {
-        wire_tx_commit_as(port->reserved, len, flags);
+        wire_tx_commit_as(port->reserved, len, flags | (hca->running ? WIRE_MORE : 0));
     }
     port->reserved = NULL;
+}
+
+void port_tx_flush(struct hca *hca)
+{
+    if (hca->port.wire) {
+        wire_tx_flush(hca->port.wire);
+    }
 }
 
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)

@@ -107,6 +107,9 @@ void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
  * one to a multicast group goes to this port's own members. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
 
+/* What was sent from within hca_run() may leave only with this. */
+void port_tx_flush(struct hca *hca);
+
 /* Brings a copy of a frame back to this port by the loopback path; without room there it is
  * lost. For multicasts, which go to the wire and to their own port's members. flags: enum
  * wire_frame_flags. */

@@ -70,9 +70,9 @@ struct capture {
     uint64_t (*clock_ns)(void *opaque);
     void *clock_opaque;
     char *path;
-    int fd;              /* -1: capturing has ended */
-    off_t size;          /* of whole blocks */
-    const uint8_t *sent; /* the frame that the client is building, or NULL */
+    int fd;                         /* -1: capturing has ended */
+    off_t size;                     /* of whole blocks */
+    const uint8_t *sent;            /* the frame that the client is building, or NULL */
     uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with it */
 };
 

@@ -24,6 +24,11 @@ static void filter_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     wire_tx_commit_as(inner_of(port), len, flags);
 }
 
+static void filter_tx_flush(struct wire_port *port)
+{
+    wire_tx_flush(inner_of(port));
+}
+
 static unsigned filter_poll(struct wire_port *port, unsigned max)
 {
     return wire_poll(inner_of(port), max);
@@ -66,6 +71,7 @@ const struct wire_port_ops wire_filter_ops = {
     .link_up = filter_link_up,
     .close = filter_close,
     .tx_reserve_to = filter_tx_reserve_to,
+    .tx_flush = filter_tx_flush,
     .fd = filter_fd,
     .fd_event = filter_fd_event,
     .set_busy = filter_set_busy,

@@ -75,7 +75,7 @@ static void pair_tx_commit(struct wire_port *port, size_t len, unsigned flags)
         return;
     }
     e->ring[e->head % e->pair->slots].len = len;
-    e->ring[e->head % e->pair->slots].flags = flags;
+    e->ring[e->head % e->pair->slots].flags = flags & WIRE_NO_ICRC;
     e->head++;
     e->stats.tx_frames++;
     e->stats.tx_bytes += len;

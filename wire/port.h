@@ -51,13 +51,16 @@ enum wire_frame_flags {
     /* A RoCEv2 frame that has no ICRC, only the room for it. Between a sender and a receiver who
      * share memory there is nothing that it would detect. */
     WIRE_NO_ICRC = 1 << 0,
+    /* Others or wire_tx_flush() follow at once, until which a receiver may not be told. Every port
+     * takes this one; it does not arrive. */
+    WIRE_MORE = 1 << 1,
 };
 
 struct wire_client {
     /*
-     * A frame has arrived; it is valid during the call only. flags: enum wire_frame_flags. Called from wire_poll() only. The
-     * bytes may lie in memory that a hostile sender still writes to: read a length or index once,
-     * check what was read, use that.
+     * A frame has arrived; it is valid during the call only. flags: enum wire_frame_flags. Called
+     * from wire_poll() only. The bytes may lie in memory that a hostile sender still writes to:
+     * read a length or index once, check what was read, use that.
      */
     void (*rx)(void *client, const uint8_t *frame, size_t len, unsigned flags);
     /* Room is back after a wire_tx_reserve() that found none. */
@@ -83,6 +86,7 @@ struct wire_port_ops {
 
     /* The rest may be NULL; the wrappers below say what that means. */
     uint8_t *(*tx_reserve_to)(struct wire_port *port, const uint8_t dmac[6], size_t len);
+    void (*tx_flush)(struct wire_port *port);
     int (*fd)(struct wire_port *port);
     void (*fd_event)(struct wire_port *port);
     void (*set_busy)(struct wire_port *port, bool busy);
@@ -125,10 +129,18 @@ static inline void wire_tx_commit(struct wire_port *port, size_t len)
     port->ops->tx_commit(port, len, 0);
 }
 
-/* The same with flags, all of them among port->offers. */
+/* The same with flags: WIRE_MORE, and such as port->offers. */
 static inline void wire_tx_commit_as(struct wire_port *port, size_t len, unsigned flags)
 {
     port->ops->tx_commit(port, len, flags);
+}
+
+/* After the last of some frames that were sent with WIRE_MORE. */
+static inline void wire_tx_flush(struct wire_port *port)
+{
+    if (port->ops->tx_flush) {
+        port->ops->tx_flush(port);
+    }
 }
 
 static inline unsigned wire_poll(struct wire_port *port, unsigned max)

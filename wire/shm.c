@@ -13,9 +13,11 @@
  *
  * Waiting, and what wakes it:
  * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
- *   looks at `sleep`. One of the two sees the other. The sender writes to the FIFO first and then
- *   makes `sleep` even with a compare-and-swap, and who takes the byte out gives it another value.
- * So a sender that dies between the two, or comes back late, takes nobody's wake-up away.
+ *   looks at `sleep`. One of the two sees the other. (The fence waits until the receiver's CPU has
+ *   let go of the lines written, so there is one for several frames if the client says so.) The
+ * sender writes to the FIFO first and then makes `sleep` even with a compare-and-swap, and who
+ * takes the byte out gives it another value. So a sender that dies between the two, or comes back
+ * late, takes nobody's wake-up away.
  * - a sender without room sets its bit in the receiver's `waiters`, fences, tries again; a
  *   receiver frees slots, fences, looks at `waiters`, sets `tx_wake` of each and wakes it if it
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
@@ -263,6 +265,7 @@ static void shm_close(struct wire_port *port)
     struct shm_port *sp = shm_port_of(port);
 
     shm_tx_cancel(sp);
+    shm_tx_flush(port);
     /* Whoever waits for this member finds out at its next try that it has gone. */
     shm_segment_detach(&sp->seg);
     shm_wake_waiters(sp, sp->seg.id);
@@ -284,6 +287,7 @@ static const struct wire_port_ops shm_ops = {
     .link_up = shm_link_up,
     .close = shm_close,
     .tx_reserve_to = shm_tx_reserve_to,
+    .tx_flush = shm_tx_flush,
     .fd = shm_fd,
     .fd_event = shm_fd_event,
     .set_busy = shm_set_busy,

@@ -67,7 +67,9 @@ struct shm_port {
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
     uint64_t to_mac;
-    size_t stashed; /* length of the frame that waits in stage, or 0 */
+    bool wake_due; /* wake_id got frames, and may sleep */
+    unsigned wake_id;
+    size_t stashed;       /* length of the frame that waits in stage, or 0 */
     unsigned stage_flags; /* enum wire_frame_flags of the frame in stage */
 
     uint64_t learned_mac, learned_gen; /* the last source address seen, when it was this port's */
@@ -101,6 +103,7 @@ bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
 
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
+void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
 /* Gives back what is reserved. */
 void shm_tx_cancel(struct shm_port *sp);

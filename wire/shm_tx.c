@@ -239,6 +239,32 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
     shm_wake_waiters(sp, id);
 }
 
+static void wake_due(struct shm_port *sp)
+{
+    if (sp->wake_due) {
+        sp->wake_due = false;
+        shm_wake(sp, sp->wake_id);
+    }
+}
+
+void shm_tx_flush(struct wire_port *port)
+{
+    wake_due(shm_port_of(port));
+}
+
+/* After publishing to id: wakes it now if it is seen to sleep, or if nothing more comes. */
+static void wake_soon(struct shm_port *sp, unsigned id, bool more)
+{
+    if (sp->wake_id != id) {
+        wake_due(sp);
+    }
+    sp->wake_id = id;
+    sp->wake_due = true;
+    if (!more || atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed) & 1) {
+        wake_due(sp);
+    }
+}
+
 static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len, unsigned flags)
 {
     struct shm_region *region = sp->seg.region[id];
@@ -248,7 +274,7 @@ static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len,
     uint64_t bit = 1ull << sp->seg.id % 64;
 
     region->slot[slot].len = (uint16_t)len;
-    region->slot[slot].flags = (uint16_t)flags;
+    region->slot[slot].flags = flags & WIRE_NO_ICRC;
     region->slot[slot].stamp = stamp;
     atomic_store_explicit(&region->ring[sp->seg.id].entry[p->tx_head % SHM_RING],
                           stamp << 16 | slot, memory_order_release);
@@ -257,7 +283,7 @@ static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len,
     if (!(atomic_load_explicit(&m->senders[sp->seg.id / 64], memory_order_relaxed) & bit)) {
         atomic_fetch_or(&m->senders[sp->seg.id / 64], bit);
     }
-    shm_wake(sp, id);
+    wake_soon(sp, id, flags & WIRE_MORE);
 }
 
 /* Copies the frame in stage. */

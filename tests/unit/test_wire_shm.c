@@ -338,6 +338,41 @@ START_TEST(a_frame_without_a_known_destination_is_not_lost)
 }
 END_TEST
 
+/* Built in the receiver's region, copied for all, or kept until there is room. */
+START_TEST(a_frame_without_icrc_arrives_as_such)
+{
+    struct node *a, *b;
+    uint8_t *frame;
+
+    two(&a, &b);
+    ck_assert_uint_eq(a->port->offers, WIRE_NO_ICRC);
+    ck_assert(send_frame_as(a, 2, 1, 64, WIRE_NO_ICRC));
+    ck_assert_uint_eq(drain(b), 1);
+    ck_assert_uint_eq(b->last_flags, WIRE_NO_ICRC);
+    ck_assert(send_frame(a, 2, 2, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    ck_assert_uint_eq(b->last_flags, 0);
+    ck_assert(send_frame_as(a, 0xff, 3, 64, WIRE_NO_ICRC | WIRE_MORE));
+    wire_tx_flush(a->port);
+    ck_assert_uint_eq(drain(b), 1);
+    ck_assert_uint_eq(b->last_flags, WIRE_NO_ICRC);
+    while (send_frame(a, 2, 4, 64)) {
+    }
+    frame = wire_tx_reserve(a->port, 64);
+    memset(frame, 0, 64);
+    mac_of(frame, 2);
+    mac_of(frame + 6, 1);
+    wire_tx_commit_as(a->port, 64, WIRE_NO_ICRC);
+    drain(b);
+    ck_assert_uint_eq(b->last_flags, 0);
+    wire_poll(a->port, 64);
+    ck_assert_uint_eq(drain(b), 1);
+    ck_assert_uint_eq(b->last_flags, WIRE_NO_ICRC);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 START_TEST(a_frame_goes_where_it_says_and_not_where_it_was_reserved)
 {
     struct node *a, *b, *c;
@@ -424,6 +459,52 @@ START_TEST(a_sleeper_is_woken_and_a_worker_is_not)
     ck_assert(sleep_on(b, PATIENCE_MS));
     leave(a);
     leave(b);
+}
+END_TEST
+
+/* It is seen to sleep, or found to do so when the last of several frames has been sent. */
+START_TEST(a_sleeper_is_woken_by_several_frames)
+{
+    struct node *a, *b, *c = join(3);
+    uint64_t wakeups;
+
+    two(&a, &b);
+    announce(c);
+    drain(a);
+    drain(b);
+    drain(c);
+    while (sleep_on(b, 0)) {
+    }
+    ck_assert_uint_eq(wire_poll(b->port, 64), 0);
+    wakeups = stats_of(a).wakeups;
+    ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
+    ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 1);
+    ck_assert(sleep_on(b, PATIENCE_MS));
+    /* Awake when the frame is sent, asleep when the sender has no more. */
+    shm_port_of(b->port)->self->sleep = 0;
+    ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
+    shm_port_of(b->port)->self->sleep = 1;
+    ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 1);
+    wire_tx_flush(a->port);
+    ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 2);
+    wire_tx_flush(a->port);
+    ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 2);
+    /* The same when it has more for another one, and when it leaves. */
+    shm_port_of(b->port)->self->sleep = 0;
+    ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
+    shm_port_of(b->port)->self->sleep = 1;
+    shm_port_of(c->port)->self->sleep = 0;
+    ck_assert(send_frame_as(a, 3, 0, 64, WIRE_MORE));
+    ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 3);
+    while (sleep_on(c, 0)) {
+    }
+    shm_port_of(c->port)->self->sleep = 1;
+    leave(a);
+    ck_assert(sleep_on(c, PATIENCE_MS));
+    ck_assert_uint_eq(drain(c), 1);
+    ck_assert_uint_eq(drain(b), 3);
+    leave(b);
+    leave(c);
 }
 END_TEST
 
@@ -574,9 +655,11 @@ int main(void)
     tcase_add_test(tc, waiting_for_one_is_not_waiting_for_all);
     tcase_add_test(tc, a_flooded_frame_misses_a_full_receiver_only);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);
+    tcase_add_test(tc, a_frame_without_icrc_arrives_as_such);
     tcase_add_test(tc, a_frame_goes_where_it_says_and_not_where_it_was_reserved);
     tcase_add_test(tc, reservations_do_not_leak);
     tcase_add_test(tc, a_sleeper_is_woken_and_a_worker_is_not);
+    tcase_add_test(tc, a_sleeper_is_woken_by_several_frames);
     tcase_add_test(tc, a_sender_that_comes_back_late_takes_no_wake_up_away);
     tcase_add_test(tc, frames_before_the_first_poll_wake_it);
     tcase_add_test(tc, a_blocked_sender_that_sleeps_is_woken);

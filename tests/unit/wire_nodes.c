@@ -62,6 +62,7 @@ static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags
     ck_assert_uint_le(len, WIRE_FRAME_MAX);
     n->frames++;
     n->last_len = len;
+    n->last_flags = flags;
     n->last_from = frame[11];
     if (len >= 18) {
         memcpy(&n->last_number, frame + 14, 4);
@@ -117,6 +118,11 @@ void wrap(struct node *n, struct wire_port *filter)
 
 bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len)
 {
+    return send_frame_as(n, to, number, len, 0);
+}
+
+bool send_frame_as(struct node *n, uint8_t to, uint32_t number, size_t len, unsigned flags)
+{
     uint8_t dmac[6], *frame;
 
     mac_of(dmac, to);
@@ -135,7 +141,7 @@ bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len)
         memcpy(frame + 14, &number, 4);
         memset(frame + 18, (uint8_t)number, len - 18);
     }
-    wire_tx_commit(n->port, len);
+    wire_tx_commit_as(n->port, len, flags);
     return true;
 }
 

@@ -17,6 +17,7 @@ struct node {
     uint8_t last_from;
     uint32_t last_number;
     size_t last_len;
+    unsigned last_flags;  /* enum wire_frame_flags */
     uint32_t expect[256]; /* next number from each sender, where a test wants order */
     unsigned out_of_order;
 };
@@ -37,6 +38,7 @@ void wrap(struct node *n, struct wire_port *filter);
 /* Sends a frame to `to` (0xff: all), with a number in it if there is room for one. False: the
  * port has no room. */
 bool send_frame(struct node *n, uint8_t to, uint32_t number, size_t len);
+bool send_frame_as(struct node *n, uint8_t to, uint32_t number, size_t len, unsigned flags);
 
 /* Everybody learns the address of n. */
 void announce(struct node *n);
