@@ -40,10 +40,10 @@ struct local_hca {
     char *name;
     /* written under the lock, read by all */
     uint64_t deadline_ns;
-    bool woken;      /* the HCA asked for a turn */
-    bool irq_raised; /* and nobody told yet */
-    bool busy;       /* the wire need not wake anyone: somebody looks */
-    bool polled;     /* it is the program that does */
+    bool woken;       /* the HCA asked for a turn */
+    bool irq_raised;  /* and nobody told yet */
+    bool busy;        /* the wire need not wake anyone: somebody looks */
+    bool polled;      /* it is the program that does */
     uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;
