@@ -80,12 +80,14 @@ HV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
-/* The node's GUID is the EUI-64 of its MAC address (mlx5_query_nic_vport_node_guid()). */
+/* Known before the device is open; the same as the device's own (fw/cmd_vport.c). */
 HV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
+    const uint8_t *mac = ports[hv_device(device)->index].mac;
+    const uint8_t bytes[8] = {mac[0], mac[1], mac[2], 3, 0, mac[3], mac[4], mac[5]};
     __be64 guid;
 
-    memcpy(&guid, ports[hv_device(device)->index].gid[0].raw + 8, sizeof(guid));
+    memcpy(&guid, bytes, sizeof(guid));
     return guid;
 }
 

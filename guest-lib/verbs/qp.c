@@ -230,6 +230,7 @@ static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
     PRM_SET(create_qp_in, in, uid, qp->uid);
     hv_qp_fill_identity(qp, qpc);
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
+    PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
     PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
     fill_queues(qp, ctx, qpc);
@@ -260,7 +261,7 @@ static void use_objects(struct hv_qp *qp, int change)
 }
 
 /* What libmlx5, then the kernel say to the attributes: 0 or errno. */
-static int check_attr(const struct ibv_qp_init_attr_ex *attr)
+static int check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -269,8 +270,9 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr)
     const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
     uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
     bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
-    uint32_t possible =
-        IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | (raw ? IBV_QP_CREATE_CVLAN_STRIPPING : 0);
+    uint32_t possible = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+                        (raw ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
+                        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
 
     if (attr->comp_mask & ~known) {
         return EINVAL;
@@ -324,6 +326,8 @@ static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_att
     qp->sq_sig_all = attr->sq_sig_all;
     qp->max_tso_header =
         attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
+    qp->end_padding = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                      attr->create_flags & IBV_QP_CREATE_PCI_WRITE_END_PADDING;
     qp->block_self_mcast = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
                            attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     qp->strip_vlan = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
@@ -362,7 +366,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 {
     struct hv_context *ctx = hv_context(context);
     struct hv_qp *qp;
-    int err = check_attr(attr);
+    int err = check_attr(ctx->hca, attr);
 
     if (err) {
         errno = err;

@@ -158,6 +158,7 @@ static int create_rq(struct hv_qp *qp)
     PRM_SET(rqc, rqc, user_index, (uint32_t)qp->uidx);
     PRM_SET(rqc, rqc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
     fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
+    PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode, qp->end_padding);
     err = hv_cmd(qp->hca, in, len, out, sizeof(out));
     if (err) {
         return err;

@@ -280,7 +280,7 @@ static const struct {
     uint8_t opcode;
     bool known, raddr;
     uint8_t wc;
-    unsigned types; /* bit per enum ibv_qp_type */
+    unsigned types; /* bit per enum ibv_qp_type: where it is known */
 } ops[] = {
 #define T(type) (1u << IBV_QPT_##type)
     [IBV_WR_RDMA_WRITE] = {PRM_WQE_OPCODE_RDMA_WRITE, true, true, 0, T(RC) | T(UC) | T(XRC_SEND)},
@@ -322,13 +322,17 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_mw_bind_info none = {0};
     enum ibv_wr_opcode op = wr->opcode;
+    bool fits;
 
-    if ((unsigned)op >= G_N_ELEMENTS(ops) || !ops[op].known ||
-        !(ops[op].types >> qp->ibv.qp_type & 1)) {
+    if ((unsigned)op >= G_N_ELEMENTS(ops) || !ops[op].known) {
         fail(qp, EINVAL);
         return;
     }
-    if (!begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, ops[op].wc, imm_of(wr))) {
+    /* One that this type of QP does not do goes to the device all the same, without the segments
+     * that are its own; the device completes it in error. */
+    fits = ops[op].types >> qp->ibv.qp_type & 1;
+    if (!begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
+               fits ? imm_of(wr) : 0)) {
         return;
     }
     if (qp->ibv.qp_type == IBV_QPT_UD) {
@@ -339,17 +343,17 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
     } else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND && ops[op].opcode != PRM_WQE_OPCODE_UMR) {
         put_xrc(qp, wr->qp_type.xrc.remote_srqn);
     }
-    if (op == IBV_WR_BIND_MW) {
+    if (fits && op == IBV_WR_BIND_MW) {
         put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
-    } else if (op == IBV_WR_LOCAL_INV) {
+    } else if (fits && op == IBV_WR_LOCAL_INV) {
         put_bind(qp, IBV_MW_TYPE_2, 0, &none);
     } else {
         bool swap = op == IBV_WR_ATOMIC_CMP_AND_SWP;
 
-        if (swap || op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        if (fits && (swap || op == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
             put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
             put_atomic(qp, swap, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
-        } else if (ops[op].raddr) {
+        } else if (fits && ops[op].raddr) {
             put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
         }
         if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge) {

@@ -8,9 +8,11 @@
 #include <string.h>
 #include "guest-lib/verbs/hca.h"
 
-#define VENDOR_ID         0x02c9
-#define PART_ID           0x1017 /* ConnectX-5 */
-#define MAX_SGE_RD        30
+#define VENDOR_ID  0x02c9
+#define PART_ID    0x1017 /* ConnectX-5 */
+#define MAX_SGE_RD 30
+/* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
+#define LARGEST_WQE       4
 #define CAP_SECTION(type) ((type) << 1 | 1)
 #define CAP_ETHERNET      1
 
@@ -40,8 +42,11 @@ static int table_size(uint32_t log)
     return log >= 31 ? INT_MAX : (int)(1u << log);
 }
 
+#define ETH(field) PRM_GET(per_protocol_networking_offload_caps, eth, field)
+
 static unsigned device_flags(struct hv_hca *hca)
 {
+    uint8_t eth[4096];
     unsigned flags = IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT |
                      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                      IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -49,6 +54,8 @@ static unsigned device_flags(struct hv_hca *hca)
     flags |= HV_CAP(hca, xrc) ? IBV_DEVICE_XRC : 0;
     flags |= HV_CAP(hca, imaicl) ? IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B : 0;
     flags |= HV_CAP(hca, nic_flow_table) ? IBV_DEVICE_MANAGED_FLOW_STEERING : 0;
+    query_cap(hca, CAP_ETHERNET, eth);
+    flags |= HV_CAP(hca, eth_net_offloads) && ETH(csum_cap) ? IBV_DEVICE_RAW_IP_CSUM : 0;
     return flags;
 }
 
@@ -70,7 +77,7 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
     attr->vendor_id = VENDOR_ID;
     attr->vendor_part_id = PART_ID;
     attr->max_qp = table_size(HV_CAP(hca, log_max_qp));
-    attr->max_qp_wr = table_size(HV_CAP(hca, log_max_qp_sz));
+    attr->max_qp_wr = table_size(HV_CAP(hca, log_max_qp_sz)) / LARGEST_WQE;
     attr->device_cap_flags = device_flags(hca);
     attr->max_sge = MIN(rq_sge, sq_sge);
     attr->max_sge_rd = MAX_SGE_RD;
@@ -106,13 +113,11 @@ static void fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
     uint8_t eth[4096];
 
     query_cap(hca, CAP_ETHERNET, eth);
-#define ETH(field) PRM_GET(per_protocol_networking_offload_caps, eth, field)
     if (!HV_CAP(hca, eth_net_offloads)) {
         return;
     }
     if (ETH(csum_cap)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_IP_CSUM;
-        attr->device_cap_flags_ex |= IBV_DEVICE_RAW_IP_CSUM;
     }
     if (ETH(max_lso_cap)) {
         attr->tso_caps.max_tso = 1u << ETH(max_lso_cap);
@@ -148,6 +153,7 @@ static int query_device_ex(struct ibv_context *context,
     memset(&all, 0, sizeof(all));
     fill_device(context, &all.orig_attr);
     all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+    all.device_cap_flags_ex |= HV_CAP(hca, end_pad) ? IBV_DEVICE_PCI_WRITE_END_PADDING : 0;
     all.completion_timestamp_mask = 0x7fffffffffffffffull;
     all.hca_core_clock = HV_CAP(hca, device_frequency_khz);
     all.phys_port_cnt_ex = 1;

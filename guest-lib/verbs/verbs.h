@@ -369,7 +369,7 @@ struct hv_qp {
     int uidx;              /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
     bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     uint32_t max_inline;
-    bool sq_sig_all, single_threaded, block_self_mcast, strip_vlan;
+    bool sq_sig_all, single_threaded, block_self_mcast, strip_vlan, end_padding;
     uint16_t uid;                  /* in whose name its commands are: the kernel's of XRC targets */
     bool can_send;                 /* has been in RTS since RESET */
     unsigned access;               /* IBV_ACCESS_ that ibv_modify_qp() gave last */

@@ -73,6 +73,7 @@ static int create_rq(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
     PRM_SET(rqc, rqc, user_index, (uint32_t)wq->uidx);
     PRM_SET(rqc, rqc, cqn, hv_cq(wq->ibv.cq)->cqn);
     PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, ring, end_padding_mode, !!(flags & IBV_WQ_FLAGS_PCI_WRITE_END_PADDING));
     PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);
     PRM_SET(wq, ring, dbr_addr, (uintptr_t)wq->dbrec);
     PRM_SET(wq, ring, log_wq_stride, wq->rq.wqe_shift);
@@ -115,8 +116,9 @@ static int alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 
 static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
-    const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING;
     struct hv_context *ctx = hv_context(context);
+    const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING |
+                              (HV_CAP(ctx->hca, end_pad) ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0);
     struct hv_rwq *wq;
     int err;
 
