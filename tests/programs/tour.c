@@ -6,7 +6,7 @@
  *     tour DEVICE GID-INDEX
  *
  * Two connected RC QPs, two UD QPs and an SRQ; every operation that rdma-core posts, pieces and
- * inline data, an event, an error and its flush. Exit status 0: everything completed as it should.
+ * inline data, multicast, an event, an error and its flush. Exit status 0: everything completed as it should.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -115,13 +115,18 @@ static void to_init(struct ibv_qp *qp)
        "INIT");
 }
 
-static struct ibv_ah_attr address(void)
+static struct ibv_ah_attr address_of(union ibv_gid dgid)
 {
     return (struct ibv_ah_attr){
         .is_global = 1,
         .port_num = 1,
-        .grh = {.dgid = t.gid, .sgid_index = t.gid_index, .hop_limit = 64},
+        .grh = {.dgid = dgid, .sgid_index = t.gid_index, .hop_limit = 64},
     };
+}
+
+static struct ibv_ah_attr address(void)
+{
+    return address_of(t.gid);
 }
 
 /* reads: that may be asked of it at a time */
@@ -331,20 +336,47 @@ static void run_list(void)
     expect(t.send_cq, IBV_WC_SUCCESS, "a list");
 }
 
-static void run_ud(unsigned flags, uint32_t len)
+/* To qpn; the second UD QP gets it, or nobody. */
+static void run_datagram(struct ibv_ah *ah, uint32_t qpn, unsigned flags, uint32_t len, bool arrives)
 {
     struct ibv_sge sge = piece(0, len), room = piece(BYTES / 2, 4096);
     struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
                              .sg_list = &sge,
                              .num_sge = 1,
                              .send_flags = flags | IBV_SEND_SIGNALED,
-                             .wr.ud = {t.ah, t.ud[1]->qp_num, QKEY}},
+                             .wr.ud = {ah, qpn, QKEY}},
                        *bad;
 
-    post_own(t.ud[1], &room, 1);
+    if (arrives) {
+        post_own(t.ud[1], &room, 1);
+    }
     ok(ibv_post_send(t.ud[0], &wr, &bad), "a datagram");
     expect(t.send_cq, IBV_WC_SUCCESS, "a datagram");
-    expect(t.recv_cq, IBV_WC_SUCCESS, "a datagram");
+    if (arrives) {
+        expect(t.recv_cq, IBV_WC_SUCCESS, "a datagram");
+    }
+}
+
+static void run_ud(unsigned flags, uint32_t len)
+{
+    run_datagram(t.ah, t.ud[1]->qp_num, flags, len, true);
+}
+
+/* A member gets what is sent to its group, and after it has left what is sent to itself alone. */
+static void run_multicast(void)
+{
+    const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+    struct ibv_ah_attr attr = address_of(group);
+    struct ibv_ah *ah = must(ibv_create_ah(t.pd, &attr), "ibv_create_ah of a group");
+
+    ok(ibv_attach_mcast(t.ud[1], &group, 0), "ibv_attach_mcast");
+    run_datagram(ah, 0xffffff, 0, 100, true);
+    ok(ibv_destroy_qp(t.ud[1]) == EBUSY ? 0 : EPROTO, "ibv_destroy_qp of a member");
+    ok(ibv_detach_mcast(t.ud[1], &group, 0), "ibv_detach_mcast");
+    run_datagram(ah, 0xffffff, 0, 100, false);
+    run_ud(0, 16);
+    ok(ibv_detach_mcast(t.ud[1], &group, 0) == EINVAL ? 0 : EPROTO, "ibv_detach_mcast of no member");
+    ok(ibv_destroy_ah(ah), "ibv_destroy_ah");
 }
 
 /* A SEND whose receiver sleeps until an event comes. */
@@ -404,6 +436,7 @@ int main(int argc, char **argv)
     run_list();
     run_ud(0, 1000);
     run_ud(IBV_SEND_INLINE, 30);
+    run_multicast();
     run_event();
     run_error();
     destroy_all();

@@ -135,7 +135,7 @@ class Trace:
         return out
 
     def _send_wqe(self, name, words):
-        av = {qpn | 0x80000000: f"to-{qp}" for qpn, qp in self.qps.items()}
+        av = {qpn | 0x80000000: f"to-{qp}" for qpn, qp in {**self.qps, 0xffffff: "group"}.items()}
         # An address vector without a flow label has a UDP source port by chance (mlx5_create_ah()).
         if len(words) > 7 and words[6] in av and words[7] >= 0xc000:
             words[7] = words[7] & ~0xffff | 0xc000
