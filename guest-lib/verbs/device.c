@@ -150,8 +150,8 @@ static void free_user(struct hv_context *ctx)
 static void init_ops(struct hv_context *ctx)
 {
     static void (*const fill[])(struct verbs_context *) = {
-        hv_query_ops, hv_pd_ops,   hv_mr_ops, hv_mw_ops,  hv_cq_ops,
-        hv_srq_ops,   hv_xrcd_ops, hv_qp_ops, hv_eth_ops,
+        hv_query_ops, hv_pd_ops,   hv_mr_ops,      hv_mw_ops, hv_cq_ops,
+        hv_srq_ops,   hv_xrcd_ops, hv_xrc_tgt_ops, hv_qp_ops, hv_eth_ops,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(fill); i++) {

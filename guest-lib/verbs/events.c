@@ -351,6 +351,11 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
         break;
     case ABOUT_QP:
         qp = g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(num));
+        for (struct hv_qp *other = qp ? qp->next_handle : NULL; other && other != qp;
+             other = other->next_handle) {
+            event.element.qp = &other->ibv;
+            put_async(hv_context(other->ibv.context), &event);
+        }
         if (qp) {
             event.element.qp = &qp->ibv;
             context = qp->ibv.context;

@@ -340,6 +340,15 @@ static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_att
     return qp;
 }
 
+struct hv_qp *hv_xrc_tgt_handle(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                void *qp_context)
+{
+    const struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
+
+    return new_qp(hv_context(context), &attr);
+}
+
 static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
     int err;
@@ -457,6 +466,12 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 
     if (g_atomic_int_get(&qp->refs)) {
         return EBUSY;
+    }
+    if (hv_xrc_tgt_leave(qp)) {
+        hv_event_drain_qp(qp);
+        use_objects(qp, -1);
+        free_qp(qp);
+        return 0;
     }
     err = destroy_device_qp(qp);
     if (err) {

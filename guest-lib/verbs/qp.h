@@ -20,6 +20,14 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 /* Takes what there is of the QP out of its CQs. forget: gives its user index back. */
 void hv_qp_clean_cqs(struct hv_qp *qp, bool forget);
 
+/* A handle without a QP, of the type XRC_RECV. NULL with errno. */
+struct hv_qp *hv_xrc_tgt_handle(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                void *qp_context);
+/* Takes a handle from those of its QP. False: it is the last one, and the QP goes with it. */
+bool hv_xrc_tgt_leave(struct hv_qp *qp);
+/* The QP was modified by this handle; the others learn of it. */
+void hv_xrc_tgt_changed(struct hv_qp *qp);
+
 /* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
 int hv_raw_create(struct hv_qp *qp);
 int hv_raw_destroy(struct hv_qp *qp);

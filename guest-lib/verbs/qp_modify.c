@@ -214,7 +214,9 @@ static void reset_rings(struct hv_qp *qp)
 {
     hv_qp_clean_cqs(qp, false);
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
-    qp->dbrec[0] = qp->dbrec[1] = 0;
+    if (qp->dbrec) { /* another handle on an XRC target has none */
+        qp->dbrec[0] = qp->dbrec[1] = 0;
+    }
     qp->small_fence = false;
 }
 
@@ -332,6 +334,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
         ibqp->state = to;
         qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
     }
+    hv_xrc_tgt_changed(qp);
     if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
         reset_rings(qp);
     }
@@ -436,6 +439,16 @@ HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
     return 0;
 }
 
+/* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+    bool nothing =
+        !attr->comp_mask && !attr->max_burst_sz && !attr->typical_pkt_sz && !attr->rate_limit;
+
+    return nothing && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS ? 0 : EINVAL;
+}
+
 void hv_qp_modify_ops(struct verbs_context *ops)
 {
+    ops->modify_qp_rate_limit = modify_qp_rate_limit;
 }

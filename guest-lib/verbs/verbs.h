@@ -370,13 +370,14 @@ struct hv_qp {
     bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     uint32_t max_inline;
     bool sq_sig_all, single_threaded, block_self_mcast, strip_vlan, end_padding;
-    uint16_t uid;                  /* in whose name its commands are: the kernel's of XRC targets */
-    bool can_send;                 /* has been in RTS since RESET */
-    unsigned access;               /* IBV_ACCESS_ that ibv_modify_qp() gave last */
-    uint8_t max_dest_rd_atomic;    /* likewise */
-    gint refs;                     /* multicast groups and flows: destroying it then is EBUSY */
-    struct hv_mcast *groups;       /* that it is in (mcast.c) */
-    struct hv_xrcd *xrcd;          /* of an XRC target */
+    uint16_t uid;               /* in whose name its commands are: the kernel's of XRC targets */
+    bool can_send;              /* has been in RTS since RESET */
+    unsigned access;            /* IBV_ACCESS_ that ibv_modify_qp() gave last */
+    uint8_t max_dest_rd_atomic; /* likewise */
+    gint refs;                  /* multicast groups and flows: destroying it then is EBUSY */
+    struct hv_mcast *groups;    /* that it is in (mcast.c) */
+    struct hv_xrcd *xrcd;       /* of an XRC target */
+    struct hv_qp *next_handle; /* the circle of its handles (xrc_tgt.c); NULL: it is the only one */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
     struct hv_ind_table *ind;      /* of an RSS QP, which has no queues of its own */
     uint32_t max_tso_header;       /* raw packet QPs */
@@ -489,6 +490,7 @@ void hv_pd_ops(struct verbs_context *ops);
 void hv_mr_ops(struct verbs_context *ops);
 void hv_mw_ops(struct verbs_context *ops);
 void hv_xrcd_ops(struct verbs_context *ops);
+void hv_xrc_tgt_ops(struct verbs_context *ops);
 void hv_cq_ops(struct verbs_context *ops);
 void hv_srq_ops(struct verbs_context *ops);
 void hv_qp_ops(struct verbs_context *ops);

@@ -6,7 +6,8 @@
  *     tour DEVICE GID-INDEX
  *
  * Two connected RC QPs, two UD QPs and an SRQ; every operation that rdma-core posts, pieces and
- * inline data, multicast, an event, an error and its flush. Exit status 0: everything completed as it should.
+ * inline data, multicast, an event, an error and its flush. Exit status 0: everything completed as
+ * it should.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -337,7 +338,8 @@ static void run_list(void)
 }
 
 /* To qpn; the second UD QP gets it, or nobody. */
-static void run_datagram(struct ibv_ah *ah, uint32_t qpn, unsigned flags, uint32_t len, bool arrives)
+static void run_datagram(struct ibv_ah *ah, uint32_t qpn, unsigned flags, uint32_t len,
+                         bool arrives)
 {
     struct ibv_sge sge = piece(0, len), room = piece(BYTES / 2, 4096);
     struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
@@ -375,7 +377,8 @@ static void run_multicast(void)
     ok(ibv_detach_mcast(t.ud[1], &group, 0), "ibv_detach_mcast");
     run_datagram(ah, 0xffffff, 0, 100, false);
     run_ud(0, 16);
-    ok(ibv_detach_mcast(t.ud[1], &group, 0) == EINVAL ? 0 : EPROTO, "ibv_detach_mcast of no member");
+    ok(ibv_detach_mcast(t.ud[1], &group, 0) == EINVAL ? 0 : EPROTO,
+       "ibv_detach_mcast of no member");
     ok(ibv_destroy_ah(ah), "ibv_destroy_ah");
 }
 
