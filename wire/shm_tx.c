@@ -182,6 +182,7 @@ static unsigned take_slot(struct shm_port *sp, unsigned id)
         unsigned i = p->spare[--p->spares];
 
         if (take(sp, &region->slot[i])) {
+            prefetch_to_write((const void *)&ring->entry[p->tx_head % SHM_RING]);
             prefetch_spare(p, region);
             return i;
         }
