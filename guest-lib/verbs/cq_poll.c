@@ -123,8 +123,7 @@ int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
 {
     const struct hv_rsc *rsc = find_rsc(cq, cqe);
 
-    done->status = IBV_WC_SUCCESS;
-    done->csum_valid = false;
+    *done = (struct completion){.status = IBV_WC_SUCCESS};
     if (!rsc) {
         return CQ_POLL_ERR;
     }
