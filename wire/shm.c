@@ -13,11 +13,10 @@
  *
  * Waiting, and what wakes it:
  * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
- *   looks at `sleep`. One of the two sees the other. (The fence waits until the receiver's CPU has
- *   let go of the lines written, so there is one for several frames if the client says so.) The
- * sender writes to the FIFO first and then makes `sleep` even with a compare-and-swap, and who
- * takes the byte out gives it another value. So a sender that dies between the two, or comes back
- * late, takes nobody's wake-up away.
+ *   looks at `sleep`. One of the two sees the other. The sender writes to the FIFO first and then
+ *   makes `sleep` even with a compare-and-swap, and who takes the byte out gives it another value.
+ *   So a sender that dies between the two, or comes back late, takes nobody's wake-up away. The
+ *   sender's fence waits for each line that it wrote, so frames with WIRE_MORE share one.
  * - a sender without room sets its bit in the receiver's `waiters`, fences, tries again; a
  *   receiver frees slots, fences, looks at `waiters`, sets `tx_wake` of each and wakes it if it
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer

@@ -14,6 +14,7 @@ enum {
     SHM_ETH_MIN = 14,
     SHM_NOBODY = SHM_MEMBERS,
     SHM_CACHED_MACS = 64,
+    SHM_PREFETCH_LINES = 3, /* of the next slot: enough for headers and a short message */
 };
 
 /* What this member knows of another one. Private memory: nobody else can change it. */

@@ -7,7 +7,6 @@
 enum {
     FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
-    PREFETCH_LINES = 3,   /* of the next frame */
 };
 
 /* A slot's sender is gone: dead, or followed by another one with the same id. */
@@ -82,7 +81,7 @@ static void prefetch_next(struct shm_port *sp, unsigned id)
     const uint8_t *slot = (const uint8_t *)&own->slot[(entry & 0xffff) % SHM_SLOTS];
 
     if (entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos + 1)) {
-        for (unsigned i = 0; i < PREFETCH_LINES; i++) {
+        for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
             __builtin_prefetch(slot + (size_t)i * SHM_LINE);
         }
     }
@@ -111,7 +110,7 @@ static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
         sp->stats.rx_frames++;
         sp->stats.rx_bytes += len;
         if (sp->port.client && sp->port.client->rx) {
-            sp->port.client->rx(sp->port.opaque, slot->frame, len, slot->flags);
+            sp->port.client->rx(sp->port.opaque, slot->frame, len, slot->flags & WIRE_NO_ICRC);
         }
     }
     atomic_store_explicit(&slot->owner, 0, memory_order_release);

@@ -11,9 +11,6 @@
  * receiver's, and slots not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
-/* Of the next slot: enough for headers and a short message. */
-#define PREFETCH_LINES 3
-
 static uint64_t mac_at(const uint8_t *p)
 {
     return (uint64_t)get16(p) << 32 | get32(p + 2);
@@ -154,7 +151,7 @@ static void prefetch_spare(const struct shm_peer *p, const struct shm_region *re
 
     if (p->spares) {
         slot = &region->slot[p->spare[p->spares - 1]];
-        for (unsigned i = 0; i < PREFETCH_LINES; i++) {
+        for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
             prefetch_to_write((const uint8_t *)slot + (size_t)i * SHM_LINE);
         }
     }

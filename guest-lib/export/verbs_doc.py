@@ -24,7 +24,7 @@ INCLUDE = pathlib.Path("/usr/include/infiniband")
 WORKS = "works"
 SKIPPED = 77
 # Refused by code of their own, which tells a wrong question from one for what is not there.
-REFUSING = {"ibv_set_ece": "EOPNOTSUPP"}
+REFUSING = {"ibv_set_ece": "EOPNOTSUPP", "modify_qp_rate_limit": "EINVAL"}
 
 
 def table(rows):
@@ -60,7 +60,8 @@ def context_rows():
         body = body[:body.index(end)]
         for name in re.findall(r"\(\*\s*(\w+)\)\s*\(", body):
             if not name.startswith(("_compat", "ABI_placeholder")):
-                yield name, "", WORKS if name in given else "refused: EOPNOTSUPP"
+                refusal = REFUSING.get(name) or (None if name in given else "EOPNOTSUPP")
+                yield name, "", f"refused: {refusal}" if refusal else WORKS
 
 
 def mlx5_rows(library):

@@ -32,15 +32,6 @@ static int detach(struct hv_qp *qp, const union ibv_gid *gid)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* rdma_is_multicast_addr(): ff00::/8, or 224.0.0.0/4 as ::ffff:a.b.c.d. */
-static bool is_group(const union ibv_gid *gid)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
-
-    return gid->raw[0] == 0xff ||
-           (memcmp(gid->raw, mapped, sizeof(mapped)) == 0 && gid->raw[12] >> 4 == 0xe);
-}
-
 /* Where the membership is linked, or the end of the list. Under ibv.mutex. */
 static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
@@ -59,7 +50,7 @@ HV_EXPORT int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, ui
     struct hv_mcast **at;
     int err = 0;
 
-    if (ibqp->qp_type != IBV_QPT_UD || !is_group(gid)) {
+    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
         return EINVAL;
     }
     pthread_mutex_lock(&ibqp->mutex);
@@ -87,7 +78,7 @@ HV_EXPORT int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, ui
     struct hv_mcast **at;
     int err = EINVAL;
 
-    if (ibqp->qp_type != IBV_QPT_UD || !is_group(gid)) {
+    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
         return EINVAL;
     }
     pthread_mutex_lock(&ibqp->mutex);

@@ -475,6 +475,9 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     }
     err = destroy_device_qp(qp);
     if (err) {
+        if (qp->xrcd) {
+            hv_event_add_qp(qp->hca, qp);
+        }
         return err;
     }
     if (!qp->ind) {

@@ -332,7 +332,7 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
      * that are its own; the device completes it in error. */
     fits = ops[op].types >> qp->ibv.qp_type & 1;
     if (!begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
-               fits ? imm_of(wr) : 0)) {
+               fits || op != IBV_WR_BIND_MW ? imm_of(wr) : 0)) {
         return;
     }
     if (qp->ibv.qp_type == IBV_QPT_UD) {

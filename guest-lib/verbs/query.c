@@ -358,7 +358,7 @@ HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, 
 int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6])
 {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    bool ipv4 = hv_gid_is_ipv4(dgid);
     const uint8_t *gid = dgid->raw;
     struct hv_port_config *config = port_config(&ctx->ibv.context);
 
@@ -367,16 +367,16 @@ int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
     }
     if (!memcmp(dgid, &config->gid[0], 16) || !memcmp(dgid, &config->gid[1], 16)) {
         memcpy(mac, config->mac, 6);
-    } else if (gid[0] == 0xff) {
+    } else if (hv_gid_is_multicast(dgid) && !ipv4) {
         mac[0] = mac[1] = 0x33;
         memcpy(mac + 2, gid + 12, 4);
-    } else if (!memcmp(gid, mapped, 12) && (gid[12] & 0xf0) == 0xe0) {
+    } else if (hv_gid_is_multicast(dgid)) {
         mac[0] = 0x01;
         mac[1] = 0x00;
         mac[2] = 0x5e;
         mac[3] = gid[13] & 0x7f;
         memcpy(mac + 4, gid + 14, 2);
-    } else if (!memcmp(gid, mapped, 12)) {
+    } else if (ipv4) {
         hv_mac_of_ipv4((uint32_t)prm_load32(gid + 12), mac);
     } else if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 && gid[11] == 0xff && gid[12] == 0xfe) {
         memcpy(mac, gid + 8, 3);

@@ -393,6 +393,20 @@ struct hv_qp {
     void *dv; /* mlx5dv's own, freed with free() */
 };
 
+/* ::ffff:a.b.c.d */
+static inline bool hv_gid_is_ipv4(const union ibv_gid *gid)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+
+    return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
+}
+
+/* ff00::/8, or 224.0.0.0/4 (rdma_is_multicast_addr()). */
+static inline bool hv_gid_is_multicast(const union ibv_gid *gid)
+{
+    return gid->raw[0] == 0xff || (hv_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
+}
+
 static inline struct hv_pd *hv_pd(struct ibv_pd *pd)
 {
     return (struct hv_pd *)pd;

@@ -61,6 +61,8 @@ bool hv_xrc_tgt_leave(struct hv_qp *qp)
             inherit(next, qp);
         }
         g_hash_table_insert(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num), next);
+    } else if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) {
+        g_hash_table_remove(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num)); /* nobody opens it */
     }
     pthread_mutex_unlock(&qp->hca->reg_lock);
     return next;

@@ -259,6 +259,16 @@ static struct reader open_capture(const char *path)
     return r;
 }
 
+/* The reader, the cable and the file go. */
+static void end_capture(struct reader *r, struct wire_port *port, char *path)
+{
+    g_free(r->bytes);
+    wire_close(port);
+    wire_close(ends[1]);
+    g_remove(path);
+    g_free(path);
+}
+
 START_TEST(capture_holds_both_directions)
 {
     char *path = capture_path();
@@ -298,11 +308,7 @@ START_TEST(capture_holds_both_directions)
         ck_assert_uint_eq(word(b + 28 + len + pad + 4), i % 2 ? 1 : 2);
     }
     ck_assert_uint_eq(r.at, r.len);
-    g_free(r.bytes);
-    wire_close(port);
-    wire_close(ends[1]);
-    g_remove(path);
-    g_free(path);
+    end_capture(&r, port, path);
 }
 END_TEST
 
@@ -333,11 +339,7 @@ START_TEST(a_captured_frame_has_its_icrc)
     b = next_block(&r, 6);
     ck_assert_uint_eq(word(b + 20), len);
     ck_assert_int_eq(roce_parse(b + 28, len, &seen), ROCE_OK);
-    g_free(r.bytes);
-    wire_close(port);
-    wire_close(ends[1]);
-    g_remove(path);
-    g_free(path);
+    end_capture(&r, port, path);
 }
 END_TEST
 
@@ -420,11 +422,7 @@ START_TEST(a_full_disk_ends_the_capture_and_not_the_traffic)
     ck_assert_uint_eq(next_block(&r, 6)[28], 0);
     ck_assert_uint_eq(next_block(&r, 6)[28], 1);
     ck_assert_uint_eq(r.at, r.len);
-    g_free(r.bytes);
-    wire_close(port);
-    wire_close(ends[1]);
-    g_remove(path);
-    g_free(path);
+    end_capture(&r, port, path);
 }
 END_TEST
 
