@@ -20,7 +20,7 @@ enum {
 /* What this member knows of another one. Private memory: nobody else can change it. */
 struct shm_peer {
     /* to it */
-    uint64_t tx_head, tx_tail;  /* positions published, and known to be consumed */
+    uint32_t tx_head, tx_tail;  /* positions published, and known to be consumed; they wrap */
     uint16_t slot_of[SHM_RING]; /* by position */
     uint16_t spare[SHM_SLOTS];  /* slots this member used before, probably free again */
     unsigned spares;
@@ -29,7 +29,7 @@ struct shm_peer {
     uint32_t wake_gen; /* whose FIFO that is */
     /* from it */
     uint32_t rx_gen;
-    uint64_t rx_pos;
+    uint32_t rx_pos;
 };
 
 /* What is looked at with system calls, and so every SHM_RECHECK_MS at most. */

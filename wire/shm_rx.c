@@ -46,11 +46,10 @@ static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
     struct shm_region *own = sp->seg.region[sp->seg.id];
     struct shm_peer *p = &sp->peer[id];
-    uint64_t tail = atomic_load(&own->ring[id].tail);
 
     /* An earlier owner of this region may have consumed some of this generation. */
     p->rx_gen = gen;
-    p->rx_pos = tail >> 40 == gen ? tail & ((1ull << 40) - 1) : 0;
+    p->rx_pos = shm_tail_pos(atomic_load(&own->ring[id].tail), gen);
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
         uint32_t owner = atomic_load(&own->slot[i].owner);
 
@@ -133,7 +132,7 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
         }
         p->rx_pos++;
         if (++seen % TAIL_EVERY == 0) {
-            atomic_store_explicit(&ring->tail, (uint64_t)p->rx_gen << 40 | p->rx_pos,
+            atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos),
                                   memory_order_release);
         }
         if (seen == SHM_RING) {
@@ -141,8 +140,7 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
         }
     }
     if (seen) {
-        atomic_store_explicit(&ring->tail, (uint64_t)p->rx_gen << 40 | p->rx_pos,
-                              memory_order_release);
+        atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 

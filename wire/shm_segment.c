@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
-#define SHM_VERSION 2
+#define SHM_VERSION 3
 
 /* Where the lock bytes are: behind every member's, so that ids and offsets are the same. */
 #define JOIN_LOCK_OFFSET 4096

@@ -48,11 +48,12 @@ struct shm_slot {
 
 /*
  * One sender to one receiver. The sender writes the entry for position p (p counts from 0 in
- * each of its generations) to entry[p % SHM_RING]: stamp << 16 | slot. The stamp tells a new
- * entry from one of the previous round, so there is no shared head. The receiver writes the tail.
+ * each of its generations, modulo 2^32) to entry[p % SHM_RING]: stamp << 16 | slot. The stamp tells
+ * a new entry from one of the previous round, so there is no shared head. The receiver writes the
+ * tail.
  */
 struct shm_ring {
-    _Alignas(SHM_LINE) _Atomic uint64_t tail; /* sender's generation << 40 | positions consumed */
+    _Alignas(SHM_LINE) _Atomic uint64_t tail; /* shm_tail(): positions consumed */
     _Alignas(SHM_LINE) _Atomic uint64_t entry[SHM_RING];
 };
 
@@ -96,9 +97,21 @@ static inline uint32_t shm_tag(unsigned id, uint32_t gen)
     return gen << 8 | (id + 1);
 }
 
-static inline uint64_t shm_stamp(uint32_t gen, uint64_t pos)
+static inline uint64_t shm_stamp(uint32_t gen, uint32_t pos)
 {
     return (uint64_t)gen << SHM_POS_BITS | (pos & ((1u << SHM_POS_BITS) - 1));
+}
+
+/* The position that a sender of this generation writes next, or its receiver reads next. */
+static inline uint64_t shm_tail(uint32_t gen, uint32_t pos)
+{
+    return (uint64_t)gen << 32 | pos;
+}
+
+/* What a tail says about a sender of this generation: nothing of it has been consumed, or pos. */
+static inline uint32_t shm_tail_pos(uint64_t tail, uint32_t gen)
+{
+    return tail >> 32 == gen ? (uint32_t)tail : 0;
 }
 
 /* This process's membership. */

@@ -113,12 +113,12 @@ static void learn(struct shm_port *sp, uint64_t mac)
 static void refresh_tail(struct shm_port *sp, struct shm_peer *p, struct shm_ring *ring)
 {
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    uint64_t consumed = tail & ((1ull << 40) - 1);
+    uint32_t consumed = shm_tail_pos(tail, sp->seg.gen);
 
-    if (tail >> 40 != sp->seg.gen || consumed > p->tx_head || consumed < p->tx_tail) {
+    if (tail >> 32 != sp->seg.gen || consumed - p->tx_tail > p->tx_head - p->tx_tail) {
         return; /* of an earlier generation, or made up */
     }
-    for (; p->tx_tail < consumed; p->tx_tail++) {
+    for (; p->tx_tail != consumed; p->tx_tail++) {
         if (p->spares < SHM_SLOTS) {
             p->spare[p->spares++] = p->slot_of[p->tx_tail % SHM_RING];
         }

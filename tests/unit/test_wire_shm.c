@@ -265,6 +265,47 @@ START_TEST(a_full_receiver_makes_the_sender_wait)
 }
 END_TEST
 
+/* As if so many frames had gone from a to b, all of them consumed. */
+static void preset(struct node *a, struct node *b, uint32_t positions)
+{
+    struct shm_port *from = shm_port_of(a->port), *to = shm_port_of(b->port);
+    struct shm_ring *ring = &to->seg.region[to->seg.id]->ring[from->seg.id];
+
+    from->peer[to->seg.id].tx_head = from->peer[to->seg.id].tx_tail = positions;
+    to->peer[from->seg.id].rx_gen = from->seg.gen;
+    to->peer[from->seg.id].rx_pos = positions;
+    atomic_store(&ring->tail, shm_tail(from->seg.gen, positions));
+}
+
+/* Positions in a ring wrap at 2^32, those in a stamp at 2^24: frames go on, in order and with
+ * back-pressure. */
+START_TEST(positions_wrap)
+{
+    static const uint32_t starts[] = {(1u << 24) - 700, UINT32_MAX - 700, UINT32_MAX - 511};
+    struct node *a, *b;
+    uint32_t sent = 0;
+
+    two(&a, &b);
+    b->expect[1] = 0;
+    preset(a, b, starts[_i]);
+    for (unsigned round = 0; round < 200; round++) {
+        while (sent < 2000 && send_frame(a, 2, sent, 64)) {
+            sent++;
+        }
+        ck_assert_uint_le(wire_poll(b->port, 11), 11);
+        wire_poll(a->port, 64);
+    }
+    drain(b);
+    ck_assert_uint_eq(sent, 2000);
+    ck_assert_uint_eq(b->frames, 2000);
+    ck_assert_uint_eq(b->out_of_order, 0);
+    ck_assert_uint_eq(stats_of(b).rx_malformed, 0);
+    ck_assert_uint_ge(stats_of(a).tx_blocked, 1);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 /* One receiver that is full does not stop traffic to others. */
 START_TEST(waiting_for_one_is_not_waiting_for_all)
 {
@@ -652,6 +693,7 @@ int main(void)
     tcase_add_test(tc, own_address);
     tcase_add_test(tc, alone_on_the_segment);
     tcase_add_test(tc, a_full_receiver_makes_the_sender_wait);
+    tcase_add_loop_test(tc, positions_wrap, 0, 3);
     tcase_add_test(tc, waiting_for_one_is_not_waiting_for_all);
     tcase_add_test(tc, a_flooded_frame_misses_a_full_receiver_only);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);

@@ -479,7 +479,7 @@ START_TEST(scribbled_memory_harms_nobody)
             region->slot[k].stamp = g_rand_boolean(rnd) ? shm_stamp(gen, k) : wild;
             break;
         case 3:
-            region->ring[s].tail = g_rand_boolean(rnd) ? (uint64_t)gen << 40 | k : wild;
+            region->ring[s].tail = g_rand_boolean(rnd) ? shm_tail(gen, k) : wild;
             break;
         case 4:
             region->ring[s].entry[k % SHM_RING] =
