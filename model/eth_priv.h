@@ -21,7 +21,8 @@ struct eth_tis {
 struct eth_sq {
     struct obj obj; /* num is the SQN, in the QPN space */
     uint8_t sqc[PRM_SIZE(sqc)];
-    uint8_t state; /* PRM_SQC_STATE_ */
+    uint8_t state;       /* PRM_SQC_STATE_ */
+    uint32_t user_index; /* goes into each CQE, as a QP's does */
     struct wq wq;  /* slots are 64-byte basic blocks */
     uint32_t pdn;
     struct cq *cq;
@@ -37,7 +38,7 @@ struct eth_rq {
     uint8_t rqc[PRM_SIZE(rqc)];
     uint8_t state; /* PRM_RQC_STATE_ */
     bool vsd;      /* VLAN tags stay in the frame */
-    uint32_t counter_set_id, pdn;
+    uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;
 };

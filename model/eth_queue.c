@@ -4,6 +4,7 @@
 #include "model/eth_priv.h"
 #include "model/eth_queue.h"
 #include "model/pd.h"
+#include "model/srq.h"
 
 #define DBR_RECV 0
 #define DBR_SEND 4
@@ -64,6 +65,13 @@ static enum syn find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t
     return (!*pd || uid_may_use(*pd, uid)) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
 }
 
+/* What a queue's CQEs carry as their srqn: the number that its owner chose; for CQEs of version 0,
+ * which have none, 0, because these queues have no SRQ. */
+static uint32_t eth_user_index(uint32_t user_index)
+{
+    return user_index == USER_INDEX_CQE_V0 ? 0 : user_index;
+}
+
 /* Counts a queue's users in (+1) or out (-1). */
 static void hold_pd(struct hca *hca, uint32_t pdn, int by)
 {
@@ -114,6 +122,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
     wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
+    sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
     sq->pdn = PRM_GET(wq, wq, pd);
     sq->cq = cq;
     sq->tis = tis;
@@ -242,6 +251,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
     rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;

@@ -77,6 +77,7 @@ static void complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 
     PRM_SET(err_cqe, cqe, syndrome, syndrome);
     PRM_SET(err_cqe, cqe, wqe_counter, rq->wq.ci++ & 0xffff);
+    PRM_SET(err_cqe, cqe, srqn, rq->user_index);
     PRM_SET(cqe64, cqe, qpn, rq->obj.num);
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
     cq_post(hca, rq->cq, cqe, true);
@@ -165,6 +166,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
     PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
     PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
+    PRM_SET(cqe64, cqe, srqn, rq->user_index);
     PRM_SET(cqe64, cqe, byte_cnt, stored);
     PRM_SET(cqe64, cqe, qpn, flow_tag); /* sop_drop_qpn carries the flow tag on receive */
     PRM_SET(cqe64, cqe, wqe_counter, wqe.index & 0xffff);

@@ -20,6 +20,7 @@ static void complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *w
 {
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
 
+    PRM_SET(cqe64, cqe, srqn, sq->user_index);
     PRM_SET(cqe64, cqe, qpn, sq->obj.num);
     PRM_SET(cqe64, cqe, send_wqe_opcode, wqe->opcode);
     PRM_SET(cqe64, cqe, wqe_counter, wqe->index);
@@ -34,6 +35,7 @@ static void complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index, u
 
     PRM_SET(err_cqe, cqe, syndrome, syndrome);
     PRM_SET(err_cqe, cqe, wqe_counter, index);
+    PRM_SET(err_cqe, cqe, srqn, sq->user_index);
     PRM_SET(cqe64, cqe, qpn, sq->obj.num);
     PRM_SET(cqe64, cqe, send_wqe_opcode, opcode);
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);

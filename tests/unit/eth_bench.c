@@ -175,6 +175,8 @@ void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq)
     uint8_t sqc[PRM_SIZE(sqc)] = {0};
     struct mem_buf buf;
 
+    PRM_SET(sqc, sqc, user_index, BENCH_SQ_INDEX);
+
     queue_init(b, sq, BENCH_LOG_SQ, 6, PRM_PTR(sqc, sqc, wq));
     PRM_SET(sqc, sqc, cqn, sq->cqn);
     PRM_SET(sqc, sqc, flush_in_error_en, 1);
@@ -194,6 +196,7 @@ void bench_rq_new(struct bench *b, const uint8_t *more, struct bench_queue *rq)
         memcpy(rqc, more, sizeof(rqc));
     }
     queue_init(b, rq, BENCH_LOG_RQ, 6, PRM_PTR(rqc, rqc, wq));
+    PRM_SET(rqc, rqc, user_index, BENCH_RQ_INDEX);
     PRM_SET(rqc, rqc, cqn, rq->cqn);
     buf = ring_buf(rq->ring, 64u << BENCH_LOG_RQ);
     ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, rq->dbr, &rq->num), SYN_OK);

@@ -16,6 +16,10 @@
 #define BENCH_LOG_RQ  3 /* WQEs */
 #define BENCH_RX_SIZE 2048
 
+/* user_index of every queue made here. */
+#define BENCH_SQ_INDEX 0x51515
+#define BENCH_RQ_INDEX 0x52525
+
 struct bench_frame {
     size_t len;
     uint8_t data[WIRE_FRAME_MAX];

@@ -396,6 +396,21 @@ START_TEST(a_doorbell_record_beyond_the_ring_fails_the_queue)
 }
 END_TEST
 
+/* PRM cqe64.srqn: "SRQ number, or user index (CQE version 1)"; the user index is rqc.user_index. */
+START_TEST(completions_carry_the_user_index)
+{
+    uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
+    const uint8_t *stored;
+
+    make_rq(false, true);
+    ck_assert_uint_eq(PRM_GET(cqe64, receive(frame, sizeof(frame), &stored), srqn),
+                      BENCH_RQ_INDEX);
+    post();
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(err_cqe, bench_cqe(&rq), srqn), BENCH_RQ_INDEX);
+}
+END_TEST
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 START_TEST(modify_to_err_flushes)
@@ -490,6 +505,7 @@ int main(void)
     tcase_add_test(tcase, a_stripped_tag_needs_no_room);
     tcase_add_test(tcase, memory_that_does_not_answer_fails_the_queue);
     tcase_add_test(tcase, a_doorbell_record_beyond_the_ring_fails_the_queue);
+    tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, modify_to_err_flushes);
     tcase_add_test(tcase, a_queue_in_reset_drops_and_starts_again_at_0);
     tcase_add_test(tcase, illegal_moves_and_fields_are_refused);

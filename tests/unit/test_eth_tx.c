@@ -552,6 +552,22 @@ START_TEST(a_failed_queue_works_again_after_recovery)
 }
 END_TEST
 
+/* PRM cqe64.srqn: "SRQ number, or user index (CQE version 1)"; the user index is sqc.user_index. */
+START_TEST(completions_carry_the_user_index)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(PRM_GET(cqe64, bench_cqe(&sq), srqn), BENCH_SQ_INDEX);
+    wr.opcode = 0x7f;
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(PRM_GET(err_cqe, bench_cqe(&sq), srqn), BENCH_SQ_INDEX);
+}
+END_TEST
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 START_TEST(illegal_moves_are_refused)
@@ -641,6 +657,7 @@ int main(void)
     tcase_add_test(tcase, what_is_posted_behind_a_failure_is_flushed);
     tcase_add_test(tcase, modify_to_err_flushes_too);
     tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
+    tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, illegal_moves_are_refused);
     tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
     tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
