@@ -77,14 +77,24 @@ const struct prm_struct *fw_cmd_layout(uint16_t opcode)
     return prm_struct_find(name);
 }
 
-/* Commands that have variants: their handlers look at op_mod. Every other command's is 0. */
+/* Commands that have variants: their handlers look at op_mod. Every other command's is 0. A general
+ * object's type lies in the same bits (general_obj_in_cmd_hdr.obj_type). */
 static const uint16_t with_op_mod[] = {
-    PRM_CMD_OP_QUERY_HCA_CAP,       PRM_CMD_OP_SET_HCA_CAP,
-    PRM_CMD_OP_QUERY_PAGES,         PRM_CMD_OP_MANAGE_PAGES,
-    PRM_CMD_OP_ACCESS_REG,          PRM_CMD_OP_QUERY_VPORT_STATE,
-    PRM_CMD_OP_MODIFY_CQ,           PRM_CMD_OP_ARM_RQ,
-    PRM_CMD_OP_ARM_XRC_SRQ,         PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
+    PRM_CMD_OP_QUERY_HCA_CAP,
+    PRM_CMD_OP_SET_HCA_CAP,
+    PRM_CMD_OP_QUERY_PAGES,
+    PRM_CMD_OP_MANAGE_PAGES,
+    PRM_CMD_OP_ACCESS_REG,
+    PRM_CMD_OP_QUERY_VPORT_STATE,
+    PRM_CMD_OP_MODIFY_CQ,
+    PRM_CMD_OP_ARM_RQ,
+    PRM_CMD_OP_ARM_XRC_SRQ,
+    PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
     PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
+    PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+    PRM_CMD_OP_MODIFY_GENERAL_OBJECT,
+    PRM_CMD_OP_QUERY_GENERAL_OBJECT,
+    PRM_CMD_OP_DESTROY_GENERAL_OBJECT,
 };
 
 static bool op_mod_ok(const struct fw_cmd *cmd)
