@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635),
- * per priority, of the physical layer, and the RoCE packets whose ICRC was wrong.
+ * per priority, of the physical layer, of InfiniBand, and the RoCE packets whose ICRC was wrong.
  *
  * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
  * port has one buffer and one priority, 0. Errors of a physical layer that the model does not
  * have are 0 because they cannot happen.
  */
 #include "fw/regs.h"
-
-enum ppcnt_group {
-    GROUP_802_3 = 0x0,
-    GROUP_RFC_2863 = 0x1,
-    GROUP_RFC_2819 = 0x2,
-    GROUP_RFC_3635 = 0x3,
-    GROUP_ETHERNET_EXTENDED = 0x5,
-    GROUP_PER_PRIORITY = 0x10,
-    GROUP_PHYSICAL_LAYER = 0x12,
-};
 
 #define FCS_BYTES    4
 #define NS_PER_MS    1000000
@@ -112,17 +102,28 @@ static void fill_physical(struct fw *fw, const struct port_counters *c, uint8_t 
     PRM_SET(phys_layer_cntrs, set, link_down_events, (uint32_t)c->link_downs);
 }
 
+/* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
+static void fill_infiniband(struct fw *fw, const struct port_counters *c, uint8_t *set)
+{
+    uint64_t bad = c->rx_truncated + c->rx_bad_header + c->rx_bad_icrc + c->rx_oversize;
+
+    PRM_SET(ib_port_cntrs_grp_data_layout, set, link_downed_counter,
+            (uint32_t)MIN(c->link_downs, UINT8_MAX));
+    PRM_SET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors, (uint32_t)MIN(bad, UINT16_MAX));
+}
+
 static const struct {
     uint8_t group;
     void (*fill)(struct fw *fw, const struct port_counters *c, uint8_t *set);
 } groups[] = {
-    {GROUP_802_3, fill_802_3},
-    {GROUP_RFC_2863, fill_rfc_2863},
-    {GROUP_RFC_2819, fill_rfc_2819},
-    {GROUP_RFC_3635, fill_rfc_3635},
-    {GROUP_ETHERNET_EXTENDED, fill_extended},
-    {GROUP_PER_PRIORITY, fill_per_priority},
-    {GROUP_PHYSICAL_LAYER, fill_physical},
+    {PRM_PPCNT_GRP_IEEE_802_3, fill_802_3},
+    {PRM_PPCNT_GRP_RFC_2863, fill_rfc_2863},
+    {PRM_PPCNT_GRP_RFC_2819, fill_rfc_2819},
+    {PRM_PPCNT_GRP_RFC_3635, fill_rfc_3635},
+    {PRM_PPCNT_GRP_ETHERNET_EXTENDED, fill_extended},
+    {PRM_PPCNT_GRP_PER_PRIORITY, fill_per_priority},
+    {PRM_PPCNT_GRP_PHYSICAL_LAYER, fill_physical},
+    {PRM_PPCNT_GRP_INFINIBAND_PORT, fill_infiniband},
 };
 
 enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
@@ -138,7 +139,7 @@ enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     PRM_SET(ppcnt_reg, out, prio_tc, prio);
     for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (groups[i].group == group) {
-            if (group != GROUP_PER_PRIORITY || prio == 0) {
+            if (group != PRM_PPCNT_GRP_PER_PRIORITY || prio == 0) {
                 groups[i].fill(fw, &fw->hca.port.counters, PRM_PTR(ppcnt_reg, out, counter_set));
             }
             return SYN_OK;
