@@ -250,11 +250,9 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 
 /* -- counters ---------------------------------------------------------------------------------- */
 
-/* A counter since its last clear; the RoCE part is not part of the Ethernet one. */
-#define SINCE(field)    (now->field - base->field)
-#define ROCE_RX(part)   SINCE(rx_roce_##part)
-#define ROCE_TX(part)   SINCE(tx_roce_##part)
-#define LESS(all, part) ((all) > (part) ? (all) - (part) : 0)
+/* How far a counter has come since it was last cleared. */
+#define SINCE(field)  (now->field - base->field)
+#define COUNTER(name) PRM_PTR(query_vport_counter_out, cmd->out, name)
 
 static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
 {
@@ -262,7 +260,11 @@ static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
     PRM_SET(traffic_counter, counter, octets, octets);
 }
 
-#define COUNTER(name) PRM_PTR(query_vport_counter_out, cmd->out, name)
+/* What is RoCE's is not Ethernet's. */
+#define PUT(name, from) put_counter(COUNTER(name), SINCE(from##_frames), SINCE(from##_bytes))
+#define PUT_LESS(name, from, part)                                                                 \
+    put_counter(COUNTER(name), SINCE(from##_frames) - SINCE(part##_frames),                        \
+                SINCE(from##_bytes) - SINCE(part##_bytes))
 
 static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -275,25 +277,26 @@ static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
     put_counter(
         COUNTER(received_errors),
         SINCE(rx_truncated) + SINCE(rx_bad_header) + SINCE(rx_bad_icrc) + SINCE(rx_oversize), 0);
-    put_counter(COUNTER(received_ib_unicast), ROCE_RX(frames), ROCE_RX(bytes));
-    put_counter(COUNTER(transmitted_ib_unicast), ROCE_TX(frames), ROCE_TX(bytes));
-    put_counter(COUNTER(received_eth_broadcast), SINCE(rx_broadcast_frames),
-                SINCE(rx_broadcast_bytes));
-    put_counter(COUNTER(transmitted_eth_broadcast), SINCE(tx_broadcast_frames),
-                SINCE(tx_broadcast_bytes));
-    put_counter(COUNTER(received_eth_unicast), LESS(SINCE(rx_unicast_frames), ROCE_RX(frames)),
-                LESS(SINCE(rx_unicast_bytes), ROCE_RX(bytes)));
-    put_counter(COUNTER(transmitted_eth_unicast), LESS(SINCE(tx_unicast_frames), ROCE_TX(frames)),
-                LESS(SINCE(tx_unicast_bytes), ROCE_TX(bytes)));
-    put_counter(COUNTER(received_eth_multicast), SINCE(rx_multicast_frames),
-                SINCE(rx_multicast_bytes));
-    put_counter(COUNTER(transmitted_eth_multicast), SINCE(tx_multicast_frames),
-                SINCE(tx_multicast_bytes));
+    PUT(received_ib_unicast, rx_roce_unicast);
+    PUT(transmitted_ib_unicast, tx_roce_unicast);
+    PUT(received_ib_multicast, rx_roce_multicast);
+    PUT(transmitted_ib_multicast, tx_roce_multicast);
+    PUT(received_eth_broadcast, rx_broadcast);
+    PUT(transmitted_eth_broadcast, tx_broadcast);
+    PUT_LESS(received_eth_unicast, rx_unicast, rx_roce_unicast);
+    PUT_LESS(transmitted_eth_unicast, tx_unicast, tx_roce_unicast);
+    PUT_LESS(received_eth_multicast, rx_multicast, rx_roce_multicast);
+    PUT_LESS(transmitted_eth_multicast, tx_multicast, tx_roce_multicast);
     if (PRM_GET(query_vport_counter_in, cmd->in, clear)) {
         fw->vport.cleared = *now;
     }
     return SYN_OK;
 }
+
+#undef PUT_LESS
+#undef PUT
+#undef COUNTER
+#undef SINCE
 
 static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
 {

@@ -93,10 +93,6 @@ static bool frame_is_roce(const uint8_t *frame, size_t len)
 
 static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len, bool is_roce)
 {
-    if (is_roce) {
-        c->tx_roce_frames++;
-        c->tx_roce_bytes += len;
-    }
     c->tx_frames++;
     c->tx_bytes += len;
     if (mac_is_broadcast(frame)) {
@@ -105,9 +101,13 @@ static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len, 
     } else if (mac_is_group(frame)) {
         c->tx_multicast_frames++;
         c->tx_multicast_bytes += len;
+        c->tx_roce_multicast_frames += is_roce;
+        c->tx_roce_multicast_bytes += is_roce ? len : 0;
     } else {
         c->tx_unicast_frames++;
         c->tx_unicast_bytes += len;
+        c->tx_roce_unicast_frames += is_roce;
+        c->tx_roce_unicast_bytes += is_roce ? len : 0;
     }
     count_size(c->tx_size_hist, len);
 }
@@ -127,6 +127,18 @@ static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
         c->rx_unicast_bytes += len;
     }
     count_size(c->rx_size_hist, len);
+}
+
+/* A frame that count_rx() has counted turned out to be RoCE. */
+static void count_rx_roce(struct port_counters *c, const uint8_t *frame, size_t len)
+{
+    if (!mac_is_group(frame)) {
+        c->rx_roce_unicast_frames++;
+        c->rx_roce_unicast_bytes += len;
+    } else if (!mac_is_broadcast(frame)) {
+        c->rx_roce_multicast_frames++;
+        c->rx_roce_multicast_bytes += len;
+    }
 }
 
 /* -- receive ------------------------------------------------------------------------------------
@@ -170,8 +182,7 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned 
         }
         return;
     }
-    c->rx_roce_frames++;
-    c->rx_roce_bytes += len;
+    count_rx_roce(c, frame, len);
     switch (verdict) {
     case ROCE_OK:
         roce_rx(hca, &pkt);

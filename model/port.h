@@ -50,8 +50,11 @@ struct port_counters {
         rx_broadcast_frames, rx_broadcast_bytes;
     uint64_t tx_unicast_frames, tx_unicast_bytes, tx_multicast_frames, tx_multicast_bytes,
         tx_broadcast_frames, tx_broadcast_bytes;
-    /* RoCE part of the above (vport counters "received_ib_unicast"...) */
-    uint64_t rx_roce_frames, rx_roce_bytes, tx_roce_frames, tx_roce_bytes;
+    /* RoCE part of the unicasts and multicasts (vport counters "received_ib_unicast"...) */
+    uint64_t rx_roce_unicast_frames, rx_roce_unicast_bytes, rx_roce_multicast_frames,
+        rx_roce_multicast_bytes;
+    uint64_t tx_roce_unicast_frames, tx_roce_unicast_bytes, tx_roce_multicast_frames,
+        tx_roce_multicast_bytes;
     uint64_t rx_bad_icrc, rx_truncated, rx_bad_header; /* RoCE packets dropped by the parser */
     uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets that fit no QP, no GID */
     uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */

@@ -397,6 +397,8 @@ START_TEST(a_multicast_goes_to_every_member)
     ck_assert_uint_eq(PRM_GET(cqe64, expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10), qpn),
                       other.qpn);
     expect_no_cqe();
+    ck_assert_uint_eq(b.hca.port.counters.rx_roce_multicast_frames, 2);
+    ck_assert_uint_eq(b.hca.port.counters.rx_roce_unicast_frames, 0);
 
     /* A member that is destroyed is a member no more. */
     ck_assert_int_eq(qp_destroy(&b.hca, 0, other.qpn), SYN_OK);
