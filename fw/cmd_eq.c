@@ -26,11 +26,13 @@ static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_eq(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint64_t mask = 0;
+    uint64_t mask[4] = {0};
     enum syn syn = eq_query(&fw->hca, PRM_GET(query_eq_in, cmd->in, eq_number),
-                            PRM_PTR(query_eq_out, cmd->out, eq_context_entry), &mask);
+                            PRM_PTR(query_eq_out, cmd->out, eq_context_entry), mask);
 
-    PRM_SET(query_eq_out, cmd->out, event_bitmask, mask);
+    for (unsigned i = 0; i < G_N_ELEMENTS(mask); i++) {
+        PRM_SET_AT(query_eq_out, cmd->out, event_bitmask, i, mask[i]);
+    }
     return syn;
 }
 

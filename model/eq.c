@@ -101,7 +101,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     return SYN_OK;
 }
 
-enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t *event_bitmask)
+enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t event_bitmask[4])
 {
     struct eq *eq = eq_find(hca, eqn);
 
@@ -113,7 +113,7 @@ enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t *event_bitm
     PRM_SET(eqc, eqc, st, eq->armed ? PRM_EQC_ST_ARMED : PRM_EQC_ST_FIRED);
     PRM_SET(eqc, eqc, consumer_counter, eq->ci);
     PRM_SET(eqc, eqc, producer_counter, eq->pi & EQ_INDEX_MASK);
-    *event_bitmask = eq->event_bitmask[0];
+    memcpy(event_bitmask, eq->event_bitmask, sizeof(eq->event_bitmask));
     return SYN_OK;
 }
 

@@ -29,8 +29,8 @@ struct eq_waiter {
  * 64 asks for event type t. */
 enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas, uint32_t npas,
                    const uint64_t event_bitmask[4], uint32_t *eqn);
-/* The eqc with its live fields, and the first word of the bitmask. */
-enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t *event_bitmask);
+/* The eqc with its live fields, and the bitmask. */
+enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t event_bitmask[4]);
 enum syn eq_destroy(struct hca *hca, uint16_t uid, uint32_t eqn);
 void eq_free(struct hca *hca, struct obj *obj);
 

@@ -126,13 +126,13 @@ START_TEST(full_eq_keeps_what_it_has)
 {
     struct rig_eq eq;
     uint8_t eqc[PRM_SIZE(eqc)];
-    uint64_t mask;
+    uint64_t mask[4];
 
     rig_eq_create(&rig, &eq, 2, 1, RIG_ASYNC_MASK);
     for (unsigned i = 0; i < 6; i++) {
         event(PORT_CHANGE, i);
     }
-    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, &mask), SYN_OK);
+    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, mask), SYN_OK);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, status), PRM_EQC_STATUS_EQ_OVERFLOW);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, producer_counter), 4);
     ck_assert_uint_eq(rig.host.guest_errors, 2);
@@ -151,7 +151,7 @@ START_TEST(query_tells_the_live_state)
 {
     struct rig_eq eq;
     uint8_t eqc[PRM_SIZE(eqc)];
-    uint64_t mask;
+    uint64_t mask[4];
 
     rig_eq_create(&rig, &eq, 3, 1, 1ull << PORT_CHANGE);
     event(PORT_CHANGE, 0);
@@ -159,14 +159,14 @@ START_TEST(query_tells_the_live_state)
     rig_eq_next(&rig, &eq);
     rig_eq_next(&rig, &eq);
     rig_eq_doorbell(&rig, &eq, true);
-    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, &mask), SYN_OK);
-    ck_assert_uint_eq(mask, 1ull << PORT_CHANGE);
+    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, mask), SYN_OK);
+    ck_assert_uint_eq(mask[0], 1ull << PORT_CHANGE);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, st), PRM_EQC_ST_ARMED);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, consumer_counter), 2);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, producer_counter), 2);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, log_eq_size), 3);
     event(PORT_CHANGE, 0);
-    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, &mask), SYN_OK);
+    ck_assert_int_eq(eq_query(&rig.hca, eq.eqn, eqc, mask), SYN_OK);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, st), PRM_EQC_ST_FIRED);
 }
 END_TEST
@@ -243,19 +243,35 @@ START_TEST(doorbells_that_fit_nothing_are_ignored)
 }
 END_TEST
 
+/* CREATE_EQ asks for event types by four words of 64; QUERY_EQ tells all of them. */
+START_TEST(query_tells_every_event_asked_for)
+{
+    const uint64_t mask[4] = {1, 2, 0, 1ull << 63};
+    uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
+    uint64_t got[4];
+    uint32_t eqn;
+
+    PRM_SET(eqc, eqc, uar_page, rig.uarn);
+    prm_store64(pas, fake_host_alloc(&rig.host, 4096, 4096));
+    ck_assert_int_eq(eq_create(&rig.hca, 0, eqc, pas, 1, mask, &eqn), SYN_OK);
+    ck_assert_int_eq(eq_query(&rig.hca, eqn, eqc, got), SYN_OK);
+    ck_assert_mem_eq(got, mask, sizeof(mask));
+}
+END_TEST
+
 START_TEST(ring_that_does_not_answer_is_reported)
 {
     const uint64_t mask[4] = {RIG_ASYNC_MASK};
     uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
     uint32_t eqn;
-    uint64_t got;
+    uint64_t got[4];
 
     PRM_SET(eqc, eqc, log_eq_size, 2);
     PRM_SET(eqc, eqc, uar_page, rig.uarn);
     prm_store64(pas, 0x1000);
     ck_assert_int_eq(eq_create(&rig.hca, 0, eqc, pas, 1, mask, &eqn), SYN_OK);
     event(PORT_CHANGE, 0);
-    ck_assert_int_eq(eq_query(&rig.hca, eqn, eqc, &got), SYN_OK);
+    ck_assert_int_eq(eq_query(&rig.hca, eqn, eqc, got), SYN_OK);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, status), PRM_EQC_STATUS_EQ_WRITE_FAILURE);
 }
 END_TEST
@@ -331,6 +347,7 @@ int main(void)
     tcase_add_test(tc, ring_may_begin_inside_a_page);
     tcase_add_test(tc, bad_contexts_are_refused);
     tcase_add_test(tc, doorbells_that_fit_nothing_are_ignored);
+    tcase_add_test(tc, query_tells_every_event_asked_for);
     tcase_add_test(tc, ring_that_does_not_answer_is_reported);
     tcase_add_test(tc, ring_that_cannot_be_mapped_is_written);
     tcase_add_test(tc, eq_holds_its_uar);
