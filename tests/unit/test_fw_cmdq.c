@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(unknown_opcode_is_bad_op)
 {
-    ck_assert_uint_eq(fwd_simple(&d, 0xfff, 0), PRM_CMD_STATUS_BAD_OP);
+    ck_assert_uint_eq(fwd_simple(&d, 0xfff, 0), SYN_BAD_OPCODE);
     ck_assert_uint_ne(d.drv->syndrome, 0);
     ck_assert_uint_gt(d.host.guest_errors, 0);
 }
@@ -129,7 +129,7 @@ START_TEST(truncated_input_is_bad_length)
     uint8_t in[8] = {0}, out[16];
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), PRM_CMD_STATUS_BAD_INP_LEN);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_IN_LEN);
 }
 END_TEST
 
@@ -138,7 +138,7 @@ START_TEST(short_output_is_bad_length)
     uint8_t in[16] = {0}, out[16];
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_QUERY_ISSI);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 8), PRM_CMD_STATUS_BAD_OUTP_LEN);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 8), SYN_OUT_LEN);
 }
 END_TEST
 
@@ -305,7 +305,7 @@ START_TEST(broken_output_chain_has_no_effect)
     set_next(fwd_out_box(&d, 1), 0x1000);
     ck_assert_int_ne(fwd_ring(&d), 0);
     /* QUERY_ADAPTER is legal only after ENABLE_HCA */
-    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), PRM_CMD_STATUS_BAD_SYS_STATE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), SYN_SYS_STATE);
 }
 END_TEST
 

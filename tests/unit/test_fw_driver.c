@@ -119,15 +119,22 @@ void fwd_output(struct fwd *d, void *out, size_t out_len)
     drv_cmd_output(d->drv, DRV_SLOT_CMD, d->in_boxes, out, out_len);
 }
 
-uint8_t fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len)
+enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len)
 {
     int status = drv_cmd(d->drv, in, in_len, out, out_len);
+    uint32_t code = PRM_GET(cmd_out, out, syndrome);
 
     ck_assert_int_ge(status, 0);
-    return (uint8_t)status;
+    for (enum syn syn = SYN_OK; syn < SYN_COUNT; syn++) {
+        if (syn_code(syn) == code) {
+            ck_assert_int_eq(status, syn_status(syn));
+            return syn;
+        }
+    }
+    ck_abort_msg("syndrome 0x%x is not in the table", code);
 }
 
-uint8_t fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod)
+enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod)
 {
     uint8_t in[32] = {0}, out[16];
 
@@ -146,11 +153,11 @@ uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod)
     return PRM_GET(query_pages_out, out, num_pages);
 }
 
-uint8_t fwd_give_pages(struct fwd *d, uint32_t n)
+enum syn fwd_give_pages(struct fwd *d, uint32_t n)
 {
     size_t len = PRM_SIZE(manage_pages_in) + 8u * n;
     uint8_t out[16], *in = g_malloc0(len);
-    uint8_t status;
+    enum syn status;
 
     PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
     PRM_SET(manage_pages_in, in, op_mod, 1);
@@ -187,10 +194,10 @@ void fwd_bring_up(struct fwd *d)
     ck_assert_msg(!failed, "%s: status %d", failed, status);
 }
 
-uint8_t fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap)
+enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap)
 {
     uint8_t in[16] = {0}, out[PRM_SIZE(query_hca_cap_out)];
-    uint8_t status;
+    enum syn status;
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
     PRM_SET(query_hca_cap_in, in, op_mod, (uint32_t)section << 1 | !max);

@@ -10,6 +10,7 @@
 
 #include "fw/fw.h"
 #include "guest-lib/drv.h"
+#include "model/syndrome.h"
 #include "prm/prm.h"
 #include "tests/unit/fake_host.h"
 
@@ -38,13 +39,14 @@ int fwd_ring(struct fwd *d);
 /* Copies the output out of entry and mailboxes. */
 void fwd_output(struct fwd *d, void *out, size_t out_len);
 
-/* A whole command; the delivery must succeed. Returns the command's status. */
-uint8_t fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len);
+/* A whole command; the delivery must succeed. Returns why it failed: the syndrome in its output,
+ * whose status the output must have. */
+enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len);
 
-/* Commands by the handful; each returns the command's status. */
-uint8_t fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
+/* Commands by the handful. */
+enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
 /* Gives pages that the host does not have: the device never touches them. */
-uint8_t fwd_give_pages(struct fwd *d, uint32_t n);
+enum syn fwd_give_pages(struct fwd *d, uint32_t n);
 uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod);
 uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
 
@@ -52,6 +54,6 @@ uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
 void fwd_bring_up(struct fwd *d);
 
 /* QUERY_HCA_CAP of a section into cap (4096 bytes). */
-uint8_t fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap);
+enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap);
 
 #endif

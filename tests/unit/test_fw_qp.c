@@ -24,14 +24,14 @@ static void *begin(uint16_t opcode)
     return in;
 }
 
-static uint8_t run(size_t in_len, size_t out_len)
+static enum syn run(size_t in_len, size_t out_len)
 {
     return fwd_cmd(&d, in, in_len, out, out_len);
 }
 
 static void must(size_t in_len, size_t out_len)
 {
-    uint8_t status = run(in_len, out_len);
+    enum syn status = run(in_len, out_len);
 
     ck_assert_msg(status == 0, "%s", d.host.last_line);
 }
@@ -129,7 +129,7 @@ static void teardown(void)
 }
 
 /* A transition to the QP's peer of GID index 3. */
-static uint8_t modify(uint16_t opcode)
+static enum syn modify(uint16_t opcode)
 {
     static const uint8_t rgid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 2};
     uint8_t *qpc, *path;
@@ -151,14 +151,14 @@ static uint8_t modify(uint16_t opcode)
     return run(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out));
 }
 
-static uint8_t query(void)
+static enum syn query(void)
 {
     begin(PRM_CMD_OP_QUERY_QP);
     PRM_SET(query_qp_in, in, qpn, qpn);
     return run(PRM_SIZE(query_qp_in), PRM_SIZE(query_qp_out));
 }
 
-static uint8_t destroy(void)
+static enum syn destroy(void)
 {
     begin(PRM_CMD_OP_DESTROY_QP);
     PRM_SET(destroy_qp_in, in, qpn, qpn);
@@ -182,16 +182,16 @@ START_TEST(a_qp_lives)
     ck_assert_uint_eq(PRM_GET(qpc, qpc, state), PRM_QP_STATE_ERR);
     ck_assert_uint_eq(modify(PRM_CMD_OP_2RST_QP), 0);
     ck_assert_uint_eq(destroy(), 0);
-    ck_assert_uint_eq(query(), PRM_CMD_STATUS_BAD_RES);
-    ck_assert_uint_eq(destroy(), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(query(), SYN_QP_NUM);
+    ck_assert_uint_eq(destroy(), SYN_QP_NUM);
 }
 END_TEST
 
 /* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
 START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
 {
-    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), PRM_CMD_STATUS_BAD_QP_STATE);
-    ck_assert_uint_eq(modify(PRM_CMD_OP_SQD_RTS_QP), PRM_CMD_STATUS_BAD_QP_STATE);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), SYN_QP_STATE);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_SQD_RTS_QP), SYN_QP_STATE);
 }
 END_TEST
 
@@ -210,12 +210,12 @@ END_TEST
 START_TEST(a_bad_qpc_leaves_nothing_behind)
 {
     PRM_SET(qpc, create_in(0), st, PRM_QP_ST_DCI);
-    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_SERVICE);
     PRM_SET(qpc, create_in(0), cqn_rcv, cqn + 1);
-    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_CQ);
     create_in(0);
     PRM_SET(create_qp_in, in, input_qpn, 5);
-    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_FEATURE);
     ck_assert_uint_eq(destroy(), 0);
     begin(PRM_CMD_OP_DESTROY_CQ);
     PRM_SET(destroy_cq_in, in, cqn, cqn);
@@ -239,7 +239,7 @@ START_TEST(large_queues_need_pages)
 {
     uint64_t given = g_hash_table_size(d.fw->pages.owned) * (uint64_t)PAGE;
     uint64_t kept, before = d.fw->hca.qp_bytes;
-    uint8_t status;
+    enum syn status;
     unsigned made = 0;
 
     do {
@@ -257,7 +257,7 @@ START_TEST(large_queues_need_pages)
             ck_assert_uint_lt((made - 1) * kept, given);
         }
     } while (status == 0);
-    ck_assert_uint_eq(status, PRM_CMD_STATUS_NO_RES);
+    ck_assert_uint_eq(status, SYN_NO_MEMORY);
     ck_assert_uint_gt(made, 1);
     ck_assert_uint_eq(destroy(), 0);
     create_in(0);
@@ -273,7 +273,7 @@ START_TEST(multicast_groups_are_for_datagram_qps)
     begin(PRM_CMD_OP_ATTACH_TO_MCG);
     PRM_SET(attach_to_mcg_in, in, qpn, qpn);
     memcpy(PRM_PTR(attach_to_mcg_in, in, multicast_gid), mgid, 16);
-    ck_assert_uint_eq(run(len, PRM_SIZE(attach_to_mcg_out)), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(run(len, PRM_SIZE(attach_to_mcg_out)), SYN_QP_MCG);
 
     PRM_SET(qpc, create_in(0), st, PRM_QP_ST_UD);
     must(IN_LEN, PRM_SIZE(create_qp_out));
@@ -284,7 +284,7 @@ START_TEST(multicast_groups_are_for_datagram_qps)
     must(len, PRM_SIZE(attach_to_mcg_out));
     PRM_SET(attach_to_mcg_in, in, opcode, PRM_CMD_OP_DETACH_FROM_MCG);
     must(len, PRM_SIZE(detach_from_mcg_out));
-    ck_assert_uint_eq(run(len, PRM_SIZE(detach_from_mcg_out)), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(run(len, PRM_SIZE(detach_from_mcg_out)), SYN_QP_MCG);
 }
 END_TEST
 

@@ -96,7 +96,7 @@ static uint32_t make_rmp(void)
 }
 
 /* The driver's arm_rmp_cmd(). */
-static uint8_t arm_rmp(uint32_t rmpn, uint16_t lwm)
+static enum syn arm_rmp(uint32_t rmpn, uint16_t lwm)
 {
     uint8_t *ctx;
 
@@ -118,7 +118,7 @@ static const uint8_t *query_rmp(uint32_t rmpn)
     return PRM_PTR(query_rmp_out, out, rmp_context);
 }
 
-static uint8_t destroy(uint16_t opcode, uint32_t num)
+static enum syn destroy(uint16_t opcode, uint32_t num)
 {
     begin(opcode, 0);
     PRM_SET(destroy_rmp_in, in, rmpn, num);
@@ -141,11 +141,11 @@ START_TEST(an_rmp_lives)
     wq = PRM_PTR(rmpc, query_rmp(rmpn), wq);
     ck_assert_uint_eq(PRM_GET(wq, wq, lwm), 9);
     ck_assert_uint_eq(PRM_GET(wq, wq, sw_counter), 20);
-    ck_assert_uint_eq(arm_rmp(rmpn, (1 << LOG_SIZE) + 1), PRM_CMD_STATUS_BAD_PARAM);
-    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_SRQ, rmpn), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(arm_rmp(rmpn, (1 << LOG_SIZE) + 1), SYN_SRQ_LIMIT);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_SRQ, rmpn), SYN_SRQ_NUM);
     ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), 0);
-    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), PRM_CMD_STATUS_BAD_RES);
-    ck_assert_uint_eq(arm_rmp(rmpn, 1), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), SYN_SRQ_NUM);
+    ck_assert_uint_eq(arm_rmp(rmpn, 1), SYN_SRQ_NUM);
 }
 END_TEST
 
@@ -161,7 +161,7 @@ START_TEST(arming_looks_at_the_doorbell_record)
     PRM_SET(srq_dbr, fake_host_ptr(&d.host, dbr, 4), counter, 1000);
     ck_assert_uint_eq(arm_rmp(rmpn, 4), 0);
     ck_assert_uint_eq(PRM_GET(rmpc, query_rmp(rmpn), state), PRM_RMPC_STATE_ERR);
-    ck_assert_uint_eq(arm_rmp(rmpn, 4), PRM_CMD_STATUS_BAD_RES_STATE);
+    ck_assert_uint_eq(arm_rmp(rmpn, 4), SYN_SRQ_STATE);
     ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), 0);
 }
 END_TEST
@@ -169,9 +169,9 @@ END_TEST
 START_TEST(the_page_list_must_cover_the_list)
 {
     PRM_SET(wq, rmp_in(), page_offset, 1);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_BAD_PAS);
     PRM_SET(wq, rmp_in(), log_wq_sz, LOG_SIZE + 1);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_BAD_PAS);
     rmp_in();
     ck_assert_uint_ne(RUN(create_rmp, 0), 0);
     rmp_in();
@@ -190,15 +190,15 @@ END_TEST
 START_TEST(what_is_out_of_range_is_refused)
 {
     PRM_SET(wq, rmp_in(), log_wq_sz, 31);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
-    PRM_SET(wq, rmp_in(), log_wq_stride, 15);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_SIZE);
+    PRM_SET(wq, rmp_in(), log_wq_stride, 3);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_SIZE);
     PRM_SET(wq, rmp_in(), wq_type, PRM_WQ_TYPE_CYCLIC);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_TYPE);
     PRM_SET(wq, rmp_in(), pd, pdn + 1);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_PD);
     PRM_SET(wq, rmp_in(), dbr_addr, dbr + 1);
-    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_BAD_DBR);
     PRM_SET(wq, rmp_in(), wq_umem_valid, 1);
     ck_assert_uint_ne(RUN(create_rmp, LIST_BYTES), 0);
 }
@@ -210,7 +210,7 @@ START_TEST(a_pd_in_use_stays)
 
     begin(PRM_CMD_OP_DEALLOC_PD, 0);
     PRM_SET(dealloc_pd_in, in, pd, pdn);
-    ck_assert_uint_eq(RUN(dealloc_pd, 0), PRM_CMD_STATUS_BAD_RES_STATE);
+    ck_assert_uint_eq(RUN(dealloc_pd, 0), SYN_IN_USE);
     ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), 0);
     begin(PRM_CMD_OP_DEALLOC_PD, 0);
     PRM_SET(dealloc_pd_in, in, pd, pdn);
@@ -249,12 +249,12 @@ START_TEST(an_xrc_srq_lives)
 
     begin(PRM_CMD_OP_ARM_XRC_SRQ, 0);
     PRM_SET(arm_xrc_srq_in, in, xrc_srqn, srqn);
-    ck_assert_uint_eq(RUN(arm_xrc_srq, 0), PRM_CMD_STATUS_BAD_PARAM); /* op_mod is 1 */
+    ck_assert_uint_eq(RUN(arm_xrc_srq, 0), SYN_BAD_OP_MOD); /* op_mod is 1 */
     begin(PRM_CMD_OP_ARM_XRC_SRQ, PRM_ARM_XRC_SRQ_OP_XRC_SRQ);
     PRM_SET(arm_xrc_srq_in, in, xrc_srqn, srqn);
     PRM_SET(arm_xrc_srq_in, in, lwm, 1);
     ck_assert_uint_eq(RUN(arm_xrc_srq, 0), 0);
-    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, srqn), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, srqn), SYN_SRQ_NUM);
     ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_XRC_SRQ, srqn), 0);
 }
 END_TEST
@@ -281,7 +281,7 @@ START_TEST(an_srq_lives)
     ck_assert_uint_eq(RUN(arm_rq, 0), 0);
     begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ);
     PRM_SET(arm_rq_in, in, srq_number, srqn);
-    ck_assert_uint_eq(RUN(arm_rq, 0), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_uint_eq(RUN(arm_rq, 0), SYN_BAD_OP_MOD);
     begin(PRM_CMD_OP_QUERY_SRQ, 0);
     PRM_SET(query_srq_in, in, srqn, srqn);
     ck_assert_uint_eq(RUN(query_srq, 0), 0);
@@ -289,7 +289,7 @@ START_TEST(an_srq_lives)
     ck_assert_uint_eq(PRM_GET(srqc, ctx, lwm), 5);
     ck_assert_uint_eq(PRM_GET(srqc, ctx, wqe_cnt), 7);
     ck_assert_uint_eq(PRM_GET(srqc, ctx, log_srq_size), LOG_SIZE);
-    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_XRC_SRQ, srqn), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_XRC_SRQ, srqn), SYN_SRQ_NUM);
     ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_SRQ, srqn), 0);
 }
 END_TEST
@@ -298,7 +298,7 @@ END_TEST
 START_TEST(there_is_no_xrq)
 {
     begin(PRM_CMD_OP_CREATE_XRQ, 0);
-    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), PRM_CMD_STATUS_BAD_OP);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_BAD_OPCODE);
 }
 END_TEST
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The function's ports as a driver meets them: virtual port, registers of port and device. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fw/fw_internal.h"
+#include "tests/unit/test_fw_driver.h"
+
+static struct fwd d;
+
+static void setup(void)
+{
+    fwd_init(&d);
+    fwd_bring_up(&d);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+/* -- virtual port ------------------------------------------------------------------------------ */
+
+static enum syn query_vport(uint32_t list_type, uint8_t *out, size_t out_len)
+{
+    uint8_t in[16] = {0};
+
+    PRM_SET(query_nic_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
+    PRM_SET(query_nic_vport_context_in, in, allowed_list_type, list_type);
+    return fwd_cmd(&d, in, sizeof(in), out, out_len);
+}
+
+START_TEST(mac_list_round_trip)
+{
+    uint8_t in[PRM_SIZE(modify_nic_vport_context_in) + 3 * 8] = {0}, out[16];
+    uint8_t seen[PRM_SIZE(query_nic_vport_context_out) + 8 * 8];
+    uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+
+    PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
+    PRM_SET(modify_nic_vport_field_select, select, addresses_list, 1);
+    PRM_SET(nic_vport_context, ctx, allowed_list_type, 1);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        PRM_SET_AT(nic_vport_context, ctx, current_uc_mac_address, i, 0x01005e000000ull + i);
+    }
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    ck_assert_uint_eq(query_vport(1, seen, sizeof(seen)), 0);
+    ctx = PRM_PTR(query_nic_vport_context_out, seen, nic_vport_context);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, allowed_list_size), 3);
+    ck_assert_uint_eq(PRM_GET_AT(nic_vport_context, ctx, current_uc_mac_address, 2),
+                      0x01005e000002ull);
+    /* the list is longer than what was sent */
+    ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, 4);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_IN_LEN);
+}
+END_TEST
+
+START_TEST(vport_refuses_what_it_does_not_manage)
+{
+    uint8_t in[PRM_SIZE(modify_nic_vport_context_in)] = {0}, out[16];
+    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+
+    PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
+    PRM_SET(modify_nic_vport_field_select, select, node_guid, 1);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_VPORT_FIELD);
+    PRM_SET(modify_nic_vport_field_select, select, node_guid, 0);
+    PRM_SET(modify_nic_vport_context_in, in, other_vport, 1);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_NO_VPORT);
+}
+END_TEST
+
+START_TEST(guid_comes_from_mac)
+{
+    uint8_t out[PRM_SIZE(query_nic_vport_context_out)];
+    const uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, out, nic_vport_context);
+
+    ck_assert_uint_eq(query_vport(0, out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, node_guid), 0x0200000300000001ull);
+}
+END_TEST
+
+START_TEST(gid_table_is_bounded)
+{
+    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[PRM_SIZE(query_roce_address_out)];
+    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+
+    PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 7);
+    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    PRM_SET(roce_addr_layout, addr, source_mac_31_0, 0x11223344);
+    addr[15] = 9;
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 0xffff);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_BAD_GID_INDEX);
+    memset(in, 0, sizeof(in));
+    PRM_SET(query_roce_address_in, in, opcode, PRM_CMD_OP_QUERY_ROCE_ADDRESS);
+    PRM_SET(query_roce_address_in, in, roce_address_index, 7);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, sizeof(out)), 0);
+    addr = PRM_PTR(query_roce_address_out, out, roce_address);
+    ck_assert_uint_eq(addr[15], 9);
+    ck_assert_uint_eq(PRM_GET(roce_addr_layout, addr, source_mac_31_0), 0x11223344);
+}
+END_TEST
+
+/* -- registers --------------------------------------------------------------------------------- */
+
+static enum syn access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
+{
+    uint8_t in[16 + 256] = {0}, out[16 + 256];
+    enum syn status;
+
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod, !write);
+    PRM_SET(access_register_in, in, register_id, id);
+    memcpy(in + 16, reg, size);
+    status = fwd_cmd(&d, in, 16 + size, out, 16 + size);
+    memcpy(reg, out + 16, size);
+    return status;
+}
+
+START_TEST(unknown_register_is_bad_param)
+{
+    uint8_t reg[16] = {0};
+
+    ck_assert_uint_eq(access_reg(0x9999, false, reg, sizeof(reg)), SYN_NO_REG);
+}
+END_TEST
+
+START_TEST(port_goes_down_and_up)
+{
+    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+
+    PRM_SET(paos_reg, reg, local_port, 1);
+    PRM_SET(paos_reg, reg, admin_status, 2);
+    PRM_SET(paos_reg, reg, ase, 1);
+    ck_assert_uint_eq(access_reg(0x5006, true, reg, sizeof(reg)), 0);
+    memset(reg, 0, sizeof(reg));
+    PRM_SET(paos_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(PRM_GET(paos_reg, reg, admin_status), 2);
+    PRM_SET(paos_reg, reg, local_port, 2);
+    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), SYN_NO_PORT);
+}
+END_TEST
+
+START_TEST(mtu_is_bounded)
+{
+    uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
+    uint32_t max;
+
+    PRM_SET(pmtu_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(0x5003, false, reg, sizeof(reg)), 0);
+    max = PRM_GET(pmtu_reg, reg, max_mtu);
+    ck_assert_uint_ge(max, 9022); /* 9000 bytes of MTU */
+    PRM_SET(pmtu_reg, reg, admin_mtu, max);
+    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), 0);
+    PRM_SET(pmtu_reg, reg, admin_mtu, max + 1);
+    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_BAD_MTU);
+}
+END_TEST
+
+/* PCAM names exactly the registers 0x5000 to 0x507f that answer. */
+START_TEST(pcam_tells_the_truth)
+{
+    uint8_t pcam[PRM_SIZE(pcam_reg)] = {0};
+
+    ck_assert_uint_eq(access_reg(0x507f, false, pcam, sizeof(pcam)), 0);
+    for (unsigned i = 0; i < 128; i++) {
+        uint8_t reg[256] = {0};
+        bool named = pcam[8 + 15 - i / 8] >> i % 8 & 1;
+        bool known;
+
+        PRM_SET(paos_reg, reg, local_port, 1);
+        PRM_SET(pddr_reg, reg, page_select, 1);
+        if (0x5000 + i == 0x507f) {
+            memset(reg, 0, sizeof(reg));
+        }
+        known = access_reg((uint16_t)(0x5000 + i), false, reg, sizeof(reg)) == 0;
+        ck_assert_msg(named == known, "register 0x%x", 0x5000 + i);
+    }
+}
+END_TEST
+
+/* Driver mlx5_fw_version_query(): the boot image is found, and its version is the running one. */
+START_TEST(firmware_version_is_told)
+{
+    uint8_t mcam[PRM_SIZE(mcam_reg)] = {0}, mcqs[PRM_SIZE(mcqs_reg)] = {0};
+    uint8_t mcqi[PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version)] = {0};
+    const uint8_t *regs = PRM_PTR(mcam_reg, mcam, mng_access_reg_cap_mask_access_regs);
+
+    ck_assert_uint_eq(access_reg(0x907f, false, mcam, sizeof(mcam)), 0);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqs), 1);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqi), 1);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcc), 0);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mfrl), 0);
+    ck_assert_uint_eq(access_reg(0x9060, false, mcqs, sizeof(mcqs)), 0);
+    ck_assert_uint_eq(PRM_GET(mcqs_reg, mcqs, identifier), 1);
+    PRM_SET(mcqi_reg, mcqi, info_type, 1);
+    PRM_SET(mcqi_reg, mcqi, data_size, PRM_SIZE(mcqi_version));
+    ck_assert_uint_eq(access_reg(0x9061, false, mcqi, sizeof(mcqi)), 0);
+    ck_assert_uint_eq(PRM_GET(mcqi_version, mcqi + PRM_SIZE(mcqi_reg), version),
+                      fw_mmio_read(d.fw, 0x230, 4));
+}
+END_TEST
+
+/* Driver mlx5e_stats_grp_*: the groups that are read without asking for a capability. */
+START_TEST(counter_groups_answer)
+{
+    static const uint8_t groups[] = {0x0, 0x1, 0x2, 0x10, 0x12, 0x20};
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, groups[_i]);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), 0);
+}
+END_TEST
+
+static struct port_counters *counters(void)
+{
+    return &d.fw->hca.port.counters;
+}
+
+/* Driver pma_cnt_assign(): what /sys/class/infiniband/.../ports/1/counters shows of errors. IBTA
+ * 16.1.3.5: a counter that reaches the largest value of its field stays there. */
+START_TEST(infiniband_counters_stop_at_their_largest)
+{
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+    const uint8_t *set = PRM_PTR(ppcnt_reg, reg, counter_set);
+
+    counters()->link_downs = 3;
+    counters()->rx_bad_icrc = 4;
+    counters()->rx_oversize = 5;
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_INFINIBAND_PORT);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 3);
+    ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors), 9);
+    ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, symbol_error_counter), 0);
+    counters()->link_downs = 256;
+    counters()->rx_bad_icrc = 65536;
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 255);
+    ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors), 65535);
+}
+END_TEST
+
+#define VPORT_PACKETS(name)                                                                        \
+    PRM_GET(traffic_counter, PRM_PTR(query_vport_counter_out, out, name), packets)
+
+/* Driver pma_cnt_ext_assign(): unicast and multicast packets of RoCE are counters of their own,
+ * and none of Ethernet's. */
+START_TEST(a_vport_counts_each_frame_once)
+{
+    uint8_t in[PRM_SIZE(query_vport_counter_in)] = {0}, out[PRM_SIZE(query_vport_counter_out)];
+
+    counters()->rx_unicast_frames = 10;
+    counters()->rx_roce_unicast_frames = 4;
+    counters()->rx_multicast_frames = 20;
+    counters()->rx_roce_multicast_frames = 7;
+    counters()->tx_multicast_frames = 5;
+    counters()->tx_roce_multicast_frames = 5;
+    PRM_SET(query_vport_counter_in, in, opcode, PRM_CMD_OP_QUERY_VPORT_COUNTER);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_OK);
+    ck_assert_uint_eq(VPORT_PACKETS(received_ib_unicast), 4);
+    ck_assert_uint_eq(VPORT_PACKETS(received_eth_unicast), 6);
+    ck_assert_uint_eq(VPORT_PACKETS(received_ib_multicast), 7);
+    ck_assert_uint_eq(VPORT_PACKETS(received_eth_multicast), 13);
+    ck_assert_uint_eq(VPORT_PACKETS(transmitted_ib_multicast), 5);
+    ck_assert_uint_eq(VPORT_PACKETS(transmitted_eth_multicast), 0);
+}
+END_TEST
+
+START_TEST(unknown_counter_group_is_refused)
+{
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, 0x3f);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_REG_VALUE);
+}
+END_TEST
+
+START_TEST(ptys_takes_only_what_it_offers)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+    uint32_t cap;
+
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 4);
+    ck_assert_uint_eq(access_reg(0x5004, false, reg, sizeof(reg)), 0);
+    cap = PRM_GET(ptys_reg, reg, eth_proto_capability);
+    ck_assert_uint_ne(cap, 0);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, cap);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), 0);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, 0xffffffff);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
+    memset(reg, 0, sizeof(reg));
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 4);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fw_port");
+    TCase *tc = tcase_create("fw_port");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, mac_list_round_trip);
+    tcase_add_test(tc, vport_refuses_what_it_does_not_manage);
+    tcase_add_test(tc, guid_comes_from_mac);
+    tcase_add_test(tc, gid_table_is_bounded);
+    tcase_add_test(tc, unknown_register_is_bad_param);
+    tcase_add_test(tc, port_goes_down_and_up);
+    tcase_add_test(tc, mtu_is_bounded);
+    tcase_add_test(tc, pcam_tells_the_truth);
+    tcase_add_test(tc, firmware_version_is_told);
+    tcase_add_loop_test(tc, counter_groups_answer, 0, 6);
+    tcase_add_test(tc, infiniband_counters_stop_at_their_largest);
+    tcase_add_test(tc, a_vport_counts_each_frame_once);
+    tcase_add_test(tc, unknown_counter_group_is_refused);
+    tcase_add_test(tc, ptys_takes_only_what_it_offers);
+    suite_add_tcase(s, tc);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
