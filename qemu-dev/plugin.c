@@ -33,6 +33,7 @@ static char *running_version(void)
     if (info->package[0]) {
         g_string_append_printf(s, " (%s)", info->package);
     }
+    qapi_free_VersionInfo(info);
     return g_string_free(s, false);
 }
 
