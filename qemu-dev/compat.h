@@ -21,6 +21,12 @@
 #include "hw/pci/pci_device.h"
 #endif
 
+#if COMPAT_QEMU_SINCE(10, 0)
+#include "system/runstate.h"
+#else
+#include "sysemu/runstate.h"
+#endif
+
 /* Gives a class the n properties of an array, which has no entry to mark its end. */
 static inline void compat_set_properties(DeviceClass *dc, const Property *props, size_t n)
 {

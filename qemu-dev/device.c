@@ -11,6 +11,11 @@
  *
  * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
  * then shows the function to the guest. Unplug and a failed realize go back the same way.
+ *
+ * While the machine is stopped (stop, a breakpoint, a guest's panic) the function takes no turn, so
+ * that nobody's memory changes under who looks at it: what a debugger writes to its registers, and
+ * what happens on the cable, waits until the machine goes on. Its timers stand still with the
+ * virtual clock.
  */
 #include "qemu-dev/compat.h"
 #include "hw/pci/msix.h"
@@ -87,6 +92,8 @@ struct HcasimState {
     bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
     bool turn_due; /* it was asked for */
     bool running;  /* inside fw_run() */
+    VMChangeStateEntry *vm_state;
+    bool stopped; /* the machine is: no turn is taken */
 
     int64_t log_second; /* of the host's clock */
     unsigned log_lines; /* guest errors in it */
@@ -259,6 +266,9 @@ static void take_turn(void *opaque)
 {
     HcasimState *s = opaque;
 
+    if (s->stopped) { /* vm_state_changed() asks again */
+        return;
+    }
     if (!run_firmware(s, TURN_BUDGET)) {
         s->turns = 0;
     } else if (++s->turns < TURNS_IN_A_ROW) {
@@ -272,6 +282,16 @@ static void take_turn(void *opaque)
 static void ask_for_turn(void *opaque)
 {
     host_wake(opaque);
+}
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    HcasimState *s = opaque;
+
+    s->stopped = !running;
+    if (running) {
+        qemu_bh_schedule(s->bh);
+    }
 }
 
 static void wire_readable(void *opaque)
@@ -303,7 +323,7 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
     s->turn_due = false;
     more_follows = fw_mmio_write(s->fw, offset, value, size);
     s->in_mmio = false;
-    if (!s->turn_due) {
+    if (!s->turn_due || s->stopped) {
         return;
     }
     if (more_follows) {
@@ -459,6 +479,10 @@ static bool plug_cable(HcasimState *s, Error **errp)
 /* Takes back what realize() has done so far, all of it or a part. */
 static void dismantle(HcasimState *s)
 {
+    if (s->vm_state) {
+        qemu_del_vm_change_state_handler(s->vm_state);
+        s->vm_state = NULL;
+    }
     if (s->wire_fd >= 0) {
         qemu_set_fd_handler(s->wire_fd, NULL, NULL, NULL);
         s->wire_fd = -1;
@@ -506,6 +530,8 @@ static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **
 
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     memcpy(config.mac, s->conf.macaddr.a, sizeof(config.mac));
+    s->stopped = !runstate_is_running();
+    s->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, s);
     s->bh = qemu_bh_new_guarded(take_turn, s, &DEVICE(s)->mem_reentrancy_guard);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, ask_for_turn, s);
     s->breather = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
