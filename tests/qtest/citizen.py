@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a good device in QEMU does: it comes and goes, pauses with its machine, and is found out about."""
+import pathlib
+import re
+import tempfile
+import time
+
+import function as fn
+from function import PAGE
+from machine import Failure
+from queues import RDMA_WRITE, SEND, Connection
+
+TESTS = []
+PATTERN = bytes(range(1, 256)) * 16
+NETDEV = ["-netdev", "hubport,id=net,hubid=0"]
+
+
+def test(statement, sanitized=False):
+    """sanitized: only a plugin with AddressSanitizer in it can tell."""
+    def register(run):
+        TESTS.append((statement, sanitized, run))
+        return run
+    return register
+
+
+def tests(plugin):
+    """(statement, function of plugin and work folder) of each test that this plugin can have."""
+    return [(statement, run) for statement, sanitized, run in TESTS
+            if plugin.sanitizer or not sanitized]
+
+
+def expect(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def usual(plugin, work, **properties):
+    """A machine with the function below a root port."""
+    return plugin.machine(work, fn.PORT + fn.device_argument(**properties))
+
+
+def end(machine):
+    expect(machine.quit() == 0, f"QEMU did not end well{machine.last_words()}")
+
+
+# Coming and going
+
+
+@test("info qtree shows the function and its properties")
+def qtree(plugin, work):
+    with usual(plugin, work) as machine:
+        tree = machine.monitor("info qtree")
+        for what in ('dev: hcasim, id "hca"', 'mac = "02:00:00:ca:51:01"', "trace = false",
+                     "pci id 15b3:1017"):
+            expect(what in tree, f"no {what} in\n{tree}")
+        end(machine)
+
+
+@test("the function is unplugged and plugged in again, three times, and works each time")
+def hot_plug(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        for _ in range(3):
+            hca.unplug()
+            expect(not hca.present(), "it is still there")
+            expect("hcasim" not in machine.monitor("info qtree"), "it is still in info qtree")
+            hca.plug()
+            hca.works()
+        end(machine)
+
+
+@test("the function is unplugged in the midst of a long message to itself")
+def unplug_under_traffic(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        connection = Connection(hca).connect()
+        source, target = hca.alloc(8 << 20), hca.alloc(8 << 20)
+        for _ in range(4):
+            connection.post(RDMA_WRITE, source, 8 << 20, remote=target)
+        hca.unplug()
+        expect(not hca.present(), "it is still there")
+        machine.alive()
+        hca.plug()
+        hca.works()
+        end(machine)
+
+
+@test("a function-level reset, a bus reset and a machine reset leave it as after power-on")
+def resets(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+
+        def bus_reset():
+            for value in (fn.SECONDARY_RESET, 0):
+                machine.store(hca.port_page + fn.BRIDGE_CONTROL, 2, value)
+
+        for reset in (hca.flr, bus_reset, lambda: machine.qmp("system_reset")):
+            reset()
+            machine.settle()
+            hca.enumerate()
+            expect(hca.is_reset(), "it has not been reset")
+            hca.bring_up()
+        end(machine)
+
+
+@test("power state D3 and back is no reset")
+def power_states(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        for state in (3, 0):
+            machine.store(hca.config_page + hca.pm + 4, 2, state)
+            expect(machine.load(hca.config_page + hca.pm + 4, 2) & 3 == state, "no such state")
+        hca.configure()
+        hca.command("QUERY_ISSI")
+        end(machine)
+
+
+@test("nothing that the device allocates is left when it goes", sanitized=True)
+def leaks(plugin, work):
+    devices = NETDEV + fn.PORT + fn.device_argument(netdev="net")
+    with plugin.machine(work, devices, leaks=True) as machine:
+        hca = fn.Function(machine).bring_up()
+        Connection(hca).connect()
+        hca.unplug()
+        hca.plug(wire=f"shm:{work}/wire", capture=f"{work}/capture")
+        hca.bring_up()
+        Connection(hca).connect()
+        hca.unplug()
+        machine.quit()
+        # QEMU's own leaks are of no concern.
+        ours = [leak for leak in re.split(r"\n\n", machine.said())
+                if " leak of " in leak and "hcasim.so" in leak]
+        expect(not ours, "\n".join(ours))
+        expect("LeakSanitizer" in machine.said(), "nobody has looked for leaks")
+
+
+# Stop and go
+
+
+@test("what a stopped machine's function is told to do it does once the machine goes on")
+def stopped_commands(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        connection = Connection(hca).connect()
+        source, target = hca.alloc(), hca.alloc()
+        machine.write(source, PATTERN)
+        machine.qmp("stop")
+        connection.post(RDMA_WRITE, source, len(PATTERN), remote=target)
+        hca.send("QUERY_ISSI")
+        expect(hca.read32(0x1fc) >> 31 == 0, "its registers are not to be read")
+        pause(machine)
+        expect(not hca.done(), "a command was answered in a stopped machine")
+        expect(not any(machine.read(target, len(PATTERN))), "payload came to a stopped machine")
+        machine.qmp("cont")
+        expect(hca.wait() == 0, "the command failed")
+        connection.wait(1)
+        expect(machine.read(target, len(PATTERN)) == PATTERN, "other payload came")
+        end(machine)
+
+
+@test("frames for a stopped machine wait in the wire")
+def stopped_frames(plugin, work):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as wire, \
+            tempfile.TemporaryDirectory() as other_work:
+        machines, connections = [], []
+        for host, where in ((1, work), (2, other_work)):
+            properties = {"host": host, "wire": f"shm:{wire}/wire"}
+            machines.append(plugin.machine(where, fn.PORT + fn.device_argument(**properties)))
+        with machines[0] as a, machines[1] as b:
+            for host, machine in ((1, a), (2, b)):
+                hca = fn.Function(machine, host).bring_up()
+                connections.append(Connection(hca, host))
+            for connection, peer in zip(connections, reversed(connections)):
+                connection.connect(peer)
+            source, target = connections[0].hca.alloc(), connections[1].hca.alloc()
+            a.write(source, PATTERN)
+            connections[1].post_recv(target, PAGE)
+            b.qmp("stop")
+            connections[0].post(SEND, source, len(PATTERN))
+            pause(a)
+            pause(b)
+            expect(not any(b.read(target, PAGE)), "payload came to a stopped machine")
+            expect(not connections[1].completions(), "a completion came to a stopped machine")
+            b.qmp("cont")
+            connections[1].wait(1)
+            connections[0].wait(1)
+            expect(b.read(target, len(PATTERN)) == PATTERN, "other payload came")
+            end(a)
+            end(b)
+
+
+@test("a stopped machine's function is reset, unplugged and plugged in as another one")
+def stopped_life(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        machine.qmp("stop")
+        hca.send("QUERY_ISSI")
+        hca.flr()
+        hca.configure()
+        expect(hca.is_reset(), "it has not been reset")
+        hca.unplug()
+        expect(not hca.present(), "it is still there")
+        hca.plug()
+        hca.attach()
+        hca.send("ENABLE_HCA")
+        pause(machine)
+        expect(not hca.done(), "a command was answered in a stopped machine")
+        machine.qmp("cont")
+        hca.works()
+        end(machine)
+
+
+def pause(machine):
+    """Long enough for whatever is about to happen; were it longer, a defect might be seen, but no
+    good device fails."""
+    machine.settle()
+    time.sleep(0.1)
+    machine.settle()
+
+
+@test("a machine with the function is not migrated, and says why")
+def no_migration(plugin, work):
+    with usual(plugin, work) as machine:
+        try:
+            machine.qmp("migrate", uri=f"exec:cat >{pathlib.Path(work) / 'state'}")
+        except Failure as failure:
+            expect("hcasim" in str(failure) and "non-migratable" in str(failure), str(failure))
+        else:
+            raise Failure("it is migrated")
+        end(machine)
