@@ -399,6 +399,7 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
 {
     struct cq *cq = cq_find(hca, cqn);
     uint8_t sn = dword0 >> 28 & 3;
+    bool solicited = dword0 >> 24 & 1, keeps_any;
     uint32_t behind;
 
     if (!cq || cq->uar->num != uarn) {
@@ -408,9 +409,12 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
     if (cq->answered && cq->arm_sn == sn) {
         return;
     }
+    /* IBTA 11.4.2.2: a request for any completion that waits is not taken back by one for a
+     * solicited completion. It has the same sequence number until its event was seen. */
+    keeps_any = cq->armed == PRM_CQC_ST_ARMED && cq->arm_sn == sn;
     cq->answered = false;
     cq->arm_sn = sn;
-    cq->armed = dword0 >> 24 & 1 ? PRM_CQC_ST_SOLICITED_ARMED : PRM_CQC_ST_ARMED;
+    cq->armed = solicited && !keeps_any ? PRM_CQC_ST_SOLICITED_ARMED : PRM_CQC_ST_ARMED;
     /* an index ahead of the producer means: from the next CQE on */
     behind = (cq->pi - dword0) & CQ_INDEX_MASK;
     cq->arm_ci = behind <= CQ_INDEX_MASK / 2 ? cq->pi - MIN(behind, cq->untold) : cq->pi;

@@ -311,6 +311,24 @@ START_TEST(solicited_arming_waits_for_a_solicited_cqe)
 }
 END_TEST
 
+/* IBTA 11.4.2.2: asking for a solicited completion does not take back a request for any that has
+ * not had its event. */
+START_TEST(a_request_for_any_cqe_is_not_narrowed)
+{
+    struct test_cq t;
+
+    create_plain_cq(&t, 4);
+    arm(&t, NEXT);
+    arm(&t, SOLIC);
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 0, false);
+    ck_assert(take_event(&t));
+    poll(&t);
+    arm(&t, SOLIC); /* that one is answered: a request of its own */
+    post(&t, PRM_CQE_OPCODE_RESP_SEND, 1, false);
+    ck_assert(!take_event(&t));
+}
+END_TEST
+
 /* The event of sequence number n answers every request that carries n. */
 START_TEST(request_that_was_answered_is_ignored)
 {
@@ -713,6 +731,7 @@ int main(void)
     tcase_add_test(tc, arming_with_cqes_pending_raises_the_event_at_once);
     tcase_add_test(tc, arming_again_does_not_tell_again_of_the_same_cqes);
     tcase_add_test(tc, solicited_arming_waits_for_a_solicited_cqe);
+    tcase_add_test(tc, a_request_for_any_cqe_is_not_narrowed);
     tcase_add_test(tc, request_that_was_answered_is_ignored);
     tcase_add_test(tc, doorbell_may_come_in_two_halves);
     tcase_add_test(tc, doorbells_that_fit_nothing_are_ignored);
