@@ -172,6 +172,7 @@ static void general_port(const struct fw *fw, bool max, uint8_t *cap)
     CAP(mcam_reg, 1);
     CAP(vport_counters, 1);
     CAP(nic_receive_steering_discard, 1);
+    CAP(vnic_env_cq_overrun, 1);
     CAP(invalid_command_count, 1);
     CAP(log_max_current_uc_list,
         max ? fw->profile->log_max_current_uc_list : fw->caps.log_max_current_uc_list);

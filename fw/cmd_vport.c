@@ -308,6 +308,7 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
             fw->hca.port.counters.rx_no_steering);
     PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
+    PRM_SET(vnic_diagnostic_statistics, env, cq_overrun, fw->hca.cq_overruns);
     return SYN_OK;
 }
 

@@ -324,23 +324,29 @@ static void cqe_finish(uint8_t *cqe, uint64_t now)
     }
 }
 
-void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
+bool cq_has_overrun(const struct cq *cq)
+{
+    return cq->status == PRM_CQC_STATUS_CQ_OVERFLOW;
+}
+
+bool cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
 {
     uint64_t now;
 
     if (cq->status) {
-        return;
+        return false;
     }
     if (!cq_has_room(hca, cq, 1)) {
         if (!cq->status) {
+            hca->cq_overruns++;
             cq_fail(hca, cq, PRM_CQC_STATUS_CQ_OVERFLOW, PRM_CQ_ERROR_SYNDROME_CQ_OVERRUN);
         }
-        return;
+        return false;
     }
     now = hca_now(hca);
     cqe_finish(cqe, now);
     if (!cq_put(hca, cq, cqe)) {
-        return;
+        return false;
     }
     cq->last_cqe_ns = now;
     if (solicited) {
@@ -349,6 +355,7 @@ void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
     if (cq->armed) {
         cq_notify(hca, cq);
     }
+    return true;
 }
 
 /* -- events ----------------------------------------------------------------------------------- */

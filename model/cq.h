@@ -59,9 +59,13 @@ static inline struct obj *cq_obj(struct cq *cq)
  * Writes a CQE: cqe is the 64-byte cqe64 image with everything but the owner bit, opcode included
  * in op_own 7:4; timestamp or vendor syndrome, and owner, are filled in here. solicited: it counts
  * for a CQ armed for solicited completions (solicited receive, or any error). With CQEs of 128
- * bytes it is the second half; the first is left as it is.
+ * bytes it is the second half; the first is left as it is. False: the CQ has failed, now or before,
+ * and nobody will see this CQE.
  */
-void cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited);
+bool cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited);
+
+/* Whether it failed for want of room. */
+bool cq_has_overrun(const struct cq *cq);
 
 /*
  * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. Taken

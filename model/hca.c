@@ -282,6 +282,7 @@ void hca_reset(struct hca *hca)
     tables_init(hca);
     steering_init(hca);
     port_reset(hca);
+    hca->cq_overruns = 0;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
 }
 

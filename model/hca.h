@@ -61,6 +61,7 @@ struct hca {
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
     uint64_t mtt_bytes;                  /* our memory under the page lists of rings and umems */
+    uint32_t cq_overruns;                /* CQs that had no room for a CQE */
     uint64_t xlt_bytes;                  /* our memory under the mkeys' translation entries */
     uint64_t qp_bytes;                   /* our memory under the two halves of the QPs */
     struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */

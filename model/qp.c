@@ -109,6 +109,14 @@ void qp_fatal(struct qp *qp, uint8_t event_type)
     qp_event(qp, event_type);
 }
 
+void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited)
+{
+    if (!cq_post(qp->hca, cq, cqe, solicited) && qp->state != PRM_QP_STATE_ERR) {
+        qp_counters(qp)->cq_overflow += cq_has_overrun(cq);
+        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    }
+}
+
 uint32_t qp_cqe_srqn(const struct qp *qp)
 {
     if (qp->user_index != USER_INDEX_CQE_V0) {

@@ -126,6 +126,10 @@ void qp_fatal(struct qp *qp, uint8_t event_type);
 /* An async event that names the QP. */
 void qp_event(struct qp *qp, uint8_t event_type);
 
+/* Posts a CQE of the QP's. A CQ that does not take it takes the QP down: what completed is not
+ * acknowledged to a peer, since no program will ever know (IBTA 10.2.9.3). */
+void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited);
+
 /* What the srqn field of this QP's CQEs carries (CQE version 1): the user index, or for a QP of
  * index 0xffffff, which asks for version 0, the SRQN or 0. */
 uint32_t qp_cqe_srqn(const struct qp *qp);

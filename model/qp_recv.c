@@ -55,7 +55,7 @@ void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe 
     PRM_SET(cqe64, cqe, qpn, qp->obj.num);
     PRM_SET(cqe64, cqe, wqe_counter, wqe->index & 0xffff);
     PRM_SET(cqe64, cqe, se, solicited);
-    cq_post(qp->hca, recv_cq(qp, xrc_srq), cqe, solicited);
+    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
 }
 
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
@@ -74,7 +74,7 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct rec
     PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
     PRM_SET(err_cqe, cqe, wqe_counter, wqe->index & 0xffff);
     PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
-    cq_post(qp->hca, recv_cq(qp, xrc_srq), cqe, true);
+    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
 }
 
 bool qp_flush_rq(struct qp *qp, unsigned *budget)

@@ -82,7 +82,7 @@ static void complete_error(struct qp *qp, uint16_t index, uint8_t opcode, uint8_
     PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
     PRM_SET(err_cqe, cqe, wqe_counter, index);
     PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);
-    cq_post(qp->hca, qp->send_cq, cqe, true);
+    qp_post_cqe(qp, qp->send_cq, cqe, true);
 }
 
 static void complete_ok(struct qp *qp, const struct send_desc *desc)
@@ -100,7 +100,7 @@ static void complete_ok(struct qp *qp, const struct send_desc *desc)
     PRM_SET(cqe64, cqe, qpn, qp->obj.num);
     PRM_SET(cqe64, cqe, wqe_counter, desc->index);
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ);
-    cq_post(qp->hca, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
+    qp_post_cqe(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
 }
 
 /* IBTA 10.3.1, SQE state: on a UC or UD QP an error in the send queue leaves the receive queue

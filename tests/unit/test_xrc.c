@@ -274,17 +274,26 @@ START_TEST(an_srq_fails_with_its_cq)
 {
     uint32_t psn = 0;
 
-    for (; psn <= 16; psn++) { /* one more than the CQ holds */
+    struct roce_packet pkt;
+
+    for (; psn < 16; psn++) {
         post(&one);
         rx(BTH_SEND_ONLY, psn, srqn(&one), NULL, 8);
         expect_ack(ACK, psn);
     }
+    /* one more than the CQ holds: its QP fails and gives no answer */
+    post(&one);
+    rx(BTH_SEND_ONLY, psn, srqn(&one), NULL, 8);
+    ck_assert(!bench_tx(&b, &pkt));
+    ck_assert_uint_eq(target.qp->state, PRM_QP_STATE_ERR);
     ck_assert(one.srq->error);
+    /* the other SRQ of the domain works on, another QP's message for this one fails */
+    bench_qp_rts(&b, target_attr(), &target);
     post(&two);
-    rx(BTH_SEND_ONLY, psn, srqn(&two), NULL, 8);
-    expect_ack(ACK, psn);
-    rx(BTH_SEND_ONLY, psn + 1, srqn(&one), NULL, 8);
-    expect_refused(NAK_OP, psn + 1);
+    rx(BTH_SEND_ONLY, 0, srqn(&two), NULL, 8);
+    expect_ack(ACK, 0);
+    rx(BTH_SEND_ONLY, 1, srqn(&one), NULL, 8);
+    expect_refused(NAK_OP, 1);
 }
 END_TEST
 
