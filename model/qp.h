@@ -81,6 +81,12 @@ static inline bool qp_is_xrc_target(const struct qp *qp)
     return qp->st == PRM_QP_ST_XRC && !qp->has_sq;
 }
 
+/* The PD that the keys of its receive WQEs are checked against (but for XRC). */
+static inline uint32_t qp_recv_pdn(const struct qp *qp)
+{
+    return qp->srq ? qp->srq->attr.pdn : qp->pdn;
+}
+
 /* -- model/qp.c ------------------------------------------------------------------------------ */
 
 struct qp *qp_find(struct hca *hca, uint32_t qpn);

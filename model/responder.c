@@ -28,7 +28,7 @@
 
 /* What becomes of the verdicts that end a QP. */
 static const struct fault {
-    uint8_t nak;
+    uint8_t nak;   /* 0: the requester hears nothing */
     uint8_t cqe;   /* syndrome of the receive WQE that the request had taken, if any; */
     uint8_t event; /* else this */
 } faults[] = {
@@ -42,6 +42,7 @@ static const struct fault {
                             PRM_EVENT_TYPE_WQ_CATAS_ERROR},
     [VERDICT_OPERATION] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
                            PRM_EVENT_TYPE_WQ_CATAS_ERROR},
+    [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR},
 };
 
 enum verdict verdict_of(enum mem_result result)
@@ -81,19 +82,27 @@ static void abandon_wqe(struct qp *qp, uint8_t syndrome)
     }
 }
 
-void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
+/* What the requester and the counters learn of a fault. */
+static const struct fault *report_fault(struct qp *qp, enum verdict verdict, uint32_t psn)
 {
-    struct responder_state *s = qp->resp.s;
     const struct fault *fault = &faults[verdict];
 
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
-    if (qp_is_reliable(qp)) {
-        s->failed = true;
+    if (qp_is_reliable(qp) && fault->nak) {
+        qp->resp.s->failed = true;
         responder_ack(qp, psn, fault->nak);
     }
     qp_counters(qp)->resp_remote_access_errors += verdict == VERDICT_ACCESS;
     qp_counters(qp)->resp_remote_invalid_request += verdict == VERDICT_INVALID;
+    return fault;
+}
+
+void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
+{
+    const struct fault *fault = report_fault(qp, verdict, psn);
+    struct responder_state *s = qp->resp.s;
+
     s->msg = MSG_NONE;
     if (s->have_wqe) {
         abandon_wqe(qp, fault->cqe);
@@ -101,6 +110,11 @@ void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
     } else {
         qp_fatal(qp, fault->event);
     }
+}
+
+void responder_fail_answer(struct qp *qp, enum verdict verdict, uint32_t psn)
+{
+    qp_fatal(qp, report_fault(qp, verdict, psn)->event);
 }
 
 enum verdict responder_take(struct qp *qp)
@@ -191,7 +205,7 @@ static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint
         return VERDICT_INVALID;
     }
     if (pkt->payload_len) {
-        enum mem_result result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->pdn,
+        enum mem_result result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->recv_pdn,
                                              &s->cursor, s->done, pkt->payload, pkt->payload_len);
 
         if (result != MEM_OK) {
@@ -200,8 +214,9 @@ static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint
         s->done += pkt->payload_len;
     }
     if (flags & PKT_LAST) {
-        if ((flags & HDR_IETH) && mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK) {
-            return VERDICT_ACCESS;
+        if ((flags & HDR_IETH) && (!mkey_allows_qp(qp->hca, pkt->imm, qp->obj.num) ||
+                                   mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK)) {
+            return VERDICT_INVALIDATE;
         }
         s->msg = MSG_NONE;
         complete(qp, pkt, flags);
@@ -231,19 +246,14 @@ static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uin
     uint32_t rkey = first ? pkt->reth.rkey : s->rkey;
     enum verdict verdict;
 
-    if (first) {
-        if (!qp->rwe) {
-            return VERDICT_INVALID;
-        }
-        verdict = check_reth(qp, pkt, MEM_REMOTE_WRITE);
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
+    if (first && !qp->rwe) {
+        return VERDICT_INVALID;
     }
     /* The packets carry what the RETH announced, neither more nor less (IBTA 9.7.4). */
     if (last ? pkt->payload_len != left : pkt->payload_len >= left) {
         return VERDICT_INVALID;
     }
+    /* Before the key is looked at: it is this WQE that reports a bad one. */
     if (flags & HDR_IMM_DT) {
         verdict = responder_take(qp);
         if (verdict != VERDICT_OK) {
@@ -251,6 +261,10 @@ static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uin
         }
     }
     if (first) {
+        verdict = check_reth(qp, pkt, MEM_REMOTE_WRITE);
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
         qp_counters(qp)->rx_write_requests++;
         s->done = 0;
     }
@@ -342,7 +356,7 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
     enum verdict verdict;
     uint64_t value = 0;
 
-    if (!qp->rae || pkt->atomic.va % 8) {
+    if (!qp->rae || qp->atomic_mode == PRM_ATOMIC_MODE_NONE || pkt->atomic.va % 8) {
         return VERDICT_INVALID;
     }
     verdict = check_room(qp);
@@ -381,14 +395,16 @@ static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
 
 /* -- RC and XRC -------------------------------------------------------------------------------- */
 
-/* The READ or atomic that psn belongs to. */
+/* The READ or atomic that psn belongs to: the newest, should PSNs have come round since. */
 static const struct responder_resource *find_resource(const struct qp *qp, uint32_t psn,
                                                       bool atomic)
 {
     const struct responder_state *s = qp->resp.s;
 
-    for (unsigned i = 0; i < s->num_resources; i++) {
-        const struct responder_resource *res = &s->resources[i];
+    unsigned n = s->num_resources ? 1u << qp->log_rra_max : 0;
+
+    for (unsigned i = 1; i <= n; i++) {
+        const struct responder_resource *res = &s->resources[(s->next_resource - i) & (n - 1)];
 
         if (res->valid && res->atomic == atomic && ((psn - res->psn) & PSN_MASK) < res->npsn) {
             return res;
@@ -453,7 +469,8 @@ static void rx_duplicate(struct qp *qp, const struct roce_packet *pkt, uint32_t 
 }
 
 /* Whose memory and WQEs the request may use: the QP's, or with XRC those of the SRQ that it names,
- * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). */
+ * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). The keys
+ * in an SRQ's WQEs are of the SRQ's domain, which need not be the QP's (IBTA 10.2.3.1). */
 static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
 {
     struct responder_state *s = qp->resp.s;
@@ -461,6 +478,7 @@ static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_
 
     if (qp->st != PRM_QP_ST_XRC) {
         s->pdn = qp->pdn;
+        s->recv_pdn = qp_recv_pdn(qp);
         return true;
     }
     if (flags & PKT_FIRST) {
@@ -470,7 +488,7 @@ static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_
     if (!srq || pkt->xrc_srqn != s->srqn) {
         return false;
     }
-    s->pdn = srq->attr.pdn;
+    s->pdn = s->recv_pdn = srq->attr.pdn;
     return true;
 }
 
@@ -526,7 +544,7 @@ static void rx_reliable(struct qp *qp, const struct roce_packet *pkt, uint32_t f
         return;
     }
     if (qp->state == PRM_QP_STATE_ERR) {
-        return; /* the completion found its CQ full */
+        return; /* the completion found no room in its CQ */
     }
     s->nak_sent = false;
     qp->resp.epsn =

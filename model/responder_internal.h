@@ -63,8 +63,9 @@ struct responder_state {
     uint64_t va;              /* WRITE: start, key and bytes still to come */
     uint32_t rkey;
     uint64_t left;
-    uint32_t pdn;  /* domain of the memory: the QP's, XRC: the SRQ's */
-    uint32_t srqn; /* XRC: the SRQ that the message is for */
+    uint32_t pdn;      /* domain of the request's keys: the QP's, XRC: the SRQ's */
+    uint32_t recv_pdn; /* of the receive WQE's keys: that of the queue that it is from */
+    uint32_t srqn;     /* XRC: the SRQ that the message is for */
 
     bool nak_sent; /* sequence error or RNR reported: nothing more until epsn comes */
     bool comm_est; /* COMM_EST raised */
@@ -94,12 +95,17 @@ enum verdict {
     VERDICT_ACCESS,     /* the rkey does not allow it */
     VERDICT_LOCAL_PROT, /* an lkey of the receive WQE does not allow it */
     VERDICT_OPERATION,  /* this side's queue or memory is broken */
+    VERDICT_INVALIDATE, /* the key that a SEND is to invalidate does not allow it */
 };
 
 /* -- model/responder.c ------------------------------------------------------------------------ */
 
-/* A fault that ends the QP: NAK (RC) at psn, error completion or event, ERR. */
+/* A fault of the message that is arriving, which ends the QP: NAK (RC) at psn, error completion or
+ * event, ERR. */
 void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn);
+/* The same of a request that was accepted before: its answer cannot be made. A message that is
+ * arriving meanwhile has no part in it and is flushed. */
+void responder_fail_answer(struct qp *qp, enum verdict verdict, uint32_t psn);
 enum verdict verdict_of(enum mem_result result);
 /* Takes a receive WQE into s->wqe if none is held. */
 enum verdict responder_take(struct qp *qp);

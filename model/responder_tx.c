@@ -4,7 +4,8 @@
  *
  * Answers go out in the order of the requests, so that no ACK overtakes the data of an earlier
  * READ (the requester would take it for an implied NAK). An ACK at the end of the queue is replaced
- * by a newer one: an ACK acknowledges everything before it, a NAK too (IBTA 9.7.5.1). So between
+ * by a newer one: an ACK acknowledges everything before it, a NAK too (IBTA 9.7.5.1). For the same
+ * reason the ACK that answers a duplicate says nothing beside a NAK that waits there. So between
  * two READs or atomics there is one ACK at most, and the queue's size is bounded by the number of
  * those.
  *
@@ -63,7 +64,11 @@ void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome)
     };
 
     if (s->count && queue_at(s, s->count - 1)->kind == RESPONSE_ACK) {
-        *queue_at(s, s->count - 1) = response;
+        struct response *last = queue_at(s, s->count - 1);
+
+        if (psn_diff(response.psn, last->psn) >= 0) {
+            *last = response;
+        }
     } else {
         push(qp, &response);
     }
@@ -149,7 +154,7 @@ static bool send_one(struct qp *qp)
             /* What follows answers requests after this one, and those are not executed. */
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
             queue_clear(s);
-            responder_fail(qp, verdict_of(result), psn);
+            responder_fail_answer(qp, verdict_of(result), psn);
             return true;
         }
     }

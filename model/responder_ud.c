@@ -4,8 +4,10 @@
  *
  * The first 40 bytes of a receive buffer are for the network header: an IPv6 header as it was on
  * the wire, or an IPv4 header in the last 20 of them. The CQE says which, and its byte count has
- * them in. A datagram that finds no receive WQE is dropped and counted; one that does not fit its
- * WQE completes it with LOCAL_LENGTH_ERR and ends the QP.
+ * them in. A datagram that finds no receive WQE is dropped and counted. One that does not fit its
+ * WQE is dropped and counted, and the WQE is kept for the next (9.9.3, class D); but a WQE of an
+ * SRQ, which other QPs wait for, is not kept: it completes with LOCAL_LENGTH_ERR and ends the QP
+ * (class E).
  */
 #include <string.h>
 #include "model/q_counter.h"
@@ -37,6 +39,7 @@ static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
 {
     struct responder_state *s = qp->resp.s;
     struct sge_cursor cursor = {0};
+    uint32_t pdn = qp_recv_pdn(qp);
     uint8_t grh[GRH_BYTES];
     enum mem_result result;
 
@@ -44,9 +47,9 @@ static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
         return VERDICT_LENGTH;
     }
     make_grh(pkt, grh);
-    result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, qp->pdn, &cursor, 0, grh, GRH_BYTES);
+    result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, 0, grh, GRH_BYTES);
     if (result == MEM_OK && pkt->payload_len) {
-        result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, qp->pdn, &cursor, GRH_BYTES,
+        result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, GRH_BYTES,
                              pkt->payload, pkt->payload_len);
     }
     if (result != MEM_OK) {
@@ -91,6 +94,13 @@ void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt)
     }
     if (verdict == VERDICT_OK) {
         verdict = scatter(qp, pkt);
+    }
+    if (verdict == VERDICT_LENGTH && !qp->srq) {
+        qp_counters(qp)->resp_local_length_error++;
+        hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
+                "qp 0x%x: datagram of %zu bytes is longer than its receive buffer, dropped",
+                qp->obj.num, pkt->payload_len);
+        return;
     }
     if (verdict == VERDICT_OK) {
         qp->resp.epsn = (pkt->psn + 1) & PSN_MASK;

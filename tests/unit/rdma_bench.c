@@ -161,8 +161,9 @@ void bench_run(struct bench *b)
     } while (more);
 }
 
-uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access)
+uint32_t bench_key(struct bench *b, const struct bench_key_attr *attr)
 {
+    unsigned access = attr->access;
     uint8_t mkc[PRM_SIZE(mkc)] = {0};
     uint32_t index;
 
@@ -172,15 +173,20 @@ uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned acces
     PRM_SET(mkc, mkc, rr, !!(access & MEM_REMOTE_READ));
     PRM_SET(mkc, mkc, rw, !!(access & MEM_REMOTE_WRITE));
     PRM_SET(mkc, mkc, a, !!(access & MEM_REMOTE_ATOMIC));
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, qpn, attr->qpn ? attr->qpn : 0xffffff);
     PRM_SET(mkc, mkc, mkey_7_0, 0x42);
     PRM_SET(mkc, mkc, pd, b->pdn);
-    PRM_SET(mkc, mkc, start_addr, addr);
-    PRM_SET(mkc, mkc, len, len);
+    PRM_SET(mkc, mkc, start_addr, attr->addr);
+    PRM_SET(mkc, mkc, len, attr->len);
     PRM_SET(mkc, mkc, umr_en, 1);
-    PRM_SET(mkc, mkc, en_rinval, 1);
+    PRM_SET(mkc, mkc, en_rinval, !attr->no_rinval);
     ck_assert_int_eq(mkey_create(&b->hca, 0, mkc, NULL, 0, true, &index), SYN_OK);
     return index << 8 | 0x42;
+}
+
+uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access)
+{
+    return bench_key(b, &(struct bench_key_attr){.addr = addr, .len = len, .access = access});
 }
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
@@ -251,8 +257,8 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc)
     PRM_SET(qpc, qpc, log_sq_size, LOG_SQ);
     PRM_SET(qpc, qpc, user_index, attr->user_index ? attr->user_index : 0xffffff);
     PRM_SET(qpc, qpc, uar_page, b->uarn);
-    PRM_SET(qpc, qpc, cqn_snd, b->cq.cqn);
-    PRM_SET(qpc, qpc, cqn_rcv, b->cq.cqn);
+    PRM_SET(qpc, qpc, cqn_snd, attr->cqn ? attr->cqn : b->cq.cqn);
+    PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : b->cq.cqn);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     if (attr->srqn) {
@@ -301,6 +307,8 @@ enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
     PRM_SET(qpc, qpc, q_key, attr->qkey);
     PRM_SET(qpc, qpc, rre, reliable && !attr->no_access);
     PRM_SET(qpc, qpc, rae, reliable && !attr->no_access);
+    PRM_SET(qpc, qpc, atomic_mode,
+            attr->no_atomics ? PRM_ATOMIC_MODE_NONE : PRM_ATOMIC_MODE_IB_SPEC);
     PRM_SET(qpc, qpc, rwe, !attr->no_access);
     PRM_SET(qpc, qpc, log_rra_max, attr->log_rra_max);
     PRM_SET(qpc, qpc, min_rnr_nak, attr->min_rnr_nak);

@@ -61,9 +61,11 @@ struct bench_qp_attr {
     uint8_t log_rra_max;
     uint8_t min_rnr_nak;
     uint32_t rq_psn, sq_psn, qkey;
-    bool no_access; /* no remote access */
+    bool no_access;  /* no remote access */
+    bool no_atomics; /* rae, but an atomic mode of none */
     enum bench_gid gid;
     uint32_t srqn; /* not 0: on this SRQ */
+    uint32_t cqn;  /* not 0: completes to this CQ */
     uint32_t user_index;
     bool no_rq, no_sq;
     uint32_t xrcd; /* XRC */
@@ -77,6 +79,14 @@ void bench_clear(struct bench *b);
 void bench_run(struct bench *b);
 
 /* A key for len bytes at a bus address, which is the virtual address too. access: MEM_*. */
+struct bench_key_attr {
+    uint64_t addr, len;
+    unsigned access;
+    uint32_t qpn;   /* not 0: of this QP only */
+    bool no_rinval; /* a SEND may not invalidate it */
+};
+uint32_t bench_key(struct bench *b, const struct bench_key_attr *attr);
+/* One that any QP may use, and a SEND invalidate. */
 uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access);
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq);

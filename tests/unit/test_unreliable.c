@@ -291,15 +291,21 @@ START_TEST(a_datagram_without_a_wqe_is_counted)
 }
 END_TEST
 
-START_TEST(a_buffer_without_room_for_the_header_is_a_length_error)
+/* IBTA 9.9.3, class D: the datagram is dropped, and its receive WQE waits for the next one. */
+START_TEST(a_datagram_longer_than_its_buffer_is_dropped)
 {
     struct roce_packet pkt = datagram();
 
     bench_post_recv(&qp, mem, GRH + 3, all);
     bench_rx(&b, &pkt, data, 4);
-    expect_error_cqe(PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR);
-    ck_assert_uint_eq(qp.qp->state, PRM_QP_STATE_ERR);
+    expect_no_cqe();
+    expect_silence();
+    ck_assert_uint_eq(qp.qp->state, PRM_QP_STATE_RTS);
     ck_assert_uint_eq(*(uint8_t *)at(mem + 20, 1), 0);
+    ck_assert_uint_eq(qp_counters(qp.qp)->resp_local_length_error, 1);
+    bench_rx(&b, &pkt, data, 3);
+    expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 3);
+    ck_assert_mem_eq(at(mem + GRH, 3), data, 3);
 }
 END_TEST
 
@@ -464,7 +470,7 @@ int main(void)
     tcase_add_test(dgram, a_datagram_carries_immediate_solicited_event_and_vlan);
     tcase_add_test(dgram, a_wrong_q_key_is_counted);
     tcase_add_test(dgram, a_datagram_without_a_wqe_is_counted);
-    tcase_add_test(dgram, a_buffer_without_room_for_the_header_is_a_length_error);
+    tcase_add_test(dgram, a_datagram_longer_than_its_buffer_is_dropped);
     tcase_add_test(dgram, a_datagram_longer_than_the_mtu_is_dropped);
     tcase_add_test(dgram, what_is_sent_to_qp_1_goes_to_the_gsi_qp);
     tcase_add_test(dgram, groups_and_members_have_a_limit);
