@@ -79,7 +79,8 @@ struct wire_port_ops {
     /* Sends the first len bytes of what was reserved; len 0 gives the room back. What is
      * shorter than an Ethernet header does not go out. flags: of those that the port offers. */
     void (*tx_commit)(struct wire_port *port, size_t len, unsigned flags);
-    /* Delivers up to max waiting frames to the client; returns how many. */
+    /* Takes up to max waiting frames; returns how many. They are delivered to the client, but for
+     * those that a check refuses (rx_malformed). */
     unsigned (*poll)(struct wire_port *port, unsigned max);
     bool (*link_up)(struct wire_port *port);
     void (*close)(struct wire_port *port);

@@ -27,6 +27,7 @@
  */
 #include "wire/shm.h"
 #include "wire/open.h"
+#include "wire/shm_file.h"
 #include "wire/shm_port.h"
 
 #include <errno.h>
@@ -35,9 +36,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often one wire_poll() looks whether more has come while it found only made-up entries; then
- * the owner's main loop has its turn first. */
+/* How often one wire_poll() looks whether more has come; then the owner's main loop has its turn
+ * first. */
 #define MAX_ROUNDS 16
+
+/* Senders that are told of room at a time: each may be asleep, and that three system calls. Those
+ * that were told send, and so bring the next ones their turn. */
+#define WAKES_PER_ROUND 32
 
 static uint64_t now_ms(void)
 {
@@ -77,25 +82,29 @@ void shm_wake(struct shm_port *sp, unsigned id)
     }
 }
 
-void shm_wake_waiters(struct shm_port *sp, unsigned id)
+/* Takes the waiters in turn, beginning after the one that was told last. */
+void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
 {
-    struct shm_member *m = shm_member_at(sp, id);
+    _Atomic uint64_t *waiters = shm_member_at(sp, id)->waiters;
+    unsigned first = sp->next_waiter;
 
     atomic_thread_fence(memory_order_seq_cst);
-    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
-        uint64_t bits = atomic_load_explicit(&m->waiters[w], memory_order_relaxed);
+    for (unsigned w = 0; w <= SHM_MEMBERS / 64; w++) {
+        unsigned word = (first / 64 + w) % (SHM_MEMBERS / 64);
+        uint64_t bits = atomic_load_explicit(&waiters[word], memory_order_relaxed);
+        uint64_t from_first = ~0ull << first % 64;
 
-        if (!bits) {
-            continue;
-        }
-        bits = atomic_exchange(&m->waiters[w], 0);
-        for (; bits; bits &= bits - 1) {
-            unsigned waiter = w * 64 + (unsigned)__builtin_ctzll(bits);
+        /* The first word is visited twice: its upper part first, its lower part last. */
+        bits &= w == 0 ? from_first : w == SHM_MEMBERS / 64 ? ~from_first : ~0ull;
+        for (; bits && most; bits &= bits - 1, most--) {
+            unsigned waiter = word * 64 + (unsigned)__builtin_ctzll(bits);
 
+            atomic_fetch_and(&waiters[word], ~(bits & -bits));
             if (waiter != sp->seg.id) {
                 atomic_store(&shm_member_at(sp, waiter)->tx_wake, 1);
                 shm_wake(sp, waiter);
             }
+            sp->next_waiter = (waiter + 1) % SHM_MEMBERS;
         }
     }
 }
@@ -179,7 +188,7 @@ static bool has_waiters(struct shm_port *sp)
 static unsigned shm_poll(struct wire_port *port, unsigned max)
 {
     struct shm_port *sp = shm_port_of(port);
-    unsigned n = 0;
+    unsigned n = 0, taken;
 
     sp->scarce |= has_waiters(sp);
     if (anything_waits(sp)) {
@@ -187,7 +196,11 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {
         shm_tx_check_blocked(sp);
-        n += shm_rx_drain(sp, max - n);
+        taken = shm_rx_drain(sp, max - n);
+        n += taken;
+        if (taken) {
+            shm_wake_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
+        }
         if (n == max) {
             return n;
         }
@@ -207,7 +220,7 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
         sp->scarce = false;
         if (shm_rx_reap(sp)) {
-            shm_wake_waiters(sp, sp->seg.id);
+            shm_wake_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
         }
     }
     return n;
@@ -226,7 +239,8 @@ static void shm_fd_event(struct wire_port *port)
     uint64_t expired;
     char bytes[256];
 
-    while (read(sp->seg.wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
+    /* What is left, because somebody goes on writing, is for the next call. */
+    for (int i = 0; i < 16 && read(sp->seg.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes); i++) {
     }
     renew_sleep(sp);
     if (read(sp->timer_fd, &expired, sizeof(expired)) == (ssize_t)sizeof(expired)) {
@@ -267,7 +281,7 @@ static void shm_close(struct wire_port *port)
     shm_tx_flush(port);
     /* Whoever waits for this member finds out at its next try that it has gone. */
     shm_segment_detach(&sp->seg);
-    shm_wake_waiters(sp, sp->seg.id);
+    shm_wake_waiters(sp, sp->seg.id, SHM_MEMBERS);
     shm_segment_leave(&sp->seg);
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
         if (sp->peer[id].wake_fd >= 0) {
@@ -336,5 +350,5 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
 
 void wire_shm_sweep(const char *dir, const char *prefix)
 {
-    shm_segment_sweep(dir, prefix);
+    shm_file_sweep(dir, prefix);
 }

@@ -63,7 +63,7 @@ struct shm_port {
     bool want_tx_ready; /* a reservation failed since the last tx_ready */
     unsigned blocked;   /* how many peers are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
-    unsigned next_turn;
+    unsigned next_turn, next_waiter;
 
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
@@ -94,8 +94,9 @@ static inline struct shm_member *shm_member_at(struct shm_port *sp, unsigned id)
 
 /* Wakes a member that sleeps. What it is to see has been stored before. */
 void shm_wake(struct shm_port *sp, unsigned id);
-/* Tells everybody who waits for room in id's region to try again. */
-void shm_wake_waiters(struct shm_port *sp, unsigned id);
+/* Tells up to most of those who wait for room in id's region to try again. Whoever is left finds
+ * out by himself, after SHM_RECHECK_MS. */
+void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
 /* Has shm_tx_check_blocked() called after a while, whatever others do. */
 void shm_arm_timer(struct shm_port *sp);
 bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
@@ -113,7 +114,7 @@ void shm_tx_check_blocked(struct shm_port *sp);
 
 /* shm_rx.c */
 
-/* Delivers up to max frames; returns how many. */
+/* Takes up to max frames and delivers those that are some; returns how many were taken. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max);
 /* Whether a ring has something new. */
 bool shm_rx_waits(struct shm_port *sp);

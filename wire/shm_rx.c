@@ -9,30 +9,29 @@ enum {
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
 };
 
-/* A slot's sender is gone: dead, or followed by another one with the same id. */
-static bool owner_gone(struct shm_port *sp, uint32_t owner)
-{
-    unsigned id = (owner & 0xff) - 1u;
-
-    return id >= SHM_MEMBERS || id == sp->seg.id ||
-           owner != shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen)) ||
-           !shm_segment_alive(&sp->seg, id);
-}
-
 bool shm_rx_reap(struct shm_port *sp)
 {
     struct shm_region *own = sp->seg.region[sp->seg.id];
-    uint32_t last = 0;
-    bool last_gone = false, freed = false;
+    enum {
+        UNKNOWN,
+        ALIVE,
+        GONE
+    } fate[SHM_MEMBERS] = {0};
+    bool freed = false;
 
+    fate[sp->seg.id] = GONE; /* it does not send to itself */
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        uint32_t owner = atomic_load(&own->slot[i].owner);
+        uint32_t owner = atomic_load_explicit(&own->slot[i].owner, memory_order_relaxed);
+        unsigned id = (owner & 0xff) - 1u;
 
-        if (owner && owner != last) {
-            last = owner;
-            last_gone = owner_gone(sp, owner);
+        if (!owner) {
+            continue;
         }
-        if (owner && last_gone) {
+        if (id < SHM_MEMBERS && !fate[id]) {
+            fate[id] = shm_segment_alive(&sp->seg, id) ? ALIVE : GONE;
+        }
+        if (id >= SHM_MEMBERS || fate[id] == GONE ||
+            owner != shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen))) {
             /* Only this owner's word is replaced: nobody takes a slot that is not free. */
             atomic_store(&own->slot[i].owner, 0);
             freed = true;
@@ -50,13 +49,7 @@ static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
     /* An earlier owner of this region may have consumed some of this generation. */
     p->rx_gen = gen;
     p->rx_pos = shm_tail_pos(atomic_load(&own->ring[id].tail), gen);
-    for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        uint32_t owner = atomic_load(&own->slot[i].owner);
-
-        if ((owner & 0xff) == id + 1 && owner != shm_tag(id, gen)) {
-            atomic_store(&own->slot[i].owner, 0);
-        }
-    }
+    sp->scarce = true; /* what its predecessor had reserved here */
 }
 
 /* Whether a frame of this sender waits; stores its slot's number, unchecked. */
@@ -116,30 +109,25 @@ static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
     return ok;
 }
 
-/* Delivers up to max frames of one sender. */
+/* Takes up to max frames of one sender. */
 static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
 {
     struct shm_peer *p = &sp->peer[id];
     struct shm_ring *ring = &sp->seg.region[sp->seg.id]->ring[id];
-    unsigned n = 0, seen = 0, index;
+    unsigned n, index;
 
-    while (n < max && peek(sp, id, &index)) {
+    for (n = 0; n < max && peek(sp, id, &index); n++) {
         prefetch_next(sp, id);
-        if (deliver(sp, id, index)) {
-            n++;
-        } else {
+        if (!deliver(sp, id, index)) {
             sp->stats.rx_malformed++;
         }
         p->rx_pos++;
-        if (++seen % TAIL_EVERY == 0) {
+        if (n % TAIL_EVERY == TAIL_EVERY - 1) {
             atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos),
                                   memory_order_release);
         }
-        if (seen == SHM_RING) {
-            break; /* more in one go is a sender's making up */
-        }
     }
-    if (seen) {
+    if (n) {
         atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
@@ -179,9 +167,6 @@ unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
             }
         }
     } while (round && n < max);
-    if (n) {
-        shm_wake_waiters(sp, sp->seg.id); /* once: waking somebody costs more than a frame */
-    }
     return n;
 }
 

@@ -9,9 +9,7 @@
  * truncate it, which no check can survive; so the file is private to its user unless the user
  * makes it otherwise.)
  *
- * Liveness: member i holds a lock (fcntl, open file description) on byte i of the file for as
- * long as it lives; the kernel lets go of it however the process ends. A further byte is the lock
- * under which members join and leave.
+ * Liveness: member i holds the lock on byte i of the file for as long as it lives (shm_file.h).
  *
  * A member is an id and a generation: the next process that gets the same id has the next
  * generation, so what its predecessor left behind is recognized.
@@ -23,6 +21,8 @@
 
 #include <glib.h>
 #include <stdatomic.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 enum {
     SHM_MEMBERS = 128,
@@ -32,6 +32,8 @@ enum {
     SHM_GEN_BITS = 24,
     SHM_POS_BITS = 24,
     SHM_LINE = 64,
+    /* Bytes of the file that are locked: a member's is that of its id. */
+    SHM_LOCK_JOIN = 1 << 20,
 };
 
 /*
@@ -68,9 +70,9 @@ struct shm_mac {
 };
 
 struct shm_member {
-    /* Changed by joining and leaving only. */
+    /* Changed by joining and leaving, and by who finds the member dead. */
     _Alignas(SHM_LINE) _Atomic uint32_t gen;
-    _Atomic uint32_t attached;
+    _Atomic uint32_t attached; /* gen, or 0 */
     /* Odd: the receiver sleeps; whoever writes to its FIFO then makes it even. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleep;
     _Atomic uint32_t tx_wake; /* room is back in a receiver that this member waits for */
@@ -114,10 +116,25 @@ static inline uint32_t shm_tail_pos(uint64_t tail, uint32_t gen)
     return tail >> 32 == gen ? (uint32_t)tail : 0;
 }
 
+static inline size_t shm_page_up(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (n + page - 1) / page * page;
+}
+
+/* Where a member's region is in the file; that of SHM_MEMBERS: the file's size. */
+static inline off_t shm_region_offset(unsigned id)
+{
+    return (off_t)(shm_page_up(sizeof(struct shm_header)) +
+                   id * shm_page_up(sizeof(struct shm_region)));
+}
+
 /* This process's membership. */
 struct shm_segment {
     char *path;
-    int fd;      /* the file; its open file description holds the lock */
+    int fd;      /* the file; its open file description holds the lock, and nothing else has it */
+    int map_fd;  /* the file, for mappings */
     int wake_fd; /* read end of this member's FIFO, path.ID */
     unsigned id;
     uint32_t gen;
@@ -132,13 +149,6 @@ struct shm_segment {
  */
 bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, GError **err);
 
-/*
- * Removes the segments in a folder, of this user and with names that begin with prefix, whose
- * members have all died. (Somebody who then joins such a one makes it anew, but a name may never
- * be used again.)
- */
-void shm_segment_sweep(const char *dir, const char *prefix);
-
 /* Takes the member out of the tables: nothing is sent to it from now on. */
 void shm_segment_detach(struct shm_segment *seg);
 
@@ -148,7 +158,7 @@ void shm_segment_leave(struct shm_segment *seg);
 /* Whether a process holds this id. One system call. */
 bool shm_segment_alive(struct shm_segment *seg, unsigned id);
 
-/* Detaches a member whose process has died, unless somebody is just joining or leaving. */
+/* Detaches a member whose process has died. */
 void shm_segment_detach_dead(struct shm_segment *seg, unsigned id);
 
 /* A member's region, or NULL if it cannot be mapped. */

@@ -234,7 +234,7 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
     if (p->spares < SHM_SLOTS) {
         p->spare[p->spares++] = (uint16_t)slot;
     }
-    shm_wake_waiters(sp, id);
+    shm_wake_waiters(sp, id, 1);
 }
 
 static void wake_due(struct shm_port *sp)

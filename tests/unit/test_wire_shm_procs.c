@@ -5,6 +5,7 @@
  * scribbles.)
  */
 #include "tests/unit/wire_nodes.h"
+#include "wire/shm_file.h"
 #include "wire/shm_segment.h"
 
 #include <check.h>
@@ -270,20 +271,20 @@ START_TEST(segments_of_the_dead_are_swept)
 
     kill_child(dead);
     ck_assert_uint_eq(nodes_files_left(), 2); /* the segment, a FIFO */
-    shm_segment_sweep(nodes_dir, "another-");
+    shm_file_sweep(nodes_dir, "another-");
     ck_assert_uint_eq(nodes_files_left(), 2);
-    shm_segment_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se");
     ck_assert_uint_eq(nodes_files_left(), 0);
 
     /* What is in use, and what is no segment, stays. */
     live = spawn(nothing_more);
     ck_assert(g_file_set_contents(other, "precious", -1, NULL));
-    shm_segment_sweep(nodes_dir, "");
+    shm_file_sweep(nodes_dir, "");
     ck_assert_uint_eq(nodes_files_left(), 3);
     ck_assert_int_eq(unlink(other), 0);
     g_free(other);
     kill_child(live);
-    shm_segment_sweep(nodes_dir, "");
+    shm_file_sweep(nodes_dir, "");
     ck_assert_uint_eq(nodes_files_left(), 0);
 }
 END_TEST

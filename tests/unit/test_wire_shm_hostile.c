@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a member of a shared-memory segment with bad intentions may cost the others: it writes what
+ * it likes where it likes, holds locks and fills FIFOs. How much is done is counted, or shows in
+ * memory that must not be touched; a wait without an end shows in the time limit.
+ */
+#include "tests/unit/wire_nodes.h"
+#include "wire/shm_file.h"
+#include "wire/shm_port.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *seg_path(void)
+{
+    return g_build_filename(nodes_dir, "seg", NULL);
+}
+
+/* A descriptor of the segment as somebody else opens it. */
+static int open_segment(void)
+{
+    char *path = seg_path();
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    ck_assert_int_ge(fd, 0);
+    g_free(path);
+    return fd;
+}
+
+/* The slots of a port's own region can no longer be touched by it. */
+static void forbid_slots(struct shm_port *sp, int prot)
+{
+    uint8_t *first = (uint8_t *)sp->seg.region[sp->seg.id]->slot;
+    uintptr_t begin = ((uintptr_t)first + 4095) & ~(uintptr_t)4095;
+
+    ck_assert_int_eq(mprotect((void *)begin, (SHM_SLOTS - 1) * sizeof(struct shm_slot), prot), 0);
+}
+
+/* A generation that changes at each look costs a look at that one sender: the slots that its
+ * predecessors may have left are looked for now and then, whatever happens. */
+START_TEST(a_changing_generation_costs_no_search)
+{
+    struct node *a, *b;
+    struct shm_port *sp;
+
+    two(&a, &b);
+    sp = shm_port_of(b->port);
+    sp->recheck_at_ms[SHM_RECHECK_OWNERS] = UINT64_MAX;
+    forbid_slots(sp, PROT_NONE);
+    for (unsigned i = 0; i < 1000; i++) {
+        for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+            atomic_fetch_add(&shm_member_at(sp, id)->gen, id != sp->seg.id);
+        }
+        atomic_store(&sp->self->senders[i % 2], ~0ull);
+        ck_assert_uint_eq(wire_poll(b->port, 64), 0);
+    }
+    forbid_slots(sp, PROT_READ | PROT_WRITE);
+    /* What is reserved under a generation that is no more comes back when that look is due. */
+    atomic_store(&sp->seg.region[sp->seg.id]->slot[7].owner, shm_tag(5, 1));
+    sp->recheck_at_ms[SHM_RECHECK_OWNERS] = 0;
+    wire_poll(b->port, 64);
+    ck_assert_uint_eq(atomic_load(&sp->seg.region[sp->seg.id]->slot[7].owner), 0);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
+/* Entries that are made up count as frames that were taken: a poll does not do more than asked. */
+START_TEST(made_up_entries_are_taken_as_many_as_asked_for)
+{
+    struct node *a, *b;
+    struct shm_port *sp;
+    struct shm_ring *ring;
+    unsigned from, total = 0;
+
+    two(&a, &b);
+    sp = shm_port_of(b->port);
+    from = shm_port_of(a->port)->seg.id;
+    ring = &sp->seg.region[sp->seg.id]->ring[from];
+    for (uint32_t i = 0; i < SHM_RING; i++) {
+        uint32_t pos = sp->peer[from].rx_pos + i;
+
+        ring->entry[pos % SHM_RING] =
+            shm_stamp(sp->peer[from].rx_gen, pos) << 16 | (i % 2 ? 0xffff : i);
+    }
+    while (total < SHM_RING) {
+        uint64_t before = stats_of(b).rx_malformed;
+        unsigned n = wire_poll(b->port, 10);
+
+        ck_assert_uint_le(n, 10);
+        ck_assert_uint_gt(n, 0);
+        ck_assert_uint_eq(stats_of(b).rx_malformed - before, n);
+        total += n;
+    }
+    ck_assert_uint_eq(total, SHM_RING);
+    ck_assert_uint_eq(b->frames, 0);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
+/* All places claim to wait for room and to sleep: few of them are told at a time, each in its turn,
+ * and none is left out. */
+START_TEST(waking_many_is_spread)
+{
+    struct node *a, *b;
+    struct shm_port *sp;
+    unsigned told = 0;
+    char *path = seg_path();
+
+    two(&a, &b);
+    sp = shm_port_of(b->port);
+    for (unsigned id = 2; id < SHM_MEMBERS; id++) {
+        char *fifo = shm_wake_path(path, id);
+
+        ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+        g_free(fifo);
+    }
+    for (unsigned round = 0; round < 8; round++) {
+        uint64_t before = stats_of(b).wakeups;
+
+        for (unsigned id = 2; id < SHM_MEMBERS; id++) {
+            atomic_store(&shm_member_at(sp, id)->sleep, 1);
+            atomic_fetch_add(&shm_member_at(sp, id)->gen, 1);
+        }
+        atomic_store(&sp->self->waiters[0], ~0ull);
+        atomic_store(&sp->self->waiters[1], ~0ull);
+        ck_assert(send_frame(a, 2, 0, 64));
+        ck_assert_uint_eq(drain(b), 1);
+        ck_assert_uint_le(stats_of(b).wakeups - before, 40);
+    }
+    for (unsigned id = 2; id < SHM_MEMBERS; id++) {
+        told += atomic_load(&shm_member_at(sp, id)->tx_wake);
+    }
+    ck_assert_uint_eq(told, SHM_MEMBERS - 2);
+    leave(a);
+    leave(b);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(path);
+}
+END_TEST
+
+/* However fast somebody writes to a FIFO, its reader takes so much and goes on. */
+START_TEST(a_fifo_that_never_empties_is_left)
+{
+    struct node *a, *b;
+    char bytes[4096] = {0};
+    int fifo, left;
+
+    two(&a, &b);
+    while (sleep_on(b, 0)) {
+    }
+    fifo = shm_segment_open_wake(&shm_port_of(a->port)->seg, shm_port_of(b->port)->seg.id);
+    while (write(fifo, bytes, sizeof(bytes)) > 0) {
+    }
+    wire_fd_event(b->port);
+    ck_assert_int_eq(ioctl(fifo, FIONREAD, &left), 0);
+    ck_assert_int_gt(left, 0);
+    close(fifo);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
+/* The join lock in somebody's hand for ever: who is there goes on, and leaves, without it. */
+START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
+{
+    struct node *a, *b;
+    int fd;
+
+    two(&a, &b);
+    fd = open_segment();
+    ck_assert(shm_lock(fd, SHM_LOCK_JOIN));
+    ck_assert(send_frame(a, 2, 1, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    leave(a);
+    leave(b);
+    /* It was for the lock's holder to look whether anybody is left. */
+    ck_assert_uint_eq(nodes_files_left(), 1);
+    shm_unlock(fd, SHM_LOCK_JOIN);
+    shm_file_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    close(fd);
+}
+END_TEST
+
+START_TEST(who_joins_waits_for_the_join_lock_so_long_and_no_longer)
+{
+    struct node *a = join(1);
+    char *path = seg_path(), *uri = g_strconcat("shm:", path, NULL);
+    GError *err = NULL;
+    int fd = open_segment();
+
+    ck_assert(shm_lock(fd, SHM_LOCK_JOIN));
+    ck_assert_ptr_null(wire_open(uri, &err));
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+    ck_assert_ptr_nonnull(strstr(err->message, "cannot lock the segment"));
+    g_clear_error(&err);
+    close(fd);
+    leave(a);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(uri);
+    g_free(path);
+}
+END_TEST
+
+/* In a process of its own: joins, tells its address, and says so. */
+static pid_t member_process(int *ready)
+{
+    int pipes[2];
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        announce(join(9));
+        (void)!write(pipes[1], "", 1);
+        pause();
+        _exit(0);
+    }
+    close(pipes[1]);
+    *ready = pipes[0];
+    return pid;
+}
+
+/* Nor does finding out that a receiver has died need it. */
+START_TEST(the_dead_are_detached_without_the_join_lock)
+{
+    struct node *a = join(1);
+    int ready, fd;
+    char byte;
+    pid_t pid = member_process(&ready);
+    int64_t until = ms_now() + PATIENCE_MS;
+
+    ck_assert_int_eq(read(ready, &byte, 1), 1);
+    close(ready);
+    drain(a);
+    while (send_frame(a, 9, 0, 1000)) {
+    }
+    fd = open_segment();
+    ck_assert(shm_lock(fd, SHM_LOCK_JOIN));
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    a->tx_readies = 0;
+    while (ms_now() < until && !a->tx_readies) {
+        sleep_on(a, 100);
+        wire_poll(a->port, 64);
+    }
+    ck_assert_uint_ge(a->tx_readies, 1);
+    ck_assert(send_frame(a, 9, 0, 1000));
+    close(fd);
+    leave(a);
+}
+END_TEST
+
+/* A child of fork() shares what its parent has open. It does not keep the parent's place. */
+START_TEST(a_fork_does_not_keep_the_dead_alive)
+{
+    struct node *a = join(1);
+    pid_t *grandchild = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shm_segment *seg = &shm_port_of(a->port)->seg;
+    int pipes[2];
+    char byte;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    pid = fork();
+    if (pid == 0) {
+        announce(join(9));
+        *grandchild = fork();
+        if (*grandchild == 0) {
+            *grandchild = getpid();
+            (void)!write(pipes[1], "", 1);
+            alarm(30);
+            pause();
+            _exit(0);
+        }
+        pause();
+        _exit(0);
+    }
+    ck_assert_int_eq(read(pipes[0], &byte, 1), 1);
+    drain(a);
+    ck_assert(shm_segment_alive(seg, 1));
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(kill(*grandchild, 0), 0);
+    ck_assert(!shm_segment_alive(seg, 1));
+    kill(*grandchild, SIGKILL);
+    munmap(grandchild, 4096);
+    leave(a);
+}
+END_TEST
+
+/* Whoever has the lock while the last member leaves looks again, so no file is left. */
+START_TEST(many_come_and_go_at_once_and_nothing_is_left)
+{
+    pid_t pids[4];
+
+    for (int i = 0; i < 4; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (int k = 0; k < 60; k++) {
+                leave(join((uint8_t)(i + 1)));
+            }
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        int status;
+
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+/* The file under the name is no longer the one that was opened: it is not removed. */
+START_TEST(another_file_of_the_name_stays)
+{
+    struct node *a = join(1), *b;
+    char *path = seg_path(), *aside = g_strconcat(path, "-aside", NULL);
+
+    ck_assert_int_eq(g_rename(path, aside), 0);
+    b = join(2); /* makes a new one */
+    leave(a);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    leave(b);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_assert_int_eq(g_remove(aside), 0);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(aside);
+    g_free(path);
+}
+END_TEST
+
+/* Somebody lives in it, but it is cut off: a newcomer would only die of it. */
+START_TEST(a_truncated_segment_is_not_joined)
+{
+    int fd = -1, ready;
+    char byte, *path = seg_path(), *uri = g_strconcat("shm:", path, NULL);
+    pid_t pid = member_process(&ready);
+    GError *err = NULL;
+
+    ck_assert_int_eq(read(ready, &byte, 1), 1);
+    close(ready);
+    fd = open_segment();
+    ck_assert_int_eq(ftruncate(fd, 4096), 0);
+    close(fd);
+    ck_assert_ptr_null(wire_open(uri, &err));
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+    g_clear_error(&err);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    shm_file_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(uri);
+    g_free(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("wire shm hostile");
+    TCase *tc = tcase_create("hostile");
+    SRunner *sr;
+    int failed;
+
+    nodes_make_dir();
+    tcase_set_timeout(tc, 50); /* less than what used to be waited for the lock */
+    tcase_add_test(tc, a_changing_generation_costs_no_search);
+    tcase_add_test(tc, made_up_entries_are_taken_as_many_as_asked_for);
+    tcase_add_test(tc, waking_many_is_spread);
+    tcase_add_test(tc, a_fifo_that_never_empties_is_left);
+    tcase_add_test(tc, nobody_who_lives_or_leaves_waits_for_the_join_lock);
+    tcase_add_test(tc, who_joins_waits_for_the_join_lock_so_long_and_no_longer);
+    tcase_add_test(tc, the_dead_are_detached_without_the_join_lock);
+    tcase_add_test(tc, a_fork_does_not_keep_the_dead_alive);
+    tcase_add_test(tc, many_come_and_go_at_once_and_nothing_is_left);
+    tcase_add_test(tc, another_file_of_the_name_stays);
+    tcase_add_test(tc, a_truncated_segment_is_not_joined);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    nodes_remove_dir();
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * See wire/shm_file.h. Bytes that are locked: those of the members (shm_segment.c) are at 0 and up,
+ * then come other places; behind them all is that of the join lock.
+ */
+#include "wire/shm_file.h"
+#include "wire/open.h"
+#include "wire/shm_segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHM_MAGIC   "hcasimSW"
+#define SHM_VERSION 3
+
+enum {
+    JOIN_LOCK_SLEEP_US = 1000,
+    LOOKS_AT_LEAVING = 8, /* more in a row is somebody's doing who comes and goes all the time */
+};
+
+bool shm_file_fail(GError **err, const char *path, const char *what)
+{
+    int code = errno;
+
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: %s: %s", path, what, g_strerror(code));
+    return false;
+}
+
+/* ---- locks ---- */
+
+static bool set_lock(int fd, off_t byte, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    int rc;
+
+    do {
+        rc = fcntl(fd, F_OFD_SETLK, &lock);
+    } while (rc < 0 && errno == EINTR);
+    return rc == 0;
+}
+
+bool shm_lock(int fd, off_t byte)
+{
+    return set_lock(fd, byte, F_WRLCK);
+}
+
+void shm_unlock(int fd, off_t byte)
+{
+    set_lock(fd, byte, F_UNLCK);
+}
+
+bool shm_is_locked(int fd, off_t byte, off_t len)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = len};
+
+    return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+static bool anybody_alive(int fd)
+{
+    return shm_is_locked(fd, 0, SHM_LOCK_JOIN);
+}
+
+static bool lock_join(int fd)
+{
+    gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
+
+    while (!shm_lock(fd, SHM_LOCK_JOIN)) {
+        if (errno != EAGAIN && errno != EACCES) {
+            return false;
+        }
+        if (g_get_monotonic_time() > until) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+        g_usleep(JOIN_LOCK_SLEEP_US);
+    }
+    return true;
+}
+
+void shm_file_joined(int fd)
+{
+    shm_unlock(fd, SHM_LOCK_JOIN);
+}
+
+/* ---- fork ---- */
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static int *kept; /* descriptors that hold locks of this process */
+static unsigned num_kept;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&kept_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&kept_lock);
+}
+
+static void in_child(void)
+{
+    while (num_kept) {
+        close(kept[--num_kept]);
+    }
+    pthread_mutex_unlock(&kept_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static int keep(int fd)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&kept_lock);
+    kept = g_renew(int, kept, num_kept + 1);
+    kept[num_kept++] = fd;
+    pthread_mutex_unlock(&kept_lock);
+    return fd;
+}
+
+void shm_file_close(int fd)
+{
+    pthread_mutex_lock(&kept_lock);
+    for (unsigned i = 0; i < num_kept; i++) {
+        if (kept[i] == fd) {
+            kept[i] = kept[--num_kept];
+            break;
+        }
+    }
+    if (!num_kept) {
+        g_clear_pointer(&kept, g_free);
+    }
+    close(fd);
+    pthread_mutex_unlock(&kept_lock);
+}
+
+/* ---- opening ---- */
+
+char *shm_wake_path(const char *path, unsigned id)
+{
+    return g_strdup_printf("%s.%u", path, id);
+}
+
+/* Those of members that died, when nobody is left. */
+static void unlink_fifos(const char *path)
+{
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        char *fifo = shm_wake_path(path, id);
+
+        unlink(fifo);
+        g_free(fifo);
+    }
+}
+
+static bool is_at(int fd, const char *path)
+{
+    struct stat opened, named;
+
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && named.st_ino == opened.st_ino &&
+           named.st_dev == opened.st_dev;
+}
+
+static bool is_same(int fd, int other)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
+}
+
+/* Opens the file at path and takes the join lock; the file is then still the one at path. */
+static int open_locked(const char *path, bool own_only, GError **err)
+{
+    for (;;) {
+        struct stat st;
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0 && errno == ENOENT) {
+            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+            if (fd < 0 && errno == EEXIST) {
+                continue;
+            }
+        }
+        if (fd < 0) {
+            shm_file_fail(err, path, "cannot open the segment");
+            return -1;
+        }
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (own_only && st.st_uid != geteuid())) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: not a regular file%s", path,
+                        own_only ? " of this user" : "");
+            close(fd);
+            return -1;
+        }
+        if (!lock_join(fd)) {
+            shm_file_fail(err, path, "cannot lock the segment");
+            close(fd);
+            return -1;
+        }
+        if (is_at(fd, path)) {
+            return fd;
+        }
+        close(fd); /* its last user removed it while we waited for the lock */
+    }
+}
+
+bool shm_allocate(int fd, off_t offset, size_t len)
+{
+    int rc;
+
+    do {
+        rc = posix_fallocate(fd, offset, (off_t)len);
+    } while (rc == EINTR);
+    errno = rc;
+    return rc == 0;
+}
+
+static bool read_magic(int fd, char magic[sizeof(((struct shm_header *)0)->magic)])
+{
+    memset(magic, 0, sizeof(((struct shm_header *)0)->magic));
+    return pread(fd, magic, sizeof(((struct shm_header *)0)->magic), 0) >= 0;
+}
+
+static bool is_segment(int fd)
+{
+    char magic[sizeof(((struct shm_header *)0)->magic)];
+
+    return read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
+}
+
+/* Whether the file may be made a new segment: an empty one, or one that was (or was about to be) a
+ * segment before. Nobody's other data is overwritten. */
+static bool is_reusable(int fd, const char *path, GError **err)
+{
+    static const char zeros[sizeof(((struct shm_header *)0)->magic)];
+    char magic[sizeof(zeros)];
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !read_magic(fd, magic)) {
+        return shm_file_fail(err, path, "cannot read the segment");
+    }
+    if (st.st_size == 0 || memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0 ||
+        (st.st_size == shm_region_offset(SHM_MEMBERS) &&
+         memcmp(magic, zeros, sizeof(magic)) == 0)) {
+        return true;
+    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: this file is something else", path);
+    return false;
+}
+
+/* Makes an empty segment. Nobody lives in it, so nobody has it mapped. */
+static bool create(int fd, const char *path, GError **err)
+{
+    struct shm_header start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
+    off_t size = shm_region_offset(SHM_MEMBERS);
+
+    memcpy(start.magic, SHM_MAGIC, sizeof(start.magic));
+    start.file_size = (uint64_t)size;
+    if (ftruncate(fd, 0) < 0 || ftruncate(fd, size) < 0) {
+        return shm_file_fail(err, path, "cannot set the segment's size");
+    }
+    if (!shm_allocate(fd, 0, sizeof(struct shm_header))) {
+        return shm_file_fail(err, path, "no memory for the segment");
+    }
+    if (pwrite(fd, &start, offsetof(struct shm_header, fdb_gen), 0) !=
+        (ssize_t)offsetof(struct shm_header, fdb_gen)) {
+        return shm_file_fail(err, path, "cannot write the segment");
+    }
+    unlink_fifos(path);
+    return true;
+}
+
+static bool check(int fd, const char *path, GError **err)
+{
+    struct shm_header start;
+    size_t len = offsetof(struct shm_header, fdb_gen);
+    off_t size = shm_region_offset(SHM_MEMBERS);
+    struct stat st;
+
+    if (pread(fd, &start, len, 0) != (ssize_t)len || fstat(fd, &st) < 0 || st.st_size != size ||
+        memcmp(start.magic, SHM_MAGIC, sizeof(start.magic)) || start.version != SHM_VERSION ||
+        start.members != SHM_MEMBERS || start.file_size != (uint64_t)size) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO,
+                    "%s: in use by another version of this program, or not a segment", path);
+        return false;
+    }
+    return true;
+}
+
+int shm_file_open(const char *path, bool own_only, GError **err)
+{
+    int fd = open_locked(path, own_only, err);
+
+    if (fd < 0) {
+        return -1;
+    }
+    if (anybody_alive(fd) ? !check(fd, path, err)
+                          : !is_reusable(fd, path, err) || !create(fd, path, err)) {
+        shm_file_joined(fd);
+        shm_file_left(fd, path);
+        close(fd);
+        return -1;
+    }
+    return keep(fd);
+}
+
+int shm_file_open_again(int fd, const char *path)
+{
+    int again = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    if (again >= 0 && !is_same(fd, again)) {
+        close(again);
+        errno = ESTALE;
+        again = -1;
+    }
+    return again;
+}
+
+/* ---- the end ---- */
+
+void shm_file_left(int fd, const char *path)
+{
+    for (int i = 0; i < LOOKS_AT_LEAVING; i++) {
+        bool needed;
+
+        if (!shm_lock(fd, SHM_LOCK_JOIN)) {
+            return; /* who has it looks after this */
+        }
+        needed = anybody_alive(fd);
+        if (!needed && is_at(fd, path) && is_segment(fd)) {
+            unlink_fifos(path);
+            unlink(path);
+        }
+        shm_unlock(fd, SHM_LOCK_JOIN);
+        if (!needed || anybody_alive(fd)) {
+            return;
+        }
+    }
+}
+
+void shm_file_sweep(const char *dir, const char *prefix)
+{
+    GDir *d = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        struct stat st;
+        char *path;
+        int fd;
+
+        if (!g_str_has_prefix(name, prefix)) {
+            continue;
+        }
+        path = g_build_filename(dir, name, NULL);
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0) {
+            if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
+                shm_file_left(fd, path);
+            }
+            close(fd);
+        }
+        g_free(path);
+    }
+    if (d) {
+        g_dir_close(d);
+    }
+}
