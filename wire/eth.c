@@ -2,7 +2,9 @@
 /*
  * Frames as a NIC parses them, and the sums it takes over them.
  *
- * Every offset in eth_info lies within the frame, so what uses one needs no check of its own.
+ * Every offset in eth_info lies within the frame, so what uses one needs no check of its own. The
+ * frame may lie in memory that its sender still writes to: the headers are copied once, and only
+ * the copy is looked at.
  */
 #include "wire/eth.h"
 #include "wire/bytes.h"
@@ -24,6 +26,9 @@ enum {
     EXT_AUTH = 51, /* RFC 4302 */
     EXT_DEST_OPTS = 60,
     EXT_MAX = 8, /* how many a packet may have before a NIC stops looking */
+    EXT_FIXED = 8,
+
+    HEAD_MAX = 256, /* bytes of a frame in which a NIC looks for headers */
 };
 
 static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_info *info)
@@ -68,6 +73,9 @@ static bool parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     for (int i = 0; i < EXT_MAX; i++) {
         size_t ext;
 
+        if (info->l3_off + off + EXT_FIXED > HEAD_MAX) {
+            break;
+        }
         if (next == EXT_FRAGMENT) {
             ext = 8;
         } else if (next == EXT_HOP_BY_HOP || next == EXT_ROUTING || next == EXT_DEST_OPTS ||
@@ -100,11 +108,14 @@ static bool parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     return true;
 }
 
-static void parse_l4(const uint8_t *frame, struct eth_info *info)
+static void parse_l4(const uint8_t *head, struct eth_info *info)
 {
-    const uint8_t *l4 = frame + info->l4_off;
+    const uint8_t *l4 = head + info->l4_off;
     size_t avail = info->ip_end - info->l4_off;
 
+    if (info->l4_off + TCP_MIN > HEAD_MAX) {
+        return;
+    }
     if (info->proto == IP_PROTO_UDP && avail >= UDP_BYTES) {
         info->l4 = ETH_L4_UDP;
         info->payload_off = info->l4_off + UDP_BYTES;
@@ -127,7 +138,8 @@ static void parse_l4(const uint8_t *frame, struct eth_info *info)
     info->dport = get16(l4 + 2);
 }
 
-static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info *info)
+/* Of a frame of len bytes, of which as many as HEAD_MAX are in the copy. */
+static bool parse_head(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
 {
     uint32_t off = ETH_BYTES;
     bool ok;
@@ -137,7 +149,7 @@ static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info 
     if (len < ETH_BYTES) {
         return false;
     }
-    info->ethertype = get16(frame + 12);
+    info->ethertype = get16(head + 12);
     while (info->vlan_count < 2 &&
            (info->ethertype == ETH_TYPE_VLAN || info->ethertype == ETH_TYPE_QINQ)) {
         if (len < off + VLAN_BYTES) {
@@ -145,18 +157,18 @@ static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info 
             break;
         }
         info->vlan_tpid[info->vlan_count] = info->ethertype;
-        info->vlan_tci[info->vlan_count] = get16(frame + off);
+        info->vlan_tci[info->vlan_count] = get16(head + off);
         info->vlan_count++;
-        info->ethertype = get16(frame + off + 2);
+        info->ethertype = get16(head + off + 2);
         off += VLAN_BYTES;
     }
     info->l3_off = off;
 
     if (info->ethertype == ETH_TYPE_IPV4) {
-        ok = parse_ipv4(frame + off, len - off, whole, info);
+        ok = parse_ipv4(head + off, len - off, whole, info);
         info->ip_version = ok ? 4 : 0;
     } else if (info->ethertype == ETH_TYPE_IPV6) {
-        ok = parse_ipv6(frame + off, len - off, whole, info);
+        ok = parse_ipv6(head + off, len - off, whole, info);
         info->ip_version = ok ? 6 : 0;
     } else {
         return true;
@@ -165,9 +177,23 @@ static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info 
         info->malformed = true;
         info->fragment = false;
     } else if (!info->fragment) {
-        parse_l4(frame, info);
+        parse_l4(head, info);
     }
     return true;
+}
+
+static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info *info)
+{
+    uint8_t head[HEAD_MAX];
+
+    if (len >= HEAD_MAX) {
+        memcpy(head, frame, HEAD_MAX);
+    } else {
+        memcpy(head, frame, len);
+        memset(head + len, 0, HEAD_MAX - len);
+    }
+    __asm__ volatile("" : : "r"(head) : "memory"); /* no later look at the frame instead */
+    return parse_head(head, len, whole, info);
 }
 
 bool eth_parse(const uint8_t *frame, size_t len, struct eth_info *info)
@@ -229,7 +255,8 @@ static uint32_t l4_len(const uint8_t *frame, const struct eth_info *info)
     uint32_t avail = info->ip_end - info->l4_off;
 
     if (info->l4 == ETH_L4_UDP) {
-        uint32_t udp_len = get16(frame + info->l4_off + 4);
+        const volatile uint8_t *field = frame + info->l4_off + 4;
+        uint32_t udp_len = (uint32_t)(field[0] << 8 | field[1]); /* read once */
 
         return udp_len >= UDP_BYTES && udp_len <= avail ? udp_len : 0;
     }

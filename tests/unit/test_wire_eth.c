@@ -200,6 +200,30 @@ START_TEST(ipv6_extension_headers_are_skipped)
 }
 END_TEST
 
+/* A NIC looks at so many bytes of a frame: what is behind them is IP's payload, of no known kind.
+ */
+START_TEST(headers_are_looked_for_at_the_beginning)
+{
+    struct eth_info info;
+    struct frame f;
+
+    for (unsigned ext = 8; ext <= 400; ext += 8) {
+        uint8_t first[2] = {17, (uint8_t)(ext / 8 - 1)};
+
+        start(&f, 0, 0x86dd);
+        add_ipv6(&f, 60, ext + 8 + 4);
+        add(&f, first, 2);
+        add_zeros(&f, ext - 2);
+        add_udp(&f, 4);
+        ck_assert(eth_parse(f.bytes, f.len, &info));
+        ck_assert(!info.malformed);
+        ck_assert_uint_eq(info.ip_version, 6);
+        ck_assert_uint_eq(info.l4_off, 14 + 40 + ext);
+        ck_assert_int_eq(info.l4, 14 + 40 + ext + 20 <= 256 ? ETH_L4_UDP : ETH_L4_NONE);
+    }
+}
+END_TEST
+
 START_TEST(fragments_have_no_l4)
 {
     struct eth_info info;
@@ -572,6 +596,7 @@ int main(void)
     tcase_add_test(tc, tcp_over_ipv4_with_options_and_a_tag);
     tcase_add_test(tc, tcp_over_ipv6_behind_two_tags);
     tcase_add_test(tc, ipv6_extension_headers_are_skipped);
+    tcase_add_test(tc, headers_are_looked_for_at_the_beginning);
     tcase_add_test(tc, fragments_have_no_l4);
     tcase_add_test(tc, not_ip);
     tcase_add_test(tc, contradicting_lengths_are_malformed);
