@@ -47,14 +47,20 @@ static void uctx_free(struct fw *fw, struct obj *uctx)
 
 void devx_reset(struct fw *fw)
 {
+    uint32_t num = 0;
     struct obj *obj;
 
-    while ((obj = obj_next(&fw->umems, 0))) {
+    while ((obj = obj_next(&fw->umems, num))) {
+        num = obj->num + 1;
         umem_free(fw, (struct umem *)obj);
     }
-    while ((obj = obj_next(&fw->uctxs, 0))) {
+    num = 0;
+    while ((obj = obj_next(&fw->uctxs, num))) {
+        num = obj->num + 1;
         uctx_free(fw, obj);
     }
+    obj_table_reset(&fw->umems);
+    obj_table_reset(&fw->uctxs);
 }
 
 void devx_clear(struct fw *fw)
@@ -143,7 +149,7 @@ static unsigned destroy_owned(struct fw *fw, uint16_t uid, unsigned *left)
     *left = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(owned_kinds); i++) {
         const struct owned_kind *k = &owned_kinds[i];
-        const struct obj_table *table = (const void *)((const uint8_t *)fw + k->table);
+        struct obj_table *table = (struct obj_table *)((char *)fw + k->table);
         struct obj *next;
 
         for (struct obj *obj = obj_next(table, 0); obj; obj = next) {

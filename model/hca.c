@@ -205,44 +205,57 @@ static void tables_init(struct hca *hca)
     obj_table_init(&hca->reformats, 1, 1u << 16);
 }
 
-/* Each table with what frees its objects, users before what they use. */
-static void tables_free(struct hca *hca)
+/* Any object with a QPN. */
+static void qpn_free(struct hca *hca, struct obj *obj)
 {
-    const struct {
-        struct obj_table *table;
-        void (*free)(struct hca *hca, struct obj *obj);
-    } tables[] = {
-        {&hca->tirs, eth_free},
-        {&hca->rqts, eth_free},
-        {&hca->qpns, NULL},
-        {&hca->tiss, eth_free},
-        {&hca->srqs, srq_free},
-        {&hca->cqs, cq_free},
-        {&hca->eqs, eq_free},
-        {&hca->mkeys, mkey_free},
-        {&hca->q_counters, q_counter_free},
-        {&hca->flow_counters, flow_counter_free},
-        {&hca->modify_headers, eth_free},
-        {&hca->reformats, eth_free},
-        {&hca->uars, uar_free},
-        {&hca->xrcds, pd_free},
-        {&hca->tds, pd_free},
-        {&hca->pds, pd_free},
-    };
+    if (obj->kind == OBJ_QP) {
+        qp_free(hca, obj);
+    } else {
+        eth_free(hca, obj);
+    }
+}
 
+/* Each table with what frees its objects, users before what they use. */
+static const struct {
+    size_t table; /* offset in struct hca */
+    void (*free)(struct hca *hca, struct obj *obj);
+} tables[] = {
+    {offsetof(struct hca, tirs), eth_free},
+    {offsetof(struct hca, rqts), eth_free},
+    {offsetof(struct hca, qpns), qpn_free},
+    {offsetof(struct hca, tiss), eth_free},
+    {offsetof(struct hca, srqs), srq_free},
+    {offsetof(struct hca, cqs), cq_free},
+    {offsetof(struct hca, eqs), eq_free},
+    {offsetof(struct hca, mkeys), mkey_free},
+    {offsetof(struct hca, q_counters), q_counter_free},
+    {offsetof(struct hca, flow_counters), flow_counter_free},
+    {offsetof(struct hca, modify_headers), eth_free},
+    {offsetof(struct hca, reformats), eth_free},
+    {offsetof(struct hca, uars), uar_free},
+    {offsetof(struct hca, xrcds), pd_free},
+    {offsetof(struct hca, tds), pd_free},
+    {offsetof(struct hca, pds), pd_free},
+};
+
+static struct obj_table *table_at(struct hca *hca, size_t i)
+{
+    return (struct obj_table *)((char *)hca + tables[i].table);
+}
+
+static void objects_free(struct hca *hca)
+{
+    qp_leave_all_mcgs(hca);
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        struct obj_table *table = table_at(hca, i);
+        uint32_t num = 0;
         struct obj *obj;
 
-        while ((obj = obj_next(tables[i].table, 0))) {
-            if (tables[i].free) {
-                tables[i].free(hca, obj);
-            } else if (obj->kind == OBJ_QP) {
-                qp_free(hca, obj);
-            } else {
-                eth_free(hca, obj);
-            }
+        while ((obj = obj_next(table, num))) {
+            num = obj->num + 1;
+            tables[i].free(hca, obj);
         }
-        obj_table_clear(tables[i].table);
+        obj_table_reset(table);
     }
 }
 
@@ -264,7 +277,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
 static void objects_clear(struct hca *hca)
 {
     steering_clear(hca);
-    tables_free(hca);
+    objects_free(hca);
     while (!list_empty(&hca->ready)) {
         hca_unschedule(hca->ready.next);
     }
@@ -279,7 +292,6 @@ static void objects_clear(struct hca *hca)
 void hca_reset(struct hca *hca)
 {
     objects_clear(hca);
-    tables_init(hca);
     steering_init(hca);
     port_reset(hca);
     hca->cq_overruns = 0;
@@ -289,6 +301,9 @@ void hca_reset(struct hca *hca)
 void hca_clear(struct hca *hca)
 {
     objects_clear(hca);
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        obj_table_clear(table_at(hca, i));
+    }
     port_clear(hca);
     q_counter_clear(hca);
     g_ptr_array_free(hca->timers, TRUE);

@@ -49,15 +49,28 @@ struct obj {
 
 #define OBJ_CHUNK 1024
 
-struct obj_table {
-    struct obj ***chunks; /* [num >> 10][num & 1023], chunks appear when first used */
-    uint32_t first, end;  /* numbers are first..end-1 */
-    uint32_t next;        /* where the search for a free number starts */
+/* Objects of OBJ_CHUNK numbers that follow one another. */
+struct obj_chunk {
+    struct obj *slot[OBJ_CHUNK];
+    uint64_t used[OBJ_CHUNK / 64]; /* a bit per slot */
     uint32_t count;
+};
+
+/* Entering, removing and walking cost no more the fuller the table is, or the more numbers were
+ * given back: bits say which slots and which chunks are worth a look. */
+struct obj_table {
+    struct obj_chunk **chunks; /* [num >> 10]; a chunk is there while it has objects */
+    uint64_t *some, *full;     /* a bit per chunk: it has objects; it has no free number */
+    uint32_t first, end;       /* numbers are first..end-1 */
+    uint32_t next;             /* where the search for a free number starts */
+    uint32_t count;
+    uint64_t steps; /* words of bits looked at, ever: the table's work, for tests */
 };
 
 /* Numbers first to end - 1, end at most 1 << 24. */
 void obj_table_init(struct obj_table *table, uint32_t first, uint32_t end);
+/* As after obj_table_init(); it must be empty. */
+void obj_table_reset(struct obj_table *table);
 /* Frees the table itself; it must be empty. */
 void obj_table_clear(struct obj_table *table);
 
@@ -69,13 +82,13 @@ void obj_remove(struct obj_table *table, struct obj *obj);
 
 static inline struct obj *obj_find(const struct obj_table *table, uint32_t num)
 {
-    struct obj **chunk;
+    const struct obj_chunk *chunk;
 
     if (num >= table->end) {
         return 0;
     }
     chunk = table->chunks[num / OBJ_CHUNK];
-    return chunk ? chunk[num % OBJ_CHUNK] : 0;
+    return chunk ? chunk->slot[num % OBJ_CHUNK] : 0;
 }
 
 /* As obj_find(), but only an object of that kind. */
@@ -86,9 +99,11 @@ static inline void *obj_find_kind(const struct obj_table *table, uint32_t num, e
     return obj && obj->kind == kind ? obj : 0;
 }
 
-/* The object with the lowest number >= num, or NULL: to walk a table while removing from it. */
-struct obj *obj_next(const struct obj_table *table, uint32_t num);
+/* The object with the lowest number >= num, or NULL. Who removes objects on the way goes on with
+ * the number behind the last one. */
+struct obj *obj_next(struct obj_table *table, uint32_t num);
 
+/* Must not remove obj. */
 #define OBJ_TABLE_FOREACH(obj, table)                                                              \
     for (struct obj *obj = obj_next(table, 0); obj; obj = obj_next(table, obj->num + 1))
 

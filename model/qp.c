@@ -346,6 +346,16 @@ static unsigned leave_mcgs(struct qp *qp, const uint8_t *mgid)
     return n;
 }
 
+void qp_leave_all_mcgs(struct hca *hca)
+{
+    while (hca->mcgs) {
+        struct qp_mcg *mcg = hca->mcgs;
+
+        hca->mcgs = mcg->next;
+        g_free(mcg);
+    }
+}
+
 void qp_free(struct hca *hca, struct obj *obj)
 {
     struct qp *qp = (struct qp *)obj;

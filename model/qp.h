@@ -111,6 +111,8 @@ void qp_free(struct hca *hca, struct obj *obj);
  * the above is reached. */
 enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 enum syn qp_detach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
+/* For hca_reset(): ends every membership. */
+void qp_leave_all_mcgs(struct hca *hca);
 
 /* A QP's membership in a multicast group; all of an HCA's are on hca->mcgs. */
 struct qp_mcg {

@@ -625,9 +625,11 @@ void steering_init(struct hca *hca)
 /* Whatever refers to what: everything goes. */
 void steering_clear(struct hca *hca)
 {
+    uint32_t num = 0;
     struct obj *obj;
 
-    while ((obj = obj_next(&hca->steering->tables, 0))) {
+    while ((obj = obj_next(&hca->steering->tables, num))) {
+        num = obj->num + 1;
         table_free(hca, (struct flow_table *)obj);
     }
     obj_table_clear(&hca->steering->tables);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of numbered objects: numbers in rotation, whatever was given back. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <glib.h>
+#include "model/obj.h"
+
+#define FIRST 5
+#define END   (70 * OBJ_CHUNK + 3) /* more chunks than a word has bits, the last one short */
+
+static struct obj_table table;
+static struct obj *objs; /* by number */
+
+/* ck_assert() tells the test's parent each time: too dear for a hundred thousand numbers. */
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            ck_abort_msg("%s", #condition);                                                        \
+        }                                                                                          \
+    } while (0)
+
+static void setup(void)
+{
+    obj_table_init(&table, FIRST, END);
+    objs = g_new0(struct obj, END);
+}
+
+static void teardown(void)
+{
+    for (uint32_t num = FIRST; num < END; num++) {
+        if (obj_find(&table, num)) {
+            obj_remove(&table, obj_find(&table, num));
+        }
+    }
+    obj_table_clear(&table);
+    g_free(objs);
+}
+
+static void fill(void)
+{
+    for (uint32_t num = FIRST; num < END; num++) {
+        MUST(obj_insert(&table, &objs[num]) && objs[num].num == num);
+    }
+}
+
+START_TEST(a_table_gives_out_every_number_once)
+{
+    struct obj more;
+
+    fill();
+    ck_assert_uint_eq(table.count, END - FIRST);
+    ck_assert(!obj_insert(&table, &more));
+    ck_assert_ptr_null(obj_find(&table, FIRST - 1));
+    ck_assert_ptr_null(obj_find(&table, END));
+    ck_assert_ptr_eq(obj_next(&table, 0), &objs[FIRST]);
+    ck_assert_ptr_null(obj_next(&table, END));
+}
+END_TEST
+
+/* A stale packet or doorbell finds nothing. */
+START_TEST(a_number_given_back_comes_again_last)
+{
+    static struct obj a, b;
+
+    ck_assert(obj_insert(&table, &a));
+    obj_remove(&table, &a);
+    for (uint32_t num = FIRST + 1; num < END; num++) {
+        MUST(obj_insert(&table, &objs[num]) && objs[num].num == num);
+    }
+    ck_assert(obj_insert(&table, &b));
+    ck_assert_uint_eq(b.num, FIRST);
+}
+END_TEST
+
+/* The one free number of a table, wherever it is and wherever the search begins. */
+START_TEST(a_full_table_finds_its_last_free_number_at_once)
+{
+    uint64_t most = 0;
+
+    fill();
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t num = FIRST + i * 7919 % (END - FIRST);
+        uint64_t before = table.steps;
+
+        obj_remove(&table, &objs[num]);
+        MUST(obj_insert(&table, &objs[num]) && objs[num].num == num);
+        most = MAX(most, table.steps - before);
+    }
+    ck_assert_uint_le(most, 64);
+}
+END_TEST
+
+/* Against the plainest table there is: which numbers are taken. */
+START_TEST(a_walk_meets_what_is_there)
+{
+    GRand *rand = g_rand_new_with_seed(7);
+    struct obj *obj;
+    uint32_t n;
+
+    for (unsigned round = 0; round < 20; round++) {
+        /* dense in one round, sparse in the other */
+        for (unsigned i = 0; i < (round % 2 ? 40u : 40000u); i++) {
+            uint32_t num = (uint32_t)g_rand_int_range(rand, FIRST, END);
+
+            MUST(obj_insert_at(&table, &objs[num], num) == (objs[num].kind == OBJ_NONE));
+            objs[num].kind = OBJ_PD;
+        }
+        n = 0;
+        for (uint32_t num = 0; (obj = obj_next(&table, num)); num = obj->num + 1) {
+            while (n < obj->num) {
+                MUST(objs[n++].kind == OBJ_NONE);
+            }
+            MUST(obj == &objs[n++] && obj->kind == OBJ_PD);
+        }
+        while (n < END) {
+            MUST(objs[n++].kind == OBJ_NONE);
+        }
+        n = 0;
+        while ((obj = obj_next(&table, n))) { /* removing on the way */
+            n = obj->num + 1;
+            if (g_rand_int_range(rand, 0, 8) || round % 2) {
+                obj_remove(&table, obj);
+                obj->kind = OBJ_NONE;
+            }
+        }
+    }
+    ck_assert_uint_eq(table.count, 0);
+    ck_assert_ptr_null(obj_next(&table, 0));
+    g_rand_free(rand);
+}
+END_TEST
+
+/* What was much once and is little now takes little. */
+START_TEST(a_table_keeps_no_room_for_what_is_gone)
+{
+    unsigned chunks = 0;
+
+    fill();
+    for (uint32_t num = FIRST; num < END; num++) {
+        obj_remove(&table, &objs[num]);
+    }
+    for (uint32_t i = 0; i < (END + OBJ_CHUNK - 1) / OBJ_CHUNK; i++) {
+        chunks += table.chunks[i] != NULL;
+    }
+    ck_assert_uint_le(chunks, 1);
+    obj_table_reset(&table);
+    ck_assert(obj_insert(&table, &objs[FIRST]));
+    ck_assert_uint_eq(objs[FIRST].num, FIRST);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("obj");
+    TCase *tc = tcase_create("table");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_table_gives_out_every_number_once);
+    tcase_add_test(tc, a_number_given_back_comes_again_last);
+    tcase_add_test(tc, a_full_table_finds_its_last_free_number_at_once);
+    tcase_add_test(tc, a_walk_meets_what_is_there);
+    tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
