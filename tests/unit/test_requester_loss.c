@@ -438,6 +438,8 @@ START_TEST(bad_local_key_fails_the_wqe)
 }
 END_TEST
 
+/* The memory that a READ or atomic brings its data to is looked at when that comes
+ * (IBTA 9.7.6.2.1): the request has been carried out by then. */
 START_TEST(read_into_a_key_without_write_access)
 {
     uint64_t mem = lab_mem(left, 64, 1);
@@ -447,7 +449,57 @@ START_TEST(read_into_a_key_without_write_access)
     lab_post(&a, &wr);
     lab_run(lab);
     expect_error(PRM_WQE_OPCODE_RDMA_READ, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-    ck_assert_uint_eq(lab->num_packets, 0);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_READ_REQUEST), 1);
+    ck_assert_uint_eq(lab_count(lab, 1, BTH_READ_RESP_ONLY), 1);
+    ck_assert_uint_eq(b.qp->state, PRM_QP_STATE_RTS);
+}
+END_TEST
+
+START_TEST(atomic_with_a_bad_local_key_is_carried_out)
+{
+    uint64_t mem = lab_mem(left, 8, 1), before = *(uint64_t *)lab_ptr(left, mem, 8);
+    uint64_t far = lab_mem(right, 8, 0);
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_ATOMIC_FA, mem, 8, far);
+
+    wr.swap_add = 7;
+    wr.sge[0].key = 0xbad00;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_error(PRM_WQE_OPCODE_ATOMIC_FA, 0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(right, far, 8), 7);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(left, mem, 8), before);
+}
+END_TEST
+
+/* With more than the local key wrong it is the responder who says so first. */
+static const struct {
+    uint8_t opcode;
+    bool bad_rkey;
+    unsigned offset; /* of the remote address */
+    uint8_t syndrome;
+} refused_first[] = {
+    {PRM_WQE_OPCODE_RDMA_READ, true, 0, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR},
+    {PRM_WQE_OPCODE_ATOMIC_FA, true, 0, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR},
+    {PRM_WQE_OPCODE_ATOMIC_CS, true, 0, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR},
+    {PRM_WQE_OPCODE_ATOMIC_FA, false, 1, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR},
+    {PRM_WQE_OPCODE_ATOMIC_CS, true, 1, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR},
+};
+
+START_TEST(the_responder_refuses_before_a_bad_local_key_is_found)
+{
+    uint64_t far = lab_mem(right, 16, 0);
+    struct lab_wr wr =
+        rdma_wr(refused_first[_i].opcode, lab_mem(left, 8, 1), 8, far + refused_first[_i].offset);
+
+    wr.sge[0].key = 0xbad00;
+    wr.swap_add = 7;
+    if (refused_first[_i].bad_rkey) {
+        wr.rkey = 0xbad00;
+    }
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_error(refused_first[_i].opcode, 0, refused_first[_i].syndrome);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(right, far, 8), 0);
 }
 END_TEST
 
@@ -779,6 +831,9 @@ int main(void)
     tcase_add_test(rc, receive_buffer_too_short);
     tcase_add_test(rc, bad_local_key_fails_the_wqe);
     tcase_add_test(rc, read_into_a_key_without_write_access);
+    tcase_add_test(rc, atomic_with_a_bad_local_key_is_carried_out);
+    tcase_add_loop_test(rc, the_responder_refuses_before_a_bad_local_key_is_found, 0,
+                        (int)G_N_ELEMENTS(refused_first));
     tcase_add_test(rc, wqe_of_no_known_opcode);
     tcase_add_test(rc, doorbell_record_beyond_the_ring);
     tcase_add_test(rc, wqe_changed_in_flight);
