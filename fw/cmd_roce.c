@@ -2,6 +2,7 @@
 /* The RoCE address table: source GIDs with their MAC and VLAN (PRM roce_addr_layout). */
 #include <string.h>
 #include "fw/cmd.h"
+#include "model/qp.h"
 
 /* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
 #define ROCE_VERSION_2 2
@@ -44,6 +45,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     entry = &fw->hca.port.gids[index];
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
         memset(entry, 0, sizeof(*entry));
+        qp_gid_changed(&fw->hca, index);
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > ROCE_L3_IPV6) {
@@ -57,6 +59,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     get_mac(addr, entry->mac);
     entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
+    qp_gid_changed(&fw->hca, index);
     return SYN_OK;
 }
 

@@ -123,7 +123,7 @@ static bool build_packet(const struct qp *qp, const struct send_desc *desc,
         return address_datagram(qp, wqe, pkt);
     }
     pkt->addr = qp->path;
-    return true;
+    return !qp->path_gone;
 }
 
 /* The packet at tx_psn has left. */

@@ -138,6 +138,10 @@ static bool send_one(struct qp *qp)
     size_t len = r->kind == RESPONSE_READ ? MIN(r->len, qp->mtu) : 0;
     uint8_t *frame, *payload;
 
+    if (qp->path_gone) {
+        queue_clear(s);
+        return true;
+    }
     fill_packet(qp, r, &pkt);
     frame = port_tx_reserve(qp->hca, qp->path.dmac, roce_frame_len(&pkt, len));
     if (!frame) {

@@ -204,6 +204,22 @@ START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
 }
 END_TEST
 
+/* SET_ROCE_ADDRESS emptied the entry that the QP's path names: there is nobody to answer as. */
+START_TEST(without_a_source_address_no_answer_is_sent)
+{
+    struct roce_packet pkt = rdma(BTH_READ_REQUEST, 0, all, 100 * MTU);
+
+    b.deaf = true;
+    bench_rx(&b, &pkt, NULL, 0);
+    memset(&b.hca.port.gids[BENCH_IPV4], 0, sizeof(b.hca.port.gids[0]));
+    qp_gid_changed(&b.hca, BENCH_IPV4);
+    b.deaf = false;
+    bench_run(&b);
+    ck_assert_uint_lt(b.got, 100);
+    expect_state(PRM_QP_STATE_RTS);
+}
+END_TEST
+
 /* A resource is found by the newest request of its PSN: those of 2^24 PSNs ago are over. */
 START_TEST(a_duplicate_is_of_the_newest_request_of_its_psn)
 {
@@ -453,6 +469,7 @@ int main(void)
     tcase_add_test(tc, the_ack_of_a_duplicate_leaves_a_waiting_rnr_nak_alone);
     tcase_add_test(tc, the_ack_of_the_missing_request_replaces_its_nak);
     tcase_add_test(tc, a_send_that_arrives_while_a_read_fails_is_flushed);
+    tcase_add_test(tc, without_a_source_address_no_answer_is_sent);
     tcase_add_test(tc, a_duplicate_is_of_the_newest_request_of_its_psn);
     tcase_add_test(tc, a_message_whose_completion_is_lost_is_not_acknowledged);
     tcase_add_test(tc, a_write_with_immediate_and_a_bad_key_completes_its_receive);
