@@ -46,6 +46,7 @@ static void fill_rfc_2863(struct fw *fw, const struct port_counters *c, uint8_t 
     P(if_in_errors, c->rx_oversize);
     P(if_out_octets, TX_OCTETS(c));
     P(if_out_ucast_pkts, c->tx_unicast_frames);
+    P(if_out_discards, c->tx_oversize);
     P(if_in_multicast_pkts, c->rx_multicast_frames);
     P(if_in_broadcast_pkts, c->rx_broadcast_frames);
     P(if_out_multicast_pkts, c->tx_multicast_frames);

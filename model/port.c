@@ -348,11 +348,16 @@ void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
-    const struct port *port = &hca->port;
+    struct port *port = &hca->port;
     unsigned flags = port->reserved ? port->reserved->offers & WIRE_NO_ICRC : 0;
     size_t len = flags ? roce_finish_no_icrc(port->frame, pkt, payload_len)
                        : roce_finish(port->frame, pkt, payload_len);
 
+    if (len + FCS_LEN > port->mtu) {
+        commit(hca, 0, 0, PORT_NO_TD, true);
+        port->counters.tx_oversize++;
+        return;
+    }
     if ((pkt->opcode & 0xe0) == BTH_UD) {
         roce_loop_multicast(hca, &pkt->addr, port->frame, len, flags);
     }

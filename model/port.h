@@ -60,7 +60,7 @@ struct port_counters {
     uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */
     uint64_t rx_cnp;                                   /* congestion notifications */
     uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
-    uint64_t rx_oversize;                              /* longer than the port's MTU allows */
+    uint64_t rx_oversize, tx_oversize;                 /* longer than the port's MTU allows */
     uint64_t link_downs;                               /* times that the link went down */
     uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
 };
@@ -107,7 +107,8 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
  * domain of the queue that sends, or PORT_NO_TD. */
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
 /* Completes the RoCE packet that roce_build() and its payload began there, and sends it; a copy of
- * one to a multicast group goes to this port's own members. */
+ * one to a multicast group goes to this port's own members. A frame that is longer than the port's
+ * MTU is dropped and counted: the path MTU of a connection is not held against it before. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
 
 /* What was sent from within hca_run() may leave only with this. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a connection's path depends on: the port's RoCE address table and its MTU. */
+#include "tests/unit/requester_bench.h"
+
+#define GID_INDEX 3 /* of both sides (lab.c) */
+
+static struct port_gid *entry(struct lab_side *side)
+{
+    return &side->hca.port.gids[GID_INDEX];
+}
+
+static const struct roce_addr *last_address(void)
+{
+    ck_assert_uint_gt(lab->num_packets, 0);
+    return &lab->trace[lab->num_packets - 1].pkt.addr;
+}
+
+/* The driver gives a QP the index of its source address (ads.src_addr_index), and SET_ROCE_ADDRESS
+ * may change what is there. */
+START_TEST(packets_leave_from_the_address_that_is_there_now)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct port_gid first = *entry(left);
+
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+
+    entry(left)->gid[15] = 99;
+    entry(left)->mac[5] ^= 0x40;
+    entry(left)->has_vlan = true;
+    entry(left)->vlan_id = 7;
+    qp_gid_changed(&left->hca, GID_INDEX);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    ck_assert_uint_eq(last_address()->sgid[15], 99);
+    ck_assert_mem_eq(last_address()->smac, entry(left)->mac, 6);
+    ck_assert(last_address()->has_vlan);
+    ck_assert_uint_eq(last_address()->vlan_tci & 0xfff, 7);
+    expect_none(left); /* that is not whom the other side is connected to */
+
+    *entry(left) = first;
+    qp_gid_changed(&left->hca, GID_INDEX);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
+}
+END_TEST
+
+START_TEST(another_entry_is_no_concern)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+
+    left->hca.port.gids[GID_INDEX + 1] = *entry(left);
+    left->hca.port.gids[GID_INDEX + 1].gid[15] = 99;
+    qp_gid_changed(&left->hca, GID_INDEX + 1);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+}
+END_TEST
+
+/* As for a datagram whose address vector names an entry that is empty. */
+START_TEST(without_a_source_address_nothing_is_sent)
+{
+    memset(entry(left), 0, sizeof(*entry(left)));
+    qp_gid_changed(&left->hca, GID_INDEX);
+    write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
+    lab_run(lab);
+    ck_assert_uint_eq(lab->num_packets, 0);
+    expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+}
+END_TEST
+
+/* The path MTU of a connection is its program's affair; the port drops what is too long for it, and
+ * the requester gives up after its retries. */
+START_TEST(the_port_drops_what_its_mtu_does_not_allow)
+{
+    uint64_t src = lab_mem(left, 1024, 1), dst = lab_mem(right, 1024, 0);
+
+    left->hca.port.mtu = 600;
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    ck_assert_uint_eq(left->hca.port.counters.tx_oversize, 0);
+
+    write_from(src, 1024, dst);
+    lab_run(lab);
+    ck_assert_uint_eq(left->hca.port.counters.tx_oversize, 1);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 1);
+    expect_none(left);
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 1, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("path");
+    TCase *rc = tcase_create("connected");
+
+    tcase_add_checked_fixture(rc, setup, teardown);
+    tcase_add_test(rc, packets_leave_from_the_address_that_is_there_now);
+    tcase_add_test(rc, another_entry_is_no_concern);
+    tcase_add_test(rc, without_a_source_address_nothing_is_sent);
+    tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
+    suite_add_tcase(suite, rc);
+    return run_suite(suite);
+}
