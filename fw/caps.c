@@ -13,6 +13,7 @@
 #include "fw/fw_internal.h"
 #include "model/mkey.h"
 #include "model/qp.h"
+#include "model/steering.h"
 
 /* Values of cmd_hca_cap fields (mlx5_ifc.h). */
 #define PORT_TYPE_ETHERNET     1
@@ -183,6 +184,7 @@ static void general_port(const struct fw *fw, bool max, uint8_t *cap)
     CAP(nic_flow_table, has(PRM_CMD_OP_CREATE_FLOW_TABLE));
     if (has(PRM_CMD_OP_ALLOC_FLOW_COUNTER)) {
         CAP(max_flow_counter_15_0, 0xffff);
+        CAP(log_max_flow_counter_bulk, STEERING_LOG_COUNTER_BULK);
     }
 }
 

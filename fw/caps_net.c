@@ -58,6 +58,7 @@ static void fill_match(uint8_t *match)
     MATCH(outer_ip_protocol);
     MATCH(outer_ip_ecn);
     MATCH(outer_ip_dscp);
+    MATCH(outer_ipv4_ttl);
     MATCH(outer_udp_sport);
     MATCH(outer_udp_dport);
     MATCH(outer_tcp_sport);
@@ -76,6 +77,7 @@ void caps_fill_flow_table(const struct fw *fw, bool max, uint8_t *cap)
     FT(modify_root, 1);
     FT(identified_miss_table_mode, 1);
     FT(flow_table_modify, 1);
+    FT(ignore_flow_level, 1);
     FT(log_max_ft_size, STEERING_LOG_FT_SIZE);
     FT(max_ft_level, STEERING_MAX_LEVEL);
     FT(log_max_ft_num, STEERING_LOG_FT_NUM);

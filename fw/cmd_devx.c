@@ -12,6 +12,7 @@
 #include "fw/cmd_table.h"
 #include "fw/devx.h"
 #include "model/pd.h"
+#include "model/steering.h"
 
 /* uctx.cap (mlx5_ifc.h MLX5_UCTX_CAP_*): what QUERY_HCA_CAP's uctx_cap offers. */
 #define UCTX_CAP_RAW_TX 1u
@@ -141,12 +142,12 @@ static bool destroy_object(struct fw *fw, uint16_t opcode, uint16_t uid, uint32_
     return row->handler(fw, &cmd) == SYN_OK;
 }
 
-/* One pass over all kinds; returns how many objects went away and stores how many stayed. */
+/* One pass over all kinds; returns how many objects went away and stores how many stayed. Flow
+ * tables come first: their entries name others, and are no objects of their own. */
 static unsigned destroy_owned(struct fw *fw, uint16_t uid, unsigned *left)
 {
-    unsigned gone = 0;
+    unsigned gone = flow_tables_destroy_of(&fw->hca, uid, left);
 
-    *left = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(owned_kinds); i++) {
         const struct owned_kind *k = &owned_kinds[i];
         struct obj_table *table = (struct obj_table *)((char *)fw + k->table);

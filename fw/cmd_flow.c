@@ -3,15 +3,19 @@
  * Commands of flow steering: tables, groups, entries, counters (model/steering.h).
  *
  * Tables of other virtual ports (other_vport) need an e-switch manager, which this function is not.
+ * The kernel passes a process's commands on with its uid (driver: devx_is_obj_create_cmd()), but
+ * for SET_FLOW_TABLE_ROOT, which is its own.
  */
 #include "fw/cmd.h"
+#include "model/pd.h"
 #include "model/steering.h"
 
-#define MAX_COUNTERS_PER_QUERY 1024
+/* Of a command that changes a table or what is in it. */
+#define OTHER_VPORT(name, cmd) PRM_GET(name##_in, (cmd)->in, other_vport)
 
 static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(set_flow_table_root_in, cmd->in, other_vport) ||
+    if (OTHER_VPORT(set_flow_table_root, cmd) ||
         PRM_GET(set_flow_table_root_in, cmd->in, underlay_qpn)) {
         return SYN_FT_TYPE;
     }
@@ -29,10 +33,11 @@ static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
     uint32_t id = 0;
     enum syn syn;
 
-    if (PRM_GET(create_flow_table_in, cmd->in, other_vport)) {
+    if (OTHER_VPORT(create_flow_table, cmd)) {
         return SYN_FT_TYPE;
     }
-    syn = flow_table_create(&fw->hca, (uint8_t)PRM_GET(create_flow_table_in, cmd->in, table_type),
+    syn = flow_table_create(&fw->hca, cmd->uid,
+                            (uint8_t)PRM_GET(create_flow_table_in, cmd->in, table_type),
                             PRM_PTR(create_flow_table_in, cmd->in, flow_table_context), &id);
     PRM_SET(create_flow_table_out, cmd->out, table_id, id);
     return syn;
@@ -47,7 +52,11 @@ static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_table_modify(&fw->hca, (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
+    if (OTHER_VPORT(modify_flow_table, cmd)) {
+        return SYN_FT_TYPE;
+    }
+    return flow_table_modify(&fw->hca, cmd->uid,
+                             (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
                              PRM_GET(modify_flow_table_in, cmd->in, table_id),
                              (uint16_t)PRM_GET(modify_flow_table_in, cmd->in, modify_field_select),
                              PRM_PTR(modify_flow_table_in, cmd->in, flow_table_context));
@@ -55,7 +64,10 @@ static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_table_destroy(&fw->hca,
+    if (OTHER_VPORT(destroy_flow_table, cmd)) {
+        return SYN_FT_TYPE;
+    }
+    return flow_table_destroy(&fw->hca, cmd->uid,
                               (uint8_t)PRM_GET(destroy_flow_table_in, cmd->in, table_type),
                               PRM_GET(destroy_flow_table_in, cmd->in, table_id));
 }
@@ -65,10 +77,10 @@ static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
     uint32_t id = 0;
     enum syn syn;
 
-    if (PRM_GET(create_flow_group_in, cmd->in, other_vport)) {
+    if (OTHER_VPORT(create_flow_group, cmd)) {
         return SYN_FT_TYPE;
     }
-    syn = flow_group_create(&fw->hca, cmd->in, &id);
+    syn = flow_group_create(&fw->hca, cmd->uid, cmd->in, &id);
     PRM_SET(create_flow_group_out, cmd->out, group_id, id);
     return syn;
 }
@@ -82,7 +94,10 @@ static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_group_destroy(&fw->hca,
+    if (OTHER_VPORT(destroy_flow_group, cmd)) {
+        return SYN_FT_TYPE;
+    }
+    return flow_group_destroy(&fw->hca, cmd->uid,
                               (uint8_t)PRM_GET(destroy_flow_group_in, cmd->in, table_type),
                               PRM_GET(destroy_flow_group_in, cmd->in, table_id),
                               PRM_GET(destroy_flow_group_in, cmd->in, group_id));
@@ -90,13 +105,14 @@ static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(set_fte_in, cmd->in, other_vport)) {
+    if (OTHER_VPORT(set_fte, cmd)) {
         return SYN_FT_TYPE;
     }
     if (cmd->op_mod > PRM_SET_FTE_OP_MODIFY) {
         return SYN_BAD_OP_MOD;
     }
-    return flow_entry_set(&fw->hca, cmd->in, cmd->in_len, cmd->op_mod == PRM_SET_FTE_OP_MODIFY);
+    return flow_entry_set(&fw->hca, cmd->uid, cmd->in, cmd->in_len,
+                          cmd->op_mod == PRM_SET_FTE_OP_MODIFY);
 }
 
 static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
@@ -110,9 +126,12 @@ static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_entry_delete(&fw->hca, (uint8_t)PRM_GET(delete_fte_in, cmd->in, table_type),
-                             PRM_GET(delete_fte_in, cmd->in, table_id),
-                             PRM_GET(delete_fte_in, cmd->in, flow_index));
+    if (OTHER_VPORT(delete_fte, cmd)) {
+        return SYN_FT_TYPE;
+    }
+    return flow_entry_delete(
+        &fw->hca, cmd->uid, (uint8_t)PRM_GET(delete_fte_in, cmd->in, table_type),
+        PRM_GET(delete_fte_in, cmd->in, table_id), PRM_GET(delete_fte_in, cmd->in, flow_index));
 }
 
 /* One counter at a time: flow_counter_bulk_alloc is not reported. */
@@ -125,18 +144,19 @@ static enum syn alloc_counter(struct fw *fw, struct fw_cmd *cmd)
         PRM_GET(alloc_flow_counter_in, cmd->in, flow_counter_bulk_log_size)) {
         return SYN_FC_BULK;
     }
-    syn = flow_counter_alloc(&fw->hca, &id);
+    syn = flow_counter_alloc(&fw->hca, cmd->uid, &id);
     PRM_SET(alloc_flow_counter_out, cmd->out, flow_counter_id, id);
     return syn;
 }
 
 static enum syn dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_counter_dealloc(&fw->hca,
+    return flow_counter_dealloc(&fw->hca, cmd->uid,
                                 PRM_GET(dealloc_flow_counter_in, cmd->in, flow_counter_id));
 }
 
-/* num_of_counters 0 asks for one; numbers in a bulk that name no counter read as zero. */
+/* num_of_counters 0 asks for one; numbers in a bulk that name no counter of the
+ * asker's read as zero. */
 static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t first = PRM_GET(query_flow_counter_in, cmd->in, flow_counter_id);
@@ -144,11 +164,15 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
     bool clear = PRM_GET(query_flow_counter_in, cmd->in, clear);
     size_t stride = PRM_STRIDE(query_flow_counter_out, flow_statistics);
 
-    if (n == 0 && !flow_counter_find(&fw->hca, first)) {
-        return SYN_FC_NOT_FOUND;
+    if (n == 0) {
+        const struct flow_counter *one = flow_counter_find(&fw->hca, first);
+
+        if (!one || !uid_may_use(&one->obj, cmd->uid)) {
+            return one ? SYN_BAD_UID : SYN_FC_NOT_FOUND;
+        }
+        n = 1;
     }
-    n = MAX(n, 1);
-    if (n > MAX_COUNTERS_PER_QUERY) {
+    if (n > 1u << STEERING_LOG_COUNTER_BULK) {
         return SYN_LIMIT;
     }
     if (cmd->out_len < PRM_SIZE(query_flow_counter_out) + n * stride) {
@@ -158,7 +182,7 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
         struct flow_counter *counter = flow_counter_find(&fw->hca, first + i);
         uint8_t *stat = PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);
 
-        if (!counter) {
+        if (!counter || !uid_may_use(&counter->obj, cmd->uid)) {
             continue;
         }
         PRM_SET(traffic_counter, stat, packets, counter->packets);
@@ -177,18 +201,18 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
 
 const struct fw_cmd_row cmds_flow[] = {
     ROW(SET_FLOW_TABLE_ROOT, false, set_flow_table_root, set_root),
-    ROW(CREATE_FLOW_TABLE, false, create_flow_table, create_table),
-    ROW(QUERY_FLOW_TABLE, false, query_flow_table, query_table),
-    ROW(MODIFY_FLOW_TABLE, false, modify_flow_table, modify_table),
-    ROW(DESTROY_FLOW_TABLE, false, destroy_flow_table, destroy_table),
-    ROW(CREATE_FLOW_GROUP, false, create_flow_group, create_group),
-    ROW(QUERY_FLOW_GROUP, false, query_flow_group, query_group),
-    ROW(DESTROY_FLOW_GROUP, false, destroy_flow_group, destroy_group),
-    ROW(SET_FLOW_TABLE_ENTRY, false, set_fte, set_entry),
-    ROW(QUERY_FLOW_TABLE_ENTRY, false, query_fte, query_entry),
-    ROW(DELETE_FLOW_TABLE_ENTRY, false, delete_fte, delete_entry),
-    ROW(ALLOC_FLOW_COUNTER, false, alloc_flow_counter, alloc_counter),
-    ROW(DEALLOC_FLOW_COUNTER, false, dealloc_flow_counter, dealloc_counter),
-    ROW(QUERY_FLOW_COUNTER, false, query_flow_counter, query_counter),
+    ROW(CREATE_FLOW_TABLE, true, create_flow_table, create_table),
+    ROW(QUERY_FLOW_TABLE, true, query_flow_table, query_table),
+    ROW(MODIFY_FLOW_TABLE, true, modify_flow_table, modify_table),
+    ROW(DESTROY_FLOW_TABLE, true, destroy_flow_table, destroy_table),
+    ROW(CREATE_FLOW_GROUP, true, create_flow_group, create_group),
+    ROW(QUERY_FLOW_GROUP, true, query_flow_group, query_group),
+    ROW(DESTROY_FLOW_GROUP, true, destroy_flow_group, destroy_group),
+    ROW(SET_FLOW_TABLE_ENTRY, true, set_fte, set_entry),
+    ROW(QUERY_FLOW_TABLE_ENTRY, true, query_fte, query_entry),
+    ROW(DELETE_FLOW_TABLE_ENTRY, true, delete_fte, delete_entry),
+    ROW(ALLOC_FLOW_COUNTER, true, alloc_flow_counter, alloc_counter),
+    ROW(DEALLOC_FLOW_COUNTER, true, dealloc_flow_counter, dealloc_counter),
+    ROW(QUERY_FLOW_COUNTER, true, query_flow_counter, query_counter),
     {0},
 };

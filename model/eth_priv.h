@@ -23,7 +23,7 @@ struct eth_sq {
     uint8_t sqc[PRM_SIZE(sqc)];
     uint8_t state;       /* PRM_SQC_STATE_ */
     uint32_t user_index; /* goes into each CQE, as a QP's does */
-    struct wq wq;  /* slots are 64-byte basic blocks */
+    struct wq wq;        /* slots are 64-byte basic blocks */
     uint32_t pdn;
     struct cq *cq;
     struct eth_tis *tis; /* may be NULL */

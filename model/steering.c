@@ -6,6 +6,7 @@
  * destroyed under it; groups and entries live inside their table.
  */
 #include <string.h>
+#include "model/pd.h"
 #include "model/steering_priv.h"
 
 #define DEST_LEN    PRM_STRIDE(flow_context, destination)
@@ -51,6 +52,17 @@ static struct flow_table *find_table(struct hca *hca, uint8_t type, uint32_t id)
     return table && table->type == type ? table : NULL;
 }
 
+/* As find_table(), to change what is in it: only its owner may. */
+static enum syn find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
+                               struct flow_table **table)
+{
+    *table = find_table(hca, type, id);
+    if (!*table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    return uid_owns(&(*table)->obj, uid) ? SYN_OK : SYN_BAD_UID;
+}
+
 /* The table's miss action: to another table of a higher level, which is then held. */
 static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id)
 {
@@ -60,6 +72,9 @@ static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t acti
         next = find_table(hca, table->type, id);
         if (!next) {
             return SYN_FT_NOT_FOUND;
+        }
+        if (!uid_may_use(&next->obj, table->obj.uid)) {
+            return SYN_BAD_UID;
         }
         if (next->level <= table->level) {
             return SYN_FT_LEVEL;
@@ -84,7 +99,19 @@ static void group_free(gpointer p)
     g_free(group);
 }
 
-enum syn flow_table_create(struct hca *hca, uint8_t type, const void *ctx, uint32_t *table_id)
+/* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
+ * apart or put them together. */
+static bool asks_for_more(const void *ctx)
+{
+    return PRM_GET(flow_table_context, ctx, sw_owner) ||
+           PRM_GET(flow_table_context, ctx, reformat_en) ||
+           PRM_GET(flow_table_context, ctx, decap_en) ||
+           PRM_GET(flow_table_context, ctx, termination_table) ||
+           PRM_GET(flow_table_context, ctx, lag_master_next_table_id);
+}
+
+enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const void *ctx,
+                           uint32_t *table_id)
 {
     struct flow_table *table;
     enum syn syn;
@@ -92,12 +119,16 @@ enum syn flow_table_create(struct hca *hca, uint8_t type, const void *ctx, uint3
     if (!type_supported(type)) {
         return SYN_FT_TYPE;
     }
+    if (asks_for_more(ctx)) {
+        return SYN_FT_FEATURE;
+    }
     if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
         PRM_GET(flow_table_context, ctx, log_size) > STEERING_LOG_FT_SIZE) {
         return SYN_LIMIT;
     }
     table = g_new0(struct flow_table, 1);
     table->obj.kind = OBJ_FLOW_TABLE;
+    table->obj.uid = uid;
     table->type = type;
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
@@ -132,13 +163,14 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void
     return SYN_OK;
 }
 
-enum syn flow_table_modify(struct hca *hca, uint8_t type, uint32_t table_id, uint16_t select,
-                           const void *ctx)
+enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                           uint16_t select, const void *ctx)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
 
-    if (!table) {
-        return SYN_FT_NOT_FOUND;
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (select & ~PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID) {
         return SYN_FT_MODIFY;
@@ -158,12 +190,13 @@ static void table_free(struct hca *hca, struct flow_table *table)
     g_free(table);
 }
 
-enum syn flow_table_destroy(struct hca *hca, uint8_t type, uint32_t table_id)
+enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
 
-    if (!table) {
-        return SYN_FT_NOT_FOUND;
+    if (syn != SYN_OK) {
+        return syn;
     }
     /* Being the root does not keep a table: the driver destroys its last table as it stands
      * (update_root_ft_destroy()), and then there is no root. */
@@ -266,20 +299,19 @@ static bool group_place(const struct flow_table *table, uint32_t start, uint32_t
     return true;
 }
 
-enum syn flow_group_create(struct hca *hca, const void *in, uint32_t *group_id)
+enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32_t *group_id)
 {
-    struct flow_table *table =
-        find_table(hca, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
-                   PRM_GET(create_flow_group_in, in, table_id));
     uint32_t start = PRM_GET(create_flow_group_in, in, start_flow_index);
     uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
+    struct flow_table *table;
     struct flow_group *group;
     struct flow_key mask;
-    enum syn syn;
+    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
+                                  PRM_GET(create_flow_group_in, in, table_id), &table);
     int place;
 
-    if (!table) {
-        return SYN_FT_NOT_FOUND;
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (PRM_GET(create_flow_group_in, in, group_type) != PRM_FLOW_GROUP_TYPE_TCAM_SUBTABLE) {
         return SYN_FG_TYPE;
@@ -319,13 +351,19 @@ enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     return SYN_OK;
 }
 
-enum syn flow_group_destroy(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id)
+enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                            uint32_t group_id)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
-    struct flow_group *group = table ? find_group(table, group_id) : NULL;
+    struct flow_group *group;
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
 
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    group = find_group(table, group_id);
     if (!group) {
-        return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
+        return SYN_FG_NOT_FOUND;
     }
     if (g_hash_table_size(group->by_key)) {
         return SYN_IN_USE;
@@ -352,17 +390,21 @@ static void hold(struct hca *hca, const struct flow_entry *entry, int by)
     }
 }
 
+/* The objects that an entry names must be there for who owns its table. any_level: destination
+ * tables need not be on higher levels; a loop that this makes is for the walk to end. */
 static enum syn read_dests(struct hca *hca, const struct flow_table *table, const uint8_t *list,
-                           struct flow_entry *entry)
+                           bool any_level, struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
         struct flow_dest *dest = &entry->dests[i];
         const struct flow_table *next;
+        const struct obj *obj;
 
         dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
         dest->id = PRM_GET(dest_format_struct, list, destination_id);
         if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
-            if (!obj_find(&hca->tirs, dest->id)) {
+            obj = obj_find(&hca->tirs, dest->id);
+            if (!obj) {
                 return SYN_FTE_DEST;
             }
         } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
@@ -370,22 +412,33 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table, cons
             if (!next) {
                 return SYN_FTE_DEST;
             }
-            if (next->level <= table->level) {
+            if (!any_level && next->level <= table->level) {
                 return SYN_FT_LEVEL;
             }
+            obj = &next->obj;
         } else {
             return SYN_FTE_DEST;
+        }
+        if (!uid_may_use(obj, table->obj.uid)) {
+            return SYN_BAD_UID;
         }
     }
     return SYN_OK;
 }
 
-static enum syn read_counters(struct hca *hca, const uint8_t *list, struct flow_entry *entry)
+static enum syn read_counters(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+                              struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+        const struct flow_counter *counter;
+
         entry->counters[i] = PRM_GET(flow_counter_list, list, flow_counter_id);
-        if (!flow_counter_find(hca, entry->counters[i])) {
+        counter = flow_counter_find(hca, entry->counters[i]);
+        if (!counter) {
             return SYN_FTE_COUNTER;
+        }
+        if (!uid_may_use(&counter->obj, table->obj.uid)) {
+            return SYN_BAD_UID;
         }
     }
     return SYN_OK;
@@ -428,8 +481,8 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table, cons
     if (!action_ok(entry)) {
         return SYN_FTE_ACTION;
     }
-    syn = read_dests(hca, table, list, entry);
-    return syn ? syn : read_counters(hca, list + entry->num_dests * DEST_LEN, entry);
+    syn = read_dests(hca, table, list, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
+    return syn ? syn : read_counters(hca, table, list + entry->num_dests * DEST_LEN, entry);
 }
 
 static enum syn modify_entry(struct hca *hca, struct flow_table *table, const void *in,
@@ -502,15 +555,16 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table, const void 
     return SYN_OK;
 }
 
-enum syn flow_entry_set(struct hca *hca, const void *in, size_t in_len, bool modify)
+enum syn flow_entry_set(struct hca *hca, uint16_t uid, const void *in, size_t in_len, bool modify)
 {
-    struct flow_table *table = find_table(hca, (uint8_t)PRM_GET(set_fte_in, in, table_type),
-                                          PRM_GET(set_fte_in, in, table_id));
     uint32_t index = PRM_GET(set_fte_in, in, flow_index);
+    struct flow_table *table;
     struct flow_entry *entry;
+    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(set_fte_in, in, table_type),
+                                  PRM_GET(set_fte_in, in, table_id), &table);
 
-    if (!table) {
-        return SYN_FT_NOT_FOUND;
+    if (syn != SYN_OK) {
+        return syn;
     }
     entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
     if (modify) {
@@ -554,32 +608,84 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     return SYN_OK;
 }
 
-enum syn flow_entry_delete(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index)
+static void entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
-    struct flow_entry *entry;
+    hold(hca, entry, -1);
+    g_hash_table_remove(table->entries, GUINT_TO_POINTER(entry->index));
+    g_hash_table_remove(entry->group->by_key, &entry->key);
+}
 
-    if (!table) {
-        return SYN_FT_NOT_FOUND;
+enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                           uint32_t index)
+{
+    struct flow_table *table;
+    struct flow_entry *entry;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+
+    if (syn != SYN_OK) {
+        return syn;
     }
     entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
     if (!entry) {
         return SYN_FTE_NOT_FOUND;
     }
-    hold(hca, entry, -1);
-    g_hash_table_remove(table->entries, GUINT_TO_POINTER(index));
-    g_hash_table_remove(entry->group->by_key, &entry->key);
+    entry_free(hca, table, entry);
     return SYN_OK;
+}
+
+/* -- a user context goes ------------------------------------------------------------------------
+ */
+
+/* Forgets the table's entries and groups. */
+static void table_empty(struct hca *hca, struct flow_table *table)
+{
+    GHashTableIter iter;
+    gpointer entry;
+
+    g_hash_table_iter_init(&iter, table->entries);
+    while (g_hash_table_iter_next(&iter, NULL, &entry)) {
+        hold(hca, entry, -1);
+    }
+    g_hash_table_remove_all(table->entries);
+    g_ptr_array_set_size(table->groups, 0);
+}
+
+unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
+{
+    struct obj *next;
+    unsigned gone = 0;
+
+    OBJ_TABLE_FOREACH (obj, &hca->steering->tables) {
+        if (obj->uid == uid) {
+            table_empty(hca, (struct flow_table *)obj);
+        }
+    }
+    *left = 0;
+    for (struct obj *obj = obj_next(&hca->steering->tables, 0); obj; obj = next) {
+        const struct flow_table *table = (const struct flow_table *)obj;
+
+        next = obj_next(&hca->steering->tables, obj->num + 1);
+        if (obj->uid != uid) {
+            continue;
+        }
+        if (flow_table_destroy(hca, uid, table->type, obj->num) == SYN_OK) {
+            gone++;
+        } else {
+            ++*left;
+        }
+    }
+    return gone;
 }
 
 /* -- counters -----------------------------------------------------------------------------------
  */
 
-enum syn flow_counter_alloc(struct hca *hca, uint32_t *id)
+enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 {
     struct flow_counter *counter = g_new0(struct flow_counter, 1);
 
     counter->obj.kind = OBJ_FLOW_COUNTER;
+    counter->obj.uid = uid;
     if (!obj_insert(&hca->flow_counters, &counter->obj)) {
         g_free(counter);
         return SYN_NO_MEMORY;
@@ -593,12 +699,15 @@ struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id)
     return obj_find_kind(&hca->flow_counters, id, OBJ_FLOW_COUNTER);
 }
 
-enum syn flow_counter_dealloc(struct hca *hca, uint32_t id)
+enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
 {
     struct flow_counter *counter = flow_counter_find(hca, id);
 
     if (!counter) {
         return SYN_FC_NOT_FOUND;
+    }
+    if (!uid_owns(&counter->obj, uid)) {
+        return SYN_BAD_UID;
     }
     if (counter->obj.refs) {
         return SYN_IN_USE;

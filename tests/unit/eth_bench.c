@@ -325,7 +325,8 @@ uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size)
 
     PRM_SET(flow_table_context, ctx, level, level);
     PRM_SET(flow_table_context, ctx, log_size, log_size);
-    ck_assert_int_eq(flow_table_create(&b->rig.hca, PRM_FLOW_TABLE_TYPE_NIC_RX, ctx, &id), SYN_OK);
+    ck_assert_int_eq(flow_table_create(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX, ctx, &id),
+                     SYN_OK);
     return id;
 }
 
@@ -345,7 +346,7 @@ uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t e
         memcpy(PRM_PTR(create_flow_group_in, in, match_criteria), mask,
                PRM_SIZE(fte_match_set_lyr_2_4));
     }
-    ck_assert_int_eq(flow_group_create(&b->rig.hca, in, &id), SYN_OK);
+    ck_assert_int_eq(flow_group_create(&b->rig.hca, 0, in, &id), SYN_OK);
     return id;
 }
 
@@ -365,6 +366,7 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
     PRM_SET(set_fte_in, in, table_id, fte->table);
     PRM_SET(set_fte_in, in, flow_index, fte->index);
     PRM_SET(set_fte_in, in, modify_enable_mask, fte->modify);
+    PRM_SET(set_fte_in, in, ignore_flow_level, fte->any_level);
     PRM_SET(flow_context, ctx, group_id, fte->group);
     PRM_SET(flow_context, ctx, flow_tag, fte->flow_tag);
     PRM_SET(flow_context, ctx, action, action);
@@ -381,7 +383,7 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
     for (unsigned i = 0; i < fte->num_counters; i++, list += PRM_SIZE(flow_counter_list)) {
         PRM_SET(flow_counter_list, list, flow_counter_id, fte->counters[i]);
     }
-    return flow_entry_set(&b->rig.hca, in, len, fte->modify != 0);
+    return flow_entry_set(&b->rig.hca, fte->uid, in, len, fte->modify != 0);
 }
 
 uint32_t bench_direct_tir(struct bench *b, uint32_t rqn)

@@ -114,6 +114,8 @@ struct bench_fte {
     uint32_t counters[8];
     unsigned num_counters;
     uint8_t modify; /* modify_enable_mask; 0: a new entry */
+    bool any_level; /* ignore_flow_level */
+    uint16_t uid;
 };
 enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte);
 uint32_t bench_direct_tir(struct bench *b, uint32_t rqn);

@@ -403,8 +403,7 @@ START_TEST(completions_carry_the_user_index)
     const uint8_t *stored;
 
     make_rq(false, true);
-    ck_assert_uint_eq(PRM_GET(cqe64, receive(frame, sizeof(frame), &stored), srqn),
-                      BENCH_RQ_INDEX);
+    ck_assert_uint_eq(PRM_GET(cqe64, receive(frame, sizeof(frame), &stored), srqn), BENCH_RQ_INDEX);
     post();
     ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
     ck_assert_uint_eq(PRM_GET(err_cqe, bench_cqe(&rq), srqn), BENCH_RQ_INDEX);

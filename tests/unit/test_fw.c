@@ -622,6 +622,41 @@ START_TEST(context_takes_its_objects_along)
 }
 END_TEST
 
+static enum syn flow_counter(uint16_t opcode, uint32_t uid, uint32_t id, uint8_t out[48])
+{
+    uint8_t in[32] = {0};
+
+    PRM_SET(query_flow_counter_in, in, opcode, opcode);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
+    if (opcode == PRM_CMD_OP_DEALLOC_FLOW_COUNTER) {
+        PRM_SET(dealloc_flow_counter_in, in, flow_counter_id, id);
+    } else if (opcode == PRM_CMD_OP_QUERY_FLOW_COUNTER) {
+        PRM_SET(query_flow_counter_in, in, flow_counter_id, id);
+    }
+    return fwd_cmd(&d, in, opcode == PRM_CMD_OP_QUERY_FLOW_COUNTER ? 32 : 16, out,
+                   opcode == PRM_CMD_OP_QUERY_FLOW_COUNTER ? 32 : 16);
+}
+
+/* Driver devx_is_obj_create_cmd(): a process allocates flow counters by commands of its own, which
+ * carry its uid. */
+START_TEST(flow_counters_belong_to_their_context)
+{
+    enum syn status;
+    uint32_t uid = create_uctx(&status), other = create_uctx(&status), id;
+    uint8_t out[48];
+
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_ALLOC_FLOW_COUNTER, uid, 0, out), SYN_OK);
+    id = PRM_GET(alloc_flow_counter_out, out, flow_counter_id);
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_QUERY_FLOW_COUNTER, uid, id, out), SYN_OK);
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_QUERY_FLOW_COUNTER, other, id, out), SYN_BAD_UID);
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_DEALLOC_FLOW_COUNTER, other, id, out), SYN_BAD_UID);
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_DEALLOC_FLOW_COUNTER, uid, id, out), SYN_OK);
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_QUERY_FLOW_COUNTER, uid, id, out), SYN_FC_NOT_FOUND);
+    /* the root of the port's rules stays the kernel's */
+    ck_assert_uint_eq(flow_counter(PRM_CMD_OP_SET_FLOW_TABLE_ROOT, uid, 0, out), SYN_BAD_UID);
+}
+END_TEST
+
 START_TEST(privileged_commands_take_no_uid)
 {
     uint8_t in[16] = {0}, out[16];
@@ -739,6 +774,7 @@ int main(void)
     tcase_add_test(ready, umem_belongs_to_its_context);
     tcase_add_test(ready, umem_is_checked);
     tcase_add_test(ready, context_takes_its_objects_along);
+    tcase_add_test(ready, flow_counters_belong_to_their_context);
     tcase_add_test(ready, privileged_commands_take_no_uid);
     tcase_add_test(ready, rings_lie_inside_their_umem);
     tcase_add_loop_test(ready, general_objects_are_refused, 0, 4);

@@ -46,7 +46,7 @@ static uint32_t counter_new(void)
 {
     uint32_t id;
 
-    ck_assert_int_eq(flow_counter_alloc(hca, &id), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(hca, 0, &id), SYN_OK);
     return id;
 }
 
@@ -118,7 +118,7 @@ static enum syn set_miss(uint32_t table, uint8_t action, uint32_t next)
 
     PRM_SET(flow_table_context, ctx, table_miss_action, action);
     PRM_SET(flow_table_context, ctx, table_miss_id, next);
-    return flow_table_modify(hca, NIC_RX, table, PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID, ctx);
+    return flow_table_modify(hca, 0, NIC_RX, table, PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID, ctx);
 }
 
 /* -- tables ------------------------------------------------------------------------------------ */
@@ -128,26 +128,55 @@ START_TEST(tables_that_cannot_be_are_refused)
     uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
     uint32_t id, low = bench_table(b, 3, 1);
 
-    ck_assert_int_eq(flow_table_create(hca, PRM_FLOW_TABLE_TYPE_NIC_RX + 1, ctx, &id), SYN_FT_TYPE);
-    ck_assert_int_eq(flow_table_create(hca, 0xff, ctx, &id), SYN_FT_TYPE);
+    ck_assert_int_eq(flow_table_create(hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX + 1, ctx, &id),
+                     SYN_FT_TYPE);
+    ck_assert_int_eq(flow_table_create(hca, 0, 0xff, ctx, &id), SYN_FT_TYPE);
     PRM_SET(flow_table_context, ctx, level, STEERING_MAX_LEVEL);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_LIMIT);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_LIMIT);
     PRM_SET(flow_table_context, ctx, level, STEERING_MAX_LEVEL - 1);
     PRM_SET(flow_table_context, ctx, log_size, STEERING_LOG_FT_SIZE + 1);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_LIMIT);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_LIMIT);
     PRM_SET(flow_table_context, ctx, log_size, STEERING_LOG_FT_SIZE);
     PRM_SET(flow_table_context, ctx, table_miss_action, 7);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_FT_MISS_ACTION);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_MISS_ACTION);
     PRM_SET(flow_table_context, ctx, table_miss_action, PRM_FLOW_TABLE_MISS_ACTION_FWD);
     PRM_SET(flow_table_context, ctx, table_miss_id, 0xabcdef);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_FT_NOT_FOUND);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_NOT_FOUND);
     PRM_SET(flow_table_context, ctx, table_miss_id, low);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_FT_LEVEL);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, low), SYN_OK); /* nothing holds it */
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, low), SYN_FT_NOT_FOUND);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_LEVEL);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_OK); /* nothing holds it */
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_FT_NOT_FOUND);
     ck_assert_int_eq(flow_table_query(hca, NIC_RX, low, ctx), SYN_FT_NOT_FOUND);
     ck_assert_int_eq(set_miss(low, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0), SYN_FT_NOT_FOUND);
     ck_assert_int_eq(flow_table_set_root(hca, NIC_RX, low, true), SYN_FT_NOT_FOUND);
+}
+END_TEST
+
+/* flow_table_context: what a table may ask for stands in flow_table_prop_layout (sw_owner,
+ * reformat, decap, termination_table), and none of it is reported. */
+START_TEST(tables_that_ask_for_more_are_refused)
+{
+    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    uint32_t id;
+
+    switch (_i) {
+    case 0:
+        PRM_SET(flow_table_context, ctx, sw_owner, 1);
+        break;
+    case 1:
+        PRM_SET(flow_table_context, ctx, reformat_en, 1);
+        break;
+    case 2:
+        PRM_SET(flow_table_context, ctx, decap_en, 1);
+        break;
+    case 3:
+        PRM_SET(flow_table_context, ctx, termination_table, 1);
+        break;
+    case 4:
+        PRM_SET(flow_table_context, ctx, lag_master_next_table_id, 1);
+        break;
+    }
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_FEATURE);
 }
 END_TEST
 
@@ -156,12 +185,12 @@ START_TEST(there_are_as_many_tables_as_reported)
     uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
     uint32_t id, n = 0;
 
-    while (flow_table_create(hca, NIC_RX, ctx, &id) == SYN_OK) {
+    while (flow_table_create(hca, 0, NIC_RX, ctx, &id) == SYN_OK) {
         n++;
     }
     ck_assert_uint_eq(n, (1u << STEERING_LOG_FT_NUM) - 1); /* number 0 names none */
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, 17), SYN_OK);
-    ck_assert_int_eq(flow_table_create(hca, NIC_RX, ctx, &id), SYN_OK);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, 17), SYN_OK);
+    ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_OK);
     ck_assert_uint_eq(id, 17);
 }
 END_TEST
@@ -179,12 +208,12 @@ START_TEST(a_miss_leads_to_tables_of_higher_levels_only)
     ck_assert_int_eq(set_miss(next, PRM_FLOW_TABLE_MISS_ACTION_FWD, first), SYN_FT_LEVEL);
     ck_assert_int_eq(set_miss(first, PRM_FLOW_TABLE_MISS_ACTION_FWD, next), SYN_OK);
     ck_assert_uint_eq(taken_by(&pkt), 1);
-    ck_assert_int_eq(flow_group_destroy(hca, NIC_RX, next, 1), SYN_IN_USE);
-    ck_assert_int_eq(flow_entry_delete(hca, NIC_RX, next, 0), SYN_OK);
-    ck_assert_int_eq(flow_group_destroy(hca, NIC_RX, next, 1), SYN_OK);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, next), SYN_IN_USE); /* the miss */
+    ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, next, 1), SYN_IN_USE);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, next, 0), SYN_OK);
+    ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, next, 1), SYN_OK);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, next), SYN_IN_USE); /* the miss */
     ck_assert_int_eq(set_miss(first, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0), SYN_OK);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, next), SYN_OK);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, next), SYN_OK);
 }
 END_TEST
 
@@ -194,10 +223,10 @@ START_TEST(only_the_miss_table_can_be_modified)
     uint32_t table = bench_table(b, 1, 0);
 
     ck_assert_int_eq(
-        flow_table_modify(hca, NIC_RX, table, PRM_MODIFY_FLOW_TABLE_LAG_NEXT_TABLE_ID, ctx),
+        flow_table_modify(hca, 0, NIC_RX, table, PRM_MODIFY_FLOW_TABLE_LAG_NEXT_TABLE_ID, ctx),
         SYN_FT_MODIFY);
-    ck_assert_int_eq(flow_table_modify(hca, NIC_RX, table, 0, ctx), SYN_OK);
-    ck_assert_int_eq(flow_table_modify(hca, NIC_RX + 1, table, 0, ctx), SYN_FT_NOT_FOUND);
+    ck_assert_int_eq(flow_table_modify(hca, 0, NIC_RX, table, 0, ctx), SYN_OK);
+    ck_assert_int_eq(flow_table_modify(hca, 0, NIC_RX + 1, table, 0, ctx), SYN_FT_NOT_FOUND);
 }
 END_TEST
 
@@ -217,7 +246,7 @@ START_TEST(the_root_can_be_set_moved_unset_and_destroyed)
     /* The driver destroys its last root as it stands: update_root_ft_destroy(). */
     set_root(third);
     set_root(third);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, third), SYN_OK);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, third), SYN_OK);
     ck_assert_uint_eq(taken_by(&pkt), 0);
 }
 END_TEST
@@ -232,14 +261,14 @@ START_TEST(groups_that_cannot_be_are_refused)
     PRM_SET(create_flow_group_in, good, table_id, table);
     PRM_SET(create_flow_group_in, good, start_flow_index, 4);
     PRM_SET(create_flow_group_in, good, end_flow_index, 7);
-    ck_assert_int_eq(flow_group_create(hca, good, &id), SYN_OK);
+    ck_assert_int_eq(flow_group_create(hca, 0, good, &id), SYN_OK);
 #define TRY(start, end, field, value, syn)                                                         \
     do {                                                                                           \
         memcpy(in, good, sizeof(in));                                                              \
         PRM_SET(create_flow_group_in, in, start_flow_index, start);                                \
         PRM_SET(create_flow_group_in, in, end_flow_index, end);                                    \
         PRM_SET(create_flow_group_in, in, field, value);                                           \
-        ck_assert_int_eq(flow_group_create(hca, in, &id), syn);                                    \
+        ck_assert_int_eq(flow_group_create(hca, 0, in, &id), syn);                                 \
     } while (0)
     TRY(0, 3, table_id, 0xabcdef, SYN_FT_NOT_FOUND);
     TRY(0, 3, table_type, NIC_RX + 1, SYN_FT_NOT_FOUND);
@@ -269,18 +298,18 @@ START_TEST(masks_beyond_what_frames_are_matched_on_are_refused)
     PRM_SET(create_flow_group_in, in, table_id, bench_table(b, 0, 4));
     /* a mask without its enable bit */
     criteria[0] = 1;
-    ck_assert_int_eq(flow_group_create(hca, in, &id), SYN_FG_CRITERIA);
+    ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
     PRM_SET(create_flow_group_in, in, match_criteria_enable, 1 << PRM_MATCH_CRITERIA_OUTER_HEADERS);
     /* every byte behind the outer headers */
     for (size_t i = PRM_SIZE(fte_match_set_lyr_2_4); i < PRM_SIZE(fte_match_param); i++) {
         criteria[i] = 0x80;
-        ck_assert_int_eq(flow_group_create(hca, in, &id), SYN_FG_CRITERIA);
+        ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
         criteria[i] = 0;
     }
     PRM_SET(fte_match_set_lyr_2_4, criteria, ipv4_ihl, 1);
-    ck_assert_int_eq(flow_group_create(hca, in, &id), SYN_FG_CRITERIA);
+    ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
     PRM_SET(fte_match_set_lyr_2_4, criteria, ipv4_ihl, 0);
-    ck_assert_int_eq(flow_group_create(hca, in, &id), SYN_OK);
+    ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_OK);
 }
 END_TEST
 
@@ -332,8 +361,8 @@ START_TEST(entries_that_cannot_be_are_refused)
     fte = good;
     fte.index = 3; /* another index, the same match value */
     ck_assert_int_eq(bench_fte_set(b, &fte), SYN_FTE_EXISTS);
-    ck_assert_int_eq(flow_entry_delete(hca, NIC_RX, table, 3), SYN_FTE_NOT_FOUND);
-    ck_assert_int_eq(flow_entry_delete(hca, NIC_RX, table, 2), SYN_OK);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, table, 3), SYN_FTE_NOT_FOUND);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, table, 2), SYN_OK);
     ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
 }
 END_TEST
@@ -349,12 +378,12 @@ START_TEST(lists_longer_than_the_command_are_refused)
     PRM_SET(flow_context, ctx, group_id, bench_group(b, table, 0, 0, NULL));
     PRM_SET(flow_context, ctx, action, PRM_FLOW_ACTION_FWD_DEST);
     PRM_SET(flow_context, ctx, destination_list_size, 2);
-    ck_assert_int_eq(flow_entry_set(hca, in, sizeof(in), false), SYN_IN_LEN);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_IN_LEN);
     PRM_SET(flow_context, ctx, destination_list_size, 0xffffff);
-    ck_assert_int_eq(flow_entry_set(hca, in, sizeof(in), false), SYN_LIMIT);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_LIMIT);
     PRM_SET(flow_context, ctx, destination_list_size, 1);
     PRM_SET(flow_context, ctx, flow_counter_list_size, 1);
-    ck_assert_int_eq(flow_entry_set(hca, in, sizeof(in), false), SYN_IN_LEN);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_IN_LEN);
 }
 END_TEST
 
@@ -371,18 +400,18 @@ START_TEST(entries_hold_what_they_name)
 
     ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
     ck_assert_int_eq(tir_destroy(hca, 0, tirs[0]), SYN_IN_USE);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, next), SYN_IN_USE);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, root), SYN_IN_USE); /* its group */
-    ck_assert_int_eq(flow_counter_dealloc(hca, counter), SYN_IN_USE);
-    ck_assert_int_eq(flow_entry_delete(hca, NIC_RX, root, 0), SYN_OK);
-    ck_assert_int_eq(flow_entry_delete(hca, NIC_RX, root, 0), SYN_FTE_NOT_FOUND);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, next), SYN_IN_USE);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, root), SYN_IN_USE); /* its group */
+    ck_assert_int_eq(flow_counter_dealloc(hca, 0, counter), SYN_IN_USE);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, root, 0), SYN_OK);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, root, 0), SYN_FTE_NOT_FOUND);
     ck_assert_int_eq(tir_destroy(hca, 0, tirs[0]), SYN_OK);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, next), SYN_OK);
-    ck_assert_int_eq(flow_counter_dealloc(hca, counter), SYN_OK);
-    ck_assert_int_eq(flow_counter_dealloc(hca, counter), SYN_FC_NOT_FOUND);
-    ck_assert_int_eq(flow_group_destroy(hca, NIC_RX, root, fte.group), SYN_OK);
-    ck_assert_int_eq(flow_group_destroy(hca, NIC_RX, root, fte.group), SYN_FG_NOT_FOUND);
-    ck_assert_int_eq(flow_table_destroy(hca, NIC_RX, root), SYN_OK);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, next), SYN_OK);
+    ck_assert_int_eq(flow_counter_dealloc(hca, 0, counter), SYN_OK);
+    ck_assert_int_eq(flow_counter_dealloc(hca, 0, counter), SYN_FC_NOT_FOUND);
+    ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, root, fte.group), SYN_OK);
+    ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, root, fte.group), SYN_FG_NOT_FOUND);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, root), SYN_OK);
 }
 END_TEST
 
@@ -663,6 +692,116 @@ START_TEST(a_fan_of_rules_does_not_keep_the_device)
 }
 END_TEST
 
+/* set_fte_in.ignore_flow_level: "A destination table may be at any level". Without it the level
+ * must rise. */
+START_TEST(an_entry_may_ignore_levels)
+{
+    uint32_t low = catch_all(1, 1), high = bench_table(b, 5, 0);
+    struct bench_fte fte = {.table = high,
+                            .group = bench_group(b, high, 0, 0, NULL),
+                            .dests = {{PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, low}},
+                            .num_dests = 1};
+    struct bench_pkt pkt = packet();
+
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_FT_LEVEL);
+    fte.any_level = true;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    set_root(high);
+    ck_assert_uint_eq(taken_by(&pkt), 2);
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_IN_USE);
+}
+END_TEST
+
+/* Ignored levels make loops possible: the walk is cut off, what it met on its way was done, and the
+ * device goes on. */
+START_TEST(a_loop_of_tables_ends)
+{
+    uint32_t counter = counter_new(), a = bench_table(b, 3, 0), z = bench_table(b, 3, 0);
+    struct bench_fte fte = {.table = a,
+                            .group = bench_group(b, a, 0, 0, NULL),
+                            .dests = {{PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, z}},
+                            .num_dests = 1,
+                            .counters = {counter},
+                            .num_counters = 1,
+                            .any_level = true};
+    struct bench_pkt pkt = packet();
+
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    fte.table = z;
+    fte.group = bench_group(b, z, 0, 0, NULL);
+    fte.dests[0].id = a;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    set_root(a);
+    ck_assert_uint_eq(taken_by(&pkt), 0);
+    ck_assert_uint_eq(flow_counter_find(hca, counter)->packets, STEERING_MAX_STEPS / 2);
+    ck_assert_uint_eq(hca->port.counters.rx_no_steering, 1);
+
+    /* a table that leads to itself is held by itself until its entry goes */
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, z, 0), SYN_OK);
+    fte.dests[0].id = z;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_uint_eq(taken_by(&pkt), 0);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, z, 0), SYN_OK);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, a, 0), SYN_OK);
+    ck_assert_uint_eq(taken_by(&pkt), 0);
+}
+END_TEST
+
+/* Driver: devx_is_obj_create_cmd() passes a process's flow tables, groups, entries and counters on
+ * with its uid. They are its own, and lead to its own. */
+START_TEST(a_user_context_has_tables_of_its_own)
+{
+    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0};
+    uint32_t table, other, group, counter, kernels = counter_new(), id;
+    unsigned left;
+    struct bench_fte fte = {.num_dests = 1, .uid = RIG_USER};
+
+    ck_assert_int_eq(flow_table_create(hca, RIG_USER, NIC_RX, ctx, &table), SYN_OK);
+    PRM_SET(flow_table_context, ctx, level, 1);
+    ck_assert_int_eq(flow_table_create(hca, RIG_USER, NIC_RX, ctx, &other), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(hca, RIG_USER, &counter), SYN_OK);
+    PRM_SET(create_flow_group_in, in, table_type, NIC_RX);
+    PRM_SET(create_flow_group_in, in, table_id, table);
+    ck_assert_int_eq(flow_group_create(hca, RIG_USER + 1, in, &id), SYN_BAD_UID);
+    ck_assert_int_eq(flow_group_create(hca, RIG_USER, in, &group), SYN_OK);
+
+    fte.table = table;
+    fte.group = group;
+    fte.dests[0] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_TIR, tirs[0]};
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_BAD_UID); /* the kernel's TIR */
+    fte.dests[0] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, bench_table(b, 1, 0)};
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_BAD_UID); /* the kernel's table */
+    fte.dests[0].id = other;
+    fte.counters[0] = kernels;
+    fte.num_counters = 1;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_BAD_UID); /* the kernel's counter */
+    fte.counters[0] = counter;
+    fte.uid = RIG_USER + 1;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_BAD_UID); /* another's table */
+    fte.uid = RIG_USER;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+
+    ck_assert_int_eq(flow_table_modify(hca, RIG_USER + 1, NIC_RX, table, 0, ctx), SYN_BAD_UID);
+    ck_assert_int_eq(flow_entry_delete(hca, RIG_USER + 1, NIC_RX, table, 0), SYN_BAD_UID);
+    ck_assert_int_eq(flow_group_destroy(hca, RIG_USER + 1, NIC_RX, table, group), SYN_BAD_UID);
+    ck_assert_int_eq(flow_table_destroy(hca, RIG_USER + 1, NIC_RX, table), SYN_BAD_UID);
+    ck_assert_int_eq(flow_counter_dealloc(hca, RIG_USER + 1, counter), SYN_BAD_UID);
+
+    /* what the context leaves behind goes at once, but for what the kernel leads to */
+    set_root(table);
+    ck_assert_int_eq(to_table(bench_table(b, 0, 0), 1, 0, other), SYN_FTE_GROUP);
+    id = bench_table(b, 0, 0);
+    ck_assert_int_eq(to_table(id, bench_group(b, id, 0, 0, NULL), 0, other), SYN_OK);
+    ck_assert_uint_eq(flow_tables_destroy_of(hca, RIG_USER, &left), 1);
+    ck_assert_uint_eq(left, 1);
+    ck_assert_int_eq(flow_counter_dealloc(hca, RIG_USER, counter), SYN_OK);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, id, 0), SYN_OK);
+    ck_assert_uint_eq(flow_tables_destroy_of(hca, RIG_USER, &left), 1);
+    ck_assert_uint_eq(left, 0);
+}
+END_TEST
+
 START_TEST(frames_of_every_length_and_noise_are_looked_at_safely)
 {
     uint32_t seed = 1;
@@ -712,6 +851,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, tables_that_cannot_be_are_refused);
+    tcase_add_loop_test(tcase, tables_that_ask_for_more_are_refused, 0, 5);
     tcase_add_test(tcase, there_are_as_many_tables_as_reported);
     tcase_add_test(tcase, a_miss_leads_to_tables_of_higher_levels_only);
     tcase_add_test(tcase, only_the_miss_table_can_be_modified);
@@ -730,6 +870,9 @@ int main(void)
     tcase_add_test(tcase, every_destination_gets_a_copy_and_counters_count);
     tcase_add_test(tcase, dropped_frames_are_counted_and_go_nowhere);
     tcase_add_test(tcase, a_fan_of_rules_does_not_keep_the_device);
+    tcase_add_test(tcase, an_entry_may_ignore_levels);
+    tcase_add_test(tcase, a_loop_of_tables_ends);
+    tcase_add_test(tcase, a_user_context_has_tables_of_its_own);
     tcase_add_test(tcase, frames_of_every_length_and_noise_are_looked_at_safely);
     tcase_add_test(tcase, reset_takes_everything_away);
     suite_add_tcase(suite, tcase);

@@ -372,7 +372,7 @@ START_TEST(tirs_hold_what_they_name)
     ck_assert_int_eq(tir_destroy(hca, RIG_USER, tirn), SYN_BAD_UID);
     bench_catch_all(b, tirn);
     ck_assert_int_eq(tir_destroy(hca, 0, tirn), SYN_IN_USE); /* the flow entry's */
-    ck_assert_int_eq(flow_entry_delete(hca, PRM_FLOW_TABLE_TYPE_NIC_RX, 1, 0), SYN_OK);
+    ck_assert_int_eq(flow_entry_delete(hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX, 1, 0), SYN_OK);
     ck_assert_int_eq(tir_destroy(hca, 0, tirn), SYN_OK);
     ck_assert_int_eq(tir_destroy(hca, 0, tirn), SYN_ETH_NOT_FOUND);
     ck_assert_int_eq(eth_rq_destroy(hca, 0, rqs[0].num), SYN_OK);
