@@ -4,8 +4,9 @@
  *
  * The hash input is the selected ones of source address, destination address, source port,
  * destination port (or SPI), in this order and network byte order (Microsoft RSS). With
- * rx_hash_symmetric, each pair is put in ascending order first, so that both directions of a flow
- * hash alike.
+ * rx_hash_symmetric, a pair of which both are selected is replaced by source | destination and
+ * source ^ destination, so that both directions of a flow hash alike (Linux, ethtool: "Symmetric
+ * OR-XOR", which is what mlx5e's TIRs do).
  */
 #include <string.h>
 #include "model/eth_priv.h"
@@ -391,23 +392,25 @@ static bool selected(const struct eth_tir *tir, unsigned field)
     return tir->fields & 1u << field;
 }
 
-/* Appends one of a pair, swapped if the TIR is symmetric and the pair is not in order. */
+/* Appends what the TIR selects of source and destination, len bytes each. */
 static size_t put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
                        const uint8_t *src, const uint8_t *dst, size_t len)
 {
+    bool has_src = selected(tir, src_field), has_dst = selected(tir, src_field + 1);
     size_t n = 0;
 
-    if (tir->symmetric && memcmp(src, dst, len) > 0) {
-        const uint8_t *swap = src;
-
-        src = dst;
-        dst = swap;
+    if (tir->symmetric && has_src && has_dst) {
+        for (size_t i = 0; i < len; i++) {
+            data[i] = src[i] | dst[i];
+            data[len + i] = src[i] ^ dst[i];
+        }
+        return 2 * len;
     }
-    if (selected(tir, src_field)) {
+    if (has_src) {
         memcpy(data, src, len);
         n += len;
     }
-    if (selected(tir, src_field + 1)) {
+    if (has_dst) {
         memcpy(data + n, dst, len);
         n += len;
     }

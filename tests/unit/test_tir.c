@@ -232,6 +232,41 @@ START_TEST(symmetric_hashes_are_the_same_for_both_directions)
 }
 END_TEST
 
+/* Linux, ethtool: "SRC_IP | DST_IP, SRC_IP ^ DST_IP, SRC_PORT | DST_PORT, SRC_PORT ^ DST_PORT": the
+ * symmetric hash is the plain one of a packet that has these for addresses and ports. */
+START_TEST(a_symmetric_hash_is_over_or_and_xor)
+{
+    struct bench_pkt pkt = flow(17, "10.1.2.3", 0x1234, "192.168.8.7", 0x5678), plain = pkt;
+    unsigned queue;
+    uint32_t want;
+
+    for (unsigned i = 0; i < 4; i++) {
+        plain.src[i] = pkt.src[i] | pkt.dst[i];
+        plain.dst[i] = pkt.src[i] ^ pkt.dst[i];
+    }
+    plain.sport = pkt.sport | pkt.dport;
+    plain.dport = pkt.sport ^ pkt.dport;
+    rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 17, IPS | PORTS);
+    want = PRM_GET(cqe64, deliver(&plain, &queue), rx_hash_result);
+    rss_tir(PRM_RX_HASH_FN_TOEPLITZ, true, 4, 17, IPS | PORTS);
+    ck_assert_uint_eq(PRM_GET(cqe64, deliver(&pkt, &queue), rx_hash_result), want);
+}
+END_TEST
+
+/* One of a pair has no other to be symmetric with. */
+START_TEST(half_a_pair_is_hashed_as_it_is)
+{
+    struct bench_pkt pkt = flow(17, "192.168.8.7", 0x1234, "10.1.2.3", 0x5678);
+    unsigned queue;
+    uint32_t want;
+
+    rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 17, 1u << PRM_RX_HASH_FIELD_SRC_IP);
+    want = PRM_GET(cqe64, deliver(&pkt, &queue), rx_hash_result);
+    rss_tir(PRM_RX_HASH_FN_TOEPLITZ, true, 4, 17, 1u << PRM_RX_HASH_FIELD_SRC_IP);
+    ck_assert_uint_eq(PRM_GET(cqe64, deliver(&pkt, &queue), rx_hash_result), want);
+}
+END_TEST
+
 /* INVERTED_XOR8: all selected bytes folded into one, inverted. */
 START_TEST(xor8_folds_the_fields)
 {
@@ -438,6 +473,8 @@ int main(void)
     tcase_add_test(tcase, ports_of_the_other_transport_do_not_count);
     tcase_add_test(tcase, frames_of_another_network_protocol_are_not_hashed);
     tcase_add_loop_test(tcase, symmetric_hashes_are_the_same_for_both_directions, 0, 8);
+    tcase_add_test(tcase, a_symmetric_hash_is_over_or_and_xor);
+    tcase_add_test(tcase, half_a_pair_is_hashed_as_it_is);
     tcase_add_test(tcase, xor8_folds_the_fields);
     tcase_add_test(tcase, a_direct_tir_has_one_queue);
     tcase_add_test(tcase, a_changed_rqt_is_used_at_once);
