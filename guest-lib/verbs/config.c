@@ -53,6 +53,7 @@ static bool load_file(GError **err)
     if (!path || !*path) {
         return true;
     }
+    g_clear_pointer(&key_file, g_key_file_free);
     key_file = g_key_file_new();
     return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err);
 }
@@ -163,6 +164,33 @@ static bool get_log_level(int *level, GError **err)
     return complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
 }
 
+/* The host's number: the one that is asked for, else the first free one. 0 with *err. */
+static unsigned number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
+                            GError **err)
+{
+    unsigned number = (unsigned)host + index;
+
+    if (!host) {
+        number = free_host(port->wire);
+        if (!number) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s has no free host number", port->wire);
+        }
+    } else if (!take_host(port->wire, number)) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "host %u of %s is taken", number, port->wire);
+        number = 0;
+    }
+    return number;
+}
+
+static void free_port(struct hv_port_config *port)
+{
+    g_free(port->wire);
+    g_free(port->profile);
+    g_free(port->capture);
+    memset(port, 0, sizeof(*port));
+}
+
+/* The number comes last: a configuration that is refused takes none. */
 static bool load_port(struct hv_port_config *port, unsigned index, uint64_t host, GError **err)
 {
     g_autofree char *wire = get("wire"), *mac = get("mac"), *ip = get("ip");
@@ -172,38 +200,41 @@ static bool load_port(struct hv_port_config *port, unsigned index, uint64_t host
     port->wire = !wire               ? g_strdup("shm:verbs")
                  : strchr(wire, ':') ? g_strdup(wire)
                                      : g_strconcat("shm:", wire, NULL);
-    if (host) {
-        number = (unsigned)host + index;
-        if (!take_host(port->wire, number)) {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "host %u of %s is taken", number,
-                        port->wire);
-            return false;
-        }
-    } else {
-        number = free_host(port->wire);
-        if (!number) {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s has no free host number", port->wire);
-            return false;
-        }
-    }
     if (!get_number("mtu", 1500, 9978, &mtu, err) || !get_log_level(&port->log_level, err)) {
         return false;
     }
     port->mtu = (unsigned)mtu;
     port->profile = get("profile");
     port->capture = index == 0 ? get("capture") : NULL;
-    port->ipv4 = ipv4_of_host(number);
     if (ip && !parse_ipv4(ip, &port->ipv4)) {
         return complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
     }
-    port->ipv4 += ip ? index : 0;
-    hv_mac_of_ipv4(port->ipv4, port->mac);
     if (mac && !parse_mac(mac, port->mac)) {
         return complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
+    }
+    number = number_port(port, index, host, err);
+    if (!number) {
+        return false;
+    }
+    port->ipv4 = ip ? port->ipv4 + index : ipv4_of_host(number);
+    if (!mac) {
+        hv_mac_of_ipv4(port->ipv4, port->mac);
     }
     port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
     make_gids(port);
     return true;
+}
+
+/* Gives back what was loaded of the first *count ports, and their hosts' numbers. */
+static void unload(struct hv_port_config *ports, unsigned *count)
+{
+    while (*count) {
+        free_port(&ports[--*count]);
+    }
+    while (num_host_fds) {
+        close(host_fd[--num_host_fds]);
+    }
+    g_clear_pointer(&key_file, g_key_file_free);
 }
 
 unsigned hv_config_load(struct hv_port_config **ports, GError **err)
@@ -214,10 +245,7 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
     uint64_t devices = 1, host = 0;
 
     if (count && pid != getpid()) {
-        count = 0; /* a child of fork() is a host of its own */
-        while (num_host_fds) {
-            close(host_fd[--num_host_fds]);
-        }
+        unload(loaded, &count); /* a child of fork() is a host of its own */
     }
 
     if (!count) {
@@ -225,13 +253,15 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
             !get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, &host, err)) {
             return 0;
         }
-        for (unsigned i = 0; i < devices; i++) {
-            if (!load_port(&loaded[i], i, host, err)) {
+        pid = getpid();
+        while (count < devices) {
+            struct hv_port_config *port = &loaded[count];
+
+            if (!load_port(port, count++, host, err)) {
+                unload(loaded, &count);
                 return 0;
             }
         }
-        count = (unsigned)devices;
-        pid = getpid();
     }
     *ports = loaded;
     return count;
