@@ -471,7 +471,7 @@ static const uint8_t *next_eqe(struct drv_eq *eq)
     const uint8_t *eqe = (uint8_t *)eq->ring.ptr + 64 * (eq->ci & mask);
     unsigned round = eq->ci >> eq->log_size & 1;
 
-    return PRM_GET(eqe, eqe, owner) == round ? eqe : NULL;
+    return (drv_last_word(eqe) & DRV_OWNER) == round ? eqe : NULL;
 }
 
 static void handle_eqe(struct drv *drv, const uint8_t *eqe)

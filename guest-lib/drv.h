@@ -150,6 +150,18 @@ int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc);
 /* -- completion queues --------------------------------------------------------------------------
  */
 
+/*
+ * The last word of an entry of 64 bytes that the device writes (command, EQE, CQE), which it writes
+ * last: it has the owner bit, and what the others hold is read after it. In host order.
+ */
+#define DRV_OWNER 1u
+static inline uint32_t drv_last_word(const uint8_t *entry)
+{
+    const uint32_t *last = (const uint32_t *)(const void *)(entry + 60);
+
+    return GUINT32_FROM_BE(__atomic_load_n(last, __ATOMIC_ACQUIRE));
+}
+
 struct drv_cq {
     struct drv_mem ring;
     uint32_t cqn, log_size, ci;

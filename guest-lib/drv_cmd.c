@@ -65,7 +65,7 @@ static bool wait_done(struct drv *drv, unsigned slot)
     const uint8_t *entry = drv_cmd_entry(drv, slot);
     uint64_t now = drv->dev.ops->now(drv->dev.pci), deadline = now + DRV_CMD_TIMEOUT;
 
-    while (PRM_GET(cmd_queue_entry, entry, ownership)) {
+    while (drv_last_word(entry) & DRV_OWNER) {
         if (now >= deadline) {
             return false;
         }

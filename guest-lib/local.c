@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "guest-lib/cancel.h"
 #include "wire/bytes.h"
 #include "wire/capture.h"
 #include "wire/eth.h"
@@ -58,6 +59,7 @@ struct local_hca {
     pthread_t helper;
     bool started, stop;
     bool abandoned; /* this process is a child of the one whose HCA it is */
+    bool said_so;
     bool asleep;
     uint64_t asleep_until_ns;
     void (*irq)(void *opaque);
@@ -93,12 +95,23 @@ static bool is_memory(uint64_t addr, size_t len)
     return addr >= PCI_PAGE && addr + len >= addr;
 }
 
+static bool is_word(uint64_t addr, size_t len)
+{
+    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0;
+}
+
 static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
     if (!is_memory(addr, len)) {
         return false;
     }
-    memcpy(buf, at(addr), len);
+    if (is_word(addr, len)) { /* a doorbell record: what it tells of is read after it */
+        uint32_t word = __atomic_load_n((const uint32_t *)at(addr), __ATOMIC_ACQUIRE);
+
+        memcpy(buf, &word, sizeof(word));
+    } else {
+        memcpy(buf, at(addr), len);
+    }
     return true;
 }
 
@@ -107,8 +120,15 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
     if (!is_memory(addr, len)) {
         return false;
     }
-    memcpy(at(addr), buf, len);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    if (is_word(addr, len)) { /* the end of an entry: what was written before it is there */
+        uint32_t word;
+
+        memcpy(&word, buf, sizeof(word));
+        __atomic_store_n((uint32_t *)at(addr), word, __ATOMIC_RELEASE);
+    } else {
+        memcpy(at(addr), buf, len);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
     return true;
 }
 
@@ -192,7 +212,7 @@ static const struct hca_host_ops host_ops = {
 static bool turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_work_items(hca->fw);
-    bool rang = hca->scan && *hca->watching && hca->scan(hca->opaque);
+    bool rang = hca->scan && g_atomic_int_get(hca->watching) && hca->scan(hca->opaque);
 
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
@@ -200,18 +220,18 @@ static bool turn(struct local_hca *hca, uint64_t now, bool look)
     if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
         hca->turn_ns = now;
         if (fw_run(hca->fw, BUDGET)) {
-            hca->woken = true;
+            __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
         }
         hca->turn_ns = 0;
     }
     return rang || fw_work_items(hca->fw) != before;
 }
 
-/* Without the lock. */
-static void tell_irq(struct local_hca *hca)
+void local_tell_irq(struct local_hca *hca)
 {
-    if (__atomic_load_n(&hca->irq_raised, __ATOMIC_ACQUIRE) && hca->irq &&
-        __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
+    /* who is told arms the EQ again, which raises the next one at once if an event is there */
+    while (__atomic_load_n(&hca->irq_raised, __ATOMIC_ACQUIRE) && hca->irq &&
+           __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
         hca->irq(hca->opaque);
     }
 }
@@ -269,10 +289,16 @@ static void set_busy(struct local_hca *hca, bool busy)
 
 bool local_run(struct local_hca *hca)
 {
-    bool did, rest = false;
+    bool did, idles, rest = false;
     uint64_t now;
+    int state;
 
-    if (hca->abandoned || pthread_mutex_trylock(&hca->lock)) {
+    if (hca->abandoned) {
+        return false;
+    }
+    state = cancel_disable();
+    if (pthread_mutex_trylock(&hca->lock)) {
+        cancel_restore(state);
         return false;
     }
     now = now_ns();
@@ -281,30 +307,37 @@ bool local_run(struct local_hca *hca)
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     }
     did = turn(hca, now, true);
+    hca->idle_polls = did ? 0 : hca->idle_polls + 1;
+    idles = hca->idle_polls > IDLE_POLLS;
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
         wake_helper(hca);
+    } else {
+        leave_rest_to_helper(hca);
     }
-    tell_irq(hca);
-    if (did) {
-        hca->idle_polls = 0;
-    } else if (++hca->idle_polls > IDLE_POLLS) {
+    local_tell_irq(hca);
+    if (idles) {
         sched_yield(); /* the peer may be waiting for this core */
     }
+    cancel_restore(state);
     return did;
 }
 
 void local_rest(struct local_hca *hca)
 {
+    int state;
+
     if (hca->abandoned) {
         return;
     }
+    state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     hca->last_poll_ns = hca->last_doorbell_ns = 0;
     hca->polled = false;
     set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
     wake_helper(hca);
+    cancel_restore(state);
 }
 
 void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
@@ -312,11 +345,14 @@ void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
     fw_mmio_write(hca->fw, offset, value, 8);
 }
 
-void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
+bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
+    int state;
+
     if (hca->abandoned) {
-        return;
+        return local_is_ours(hca);
     }
+    state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
     hca->last_doorbell_ns = now_ns();
@@ -331,7 +367,9 @@ void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     }
     pthread_mutex_unlock(&hca->lock);
     leave_rest_to_helper(hca);
-    tell_irq(hca);
+    local_tell_irq(hca);
+    cancel_restore(state);
+    return true;
 }
 
 /* -- the helper ---------------------------------------------------------------------------------
@@ -346,7 +384,7 @@ static uint64_t sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
     if (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) && !polled) {
         return 0;
     }
-    if (*hca->watching) {
+    if (g_atomic_int_get(hca->watching)) {
         most = MIN(most, SPIN_PERIOD * 1000u);
     }
     if (polled) {
@@ -460,13 +498,13 @@ static void *helper_main(void *opaque)
             }
         }
         polled = hca->polled;
-        if ((!polled || *hca->watching) && turn(hca, now, true)) {
+        if ((!polled || g_atomic_int_get(hca->watching)) && turn(hca, now, true)) {
             last_work_ns = now;
         }
         linger = lingers(hca, last_work_ns, now);
         set_busy(hca, polled || linger);
         pthread_mutex_unlock(&hca->lock);
-        tell_irq(hca);
+        local_tell_irq(hca);
         if (linger) {
             sched_yield();
             continue;
@@ -585,13 +623,20 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     return NULL;
 }
 
-void local_hca_free(struct local_hca *hca)
+void local_stop(struct local_hca *hca)
 {
     if (hca->started) {
         __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
         wake_helper(hca);
         pthread_join(hca->helper, NULL);
     }
+    hca->started = false;
+    hca->irq = NULL;
+}
+
+void local_hca_free(struct local_hca *hca)
+{
+    local_stop(hca);
     fw_set_wire(hca->fw, NULL);
     wire_close(hca->port);
     fw_free(hca->fw);
@@ -606,6 +651,14 @@ void local_hca_abandon(struct local_hca *hca)
     hca->abandoned = true;
 }
 
+bool local_is_ours(struct local_hca *hca)
+{
+    if (hca->abandoned && !__atomic_exchange_n(&hca->said_so, true, __ATOMIC_RELAXED)) {
+        fprintf(stderr, "%s: was opened before fork(): it stays with the parent\n", hca->name);
+    }
+    return !hca->abandoned;
+}
+
 /* -- what the driver sees (guest-lib/pci.h) -----------------------------------------------------
  */
 
@@ -614,6 +667,9 @@ static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
     struct local_hca *hca = pci;
     uint64_t value;
 
+    if (hca->abandoned) {
+        return UINT64_MAX; /* as from a function that is not there */
+    }
     pthread_mutex_lock(&hca->lock);
     value = fw_mmio_read(hca->fw, offset, size);
     pthread_mutex_unlock(&hca->lock);
@@ -656,6 +712,7 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     pthread_mutex_lock(&hca->lock);
     did = turn(hca, now_ns(), true);
     pthread_mutex_unlock(&hca->lock);
+    leave_rest_to_helper(hca);
     if (!did) {
         struct timespec pause = {.tv_nsec = 50000};
 

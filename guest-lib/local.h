@@ -14,7 +14,8 @@
  * thread has polled for some time. While no thread calls at all, the helper looks for some
  * microseconds after each frame before it sleeps.
  *
- * Interrupts are told to a callback, without the lock, by the thread that ran the HCA.
+ * Interrupts are told to a callback, without the lock, by the thread that ran the HCA. No thread is
+ * cancelled inside.
  */
 #ifndef HCASIM_GUEST_LIB_LOCAL_H
 #define HCASIM_GUEST_LIB_LOCAL_H
@@ -36,11 +37,16 @@ struct local_config {
 
 /* NULL with *err: bad configuration, or the wire cannot be opened. No thread runs yet. */
 struct local_hca *local_hca_new(const struct local_config *config, GError **err);
+/* Stops the helper; interrupts are told to nobody from now on. What the driver waits for the HCA
+ * does in its thread. */
+void local_stop(struct local_hca *hca);
 /* Stops the helper, pulls the cable. Nobody else may be in a call. */
 void local_hca_free(struct local_hca *hca);
 /* In the child of fork(): from now on doorbells and turns do nothing, since wire and helper are the
- * parent's. Nothing else may be called. */
+ * parent's. Nothing else may be called but local_is_ours(). */
 void local_hca_abandon(struct local_hca *hca);
+/* False: it was abandoned, which the first call says on standard error. */
+bool local_is_ours(struct local_hca *hca);
 
 /* irq runs whenever the HCA raised an interrupt. scan, if not NULL, runs in every round with the
  * lock held and returns true if it rang a doorbell (local_mmio_locked()); while *watching is not
@@ -52,8 +58,11 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(
 bool local_run(struct local_hca *hca);
 /* Who polled is about to sleep until an event comes: the helper takes over at once. */
 void local_rest(struct local_hca *hca);
-/* A doorbell of 8 bytes; the HCA works on it at once. */
-void local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value);
+/* A doorbell of 8 bytes; the HCA works on it at once. False: it is not this process's. */
+bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value);
+/* Tells of the interrupts that the driver's own calls raised, which tell nobody. Without the lock
+ * of whatever irq takes. */
+void local_tell_irq(struct local_hca *hca);
 /* The same from scan, which is called with the lock held. */
 void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value);
 

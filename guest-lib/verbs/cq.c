@@ -330,16 +330,15 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     uint8_t db[PRM_SIZE(cq_doorbell)] = {0};
     uint32_t arm;
 
-    PRM_SET(cq_doorbell, db, arm_sn, cq->arm_sn & 3);
+    PRM_SET(cq_doorbell, db, arm_sn, __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & 3);
     PRM_SET(cq_doorbell, db, cmd,
             solicited_only ? PRM_CQ_DB_CMD_REQ_NOT_SOL : PRM_CQ_DB_CMD_REQ_NOT);
     PRM_SET(cq_doorbell, db, ci, cq->ci & 0xffffff);
     PRM_SET(cq_doorbell, db, cqn, cq->cqn);
     memcpy(&arm, db, sizeof(arm));
     __atomic_store_n(&cq->dbrec[1], arm, __ATOMIC_RELEASE);
-    hv_doorbell(cq->hca, (uint64_t)cq->uar->page * PCI_PAGE + PRM_OFFSET(uar, cq_db),
-                prm_load64(db));
-    return 0;
+    return hv_doorbell(cq->hca, (uint64_t)cq->uar->page * PCI_PAGE + PRM_OFFSET(uar, cq_db),
+                       prm_load64(db));
 }
 
 static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)

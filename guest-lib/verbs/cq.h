@@ -41,7 +41,7 @@ static inline uint8_t *cq_cqe64(const struct hv_cq *cq, uint32_t n)
 static inline uint8_t *cq_sw_cqe64(const struct hv_cq *cq, uint32_t n)
 {
     uint8_t *cqe = cq_cqe64(cq, n);
-    uint8_t op_own = __atomic_load_n(&cqe[CQE64_OP_OWN], __ATOMIC_ACQUIRE);
+    uint8_t op_own = (uint8_t)drv_last_word(cqe);
 
     return op_own >> 4 != PRM_CQE_OPCODE_INVALID && (op_own & 1) == (n >> cq->log_size & 1) ? cqe
                                                                                             : NULL;

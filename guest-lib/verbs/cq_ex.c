@@ -48,7 +48,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     if (err == ENOENT) {
         cq_unlock(cq);
         if (!hv_progress(cq->hca)) {
-            return ENOENT;
+            return hv_is_ours(cq->hca) ? ENOENT : EIO;
         }
         cq_lock(cq);
         err = take(cq);

@@ -72,7 +72,7 @@ static inline int complete_send(const struct hv_rsc *rsc, const uint8_t *cqe,
     done->opcode = sends[opcode].known && qp->sq.wr_data[index] != IBV_WC_DRIVER2
                        ? sends[opcode].opcode
                        : qp->sq.wr_data[index];
-    qp->sq.tail = qp->sq_wqe_head[index] + 1;
+    __atomic_store_n(&qp->sq.tail, qp->sq_wqe_head[index] + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -94,7 +94,7 @@ static inline int complete_rq(struct hv_wq *rq, const uint8_t *cqe, struct compl
         return CQ_POLL_ERR;
     }
     done->wr_id = rq->wrid[PRM_GET(cqe64, cqe, wqe_counter) & (rq->wqe_cnt - 1)];
-    rq->tail++;
+    __atomic_store_n(&rq->tail, rq->tail + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -257,5 +257,5 @@ int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
         polled = poll_locked(cq, num_entries, wc);
         cq_unlock(cq);
     }
-    return polled;
+    return polled || hv_is_ours(cq->hca) ? polled : -1;
 }

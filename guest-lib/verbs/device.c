@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "guest-lib/cancel.h"
 #include "guest-lib/mlx5dv/dv.h"
 #include "guest-lib/verbs/hca.h"
 
@@ -13,6 +14,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' 
 static struct hv_device *devices;
 static unsigned num_devices;
 static struct hv_port_config *ports;
+
+/* What is done with it opens and closes files, which no cancellation may interrupt. */
+static int lock_devices(void)
+{
+    int state = cancel_disable();
+
+    pthread_mutex_lock(&lock);
+    return state;
+}
+
+static void unlock_devices(int state)
+{
+    pthread_mutex_unlock(&lock);
+    cancel_restore(state);
+}
 
 static void init_device(struct hv_device *dev, unsigned index)
 {
@@ -26,6 +42,30 @@ static void init_device(struct hv_device *dev, unsigned index)
              index);
     snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/mlx5_%u",
              index);
+}
+
+/* After fork() the HCAs are the parent's: the child must not disturb their wire. It can open HCAs
+ * of its own, so no other thread may be at it meanwhile. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void)
+{
+    for (unsigned i = 0; i < num_devices; i++) {
+        if (devices[i].hca) {
+            local_hca_abandon(devices[i].hca->local);
+            devices[i].hca = NULL;
+            devices[i].users = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* Under the lock. */
@@ -46,6 +86,7 @@ static bool load_devices(void)
     for (unsigned i = 0; i < num_devices; i++) {
         init_device(&devices[i], i);
     }
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return true;
 }
 
@@ -53,10 +94,10 @@ HV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
     struct ibv_device **list = NULL;
     bool ok;
+    int state = lock_devices();
 
-    pthread_mutex_lock(&lock);
     ok = load_devices();
-    pthread_mutex_unlock(&lock);
+    unlock_devices(state);
     if (num) {
         *num = ok ? (int)num_devices : 0;
     }
@@ -164,10 +205,6 @@ static struct hv_hca *use_hca(struct hv_device *dev)
 {
     GError *err = NULL;
 
-    if (dev->hca && dev->hca->pid != getpid()) {
-        dev->hca = NULL; /* after fork(): the parent's */
-        dev->users = 0;
-    }
     if (!dev->hca) {
         if (hv_config_load(&ports, &err)) {
             dev->hca = hv_hca_open(dev, &ports[dev->index], &err);
@@ -194,14 +231,14 @@ static void release_hca(struct hv_device *dev, struct hv_hca *hca)
 static struct ibv_context *open_context(struct hv_device *dev, const struct hv_context *of)
 {
     struct hv_context *ctx = calloc(1, sizeof(*ctx));
-    int err;
+    int err, state;
 
     if (!ctx) {
         return NULL;
     }
-    pthread_mutex_lock(&lock);
+    state = lock_devices();
     ctx->hca = use_hca(dev);
-    pthread_mutex_unlock(&lock);
+    unlock_devices(state);
     if (!ctx->hca) {
         free(ctx);
         errno = EIO;
@@ -234,9 +271,9 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
         }
         hv_async_close(ctx);
     }
-    pthread_mutex_lock(&lock);
+    state = lock_devices();
     release_hca(dev, ctx->hca);
-    pthread_mutex_unlock(&lock);
+    unlock_devices(state);
     close(ctx->ibv.context.cmd_fd);
     free(ctx);
     errno = err;
@@ -266,6 +303,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     struct hv_context *ctx = hv_context(context);
     struct hv_hca *hca = ctx->hca;
     bool shared;
+    int state;
 
     pthread_mutex_lock(&hca->reg_lock);
     shared = user_is_shared(ctx);
@@ -276,9 +314,9 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     if (!shared) {
         free_user(ctx);
     }
-    pthread_mutex_lock(&lock);
+    state = lock_devices();
     release_hca(hv_device(context->device), hca);
-    pthread_mutex_unlock(&lock);
+    unlock_devices(state);
     hv_async_close(ctx);
     hv_uidx_fini(ctx);
     close(context->cmd_fd);
@@ -287,37 +325,48 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
-/* The context behind a descriptor, if it is one of this process's. */
+/* Among an HCA's, the context behind a descriptor. */
+static struct hv_context *find_in(struct hv_hca *hca, const struct stat *wanted)
+{
+    struct hv_context *found = NULL;
+    struct stat st;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    for (guint i = 0; !found && i < hca->contexts->len; i++) {
+        struct hv_context *ctx = hca->contexts->pdata[i];
+
+        if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted->st_dev &&
+            st.st_ino == wanted->st_ino) {
+            found = ctx;
+        }
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
+    return found;
+}
+
+/* The context behind a descriptor, if it is one of this process's. Under the lock. */
 static struct hv_context *find_context(int cmd_fd)
 {
-    struct stat wanted, st;
+    struct hv_context *found = NULL;
+    struct stat wanted;
 
     if (fstat(cmd_fd, &wanted)) {
         return NULL;
     }
-    for (unsigned i = 0; i < num_devices; i++) {
-        struct hv_hca *hca = devices[i].hca;
-
-        for (guint c = 0; hca && c < hca->contexts->len; c++) {
-            struct hv_context *ctx = hca->contexts->pdata[c];
-
-            if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted.st_dev &&
-                st.st_ino == wanted.st_ino) {
-                return ctx;
-            }
-        }
+    for (unsigned i = 0; !found && i < num_devices; i++) {
+        found = devices[i].hca ? find_in(devices[i].hca, &wanted) : NULL;
     }
-    return NULL;
+    return found;
 }
 
 /* Contexts of one process only: another one has another HCA. */
 HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
     struct hv_context *found;
+    int state = lock_devices();
 
-    pthread_mutex_lock(&lock);
     found = find_context(cmd_fd);
-    pthread_mutex_unlock(&lock);
+    unlock_devices(state);
     if (!found) {
         errno = EINVAL;
         return NULL;

@@ -2,81 +2,19 @@
 /*
  * Events: completion channels, asynchronous events, and waiting for their acknowledgement.
  *
- * A channel and a context each have a descriptor that is readable while an event waits and that
- * honours O_NONBLOCK: an eventfd that counts the events of a queue. Objects that go take what
- * waits for them out of it; a token without an event makes its reader look again.
+ * A channel and a context each have a queue (event_queue.h). An event that is handed out is counted
+ * on its object until it is acknowledged; destroying the object waits for that.
  */
 #include "guest-lib/verbs/hca.h"
-#include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-/* -- queues of events -------------------------------------------------------------------------- */
-
-struct event_queue {
-    pthread_mutex_t lock;
-    GQueue events;
-};
-
-static void put(struct event_queue *queue, int fd, void *event)
-{
-    uint64_t one = 1;
-
-    pthread_mutex_lock(&queue->lock);
-    g_queue_push_tail(&queue->events, event);
-    pthread_mutex_unlock(&queue->lock);
-    if (write(fd, &one, sizeof(one)) != sizeof(one)) {
-        g_warning("an event's descriptor: %s", g_strerror(errno));
-    }
-}
-
-/* Waits, unless the descriptor says not to. NULL with errno. */
-static void *take(struct event_queue *queue, int fd)
-{
-    uint64_t one;
-    void *event;
-
-    do {
-        if (read(fd, &one, sizeof(one)) != sizeof(one)) {
-            return NULL;
-        }
-        pthread_mutex_lock(&queue->lock);
-        event = g_queue_pop_head(&queue->events);
-        pthread_mutex_unlock(&queue->lock);
-    } while (!event);
-    return event;
-}
-
-/* Takes out what match() says, and its tokens. */
-static void take_out(struct event_queue *queue, int fd, bool (*match)(const void *, const void *),
-                     const void *obj, GDestroyNotify free_event)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    uint64_t one;
-    GList *next;
-
-    pthread_mutex_lock(&queue->lock);
-    for (GList *at = queue->events.head; at; at = next) {
-        next = at->next;
-        if (match(at->data, obj)) {
-            if (free_event) {
-                free_event(at->data);
-            }
-            g_queue_delete_link(&queue->events, at);
-            if (poll(&p, 1, 0) == 1 && read(fd, &one, sizeof(one)) != sizeof(one)) {
-                g_warning("an event's descriptor: %s", g_strerror(errno));
-            }
-        }
-    }
-    pthread_mutex_unlock(&queue->lock);
-}
+#include "guest-lib/cancel.h"
+#include "guest-lib/verbs/event_queue.h"
 
 /* -- completion channels ----------------------------------------------------------------------- */
 
 struct channel {
     struct ibv_comp_channel ibv;
-    struct event_queue queue; /* struct hv_cq */
+    struct hv_event_queue queue; /* struct hv_cq */
 };
 
 static struct channel *channel_of(struct ibv_comp_channel *channel)
@@ -91,14 +29,13 @@ HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c
     if (!channel) {
         return NULL;
     }
-    channel->ibv.context = context;
-    channel->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (channel->ibv.fd < 0) {
+    errno = hv_event_queue_init(&channel->queue);
+    if (errno) {
         free(channel);
         return NULL;
     }
-    pthread_mutex_init(&channel->queue.lock, NULL);
-    g_queue_init(&channel->queue.events);
+    channel->ibv.context = context;
+    channel->ibv.fd = channel->queue.fd;
     return &channel->ibv;
 }
 
@@ -115,11 +52,18 @@ HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     if (refcnt) {
         return EBUSY;
     }
-    close(ibchannel->fd);
-    g_queue_clear(&channel->queue.events);
-    pthread_mutex_destroy(&channel->queue.lock);
+    hv_event_queue_fini(&channel->queue, NULL);
     free(channel);
     return 0;
+}
+
+static void count_comp(void *event)
+{
+    struct hv_cq *cq = event;
+
+    pthread_mutex_lock(&cq->ibv.mutex);
+    cq->unacked_comp++;
+    pthread_mutex_unlock(&cq->ibv.mutex);
 }
 
 HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
@@ -127,15 +71,16 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 {
     struct hv_cq *hv;
 
+    if (!hv_is_ours(hv_hca_of(channel->context))) {
+        errno = EIO; /* the descriptor is the parent's, too */
+        return -1;
+    }
     local_rest(hv_hca_of(channel->context)->local);
-    hv = take(&channel_of(channel)->queue, channel->fd);
+    hv = hv_event_take(&channel_of(channel)->queue, count_comp);
     if (!hv) {
         return -1;
     }
-    pthread_mutex_lock(&hv->ibv.mutex);
-    hv->unacked_comp++;
-    pthread_mutex_unlock(&hv->ibv.mutex);
-    hv->arm_sn++;
+    __atomic_add_fetch(&hv->arm_sn, 1, __ATOMIC_RELAXED);
     *cq = &hv->ibv;
     *cq_context = hv->ibv.cq_context;
     return 0;
@@ -152,33 +97,35 @@ HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 /* -- asynchronous events ----------------------------------------------------------------------- */
 
 struct hv_async {
-    struct event_queue queue; /* struct ibv_async_event */
+    struct hv_event_queue queue; /* struct ibv_async_event */
 };
 
 int hv_async_open(struct hv_context *ctx)
 {
+    int err;
+
     ctx->async = calloc(1, sizeof(*ctx->async));
-    ctx->ibv.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (!ctx->async || ctx->ibv.context.async_fd < 0) {
-        free(ctx->async);
-        return ctx->async ? errno : ENOMEM;
+    if (!ctx->async) {
+        return ENOMEM;
     }
-    pthread_mutex_init(&ctx->async->queue.lock, NULL);
-    g_queue_init(&ctx->async->queue.events);
+    err = hv_event_queue_init(&ctx->async->queue);
+    if (err) {
+        free(ctx->async);
+        return err;
+    }
+    ctx->ibv.context.async_fd = ctx->async->queue.fd;
     return 0;
 }
 
 void hv_async_close(struct hv_context *ctx)
 {
-    close(ctx->ibv.context.async_fd);
-    g_queue_clear_full(&ctx->async->queue.events, g_free);
-    pthread_mutex_destroy(&ctx->async->queue.lock);
+    hv_event_queue_fini(&ctx->async->queue, g_free);
     free(ctx->async);
 }
 
 static void put_async(struct hv_context *ctx, const struct ibv_async_event *event)
 {
-    put(&ctx->async->queue, ctx->ibv.context.async_fd, g_memdup2(event, sizeof(*event)));
+    hv_event_put(&ctx->async->queue, g_memdup2(event, sizeof(*event)));
 }
 
 /* What an event is about, by its type. */
@@ -245,16 +192,25 @@ static void count_async(const struct ibv_async_event *event, int change)
     }
 }
 
+static void count_taken(void *event)
+{
+    count_async(event, 1);
+}
+
 HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-    struct ibv_async_event *got = take(&hv_context(context)->async->queue, context->async_fd);
+    struct ibv_async_event *got;
 
+    if (!hv_is_ours(hv_hca_of(context))) {
+        errno = EIO;
+        return -1;
+    }
+    got = hv_event_take(&hv_context(context)->async->queue, count_taken);
     if (!got) {
         return -1;
     }
     *event = *got;
     g_free(got);
-    count_async(event, 1);
     return 0;
 }
 
@@ -279,13 +235,13 @@ static bool is_about(const void *event, const void *obj)
 
 static void forget_async(struct ibv_context *context, const void *obj)
 {
-    take_out(&hv_context(context)->async->queue, context->async_fd, is_about, obj, g_free);
+    hv_event_take_out(&hv_context(context)->async->queue, is_about, obj, g_free);
 }
 
 void hv_event_drain_cq(struct hv_cq *cq)
 {
     if (cq->ibv.channel) {
-        take_out(&channel_of(cq->ibv.channel)->queue, cq->ibv.channel->fd, is_pointer, cq, NULL);
+        hv_event_take_out(&channel_of(cq->ibv.channel)->queue, is_pointer, cq, NULL);
     }
     forget_async(cq->ibv.context, cq);
     pthread_mutex_lock(&cq->ibv.mutex);
@@ -397,7 +353,7 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
         struct hv_cq *cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(event->num));
 
         if (cq && cq->ibv.channel) {
-            put(&channel_of(cq->ibv.channel)->queue, cq->ibv.channel->fd, cq);
+            hv_event_put(&channel_of(cq->ibv.channel)->queue, cq);
         }
     } else if (event->type == PRM_EVENT_TYPE_PORT_CHANGE) {
         port_event(hca, event->sub_type);

@@ -7,9 +7,9 @@
  * the lock back, so that a thread that polls never waits behind a command.
  */
 #include "guest-lib/verbs/hca.h"
+#include "guest-lib/cancel.h"
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* -- events ------------------------------------------------------------------------------------ */
 
@@ -53,61 +53,48 @@ static bool scan_doorbells(void *opaque)
 
 /* -- commands and doorbells -------------------------------------------------------------------- */
 
-/* What cmd_status_to_err() of mlx5_core makes of a status. */
-static int status_to_errno(int status)
+/* Around whatever the driver does. False: the HCA is the parent's. */
+static bool begin_cmd(struct hv_hca *hca, int *state)
 {
-    switch (status) {
-    case PRM_CMD_STATUS_OK:
-        return 0;
-    case PRM_CMD_STATUS_BAD_OP:
-    case PRM_CMD_STATUS_BAD_PARAM:
-    case PRM_CMD_STATUS_BAD_RES:
-    case PRM_CMD_STATUS_BAD_RES_STATE:
-    case PRM_CMD_STATUS_BAD_INDEX:
-    case PRM_CMD_STATUS_BAD_QP_STATE:
-    case PRM_CMD_STATUS_BAD_PKT:
-    case PRM_CMD_STATUS_BAD_SIZE_OUTS_CQES:
-        return EINVAL;
-    case PRM_CMD_STATUS_RES_BUSY:
-        return EBUSY;
-    case PRM_CMD_STATUS_LIM_ERR:
-        return ENOMEM;
-    case PRM_CMD_STATUS_NO_RES:
-        return EAGAIN;
-    case DRV_TIMEOUT:
-        return ETIMEDOUT;
-    default:
-        return EIO;
+    if (!local_is_ours(hca->local)) {
+        return false;
     }
+    *state = cancel_disable();
+    pthread_mutex_lock(&hca->cmd_lock);
+    return true;
+}
+
+static void end_cmd(struct hv_hca *hca, int state)
+{
+    pthread_mutex_unlock(&hca->cmd_lock);
+    service_eq(hca);
+    local_tell_irq(hca->local);
+    cancel_restore(state);
 }
 
 int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len)
 {
-    int status;
+    int status, state;
 
     memset(out, 0, out_len);
-    if (hca->pid != getpid()) {
-        return EIO; /* the HCA is the parent's */
+    if (!begin_cmd(hca, &state)) {
+        return EIO;
     }
-    pthread_mutex_lock(&hca->cmd_lock);
     status = drv_cmd(hca->drv, in, in_len, out, out_len);
-    pthread_mutex_unlock(&hca->cmd_lock);
-    service_eq(hca);
-    return status_to_errno(status);
+    end_cmd(hca, state);
+    return hv_status_errno(status);
 }
 
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
 {
-    int status;
+    int status, state;
 
-    if (hca->pid != getpid()) {
+    if (!begin_cmd(hca, &state)) {
         return EIO;
     }
-    pthread_mutex_lock(&hca->cmd_lock);
     status = drv_umr(hca->drv, key, mask, mkc);
-    pthread_mutex_unlock(&hca->cmd_lock);
-    service_eq(hca);
-    return status_to_errno(status);
+    end_cmd(hca, state);
+    return hv_status_errno(status);
 }
 
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
@@ -117,9 +104,14 @@ int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
     return hv_cmd(hca, in, in_len, out, sizeof(out));
 }
 
-void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
 {
-    local_doorbell(hca->local, bar_offset, value);
+    return local_doorbell(hca->local, bar_offset, value) ? 0 : EIO;
+}
+
+bool hv_is_ours(struct hv_hca *hca)
+{
+    return local_is_ours(hca->local);
 }
 
 bool hv_progress(struct hv_hca *hca)
@@ -205,25 +197,6 @@ static void free_parts(struct hv_hca *hca)
     g_free(hca);
 }
 
-/* After fork() the HCAs are the parent's: the child must not disturb their wire. */
-static struct hv_hca *open_hcas[HV_MAX_DEVICES];
-
-static void abandon_all(void)
-{
-    for (unsigned i = 0; i < HV_MAX_DEVICES; i++) {
-        if (open_hcas[i]) {
-            local_hca_abandon(open_hcas[i]->local);
-        }
-    }
-}
-
-static pthread_once_t at_fork = PTHREAD_ONCE_INIT;
-
-static void watch_fork(void)
-{
-    pthread_atfork(NULL, NULL, abandon_all);
-}
-
 struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
                            GError **err)
 {
@@ -239,7 +212,6 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
 
     memcpy(local.fw.mac, config->mac, sizeof(local.fw.mac));
     hca->device = device;
-    hca->pid = getpid();
     pthread_mutex_init(&hca->cmd_lock, NULL);
     pthread_mutex_init(&hca->reg_lock, NULL);
     hca->cqs = g_hash_table_new(NULL, NULL);
@@ -265,21 +237,14 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     }
     arm_eq(hca->drv);
     service_eq(hca);
-    pthread_once(&at_fork, watch_fork);
-    open_hcas[device->index] = hca;
+    local_tell_irq(hca->local);
     return hca;
 }
 
 void hv_hca_close(struct hv_hca *hca)
 {
-    if (hca->pid != getpid()) {
-        return; /* after fork(): nothing of it is ours */
-    }
-    open_hcas[hca->device->index] = NULL;
-    pthread_mutex_lock(&hca->cmd_lock);
+    local_stop(hca->local); /* the helper looks at the driver's EQ */
     drv_close(hca->drv);
-    hca->drv = NULL;
-    pthread_mutex_unlock(&hca->cmd_lock);
     free_parts(hca);
 }
 
@@ -302,10 +267,13 @@ static void add(struct hv_hca *hca, GHashTable *table, uint32_t num, void *obj)
     pthread_mutex_unlock(&hca->reg_lock);
 }
 
-static void del(struct hv_hca *hca, GHashTable *table, uint32_t num)
+/* The device has given the number back before: another object may have it already. */
+static void del(struct hv_hca *hca, GHashTable *table, uint32_t num, const void *obj)
 {
     pthread_mutex_lock(&hca->reg_lock);
-    g_hash_table_remove(table, GUINT_TO_POINTER(num));
+    if (g_hash_table_lookup(table, GUINT_TO_POINTER(num)) == obj) {
+        g_hash_table_remove(table, GUINT_TO_POINTER(num));
+    }
     pthread_mutex_unlock(&hca->reg_lock);
 }
 
@@ -331,7 +299,7 @@ void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq)
 
 void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
 {
-    del(hca, hca->cqs, cq->cqn);
+    del(hca, hca->cqs, cq->cqn, cq);
     hv_watch_forget_cq(hca, cq->cqn);
 }
 
@@ -352,14 +320,14 @@ void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp)
 void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp)
 {
     if (qp->sqn) {
-        del(hca, hca->qps, qp->sqn);
+        del(hca, hca->qps, qp->sqn, qp);
         hv_watch_forget_sq(hca, qp->sqn);
     }
     if (qp->rqn) {
-        del(hca, hca->qps, qp->rqn);
+        del(hca, hca->qps, qp->rqn, qp);
     }
     if (!qp->sqn && !qp->rqn) {
-        del(hca, hca->qps, qp->ibv.qp_num);
+        del(hca, hca->qps, qp->ibv.qp_num, qp);
         hv_watch_forget_sq(hca, qp->ibv.qp_num);
     }
 }
@@ -371,5 +339,5 @@ void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)
 
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq)
 {
-    del(hca, hca->srqs, srq->srqn);
+    del(hca, hca->srqs, srq->srqn, srq);
 }

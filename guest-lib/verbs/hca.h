@@ -16,7 +16,6 @@ struct hv_hca {
     pthread_mutex_t reg_lock;     /* what follows */
     GHashTable *cqs, *qps, *srqs; /* number -> object */
     GPtrArray *contexts;          /* struct hv_context */
-    pid_t pid;                    /* a child of fork() must leave it alone */
 };
 
 /* Brings a device's HCA up. NULL with *err. */

@@ -2,8 +2,14 @@
 /*
  * The process: fork, and files that programs read beside the library.
  *
- * Nothing is pinned here, so a child's memory does not move away from under the HCA as it can with
- * hardware; the child has no HCA, since threads and the wire stay with the parent.
+ * An HCA stays with the process that opened it: its threads, its place on the wire and what it does
+ * DMA to are there. With hardware a child of fork(), or a program that opens a device before
+ * daemon(), writes rings that no device reads, or none at all (ibv_fork_init(3)). Here each call in
+ * it that needs the HCA fails with EIO, the first one with a line on standard error; the child may
+ * open the device again, and is then a host of its own.
+ *
+ * Nothing is pinned, so the parent's memory does not move away from under the HCA, and there is
+ * nothing that these functions need to do.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

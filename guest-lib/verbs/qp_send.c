@@ -48,7 +48,7 @@ static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_
     if (qp->wr_err) {
         return false;
     }
-    if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_RELAXED) >= qp->sq.max_post) {
+    if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
         fail(qp, ENOMEM);
         return false;
     }
@@ -377,18 +377,25 @@ static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
     }
 }
 
-static void ring(struct hv_qp *qp)
+/* Ends what was begun under the lock: tells the device of what was posted. 0 or EIO. */
+static int unlock_and_ring(struct hv_qp *qp)
 {
-    if (qp->nreq) {
+    bool any = qp->nreq;
+    uint64_t ctrl = 0;
+
+    if (any) {
+        ctrl = prm_load64(qp->cur_ctrl);
         __atomic_store_n(&qp->dbrec[1], GUINT32_TO_BE(qp->sq_post & 0xffff), __ATOMIC_RELEASE);
-        hv_ring_sq(qp->hca, qp->uar, qp->cur_ctrl);
     }
+    pthread_spin_unlock(&qp->sq.lock);
+    return any ? hv_ring_sq(qp->hca, qp->uar, ctrl) : 0;
 }
 
 static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    int err;
+    struct ibv_send_wr *first = wr;
+    int err, lost;
 
     if (!qp->can_send) { /* libmlx5's answer */
         *bad_wr = wr;
@@ -404,9 +411,11 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
         }
     }
     err = qp->wr_err;
-    ring(qp);
-    pthread_spin_unlock(&qp->sq.lock);
-    return err;
+    lost = unlock_and_ring(qp);
+    if (lost) {
+        *bad_wr = first;
+    }
+    return lost ? lost : err;
 }
 
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -418,7 +427,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
         uint8_t *seg = rq->buf + ((size_t)index << rq->wqe_shift);
         uint32_t n = 0;
 
-        if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_RELAXED) >= rq->max_post) {
+        if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->max_post) {
             err = ENOMEM;
         } else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_gs) {
             err = EINVAL;
@@ -451,9 +460,9 @@ static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_rec
     struct hv_qp *qp = hv_qp(ibqp);
     int err;
 
-    if (ibqp->state == IBV_QPS_RESET) {
+    if (ibqp->state == IBV_QPS_RESET || !hv_is_ours(qp->hca)) {
         *bad_wr = wr;
-        return EINVAL;
+        return ibqp->state == IBV_QPS_RESET ? EINVAL : EIO;
     }
     pthread_spin_lock(&qp->rq.lock);
     err = hv_rq_post(&qp->rq, wr, bad_wr);
@@ -488,11 +497,10 @@ static int wr_complete(struct ibv_qp_ex *ex)
     struct hv_qp *qp = hv_qp(&ex->qp_base);
     int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
 
-    if (err) {
-        roll_back(qp);
-    } else {
-        ring(qp);
+    if (!err) {
+        return unlock_and_ring(qp);
     }
+    roll_back(qp);
     pthread_spin_unlock(&qp->sq.lock);
     return err;
 }

@@ -77,6 +77,10 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
     uint16_t posted = 0;
     int err = 0;
 
+    if (!hv_is_ours(srq->hca)) {
+        *bad_wr = wr;
+        return EIO;
+    }
     srq_lock(srq);
     for (; wr; wr = wr->next, posted++) {
         if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_gs) {

@@ -106,16 +106,22 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
 /* For commands whose output nobody reads. */
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
 
+/* What cmd_status_to_err() of mlx5_core makes of a status, or of DRV_TIMEOUT. */
+int hv_status_errno(int status);
+
 /* drv_umr(), as a command's: any thread; 0 or errno. */
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc);
 
 /* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
- * usual case a frame is on the wire before this returns. */
-void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
+ * usual case a frame is on the wire before this returns. 0, or EIO if hv_is_ours() is false. */
+int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
 
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
  * Polling functions call it when they find nothing. True: there was something to do. */
 bool hv_progress(struct hv_hca *hca);
+
+/* False in a child of fork(): the HCA has stayed with the parent (process.c). */
+bool hv_is_ours(struct hv_hca *hca);
 
 /* The context's user indices (uidx.c). A zeroed table is an empty one; hv_uidx_fini() at close.
  * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). Objects leave under the
@@ -150,12 +156,16 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
 /* A field of the general device capabilities in use. */
 #define HV_CAP(hca, field) PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
 
-/* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. */
-static inline void hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, const void *ctrl)
+/* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. 0 or
+ * EIO. It says no more than that there is something new: how much, the doorbell record says. So it
+ * is rung without the queue's lock, and who comes late asks for what was done already. */
+static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ctrl)
 {
-    hv_doorbell(hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + uar->bf_toggle,
-                prm_load64(ctrl));
-    uar->bf_toggle ^= 0x100;
+    unsigned toggle = __atomic_load_n(&uar->bf_toggle, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&uar->bf_toggle, toggle ^ 0x100, __ATOMIC_RELAXED);
+    return hv_doorbell(hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + toggle,
+                       ctrl);
 }
 
 /* -- events (events.c) --------------------------------------------------------------------------
@@ -297,7 +307,8 @@ struct hv_wq {
                           not tell apart (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2) */
     uint32_t wqe_cnt;  /* power of two: WQEBBs of an SQ, WQEs of an RQ */
     uint32_t max_post; /* WQEs that may be outstanding */
-    uint32_t head, tail;
+    uint32_t head;     /* under the lock */
+    uint32_t tail; /* under its CQ's; who posts reads it, and the tables of what was completed */
     uint32_t max_gs;
     uint32_t wqe_shift;
     uint8_t *buf;

@@ -26,6 +26,10 @@ static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_rec
     struct hv_rwq *wq = hv_rwq(ibwq);
     int err;
 
+    if (!hv_is_ours(wq->hca)) {
+        *bad_wr = wr;
+        return EIO;
+    }
     pthread_spin_lock(&wq->rq.lock);
     err = hv_rq_post(&wq->rq, wr, bad_wr);
     __atomic_store_n(&wq->dbrec[0], GUINT32_TO_BE(wq->rq.head & 0xffff), __ATOMIC_RELEASE);

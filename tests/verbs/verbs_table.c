@@ -9,28 +9,6 @@
 /* -- the process half ---------------------------------------------------------------------------
  */
 
-/* cmd_status_to_err() */
-static int status_to_errno(int status)
-{
-    switch (status) {
-    case PRM_CMD_STATUS_OK:
-        return 0;
-    case PRM_CMD_STATUS_BAD_PARAM:
-    case PRM_CMD_STATUS_BAD_RES:
-    case PRM_CMD_STATUS_BAD_RES_STATE:
-    case PRM_CMD_STATUS_BAD_INDEX:
-    case PRM_CMD_STATUS_BAD_SIZE_OUTS_CQES:
-        return EINVAL;
-    case PRM_CMD_STATUS_RES_BUSY:
-        return EBUSY;
-    case PRM_CMD_STATUS_LIM_ERR:
-    case PRM_CMD_STATUS_NO_RES:
-        return ENOMEM;
-    default:
-        return EIO;
-    }
-}
-
 int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len)
 {
     if (hca->fail_cmd) {
@@ -39,12 +17,13 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
         hca->fail_cmd = 0;
         return err;
     }
-    return status_to_errno(drv_cmd(hca->node->drv, in, in_len, out, out_len));
+    memset(out, 0, out_len);
+    return hv_status_errno(drv_cmd(hca->node->drv, in, in_len, out, out_len));
 }
 
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
 {
-    return status_to_errno(drv_umr(hca->node->drv, key, mask, mkc));
+    return hv_status_errno(drv_umr(hca->node->drv, key, mask, mkc));
 }
 
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
@@ -54,11 +33,17 @@ int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
     return hv_cmd(hca, in, in_len, out, sizeof(out));
 }
 
-void hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
 {
     struct drv *drv = hca->node->drv;
 
     drv->dev.ops->mmio_write(drv->dev.pci, bar_offset, value, 8);
+    return 0;
+}
+
+bool hv_is_ours(struct hv_hca *hca)
+{
+    return true;
 }
 
 bool hv_progress(struct hv_hca *hca)
