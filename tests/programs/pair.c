@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two connected QPs (pair.h). */
+#include "tests/programs/pair.h"
+#include <string.h>
+#include <time.h>
+
+#define ACCESS_ALL                                                                                 \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+struct ibv_device **list;
+struct ibv_context *ctx;
+struct ibv_pd *pd;
+static uint8_t gid_index = 1;
+
+void device_open(void)
+{
+    const char *index = getenv("RDEV_GID_INDEX");
+
+    if (index) {
+        gid_index = (uint8_t)atoi(index);
+    }
+    list = ibv_get_device_list(NULL);
+    must(list && list[0], "errno %d", errno);
+    ctx = ibv_open_device(list[0]);
+    must(ctx, "errno %d", errno);
+    pd = ibv_alloc_pd(ctx);
+    must(pd, "errno %d", errno);
+}
+
+void device_close(void)
+{
+    must_be_0(ibv_dealloc_pd(pd));
+    must_be_0(ibv_close_device(ctx));
+    ibv_free_device_list(list);
+}
+
+double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* -- two ends ---------------------------------------------------------------------------------- */
+
+struct ibv_qp *new_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .srq = srq,
+        .cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 1,
+    };
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+    must(qp, "errno %d", errno);
+    return qp;
+}
+
+void to_rts(struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
+{
+    struct ibv_qp_attr init = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS_ALL};
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = IBV_MTU_1024,
+                              .dest_qp_num = dest,
+                              .max_dest_rd_atomic = 1,
+                              .min_rnr_timer = 1,
+                              .ah_attr = {.is_global = 1,
+                                          .port_num = 1,
+                                          .grh = {.sgid_index = gid_index, .hop_limit = 1}}};
+    struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
+                              .timeout = timeout,
+                              .retry_cnt = 7,
+                              .rnr_retry = 7,
+                              .max_rd_atomic = 1};
+
+    must_be_0(ibv_query_gid(ctx, 1, gid_index, &rtr.ah_attr.grh.dgid));
+    must_be_0(ibv_modify_qp(qp, &init,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    must_be_0(ibv_modify_qp(qp, &rtr,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    must_be_0(ibv_modify_qp(qp, &rts,
+                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+struct pair *pair_new(bool channels, bool srq)
+{
+    struct pair *p = calloc(1, sizeof(*p));
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = DEPTH, .max_sge = 1}};
+
+    must(p, "errno %d", errno);
+    p->mr = ibv_reg_mr(pd, p->buf, sizeof(p->buf), ACCESS_ALL);
+    must(p->mr, "errno %d", errno);
+    p->srq = srq ? ibv_create_srq(pd, &attr) : NULL;
+    must(!srq || p->srq, "errno %d", errno);
+    for (int i = 0; i < 2; i++) {
+        p->channel[i] = channels ? ibv_create_comp_channel(ctx) : NULL;
+        must(!channels || p->channel[i], "errno %d", errno);
+        p->cq[i] = ibv_create_cq(ctx, 4 * DEPTH, NULL, p->channel[i], 0);
+        must(p->cq[i], "errno %d", errno);
+        p->qp[i] = new_qp(p->cq[i], i ? p->srq : NULL);
+    }
+    to_rts(p->qp[0], p->qp[1]->qp_num, 14);
+    to_rts(p->qp[1], p->qp[0]->qp_num, 14);
+    return p;
+}
+
+void pair_free(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        must_be_0(ibv_destroy_qp(p->qp[i]));
+    }
+    for (int i = 0; i < 2; i++) {
+        must_be_0(ibv_destroy_cq(p->cq[i]));
+        if (p->channel[i]) {
+            must_be_0(ibv_destroy_comp_channel(p->channel[i]));
+        }
+    }
+    if (p->srq) {
+        must_be_0(ibv_destroy_srq(p->srq));
+    }
+    must_be_0(ibv_dereg_mr(p->mr));
+    free(p);
+}
+
+void post_recv(struct pair *p, int end, unsigned slot)
+{
+    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    must_be_0(end && p->srq ? ibv_post_srq_recv(p->srq, &wr, &bad)
+                            : ibv_post_recv(p->qp[end], &wr, &bad));
+}
+
+int try_send(struct pair *p, int end, unsigned slot)
+{
+    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND},
+                       *bad;
+
+    return ibv_post_send(p->qp[end], &wr, &bad);
+}
+
+void post_send(struct pair *p, int end, unsigned slot)
+{
+    must_be_0(try_send(p, end, slot));
+}
+
+struct ibv_wc completion(struct ibv_cq *cq)
+{
+    double end = now() + SECONDS;
+    struct ibv_wc wc;
+    int n;
+
+    while (!(n = ibv_poll_cq(cq, 1, &wc))) {
+        must(now() < end, "no completion");
+    }
+    must(n == 1, "%d", n);
+    return wc;
+}
+
+struct ibv_wc success(struct ibv_cq *cq)
+{
+    struct ibv_wc wc = completion(cq);
+
+    must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+    return wc;
+}
+
+/* A message that says which one it is; the other end's buffer has it when it is complete. */
+void message(struct pair *p, int from, unsigned n)
+{
+    uint8_t *src = p->buf[from][n % DEPTH], *dst = p->buf[!from][n % DEPTH];
+
+    memset(src, (int)(n & 0xff), MSG);
+    memset(dst, 0xee, MSG);
+    post_recv(p, !from, n);
+    post_send(p, from, n);
+    must(success(p->cq[!from]).wr_id == n, "another message than %u", n);
+    must_be_0(memcmp(src, dst, MSG));
+    must(success(p->cq[from]).wr_id == n, "another message than %u", n);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two QPs of one process that are connected to each other, each with a CQ of its own, for programs
+ * that are about threads and processes; and assertions that any thread may make.
+ */
+#ifndef HCASIM_TESTS_PROGRAMS_PAIR_H
+#define HCASIM_TESTS_PROGRAMS_PAIR_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DEPTH   16 /* work requests of a queue */
+#define MSG     64
+#define SECONDS 120 /* any answer comes within; only a failing test waits that long */
+
+/* As ck_assert_msg(), from any thread: what is wrong ends the program, and Check reports that. */
+#define must(condition, ...)                                                                       \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s: ", __func__, __LINE__, #condition);                        \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+/* A call that returns 0 or an errno. */
+#define must_be_0(call)                                                                            \
+    do {                                                                                           \
+        int result_ = (call);                                                                      \
+                                                                                                   \
+        must(result_ == 0, "%s is %d", #call, result_);                                            \
+    } while (0)
+
+/* The device, open; RDEV_GID_INDEX says which GID (1). */
+extern struct ibv_device **list;
+extern struct ibv_context *ctx;
+extern struct ibv_pd *pd;
+void device_open(void);
+void device_close(void);
+
+double now(void);
+
+/* The SRQ, if any, is the second QP's; the channels, if any, are the CQs'. */
+struct pair {
+    struct ibv_comp_channel *channel[2];
+    struct ibv_cq *cq[2];
+    struct ibv_srq *srq;
+    struct ibv_qp *qp[2];
+    struct ibv_mr *mr;
+    uint8_t buf[2][DEPTH][MSG];
+};
+struct pair *pair_new(bool channels, bool srq);
+void pair_free(struct pair *p);
+/* An RC QP in RESET; its sends are all signaled. */
+struct ibv_qp *new_qp(struct ibv_cq *cq, struct ibv_srq *srq);
+/* From RESET. timeout: of the transport, as in struct ibv_qp_attr. */
+void to_rts(struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
+
+/* Slot: of the end's buffer; the completion carries it as wr_id. */
+void post_recv(struct pair *p, int end, unsigned slot);
+int try_send(struct pair *p, int end, unsigned slot);
+void post_send(struct pair *p, int end, unsigned slot);
+/* The next completion, which is there within SECONDS; success() asks for it to be one. */
+struct ibv_wc completion(struct ibv_cq *cq);
+struct ibv_wc success(struct ibv_cq *cq);
+/* A message that says which one it is, from post to both completions; the data is checked. */
+void message(struct pair *p, int from, unsigned n);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a process does beside the verbs: fork(), cancelled threads, events that it acknowledges
+ * late, memory that it unmaps, a configuration with a mistake. Each ends in an answer, and the rest
+ * of the program goes on.
+ *
+ * Written to libibverbs alone, but for the environment that a simulated device is configured by.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/programs/pair.h"
+
+/* -- configuration ----------------------------------------------------------------------------- */
+
+static int open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    must(dir, "errno %d", errno);
+    while (readdir(dir)) {
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* Each try is the first one: what it took it has given back. */
+START_TEST(a_configuration_that_is_refused_takes_nothing)
+{
+    int before = open_descriptors(), num = -1;
+
+    setenv("HCASIM_MTU", "12", 1);
+    for (int i = 0; i < 40; i++) {
+        ibv_free_device_list(ibv_get_device_list(&num));
+        must(num == 0, "%d devices", num);
+    }
+    ck_assert_int_eq(open_descriptors(), before);
+    unsetenv("HCASIM_MTU");
+    device_open();
+    device_close();
+}
+END_TEST
+
+/* -- fork -------------------------------------------------------------------------------------- */
+
+/* The HCA is the parent's. Every call that needs it says so; a device that is opened in the child
+ * is the child's own. */
+static void use_what_is_the_parents(struct pair *p)
+{
+    struct ibv_sge sge = {(uintptr_t)p->buf, MSG, p->mr->lkey};
+    struct ibv_send_wr send = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad_send;
+    struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad_recv;
+    struct ibv_async_event event;
+    struct ibv_wc wc;
+    struct ibv_cq *cq;
+    void *context;
+
+    must(ibv_post_send(p->qp[0], &send, &bad_send) == EIO && bad_send == &send, "a send");
+    must(ibv_post_recv(p->qp[0], &recv, &bad_recv) == EIO && bad_recv == &recv, "a receive");
+    must(ibv_post_srq_recv(p->srq, &recv, &bad_recv) == EIO && bad_recv == &recv, "a receive");
+    must(ibv_poll_cq(p->cq[0], 1, &wc) < 0, "a poll");
+    must(ibv_req_notify_cq(p->cq[0], 0) == EIO, "an arm");
+    errno = 0;
+    must(ibv_get_cq_event(p->channel[0], &cq, &context) && errno == EIO, "a wait");
+    errno = 0;
+    must(ibv_get_async_event(ctx, &event) && errno == EIO, "a wait");
+    errno = 0;
+    must(!ibv_reg_mr(pd, p->buf, MSG, 0) && errno == EIO, "errno %d", errno);
+    device_open();
+    p = pair_new(false, false);
+    message(p, 0, 1);
+    pair_free(p);
+    device_close();
+}
+
+START_TEST(a_child_is_told_that_the_device_is_its_parents)
+{
+    struct pair *p;
+    int status;
+    pid_t pid;
+
+    device_open();
+    p = pair_new(true, true);
+    message(p, 0, 1);
+    fflush(NULL);
+    pid = fork();
+    if (!pid) {
+        use_what_is_the_parents(p);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    message(p, 0, 2);
+    pair_free(p);
+    device_close();
+}
+END_TEST
+
+/* -- cancellation ------------------------------------------------------------------------------ */
+
+static void *waits_for_an_event(void *arg)
+{
+    struct pair *p = arg;
+    struct ibv_cq *cq;
+    void *context;
+
+    ibv_get_cq_event(p->channel[0], &cq, &context);
+    return NULL;
+}
+
+static void *posts_and_polls(void *arg)
+{
+    struct pair *p = arg;
+    struct ibv_wc wc;
+
+    for (unsigned n = 0;; n++) {
+        ibv_req_notify_cq(p->cq[0], 0);
+        try_send(p, 0, n);
+        ibv_poll_cq(p->cq[0], 1, &wc);
+        ibv_dereg_mr(ibv_reg_mr(pd, p->buf, MSG, 0));
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* A thread ends where it waits, never with a lock of the library: all others go on. */
+START_TEST(a_cancelled_thread_holds_nothing)
+{
+    struct pair *p, *other;
+    pthread_t thread;
+    void *end;
+
+    device_open();
+    for (int i = 0; i < 50; i++) {
+        p = pair_new(true, false);
+        other = pair_new(false, false);
+        for (unsigned n = 0; n < DEPTH; n++) {
+            post_recv(p, 1, n);
+        }
+        must_be_0(pthread_create(&thread, NULL, i & 1 ? posts_and_polls : waits_for_an_event, p));
+        for (int n = 0; n < i; n++) {
+            message(other, 0, (unsigned)n);
+        }
+        must_be_0(pthread_cancel(thread));
+        must_be_0(pthread_join(thread, &end));
+        must(end == PTHREAD_CANCELED, "it went on");
+        message(other, 0, 0);
+        must_be_0(ibv_req_notify_cq(p->cq[0], 0));
+        pair_free(p);
+        pair_free(other);
+    }
+    device_close();
+}
+END_TEST
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+static void *acknowledges_later(void *arg)
+{
+    struct ibv_cq *cq = arg;
+
+    usleep(20000);
+    cq->cq_context = NULL; /* it is there as long as it is not acknowledged */
+    ibv_ack_cq_events(cq, 1);
+    return NULL;
+}
+
+START_TEST(a_cq_stays_until_its_events_are_acknowledged)
+{
+    struct pair *p;
+    struct ibv_cq *cq;
+    pthread_t thread;
+    void *context;
+
+    device_open();
+    p = pair_new(true, false);
+    must_be_0(ibv_req_notify_cq(p->cq[1], 0));
+    message(p, 0, 0);
+    must_be_0(ibv_get_cq_event(p->channel[1], &cq, &context));
+    must_be_0(pthread_create(&thread, NULL, acknowledges_later, cq));
+    pair_free(p);
+    must_be_0(pthread_join(thread, NULL));
+    device_close();
+}
+END_TEST
+
+/* An event that nobody came for goes with its CQ, and what tells of it: whoever looks at the
+ * descriptor of the channel does not wait for what is gone. */
+START_TEST(an_event_goes_with_its_cq)
+{
+    struct ibv_comp_channel *channel;
+    struct pollfd fd = {.events = POLLIN};
+    struct pair *p;
+    struct ibv_cq *cq;
+
+    device_open();
+    channel = ibv_create_comp_channel(ctx);
+    for (unsigned n = 0; n < 20; n++) {
+        p = pair_new(false, false);
+        cq = p->cq[1];
+        must_be_0(ibv_destroy_qp(p->qp[1]));
+        must_be_0(ibv_destroy_cq(cq));
+        p->cq[1] = ibv_create_cq(ctx, DEPTH, NULL, channel, 0);
+        p->qp[1] = new_qp(p->cq[1], NULL);
+        must_be_0(ibv_destroy_qp(p->qp[0]));
+        p->qp[0] = new_qp(p->cq[0], NULL);
+        to_rts(p->qp[0], p->qp[1]->qp_num, 14);
+        to_rts(p->qp[1], p->qp[0]->qp_num, 14);
+        must_be_0(ibv_req_notify_cq(p->cq[1], 0));
+        message(p, 0, n);
+        fd.fd = channel->fd;
+        must(poll(&fd, 1, SECONDS * 1000) == 1, "no event");
+        pair_free(p);
+        must(poll(&fd, 1, 0) == 0, "something tells of an event that is gone");
+    }
+    must_be_0(ibv_destroy_comp_channel(channel));
+    device_close();
+}
+END_TEST
+
+/* -- all --------------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    Suite *s = suite_create("process");
+    TCase *tc = tcase_create("process");
+    SRunner *sr;
+    char wire[32];
+    int failed;
+
+    snprintf(wire, sizeof(wire), "process-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 0);
+    tcase_set_timeout(tc, 2 * SECONDS);
+    tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
+    tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
+    tcase_add_test(tc, a_cancelled_thread_holds_nothing);
+    tcase_add_test(tc, a_cq_stays_until_its_events_are_acknowledged);
+    tcase_add_test(tc, an_event_goes_with_its_cq);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs with threads: what several threads do at once with queues of their own, with queues that
+ * they share, with events, with objects that go while others use the device, ends as it would if
+ * they had done it in turn.
+ *
+ * Written to libibverbs alone. One process, one device; its QPs are connected to each other. Under
+ * ThreadSanitizer it also shows that nothing in the library is used by two threads without order;
+ * what processes share (the wire) is not in its view.
+ */
+#include <check.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/programs/pair.h"
+
+#define THREADS 4
+
+/* How often something is done: less where each step costs more (a sanitizer, Valgrind). */
+static unsigned times(unsigned n)
+{
+    const char *percent = getenv("THREADS_PERCENT");
+    unsigned scaled = percent ? n * (unsigned)atoi(percent) / 100 : n;
+
+    return scaled ? scaled : 1;
+}
+
+/* -- threads ----------------------------------------------------------------------------------- */
+
+struct worker {
+    pthread_t thread;
+    unsigned index;
+    void *arg;
+};
+
+/* Runs body in n threads; a failed assertion in one ends the program, which Check reports. */
+static void in_threads(unsigned n, void *(*body)(void *worker), void *arg)
+{
+    struct worker workers[2 * THREADS];
+
+    must(n <= 2 * THREADS, "%u", n);
+    for (unsigned i = 0; i < n; i++) {
+        workers[i] = (struct worker){.index = i, .arg = arg};
+        must_be_0(pthread_create(&workers[i].thread, NULL, body, &workers[i]));
+    }
+    for (unsigned i = 0; i < n; i++) {
+        pthread_join(workers[i].thread, NULL);
+    }
+}
+
+/* -- one message after another ----------------------------------------------------------------- */
+
+START_TEST(one_thread_at_both_ends_has_one_message_outstanding)
+{
+    struct pair *p = pair_new(false, _i);
+
+    for (unsigned n = 0; n < times(50000); n++) {
+        message(p, 0, n);
+    }
+    pair_free(p);
+}
+END_TEST
+
+/* The second thread answers each message; both poll. */
+static void *answers(void *worker)
+{
+    struct pair *p = ((struct worker *)worker)->arg;
+    int end = (int)((struct worker *)worker)->index;
+    unsigned total = times(20000);
+    unsigned received = 0, sent = 0;
+
+    if (end == 0) {
+        post_send(p, 0, 0);
+    }
+    while (received < total || sent < total) {
+        struct ibv_wc wc = success(p->cq[end]);
+
+        if (wc.opcode & IBV_WC_RECV) {
+            received++;
+            post_recv(p, end, received + DEPTH / 2);
+            if (end == 1 || received < total) {
+                post_send(p, end, received);
+            }
+        } else {
+            sent++;
+        }
+    }
+    return NULL;
+}
+
+START_TEST(two_threads_answer_each_other)
+{
+    struct pair *p = pair_new(false, _i);
+
+    for (int end = 0; end < 2; end++) {
+        for (unsigned i = 0; i < DEPTH / 2; i++) {
+            post_recv(p, end, i);
+        }
+    }
+    in_threads(2, answers, p);
+    pair_free(p);
+}
+END_TEST
+
+/* -- queues of each thread, and queues of all -------------------------------------------------- */
+
+static void *uses_its_own(void *worker)
+{
+    struct pair *p = pair_new(false, *(bool *)((struct worker *)worker)->arg);
+
+    for (unsigned n = 0; n < times(5000); n++) {
+        message(p, n & 1, n);
+    }
+    pair_free(p);
+    return NULL;
+}
+
+START_TEST(each_thread_has_queues_of_its_own)
+{
+    bool srq = _i;
+
+    in_threads(THREADS, uses_its_own, &srq);
+}
+END_TEST
+
+/* What the threads of the next test have in common. */
+struct shared {
+    struct pair *p;
+    unsigned total;
+    unsigned next, sent, received; /* with atomic operations */
+    uint8_t *seen;                 /* by message */
+};
+
+static unsigned load(const unsigned *n)
+{
+    return __atomic_load_n(n, __ATOMIC_ACQUIRE);
+}
+
+/* Any thread posts to the QPs, polls either CQ, and sees what another one has posted. */
+static void *uses_what_all_use(void *worker)
+{
+    struct shared *s = ((struct worker *)worker)->arg;
+    double end = now() + SECONDS;
+    struct ibv_wc wc;
+    uint8_t before;
+
+    while (load(&s->sent) < s->total || load(&s->received) < s->total) {
+        unsigned mine = load(&s->next);
+
+        must(now() < end, "%u of %u sent, %u received", s->sent, s->total, s->received);
+        /* at most DEPTH / 2 are on their way, so receives and sends both have room */
+        if (mine < s->total && mine < load(&s->received) + DEPTH / 2 &&
+            mine < load(&s->sent) + DEPTH / 2 &&
+            __atomic_compare_exchange_n(&s->next, &mine, mine + 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            post_recv(s->p, 1, mine);
+            post_send(s->p, 0, mine);
+        }
+        for (int i = 0; i < 2; i++) {
+            if (ibv_poll_cq(s->p->cq[i], 1, &wc) == 1) {
+                must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+                must(wc.wr_id < s->total, "%llu", (unsigned long long)wc.wr_id);
+                before = __atomic_fetch_or(&s->seen[wc.wr_id], 1u << i, __ATOMIC_ACQ_REL);
+                must(!(before & 1u << i), "message %u twice", (unsigned)wc.wr_id);
+                __atomic_add_fetch(i ? &s->received : &s->sent, 1, __ATOMIC_ACQ_REL);
+            }
+        }
+    }
+    return NULL;
+}
+
+START_TEST(all_threads_share_a_qp_and_its_cqs)
+{
+    struct shared s = {.p = pair_new(false, _i), .total = times(20000)};
+
+    s.seen = calloc(s.total, 1);
+    must(s.seen, "errno %d", errno);
+    in_threads(THREADS, uses_what_all_use, &s);
+    for (unsigned i = 0; i < s.total; i++) {
+        must(s.seen[i] == 3, "message %u: %u", i, s.seen[i]);
+    }
+    free(s.seen);
+    pair_free(s.p);
+}
+END_TEST
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+/* Arms, looks once more, sleeps in poll(): what comes after the look is an event. */
+static struct ibv_wc wait_for(struct pair *p, int end)
+{
+    struct pollfd fd = {.fd = p->channel[end]->fd, .events = POLLIN};
+    struct ibv_cq *cq;
+    struct ibv_wc wc;
+    void *context;
+    int n;
+
+    for (;;) {
+        n = ibv_poll_cq(p->cq[end], 1, &wc);
+        if (!n) {
+            must_be_0(ibv_req_notify_cq(p->cq[end], 0));
+            n = ibv_poll_cq(p->cq[end], 1, &wc);
+        }
+        if (n) {
+            must(n == 1, "%d", n);
+            must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+            return wc;
+        }
+        must(poll(&fd, 1, SECONDS * 1000) == 1, "no event at end %d", end);
+        must_be_0(ibv_get_cq_event(p->channel[end], &cq, &context));
+        must(cq == p->cq[end], "another one");
+        ibv_ack_cq_events(cq, 1);
+    }
+}
+
+static void *answers_by_events(void *worker)
+{
+    struct pair *p = ((struct worker *)worker)->arg;
+    int end = (int)((struct worker *)worker)->index;
+    unsigned total = times(20000), received = 0, sent = 0;
+
+    if (end == 0) {
+        post_send(p, 0, 0);
+    }
+    while (received < total || sent < total) {
+        struct ibv_wc wc = wait_for(p, end);
+
+        if (wc.opcode & IBV_WC_RECV) {
+            received++;
+            post_recv(p, end, received + DEPTH / 2);
+            if (end == 1 || received < total) {
+                post_send(p, end, received);
+            }
+        } else {
+            sent++;
+        }
+    }
+    return NULL;
+}
+
+START_TEST(two_threads_answer_each_other_by_events)
+{
+    struct pair *p = pair_new(true, _i);
+
+    for (int end = 0; end < 2; end++) {
+        for (unsigned i = 0; i < DEPTH / 2; i++) {
+            post_recv(p, end, i);
+        }
+    }
+    in_threads(2, answers_by_events, p);
+    pair_free(p);
+}
+END_TEST
+
+/* One thread at both ends, which sleeps until each completion has come. */
+static void *messages_by_events(void *worker)
+{
+    struct pair *p = pair_new(true, false);
+
+    for (unsigned n = 0; n < times(5000); n++) {
+        post_recv(p, 1, n);
+        post_send(p, 0, n);
+        must(wait_for(p, 1).wr_id == n, "another message than %u", n);
+        must(wait_for(p, 0).wr_id == n, "another message than %u", n);
+    }
+    pair_free(p);
+    return NULL;
+}
+
+START_TEST(each_thread_sleeps_until_its_event)
+{
+    in_threads(_i ? THREADS : 1, messages_by_events, NULL);
+}
+END_TEST
+
+/* -- objects that come and go ------------------------------------------------------------------ */
+
+static void *makes_uses_destroys(void *worker)
+{
+    for (unsigned i = 0; i < times(100); i++) {
+        struct pair *p = pair_new(i & 1, i & 2);
+
+        for (unsigned n = 0; n < 10; n++) {
+            message(p, 0, n);
+        }
+        pair_free(p);
+    }
+    return NULL;
+}
+
+START_TEST(threads_make_use_and_destroy_queues)
+{
+    in_threads(THREADS, makes_uses_destroys, NULL);
+}
+END_TEST
+
+/* Sends until its QP ends in an error since the other one is gone. */
+static void *sends_to_what_goes(void *worker)
+{
+    struct pair *p = ((struct worker *)worker)->arg;
+    double end = now() + SECONDS;
+    struct ibv_wc wc;
+
+    for (unsigned n = 0;;) {
+        if (!try_send(p, 0, n)) {
+            n++;
+        }
+        must(now() < end, "no error although the target is gone");
+        while (ibv_poll_cq(p->cq[0], 1, &wc) == 1) {
+            if (wc.status != IBV_WC_SUCCESS) {
+                must(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_RNR_RETRY_EXC_ERR,
+                     "%s", ibv_wc_status_str(wc.status));
+                return NULL;
+            }
+        }
+    }
+}
+
+static void *destroys_a_target(void *worker)
+{
+    for (unsigned i = 0; i < times(10); i++) {
+        struct pair *p = pair_new(false, false);
+        struct worker sender = {.arg = p};
+        struct ibv_wc wc;
+
+        for (unsigned n = 0; n < DEPTH; n++) {
+            post_recv(p, 1, n);
+        }
+        must_be_0(pthread_create(&sender.thread, NULL, sends_to_what_goes, &sender));
+        for (unsigned n = 0; n < 100;) {
+            if (ibv_poll_cq(p->cq[1], 1, &wc) == 1) {
+                must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+                post_recv(p, 1, n++);
+            }
+        }
+        must_be_0(ibv_destroy_qp(p->qp[1]));
+        pthread_join(sender.thread, NULL);
+        p->qp[1] = new_qp(p->cq[1], NULL);
+        pair_free(p);
+    }
+    return NULL;
+}
+
+START_TEST(a_qp_is_destroyed_while_it_is_a_target)
+{
+    in_threads(THREADS, destroys_a_target, NULL);
+}
+END_TEST
+
+static void *opens_and_closes(void *worker)
+{
+    for (unsigned i = 0; i < times(20); i++) {
+        struct ibv_context *own = ibv_open_device(list[0]);
+        struct ibv_pd *domain;
+
+        must(own, "errno %d", errno);
+        domain = ibv_alloc_pd(own);
+        must(domain, "errno %d", errno);
+        must_be_0(ibv_dealloc_pd(domain));
+        must_be_0(ibv_close_device(own));
+    }
+    return NULL;
+}
+
+/* Nobody has the device open but they: each may be the first and the last. */
+START_TEST(threads_open_and_close_the_device)
+{
+    device_close();
+    list = ibv_get_device_list(NULL);
+    in_threads(THREADS, opens_and_closes, NULL);
+    ibv_free_device_list(list);
+    device_open();
+}
+END_TEST
+
+/* -- all --------------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    Suite *s = suite_create("threads");
+    TCase *tc = tcase_create("threads");
+    SRunner *sr;
+    char wire[32];
+    int failed;
+
+    snprintf(wire, sizeof(wire), "threads-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 0);
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 0);
+    tcase_add_checked_fixture(tc, device_open, device_close);
+    tcase_add_loop_test(tc, one_thread_at_both_ends_has_one_message_outstanding, 0, 2);
+    tcase_add_loop_test(tc, two_threads_answer_each_other, 0, 2);
+    tcase_add_loop_test(tc, each_thread_has_queues_of_its_own, 0, 2);
+    tcase_add_loop_test(tc, all_threads_share_a_qp_and_its_cqs, 0, 2);
+    tcase_add_loop_test(tc, two_threads_answer_each_other_by_events, 0, 2);
+    tcase_add_loop_test(tc, each_thread_sleeps_until_its_event, 0, 2);
+    tcase_add_test(tc, threads_make_use_and_destroy_queues);
+    tcase_add_test(tc, a_qp_is_destroyed_while_it_is_a_target);
+    tcase_add_test(tc, threads_open_and_close_the_device);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
