@@ -15,7 +15,7 @@ enum access_mod {
     ACCESS_QUERY = 1,
 };
 
-static const struct fw_reg *const tables[] = {regs_port, regs_device};
+static const struct fw_reg *const tables[] = {regs_port, regs_module, regs_device};
 
 const struct fw_reg *fw_reg_find(uint16_t id)
 {

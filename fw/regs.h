@@ -17,6 +17,7 @@ enum reg_id {
     REG_PAOS = 0x5006,
     REG_PFCC = 0x5007,
     REG_PPCNT = 0x5008,
+    REG_PPLM = 0x5023,
     REG_PDDR = 0x5031,
     REG_PCAM = 0x507f,
     REG_NODE_DESC = 0x6001,
@@ -52,7 +53,11 @@ void fw_reg_mask(uint16_t first, uint8_t mask[REG_GROUP / 8]);
 
 /* Tables end with a row of size 0. */
 extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
+extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
+
+/* The Ethernet mode in use, a bit of PTYS.eth_proto_*; 0: the link is down (fw/regs_port.c). */
+uint32_t regs_eth_proto_oper(const struct fw *fw);
 
 /* fw/regs_ppcnt.c */
 enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out);

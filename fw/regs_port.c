@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the port: administration, speed, MTU, pause, module, what is wrong with the link.
+ * Registers of the port: administration, speed, MTU, pause, what is wrong with the link.
  *
  * The simulated cable has no speed of its own: PTYS reports the fastest mode that the administrator
  * left enabled. Pause settings are kept for the driver to read back; a lossless cable never
@@ -81,6 +81,11 @@ static uint32_t fastest(uint32_t protos)
     return 0;
 }
 
+uint32_t regs_eth_proto_oper(const struct fw *fw)
+{
+    return port_is_up(&fw->hca) ? fastest(fw->regs.eth_proto_admin) : 0;
+}
+
 static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     bool up = port_is_up(&fw->hca);
@@ -96,7 +101,7 @@ static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     PRM_SET(ptys_reg, out, an_status, up ? AN_LINK_UP : AN_LINK_DOWN);
     PRM_SET(ptys_reg, out, eth_proto_capability, fw->profile->eth_proto_cap);
     PRM_SET(ptys_reg, out, eth_proto_admin, fw->regs.eth_proto_admin);
-    PRM_SET(ptys_reg, out, eth_proto_oper, up ? fastest(fw->regs.eth_proto_admin) : 0);
+    PRM_SET(ptys_reg, out, eth_proto_oper, regs_eth_proto_oper(fw));
     PRM_SET(ptys_reg, out, connector_type, CONNECTOR_DIRECT_ATTACH);
     return SYN_OK;
 }
@@ -166,33 +171,6 @@ static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-/* -- PMLP, MCIA: the module -------------------------------------------------------------------- */
-
-static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
-{
-    static const size_t lanes[] = {
-        PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
-        PRM_OFFSET(pmlp_reg, lane2_module_mapping), PRM_OFFSET(pmlp_reg, lane3_module_mapping)};
-
-    PRM_SET(pmlp_reg, out, local_port, 1);
-    PRM_SET(pmlp_reg, out, width, G_N_ELEMENTS(lanes));
-    for (unsigned i = 0; i < G_N_ELEMENTS(lanes); i++) {
-        PRM_SET(lane_2_module_mapping, out + lanes[i], module, 0);
-        PRM_SET(lane_2_module_mapping, out + lanes[i], tx_lane, i);
-        PRM_SET(lane_2_module_mapping, out + lanes[i], rx_lane, i);
-    }
-    return SYN_OK;
-}
-
-#define MCIA_NO_EEPROM 1 /* the cable has no memory to read */
-
-static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
-{
-    memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
-    PRM_SET(mcia_reg, out, status, MCIA_NO_EEPROM);
-    return SYN_OK;
-}
-
 /* -- PDDR: why the link is down ---------------------------------------------------------------- */
 
 #define PDDR_PAGE_TROUBLESHOOTING 1
@@ -242,7 +220,6 @@ static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 const struct fw_reg regs_port[] = {
-    {REG_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
     {REG_PMTU, PRM_SIZE(pmtu_reg), true, pmtu_query, pmtu_write},
     {REG_PTYS, PRM_SIZE(ptys_reg), true, ptys_query, ptys_write},
     {REG_PAOS, PRM_SIZE(paos_reg), true, paos_query, paos_write},
@@ -250,6 +227,5 @@ const struct fw_reg regs_port[] = {
     {REG_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
     {REG_PDDR, PRM_SIZE(pddr_reg), true, pddr_query, NULL},
     {REG_PCAM, PRM_SIZE(pcam_reg), false, pcam_query, NULL},
-    {REG_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
     {0},
 };

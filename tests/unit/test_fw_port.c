@@ -5,8 +5,11 @@
 #include <string.h>
 #include "fw/fw_internal.h"
 #include "tests/unit/test_fw_driver.h"
+#include "wire/pair.h"
+#include "wire/port.h"
 
 static struct fwd d;
+static struct wire_port *ends[2]; /* NULL: no cable */
 
 static void setup(void)
 {
@@ -16,7 +19,19 @@ static void setup(void)
 
 static void teardown(void)
 {
+    fw_set_wire(d.fw, NULL);
     fwd_clear(&d);
+    for (unsigned i = 0; i < 2 && ends[i]; i++) {
+        wire_close(ends[i]);
+        ends[i] = NULL;
+    }
+}
+
+/* Plugs a cable in whose other end is held by nobody in particular. */
+static void plug(void)
+{
+    wire_pair_new(16, ends);
+    fw_set_wire(d.fw, ends[0]);
 }
 
 /* -- virtual port ------------------------------------------------------------------------------ */
@@ -158,6 +173,83 @@ START_TEST(mtu_is_bounded)
     ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), 0);
     PRM_SET(pmtu_reg, reg, admin_mtu, max + 1);
     ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_BAD_MTU);
+}
+END_TEST
+
+/* Driver mlx5_query_mcia(): 48 bytes at a time, from module 0 at address 0x50 of its bus. */
+static uint32_t read_module(uint8_t first, uint8_t size, uint8_t *bytes)
+{
+    uint8_t reg[PRM_SIZE(mcia_reg)] = {0};
+
+    PRM_SET(mcia_reg, reg, i2c_device_address, 0x50);
+    PRM_SET(mcia_reg, reg, device_address, first);
+    PRM_SET(mcia_reg, reg, size, size);
+    ck_assert_uint_eq(access_reg(0x9014, false, reg, sizeof(reg)), 0);
+    memcpy(bytes, PRM_PTR(mcia_reg, reg, dwords), size);
+    return PRM_GET(mcia_reg, reg, status);
+}
+
+/* SFF-8636: a passive QSFP28 cable, its two checksums right. Without one, status 3: nothing there.
+ */
+START_TEST(cable_has_a_memory)
+{
+    uint8_t low[2], upper[48], rest[48], sum = 0;
+
+    ck_assert_uint_eq(read_module(0, 2, low), 3);
+    plug();
+    ck_assert_uint_eq(read_module(0, 2, low), 0);
+    ck_assert_uint_eq(low[0], 0x11);
+    ck_assert_uint_eq(read_module(128, 48, upper), 0);
+    ck_assert_mem_eq(upper + 148 - 128, "hcasim          ", 16);
+    ck_assert_uint_eq(upper[147 - 128] >> 4, 0xa); /* copper */
+    ck_assert_uint_eq(read_module(176, 48, rest), 0);
+    for (unsigned i = 128; i < 191; i++) {
+        sum = (uint8_t)(sum + (i < 176 ? upper[i - 128] : rest[i - 176]));
+    }
+    ck_assert_uint_eq(rest[191 - 176], sum);
+    sum = 0;
+    for (unsigned i = 192; i < 223; i++) {
+        sum = (uint8_t)(sum + rest[i - 176]);
+    }
+    ck_assert_uint_eq(rest[223 - 176], sum);
+}
+END_TEST
+
+START_TEST(module_memory_is_bounded)
+{
+    const struct {
+        unsigned module, first, size;
+    } wrong[] = {{1, 0, 1}, {0, 0, 0}, {0, 0, 49}, {0, 220, 37}, {0, 65535, 1}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        uint8_t reg[PRM_SIZE(mcia_reg)] = {0};
+
+        PRM_SET(mcia_reg, reg, i2c_device_address, 0x50);
+        PRM_SET(mcia_reg, reg, module, wrong[i].module);
+        PRM_SET(mcia_reg, reg, device_address, wrong[i].first);
+        PRM_SET(mcia_reg, reg, size, wrong[i].size);
+        ck_assert_uint_eq(access_reg(0x9014, false, reg, sizeof(reg)), SYN_REG_VALUE);
+    }
+}
+END_TEST
+
+/* Driver mlx5e_set_fec_mode(): reads PPLM, changes what is wished, writes it; 2 is Reed-Solomon. */
+START_TEST(error_correction_is_what_was_wished)
+{
+    uint8_t reg[PRM_SIZE(pplm_reg)] = {0};
+
+    plug();
+    PRM_SET(pplm_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(0x5023, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_mode_active), 1u << 2);
+    ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_override_cap_100g), 1u << 2 | 1u << 0);
+    PRM_SET(pplm_reg, reg, fec_override_admin_100g, 1u << 0);
+    ck_assert_uint_eq(access_reg(0x5023, true, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(access_reg(0x5023, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_override_admin_100g), 1u << 0);
+    ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_mode_active), 1u << 0);
+    PRM_SET(pplm_reg, reg, fec_override_admin_100g, 1u << 1); /* FireCode is not for 100 Gb/s */
+    ck_assert_uint_eq(access_reg(0x5023, true, reg, sizeof(reg)), SYN_REG_VALUE);
 }
 END_TEST
 
@@ -318,6 +410,9 @@ int main(void)
     tcase_add_test(tc, unknown_register_is_bad_param);
     tcase_add_test(tc, port_goes_down_and_up);
     tcase_add_test(tc, mtu_is_bounded);
+    tcase_add_test(tc, cable_has_a_memory);
+    tcase_add_test(tc, module_memory_is_bounded);
+    tcase_add_test(tc, error_correction_is_what_was_wished);
     tcase_add_test(tc, pcam_tells_the_truth);
     tcase_add_test(tc, firmware_version_is_told);
     tcase_add_loop_test(tc, counter_groups_answer, 0, 6);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registers of the module at the port: its lanes, its memory, the error correction agreed over it.
+ *
+ * What is plugged in is a passive copper cable with QSFP28 ends, which is one module with four
+ * lanes. It has the memory of such cables (SFF-8636): the lower page and upper page 0, nothing
+ * else ("flat"), and no sensors. The simulated wire flips no bits, so a forward error correction is
+ * agreed on, kept and reported, and never has anything to correct.
+ */
+#include <string.h>
+#include "fw/regs.h"
+
+/* -- PMLP: lanes ------------------------------------------------------------------------------- */
+
+static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    static const size_t lanes[] = {
+        PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
+        PRM_OFFSET(pmlp_reg, lane2_module_mapping), PRM_OFFSET(pmlp_reg, lane3_module_mapping)};
+
+    PRM_SET(pmlp_reg, out, local_port, 1);
+    PRM_SET(pmlp_reg, out, width, G_N_ELEMENTS(lanes));
+    for (unsigned i = 0; i < G_N_ELEMENTS(lanes); i++) {
+        PRM_SET(lane_2_module_mapping, out + lanes[i], module, 0);
+        PRM_SET(lane_2_module_mapping, out + lanes[i], tx_lane, i);
+        PRM_SET(lane_2_module_mapping, out + lanes[i], rx_lane, i);
+    }
+    return SYN_OK;
+}
+
+/* -- MCIA: memory ------------------------------------------------------------------------------ */
+
+#define EEPROM_BYTES 256 /* lower page, upper page 0 */
+#define I2C_ADDRESS  0x50
+#define MCIA_BYTES   48 /* at a time, without MCAM's mcia_32dwords */
+
+enum mcia_status {
+    MCIA_GOOD = 0,
+    MCIA_NO_EEPROM = 1, /* nobody answers on the module's bus */
+    MCIA_NOT_CONNECTED = 3,
+};
+
+/* Bytes of SFF-8636 that are not 0 and not text. */
+static const struct {
+    uint8_t at, value;
+} eeprom_bytes[] = {
+    {0, 0x11},   /* identifier: QSFP28 */
+    {1, 0x08},   /* revision 2.8 of the memory map */
+    {2, 0x06},   /* flat memory; no interrupt */
+    {128, 0x11}, /* identifier, again */
+    {130, 0x23}, /* connector: none that separates */
+    {131, 0x88}, /* 40GBASE-CR4, and see byte 192 */
+    {140, 0xff}, /* signaling rate: see byte 222 */
+    {146, 1},    /* length of the copper, m */
+    {147, 0xa0}, /* copper, unequalized */
+    {190, 70},   /* hottest case, degrees Celsius */
+    {192, 0x0b}, /* 100GBASE-CR4, 25GBASE-CR CA-L, 50GBASE-CR2 */
+    {222, 103},  /* signaling rate, 250 MBd */
+};
+
+/* Text, padded with spaces. */
+static void eeprom_text(uint8_t *eeprom, size_t at, size_t len, const char *text)
+{
+    memset(eeprom + at, ' ', len);
+    memcpy(eeprom + at, text, MIN(len, strlen(text)));
+}
+
+/* CC_BASE and CC_EXT: the sum of the bytes first to check - 1. */
+static void eeprom_check(uint8_t *eeprom, size_t first, size_t check)
+{
+    uint8_t sum = 0;
+
+    for (size_t i = first; i < check; i++) {
+        sum = (uint8_t)(sum + eeprom[i]);
+    }
+    eeprom[check] = sum;
+}
+
+static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
+{
+    const uint8_t *mac = fw->hca.port.permanent_mac;
+    char serial[17];
+
+    memset(eeprom, 0, EEPROM_BYTES);
+    for (size_t i = 0; i < G_N_ELEMENTS(eeprom_bytes); i++) {
+        eeprom[eeprom_bytes[i].at] = eeprom_bytes[i].value;
+    }
+    g_snprintf(serial, sizeof(serial), "%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2], mac[3],
+               mac[4], mac[5]);
+    eeprom_text(eeprom, 148, 16, "hcasim");
+    eeprom_text(eeprom, 168, 16, "SIMULATED-CABLE");
+    eeprom_text(eeprom, 184, 2, "A1");
+    eeprom_text(eeprom, 196, 16, serial);
+    eeprom_text(eeprom, 212, 8, "260101"); /* made on, YYMMDD and lot */
+    eeprom_check(eeprom, 128, 191);
+    eeprom_check(eeprom, 192, 223);
+}
+
+static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t first = PRM_GET(mcia_reg, in, device_address);
+    uint32_t size = PRM_GET(mcia_reg, in, size);
+    uint8_t eeprom[EEPROM_BYTES];
+
+    if (PRM_GET(mcia_reg, in, module) || size == 0 || size > MCIA_BYTES ||
+        first + size > EEPROM_BYTES) {
+        return SYN_REG_VALUE;
+    }
+    memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
+    if (!fw->hca.port.wire) {
+        PRM_SET(mcia_reg, out, status, MCIA_NOT_CONNECTED);
+        return SYN_OK;
+    }
+    if (PRM_GET(mcia_reg, in, i2c_device_address) != I2C_ADDRESS) {
+        PRM_SET(mcia_reg, out, status, MCIA_NO_EEPROM);
+        return SYN_OK;
+    }
+    /* A flat memory has no page select byte: every upper page is page 0. */
+    eeprom_fill(fw, eeprom);
+    memcpy(PRM_PTR(mcia_reg, out, dwords), eeprom + first, size);
+    PRM_SET(mcia_reg, out, status, MCIA_GOOD);
+    return SYN_OK;
+}
+
+/* -- PPLM: forward error correction ------------------------------------------------------------ */
+
+/* Bits of the capabilities, of what is wished and of fec_mode_active (the driver's MLX5E_FEC_*). */
+enum fec {
+    FEC_NONE = 1 << 0,
+    FEC_FIRECODE = 1 << 1,
+    FEC_RS_528_514 = 1 << 2,
+};
+
+#define BIT(n) (1u << (n))
+
+/* By speed: which modes of PTYS.eth_proto_* run at it, the fields of the register, what can be, and
+ * what both ends of the cable agree on if nothing is wished. */
+static const struct {
+    uint32_t protos;
+    unsigned cap, admin;
+    uint8_t can, automatic;
+} fec_speeds[] = {
+    {BIT(2) | BIT(3) | BIT(4) | BIT(6) | BIT(7) | BIT(12) | BIT(13) | BIT(14) | BIT(15) | BIT(16) |
+         BIT(26),
+     PRM_pplm_reg_fec_override_cap_10g_40g_FIELD, PRM_pplm_reg_fec_override_admin_10g_40g_FIELD,
+     FEC_NONE | FEC_FIRECODE, FEC_NONE},
+    {BIT(27) | BIT(28) | BIT(29), PRM_pplm_reg_fec_override_cap_25g_FIELD,
+     PRM_pplm_reg_fec_override_admin_25g_FIELD, FEC_NONE | FEC_FIRECODE | FEC_RS_528_514,
+     FEC_RS_528_514},
+    {BIT(18) | BIT(30) | BIT(31), PRM_pplm_reg_fec_override_cap_50g_FIELD,
+     PRM_pplm_reg_fec_override_admin_50g_FIELD, FEC_NONE | FEC_FIRECODE | FEC_RS_528_514,
+     FEC_RS_528_514},
+    {BIT(20) | BIT(21) | BIT(22) | BIT(23), PRM_pplm_reg_fec_override_cap_100g_FIELD,
+     PRM_pplm_reg_fec_override_admin_100g_FIELD, FEC_NONE | FEC_RS_528_514, FEC_RS_528_514},
+};
+
+G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == FW_FEC_SPEEDS);
+
+/* The strongest of what is wished. */
+static uint32_t fec_in_use(size_t speed, uint8_t wished)
+{
+    if (!wished) {
+        return fec_speeds[speed].automatic;
+    }
+    return wished & FEC_RS_528_514 ? FEC_RS_528_514
+           : wished & FEC_FIRECODE ? FEC_FIRECODE
+                                   : FEC_NONE;
+}
+
+static enum syn pplm_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint32_t proto = regs_eth_proto_oper(fw);
+
+    PRM_SET(pplm_reg, out, local_port, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
+        prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");
+        prm_set(out, fec_speeds[i].admin, fw->regs.fec_admin[i], "fec_override_admin");
+        if (fec_speeds[i].protos & proto) {
+            PRM_SET(pplm_reg, out, fec_mode_active, fec_in_use(i, fw->regs.fec_admin[i]));
+        }
+    }
+    return SYN_OK;
+}
+
+static enum syn pplm_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+{
+    uint8_t wished[G_N_ELEMENTS(fec_speeds)];
+
+    if (PRM_GET(pplm_reg, in, rs_fec_correction_bypass_admin) ||
+        PRM_GET(pplm_reg, in, fec_override_admin_56g)) {
+        return SYN_REG_VALUE;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
+        wished[i] = (uint8_t)prm_get(in, fec_speeds[i].admin);
+        if (wished[i] & ~fec_speeds[i].can) {
+            return SYN_REG_VALUE;
+        }
+    }
+    memcpy(fw->regs.fec_admin, wished, sizeof(wished));
+    return SYN_OK;
+}
+
+const struct fw_reg regs_module[] = {
+    {REG_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
+    {REG_PPLM, PRM_SIZE(pplm_reg), true, pplm_query, pplm_write},
+    {REG_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
+    {0},
+};
