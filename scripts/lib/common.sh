@@ -11,8 +11,8 @@ shopt -s inherit_errexit
 HCASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Everything fetched or built outside the tree; its content can be deleted at any time.
 HCASIM_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hcasim
-# The Debian release that runs in the guests.
-GUEST_SUITE=trixie
+# The Debian release that runs in the guests; scripts/lib/guest --release exports another one.
+GUEST_SUITE=${GUEST_SUITE:-trixie}
 export HCASIM_ROOT HCASIM_CACHE GUEST_SUITE
 
 say() {

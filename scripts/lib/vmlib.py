@@ -83,10 +83,11 @@ class Guest:
     modules: str
 
     @classmethod
-    def prepare(cls, kernel=None, modules=None, packages=None):
-        """Builds what is missing; with no arguments, Debian's own kernel and our packages."""
+    def prepare(cls, kernel=None, modules=None, packages=None, release=None):
+        """Builds what is missing; with no arguments, Debian 13's own kernel and our packages.
+        release: another Debian release, by its code name."""
         command = [LIB / "guest"]
-        for option, value in (("--kernel", kernel), ("--modules", modules),
+        for option, value in (("--release", release), ("--kernel", kernel), ("--modules", modules),
                               ("--packages", packages)):
             if value:
                 command += [option, value]

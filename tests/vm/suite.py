@@ -139,12 +139,17 @@ def vlan(lab):
             vm.run("ip link del v7")
 
 
+IPERF_MIB = 16
+# iperf3 before 3.17 ends when all is in the sender's socket, whose buffer takes 4 MiB (tcp_wmem).
+IPERF_UNDER_WAY_MIB = 4
+
+
 def iperf(lab, arguments):
-    client, _ = lab.pair("iperf3 -s -1", "iperf3 -c {peer} -n 16M -J " + arguments,
+    client, _ = lab.pair("iperf3 -s -1", f"iperf3 -c {{peer}} -n {IPERF_MIB}M -J {arguments}",
                          listens="tcp:5201")
     end = json.loads(client.out)["end"]
     received = end["sum_received"]["bytes"]
-    expect(received >= 15 << 20, f"only {received} bytes arrived")
+    expect(received >= IPERF_MIB - IPERF_UNDER_WAY_MIB << 20, f"only {received} bytes arrived")
     return f"{end['sum_received']['bits_per_second'] / 8e6:.1f} MB/s"
 
 
@@ -326,6 +331,40 @@ def sysfs_counters(lab):
         expect(least <= new - old < 3 * least, f"{name} grew by {new - old}, not about {least}")
 
 
+# What people and monitoring look at
+
+
+@check("every file among the port's counters in sysfs can be read, and holds a number",
+       only="hcasim")
+def sysfs_files(lab):
+    for vm, host in zip(lab.vms, lab.hosts):
+        port = f"/sys/class/infiniband/{host['ibdev']}/ports/1"
+        said = vm.run(f"cd {port}; for f in counters/* hw_counters/*; do "
+                      "echo $f $(cat $f 2>&1); done").out.splitlines()
+        # 23 of the first since Linux 6.1, 17 or more of the others on a ConnectX-5.
+        expect(len(said) >= 40, f"{vm.name}: only {len(said)} files")
+        bad = [line for line in said if not re.fullmatch(r"\S+ \d+", line)]
+        expect(not bad, f"{vm.name}:\n" + "\n".join(bad))
+
+
+@check("ethtool -S -m -i -k --show-fec and devlink health come to a good end", only="hcasim")
+def tools(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    pci = f"pci/{host['pci']}"
+    for command, pattern in (
+            (f"ethtool -S {host['netdev']}", r"rx_packets_phy: \d+"),
+            (f"ethtool -m {host['netdev']}", r"Identifier\s+: 0x11 \(QSFP28\)"),
+            (f"ethtool -i {host['netdev']}", r"driver: mlx5_core"),
+            (f"ethtool -k {host['netdev']}", r"rx-checksumming: on"),
+            (f"ethtool --show-fec {host['netdev']}", r"Active FEC encoding: \w+"),
+            (f"ethtool {host['netdev']}", r"Speed: 100000Mb/s"),
+            ("devlink health show", r"reporter fw\n\s+state healthy"),
+            (f"devlink health diagnose {pci} reporter fw", r"Syndrome: 0"),
+            (f"devlink dev info {pci}", r"driver mlx5_core")):
+        said = vm.run(command).out
+        expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
+
+
 # Life of the function
 
 
@@ -408,11 +447,20 @@ def clean_console(lab):
         expect(not bad, f"{vm.name}:\n" + "\n".join(bad[:20]))
 
 
+# What the device rightly refuses, by release of the guests.
+REFUSED = {
+    # Its ib_send_bw leaves a CQ behind, and its libmlx5 frees a context's UARs before the kernel
+    # cleans up after the program. DESTROY_UCTX frees the UAR.
+    "bookworm": ("command DEALLOC_UAR (0x803) op_mod 0x0: object is referenced by another one",),
+}
+
+
 @check("the device reported no unhandled command or register, and no error", only="hcasim")
 def clean_device_log(lab):
+    refused = REFUSED.get(lab.release, ())
     for vm in lab.vms:
         said = [line for line in vm.qemu_log().splitlines()
-                if line.strip() and ": info: hcasim: " not in line]
+                if line.strip() and ": info: hcasim: " not in line and not line.endswith(refused)]
         expect(not said, f"{vm.name}: QEMU said\n" + "\n".join(said[:20]))
 
 
@@ -447,3 +495,12 @@ def captured_frames(lab):
     for path in lab.captures:
         said = capture.tshark_complaints(path, checksums=lab.device == "hcasim")
         expect(not said, f"{path.name}: {len(said)} frames:\n" + "\n".join(said[:10]))
+
+
+# What is enough to see that the drivers of another release work: texts of statements.
+RELEASE = (
+    "both guests boot", "lspci shows", "the drivers load", "ibv_devinfo", "RoCEv2 GIDs", "ping reaches",
+    "iperf3: TCP from a to b", "_pingpong -c: every", "rping -V -C 100", "ib_write_bw: 64 KiB",
+    "among the port's counters", "come to a good end", "unload, load again", "guest's dmesg",
+    "power off", "on either console", "no unhandled command")
+RELEASE_CHECKS = [entry for entry in CHECKS if any(text in entry[0] for text in RELEASE)]
