@@ -13,9 +13,9 @@
 #include "model/hca.h"
 #include "prm/prm.h"
 
-#define FW_MAX_VLANS 4096
-#define FW_FEC_SPEEDS 4 /* for which PPLM has a wish (fw/regs_module.c) */
-#define FW_MIN_MTU   90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
+#define FW_MAX_VLANS  4096
+#define FW_FEC_SPEEDS 4  /* for which PPLM has a wish (fw/regs_module.c) */
+#define FW_MIN_MTU    90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
 
 /* The command queue (fw/cmdq.c). */
 struct fw_cmdq {
@@ -59,7 +59,7 @@ struct fw_regs {
     bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
     uint8_t fec_admin[FW_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */
-    char node_desc[64]; /* NODE_DESC */
+    char node_desc[64];               /* NODE_DESC */
     uint64_t counters_cleared_ns;
 };
 
