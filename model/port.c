@@ -332,6 +332,17 @@ static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td
     port->reserved = NULL;
 }
 
+bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)
+{
+    struct port *port = &hca->port;
+
+    if (mac_is_own(port, dmac) || !port_is_up(hca)) {
+        *pause = (struct wire_pause){0};
+        return false;
+    }
+    return wire_is_paused(port->wire, dmac, pause);
+}
+
 void port_tx_flush(struct hca *hca)
 {
     if (hca->port.wire) {

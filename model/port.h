@@ -17,6 +17,7 @@
 #include "wire/packet.h"
 
 struct hca;
+struct wire_pause;
 struct wire_port;
 
 #define PORT_MAX_GIDS 256
@@ -110,6 +111,10 @@ void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
  * one to a multicast group goes to this port's own members. A frame that is longer than the port's
  * MTU is dropped and counted: the path MTU of a connection is not held against it before. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
+
+/* Whether the receiver of frames to dmac lives but has not yet come to what was sent to it
+ * (wire_is_paused()). */
+bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause);
 
 /* What was sent from within hca_run() may leave only with this. */
 void port_tx_flush(struct hca *hca);

@@ -570,6 +570,7 @@ static void forget(struct qp *qp)
     s->reads = 0;
     s->retries = s->rnr_retries = 0;
     s->failed = s->rnr_wait = s->progress = s->went_back = s->tx_blocked = false;
+    s->pause = (struct wire_pause){0};
     s->tx_wqe.valid = s->rx_wqe.valid = false;
 }
 

@@ -11,6 +11,8 @@
  * After a NAK the requester goes back once. What follows from the packets that were under way then
  * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
  * counted from one progress to the next (9.7.6.1.3, C9-140 to C9-142; 9.9.2).
+ *
+ * While the wire to the peer is paused (wire/port.h) no time passes for the timer.
  */
 #include <string.h>
 #include "model/q_counter.h"
@@ -114,7 +116,9 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     if (!is_waiting(qp) || !qp_may_send(qp)) {
         return;
     }
-    if (!s->progress && !s->tx_blocked) {
+    if (s->progress || s->tx_blocked) {
+        s->pause = (struct wire_pause){0};
+    } else if (!port_is_paused(hca, qp->path.dmac, &s->pause)) {
         s->went_back = false;
         retry(qp, &qp_counters(qp)->local_ack_timeout_err);
     }

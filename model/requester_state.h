@@ -18,6 +18,7 @@
 
 #include "model/qp.h"
 #include "model/send_wqe.h"
+#include "wire/port.h"
 
 enum send_status {
     SEND_ACTIVE, /* to be sent, or waiting for its acknowledgement */
@@ -51,16 +52,17 @@ struct requester_state {
     uint32_t mask;
     uint32_t head, tx, tail;
     uint32_t tx_psn;
-    uint32_t sent_psn;   /* one past the last PSN that was ever used on the wire */
-    uint32_t next_req;   /* running number of the next new request packet */
-    uint32_t reads;      /* READs and atomics started and not done */
-    uint8_t retries;     /* timeouts and NAKs since the last progress */
-    uint8_t rnr_retries; /* RNR NAKs since the last progress */
-    bool failed;         /* a descriptor is SEND_FAILED: nothing more is started */
-    bool rnr_wait;       /* the responder is not ready: nothing is sent until the timer fires */
-    bool progress;       /* something was acknowledged since the timer was set */
-    bool went_back;      /* by a NAK: another one means nothing before there is progress */
-    bool tx_blocked;     /* the wire had no room */
+    uint32_t sent_psn;       /* one past the last PSN that was ever used on the wire */
+    uint32_t next_req;       /* running number of the next new request packet */
+    uint32_t reads;          /* READs and atomics started and not done */
+    uint8_t retries;         /* timeouts and NAKs since the last progress */
+    uint8_t rnr_retries;     /* RNR NAKs since the last progress */
+    bool failed;             /* a descriptor is SEND_FAILED: nothing more is started */
+    bool rnr_wait;           /* the responder is not ready: nothing is sent until the timer fires */
+    bool progress;           /* something was acknowledged since the timer was set */
+    bool went_back;          /* by a NAK: another one means nothing before there is progress */
+    bool tx_blocked;         /* the wire had no room */
+    struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
     struct wqe_cache tx_wqe, rx_wqe;
 };
 

@@ -44,6 +44,12 @@ static void filter_close(struct wire_port *port)
     wire_close(inner_of(port));
 }
 
+static bool filter_is_paused(struct wire_port *port, const uint8_t dmac[6],
+                             struct wire_pause *pause)
+{
+    return wire_is_paused(inner_of(port), dmac, pause);
+}
+
 static int filter_fd(struct wire_port *port)
 {
     return wire_fd(inner_of(port));
@@ -72,6 +78,7 @@ const struct wire_port_ops wire_filter_ops = {
     .close = filter_close,
     .tx_reserve_to = filter_tx_reserve_to,
     .tx_flush = filter_tx_flush,
+    .is_paused = filter_is_paused,
     .fd = filter_fd,
     .fd_event = filter_fd_event,
     .set_busy = filter_set_busy,

@@ -30,7 +30,8 @@ enum wire_error {
  *
  * A segment is a switch: a unicast frame goes to the member that last sent with that source
  * address, without loss (a full receiver makes the sender wait). Other frames go to all members;
- * a full one misses such a frame (counted, tx_no_room). The link is up from opening to closing.
+ * a full one misses such a frame (counted, tx_no_room). The link is up from opening to closing. A
+ * member that lives but does not run pauses its senders (wire_is_paused()).
  */
 struct wire_port *wire_open(const char *uri, GError **err);
 

@@ -21,6 +21,10 @@
  * before it sleeps. An owner that polls all the time and never sleeps says so with
  * wire_set_busy() and spares its peers the wake-ups.
  *
+ * Pause: a receiver that lives but does not run (its process is stopped, its VM paused, it waits
+ * for a processor) holds its senders up, as a NIC does by priority flow control. For what waits for
+ * an answer no time passes then: wire_is_paused() says so, for as long as that receiver lives.
+ *
  * Callbacks may reserve and commit on any port; they may not poll or close the port that calls.
  */
 #ifndef HCASIM_WIRE_PORT_H
@@ -56,6 +60,12 @@ enum wire_frame_flags {
     WIRE_MORE = 1 << 1,
 };
 
+/* Up to where a receiver has to come; for wire_is_paused(). All zero: not asked yet. */
+struct wire_pause {
+    uint64_t receiver;
+    uint32_t tx, rx;
+};
+
 struct wire_client {
     /*
      * A frame has arrived; it is valid during the call only. flags: enum wire_frame_flags. Called
@@ -88,6 +98,7 @@ struct wire_port_ops {
     /* The rest may be NULL; the wrappers below say what that means. */
     uint8_t *(*tx_reserve_to)(struct wire_port *port, const uint8_t dmac[6], size_t len);
     void (*tx_flush)(struct wire_port *port);
+    bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
     int (*fd)(struct wire_port *port);
     void (*fd_event)(struct wire_port *port);
     void (*set_busy)(struct wire_port *port, bool busy);
@@ -136,12 +147,31 @@ static inline void wire_tx_commit_as(struct wire_port *port, size_t len, unsigne
     port->ops->tx_commit(port, len, flags);
 }
 
-/* After the last of some frames that were sent with WIRE_MORE. */
+/* After the last of some frames that were sent with WIRE_MORE, and at the end of a turn: what was
+ * to be sent in answer to frames of the last wire_poll() has been. (Else the next poll says so.) */
 static inline void wire_tx_flush(struct wire_port *port)
 {
     if (port->ops->tx_flush) {
         port->ops->tx_flush(port);
     }
+}
+
+/*
+ * Whether an answer to what was sent to dmac cannot be expected yet. When first asked (*pause all
+ * zero) the port notes in *pause what is on the way, there and back; it is true, then and whenever
+ * asked again, until the receiver has taken all of that and the turn in which it did has ended, and
+ * what of its frames waited here has been taken. False (and *pause all zero again): that is so, or
+ * the receiver is dead or unknown, or the backend has no notion of it.
+ */
+static inline bool wire_is_paused(struct wire_port *port, const uint8_t dmac[6],
+                                  struct wire_pause *pause)
+{
+    bool paused = port->ops->is_paused && port->ops->is_paused(port, dmac, pause);
+
+    if (!paused) {
+        *pause = (struct wire_pause){0};
+    }
+    return paused;
 }
 
 static inline unsigned wire_poll(struct wire_port *port, unsigned max)

@@ -22,6 +22,9 @@
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
  *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
  *   detached, and its addresses are unknown from then on.
+ * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
+ *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
+ * limit. The kernel says whether it lives, so one that is killed is not.
  * - slots that dead senders had reserved: a receiver that somebody waits for frees them once it
  *   has consumed what there is.
  */
@@ -190,6 +193,7 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     struct shm_port *sp = shm_port_of(port);
     unsigned n = 0, taken;
 
+    shm_rx_settle(sp);
     sp->scarce |= has_waiters(sp);
     if (anything_waits(sp)) {
         disarm(sp); /* senders need not wake a port that is at work */
@@ -301,6 +305,7 @@ static const struct wire_port_ops shm_ops = {
     .close = shm_close,
     .tx_reserve_to = shm_tx_reserve_to,
     .tx_flush = shm_tx_flush,
+    .is_paused = shm_tx_is_paused,
     .fd = shm_fd,
     .fd_event = shm_fd_event,
     .set_busy = shm_set_busy,

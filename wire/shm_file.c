@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
-#define SHM_VERSION 3
+#define SHM_VERSION 4
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,

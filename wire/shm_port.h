@@ -64,6 +64,7 @@ struct shm_port {
     unsigned blocked;   /* how many peers are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
     unsigned next_turn, next_waiter;
+    uint64_t unsettled[SHM_MEMBERS / 64]; /* senders whose frames this turn has consumed */
 
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
@@ -107,6 +108,7 @@ uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
 void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
+bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
 /* Gives back what is reserved. */
 void shm_tx_cancel(struct shm_port *sp);
 /* Tries again what is blocked if a receiver said so, or after SHM_RECHECK_MS. */
@@ -116,6 +118,10 @@ void shm_tx_check_blocked(struct shm_port *sp);
 
 /* Takes up to max frames and delivers those that are some; returns how many were taken. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max);
+/* The turn is over: tells the senders of what it consumed. */
+void shm_rx_settle(struct shm_port *sp);
+/* Whether a frame of this sender waits. */
+bool shm_rx_waits_from(struct shm_port *sp, unsigned id);
 /* Whether a ring has something new. */
 bool shm_rx_waits(struct shm_port *sp);
 /* Frees the slots that dead senders hold and have not published. Returns whether there were any. */

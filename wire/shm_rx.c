@@ -50,6 +50,7 @@ static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
     p->rx_gen = gen;
     p->rx_pos = shm_tail_pos(atomic_load(&own->ring[id].tail), gen);
     sp->scarce = true; /* what its predecessor had reserved here */
+    sp->unsettled[id / 64] |= 1ull << id % 64;
 }
 
 /* Whether a frame of this sender waits; stores its slot's number, unchecked. */
@@ -129,6 +130,7 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
     }
     if (n) {
         atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
+        sp->unsettled[id / 64] |= 1ull << id % 64;
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
@@ -137,6 +139,26 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
         }
     }
     return n;
+}
+
+void shm_rx_settle(struct shm_port *sp)
+{
+    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
+        for (; sp->unsettled[w]; sp->unsettled[w] &= sp->unsettled[w] - 1) {
+            unsigned id = w * 64 + (unsigned)__builtin_ctzll(sp->unsettled[w]);
+            const struct shm_peer *p = &sp->peer[id];
+
+            atomic_store_explicit(&sp->seg.region[sp->seg.id]->ring[id].settled,
+                                  shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
+        }
+    }
+}
+
+bool shm_rx_waits_from(struct shm_port *sp, unsigned id)
+{
+    unsigned slot;
+
+    return peek(sp, id, &slot);
 }
 
 /* Takes the senders in turn, beginning after the one that was served last. */

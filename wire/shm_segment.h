@@ -52,10 +52,11 @@ struct shm_slot {
  * One sender to one receiver. The sender writes the entry for position p (p counts from 0 in
  * each of its generations, modulo 2^32) to entry[p % SHM_RING]: stamp << 16 | slot. The stamp tells
  * a new entry from one of the previous round, so there is no shared head. The receiver writes the
- * tail.
+ * tail, and what it has settled: consumed, in turns that have ended.
  */
 struct shm_ring {
     _Alignas(SHM_LINE) _Atomic uint64_t tail; /* shm_tail(): positions consumed */
+    _Atomic uint64_t settled;                 /* likewise */
     _Alignas(SHM_LINE) _Atomic uint64_t entry[SHM_RING];
 };
 

@@ -247,7 +247,10 @@ static void wake_due(struct shm_port *sp)
 
 void shm_tx_flush(struct wire_port *port)
 {
-    wake_due(shm_port_of(port));
+    struct shm_port *sp = shm_port_of(port);
+
+    wake_due(sp);
+    shm_rx_settle(sp);
 }
 
 /* After publishing to id: wakes it now if it is seen to sleep, or if nothing more comes. */
@@ -427,6 +430,37 @@ void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     if (!send_staged(sp, len)) {
         sp->stashed = len;
     }
+}
+
+bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
+{
+    struct shm_port *sp = shm_port_of(port);
+    unsigned id = lookup(sp, mac_at(dmac));
+    struct shm_region *region;
+    struct shm_peer *p;
+    uint64_t receiver;
+    uint32_t behind;
+
+    if (id == SHM_NOBODY || id == sp->seg.id) {
+        return false;
+    }
+    if (!shm_segment_alive(&sp->seg, id)) {
+        shm_segment_detach_dead(&sp->seg, id);
+        return false;
+    }
+    p = &sp->peer[id];
+    region = shm_segment_region(&sp->seg, id);
+    receiver = shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen));
+    if (!pause->receiver) {
+        /* What waits here are at most as many frames as a ring has. */
+        *pause = (struct wire_pause){receiver, p->tx_head, p->rx_pos + SHM_RING};
+    }
+    if (!region || pause->receiver != receiver) {
+        return false; /* what was sent went to another one of this id */
+    }
+    behind = pause->tx - shm_tail_pos(atomic_load(&region->ring[sp->seg.id].settled), sp->seg.gen);
+    return (behind && behind <= SHM_RING) ||
+           ((int32_t)(pause->rx - p->rx_pos) > 0 && shm_rx_waits_from(sp, id));
 }
 
 /* Lets blocked sending try again, after a receiver said so or after some time. */

@@ -38,6 +38,7 @@ struct options {
     const char *dev, *host, *port;
     uint64_t ops, seed;
     unsigned gid, ib_port, qps, transports; /* transports: bits */
+    uint8_t timeout;
 };
 
 /* What the sides tell each other, all in network byte order. */
@@ -308,7 +309,7 @@ static void connect_qp(struct check *c, const struct data_config *config, unsign
     attr.sq_psn = ntohl(c->mine.psn[lane]);
     mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     if (transport == DATA_RC || transport == DATA_RC_SRQ) {
-        attr.timeout = TIMEOUT;
+        attr.timeout = c->opt.timeout;
         attr.retry_cnt = attr.rnr_retry = 7;
         attr.max_rd_atomic = (uint8_t)rd_atom;
         mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
@@ -551,6 +552,7 @@ static const char usage[] = "usage: datacheck [options] [HOST]\n"
                             "  -s, --seed N           what decides all of them (1)\n"
                             "  -t, --transport LIST   of rc,srq,uc,ud (all)\n"
                             "  -q, --qps N            QPs of each transport (3)\n"
+                            "  -u, --timeout N        ACK timeout, 4 us * 2^N (18)\n"
                             "  -p, --port N           TCP port (" PORT ")\n";
 
 static unsigned transports(char *list)
@@ -574,14 +576,14 @@ static unsigned transports(char *list)
 static bool parse(int argc, char **argv, struct options *opt)
 {
     static const struct option longs[] = {
-        {"dev", 1, NULL, 'd'}, {"ib-port", 1, NULL, 'i'}, {"gid", 1, NULL, 'g'},
-        {"ops", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},    {"transport", 1, NULL, 't'},
-        {"qps", 1, NULL, 'q'}, {"port", 1, NULL, 'p'},    {"help", 0, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"dev", 1, NULL, 'd'},  {"ib-port", 1, NULL, 'i'}, {"gid", 1, NULL, 'g'},
+        {"ops", 1, NULL, 'n'},  {"seed", 1, NULL, 's'},    {"transport", 1, NULL, 't'},
+        {"qps", 1, NULL, 'q'},  {"timeout", 1, NULL, 'u'}, {"port", 1, NULL, 'p'},
+        {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0},
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "d:i:g:n:s:t:q:p:h", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "d:i:g:n:s:t:q:u:p:h", longs, NULL)) != -1) {
         switch (c) {
         case 'd':
             opt->dev = optarg;
@@ -603,6 +605,9 @@ static bool parse(int argc, char **argv, struct options *opt)
             break;
         case 'q':
             opt->qps = (unsigned)strtoul(optarg, NULL, 0);
+            break;
+        case 'u':
+            opt->timeout = (uint8_t)strtoul(optarg, NULL, 0);
             break;
         case 'p':
             opt->port = optarg;
@@ -630,6 +635,7 @@ int main(int argc, char **argv)
                               .seed = 1,
                               .ib_port = 1,
                               .qps = 3,
+                              .timeout = TIMEOUT,
                               .transports = (1u << DATA_TRANSPORTS) - 1};
     if (!parse(argc, argv, &c->opt)) {
         fputs(usage, stderr);

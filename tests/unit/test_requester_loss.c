@@ -284,6 +284,100 @@ START_TEST(retries_are_used_up)
 }
 END_TEST
 
+static struct wire_port_ops pausing_ops;
+static bool paused;
+static unsigned asked;
+
+/* A backend that knows what a pause is; it expects to be shown what it noted. */
+static bool say_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
+{
+    ck_assert_int_eq(memcmp(dmac, right->mac, 6), 0);
+    ck_assert_uint_eq(pause->tx, asked);
+    pause->receiver = 1;
+    pause->tx = ++asked;
+    if (!paused) {
+        asked = 0; /* the next question is a first one */
+    }
+    return paused;
+}
+
+static void pause_wire(void)
+{
+    struct wire_port *wire = left->hca.port.wire;
+
+    pausing_ops = *wire->ops;
+    pausing_ops.is_paused = say_paused;
+    wire->ops = &pausing_ops;
+    paused = true;
+    asked = 0;
+}
+
+/* A receiver that lives and does not run is waited for: nothing is repeated, no retry is used up.
+ * Then the timeout counts as ever. */
+START_TEST(no_time_passes_on_a_paused_wire)
+{
+    struct lab_path path = lab_path;
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+
+    path.retry_count = 1;
+    lab_rc_pair(lab, &a, &b, &path);
+    pause_wire();
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_advance(lab, 1000 * LAB_ACK_TIMEOUT_NS);
+    expect_none(left);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 1);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+    ck_assert_uint_ge(asked, 900);
+    paused = false;
+    lab->tap = NULL;
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    same(src, dst, 64);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 2);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 1);
+}
+END_TEST
+
+/* It is no longer paused, being dead: what is left of the retries decides. */
+START_TEST(retries_are_used_up_after_a_pause)
+{
+    pause_wire();
+    lab->tap = drop_all;
+    write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
+    lab_advance(lab, 100 * LAB_ACK_TIMEOUT_NS);
+    expect_none(left);
+    paused = false;
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 8);
+    expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 0, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 7);
+}
+END_TEST
+
+/* What the wire was asked about is over once there was an answer. */
+START_TEST(an_answer_ends_a_pause)
+{
+    uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
+
+    pause_wire();
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_advance(lab, 10 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_gt(asked, 0);
+    lab->tap = NULL;
+    fake_response(BTH_ACK, lab_path.psn, 0x1f);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS); /* sees the progress */
+    asked = 0;                            /* say_paused() is to be shown nothing */
+    lab_advance(lab, 10 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_gt(asked, 0);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+}
+END_TEST
+
 START_TEST(progress_starts_the_count_anew)
 {
     uint64_t src = lab_mem(left, 1024, 1), dst = lab_mem(right, 1024, 0);
@@ -823,6 +917,9 @@ int main(void)
     tcase_add_test(rc, lost_atomic_response);
     tcase_add_loop_test(rc, random_loss, 1, 6);
     tcase_add_test(rc, retries_are_used_up);
+    tcase_add_test(rc, no_time_passes_on_a_paused_wire);
+    tcase_add_test(rc, retries_are_used_up_after_a_pause);
+    tcase_add_test(rc, an_answer_ends_a_pause);
     tcase_add_test(rc, progress_starts_the_count_anew);
     tcase_add_test(rc, idle_qp_has_no_timer);
     tcase_add_test(rc, receiver_not_ready);

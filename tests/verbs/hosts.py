@@ -218,6 +218,51 @@ def killed_peer(hosts):
     hosts.pair("ibv_rc_pingpong", *ON_DEVICE, "-c")
 
 
+def stopped_peer(hosts):
+    """A stopped process pauses the wire, however long its peer's retries would last: both go on after it
+    as if nothing had been, and no byte differs."""
+    port = free_port()
+    command = [str(hosts.build / "tests/programs/datacheck"), "-d", "mlx5_0", "-g", "1", "-n", "40000",
+               "-u", "8", "-p", str(port)]  # 8 times 1 to 2 ms, then a QP gives up
+    server = hosts.start(*command)
+    wait_listening(server, port)
+    sides = (server, hosts.start(*command, "localhost"))
+    stopped = 0
+    while stopped < 6 and all(side.poll() is None for side in sides):
+        time.sleep(0.1)
+        side = sides[stopped % 2]
+        side.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        side.send_signal(signal.SIGCONT)
+        stopped += 1
+    if stopped < 2:
+        raise Failure("the programs ended before both had been stopped")
+    for side in sides:
+        if "40000 operations, 0 differences" not in (text := hosts.output(side)):
+            raise Failure(text)
+
+
+def killed_while_stopped(hosts):
+    """A stopped process that is killed is a pulled cable all the same."""
+    port = free_port()
+    command = ["stdbuf", "-oL", "ib_write_bw", *PERFTEST, "-u", "8", "--run_infinitely", "-p", str(port)]
+    server = hosts.start(*command)
+    wait_listening(server, port)
+    client = hosts.start(*command, "localhost")
+    while "remote address" not in (line := client.stdout.readline()):
+        if not line:
+            raise Failure("the client ended before its server was stopped")
+    time.sleep(0.5)
+    server.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    if client.poll() is not None:
+        raise Failure(f"the client of a stopped server ended\n{client.communicate()[0]}")
+    server.send_signal(signal.SIGKILL)
+    text = client.communicate(timeout=PATIENCE)[0]
+    if "status 12" not in text:
+        raise Failure(f"the client of a killed server says\n{text}")
+
+
 def nothing_left(hosts):
     """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
     share is taken back by the next one."""
@@ -228,7 +273,7 @@ def nothing_left(hosts):
 
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, addresses, devices,
-              wire_of_another_name, idle, killed_peer, nothing_left)
+              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped, nothing_left)
 
 
 def check(statements, names, *given):
