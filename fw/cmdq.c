@@ -249,7 +249,10 @@ static uint8_t run_entry(struct fw *fw, struct entry *e)
     }
     g_byte_array_set_size(out, e->out_len);
     memset(out->data, 0, out->len);
+    /* A command stands for itself: it may free any object. */
+    fw->hca.holding = false;
     fw_execute(fw, fw->cmdq.in->data, fw->cmdq.in->len, out->data, out->len);
+    fw->hca.holding = fw_is_entered(fw);
     memcpy(PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data), out->data,
            MIN(out->len, INLINE_BYTES));
     return write_output(fw, e) ? PRM_CMD_DELIVERY_STATUS_OK : PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR;

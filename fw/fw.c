@@ -79,11 +79,23 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     return fw;
 }
 
+bool fw_is_entered(const struct fw *fw)
+{
+    return fw->entry.under_way;
+}
+
+void fw_retire(struct fw *fw)
+{
+    fw->entry.retired = fw->hca.off = true;
+}
+
 void fw_free(struct fw *fw)
 {
     if (!fw) {
         return;
     }
+    g_assert(!fw_is_entered(fw));
+    fw_retire(fw);
     devx_clear(fw);
     hca_clear(&fw->hca);
     pages_clear(fw);
@@ -99,10 +111,20 @@ void fw_objects_reset(struct fw *fw)
     fw->regs.counters_cleared_ns = hca_now(&fw->hca);
 }
 
-void fw_reset(struct fw *fw)
+void fw_do_reset(struct fw *fw)
 {
     fw_objects_reset(fw);
     power_on(fw);
+}
+
+void fw_reset(struct fw *fw)
+{
+    bool outermost = entry_begin(fw);
+
+    entry_note_reset(fw);
+    if (outermost) {
+        entry_end(fw);
+    }
 }
 
 void fw_set_state(struct fw *fw, uint8_t state)
@@ -134,7 +156,7 @@ uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
     return iseg_read(fw, aligned) >> shift & (UINT32_MAX >> (32 - 8 * size));
 }
 
-bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
+bool fw_do_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
 {
     if (offset >= ISEG_BYTES && fw->state != CMD_READY) {
         /* mlx5_core still updates its EQs after it has torn the function down (fast unload) */
@@ -154,9 +176,36 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
     return false;
 }
 
+bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
+{
+    bool outermost = entry_begin(fw), more = false;
+
+    if (!outermost || entry_is_due(fw) || fw->entry.retired) {
+        entry_note_write(fw, offset, value, size);
+    } else {
+        /* On the way down no object is held: a write that disables the function frees them. */
+        fw->hca.holding = !iseg_disables(offset, value, size);
+        more = fw_do_write(fw, offset, value, size);
+    }
+    if (outermost) {
+        entry_end(fw);
+    }
+    return more;
+}
+
 bool fw_run(struct fw *fw, unsigned budget)
 {
-    return hca_run(&fw->hca, budget);
+    bool more;
+
+    if (fw->entry.retired) {
+        return false;
+    }
+    if (!entry_begin(fw)) {
+        return true;
+    }
+    more = hca_run(&fw->hca, budget);
+    entry_end(fw);
+    return more || entry_is_due(fw);
 }
 
 uint64_t fw_work_items(const struct fw *fw)
@@ -166,5 +215,12 @@ uint64_t fw_work_items(const struct fw *fw)
 
 void fw_set_wire(struct fw *fw, struct wire_port *port)
 {
-    port_set_wire(&fw->hca, port);
+    bool outermost = entry_begin(fw);
+
+    if (outermost) {
+        port_set_wire(&fw->hca, port);
+        entry_end(fw);
+    } else {
+        entry_note_wire(fw, port);
+    }
 }

@@ -4,7 +4,9 @@
  *
  * An owner (qemu-dev, guest-lib, a test) creates a function with a table of host callbacks,
  * forwards MMIO to it, plugs a wire port in, and calls fw_run() when the function asked for it
- * (hca_host_ops wake and timer_arm). All calls for one function are serialized by the owner.
+ * (hca_host_ops wake and timer_arm). All calls for one function are serialized by the owner, but
+ * they may come out of a host callback, in the midst of another call: model/host.h says what each
+ * does then.
  */
 #ifndef HCASIM_FW_FW_H
 #define HCASIM_FW_FW_H
@@ -42,10 +44,21 @@ bool fw_profile_pci_id(const char *profile, struct fw_pci_id *id);
 /* Creates a function in its power-on state. NULL with *err set if the configuration is bad. */
 struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
                   GError **err);
+
+/* Whether a call of these is under way: the caller stands in a host callback. */
+bool fw_is_entered(const struct fw *fw);
+
+/*
+ * Says that the function goes away, at any time: from here on it reaches its host no more (DMA,
+ * interrupts), ignores what is asked of it, and has no work. What is left of it is for fw_free().
+ */
+void fw_retire(struct fw *fw);
+/* Must not be called while fw_is_entered(): an owner whose function is unplugged in the midst of a
+ * call retires it, and frees it after. NULL is fine. */
 void fw_free(struct fw *fw);
 
 /* Function-level or bus reset: every object is gone, the initialization segment starts over.
- * The cable stays plugged in. */
+ * The cable stays plugged in. While fw_is_entered(), the function is off until it comes to that. */
 void fw_reset(struct fw *fw);
 
 /*
@@ -55,6 +68,7 @@ void fw_reset(struct fw *fw);
  *
  * fw_mmio_write() returns true if the write is the first of several that belong together
  * (model/uar.h): an owner that runs the function from within MMIO had better wait for the rest.
+ * While fw_is_entered(), a write only waits for the end of that; as many as 16 do.
  */
 uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size);
 bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
@@ -71,7 +85,8 @@ uint64_t fw_work_items(const struct fw *fw);
 
 /*
  * Plugs in (or, with NULL, pulls out) the cable. The function uses the port until the next call
- * or fw_free() and does not own it. Link state events follow.
+ * or fw_free(), while fw_is_entered() until that has ended, and does not own it. Link state events
+ * follow.
  */
 void fw_set_wire(struct fw *fw, struct wire_port *port);
 

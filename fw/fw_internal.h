@@ -17,6 +17,26 @@
 #define FW_FEC_SPEEDS 4  /* for which PPLM has a wish (fw/regs_module.c) */
 #define FW_MIN_MTU    90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
 
+/* Register writes from the function's own DMA that wait for the end of an entry. */
+#define ENTRY_WRITES 16
+
+/* The owner's call that is under way, and what came back into the function meanwhile
+ * (fw/entry.c). */
+struct fw_entry {
+    bool under_way;
+    bool retired; /* the function goes away: nothing is done any more */
+    bool reset;   /* due */
+    bool rewire;  /* due, to this: */
+    struct wire_port *wire;
+    struct fw_write {
+        uint64_t offset, value;
+        uint8_t size;
+    } writes[ENTRY_WRITES + 1]; /* due; the last place is for one that disables the function */
+    unsigned num_writes;
+    uint64_t lost_writes; /* those that found no place, ever */
+    uint64_t lost_told;   /* that, when it was last logged */
+};
+
 /* The command queue (fw/cmdq.c). */
 struct fw_cmdq {
     uint64_t addr;      /* bus address of entry 0; 0: not told yet */
@@ -77,6 +97,7 @@ struct fw {
     uint16_t issi;
     uint8_t nic_interface; /* PRM initial_seg.nic_interface: enum nic_interface */
 
+    struct fw_entry entry;
     struct fw_cmdq cmdq;
     struct fw_pages pages;
     struct fw_caps caps;
@@ -97,7 +118,27 @@ void fw_set_state(struct fw *fw, uint8_t state);
 /* Forgets every object, as TEARDOWN_HCA and a reset do; pages and command queue stay. */
 void fw_objects_reset(struct fw *fw);
 
+/* -- entries (fw/entry.c) ---------------------------------------------------------------------- */
+
+/* Begins an entry. False: one is under way, and what is asked for must be noted. */
+bool entry_begin(struct fw *fw);
+/* Ends it, and does what was noted. */
+void entry_end(struct fw *fw);
+/* Whether something noted is left to do: it comes before what is new. */
+bool entry_is_due(const struct fw *fw);
+/* Notes what came in while an entry was under way. */
+void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
+void entry_note_reset(struct fw *fw);
+void entry_note_wire(struct fw *fw, struct wire_port *wire);
+
+/* What becomes of them (fw/fw.c). */
+bool fw_do_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
+void fw_do_reset(struct fw *fw);
+
 /* -- initialization segment (fw/iseg.c): the first 8 pages of BAR0 ----------------------------- */
+
+/* Whether a write of the whole of BAR0 disables the function. */
+bool iseg_disables(uint64_t offset, uint64_t value, unsigned size);
 
 /* The 32-bit register at a 4-byte aligned offset. */
 uint32_t iseg_read(struct fw *fw, uint64_t offset);

@@ -129,6 +129,19 @@ static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
     }
 }
 
+static uint8_t nic_interface_of(uint32_t addr_lo)
+{
+    return addr_lo >> 8 & 7;
+}
+
+bool iseg_disables(uint64_t offset, uint64_t value, unsigned size)
+{
+    bool whole = (size == 4 && offset == CMDQ_ADDR_LO) || (size == 8 && offset == CMDQ_ADDR_HI);
+    uint8_t nic_interface = nic_interface_of((uint32_t)value);
+
+    return whole && (nic_interface == NIC_DISABLED || nic_interface == NIC_SW_RESET);
+}
+
 void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)
 {
     switch (offset) {
@@ -137,7 +150,7 @@ void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)
         break;
     case CMDQ_ADDR_LO:
         fw->cmdq.addr = (fw->cmdq.addr & ~0xffffffffull) | (value & ~0xfffu);
-        write_nic_interface(fw, value >> 8 & 7);
+        write_nic_interface(fw, nic_interface_of(value));
         break;
     case CMD_DOORBELL:
         cmdq_doorbell(fw, value);

@@ -150,7 +150,7 @@ void eq_free(struct hca *hca, struct obj *obj)
 static void eq_interrupt(struct hca *hca, struct eq *eq)
 {
     eq->armed = false;
-    hca->ops->irq(hca->host, eq->intr);
+    hca_irq(hca, eq->intr);
 }
 
 /* There must be room. */

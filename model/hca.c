@@ -172,7 +172,7 @@ static void timers_fire(struct hca *hca)
         return;
     }
     now = hca_now(hca);
-    while (hca->timers->len && timer_at(hca, 0)->deadline <= now) {
+    while (!hca->off && hca->timers->len && timer_at(hca, 0)->deadline <= now) {
         struct hca_timer *timer = timer_at(hca, 0);
 
         timer_remove(hca, timer);
@@ -276,6 +276,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
 
 static void objects_clear(struct hca *hca)
 {
+    g_assert(!hca->holding);
     steering_clear(hca);
     objects_free(hca);
     while (!list_empty(&hca->ready)) {
@@ -315,8 +316,10 @@ bool hca_run(struct hca *hca, unsigned budget)
 
     hca->running = true;
     timers_fire(hca);
-    budget -= MIN(budget, port_poll(hca, budget));
-    while (budget && !list_empty(&hca->ready)) {
+    if (!hca->off) {
+        budget -= MIN(budget, port_poll(hca, budget));
+    }
+    while (budget && !hca->off && !list_empty(&hca->ready)) {
         struct work *work = hca->ready.next;
         unsigned before = budget;
 
@@ -338,7 +341,9 @@ void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
     char line[512];
     va_list ap;
 
-    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing)) {
+    /* Memory that does not answer because the function is off is not the guest's error. */
+    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing) ||
+        (level == HCA_LOG_GUEST_ERROR && hca->off)) {
         return;
     }
     va_start(ap, fmt);

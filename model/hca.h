@@ -77,6 +77,8 @@ struct hca {
     struct work ready, tx_waiting; /* list heads */
     GPtrArray *timers;             /* heap of struct hca_timer by deadline */
     bool running;                  /* inside hca_run() */
+    bool holding;                  /* somebody is at work on objects: none may be freed */
+    bool off;                      /* a reset or the end is due: the host is reached no more */
     bool tracing;                  /* the owner wants a trace (model/trace.h) */
 };
 
@@ -113,14 +115,38 @@ static inline uint64_t hca_now(struct hca *hca)
 void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns);
 void hca_timer_stop(struct hca *hca, struct hca_timer *timer);
 
+/* The host's callbacks (model/host.h), which a function that is off does not reach. */
 static inline bool hca_dma_read(struct hca *hca, uint64_t addr, void *buf, size_t len)
 {
-    return hca->ops->dma_read(hca->host, addr, buf, len);
+    return !hca->off && hca->ops->dma_read(hca->host, addr, buf, len);
 }
 
 static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf, size_t len)
 {
-    return hca->ops->dma_write(hca->host, addr, buf, len);
+    return !hca->off && hca->ops->dma_write(hca->host, addr, buf, len);
+}
+
+static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
+{
+    return hca->off ? NULL : hca->ops->dma_map(hca->host, addr, len, is_write);
+}
+
+static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is_write)
+{
+    hca->ops->dma_unmap(hca->host, ptr, len, is_write);
+}
+
+static inline bool hca_dma_cmpxchg64(struct hca *hca, uint64_t addr, uint64_t *expected,
+                                     uint64_t desired)
+{
+    return !hca->off && hca->ops->dma_cmpxchg64(hca->host, addr, expected, desired);
+}
+
+static inline void hca_irq(struct hca *hca, unsigned vector)
+{
+    if (!hca->off) {
+        hca->ops->irq(hca->host, vector);
+    }
 }
 
 void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...) G_GNUC_PRINTF(3, 4);

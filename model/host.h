@@ -6,6 +6,26 @@
  * no thread, lock or clock of its own: it runs inside the calls its owner makes (fw/fw.h), and
  * calls back only from there. All calls for one HCA are serialized by the owner.
  *
+ * Re-entry: every callback may come back into the function before it returns. DMA and interrupts
+ * go to addresses that the guest chose, and behind one there may be the function's own BAR, its
+ * configuration space (a reset), or the slot that it is plugged into. What comes back while an
+ * entry is under way is noted, and done when that entry ends (fw/entry.c):
+ *
+ *   fw_mmio_read()    is answered at once
+ *   fw_mmio_write()   waits in a short queue, as a posted write does; what does not fit is lost,
+ *                     counted and logged as the guest's error
+ *   fw_reset(), and a write that disables the function
+ *                     from here on the entry reaches the host no more: DMA is not answered,
+ *                     interrupts are not sent. The writes noted before are forgotten
+ *   fw_set_wire()     the old cable is in use until the entry ends
+ *   fw_run()          does nothing and says that there is work
+ *   fw_retire()       as a reset, and for good; fw_free() must wait until the entry has ended
+ *   the wire's callbacks (wire/port.h)
+ *                     note, whether an entry is under way or not, and ask for a turn
+ *
+ * So nothing that the HCA is at work on goes away under it. What an entry does of the notes when it
+ * ends is bounded too; what is left, or provoked by that, is done in the turn that it asks for.
+ *
  * Addresses are bus addresses as the function puts them on PCI; the owner translates (a vIOMMU
  * included). Data is a byte image: nothing here swaps bytes.
  */

@@ -358,7 +358,7 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
         return result;
     }
     *original = compare;
-    return hca->ops->dma_cmpxchg64(hca->host, op.address, original, swap) ? MEM_OK : MEM_NO_ANSWER;
+    return hca_dma_cmpxchg64(hca, op.address, original, swap) ? MEM_OK : MEM_NO_ANSWER;
 }
 
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
@@ -374,7 +374,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
     for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
         uint64_t seen = *original;
 
-        if (!hca->ops->dma_cmpxchg64(hca->host, op.address, &seen, *original + add)) {
+        if (!hca_dma_cmpxchg64(hca, op.address, &seen, *original + add)) {
             return MEM_NO_ANSWER;
         }
         if (seen == *original) {

@@ -213,9 +213,14 @@ static void wire_tx_is_ready(void *opaque)
     hca_tx_ready(opaque);
 }
 
+/* It may come in the midst of anything, so the event waits for the next turn. */
 static void wire_link_change(void *opaque)
 {
-    port_update_link(opaque);
+    struct hca *hca = opaque;
+
+    hca->port.link_pending = true;
+    hca->port.link_lost |= !wire_link_up(hca->port.wire);
+    hca_wake(hca);
 }
 
 static void wire_rx_is_ready(void *opaque)
@@ -223,9 +228,7 @@ static void wire_rx_is_ready(void *opaque)
     struct hca *hca = opaque;
 
     hca->port.rx_pending = true;
-    if (!hca->running) {
-        hca->ops->wake(hca->host);
-    }
+    hca_wake(hca);
 }
 
 static const struct wire_client cable_client = {
@@ -247,9 +250,7 @@ static void loop_rx_is_ready(void *opaque)
     struct hca *hca = opaque;
 
     hca->port.loop_pending = true;
-    if (!hca->running) {
-        hca->ops->wake(hca->host);
-    }
+    hca_wake(hca);
 }
 
 static void loop_link_change(void *opaque)
@@ -265,7 +266,7 @@ static const struct wire_client loop_client = {
 
 bool port_rx_pending(const struct hca *hca)
 {
-    return hca->port.rx_pending || hca->port.loop_pending;
+    return hca->port.rx_pending || hca->port.loop_pending || hca->port.link_pending;
 }
 
 /* A source that still delivered something is asked again, so that an empty answer is what
@@ -275,6 +276,9 @@ unsigned port_poll(struct hca *hca, unsigned budget)
     struct port *port = &hca->port;
     unsigned looped = 0, received = 0;
 
+    if (port->link_pending) {
+        port_update_link(hca);
+    }
     if (port->loop_pending) {
         looped = wire_poll(port->loop[1], (budget + 1) / 2);
         port->loop_pending = looped > 0;
@@ -395,10 +399,9 @@ bool port_is_up(const struct hca *hca)
     return port->admin_up && port->wire && wire_link_up(port->wire);
 }
 
-void port_update_link(struct hca *hca)
+static void announce_link(struct hca *hca, bool up)
 {
     uint8_t data[EQE_DATA_LEN] = {0};
-    bool up = port_is_up(hca);
 
     if (up == hca->port.was_up) {
         return;
@@ -411,6 +414,17 @@ void port_update_link(struct hca *hca)
     hca_tx_ready(hca);
 }
 
+void port_update_link(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    if (port->link_lost) {
+        announce_link(hca, false);
+    }
+    port->link_pending = port->link_lost = false;
+    announce_link(hca, port_is_up(hca));
+}
+
 void port_set_wire(struct hca *hca, struct wire_port *wire)
 {
     struct port *port = &hca->port;
@@ -420,6 +434,7 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
     }
     port->wire = wire;
     port->rx_pending = wire != NULL;
+    port->link_lost = !wire;
     if (wire) {
         wire_set_client(wire, &cable_client, hca);
         hca->ops->wake(hca->host);
@@ -457,6 +472,7 @@ void port_reset(struct hca *hca)
     port->mtu = PORT_DEFAULT_MTU;
     memset(port->gids, 0, sizeof(port->gids));
     memset(&port->counters, 0, sizeof(port->counters));
+    port->link_pending = port->link_lost = false;
     port->was_up = port_is_up(hca);
 }
 

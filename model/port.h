@@ -84,8 +84,10 @@ struct port {
     uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
     struct port_counters counters;
-    bool was_up;     /* link state last announced */
-    bool rx_pending; /* the cable said that frames may wait */
+    bool was_up;       /* link state last announced */
+    bool link_pending; /* the cable said that its state changed */
+    bool link_lost;    /* in between it was down, if only for a moment */
+    bool rx_pending;   /* the cable said that frames may wait */
     bool loop_pending;
 };
 
@@ -98,7 +100,8 @@ void port_set_wire(struct hca *hca, struct wire_port *wire);
 
 /* True if cable, link and administration say so. Operational state of PAOS and vport state. */
 bool port_is_up(const struct hca *hca);
-/* Announces a change of port_is_up() by a PORT_CHANGE event, if there was one. */
+/* Announces a change of port_is_up() by a PORT_CHANGE event, if there was one. What the cable says
+ * is announced so by port_poll(). */
 void port_update_link(struct hca *hca);
 
 /* Room for a frame of up to len bytes to dmac. NULL: no room now; call hca_wait_tx(). While the
@@ -124,7 +127,7 @@ void port_tx_flush(struct hca *hca);
  * wire_frame_flags. */
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td);
 
-/* Whether frames wait that port_poll() would deliver. */
+/* Whether port_poll() would find frames, or news of the cable. */
 bool port_rx_pending(const struct hca *hca);
 
 /* Polls cable and loopback for up to budget frames; returns how many came. */

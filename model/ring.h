@@ -23,7 +23,7 @@ static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint6
     uint64_t pos = ring->offset + offset;
     uint64_t addr = mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1));
     size_t len = RING_ENTRY;
-    uint8_t *p = hca->ops->dma_map(hca->host, addr, &len, true);
+    uint8_t *p = hca_dma_map(hca, addr, &len, true);
 
     if (p && len == RING_ENTRY) {
         uint32_t last;
@@ -31,11 +31,11 @@ static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint6
         memcpy(p, entry, RING_ENTRY - 4);
         memcpy(&last, entry + RING_ENTRY - 4, 4);
         __atomic_store_n((uint32_t *)(void *)(p + RING_ENTRY - 4), last, __ATOMIC_RELEASE);
-        hca->ops->dma_unmap(hca->host, p, len, true);
+        hca_dma_unmap(hca, p, len, true);
         return true;
     }
     if (p) {
-        hca->ops->dma_unmap(hca->host, p, len, true);
+        hca_dma_unmap(hca, p, len, true);
     }
     return hca_dma_write(hca, addr, entry, RING_ENTRY - 4) &&
            hca_dma_write(hca, addr + RING_ENTRY - 4, entry + RING_ENTRY - 4, 4);

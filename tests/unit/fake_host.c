@@ -14,6 +14,13 @@ static uint8_t *ram_at(struct fake_host *host, uint64_t addr, size_t len)
     return host->ram + (addr - FAKE_HOST_BASE);
 }
 
+static void hook(struct fake_host *host, enum fake_call call)
+{
+    if (host->hook) {
+        host->hook(host->hook_opaque, call);
+    }
+}
+
 static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     uint8_t *ram = ram_at(opaque, addr, len);
@@ -22,6 +29,7 @@ static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
         return false;
     }
     memcpy(buf, ram, len);
+    hook(opaque, FAKE_READ);
     return true;
 }
 
@@ -33,6 +41,7 @@ static bool fake_write(void *opaque, uint64_t addr, const void *buf, size_t len)
         return false;
     }
     memcpy(ram, buf, len);
+    hook(opaque, FAKE_WRITE);
     return true;
 }
 
@@ -53,6 +62,7 @@ static void *fake_map(void *opaque, uint64_t addr, size_t *len, bool is_write)
         *len = host->map_limit;
     }
     host->open_maps++;
+    hook(host, FAKE_MAP);
     return ram;
 }
 
@@ -64,6 +74,7 @@ static void fake_unmap(void *opaque, void *ptr, size_t len, bool is_write)
     (void)len;
     (void)is_write;
     host->open_maps--;
+    hook(host, FAKE_UNMAP);
 }
 
 static bool fake_cmpxchg64(void *opaque, uint64_t addr, uint64_t *expected, uint64_t desired)
@@ -75,6 +86,7 @@ static bool fake_cmpxchg64(void *opaque, uint64_t addr, uint64_t *expected, uint
     }
     __atomic_compare_exchange_n((uint64_t *)ram, expected, desired, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);
+    hook(opaque, FAKE_CMPXCHG);
     return true;
 }
 
@@ -87,21 +99,25 @@ static void fake_irq(void *opaque, unsigned vector)
     } else {
         host->bad_irqs++;
     }
+    hook(host, FAKE_IRQ);
 }
 
 static uint64_t fake_clock(void *opaque)
 {
+    hook(opaque, FAKE_CLOCK);
     return ((struct fake_host *)opaque)->now;
 }
 
 static void fake_timer(void *opaque, uint64_t deadline)
 {
     ((struct fake_host *)opaque)->deadline = deadline;
+    hook(opaque, FAKE_TIMER);
 }
 
 static void fake_wake(void *opaque)
 {
     ((struct fake_host *)opaque)->wakes++;
+    hook(opaque, FAKE_WAKE);
 }
 
 static void fake_log(void *opaque, enum hca_log_level level, const char *line)
@@ -117,6 +133,7 @@ static void fake_log(void *opaque, enum hca_log_level level, const char *line)
     if (getenv("HCASIM_TEST_LOG")) {
         fprintf(stderr, "%d: %s\n", (int)level, line);
     }
+    hook(host, FAKE_LOG);
 }
 
 const struct hca_host_ops fake_host_ops = {

@@ -16,7 +16,25 @@
 #define FAKE_HOST_SIZE    (16u << 20)
 #define FAKE_HOST_VECTORS 64
 
+/* The callbacks, for a hook that wants to come back into the function from one. */
+enum fake_call {
+    FAKE_READ,
+    FAKE_WRITE,
+    FAKE_MAP,
+    FAKE_UNMAP,
+    FAKE_CMPXCHG,
+    FAKE_IRQ,
+    FAKE_TIMER,
+    FAKE_WAKE,
+    FAKE_LOG,
+    FAKE_CLOCK,
+    FAKE_CALLS
+};
+
 struct fake_host {
+    /* Called at the end of every callback, after it has had its effect; NULL: by none. */
+    void (*hook)(void *opaque, enum fake_call call);
+    void *hook_opaque;
     uint8_t *ram;
     uint64_t next;                    /* bus address where the next allocation starts */
     uint64_t now;                     /* clock, nanoseconds */

@@ -6,7 +6,10 @@
 
 static uint64_t pci_read(void *pci, uint64_t offset, unsigned size)
 {
-    return fw_mmio_read(((struct fwd *)pci)->fw, offset, size);
+    struct fwd *d = pci;
+
+    d->entries++;
+    return fw_mmio_read(d->fw, offset, size);
 }
 
 static void pci_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
@@ -14,6 +17,7 @@ static void pci_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
     struct fwd *d = pci;
 
     d->rung = true;
+    d->entries++;
     fw_mmio_write(d->fw, offset, value, size);
 }
 
@@ -43,8 +47,9 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
         return false;
     }
     d->rung = false;
-    while (fw_run(d->fw, 16)) {
-    }
+    do {
+        d->entries++;
+    } while (fw_run(d->fw, 16));
     return true;
 }
 
@@ -62,7 +67,7 @@ static const struct pci_ops pci_ops = {
     .now = pci_now,
 };
 
-void fwd_init(struct fwd *d)
+static void make_function(struct fwd *d)
 {
     struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, 1}};
     GError *err = NULL;
@@ -71,9 +76,23 @@ void fwd_init(struct fwd *d)
     fake_host_init(&d->host);
     d->fw = fw_new(&fake_host_ops, &d->host, &config, &err);
     ck_assert_ptr_nonnull(d->fw);
+    d->far_pages = 1ull << 40;
+}
+
+void fwd_init(struct fwd *d)
+{
+    make_function(d);
     d->drv = drv_attach((struct pci_dev){.ops = &pci_ops, .pci = d});
     ck_assert_ptr_nonnull(d->drv);
-    d->far_pages = 1ull << 40;
+}
+
+void fwd_open(struct fwd *d)
+{
+    GError *err = NULL;
+
+    make_function(d);
+    d->drv = drv_open((struct pci_dev){.ops = &pci_ops, .pci = d}, &err);
+    ck_assert_msg(d->drv, "%s", err ? err->message : "");
 }
 
 void fwd_clear(struct fwd *d)

@@ -19,11 +19,14 @@ struct fwd {
     struct fw *fw;
     struct drv *drv;    /* has the command queue; bring-up is the test's */
     bool rung;          /* a register was written and the function has not run since */
+    unsigned entries;   /* calls into the function, ever */
     unsigned in_boxes;  /* input mailboxes of what was prepared */
     uint64_t far_pages; /* next page that fwd_give_pages() gives */
 };
 
 void fwd_init(struct fwd *d);
+/* The same with the driver's bring-up done: EQ, UAR, PD, port. */
+void fwd_open(struct fwd *d);
 void fwd_clear(struct fwd *d);
 
 /* The entry and a mailbox as the CPU sees them. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One entry at a time. Host callbacks may come back into the function (model/host.h has the rule):
+ * what they ask for while an entry is under way is noted here, and done when that entry ends.
+ *
+ * A note done may provoke the next: an interrupt whose address is the own doorbell rings itself for
+ * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it
+ * asks for. Until then writes queue behind what is left, and a reset that is due keeps the function
+ * off.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include "fw/fw_internal.h"
+
+bool entry_begin(struct fw *fw)
+{
+    if (fw->entry.under_way) {
+        return false;
+    }
+    fw->entry.under_way = fw->hca.holding = true;
+    return true;
+}
+
+bool entry_is_due(const struct fw *fw)
+{
+    const struct fw_entry *e = &fw->entry;
+
+    return !e->retired && (e->reset || e->rewire || e->num_writes);
+}
+
+/* Whether a write that disables the function waits: it is the last that was taken. */
+static bool disable_is_due(const struct fw_entry *e)
+{
+    const struct fw_write *last;
+
+    if (!e->num_writes) {
+        return false;
+    }
+    last = &e->writes[e->num_writes - 1];
+    return iseg_disables(last->offset, last->value, last->size);
+}
+
+/* The function stays off as long as something is due that turns it off. */
+static void update_off(struct fw *fw)
+{
+    fw->hca.off = fw->entry.retired || fw->entry.reset || disable_is_due(&fw->entry);
+}
+
+static void do_first_write(struct fw *fw)
+{
+    struct fw_entry *e = &fw->entry;
+    struct fw_write first = e->writes[0];
+
+    memmove(e->writes, e->writes + 1, --e->num_writes * sizeof(first));
+    fw_do_write(fw, first.offset, first.value, first.size);
+}
+
+static void do_one(struct fw *fw)
+{
+    struct fw_entry *e = &fw->entry;
+
+    if (e->reset) {
+        e->reset = false;
+        fw_do_reset(fw);
+    } else if (e->rewire) {
+        e->rewire = false;
+        port_set_wire(&fw->hca, e->wire);
+    } else {
+        do_first_write(fw);
+    }
+    update_off(fw);
+}
+
+void entry_end(struct fw *fw)
+{
+    struct fw_entry *e = &fw->entry;
+
+    fw->hca.holding = false;
+    for (unsigned i = 0; i < ENTRY_WRITES && entry_is_due(fw); i++) {
+        do_one(fw);
+    }
+    if (e->lost_writes != e->lost_told) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "%" PRIu64 " writes of the function's own DMA to its registers are lost: "
+                "it cannot follow",
+                e->lost_writes - e->lost_told);
+        e->lost_told = e->lost_writes;
+    }
+    if (entry_is_due(fw)) {
+        fw->hca.ops->wake(fw->hca.host);
+    }
+    e->under_way = false;
+}
+
+void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
+{
+    struct fw_entry *e = &fw->entry;
+    bool disables = iseg_disables(offset, value, size);
+
+    if (e->retired || disable_is_due(e)) {
+        return; /* nobody is there any more */
+    }
+    if (e->num_writes >= ENTRY_WRITES + (disables ? 1u : 0u)) {
+        e->lost_writes++;
+        return;
+    }
+    e->writes[e->num_writes++] = (struct fw_write){offset, value, (uint8_t)size};
+    update_off(fw);
+}
+
+void entry_note_reset(struct fw *fw)
+{
+    fw->entry.num_writes = 0;
+    fw->entry.reset = true;
+    update_off(fw);
+}
+
+void entry_note_wire(struct fw *fw, struct wire_port *wire)
+{
+    fw->entry.rewire = true;
+    fw->entry.wire = wire;
+}
