@@ -4,10 +4,13 @@
  * firmware's handle (fw/fw.h).
  *
  * Everything happens under QEMU's big lock: MMIO in the vCPU's thread, all else in the main loop.
- * So the HCA is never entered twice at once, except by DMA to its own BAR, which only records the
- * doorbell. A doorbell's first few work items are done right there in the vCPU's thread, for
- * waking the main loop takes longer than a packet; what is more, and whatever else the firmware
- * asks a turn for (wake), a bottom half does.
+ * So the HCA is never entered twice at once, except out of its own DMA and interrupts: they may go
+ * to its BAR, to configuration space (a reset), or to the slot's register that unplugs it. The
+ * firmware notes what comes so, and does it when the call that it came out of ends
+ * (model/host.h); an unplugged function is dismantled by a bottom half then. A doorbell's first few
+ * work items are done right there in the vCPU's thread, for waking the main loop takes longer than
+ * a packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half
+ * does.
  *
  * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
  * then shows the function to the guest. Unplug and a failed realize go back the same way.
@@ -91,7 +94,6 @@ struct HcasimState {
     unsigned turns;
     bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
     bool turn_due; /* it was asked for */
-    bool running;  /* inside fw_run() */
     VMChangeStateEntry *vm_state;
     bool stopped; /* the machine is: no turn is taken */
 
@@ -252,16 +254,6 @@ static const struct hca_host_ops host_ops = {
 
 /* Turns. */
 
-static bool run_firmware(HcasimState *s, unsigned budget)
-{
-    bool more;
-
-    s->running = true;
-    more = fw_run(s->fw, budget);
-    s->running = false;
-    return more;
-}
-
 static void take_turn(void *opaque)
 {
     HcasimState *s = opaque;
@@ -269,7 +261,7 @@ static void take_turn(void *opaque)
     if (s->stopped) { /* vm_state_changed() asks again */
         return;
     }
-    if (!run_firmware(s, TURN_BUDGET)) {
+    if (!fw_run(s->fw, TURN_BUDGET)) {
         s->turns = 0;
     } else if (++s->turns < TURNS_IN_A_ROW) {
         qemu_bh_schedule(s->bh);
@@ -307,7 +299,7 @@ static uint64_t bar_read(void *opaque, hwaddr offset, unsigned size)
 {
     HcasimState *s = opaque;
 
-    return fw_mmio_read(s->fw, offset, size);
+    return s->fw ? fw_mmio_read(s->fw, offset, size) : UINT64_MAX;
 }
 
 static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
@@ -315,7 +307,10 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
     HcasimState *s = opaque;
     bool more_follows;
 
-    if (s->running) { /* DMA to the own BAR */
+    if (!s->fw) { /* a vCPU's write that waited for the lock while the function was unplugged */
+        return;
+    }
+    if (fw_is_entered(s->fw)) { /* the function's own DMA or interrupt */
         fw_mmio_write(s->fw, offset, value, size);
         return;
     }
@@ -330,7 +325,7 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
         if (!timer_pending(s->rest)) {
             timer_mod(s->rest, qemu_clock_get_ns(QEMU_CLOCK_REALTIME) + BLUEFLAME_WAIT_NS);
         }
-    } else if (run_firmware(s, MMIO_BUDGET)) {
+    } else if (fw_run(s->fw, MMIO_BUDGET)) {
         qemu_bh_schedule(s->bh);
     }
 }
@@ -487,11 +482,8 @@ static void dismantle(HcasimState *s)
         qemu_set_fd_handler(s->wire_fd, NULL, NULL, NULL);
         s->wire_fd = -1;
     }
-    if (s->fw) {
-        fw_set_wire(s->fw, NULL);
-        fw_free(s->fw);
-        s->fw = NULL;
-    }
+    fw_free(s->fw);
+    s->fw = NULL;
     if (s->port) {
         wire_close(s->port);
         s->port = NULL;
@@ -577,12 +569,26 @@ static void realize(PCIDevice *dev, Error **errp)
     }
 }
 
+static void dismantle_later(void *opaque)
+{
+    HcasimState *s = opaque;
+
+    dismantle(s);
+    object_unref(OBJECT(s));
+}
+
 static void unrealize(PCIDevice *dev)
 {
     HcasimState *s = HCASIM(dev);
 
     remove_config(s);
-    dismantle(s);
+    fw_retire(s->fw);
+    if (fw_is_entered(s->fw)) { /* the function's own DMA unplugs it */
+        object_ref(OBJECT(s));
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), dismantle_later, s);
+    } else {
+        dismantle(s);
+    }
 }
 
 static void reset(DeviceState *dev)
@@ -590,7 +596,9 @@ static void reset(DeviceState *dev)
     HcasimState *s = HCASIM(dev);
 
     vsc_reset(&s->vsc, &s->parent_obj);
-    fw_reset(s->fw);
+    if (s->fw) {
+        fw_reset(s->fw);
+    }
 }
 
 /* The type. */
