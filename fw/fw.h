@@ -31,8 +31,9 @@ struct fw_config {
 struct fw_pci_id {
     uint16_t vendor, device, subsys_vendor, subsys;
     uint8_t revision;
-    unsigned num_msix; /* size of the MSI-X table to present */
-    uint64_t bar_size; /* BAR0, bytes, a power of two */
+    unsigned num_msix;                 /* size of the MSI-X table to present */
+    uint64_t bar_size;                 /* BAR0, bytes, a power of two */
+    const char *product, *part_number; /* as the card's vital product data names it */
 };
 
 /* NULL-terminated list of the names that fw_config.profile accepts. */

@@ -26,6 +26,8 @@ static const struct fw_profile profiles[] = {
                 .revision = 0,
                 .num_msix = 64,
                 .bar_size = 32u << 20, /* 2^13 UAR pages of 4 KiB */
+                .product = "CX516A - ConnectX-5 QSFP28",
+                .part_number = "MCX516A-CCAT",
             },
         .fw_major = 16,
         .fw_minor = 35,

@@ -22,7 +22,6 @@
  */
 #include "qemu-dev/compat.h"
 #include "hw/pci/msix.h"
-#include "hw/pci/pcie.h"
 #include "migration/vmstate.h"
 #include "net/net.h"
 #include "qapi/error.h"
@@ -34,19 +33,19 @@
 #include "wire/capture.h"
 #include "wire/open.h"
 #include "wire/port.h"
+#include "qemu-dev/config.h"
 #include "qemu-dev/device.h"
 #include "qemu-dev/netdev.h"
+#include "qemu-dev/vpd.h"
 #include "qemu-dev/vsc.h"
 
 #define TYPE_HCASIM "hcasim"
 OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 
 /* Where ConnectX cards have their capabilities and, in BAR0, their MSI-X table. */
-#define CAP_PM       0x40
-#define CAP_EXPRESS  0x60
+#define CAP_VPD      0x48
 #define CAP_MSIX     0x9c
 #define CAP_VENDOR   0xc0
-#define CAP_AER      0x100
 #define BAR_MSIX_TAB 0x2000
 #define BAR_MSIX_PBA 0x3000
 #define MSIX_MAX     ((BAR_MSIX_PBA - BAR_MSIX_TAB) / PCI_MSIX_ENTRY_SIZE)
@@ -84,6 +83,7 @@ struct HcasimState {
 
     MemoryRegion bar;
     struct vsc vsc;
+    struct vpd vpd;
     struct fw *fw;
     struct wire_port *port; /* the outermost: what the firmware talks to */
     int wire_fd;            /* the descriptor that QEMU watches for the port, or -1 */
@@ -350,43 +350,8 @@ static void config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {
     pci_default_write_config(dev, addr, val, len);
     vsc_config_write(&HCASIM(dev)->vsc, dev, addr, val, len);
-    pcie_cap_flr_write_config(dev, addr, val, len);
-    pcie_aer_write_config(dev, addr, val, len);
-}
-
-/* Says 8 GT/s x16, as the card is; QEMU's own default is the slowest link there is. */
-static void set_link_speed(PCIDevice *dev)
-{
-    uint8_t *cap = dev->config + dev->exp.exp_cap;
-
-    if (pcie_cap_get_type(dev) != PCI_EXP_TYPE_ENDPOINT) {
-        return;
-    }
-    pci_long_test_and_clear_mask(cap + PCI_EXP_LNKCAP, PCI_EXP_LNKCAP_SLS | PCI_EXP_LNKCAP_MLW);
-    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP,
-                               QEMU_PCI_EXP_LNKCAP_MLS(QEMU_PCI_EXP_LNK_8GT) |
-                                   QEMU_PCI_EXP_LNKCAP_MLW(QEMU_PCI_EXP_LNK_X16));
-    pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_CLS | PCI_EXP_LNKSTA_NLW);
-    pci_word_test_and_set_mask(cap + PCI_EXP_LNKSTA,
-                               QEMU_PCI_EXP_LNKSTA_CLS(QEMU_PCI_EXP_LNK_8GT) |
-                                   QEMU_PCI_EXP_LNKSTA_NLW(QEMU_PCI_EXP_LNK_X16));
-    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP2, PCI_EXP_LNKCAP2_SLS_2_5GB |
-                                                          PCI_EXP_LNKCAP2_SLS_5_0GB |
-                                                          PCI_EXP_LNKCAP2_SLS_8_0GB);
-    pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, QEMU_PCI_EXP_LNK_8GT);
-}
-
-static bool init_pm(PCIDevice *dev, Error **errp)
-{
-    int pm = compat_pm_init(dev, CAP_PM, errp);
-
-    if (pm < 0) {
-        return false;
-    }
-    pci_set_word(dev->config + pm + PCI_PM_PMC, 3); /* version 1.2 of the specification */
-    pci_set_word(dev->config + pm + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
-    pci_set_word(dev->wmask + pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
-    return true;
+    vpd_config_write(&HCASIM(dev)->vpd, dev, addr, val, len);
+    config_written(dev, addr, val, len);
 }
 
 /* Fills in configuration space. On failure, *errp is set and capabilities may be left. */
@@ -404,15 +369,9 @@ static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp
     memory_region_init_io(&s->bar, OBJECT(s), &bar_ops, s, TYPE_HCASIM, id->bar_size);
     pci_register_bar(dev, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar);
 
-    if (!init_pm(dev, errp)) {
+    if (!config_init(dev, errp)) {
         return false;
     }
-    if (pcie_endpoint_cap_init(dev, CAP_EXPRESS) < 0) {
-        error_setg(errp, "hcasim: no room for the PCI Express capability");
-        return false;
-    }
-    set_link_speed(dev);
-    pcie_cap_flr_init(dev);
     if (msix_init(dev, id->num_msix, &s->bar, 0, BAR_MSIX_TAB, &s->bar, 0, BAR_MSIX_PBA, CAP_MSIX,
                   errp) < 0) {
         return false;
@@ -420,10 +379,8 @@ static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp
     for (i = 0; i < id->num_msix; i++) {
         msix_vector_use(dev, i);
     }
-    if (!vsc_init(&s->vsc, dev, CAP_VENDOR, errp)) {
-        return false;
-    }
-    return pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) >= 0;
+    return vsc_init(&s->vsc, dev, CAP_VENDOR, errp) &&
+           vpd_init(&s->vpd, dev, CAP_VPD, id, s->conf.macaddr.a, errp);
 }
 
 /* Coming and going. */
@@ -502,13 +459,8 @@ static void remove_config(HcasimState *s)
 {
     PCIDevice *dev = &s->parent_obj;
 
-    if (dev->exp.aer_cap) {
-        pcie_aer_exit(dev);
-    }
     msix_uninit(dev, &s->bar, &s->bar);
-    if (dev->exp.exp_cap) {
-        pcie_cap_exit(dev);
-    }
+    config_exit(dev);
 }
 
 static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)

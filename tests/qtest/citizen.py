@@ -14,6 +14,10 @@ TESTS = []
 PATTERN = bytes(range(1, 256)) * 16
 NETDEV = ["-netdev", "hubport,id=net,hubid=0"]
 
+# Capabilities
+PM, VPD, VENDOR, EXPRESS, MSIX = 0x01, 0x03, 0x09, 0x10, 0x11
+AER, ARI, SECONDARY = 0x0001, 0x000e, 0x0019
+
 
 def test(statement, sanitized=False):
     """sanitized: only a plugin with AddressSanitizer in it can tell."""
@@ -132,6 +136,61 @@ def leaks(plugin, work):
                 if " leak of " in leak and "hcasim.so" in leak]
         expect(not ours, "\n".join(ours))
         expect("LeakSanitizer" in machine.said(), "nobody has looked for leaks")
+
+
+# What is found out about it
+
+
+@test("the capabilities are those of a ConnectX-5, but for SR-IOV and ACS")
+def capabilities(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine)
+        found, at = {}, machine.load(hca.config_page + 0x34, 1)
+        while at:
+            found[at], at = machine.load(hca.config_page + at, 2).to_bytes(2, "little")
+        expect(found == {0x40: PM, 0x48: VPD, 0x60: EXPRESS, 0x9c: MSIX, 0xc0: VENDOR}, str(found))
+        found, at = {}, 0x100
+        while at:
+            header = machine.load(hca.config_page + at, 4)
+            found[at], at = header & 0xffff, header >> 20
+        expect(found == {0x100: AER, 0x150: ARI, 0x1c0: SECONDARY}, str(found))
+        expect(machine.load(hca.config_page + hca.express + 0x0c, 4) & 0x3ff == 16 << 4 | 3,
+               "the link is not 8 GT/s x16")
+        end(machine)
+
+
+@test("vital product data: part number and a serial number of its own, with a good checksum")
+def vital_product_data(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine)
+        vpd = hca.config_page + hca.capability(hca.config_page, VPD)
+
+        def read(at):
+            machine.store(vpd + 2, 2, at)
+            expect(machine.load(vpd + 2, 2) == 0x8000 | at, "the flag is not set")
+            return machine.read(vpd + 4, 4)
+
+        data = b"".join(read(at) for at in range(0, 256, 4))
+        expect(data[0] == 0x82, "it does not begin with a name")
+        name_end = 3 + int.from_bytes(data[1:3], "little")
+        expect(data[3:name_end] == b"CX516A - ConnectX-5 QSFP28", str(data[3:name_end]))
+        expect(data[name_end] == 0x90, "no fields to be read")
+        at = name_end + 3
+        fields_end = at + int.from_bytes(data[name_end + 1:at], "little")
+        fields = {}
+        while at < fields_end:
+            fields[data[at:at + 2].decode()] = data[at + 3:at + 3 + data[at + 2]]
+            if data[at:at + 2] == b"RV":
+                expect(sum(data[:at + 4]) % 256 == 0, "the checksum is wrong")
+            at += 3 + data[at + 2]
+        expect(fields["PN"] == b"MCX516A-CCAT" and fields["SN"] == b"HS020000ca5101", str(fields))
+        expect("RV" in fields and data[fields_end] == 0x78, "it has no end")
+        # nothing of it can be written, and there is nothing beyond it
+        machine.store(vpd + 4, 4, 0)
+        machine.store(vpd + 2, 2, 0x8000)
+        expect(machine.load(vpd + 2, 2) == 0, "the flag is not cleared")
+        expect(read(0) == data[:4] and not any(read(0x7ffc)), "what was read is not what is there")
+        end(machine)
 
 
 # Stop and go

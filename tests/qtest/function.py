@@ -9,7 +9,7 @@ configuration space, BAR, command queue and mailboxes.
 """
 import time
 
-from layouts import PRM, Image, opcode, output_of, size
+from layouts import PRM, Image, input_of, opcode, output_of, size
 from machine import MEMORY, PATIENCE, Failure
 
 ECAM = 0xb0000000      # where the chipset is told to have configuration space
@@ -53,6 +53,7 @@ NIC_DISABLED = 1 << 8
 EQ_ARM = 0x40
 
 # Command queue
+ENTRIES = 32
 STRIDE = 64
 BOX_STRIDE = 1024
 BOX_DATA = 512
@@ -67,13 +68,18 @@ class CommandFailed(Failure):
         self.status, self.syndrome = status, syndrome
 
 
+class Absent(Failure):
+    """What should be in configuration space is not there."""
+
+
 class NotAnswered(Failure):
-    """A command's entry stays the device's."""
+    """The firmware is not there, or a command's entry stays the device's or cannot be read."""
 
 
 class Function:
-    def __init__(self, machine, host=1):
+    def __init__(self, machine, host=1, patience=PATIENCE):
         self.machine = machine
+        self.patience = patience  # seconds for a command
         self.mac = bytes.fromhex(MAC.format(host).replace(":", ""))
         self.port_page = ECAM | PORT_DEVFN << 12
         self.config_page = ECAM | 1 << 20
@@ -133,7 +139,7 @@ class Function:
             if self.machine.load(page + at, 1) == wanted:
                 return at
             at = self.machine.load(page + at + 1, 1)
-        raise Failure(f"there is no capability 0x{wanted:x}")
+        raise Absent(f"there is no capability 0x{wanted:x}")
 
     def flr(self):
         self.machine.store(self.device_control, 2, FLR)
@@ -177,7 +183,7 @@ class Function:
     def attach(self):
         """Finds the firmware and tells it where commands are."""
         if self.read32(0x1fc) >> 31:
-            raise Failure("the firmware does not come up")
+            raise NotAnswered("the firmware does not come up")
         self.heap = HEAP
         self.queue = self.alloc()
         self.boxes = [self.alloc(64 * BOX_STRIDE) for _ in range(4)]
@@ -245,7 +251,7 @@ class Function:
 
     @staticmethod
     def encode(name, values):
-        return bytes(Image(f"{name.lower()}_in", {"opcode": opcode(name), **values}))
+        return bytes(Image(input_of(name), {"opcode": opcode(name), **values}))
 
     def send(self, name, values=None, slot=0, out_length=None, out_box=None, ring=True):
         """Starts a command and does not wait for its end: there may be none."""
@@ -258,9 +264,9 @@ class Function:
         """Runs a command; the Image of its output. CommandFailed if its status is not 0."""
         out = output_of(name)
         self.send(name, values)
-        delivery = self.wait()
+        delivery = self.wait(patience=self.patience)
         if delivery:
-            raise Failure(f"{name}: delivery status 0x{delivery:x}")
+            raise NotAnswered(f"{name}: delivery status 0x{delivery:x}")
         image = Image(out, self.output(PRM.structs[out].size))
         if image["status"]:
             raise CommandFailed(name, image["status"], image["syndrome"])

@@ -16,8 +16,9 @@ import describe  # noqa: E402
 
 PRM = describe.Descriptions(sorted((ROOT / "prm").glob("*.prm")))
 OPCODES = {name: value for value, name, _ in PRM.enums["cmd_op"].values}
-# Outputs that are not called after their command.
-OUTPUTS = {"gen_eqe_in": "gen_eq_out"}
+# Layouts that are not called after their command.
+STEMS = {"ACCESS_REG": "access_register", "2ERR_QP": "qp_2err", "2RST_QP": "qp_2rst"}
+OUTPUTS = {"GEN_EQE": "gen_eq_out"}
 
 
 def opcode(name):
@@ -28,9 +29,13 @@ def size(struct):
     return PRM.structs[struct].size
 
 
+def input_of(name):
+    """The name of a command's input layout."""
+    return f"{STEMS.get(name, name.lower())}_in"
+
+
 def output_of(name):
-    """The name of a command's output layout."""
-    return OUTPUTS.get(f"{name.lower()}_in", f"{name.lower()}_out")
+    return OUTPUTS.get(name, f"{STEMS.get(name, name.lower())}_out")
 
 
 class Image:

@@ -30,6 +30,10 @@ class Failure(Exception):
     """QEMU did not do what was asked of it; the message says what it did."""
 
 
+class Refused(Failure):
+    """QEMU answers a command of QMP with an error."""
+
+
 class Plugin:
     """A build of the plugin, and what it takes to load it."""
 
@@ -146,7 +150,7 @@ class Machine:
         while True:
             reply = json.loads(self._read(self._replies, execute))
             if "error" in reply:
-                raise Failure(f"{execute}: {reply['error']['desc']}")
+                raise Refused(f"{execute}: {reply['error']['desc']}")
             if "return" in reply:
                 self.longest = max(self.longest, time.monotonic() - started)
                 return reply["return"]

@@ -57,7 +57,8 @@ def lspci(lab):
         expect("[15b3:1017]" in found and "ConnectX-5" in found, f"lspci: {found!r}")
         # An MSI-X table and a function-level reset are what the driver and vfio look for.
         details = vm.run("lspci -vv -d 15b3:").out
-        for what in ("MSI-X:", "FLReset+", "Express"):
+        for what in ("MSI-X:", "FLReset+", "Express", "Part number: MCX516A-CCAT", "checksum good",
+                     "Alternative Routing-ID", "Secondary PCI Express"):
             expect(what in details, f"no {what} in lspci -vv:\n{details}")
 
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Power management, PCI Express and the extended capabilities (qemu-dev/config.h). */
+#include "qemu-dev/config.h"
+#include "hw/pci/pcie.h"
+#include "qapi/error.h"
+
+/* Where ConnectX cards have them. */
+#define CAP_PM      0x40
+#define CAP_EXPRESS 0x60
+#define CAP_AER     0x100
+#define CAP_ARI     0x150
+#define CAP_SECPCI  0x1c0
+
+/* Bits 2:0 of PCI_PM_PMC: version 1.2 of the specification. */
+#define PM_VERSION 3
+
+/* The card's link: PCI Express 3.0 x16. */
+#define LINK_SPEED QEMU_PCI_EXP_LNK_8GT
+#define LINK_WIDTH QEMU_PCI_EXP_LNK_X16
+#define LINK_SPEEDS                                                                                \
+    (PCI_EXP_LNKCAP2_SLS_2_5GB | PCI_EXP_LNKCAP2_SLS_5_0GB | PCI_EXP_LNKCAP2_SLS_8_0GB)
+
+/* Secondary PCI Express: link control 3, lane errors, then 2 bytes of equalization a lane. */
+#define SECPCI_VERSION 1
+#define SECPCI_SIZEOF  (0x0c + 2 * LINK_WIDTH)
+
+/* QEMU's own default is the slowest link there is. */
+static void init_link(PCIDevice *dev)
+{
+    uint8_t *cap = dev->config + dev->exp.exp_cap;
+
+    if (pcie_cap_get_type(dev) != PCI_EXP_TYPE_ENDPOINT) {
+        return;
+    }
+    pci_long_test_and_clear_mask(cap + PCI_EXP_LNKCAP, PCI_EXP_LNKCAP_SLS | PCI_EXP_LNKCAP_MLW);
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP, QEMU_PCI_EXP_LNKCAP_MLS(LINK_SPEED) |
+                                                         QEMU_PCI_EXP_LNKCAP_MLW(LINK_WIDTH));
+    pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_CLS | PCI_EXP_LNKSTA_NLW);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKSTA, QEMU_PCI_EXP_LNKSTA_CLS(LINK_SPEED) |
+                                                         QEMU_PCI_EXP_LNKSTA_NLW(LINK_WIDTH));
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP2, LINK_SPEEDS);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, LINK_SPEED);
+}
+
+static bool init_pm(PCIDevice *dev, Error **errp)
+{
+    int pm = compat_pm_init(dev, CAP_PM, errp);
+
+    if (pm < 0) {
+        return false;
+    }
+    pci_set_word(dev->config + pm + PCI_PM_PMC, PM_VERSION);
+    pci_set_word(dev->config + pm + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+    pci_set_word(dev->wmask + pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK);
+    return true;
+}
+
+/*
+ * The rest of what PCI Express asks of a device like this one. ARI: there is no function after
+ * this one. Secondary PCI Express comes with 8 GT/s; its registers are for the port above the link.
+ */
+static void init_extended(PCIDevice *dev)
+{
+    pcie_add_capability(dev, PCI_EXT_CAP_ID_ARI, PCI_ARI_VER, CAP_ARI, PCI_ARI_SIZEOF);
+    pcie_add_capability(dev, PCI_EXT_CAP_ID_SECPCI, SECPCI_VERSION, CAP_SECPCI, SECPCI_SIZEOF);
+}
+
+bool config_init(PCIDevice *dev, Error **errp)
+{
+    if (!init_pm(dev, errp)) {
+        return false;
+    }
+    if (pcie_endpoint_cap_init(dev, CAP_EXPRESS) < 0) {
+        error_setg(errp, "hcasim: no room for the PCI Express capability");
+        return false;
+    }
+    init_link(dev);
+    pcie_cap_flr_init(dev);
+    if (pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
+        return false;
+    }
+    init_extended(dev);
+    return true;
+}
+
+void config_exit(PCIDevice *dev)
+{
+    if (dev->exp.aer_cap) {
+        pcie_aer_exit(dev);
+    }
+    if (dev->exp.exp_cap) {
+        pcie_cap_exit(dev);
+    }
+}
+
+void config_written(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
+{
+    pcie_cap_flr_write_config(dev, addr, val, len);
+    pcie_aer_write_config(dev, addr, val, len);
+}

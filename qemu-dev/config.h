@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What lspci shows of the card beside its BAR, MSI-X, VPD and the vendor's gateway: power
+ * management, PCI Express and its link, and the extended capabilities. All of it as on a
+ * ConnectX-5, but for SR-IOV, which is not here, and ACS, which a function that has no other beside
+ * it must not have (PCI Express 3.0, 6.12).
+ */
+#ifndef HCASIM_QEMU_DEV_CONFIG_H
+#define HCASIM_QEMU_DEV_CONFIG_H
+
+#include "qemu-dev/compat.h"
+
+/* Adds the capabilities. False: *errp says why; some may be left. */
+bool config_init(PCIDevice *dev, Error **errp);
+/* Takes back what config_init() has added, all of it or a part. */
+void config_exit(PCIDevice *dev);
+
+/* To be called after configuration space was written. */
+void config_written(PCIDevice *dev, uint32_t addr, uint32_t val, int len);
+
+#endif
