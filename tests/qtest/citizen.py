@@ -7,12 +7,13 @@ import time
 
 import function as fn
 from function import PAGE
-from machine import Failure
+from machine import PATIENCE, Failure
 from queues import RDMA_WRITE, SEND, Connection
 
 TESTS = []
 PATTERN = bytes(range(1, 256)) * 16
 NETDEV = ["-netdev", "hubport,id=net,hubid=0"]
+EVENT_PORT_CHANGE = 1 << 9
 
 # Capabilities
 PM, VPD, VENDOR, EXPRESS, MSIX = 0x01, 0x03, 0x09, 0x10, 0x11
@@ -217,6 +218,21 @@ def stopped_commands(plugin, work):
         end(machine)
 
 
+@test("a link that changes while the machine is stopped tells so once it goes on")
+def stopped_link(plugin, work):
+    with plugin.machine(work, NETDEV + fn.PORT + fn.device_argument(netdev="net")) as machine:
+        hca = fn.Function(machine).bring_up()
+        ring = hca.alloc()
+        hca.create_eq(ring=ring, events=EVENT_PORT_CHANGE)
+        machine.qmp("stop")
+        machine.qmp("set_link", name="net", up=False)
+        pause(machine)
+        expect(not any(machine.read(ring, PAGE)), "an event came to a stopped machine")
+        machine.qmp("cont")
+        wait_for(lambda: any(machine.read(ring, PAGE)), machine, "no event came")
+        end(machine)
+
+
 @test("frames for a stopped machine wait in the wire")
 def stopped_frames(plugin, work):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as wire, \
@@ -275,6 +291,13 @@ def pause(machine):
     machine.settle()
     time.sleep(0.1)
     machine.settle()
+
+
+def wait_for(condition, machine, otherwise):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        expect(time.monotonic() < deadline, otherwise)
+        machine.settle()
 
 
 @test("a machine with the function is not migrated, and says why")
