@@ -111,7 +111,8 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
 int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 {
     uint8_t out[MIN_LEN] = {0};
-    int err = hv_cmd(hv_hca_of(obj->context), obj->destroy, obj->destroy_len, out, sizeof(out));
+    int err = hv_kernel(
+        hv_cmd(hv_hca_of(obj->context), obj->destroy, obj->destroy_len, out, sizeof(out)));
 
     if (err) {
         return err;
@@ -122,9 +123,9 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
     return 0;
 }
 
-/* A command about the object with that creating command and number. */
-static int use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op, uint32_t id,
-               uint32_t obj_type, const void *in, size_t inlen, void *out, size_t outlen)
+/* A command about the object with that creating command and number: 0 or errno. */
+static int try_use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op, uint32_t id,
+                   uint32_t obj_type, const void *in, size_t inlen, void *out, size_t outlen)
 {
     uint16_t its_op;
     uint32_t its_id, its_type;
@@ -137,17 +138,27 @@ static int use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
     return hv_dv_command(ctx, in, inlen, out, outlen, role == DEVX_MODIFY);
 }
 
+/* The same from a program, which names the object by handle: checked is what that was found to be
+ * (hv_handle_check()). */
+static int use(int checked, struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
+               uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
+               size_t outlen)
+{
+    return hv_kernel(checked ? checked
+                             : try_use(ctx, role, create_op, id, obj_type, in, inlen, out, outlen));
+}
+
 int hv_dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                          size_t outlen)
 {
-    return use(obj->context, DEVX_QUERY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
+    return use(0, obj->context, DEVX_QUERY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
                outlen);
 }
 
 int hv_dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return use(obj->context, DEVX_MODIFY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
+    return use(0, obj->context, DEVX_MODIFY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
                outlen);
 }
 
@@ -155,9 +166,9 @@ int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen
                            size_t outlen)
 {
     if (!lengths_fit(inlen, outlen) || !devx_cmd_is(in, DEVX_GENERAL)) {
-        return EINVAL;
+        return hv_kernel(EINVAL);
     }
-    return hv_dv_command(ctx, in, inlen, out, outlen, false);
+    return hv_kernel(hv_dv_command(ctx, in, inlen, out, outlen, false));
 }
 
 /* -- commands on verbs' objects ----------------------------------------------------------------
@@ -165,14 +176,14 @@ int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen
 
 int hv_dv_devx_cq_query(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(cq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0, in, inlen, out,
-               outlen);
+    return use(hv_cq_check(cq), cq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0,
+               in, inlen, out, outlen);
 }
 
 int hv_dv_devx_cq_modify(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(cq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0, in, inlen, out,
-               outlen);
+    return use(hv_cq_check(cq), cq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0,
+               in, inlen, out, outlen);
 }
 
 /* A raw packet QP is four objects; a command may be about any of them. */
@@ -189,16 +200,18 @@ static int use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in, size
         {PRM_CMD_OP_CREATE_TIR, qp->tirn},
         {PRM_CMD_OP_CREATE_TIS, qp->tisn},
     };
-    int err = EINVAL;
+    int err = hv_qp_check(ibqp);
 
-    if (ibqp->qp_type != IBV_QPT_RAW_PACKET) {
-        return use(ibqp->context, role, PRM_CMD_OP_CREATE_QP, ibqp->qp_num, 0, in, inlen, out,
+    if (err || ibqp->qp_type != IBV_QPT_RAW_PACKET) {
+        return use(err, ibqp->context, role, PRM_CMD_OP_CREATE_QP, ibqp->qp_num, 0, in, inlen, out,
                    outlen);
     }
+    err = EINVAL;
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && err == EINVAL; i++) {
-        err = use(ibqp->context, role, parts[i].create_op, parts[i].id, 0, in, inlen, out, outlen);
+        err = try_use(ibqp->context, role, parts[i].create_op, parts[i].id, 0, in, inlen, out,
+                      outlen);
     }
-    return err;
+    return hv_kernel(err);
 }
 
 int hv_dv_devx_qp_query(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen)
@@ -247,8 +260,8 @@ static uint16_t srq_create_op(const struct hv_srq *srq)
 static int use_srq(struct ibv_srq *srq, enum devx_role role, const void *in, size_t inlen,
                    void *out, size_t outlen)
 {
-    return use(srq->context, role, srq_create_op(hv_srq(srq)), hv_srq(srq)->srqn, 0, in, inlen, out,
-               outlen);
+    return use(hv_srq_check(srq), srq->context, role, srq_create_op(hv_srq(srq)), hv_srq(srq)->srqn,
+               0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_srq_query(struct ibv_srq *srq, const void *in, size_t inlen, void *out,
@@ -265,27 +278,27 @@ int hv_dv_devx_srq_modify(struct ibv_srq *srq, const void *in, size_t inlen, voi
 
 int hv_dv_devx_wq_query(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(wq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQ, ((struct hv_rwq *)wq)->rqn, 0, in,
-               inlen, out, outlen);
+    return use(hv_wq_check(wq), wq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQ,
+               ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(wq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQ, ((struct hv_rwq *)wq)->rqn, 0, in,
-               inlen, out, outlen);
+    return use(hv_wq_check(wq), wq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQ,
+               ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
 /* ind_tbl_num of a table is the RQT's number, as mlx5_ib gives it. */
 int hv_dv_devx_ind_tbl_query(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                              void *out, size_t outlen)
 {
-    return use(table->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQT, (uint32_t)table->ind_tbl_num, 0,
-               in, inlen, out, outlen);
+    return use(hv_ind_table_check(table), table->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQT,
+               (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_ind_tbl_modify(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                               void *out, size_t outlen)
 {
-    return use(table->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQT, (uint32_t)table->ind_tbl_num, 0,
-               in, inlen, out, outlen);
+    return use(hv_ind_table_check(table), table->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQT,
+               (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }

@@ -132,7 +132,7 @@ int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
     PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
     PRM_SET(destroy_umem_in, in, uid, hv_context(umem->context)->uid);
     PRM_SET(destroy_umem_in, in, umem_id, dv->umem_id);
-    err = hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in));
+    err = hv_kernel(hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in)));
     if (err) {
         return err;
     }
@@ -211,7 +211,7 @@ void hv_dv_devx_free_uar(struct mlx5dv_devx_uar *dv)
 int hv_dv_devx_query_eqn(struct ibv_context *ctx, uint32_t vector, uint32_t *eqn)
 {
     if (vector >= (uint32_t)ctx->num_comp_vectors) {
-        return ENOENT; /* mlx5_comp_eqn_get() */
+        return hv_kernel(ENOENT); /* mlx5_comp_eqn_get() */
     }
     *eqn = hv_drv(hv_hca_of(ctx))->eq.eqn;
     return 0;

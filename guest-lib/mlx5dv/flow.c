@@ -63,7 +63,7 @@ struct mlx5dv_flow_matcher *hv_dv_create_flow_matcher(struct ibv_context *ctx,
 int hv_dv_destroy_flow_matcher(struct mlx5dv_flow_matcher *matcher)
 {
     if (g_atomic_int_get(&matcher->flows)) {
-        return EBUSY;
+        return hv_kernel(EBUSY);
     }
     free(matcher);
     return 0;
@@ -78,10 +78,12 @@ struct outcome {
 
 static int to_qp(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
+    int err = hv_qp_check(action->qp);
+
     out->qp = hv_qp(action->qp);
     out->rule->tirn = out->qp->tirn;
     out->destinations++;
-    return hv_flow_can_reach(out->qp) ? 0 : EINVAL;
+    return err || hv_flow_can_reach(out->qp) ? err : EINVAL;
 }
 
 static int to_devx(struct outcome *out, const struct mlx5dv_flow_action_attr *action)

@@ -58,7 +58,7 @@ int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
     PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
     PRM_SET(destroy_mkey_in, in, uid, hv_context(mkey->context)->uid);
     PRM_SET(destroy_mkey_in, in, mkey_index, dv->lkey >> 8);
-    err = hv_cmd_simple(hv_hca_of(mkey->context), in, sizeof(in));
+    err = hv_kernel(hv_cmd_simple(hv_hca_of(mkey->context), in, sizeof(in)));
     if (!err) {
         g_free(mkey);
     }

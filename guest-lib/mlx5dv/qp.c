@@ -126,10 +126,14 @@ int hv_dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
     uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0};
     uint8_t out[PRM_SIZE(rts2rts_qp_out)] = {0};
     const uint64_t udp_sport_mask = 1 << 2; /* MLX5_QPC_OPT_MASK_32_UDP_SPORT */
+    int err = hv_kernel(hv_qp_check(qp));
 
+    if (err) {
+        return err;
+    }
     if ((qp->qp_type != IBV_QPT_RC && qp->qp_type != IBV_QPT_UC) || qp->state != IBV_QPS_RTS ||
         !HV_CAP(hv_hca_of(qp->context), rts2rts_qp_udp_sport)) {
-        return EOPNOTSUPP;
+        return hv_kernel(EOPNOTSUPP);
     }
     PRM_SET(rts2rts_qp_in, in, opcode, PRM_CMD_OP_RTS2RTS_QP);
     PRM_SET(rts2rts_qp_in, in, uid, hv_context(qp->context)->uid);
@@ -137,5 +141,5 @@ int hv_dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
     PRM_SET(rts2rts_qp_in, in, opt_param_mask_95_32, udp_sport_mask);
     PRM_SET(ads, PRM_PTR(qpc, PRM_PTR(rts2rts_qp_in, in, qpc), primary_address_path), udp_sport,
             udp_sport);
-    return hv_cmd(hv_hca_of(qp->context), in, sizeof(in), out, sizeof(out));
+    return hv_kernel(hv_cmd(hv_hca_of(qp->context), in, sizeof(in), out, sizeof(out)));
 }

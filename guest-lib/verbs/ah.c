@@ -71,17 +71,19 @@ static int fill_av(struct hv_context *ctx, const struct ibv_ah_attr *attr, uint8
 HV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct hv_ah *ah = calloc(1, sizeof(*ah));
+    int err;
 
     if (!ah) {
         return NULL;
     }
-    errno = fill_av(hv_context(pd->context), attr, ah->av);
-    if (errno) {
+    err = fill_av(hv_context(pd->context), attr, ah->av);
+    if (hv_kernel(err ? err : hv_pd_check(pd))) {
         free(ah);
         return NULL;
     }
     ah->ibv.context = pd->context;
     ah->ibv.pd = pd;
+    ah->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_AH, ah);
     ah->pd = hv_real_pd(pd);
     g_atomic_int_inc(&ah->pd->refs);
     return &ah->ibv;
@@ -90,7 +92,12 @@ HV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
 HV_EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 {
     struct hv_ah *ah = hv_ah(ibah);
+    int err = hv_kernel(hv_handle_check(ibah->context, HV_HANDLE_AH, ibah->handle, ah));
 
+    if (err) {
+        return err;
+    }
+    hv_handle_del(ibah->context, ibah->handle);
     g_atomic_int_add(&ah->pd->refs, -1);
     free(ah);
     return 0;

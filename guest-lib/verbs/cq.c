@@ -175,7 +175,7 @@ static void init_public(struct hv_cq *cq, struct ibv_context *context,
     ibv->context = context;
     ibv->channel = attr->channel;
     ibv->cq_context = attr->cq_context;
-    ibv->handle = cq->cqn;
+    ibv->handle = hv_handle_add(context, HV_HANDLE_CQ, cq);
     ibv->cqe = (1 << cq->log_size) - 1;
     pthread_mutex_init(&ibv->mutex, NULL);
     pthread_cond_init(&ibv->cond, NULL);
@@ -287,20 +287,34 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
     return cq ? &cq->ex : NULL;
 }
 
+/* ib_uverbs_destroy_cq(): 0 or errno. */
+static int destroy_device_cq(struct hv_cq *cq)
+{
+    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
+    int err = hv_cq_check(&cq->ibv);
+
+    if (!err && g_atomic_int_get(&cq->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
+    PRM_SET(destroy_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(destroy_cq_in, in, cqn, cq->cqn);
+    err = hv_cmd_simple(cq->hca, in, sizeof(in));
+    if (!err) {
+        hv_handle_del(cq->ibv.context, cq->ibv.handle);
+    }
+    return err;
+}
+
 HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
     struct hv_cq *cq = hv_cq(ibcq);
     struct hv_context *ctx = hv_context(ibcq->context);
-    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
-    int err;
+    int err = hv_kernel(destroy_device_cq(cq));
 
-    if (g_atomic_int_get(&cq->users)) {
-        return EBUSY;
-    }
-    PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
-    PRM_SET(destroy_cq_in, in, uid, ctx->uid);
-    PRM_SET(destroy_cq_in, in, cqn, cq->cqn);
-    err = hv_cmd_simple(cq->hca, in, sizeof(in));
     if (err) {
         return err;
     }
@@ -341,29 +355,42 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
                        prm_load64(db));
 }
 
-static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+/* ib_uverbs_ex_modify_cq(): 0 or errno. */
+static int moderate(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
     uint8_t in[PRM_SIZE(modify_cq_in)] = {0};
     uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    int err;
 
     if (!attr->attr_mask) {
         return EINVAL;
     }
-    if (attr->attr_mask > IBV_CQ_ATTR_MODERATE || !HV_CAP(cq->hca, cq_moderation)) {
+    if (attr->attr_mask > IBV_CQ_ATTR_MODERATE) {
+        return EOPNOTSUPP;
+    }
+    err = hv_cq_check(&cq->ibv);
+    if (err) {
+        return err;
+    }
+    if (!HV_CAP(cq->hca, cq_moderation)) {
         return EOPNOTSUPP;
     }
     if (attr->moderate.cq_period > MAX_CQ_PERIOD) {
         return EINVAL;
     }
     PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
-    PRM_SET(modify_cq_in, in, uid, hv_context(ibcq->context)->uid);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
     PRM_SET(modify_cq_in, in, cqn, cq->cqn);
     PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
             PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT);
     PRM_SET(cqc, cqc, cq_period, attr->moderate.cq_period);
     PRM_SET(cqc, cqc, cq_max_count, attr->moderate.cq_count);
     return hv_cmd_simple(cq->hca, in, sizeof(in));
+}
+
+static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+    return hv_kernel(moderate(hv_cq(ibcq), attr));
 }
 
 /* -- resizing -----------------------------------------------------------------------------------
@@ -410,19 +437,31 @@ static int resize_cmd(struct hv_cq *cq, const uint8_t *ring, size_t size, unsign
 }
 
 /* With the CQ's lock held. */
-static int resize_locked(struct hv_cq *cq, unsigned log_size)
+static int resize_locked(struct hv_cq *cq, int cqe)
 {
+    unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
     size_t size = ring_bytes(1u << log_size, cq->cqe_size);
     uint8_t *ring;
     bool custom;
     int err;
 
-    if (log_size == cq->log_size) {
+    if (cqe && log_size == cq->log_size) {
         return 0;
+    }
+    err = hv_cq_check(&cq->ibv);
+    if (!err && !HV_CAP(cq->hca, cq_resize)) {
+        err = ENOSYS;
+    }
+    if (!err && (cqe < 1 || log_size > HV_CAP(cq->hca, log_max_cq_sz))) {
+        err = EINVAL;
+    }
+    if (err) {
+        return err;
     }
     ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &custom);
     if (!ring) {
-        return ENOMEM;
+        errno = ENOMEM; /* beforehand in libmlx5, which says -1 */
+        return -1;
     }
     init_ring(ring, 1u << log_size, cq->cqe_size);
     err = resize_cmd(cq, ring, size, log_size);
@@ -452,19 +491,10 @@ HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
     if ((long long)cqe * 64 > INT_MAX) {
         return EINVAL;
     }
-    if (!HV_CAP(cq->hca, cq_resize)) {
-        return ENOSYS;
-    }
-    if (cqe < 1 || g_bit_storage((gulong)cqe) > HV_CAP(cq->hca, log_max_cq_sz)) {
-        return EINVAL;
-    }
     cq_lock(cq);
-    err = resize_locked(cq, (unsigned)g_bit_storage((gulong)cqe));
+    err = resize_locked(cq, cqe);
     cq_unlock(cq);
-    if (err) {
-        errno = err;
-    }
-    return err;
+    return err < 0 ? err : hv_kernel(err);
 }
 
 /* -- cleaning -----------------------------------------------------------------------------------

@@ -244,6 +244,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
         errno = EIO;
         return NULL;
     }
+    ctx->file = of ? hv_file_share(of->file) : hv_file_new();
     ctx->dv = dev->dv;
     ctx->ibv.sz = sizeof(ctx->ibv);
     ctx->ibv.context.device = &dev->ibv;
@@ -271,6 +272,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
         }
         hv_async_close(ctx);
     }
+    hv_file_close(ctx->file);
     state = lock_devices();
     release_hca(dev, ctx->hca);
     unlock_devices(state);
@@ -285,33 +287,18 @@ HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     return open_context(hv_device(device), NULL);
 }
 
-/* Whether another context is of the same user. Under reg_lock. */
-static bool user_is_shared(const struct hv_context *ctx)
-{
-    for (guint i = 0; i < ctx->hca->contexts->len; i++) {
-        const struct hv_context *other = ctx->hca->contexts->pdata[i];
-
-        if (other != ctx && other->uid == ctx->uid) {
-            return true;
-        }
-    }
-    return false;
-}
-
 HV_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct hv_context *ctx = hv_context(context);
     struct hv_hca *hca = ctx->hca;
-    bool shared;
     int state;
 
     pthread_mutex_lock(&hca->reg_lock);
-    shared = user_is_shared(ctx);
     g_ptr_array_remove(hca->contexts, ctx);
     pthread_mutex_unlock(&hca->reg_lock);
     hv_uar_free(ctx, &ctx->uar);
     free_transport_domain(ctx);
-    if (!shared) {
+    if (hv_file_close(ctx->file)) {
         free_user(ctx);
     }
     state = lock_devices();

@@ -227,6 +227,7 @@ static struct ibv_flow *create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *a
     struct hv_flow_rule rule = {.tirn = qp->tirn};
     int err = read_rule(&rule, attr);
 
+    err = err ? err : hv_qp_check(ibqp);
     if (!err && !hv_flow_can_reach(qp)) {
         err = EINVAL;
     }

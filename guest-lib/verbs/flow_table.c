@@ -225,7 +225,6 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     int err;
 
     if (!flow) {
-        errno = ENOMEM;
         return NULL;
     }
     flow->hca = hv_context(ctx)->hca;
@@ -235,12 +234,11 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     pthread_mutex_lock(&lock);
     err = add_flow(flow, rule);
     pthread_mutex_unlock(&lock);
-    if (err) {
+    if (hv_kernel(err)) {
         free(flow);
-        errno = err;
         return NULL;
     }
-    flow->ibv.handle = flow->index;
+    flow->ibv.handle = hv_handle_add(ctx, HV_HANDLE_FLOW, flow);
     if (qp) {
         g_atomic_int_inc(&qp->refs);
     }
@@ -250,12 +248,16 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     return &flow->ibv;
 }
 
-int hv_flow_free(struct ibv_flow *ibflow)
+/* ib_uverbs_ex_destroy_flow(): 0 or errno. */
+static int remove_flow(struct hv_flow *flow)
 {
-    struct hv_flow *flow = (struct hv_flow *)ibflow;
+    struct ibv_context *context = flow->ibv.context;
     struct table *table;
-    int err;
+    int err = hv_handle_check(context, HV_HANDLE_FLOW, flow->ibv.handle, flow);
 
+    if (err) {
+        return err;
+    }
     pthread_mutex_lock(&lock);
     table = g_hash_table_lookup(tables, flow->hca);
     err = delete_entry(flow, table);
@@ -263,8 +265,17 @@ int hv_flow_free(struct ibv_flow *ibflow)
         destroy_group(flow, table);
         give_index(flow, table);
         put_table(flow->hca, table);
+        hv_handle_del(context, flow->ibv.handle);
     }
     pthread_mutex_unlock(&lock);
+    return err;
+}
+
+int hv_flow_free(struct ibv_flow *ibflow)
+{
+    struct hv_flow *flow = (struct hv_flow *)ibflow;
+    int err = hv_kernel(remove_flow(flow));
+
     if (err) {
         return err;
     }

@@ -43,13 +43,16 @@ static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16
     return at;
 }
 
-/* ib_uverbs_attach_mcast(): a group once more is no error, and counts once. */
-HV_EXPORT int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+/* ib_uverbs_attach_mcast(): a group once more is no error, and counts once. 0 or errno. */
+static int join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
-    int err = 0;
+    int err = hv_qp_check(ibqp);
 
+    if (err) {
+        return err;
+    }
     if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
         return EINVAL;
     }
@@ -72,12 +75,22 @@ HV_EXPORT int ibv_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, ui
     return err;
 }
 
-HV_EXPORT int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+HV_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
-    struct hv_mcast **at;
-    int err = EINVAL;
+    return hv_kernel(join(hv_qp(qp), gid, lid));
+}
 
+/* ib_uverbs_detach_mcast(): 0 or errno. */
+static int leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    struct ibv_qp *ibqp = &qp->ibv;
+    struct hv_mcast **at;
+    int err = hv_qp_check(ibqp);
+
+    if (err) {
+        return err;
+    }
+    err = EINVAL;
     if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
         return EINVAL;
     }
@@ -95,4 +108,9 @@ HV_EXPORT int ibv_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, ui
     }
     pthread_mutex_unlock(&ibqp->mutex);
     return err;
+}
+
+HV_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    return hv_kernel(leave(hv_qp(qp), gid, lid));
 }

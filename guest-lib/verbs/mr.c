@@ -28,11 +28,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* MRs by handle, for ibv_import_mr(). */
-static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *handles;
-static uint32_t next_handle;
-
 /* -- keys ---------------------------------------------------------------------------------------
  */
 
@@ -199,62 +194,59 @@ static int create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t io
 /* -- registration -------------------------------------------------------------------------------
  */
 
-/* What the kernel checks of a range, and the key: 0 or errno. */
+/* What the kernel checks of a range (ib_umem_get()), and the key: 0 or errno. */
 static int register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access, uint32_t *key)
 {
     uint64_t start = (uintptr_t)addr;
     int err;
 
-    if ((start ^ iova) & (PCI_PAGE - 1)) {
-        return EINVAL;
-    }
-    err = check_access(hv_hca_of(pd->ibv.context), access);
-    if (err) {
-        return err;
-    }
-    if (!length || start + length < start || start + length > UINT64_MAX - PCI_PAGE ||
-        iova + length < iova) {
+    if (!length || start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
         return EINVAL;
     }
     err = check_mapped(start, length, access & ACCESS_WRITABLE);
     return err ? err : create_key(pd, start, length, iova, access, key);
 }
 
-static void add_handle(struct hv_mr *mr)
+/* ib_uverbs_reg_mr(): 0 or errno. */
+static int reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                  unsigned access)
 {
-    pthread_mutex_lock(&handles_lock);
-    if (!handles) {
-        handles = g_hash_table_new(NULL, NULL);
+    uint32_t key = 0;
+    int err;
+
+    if (((uintptr_t)addr ^ iova) & (PCI_PAGE - 1)) {
+        return EINVAL;
     }
-    mr->ibv.handle = next_handle++;
-    g_hash_table_insert(handles, GUINT_TO_POINTER(mr->ibv.handle), mr);
-    pthread_mutex_unlock(&handles_lock);
+    err = check_access(hv_hca_of(pd->context), access);
+    err = err ? err : hv_pd_check(pd);
+    err = err ? err : register_range(mr->pd, addr, length, iova, access, &key);
+    if (err) {
+        return err;
+    }
+    mr->ibv.lkey = mr->ibv.rkey = key;
+    mr->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_MR, mr);
+    g_atomic_int_inc(&mr->pd->refs);
+    return 0;
 }
 
 HV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
                                           uint64_t iova, unsigned int access)
 {
-    struct hv_pd *real = hv_real_pd(pd);
     struct hv_mr *mr = calloc(1, sizeof(*mr));
-    uint32_t key = 0;
 
     if (!mr) {
         return NULL;
     }
-    errno = register_range(real, addr, length, iova, access, &key);
-    if (errno) {
-        free(mr);
-        return NULL;
-    }
-    mr->ibv = (struct ibv_mr){
-        .context = pd->context, .pd = pd, .addr = addr, .length = length, .lkey = key, .rkey = key};
+    mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
     mr->iova = iova;
     mr->access = access;
     mr->kind = HV_MR_USER;
-    mr->pd = real;
-    g_atomic_int_inc(&real->refs);
-    add_handle(mr);
+    mr->pd = hv_real_pd(pd);
+    if (hv_kernel(reg_mr(mr, pd, addr, length, iova, access))) {
+        free(mr);
+        return NULL;
+    }
     return &mr->ibv;
 }
 
@@ -275,12 +267,12 @@ HV_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t l
 HV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                            uint64_t iova, int fd, int access)
 {
-    int err = check_access(hv_hca_of(pd->context), (unsigned)access);
+    int err = (offset ^ iova) & (PCI_PAGE - 1)
+                  ? EINVAL
+                  : check_access(hv_hca_of(pd->context), (unsigned)access);
 
-    if ((offset ^ iova) & (PCI_PAGE - 1)) {
-        err = EINVAL;
-    }
-    errno = err ? err : EOPNOTSUPP;
+    err = err ? err : hv_pd_check(pd);
+    hv_kernel(err ? err : EOPNOTSUPP);
     return NULL;
 }
 
@@ -304,11 +296,8 @@ static int change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     struct hv_hca *hca = hv_hca_of(mr->ibv.context);
     uint8_t mkc[PRM_SIZE(mkc)] = {0};
-    int err = check_access(hca, access);
+    int err = check_mapped((uintptr_t)mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
 
-    if (!err) {
-        err = check_mapped((uintptr_t)mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
-    }
     if (err) {
         return err;
     }
@@ -341,30 +330,39 @@ static void move_mr(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
     mr->access = access;
 }
 
-/* Where the key cannot be changed a new one takes its place, as mlx5_ib does. */
-HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
-                           size_t length, int access)
+/* ib_uverbs_rereg_mr(): 0 or errno. Where the key cannot be changed a new one takes its place, as
+ * mlx5_ib does. */
+static int rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+                    unsigned access)
 {
-    struct hv_mr *mr = hv_mr(ibmr);
+    struct ibv_mr *ibmr = &mr->ibv;
+    struct hv_hca *hca = hv_hca_of(ibmr->context);
     struct hv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? hv_real_pd(pd) : mr->pd;
-    unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->access;
     uint64_t iova = mr->iova;
     uint32_t key;
+    int err;
 
-    if (!rereg_args_ok(mr, flags, addr, length, access)) {
-        errno = EINVAL;
-        return IBV_REREG_MR_ERR_INPUT;
+    if (!flags) {
+        return EINVAL;
     }
-    if (flags && can_change_key(mr, flags, new_access)) {
-        errno = change_key(mr, new_pd, new_access);
-        if (errno) {
-            return IBV_REREG_MR_ERR_CMD;
+    err = hv_handle_check(ibmr->context, HV_HANDLE_MR, ibmr->handle, mr);
+    if (!err && (flags & IBV_REREG_MR_CHANGE_ACCESS)) {
+        err = check_access(hca, access);
+    } else {
+        access = mr->access;
+    }
+    if (!err && (flags & IBV_REREG_MR_CHANGE_PD)) {
+        err = hv_pd_check(pd);
+    }
+    if (err) {
+        return err;
+    }
+    if (can_change_key(mr, flags, access)) {
+        err = change_key(mr, new_pd, access);
+        if (!err) {
+            move_mr(mr, new_pd, access);
         }
-        move_mr(mr, new_pd, new_access);
-        if (flags & IBV_REREG_MR_CHANGE_PD) {
-            ibmr->pd = pd;
-        }
-        return 0;
+        return err;
     }
     if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
         iova = (uintptr_t)addr;
@@ -372,50 +370,58 @@ HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, vo
         addr = ibmr->addr;
         length = ibmr->length;
     }
-    errno = flags ? register_range(new_pd, addr, length, iova, new_access, &key) : EINVAL;
-    if (!errno) {
-        errno = hv_mkey_destroy(hv_hca_of(ibmr->context), ibmr->lkey);
-        if (errno) {
-            hv_mkey_destroy(hv_hca_of(ibmr->context), key);
-        }
+    err = register_range(new_pd, addr, length, iova, access, &key);
+    if (err) {
+        return err;
     }
-    if (errno) {
-        return IBV_REREG_MR_ERR_CMD;
+    err = hv_mkey_destroy(hca, ibmr->lkey);
+    if (err) {
+        hv_mkey_destroy(hca, key);
+        return err;
     }
-    move_mr(mr, new_pd, new_access);
+    move_mr(mr, new_pd, access);
     mr->iova = iova;
-    if (flags & IBV_REREG_MR_CHANGE_PD) {
-        ibmr->pd = pd;
-    }
-    ibmr->addr = addr;
-    ibmr->length = length;
     ibmr->lkey = ibmr->rkey = key;
     return 0;
 }
 
-/* The region that a handle stands for leaves the device: 0 or errno. */
-static int destroy_by_handle(struct ibv_mr *ibmr)
+HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
+                           size_t length, int access)
 {
-    struct hv_mr *owner;
-    int err;
-
-    pthread_mutex_lock(&handles_lock);
-    owner = handles ? g_hash_table_lookup(handles, GUINT_TO_POINTER(ibmr->handle)) : NULL;
-    if (!owner || hv_hca_of(owner->ibv.context) != hv_hca_of(ibmr->context)) {
-        pthread_mutex_unlock(&handles_lock);
-        return ENOENT;
+    if (!rereg_args_ok(hv_mr(ibmr), flags, addr, length, access)) {
+        errno = EINVAL;
+        return IBV_REREG_MR_ERR_INPUT;
     }
-    g_hash_table_remove(handles, GUINT_TO_POINTER(ibmr->handle));
-    pthread_mutex_unlock(&handles_lock);
-    err = hv_mkey_destroy(hv_hca_of(ibmr->context), owner->ibv.lkey);
-    if (err) {
-        pthread_mutex_lock(&handles_lock);
-        g_hash_table_insert(handles, GUINT_TO_POINTER(ibmr->handle), owner);
-        pthread_mutex_unlock(&handles_lock);
-        return err;
+    if (hv_kernel(rereg_mr(hv_mr(ibmr), flags, pd, addr, length, (unsigned)access))) {
+        return IBV_REREG_MR_ERR_CMD;
     }
-    g_atomic_int_add(&owner->pd->refs, -1);
+    if (flags & IBV_REREG_MR_CHANGE_PD) {
+        ibmr->pd = pd;
+    }
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        ibmr->addr = addr;
+        ibmr->length = length;
+    }
     return 0;
+}
+
+/* The region that a handle stands for leaves the device: 0 or errno. Whoever imported it may do
+ * that, too. */
+static int dereg_mr(struct hv_mr *mr)
+{
+    struct ibv_context *context = mr->ibv.context;
+    int err;
+    struct hv_mr *owner = hv_handle_get(context, HV_HANDLE_MR, mr->ibv.handle, &err);
+
+    if (owner && mr->kind == HV_MR_USER && owner != mr) {
+        err = EINVAL;
+    }
+    err = err ? err : hv_mkey_destroy(hv_hca_of(context), owner->ibv.lkey);
+    if (!err) {
+        hv_handle_del(context, mr->ibv.handle);
+        g_atomic_int_add(&owner->pd->refs, -1);
+    }
+    return err;
 }
 
 HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
@@ -423,7 +429,7 @@ HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     struct hv_mr *mr = hv_mr(ibmr);
 
     if (mr->kind == HV_MR_USER || mr->kind == HV_MR_IMPORTED) {
-        int err = destroy_by_handle(ibmr);
+        int err = hv_kernel(dereg_mr(mr));
 
         if (err) {
             return err;
@@ -436,22 +442,19 @@ HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 HV_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
     struct hv_mr *mr = calloc(1, sizeof(*mr)), *owner;
+    int err;
 
     if (!mr) {
         return NULL;
     }
-    pthread_mutex_lock(&handles_lock);
-    owner = handles ? g_hash_table_lookup(handles, GUINT_TO_POINTER(mr_handle)) : NULL;
-    if (!owner || hv_hca_of(owner->ibv.context) != hv_hca_of(pd->context)) {
-        pthread_mutex_unlock(&handles_lock);
+    owner = hv_handle_get(pd->context, HV_HANDLE_MR, mr_handle, &err);
+    if (hv_kernel(err)) {
         free(mr);
-        errno = ENOENT;
         return NULL;
     }
     mr->ibv = owner->ibv;
     mr->iova = owner->iova;
     mr->access = owner->access;
-    pthread_mutex_unlock(&handles_lock);
     mr->ibv.context = pd->context;
     mr->ibv.pd = pd;
     mr->ibv.addr = NULL;
@@ -481,8 +484,7 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
         return NULL;
     }
     PRM_SET(query_special_contexts_in, in, opcode, PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS);
-    errno = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
-    mr = errno ? NULL : calloc(1, sizeof(*mr));
+    mr = hv_kernel(hv_cmd(hca, in, sizeof(in), out, sizeof(out))) ? NULL : calloc(1, sizeof(*mr));
     if (!mr) {
         return NULL;
     }
@@ -500,7 +502,7 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge)
 {
-    return EOPNOTSUPP;
+    return hv_kernel(EOPNOTSUPP);
 }
 
 /* Device memory: there is none (max_dm_size is 0). */

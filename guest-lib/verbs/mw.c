@@ -11,26 +11,24 @@
 #define MW_KLMS 4
 
 struct hv_mw {
-    struct ibv_mw ibv;
+    struct ibv_mw ibv; /* whose rkey is the program's to change */
     struct hv_pd *pd;
+    uint32_t key; /* as it was made */
 };
 
-static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+/* ib_uverbs_alloc_mw(): 0 or errno. */
+static int create_key(struct hv_mw *mw, enum ibv_mw_type type)
 {
-    struct hv_hca *hca = hv_hca_of(pd->context);
     uint8_t in[PRM_SIZE(create_mkey_in)] = {0};
     uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
-    struct hv_mw *mw;
+    int err = hv_pd_check(mw->ibv.pd);
 
-    if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-        errno = EINVAL;
-        return NULL;
+    if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+        err = EINVAL;
     }
-    mw = calloc(1, sizeof(*mw));
-    if (!mw) {
-        return NULL;
+    if (err) {
+        return err;
     }
-    mw->pd = hv_real_pd(pd);
     PRM_SET(mkc, mkc, free, 1);
     PRM_SET(mkc, mkc, translations_octword_size, MW_KLMS);
     PRM_SET(mkc, mkc, pd, mw->pd->pdn);
@@ -39,29 +37,56 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, en_rinval, type == IBV_MW_TYPE_2);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
-    errno = hv_mkey_create(hca, in, sizeof(in), &mw->ibv.rkey);
-    if (errno) {
-        free(mw);
+    err = hv_mkey_create(hv_hca_of(mw->ibv.context), in, sizeof(in), &mw->key);
+    if (!err) {
+        mw->ibv.handle = hv_handle_add(mw->ibv.context, HV_HANDLE_MW, mw);
+        g_atomic_int_inc(&mw->pd->refs);
+    }
+    return err;
+}
+
+static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    struct hv_mw *mw = calloc(1, sizeof(*mw));
+
+    if (!mw) {
         return NULL;
     }
+    mw->pd = hv_real_pd(pd);
     mw->ibv.context = pd->context;
     mw->ibv.pd = pd;
     mw->ibv.type = type;
-    g_atomic_int_inc(&mw->pd->refs);
+    if (hv_kernel(create_key(mw, type))) {
+        free(mw);
+        return NULL;
+    }
+    mw->ibv.rkey = mw->key;
     return &mw->ibv;
+}
+
+/* ib_uverbs_dealloc_mw(): 0 or errno. */
+static int destroy_key(struct hv_mw *mw)
+{
+    struct ibv_context *context = mw->ibv.context;
+    int err = hv_handle_check(context, HV_HANDLE_MW, mw->ibv.handle, mw);
+
+    err = err ? err : hv_mkey_destroy(hv_hca_of(context), mw->key);
+    if (!err) {
+        hv_handle_del(context, mw->ibv.handle);
+        g_atomic_int_add(&mw->pd->refs, -1);
+    }
+    return err;
 }
 
 static int dealloc_mw(struct ibv_mw *ibmw)
 {
     struct hv_mw *mw = (struct hv_mw *)ibmw;
-    int err = hv_mkey_destroy(hv_hca_of(ibmw->context), ibmw->rkey);
+    int err = hv_kernel(destroy_key(mw));
 
-    if (err) {
-        return err;
+    if (!err) {
+        free(mw);
     }
-    g_atomic_int_add(&mw->pd->refs, -1);
-    free(mw);
-    return 0;
+    return err;
 }
 
 /* A region that a window may lie over. */

@@ -13,10 +13,7 @@
 
 #define DBREC_SIZE 8
 
-/* PDs by handle, for ibv_import_pd(). */
-static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *handles;
-static uint32_t next_handle;
+static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER; /* around imports and dead */
 
 /* -- doorbell pages -----------------------------------------------------------------------------
  */
@@ -58,29 +55,22 @@ HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     }
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
     PRM_SET(alloc_pd_in, in, uid, ctx->uid);
-    errno = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
-    if (errno) {
+    if (hv_kernel(hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out)))) {
         free(pd);
         return NULL;
     }
     pd->pdn = PRM_GET(alloc_pd_out, out, pd);
     pd->ibv.context = context;
-    pthread_mutex_lock(&handles_lock);
-    if (!handles) {
-        handles = g_hash_table_new(NULL, NULL);
-    }
-    pd->ibv.handle = next_handle++;
-    g_hash_table_insert(handles, GUINT_TO_POINTER(pd->ibv.handle), pd);
-    pthread_mutex_unlock(&handles_lock);
+    pd->ibv.handle = hv_handle_add(context, HV_HANDLE_PD, pd);
     return &pd->ibv;
 }
 
 static int dealloc_parent_domain(struct hv_pd *pd)
 {
-    if (g_atomic_int_get(&pd->refs)) {
+    if (g_atomic_int_get(&pd->refs) || g_atomic_int_get(&pd->domains)) {
         return EBUSY;
     }
-    g_atomic_int_add(&pd->parent->refs, -1);
+    g_atomic_int_add(&pd->parent->domains, -1);
     if (pd->td) {
         g_atomic_int_add(&pd->td->refs, -1);
     }
@@ -93,23 +83,24 @@ static void free_imported(struct hv_pd *pd)
 {
     struct hv_pd *real = pd->parent;
 
-    pthread_mutex_lock(&handles_lock);
+    pthread_mutex_lock(&imports_lock);
     if (--real->imports == 0 && real->dead) {
         free(real);
     }
-    pthread_mutex_unlock(&handles_lock);
+    pthread_mutex_unlock(&imports_lock);
     free(pd);
 }
 
 /* Takes the PD from the device. It may be deallocated through any object that refers to it. */
-static int dealloc_device_pd(struct hv_pd *pd)
+static int dealloc_device_pd(struct ibv_pd *ibpd)
 {
     uint8_t in[PRM_SIZE(dealloc_pd_in)] = {0};
-    struct hv_context *ctx = hv_context(pd->ibv.context);
-    int err;
+    struct hv_context *ctx = hv_context(ibpd->context);
+    struct hv_pd *pd = hv_real_pd(ibpd);
+    int err = hv_pd_check(ibpd);
 
-    if (pd->dead) {
-        return ENOENT;
+    if (err) {
+        return err;
     }
     if (g_atomic_int_get(&pd->refs)) {
         return EBUSY;
@@ -121,10 +112,10 @@ static int dealloc_device_pd(struct hv_pd *pd)
     if (err) {
         return err;
     }
-    pthread_mutex_lock(&handles_lock);
-    g_hash_table_remove(handles, GUINT_TO_POINTER(pd->ibv.handle));
+    hv_handle_del(ibpd->context, ibpd->handle);
+    pthread_mutex_lock(&imports_lock);
     pd->dead = true;
-    pthread_mutex_unlock(&handles_lock);
+    pthread_mutex_unlock(&imports_lock);
     return 0;
 }
 
@@ -137,10 +128,10 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
     if (pd->kind == HV_PD_PARENT_DOMAIN) {
         return dealloc_parent_domain(pd);
     }
-    if (g_atomic_int_get(&pd->refs)) {
+    if (g_atomic_int_get(&pd->domains)) {
         return EBUSY;
     }
-    err = dealloc_device_pd(hv_real_pd(ibpd));
+    err = hv_kernel(dealloc_device_pd(ibpd));
     if (err) {
         return err;
     }
@@ -148,32 +139,41 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
         free_imported(pd);
         return 0;
     }
-    pthread_mutex_lock(&handles_lock);
+    pthread_mutex_lock(&imports_lock);
     imports = pd->imports;
-    pthread_mutex_unlock(&handles_lock);
+    pthread_mutex_unlock(&imports_lock);
     if (!imports) {
         free(pd);
     }
     return 0;
 }
 
+void hv_pd_use(struct ibv_pd *ibpd, int change)
+{
+    struct hv_pd *pd = hv_pd(ibpd), *real = hv_real_pd(ibpd);
+
+    g_atomic_int_add(&real->refs, change);
+    if (pd->kind == HV_PD_PARENT_DOMAIN) {
+        g_atomic_int_add(&pd->refs, change);
+    }
+}
+
 HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
     struct hv_pd *pd = calloc(1, sizeof(*pd)), *real;
+    int err;
 
     if (!pd) {
         return NULL;
     }
-    pthread_mutex_lock(&handles_lock);
-    real = handles ? g_hash_table_lookup(handles, GUINT_TO_POINTER(pd_handle)) : NULL;
-    if (!real || hv_hca_of(real->ibv.context) != hv_hca_of(context)) {
-        pthread_mutex_unlock(&handles_lock);
+    real = hv_handle_get(context, HV_HANDLE_PD, pd_handle, &err);
+    if (hv_kernel(err)) {
         free(pd);
-        errno = ENOENT;
         return NULL;
     }
+    pthread_mutex_lock(&imports_lock);
     real->imports++;
-    pthread_mutex_unlock(&handles_lock);
+    pthread_mutex_unlock(&imports_lock);
     pd->ibv.context = context;
     pd->ibv.handle = pd_handle;
     pd->kind = HV_PD_IMPORTED;
@@ -203,8 +203,7 @@ static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_a
     if (!td) {
         return NULL;
     }
-    errno = hv_uar_alloc(hv_context(context), &td->uar);
-    if (errno) {
+    if (hv_kernel(hv_uar_alloc(hv_context(context), &td->uar))) {
         free(td);
         return NULL;
     }
@@ -243,7 +242,7 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
     pd->ibv.handle = attr->pd->handle;
     pd->pdn = hv_pd(attr->pd)->pdn;
     pd->parent = hv_pd(attr->pd);
-    g_atomic_int_inc(&pd->parent->refs);
+    g_atomic_int_inc(&pd->parent->domains);
     if (attr->td) {
         pd->td = (struct hv_td *)attr->td;
         g_atomic_int_inc(&pd->td->refs);

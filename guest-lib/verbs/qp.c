@@ -245,7 +245,6 @@ static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
 static void use_objects(struct hv_qp *qp, int change)
 {
     gint *counts[] = {
-        qp->ibv.pd ? &hv_pd(qp->ibv.pd)->refs : NULL,
         qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
         qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
         qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
@@ -258,6 +257,21 @@ static void use_objects(struct hv_qp *qp, int change)
             g_atomic_int_add(counts[i], change);
         }
     }
+    if (qp->ibv.pd) {
+        hv_pd_use(qp->ibv.pd, change);
+    }
+}
+
+/* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
+static int check_handles(const struct hv_qp *qp)
+{
+    int err = qp->ibv.pd ? hv_pd_check(qp->ibv.pd) : 0;
+
+    err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
+    err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);
+    err = err || !qp->ibv.send_cq ? err : hv_cq_check(qp->ibv.send_cq);
+    err = err || !qp->ibv.recv_cq ? err : hv_cq_check(qp->ibv.recv_cq);
+    return err || !qp->ibv.srq ? err : hv_srq_check(qp->ibv.srq);
 }
 
 /* What libmlx5, then the kernel say to the attributes: 0 or errno. */
@@ -365,6 +379,7 @@ static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
         err = hv_qp_init_builders(qp, attr->send_ops_flags);
     }
+    err = err ? err : check_handles(qp);
     if (!err) {
         err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp) : create_device_qp(qp, ctx);
     }
@@ -385,13 +400,18 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
     if (!qp) {
         return NULL;
     }
-    err = qp->ind ? hv_rss_create(qp, &attr->rx_hash_conf) : create_queues(qp, ctx, attr);
+    if (qp->ind) {
+        err = check_handles(qp);
+        err = err ? err : hv_rss_create(qp, &attr->rx_hash_conf);
+    } else {
+        err = create_queues(qp, ctx, attr);
+    }
     if (err) {
         free_qp(qp);
         errno = err;
         return NULL;
     }
-    qp->ibv.handle = qp->ibv.qp_num;
+    qp->ibv.handle = hv_handle_add(context, HV_HANDLE_QP, qp);
     use_objects(qp, 1);
     if (!qp->ind) {
         hv_event_add_qp(ctx->hca, qp);
@@ -459,29 +479,41 @@ static int destroy_device_qp(struct hv_qp *qp)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
+/* ib_uverbs_destroy_qp(): 0 or errno. The QP of an XRC target goes with its last handle. */
+static int destroy(struct hv_qp *qp)
+{
+    int err = hv_qp_check(&qp->ibv);
+
+    if (!err && g_atomic_int_get(&qp->refs)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    if (!hv_xrc_tgt_leave(qp)) {
+        err = destroy_device_qp(qp);
+        if (err && qp->xrcd) {
+            hv_event_add_qp(qp->hca, qp);
+        }
+        if (!err && !qp->ind) {
+            hv_event_del_qp(qp->hca, qp);
+        }
+    }
+    if (!err) {
+        hv_handle_del(qp->ibv.context, qp->ibv.handle);
+    }
+    return err;
+}
+
 HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    int err;
+    int err = hv_kernel(destroy(qp));
 
-    if (g_atomic_int_get(&qp->refs)) {
-        return EBUSY;
-    }
-    if (hv_xrc_tgt_leave(qp)) {
-        hv_event_drain_qp(qp);
-        use_objects(qp, -1);
-        free_qp(qp);
-        return 0;
-    }
-    err = destroy_device_qp(qp);
     if (err) {
-        if (qp->xrcd) {
-            hv_event_add_qp(qp->hca, qp);
-        }
         return err;
     }
     if (!qp->ind) {
-        hv_event_del_qp(qp->hca, qp);
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);

@@ -230,8 +230,8 @@ int hv_qp_stop(struct hv_qp *qp, uint16_t op)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* What the kernel checks before it looks at the device: 0 or EINVAL. */
-static int check_values(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* What the kernel checks before it looks at the device: 0 or errno. */
+static int check_values(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
                    attr->cur_qp_state != IBV_QPS_RTS && attr->cur_qp_state != IBV_QPS_SQD &&
@@ -247,8 +247,12 @@ static int check_values(const struct hv_qp *qp, const struct ibv_qp_attr *attr, 
                       attr->max_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_res_qp)) ||
                      (mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
                       attr->max_dest_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_req_qp));
+    int err = hv_qp_check(&qp->ibv);
 
-    return bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth ? EINVAL : 0;
+    if (!err && (bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth)) {
+        err = EINVAL;
+    }
+    return err;
 }
 
 /* RESET from anywhere; ERR from anywhere but there. */
@@ -308,25 +312,30 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
     return 0;
 }
 
+/* ib_uverbs_modify_qp(): 0 or errno. */
+static int modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    int err = check_values(qp, attr, mask);
+
+    if (err) {
+        return err;
+    }
+    return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? leave(qp, from, to, mask)
+                                                    : advance(qp, attr, from, to, mask);
+}
+
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : ibqp->state;
-    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
     int err;
 
     if (qp->ind) {
         return EOPNOTSUPP;
     }
-    err = check_values(qp, attr, mask);
-    if (err) {
-        return err;
-    }
-    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
-        err = leave(qp, from, to, mask);
-    } else {
-        err = advance(qp, attr, from, to, mask);
-    }
+    err = hv_kernel(modify(qp, attr, mask));
     if (err) {
         return err;
     }
@@ -386,6 +395,10 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     if (qp->ind) {
         return EOPNOTSUPP;
     }
+    err = hv_kernel(hv_qp_check(ibqp));
+    if (err) {
+        return err;
+    }
     memset(attr, 0, sizeof(*attr));
     if (ibqp->qp_type == IBV_QPT_RAW_PACKET) {
         attr->qp_state = attr->cur_qp_state = ibqp->state;
@@ -396,7 +409,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, qp->uid);
     PRM_SET(query_qp_in, in, qpn, ibqp->qp_num);
-    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    err = hv_kernel(hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out)));
     if (err) {
         return err;
     }
@@ -442,10 +455,15 @@ HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
 /* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
-    bool nothing =
-        !attr->comp_mask && !attr->max_burst_sz && !attr->typical_pkt_sz && !attr->rate_limit;
+    bool possible =
+        !attr->rate_limit && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS;
+    int err;
 
-    return nothing && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS ? 0 : EINVAL;
+    if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz) {
+        return EINVAL;
+    }
+    err = hv_qp_check(qp);
+    return hv_kernel(err || possible ? err : EINVAL);
 }
 
 void hv_qp_modify_ops(struct verbs_context *ops)

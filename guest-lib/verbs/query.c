@@ -220,7 +220,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     bool up;
 
     if (port_num != 1) {
-        return EINVAL;
+        return hv_kernel(EINVAL);
     }
     up = link_is_up(hca);
     all.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -315,17 +315,17 @@ HV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, 
     if (!err) {
         fill_entry(entry, entry_size, &gid, gid_index);
     }
-    return err;
+    return hv_kernel(err);
 }
 
 HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
                                        size_t max_entries, uint32_t flags, size_t entry_size)
 {
     if (flags) {
-        return -EOPNOTSUPP;
+        return -hv_kernel(EOPNOTSUPP);
     }
     if (max_entries < HV_GIDS) {
-        return -EINVAL;
+        return -hv_kernel(EINVAL);
     }
     for (uint32_t i = 0; i < HV_GIDS; i++) {
         fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,

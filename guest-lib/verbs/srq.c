@@ -168,7 +168,7 @@ static int create_xrc_srq(struct hv_srq *srq)
     return err;
 }
 
-static int destroy_device_srq(struct hv_srq *srq)
+static int destroy_cmd(struct hv_srq *srq)
 {
     uint8_t rmp[PRM_SIZE(destroy_rmp_in)] = {0}, xrc[PRM_SIZE(destroy_xrc_srq_in)] = {0};
 
@@ -291,6 +291,17 @@ static void free_srq(struct hv_srq *srq)
     free(srq);
 }
 
+/* What is named by handle (ib_uverbs_create_srq()): 0 or errno. */
+static int check_handles(const struct hv_srq *srq)
+{
+    int err = srq->xrcd ? hv_xrcd_check(&srq->xrcd->ibv) : 0;
+
+    if (!err && srq->cq) {
+        err = hv_cq_check(&srq->cq->ibv);
+    }
+    return err ? err : hv_pd_check(srq->ibv.pd);
+}
+
 /* Creates either kind; attr's sizes become those of the queue. */
 static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *srq_context,
                               struct ibv_srq_attr *attr, struct hv_xrcd *xrcd, struct hv_cq *cq)
@@ -321,6 +332,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
         srq->uidx = hv_uidx_alloc(ctx, HV_RSC_XSRQ, srq);
         err = srq->uidx < 0 ? ENOMEM : 0;
     }
+    err = err ? err : check_handles(srq);
     if (!err) {
         err = type == IBV_SRQT_XRC ? create_xrc_srq(srq) : create_rmp(srq);
     }
@@ -329,10 +341,10 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
         errno = err;
         return NULL;
     }
-    srq->ibv.handle = srq->srqn;
+    srq->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_SRQ, srq);
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
-    g_atomic_int_inc(&srq->pd->refs);
+    hv_pd_use(pd, 1);
     if (type == IBV_SRQT_XRC) {
         g_atomic_int_inc(&xrcd->refs);
         g_atomic_int_inc(&cq->users);
@@ -373,15 +385,26 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
                   (struct hv_xrcd *)attr->xrcd, hv_cq(attr->cq));
 }
 
+/* ib_uverbs_destroy_srq(): 0 or errno. */
+static int destroy_device_srq(struct hv_srq *srq)
+{
+    int err = hv_srq_check(&srq->ibv);
+
+    if (!err && g_atomic_int_get(&srq->users)) {
+        err = EBUSY;
+    }
+    err = err ? err : destroy_cmd(srq);
+    if (!err) {
+        hv_handle_del(srq->ibv.context, srq->ibv.handle);
+    }
+    return err;
+}
+
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
-    int err;
+    int err = hv_kernel(destroy_device_srq(srq));
 
-    if (g_atomic_int_get(&srq->users)) {
-        return EBUSY;
-    }
-    err = destroy_device_srq(srq);
     if (err) {
         return err;
     }
@@ -396,7 +419,7 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
         g_atomic_int_add(&srq->xrcd->refs, -1);
         g_atomic_int_add(&srq->cq->users, -1);
     }
-    g_atomic_int_add(&srq->pd->refs, -1);
+    hv_pd_use(ibsrq->pd, -1);
     pthread_mutex_destroy(&ibsrq->mutex);
     pthread_cond_destroy(&ibsrq->cond);
     free_srq(srq);
@@ -406,12 +429,13 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 /* -- attributes ---------------------------------------------------------------------------------
  */
 
-HV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+/* ib_uverbs_modify_srq(), mlx5_ib_modify_srq(): 0 or errno. */
+static int modify(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
 {
-    struct hv_srq *srq = hv_srq(ibsrq);
+    int err = hv_srq_check(&srq->ibv);
 
-    if (attr_mask & IBV_SRQ_MAX_WR) {
-        return EINVAL;
+    if (err || (attr_mask & IBV_SRQ_MAX_WR)) {
+        return err ? err : EINVAL;
     }
     if (!(attr_mask & IBV_SRQ_LIMIT)) {
         return 0;
@@ -419,12 +443,18 @@ HV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, i
     return attr->srq_limit >= srq->wqe_cnt ? EINVAL : arm(srq, (uint16_t)attr->srq_limit);
 }
 
+HV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+{
+    return hv_kernel(modify(hv_srq(ibsrq), attr, attr_mask));
+}
+
 HV_EXPORT int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
     uint32_t limit;
-    int err = query_limit(srq, &limit);
+    int err = hv_srq_check(ibsrq);
 
+    err = hv_kernel(err ? err : query_limit(srq, &limit));
     if (err) {
         return err;
     }

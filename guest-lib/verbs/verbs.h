@@ -28,6 +28,7 @@
 
 struct hv_dv_ops; /* guest-lib/mlx5dv/dv.h: what libmlx5.so.1 calls */
 struct hv_hca;
+struct hv_file;
 struct hv_context;
 
 /*
@@ -69,6 +70,7 @@ struct hv_uar {
 
 struct hv_context {
     struct hv_hca *hca;
+    struct hv_file *file; /* its objects' handles, shared with who imported it */
     const struct hv_dv_ops *dv;
     uint16_t uid;   /* DevX user (CREATE_UCTX) of this context's commands */
     uint32_t tdn;   /* transport domain */
@@ -97,7 +99,55 @@ static inline struct hv_hca *hv_hca_of(struct ibv_context *context)
     return hv_context(context)->hca;
 }
 
-/* -- the HCA (hca.c, progress.c) ----------------------------------------------------------------
+/* -- the two halves -----------------------------------------------------------------------------
+ */
+
+/*
+ * What rdma-core does in the process and what it asks the kernel are told apart here as a program
+ * can: by errno. The kernel half of a call returns through this, as a system call does: a failure
+ * is in errno, too, and a success leaves errno alone. What libmlx5 refuses by itself is returned,
+ * and is in errno only where libmlx5 puts it there.
+ */
+static inline int hv_kernel(int err)
+{
+    if (err) {
+        errno = err;
+    }
+    return err;
+}
+
+/* Objects with a handle, as uverbs' object types (handles.c). */
+enum hv_handle_kind {
+    HV_HANDLE_PD, /* struct hv_pd, which is neither imported nor a parent domain */
+    HV_HANDLE_MR, /* struct hv_mr that was registered */
+    HV_HANDLE_MW, /* struct ibv_mw; the others: the structure that verbs.h declares */
+    HV_HANDLE_AH,
+    HV_HANDLE_CQ,
+    HV_HANDLE_SRQ,
+    HV_HANDLE_QP,
+    HV_HANDLE_XRCD,
+    HV_HANDLE_WQ,
+    HV_HANDLE_IND_TABLE,
+    HV_HANDLE_FLOW
+};
+
+/* The handles of an open device: one context's, until others share it. hv_file_close() takes a
+ * context away, and tells whether it was the last. */
+struct hv_file *hv_file_new(void);
+struct hv_file *hv_file_share(struct hv_file *file);
+bool hv_file_close(struct hv_file *file);
+
+uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, void *obj);
+void hv_handle_del(struct ibv_context *context, uint32_t handle);
+/* What a handle stands for. NULL with *err: ENOENT: nothing, EINVAL: an object of another kind. */
+void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                    int *err);
+/* Whether a handle is that object's: 0, or errno as above. EINVAL, too, if it is another object's
+ * of the kind, to which a kernel would do what was meant for this one. */
+int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                    const void *obj);
+
+/* -- the HCA (hca.c, local.c) ----------------------------------------------------------------
  */
 
 /* Executes a command; any thread. Returns 0 or the errno that mlx5_core makes of its status
@@ -217,8 +267,9 @@ void hv_watch_forget_cq(struct hv_hca *hca, uint32_t cqn);
 
 /*
  * refs and users count what refers to an object: destroying it while there is any is EBUSY.
- * Whoever refers increments with g_atomic_int_inc() and decrements when it is gone. QPs and CQs
- * refer to the PD that they were given (a parent domain, too), everything else to hv_real_pd().
+ * Whoever refers increments with g_atomic_int_inc() and decrements when it is gone. What is in a
+ * PD refers to hv_real_pd(), as the kernel has it; queues that were given a parent domain refer to
+ * that as well (hv_pd_use()).
  */
 struct hv_td {
     struct ibv_td ibv;
@@ -243,7 +294,8 @@ struct hv_pd {
                    uint64_t resource_type);
     void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
     void *pd_context;
-    gint refs; /* objects in it: dealloc of a PD in use is EBUSY */
+    gint refs;    /* objects in it: dealloc of a PD in use is EBUSY */
+    gint domains; /* parent domains of it, of which the kernel knows nothing: likewise */
 };
 
 struct hv_mr {
@@ -261,6 +313,7 @@ struct hv_mr {
 
 struct hv_xrcd {
     struct ibv_xrcd ibv;
+    uint32_t handle;
     uint32_t xrcdn;
     struct hv_xrcd_inode *inode; /* shared by those who opened the same file, or NULL */
     gint refs;
@@ -434,9 +487,25 @@ static inline struct hv_pd *hv_real_pd(struct ibv_pd *pd)
     return real;
 }
 
+/* Whether an object's handle is its own, for the kernel half of a call: 0 or errno. */
+static inline int hv_pd_check(struct ibv_pd *pd)
+{
+    return hv_handle_check(pd->context, HV_HANDLE_PD, pd->handle, hv_real_pd(pd));
+}
+
 static inline struct hv_cq *hv_cq(struct ibv_cq *cq)
 {
     return (struct hv_cq *)cq;
+}
+
+static inline int hv_cq_check(struct ibv_cq *cq)
+{
+    return hv_handle_check(cq->context, HV_HANDLE_CQ, cq->handle, cq);
+}
+
+static inline int hv_xrcd_check(struct ibv_xrcd *xrcd)
+{
+    return hv_handle_check(xrcd->context, HV_HANDLE_XRCD, ((struct hv_xrcd *)xrcd)->handle, xrcd);
 }
 
 static inline struct hv_srq *hv_srq(struct ibv_srq *srq)
@@ -444,9 +513,30 @@ static inline struct hv_srq *hv_srq(struct ibv_srq *srq)
     return (struct hv_srq *)srq;
 }
 
+static inline int hv_srq_check(struct ibv_srq *srq)
+{
+    return hv_handle_check(srq->context, HV_HANDLE_SRQ, srq->handle, srq);
+}
+
 static inline struct hv_qp *hv_qp(struct ibv_qp *qp)
 {
     return (struct hv_qp *)qp;
+}
+
+static inline int hv_qp_check(struct ibv_qp *qp)
+{
+    return hv_handle_check(qp->context, HV_HANDLE_QP, qp->handle, qp);
+}
+
+static inline int hv_wq_check(struct ibv_wq *wq)
+{
+    return hv_handle_check(wq->context, HV_HANDLE_WQ, wq->handle, wq);
+}
+
+static inline int hv_ind_table_check(struct ibv_rwq_ind_table *table)
+{
+    return hv_handle_check(table->context, HV_HANDLE_IND_TABLE, (uint32_t)table->ind_tbl_handle,
+                           table);
 }
 
 static inline struct hv_ah *hv_ah(struct ibv_ah *ah)
@@ -490,6 +580,8 @@ uint8_t hv_key_variant(void);
  * destroys one. 0 or errno. Keys are the kernel's, uid 0, as mlx5_ib's. */
 int hv_mkey_create(struct hv_hca *hca, void *in, size_t in_len, uint32_t *key);
 int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
+/* A queue in this PD comes (1) or goes (-1). */
+void hv_pd_use(struct ibv_pd *pd, int change);
 /* Memory for a ring or doorbell record (pd.c), zeroed: from the allocator of a parent domain that
  * has one for this type (MLX5DV_RES_TYPE_), else the library's own (*custom is then false).
  * pd may be NULL. NULL with errno ENOMEM if there is none. */

@@ -152,6 +152,8 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     wq->ibv.post_recv = post_recv;
     err = choose_size(wq, attr);
     err = err ? err : alloc_memory(wq, ctx);
+    err = err ? err : hv_pd_check(attr->pd);
+    err = err ? err : hv_cq_check(attr->cq);
     err = err ? err : create_rq(wq, attr);
     if (err) {
         free_wq(wq);
@@ -159,30 +161,44 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
         return NULL;
     }
     wq->ibv.wq_num = wq->rqn;
-    wq->ibv.handle = wq->rqn;
+    wq->ibv.handle = hv_handle_add(context, HV_HANDLE_WQ, wq);
     pthread_mutex_init(&wq->ibv.mutex, NULL);
     pthread_cond_init(&wq->ibv.cond, NULL);
-    g_atomic_int_inc(&wq->pd->refs);
+    hv_pd_use(attr->pd, 1);
     g_atomic_int_inc(&hv_cq(attr->cq)->users);
     attr->max_wr = wq->rq.max_post;
     attr->max_sge = wq->rq.max_gs;
     return &wq->ibv;
 }
 
-static int destroy_wq(struct ibv_wq *ibwq)
+/* ib_uverbs_ex_destroy_wq(): 0 or errno. */
+static int destroy_rq(struct hv_rwq *wq)
 {
     uint8_t in[PRM_SIZE(destroy_rq_in)] = {0};
-    struct hv_rwq *wq = hv_rwq(ibwq);
-    struct hv_cq *cq = hv_cq(ibwq->cq);
-    int err;
+    int err = hv_wq_check(&wq->ibv);
 
-    if (g_atomic_int_get(&wq->users)) {
-        return EBUSY;
+    if (!err && g_atomic_int_get(&wq->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
     }
     PRM_SET(destroy_rq_in, in, opcode, PRM_CMD_OP_DESTROY_RQ);
-    PRM_SET(destroy_rq_in, in, uid, hv_context(ibwq->context)->uid);
+    PRM_SET(destroy_rq_in, in, uid, hv_context(wq->ibv.context)->uid);
     PRM_SET(destroy_rq_in, in, rqn, wq->rqn);
     err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    if (!err) {
+        hv_handle_del(wq->ibv.context, wq->ibv.handle);
+    }
+    return err;
+}
+
+static int destroy_wq(struct ibv_wq *ibwq)
+{
+    struct hv_rwq *wq = hv_rwq(ibwq);
+    struct hv_cq *cq = hv_cq(ibwq->cq);
+    int err = hv_kernel(destroy_rq(wq));
+
     if (err) {
         return err;
     }
@@ -192,7 +208,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
     wq->uidx = -1;
     hv_cq_unlock(cq);
     g_atomic_int_add(&cq->users, -1);
-    g_atomic_int_add(&wq->pd->refs, -1);
+    hv_pd_use(ibwq->pd, -1);
     pthread_mutex_destroy(&ibwq->mutex);
     pthread_cond_destroy(&ibwq->cond);
     free_wq(wq);
@@ -223,16 +239,20 @@ static void reset_ring(struct hv_rwq *wq)
     wq->dbrec[0] = 0;
 }
 
-static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
+/* ib_uverbs_ex_modify_wq(), mlx5_ib_modify_wq(): 0 or errno. */
+static int modify_rq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
 {
-    struct hv_rwq *wq = hv_rwq(ibwq);
+    struct ibv_wq *ibwq = &wq->ibv;
     uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
     uint8_t *rqc = PRM_PTR(modify_rq_in, in, ctx);
     enum ibv_wq_state from =
         attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : ibwq->state;
     enum ibv_wq_state to = attr->attr_mask & IBV_WQ_ATTR_STATE ? attr->wq_state : from;
-    int err;
+    int err = hv_wq_check(ibwq);
 
+    if (err) {
+        return err;
+    }
     if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES || from != ibwq->state) {
         return EINVAL;
     }
@@ -250,9 +270,6 @@ static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
             PRM_SET(rqc, rqc, vsd, !(attr->flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
         }
     }
-    if (from == IBV_WQS_RESET && to == IBV_WQS_RDY) {
-        reset_ring(wq);
-    }
     err = hv_cmd_simple(wq->hca, in, sizeof(in));
     if (!err) {
         ibwq->state = to;
@@ -260,21 +277,52 @@ static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
     return err;
 }
 
+static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
+{
+    bool to_ready = attr->attr_mask & IBV_WQ_ATTR_STATE && attr->wq_state == IBV_WQS_RDY;
+
+    if (to_ready && attr->attr_mask & IBV_WQ_ATTR_CURR_STATE &&
+        attr->curr_wq_state != ibwq->state) {
+        return -EINVAL; /* libmlx5's sign */
+    }
+    if (to_ready && ibwq->state == IBV_WQS_RESET) {
+        reset_ring(hv_rwq(ibwq));
+    }
+    return hv_kernel(modify_rq(hv_rwq(ibwq), attr));
+}
+
 /* -- indirection tables ------------------------------------------------------------------------
  */
+
+/* ib_uverbs_ex_create_rwq_ind_table(): 0 or errno. */
+static int create_rqt(struct hv_ind_table *table, struct ibv_context *context)
+{
+    size_t len = PRM_SIZE(create_rqt_in) + table->num * PRM_SIZE(rq_num);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rqt_out)] = {0};
+    uint8_t *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    int err = 0;
+
+    PRM_SET(create_rqt_in, in, opcode, PRM_CMD_OP_CREATE_RQT);
+    PRM_SET(create_rqt_in, in, uid, hv_context(context)->uid);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, table->num);
+    PRM_SET(rqtc, rqtc, rqt_max_size, table->num);
+    for (unsigned i = 0; i < table->num && !err; i++) {
+        err = hv_wq_check(&table->wqs[i]->ibv);
+        PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc) + i * PRM_SIZE(rq_num), rq_num, table->wqs[i]->rqn);
+    }
+    err = err ? err : hv_cmd(hv_hca_of(context), in, len, out, sizeof(out));
+    table->rqtn = PRM_GET(create_rqt_out, out, rqtn);
+    return err;
+}
 
 static struct ibv_rwq_ind_table *create_ind_table(struct ibv_context *context,
                                                   struct ibv_rwq_ind_table_init_attr *attr)
 {
-    struct hv_hca *hca = hv_hca_of(context);
-    uint8_t out[PRM_SIZE(create_rqt_out)] = {0};
-    g_autofree uint8_t *in = NULL;
     struct hv_ind_table *table;
-    uint8_t *rqtc;
-    size_t len;
     unsigned num;
 
-    if (attr->comp_mask || attr->log_ind_tbl_size > HV_CAP(hca, log_max_rqt_size)) {
+    if (attr->comp_mask || attr->log_ind_tbl_size > HV_CAP(hv_hca_of(context), log_max_rqt_size)) {
         errno = EINVAL;
         return NULL;
     }
@@ -283,46 +331,51 @@ static struct ibv_rwq_ind_table *create_ind_table(struct ibv_context *context,
     if (!table) {
         return NULL;
     }
-    len = PRM_SIZE(create_rqt_in) + num * PRM_SIZE(rq_num);
-    in = g_malloc0(len);
-    rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
-    PRM_SET(create_rqt_in, in, opcode, PRM_CMD_OP_CREATE_RQT);
-    PRM_SET(create_rqt_in, in, uid, hv_context(context)->uid);
-    PRM_SET(rqtc, rqtc, rqt_actual_size, num);
-    PRM_SET(rqtc, rqtc, rqt_max_size, num);
     table->num = num;
     for (unsigned i = 0; i < num; i++) {
         table->wqs[i] = hv_rwq(attr->ind_tbl[i]);
-        PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc) + i * PRM_SIZE(rq_num), rq_num, table->wqs[i]->rqn);
     }
-    errno = hv_cmd(hca, in, len, out, sizeof(out));
-    if (errno) {
+    if (hv_kernel(create_rqt(table, context))) {
         free(table);
         return NULL;
     }
     for (unsigned i = 0; i < num; i++) {
         g_atomic_int_inc(&table->wqs[i]->users);
     }
-    table->rqtn = PRM_GET(create_rqt_out, out, rqtn);
     table->ibv.context = context;
     table->ibv.ind_tbl_num = (int)table->rqtn;
-    table->ibv.ind_tbl_handle = (int)table->rqtn;
+    table->ibv.ind_tbl_handle = (int)hv_handle_add(context, HV_HANDLE_IND_TABLE, table);
     return &table->ibv;
+}
+
+/* ib_uverbs_ex_destroy_rwq_ind_table(): 0 or errno. */
+static int destroy_rqt(struct hv_ind_table *table)
+{
+    struct ibv_context *context = table->ibv.context;
+    uint8_t in[PRM_SIZE(destroy_rqt_in)] = {0};
+    int err = hv_ind_table_check(&table->ibv);
+
+    if (!err && g_atomic_int_get(&table->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_rqt_in, in, opcode, PRM_CMD_OP_DESTROY_RQT);
+    PRM_SET(destroy_rqt_in, in, uid, hv_context(context)->uid);
+    PRM_SET(destroy_rqt_in, in, rqtn, table->rqtn);
+    err = hv_cmd_simple(hv_hca_of(context), in, sizeof(in));
+    if (!err) {
+        hv_handle_del(context, (uint32_t)table->ibv.ind_tbl_handle);
+    }
+    return err;
 }
 
 static int destroy_ind_table(struct ibv_rwq_ind_table *ibtable)
 {
     struct hv_ind_table *table = (struct hv_ind_table *)ibtable;
-    uint8_t in[PRM_SIZE(destroy_rqt_in)] = {0};
-    int err;
+    int err = hv_kernel(destroy_rqt(table));
 
-    if (g_atomic_int_get(&table->users)) {
-        return EBUSY;
-    }
-    PRM_SET(destroy_rqt_in, in, opcode, PRM_CMD_OP_DESTROY_RQT);
-    PRM_SET(destroy_rqt_in, in, uid, hv_context(ibtable->context)->uid);
-    PRM_SET(destroy_rqt_in, in, rqtn, table->rqtn);
-    err = hv_cmd_simple(hv_hca_of(ibtable->context), in, sizeof(in));
     if (err) {
         return err;
     }

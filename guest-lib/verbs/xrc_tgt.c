@@ -81,6 +81,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
 {
     const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
     struct hv_qp *qp;
+    int err;
 
     if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED) {
         errno = EOPNOTSUPP;
@@ -95,12 +96,16 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
     if (!qp) {
         return NULL;
     }
-    qp->ibv.qp_num = qp->ibv.handle = attr->qp_num;
-    if (!enter(qp)) {
+    qp->ibv.qp_num = attr->qp_num;
+    err = hv_xrcd_check(attr->xrcd);
+    if (!err && !enter(qp)) {
+        err = EINVAL;
+    }
+    if (hv_kernel(err)) {
         free(qp);
-        errno = EINVAL;
         return NULL;
     }
+    qp->ibv.handle = hv_handle_add(context, HV_HANDLE_QP, qp);
     g_atomic_int_inc(&qp->xrcd->refs);
     return &qp->ibv;
 }

@@ -96,6 +96,7 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
     const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
     struct hv_hca *hca = hv_hca_of(context);
     struct hv_xrcd *xrcd;
+    int err;
 
     if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED || (attr->comp_mask & need) != need) {
         errno = attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED ? EOPNOTSUPP : EINVAL;
@@ -106,20 +107,18 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
         return NULL;
     }
     if (attr->fd == -1) {
-        errno = alloc_xrcd(hca, &xrcd->xrcdn);
+        err = alloc_xrcd(hca, &xrcd->xrcdn);
     } else {
-        int err;
-
         pthread_mutex_lock(&inodes_lock);
         err = open_inode(hca, attr->fd, attr->oflags, xrcd);
         pthread_mutex_unlock(&inodes_lock);
-        errno = err;
     }
-    if (errno) {
+    if (hv_kernel(err)) {
         free(xrcd);
         return NULL;
     }
     xrcd->ibv.context = context;
+    xrcd->handle = hv_handle_add(context, HV_HANDLE_XRCD, xrcd);
     return &xrcd->ibv;
 }
 
@@ -140,14 +139,16 @@ static int close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
     return err;
 }
 
-static int close_xrcd(struct ibv_xrcd *ibxrcd)
+static int close_device_xrcd(struct hv_xrcd *xrcd)
 {
-    struct hv_xrcd *xrcd = (struct hv_xrcd *)ibxrcd;
-    struct hv_hca *hca = hv_hca_of(ibxrcd->context);
-    int err;
+    struct hv_hca *hca = hv_hca_of(xrcd->ibv.context);
+    int err = hv_xrcd_check(&xrcd->ibv);
 
-    if (g_atomic_int_get(&xrcd->refs)) {
-        return EBUSY;
+    if (!err && g_atomic_int_get(&xrcd->refs)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
     }
     if (xrcd->inode) {
         pthread_mutex_lock(&inodes_lock);
@@ -156,6 +157,17 @@ static int close_xrcd(struct ibv_xrcd *ibxrcd)
     } else {
         err = dealloc_xrcd(hca, xrcd->xrcdn);
     }
+    if (!err) {
+        hv_handle_del(xrcd->ibv.context, xrcd->handle);
+    }
+    return err;
+}
+
+static int close_xrcd(struct ibv_xrcd *ibxrcd)
+{
+    struct hv_xrcd *xrcd = (struct hv_xrcd *)ibxrcd;
+    int err = hv_kernel(close_device_xrcd(xrcd));
+
     if (!err) {
         free(xrcd);
     }

@@ -131,6 +131,7 @@ static struct hv_context *context_new(struct hv_hca *hca)
     uint32_t first;
 
     ctx->hca = hca;
+    ctx->file = hv_file_new();
     ctx->uar.page = hca->node->drv->uarn;
     ctx->ibv.sz = sizeof(ctx->ibv);
     ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -169,6 +170,7 @@ void verbs_table_free(struct verbs_table *v)
 {
     for (int i = 0; i < 2; i++) {
         hv_uidx_fini(v->ctx[i]);
+        hv_file_close(v->ctx[i]->file);
         g_free(v->ctx[i]);
     }
     two_hcas_free(v->t);
