@@ -201,7 +201,11 @@ static int register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t 
     uint64_t start = (uintptr_t)addr;
     int err;
 
-    if (!length || start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
+    if (start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
+        return EINVAL;
+    }
+    /* Pages are what counts: no bytes are a region of one page, but at the beginning of a page. */
+    if (!length && !(start & (PCI_PAGE - 1))) {
         return EINVAL;
     }
     err = check_mapped(start, length, access & ACCESS_WRITABLE);

@@ -728,6 +728,49 @@ START_TEST(what_succeeds_leaves_errno_alone)
 }
 END_TEST
 
+/* -- regions of no bytes ----------------------------------------------------------------------- */
+
+/* ib_umem_get() counts pages: where a page begins no bytes have none. */
+START_TEST(a_region_of_no_bytes_is_not_at_the_beginning_of_a_page)
+{
+    errno = 0;
+    ck_assert_ptr_null(ibv_reg_mr(pd, buf, 0, 0));
+    ck_assert_int_eq(errno, EINVAL);
+}
+END_TEST
+
+/* One with no bytes, from and to the region. */
+static enum ibv_wc_status status_of(enum ibv_wr_opcode opcode, const struct ibv_mr *in)
+{
+    struct ibv_sge sge = {(uintptr_t)in->addr, 0, in->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = opcode,
+                             .wr.rdma = {(uintptr_t)in->addr, in->rkey}};
+
+    ck_assert_int_eq(post_send(qp, &wr), 0);
+    return completion().status;
+}
+
+START_TEST(a_region_of_no_bytes_takes_no_bytes)
+{
+    struct ibv_mr *empty = ibv_reg_mr(pd, buf + 8, 0, ACCESS_ALL);
+    struct ibv_sge sge = {(uintptr_t)buf + 8, 0, 0};
+    struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+    ck_assert_ptr_nonnull(empty);
+    ck_assert_uint_eq(empty->length, 0);
+    sge.lkey = empty->lkey;
+    connect_both();
+    ck_assert_int_eq(ibv_post_recv(peer, &recv, &bad), 0);
+    ck_assert_int_eq(status_of(IBV_WR_SEND, empty), IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(status_of(IBV_WR_RDMA_WRITE, empty), IBV_WC_SUCCESS);
+    ck_assert_int_eq(status_of(IBV_WR_RDMA_READ, empty), IBV_WC_SUCCESS);
+    ck_assert_int_eq(ibv_dereg_mr(empty), 0);
+}
+END_TEST
+
 /* -- what a QP can hold ------------------------------------------------------------------------ */
 
 /* libmlx5 looks at the size of a WQE, not at max_sge, which leaves room for the largest overhead;
@@ -826,6 +869,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tc, what_the_kernel_refuses_is_in_errno_too, 0, COUNT(refused));
     tcase_add_test(tc, what_libmlx5_refuses_is_returned_only);
     tcase_add_test(tc, what_succeeds_leaves_errno_alone);
+    tcase_add_test(tc, a_region_of_no_bytes_is_not_at_the_beginning_of_a_page);
+    tcase_add_test(tc, a_region_of_no_bytes_takes_no_bytes);
     tcase_add_test(tc, a_qp_has_room_for_more_pieces_than_the_device_promises);
     tcase_add_test(tc, a_window_that_is_bound_by_posting_keeps_its_rkey);
     tcase_add_test(tc, a_window_that_is_bound_by_the_library_has_a_new_rkey);

@@ -159,10 +159,26 @@ START_TEST(address_and_length_are_checked)
     uint8_t mem[64];
     uintptr_t va = (uintptr_t)mem;
 
-    expect_refused(pd, mem, 0, va, 0, EINVAL);
     expect_refused(pd, mem, 64, va + 1, 0, EINVAL);
     expect_refused(pd, mem, SIZE_MAX, va, 0, EINVAL);
     ck_assert_int_eq(ibv_dereg_mr(ibv_reg_mr_iova(pd, mem, 64, va % 4096, 0)), 0);
+}
+END_TEST
+
+/* ib_umem_get(): what has no page is no region; no bytes inside a page have that page. */
+START_TEST(a_region_of_no_bytes_has_a_page)
+{
+    uint8_t mkc[PRM_SIZE(mkc)];
+    uint8_t *page = table_alloc(v, 0, 4096);
+    struct ibv_mr *mr = ibv_reg_mr(pd, page + 8, 0, IBV_ACCESS_LOCAL_WRITE);
+
+    expect_refused(pd, page, 0, (uintptr_t)page, 0, EINVAL);
+    ck_assert_ptr_nonnull(mr);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, len), 0);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, start_addr), (uintptr_t)page + 8);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    table_free(page, 4096);
 }
 END_TEST
 
@@ -366,6 +382,7 @@ int main(void)
     tcase_add_test(tc, read_only_memory_can_be_registered_for_reading);
     tcase_add_test(tc, access_flags_are_checked);
     tcase_add_test(tc, address_and_length_are_checked);
+    tcase_add_test(tc, a_region_of_no_bytes_has_a_page);
     tcase_add_test(tc, a_region_can_be_registered_anew);
     tcase_add_test(tc, a_change_of_rights_or_domain_keeps_the_key);
     tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);
