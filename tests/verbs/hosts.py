@@ -279,6 +279,8 @@ STATEMENTS = (container, pingpongs, performance_tests, memory_polling, addresses
 def check(statements, names, *given):
     """Checks the statements of these names, or all, with what is given. Returns the exit status."""
     passed = failed = 0
+    for name in sandbox.lacking():
+        print(f"skip sandbox: {sandbox.LACKING[name]}", flush=True)
     for statement in statements:
         if names and statement.__name__ not in names:
             continue
@@ -291,7 +293,7 @@ def check(statements, names, *given):
         except (Failure, subprocess.TimeoutExpired) as err:
             failed += 1
             print(f"FAIL {statement.__name__}: {err}", flush=True)
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {len(sandbox.lacking())} skipped")
     return 0 if passed and not failed else 1
 
 

@@ -99,6 +99,9 @@ def main():
         print("skip perftest: it is not installed\n0 passed, 0 failed, 1 skipped")
         return hosts.SKIPPED
     passed = failed = skipped = 0
+    for name in sandbox.lacking():
+        skipped += 1
+        print(f"skip sandbox: {sandbox.LACKING[name]}", flush=True)
     on = hosts.Hosts(args.build)
     try:
         for case in cases():

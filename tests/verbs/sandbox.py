@@ -3,8 +3,13 @@
 
 There are no capabilities, no way to get any, no /dev/infiniband and no /sys/class/infiniband, whoever
 runs the tests on whatever machine. Root becomes nobody, without supplementary groups and with an empty
-bounding set; who is not root stays who he is. Device folders that the machine has are covered in a
-mount namespace. What is needed of the tree is copied for root, whose clone others often cannot read.
+bounding set; who is not root stays who he is. Device folders in which the machine has something are
+covered in a mount namespace. What is needed of the tree is copied for root, whose clone others often
+cannot read.
+
+Where that cannot be had, in a chroot or in a container that forbids it, as much is done as can be: the
+ways are tried from the strictest on (ways()). What is lacking then is said and counted as skipped, and
+violations() does not look for it; all else it does.
 """
 import os
 import pathlib
@@ -15,7 +20,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENTERED = "HCASIM_TEST_SANDBOX"
+ENTERED = "HCASIM_TEST_SANDBOX"  # what is lacking, by name
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
 TREE = ("scripts/hcasim", "scripts/lib/common.sh", "tests/verbs/*.py")
@@ -24,22 +29,74 @@ UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding
                 "--no-new-privs"]
 # Arguments: the folders, --, and the command that must not see what is in them.
 COVER = 'until [ "$1" = -- ]; do mount -t tmpfs -o ro tmpfs "$1"; shift; done; shift; exec "$@"'
+LACKING = {
+    "folders": "no mount can be made here: programs see " + " and ".join(DEVICE_FOLDERS),
+    "user": "root cannot become another user here: programs run as root, without capabilities",
+}
+
+
+def lacking():
+    """Names in LACKING of what this sandbox does not have."""
+    return [name for name in os.environ.get(ENTERED, "").split(",") if name in LACKING]
 
 
 def violations():
-    """What of the above does not hold for this process."""
+    """What of the above does not hold for this process, but for what it lacks."""
+    lacks = lacking()
     status = pathlib.Path("/proc/self/status").read_text()
     found = [f"{name} is {value}"
              for name, value in re.findall(r"(Cap(?:Inh|Prm|Eff|Amb)):\t(\w+)", status)
              if int(value, 16)]
     if "NoNewPrivs:\t1" not in status:
         found.append("it could get privileges")
-    if 0 in (os.getuid(), os.geteuid(), os.getgid()):
+    if "user" not in lacks and 0 in (os.getuid(), os.geteuid(), os.getgid()):
         found.append("it is root")
-    for folder in DEVICE_FOLDERS:
-        if os.path.isdir(folder) and os.listdir(folder):
-            found.append(f"there is {folder}")
+    if "folders" not in lacks:
+        found += [f"there is something in {folder}" for folder in full_folders()]
     return found
+
+
+def full_folders():
+    return [f for f in DEVICE_FOLDERS if os.path.isdir(f) and os.listdir(f)]
+
+
+def is_shared(path):
+    """Whether what is mounted on path would be seen outside a mount namespace whose mounts are as
+    they were. In a chroot the mount of / may be one that the table does not have."""
+    found = [line.split() for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+    over = [fields for fields in found
+            if pathlib.PurePath(path).is_relative_to(fields[4].replace("\\040", " "))]
+    return not over or any(field.startswith("shared:") for field in max(
+        over, key=lambda fields: len(fields[4]))[6:])
+
+
+def ways(root, full):
+    """Commands that make the sandbox, each with what it lacks; the strictest first."""
+    drop = [word for word in UNPRIVILEGED if root or word != "--bounding-set=-all"]
+    nobody = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if root else []
+    own = [] if root else ["--user", "--map-current-user", "--keep-caps"]
+    cover = ["sh", "-ec", COVER, "sh", *full, "--"]
+    if full:
+        yield ["unshare", "--mount", *own, *cover, *drop, *nobody], []
+        # In a chroot / is no mount whose propagation could be changed. Where the folders are in
+        # mounts that nobody shares, or those of another user namespace, it need not be.
+        if own or not any(map(is_shared, full)):
+            yield ["unshare", "--mount", "--propagation=unchanged", *own, *cover, *drop, *nobody], []
+    lacks = ["folders"] if full else []
+    yield [*drop, *nobody], lacks
+    if root:  # without the capabilities to become anybody, or to take from the bounding set
+        yield [word for word in drop if word != "--bounding-set=-all"], [*lacks, "user"]
+
+
+def choose(root, full):
+    """The first of the ways that can be gone."""
+    said = []
+    for command, lacks in ways(root, full):
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            return command, lacks
+        said.append(tried.stderr.strip())
+    sys.exit("no sandbox can be made here: " + "; ".join(said))
 
 
 def copy(files, there):
@@ -69,20 +126,15 @@ def enter(script, builds):
     if os.environ.get(ENTERED):
         return
     with tempfile.TemporaryDirectory(prefix="hcasim-sandbox.") as temporary:
-        command, cover = list(UNPRIVILEGED), [f for f in DEVICE_FOLDERS if os.path.isdir(f)]
         script = pathlib.Path(script).resolve()
+        command, lacks = choose(os.getuid() == 0, full_folders())
         if os.getuid() == 0:
             there = pathlib.Path(temporary)
             builds = stage(there, builds)
             script = there / script.relative_to(ROOT)
-            command += [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        else:
-            command.remove("--bounding-set=-all")  # takes a privilege; what is not there stays away
-        if cover:
-            own = [] if os.getuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]
-            command = ["unshare", "--mount", *own, "sh", "-ec", COVER, "sh", *cover, "--", *command]
         options = [word for option, build in builds.items() for word in (option, str(build))]
-        env = dict(os.environ, **{ENTERED: "1", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"})
+        env = dict(os.environ, **{ENTERED: ",".join(["entered", *lacks]), "HOME": "/nonexistent",
+                                  "LC_ALL": "C.UTF-8"})
         status = subprocess.run([*command, sys.executable, "-B", script, *sys.argv[1:], *options],
                                 env=env, cwd="/").returncode
     sys.exit(status)
