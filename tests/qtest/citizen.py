@@ -14,6 +14,7 @@ TESTS = []
 PATTERN = bytes(range(1, 256)) * 16
 NETDEV = ["-netdev", "hubport,id=net,hubid=0"]
 EVENT_PORT_CHANGE = 1 << 9
+LONG = 8 << 20  # bytes of a message that takes many turns
 
 # Capabilities
 PM, VPD, VENDOR, EXPRESS, MSIX = 0x01, 0x03, 0x09, 0x10, 0x11
@@ -79,9 +80,9 @@ def unplug_under_traffic(plugin, work):
     with usual(plugin, work) as machine:
         hca = fn.Function(machine).bring_up()
         connection = Connection(hca).connect()
-        source, target = hca.alloc(8 << 20), hca.alloc(8 << 20)
+        source, target = hca.alloc(LONG), hca.alloc(LONG)
         for _ in range(4):
-            connection.post(RDMA_WRITE, source, 8 << 20, remote=target)
+            connection.post(RDMA_WRITE, source, LONG, remote=target)
         hca.unplug()
         expect(not hca.present(), "it is still there")
         machine.alive()
@@ -216,6 +217,32 @@ def stopped_commands(plugin, work):
         connection.wait(1)
         expect(machine.read(target, len(PATTERN)) == PATTERN, "other payload came")
         end(machine)
+
+
+@test("a long message to itself pauses with the machine, wherever it is, and then goes on")
+def stopped_traffic(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        connection = Connection(hca).connect()
+        source, target = hca.alloc(LONG), hca.alloc(LONG)
+        machine.ask(f"memset 0x{source:x} 0x{LONG:x} 0xa5")
+        for _ in range(4):
+            connection.post(RDMA_WRITE, source, LONG, remote=target)
+        for _ in range(3):
+            machine.qmp("stop")
+            before = arrived(machine, target), connection.completions()
+            pause(machine)
+            expect((arrived(machine, target), connection.completions()) == before,
+                   "payload or a completion came to a stopped machine")
+            machine.qmp("cont")
+        connection.wait(4)
+        expect(all(arrived(machine, target)), "some of it never came")
+        end(machine)
+
+
+def arrived(machine, target):
+    """Which pages of a long message have been written."""
+    return [machine.read(page, 1) != b"\0" for page in range(target, target + LONG, 16 * PAGE)]
 
 
 @test("a link that changes while the machine is stopped tells so once it goes on")
