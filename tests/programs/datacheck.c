@@ -14,18 +14,15 @@
 #include <getopt.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "tests/programs/data_plan.h"
+#include "tests/programs/other_side.h"
 
-#define PATIENCE   300 /* seconds without any completion, or without a word from the peer */
+#define PATIENCE   OTHER_SIDE_PATIENCE /* seconds without any completion */
 #define INLINE     200
 #define RD_ATOM    16
 #define QKEY       0x11223344
@@ -69,73 +66,8 @@ struct check {
     uint64_t differences;
 };
 
-static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static void fail(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    fprintf(stderr, "datacheck: ");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
-    va_end(args);
-    exit(1);
-}
-
-static void need(bool condition, const char *what)
-{
-    if (!condition) {
-        fail("%s failed", what);
-    }
-}
-
 /* -- the other side -----------------------------------------------------------------------------
  */
-
-static int connect_tcp(const char *host, const char *port)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
-    struct addrinfo *list, *a;
-    int fd = -1, one = 1;
-
-    if (!host) {
-        hints.ai_family = AF_INET;
-    }
-    need(getaddrinfo(host, port, &hints, &list) == 0, "finding the other side's address");
-    for (a = list; a; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
-        if (fd < 0) {
-            continue;
-        }
-        if (host && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
-            break;
-        }
-        if (!host) {
-            int listener = fd;
-
-            setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-            need(bind(listener, a->ai_addr, a->ai_addrlen) == 0 && listen(listener, 1) == 0,
-                 "listening on TCP");
-            fd = accept(listener, NULL, NULL);
-            close(listener);
-            break;
-        }
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    need(fd >= 0, "the TCP connection");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = PATIENCE},
-               sizeof(struct timeval));
-    return fd;
-}
-
-static void tell(int fd, const void *mine, void *theirs, size_t len)
-{
-    need(send(fd, mine, len, MSG_NOSIGNAL) == (ssize_t)len, "telling the other side");
-    need(recv(fd, theirs, len, MSG_WAITALL) == (ssize_t)len, "hearing from the other side");
-}
 
 /* Returns when both sides are at this point. */
 static void meet(struct check *c, unsigned point)
@@ -645,7 +577,7 @@ int main(int argc, char **argv)
     open_device(c);
     choose_lanes(&c->opt, &config);
     create_objects(c, &config);
-    c->peer = connect_tcp(c->opt.host, c->opt.port);
+    c->peer = other_side_connect(c->opt.host, c->opt.port);
     tell(c->peer, &c->mine, &c->theirs, sizeof(c->mine));
     need(c->mine.ops == c->theirs.ops && c->mine.seed == c->theirs.seed &&
              c->mine.lanes == c->theirs.lanes && c->mine.transports == c->theirs.transports,
