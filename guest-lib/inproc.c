@@ -33,7 +33,7 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
     void *ptr = arena_at(host, addr, len);
 
     if (ptr) {
-        memcpy(ptr, buf, len);
+        host_copy_in_order(ptr, buf, len);
     }
     return ptr != NULL;
 }

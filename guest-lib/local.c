@@ -126,7 +126,7 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
         memcpy(&word, buf, sizeof(word));
         __atomic_store_n((uint32_t *)at(addr), word, __ATOMIC_RELEASE);
     } else {
-        memcpy(at(addr), buf, len);
+        host_copy_in_order(at(addr), buf, len);
         __atomic_thread_fence(__ATOMIC_RELEASE);
     }
     return true;

@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum hca_log_level {
     HCA_LOG_ERROR,       /* the device itself is at fault or cannot go on */
@@ -49,6 +50,7 @@ struct hca_host_ops {
      * may be assumed about buf). Two calls are seen by the host's CPUs in the order made.
      */
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
+    /* The last 8 bytes become visible to the host's CPUs no earlier than all before them. */
     bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
 
     /*
@@ -84,5 +86,25 @@ struct hca_host_ops {
     /* One line without newline. May be NULL. */
     void (*log)(void *host, enum hca_log_level level, const char *line);
 };
+
+/*
+ * Copies for dma_write where the host's memory is at hand. Programs wait for the last word of a
+ * WRITE and then use the rest, because a card writes from the first byte to the last; memcpy() may
+ * store in any order.
+ */
+static inline void host_copy_in_order(void *to, const void *from, size_t len)
+{
+    uint64_t last;
+
+    if (len <= sizeof(last)) {
+        memcpy(to, from, len);
+        return;
+    }
+    len -= sizeof(last);
+    memcpy(to, from, len);
+    memcpy(&last, (const uint8_t *)from + len, sizeof(last));
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy((uint8_t *)to + len, &last, sizeof(last));
+}
 
 #endif

@@ -263,6 +263,13 @@ def killed_while_stopped(hosts):
         raise Failure(f"the client of a killed server says\n{text}")
 
 
+def ordering(hosts):
+    """What a program may see of another one's operations, it sees in the order promised.
+
+    tests/programs/litmus; the promises are in docs/ordering.md."""
+    hosts.pair(str(hosts.build / "tests/programs/litmus"), "-d", "mlx5_0", "-g", "1", "-n", "500")
+
+
 def nothing_left(hosts):
     """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
     share is taken back by the next one."""
@@ -272,8 +279,9 @@ def nothing_left(hosts):
         raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
 
 
-STATEMENTS = (container, pingpongs, performance_tests, memory_polling, addresses, devices,
-              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped, nothing_left)
+STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, addresses, devices,
+              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
+              nothing_left)
 
 
 def check(statements, names, *given):

@@ -262,6 +262,14 @@ def data(lab):
     return f"{DATA_OPS} operations"
 
 
+@check("litmus: what the peer's CPU sees of WRITEs, SENDs and atomics comes in the order promised",
+       only="hcasim")
+def ordering(lab):
+    results = lab.pair("/mnt/litmus -d {dev} -g {gid} -n 300", timeout=180)
+    for result in results:
+        expect(result.out.endswith("\n300 rounds of each, 0 wrong\n"), str(result))
+
+
 # Counters
 
 
