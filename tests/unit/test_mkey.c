@@ -296,6 +296,22 @@ START_TEST(bounds_are_checked)
 }
 END_TEST
 
+/* The kernel registers no bytes as a page and a length of zero. */
+START_TEST(a_region_of_no_bytes_has_nothing_but_them)
+{
+    uint32_t key = create_mtt(VA + 8, 0, (unsigned[]){2}, 1);
+    uint8_t byte = 0xee;
+
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA + 8, 0, MEM_REMOTE_WRITE), MEM_OK);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, VA + 8, NULL, 0, MEM_REMOTE_WRITE), MEM_OK);
+    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, VA + 8, NULL, 0, MEM_LOCAL_READ), MEM_OK);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, VA + 8, &byte, 1, MEM_LOCAL_WRITE),
+                     MEM_BAD_BOUNDS);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA + 8, 1, MEM_REMOTE_READ),
+                     MEM_BAD_BOUNDS);
+}
+END_TEST
+
 START_TEST(each_right_is_its_own)
 {
     for (unsigned have = 0; have < 32; have++) {
@@ -636,6 +652,7 @@ int main(void)
     tcase_add_test(tc, keys_that_name_each_other_end);
     tcase_add_test(tc, chain_of_keys_has_an_end);
     tcase_add_test(tc, bounds_are_checked);
+    tcase_add_test(tc, a_region_of_no_bytes_has_nothing_but_them);
     tcase_add_test(tc, each_right_is_its_own);
     tcase_add_test(tc, key_must_be_the_right_one);
     tcase_add_test(tc, key_can_be_bound_to_a_qp);
