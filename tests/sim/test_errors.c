@@ -323,6 +323,17 @@ START_TEST(qp_in_error_starts_over)
 }
 END_TEST
 
+/* vnic_diagnostic_statistics, which devlink health shows. */
+static uint32_t cq_overruns(struct node *node)
+{
+    uint8_t in[PRM_SIZE(query_vnic_env_in)] = {0}, out[PRM_SIZE(query_vnic_env_out)] = {0};
+    const uint8_t *env = PRM_PTR(query_vnic_env_out, out, vport_env);
+
+    PRM_SET(query_vnic_env_in, in, opcode, PRM_CMD_OP_QUERY_VNIC_ENV);
+    ck_assert_int_eq(drv_cmd(node->drv, in, sizeof(in), out, sizeof(out)), 0);
+    return PRM_GET(vnic_diagnostic_statistics, env, cq_overrun);
+}
+
 /* IBTA 10.2.9.3: overrun is a CQ error event; the QP that could not complete goes to error. */
 START_TEST(cq_overrun)
 {
@@ -349,6 +360,8 @@ START_TEST(cq_overrun)
     expect_event(&t->a, PRM_EVENT_TYPE_CQ_ERROR, small.cqn);
     ck_assert_uint_eq(qp_state(&a), PRM_QP_STATE_ERR);
     ck_assert_uint_eq(qp_state(other), PRM_QP_STATE_RST);
+    ck_assert_uint_eq(cq_overruns(&t->a), 1);
+    ck_assert_uint_eq(cq_overruns(&t->b), 0);
     while (drv_poll_cq(t->a.drv, &small, &wc)) {
         got++;
     }

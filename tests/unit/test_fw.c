@@ -408,6 +408,7 @@ START_TEST(advertised_is_implemented)
         {"cq_moderation", PRM_CMD_OP_MODIFY_CQ},
         {"vport_counters", PRM_CMD_OP_QUERY_VPORT_COUNTER},
         {"nic_receive_steering_discard", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"vnic_env_cq_overrun", PRM_CMD_OP_QUERY_VNIC_ENV},
         {"retransmission_q_counters", PRM_CMD_OP_QUERY_Q_COUNTER},
         {"log_max_uctx", PRM_CMD_OP_CREATE_UCTX},
         {"log_max_umem", PRM_CMD_OP_CREATE_UMEM},
