@@ -80,7 +80,7 @@ static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
             qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
         }
     }
-    /* XRC: the QPs that deliver there fail with the next message. */
+    /* XRC: other QPs that deliver there fail with their next message. */
     OBJ_TABLE_FOREACH (obj, &hca->srqs) {
         struct srq *srq = (struct srq *)obj;
 

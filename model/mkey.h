@@ -52,7 +52,8 @@ struct sge {
     uint32_t lkey;
 };
 
-/* pdn here and below: the PD that access checks are made against, a QP's own. */
+/* pdn here and below: the PD that access checks are made against: a QP's own, or that of the SRQ
+ * which a receive is from. */
 
 /* Whether [va, va + len) may be accessed through key; len 0 always may (C9-88: a zero-length
  * request's key is not checked). Does not touch memory; keys behind a KLM or KSM list are checked
