@@ -24,7 +24,8 @@
 #define CQE_VERSION_1          1
 #define UMR_FENCE_NONE         2 /* WQEs run in order: a UMR is done before the next one starts */
 #define UCTX_CAP_RAW_TX        1
-#define LOG_UAR_PAGE_MAX       4 /* system pages of up to 64 KiB */
+#define LOG_UAR_PAGE           0 /* UARs of 4 KiB, one in each of the host's pages: no larger ones */
+#define TRAFFIC_CLASSES        1 /* the port has one queue (fw/regs_ppcnt.c) */
 
 /* The QPN spaces of TIRs, TISes and RQTs (model/hca.c). */
 #define LOG_MAX_ETH_OBJECTS 16
@@ -81,7 +82,6 @@ static void general_objects(const struct fw *fw, bool max, uint8_t *cap)
 static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
 {
     const struct hca_limits *l = &fw->hca.limits;
-    unsigned log_uar_page = max ? LOG_UAR_PAGE_MAX : fw->caps.log_uar_page_sz;
 
     CAP(log_pg_sz, 12);
     CAP(log_max_mrw_sz, 64);
@@ -92,19 +92,17 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
     CAP(null_mkey, fw->hca.null_mkey != 0);
     CAP(imaicl, 1);
     CAP(umr_fence, UMR_FENCE_NONE);
-    CAP(repeated_block_disabled, 1);
     /* the order of a model's writes is always strong: asking for less changes nothing */
     CAP(relaxed_ordering_write, 1);
     CAP(relaxed_ordering_read, 1);
     CAP(relaxed_ordering_write_umr, 1);
     CAP(relaxed_ordering_read_umr, 1);
     CAP(cache_line_128byte, max || fw->caps.cache_line_128byte);
-    CAP(end_pad, 1);
 
     CAP(uar_4k, 1);
     CAP(uar_sz, l->log_max_uar + 12 - 20);
-    CAP(log_uar_page_sz, log_uar_page);
-    CAP(num_of_uars_per_page, 1u << log_uar_page);
+    CAP(log_uar_page_sz, LOG_UAR_PAGE);
+    CAP(num_of_uars_per_page, 1u << LOG_UAR_PAGE);
     CAP(bf, 1);
     CAP(log_bf_reg_size, 9); /* two buffers of WQ_BLUEFLAME_BYTES */
 }
@@ -168,7 +166,7 @@ static void general_port(const struct fw *fw, bool max, uint8_t *cap)
     CAP(port_type, PORT_TYPE_ETHERNET);
     CAP(num_ports, 1);
     CAP(native_port_num, 1);
-    CAP(max_tc, 8);
+    CAP(max_tc, TRAFFIC_CLASSES);
     CAP(pcam_reg, 1);
     CAP(mcam_reg, 1);
     CAP(vport_counters, 1);
@@ -199,15 +197,18 @@ static void fill_general(const struct fw *fw, bool max, uint8_t *cap)
     general_port(fw, max, cap);
 }
 
+/* A driver sends back what it read, with a few fields changed: so what is set must be what would
+ * then be read. */
 static enum syn set_general(struct fw *fw, const uint8_t *cap)
 {
+    const struct fw_caps before = fw->caps;
+    g_autofree uint8_t *now = g_malloc0(CAP_SECTION_BYTES);
     uint8_t log_max_qp = (uint8_t)PRM_GET(cmd_hca_cap, cap, log_max_qp);
     uint8_t uc_list = (uint8_t)PRM_GET(cmd_hca_cap, cap, log_max_current_uc_list);
-    uint32_t uar_page = PRM_GET(cmd_hca_cap, cap, log_uar_page_sz);
     uint8_t checksum = (uint8_t)PRM_GET(cmd_hca_cap, cap, cmdif_checksum);
 
     if (log_max_qp > fw->hca.limits.log_max_qp || uc_list > fw->profile->log_max_current_uc_list ||
-        uar_page > LOG_UAR_PAGE_MAX ||
+        PRM_GET(cmd_hca_cap, cap, log_uar_page_sz) > LOG_UAR_PAGE ||
         PRM_GET(cmd_hca_cap, cap, pkey_table_size) != PKEY_TABLE_128 ||
         (checksum != 0 && checksum != CMDIF_CHECKSUM_INITIAL &&
          checksum != CMDIF_CHECKSUM_ENABLED)) {
@@ -216,11 +217,15 @@ static enum syn set_general(struct fw *fw, const uint8_t *cap)
     fw->caps = (struct fw_caps){
         .log_max_qp = log_max_qp,
         .log_max_current_uc_list = uc_list,
-        .log_uar_page_sz = (uint8_t)uar_page,
         .cmdif_checksum = checksum,
         .cache_line_128byte = PRM_GET(cmd_hca_cap, cap, cache_line_128byte),
         .roce = PRM_GET(cmd_hca_cap, cap, roce),
     };
+    fill_general(fw, false, now);
+    if (memcmp(now, cap, CAP_SECTION_BYTES) != 0) {
+        fw->caps = before;
+        return SYN_CAP_FIXED;
+    }
     return SYN_OK;
 }
 

@@ -58,7 +58,6 @@ struct fw_pages {
 struct fw_caps {
     uint8_t log_max_qp;
     uint8_t log_max_current_uc_list;
-    uint8_t log_uar_page_sz;
     uint8_t cmdif_checksum;
     bool cache_line_128byte;
     bool roce;

@@ -466,6 +466,9 @@ START_TEST(not_advertised)
         "vhca_state",
         "ece_support",
         "sho",
+        "end_pad",
+        "repeated_block_disabled",
+        "flow_counter_bulk_alloc",
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
     uint8_t cap[4096];
@@ -551,6 +554,53 @@ START_TEST(capabilities_beyond_maximum_are_refused)
     memset(cap, 0, sizeof(cap)); /* big-endian atomics are not offered */
     ck_assert_uint_eq(set_cap(3, cap), SYN_CAP_TOO_HIGH);
     ck_assert_uint_eq(set_cap(4, cap), SYN_NO_CAP_SECTION);
+}
+END_TEST
+
+static void set_cap_field(uint8_t *cap, const char *name, uint64_t value)
+{
+    const struct prm_field *f = prm_field_find(prm_struct_find("cmd_hca_cap"), name);
+
+    ck_assert_ptr_nonnull(f);
+    for (unsigned i = 0; i < f->width; i++) {
+        unsigned at = (unsigned)f->bit + i;
+
+        cap[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
+        cap[at / 8] |= (uint8_t)((value >> (f->width - 1 - i) & 1) << (7 - at % 8));
+    }
+    ck_assert_uint_eq(prm_field_get(f, cap, 0), value);
+}
+
+/* Abilities that the function does not have, and such that are not the driver's to take away: of a
+ * set that fails nothing is kept. */
+START_TEST(capabilities_are_not_made_by_setting_them)
+{
+    static const struct {
+        const char *field;
+        uint64_t value;
+        enum syn syn;
+    } table[] = {
+        {"dct", 1, SYN_CAP_FIXED},
+        {"pg", 1, SYN_CAP_FIXED},
+        {"release_all_pages", 1, SYN_CAP_FIXED},
+        {"mkey_by_name", 1, SYN_CAP_FIXED},
+        {"num_vhca_ports", 2, SYN_CAP_FIXED},
+        {"xrc", 0, SYN_CAP_FIXED},
+        {"log_max_cq", 3, SYN_CAP_FIXED},
+        {"log_uar_page_sz", 4, SYN_CAP_TOO_HIGH}, /* a host of 64 KiB pages */
+        {"pkey_table_size", 1, SYN_CAP_TOO_HIGH},
+        {"cmdif_checksum", 2, SYN_CAP_TOO_HIGH},
+    };
+    uint8_t before[4096], after[4096], cap[4096];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, before), 0);
+    memcpy(cap, before, sizeof(cap));
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 10);
+    set_cap_field(cap, table[_i].field, table[_i].value);
+    ck_assert_uint_eq(set_cap(0, cap), table[_i].syn);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, after), 0);
+    ck_assert_mem_eq(before, after, sizeof(before));
 }
 END_TEST
 
@@ -757,6 +807,7 @@ int main(void)
     tcase_add_test(cold, bad_teardown_profile);
     tcase_add_test(cold, configuration_is_checked);
     tcase_add_test(cold, capabilities_are_set);
+    tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 10);
     tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
     suite_add_tcase(s, cold);
 
