@@ -287,9 +287,6 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     if (buf->size < qp_ring_size(qpc)) {
         return SYN_BAD_PAS;
     }
-    if (qp_ring_size(qpc) && (dbr & 3)) {
-        return SYN_QP_DBR;
-    }
     qp = g_new0(struct qp, 1);
     qp->hca = hca;
     qp->obj.kind = OBJ_QP;

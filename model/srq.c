@@ -47,9 +47,6 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
         1ULL << (attr->log_size + attr->log_stride) > attr->buf.size - attr->offset) {
         return SYN_BAD_PAS;
     }
-    if (attr->dbr & 3) {
-        return SYN_SRQ_DBR;
-    }
     if (!pd || !uid_may_use(pd, attr->uid)) {
         return SYN_SRQ_PD;
     }

@@ -557,20 +557,6 @@ START_TEST(capabilities_beyond_maximum_are_refused)
 }
 END_TEST
 
-static void set_cap_field(uint8_t *cap, const char *name, uint64_t value)
-{
-    const struct prm_field *f = prm_field_find(prm_struct_find("cmd_hca_cap"), name);
-
-    ck_assert_ptr_nonnull(f);
-    for (unsigned i = 0; i < f->width; i++) {
-        unsigned at = (unsigned)f->bit + i;
-
-        cap[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
-        cap[at / 8] |= (uint8_t)((value >> (f->width - 1 - i) & 1) << (7 - at % 8));
-    }
-    ck_assert_uint_eq(prm_field_get(f, cap, 0), value);
-}
-
 /* Abilities that the function does not have, and such that are not the driver's to take away: of a
  * set that fails nothing is kept. */
 START_TEST(capabilities_are_not_made_by_setting_them)
@@ -597,7 +583,7 @@ START_TEST(capabilities_are_not_made_by_setting_them)
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, before), 0);
     memcpy(cap, before, sizeof(cap));
     PRM_SET(cmd_hca_cap, cap, log_max_qp, 10);
-    set_cap_field(cap, table[_i].field, table[_i].value);
+    fwd_set(cap, prm_struct_find("cmd_hca_cap"), table[_i].field, table[_i].value);
     ck_assert_uint_eq(set_cap(0, cap), table[_i].syn);
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, after), 0);
     ck_assert_mem_eq(before, after, sizeof(before));

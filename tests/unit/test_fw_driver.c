@@ -153,6 +153,23 @@ enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t
     ck_abort_msg("syndrome 0x%x is not in the table", code);
 }
 
+void fwd_set(uint8_t *image, const struct prm_struct *s, const char *path, uint64_t value)
+{
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
+    const struct prm_field *f = NULL;
+    unsigned at = 0;
+
+    for (unsigned i = 0; parts[i]; i++) {
+        f = prm_field_find(i ? f->type : s, parts[i]);
+        ck_assert_msg(f, "%s has no %s", s->name, path);
+        at += f->bit;
+    }
+    for (unsigned i = 0; i < f->width; i++, at++) {
+        image[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
+        image[at / 8] |= (uint8_t)((value >> (f->width - 1 - i) & 1) << (7 - at % 8));
+    }
+}
+
 enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod)
 {
     uint8_t in[32] = {0}, out[16];

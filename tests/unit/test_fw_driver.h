@@ -12,6 +12,7 @@
 #include "guest-lib/drv.h"
 #include "model/syndrome.h"
 #include "prm/prm.h"
+#include "prm/reflect.h"
 #include "tests/unit/fake_host.h"
 
 struct fwd {
@@ -45,6 +46,10 @@ void fwd_output(struct fwd *d, void *out, size_t out_len);
 /* A whole command; the delivery must succeed. Returns why it failed: the syndrome in its output,
  * whose status the output must have. */
 enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len);
+
+/* Sets a field that is named as prm does, parts of nested structures by dots:
+ * "nic_vport_context.mtu". */
+void fwd_set(uint8_t *image, const struct prm_struct *s, const char *path, uint64_t value);
 
 /* Commands by the handful. */
 enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);

@@ -129,16 +129,13 @@ static void teardown(void)
 }
 
 /* A transition to the QP's peer of GID index 3. */
-static enum syn modify(uint16_t opcode)
+static void modify_in(uint16_t opcode)
 {
     static const uint8_t rgid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 2};
     uint8_t *qpc, *path;
 
     begin(opcode);
     PRM_SET(rst2init_qp_in, in, qpn, qpn);
-    if (opcode == PRM_CMD_OP_2ERR_QP || opcode == PRM_CMD_OP_2RST_QP) {
-        return run(PRM_SIZE(qp_2rst_in), PRM_SIZE(qp_2rst_out));
-    }
     qpc = PRM_PTR(rst2init_qp_in, in, qpc);
     path = PRM_PTR(qpc, qpc, primary_address_path);
     PRM_SET(qpc, qpc, mtu, PRM_QP_MTU_1024);
@@ -148,6 +145,16 @@ static enum syn modify(uint16_t opcode)
     PRM_SET(ads, path, vhca_port_num, 1);
     PRM_SET(ads, path, src_addr_index, 3);
     memcpy(PRM_PTR(ads, path, rgid_rip), rgid, 16);
+}
+
+static enum syn modify(uint16_t opcode)
+{
+    if (opcode == PRM_CMD_OP_2ERR_QP || opcode == PRM_CMD_OP_2RST_QP) {
+        begin(opcode);
+        PRM_SET(qp_2rst_in, in, qpn, qpn);
+        return run(PRM_SIZE(qp_2rst_in), PRM_SIZE(qp_2rst_out));
+    }
+    modify_in(opcode);
     return run(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out));
 }
 
@@ -220,6 +227,65 @@ START_TEST(a_bad_qpc_leaves_nothing_behind)
     begin(PRM_CMD_OP_DESTROY_CQ);
     PRM_SET(destroy_cq_in, in, cqn, cqn);
     must(PRM_SIZE(destroy_cq_in), PRM_SIZE(destroy_cq_out));
+}
+END_TEST
+
+START_TEST(what_a_qpc_names_must_be_there)
+{
+    uint8_t *qpc;
+
+    PRM_SET(qpc, create_in(0), pd, pdn + 1);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_PD);
+    PRM_SET(qpc, create_in(0), cqn_snd, cqn + 1);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_CQ);
+    PRM_SET(qpc, create_in(0), uar_page, uarn + 1);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_NO_UAR);
+    PRM_SET(qpc, create_in(0), dbr_addr, dbr + 2);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_BAD_DBR);
+    qpc = create_in(0);
+    PRM_SET(qpc, qpc, log_rq_size, 0);
+    PRM_SET(qpc, qpc, log_rq_stride, 7); /* WQEs of 2048 bytes */
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_SIZE);
+    PRM_SET(qpc, create_in(0), rq_type, PRM_RQ_TYPE_SRQ);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_SRQ);
+}
+END_TEST
+
+/* A transition's fields, each with what it may not be. */
+START_TEST(a_path_that_cannot_be_is_refused)
+{
+    static const struct {
+        const char *field;
+        uint64_t value;
+        enum syn syn;
+    } table[] = {
+        {"qpc.primary_address_path.vhca_port_num", 2, SYN_QP_PORT},
+        {"qpc.primary_address_path.pkey_index", 1, SYN_QP_PKEY},
+        {"qpc.primary_address_path.src_addr_index", 9, SYN_QP_GID},
+        {"qpc.mtu", 7, SYN_QP_MTU},
+        {"qpc.log_msg_max", 31, SYN_QP_MTU},
+    };
+    uint16_t opcodes[] = {PRM_CMD_OP_RST2INIT_QP, PRM_CMD_OP_INIT2RTR_QP};
+    enum syn syn = SYN_OK;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(opcodes) && syn == SYN_OK; i++) {
+        modify_in(opcodes[i]);
+        fwd_set(in, prm_struct_find("rst2init_qp_in"), table[_i].field, table[_i].value);
+        syn = run(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out));
+    }
+    ck_assert_uint_eq(syn, table[_i].syn);
+}
+END_TEST
+
+/* A source of IPv4 does not reach a destination of IPv6. */
+START_TEST(a_path_from_one_network_to_another_is_refused)
+{
+    uint8_t *path = PRM_PTR(qpc, PRM_PTR(rst2init_qp_in, in, qpc), primary_address_path);
+
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
+    modify_in(PRM_CMD_OP_INIT2RTR_QP);
+    memset(PRM_PTR(ads, path, rgid_rip), 0x20, 16);
+    ck_assert_uint_eq(run(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out)), SYN_QP_PATH);
 }
 END_TEST
 
@@ -300,6 +366,9 @@ int main(void)
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
     tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
+    tcase_add_test(tc, what_a_qpc_names_must_be_there);
+    tcase_add_loop_test(tc, a_path_that_cannot_be_is_refused, 0, 5);
+    tcase_add_test(tc, a_path_from_one_network_to_another_is_refused);
     tcase_add_test(tc, a_qp_without_queues_needs_no_ring);
     tcase_add_test(tc, large_queues_need_pages);
     tcase_add_test(tc, multicast_groups_are_for_datagram_qps);

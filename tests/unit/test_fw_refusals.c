@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the firmware refuses, as a table: a command that is right but for the fields named, and the
+ * syndrome that it ends with.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fw/cmd_table.h"
+#include "tests/unit/test_fw_driver.h"
+
+#define FIELDS    3
+#define LONGEST   4200 /* bytes of the longest command here */
+#define REG_BYTES 16   /* bytes of a register that are sent */
+
+static const struct refusal {
+    uint16_t opcode;
+    enum syn syn;
+    struct {
+        const char *path; /* in the command's input; "+N": the byte N */
+        uint64_t value;
+    } fields[FIELDS];
+} refusals[] = {
+    /* every command */
+    {0xfff, SYN_BAD_OPCODE, {{NULL}}},
+    {PRM_CMD_OP_SET_ISSI, SYN_SYS_STATE, {{NULL}}},
+    {PRM_CMD_OP_NOP, SYN_BAD_OP_MOD, {{"op_mod", 1}}},
+    {PRM_CMD_OP_NOP, SYN_RESERVED, {{"+12", 1}}},
+    {PRM_CMD_OP_ALLOC_PD, SYN_BAD_UID, {{"uid", 77}}},
+    {PRM_CMD_OP_INIT_HCA, SYN_SYS_STATE, {{NULL}}},
+
+    /* the function */
+    {PRM_CMD_OP_ENABLE_HCA, SYN_NO_FUNCTION, {{"function_id", 1}}},
+    {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_FUNCTION, {{"other_function", 1}}},
+    {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_FUNCTION, {{"function_id", 1}}},
+    {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_CAP_SECTION, {{"op_mod", 0x5 << 1}}},
+    {PRM_CMD_OP_QUERY_PAGES, SYN_NO_FUNCTION, {{"op_mod", 1}, {"function_id", 1}}},
+    {PRM_CMD_OP_QUERY_PAGES, SYN_BAD_OP_MOD, {{"op_mod", 9}}},
+    {PRM_CMD_OP_MANAGE_PAGES, SYN_NO_FUNCTION, {{"op_mod", 1}, {"function_id", 1}}},
+    {PRM_CMD_OP_TEARDOWN_HCA, SYN_BAD_TEARDOWN, {{"profile", 9}}},
+
+    /* its virtual port */
+    {PRM_CMD_OP_QUERY_VPORT_STATE, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_VPORT_STATE, SYN_BAD_OP_MOD, {{"op_mod", 1}}},
+    {PRM_CMD_OP_QUERY_VPORT_COUNTER, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_VNIC_ENV, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT, SYN_NO_VPORT, {{"port_num", 2}}},
+    {PRM_CMD_OP_QUERY_HCA_VPORT_PKEY, SYN_NO_VPORT, {{"port_num", 2}}},
+    {PRM_CMD_OP_QUERY_HCA_VPORT_PKEY, SYN_LIMIT, {{"pkey_index", 128}}},
+    {PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT, SYN_BAD_LIST, {{"allowed_list_type", 3}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT, SYN_NO_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT, SYN_VPORT_FIELD, {{"field_select.node_guid", 1}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT, SYN_VPORT_FIELD, {{"field_select.min_inline", 1}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT,
+     SYN_BAD_LIST,
+     {{"field_select.addresses_list", 1}, {"nic_vport_context.allowed_list_type", 3}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT,
+     SYN_BAD_MTU,
+     {{"field_select.mtu", 1}, {"nic_vport_context.mtu", 60}}},
+    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT,
+     SYN_BAD_MAC,
+     {{"field_select.permanent_address", 1},
+      {"nic_vport_context.permanent_address.mac_addr_47_32", 0x0100}}},
+    {PRM_CMD_OP_SET_ROCE_ADDRESS, SYN_BAD_GID_INDEX, {{"roce_address_index", 0xffff}}},
+    {PRM_CMD_OP_SET_ROCE_ADDRESS,
+     SYN_BAD_ROCE_TYPE,
+     {{"roce_address.roce_version", 7}, {"+31", 1}}},
+    {PRM_CMD_OP_QUERY_ROCE_ADDRESS, SYN_BAD_GID_INDEX, {{"roce_address_index", 0xffff}}},
+
+    /* registers: 0x5006 is PAOS, 0x5008 PPCNT */
+    {PRM_CMD_OP_ACCESS_REG, SYN_NO_REG, {{"register_id", 0x9999}}},
+    {PRM_CMD_OP_ACCESS_REG, SYN_BAD_OP_MOD, {{"register_id", 0x5006}, {"op_mod", 2}}},
+    {PRM_CMD_OP_ACCESS_REG, SYN_NO_PORT, {{"register_id", 0x5006}, {"op_mod", 1}, {"+17", 2}}},
+    {PRM_CMD_OP_ACCESS_REG, SYN_REG_ACCESS, {{"register_id", 0x5008}, {"+17", 1}}},
+    {PRM_CMD_OP_ACCESS_REG,
+     SYN_REG_VALUE,
+     {{"register_id", 0x5006}, {"+17", 1}, {"+20", 0x80}}}, /* ase, and no state */
+
+    /* objects */
+    {PRM_CMD_OP_QUERY_Q_COUNTER, SYN_Q_COUNTER_VPORT, {{"other_vport", 1}}},
+    {PRM_CMD_OP_QUERY_Q_COUNTER, SYN_NO_Q_COUNTER, {{"counter_set_id", 9}}},
+    {PRM_CMD_OP_CREATE_UCTX, SYN_BAD_UCTX_CAP, {{"uctx.cap", 0x80}}},
+    {PRM_CMD_OP_DESTROY_UCTX, SYN_NO_UCTX, {{"uid", 9}}},
+    {PRM_CMD_OP_DESTROY_UMEM, SYN_NO_UMEM, {{"umem_id", 9}}},
+    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_NO_OBJ_TYPE, {{"obj_type", 0x13}}},
+
+    /* steering: no other virtual port's tables, no counters by the bulk */
+    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_FT_TYPE, {{"underlay_qpn", 1}}},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_BAD_OP_MOD, {{"op_mod", 2}}},
+    {PRM_CMD_OP_CREATE_FLOW_TABLE, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_MODIFY_FLOW_TABLE, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_DESTROY_FLOW_TABLE, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_CREATE_FLOW_GROUP, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_DESTROY_FLOW_GROUP, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, SYN_BAD_OP_MOD, {{"op_mod", 2}}},
+    {PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY, SYN_FT_TYPE, {{"other_vport", 1}}},
+    {PRM_CMD_OP_ALLOC_FLOW_COUNTER, SYN_FC_BULK, {{"flow_counter_bulk", 1}}},
+    {PRM_CMD_OP_ALLOC_FLOW_COUNTER, SYN_FC_BULK, {{"flow_counter_bulk_log_size", 1}}},
+    {PRM_CMD_OP_QUERY_FLOW_COUNTER, SYN_LIMIT, {{"num_of_counters", 1025}}},
+    {PRM_CMD_OP_QUERY_FLOW_COUNTER, SYN_OUT_LEN, {{"num_of_counters", 1024}}},
+    {PRM_CMD_OP_DEALLOC_FLOW_COUNTER, SYN_FC_NOT_FOUND, {{"flow_counter_id", 9}}},
+};
+
+static struct fwd d;
+
+static void setup(void)
+{
+    fwd_init(&d);
+    fwd_bring_up(&d);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+static const struct prm_struct *layout_of(uint16_t opcode)
+{
+    return fw_cmd_find(opcode) ? fw_cmd_layout(opcode) : prm_struct_find("cmd_in");
+}
+
+START_TEST(a_command_that_cannot_be_is_refused_by_name)
+{
+    const struct refusal *r = &refusals[_i];
+    const struct fw_cmd_row *row = fw_cmd_find(r->opcode);
+    uint8_t in[LONGEST] = {0}, out[LONGEST] = {0};
+    size_t in_len = row ? row->in_len : 16, out_len = row ? row->out_len : 16;
+    enum syn syn;
+
+    if (r->opcode == PRM_CMD_OP_ACCESS_REG) {
+        in_len = PRM_SIZE(access_register_in) + REG_BYTES;
+        out_len = PRM_SIZE(access_register_out) + REG_BYTES;
+    }
+    PRM_SET(cmd_in, in, opcode, r->opcode);
+    for (size_t i = 0; i < FIELDS && r->fields[i].path; i++) {
+        const char *path = r->fields[i].path;
+
+        if (path[0] == '+') {
+            in[atoi(path)] = (uint8_t)r->fields[i].value;
+        } else if (strcmp(path, "uid") == 0 && r->opcode == PRM_CMD_OP_ALLOC_PD) {
+            PRM_SET(general_obj_in_cmd_hdr, in, uid, r->fields[i].value);
+        } else {
+            fwd_set(in, layout_of(r->opcode), path, r->fields[i].value);
+        }
+    }
+    syn = fwd_cmd(&d, in, in_len, out, out_len);
+    ck_assert_msg(syn == r->syn, "%s: \"%s\", not \"%s\"", prm_cmd_op_name(r->opcode),
+                  syn_text(syn), syn_text(r->syn));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fw_refusals");
+    TCase *tc = tcase_create("fw_refusals");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_command_that_cannot_be_is_refused_by_name, 0, G_N_ELEMENTS(refusals));
+    suite_add_tcase(s, tc);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
