@@ -75,6 +75,10 @@ struct fw_vport {
 struct fw_regs {
     uint32_t eth_proto_admin; /* PTYS */
     bool an_disable_admin;
+    struct fw_link {
+        uint32_t proto; /* the mode since the link came up; 0: not known, or down */
+        uint64_t downs; /* times that it had been down before */
+    } link;
     bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
     uint8_t fec_admin[FW_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */

@@ -2,9 +2,11 @@
 /*
  * Registers of the port: administration, speed, MTU, pause, what is wrong with the link.
  *
- * The simulated cable has no speed of its own: PTYS reports the fastest mode that the administrator
- * left enabled. Pause settings are kept for the driver to read back; a lossless cable never
- * needs a pause frame, so none is sent.
+ * The simulated cable has no speed of its own: the link takes the fastest mode that the
+ * administrator left enabled, each time it comes up; what PTYS is told while it is up is for the
+ * next time (drivers take the port down and up behind it: mlx5_toggle_port_link()). Pause settings
+ * are kept for the driver to read back; a lossless cable never needs a pause frame, so none is
+ * sent.
  */
 #include <string.h>
 #include "fw/regs.h"
@@ -81,9 +83,20 @@ static uint32_t fastest(uint32_t protos)
     return 0;
 }
 
-uint32_t regs_eth_proto_oper(const struct fw *fw)
+/* The mode is worked out when somebody looks, and before somebody changes what it would be worked
+ * out from; a link that went down since came up with what was enabled then. */
+uint32_t regs_eth_proto_oper(struct fw *fw)
 {
-    return port_is_up(&fw->hca) ? fastest(fw->regs.eth_proto_admin) : 0;
+    struct fw_link *link = &fw->regs.link;
+    uint64_t downs = fw->hca.port.counters.link_downs;
+
+    if (!port_is_up(&fw->hca)) {
+        memset(link, 0, sizeof(*link));
+    } else if (!link->proto || link->downs != downs) {
+        link->proto = fastest(fw->regs.eth_proto_admin);
+        link->downs = downs;
+    }
+    return link->proto;
 }
 
 static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
@@ -114,6 +127,7 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
         (admin & ~fw->profile->eth_proto_cap) || PRM_GET(ptys_reg, in, ext_eth_proto_admin)) {
         return SYN_REG_VALUE;
     }
+    regs_eth_proto_oper(fw); /* a link that is up keeps its mode */
     fw->regs.eth_proto_admin = admin;
     fw->regs.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
     return SYN_OK;

@@ -395,6 +395,63 @@ START_TEST(ptys_takes_only_what_it_offers)
 }
 END_TEST
 
+/* -- the link ---------------------------------------------------------------------------------- */
+
+static void set_link(bool up)
+{
+    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+
+    PRM_SET(paos_reg, reg, local_port, 1);
+    PRM_SET(paos_reg, reg, admin_status, up ? 1 : 2);
+    PRM_SET(paos_reg, reg, ase, 1);
+    ck_assert_uint_eq(access_reg(0x5006, true, reg, sizeof(reg)), SYN_OK);
+}
+
+static uint32_t ptys_oper(void)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 4);
+    ck_assert_uint_eq(access_reg(0x5004, false, reg, sizeof(reg)), SYN_OK);
+    return PRM_GET(ptys_reg, reg, eth_proto_oper);
+}
+
+static void ptys_set(uint32_t protos)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 4);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, protos);
+    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_OK);
+}
+
+#define PROTO_25G  (1u << 27)
+#define PROTO_40G  (1u << 6)
+#define PROTO_100G (1u << 20)
+
+/* A link's speed is that which it came up with: driver mlx5e_ethtool_set_link_ksettings() writes
+ * PTYS and then takes the port down and up for it. */
+START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
+{
+    plug();
+    ck_assert_uint_eq(ptys_oper(), PROTO_100G);
+    ptys_set(PROTO_25G);
+    ck_assert_uint_eq(ptys_oper(), PROTO_100G);
+    set_link(false);
+    ck_assert_uint_eq(ptys_oper(), 0);
+    set_link(true);
+    ck_assert_uint_eq(ptys_oper(), PROTO_25G);
+    /* written while it is down, and again before anybody looks */
+    set_link(false);
+    ptys_set(PROTO_40G);
+    set_link(true);
+    ptys_set(PROTO_100G);
+    ck_assert_uint_eq(ptys_oper(), PROTO_40G);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fw_port");
@@ -420,6 +477,7 @@ int main(void)
     tcase_add_test(tc, a_vport_counts_each_frame_once);
     tcase_add_test(tc, unknown_counter_group_is_refused);
     tcase_add_test(tc, ptys_takes_only_what_it_offers);
+    tcase_add_test(tc, a_speed_is_for_the_next_time_the_link_comes_up);
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
