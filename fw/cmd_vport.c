@@ -31,6 +31,7 @@ void vport_reset(struct fw *fw)
     memset(&fw->vport, 0, sizeof(fw->vport));
     fw->vport.node_guid = fw->vport.port_guid = fw->vport.system_image_guid = guid;
     fw->vport.mtu = fw->hca.port.mtu;
+    fw->vport.cleared = fw->hca.port.counters;
 }
 
 /* op_mod of QUERY_VPORT_STATE (mlx5_ifc.h MLX5_VPORT_STATE_OP_MOD_*). */

@@ -309,7 +309,7 @@ static void cmdq_work(struct hca *hca, struct work *work, unsigned *budget)
     struct fw_cmdq *q = &fw->cmdq;
     unsigned index;
 
-    if (!q->pending) {
+    if (!q->pending || health_is_fatal(fw)) {
         return;
     }
     index = (unsigned)__builtin_ctz(q->pending);

@@ -36,6 +36,13 @@ static void power_on(struct fw *fw)
     cmdq_reset(fw);
     pages_reset(fw);
     caps_reset(fw);
+    fw_restart(fw);
+}
+
+void fw_restart(struct fw *fw)
+{
+    health_reset(fw);
+    port_reset(&fw->hca);
     vport_reset(fw);
     regs_reset(fw);
     fw->regs.counters_cleared_ns = hca_now(&fw->hca);
@@ -108,7 +115,6 @@ void fw_objects_reset(struct fw *fw)
     hca_reset(&fw->hca);
     devx_reset(fw);
     vport_reset(fw);
-    fw->regs.counters_cleared_ns = hca_now(&fw->hca);
 }
 
 void fw_do_reset(struct fw *fw)

@@ -86,6 +86,13 @@ struct fw_regs {
     uint64_t counters_cleared_ns;
 };
 
+/* What the firmware says of its own health (fw/health.c). */
+struct fw_health {
+    uint8_t syndrome; /* enum fw_health_syndrome; 0: well */
+    bool fatal;       /* it stopped, and asks for a reset */
+    uint64_t since;   /* clock_ns() when it said so */
+};
+
 /* Who the function works for. */
 enum nic_interface {
     NIC_FULL_DRIVER = 0,
@@ -106,6 +113,7 @@ struct fw {
     struct fw_caps caps;
     struct fw_vport vport;
     struct fw_regs regs;
+    struct fw_health health;
     struct obj_table uctxs, umems;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
@@ -118,8 +126,20 @@ static inline struct fw *fw_of_hca(struct hca *hca)
 /* The function's state changes only here: DISABLED <-> ENABLED <-> READY. */
 void fw_set_state(struct fw *fw, uint8_t state);
 
-/* Forgets every object, as TEARDOWN_HCA and a reset do; pages and command queue stay. */
+/* Forgets every object, as TEARDOWN_HCA and a reset do; pages, command queue and port stay. */
 void fw_objects_reset(struct fw *fw);
+/* The firmware begins anew: health, port and registers are as after power-on. */
+void fw_restart(struct fw *fw);
+
+/* -- health (fw/health.c) ---------------------------------------------------------------------- */
+
+void health_reset(struct fw *fw);
+/* Whether the firmware has stopped: it answers nothing until it is reset. */
+bool health_is_fatal(const struct fw *fw);
+/* The health buffer's image (PRM_SIZE(health_buffer) zeroed bytes), and the counter that runs while
+ * the firmware does. */
+void health_fill(struct fw *fw, uint8_t *image);
+uint32_t health_counter(struct fw *fw);
 
 /* -- entries (fw/entry.c) ---------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * The initialization segment: the registers by which a driver finds the firmware and watches it.
  *
  * Layout: PRM initial_seg and health_buffer; the driver's struct mlx5_init_seg adds the timeouts,
- * the free-running timer and the real-time clock. The health syndrome stays 0: nothing in a model
- * fails fatally. The health counter and the timer follow the host's clock.
+ * the free-running timer and the real-time clock. The timer follows the host's clock; what stands
+ * in the health buffer and its counter is fw/health.c's.
  */
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
@@ -29,8 +29,9 @@
 
 #define COMMAND_INTERFACE_REV 5
 
-/* The counter moves every 10 ms: the driver looks every few seconds. */
-#define HEALTH_TICK_NS 10000000
+/* Beside "initializing": NIC_SW_RESET does something (the driver's MLX5_FW_RESET_SUPPORTED_OFFSET).
+ */
+#define FW_RESET_SUPPORTED (1u << 30)
 
 static uint32_t dword(const uint8_t *image, uint64_t offset)
 {
@@ -49,14 +50,11 @@ static uint32_t identity(const struct fw *fw, uint64_t offset)
     return dword(image, offset);
 }
 
-static uint32_t health(const struct fw *fw, uint64_t offset)
+static uint32_t health(struct fw *fw, uint64_t offset)
 {
     uint8_t image[PRM_SIZE(health_buffer)] = {0};
-    const struct fw_profile *p = fw->profile;
 
-    PRM_SET(health_buffer, image, fw_version,
-            (uint32_t)p->fw_major << 24 | (uint32_t)(p->fw_minor & 0xff) << 16 | p->fw_subminor);
-    PRM_SET(health_buffer, image, hw_id, p->hw_id);
+    health_fill(fw, image);
     return dword(image, offset - HEALTH);
 }
 
@@ -84,7 +82,7 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
         return fw->cmdq.pending;
     case INITIALIZING:
         /* ready at once; nic_interface_supported: full driver and disabled */
-        return (1u << NIC_FULL_DRIVER | 1u << NIC_DISABLED) << 24;
+        return FW_RESET_SUPPORTED | (1u << NIC_FULL_DRIVER | 1u << NIC_DISABLED) << 24;
     case ISEG_CMD_EXEC_TO:
         return TIMEOUT_SECONDS(60);
     case ISEG_CMDQ_INIT_TO:
@@ -94,7 +92,7 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case ISEG_INTERNAL_TIMER + 4:
         return (uint32_t)timer_now(fw);
     case ISEG_HEALTH_COUNTER:
-        return (uint32_t)(hca_now(&fw->hca) / HEALTH_TICK_NS) & 0xffffff;
+        return health_counter(fw);
     case ISEG_REAL_TIME:
     case ISEG_REAL_TIME + 4:
     case ISEG_CLR_INT:
@@ -116,10 +114,15 @@ static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
     case NIC_DISABLED:
     case NIC_SW_RESET:
         /* The driver leaves (last step of a fast teardown), or asks for a firmware reset: either
-         * way the function forgets everything and reads back as disabled. */
+         * way the function forgets everything and reads back as disabled. A reset begins the port
+         * and the firmware's health anew, too. */
         fw_set_state(fw, CMD_DISABLED);
         fw_objects_reset(fw);
         pages_reset(fw);
+        if (nic_interface == NIC_SW_RESET) {
+            cmdq_reset(fw);
+            fw_restart(fw);
+        }
         fw->nic_interface = NIC_DISABLED;
         break;
     default:

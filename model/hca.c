@@ -294,7 +294,7 @@ void hca_reset(struct hca *hca)
 {
     objects_clear(hca);
     steering_init(hca);
-    port_reset(hca);
+    port_release(hca);
     hca->cq_overruns = 0;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
 }

@@ -85,8 +85,8 @@ struct hca {
 /* Prepares an empty HCA (hca is zeroed by the caller). */
 void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
               const struct hca_limits *limits, const uint8_t mac[6]);
-/* Back to power-on: destroys every object whatever its references, forgets work and timers.
- * Port configuration returns to default; the cable stays. */
+/* The function starts over: destroys every object whatever its references, forgets work and timers.
+ * The port is released, and stays as it is (port_reset() resets it). */
 void hca_reset(struct hca *hca);
 void hca_clear(struct hca *hca);
 

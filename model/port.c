@@ -458,19 +458,25 @@ static void drain_loop(struct hca *hca)
     port->loop_pending = false;
 }
 
-void port_reset(struct hca *hca)
+void port_release(struct hca *hca)
 {
     struct port *port = &hca->port;
 
     drain_loop(hca);
-
     memcpy(port->mac, port->permanent_mac, 6);
-    port->admin_up = true;
     port->roce_enabled = false;
     port->promisc_uc = port->promisc_mc = port->promisc_all = false;
     port->num_uc = port->num_mc = 0;
-    port->mtu = PORT_DEFAULT_MTU;
     memset(port->gids, 0, sizeof(port->gids));
+}
+
+void port_reset(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    port_release(hca);
+    port->admin_up = true;
+    port->mtu = PORT_DEFAULT_MTU;
     memset(&port->counters, 0, sizeof(port->counters));
     port->link_pending = port->link_lost = false;
     port->was_up = port_is_up(hca);

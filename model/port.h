@@ -92,6 +92,10 @@ struct port {
 };
 
 void port_init(struct hca *hca, const uint8_t mac[6]);
+/* The function lets go of the port: its addresses and filters are gone. The port's own state stays
+ * as it is: administration, MTU, counters. */
+void port_release(struct hca *hca);
+/* All of it as after power-on, but for the cable. */
 void port_reset(struct hca *hca);
 void port_clear(struct hca *hca);
 

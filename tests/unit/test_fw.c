@@ -169,6 +169,70 @@ START_TEST(fast_teardown)
 }
 END_TEST
 
+#define HEALTH_RFR      (fw_mmio_read(d.fw, 0x238, 1) >> 7)
+#define HEALTH_SYND     fw_mmio_read(d.fw, 0x23d, 1)
+#define HEALTH_COUNTER  fw_mmio_read(d.fw, 0x1010, 4)
+#define NIC_INTERFACE   (fw_mmio_read(d.fw, 0x14, 4) >> 8 & 7)
+#define RESET_SUPPORTED (fw_mmio_read(d.fw, 0x1fc, 4) >> 30 & 1)
+
+static void tell_queue(uint32_t nic_interface)
+{
+    fw_mmio_write(d.fw, 0x10, d.drv->cmdq.bus >> 32, 4);
+    fw_mmio_write(d.fw, 0x14, (d.drv->cmdq.bus & 0xfffff000) | nic_interface << 8, 4);
+}
+
+/* Driver mlx5_health_check_fatal_sensors(), mlx5_error_sw_reset(): a syndrome with rfr is fatal;
+ * the driver writes "SW reset" if that is supported, waits for "disabled", and starts over. */
+START_TEST(a_firmware_that_failed_is_reset)
+{
+    uint8_t in[16] = {0};
+    uint64_t counter;
+
+    fwd_bring_up(&d);
+    fw_set_health(d.fw, FW_HEALTH_FW_ERR, true);
+    ck_assert_uint_eq(HEALTH_SYND, 1);
+    ck_assert_uint_eq(HEALTH_RFR, 1);
+    ck_assert_uint_eq(RESET_SUPPORTED, 1);
+    counter = HEALTH_COUNTER;
+    d.host.now += 10000000000;
+    ck_assert_uint_eq(HEALTH_COUNTER, counter); /* nobody is there to move it */
+    PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_NOP);
+    fwd_prepare(&d, in, sizeof(in), 16);
+    ck_assert_int_eq(fwd_ring(&d), -1); /* nor to answer */
+
+    tell_queue(7);
+    ck_assert_uint_eq(NIC_INTERFACE, 1);
+    ck_assert_uint_eq(HEALTH_SYND, 0);
+    ck_assert_uint_eq(HEALTH_RFR, 0);
+    d.host.now += 10000000000;
+    ck_assert_uint_ne(HEALTH_COUNTER, counter);
+    tell_queue(0);
+    fwd_bring_up(&d);
+}
+END_TEST
+
+/* Driver poll_health(): a syndrome without rfr is reported, and the driver works on. */
+START_TEST(a_firmware_that_complains_goes_on)
+{
+    uint64_t counter;
+
+    fwd_bring_up(&d);
+    fw_set_health(d.fw, FW_HEALTH_HIGH_TEMP, false);
+    counter = HEALTH_COUNTER;
+    d.host.now += 10000000000;
+    ck_assert_uint_eq(HEALTH_SYND, 0x10);
+    ck_assert_uint_eq(HEALTH_RFR, 0);
+    ck_assert_uint_ne(HEALTH_COUNTER, counter);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_NOP, 0), SYN_OK);
+    fw_set_health(d.fw, FW_HEALTH_OK, true);
+    ck_assert_uint_eq(HEALTH_SYND, 0);
+    ck_assert_uint_eq(HEALTH_RFR, 0);
+    fw_set_health(d.fw, FW_HEALTH_CRC_ERR, true);
+    fw_reset(d.fw);
+    ck_assert_uint_eq(HEALTH_SYND, 0);
+}
+END_TEST
+
 START_TEST(bad_teardown_profile)
 {
     uint8_t in[16] = {0}, out[16];
@@ -790,6 +854,8 @@ int main(void)
     tcase_add_test(cold, bad_pages_are_refused);
     tcase_add_test(cold, reset_starts_over);
     tcase_add_test(cold, fast_teardown);
+    tcase_add_test(cold, a_firmware_that_failed_is_reset);
+    tcase_add_test(cold, a_firmware_that_complains_goes_on);
     tcase_add_test(cold, bad_teardown_profile);
     tcase_add_test(cold, configuration_is_checked);
     tcase_add_test(cold, capabilities_are_set);

@@ -452,6 +452,37 @@ START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
 }
 END_TEST
 
+/* PAOS, PMTU and counters belong to the port, which outlives a function's driver; addresses and
+ * filters belong to the function. A reset of the function takes everything back. */
+START_TEST(teardown_leaves_the_port_as_it_is)
+{
+    uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
+    struct port *port = &d.fw->hca.port;
+
+    plug();
+    PRM_SET(pmtu_reg, reg, local_port, 1);
+    PRM_SET(pmtu_reg, reg, admin_mtu, 3000);
+    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_OK);
+    set_link(false);
+    port->promisc_all = port->roce_enabled = true;
+    port->num_mc = 3;
+    port->gids[0].valid = true;
+    counters()->rx_oversize = 5;
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), SYN_OK);
+    ck_assert(!port->promisc_all && !port->roce_enabled && !port->num_mc && !port->gids[0].valid);
+    ck_assert(!port_is_up(&d.fw->hca));
+    ck_assert_uint_eq(port->mtu, 3000);
+    ck_assert_uint_eq(counters()->rx_oversize, 5);
+    ck_assert_uint_eq(counters()->link_downs, 1);
+
+    fw_reset(d.fw);
+    ck_assert(port_is_up(&d.fw->hca));
+    ck_assert_uint_eq(port->mtu, PORT_DEFAULT_MTU);
+    ck_assert_uint_eq(counters()->link_downs, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fw_port");
@@ -478,6 +509,7 @@ int main(void)
     tcase_add_test(tc, unknown_counter_group_is_refused);
     tcase_add_test(tc, ptys_takes_only_what_it_offers);
     tcase_add_test(tc, a_speed_is_for_the_next_time_the_link_comes_up);
+    tcase_add_test(tc, teardown_leaves_the_port_as_it_is);
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
