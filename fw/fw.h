@@ -103,6 +103,8 @@ enum fw_health_syndrome {
  * firmware. Not fatal: it goes on, until FW_HEALTH_OK or a reset.
  */
 void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal);
+/* The syndrome now, and in *fatal whether it is a fatal one. */
+uint8_t fw_get_health(const struct fw *fw, bool *fatal);
 
 /*
  * Plugs in (or, with NULL, pulls out) the cable. The function uses the port until the next call

@@ -27,6 +27,12 @@ void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal)
     cmdq_doorbell(fw, 0); /* commands that waited while it had stopped */
 }
 
+uint8_t fw_get_health(const struct fw *fw, bool *fatal)
+{
+    *fatal = fw->health.fatal;
+    return fw->health.syndrome;
+}
+
 void health_reset(struct fw *fw)
 {
     fw->health = (struct fw_health){0};

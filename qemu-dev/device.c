@@ -35,6 +35,7 @@
 #include "wire/port.h"
 #include "qemu-dev/config.h"
 #include "qemu-dev/device.h"
+#include "qemu-dev/health.h"
 #include "qemu-dev/netdev.h"
 #include "qemu-dev/vpd.h"
 #include "qemu-dev/vsc.h"
@@ -558,6 +559,16 @@ static void reset(DeviceState *dev)
     }
 }
 
+static char *get_health(Object *obj, Error **errp)
+{
+    return hcasim_health_get(HCASIM(obj)->fw);
+}
+
+static void set_health(Object *obj, const char *value, Error **errp)
+{
+    hcasim_health_set(HCASIM(obj)->fw, value, errp);
+}
+
 /* The type. */
 
 static const VMStateDescription vmstate_hcasim = {
@@ -605,6 +616,9 @@ static void class_init(ObjectClass *klass, void *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     compat_set_reset(dc, reset);
     compat_set_properties(dc, properties, ARRAY_SIZE(properties));
+    object_class_property_add_str(klass, "health", get_health, set_health);
+    object_class_property_set_description(klass, "health",
+                                          "ok, report:N or fatal:N; while the machine runs");
     for (i = 0; i < ARRAY_SIZE(property_help); i++) {
         object_class_property_set_description(klass, property_help[i].name,
                                               property_help[i].description);

@@ -155,6 +155,22 @@ def reset_under_traffic(lab):
     expect(not grave, "\n".join(grave))
 
 
+# Driver: poll_health(), mlx5_error_sw_reset(). In the other guest, whose driver has recovered nothing yet.
+@check("the firmware fails under traffic, and the driver resets it and recovers", only="hcasim")
+def firmware_fails(lab):
+    vm = lab.vms[1]
+    anon = "/machine/peripheral-anon"
+    path = next(f"{anon}/{child['name']}" for child in vm.qmp("qom-list", path=anon)
+                if child["type"] == "child<hcasim>")
+    traffic = Traffic(lab, 8)
+    vm.qmp("qom-set", path=path, property="health", value="fatal:1")
+    vm.until("dmesg | grep -q 'health recovery succeeded'", 120)
+    traffic.end()
+    expect(any("Issuing FW Reset" in line for _, line in vm.dmesg()), "the driver reset no firmware")
+    expect(vm.qmp("qom-get", path=path, property="health") == "ok", "the reset did not heal")
+    works(lab)
+
+
 check("both guests power off")(suite.powers_off)
 
 
