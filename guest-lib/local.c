@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "guest-lib/cancel.h"
+#include "guest-lib/memory.h"
 #include "wire/bytes.h"
 #include "wire/capture.h"
 #include "wire/eth.h"
@@ -84,74 +85,50 @@ static uint64_t now_ns(void)
 /* -- what the HCA sees (model/host.h) -----------------------------------------------------------
  */
 
-static void *at(uint64_t addr)
+static void host_log(void *host, enum hca_log_level level, const char *line)
 {
-    return (void *)(uintptr_t)addr;
+    const struct local_hca *hca = host;
+
+    if ((int)level <= hca->log_level) {
+        fprintf(stderr, "%s: %s\n", hca->name, line);
+    }
 }
 
-/* The zero page is never memory: what was left out of a command points there. */
-static bool is_memory(uint64_t addr, size_t len)
+static bool answered(struct local_hca *hca, bool ok, uint64_t addr, size_t len)
 {
-    return addr >= PCI_PAGE && addr + len >= addr;
-}
+    if (G_UNLIKELY(!ok)) {
+        g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
+                                                "x (%zu bytes): it was unmapped, or never there",
+                                                addr, len);
 
-static bool is_word(uint64_t addr, size_t len)
-{
-    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0;
+        host_log(hca, HCA_LOG_GUEST_ERROR, line);
+    }
+    return ok;
 }
 
 static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
-    if (!is_memory(addr, len)) {
-        return false;
-    }
-    if (is_word(addr, len)) { /* a doorbell record: what it tells of is read after it */
-        uint32_t word = __atomic_load_n((const uint32_t *)at(addr), __ATOMIC_ACQUIRE);
-
-        memcpy(buf, &word, sizeof(word));
-    } else {
-        memcpy(buf, at(addr), len);
-    }
-    return true;
+    return answered(host, memory_read(addr, buf, len), addr, len);
 }
 
 static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
-    if (!is_memory(addr, len)) {
-        return false;
-    }
-    if (is_word(addr, len)) { /* the end of an entry: what was written before it is there */
-        uint32_t word;
-
-        memcpy(&word, buf, sizeof(word));
-        __atomic_store_n((uint32_t *)at(addr), word, __ATOMIC_RELEASE);
-    } else {
-        host_copy_in_order(at(addr), buf, len);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-    }
-    return true;
+    return answered(host, memory_write(addr, buf, len), addr, len);
 }
 
+/* Nothing is mapped: what a caller did with it could not be stopped at a fault. */
 static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
 {
-    return is_memory(addr, *len) ? at(addr) : NULL;
+    return NULL;
 }
 
 static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
 {
-    if (is_write) {
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-    }
 }
 
 static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    if (!is_memory(addr, 8) || addr % 8) {
-        return false;
-    }
-    __atomic_compare_exchange_n((uint64_t *)at(addr), expected, desired, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-    return true;
+    return answered(host, memory_cmpxchg64(addr, expected, desired), addr, sizeof(desired));
 }
 
 static void host_irq(void *host, unsigned vector)
@@ -180,15 +157,6 @@ static void host_wake(void *host)
     struct local_hca *hca = host;
 
     __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
-}
-
-static void host_log(void *host, enum hca_log_level level, const char *line)
-{
-    const struct local_hca *hca = host;
-
-    if ((int)level <= hca->log_level) {
-        fprintf(stderr, "%s: %s\n", hca->name, line);
-    }
 }
 
 static const struct hca_host_ops host_ops = {
@@ -483,6 +451,7 @@ static void *helper_main(void *opaque)
     struct local_hca *hca = opaque;
     uint64_t last_work_ns = 0;
 
+    memory_unblock_faults();
     ask_for_short_slices();
     while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
         uint64_t ns, now;
@@ -601,6 +570,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     struct local_hca *hca = g_new0(struct local_hca, 1);
     pthread_mutexattr_t attr;
 
+    memory_catch_faults();
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&hca->lock, &attr);

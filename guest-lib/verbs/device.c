@@ -14,6 +14,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' 
 static struct hv_device *devices;
 static unsigned num_devices;
 static struct hv_port_config *ports;
+static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 
 /* What is done with it opens and closes files, which no cancellation may interrupt. */
 static int lock_devices(void)
@@ -68,6 +69,13 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Once an HCA is open: handlers run in the order in which they were made known, the last one first,
+ * and its wire has a lock of its own that is taken under this one. */
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* Under the lock. */
 static bool load_devices(void)
 {
@@ -86,7 +94,6 @@ static bool load_devices(void)
     for (unsigned i = 0; i < num_devices; i++) {
         init_device(&devices[i], i);
     }
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return true;
 }
 
@@ -214,6 +221,7 @@ static struct hv_hca *use_hca(struct hv_device *dev)
             g_error_free(err);
             return NULL;
         }
+        pthread_once(&watching_forks, watch_forks);
     }
     dev->users++;
     return dev->hca;

@@ -9,9 +9,16 @@
      IBV_ACCESS_REMOTE_ATOMIC)
 
 struct ibv_device **list;
-struct ibv_context *ctx;
-struct ibv_pd *pd;
+struct ibv_context *ctx[2];
+struct ibv_pd *pd[2];
 static uint8_t gid_index = 1;
+static unsigned devices = 1;
+
+void use_two_devices(void)
+{
+    devices = 2;
+    setenv("HCASIM_DEVICES", "2", 1);
+}
 
 void device_open(void)
 {
@@ -21,17 +28,26 @@ void device_open(void)
         gid_index = (uint8_t)atoi(index);
     }
     list = ibv_get_device_list(NULL);
-    must(list && list[0], "errno %d", errno);
-    ctx = ibv_open_device(list[0]);
-    must(ctx, "errno %d", errno);
-    pd = ibv_alloc_pd(ctx);
-    must(pd, "errno %d", errno);
+    for (unsigned end = 0; end < 2; end++) {
+        if (end < devices) {
+            must(list && list[0] && list[end], "errno %d", errno);
+            ctx[end] = ibv_open_device(list[end]);
+            must(ctx[end], "errno %d", errno);
+            pd[end] = ibv_alloc_pd(ctx[end]);
+            must(pd[end], "errno %d", errno);
+        } else {
+            ctx[end] = ctx[0];
+            pd[end] = pd[0];
+        }
+    }
 }
 
 void device_close(void)
 {
-    must_be_0(ibv_dealloc_pd(pd));
-    must_be_0(ibv_close_device(ctx));
+    for (unsigned end = 0; end < devices; end++) {
+        must_be_0(ibv_dealloc_pd(pd[end]));
+        must_be_0(ibv_close_device(ctx[end]));
+    }
     ibv_free_device_list(list);
 }
 
@@ -45,7 +61,7 @@ double now(void)
 
 /* -- two ends ---------------------------------------------------------------------------------- */
 
-struct ibv_qp *new_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+struct ibv_qp *new_qp(int end, struct ibv_cq *cq, struct ibv_srq *srq)
 {
     struct ibv_qp_init_attr init = {
         .send_cq = cq,
@@ -55,13 +71,13 @@ struct ibv_qp *new_qp(struct ibv_cq *cq, struct ibv_srq *srq)
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 1,
     };
-    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+    struct ibv_qp *qp = ibv_create_qp(pd[end], &init);
 
     must(qp, "errno %d", errno);
     return qp;
 }
 
-void to_rts(struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
+void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
 {
     struct ibv_qp_attr init = {
         .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS_ALL};
@@ -79,7 +95,7 @@ void to_rts(struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
                               .rnr_retry = 7,
                               .max_rd_atomic = 1};
 
-    must_be_0(ibv_query_gid(ctx, 1, gid_index, &rtr.ah_attr.grh.dgid));
+    must_be_0(ibv_query_gid(ctx[!end], 1, gid_index, &rtr.ah_attr.grh.dgid));
     must_be_0(ibv_modify_qp(qp, &init,
                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
     must_be_0(ibv_modify_qp(qp, &rtr,
@@ -96,19 +112,19 @@ struct pair *pair_new(bool channels, bool srq)
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = DEPTH, .max_sge = 1}};
 
     must(p, "errno %d", errno);
-    p->mr = ibv_reg_mr(pd, p->buf, sizeof(p->buf), ACCESS_ALL);
-    must(p->mr, "errno %d", errno);
-    p->srq = srq ? ibv_create_srq(pd, &attr) : NULL;
+    p->srq = srq ? ibv_create_srq(pd[1], &attr) : NULL;
     must(!srq || p->srq, "errno %d", errno);
     for (int i = 0; i < 2; i++) {
-        p->channel[i] = channels ? ibv_create_comp_channel(ctx) : NULL;
+        p->channel[i] = channels ? ibv_create_comp_channel(ctx[i]) : NULL;
         must(!channels || p->channel[i], "errno %d", errno);
-        p->cq[i] = ibv_create_cq(ctx, 4 * DEPTH, NULL, p->channel[i], 0);
+        p->cq[i] = ibv_create_cq(ctx[i], 4 * DEPTH, NULL, p->channel[i], 0);
         must(p->cq[i], "errno %d", errno);
-        p->qp[i] = new_qp(p->cq[i], i ? p->srq : NULL);
+        p->mr[i] = ibv_reg_mr(pd[i], p->buf, sizeof(p->buf), ACCESS_ALL);
+        must(p->mr[i], "errno %d", errno);
+        p->qp[i] = new_qp(i, p->cq[i], i ? p->srq : NULL);
     }
-    to_rts(p->qp[0], p->qp[1]->qp_num, 14);
-    to_rts(p->qp[1], p->qp[0]->qp_num, 14);
+    to_rts(0, p->qp[0], p->qp[1]->qp_num, 14);
+    to_rts(1, p->qp[1], p->qp[0]->qp_num, 14);
     return p;
 }
 
@@ -119,6 +135,7 @@ void pair_free(struct pair *p)
     }
     for (int i = 0; i < 2; i++) {
         must_be_0(ibv_destroy_cq(p->cq[i]));
+        must_be_0(ibv_dereg_mr(p->mr[i]));
         if (p->channel[i]) {
             must_be_0(ibv_destroy_comp_channel(p->channel[i]));
         }
@@ -126,13 +143,12 @@ void pair_free(struct pair *p)
     if (p->srq) {
         must_be_0(ibv_destroy_srq(p->srq));
     }
-    must_be_0(ibv_dereg_mr(p->mr));
     free(p);
 }
 
 void post_recv(struct pair *p, int end, unsigned slot)
 {
-    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr[end]->lkey};
     struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
     must_be_0(end && p->srq ? ibv_post_srq_recv(p->srq, &wr, &bad)
@@ -141,7 +157,7 @@ void post_recv(struct pair *p, int end, unsigned slot)
 
 int try_send(struct pair *p, int end, unsigned slot)
 {
-    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)p->buf[end][slot % DEPTH], MSG, p->mr[end]->lkey};
     struct ibv_send_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND},
                        *bad;
 

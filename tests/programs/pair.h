@@ -35,10 +35,12 @@
         must(result_ == 0, "%s is %d", #call, result_);                                            \
     } while (0)
 
-/* The device, open; RDEV_GID_INDEX says which GID (1). */
+/* Where the two ends are: both on the first device, or after use_two_devices() each on its own.
+ * RDEV_GID_INDEX says which GID they have (1). */
 extern struct ibv_device **list;
-extern struct ibv_context *ctx;
-extern struct ibv_pd *pd;
+extern struct ibv_context *ctx[2];
+extern struct ibv_pd *pd[2];
+void use_two_devices(void);
 void device_open(void);
 void device_close(void);
 
@@ -50,15 +52,15 @@ struct pair {
     struct ibv_cq *cq[2];
     struct ibv_srq *srq;
     struct ibv_qp *qp[2];
-    struct ibv_mr *mr;
+    struct ibv_mr *mr[2];
     uint8_t buf[2][DEPTH][MSG];
 };
 struct pair *pair_new(bool channels, bool srq);
 void pair_free(struct pair *p);
-/* An RC QP in RESET; its sends are all signaled. */
-struct ibv_qp *new_qp(struct ibv_cq *cq, struct ibv_srq *srq);
-/* From RESET. timeout: of the transport, as in struct ibv_qp_attr. */
-void to_rts(struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
+/* An RC QP of that end in RESET; its sends are all signaled. */
+struct ibv_qp *new_qp(int end, struct ibv_cq *cq, struct ibv_srq *srq);
+/* From RESET, towards a QP of the other end. timeout: as in struct ibv_qp_attr. */
+void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
 
 /* Slot: of the end's buffer; the completion carries it as wr_id. */
 void post_recv(struct pair *p, int end, unsigned slot);

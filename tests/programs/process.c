@@ -10,6 +10,8 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -54,7 +56,7 @@ END_TEST
  * is the child's own. */
 static void use_what_is_the_parents(struct pair *p)
 {
-    struct ibv_sge sge = {(uintptr_t)p->buf, MSG, p->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)p->buf, MSG, p->mr[0]->lkey};
     struct ibv_send_wr send = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad_send;
     struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad_recv;
     struct ibv_async_event event;
@@ -70,9 +72,9 @@ static void use_what_is_the_parents(struct pair *p)
     errno = 0;
     must(ibv_get_cq_event(p->channel[0], &cq, &context) && errno == EIO, "a wait");
     errno = 0;
-    must(ibv_get_async_event(ctx, &event) && errno == EIO, "a wait");
+    must(ibv_get_async_event(ctx[0], &event) && errno == EIO, "a wait");
     errno = 0;
-    must(!ibv_reg_mr(pd, p->buf, MSG, 0) && errno == EIO, "errno %d", errno);
+    must(!ibv_reg_mr(pd[0], p->buf, MSG, 0) && errno == EIO, "errno %d", errno);
     device_open();
     p = pair_new(false, false);
     message(p, 0, 1);
@@ -124,7 +126,7 @@ static void *posts_and_polls(void *arg)
         ibv_req_notify_cq(p->cq[0], 0);
         try_send(p, 0, n);
         ibv_poll_cq(p->cq[0], 1, &wc);
-        ibv_dereg_mr(ibv_reg_mr(pd, p->buf, MSG, 0));
+        ibv_dereg_mr(ibv_reg_mr(pd[0], p->buf, MSG, 0));
         pthread_testcancel();
     }
     return NULL;
@@ -201,18 +203,18 @@ START_TEST(an_event_goes_with_its_cq)
     struct ibv_cq *cq;
 
     device_open();
-    channel = ibv_create_comp_channel(ctx);
+    channel = ibv_create_comp_channel(ctx[1]);
     for (unsigned n = 0; n < 20; n++) {
         p = pair_new(false, false);
         cq = p->cq[1];
         must_be_0(ibv_destroy_qp(p->qp[1]));
         must_be_0(ibv_destroy_cq(cq));
-        p->cq[1] = ibv_create_cq(ctx, DEPTH, NULL, channel, 0);
-        p->qp[1] = new_qp(p->cq[1], NULL);
+        p->cq[1] = ibv_create_cq(ctx[1], DEPTH, NULL, channel, 0);
+        p->qp[1] = new_qp(1, p->cq[1], NULL);
         must_be_0(ibv_destroy_qp(p->qp[0]));
-        p->qp[0] = new_qp(p->cq[0], NULL);
-        to_rts(p->qp[0], p->qp[1]->qp_num, 14);
-        to_rts(p->qp[1], p->qp[0]->qp_num, 14);
+        p->qp[0] = new_qp(0, p->cq[0], NULL);
+        to_rts(0, p->qp[0], p->qp[1]->qp_num, 14);
+        to_rts(1, p->qp[1], p->qp[0]->qp_num, 14);
         must_be_0(ibv_req_notify_cq(p->cq[1], 0));
         message(p, 0, n);
         fd.fd = channel->fd;
@@ -222,6 +224,119 @@ START_TEST(an_event_goes_with_its_cq)
     }
     must_be_0(ibv_destroy_comp_channel(channel));
     device_close();
+}
+END_TEST
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+#define REGION 8192u
+
+static struct ibv_wc post_on(struct pair *p, const struct ibv_mr *mr, enum ibv_wr_opcode opcode,
+                             bool is_target)
+{
+    struct ibv_sge sge = {(uintptr_t)mr->addr, REGION, mr->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode}, *bad;
+
+    if (is_target) {
+        sge = (struct ibv_sge){(uintptr_t)p->buf, 8, p->mr[0]->lkey};
+        if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+            wr.wr.atomic.remote_addr = (uintptr_t)mr->addr;
+            wr.wr.atomic.rkey = mr->rkey;
+        } else {
+            wr.wr.rdma.remote_addr = (uintptr_t)mr->addr;
+            wr.wr.rdma.rkey = mr->rkey;
+        }
+    }
+    must_be_0(ibv_post_send(p->qp[0], &wr, &bad));
+    return completion(p->cq[0]);
+}
+
+/* Hardware holds a region's pages as long as it is registered, so a peer still reads what the
+ * program has unmapped. Here the memory is gone, or not to be accessed, and the answer is that of a
+ * function whose DMA nobody answers: an operational error for the peer, a protection error for the
+ * program's own work request, never the end of the program. */
+START_TEST(a_peer_is_refused_memory_that_is_gone)
+{
+    static const struct {
+        enum ibv_wr_opcode opcode;
+        bool is_target;
+        enum ibv_wc_status status;
+    } table[] = {
+        {IBV_WR_RDMA_READ, true, IBV_WC_REM_OP_ERR},
+        {IBV_WR_RDMA_WRITE, true, IBV_WC_REM_OP_ERR},
+        {IBV_WR_ATOMIC_FETCH_AND_ADD, true, IBV_WC_REM_OP_ERR},
+        {IBV_WR_SEND, false, IBV_WC_LOC_PROT_ERR},
+    };
+    struct pair *p;
+
+    device_open();
+    for (unsigned i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+        uint8_t *at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, flags, -1, 0);
+        struct ibv_mr *mr;
+        struct ibv_wc wc;
+
+        must(at != MAP_FAILED, "errno %d", errno);
+        mr = ibv_reg_mr(pd[0], at, REGION,
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_ATOMIC);
+        must(mr, "errno %d", errno);
+        p = pair_new(false, false);
+        post_recv(p, 1, 0);
+        must_be_0(i & 1 ? mprotect(at, REGION, PROT_NONE) : munmap(at, REGION));
+        wc = post_on(p, mr, table[i / 2].opcode, table[i / 2].is_target);
+        must(wc.status == table[i / 2].status, "%u: %s", i, ibv_wc_status_str(wc.status));
+        pair_free(p);
+        must_be_0(ibv_dereg_mr(mr));
+    }
+    p = pair_new(false, false);
+    message(p, 0, 1);
+    pair_free(p);
+    device_close();
+}
+END_TEST
+
+static volatile sig_atomic_t faults;
+static sigjmp_buf after_fault;
+
+static void program_handler(int signal)
+{
+    faults++;
+    siglongjmp(after_fault, 1);
+}
+
+static void write_to(volatile uint8_t *at)
+{
+    if (!sigsetjmp(after_fault, 1)) {
+        *at = 1;
+    }
+}
+
+/* The program's own faults stay its own. */
+START_TEST(a_fault_of_the_program_goes_to_its_handler)
+{
+    struct sigaction action = {.sa_handler = program_handler};
+    uint8_t *at = mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    must(at != MAP_FAILED, "errno %d", errno);
+    must_be_0(sigaction(SIGSEGV, &action, NULL));
+    device_open();
+    for (int i = 0; i < 2; i++) {
+        write_to(at);
+    }
+    must(faults == 2, "%d", (int)faults);
+    device_close();
+}
+END_TEST
+
+/* And end it, if it has no handler. */
+START_TEST(a_fault_of_a_program_without_a_handler_ends_it)
+{
+    uint8_t *at = mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    signal(SIGSEGV, SIG_DFL);
+    device_open();
+    *(volatile uint8_t *)at = 1;
 }
 END_TEST
 
@@ -243,6 +358,9 @@ int main(void)
     tcase_add_test(tc, a_cancelled_thread_holds_nothing);
     tcase_add_test(tc, a_cq_stays_until_its_events_are_acknowledged);
     tcase_add_test(tc, an_event_goes_with_its_cq);
+    tcase_add_test(tc, a_peer_is_refused_memory_that_is_gone);
+    tcase_add_test(tc, a_fault_of_the_program_goes_to_its_handler);
+    tcase_add_test_raise_signal(tc, a_fault_of_a_program_without_a_handler_ends_it, SIGSEGV);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

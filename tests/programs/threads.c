@@ -336,7 +336,7 @@ static void *destroys_a_target(void *worker)
         }
         must_be_0(ibv_destroy_qp(p->qp[1]));
         pthread_join(sender.thread, NULL);
-        p->qp[1] = new_qp(p->cq[1], NULL);
+        p->qp[1] = new_qp(1, p->cq[1], NULL);
         pair_free(p);
     }
     return NULL;
@@ -376,19 +376,20 @@ END_TEST
 
 /* -- all --------------------------------------------------------------------------------------- */
 
-int main(void)
+static void two_devices_open(void)
 {
-    Suite *s = suite_create("threads");
-    TCase *tc = tcase_create("threads");
-    SRunner *sr;
-    char wire[32];
-    int failed;
+    use_two_devices();
+    device_open();
+}
 
-    snprintf(wire, sizeof(wire), "threads-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
+/* Loops: with a receive queue, with an SRQ. */
+static void add_tests(Suite *s, const char *name, SFun open)
+{
+    TCase *tc = tcase_create(name);
+
     suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, 0);
-    tcase_add_checked_fixture(tc, device_open, device_close);
+    tcase_set_timeout(tc, 2 * SECONDS);
+    tcase_add_checked_fixture(tc, open, device_close);
     tcase_add_loop_test(tc, one_thread_at_both_ends_has_one_message_outstanding, 0, 2);
     tcase_add_loop_test(tc, two_threads_answer_each_other, 0, 2);
     tcase_add_loop_test(tc, each_thread_has_queues_of_its_own, 0, 2);
@@ -398,6 +399,19 @@ int main(void)
     tcase_add_test(tc, threads_make_use_and_destroy_queues);
     tcase_add_test(tc, a_qp_is_destroyed_while_it_is_a_target);
     tcase_add_test(tc, threads_open_and_close_the_device);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("threads");
+    SRunner *sr;
+    char wire[32];
+    int failed;
+
+    snprintf(wire, sizeof(wire), "threads-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 0);
+    add_tests(s, "one device", device_open);
+    add_tests(s, "two devices", two_devices_open);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);

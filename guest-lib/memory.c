@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads and writes of the process's memory that survive what is not mapped.
+ *
+ * An access opens a window: it notes, for its thread, where to go on. A fault while one is open
+ * goes on there, and the access answers that there is nothing. __builtin_setjmp() stores three
+ * words, so that a window costs an access of 64 bytes next to nothing; it lives in the frame of the
+ * function that opened it.
+ */
+#define _GNU_SOURCE
+#include "guest-lib/memory.h"
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include "model/host.h"
+
+/* The library is there from the start of the program, or small enough for late ones. */
+static __thread void **volatile window __attribute__((tls_model("initial-exec")));
+
+/* -- faults ------------------------------------------------------------------------------------ */
+
+static const int fault_signals[] = {SIGSEGV, SIGBUS};
+static struct sigaction previous[2];
+
+/* No local whose address is taken: what leaves a window leaves this frame, too. */
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    const struct sigaction *before = &previous[signal == SIGBUS];
+
+    if (window && info->si_code > 0) { /* the kernel's, not kill()'s */
+        __builtin_longjmp(window, 1);
+    }
+    if (before->sa_flags & SA_SIGINFO) {
+        before->sa_sigaction(signal, info, context);
+    } else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+        sigaction(signal, before, NULL);
+        if (info->si_code <= 0) {
+            raise(signal); /* a fault happens again by itself */
+        }
+    } else {
+        before->sa_handler(signal);
+    }
+}
+
+static void install(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+
+    for (unsigned i = 0; i < 2; i++) {
+        sigaction(fault_signals[i], &action, &previous[i]);
+    }
+}
+
+void memory_catch_faults(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install);
+}
+
+void memory_unblock_faults(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigaddset(&set, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* -- accesses ---------------------------------------------------------------------------------- */
+
+static void *at(uint64_t addr)
+{
+    return (void *)(uintptr_t)addr;
+}
+
+static bool is_word(uint64_t addr, size_t len)
+{
+    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0;
+}
+
+/* A doorbell record: what it tells of is read after it. */
+static void read_word(uint64_t addr, void *buf)
+{
+    uint32_t word = __atomic_load_n((const uint32_t *)at(addr), __ATOMIC_ACQUIRE);
+
+    memcpy(buf, &word, sizeof(word));
+}
+
+/* The end of an entry: what was written before it is there. */
+static void write_word(uint64_t addr, const void *buf)
+{
+    uint32_t word;
+
+    memcpy(&word, buf, sizeof(word));
+    __atomic_store_n((uint32_t *)at(addr), word, __ATOMIC_RELEASE);
+}
+
+enum access {
+    READ,
+    WRITE,
+    CMPXCHG
+};
+
+/* What is between the two fences may fault. buf: of a CMPXCHG what is expected. */
+static __attribute__((noinline)) bool access_memory(enum access access, uint64_t addr, void *buf,
+                                                    size_t len, uint64_t desired)
+{
+    void *go_on[5];
+
+    if (__builtin_setjmp(go_on)) {
+        window = NULL;
+        return false;
+    }
+    window = go_on;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (access == CMPXCHG) {
+        __atomic_compare_exchange_n((uint64_t *)at(addr), (uint64_t *)buf, desired, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    } else if (access == READ && is_word(addr, len)) {
+        read_word(addr, buf);
+    } else if (access == READ) {
+        memcpy(buf, at(addr), len);
+    } else if (is_word(addr, len)) {
+        write_word(addr, buf);
+    } else {
+        host_copy_in_order(at(addr), buf, len);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    window = NULL;
+    return true;
+}
+
+bool memory_read(uint64_t addr, void *buf, size_t len)
+{
+    return memory_is(addr, len) && access_memory(READ, addr, buf, len, 0);
+}
+
+bool memory_write(uint64_t addr, const void *buf, size_t len)
+{
+    return memory_is(addr, len) && access_memory(WRITE, addr, (void *)(uintptr_t)buf, len, 0);
+}
+
+bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired)
+{
+    return memory_is(addr, 8) && addr % 8 == 0 &&
+           access_memory(CMPXCHG, addr, expected, 8, desired);
+}
