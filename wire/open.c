@@ -4,6 +4,7 @@
  */
 #include "wire/open.h"
 #include "wire/shm.h"
+#include "wire/shm_number.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -24,53 +25,70 @@ static bool is_name(const char *s)
            strspn(s, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == len;
 }
 
-/* A shm URI's file, or NULL: it is none. */
-static struct wire_port *open_shm(const char *rest, bool *bad_uri, GError **err)
+/* A shm URI's file, or NULL: it is none. own_only: see wire_shm_open(). */
+static char *shm_path(const char *rest, bool *own_only)
 {
-    struct wire_port *port;
-    char *path, *prefix;
+    char *prefix, *path;
 
+    *own_only = false;
     if (rest[0] == '/' && rest[1] != '\0' && rest[strlen(rest) - 1] != '/') {
-        return wire_shm_open(rest, false, err);
+        return g_strdup(rest);
     }
     if (!is_name(rest)) {
-        *bad_uri = true;
         return NULL;
     }
+    *own_only = true;
     prefix = g_strdup_printf("hcasim-%lu-", (unsigned long)geteuid());
-    path = g_strconcat(SHM_DIR "/", prefix, rest, NULL);
     wire_shm_sweep(SHM_DIR, prefix);
-    port = wire_shm_open(path, true, err);
-    g_free(path);
+    path = g_strconcat(SHM_DIR "/", prefix, rest, NULL);
     g_free(prefix);
-    return port;
+    return path;
 }
 
 static const struct {
     const char *scheme;
-    /* Sets *bad_uri, and leaves *err alone, if what follows the scheme has no known form. */
-    struct wire_port *(*open)(const char *rest, bool *bad_uri, GError **err);
+    /* What is opened for that which follows the scheme; NULL: it has no known form. */
+    char *(*path)(const char *rest, bool *own_only);
+    struct wire_port *(*open)(const char *path, bool own_only, GError **err);
+    struct wire_number *(*take_number)(const char *path, bool own_only, unsigned wanted,
+                                       GError **err);
 } schemes[] = {
-    {"shm:", open_shm},
+    {"shm:", shm_path, wire_shm_open, wire_shm_number_take},
 };
 
-struct wire_port *wire_open(const char *uri, GError **err)
+/* The scheme of a URI and its path, or -1 with *err. */
+static int find_scheme(const char *uri, char **path, bool *own_only, GError **err)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {
         if (g_str_has_prefix(uri, schemes[i].scheme)) {
-            bool bad_uri = false;
-            struct wire_port *port =
-                schemes[i].open(uri + strlen(schemes[i].scheme), &bad_uri, err);
-
-            if (!bad_uri) {
-                return port;
+            *path = schemes[i].path(uri + strlen(schemes[i].scheme), own_only);
+            if (*path) {
+                return (int)i;
             }
         }
     }
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
                 "'%s' names no port: it is shm:NAME (letters, digits, '.', '_', '-') or shm:/PATH",
                 uri);
-    return NULL;
+    return -1;
+}
+
+struct wire_port *wire_open(const char *uri, GError **err)
+{
+    g_autofree char *path = NULL;
+    bool own_only;
+    int scheme = find_scheme(uri, &path, &own_only, err);
+
+    return scheme < 0 ? NULL : schemes[scheme].open(path, own_only, err);
+}
+
+struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **err)
+{
+    g_autofree char *path = NULL;
+    bool own_only;
+    int scheme = find_scheme(uri, &path, &own_only, err);
+
+    return scheme < 0 ? NULL : schemes[scheme].take_number(path, own_only, wanted, err);
 }
 
 const char *wire_uri_help(void)

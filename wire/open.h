@@ -25,8 +25,8 @@ enum wire_error {
  * shm:/PATH  the segment whose file is PATH. Whoever may write the file may join: a group shares
  *            a segment by creating an empty file with the rights it wants.
  *
- * A segment's files go with its last member. What killed processes leave behind in /dev/shm is
- * removed by the next wire_open() of any NAME.
+ * A segment's files go with its last member or number. What killed processes leave behind in
+ * /dev/shm is removed by the next wire_open() of any NAME.
  *
  * A segment is a switch: a unicast frame goes to the member that last sent with that source
  * address, without loss (a full receiver makes the sender wait). Other frames go to all members;
@@ -34,6 +34,19 @@ enum wire_error {
  * member that lives but does not run pauses its senders (wire_is_paused()).
  */
 struct wire_port *wire_open(const char *uri, GError **err);
+
+/*
+ * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ:
+ * nobody else has it until it is released, or its process has ended, however that came. All
+ * who can join the wire see it taken, in whatever container they are. wanted: 0: the lowest that is
+ * free. NULL: *err says why. A child of fork() does not have its parent's.
+ */
+#define WIRE_NUMBER_MAX 65534
+struct wire_number;
+
+struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **err);
+unsigned wire_number_get(const struct wire_number *number);
+void wire_number_release(struct wire_number *number);
 
 /* The forms of URI, one per line, for help texts. */
 const char *wire_uri_help(void);

@@ -85,6 +85,18 @@ void shm_wake(struct shm_port *sp, unsigned id)
     }
 }
 
+/* Whether anybody waits for room in id's region. */
+static bool has_waiters(struct shm_port *sp, unsigned id)
+{
+    _Atomic uint64_t *waiters = shm_member_at(sp, id)->waiters;
+    uint64_t waiting = 0;
+
+    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
+        waiting |= atomic_load_explicit(&waiters[w], memory_order_relaxed);
+    }
+    return waiting;
+}
+
 /* Takes the waiters in turn, beginning after the one that was told last. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
 {
@@ -92,6 +104,9 @@ void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
     unsigned first = sp->next_waiter;
 
     atomic_thread_fence(memory_order_seq_cst);
+    if (!has_waiters(sp, id)) {
+        return;
+    }
     for (unsigned w = 0; w <= SHM_MEMBERS / 64; w++) {
         unsigned word = (first / 64 + w) % (SHM_MEMBERS / 64);
         uint64_t bits = atomic_load_explicit(&waiters[word], memory_order_relaxed);
@@ -177,24 +192,13 @@ static bool anything_waits(struct shm_port *sp)
     return atomic_load_explicit(&sp->self->tx_wake, memory_order_relaxed) || shm_rx_waits(sp);
 }
 
-/* Whether anybody waits for room here. */
-static bool has_waiters(struct shm_port *sp)
-{
-    uint64_t waiting = 0;
-
-    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
-        waiting |= atomic_load_explicit(&sp->self->waiters[w], memory_order_relaxed);
-    }
-    return waiting;
-}
-
 static unsigned shm_poll(struct wire_port *port, unsigned max)
 {
     struct shm_port *sp = shm_port_of(port);
     unsigned n = 0, taken;
 
     shm_rx_settle(sp);
-    sp->scarce |= has_waiters(sp);
+    sp->scarce |= has_waiters(sp, sp->seg.id);
     if (anything_waits(sp)) {
         disarm(sp); /* senders need not wake a port that is at work */
     }

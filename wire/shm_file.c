@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire/shm_file.h. Bytes that are locked: those of the members (shm_segment.c) are at 0 and up,
- * then come other places; behind them all is that of the join lock.
+ * See wire/shm_file.h. Which bytes are locked says shm_segment.h; the join lock's is behind all
+ * those that keep the file there.
  */
 #include "wire/shm_file.h"
 #include "wire/open.h"

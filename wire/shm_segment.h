@@ -32,7 +32,9 @@ enum {
     SHM_GEN_BITS = 24,
     SHM_POS_BITS = 24,
     SHM_LINE = 64,
-    /* Bytes of the file that are locked: a member's is that of its id. */
+    /* Bytes of the file that are locked: a member's is that of its id, and who has a number holds
+     * the one that is so many behind SHM_LOCK_NUMBERS. */
+    SHM_LOCK_NUMBERS = 1 << 16,
     SHM_LOCK_JOIN = 1 << 20,
 };
 

@@ -4,18 +4,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "model/host.h"
 #include "wire/open.h"
 
-#define MAX_HOST    65534
+#define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
 
 static GKeyFile *key_file;
-static int host_fd[HV_MAX_DEVICES]; /* what holds the hosts' numbers */
-static unsigned num_host_fds;
+static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
+static unsigned num_hosts;
 
 static bool complain(GError **err, const char *fmt, const char *name, const char *value)
 {
@@ -88,39 +86,6 @@ void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6])
     }
 }
 
-/*
- * A host number is a name of an abstract socket: bound by one process of the network namespace at
- * a time, gone with it however it dies, nothing left in a file system. The descriptor stays open.
- */
-static bool take_host(const char *wire, unsigned host)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int len = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "hcasim-%u-%08x-host-%u",
-                       (unsigned)getuid(), g_str_hash(wire), host);
-
-    if (fd < 0) {
-        return false;
-    }
-    if (bind(fd, (struct sockaddr *)&addr,
-             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len))) {
-        close(fd);
-        return false;
-    }
-    host_fd[num_host_fds++] = fd;
-    return true;
-}
-
-static unsigned free_host(const char *wire)
-{
-    for (unsigned host = 1; host <= MAX_HOST; host++) {
-        if (take_host(wire, host)) {
-            return host;
-        }
-    }
-    return 0;
-}
-
 static void make_gids(struct hv_port_config *port)
 {
     uint8_t *gid = port->gid[0].raw;
@@ -164,22 +129,28 @@ static bool get_log_level(int *level, GError **err)
     return complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
 }
 
-/* The host's number: the one that is asked for, else the first free one. 0 with *err. */
+/* The host's number on its wire, which it keeps: the one that is asked for, else the first free
+ * one. 0 with *err. */
 static unsigned number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
                             GError **err)
 {
-    unsigned number = (unsigned)host + index;
+    struct wire_number *number =
+        wire_number_take(port->wire, host ? (unsigned)host + index : 0, err);
 
-    if (!host) {
-        number = free_host(port->wire);
-        if (!number) {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s has no free host number", port->wire);
-        }
-    } else if (!take_host(port->wire, number)) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "host %u of %s is taken", number, port->wire);
-        number = 0;
+    if (!number) {
+        return 0;
     }
-    return number;
+    hosts[num_hosts++] = number;
+    return wire_number_get(number);
+}
+
+/* At the process's end the kernel would do the same, but leave the wire's file, if this is the
+ * last. */
+__attribute__((destructor)) static void release_hosts(void)
+{
+    while (num_hosts) {
+        wire_number_release(hosts[--num_hosts]);
+    }
 }
 
 static void free_port(struct hv_port_config *port)
@@ -231,9 +202,7 @@ static void unload(struct hv_port_config *ports, unsigned *count)
     while (*count) {
         free_port(&ports[--*count]);
     }
-    while (num_host_fds) {
-        close(host_fd[--num_host_fds]);
-    }
+    release_hosts();
     g_clear_pointer(&key_file, g_key_file_free);
 }
 

@@ -165,6 +165,28 @@ def devices(hosts):
         raise Failure(f"three different GUIDs are not in\n{text}")
 
 
+def numbers(hosts):
+    """Hosts of a wire have numbers of their own, in whatever network namespace they are; a number is free
+    again when its process has ended."""
+    def address(*prefix):
+        text = subprocess.run(
+            [*prefix, HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire, "--", "ibv_devinfo", "-v"],
+            capture_output=True, text=True, timeout=PATIENCE).stdout
+        return re.search(r"::ffff:(10\.0\.0\.\d+)", text)[1]
+
+    watch = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
+    if "FD" not in watch.stdout.readline():
+        raise Failure("ibv_asyncwatch does not say what it waits for")
+    apart = ["unshare", "--user", "--map-current-user", "--net"]
+    possible = subprocess.run([*apart, "true"], stderr=subprocess.DEVNULL).returncode == 0
+    found = [address(), address(*apart) if possible else "10.0.0.2"]
+    watch.kill()
+    watch.communicate()
+    found.append(address())
+    if found != ["10.0.0.2", "10.0.0.2", "10.0.0.1"]:
+        raise Failure(f"beside a host, apart from it, and after it: {found}")
+
+
 def wire_of_another_name(hosts):
     """Hosts of different wires do not meet: the first one's sends are not acknowledged."""
     port = free_port()
@@ -279,7 +301,7 @@ def nothing_left(hosts):
         raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
 
 
-STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, addresses, devices,
+STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, addresses, devices, numbers,
               wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
               nothing_left)
 

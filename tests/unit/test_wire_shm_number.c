@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers on a wire (wire/open.h): whose they are, and for how long.
+ */
+#include "tests/unit/wire_nodes.h"
+#include "wire/open.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct wire_number *take(const char *name, unsigned wanted)
+{
+    char *uri = g_strdup_printf("shm:%s/%s", nodes_dir, name);
+    GError *err = NULL;
+    struct wire_number *number = wire_number_take(uri, wanted, &err);
+
+    ck_assert_int_eq(number == NULL, err != NULL);
+    if (err) {
+        ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+        ck_assert_ptr_nonnull(strstr(err->message, "is taken"));
+        g_error_free(err);
+    }
+    g_free(uri);
+    return number;
+}
+
+/* A process that takes a number of "seg" and forks a child of its own, then waits to be killed. */
+static pid_t taker(unsigned wanted, unsigned expected)
+{
+    int pipes[2];
+    char byte = 0;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct wire_number *number = take("seg", wanted);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        byte = number && wire_number_get(number) == expected;
+        if (fork() == 0) {
+            alarm(5); /* outlives its parent by a little */
+            pause();
+        }
+        (void)!write(pipes[1], &byte, 1);
+        pause();
+        _exit(0);
+    }
+    close(pipes[1]);
+    ck_assert_int_eq(read(pipes[0], &byte, 1), 1);
+    close(pipes[0]);
+    ck_assert_int_eq(byte, 1);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+START_TEST(the_lowest_free_number_is_given)
+{
+    struct wire_number *n[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        n[i] = take("seg", 0);
+        ck_assert_uint_eq(wire_number_get(n[i]), i + 1);
+    }
+    wire_number_release(n[1]);
+    n[1] = take("seg", 0);
+    ck_assert_uint_eq(wire_number_get(n[1]), 2);
+    for (unsigned i = 0; i < 4; i++) {
+        wire_number_release(n[i]);
+    }
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+START_TEST(a_number_is_taken_once)
+{
+    struct wire_number *last = take("seg", WIRE_NUMBER_MAX), *other;
+
+    ck_assert_uint_eq(wire_number_get(last), WIRE_NUMBER_MAX);
+    ck_assert_ptr_null(take("seg", WIRE_NUMBER_MAX));
+    other = take("another", WIRE_NUMBER_MAX); /* each wire has its own */
+    ck_assert_ptr_nonnull(other);
+    wire_number_release(last);
+    last = take("seg", WIRE_NUMBER_MAX);
+    ck_assert_ptr_nonnull(last);
+    wire_number_release(last);
+    wire_number_release(other);
+}
+END_TEST
+
+/* What tells processes apart is the wire's file, whatever namespaces they are in. A number ends
+ * with its process, even if that leaves children. */
+START_TEST(a_number_is_its_process_s)
+{
+    struct wire_number *own = take("seg", 0), *again;
+    pid_t second = taker(0, 2), fifth = taker(5, 5);
+
+    ck_assert_ptr_null(take("seg", 2));
+    ck_assert_ptr_null(take("seg", 5));
+    end(second);
+    again = take("seg", 0);
+    ck_assert_uint_eq(wire_number_get(again), 2);
+    end(fifth);
+    wire_number_release(own);
+    wire_number_release(again);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+/* Members come and go; the numbers stay, and so does the file. */
+START_TEST(a_number_does_not_need_a_member)
+{
+    struct wire_number *one = take("seg", 0), *two;
+    struct node *a = join(1), *b;
+
+    leave(a);
+    ck_assert_ptr_null(take("seg", 1));
+    a = join(1);
+    b = join(2);
+    announce(b);
+    ck_assert_uint_eq(drain(a), 1);
+    two = take("seg", 0);
+    ck_assert_uint_eq(wire_number_get(two), 2);
+    wire_number_release(one);
+    wire_number_release(two);
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    leave(a);
+    leave(b);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
+START_TEST(a_bad_uri_has_no_numbers)
+{
+    GError *err = NULL;
+
+    ck_assert_ptr_null(wire_number_take("udp:x", 0, &err));
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_URI));
+    g_clear_error(&err);
+    ck_assert_ptr_null(wire_number_take("shm:/nonexistent/x", 0, &err));
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+    g_clear_error(&err);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("wire shm number");
+    TCase *tc = tcase_create("number");
+    SRunner *sr;
+    int failed;
+
+    nodes_make_dir();
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, the_lowest_free_number_is_given);
+    tcase_add_test(tc, a_number_is_taken_once);
+    tcase_add_test(tc, a_number_is_its_process_s);
+    tcase_add_test(tc, a_number_does_not_need_a_member);
+    tcase_add_test(tc, a_bad_uri_has_no_numbers);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    nodes_remove_dir();
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers on a shared-memory segment: who has one holds the lock on a byte of the file for it, as a
+ * member does for its place, and keeps the file there as a member does.
+ */
+#include "wire/shm_number.h"
+#include "wire/shm_file.h"
+#include "wire/shm_segment.h"
+
+#include <unistd.h>
+
+struct wire_number {
+    char *path;
+    int fd;
+    unsigned number;
+    pid_t pid; /* whose it is: a child of fork() has a copy of this only */
+};
+
+static unsigned take(int fd, unsigned wanted)
+{
+    unsigned last = wanted ? wanted : WIRE_NUMBER_MAX;
+
+    for (unsigned n = wanted ? wanted : 1; n <= last; n++) {
+        if (shm_lock(fd, SHM_LOCK_NUMBERS + (off_t)n)) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsigned wanted,
+                                         GError **err)
+{
+    int fd = shm_file_open(path, own_only, err);
+    struct wire_number *number;
+    unsigned n;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    n = take(fd, wanted);
+    shm_file_joined(fd);
+    if (!n) {
+        if (wanted) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: number %u is taken", path, wanted);
+        } else {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: all numbers are taken", path);
+        }
+        shm_file_left(fd, path);
+        shm_file_close(fd);
+        return NULL;
+    }
+    number = g_new0(struct wire_number, 1);
+    *number = (struct wire_number){g_strdup(path), fd, n, getpid()};
+    return number;
+}
+
+unsigned wire_number_get(const struct wire_number *number)
+{
+    return number->number;
+}
+
+void wire_number_release(struct wire_number *number)
+{
+    if (number->pid == getpid()) {
+        shm_unlock(number->fd, SHM_LOCK_NUMBERS + (off_t)number->number);
+        shm_file_left(number->fd, number->path);
+        shm_file_close(number->fd);
+    }
+    g_free(number->path);
+    g_free(number);
+}
