@@ -303,7 +303,7 @@ static void run_index(struct fw *fw, unsigned index)
     finish_entry(fw, &e, status);
 }
 
-static void cmdq_work(struct hca *hca, struct work *work, unsigned *budget)
+static void cmdq_work(struct hca *hca, struct work *work)
 {
     struct fw *fw = fw_of_hca(hca);
     struct fw_cmdq *q = &fw->cmdq;
@@ -314,7 +314,6 @@ static void cmdq_work(struct hca *hca, struct work *work, unsigned *budget)
     }
     index = (unsigned)__builtin_ctz(q->pending);
     q->pending &= ~(1u << index);
-    --*budget;
     run_index(fw, index);
     if (q->pending) {
         hca_schedule(hca, work);

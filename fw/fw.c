@@ -214,6 +214,11 @@ bool fw_run(struct fw *fw, unsigned budget)
     return more || entry_is_due(fw);
 }
 
+uint64_t fw_most_pieces(const struct fw *fw)
+{
+    return fw->hca.most_pieces;
+}
+
 uint64_t fw_work_items(const struct fw *fw)
 {
     return fw->hca.work_items;

@@ -75,11 +75,15 @@ uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size);
 bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
 
 /*
- * Does the work that is pending: commands, doorbells, received frames, expired timers. Handles
- * about budget work items (a packet, a WQE, a command) and returns true if work is left that
- * can be done now.
+ * Takes a turn: does what is pending of received frames, expired timers, commands and doorbells,
+ * for about budget pieces, and returns true if something is left that can be done now. A piece is a
+ * call of the host for DMA, a frame sent or received; a small message takes half a dozen. Frames
+ * and the rest each have a share of the turn, however much waits of the other. The last step of a
+ * share is done whole: a packet to or from memory in pieces may take as many as it has bytes.
  */
 bool fw_run(struct fw *fw, unsigned budget);
+/* The pieces of the longest turn so far. */
+uint64_t fw_most_pieces(const struct fw *fw);
 /* Work items done since the function was made: fw_run() that leaves it as it was had nothing to do
  * (timers aside). */
 uint64_t fw_work_items(const struct fw *fw);

@@ -151,7 +151,7 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
 
     hca->world = world;
     hca->deadline_ns = UINT64_MAX;
-    hca->budget = 256;
+    hca->budget = 2048;
     hca->verbose = g_getenv("HCASIM_LOG") != NULL;
     hca->freed = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     hca->arena = mmap((void *)(ARENA_HINT + world->hcas->len * ARENA_SPACING), INPROC_ARENA_SIZE,

@@ -36,7 +36,7 @@ struct inproc_hca {
     unsigned irqs[INPROC_VECTORS];
     unsigned log_errors, log_guest_errors; /* lines logged at these levels */
     bool verbose;    /* print the log on stderr (also: environment HCASIM_LOG=1) */
-    uint64_t budget; /* work items of one fw_run() */
+    uint64_t budget; /* pieces of one fw_run() */
 };
 
 struct inproc_world *inproc_world_new(void);

@@ -22,7 +22,7 @@
 #include "wire/eth.h"
 #include "wire/open.h"
 
-#define BUDGET        64       /* work items of one turn */
+#define BUDGET        512      /* pieces (fw/fw.h) of one turn */
 #define LOOK_EVERY    8        /* doorbells of a program that polls, too, after which it looks */
 #define SETTLE        4        /* turns after a doorbell, as long as there is work */
 #define POLL_GRACE    1000000u /* ns after a poll for which the poller is trusted to come again */

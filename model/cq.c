@@ -53,7 +53,8 @@ struct cq {
     uint64_t last_event_ns, last_cqe_ns; /* kept while there is a period */
     struct hca_timer timer;
     struct eq_waiter waiter;
-    struct work error_work; /* takes the QPs down */
+    struct work error_work; /* takes down the QPs from this number on, then the SRQs */
+    uint32_t error_at;
 };
 
 static void cq_notify(struct hca *hca, struct cq *cq);
@@ -68,17 +69,35 @@ static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
     cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
 }
 
-static void cq_error_run(struct hca *hca, struct work *work, unsigned *budget)
+/* False: QPs are left for the next turn. */
+static bool cq_error_qps(struct hca *hca, struct cq *cq)
 {
-    struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
+    struct obj *obj;
 
-    OBJ_TABLE_FOREACH (obj, &hca->qpns) {
+    for (unsigned n = 0; (obj = obj_next(&hca->qpns, cq->error_at)); n++) {
         struct qp *qp = (struct qp *)obj;
 
+        if (n && !hca_may_go_on(hca)) {
+            return false;
+        }
+        cq->error_at = obj->num + 1;
+        hca_spend(hca, n % HCA_PIECE_ENTRIES == 0);
         if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
             qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
             qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
         }
+    }
+    cq->error_at = 0;
+    return true;
+}
+
+static void cq_error_run(struct hca *hca, struct work *work)
+{
+    struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
+
+    if (!cq_error_qps(hca, cq)) {
+        hca_schedule(hca, work);
+        return;
     }
     /* XRC: other QPs that deliver there fail with their next message. */
     OBJ_TABLE_FOREACH (obj, &hca->srqs) {

@@ -56,8 +56,7 @@ static void adapt_l4(uint8_t *frame, const struct eth_info *info, size_t frame_l
     }
 }
 
-enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
-                           unsigned *budget)
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     struct eth_info info;
     size_t headers = wqe->inline_len;
@@ -74,9 +73,6 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         size_t len = headers + payload;
         uint8_t *frame;
 
-        if (*budget == 0) {
-            return ETH_MORE;
-        }
         frame = port_tx_reserve(hca, wqe->inline_hdr, len);
         if (!frame) {
             return ETH_NO_ROOM;
@@ -92,7 +88,9 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         eth_fill_checksums(frame, len, wqe->cs_flags);
         eth_commit(hca, sq, frame, len);
         sq->lso_sent += payload;
-        (*budget)--;
+        if (sq->lso_sent < wqe->data_len && !hca_may_go_on(hca)) {
+            return ETH_MORE;
+        }
     }
     sq->lso_sent = 0;
     return ETH_SENT;

@@ -111,7 +111,7 @@ struct eth_wqe {
 enum eth_sent {
     ETH_SENT,
     ETH_NO_ROOM, /* try again when the wire has room */
-    ETH_MORE,    /* the budget is used up, there is more to send */
+    ETH_MORE,    /* the turn's share is used up, there is more to send */
     ETH_NO_DATA, /* memory that the WQE names does not answer */
     ETH_BAD_WQE, /* lengths or headers that make no sense */
 };
@@ -122,14 +122,13 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
 /* Fills in the checksums that cs_flags ask for. */
 void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
 /* An LSO message, from where it stopped last time on (model/eth_lso.c). */
-enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
-                           unsigned *budget);
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
 /* Sends the frame in the room last reserved, and a copy of a group frame to who wants those of this
  * SQ. */
 void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
 
-void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget);
+void eth_sq_run(struct hca *hca, struct work *work);
 /* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq);
 

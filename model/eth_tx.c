@@ -190,8 +190,7 @@ void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, 
 }
 
 /* An ordinary packet. */
-static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe,
-                              unsigned *budget)
+static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
     size_t total = len + (wqe->insert_vlan ? 4 : 0);
@@ -222,13 +221,11 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
         total = MIN_FRAME;
     }
     eth_commit(hca, sq, frame, total);
-    (*budget)--;
     return ETH_SENT;
 }
 
 /* Decodes the WQE at ci and sends what it says. */
-static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe,
-                             unsigned *budget)
+static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
 {
     uint8_t raw[WQE_MAX_BYTES];
     unsigned blocks;
@@ -245,19 +242,18 @@ static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe 
         return ETH_BAD_WQE;
     }
     if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw, wqe->ds * 16u)) {
-        return send_one(hca, sq, wqe, budget);
+        return send_one(hca, sq, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw, wqe->ds * 16u)) {
-        return eth_send_lso(hca, sq, wqe, budget);
+        return eth_send_lso(hca, sq, wqe);
     }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
         return ETH_BAD_WQE;
     }
-    (*budget)--;
     return ETH_SENT;
 }
 
-void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
+void eth_sq_run(struct hca *hca, struct work *work)
 {
     struct eth_sq *sq = (struct eth_sq *)((char *)work - offsetof(struct eth_sq, work));
 
@@ -268,10 +264,10 @@ void eth_sq_run(struct hca *hca, struct work *work, unsigned *budget)
         fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return;
     }
-    for (unsigned n = 0; n < 16 && *budget && wq_posted(&sq->wq); n++) {
+    for (unsigned n = 0; n < 16 && wq_posted(&sq->wq) && (n == 0 || hca_may_go_on(hca)); n++) {
         struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
 
-        switch (execute(hca, sq, &wqe, budget)) {
+        switch (execute(hca, sq, &wqe)) {
         case ETH_NO_ROOM:
             hca_wait_tx(hca, work);
             return;

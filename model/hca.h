@@ -26,9 +26,9 @@ struct steering;
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
 struct work {
     struct work *prev, *next; /* NULL when on no list */
-    /* Does a bounded piece (at most *budget items, which it decrements). Reschedules itself by
+    /* Does one step at least, and more as long as hca_may_go_on(). Reschedules itself by
      * hca_schedule() or hca_wait_tx() if there is more to do. */
-    void (*run)(struct hca *hca, struct work *work, unsigned *budget);
+    void (*run)(struct hca *hca, struct work *work);
 };
 
 struct hca_timer {
@@ -71,6 +71,13 @@ struct hca {
     uint64_t event_count; /* async events delivered, for tests and traces */
     uint64_t work_items;  /* done by hca_run(), ever */
 
+    /* What everything costs is counted in pieces: a call of the host for DMA, a frame received or
+     * sent, a frame delivered, HCA_PIECE_ENTRIES entries of a list in our own memory. */
+    uint64_t pieces;      /* spent, ever */
+    uint64_t pieces_end;  /* who is at work goes on until then */
+    uint64_t most_pieces; /* in one turn */
+    unsigned timers_held; /* turns in a row in which timers waited for frames */
+
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
@@ -90,7 +97,8 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
 void hca_reset(struct hca *hca);
 void hca_clear(struct hca *hca);
 
-/* Runs pending work, received frames and due timers; see fw_run(). */
+/* Takes one turn of about budget pieces: received frames, due timers, pending work, each with its
+ * share; see fw_run(). */
 bool hca_run(struct hca *hca, unsigned budget);
 
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
@@ -115,19 +123,36 @@ static inline uint64_t hca_now(struct hca *hca)
 void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns);
 void hca_timer_stop(struct hca *hca, struct hca_timer *timer);
 
+/* Entries of a list in our own memory that cost what one call of the host does. */
+#define HCA_PIECE_ENTRIES 64
+
+static inline void hca_spend(struct hca *hca, uint64_t pieces)
+{
+    hca->pieces += pieces;
+}
+
+/* Whether who is at work may do one more step in this turn. */
+static inline bool hca_may_go_on(const struct hca *hca)
+{
+    return hca->pieces < hca->pieces_end && !hca->off;
+}
+
 /* The host's callbacks (model/host.h), which a function that is off does not reach. */
 static inline bool hca_dma_read(struct hca *hca, uint64_t addr, void *buf, size_t len)
 {
+    hca_spend(hca, 1);
     return !hca->off && hca->ops->dma_read(hca->host, addr, buf, len);
 }
 
 static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf, size_t len)
 {
+    hca_spend(hca, 1);
     return !hca->off && hca->ops->dma_write(hca->host, addr, buf, len);
 }
 
 static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
 {
+    hca_spend(hca, 1);
     return hca->off ? NULL : hca->ops->dma_map(hca->host, addr, len, is_write);
 }
 
@@ -139,6 +164,7 @@ static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is
 static inline bool hca_dma_cmpxchg64(struct hca *hca, uint64_t addr, uint64_t *expected,
                                      uint64_t desired)
 {
+    hca_spend(hca, 1);
     return !hca->off && hca->ops->dma_cmpxchg64(hca->host, addr, expected, desired);
 }
 

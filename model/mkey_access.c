@@ -249,6 +249,7 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
         if (!mkey->round_len || round >= mkey->rounds) {
             return MEM_BAD_BOUNDS;
         }
+        hca_spend(hca, 1);
         range = &mkey->ranges[klm_search(mkey, in_round)];
         run = range->end - in_round;
         at = (mkey->repeat ? range->count & 0xffff : range->count) - run;
@@ -327,9 +328,9 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 
 /* -- atomics ---------------------------------------------------------------------------------- */
 
-/* How often a fetch-and-add tries again because a CPU changed the word in between; a host that wins
- * that often is not a memory. */
-#define ATOMIC_TRIES 100000
+/* How often a fetch-and-add tries again because a CPU changed the word in between. After that the
+ * request is taken for lost, and its sender asks again: the HCA has other things to do. */
+#define ATOMIC_TRIES 64
 
 static enum mem_result atomic_address(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                       struct mem_op *op)
@@ -382,7 +383,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
         }
         *original = seen;
     }
-    return MEM_NO_ANSWER;
+    return MEM_BUSY;
 }
 
 /* -- lists ------------------------------------------------------------------------------------ */

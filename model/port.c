@@ -152,6 +152,7 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned 
     enum roce_verdict verdict;
     bool for_vport;
 
+    hca_spend(hca, 1);
     if (len < 14) {
         c->rx_truncated++;
         return;
@@ -269,25 +270,38 @@ bool port_rx_pending(const struct hca *hca)
     return hca->port.rx_pending || hca->port.loop_pending || hca->port.link_pending;
 }
 
-/* A source that still delivered something is asked again, so that an empty answer is what
- * lets a backend go to sleep (wire/port.h). */
-unsigned port_poll(struct hca *hca, unsigned budget)
+/* Frames that are taken before a look at what they cost. */
+#define RX_BATCH 8
+
+/* One batch from a source. A source that still delivered something is asked again in the next turn,
+ * so that an empty answer is what lets a backend go to sleep (wire/port.h). True: there may be more
+ * now. */
+static bool poll_batch(struct hca *hca, struct wire_port *from, bool *pending)
+{
+    unsigned n;
+
+    if (!*pending || !from) {
+        return false;
+    }
+    n = wire_poll(from, RX_BATCH);
+    *pending = n > 0;
+    hca->work_items += n;
+    return n == RX_BATCH;
+}
+
+bool port_poll(struct hca *hca)
 {
     struct port *port = &hca->port;
-    unsigned looped = 0, received = 0;
+    bool more_looped = true, more = true;
 
-    if (port->link_pending) {
+    if (port->link_pending && !hca->off) {
         port_update_link(hca);
     }
-    if (port->loop_pending) {
-        looped = wire_poll(port->loop[1], (budget + 1) / 2);
-        port->loop_pending = looped > 0;
+    while ((more_looped || more) && hca_may_go_on(hca)) {
+        more_looped = more_looped && poll_batch(hca, port->loop[1], &port->loop_pending);
+        more = more && poll_batch(hca, port->wire, &port->rx_pending);
     }
-    if (port->rx_pending && port->wire && budget > looped) {
-        received = wire_poll(port->wire, budget - looped);
-        port->rx_pending = received > 0;
-    }
-    return looped + received;
+    return more_looped || more;
 }
 
 /* -- send ---------------------------------------------------------------------------------------
@@ -325,6 +339,7 @@ static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td
 {
     struct port *port = &hca->port;
 
+    hca_spend(hca, 1);
     if (len && port->reserved) {
         count_tx(&port->counters, port->frame, len, is_roce);
     }

@@ -134,8 +134,8 @@ void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags
 /* Whether port_poll() would find frames, or news of the cable. */
 bool port_rx_pending(const struct hca *hca);
 
-/* Polls cable and loopback for up to budget frames; returns how many came. */
-unsigned port_poll(struct hca *hca, unsigned budget);
+/* Takes frames from cable and loopback as long as hca_may_go_on(). True: more of them wait. */
+bool port_poll(struct hca *hca);
 
 /* Whether a received frame with this destination passes the port's own MAC filter
  * (current MAC, uc/mc lists of the NIC vport context, promiscuous modes, broadcast). */

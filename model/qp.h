@@ -174,9 +174,9 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct rec
 
 struct q_counter *qp_counters(struct qp *qp);
 
-/* Completes posted WQEs of the QP's own RQ with WR_FLUSH_ERR, at most *budget (decremented). True:
- * more are left. */
-bool qp_flush_rq(struct qp *qp, unsigned *budget);
+/* Completes posted WQEs of the QP's own RQ with WR_FLUSH_ERR, as long as hca_may_go_on(). True:
+ * more may be left. */
+bool qp_flush_rq(struct qp *qp);
 
 /* -- model/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx() ------- */
 

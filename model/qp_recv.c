@@ -77,7 +77,7 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct rec
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
 }
 
-bool qp_flush_rq(struct qp *qp, unsigned *budget)
+bool qp_flush_rq(struct qp *qp)
 {
     struct recv_wqe wqe;
 
@@ -88,13 +88,13 @@ bool qp_flush_rq(struct qp *qp, unsigned *budget)
         return false;
     }
     while (wq_posted(&qp->rq)) {
-        if (*budget == 0) {
-            return true;
-        }
-        --*budget;
         wqe.index = qp->rq.ci;
         qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
         qp_complete_recv_error(qp, NULL, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(qp->hca, 1);
+        if (!hca_may_go_on(qp->hca)) {
+            return true;
+        }
     }
     return false;
 }

@@ -440,12 +440,11 @@ static void check_drained(struct qp *qp)
     }
 }
 
-static void run_send(struct qp *qp, unsigned *budget)
+static void run_send(struct qp *qp)
 {
     struct requester_state *s = qp->req.s;
-    unsigned burst = MIN(*budget, BURST);
 
-    for (; burst && qp_may_send(qp); burst--, --*budget) {
+    for (unsigned n = 0; n < BURST && qp_may_send(qp) && (n == 0 || hca_may_go_on(qp->hca)); n++) {
         enum send_step result = step(qp);
 
         if (result == STEP_BLOCKED) {
@@ -491,23 +490,33 @@ static bool flush_one(struct qp *qp)
     return true;
 }
 
-/* Flushes up to *budget WQEs. True: more may be left. */
-static bool flush(struct qp *qp, unsigned *budget)
+/* Flushes one WQE. False: there was none, all is flushed. */
+static bool flush_step(struct qp *qp)
 {
     struct requester_state *s = qp->req.s;
 
-    for (; *budget; --*budget) {
-        if (!flush_one(qp)) {
-            s->tx = s->head;
-            s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
-            s->failed = false;
+    if (flush_one(qp)) {
+        return true;
+    }
+    s->tx = s->head;
+    s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
+    s->failed = false;
+    return false;
+}
+
+/* Flushes as long as it may. True: more may be left. */
+static bool flush(struct qp *qp)
+{
+    do {
+        if (!flush_step(qp)) {
             return false;
         }
-    }
+        hca_spend(qp->hca, 1);
+    } while (hca_may_go_on(qp->hca));
     return true;
 }
 
-static void requester_work(struct hca *hca, struct work *work, unsigned *budget)
+static void requester_work(struct hca *hca, struct work *work)
 {
     struct qp *qp = work_qp(work);
 
@@ -517,9 +526,8 @@ static void requester_work(struct hca *hca, struct work *work, unsigned *budget)
     }
     qp->req.s->tx_blocked = false;
     if (qp_may_send(qp)) {
-        run_send(qp, budget);
-    } else if ((qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) &&
-               flush(qp, budget)) {
+        run_send(qp);
+    } else if ((qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) && flush(qp)) {
         hca_schedule(hca, work);
     }
 }
@@ -589,12 +597,13 @@ void requester_reset(struct qp *qp, uint32_t next_send_psn)
 
 void requester_start(struct qp *qp)
 {
-    unsigned all = 2u << qp->sq.log_size;
+    unsigned left = 2u << qp->sq.log_size;
 
     if (qp->req.s) {
         if (qp->req.s->failed) {
             /* Back from SQER before everything was flushed: a ring's worth at most is left. */
-            flush(qp, &all);
+            while (left-- && flush_step(qp)) {
+            }
         }
         hca_schedule(qp->hca, &qp->req.work);
     }

@@ -52,6 +52,8 @@ enum verdict verdict_of(enum mem_result result)
         return VERDICT_OK;
     case MEM_NO_ANSWER:
         return VERDICT_OPERATION;
+    case MEM_BUSY:
+        return VERDICT_DROP;
     default:
         return VERDICT_ACCESS;
     }

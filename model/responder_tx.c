@@ -9,8 +9,8 @@
  * two READs or atomics there is one ACK at most, and the queue's size is bounded by the number of
  * those.
  *
- * The queue's owner is the work item: it sends until the queue is empty, the budget is used up
- * (it reschedules itself) or the wire has no room (the port wakes it).
+ * The queue's owner is the work item: it sends until the queue is empty, its share of the turn is
+ * used up (it reschedules itself) or the wire has no room (the port wakes it).
  *
  * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR.
  * It looks at the doorbell record from time to time, more seldom the longer it finds nothing.
@@ -174,32 +174,31 @@ static bool send_one(struct qp *qp)
     return true;
 }
 
-static void run(struct hca *hca, struct work *work, unsigned *budget)
+static void run(struct hca *hca, struct work *work)
 {
     struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
     struct responder_state *s = qp->resp.s;
 
     if (qp->state == PRM_QP_STATE_ERR && qp->has_rq) {
-        unsigned before = *budget;
+        unsigned before = qp->rq.ci;
 
-        if (qp_flush_rq(qp, budget)) {
+        if (qp_flush_rq(qp)) {
             hca_schedule(hca, work);
             return;
         }
         s->flush_delay =
-            before == *budget ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX) : FLUSH_DELAY_MIN;
+            before == qp->rq.ci ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX) : FLUSH_DELAY_MIN;
         hca_timer_set(hca, &s->flush_timer, hca_now(hca) + s->flush_delay);
     }
     while (s->count) {
-        if (*budget == 0) {
-            hca_schedule(hca, work);
-            return;
-        }
         if (!send_one(qp)) {
             hca_wait_tx(hca, work);
             return;
         }
-        --*budget;
+        if (s->count && !hca_may_go_on(hca)) {
+            hca_schedule(hca, work);
+            return;
+        }
     }
 }
 

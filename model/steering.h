@@ -26,6 +26,7 @@
 #define STEERING_LOG_FT_NUM       10  /* tables */
 #define STEERING_MAX_DEST         32  /* destinations of one entry */
 #define STEERING_MAX_COUNTERS     4   /* counters of one entry */
+#define STEERING_MAX_DELIVERIES   128 /* queues that get a copy of one frame */
 #define STEERING_LOG_COUNTER_BULK 10  /* counters that one query tells */
 
 /* Tables and groups that one frame may visit: levels bound the depth only, and not where they are

@@ -11,7 +11,8 @@ struct walk {
     const struct eth_info *info;
     uint32_t from_td;
     struct flow_key key;
-    unsigned delivered, steps;
+    unsigned offered, delivered; /* copies to a TIR, and those it took */
+    unsigned steps;
 };
 
 /* The frame's outer headers in the layout in which entries describe them. */
@@ -104,7 +105,8 @@ static void walk_table(struct walk *walk, struct flow_table *table)
         for (unsigned i = 0; i < entry->num_dests; i++) {
             if (entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
                 walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
-            } else {
+            } else if (walk->offered++ < STEERING_MAX_DELIVERIES) {
+                hca_spend(walk->hca, 1);
                 walk->delivered += tir_rx(walk->hca, entry->dests[i].id, walk->frame, walk->len,
                                           walk->info, entry->flow_tag, walk->from_td);
             }

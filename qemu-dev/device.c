@@ -7,10 +7,9 @@
  * So the HCA is never entered twice at once, except out of its own DMA and interrupts: they may go
  * to its BAR, to configuration space (a reset), or to the slot's register that unplugs it. The
  * firmware notes what comes so, and does it when the call that it came out of ends
- * (model/host.h); an unplugged function is dismantled by a bottom half then. A doorbell's first few
- * work items are done right there in the vCPU's thread, for waking the main loop takes longer than
- * a packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half
- * does.
+ * (model/host.h); an unplugged function is dismantled by a bottom half then. What little a doorbell
+ * asks for is done right there in the vCPU's thread, for waking the main loop takes longer than a
+ * packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half does.
  *
  * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
  * then shows the function to the guest. Unplug and a failed realize go back the same way.
@@ -51,10 +50,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 #define BAR_MSIX_PBA 0x3000
 #define MSIX_MAX     ((BAR_MSIX_PBA - BAR_MSIX_TAB) / PCI_MSIX_ENTRY_SIZE)
 
-/* Work items per turn in the main loop. */
-#define TURN_BUDGET 128
+/* Pieces (fw/fw.h) of a turn in the main loop. */
+#define TURN_BUDGET 1024
 /* The same in a vCPU's thread, which has a guest to run. */
-#define MMIO_BUDGET 16
+#define MMIO_BUDGET 128
 /*
  * A turn that leaves work is followed by the next one at once, but after so many in a row the
  * main loop sleeps for a moment: only then does a vCPU that waits for the big lock get it.

@@ -262,7 +262,7 @@ void lab_run(struct lab *lab)
         }
         busy = false;
         for (unsigned i = 0; i < 2; i++) {
-            busy |= hca_run(&lab->side[i].hca, 64);
+            busy |= hca_run(&lab->side[i].hca, LAB_BUDGET);
             busy |= wire_poll(lab->mid[i], 64) > 0;
         }
     }

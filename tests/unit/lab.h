@@ -18,6 +18,7 @@
 #define LAB_MS        1000000ull
 #define LAB_CQ_LOG    10
 #define LAB_EQ_LOG    8
+#define LAB_BUDGET    512 /* pieces of a turn */
 
 /* ACK timeout 8: 4.096 us * 2^8. */
 #define LAB_ACK_TIMEOUT    8

@@ -156,7 +156,7 @@ void bench_run(struct bench *b)
     bool more;
 
     do {
-        more = hca_run(&b->hca, 64);
+        more = hca_run(&b->hca, 512);
         more |= !b->deaf && wire_poll(b->peer, 64) > 0;
     } while (more);
 }

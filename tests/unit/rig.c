@@ -49,7 +49,7 @@ void rig_clear(struct rig *rig)
 
 void rig_run(struct rig *rig)
 {
-    while (hca_run(&rig->hca, 64)) {
+    while (hca_run(&rig->hca, 512)) {
     }
 }
 

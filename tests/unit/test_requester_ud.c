@@ -44,7 +44,7 @@ START_TEST(uc_waits_for_room)
 
     pair_of(PRM_QP_ST_UC);
     write_from(src, len, dst);
-    while (hca_run(&left->hca, 64)) {
+    while (hca_run(&left->hca, LAB_BUDGET)) {
         continue;
     }
     ck_assert(a.qp->req.s->tx_blocked);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A turn is bounded, whatever waits, and nobody is kept from theirs (model/hca.c): pieces are
+ * counted, frames and the rest each have a share, timers come after the frames that may stop them.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/mkey.h"
+#include "model/q_counter.h"
+#include "model/uar.h"
+#include "prm/prm.h"
+#include "tests/unit/lab.h"
+
+#define BUDGET 64 /* pieces of a turn that a test takes itself */
+#define BATCH  8  /* frames that are taken before a look at what they cost */
+#define BYTES  4096
+
+/* What a packet of BYTES bytes costs whose memory is a key of ranges of one byte: a look at each
+ * range, a call of the host for each; and what else comes with a packet. */
+#define WORST_PACKET (2 * BYTES + 32)
+
+static struct lab *lab;
+static struct lab_side *left, *right;
+static struct lab_qp a, b;
+
+static void setup(void)
+{
+    struct lab_path path = lab_path;
+
+    lab = lab_new();
+    left = &lab->side[0];
+    right = &lab->side[1];
+    path.mtu = PRM_QP_MTU_4096;
+    lab_rc_pair(lab, &a, &b, &path);
+}
+
+static void teardown(void)
+{
+    lab_free(lab);
+}
+
+static void write_from(uint64_t src, uint32_t key, uint64_t dst, uint32_t rkey, uint32_t len)
+{
+    lab_post(&a, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                                  .sge = {{src, len, key}},
+                                  .num_sge = 1,
+                                  .raddr = dst,
+                                  .rkey = rkey});
+}
+
+/* A key whose bytes lie one by one behind ranges of the side's own key, at addr. */
+static uint32_t crumbs(struct lab_side *side, uint64_t addr)
+{
+    uint8_t mkc[PRM_SIZE(mkc)] = {0}, *xlt = g_malloc0(BYTES * 16);
+    uint32_t index;
+
+    for (unsigned i = 0; i < BYTES; i++) {
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, byte_count, 1);
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, mkey, side->key);
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, va, addr + i);
+    }
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, side->pdn);
+    PRM_SET(mkc, mkc, len, BYTES);
+    PRM_SET(mkc, mkc, translations_octword_size, BYTES);
+    ck_assert_int_eq(mkey_create(&side->hca, 0, mkc, xlt, BYTES * 16, true, &index), SYN_OK);
+    g_free(xlt);
+    return index << 8;
+}
+
+/* -- bounds ------------------------------------------------------------------------------------ */
+
+START_TEST(gathering_crumbs_ends_a_turn_after_a_packet)
+{
+    uint64_t src = lab_mem(left, BYTES, 3), dst = lab_mem(right, BYTES, 0);
+    uint32_t key = crumbs(left, src);
+
+    for (unsigned i = 0; i < 10; i++) {
+        write_from(0, key, dst, right->key, BYTES);
+    }
+    lab_run(lab);
+    ck_assert_mem_eq(lab_ptr(left, src, BYTES), lab_ptr(right, dst, BYTES), BYTES);
+    ck_assert_uint_gt(left->hca.most_pieces, BYTES);
+    ck_assert_uint_le(left->hca.most_pieces, LAB_BUDGET + WORST_PACKET);
+}
+END_TEST
+
+START_TEST(scattering_crumbs_ends_a_turn_after_a_batch)
+{
+    uint64_t src = lab_mem(left, BYTES, 3), dst = lab_mem(right, BYTES, 0);
+    uint32_t rkey = crumbs(right, dst);
+
+    for (unsigned i = 0; i < 40; i++) {
+        write_from(src, 0, 0, rkey, BYTES);
+    }
+    lab_run(lab);
+    ck_assert_mem_eq(lab_ptr(left, src, BYTES), lab_ptr(right, dst, BYTES), BYTES);
+    ck_assert_uint_gt(right->hca.most_pieces, BYTES);
+    ck_assert_uint_le(right->hca.most_pieces, LAB_BUDGET + BATCH * WORST_PACKET);
+}
+END_TEST
+
+static unsigned fired;
+
+static void count(struct hca *hca, struct hca_timer *timer)
+{
+    (void)hca;
+    (void)timer;
+    fired++;
+}
+
+START_TEST(timers_that_expire_together_fire_over_several_turns)
+{
+    struct hca_timer *timers = g_new0(struct hca_timer, 1000);
+    unsigned turns = 0;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        timers[i].fire = count;
+        hca_timer_set(&left->hca, &timers[i], 2000);
+    }
+    left->host.now = 3000;
+    while (fired < 1000) {
+        unsigned before = fired;
+
+        hca_run(&left->hca, BUDGET);
+        ck_assert_uint_gt(fired, before);
+        ck_assert_uint_le(fired - before, BUDGET / 8);
+        ck_assert(fired == 1000 || left->host.deadline == 2000);
+        turns++;
+    }
+    ck_assert_uint_ge(turns, 1000 / (BUDGET / 8));
+    g_free(timers);
+}
+END_TEST
+
+static uint64_t *contended;
+
+/* A CPU that is always faster. */
+static void change_word(void *opaque, enum fake_call call)
+{
+    (void)opaque;
+    if (call == FAKE_CMPXCHG) {
+        ++*contended;
+    }
+}
+
+/* A fetch-and-add that loses every race is given up as if its request had been lost, and done when
+ * it is asked for again. */
+START_TEST(fetch_and_add_that_never_wins_is_tried_again_later)
+{
+    uint64_t src = lab_mem(left, 8, 0), dst = lab_mem(right, 8, 0);
+    struct lab_cqe cqe;
+
+    contended = lab_ptr(right, dst, 8);
+    *contended = 5;
+    right->host.hook = change_word;
+    lab_post(&a, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_ATOMIC_FA,
+                                  .sge = {{src, 8, 0}},
+                                  .num_sge = 1,
+                                  .raddr = dst,
+                                  .rkey = right->key,
+                                  .swap_add = 1000000});
+    lab_run(lab);
+    ck_assert(!lab_poll(left, &cqe));
+    ck_assert_uint_le(*contended, 100);
+    ck_assert_uint_eq(b.qp->state, PRM_QP_STATE_RTS);
+    right->host.hook = NULL;
+    lab_advance(lab, 4 * LAB_ACK_TIMEOUT_NS);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_ge(*contended, 1000000);
+    ck_assert_uint_le(*contended, 1000100);
+}
+END_TEST
+
+/* What ends with a CQ ends over several turns. */
+START_TEST(failing_cq_takes_its_qps_down_over_several_turns)
+{
+    enum {
+        QPS = 200
+    };
+    struct lab_qp_attr attr = lab_rc;
+    uint64_t ring, dbr;
+    struct lab_qp *qps = g_new0(struct lab_qp, QPS);
+    unsigned left_up = QPS, after_first = 0, turns = 0;
+
+    attr.cqn = lab_cq_new(left, 0, &ring, &dbr);
+    for (unsigned i = 0; i < QPS; i++) {
+        lab_qp_new(left, &attr, &qps[i]);
+        ck_assert_int_eq(lab_modify(&qps[i], PRM_CMD_OP_RST2INIT_QP, &lab_path, 0, &b), SYN_OK);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t image[PRM_SIZE(cqe64)] = {0};
+
+        cq_post(&left->hca, cq_find(&left->hca, attr.cqn), image, false);
+    }
+    while (left_up) {
+        hca_run(&left->hca, BUDGET);
+        left_up = 0;
+        for (unsigned i = 0; i < QPS; i++) {
+            left_up += qps[i].qp->state != PRM_QP_STATE_ERR;
+        }
+        after_first = turns++ ? after_first : left_up;
+        ck_assert_uint_lt(turns, 10 * QPS);
+    }
+    ck_assert_uint_gt(after_first, 0);
+    ck_assert_uint_lt(after_first, QPS);
+    ck_assert_uint_le(left->hca.most_pieces, 2 * BUDGET);
+    g_free(qps);
+}
+END_TEST
+
+/* -- shares ------------------------------------------------------------------------------------ */
+
+/* A cable on which frames never end. */
+static uint8_t *flood_reserve(struct wire_port *port, size_t len)
+{
+    static uint8_t room[WIRE_FRAME_MAX];
+
+    (void)port;
+    return len <= sizeof(room) ? room : NULL;
+}
+
+static unsigned flood_sent;
+
+static void flood_commit(struct wire_port *port, size_t len, unsigned flags)
+{
+    (void)port;
+    (void)flags;
+    flood_sent += len > 0;
+}
+
+static unsigned flood_poll(struct wire_port *port, unsigned max)
+{
+    static const uint8_t frame[64] = {0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 9, 0x08, 0x06};
+
+    for (unsigned i = 0; i < max; i++) {
+        port->client->rx(port->opaque, frame, sizeof(frame), 0);
+    }
+    return max;
+}
+
+static bool flood_link_up(struct wire_port *port)
+{
+    (void)port;
+    return true;
+}
+
+static void flood_close(struct wire_port *port)
+{
+    (void)port;
+}
+
+static const struct wire_port_ops flood_ops = {
+    .tx_reserve = flood_reserve,
+    .tx_commit = flood_commit,
+    .poll = flood_poll,
+    .link_up = flood_link_up,
+    .close = flood_close,
+};
+
+START_TEST(frames_without_end_keep_nobody_from_sending)
+{
+    struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.port.wire;
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct hca_timer timer = {.fire = count};
+
+    port_set_wire(&left->hca, &flood);
+    hca_timer_set(&left->hca, &timer, 2000);
+    left->host.now = 3000;
+    write_from(src, 0, dst, right->key, 64);
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t before = left->hca.port.counters.rx_frames;
+
+        ck_assert(hca_run(&left->hca, BUDGET));
+        ck_assert_uint_gt(left->hca.port.counters.rx_frames, before);
+        ck_assert_uint_le(left->hca.port.counters.rx_frames - before, BUDGET);
+    }
+    ck_assert_uint_eq(flood_sent, 1);
+    ck_assert_uint_eq(fired, 1); /* timers wait for frames, but not for ever */
+    port_set_wire(&left->hca, cable);
+}
+END_TEST
+
+/* A host that got no processor for longer than the ACK timeout finds the ACK in its ring. */
+START_TEST(acknowledgement_in_the_ring_is_seen_before_the_timeout)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct lab_cqe cqe;
+
+    write_from(src, 0, dst, right->key, 64);
+    hca_run(&left->hca, BUDGET);
+    wire_poll(lab->mid[0], 64);
+    hca_run(&right->hca, BUDGET);
+    hca_run(&right->hca, BUDGET);
+    wire_poll(lab->mid[1], 64);
+    left->host.now += 10 * LAB_ACK_TIMEOUT_NS;
+    right->host.now += 10 * LAB_ACK_TIMEOUT_NS;
+    lab_run(lab);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 1);
+    ck_assert_uint_eq(qp_counters(a.qp)->local_ack_timeout_err, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("turns");
+    TCase *tcase = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 100);
+    tcase_add_test(tcase, gathering_crumbs_ends_a_turn_after_a_packet);
+    tcase_add_test(tcase, scattering_crumbs_ends_a_turn_after_a_batch);
+    tcase_add_test(tcase, timers_that_expire_together_fire_over_several_turns);
+    tcase_add_test(tcase, fetch_and_add_that_never_wins_is_tried_again_later);
+    tcase_add_test(tcase, failing_cq_takes_its_qps_down_over_several_turns);
+    tcase_add_test(tcase, frames_without_end_keep_nobody_from_sending);
+    tcase_add_test(tcase, acknowledgement_in_the_ring_is_seen_before_the_timeout);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
