@@ -174,11 +174,17 @@ static const struct {
     {IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), add_drop},
 };
 
-static int add_spec(struct hv_flow_rule *rule, const struct ibv_flow_spec *spec)
+/* What every specification begins with; they follow each other at any multiple of 4. */
+struct spec_header {
+    uint32_t type;
+    uint16_t size;
+};
+
+static int add_spec(struct hv_flow_rule *rule, const struct spec_header *spec)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (kinds[i].type == (uint32_t)spec->hdr.type) {
-            return spec->hdr.size == kinds[i].size ? kinds[i].add(rule, spec) : EINVAL;
+        if (kinds[i].type == spec->type) {
+            return spec->size == kinds[i].size ? kinds[i].add(rule, spec) : EINVAL;
         }
     }
     return EOPNOTSUPP;
@@ -204,10 +210,10 @@ static int read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr *attr
         MATCH(rule, dmac_47_16, 1u << 24, 1u << 24);
     }
     for (unsigned i = 0; !err && i < attr->num_of_specs; i++) {
-        const struct ibv_flow_spec *spec = (const struct ibv_flow_spec *)at;
+        const struct spec_header *spec = (const struct spec_header *)at;
 
         err = add_spec(rule, spec);
-        at += spec->hdr.size;
+        at += spec->size;
     }
     rule->priority = attr->type == IBV_FLOW_ATTR_NORMAL ? attr->priority : HV_FLOW_PRIORITIES;
     if (!is_zero(rule->mask, sizeof(rule->mask))) {
