@@ -19,8 +19,8 @@
 
 void devx_init(struct fw *fw)
 {
-    obj_table_init(&fw->uctxs, 1, 1u << fw->profile->log_max_uctx);
-    obj_table_init(&fw->umems, 1, 1u << fw->profile->log_max_umem);
+    obj_table_init(&fw->uctxs, &fw->hca.memory, 1, 1u << fw->profile->log_max_uctx);
+    obj_table_init(&fw->umems, &fw->hca.memory, 1, 1u << fw->profile->log_max_umem);
 }
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)
@@ -37,13 +37,13 @@ static void umem_free(struct fw *fw, struct umem *umem)
 {
     obj_remove(&fw->umems, &umem->obj);
     mtt_unref(umem->mtt);
-    g_free(umem);
+    obj_free(&fw->hca, &umem->obj);
 }
 
 static void uctx_free(struct fw *fw, struct obj *uctx)
 {
     obj_remove(&fw->uctxs, uctx);
-    g_free(uctx);
+    obj_free(&fw->hca, uctx);
 }
 
 void devx_reset(struct fw *fw)
@@ -81,10 +81,12 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(uctx, ctx, cap) & ~UCTX_CAP_RAW_TX) {
         return SYN_BAD_UCTX_CAP;
     }
-    uctx = g_new0(struct obj, 1);
-    uctx->kind = OBJ_UCTX;
+    uctx = obj_new(&fw->hca, OBJ_UCTX, 0, sizeof(*uctx));
+    if (!uctx) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&fw->uctxs, uctx)) {
-        g_free(uctx);
+        obj_free(&fw->hca, uctx);
         return SYN_NO_MEMORY;
     }
     PRM_SET(create_uctx_out, cmd->out, uid, uctx->num);
@@ -206,13 +208,14 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
     if (n == 0 || log_page > 31 || page_offset >= 1ull << log_page) {
         return SYN_UMEM_RANGE;
     }
-    umem = g_new0(struct umem, 1);
-    umem->obj.kind = OBJ_UMEM;
-    umem->obj.uid = cmd->uid;
+    umem = obj_new(&fw->hca, OBJ_UMEM, cmd->uid, sizeof(*umem));
+    if (!umem) {
+        return SYN_NO_MEMORY;
+    }
     umem->mtt = mtt_new_for(&fw->hca, PRM_PTR(umem, in, mtt), (uint32_t)n, log_page);
     if (!umem->mtt || !obj_insert(&fw->umems, &umem->obj)) {
         mtt_unref(umem->mtt);
-        g_free(umem);
+        obj_free(&fw->hca, &umem->obj);
         return SYN_NO_MEMORY;
     }
     umem->page_offset = page_offset;

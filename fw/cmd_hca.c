@@ -51,9 +51,9 @@ static enum syn cmd_disable_hca(struct fw *fw, struct fw_cmd *cmd)
     if (syn) {
         return syn;
     }
-    if (g_hash_table_size(fw->pages.owned)) {
+    if (fw->pages.list->len) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "DISABLE_HCA with %u pages not taken back",
-                g_hash_table_size(fw->pages.owned));
+                fw->pages.list->len);
         pages_reset(fw);
     }
     fw_set_state(fw, CMD_DISABLED);

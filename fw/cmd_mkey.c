@@ -13,9 +13,17 @@
 /* Pages of a key made from a umem, 16 GiB in small ones; a list in a command ends sooner. */
 #define XLT_MAX_PAGES (1ULL << 22)
 
-/* The translation entries for an mkc that covers a umem from offset on, as CREATE_MKEY would carry
- * them. Its pages must not be larger than the umem's, nor begin inside one of its own. */
-static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, GByteArray *xlt)
+#define MTT_BYTES     PRM_SIZE(mtt)
+
+/* Translation entries as CREATE_MKEY would carry them. */
+struct xlt {
+    uint8_t *entries;
+    size_t len; /* bytes */
+};
+
+/* Those for an mkc that covers a umem from offset on. Its pages must not be larger than the umem's,
+ * nor begin inside one of its own. */
+static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, struct xlt *xlt)
 {
     struct umem *umem = devx_umem_find(fw, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
     uint64_t offset = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);
@@ -23,6 +31,7 @@ static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, 
     uint32_t log_page = PRM_GET(mkc, mkc, log_page_size);
     uint64_t room = PRM_GET(mkc, mkc, translations_octword_size) * 2ULL;
     uint64_t in_page, pos, end;
+    uint8_t *entry;
 
     if (!umem) {
         return SYN_NO_UMEM;
@@ -49,13 +58,17 @@ static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, 
     if ((in_page + len) >> log_page > MIN(room, XLT_MAX_PAGES)) {
         return SYN_MKEY_XLT;
     }
-    for (pos -= in_page; pos < end; pos += 1ULL << log_page) {
+    pos -= in_page;
+    xlt->len = (end - pos + (1ULL << log_page) - 1) / (1ULL << log_page) * MTT_BYTES;
+    entry = xlt->entries = ledger_alloc(&fw->hca.memory, xlt->len);
+    if (!entry) {
+        return SYN_NO_MEMORY;
+    }
+    for (; pos < end; pos += 1ULL << log_page, entry += MTT_BYTES) {
         uint64_t page = pos >> umem->mtt->log_page;
         uint64_t at = pos & ((1ULL << umem->mtt->log_page) - 1);
-        uint8_t entry[8];
 
         prm_store64(entry, umem->mtt->pa[page] + at);
-        g_byte_array_append(xlt, entry, sizeof(entry));
     }
     return SYN_OK;
 }
@@ -74,13 +87,13 @@ static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
         return SYN_MKEY_MODE;
     }
     if (PRM_GET(create_mkey_in, cmd->in, mkey_umem_valid)) {
-        GByteArray *pages = g_byte_array_new();
+        struct xlt pages = {0};
 
-        syn = umem_xlt(fw, cmd, mkc, pages);
+        syn = umem_xlt(fw, cmd, mkc, &pages);
         if (!syn) {
-            syn = mkey_create(&fw->hca, cmd->uid, mkc, pages->data, pages->len, true, &index);
+            syn = mkey_create(&fw->hca, cmd->uid, mkc, pages.entries, pages.len, true, &index);
         }
-        g_byte_array_free(pages, TRUE);
+        ledger_free(&fw->hca.memory, pages.entries, pages.len);
     } else if (actual > xlt_len) {
         return SYN_MKEY_XLT;
     } else {

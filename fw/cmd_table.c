@@ -172,9 +172,6 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
     if (!reserved_clear(fw, cmd)) {
         return SYN_RESERVED;
     }
-    if (fw->state == CMD_READY && !pages_have_room(fw, cmd->opcode)) {
-        return SYN_NO_MEMORY;
-    }
     return SYN_OK;
 }
 

@@ -34,6 +34,11 @@
 #define CMD_MAX_INPUT  (20u << 20)
 #define CMD_MAX_OUTPUT (4u << 20)
 
+/* Bytes of input or output for which the function has room at any time. Longer ones are paid for
+ * (hca->memory) while the command is there: so what destroys objects, which is short, always runs.
+ */
+#define CMD_FREE_BYTES (64u << 10)
+
 enum cmdif_checksum {
     CHECKSUM_DISABLED = 0,
     CHECKSUM_INITIAL_STATE = 1,
@@ -233,14 +238,45 @@ static uint8_t check_entry(struct fw *fw, struct entry *e)
     return PRM_CMD_DELIVERY_STATUS_OK;
 }
 
-static uint8_t run_entry(struct fw *fw, struct entry *e)
+/* What a command's buffers cost, which grow by doubling. */
+static uint64_t buffer_cost(const struct entry *e)
+{
+    return 2ull * ((e->in_len > CMD_FREE_BYTES ? e->in_len : 0) +
+                   (e->out_len > CMD_FREE_BYTES ? e->out_len : 0));
+}
+
+static void buffers_new(struct fw *fw)
+{
+    fw->cmdq.in = g_byte_array_new();
+    fw->cmdq.out = g_byte_array_new();
+    fw->cmdq.out_blocks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+}
+
+static void buffers_free(struct fw *fw)
+{
+    g_byte_array_unref(fw->cmdq.in);
+    g_byte_array_unref(fw->cmdq.out);
+    g_array_unref(fw->cmdq.out_blocks);
+}
+
+/* The answer to a command for which there is no memory: it is not read. */
+static void refuse(struct fw *fw, struct entry *e)
+{
+    uint8_t *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
+
+    hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command of %u bytes of input, %u of output: %s",
+            e->in_len, e->out_len, syn_text(SYN_NO_MEMORY));
+    fw->invalid_commands++;
+    memset(out, 0, INLINE_BYTES);
+    PRM_SET(cmd_out, out, status, syn_status(SYN_NO_MEMORY));
+    PRM_SET(cmd_out, out, syndrome, syn_code(SYN_NO_MEMORY));
+}
+
+static uint8_t execute_entry(struct fw *fw, struct entry *e)
 {
     GByteArray *out = fw->cmdq.out;
-    uint8_t status = check_entry(fw, e);
+    uint8_t status = read_input(fw, e);
 
-    if (!status) {
-        status = read_input(fw, e);
-    }
     if (!status) {
         status = walk_output(fw, e);
     }
@@ -256,6 +292,28 @@ static uint8_t run_entry(struct fw *fw, struct entry *e)
     memcpy(PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data), out->data,
            MIN(out->len, INLINE_BYTES));
     return write_output(fw, e) ? PRM_CMD_DELIVERY_STATUS_OK : PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR;
+}
+
+static uint8_t run_entry(struct fw *fw, struct entry *e)
+{
+    uint8_t status = check_entry(fw, e);
+    uint64_t cost;
+
+    if (status) {
+        return status;
+    }
+    cost = buffer_cost(e);
+    if (!ledger_take(&fw->hca.memory, cost)) {
+        refuse(fw, e);
+        return PRM_CMD_DELIVERY_STATUS_OK;
+    }
+    status = execute_entry(fw, e);
+    if (cost) {
+        buffers_free(fw);
+        buffers_new(fw);
+        ledger_give(&fw->hca.memory, cost);
+    }
+    return status;
 }
 
 /* Hands the entry back: output first, then the word with status and ownership. */
@@ -331,16 +389,12 @@ void cmdq_doorbell(struct fw *fw, uint32_t vector)
 void cmdq_init(struct fw *fw)
 {
     fw->cmdq.work.run = cmdq_work;
-    fw->cmdq.in = g_byte_array_new();
-    fw->cmdq.out = g_byte_array_new();
-    fw->cmdq.out_blocks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    buffers_new(fw);
 }
 
 void cmdq_clear(struct fw *fw)
 {
-    g_byte_array_unref(fw->cmdq.in);
-    g_byte_array_unref(fw->cmdq.out);
-    g_array_unref(fw->cmdq.out_blocks);
+    buffers_free(fw);
 }
 
 void cmdq_reset(struct fw *fw)

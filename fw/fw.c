@@ -71,11 +71,19 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
                     profile->name, profile->pci.num_msix, config->num_msix);
         return NULL;
     }
+    if (config->memory && config->memory < FW_MEMORY_MIN) {
+        g_set_error(err, fw_error_quark(), 0,
+                    "memory is %" G_GUINT64_FORMAT " bytes, the least is "
+                    "%llu",
+                    config->memory, FW_MEMORY_MIN);
+        return NULL;
+    }
     fw = g_new0(struct fw, 1);
     fw->profile = profile;
     limits = profile->limits;
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
     hca_init(&fw->hca, ops, host, &limits, config->mac);
+    fw->hca.memory.limit = config->memory ? config->memory : FW_MEMORY_DEFAULT;
     fw->hca.null_mkey = NULL_MKEY;
     fw->hca.resd_lkey = RESERVED_LKEY;
     fw->hca.tracing = config->trace;
@@ -121,6 +129,8 @@ void fw_do_reset(struct fw *fw)
 {
     fw_objects_reset(fw);
     power_on(fw);
+    /* within a turn, what the turn holds is still there */
+    g_assert(fw->hca.running || (fw->hca.memory.used == 0 && fw->hca.icm.used == 0));
 }
 
 void fw_reset(struct fw *fw)

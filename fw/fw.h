@@ -20,10 +20,17 @@ struct wire_port;
 /* The generations this firmware can present; more are data (fw/profile.c). */
 #define FW_PROFILE_DEFAULT "cx5"
 
+/* 1 GiB: translation entries of 512 GiB of registered memory in pages of 4 KiB (eight bytes each),
+ * or about 80,000 QPs. So a host of many guests knows what each of them can cost it. */
+#define FW_MEMORY_DEFAULT (1ull << 30)
+/* What a driver cannot do without: the pages that it gives to begin with, its queues and keys. */
+#define FW_MEMORY_MIN (8ull << 20)
+
 struct fw_config {
     const char *profile; /* NULL: FW_PROFILE_DEFAULT */
     uint8_t mac[6];      /* permanent MAC of the port; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
+    uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
     bool trace;          /* the log gets a trace (model/trace.h); it takes time */
 };
 

@@ -49,9 +49,10 @@ struct fw_cmdq {
 
 /* Host memory that the function was given (fw/pages.c). */
 struct fw_pages {
-    GHashTable *owned; /* set of page frames: bus address >> 12 */
-    int32_t asked;     /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
-    bool refused;      /* the host could not give: do not ask again before pages are free */
+    GArray *list;    /* page frames (uint64_t): bus address >> 12 */
+    GHashTable *set; /* the same */
+    int32_t asked;   /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
+    bool refused;    /* the host could not give: do not ask again before pages are free */
 };
 
 /* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c). */
@@ -199,8 +200,6 @@ uint32_t pages_wanted_boot(const struct fw *fw);
 uint32_t pages_wanted_init(const struct fw *fw);
 /* Pages that would be asked for (> 0) or could be given back (< 0) now, after INIT_HCA. */
 int32_t pages_wanted_regular(const struct fw *fw);
-/* Whether the object that a command creates, if it does, finds room in the pages owned. */
-bool pages_have_room(const struct fw *fw, uint16_t opcode);
 /* Takes over n page addresses (big-endian list). All or nothing. */
 enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n);
 /* The host cannot give what was asked for. */

@@ -4,14 +4,12 @@
  *
  * A real device keeps contexts and translation entries in host memory which the driver gives it
  * in pages of 4 KiB: some to boot with, some before INIT_HCA, and more as objects are created. The
- * model keeps its objects elsewhere, but accounts for them as the device would: every object has
- * the size of its context, a QP also what the model keeps for its queues, and the pages in use grow
- * and shrink with them: what a guest can make this process keep for QPs is bounded by the pages
- * that it gives. Page lists (model/mem.c) and translation entries (model/mkey.c) have bounds of
- * their own. When free pages
- * run short, or too many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or
- * offers one; there is one request at a time. A create command that finds no room left fails.
- * Pages are never read or written.
+ * model keeps its objects elsewhere, but accounts for them as the device would (hca->icm,
+ * model/ledger.h): every object has the size of its context, a QP also what the model keeps for its
+ * queues, and the pages in use grow and shrink with them. When free pages run short, or too many
+ * lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or offers one; there is one
+ * request at a time. A create command that finds no room left fails. Pages are never read or
+ * written.
  *
  * After TEARDOWN_HCA, and before INIT_HCA, every page may be taken back, which leaves the
  * driver with none.
@@ -27,50 +25,8 @@
 /* More than a guest of this size could sensibly give: 4 GiB. */
 #define MAX_OWNED (1u << 20)
 
-/* Bytes of device memory that one object of a table takes. */
-struct table_cost {
-    size_t table; /* offset in struct fw */
-    uint32_t bytes;
-};
-
-static const struct table_cost costs[] = {
-    {offsetof(struct fw, hca.qpns), 1024},
-    {offsetof(struct fw, hca.cqs), 256},
-    {offsetof(struct fw, hca.eqs), 256},
-    {offsetof(struct fw, hca.srqs), 512},
-    {offsetof(struct fw, hca.mkeys), 128},
-    {offsetof(struct fw, hca.tirs), 512},
-    {offsetof(struct fw, hca.tiss), 256},
-    {offsetof(struct fw, hca.rqts), 512},
-    {offsetof(struct fw, hca.flow_counters), 64},
-    {offsetof(struct fw, hca.modify_headers), 256},
-    {offsetof(struct fw, hca.reformats), 256},
-    {offsetof(struct fw, hca.q_counters), 512},
-    {offsetof(struct fw, umems), 256},
-    {offsetof(struct fw, uctxs), 256},
-};
-
-/* Commands that make an object grow one of these tables. */
-static const uint16_t creators[] = {
-    PRM_CMD_OP_CREATE_QP,
-    PRM_CMD_OP_CREATE_SQ,
-    PRM_CMD_OP_CREATE_RQ,
-    PRM_CMD_OP_CREATE_CQ,
-    PRM_CMD_OP_CREATE_EQ,
-    PRM_CMD_OP_CREATE_SRQ,
-    PRM_CMD_OP_CREATE_XRC_SRQ,
-    PRM_CMD_OP_CREATE_RMP,
-    PRM_CMD_OP_CREATE_MKEY,
-    PRM_CMD_OP_CREATE_TIR,
-    PRM_CMD_OP_CREATE_TIS,
-    PRM_CMD_OP_CREATE_RQT,
-    PRM_CMD_OP_ALLOC_FLOW_COUNTER,
-    PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT,
-    PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT,
-    PRM_CMD_OP_ALLOC_Q_COUNTER,
-    PRM_CMD_OP_CREATE_UMEM,
-    PRM_CMD_OP_CREATE_UCTX,
-};
+/* Bytes of this process's memory that an owned page takes: in the list and in the set. */
+#define OWNED_COST (LEDGER_HASH_ENTRY + 2 * sizeof(uint64_t))
 
 static uint64_t load_pa(const uint8_t *pas, uint32_t i)
 {
@@ -88,20 +44,21 @@ static void store_pa(uint8_t *pas, uint32_t i, uint64_t pa)
 
 static uint32_t owned(const struct fw *fw)
 {
-    return g_hash_table_size(fw->pages.owned);
+    return fw->pages.list->len;
 }
 
 /* Pages that boot and the objects of now take; the rest of those owned are free. */
 static uint32_t in_use(const struct fw *fw)
 {
-    uint64_t bytes = fw->hca.qp_bytes;
+    return fw->profile->boot_pages + (uint32_t)((fw->hca.icm.used + PAGE_BYTES - 1) >> PAGE_SHIFT);
+}
 
-    for (size_t i = 0; i < G_N_ELEMENTS(costs); i++) {
-        const struct obj_table *t = (const void *)((const uint8_t *)fw + costs[i].table);
+/* What the objects may take follows the pages. */
+static void set_limit(struct fw *fw)
+{
+    uint32_t boot = fw->profile->boot_pages;
 
-        bytes += (uint64_t)t->count * costs[i].bytes;
-    }
-    return fw->profile->boot_pages + (uint32_t)((bytes + PAGE_BYTES - 1) >> PAGE_SHIFT);
+    fw->hca.icm.limit = owned(fw) > boot ? (uint64_t)(owned(fw) - boot) << PAGE_SHIFT : 0;
 }
 
 uint32_t pages_wanted_boot(const struct fw *fw)
@@ -134,39 +91,52 @@ int32_t pages_wanted_regular(const struct fw *fw)
     return 0;
 }
 
-bool pages_have_room(const struct fw *fw, uint16_t opcode)
+/* False: it is owned already. */
+static bool own(struct fw *fw, uint64_t frame)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(creators); i++) {
-        if (creators[i] == opcode) {
-            return in_use(fw) < owned(fw);
-        }
+    if (!g_hash_table_add(fw->pages.set, GSIZE_TO_POINTER(frame))) {
+        return false;
     }
+    g_array_append_val(fw->pages.list, frame);
     return true;
+}
+
+/* Lets go of the page that was given last. */
+static uint64_t disown(struct fw *fw)
+{
+    uint64_t frame = g_array_index(fw->pages.list, uint64_t, owned(fw) - 1);
+
+    g_array_set_size(fw->pages.list, owned(fw) - 1);
+    g_hash_table_remove(fw->pages.set, GSIZE_TO_POINTER(frame));
+    ledger_give(&fw->hca.memory, OWNED_COST);
+    return frame;
 }
 
 enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n)
 {
-    uint32_t i;
+    uint32_t before = owned(fw);
 
-    if (n > MAX_OWNED || owned(fw) > MAX_OWNED - n) {
+    if (n > MAX_OWNED || before > MAX_OWNED - n) {
         return SYN_LIMIT;
     }
-    for (i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint64_t pa = load_pa(pas, i);
+        enum syn syn = SYN_OK;
 
-        if (pa == 0 || (pa & (PAGE_BYTES - 1)) ||
-            !g_hash_table_add(fw->pages.owned, GSIZE_TO_POINTER(pa >> PAGE_SHIFT))) {
-            break;
+        if (!ledger_take(&fw->hca.memory, OWNED_COST)) {
+            syn = SYN_NO_MEMORY;
+        } else if (pa == 0 || (pa & (PAGE_BYTES - 1)) || !own(fw, pa >> PAGE_SHIFT)) {
+            ledger_give(&fw->hca.memory, OWNED_COST);
+            syn = SYN_BAD_PAGE;
+        }
+        if (syn != SYN_OK) {
+            while (owned(fw) > before) {
+                disown(fw);
+            }
+            return syn;
         }
     }
-    if (i < n) {
-        while (i--) {
-            uint64_t pa = load_pa(pas, i);
-
-            g_hash_table_remove(fw->pages.owned, GSIZE_TO_POINTER(pa >> PAGE_SHIFT));
-        }
-        return SYN_BAD_PAGE;
-    }
+    set_limit(fw);
     if (fw->pages.asked > 0) {
         fw->pages.asked = 0;
     }
@@ -195,21 +165,15 @@ static uint32_t spare(const struct fw *fw)
 
 uint32_t pages_take(struct fw *fw, uint8_t *pas, uint32_t n)
 {
-    uint32_t given = 0;
-    GHashTableIter iter;
-    gpointer frame;
-
     n = MIN(n, spare(fw));
-    g_hash_table_iter_init(&iter, fw->pages.owned);
-    while (given < n && g_hash_table_iter_next(&iter, &frame, NULL)) {
-        store_pa(pas, given, (uint64_t)GPOINTER_TO_SIZE(frame) << PAGE_SHIFT);
-        g_hash_table_iter_remove(&iter);
-        given++;
+    for (uint32_t i = 0; i < n; i++) {
+        store_pa(pas, i, disown(fw) << PAGE_SHIFT);
     }
+    set_limit(fw);
     if (fw->pages.asked < 0) {
         fw->pages.asked = 0;
     }
-    return given;
+    return n;
 }
 
 void pages_balance(struct fw *fw)
@@ -236,16 +200,21 @@ void pages_forget_request(struct fw *fw)
 
 void pages_init(struct fw *fw)
 {
-    fw->pages.owned = g_hash_table_new(NULL, NULL);
+    fw->pages.set = g_hash_table_new(NULL, NULL);
+    fw->pages.list = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    set_limit(fw);
 }
 
 void pages_clear(struct fw *fw)
 {
-    g_hash_table_unref(fw->pages.owned);
+    ledger_give(&fw->hca.memory, owned(fw) * OWNED_COST);
+    g_hash_table_unref(fw->pages.set);
+    g_array_unref(fw->pages.list);
 }
 
 void pages_reset(struct fw *fw)
 {
-    g_hash_table_remove_all(fw->pages.owned);
+    pages_clear(fw); /* it may have been large */
+    pages_init(fw);
     pages_forget_request(fw);
 }

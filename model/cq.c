@@ -179,9 +179,10 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_bu
     if (syn) {
         return syn;
     }
-    cq = g_new0(struct cq, 1);
-    cq->obj.kind = OBJ_CQ;
-    cq->obj.uid = uid;
+    cq = obj_new(hca, OBJ_CQ, uid, sizeof(*cq));
+    if (!cq) {
+        return SYN_NO_MEMORY;
+    }
     cq->hca = hca;
     memcpy(cq->cqc, cqc, sizeof(cq->cqc));
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
@@ -195,7 +196,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_bu
     cq->error_work.run = cq_error_run;
     cq_moderation(cq);
     if (!obj_insert(&hca->cqs, &cq->obj)) {
-        g_free(cq);
+        obj_free(hca, &cq->obj);
         return SYN_NO_MEMORY;
     }
     cq->ring = *buf;
@@ -265,7 +266,7 @@ void cq_free(struct hca *hca, struct obj *obj)
     cq->uar->refs--;
     mem_buf_clear(&cq->ring);
     obj_remove(&hca->cqs, obj);
-    g_free(cq);
+    obj_free(hca, obj);
 }
 
 /* -- posting ---------------------------------------------------------------------------------- */

@@ -81,9 +81,11 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     if (!covered) {
         return SYN_BAD_PAS;
     }
-    eq = g_new0(struct eq, 1);
-    eq->obj.kind = OBJ_EQ;
-    eq->obj.uid = uid;
+    eq = obj_new(hca, OBJ_EQ, uid, sizeof(*eq));
+    if (!eq) {
+        mem_buf_clear(&ring);
+        return SYN_NO_MEMORY;
+    }
     memcpy(eq->eqc, eqc, sizeof(eq->eqc));
     memcpy(eq->event_bitmask, event_bitmask, sizeof(eq->event_bitmask));
     eq->ring = ring;
@@ -92,7 +94,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     eq->waiting.prev = eq->waiting.next = &eq->waiting;
     if (!obj_insert(&hca->eqs, &eq->obj)) {
         mem_buf_clear(&ring);
-        g_free(eq);
+        obj_free(hca, &eq->obj);
         return SYN_NO_MEMORY;
     }
     eq->uar = uar;
@@ -144,7 +146,7 @@ void eq_free(struct hca *hca, struct obj *obj)
     eq->uar->refs--;
     mem_buf_clear(&eq->ring);
     obj_remove(&hca->eqs, obj);
-    g_free(eq);
+    obj_free(hca, obj);
 }
 
 static void eq_interrupt(struct hca *hca, struct eq *eq)

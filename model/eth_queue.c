@@ -112,11 +112,12 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
             return SYN_ETH_TIS;
         }
     }
-    sq = g_new0(struct eth_sq, 1);
-    sq->obj.kind = OBJ_SQ;
-    sq->obj.uid = uid;
+    sq = obj_new(hca, OBJ_SQ, uid, sizeof(*sq));
+    if (!sq) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&hca->qpns, &sq->obj)) {
-        g_free(sq);
+        obj_free(hca, &sq->obj);
         return SYN_NO_MEMORY;
     }
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
@@ -194,7 +195,7 @@ static void sq_free(struct hca *hca, struct eth_sq *sq)
     hca_unschedule(&sq->work);
     obj_remove(&hca->qpns, &sq->obj);
     mem_buf_clear(&sq->wq.buf);
-    g_free(sq);
+    obj_free(hca, &sq->obj);
 }
 
 enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
@@ -239,11 +240,12 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
         PRM_GET(rqc, rqc, scatter_fcs)) {
         return SYN_ETH_WQ;
     }
-    rq = g_new0(struct eth_rq, 1);
-    rq->obj.kind = OBJ_RQ;
-    rq->obj.uid = uid;
+    rq = obj_new(hca, OBJ_RQ, uid, sizeof(*rq));
+    if (!rq) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&hca->qpns, &rq->obj)) {
-        g_free(rq);
+        obj_free(hca, &rq->obj);
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
@@ -316,7 +318,7 @@ static void rq_free(struct hca *hca, struct eth_rq *rq)
 {
     obj_remove(&hca->qpns, &rq->obj);
     mem_buf_clear(&rq->wq.buf);
-    g_free(rq);
+    obj_free(hca, &rq->obj);
 }
 
 enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
@@ -362,5 +364,5 @@ void eth_free(struct hca *hca, struct obj *obj)
     default:
         g_assert_not_reached();
     }
-    g_free(obj);
+    obj_free(hca, obj);
 }

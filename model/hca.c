@@ -202,22 +202,22 @@ static void tables_init(struct hca *hca)
 {
     const struct hca_limits *l = &hca->limits;
 
-    obj_table_init(&hca->pds, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->tds, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->xrcds, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->uars, UAR_FIRST, 1u << l->log_max_uar);
-    obj_table_init(&hca->eqs, 1, 1u << l->log_max_eq);
-    obj_table_init(&hca->cqs, 1, 1u << l->log_max_cq);
-    obj_table_init(&hca->srqs, 1, 1u << l->log_max_srq);
-    obj_table_init(&hca->q_counters, 1, 256);
-    obj_table_init(&hca->mkeys, MKEY_FIRST, 1u << l->log_max_mkey);
-    obj_table_init(&hca->qpns, QPN_FIRST, 1u << l->log_max_qp);
-    obj_table_init(&hca->tirs, 1, 1u << 16);
-    obj_table_init(&hca->tiss, 1, 1u << 16);
-    obj_table_init(&hca->rqts, 1, 1u << 16);
-    obj_table_init(&hca->flow_counters, 1, 1u << 16);
-    obj_table_init(&hca->modify_headers, 1, 1u << 16);
-    obj_table_init(&hca->reformats, 1, 1u << 16);
+    obj_table_init(&hca->pds, &hca->memory, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->tds, &hca->memory, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->xrcds, &hca->memory, 1, 1u << l->log_max_pd);
+    obj_table_init(&hca->uars, &hca->memory, UAR_FIRST, 1u << l->log_max_uar);
+    obj_table_init(&hca->eqs, &hca->memory, 1, 1u << l->log_max_eq);
+    obj_table_init(&hca->cqs, &hca->memory, 1, 1u << l->log_max_cq);
+    obj_table_init(&hca->srqs, &hca->memory, 1, 1u << l->log_max_srq);
+    obj_table_init(&hca->q_counters, &hca->memory, 1, 256);
+    obj_table_init(&hca->mkeys, &hca->memory, MKEY_FIRST, 1u << l->log_max_mkey);
+    obj_table_init(&hca->qpns, &hca->memory, QPN_FIRST, 1u << l->log_max_qp);
+    obj_table_init(&hca->tirs, &hca->memory, 1, 1u << 16);
+    obj_table_init(&hca->tiss, &hca->memory, 1, 1u << 16);
+    obj_table_init(&hca->rqts, &hca->memory, 1, 1u << 16);
+    obj_table_init(&hca->flow_counters, &hca->memory, 1, 1u << 16);
+    obj_table_init(&hca->modify_headers, &hca->memory, 1, 1u << 16);
+    obj_table_init(&hca->reformats, &hca->memory, 1, 1u << 16);
 }
 
 /* Any object with a QPN. */
@@ -280,6 +280,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->ops = ops;
     hca->host = host;
     hca->limits = *limits;
+    hca->memory.limit = hca->icm.limit = UINT64_MAX;
     list_init(&hca->ready);
     list_init(&hca->tx_waiting);
     hca->timers = g_ptr_array_new();
@@ -303,6 +304,8 @@ static void objects_clear(struct hca *hca)
     while (hca->timers->len) {
         hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));
     }
+    g_ptr_array_unref(hca->timers); /* it may have been large */
+    hca->timers = g_ptr_array_new();
 }
 
 void hca_reset(struct hca *hca)

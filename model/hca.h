@@ -12,6 +12,7 @@
 
 #include <glib.h>
 #include "model/host.h"
+#include "model/ledger.h"
 #include "model/mem.h"
 #include "model/obj.h"
 #include "model/port.h"
@@ -52,6 +53,7 @@ struct hca {
     const struct hca_host_ops *ops;
     void *host;
     struct hca_limits limits;
+    struct ledger memory, icm; /* what the objects take; no limit but the owner's and the pages' */
 
     /* objects, each in its number space */
     struct obj_table pds, tds, xrcds, uars, eqs, cqs, srqs, q_counters;
@@ -60,10 +62,7 @@ struct hca {
     struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
-    uint64_t mtt_bytes;                  /* our memory under the page lists of rings and umems */
     uint32_t cq_overruns;                /* CQs that had no room for a CQE */
-    uint64_t xlt_bytes;                  /* our memory under the mkeys' translation entries */
-    uint64_t qp_bytes;                   /* our memory under the two halves of the QPs */
     struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
     struct qp_mcg *mcgs;                 /* multicast memberships of QPs */
 
@@ -113,6 +112,10 @@ void hca_wait_tx(struct hca *hca, struct work *work);
 void hca_unschedule(struct work *work);
 /* Moves what waits for the wire back to the ready list (the port calls it). */
 void hca_tx_ready(struct hca *hca);
+
+/* Zeroed memory for a kind's object or what is counted as one (model/ledger.h). NULL: refused. */
+void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size);
+void hca_free(struct hca *hca, enum obj_kind kind, void *block, size_t size);
 
 static inline uint64_t hca_now(struct hca *hca)
 {

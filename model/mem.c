@@ -5,20 +5,17 @@
 #include "model/hca.h"
 #include "model/mem.h"
 
-/* Memory under all page lists of a function at most: those of 512 GiB in small pages. */
-#define MTT_MAX_TOTAL_BYTES (1ull << 30)
-
 static uint64_t mtt_bytes(uint32_t npages)
 {
     return sizeof(struct mtt) + (uint64_t)npages * sizeof(uint64_t);
 }
 
-struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
+static struct mtt *mtt_fill(struct mtt *mtt, struct hca *hca, const void *pas, uint32_t npages,
+                            uint8_t log_page)
 {
     const uint8_t *entry = pas;
-    struct mtt *mtt = g_malloc(mtt_bytes(npages));
 
-    mtt->hca = NULL;
+    mtt->hca = hca;
     mtt->refs = 1;
     mtt->log_page = log_page;
     mtt->npages = npages;
@@ -31,17 +28,16 @@ struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
     return mtt;
 }
 
+struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
+{
+    return mtt_fill(g_malloc(mtt_bytes(npages)), NULL, pas, npages, log_page);
+}
+
 struct mtt *mtt_new_for(struct hca *hca, const void *pas, uint32_t npages, uint8_t log_page)
 {
-    struct mtt *mtt;
+    struct mtt *mtt = ledger_alloc(&hca->memory, mtt_bytes(npages));
 
-    if (hca->mtt_bytes + mtt_bytes(npages) > MTT_MAX_TOTAL_BYTES) {
-        return NULL;
-    }
-    mtt = mtt_new(pas, npages, log_page);
-    mtt->hca = hca;
-    hca->mtt_bytes += mtt_bytes(npages);
-    return mtt;
+    return mtt ? mtt_fill(mtt, hca, pas, npages, log_page) : NULL;
 }
 
 struct mtt *mtt_ref(struct mtt *mtt)
@@ -54,9 +50,10 @@ void mtt_unref(struct mtt *mtt)
 {
     if (mtt && --mtt->refs == 0) {
         if (mtt->hca) {
-            mtt->hca->mtt_bytes -= mtt_bytes(mtt->npages);
+            ledger_free(&mtt->hca->memory, mtt, mtt_bytes(mtt->npages));
+        } else {
+            g_free(mtt);
         }
-        g_free(mtt);
     }
 }
 

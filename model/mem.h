@@ -16,7 +16,7 @@ struct hca;
 
 /* A list of equally large pages; shared by reference count (a umem and the objects on it). */
 struct mtt {
-    struct hca *hca; /* that it is counted for, or NULL */
+    struct hca *hca; /* whose ledger pays for it, or NULL */
     unsigned refs;
     uint8_t log_page; /* log2 of the page size in bytes, 12 to 31 */
     uint32_t npages;
@@ -26,7 +26,7 @@ struct mtt {
 /* From npages big-endian entries as commands carry them; the low bits below the 4 KiB boundary
  * are flags and cut off. Has one reference. */
 struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page);
-/* The same, counted in hca->mtt_bytes. NULL: the function's lists are too much already. */
+/* The same, paid for by hca->memory. NULL: refused. */
 struct mtt *mtt_new_for(struct hca *hca, const void *pas, uint32_t npages, uint8_t log_page);
 struct mtt *mtt_ref(struct mtt *mtt);
 void mtt_unref(struct mtt *mtt); /* NULL is fine */

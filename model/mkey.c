@@ -3,9 +3,8 @@
 #include "model/mkey_priv.h"
 #include "model/pd.h"
 
-/* A key's translation entries at most, and those of all keys together: bytes of our memory. */
-#define XLT_MAX_BYTES       (512ULL << 20)
-#define XLT_MAX_TOTAL_BYTES (4ULL << 30)
+/* A key's translation entries at most: bytes of our memory. */
+#define XLT_MAX_BYTES (512ULL << 20)
 
 /* UMR writes entries in multiples of 64 bytes (driver: MLX5_UMR_FLEX_ALIGNMENT), also to keys that
  * were created with fewer: what software may write there belongs to the key. */
@@ -116,10 +115,10 @@ static enum syn xlt_alloc(struct hca *hca, struct mkey *mkey)
         return SYN_LIMIT;
     }
     mkey->capacity = entries;
-    if (xlt_bytes(mkey) > XLT_MAX_BYTES || hca->xlt_bytes + xlt_bytes(mkey) > XLT_MAX_TOTAL_BYTES) {
+    if (xlt_bytes(mkey) > XLT_MAX_BYTES) {
         return SYN_LIMIT;
     }
-    mkey->xlt = g_try_malloc0(xlt_bytes(mkey));
+    mkey->xlt = ledger_alloc(&hca->memory, xlt_bytes(mkey));
     return mkey->xlt ? SYN_OK : SYN_NO_MEMORY;
 }
 
@@ -162,16 +161,23 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
     return SYN_OK;
 }
 
+static void mkey_release(struct hca *hca, struct mkey *mkey)
+{
+    ledger_free(&hca->memory, mkey->xlt, xlt_bytes(mkey));
+    obj_free(hca, &mkey->obj);
+}
+
 enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
                      size_t xlt_len, bool physical_ok, uint32_t *index)
 {
-    struct mkey *mkey = g_new0(struct mkey, 1);
+    struct mkey *mkey = obj_new(hca, OBJ_MKEY, uid, sizeof(*mkey));
     struct obj *pd;
     size_t entry;
     enum syn syn;
 
-    mkey->obj.kind = OBJ_MKEY;
-    mkey->obj.uid = uid;
+    if (!mkey) {
+        return SYN_NO_MEMORY;
+    }
     memcpy(mkey->mkc, mkc, sizeof(mkey->mkc));
     mkey_parse(mkey);
     pd = obj_find(&hca->pds, mkey->pdn);
@@ -189,8 +195,7 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
         syn = SYN_NO_MEMORY;
     }
     if (syn) {
-        g_free(mkey->xlt);
-        g_free(mkey);
+        mkey_release(hca, mkey);
         return syn;
     }
     if (entry) {
@@ -198,7 +203,6 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
     }
     mkey->pd = pd;
     pd->refs++;
-    hca->xlt_bytes += mkey->xlt ? xlt_bytes(mkey) : 0;
     *index = mkey->obj.num;
     return SYN_OK;
 }
@@ -235,9 +239,7 @@ void mkey_free(struct hca *hca, struct obj *obj)
 {
     struct mkey *mkey = (struct mkey *)obj;
 
-    hca->xlt_bytes -= mkey->xlt ? xlt_bytes(mkey) : 0;
     mkey->pd->refs--;
     obj_remove(&hca->mkeys, obj);
-    g_free(mkey->xlt);
-    g_free(mkey);
+    mkey_release(hca, mkey);
 }

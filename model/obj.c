@@ -34,12 +34,12 @@ static uint32_t bit_find(struct obj_table *table, const uint64_t *words, bool va
     return end;
 }
 
-void obj_table_init(struct obj_table *table, uint32_t first, uint32_t end)
+void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t first, uint32_t end)
 {
     uint32_t words;
 
     g_assert(first < end && end <= 1 << 24);
-    *table = (struct obj_table){.first = first, .end = end, .next = first};
+    *table = (struct obj_table){.ledger = ledger, .first = first, .end = end, .next = first};
     words = (chunk_count(table) + WORD_BITS - 1) / WORD_BITS;
     table->chunks = g_new0(struct obj_chunk *, chunk_count(table));
     table->some = g_new0(uint64_t, words);
@@ -48,7 +48,7 @@ void obj_table_init(struct obj_table *table, uint32_t first, uint32_t end)
 
 static void chunk_free(struct obj_table *table, uint32_t index)
 {
-    g_free(table->chunks[index]);
+    ledger_free(table->ledger, table->chunks[index], sizeof(struct obj_chunk));
     table->chunks[index] = NULL;
 }
 
@@ -84,7 +84,10 @@ bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
     }
     chunk = table->chunks[index];
     if (!chunk) {
-        chunk = table->chunks[index] = g_new0(struct obj_chunk, 1);
+        chunk = table->chunks[index] = ledger_alloc(table->ledger, sizeof(*chunk));
+    }
+    if (!chunk) {
+        return false;
     }
     chunk->slot[num % OBJ_CHUNK] = obj;
     bit_put(chunk->used, num % OBJ_CHUNK, true);

@@ -2,7 +2,7 @@
 /*
  * Numbered objects: the one kind of table that QPs, CQs, mkeys and all others live in.
  *
- * An object embeds struct obj first. Life: allocated by its create function, entered with
+ * An object embeds struct obj first. Life: made by obj_new(), entered with
  * obj_insert() (which gives it its number), used, and taken out by obj_remove() when
  * nobody references it any more. Numbers are handed out in rotation, so that a freed number is
  * not reused at once and a stale packet or doorbell finds nothing.
@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "model/ledger.h"
 
 /* What an object is, where one number space holds several kinds (QPN: QP, SQ, RQ). */
 enum obj_kind {
@@ -38,6 +39,10 @@ enum obj_kind {
     OBJ_REFORMAT,
     OBJ_UCTX,
     OBJ_UMEM,
+    /* what has no number of its own, but is paid for (model/ledger.h) */
+    OBJ_FLOW_GROUP,
+    OBJ_FLOW_ENTRY,
+    OBJ_MCG,
 };
 
 struct obj {
@@ -45,7 +50,16 @@ struct obj {
     uint32_t refs; /* how many other objects name it; it cannot be destroyed while not 0 */
     uint16_t uid;  /* user context that created it; 0 is the kernel's */
     uint8_t kind;  /* enum obj_kind */
+    uint32_t size; /* bytes, as obj_new() made it */
 };
+
+struct hca;
+
+/* A zeroed object of size bytes, which begins with a struct obj, in no table yet. NULL: the
+ * function may have no more (model/ledger.h). */
+void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
+/* It must be in no table. */
+void obj_free(struct hca *hca, struct obj *obj);
 
 #define OBJ_CHUNK 1024
 
@@ -64,19 +78,21 @@ struct obj_table {
     uint32_t first, end;       /* numbers are first..end-1 */
     uint32_t next;             /* where the search for a free number starts */
     uint32_t count;
-    uint64_t steps; /* words of bits looked at, ever: the table's work, for tests */
+    struct ledger *ledger; /* pays for the chunks */
+    uint64_t steps;        /* words of bits looked at, ever: the table's work, for tests */
 };
 
 /* Numbers first to end - 1, end at most 1 << 24. */
-void obj_table_init(struct obj_table *table, uint32_t first, uint32_t end);
+void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t first, uint32_t end);
 /* As after obj_table_init(); it must be empty. */
 void obj_table_reset(struct obj_table *table);
 /* Frees the table itself; it must be empty. */
 void obj_table_clear(struct obj_table *table);
 
-/* Gives obj a free number and enters it. False: the table is full. */
+/* Gives obj a free number and enters it. False: the table is full, or the ledger. */
 bool obj_insert(struct obj_table *table, struct obj *obj);
-/* Enters obj under a number of the caller's choice. False: taken or out of range. */
+/* Enters obj under a number of the caller's choice. False: taken or out of range, or the
+ * ledger is full. */
 bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num);
 void obj_remove(struct obj_table *table, struct obj *obj);
 

@@ -2,22 +2,24 @@
 /* Protection, transport and XRC domains: numbers with an owner and users. */
 #include "model/pd.h"
 
-static enum syn number_alloc(struct obj_table *table, enum obj_kind kind, uint16_t uid,
-                             uint32_t *num)
+static enum syn number_alloc(struct hca *hca, struct obj_table *table, enum obj_kind kind,
+                             uint16_t uid, uint32_t *num)
 {
-    struct obj *obj = g_new0(struct obj, 1);
+    struct obj *obj = obj_new(hca, kind, uid, sizeof(*obj));
 
-    obj->kind = kind;
-    obj->uid = uid;
+    if (!obj) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(table, obj)) {
-        g_free(obj);
+        obj_free(hca, obj);
         return SYN_NO_MEMORY;
     }
     *num = obj->num;
     return SYN_OK;
 }
 
-static enum syn number_dealloc(struct obj_table *table, uint16_t uid, uint32_t num, enum syn none)
+static enum syn number_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uint32_t num,
+                               enum syn none)
 {
     struct obj *obj = obj_find(table, num);
 
@@ -31,38 +33,38 @@ static enum syn number_dealloc(struct obj_table *table, uint16_t uid, uint32_t n
         return SYN_IN_USE;
     }
     obj_remove(table, obj);
-    g_free(obj);
+    obj_free(hca, obj);
     return SYN_OK;
 }
 
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
 {
-    return number_alloc(&hca->pds, OBJ_PD, uid, pdn);
+    return number_alloc(hca, &hca->pds, OBJ_PD, uid, pdn);
 }
 
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
 {
-    return number_dealloc(&hca->pds, uid, pdn, SYN_NO_PD);
+    return number_dealloc(hca, &hca->pds, uid, pdn, SYN_NO_PD);
 }
 
 enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
 {
-    return number_alloc(&hca->tds, OBJ_TD, uid, tdn);
+    return number_alloc(hca, &hca->tds, OBJ_TD, uid, tdn);
 }
 
 enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
 {
-    return number_dealloc(&hca->tds, uid, tdn, SYN_NO_TD);
+    return number_dealloc(hca, &hca->tds, uid, tdn, SYN_NO_TD);
 }
 
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
 {
-    return number_alloc(&hca->xrcds, OBJ_XRCD, uid, xrcdn);
+    return number_alloc(hca, &hca->xrcds, OBJ_XRCD, uid, xrcdn);
 }
 
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)
 {
-    return number_dealloc(&hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
+    return number_dealloc(hca, &hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
 }
 
 void pd_free(struct hca *hca, struct obj *obj)
@@ -72,5 +74,5 @@ void pd_free(struct hca *hca, struct obj *obj)
                                                     : &hca->xrcds;
 
     obj_remove(table, obj);
-    g_free(obj);
+    obj_free(hca, obj);
 }

@@ -39,12 +39,13 @@
 
 enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 {
-    struct q_counter *set = g_new0(struct q_counter, 1);
+    struct q_counter *set = obj_new(hca, OBJ_Q_COUNTER, uid, sizeof(*set));
 
-    set->obj.kind = OBJ_Q_COUNTER;
-    set->obj.uid = uid;
+    if (!set) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&hca->q_counters, &set->obj)) {
-        g_free(set);
+        obj_free(hca, &set->obj);
         return SYN_NO_MEMORY;
     }
     *id = set->obj.num;
@@ -89,7 +90,7 @@ enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out)
 void q_counter_free(struct hca *hca, struct obj *obj)
 {
     obj_remove(&hca->q_counters, obj);
-    g_free(obj);
+    obj_free(hca, obj);
 }
 
 struct q_counter *q_counter_get(struct hca *hca, uint32_t id)

@@ -275,6 +275,36 @@ static void init_rings(struct qp *qp, const void *qpc, struct mem_buf *buf, uint
     }
 }
 
+void *qp_alloc(struct qp *qp, size_t bytes)
+{
+    struct hca *hca = qp->hca;
+    void *block = NULL;
+
+    if (ledger_take(&hca->icm, bytes)) {
+        block = ledger_alloc(&hca->memory, bytes);
+        if (!block) {
+            ledger_give(&hca->icm, bytes);
+        }
+    }
+    return block;
+}
+
+void qp_dealloc(struct qp *qp, void *block, size_t bytes)
+{
+    if (block) {
+        ledger_give(&qp->hca->icm, bytes);
+        ledger_free(&qp->hca->memory, block, bytes);
+    }
+}
+
+/* The QP's own memory. */
+static void release(struct qp *qp)
+{
+    requester_clear(qp);
+    responder_clear(qp);
+    obj_free(qp->hca, &qp->obj);
+}
+
 enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
                    uint64_t dbr, uint32_t *qpn)
 {
@@ -287,10 +317,11 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     if (buf->size < qp_ring_size(qpc)) {
         return SYN_BAD_PAS;
     }
-    qp = g_new0(struct qp, 1);
+    qp = obj_new(hca, OBJ_QP, uid, sizeof(*qp));
+    if (!qp) {
+        return SYN_NO_MEMORY;
+    }
     qp->hca = hca;
-    qp->obj.kind = OBJ_QP;
-    qp->obj.uid = uid;
     qp->st = PRM_GET(qpc, qpc, st);
     qp->state = PRM_QP_STATE_RST;
     qp->has_rq = has_rq(qpc);
@@ -302,18 +333,18 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 
     syn = find_refs(qp, uid, qpc);
-    if (syn == SYN_OK && !obj_insert(&hca->qpns, &qp->obj)) {
-        syn = SYN_NO_MEMORY;
+    if (syn == SYN_OK) {
+        init_rings(qp, qpc, buf, dbr);
+        if (!requester_init(qp) || !responder_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
+            syn = SYN_NO_MEMORY;
+        }
     }
     if (syn != SYN_OK) {
-        g_free(qp);
+        release(qp);
         return syn;
     }
-    init_rings(qp, qpc, buf, dbr);
     count_refs(qp, 1);
     qp_load(qp);
-    requester_init(qp);
-    responder_init(qp);
     if (qp->st == PRM_QP_ST_QP1) {
         hca->gsi_qp = qp;
     }
@@ -334,7 +365,7 @@ static unsigned leave_mcgs(struct qp *qp, const uint8_t *mgid)
 
         if (mcg->qp == qp && (!mgid || memcmp(mcg->mgid, mgid, 16) == 0)) {
             *at = mcg->next;
-            g_free(mcg);
+            hca_free(qp->hca, OBJ_MCG, mcg, sizeof(*mcg));
             n++;
         } else {
             at = &mcg->next;
@@ -349,7 +380,7 @@ void qp_leave_all_mcgs(struct hca *hca)
         struct qp_mcg *mcg = hca->mcgs;
 
         hca->mcgs = mcg->next;
-        g_free(mcg);
+        hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
     }
 }
 
@@ -361,12 +392,10 @@ void qp_free(struct hca *hca, struct obj *obj)
     if (hca->gsi_qp == qp) {
         hca->gsi_qp = NULL;
     }
-    requester_clear(qp);
-    responder_clear(qp);
     count_refs(qp, -1);
     mem_buf_clear(&qp->buf);
     obj_remove(&hca->qpns, obj);
-    g_free(qp);
+    release(qp);
 }
 
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn)
@@ -455,7 +484,10 @@ enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_
     if (members ? members >= QP_MCG_MAX_QPS : groups >= 1u << QP_LOG_MAX_MCG) {
         return SYN_NO_MEMORY;
     }
-    mcg = g_new0(struct qp_mcg, 1);
+    mcg = hca_alloc(hca, OBJ_MCG, sizeof(*mcg));
+    if (!mcg) {
+        return SYN_NO_MEMORY;
+    }
     mcg->qp = qp;
     memcpy(mcg->mgid, mgid, 16);
     mcg->next = *after;

@@ -122,6 +122,11 @@ struct qp_mcg {
     uint8_t mgid[16];
 };
 
+/* Zeroed memory for a QP's queues, which a card keeps in the pages that the driver gave. NULL:
+ * refused. */
+void *qp_alloc(struct qp *qp, size_t bytes);
+void qp_dealloc(struct qp *qp, void *block, size_t bytes); /* NULL is fine */
+
 /* The one place where a QP changes state; a change that is not legal is the caller's mistake and
  * stops the program. Entering ERR flushes both queues with WR_FLUSH_ERR completions; entering RST
  * forgets everything that was in flight. To the state it is in (but RST), and from ERR to

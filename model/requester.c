@@ -244,7 +244,8 @@ static bool gather_entries(struct qp *qp, const struct send_wqe *wqe, uint8_t *b
  * operation: it may take memory of its own, at most 1 MiB. */
 static uint8_t execute_local(struct qp *qp, const struct send_wqe *wqe)
 {
-    g_autofree uint8_t *gathered = NULL;
+    struct hca *hca = qp->hca;
+    uint8_t *gathered = NULL, syndrome = 0;
     struct mkey_umr umr = {
         .key = wqe->imm,
         .pdn = qp->pdn,
@@ -265,16 +266,19 @@ static uint8_t execute_local(struct qp *qp, const struct send_wqe *wqe)
         return 0;
     }
     if (!umr.xlt && umr.xlt_len) {
-        gathered = g_try_malloc(umr.xlt_len);
+        gathered = ledger_alloc(&hca->memory, umr.xlt_len);
         if (!gathered) {
             return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         }
-        if (!gather_entries(qp, wqe, gathered, umr.xlt_len)) {
-            return PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-        }
         umr.xlt = gathered;
     }
-    return mkey_umr(qp->hca, &umr) == MEM_OK ? 0 : PRM_CQE_SYNDROME_MW_BIND_ERR;
+    if (gathered && !gather_entries(qp, wqe, gathered, umr.xlt_len)) {
+        syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+    } else if (mkey_umr(hca, &umr) != MEM_OK) {
+        syndrome = PRM_CQE_SYNDROME_MW_BIND_ERR;
+    }
+    ledger_free(&hca->memory, gathered, umr.xlt_len);
+    return syndrome;
 }
 
 /* PSNs that a message takes: its packets; a READ's response packets; at least one. */
@@ -534,25 +538,27 @@ static void requester_work(struct hca *hca, struct work *work)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static uint64_t state_bytes(const struct requester_state *s)
+static size_t ring_bytes(const struct requester_state *s)
 {
-    return sizeof(*s) + (s->mask + 1ull) * sizeof(s->ring[0]);
+    return (s->mask + (size_t)1) * sizeof(s->ring[0]);
 }
 
-void requester_init(struct qp *qp)
+bool requester_init(struct qp *qp)
 {
     struct requester_state *s;
 
     qp->req.work.run = requester_work;
     qp->req.timer.fire = requester_timeout;
     if (!qp->has_sq) {
-        return;
+        return true;
     }
-    s = g_new0(struct requester_state, 1);
-    s->ring = g_new0(struct send_desc, 1u << qp->sq.log_size);
+    s = qp->req.s = qp_alloc(qp, sizeof(*s));
+    if (!s) {
+        return false;
+    }
     s->mask = (1u << qp->sq.log_size) - 1;
-    qp->req.s = s;
-    qp->hca->qp_bytes += state_bytes(s);
+    s->ring = qp_alloc(qp, ring_bytes(s));
+    return s->ring != NULL;
 }
 
 void requester_clear(struct qp *qp)
@@ -560,9 +566,8 @@ void requester_clear(struct qp *qp)
     hca_unschedule(&qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
     if (qp->req.s) {
-        qp->hca->qp_bytes -= state_bytes(qp->req.s);
-        g_free(qp->req.s->ring);
-        g_free(qp->req.s);
+        qp_dealloc(qp, qp->req.s->ring, ring_bytes(qp->req.s));
+        qp_dealloc(qp, qp->req.s, sizeof(*qp->req.s));
         qp->req.s = NULL;
     }
 }

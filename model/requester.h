@@ -31,7 +31,8 @@ struct requester {
 };
 
 /* Called by model/qp.c as the QP lives. */
-void requester_init(struct qp *qp);  /* at creation, once the rings are known */
+/* At creation, once the rings are known. False: no memory for it; requester_clear() follows. */
+bool requester_init(struct qp *qp);
 void requester_clear(struct qp *qp); /* at destruction */
 /* To RST, and at RTR->RTS with the SQ PSN: nothing is in flight, the send queue is at its start. */
 void requester_reset(struct qp *qp, uint32_t next_send_psn);

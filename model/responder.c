@@ -608,17 +608,22 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-void responder_init(struct qp *qp)
+bool responder_init(struct qp *qp)
 {
-    qp->resp.s = g_new0(struct responder_state, 1);
+    qp->resp.s = qp_alloc(qp, sizeof(*qp->resp.s));
+    if (!qp->resp.s) {
+        return false;
+    }
     qp->resp.s->qp = qp;
-    responder_tx_init(qp);
+    return responder_tx_init(qp);
 }
 
 void responder_clear(struct qp *qp)
 {
-    responder_tx_clear(qp);
-    g_free(qp->resp.s);
+    if (qp->resp.s) {
+        responder_tx_clear(qp);
+        qp_dealloc(qp, qp->resp.s, sizeof(*qp->resp.s));
+    }
 }
 
 void responder_reset(struct qp *qp, uint32_t next_rcv_psn)

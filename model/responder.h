@@ -18,7 +18,8 @@ struct responder {
     struct responder_state *s; /* model/responder_internal.h */
 };
 
-void responder_init(struct qp *qp);
+/* False: no memory for it; responder_clear() follows. */
+bool responder_init(struct qp *qp);
 void responder_clear(struct qp *qp);
 /* To RST, and at INIT->RTR with the RQ PSN. */
 void responder_reset(struct qp *qp, uint32_t next_rcv_psn);

@@ -119,7 +119,7 @@ void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt);
 
 /* -- model/responder_tx.c --------------------------------------------------------------------- */
 
-void responder_tx_init(struct qp *qp);
+bool responder_tx_init(struct qp *qp); /* as responder_init() */
 void responder_tx_clear(struct qp *qp);
 void responder_tx_reset(struct qp *qp);
 /* ACK or NAK of psn. */

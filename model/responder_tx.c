@@ -214,25 +214,20 @@ static void flush_again(struct hca *hca, struct hca_timer *timer)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static uint64_t state_bytes(const struct responder_state *s)
-{
-    return sizeof(*s) + s->num_resources * sizeof(s->resources[0]) +
-           s->queue_size * sizeof(s->queue[0]);
-}
-
-void responder_tx_init(struct qp *qp)
+bool responder_tx_init(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
     bool executes = qp->st == PRM_QP_ST_RC || qp_is_xrc_target(qp);
 
     s->num_resources = executes ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
-    s->resources = g_new0(struct responder_resource, s->num_resources);
     s->queue_size = 4 * s->num_resources + 1;
-    s->queue = g_new0(struct response, s->queue_size);
     s->flush_timer.fire = flush_again;
-    qp->hca->qp_bytes += state_bytes(s);
     qp->resp.work.run = run;
+    s->resources =
+        s->num_resources ? qp_alloc(qp, s->num_resources * sizeof(s->resources[0])) : NULL;
+    s->queue = qp_alloc(qp, s->queue_size * sizeof(s->queue[0]));
+    return s->queue && (s->resources || !s->num_resources);
 }
 
 void responder_tx_clear(struct qp *qp)
@@ -241,9 +236,8 @@ void responder_tx_clear(struct qp *qp)
 
     hca_unschedule(&qp->resp.work);
     hca_timer_stop(qp->hca, &s->flush_timer);
-    qp->hca->qp_bytes -= state_bytes(s);
-    g_free(s->resources);
-    g_free(s->queue);
+    qp_dealloc(qp, s->resources, s->num_resources * sizeof(s->resources[0]));
+    qp_dealloc(qp, s->queue, s->queue_size * sizeof(s->queue[0]));
 }
 
 void responder_tx_reset(struct qp *qp)

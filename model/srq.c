@@ -61,11 +61,12 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
         }
     }
 
-    srq = g_new0(struct srq, 1);
-    srq->obj.kind = attr->kind;
-    srq->obj.uid = attr->uid;
+    srq = obj_new(hca, attr->kind, attr->uid, sizeof(*srq));
+    if (!srq) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&hca->srqs, &srq->obj)) {
-        g_free(srq);
+        obj_free(hca, &srq->obj);
         return SYN_NO_MEMORY;
     }
     srq->attr = *attr;
@@ -139,7 +140,7 @@ void srq_free(struct hca *hca, struct obj *obj)
         cq_obj(srq->cq)->refs--;
     }
     mem_buf_clear(&srq->attr.buf);
-    g_free(srq);
+    obj_free(hca, obj);
 }
 
 enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)

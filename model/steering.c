@@ -91,12 +91,31 @@ static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t acti
     return SYN_OK;
 }
 
-static void group_free(gpointer p)
+static void entry_release(struct hca *hca, struct flow_entry *entry)
 {
-    struct flow_group *group = p;
+    hca_free(hca, OBJ_FLOW_ENTRY, entry, sizeof(*entry));
+}
 
+/* A group and its entries, whatever these name. */
+static void group_free(struct hca *hca, struct flow_group *group)
+{
+    GHashTableIter iter;
+    gpointer entry;
+
+    g_hash_table_iter_init(&iter, group->by_key);
+    while (g_hash_table_iter_next(&iter, NULL, &entry)) {
+        entry_release(hca, entry);
+    }
     g_hash_table_destroy(group->by_key);
-    g_free(group);
+    hca_free(hca, OBJ_FLOW_GROUP, group, sizeof(*group));
+}
+
+static void groups_free(struct hca *hca, struct flow_table *table)
+{
+    for (unsigned i = 0; i < table->groups->len; i++) {
+        group_free(hca, g_ptr_array_index(table->groups, i));
+    }
+    g_ptr_array_set_size(table->groups, 0);
 }
 
 /* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
@@ -126,9 +145,10 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const vo
         PRM_GET(flow_table_context, ctx, log_size) > STEERING_LOG_FT_SIZE) {
         return SYN_LIMIT;
     }
-    table = g_new0(struct flow_table, 1);
-    table->obj.kind = OBJ_FLOW_TABLE;
-    table->obj.uid = uid;
+    table = obj_new(hca, OBJ_FLOW_TABLE, uid, sizeof(*table));
+    if (!table) {
+        return SYN_NO_MEMORY;
+    }
     table->type = type;
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
@@ -139,10 +159,10 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const vo
         syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
-        g_free(table);
+        obj_free(hca, &table->obj);
         return syn;
     }
-    table->groups = g_ptr_array_new_with_free_func(group_free);
+    table->groups = g_ptr_array_new();
     table->entries = g_hash_table_new(NULL, NULL);
     table->next_group_id = 1;
     *table_id = table->obj.num;
@@ -185,9 +205,10 @@ enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 static void table_free(struct hca *hca, struct flow_table *table)
 {
     obj_remove(&hca->steering->tables, &table->obj);
+    groups_free(hca, table);
     g_ptr_array_free(table->groups, TRUE);
     g_hash_table_destroy(table->entries);
-    g_free(table);
+    obj_free(hca, &table->obj);
 }
 
 enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id)
@@ -323,13 +344,16 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32
     if (syn != SYN_OK) {
         return syn;
     }
-    group = g_new0(struct flow_group, 1);
+    group = hca_alloc(hca, OBJ_FLOW_GROUP, sizeof(*group));
+    if (!group) {
+        return SYN_NO_MEMORY;
+    }
     group->id = table->next_group_id++;
     group->start = start;
     group->end = end;
     group->criteria_enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
     group->mask = mask;
-    group->by_key = g_hash_table_new_full(key_hash, key_equal, NULL, g_free);
+    group->by_key = g_hash_table_new(key_hash, key_equal);
     g_ptr_array_insert(table->groups, place, group);
     *group_id = group->id;
     return SYN_OK;
@@ -369,6 +393,7 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
         return SYN_IN_USE;
     }
     g_ptr_array_remove(table->groups, group);
+    group_free(hca, group);
     return SYN_OK;
 }
 
@@ -536,7 +561,10 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table, const void 
     if (!group || index < group->start || index > group->end) {
         return SYN_FTE_GROUP;
     }
-    entry = g_new0(struct flow_entry, 1);
+    entry = hca_alloc(hca, OBJ_FLOW_ENTRY, sizeof(*entry));
+    if (!entry) {
+        return SYN_NO_MEMORY;
+    }
     memcpy(&value, PRM_PTR(flow_context, ctx, match_value), sizeof(value));
     flow_key_mask(&entry->key, &value, &group->mask);
     entry->index = index;
@@ -546,7 +574,7 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table, const void 
         syn = SYN_FTE_EXISTS;
     }
     if (syn != SYN_OK) {
-        g_free(entry);
+        entry_release(hca, entry);
         return syn;
     }
     hold(hca, entry, 1);
@@ -613,6 +641,7 @@ static void entry_free(struct hca *hca, struct flow_table *table, struct flow_en
     hold(hca, entry, -1);
     g_hash_table_remove(table->entries, GUINT_TO_POINTER(entry->index));
     g_hash_table_remove(entry->group->by_key, &entry->key);
+    entry_release(hca, entry);
 }
 
 enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
@@ -647,7 +676,7 @@ static void table_empty(struct hca *hca, struct flow_table *table)
         hold(hca, entry, -1);
     }
     g_hash_table_remove_all(table->entries);
-    g_ptr_array_set_size(table->groups, 0);
+    groups_free(hca, table);
 }
 
 unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
@@ -682,12 +711,13 @@ unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
 
 enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 {
-    struct flow_counter *counter = g_new0(struct flow_counter, 1);
+    struct flow_counter *counter = obj_new(hca, OBJ_FLOW_COUNTER, uid, sizeof(*counter));
 
-    counter->obj.kind = OBJ_FLOW_COUNTER;
-    counter->obj.uid = uid;
+    if (!counter) {
+        return SYN_NO_MEMORY;
+    }
     if (!obj_insert(&hca->flow_counters, &counter->obj)) {
-        g_free(counter);
+        obj_free(hca, &counter->obj);
         return SYN_NO_MEMORY;
     }
     *id = counter->obj.num;
@@ -719,7 +749,7 @@ enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
 void flow_counter_free(struct hca *hca, struct obj *obj)
 {
     obj_remove(&hca->flow_counters, obj);
-    g_free(obj);
+    obj_free(hca, obj);
 }
 
 /* -- life ---------------------------------------------------------------------------------------
@@ -728,7 +758,7 @@ void flow_counter_free(struct hca *hca, struct obj *obj)
 void steering_init(struct hca *hca)
 {
     hca->steering = g_new0(struct steering, 1);
-    obj_table_init(&hca->steering->tables, 1, 1u << STEERING_LOG_FT_NUM);
+    obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
 }
 
 /* Whatever refers to what: everything goes. */

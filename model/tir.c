@@ -38,12 +38,13 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *t
     if (!uid_may_use(td, uid)) {
         return SYN_BAD_UID;
     }
-    tis = g_new0(struct eth_tis, 1);
-    tis->obj.kind = OBJ_TIS;
-    tis->obj.uid = uid;
+    tis = obj_new(hca, OBJ_TIS, uid, sizeof(*tis));
+    if (!tis) {
+        return SYN_NO_MEMORY;
+    }
     memcpy(tis->tisc, tisc, sizeof(tis->tisc));
     if (!obj_insert(&hca->tiss, &tis->obj)) {
-        g_free(tis);
+        obj_free(hca, &tis->obj);
         return SYN_NO_MEMORY;
     }
     td->refs++;
@@ -159,16 +160,17 @@ enum syn rqt_create(struct hca *hca, uint16_t uid, const void *rqtc, size_t list
     if (max_size == 0 || max_size > RQT_MAX_SIZE) {
         return SYN_ETH_RQT_LIST;
     }
-    rqt = g_malloc0(sizeof(*rqt) + max_size * sizeof(rqt->rqn[0]));
-    rqt->obj.kind = OBJ_RQT;
-    rqt->obj.uid = uid;
+    rqt = obj_new(hca, OBJ_RQT, uid, sizeof(*rqt) + max_size * sizeof(rqt->rqn[0]));
+    if (!rqt) {
+        return SYN_NO_MEMORY;
+    }
     rqt->max_size = max_size;
     syn = read_rqt_list(hca, uid, rqtc, list_len, max_size, rqt->rqn, &rqt->size);
     if (syn == SYN_OK && !obj_insert(&hca->rqts, &rqt->obj)) {
         syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
-        g_free(rqt);
+        obj_free(hca, &rqt->obj);
         return syn;
     }
     rqt_hold(hca, rqt, 1);
@@ -290,9 +292,10 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
     if (!td) {
         return SYN_ETH_TD;
     }
-    tir = g_new0(struct eth_tir, 1);
-    tir->obj.kind = OBJ_TIR;
-    tir->obj.uid = uid;
+    tir = obj_new(hca, OBJ_TIR, uid, sizeof(*tir));
+    if (!tir) {
+        return SYN_NO_MEMORY;
+    }
     memcpy(tir->tirc, tirc, sizeof(tir->tirc));
     tir->indirect = PRM_GET(tirc, tirc, disp_type) == PRM_TIRC_DISP_TYPE_INDIRECT;
     tir->rqn = PRM_GET(tirc, tirc, inline_rqn);
@@ -311,7 +314,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
         syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
-        g_free(tir);
+        obj_free(hca, &tir->obj);
         return syn;
     }
     td->refs++;

@@ -33,13 +33,14 @@ struct uar {
 
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn)
 {
-    struct uar *uar = g_new0(struct uar, 1);
+    struct uar *uar = obj_new(hca, OBJ_UAR, uid, sizeof(*uar));
 
-    uar->obj.kind = OBJ_UAR;
-    uar->obj.uid = uid;
+    if (!uar) {
+        return SYN_NO_MEMORY;
+    }
     uar->latch_offset = NO_LATCH;
     if (!obj_insert(&hca->uars, &uar->obj)) {
-        g_free(uar);
+        obj_free(hca, &uar->obj);
         return SYN_NO_MEMORY;
     }
     *uarn = uar->obj.num;
@@ -66,7 +67,7 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
 void uar_free(struct hca *hca, struct obj *obj)
 {
     obj_remove(&hca->uars, obj);
-    g_free(obj);
+    obj_free(hca, obj);
 }
 
 /* A queue's doorbell and BlueFlame buffers are on the page that the queue was created with: what a

@@ -79,6 +79,7 @@ struct HcasimState {
     char *profile;
     char *wire_uri;
     char *capture;
+    uint64_t memory;
     bool trace;
 
     MemoryRegion bar;
@@ -473,6 +474,7 @@ static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **
     struct fw_config config = {
         .profile = s->profile,
         .num_msix = id->num_msix,
+        .memory = s->memory,
         .trace = s->trace,
     };
     GError *err = NULL;
@@ -580,6 +582,7 @@ static const Property properties[] = {
     DEFINE_PROP_STRING("wire", HcasimState, wire_uri),
     DEFINE_PROP_STRING("capture", HcasimState, capture),
     DEFINE_PROP_STRING("profile", HcasimState, profile),
+    DEFINE_PROP_SIZE("memory", HcasimState, memory, FW_MEMORY_DEFAULT),
     DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
 };
 
@@ -592,6 +595,7 @@ static const struct {
     {"wire", "<uri>", "plugs the port into a link of hcasim's own, such as shm:NAME"},
     {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
     {"profile", "<name>", "the kind of card"},
+    {"memory", "<size>", "host memory that the guest may make the device take (default: 1G)"},
     {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "model/host.h"
+#include "fw/fw.h"
 #include "wire/open.h"
 
 #define MAX_HOST    WIRE_NUMBER_MAX
@@ -41,6 +41,32 @@ static bool get_number(const char *key, uint64_t min, uint64_t max, uint64_t *nu
     if (text && !g_ascii_string_to_unsigned(text, 10, min, max, number, NULL)) {
         return complain(err, "%s is %s, which is no number that it can be", key, text);
     }
+    return true;
+}
+
+/* Bytes, or with a suffix K, M, G of that many. */
+static bool get_size(const char *key, uint64_t min, uint64_t *size, GError **err)
+{
+    static const char suffixes[] = "KMG";
+    g_autofree char *text = get(key);
+    g_autofree char *digits = g_strdup(text);
+    const char *suffix = NULL;
+    unsigned shift = 0;
+    uint64_t number;
+
+    if (!text) {
+        return true;
+    }
+    suffix = strchr(suffixes, g_ascii_toupper(text[strlen(text) - 1]));
+    if (suffix && *suffix) {
+        shift = 10 * (unsigned)(suffix - suffixes + 1);
+        digits[strlen(digits) - 1] = 0;
+    }
+    if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &number, NULL) ||
+        number << shift < min) {
+        return complain(err, "%s is %s, which is no size that it can be", key, text);
+    }
+    *size = number << shift;
     return true;
 }
 
@@ -172,6 +198,10 @@ static bool load_port(struct hv_port_config *port, unsigned index, uint64_t host
                  : strchr(wire, ':') ? g_strdup(wire)
                                      : g_strconcat("shm:", wire, NULL);
     if (!get_number("mtu", 1500, 9978, &mtu, err) || !get_log_level(&port->log_level, err)) {
+        return false;
+    }
+    port->memory = FW_MEMORY_DEFAULT;
+    if (!get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
         return false;
     }
     port->mtu = (unsigned)mtu;

@@ -8,6 +8,7 @@
  *   HCASIM_IP       IPv4 address of the first device; others follow it       10.0.0.HOST and up
  *   HCASIM_MAC      MAC address of the first device; others follow it        that of the address
  *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
+ *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
  *   HCASIM_PROFILE  generation of the device                                 the firmware's default
  *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
@@ -33,6 +34,7 @@ struct hv_port_config {
     uint8_t mac[6];
     uint32_t ipv4; /* host byte order */
     unsigned mtu;
+    uint64_t memory; /* bytes */
     int log_level;
     union ibv_gid gid[HV_GIDS];
 };

@@ -202,7 +202,9 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
 {
     struct hv_hca *hca = g_new0(struct hv_hca, 1);
     struct local_config local = {
-        .fw = {.profile = config->profile, .trace = config->log_level >= HCA_LOG_TRACE},
+        .fw = {.profile = config->profile,
+               .memory = config->memory,
+               .trace = config->log_level >= HCA_LOG_TRACE},
         .wire = config->wire,
         .capture = config->capture,
         .ipv4 = config->ipv4,

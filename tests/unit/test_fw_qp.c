@@ -303,8 +303,8 @@ END_TEST
  * gives no more gets no more, and a QP that goes leaves room for another. */
 START_TEST(large_queues_need_pages)
 {
-    uint64_t given = g_hash_table_size(d.fw->pages.owned) * (uint64_t)PAGE;
-    uint64_t kept, before = d.fw->hca.qp_bytes;
+    uint64_t given = d.fw->pages.list->len * (uint64_t)PAGE;
+    uint64_t kept, before = d.fw->hca.icm.used;
     enum syn status;
     unsigned made = 0;
 
@@ -318,7 +318,7 @@ START_TEST(large_queues_need_pages)
         status = run(PRM_SIZE(create_qp_in) + 8, PRM_SIZE(create_qp_out));
         if (status == 0) {
             qpn = PRM_GET(create_qp_out, out, qpn);
-            kept = (d.fw->hca.qp_bytes - before) / ++made;
+            kept = (d.fw->hca.icm.used - before) / ++made;
             ck_assert_uint_gt(kept, 1 << 15);
             ck_assert_uint_lt((made - 1) * kept, given);
         }

@@ -9,6 +9,7 @@
 #define FIRST 5
 #define END   (70 * OBJ_CHUNK + 3) /* more chunks than a word has bits, the last one short */
 
+static struct ledger ledger;
 static struct obj_table table;
 static struct obj *objs; /* by number */
 
@@ -22,7 +23,8 @@ static struct obj *objs; /* by number */
 
 static void setup(void)
 {
-    obj_table_init(&table, FIRST, END);
+    ledger = (struct ledger){.limit = UINT64_MAX};
+    obj_table_init(&table, &ledger, FIRST, END);
     objs = g_new0(struct obj, END);
 }
 
@@ -34,6 +36,7 @@ static void teardown(void)
         }
     }
     obj_table_clear(&table);
+    ck_assert_uint_eq(ledger.used, 0);
     g_free(objs);
 }
 

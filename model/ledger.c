@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Accounts of memory, and what an object of each kind pays. */
+#include "model/hca.h"
+
+/* glibc: a size word before each block, multiples of 16 bytes, at least 32. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return MAX((bytes + 8 + 15) & ~15ull, 32);
+}
+
+bool ledger_take(struct ledger *ledger, uint64_t bytes)
+{
+    if (bytes > ledger->limit || ledger->used > ledger->limit - bytes) {
+        return false;
+    }
+    ledger->used += bytes;
+    return true;
+}
+
+void ledger_give(struct ledger *ledger, uint64_t bytes)
+{
+    g_assert(bytes <= ledger->used);
+    ledger->used -= bytes;
+}
+
+void *ledger_alloc(struct ledger *ledger, uint64_t bytes)
+{
+    void *block;
+
+    if (!ledger_take(ledger, block_bytes(bytes))) {
+        return NULL;
+    }
+    block = g_try_malloc0(MAX(bytes, 1)); /* of none, glib makes NULL */
+    if (!block) {
+        ledger_give(ledger, block_bytes(bytes));
+    }
+    return block;
+}
+
+void ledger_free(struct ledger *ledger, void *block, uint64_t bytes)
+{
+    if (block) {
+        ledger_give(ledger, block_bytes(bytes));
+        g_free(block);
+    }
+}
+
+/* What an object of a kind pays beside its own block. */
+static const struct {
+    uint16_t icm;  /* bytes of a card's memory: its context */
+    uint16_t host; /* bytes in what it shares with others: heap of timers, hash tables, lists */
+} costs[] = {
+    [OBJ_PD] = {64, 0},
+    [OBJ_TD] = {64, 0},
+    [OBJ_XRCD] = {64, 0},
+    [OBJ_UAR] = {64, 0},
+    [OBJ_MKEY] = {128, 0},
+    [OBJ_EQ] = {256, 0},
+    [OBJ_CQ] = {256, 16},
+    [OBJ_SRQ] = {512, 0},
+    [OBJ_RMP] = {512, 0},
+    [OBJ_QP] = {1024, 32},
+    [OBJ_SQ] = {1024, 0},
+    [OBJ_RQ] = {1024, 0},
+    [OBJ_TIS] = {256, 0},
+    [OBJ_TIR] = {512, 0},
+    [OBJ_RQT] = {512, 0},
+    [OBJ_Q_COUNTER] = {512, 0},
+    [OBJ_FLOW_COUNTER] = {64, 0},
+    [OBJ_FLOW_TABLE] = {512, LEDGER_HASH_TABLE + 256},
+    [OBJ_MODIFY_HEADER] = {256, 0},
+    [OBJ_REFORMAT] = {256, 0},
+    [OBJ_UCTX] = {256, 0},
+    [OBJ_UMEM] = {256, 0},
+    [OBJ_FLOW_GROUP] = {256, LEDGER_HASH_TABLE + 16},
+    [OBJ_FLOW_ENTRY] = {128, 2 * LEDGER_HASH_ENTRY},
+    [OBJ_MCG] = {64, 0},
+};
+
+void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size)
+{
+    void *block;
+
+    if (!ledger_take(&hca->icm, costs[kind].icm)) {
+        return NULL;
+    }
+    if (ledger_take(&hca->memory, costs[kind].host)) {
+        block = ledger_alloc(&hca->memory, size);
+        if (block) {
+            return block;
+        }
+        ledger_give(&hca->memory, costs[kind].host);
+    }
+    ledger_give(&hca->icm, costs[kind].icm);
+    return NULL;
+}
+
+void hca_free(struct hca *hca, enum obj_kind kind, void *block, size_t size)
+{
+    ledger_free(&hca->memory, block, size);
+    ledger_give(&hca->memory, costs[kind].host);
+    ledger_give(&hca->icm, costs[kind].icm);
+}
+
+void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)
+{
+    struct obj *obj = hca_alloc(hca, kind, size);
+
+    if (obj) {
+        obj->kind = kind;
+        obj->uid = uid;
+        obj->size = (uint32_t)size;
+    }
+    return obj;
+}
+
+void obj_free(struct hca *hca, struct obj *obj)
+{
+    hca_free(hca, obj->kind, obj, obj->size);
+}
