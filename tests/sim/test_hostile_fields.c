@@ -308,7 +308,8 @@ static bool is_open_to_all(uint16_t opcode)
     const char *name = prm_cmd_op_name(opcode);
 
     return g_str_has_prefix(name, "ALLOC_") || g_str_has_prefix(name, "QUERY_") ||
-           opcode == PRM_CMD_OP_NOP || opcode == PRM_CMD_OP_CREATE_UMEM;
+           opcode == PRM_CMD_OP_NOP || opcode == PRM_CMD_OP_CREATE_UMEM ||
+           opcode == PRM_CMD_OP_CREATE_FLOW_TABLE;
 }
 
 /* A user context that owns nothing, and the kernel's objects: nothing is changed, destroyed, or
