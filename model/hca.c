@@ -11,7 +11,6 @@
  * Timers come after frames: what a timer waits for may lie in the ring of a host that did not get
  * to run. While there are more frames than fit their share, timers are held, but not for ever.
  */
-#include <stdarg.h>
 #include <string.h>
 #include "model/cq.h"
 #include "model/eq.h"
@@ -324,6 +323,7 @@ void hca_clear(struct hca *hca)
         obj_table_clear(table_at(hca, i));
     }
     port_clear(hca);
+    hca_log_end(hca);
     q_counter_clear(hca);
     g_ptr_array_free(hca->timers, TRUE);
 }
@@ -364,20 +364,4 @@ bool hca_run(struct hca *hca, unsigned budget)
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);
     timer_announce(hca);
     return !list_empty(&hca->ready) || port_rx_pending(hca);
-}
-
-void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
-{
-    char line[512];
-    va_list ap;
-
-    /* Memory that does not answer because the function is off is not the guest's error. */
-    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing) ||
-        (level == HCA_LOG_GUEST_ERROR && hca->off)) {
-        return;
-    }
-    va_start(ap, fmt);
-    g_vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    hca->ops->log(hca->host, level, line);
 }

@@ -38,6 +38,13 @@ struct hca_timer {
     void (*fire)(struct hca *hca, struct hca_timer *timer);
 };
 
+/* How much of a level of the log was used up lately (model/log.c). */
+struct log_bucket {
+    uint64_t since;    /* clock_ns() */
+    uint64_t left_out; /* lines, since one was written */
+    unsigned lines;
+};
+
 /* Number spaces and sizes; filled in by fw from the profile, and what capabilities report. */
 struct hca_limits {
     unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq, log_max_uar;
@@ -86,6 +93,7 @@ struct hca {
     bool holding;                  /* somebody is at work on objects: none may be freed */
     bool off;                      /* a reset or the end is due: the host is reached no more */
     bool tracing;                  /* the owner wants a trace (model/trace.h) */
+    struct log_bucket logged[HCA_LOG_TRACE];
 };
 
 /* Prepares an empty HCA (hca is zeroed by the caller). */
@@ -178,6 +186,11 @@ static inline void hca_irq(struct hca *hca, unsigned vector)
     }
 }
 
+/* A line for the owner's log. A guest can cause any of them at will: of each level but a trace's no
+ * more are written than a burst and then one a second; the next one tells how many were left out
+ * (model/log.c). */
 void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+/* Tells what was left out and not told yet. */
+void hca_log_end(struct hca *hca);
 
 #endif

@@ -83,7 +83,7 @@ struct hca_host_ops {
     /* Asks for a call of fw_run() soon; may be called from within any call into the HCA. */
     void (*wake)(void *host);
 
-    /* One line without newline. May be NULL. */
+    /* One line without newline. May be NULL. How many a guest can cause is bounded (hca_log()). */
     void (*log)(void *host, enum hca_log_level level, const char *line);
 };
 

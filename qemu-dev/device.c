@@ -68,9 +68,6 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
  */
 #define BLUEFLAME_WAIT_NS 250000
 
-/* Lines about a guest's or peer's errors per second; more are counted, not printed. */
-#define GUEST_ERRORS_PER_S 100
-
 struct HcasimState {
     PCIDevice parent_obj;
 
@@ -97,9 +94,6 @@ struct HcasimState {
     bool turn_due; /* it was asked for */
     VMChangeStateEntry *vm_state;
     bool stopped; /* the machine is: no turn is taken */
-
-    int64_t log_second; /* of the host's clock */
-    unsigned log_lines; /* guest errors in it */
 };
 
 /* The host interface (model/host.h). */
@@ -206,22 +200,6 @@ static void host_wake(void *host)
     }
 }
 
-/* True: one more line about a guest's error may be printed now. */
-static bool guest_error_allowed(HcasimState *s)
-{
-    int64_t second = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) / 1000;
-
-    if (second != s->log_second) {
-        if (s->log_lines > GUEST_ERRORS_PER_S) {
-            warn_report("hcasim: %u more errors of the guest in one second",
-                        s->log_lines - GUEST_ERRORS_PER_S);
-        }
-        s->log_second = second;
-        s->log_lines = 0;
-    }
-    return ++s->log_lines <= GUEST_ERRORS_PER_S;
-}
-
 static void host_log(void *host, enum hca_log_level level, const char *line)
 {
     HcasimState *s = host;
@@ -234,9 +212,7 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
         error_report("hcasim%s%s: %s", sep, id, line);
         break;
     case HCA_LOG_GUEST_ERROR:
-        if (guest_error_allowed(s)) {
-            warn_report("hcasim%s%s: %s", sep, id, line);
-        }
+        warn_report("hcasim%s%s: %s", sep, id, line);
         break;
     case HCA_LOG_INFO:
     case HCA_LOG_TRACE:

@@ -23,8 +23,10 @@ static void hook(struct fake_host *host, enum fake_call call)
 
 static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
-    uint8_t *ram = ram_at(opaque, addr, len);
+    struct fake_host *host = opaque;
+    uint8_t *ram = ram_at(host, addr, len);
 
+    host->reads++;
     if (!ram) {
         return false;
     }
@@ -128,6 +130,7 @@ static void fake_log(void *opaque, enum hca_log_level level, const char *line)
         host->guest_errors++;
     }
     if (level != HCA_LOG_TRACE) {
+        host->lines++;
         snprintf(host->last_line, sizeof(host->last_line), "%s", line);
     }
     if (getenv("HCASIM_TEST_LOG")) {

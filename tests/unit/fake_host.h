@@ -42,6 +42,8 @@ struct fake_host {
     unsigned irqs[FAKE_HOST_VECTORS]; /* interrupts seen, by vector */
     unsigned bad_irqs;                /* interrupts on vectors that do not exist */
     unsigned wakes;
+    uint64_t reads;        /* dma_read() calls */
+    unsigned lines;        /* log lines of any level but trace */
     unsigned open_maps;    /* maps that were not unmapped yet */
     bool no_map;           /* dma_map fails: forces the copying path */
     unsigned map_limit;    /* most bytes of one map; 0: all */

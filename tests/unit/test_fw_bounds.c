@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a guest can make the function keep, and what it costs to let go of it again.
+ * What a guest can make the function keep, and what it costs to let go of it again; and how much it
+ * can make it say.
  *
  * Times are printed, never judged: what is held against a bound is the work.
  */
@@ -596,6 +597,81 @@ START_TEST(too_little_memory_is_no_configuration)
 }
 END_TEST
 
+/* -- the log ----------------------------------------------------------------------------------- */
+
+#define SECOND 1000000000ull
+
+/* An error of the guest: nothing is there. */
+static void err(void)
+{
+    fw_mmio_write(d.fw, 1, 0, 1);
+}
+
+/* What a driver says of itself, at level INFO. */
+static void greet(void)
+{
+    PRM_SET(set_driver_version_in, in, opcode, PRM_CMD_OP_SET_DRIVER_VERSION);
+    run_in(PRM_CMD_OP_SET_DRIVER_VERSION, PRM_SIZE(set_driver_version_in));
+}
+
+static void (*const noises[])(void) = {err, greet};
+
+/* A burst is told in full, and what goes on for ever once a second, with the number of those that
+ * were not told. */
+START_TEST(a_guest_does_not_flood_the_log)
+{
+    void (*noise)(void) = noises[_i];
+    unsigned lines;
+
+    d.host.now += 3600 * SECOND;
+    lines = d.host.lines;
+    for (unsigned i = 0; i < 1000; i++) {
+        noise();
+    }
+    ck_assert_uint_eq(d.host.lines - lines, 100);
+
+    d.host.now += SECOND;
+    lines = d.host.lines;
+    noise();
+    ck_assert_uint_eq(d.host.lines - lines, 2); /* how many, and the line */
+    for (unsigned i = 0; i < 100; i++) {
+        noise();
+    }
+    ck_assert_uint_eq(d.host.lines - lines, 2);
+
+    for (unsigned i = 0; i < 1000; i++) {
+        d.host.now += SECOND / 100;
+        noise();
+    }
+    ck_assert_uint_le(d.host.lines - lines, 2 + 2 * 10);
+
+    /* a long silence, and there is room for a burst again */
+    d.host.now += 3600 * SECOND;
+    lines = d.host.lines;
+    for (unsigned i = 0; i < 100; i++) {
+        noise();
+    }
+    ck_assert_uint_ge(d.host.lines - lines, 100);
+    ck_assert_uint_le(d.host.lines - lines, 100 + 1);
+}
+END_TEST
+
+START_TEST(what_the_log_left_out_is_told_once)
+{
+    d.host.now += 3600 * SECOND;
+    for (unsigned i = 0; i < 150; i++) {
+        err();
+    }
+    greet(); /* a flood of one level hides nothing of another */
+    ck_assert_ptr_nonnull(strstr(d.host.last_line, "driver:"));
+    hca_log_end(&d.fw->hca);
+    ck_assert_str_eq(d.host.last_line, "50 lines of this kind were left out");
+    greet();
+    hca_log_end(&d.fw->hca);
+    ck_assert_ptr_nonnull(strstr(d.host.last_line, "driver:"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fw bounds");
@@ -610,6 +686,8 @@ int main(void)
                         (int)G_N_ELEMENTS(kinds));
     tcase_add_test(tc, what_is_given_back_can_be_taken_again);
     tcase_add_test(tc, a_long_command_is_paid_for);
+    tcase_add_loop_test(tc, a_guest_does_not_flood_the_log, 0, (int)G_N_ELEMENTS(noises));
+    tcase_add_test(tc, what_the_log_left_out_is_told_once);
     tcase_add_test(tc, too_little_memory_is_no_configuration);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
