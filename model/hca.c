@@ -194,6 +194,42 @@ static void timers_fire(struct hca *hca, bool more_frames)
     }
 }
 
+/* -- work that nothing wakes: run again from time to time, all of it at a bounded cost -----------
+ */
+
+#define LATE_NS   250000000ull
+#define LATE_MOST 256 /* per LATE_NS */
+
+void hca_wait_late(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    list_append(&hca->late, work);
+    if (!hca->late_timer.pos) {
+        hca_timer_set(hca, &hca->late_timer, hca_now(hca) + LATE_NS);
+    }
+}
+
+void hca_stop_late(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    if (list_empty(&hca->late)) {
+        hca_timer_stop(hca, &hca->late_timer);
+    }
+}
+
+static void late_fire(struct hca *hca, struct hca_timer *timer)
+{
+    for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
+        struct work *work = hca->late.next;
+
+        hca_unschedule(work);
+        hca_schedule(hca, work);
+    }
+    if (!list_empty(&hca->late)) {
+        hca_timer_set(hca, timer, hca_now(hca) + LATE_NS);
+    }
+}
+
 /* -- life ---------------------------------------------------------------------------------------
  */
 
@@ -282,6 +318,8 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->memory.limit = hca->icm.limit = UINT64_MAX;
     list_init(&hca->ready);
     list_init(&hca->tx_waiting);
+    list_init(&hca->late);
+    hca->late_timer.fire = late_fire;
     hca->timers = g_ptr_array_new();
     q_counter_init(hca);
     tables_init(hca);
@@ -299,6 +337,9 @@ static void objects_clear(struct hca *hca)
     }
     while (!list_empty(&hca->tx_waiting)) {
         hca_unschedule(hca->tx_waiting.next);
+    }
+    while (!list_empty(&hca->late)) {
+        hca_unschedule(hca->late.next);
     }
     while (hca->timers->len) {
         hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));

@@ -87,12 +87,13 @@ struct hca {
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
-    struct work ready, tx_waiting; /* list heads */
-    GPtrArray *timers;             /* heap of struct hca_timer by deadline */
-    bool running;                  /* inside hca_run() */
-    bool holding;                  /* somebody is at work on objects: none may be freed */
-    bool off;                      /* a reset or the end is due: the host is reached no more */
-    bool tracing;                  /* the owner wants a trace (model/trace.h) */
+    struct work ready, tx_waiting, late; /* list heads */
+    struct hca_timer late_timer;         /* of what is on the last one */
+    GPtrArray *timers;                   /* heap of struct hca_timer by deadline */
+    bool running;                        /* inside hca_run() */
+    bool holding;                        /* somebody is at work on objects: none may be freed */
+    bool off;     /* a reset or the end is due: the host is reached no more */
+    bool tracing; /* the owner wants a trace (model/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
 };
 
@@ -116,6 +117,11 @@ void hca_schedule(struct hca *hca, struct work *work);
 void hca_wake(struct hca *hca);
 /* Parks work until the wire has room. */
 void hca_wait_tx(struct hca *hca, struct work *work);
+/* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
+ * more than 256 wait so. */
+void hca_wait_late(struct hca *hca, struct work *work);
+/* Takes such work off whatever list it is on. */
+void hca_stop_late(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */
 void hca_unschedule(struct work *work);
 /* Moves what waits for the wire back to the ready list (the port calls it). */

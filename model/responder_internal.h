@@ -81,8 +81,9 @@ struct responder_state {
     unsigned fresh;   /* READs and atomics in it that answer no duplicate */
     unsigned answers; /* READs and atomics in it */
 
-    struct hca_timer flush_timer; /* ERR: when to look for receive WQEs posted since */
-    uint64_t flush_delay;
+    struct work flush_work; /* ERR: looks for receive WQEs posted since */
+    struct hca_timer flush_timer;
+    uint64_t flush_delay; /* ns, to the next look */
 };
 
 /* What a request comes to. */

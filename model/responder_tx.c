@@ -12,15 +12,18 @@
  * The queue's owner is the work item: it sends until the queue is empty, its share of the turn is
  * used up (it reschedules itself) or the wire has no room (the port wakes it).
  *
- * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR.
- * It looks at the doorbell record from time to time, more seldom the longer it finds nothing.
+ * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR,
+ * which software waits for all the same: to drain a queue, the kernel posts one more WQE after the
+ * transition and waits for its completion. The device looks at the doorbell record again at once,
+ * and then more and more seldom; a QP where it found nothing for long waits with all others like it
+ * (hca_wait_late()), so that QPs left behind in ERR cost next to nothing however many there are.
  */
 #include <stddef.h>
 #include <string.h>
 #include "model/responder_internal.h"
 
-#define FLUSH_DELAY_MIN 1000000ull /* ns */
-#define FLUSH_DELAY_MAX 32000000ull
+#define FLUSH_DELAY_MIN 1000000ull  /* ns */
+#define FLUSH_DELAY_MAX 32000000ull /* looks of its own up to this */
 
 static struct response *queue_at(struct responder_state *s, unsigned i)
 {
@@ -179,17 +182,6 @@ static void run(struct hca *hca, struct work *work)
     struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
     struct responder_state *s = qp->resp.s;
 
-    if (qp->state == PRM_QP_STATE_ERR && qp->has_rq) {
-        unsigned before = qp->rq.ci;
-
-        if (qp_flush_rq(qp)) {
-            hca_schedule(hca, work);
-            return;
-        }
-        s->flush_delay =
-            before == qp->rq.ci ? MIN(s->flush_delay * 2, FLUSH_DELAY_MAX) : FLUSH_DELAY_MIN;
-        hca_timer_set(hca, &s->flush_timer, hca_now(hca) + s->flush_delay);
-    }
     while (s->count) {
         if (!send_one(qp)) {
             hca_wait_tx(hca, work);
@@ -202,14 +194,37 @@ static void run(struct hca *hca, struct work *work)
     }
 }
 
+static void flush_run(struct hca *hca, struct work *work)
+{
+    struct responder_state *s =
+        (struct responder_state *)((char *)work - offsetof(struct responder_state, flush_work));
+    unsigned before = s->qp->rq.ci;
+
+    if (qp_flush_rq(s->qp)) {
+        hca_schedule(hca, work);
+        return;
+    }
+    s->flush_delay = before == s->qp->rq.ci ? s->flush_delay * 2 : FLUSH_DELAY_MIN;
+    if (s->flush_delay <= FLUSH_DELAY_MAX) {
+        hca_timer_set(hca, &s->flush_timer, hca_now(hca) + s->flush_delay);
+    } else {
+        s->flush_delay = FLUSH_DELAY_MAX;
+        hca_wait_late(hca, work);
+    }
+}
+
 static void flush_again(struct hca *hca, struct hca_timer *timer)
 {
     struct responder_state *s =
         (struct responder_state *)((char *)timer - offsetof(struct responder_state, flush_timer));
 
-    /* It may be waiting for the wire, which flushing does not need. */
-    hca_unschedule(&s->qp->resp.work);
-    hca_schedule(hca, &s->qp->resp.work);
+    hca_schedule(hca, &s->flush_work);
+}
+
+static void flush_stop(struct qp *qp)
+{
+    hca_timer_stop(qp->hca, &qp->resp.s->flush_timer);
+    hca_stop_late(qp->hca, &qp->resp.s->flush_work);
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
@@ -223,6 +238,7 @@ bool responder_tx_init(struct qp *qp)
     s->num_resources = executes ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
     s->queue_size = 4 * s->num_resources + 1;
     s->flush_timer.fire = flush_again;
+    s->flush_work.run = flush_run;
     qp->resp.work.run = run;
     s->resources =
         s->num_resources ? qp_alloc(qp, s->num_resources * sizeof(s->resources[0])) : NULL;
@@ -235,7 +251,7 @@ void responder_tx_clear(struct qp *qp)
     struct responder_state *s = qp->resp.s;
 
     hca_unschedule(&qp->resp.work);
-    hca_timer_stop(qp->hca, &s->flush_timer);
+    flush_stop(qp);
     qp_dealloc(qp, s->resources, s->num_resources * sizeof(s->resources[0]));
     qp_dealloc(qp, s->queue, s->queue_size * sizeof(s->queue[0]));
 }
@@ -245,7 +261,7 @@ void responder_tx_reset(struct qp *qp)
     struct responder_state *s = qp->resp.s;
 
     hca_unschedule(&qp->resp.work);
-    hca_timer_stop(qp->hca, &s->flush_timer);
+    flush_stop(qp);
     queue_clear(s);
     for (unsigned i = 0; i < s->num_resources; i++) {
         s->resources[i].valid = false;
@@ -259,7 +275,11 @@ void responder_tx_flush(struct qp *qp)
     if (!s->failed) {
         queue_clear(s);
     }
-    s->flush_delay = FLUSH_DELAY_MIN;
+    if (qp->has_rq) {
+        flush_stop(qp);
+        s->flush_delay = FLUSH_DELAY_MIN;
+        hca_schedule(qp->hca, &s->flush_work);
+    }
     hca_unschedule(&qp->resp.work);
     hca_schedule(qp->hca, &qp->resp.work);
 }

@@ -342,6 +342,8 @@ END_TEST
 
 /* -- errors and flushing ----------------------------------------------------------------------- */
 
+#define ERROR_QPS 400
+
 static unsigned flushed(void)
 {
     const uint8_t *cqe;
@@ -380,7 +382,7 @@ START_TEST(in_error_receives_posted_later_are_flushed_too)
         bench_run(&b);
     }
     bench_post_recv(&qp, 0, 0, 0);
-    b.host.now += 100000000;
+    b.host.now += 250000000;
     bench_run(&b);
     ck_assert_uint_eq(flushed(), 1);
 
@@ -388,6 +390,45 @@ START_TEST(in_error_receives_posted_later_are_flushed_too)
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_2RST_QP, &rc), SYN_OK);
     bench_run(&b);
     ck_assert_uint_eq(b.host.deadline, UINT64_MAX);
+}
+END_TEST
+
+/* A process that ends badly leaves its QPs in ERR, where nobody posts to them any more: looking at
+ * their doorbell records must not keep a host busy. The device comes to it four times a second, for
+ * 256 of them at most, and still finds what is posted. */
+START_TEST(qps_left_in_error_cost_next_to_nothing)
+{
+    struct bench_qp *qps = g_new0(struct bench_qp, ERROR_QPS);
+    uint64_t reads, end;
+    unsigned turns = 0;
+
+    for (unsigned i = 0; i < ERROR_QPS; i++) {
+        bench_qp_rts(&b, &rc, &qps[i]);
+        ck_assert_int_eq(bench_modify(&b, &qps[i], PRM_CMD_OP_2ERR_QP, &rc), SYN_OK);
+    }
+    b.host.now += 1000000000;
+    bench_run(&b);
+    end = b.host.now + 10000000000ull;
+    reads = b.host.reads;
+    for (; b.host.now < end; turns++) {
+        ck_assert_uint_ne(b.host.deadline, UINT64_MAX);
+        b.host.now = b.host.deadline;
+        bench_run(&b);
+    }
+    ck_assert_uint_le(turns, 10 * 4 + 10);
+    ck_assert_uint_le(b.host.reads - reads, (10 * 4 + 10) * 256);
+
+    for (unsigned i = 0; i < ERROR_QPS; i += ERROR_QPS / 5) {
+        bench_post_recv(&qps[i], 0, 0, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        b.host.now += 250000000;
+        bench_run(&b);
+    }
+    for (turns = 0; bench_poll(&b, &b.cq); turns++) {
+    }
+    ck_assert_uint_eq(turns, 5);
+    g_free(qps);
 }
 END_TEST
 
@@ -494,6 +535,7 @@ int main(void)
     tcase_add_test(tc, a_bad_value_changes_nothing);
     tcase_add_test(tc, in_error_posted_receives_are_flushed);
     tcase_add_test(tc, in_error_receives_posted_later_are_flushed_too);
+    tcase_add_test(tc, qps_left_in_error_cost_next_to_nothing);
     tcase_add_test(tc, an_error_state_is_left_by_reset_only);
     tcase_add_test(tc, a_doorbell_record_that_lies_flushes_no_more_than_the_ring_holds);
     tcase_add_test(tc, reset_forgets_posted_receives);
