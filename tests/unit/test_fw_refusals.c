@@ -22,12 +22,12 @@ static const struct refusal {
     } fields[FIELDS];
 } refusals[] = {
     /* every command */
-    {0xfff, SYN_BAD_OPCODE, {{NULL}}},
-    {PRM_CMD_OP_SET_ISSI, SYN_SYS_STATE, {{NULL}}},
+    {0xfff, SYN_BAD_OPCODE, {{NULL, 0}}},
+    {PRM_CMD_OP_SET_ISSI, SYN_SYS_STATE, {{NULL, 0}}},
     {PRM_CMD_OP_NOP, SYN_BAD_OP_MOD, {{"op_mod", 1}}},
     {PRM_CMD_OP_NOP, SYN_RESERVED, {{"+12", 1}}},
     {PRM_CMD_OP_ALLOC_PD, SYN_BAD_UID, {{"uid", 77}}},
-    {PRM_CMD_OP_INIT_HCA, SYN_SYS_STATE, {{NULL}}},
+    {PRM_CMD_OP_INIT_HCA, SYN_SYS_STATE, {{NULL, 0}}},
 
     /* the function */
     {PRM_CMD_OP_ENABLE_HCA, SYN_NO_FUNCTION, {{"function_id", 1}}},
