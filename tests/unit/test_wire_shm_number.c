@@ -44,10 +44,10 @@ static pid_t taker(unsigned wanted, unsigned expected)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         byte = number && wire_number_get(number) == expected;
         if (fork() == 0) {
+            /* It is the child that tells, for then it has let go of what it inherited. */
+            (void)!write(pipes[1], &byte, 1);
             alarm(5); /* outlives its parent by a little */
-            pause();
         }
-        (void)!write(pipes[1], &byte, 1);
         pause();
         _exit(0);
     }
