@@ -193,6 +193,9 @@ static void port_close(struct wire_port *port)
     struct netdev_port *np = from_port(port);
 
     port->client = NULL;
+    /* What the netdev still holds of ours, or it would tell us when that has left. QEMU itself only
+     * drops what is on its way to us. */
+    qemu_purge_queued_packets(qemu_get_queue(np->nic));
     qemu_del_nic(np->nic);
     g_free(np->rx);
     g_free(np);

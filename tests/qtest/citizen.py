@@ -2,8 +2,10 @@
 """What a good device in QEMU does: it comes and goes, pauses with its machine, and is found out about."""
 import pathlib
 import re
+import socket
 import tempfile
 import time
+import types
 
 import function as fn
 from function import PAGE
@@ -15,6 +17,7 @@ PATTERN = bytes(range(1, 256)) * 16
 NETDEV = ["-netdev", "hubport,id=net,hubid=0"]
 EVENT_PORT_CHANGE = 1 << 9
 LONG = 8 << 20  # bytes of a message that takes many turns
+SENDERS = 8  # QPs that send at a time
 
 # Capabilities
 PM, VPD, VENDOR, EXPRESS, MSIX = 0x01, 0x03, 0x09, 0x10, 0x11
@@ -89,6 +92,35 @@ def unplug_under_traffic(plugin, work):
         hca.plug()
         hca.works()
         end(machine)
+
+
+@test("the function is unplugged while its netdev still holds a frame of it")
+def unplug_with_frame(plugin, work):
+    paths = [f"{work}/{name}" for name in ("theirs", "ours")]
+    netdev = ["-netdev", f"dgram,id=net,local.type=unix,local.path={paths[0]},"
+              f"remote.type=unix,remote.path={paths[1]}"]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ours:
+        ours.bind(paths[1])
+        with plugin.machine(work, netdev + fn.PORT + fn.device_argument(netdev="net")) as machine:
+            hca = fn.Function(machine).bring_up()
+            connections = [Connection(hca) for _ in range(SENDERS)]
+            elsewhere = types.SimpleNamespace(gid=connections[0].gid[:15] + b"\x09", qpn=0x99,
+                                              mac=0x02000000cafe)
+            source = hca.alloc(64 << 10)
+            for connection in connections:  # more frames than the socket takes unread
+                connection.connect(elsewhere)
+                connection.post(RDMA_WRITE, source, 64 << 10, remote=0)
+            machine.settle()
+            hca.unplug()
+            expect(not hca.present(), "it is still there")
+            ours.settimeout(1)
+            try:
+                while ours.recv(1 << 16):  # the netdev gets on with what it holds
+                    pass
+            except TimeoutError:
+                pass
+            machine.alive()
+            end(machine)
 
 
 @test("a function-level reset, a bus reset and a machine reset leave it as after power-on")
