@@ -8,6 +8,7 @@ QEMU does not answer in time, and whatever it ends of, is a Failure that carries
 A plugin that was built with AddressSanitizer wants the run-time library of that loaded before all
 others.
 """
+import ctypes
 import json
 import os
 import pathlib
@@ -48,6 +49,11 @@ class Plugin:
         return Machine(work, self.path, devices, self.sanitizer, **options)
 
 
+def _die_with_parent():
+    # PR_SET_PDEATHSIG: QEMU ends when this process does, however it does.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class Machine:
     """A q35 with the plugin: a context manager. devices: further arguments of QEMU."""
 
@@ -81,7 +87,7 @@ class Machine:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                pass_fds=(qtest.fileno(), qmp.fileno()))
+                preexec_fn=_die_with_parent, pass_fds=(qtest.fileno(), qmp.fileno()))
         qtest.close()
         qmp.close()
         for end in (self._qtest, self._qmp):
