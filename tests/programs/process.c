@@ -132,6 +132,14 @@ static void *posts_and_polls(void *arg)
     return NULL;
 }
 
+/* A cancelled thread leaves its frames without unpoisoning them, and ASan then takes its own
+ * sigaltstack() at the thread's end for an access to one of them. */
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
+
 /* A thread ends where it waits, never with a lock of the library: all others go on. */
 START_TEST(a_cancelled_thread_holds_nothing)
 {
@@ -355,7 +363,9 @@ int main(void)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
-    tcase_add_test(tc, a_cancelled_thread_holds_nothing);
+    if (!UNDER_ASAN) {
+        tcase_add_test(tc, a_cancelled_thread_holds_nothing);
+    }
     tcase_add_test(tc, a_cq_stays_until_its_events_are_acknowledged);
     tcase_add_test(tc, an_event_goes_with_its_cq);
     tcase_add_test(tc, a_peer_is_refused_memory_that_is_gone);
