@@ -44,11 +44,13 @@ bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
 
 /* -- translation entries ---------------------------------------------------------------------- */
 
-/* Lays the KLM list out again after a change. */
-static void klm_layout(struct mkey *mkey)
+void mkey_layout(struct hca *hca, struct mkey *mkey)
 {
     uint64_t end = 0;
 
+    if (mkey->mode != PRM_MKC_ACCESS_MODE_KLMS) {
+        return;
+    }
     mkey->ranges = mkey->klm;
     mkey->nranges = mkey->capacity;
     mkey->rounds = 1;
@@ -64,12 +66,14 @@ static void klm_layout(struct mkey *mkey)
         mkey->ranges[i].end = end;
     }
     mkey->round_len = end;
+    hca_spend(hca, mkey->nranges / HCA_PIECE_ENTRIES);
 }
 
-void mkey_set_xlt(struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
 {
     const uint8_t *entry = xlt;
 
+    hca_spend(hca, n / HCA_PIECE_ENTRIES);
     if (mkey->mode == PRM_MKC_ACCESS_MODE_MTT) {
         for (uint32_t i = 0; i < n; i++, entry += MTT_ENTRY_SIZE) {
             uint64_t ptag = prm_load64(entry);
@@ -85,9 +89,6 @@ void mkey_set_xlt(struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n
         klm->count = PRM_GET(wqe_klm_seg, entry, byte_count);
         klm->key = PRM_GET(wqe_klm_seg, entry, mkey);
         klm->va = PRM_GET(wqe_klm_seg, entry, va);
-    }
-    if (mkey->mode == PRM_MKC_ACCESS_MODE_KLMS) {
-        klm_layout(mkey);
     }
 }
 
@@ -161,17 +162,16 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
     return SYN_OK;
 }
 
-static void mkey_release(struct hca *hca, struct mkey *mkey)
+void mkey_drop(struct hca *hca, struct mkey *mkey)
 {
     ledger_free(&hca->memory, mkey->xlt, xlt_bytes(mkey));
     obj_free(hca, &mkey->obj);
 }
 
-enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
-                     size_t xlt_len, bool physical_ok, uint32_t *index)
+enum syn mkey_new(struct hca *hca, uint16_t uid, const void *mkc, size_t xlt_len, bool physical_ok,
+                  struct mkey **made)
 {
     struct mkey *mkey = obj_new(hca, OBJ_MKEY, uid, sizeof(*mkey));
-    struct obj *pd;
     size_t entry;
     enum syn syn;
 
@@ -180,10 +180,10 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
     }
     memcpy(mkey->mkc, mkc, sizeof(mkey->mkc));
     mkey_parse(mkey);
-    pd = obj_find(&hca->pds, mkey->pdn);
-    syn = !pd                     ? SYN_NO_PD
-          : !uid_may_use(pd, uid) ? SYN_BAD_UID
-                                  : mkey_check_new(mkey, uid, xlt_len, physical_ok);
+    mkey->pd = obj_find(&hca->pds, mkey->pdn);
+    syn = !mkey->pd                     ? SYN_NO_PD
+          : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
+                                        : mkey_check_new(mkey, uid, xlt_len, physical_ok);
     if (!syn) {
         syn = xlt_alloc(hca, mkey);
     }
@@ -191,20 +191,46 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
     if (!syn && entry && xlt_len / entry > mkey->capacity) {
         syn = SYN_MKEY_XLT;
     }
-    if (!syn && !obj_insert(&hca->mkeys, &mkey->obj)) {
-        syn = SYN_NO_MEMORY;
-    }
     if (syn) {
-        mkey_release(hca, mkey);
+        mkey_drop(hca, mkey);
         return syn;
     }
-    if (entry) {
-        mkey_set_xlt(mkey, 0, xlt, xlt_len / entry);
+    *made = mkey;
+    return SYN_OK;
+}
+
+void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len)
+{
+    size_t entry = xlt_entry_size(mkey);
+
+    mkey_set_xlt(hca, mkey, (uint32_t)(at / entry), xlt, (uint32_t)(len / entry));
+}
+
+enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)
+{
+    if (!obj_insert(&hca->mkeys, &mkey->obj)) {
+        mkey_drop(hca, mkey);
+        return SYN_NO_MEMORY;
     }
-    mkey->pd = pd;
-    pd->refs++;
+    mkey_layout(hca, mkey);
+    mkey->pd->refs++;
     *index = mkey->obj.num;
     return SYN_OK;
+}
+
+enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
+                     size_t xlt_len, bool physical_ok, uint32_t *index)
+{
+    struct mkey *mkey;
+    enum syn syn = mkey_new(hca, uid, mkc, xlt_len, physical_ok, &mkey);
+
+    if (syn) {
+        return syn;
+    }
+    if (xlt_len) {
+        mkey_fill(hca, mkey, 0, xlt, xlt_len);
+    }
+    return mkey_enter(hca, mkey, index);
 }
 
 enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc)
@@ -241,5 +267,5 @@ void mkey_free(struct hca *hca, struct obj *obj)
 
     mkey->pd->refs--;
     obj_remove(&hca->mkeys, obj);
-    mkey_release(hca, mkey);
+    mkey_drop(hca, mkey);
 }

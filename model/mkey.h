@@ -114,13 +114,23 @@ struct mkey_umr {
 enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr);
 
 /*
- * CREATE_MKEY: mkc and the translation entries (MTTs of 8 bytes, KLMs and KSMs of 16) as the
- * command carries them. *index receives the mkey index (the driver adds the variant byte it put in
- * mkc.mkey_7_0). A user context may not choose bus addresses: MTTs are taken from it only with
+ * CREATE_MKEY at once: mkc and the translation entries (MTTs of 8 bytes, KLMs and KSMs of 16) as
+ * the command carries them. *index receives the mkey index (the driver adds the variant byte it put
+ * in mkc.mkey_7_0). A user context may not choose bus addresses: MTTs are taken from it only with
  * physical_ok, which says that they come from a umem that the kernel pinned.
  */
 enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
                      size_t xlt_len, bool physical_ok, uint32_t *index);
+/*
+ * The same in parts, for there may be millions of entries: a key that nobody finds yet, with room
+ * for xlt_len bytes of them; those at byte at, whole ones; and the end, which makes it a key, or
+ * frees it if that fails. Or it is dropped.
+ */
+enum syn mkey_new(struct hca *hca, uint16_t uid, const void *mkc, size_t xlt_len, bool physical_ok,
+                  struct mkey **made);
+void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len);
+enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index);
+void mkey_drop(struct hca *hca, struct mkey *mkey);
 /* QUERY_MKEY: fills the 64 bytes of mkc. */
 enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc);
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);

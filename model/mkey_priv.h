@@ -77,6 +77,8 @@ void mkey_parse(struct mkey *mkey);
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
 /* Stores n entries from software's big-endian image at entry first; the caller checked that
  * they fit. */
-void mkey_set_xlt(struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
+/* After a change of entries. */
+void mkey_layout(struct hca *hca, struct mkey *mkey);
 
 #endif

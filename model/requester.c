@@ -225,62 +225,6 @@ static uint8_t check_start(struct qp *qp, const struct send_wqe *wqe)
     return 0;
 }
 
-/* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
-static bool is_privileged(const struct qp *qp)
-{
-    return qp->st == PRM_QP_ST_REG_UMR && qp->obj.uid == 0;
-}
-
-/* The translation entries of a UMR that lie in memory. */
-static bool gather_entries(struct qp *qp, const struct send_wqe *wqe, uint8_t *buf, size_t len)
-{
-    uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
-    struct sge_cursor cursor = {0};
-
-    return sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &cursor, 0, buf, len) == MEM_OK;
-}
-
-/* UMR and LOCAL_INVAL. Returns 0 or the syndrome. A UMR whose entries lie in memory is a control
- * operation: it may take memory of its own, at most 1 MiB. */
-static uint8_t execute_local(struct qp *qp, const struct send_wqe *wqe)
-{
-    struct hca *hca = qp->hca;
-    uint8_t *gathered = NULL, syndrome = 0;
-    struct mkey_umr umr = {
-        .key = wqe->imm,
-        .pdn = qp->pdn,
-        .qpn = qp->obj.num,
-        .privileged = is_privileged(qp),
-        .ctrl = wqe->umr_ctrl,
-        .mkey_seg = wqe->umr_mkc,
-        .xlt = wqe->umr_xlt,
-        .xlt_len = wqe->umr_xlt_len,
-    };
-
-    if (wqe->opcode == PRM_WQE_OPCODE_LOCAL_INVAL) {
-        return mkey_invalidate(qp->hca, wqe->imm, qp->pdn, false) == MEM_OK
-                   ? 0
-                   : PRM_CQE_SYNDROME_MW_BIND_ERR;
-    }
-    if (!(wqe->op->flags & SEND_OP_UMR)) {
-        return 0;
-    }
-    if (!umr.xlt && umr.xlt_len) {
-        gathered = ledger_alloc(&hca->memory, umr.xlt_len);
-        if (!gathered) {
-            return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-        }
-        umr.xlt = gathered;
-    }
-    if (gathered && !gather_entries(qp, wqe, gathered, umr.xlt_len)) {
-        syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-    } else if (mkey_umr(hca, &umr) != MEM_OK) {
-        syndrome = PRM_CQE_SYNDROME_MW_BIND_ERR;
-    }
-    ledger_free(&hca->memory, gathered, umr.xlt_len);
-    return syndrome;
-}
-
 /* PSNs that a message takes: its packets; a READ's response packets; at least one. */
 static uint32_t psns(const struct qp *qp, const struct send_wqe *wqe)
 {
@@ -384,11 +328,15 @@ static enum send_step start_next(struct qp *qp)
         return STEP_IDLE;
     }
     if (!s->tx_wqe.valid || s->tx_wqe.num != s->tail) {
+        requester_forget_umr(qp); /* of the WQE as it was before packets were sent again */
         cache_fill(qp, &s->tx_wqe, s->tail, (uint16_t)qp->sq.ci, wq_posted(&qp->sq));
     }
     syndrome = s->tx_wqe.syndrome;
     if (!syndrome && must_wait(qp, wqe)) {
         return STEP_IDLE;
+    }
+    if (!syndrome && !requester_read_umr(qp, wqe, &syndrome)) {
+        return STEP_DONE;
     }
     desc = take_wqe(qp);
     if (!syndrome) {
@@ -399,8 +347,9 @@ static enum send_step start_next(struct qp *qp)
         if (desc->npsn) {
             return STEP_DONE;
         }
-        syndrome = execute_local(qp, wqe);
+        syndrome = requester_execute_local(qp, wqe);
     }
+    requester_forget_umr(qp);
     if (syndrome) {
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: bad WQE %u, opcode 0x%x, syndrome 0x%x",
                 qp->obj.num, desc->index, desc->opcode, syndrome);
@@ -566,6 +515,7 @@ void requester_clear(struct qp *qp)
     hca_unschedule(&qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
     if (qp->req.s) {
+        requester_forget_umr(qp);
         qp_dealloc(qp, qp->req.s->ring, ring_bytes(qp->req.s));
         qp_dealloc(qp, qp->req.s, sizeof(*qp->req.s));
         qp->req.s = NULL;
@@ -585,6 +535,7 @@ static void forget(struct qp *qp)
     s->failed = s->rnr_wait = s->progress = s->went_back = s->tx_blocked = false;
     s->pause = (struct wire_pause){0};
     s->tx_wqe.valid = s->rx_wqe.valid = false;
+    requester_forget_umr(qp);
 }
 
 void requester_reset(struct qp *qp, uint32_t next_send_psn)
@@ -630,6 +581,7 @@ void requester_flush(struct qp *qp)
     s->rnr_wait = false;
     s->reads = 0;
     s->tx_wqe.valid = s->rx_wqe.valid = false;
+    requester_forget_umr(qp);
     hca_unschedule(&qp->req.work);
     hca_schedule(qp->hca, &qp->req.work);
 }

@@ -4,6 +4,7 @@
  * 9.9.2).
  *
  *   model/requester.c       life, doorbell, starting WQEs, completing them
+ *   model/requester_local.c WQEs that stay inside the HCA: UMR, LOCAL_INVAL
  *   model/requester_send.c  request packets of started WQEs
  *   model/requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
  *   model/send_wqe.c        what a WQE says

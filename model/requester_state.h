@@ -47,6 +47,13 @@ struct wqe_cache {
     struct send_wqe wqe;
 };
 
+/* The translation entries of the next WQE, a UMR that has them in memory, as far as they were read
+ * (model/requester_local.c). */
+struct umr_entries {
+    uint8_t *bytes; /* NULL: none yet */
+    size_t len, have;
+};
+
 struct requester_state {
     struct send_desc *ring; /* as many as the send queue has basic blocks */
     uint32_t mask;
@@ -64,6 +71,7 @@ struct requester_state {
     bool tx_blocked;         /* the wire had no room */
     struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
     struct wqe_cache tx_wqe, rx_wqe;
+    struct umr_entries umr;
 };
 
 /* What an attempt to go on came to. */
@@ -101,6 +109,16 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
 /* Sends the next packet of descriptor s->tx, which is SEND_ACTIVE. */
 enum send_step requester_send(struct qp *qp, struct send_desc *desc);
+
+/* -- model/requester_local.c ------------------------------------------------------------------- */
+
+/* Reads the next part of what a UMR about to start has in memory; tx_wqe.cursor says how far that
+ * is. True: there is no more to read, or *syndrome says why there cannot be. */
+bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome);
+/* Carries out a WQE of which nothing goes on the wire. Returns 0 or the syndrome. */
+uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe);
+/* Forgets what was read. */
+void requester_forget_umr(struct qp *qp);
 
 /* -- model/requester_rx.c ---------------------------------------------------------------------- */
 

@@ -105,6 +105,148 @@ START_TEST(scattering_crumbs_ends_a_turn_after_a_batch)
 }
 END_TEST
 
+/* -- UMR: translation entries that lie in memory in ranges of one byte ---------------------------
+ */
+
+#define UMR_BYTES (8 * BYTES) /* of entries */
+#define UMR_PAGES (UMR_BYTES / 8)
+#define WORST_UMR (WORST_PACKET + UMR_PAGES / HCA_PIECE_ENTRIES) /* a part, and the key's change   \
+                                                                  */
+
+/* A QP of service type REG_UMR in RTS. */
+static void umr_qp(struct lab_qp *umr)
+{
+    struct lab_qp_attr attr = {.st = PRM_QP_ST_REG_UMR, .log_sq = 5, .no_rq = true};
+
+    lab_qp_new(left, &attr, umr);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RST2INIT_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_INIT2RTR_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RTR2RTS_QP, NULL, 0, NULL), SYN_OK);
+}
+
+/* Posts a UMR that leads all pages of a key to the one at page, and returns the key. */
+static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
+{
+    uint64_t entries = lab_mem(left, UMR_BYTES, 0);
+    uint32_t key = lab_mr(left, lab_mem(left, BYTES, 0) & ~4095ull, 4096ull * UMR_PAGES, 1);
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = key};
+    uint8_t *wqe = lab_write_wqe(umr, &wr);
+
+    for (unsigned i = 0; i < UMR_PAGES; i++) {
+        prm_store64((uint8_t *)lab_ptr(left, entries, UMR_BYTES) + 8 * i, page);
+    }
+    umr->sq_pi = 4;
+    PRM_SET(wqe_ctrl_seg, wqe, ds, 16);
+    PRM_SET(wqe_umr_ctrl_seg, wqe + 16, xlt_octowords, UMR_BYTES / 16);
+    PRM_SET(wqe_umr_ctrl_seg, wqe + 16, mkey_mask, 1ull << PRM_MKEY_MASK_START_ADDR);
+    PRM_SET(mkc, wqe + 64, mkey_7_0, key & 0xff);
+    for (unsigned i = 0; i < UMR_BYTES / BYTES; i++) {
+        uint8_t *seg = wqe + 128 + 16 * i;
+
+        PRM_SET(wqe_data_seg, seg, byte_count, BYTES);
+        PRM_SET(wqe_data_seg, seg, lkey, crumbs(left, entries + i * BYTES));
+        PRM_SET(wqe_data_seg, seg, addr, 0);
+    }
+    lab_ring(umr);
+    return key;
+}
+
+START_TEST(umr_from_crumbs_is_read_over_several_turns)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0), byte = 0;
+    uint64_t page = fake_host_alloc(&left->host, 4096, 4096);
+    struct lab_cqe cqe;
+    struct lab_qp umr;
+    uint32_t key;
+
+    umr_qp(&umr);
+    key = post_umr(&umr, page);
+    for (unsigned i = 0; i < 3; i++) {
+        write_from(src, 0, dst, right->key, 64);
+    }
+    lab_run(lab);
+    ck_assert_uint_gt(left->hca.most_pieces, BYTES);
+    ck_assert_uint_le(left->hca.most_pieces, LAB_BUDGET + WORST_UMR);
+    for (unsigned i = 0; i < 3; i++) { /* who was posted later did not wait for it */
+        ck_assert(lab_poll(left, &cqe));
+        ck_assert_uint_eq(cqe.send_opcode, PRM_WQE_OPCODE_RDMA_WRITE);
+    }
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(cqe.send_opcode, PRM_WQE_OPCODE_UMR);
+    memcpy(lab_ptr(left, page + 40, 8), "in place", 8);
+    ck_assert_int_eq(mkey_read(&left->hca, key, left->pdn, 4096ull * (UMR_PAGES - 1) + 40, &byte, 8,
+                               MEM_LOCAL_READ),
+                     MEM_OK);
+    ck_assert_mem_eq(&byte, "in place", 8);
+}
+END_TEST
+
+static void to_err(struct lab_qp *qp)
+{
+    struct lab_cqe cqe;
+
+    ck_assert_int_eq(lab_modify(qp, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    lab_run(lab);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ_ERR);
+    ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    ck_assert_uint_eq(cqe.send_opcode, PRM_WQE_OPCODE_UMR);
+}
+
+static void to_rst(struct lab_qp *qp)
+{
+    ck_assert_int_eq(lab_modify(qp, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+}
+
+static void destroy(struct lab_qp *qp)
+{
+    ck_assert_int_eq(qp_destroy(&left->hca, 0, qp->qp->obj.num), SYN_OK);
+}
+
+static void unreadable(struct lab_qp *qp)
+{
+    struct lab_cqe cqe;
+
+    OBJ_TABLE_FOREACH (obj, &left->hca.mkeys) { /* what was not read yet is gone */
+        mkey_invalidate(&left->hca, obj->num << 8 | 0x42, left->pdn, false);
+    }
+    lab_run(lab);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    ck_assert_uint_eq(qp->qp->state, PRM_QP_STATE_ERR);
+}
+
+static void (*const umr_ends[])(struct lab_qp *qp) = {to_err, to_rst, destroy, unreadable};
+
+/* What was read of a UMR goes with the queue that it was posted to, and the key stays as it was. */
+START_TEST(half_a_umr_leaves_nothing_behind)
+{
+    uint64_t used, qp_bytes;
+    struct lab_cqe cqe;
+    struct lab_qp umr;
+    uint32_t key;
+
+    used = left->hca.memory.used;
+    umr_qp(&umr);
+    qp_bytes = left->hca.memory.used - used;
+    key = post_umr(&umr, 0);
+    used = left->hca.memory.used;
+    for (unsigned i = 0; i < 3; i++) {
+        hca_run(&left->hca, BUDGET);
+    }
+    ck_assert_uint_gt(left->hca.memory.used, used);
+    umr_ends[_i](&umr);
+    lab_run(lab);
+    ck_assert_uint_eq(left->hca.memory.used, used - (umr_ends[_i] == destroy ? qp_bytes : 0));
+    ck_assert(!lab_poll(left, &cqe));
+    if (umr_ends[_i] != unreadable) {
+        ck_assert_int_eq(mkey_check(&left->hca, key, left->pdn, 0, 8, MEM_LOCAL_READ),
+                         MEM_BAD_BOUNDS);
+    }
+}
+END_TEST
+
 static unsigned fired;
 
 static void count(struct hca *hca, struct hca_timer *timer)
@@ -320,6 +462,8 @@ int main(void)
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, gathering_crumbs_ends_a_turn_after_a_packet);
     tcase_add_test(tcase, scattering_crumbs_ends_a_turn_after_a_batch);
+    tcase_add_test(tcase, umr_from_crumbs_is_read_over_several_turns);
+    tcase_add_loop_test(tcase, half_a_umr_leaves_nothing_behind, 0, G_N_ELEMENTS(umr_ends));
     tcase_add_test(tcase, timers_that_expire_together_fire_over_several_turns);
     tcase_add_test(tcase, fetch_and_add_that_never_wins_is_tried_again_later);
     tcase_add_test(tcase, failing_cq_takes_its_qps_down_over_several_turns);
