@@ -71,11 +71,10 @@ static void do_one(struct fw *fw)
     update_off(fw);
 }
 
-void entry_end(struct fw *fw)
+static G_GNUC_NO_INLINE void do_what_is_due(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
 
-    fw->hca.holding = false;
     for (unsigned i = 0; i < ENTRY_WRITES && entry_is_due(fw); i++) {
         do_one(fw);
     }
@@ -88,6 +87,16 @@ void entry_end(struct fw *fw)
     }
     if (entry_is_due(fw)) {
         fw->hca.ops->wake(fw->hca.host);
+    }
+}
+
+void entry_end(struct fw *fw)
+{
+    struct fw_entry *e = &fw->entry;
+
+    fw->hca.holding = false;
+    if (G_UNLIKELY(entry_is_due(fw) || e->lost_writes != e->lost_told)) {
+        do_what_is_due(fw);
     }
     e->under_way = false;
 }

@@ -205,14 +205,12 @@ void shm_segment_detach_dead(struct shm_segment *seg, unsigned id)
     }
 }
 
-struct shm_region *shm_segment_region(struct shm_segment *seg, unsigned id)
+struct shm_region *shm_segment_map_region(struct shm_segment *seg, unsigned id)
 {
-    if (!seg->region[id]) {
-        void *map = mmap(NULL, shm_page_up(sizeof(struct shm_region)), PROT_READ | PROT_WRITE,
-                         MAP_SHARED, seg->map_fd, shm_region_offset(id));
+    void *map = mmap(NULL, shm_page_up(sizeof(struct shm_region)), PROT_READ | PROT_WRITE,
+                     MAP_SHARED, seg->map_fd, shm_region_offset(id));
 
-        seg->region[id] = map == MAP_FAILED ? NULL : map;
-    }
+    seg->region[id] = map == MAP_FAILED ? NULL : map;
     return seg->region[id];
 }
 

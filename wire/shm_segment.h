@@ -164,8 +164,12 @@ bool shm_segment_alive(struct shm_segment *seg, unsigned id);
 /* Detaches a member whose process has died. */
 void shm_segment_detach_dead(struct shm_segment *seg, unsigned id);
 
+struct shm_region *shm_segment_map_region(struct shm_segment *seg, unsigned id);
 /* A member's region, or NULL if it cannot be mapped. */
-struct shm_region *shm_segment_region(struct shm_segment *seg, unsigned id);
+static inline struct shm_region *shm_segment_region(struct shm_segment *seg, unsigned id)
+{
+    return seg->region[id] ? seg->region[id] : shm_segment_map_region(seg, id);
+}
 
 /* A descriptor to wake a member by a write of one byte (never blocks), or -1. */
 int shm_segment_open_wake(struct shm_segment *seg, unsigned id);
