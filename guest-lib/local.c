@@ -15,16 +15,17 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "guest-lib/cancel.h"
+#include "guest-lib/held.h"
 #include "guest-lib/memory.h"
 #include "wire/bytes.h"
+#include "wire/cancel.h"
 #include "wire/capture.h"
 #include "wire/eth.h"
 #include "wire/open.h"
 
-#define BUDGET        512      /* pieces (fw/fw.h) of one turn */
-#define LOOK_EVERY    8        /* doorbells of a program that polls, too, after which it looks */
-#define SETTLE        4        /* turns after a doorbell, as long as there is work */
+#define BUDGET        512 /* pieces (fw/fw.h) of one turn */
+#define LOOK_EVERY    8   /* doorbells of a program that polls, too, after which it looks */
+#define SETTLE        4   /* turns of one that is not trusted to come again, if there is work */
 #define POLL_GRACE    1000000u /* ns after a poll for which the poller is trusted to come again */
 #define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
 #define PROBATION_MAX 256000000u /* the most; it doubles each time */
@@ -90,30 +91,50 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
     const struct local_hca *hca = host;
 
     if ((int)level <= hca->log_level) {
+        int state = cancel_disable();
+
         fprintf(stderr, "%s: %s\n", hca->name, line);
+        cancel_restore(state);
     }
 }
 
-static bool answered(struct local_hca *hca, bool ok, uint64_t addr, size_t len)
+static bool unanswered(struct local_hca *hca, uint64_t addr, size_t len)
 {
-    if (G_UNLIKELY(!ok)) {
-        g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
-                                                "x (%zu bytes): it was unmapped, or never there",
-                                                addr, len);
+    g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
+                                            "x (%zu bytes): it was unmapped, or never there",
+                                            addr, len);
 
-        host_log(hca, HCA_LOG_GUEST_ERROR, line);
-    }
-    return ok;
+    host_log(hca, HCA_LOG_GUEST_ERROR, line);
+    return false;
+}
+
+static G_GNUC_NO_INLINE bool read_of_program(void *host, uint64_t addr, void *buf, size_t len)
+{
+    return memory_read(addr, buf, len) || unanswered(host, addr, len);
+}
+
+static G_GNUC_NO_INLINE bool write_of_program(void *host, uint64_t addr, const void *buf,
+                                              size_t len)
+{
+    return memory_write(addr, buf, len) || unanswered(host, addr, len);
 }
 
 static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
-    return answered(host, memory_read(addr, buf, len), addr, len);
+    if (held_has(addr, len)) {
+        memory_take(addr, buf, len);
+        return true;
+    }
+    return read_of_program(host, addr, buf, len);
 }
 
 static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
-    return answered(host, memory_write(addr, buf, len), addr, len);
+    if (held_has(addr, len)) {
+        memory_put(addr, buf, len);
+        return true;
+    }
+    return write_of_program(host, addr, buf, len);
 }
 
 /* Nothing is mapped: what a caller did with it could not be stopped at a fault. */
@@ -128,7 +149,7 @@ static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
 
 static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    return answered(host, memory_cmpxchg64(addr, expected, desired), addr, sizeof(desired));
+    return memory_cmpxchg64(addr, expected, desired) || unanswered(host, addr, sizeof(desired));
 }
 
 static void host_irq(void *host, unsigned vector)
@@ -200,7 +221,10 @@ void local_tell_irq(struct local_hca *hca)
     /* who is told arms the EQ again, which raises the next one at once if an event is there */
     while (__atomic_load_n(&hca->irq_raised, __ATOMIC_ACQUIRE) && hca->irq &&
            __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
+        int state = cancel_disable();
+
         hca->irq(hca->opaque);
+        cancel_restore(state);
     }
 }
 
@@ -227,10 +251,12 @@ static bool note_poll(struct local_hca *hca, uint64_t now)
 static void wake_helper(struct local_hca *hca)
 {
     uint64_t one = 1;
+    int state = cancel_disable();
 
     if (write(hca->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
         g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
     }
+    cancel_restore(state);
 }
 
 /* After a turn: is there something that the sleeping helper must not sleep over? */
@@ -259,14 +285,8 @@ bool local_run(struct local_hca *hca)
 {
     bool did, idles, rest = false;
     uint64_t now;
-    int state;
 
-    if (hca->abandoned) {
-        return false;
-    }
-    state = cancel_disable();
-    if (pthread_mutex_trylock(&hca->lock)) {
-        cancel_restore(state);
+    if (hca->abandoned || pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
     now = now_ns();
@@ -275,6 +295,9 @@ bool local_run(struct local_hca *hca)
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     }
     did = turn(hca, now, true);
+    for (unsigned i = 1; i < SETTLE && !hca->polled && hca->woken; i++) {
+        turn(hca, now, true); /* to wake the helper for what is left costs more */
+    }
     hca->idle_polls = did ? 0 : hca->idle_polls + 1;
     idles = hca->idle_polls > IDLE_POLLS;
     pthread_mutex_unlock(&hca->lock);
@@ -287,7 +310,6 @@ bool local_run(struct local_hca *hca)
     if (idles) {
         sched_yield(); /* the peer may be waiting for this core */
     }
-    cancel_restore(state);
     return did;
 }
 
@@ -315,12 +337,9 @@ void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
 
 bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
-    int state;
-
     if (hca->abandoned) {
         return local_is_ours(hca);
     }
-    state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
     hca->last_doorbell_ns = now_ns();
@@ -336,7 +355,6 @@ bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     pthread_mutex_unlock(&hca->lock);
     leave_rest_to_helper(hca);
     local_tell_irq(hca);
-    cancel_restore(state);
     return true;
 }
 
@@ -658,11 +676,10 @@ static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned 
 
 static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
 {
-    size_t bytes = (size + PCI_PAGE - 1) / PCI_PAGE * PCI_PAGE;
-    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *ptr = held_alloc(MAX(size, PCI_PAGE));
 
-    if (ptr == MAP_FAILED) {
-        g_error("out of memory for %zu bytes of DMA", bytes);
+    if (!ptr) {
+        g_error("out of memory for %zu bytes of DMA", size);
     }
     *bus = (uintptr_t)ptr;
     return ptr;
@@ -670,7 +687,7 @@ static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
 
 static void pci_dma_free(void *pci, void *ptr, size_t size)
 {
-    munmap(ptr, (size + PCI_PAGE - 1) / PCI_PAGE * PCI_PAGE);
+    held_free(ptr, MAX(size, PCI_PAGE));
 }
 
 /* The driver waits for a command: the HCA works on it here. */

@@ -5,14 +5,13 @@
  * An access opens a window: it notes, for its thread, where to go on. A fault while one is open
  * goes on there, and the access answers that there is nothing. __builtin_setjmp() stores three
  * words, so that a window costs an access of 64 bytes next to nothing; it lives in the frame of the
- * function that opened it.
+ * function that opened it. What the library itself holds needs none.
  */
 #define _GNU_SOURCE
 #include "guest-lib/memory.h"
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
-#include "model/host.h"
+#include <glib.h>
 
 /* The library is there from the start of the program, or small enough for late ones. */
 static __thread void **volatile window __attribute__((tls_model("initial-exec")));
@@ -71,33 +70,6 @@ void memory_unblock_faults(void)
 
 /* -- accesses ---------------------------------------------------------------------------------- */
 
-static void *at(uint64_t addr)
-{
-    return (void *)(uintptr_t)addr;
-}
-
-static bool is_word(uint64_t addr, size_t len)
-{
-    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0;
-}
-
-/* A doorbell record: what it tells of is read after it. */
-static void read_word(uint64_t addr, void *buf)
-{
-    uint32_t word = __atomic_load_n((const uint32_t *)at(addr), __ATOMIC_ACQUIRE);
-
-    memcpy(buf, &word, sizeof(word));
-}
-
-/* The end of an entry: what was written before it is there. */
-static void write_word(uint64_t addr, const void *buf)
-{
-    uint32_t word;
-
-    memcpy(&word, buf, sizeof(word));
-    __atomic_store_n((uint32_t *)at(addr), word, __ATOMIC_RELEASE);
-}
-
 enum access {
     READ,
     WRITE,
@@ -105,8 +77,8 @@ enum access {
 };
 
 /* What is between the two fences may fault. buf: of a CMPXCHG what is expected. */
-static __attribute__((noinline)) bool access_memory(enum access access, uint64_t addr, void *buf,
-                                                    size_t len, uint64_t desired)
+static G_GNUC_NO_INLINE bool reach(enum access access, uint64_t addr, void *buf, size_t len,
+                                   uint64_t desired)
 {
     void *go_on[5];
 
@@ -117,17 +89,12 @@ static __attribute__((noinline)) bool access_memory(enum access access, uint64_t
     window = go_on;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (access == CMPXCHG) {
-        __atomic_compare_exchange_n((uint64_t *)at(addr), (uint64_t *)buf, desired, false,
+        __atomic_compare_exchange_n((uint64_t *)memory_at(addr), (uint64_t *)buf, desired, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    } else if (access == READ && is_word(addr, len)) {
-        read_word(addr, buf);
     } else if (access == READ) {
-        memcpy(buf, at(addr), len);
-    } else if (is_word(addr, len)) {
-        write_word(addr, buf);
+        memory_take(addr, buf, len);
     } else {
-        host_copy_in_order(at(addr), buf, len);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
+        memory_put(addr, buf, len);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     window = NULL;
@@ -136,16 +103,15 @@ static __attribute__((noinline)) bool access_memory(enum access access, uint64_t
 
 bool memory_read(uint64_t addr, void *buf, size_t len)
 {
-    return memory_is(addr, len) && access_memory(READ, addr, buf, len, 0);
+    return memory_is(addr, len) && reach(READ, addr, buf, len, 0);
 }
 
 bool memory_write(uint64_t addr, const void *buf, size_t len)
 {
-    return memory_is(addr, len) && access_memory(WRITE, addr, (void *)(uintptr_t)buf, len, 0);
+    return memory_is(addr, len) && reach(WRITE, addr, (void *)(uintptr_t)buf, len, 0);
 }
 
 bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    return memory_is(addr, 8) && addr % 8 == 0 &&
-           access_memory(CMPXCHG, addr, expected, 8, desired);
+    return memory_is(addr, 8) && addr % 8 == 0 && reach(CMPXCHG, addr, expected, 8, desired);
 }

@@ -13,11 +13,63 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include "model/host.h"
+
+#define MEMORY_ENTRY 64 /* bytes of a WQE's block, of a CQE: copied without a call */
 
 /* Takes the signals that faults are; others go to whoever had them before. Once is enough. */
 void memory_catch_faults(void);
 /* Lets the calling thread, which blocks the program's signals, have those two. */
 void memory_unblock_faults(void);
+
+/* -- accesses that cannot fault: of what the library holds (guest-lib/held.h), or within those
+ * below. 4 bytes that are aligned are read before what follows in program order, and written after
+ * what precedes it. */
+
+static inline void *memory_at(uint64_t addr)
+{
+    return (void *)(uintptr_t)addr;
+}
+
+static inline bool memory_is_word(uint64_t addr, size_t len)
+{
+    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0;
+}
+
+static inline void memory_take(uint64_t addr, void *buf, size_t len)
+{
+    if (memory_is_word(addr, len)) {
+        /* A doorbell record: what it tells of is read after it. */
+        uint32_t word = __atomic_load_n((const uint32_t *)memory_at(addr), __ATOMIC_ACQUIRE);
+
+        memcpy(buf, &word, sizeof(word));
+    } else if (len == MEMORY_ENTRY) {
+        memcpy(buf, memory_at(addr), MEMORY_ENTRY);
+    } else {
+        memcpy(buf, memory_at(addr), len);
+    }
+}
+
+static inline void memory_put(uint64_t addr, const void *buf, size_t len)
+{
+    if (memory_is_word(addr, len)) {
+        /* The end of an entry: what was written before it is there. */
+        uint32_t word;
+
+        memcpy(&word, buf, sizeof(word));
+        __atomic_store_n((uint32_t *)memory_at(addr), word, __ATOMIC_RELEASE);
+    } else if (len == MEMORY_ENTRY) {
+        host_copy_in_order(memory_at(addr), buf, MEMORY_ENTRY);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    } else {
+        host_copy_in_order(memory_at(addr), buf, len);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    }
+}
+
+/* -- accesses that may: false: there is no memory, or not all of it may be accessed so ----------
+ */
 
 /* The zero page is never memory: what was left out of a command points there. */
 static inline bool memory_is(uint64_t addr, size_t len)
@@ -25,8 +77,6 @@ static inline bool memory_is(uint64_t addr, size_t len)
     return addr >= 4096 && addr + len >= addr;
 }
 
-/* False: there is no memory, or not all of it may be accessed so. 4 bytes that are aligned are read
- * before what follows in program order, and written after what precedes it. */
 bool memory_read(uint64_t addr, void *buf, size_t len);
 bool memory_write(uint64_t addr, const void *buf, size_t len);
 /* As struct hca_host_ops's dma_cmpxchg64. */

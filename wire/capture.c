@@ -5,6 +5,7 @@
  * Each block is one system call and nothing is buffered in this process.
  */
 #include "wire/capture.h"
+#include "wire/cancel.h"
 #include "wire/filter.h"
 #include "wire/open.h"
 #include "wire/packet.h"
@@ -90,19 +91,14 @@ static uint64_t realtime_ns(void *opaque)
 }
 
 /* Writes one frame; once that fails, ends the file after its last whole block. */
-static void record(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
+static void write_packet(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
 {
     static const uint8_t zeros[4];
     size_t pad = -len & 3;
     uint32_t block =
         (uint32_t)(sizeof(struct packet_start) + len + pad + sizeof(struct packet_end));
-    uint64_t now;
+    uint64_t now = c->clock_ns(c->clock_opaque);
     ssize_t written;
-
-    if (c->fd < 0) {
-        return;
-    }
-    now = c->clock_ns(c->clock_opaque);
 
     struct packet_start start = {
         .type = BLOCK_PACKET,
@@ -139,6 +135,16 @@ static void record(struct capture *c, const uint8_t *frame, size_t len, uint32_t
     }
     close(c->fd);
     c->fd = -1;
+}
+
+static void record(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
+{
+    if (c->fd >= 0) {
+        int state = cancel_disable();
+
+        write_packet(c, frame, len, direction);
+        cancel_restore(state);
+    }
 }
 
 static uint8_t *capture_tx_reserve(struct wire_port *port, size_t len)

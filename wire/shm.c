@@ -29,6 +29,7 @@
  *   has consumed what there is.
  */
 #include "wire/shm.h"
+#include "wire/cancel.h"
 #include "wire/open.h"
 #include "wire/shm_file.h"
 #include "wire/shm_port.h"
@@ -57,18 +58,13 @@ static uint64_t now_ms(void)
 
 /* ---- waking ---- */
 
-void shm_wake(struct shm_port *sp, unsigned id)
+/* sleep: what the member's word said when it was seen to sleep. */
+static __attribute__((noinline)) void wake_sleeper(struct shm_port *sp, unsigned id, uint32_t sleep)
 {
     struct shm_member *m = shm_member_at(sp, id);
     struct shm_peer *p = &sp->peer[id];
-    uint32_t sleep, gen;
+    uint32_t gen = atomic_load(&m->gen);
 
-    atomic_thread_fence(memory_order_seq_cst);
-    sleep = atomic_load_explicit(&m->sleep, memory_order_relaxed);
-    if (!(sleep & 1)) {
-        return;
-    }
-    gen = atomic_load(&m->gen);
     if (p->wake_fd < 0 || p->wake_gen != gen) {
         if (p->wake_fd >= 0) {
             close(p->wake_fd);
@@ -82,6 +78,20 @@ void shm_wake(struct shm_port *sp, unsigned id)
         if (write(p->wake_fd, "", 1) == 1 || errno == EAGAIN) {
             atomic_compare_exchange_strong(&m->sleep, &sleep, sleep + 1);
         }
+    }
+}
+
+void shm_wake(struct shm_port *sp, unsigned id)
+{
+    uint32_t sleep;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    sleep = atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed);
+    if (sleep & 1) {
+        int state = cancel_disable();
+
+        wake_sleeper(sp, id, sleep);
+        cancel_restore(state);
     }
 }
 
@@ -171,10 +181,12 @@ static void renew_sleep(struct shm_port *sp)
 /* Makes wire_fd() readable. */
 static void self_wake(struct shm_port *sp)
 {
+    int state = cancel_disable();
     /* Full is as good. */
     ssize_t n = write(sp->seg.wake_fd, "", 1);
 
     (void)n;
+    cancel_restore(state);
 }
 
 static void arm(struct shm_port *sp)

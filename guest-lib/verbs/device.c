@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "guest-lib/cancel.h"
+#include "wire/cancel.h"
 #include "guest-lib/mlx5dv/dv.h"
 #include "guest-lib/verbs/hca.h"
 

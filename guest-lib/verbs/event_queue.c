@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "guest-lib/cancel.h"
+#include "wire/cancel.h"
 
 int hv_event_queue_init(struct hv_event_queue *queue)
 {

@@ -7,7 +7,7 @@
  */
 #include "guest-lib/verbs/hca.h"
 #include <string.h>
-#include "guest-lib/cancel.h"
+#include "wire/cancel.h"
 #include "guest-lib/verbs/event_queue.h"
 
 /* -- completion channels ----------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
  * the lock back, so that a thread that polls never waits behind a command.
  */
 #include "guest-lib/verbs/hca.h"
-#include "guest-lib/cancel.h"
+#include "guest-lib/held.h"
+#include "wire/cancel.h"
 #include <string.h>
-#include <sys/mman.h>
 
 /* -- events ------------------------------------------------------------------------------------ */
 
@@ -128,34 +128,24 @@ struct drv *hv_drv(struct hv_hca *hca)
 
 void *hv_ring_alloc(size_t size)
 {
-    size_t bytes = (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
-    void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return ptr == MAP_FAILED ? NULL : ptr;
+    return held_alloc(MAX(size, PCI_PAGE));
 }
 
 void hv_ring_free(void *ptr, size_t size)
 {
-    if (ptr) {
-        munmap(ptr, (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1));
-    }
+    held_free(ptr, MAX(size, PCI_PAGE));
 }
 
 #define CACHE_LINE 64u
 
 uint32_t *hv_dbrec_alloc(struct hv_context *ctx)
 {
-    uint32_t *dbrec = aligned_alloc(CACHE_LINE, CACHE_LINE);
-
-    if (dbrec) {
-        memset(dbrec, 0, CACHE_LINE);
-    }
-    return dbrec;
+    return held_alloc(CACHE_LINE);
 }
 
 void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
 {
-    free(dbrec);
+    held_free(dbrec, CACHE_LINE);
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
