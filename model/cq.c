@@ -53,7 +53,8 @@ struct cq {
     uint64_t last_event_ns, last_cqe_ns; /* kept while there is a period */
     struct hca_timer timer;
     struct eq_waiter waiter;
-    struct work error_work; /* takes down the QPs from this number on, then the SRQs */
+    struct work error_work; /* once it has failed: takes down who uses it */
+    unsigned error_kind;    /* which users[] are next, and from which number on */
     uint32_t error_at;
 };
 
@@ -69,42 +70,52 @@ static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
     cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
 }
 
-/* False: QPs are left for the next turn. */
-static bool cq_error_qps(struct hca *hca, struct cq *cq)
+static void cq_error_qp(struct hca *hca, struct cq *cq, struct obj *obj)
 {
-    struct obj *obj;
+    struct qp *qp = (struct qp *)obj;
 
-    for (unsigned n = 0; (obj = obj_next(&hca->qpns, cq->error_at)); n++) {
-        struct qp *qp = (struct qp *)obj;
-
-        if (n && !hca_may_go_on(hca)) {
-            return false;
-        }
-        cq->error_at = obj->num + 1;
-        hca_spend(hca, n % HCA_PIECE_ENTRIES == 0);
-        if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
-            qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
-            qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
-        }
+    if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
+        qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
+        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
     }
-    cq->error_at = 0;
-    return true;
 }
+
+/* XRC: other QPs that deliver there fail with their next message. */
+static void cq_error_srq(struct hca *hca, struct cq *cq, struct obj *obj)
+{
+    struct srq *srq = (struct srq *)obj;
+
+    if (srq->cq == cq && !srq->error) {
+        srq_fail(hca, srq, "its CQ failed");
+    }
+}
+
+/* Who ends with a CQ, in this order. */
+static const struct {
+    size_t table; /* offset in struct hca */
+    void (*end)(struct hca *hca, struct cq *cq, struct obj *obj);
+} users[] = {
+    {offsetof(struct hca, qpns), cq_error_qp},
+    {offsetof(struct hca, srqs), cq_error_srq},
+};
 
 static void cq_error_run(struct hca *hca, struct work *work)
 {
     struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
+    unsigned n = 0;
 
-    if (!cq_error_qps(hca, cq)) {
-        hca_schedule(hca, work);
-        return;
-    }
-    /* XRC: other QPs that deliver there fail with their next message. */
-    OBJ_TABLE_FOREACH (obj, &hca->srqs) {
-        struct srq *srq = (struct srq *)obj;
+    for (; cq->error_kind < G_N_ELEMENTS(users); cq->error_kind++, cq->error_at = 0) {
+        struct obj_table *table = (void *)((char *)hca + users[cq->error_kind].table);
+        struct obj *obj;
 
-        if (srq->cq == cq && !srq->error) {
-            srq_fail(hca, srq, "its CQ failed");
+        for (; (obj = obj_next(table, cq->error_at)); n++) {
+            if (n && !hca_may_go_on(hca)) {
+                hca_schedule(hca, work);
+                return;
+            }
+            cq->error_at = obj->num + 1;
+            hca_spend(hca, n % HCA_PIECE_ENTRIES == 0);
+            users[cq->error_kind].end(hca, cq, obj);
         }
     }
 }
