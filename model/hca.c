@@ -78,13 +78,18 @@ void hca_wait_tx(struct hca *hca, struct work *work)
 
 void hca_tx_ready(struct hca *hca)
 {
-    while (!list_empty(&hca->tx_waiting)) {
-        struct work *work = hca->tx_waiting.next;
+    struct work *waiting = &hca->tx_waiting, *ready = &hca->ready;
 
-        hca_unschedule(work);
-        hca_schedule(hca, work);
+    if (list_empty(waiting)) {
+        return;
     }
 }
+    waiting->next->prev = ready->prev;
+    ready->prev->next = waiting->next;
+    waiting->prev->next = ready;
+    ready->prev = waiting->prev;
+    list_init(waiting);
+    hca_wake(hca);
 
 /* -- timers: a binary heap, each timer knowing its place ----------------------------------------
  */
@@ -220,6 +225,7 @@ void hca_stop_late(struct hca *hca, struct work *work)
 static void late_fire(struct hca *hca, struct hca_timer *timer)
 {
     for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
+    hca_spend(hca, LATE_MOST / HCA_PIECE_ENTRIES);
         struct work *work = hca->late.next;
 
         hca_unschedule(work);
