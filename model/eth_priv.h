@@ -29,7 +29,7 @@ struct eth_sq {
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* of the TIS; PORT_NO_TD without one */
     uint64_t lso_sent;   /* payload bytes of the LSO message at ci that have gone out */
-    struct work work;
+    struct work work;    /* RDY: sends; ERR: flushes */
 };
 
 /* Receive queue (model/eth_rx.c). */
@@ -41,6 +41,7 @@ struct eth_rq {
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;
+    struct work flush_work; /* ERR */
 };
 
 /* Receive queue table: the indirection of RSS. */
@@ -85,8 +86,10 @@ struct rss {
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
                     const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
 
-/* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */
+/* ERR: everything posted completes with WR_FLUSH_ERR (flush_in_error_en), from a work of its own.
+ * Who moves the RQ to RST before that is done drops the rest. */
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq);
+void eth_rq_flush_run(struct hca *hca, struct work *work);
 
 /* A send WQE taken apart (model/eth_tx.c). */
 struct eth_wqe {
@@ -129,7 +132,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
 void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
 
 void eth_sq_run(struct hca *hca, struct work *work);
-/* Everything posted completes with WR_FLUSH_ERR (flush_in_error_en). */
+/* As eth_rq_flush(). A doorbell has what was posted since flushed too. */
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq);
 
 #endif

@@ -257,6 +257,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
     rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;
+    rq->flush_work.run = eth_rq_flush_run;
     hold_pd(hca, rq->pdn, 1);
     cq_obj(cq)->refs++;
     *rqn = rq->obj.num;
@@ -293,6 +294,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     if (next != rq->state) {
         rq->state = next;
         if (next == PRM_RQC_STATE_RST) {
+            hca_unschedule(&rq->flush_work);
             rq->wq.ci = rq->wq.pi = 0;
         } else if (next == PRM_RQC_STATE_ERR) {
             eth_rq_flush(hca, rq);
@@ -316,6 +318,7 @@ enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc)
 
 static void rq_free(struct hca *hca, struct eth_rq *rq)
 {
+    hca_unschedule(&rq->flush_work);
     obj_remove(&hca->qpns, &rq->obj);
     mem_buf_clear(&rq->wq.buf);
     obj_free(hca, &rq->obj);

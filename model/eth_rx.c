@@ -85,12 +85,26 @@ static void complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq)
 {
-    if (!PRM_GET(rqc, rq->rqc, flush_in_error_en) || !wq_update_pi(hca, &rq->wq)) {
+    if (PRM_GET(rqc, rq->rqc, flush_in_error_en)) {
+        hca_schedule(hca, &rq->flush_work);
+    }
+}
+
+void eth_rq_flush_run(struct hca *hca, struct work *work)
+{
+    struct eth_rq *rq = (struct eth_rq *)((char *)work - offsetof(struct eth_rq, flush_work));
+
+    if (!wq_update_pi(hca, &rq->wq)) {
         return;
     }
     while (wq_posted(&rq->wq)) {
         q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
         complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(hca, 1);
+        if (!hca_may_go_on(hca)) {
+            hca_schedule(hca, work);
+            return;
+        }
     }
 }
 

@@ -51,6 +51,12 @@ static void skip_wqe(struct eth_sq *sq, unsigned ds)
     sq->wq.ci += blocks == 0 || blocks > posted ? posted : blocks;
 }
 
+void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
+{
+    hca_unschedule(&sq->work); /* it may wait for the wire */
+    hca_schedule(hca, &sq->work);
+}
+
 /* A WQE that cannot be executed: its completion says why, the SQ goes to ERR, and what is posted
  * behind it is flushed. ds: the WQE's, 0 if it could not be read. */
 static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds, uint8_t syndrome)
@@ -67,11 +73,10 @@ static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds
 }
 
 /* Walks what is posted by its control segments; a malformed length ends the walk. */
-void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
+static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
 {
     uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
 
-    hca_unschedule(&sq->work);
     if (!PRM_GET(sqc, sq->sqc, flush_in_error_en) || !wq_update_pi(hca, &sq->wq)) {
         return;
     }
@@ -84,6 +89,11 @@ void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
         skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
         complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
                        PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(hca, 1);
+        if (!hca_may_go_on(hca)) {
+            hca_schedule(hca, &sq->work);
+            return;
+        }
     }
 }
 
@@ -258,6 +268,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
     struct eth_sq *sq = (struct eth_sq *)((char *)work - offsetof(struct eth_sq, work));
 
     if (sq->state != PRM_SQC_STATE_RDY) {
+        sq_flush_run(hca, sq);
         return;
     }
     if (!wq_update_pi(hca, &sq->wq)) {
@@ -301,7 +312,7 @@ void eth_sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
     struct eth_sq *sq = (struct eth_sq *)obj;
 
-    if (sq->state == PRM_SQC_STATE_RDY) {
+    if (sq->state != PRM_SQC_STATE_RST) {
         hca_schedule(hca, &sq->work);
     }
 }

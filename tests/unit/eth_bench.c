@@ -172,22 +172,33 @@ uint32_t bench_tis(struct bench *b, uint32_t tdn)
 
 void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq)
 {
+    bench_sq_new_sized(b, tisn, BENCH_LOG_SQ, sq);
+}
+
+void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struct bench_queue *sq)
+{
     uint8_t sqc[PRM_SIZE(sqc)] = {0};
     struct mem_buf buf;
 
     PRM_SET(sqc, sqc, user_index, BENCH_SQ_INDEX);
 
-    queue_init(b, sq, BENCH_LOG_SQ, 6, PRM_PTR(sqc, sqc, wq));
+    queue_init(b, sq, log_size, 6, PRM_PTR(sqc, sqc, wq));
     PRM_SET(sqc, sqc, cqn, sq->cqn);
     PRM_SET(sqc, sqc, flush_in_error_en, 1);
     PRM_SET(sqc, sqc, tis_lst_sz, tisn != 0);
     PRM_SET(sqc, sqc, tis_num_0, tisn);
-    buf = ring_buf(sq->ring, 64u << BENCH_LOG_SQ);
+    buf = ring_buf(sq->ring, 64u << log_size);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, sq->dbr, &sq->num), SYN_OK);
     ck_assert_int_eq(bench_sq_move(sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
 }
 
 void bench_rq_new(struct bench *b, const uint8_t *more, struct bench_queue *rq)
+{
+    bench_rq_new_sized(b, more, BENCH_LOG_RQ, rq);
+}
+
+void bench_rq_new_sized(struct bench *b, const uint8_t *more, unsigned log_size,
+                        struct bench_queue *rq)
 {
     uint8_t rqc[PRM_SIZE(rqc)] = {0};
     struct mem_buf buf;
@@ -195,10 +206,10 @@ void bench_rq_new(struct bench *b, const uint8_t *more, struct bench_queue *rq)
     if (more) {
         memcpy(rqc, more, sizeof(rqc));
     }
-    queue_init(b, rq, BENCH_LOG_RQ, 6, PRM_PTR(rqc, rqc, wq));
+    queue_init(b, rq, log_size, 6, PRM_PTR(rqc, rqc, wq));
     PRM_SET(rqc, rqc, user_index, BENCH_RQ_INDEX);
     PRM_SET(rqc, rqc, cqn, rq->cqn);
-    buf = ring_buf(rq->ring, 64u << BENCH_LOG_RQ);
+    buf = ring_buf(rq->ring, 64u << log_size);
     ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, rq->dbr, &rq->num), SYN_OK);
     ck_assert_int_eq(bench_rq_move(rq, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY), SYN_OK);
 }

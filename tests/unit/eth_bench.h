@@ -79,6 +79,9 @@ uint32_t bench_td(struct bench *b);
 /* In state RDY. rqc, sqc: a context with further fields set, or NULL. */
 void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq);
 void bench_rq_new(struct bench *b, const uint8_t *rqc, struct bench_queue *rq);
+void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struct bench_queue *sq);
+void bench_rq_new_sized(struct bench *b, const uint8_t *rqc, unsigned log_size,
+                        struct bench_queue *rq);
 enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to);
 enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to);
 

@@ -406,6 +406,7 @@ START_TEST(completions_carry_the_user_index)
     ck_assert_uint_eq(PRM_GET(cqe64, receive(frame, sizeof(frame), &stored), srqn), BENCH_RQ_INDEX);
     post();
     ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    bench_run(b);
     ck_assert_uint_eq(PRM_GET(err_cqe, bench_cqe(&rq), srqn), BENCH_RQ_INDEX);
 }
 END_TEST
@@ -418,6 +419,7 @@ START_TEST(modify_to_err_flushes)
     post();
     post();
     ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    bench_run(b);
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0);
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 1);
     bench_expect_none(&rq);
