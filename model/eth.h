@@ -18,8 +18,8 @@ uint32_t eth_sq_uar(const struct obj *sq);
  * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
             const struct eth_info *info, uint32_t flow_tag, uint32_t from_td);
-/* Whether some TIR takes frames of this destination that from_td, a transport domain, sends. */
-bool tir_any_takes(struct hca *hca, const uint8_t dmac[6], uint32_t from_td);
+/* Whether some TIR takes multicasts that from_td, a transport domain, sends. */
+bool tir_takes_group(struct hca *hca, uint32_t from_td);
 
 /* For hca_reset(): frees any object of the Ethernet half. */
 void eth_free(struct hca *hca, struct obj *obj);

@@ -193,7 +193,7 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
 
 void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len)
 {
-    if ((frame[0] & 1) && tir_any_takes(hca, frame, sq->tdn)) {
+    if ((frame[0] & 1) && tir_takes_group(hca, sq->tdn)) {
         port_loop(hca, frame, len, 0, sq->tdn);
     }
     port_tx_commit(hca, len, sq->tdn);

@@ -3,9 +3,9 @@
 #include "model/pd.h"
 
 static enum syn number_alloc(struct hca *hca, struct obj_table *table, enum obj_kind kind,
-                             uint16_t uid, uint32_t *num)
+                             uint16_t uid, size_t size, uint32_t *num)
 {
-    struct obj *obj = obj_new(hca, kind, uid, sizeof(*obj));
+    struct obj *obj = obj_new(hca, kind, uid, size);
 
     if (!obj) {
         return SYN_NO_MEMORY;
@@ -39,7 +39,7 @@ static enum syn number_dealloc(struct hca *hca, struct obj_table *table, uint16_
 
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
 {
-    return number_alloc(hca, &hca->pds, OBJ_PD, uid, pdn);
+    return number_alloc(hca, &hca->pds, OBJ_PD, uid, sizeof(struct obj), pdn);
 }
 
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
@@ -49,7 +49,7 @@ enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
 
 enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
 {
-    return number_alloc(hca, &hca->tds, OBJ_TD, uid, tdn);
+    return number_alloc(hca, &hca->tds, OBJ_TD, uid, sizeof(struct td), tdn);
 }
 
 enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
@@ -59,7 +59,7 @@ enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
 
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
 {
-    return number_alloc(hca, &hca->xrcds, OBJ_XRCD, uid, xrcdn);
+    return number_alloc(hca, &hca->xrcds, OBJ_XRCD, uid, sizeof(struct obj), xrcdn);
 }
 
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)

@@ -27,6 +27,13 @@ static inline bool uid_owns(const struct obj *obj, uint16_t uid)
     return uid == 0 || obj->uid == uid;
 }
 
+/* A transport domain: which TIRs take what its own queues send (model/tir.c). */
+struct td {
+    struct obj obj;     /* refs: TIRs and TISs */
+    uint32_t tirs;      /* of this domain */
+    uint32_t listening; /* those of them that take its own multicasts */
+};
+
 /* SYN_NO_MEMORY: all numbers are taken. */
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn);
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn);

@@ -19,7 +19,7 @@ enum {
     IP_PROTO_AH = 51,
 };
 
-static struct obj *find_td(struct hca *hca, uint32_t tdn)
+static struct td *find_td(struct hca *hca, uint32_t tdn)
 {
     return obj_find_kind(&hca->tds, tdn, OBJ_TD);
 }
@@ -29,13 +29,13 @@ static struct obj *find_td(struct hca *hca, uint32_t tdn)
 
 enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *tisn)
 {
-    struct obj *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
+    struct td *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
     struct eth_tis *tis;
 
     if (!td) {
         return SYN_ETH_TD;
     }
-    if (!uid_may_use(td, uid)) {
+    if (!uid_may_use(&td->obj, uid)) {
         return SYN_BAD_UID;
     }
     tis = obj_new(hca, OBJ_TIS, uid, sizeof(*tis));
@@ -47,7 +47,7 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *t
         obj_free(hca, &tis->obj);
         return SYN_NO_MEMORY;
     }
-    td->refs++;
+    td->obj.refs++;
     *tisn = tis->obj.num;
     return SYN_OK;
 }
@@ -104,7 +104,7 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->refs--;
+    find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
     eth_free(hca, obj);
     return SYN_OK;
 }
@@ -259,6 +259,12 @@ static enum syn read_hash(struct eth_tir *tir, const void *tirc)
     return SYN_OK;
 }
 
+/* Whether it takes multicasts of its own transport domain. */
+static bool tir_listens(const struct eth_tir *tir)
+{
+    return tir->self_lb & 1u << PRM_SELF_LB_MULTICAST;
+}
+
 /* The RQ or RQT that the TIR leads to. */
 static struct obj *tir_target(struct hca *hca, const struct eth_tir *tir)
 {
@@ -282,7 +288,8 @@ static enum syn check_tirc(const void *tirc)
 
 enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *tirn)
 {
-    struct obj *td = find_td(hca, PRM_GET(tirc, tirc, transport_domain)), *target;
+    struct td *td = find_td(hca, PRM_GET(tirc, tirc, transport_domain));
+    struct obj *target;
     struct eth_tir *tir;
     enum syn syn = check_tirc(tirc);
 
@@ -307,7 +314,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
     if (syn == SYN_OK && !target) {
         syn = SYN_ETH_NOT_FOUND;
     }
-    if (syn == SYN_OK && !(uid_may_use(td, uid) && uid_may_use(target, uid))) {
+    if (syn == SYN_OK && !(uid_may_use(&td->obj, uid) && uid_may_use(target, uid))) {
         syn = SYN_BAD_UID;
     }
     if (syn == SYN_OK && !obj_insert(&hca->tirs, &tir->obj)) {
@@ -317,7 +324,9 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
         obj_free(hca, &tir->obj);
         return syn;
     }
-    td->refs++;
+    td->obj.refs++;
+    td->tirs++;
+    td->listening += tir_listens(tir);
     target->refs++;
     *tirn = tir->obj.num;
     return SYN_OK;
@@ -351,7 +360,11 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bi
         memcpy(tir->tirc + hash_from, (const uint8_t *)tirc + hash_from, hash_to - hash_from);
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
+        struct td *td = find_td(hca, tir->tdn);
+
+        td->listening -= tir_listens(tir);
         tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+        td->listening += tir_listens(tir);
         PRM_SET(tirc, tir->tirc, self_lb_block, tir->self_lb);
     }
     return SYN_OK;
@@ -372,6 +385,7 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
 {
     struct obj *obj;
     struct eth_tir *tir;
+    struct td *td;
     enum syn syn = find_owned(&hca->tirs, tirn, uid, &obj);
 
     if (syn != SYN_OK) {
@@ -382,7 +396,10 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     }
     tir = (struct eth_tir *)obj;
     tir_target(hca, tir)->refs--;
-    find_td(hca, PRM_GET(tirc, tir->tirc, transport_domain))->refs--;
+    td = find_td(hca, tir->tdn);
+    td->obj.refs--;
+    td->tirs--;
+    td->listening -= tir_listens(tir);
     eth_free(hca, obj);
     return SYN_OK;
 }
@@ -493,14 +510,11 @@ static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t
     return from_td != tir->tdn || (tir->self_lb & 1u << kind);
 }
 
-bool tir_any_takes(struct hca *hca, const uint8_t dmac[6], uint32_t from_td)
+bool tir_takes_group(struct hca *hca, uint32_t from_td)
 {
-    OBJ_TABLE_FOREACH (obj, &hca->tirs) {
-        if (tir_takes((const struct eth_tir *)obj, dmac, from_td)) {
-            return true;
-        }
-    }
-    return false;
+    const struct td *td = find_td(hca, from_td);
+
+    return hca->tirs.count > (td ? td->tirs - td->listening : 0);
 }
 
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,

@@ -70,13 +70,18 @@ static void send_to(struct bench_queue *from, const uint8_t *dmac)
     bench_send(from, &wr);
 }
 
-static void set_lb(uint8_t bits)
+static void set_lb_of(uint32_t num, uint8_t bits)
 {
     uint8_t bitmask[PRM_SIZE(modify_tir_bitmask)] = {0}, tirc[PRM_SIZE(tirc)] = {0};
 
     PRM_SET(modify_tir_bitmask, bitmask, self_lb_en, 1);
     PRM_SET(tirc, tirc, self_lb_block, bits);
-    ck_assert_int_eq(tir_modify(&b->rig.hca, 0, tirn, bitmask, tirc), SYN_OK);
+    ck_assert_int_eq(tir_modify(&b->rig.hca, 0, num, bitmask, tirc), SYN_OK);
+}
+
+static void set_lb(uint8_t bits)
+{
+    set_lb_of(tirn, bits);
 }
 
 /* -- addresses --------------------------------------------------------------------------------- */
@@ -262,6 +267,24 @@ START_TEST(the_multicast_bit_lets_own_groups_in)
     send_to(&sq, bench_mac);
     bench_expect_none(&rq);
     ck_assert_uint_eq(b->num_frames, 2);
+}
+END_TEST
+
+/* A group's frame comes back only while there is somebody who takes it. */
+START_TEST(who_listens_no_more_has_no_groups_brought_back)
+{
+    unsigned before = port->loop_in;
+    uint32_t second = bench_direct_tir(b, rq.num);
+
+    set_lb(1 << PRM_SELF_LB_MULTICAST);
+    set_lb(1 << PRM_SELF_LB_MULTICAST | 1 << PRM_SELF_LB_UNICAST);
+    set_lb(1 << PRM_SELF_LB_UNICAST);
+    set_lb_of(second, 1 << PRM_SELF_LB_MULTICAST);
+    send_to(&sq, group);
+    ck_assert_uint_eq(port->loop_in, before + 1);
+    ck_assert_int_eq(tir_destroy(&b->rig.hca, 0, second), SYN_OK);
+    send_to(&sq, group);
+    ck_assert_uint_eq(port->loop_in, before + 1);
 }
 END_TEST
 
@@ -495,6 +518,7 @@ int main(void)
     tcase_add_test(tcase, the_multicast_bit_lets_own_groups_in);
     tcase_add_test(tcase, frames_of_another_transport_domain_are_not_own);
     tcase_add_test(tcase, a_frame_from_the_cable_is_never_own);
+    tcase_add_test(tcase, who_listens_no_more_has_no_groups_brought_back);
     tcase_add_test(tcase, each_looped_frame_keeps_its_senders_domain);
     tcase_add_test(tcase, loopback_works_without_a_link);
     tcase_add_test(tcase, a_reset_empties_the_loopback);
