@@ -30,7 +30,11 @@ struct eq {
     uint8_t status; /* PRM_EQC_STATUS_ */
     uint64_t lost;
     struct eq_waiter waiting; /* list head */
+    struct work retry_work;   /* serves them while there is room */
+    bool retrying;            /* who was first in line is at it */
 };
+
+static void eq_retry_run(struct hca *hca, struct work *work);
 
 static uint32_t eq_used(const struct eq *eq)
 {
@@ -92,6 +96,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     eq->log_size = log_size;
     eq->intr = PRM_GET(eqc, eqc, intr);
     eq->waiting.prev = eq->waiting.next = &eq->waiting;
+    eq->retry_work.run = eq_retry_run;
     if (!obj_insert(&hca->eqs, &eq->obj)) {
         mem_buf_clear(&ring);
         obj_free(hca, &eq->obj);
@@ -140,6 +145,7 @@ void eq_free(struct hca *hca, struct obj *obj)
 {
     struct eq *eq = (struct eq *)obj;
 
+    hca_unschedule(&eq->retry_work);
     while (eq->waiting.next != &eq->waiting) {
         eq_stop_waiting(eq->waiting.next);
     }
@@ -203,11 +209,16 @@ void eq_post(struct hca *hca, uint32_t eqn, uint8_t type, uint8_t sub_type, cons
     }
 }
 
+static bool eq_has_waiters(const struct eq *eq)
+{
+    return eq->waiting.next != &eq->waiting;
+}
+
 bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter)
 {
     uint8_t data[EQE_DATA_LEN] = {0};
 
-    if (eq_full(eq)) {
+    if (eq_full(eq) || (eq_has_waiters(eq) && !eq->retrying)) {
         if (!waiter->next) {
             waiter->prev = eq->waiting.prev;
             waiter->next = &eq->waiting;
@@ -227,6 +238,25 @@ void eq_stop_waiting(struct eq_waiter *waiter)
         waiter->prev->next = waiter->next;
         waiter->next->prev = waiter->prev;
         waiter->prev = waiter->next = NULL;
+    }
+}
+
+static void eq_retry_run(struct hca *hca, struct work *work)
+{
+    struct eq *eq = (struct eq *)((char *)work - offsetof(struct eq, retry_work));
+
+    while (eq_has_waiters(eq) && !eq_full(eq)) {
+        struct eq_waiter *waiter = eq->waiting.next;
+
+        eq_stop_waiting(waiter);
+        eq->retrying = true;
+        waiter->retry(hca, waiter);
+        eq->retrying = false;
+        hca_spend(hca, 1);
+        if (!hca_may_go_on(hca)) {
+            hca_schedule(hca, work);
+            return;
+        }
     }
 }
 
@@ -266,11 +296,8 @@ void eq_doorbell(struct hca *hca, uint32_t uarn, uint32_t value, bool arm)
         return;
     }
     eq->ci = ci;
-    while (eq->waiting.next != &eq->waiting && !eq_full(eq)) {
-        struct eq_waiter *waiter = eq->waiting.next;
-
-        eq_stop_waiting(waiter);
-        waiter->retry(hca, waiter);
+    if (eq_has_waiters(eq)) {
+        hca_schedule(hca, &eq->retry_work);
     }
     if (arm) {
         eq->armed = true;

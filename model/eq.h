@@ -5,7 +5,8 @@
  * An EQ is armed when its doorbell says so (UAR offset 0x40: update consumer index and arm, 0x48:
  * update only). An EQE posted to an armed EQ raises the interrupt and disarms; arming with a
  * consumer index behind the producer raises it at once. An EQ with no room goes to status
- * EQ_OVERFLOW and loses the event, logged; a completion event is not lost but waits for room.
+ * EQ_OVERFLOW and loses the event, logged; a completion event is not lost but waits for room, in
+ * line with others.
  *
  * EQE n belongs to software when its owner bit is bit log_eq_size of n (driver: next_eqe_sw()).
  */
@@ -44,7 +45,7 @@ static inline struct obj *eq_obj(struct eq *eq)
 /* Posts an event to one EQ (GEN_EQE). data: EQE_DATA_LEN bytes. */
 void eq_post(struct hca *hca, uint32_t eqn, uint8_t type, uint8_t sub_type, const void *data);
 
-/* Posts the completion event of a CQ. False: no room, waiter waits for some. */
+/* Posts the completion event of a CQ. False: no room, or others wait for some; so does waiter. */
 bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter);
 /* Stops waiting; no effect on one who does not wait. */
 void eq_stop_waiting(struct eq_waiter *waiter);

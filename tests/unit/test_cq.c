@@ -399,6 +399,7 @@ START_TEST(event_waits_for_a_full_eq)
     ck_assert_int_eq(cq_destroy(&rig.hca, 0, t[5].cqn), SYN_OK); /* while waiting */
     while (rig_eq_next(&rig, &small)) {
         rig_eq_doorbell(&rig, &small, true);
+        rig_run(&rig);
         seen++;
     }
     ck_assert_uint_eq(seen, 5);
