@@ -45,7 +45,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     entry = &fw->hca.port.gids[index];
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
         memset(entry, 0, sizeof(*entry));
-        qp_gid_changed(&fw->hca, index);
+        fw->hca.port.gid_version++;
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > ROCE_L3_IPV6) {
@@ -59,7 +59,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     get_mac(addr, entry->mac);
     entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
-    qp_gid_changed(&fw->hca, index);
+    fw->hca.port.gid_version++;
     return SYN_OK;
 }
 

@@ -84,6 +84,8 @@ struct port {
     uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
     struct port_counters counters;
+    uint32_t
+        gid_version; /* goes up with each change of an entry; who keeps something of one looks */
     bool was_up;       /* link state last announced */
     bool link_pending; /* the cable said that its state changed */
     bool link_lost;    /* in between it was down, if only for a moment */

@@ -54,8 +54,8 @@ struct qp {
     bool rq_signature;     /* receive WQEs begin with a signature segment */
     bool block_lb_mc;      /* own multicasts are not delivered to this QP */
     struct roce_addr path; /* towards the remote QP: connected transports; UD uses the WQE's AV */
-    uint32_t sgid_index;   /* of the primary path */
-    bool path_gone;        /* that entry of the RoCE address table no longer serves the path */
+    bool path_gone;        /* the entry of the RoCE address table does not serve the path */
+    uint32_t path_version; /* port.gid_version when the path was looked up */
 
     struct obj *pd; /* this and the next are counted in their obj.refs; may be NULL */
     struct cq *send_cq, *recv_cq;
@@ -157,11 +157,19 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
 /* Sets the fields of *qp that stand for qpc fields. */
 void qp_load(struct qp *qp);
 
-/* Entry index of the RoCE address table was set or emptied. A QP's context names its source by
- * index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and are
- * reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail with
- * LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
-void qp_gid_changed(struct hca *hca, uint32_t index);
+/* The RoCE address table has changed since the path was looked up. A QP's context names its source
+ * by index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and
+ * are reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail
+ * with LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
+void qp_path_update(struct qp *qp);
+
+/* Before qp->path is used. */
+static inline void qp_path_check(struct qp *qp)
+{
+    if (G_UNLIKELY(qp->path_version != qp->hca->port.gid_version)) {
+        qp_path_update(qp);
+    }
+}
 
 /* -- model/qp_recv.c -------------------------------------------------------------------------- */
 

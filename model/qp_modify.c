@@ -285,21 +285,18 @@ static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_a
     return SYN_OK;
 }
 
-void qp_gid_changed(struct hca *hca, uint32_t index)
+void qp_path_update(struct qp *qp)
 {
-    OBJ_TABLE_FOREACH (obj, &hca->qpns) {
-        struct qp *qp = (struct qp *)obj;
-        struct roce_addr path;
+    struct roce_addr path;
 
-        if (obj->kind != OBJ_QP || !is_connected(qp) || qp->sgid_index != index ||
-            (S(RST) | S(INIT)) & 1u << qp->state) {
-            continue;
-        }
-        qp->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
-        if (!qp->path_gone) {
-            path.udp_sport = qp->path.udp_sport;
-            qp->path = path;
-        }
+    qp->path_version = qp->hca->port.gid_version;
+    if (!is_connected(qp) || (S(RST) | S(INIT)) & 1u << qp->state) {
+        return;
+    }
+    qp->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
+    if (!qp->path_gone) {
+        path.udp_sport = qp->path.udp_sport;
+        qp->path = path;
     }
 }
 
@@ -357,7 +354,6 @@ void qp_load(struct qp *qp)
     qp->rwe = PRM_GET(qpc, qpc, rwe);
     qp->rae = PRM_GET(qpc, qpc, rae);
     qp->atomic_mode = (uint8_t)PRM_GET(qpc, qpc, atomic_mode);
-    qp->sgid_index = PRM_GET(ads, path, src_addr_index);
 }
 
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
@@ -405,6 +401,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (groups & G(PRIMARY_ADDR_PATH)) {
         qp->path = path;
         qp->path_gone = false;
+        qp->path_version = qp->hca->port.gid_version;
     }
     if (groups & G(UDP_SPORT)) {
         const uint8_t *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);

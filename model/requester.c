@@ -478,6 +478,7 @@ static void requester_work(struct hca *hca, struct work *work)
         return;
     }
     qp->req.s->tx_blocked = false;
+    qp_path_check(qp);
     if (qp_may_send(qp)) {
         run_send(qp);
     } else if ((qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) && flush(qp)) {

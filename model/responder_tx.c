@@ -182,6 +182,7 @@ static void run(struct hca *hca, struct work *work)
     struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
     struct responder_state *s = qp->resp.s;
 
+    qp_path_check(qp);
     while (s->count) {
         if (!send_one(qp)) {
             hca_wait_tx(hca, work);

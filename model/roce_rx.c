@@ -58,9 +58,10 @@ static bool pkey_ok(uint16_t theirs, uint16_t ours)
 }
 
 /* Whether the packet is of the QP's connection: source and destination as in its path. */
-static bool connection_ok(const struct qp *qp, const struct roce_packet *pkt)
+static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 {
     return memcmp(pkt->addr.sgid, qp->path.dgid, 16) == 0 &&
+    qp_path_check(qp);
            memcmp(pkt->addr.dgid, qp->path.sgid, 16) == 0;
 }
 
