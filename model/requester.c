@@ -315,7 +315,7 @@ static enum send_step start_next(struct qp *qp)
     struct send_desc *desc;
     uint8_t syndrome;
 
-    if (qp->state != PRM_QP_STATE_RTS || s->failed || s->tail - s->head > s->mask) {
+    if (qp->state != PRM_QP_STATE_RTS || s->failed) {
         return STEP_IDLE;
     }
     if (wq_posted(&qp->sq) == 0 && !wq_update_pi(qp->hca, &qp->sq)) {
@@ -324,7 +324,8 @@ static enum send_step start_next(struct qp *qp)
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
         return STEP_IDLE;
     }
-    if (wq_posted(&qp->sq) == 0) {
+    /* Who waits for room has looked at what is posted: the next response runs the work again. */
+    if (wq_posted(&qp->sq) == 0 || s->tail - s->head > s->mask) {
         return STEP_IDLE;
     }
     if (!s->tx_wqe.valid || s->tx_wqe.num != s->tail) {
@@ -413,7 +414,8 @@ static void run_send(struct qp *qp)
     hca_schedule(qp->hca, &qp->req.work);
 }
 
-/* One WQE to WR_FLUSH_ERR: a started one, else a posted one. False: there is none. */
+/* One WQE to WR_FLUSH_ERR: a started one, else a posted one, as far as is known. False: there is
+ * none. */
 static bool flush_one(struct qp *qp)
 {
     struct requester_state *s = qp->req.s;
@@ -426,9 +428,6 @@ static bool flush_one(struct qp *qp)
 
         complete_error(qp, desc->index, desc->opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         return true;
-    }
-    if (wq_posted(&qp->sq) == 0 && !wq_update_pi(qp->hca, &qp->sq)) {
-        return false;
     }
     if (wq_posted(&qp->sq) == 0) {
         return false;
@@ -443,46 +442,41 @@ static bool flush_one(struct qp *qp)
     return true;
 }
 
-/* Flushes one WQE. False: there was none, all is flushed. */
-static bool flush_step(struct qp *qp)
+/* Flushes as long as it may: in ERR and SQER also what is posted meanwhile. True: more may be left.
+ */
+static bool flush(struct qp *qp)
 {
     struct requester_state *s = qp->req.s;
 
-    if (flush_one(qp)) {
-        return true;
+    while (flush_one(qp) || (!s->resuming && wq_update_pi(qp->hca, &qp->sq) && flush_one(qp))) {
+        hca_spend(qp->hca, 1);
+        if (!hca_may_go_on(qp->hca)) {
+            return true;
+        }
     }
     s->tx = s->head;
     s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
-    s->failed = false;
+    s->failed = s->resuming = false;
     return false;
-}
-
-/* Flushes as long as it may. True: more may be left. */
-static bool flush(struct qp *qp)
-{
-    do {
-        if (!flush_step(qp)) {
-            return false;
-        }
-        hca_spend(qp->hca, 1);
-    } while (hca_may_go_on(qp->hca));
-    return true;
 }
 
 static void requester_work(struct hca *hca, struct work *work)
 {
     struct qp *qp = work_qp(work);
+    struct requester_state *s = qp->req.s;
 
-    if (!qp->req.s) {
+    if (!s) {
         check_drained(qp);
         return;
     }
-    qp->req.s->tx_blocked = false;
+    s->tx_blocked = false;
     qp_path_check(qp);
-    if (qp_may_send(qp)) {
+    if (qp_may_send(qp) && !s->resuming) {
         run_send(qp);
-    } else if ((qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) && flush(qp)) {
-        hca_schedule(hca, work);
+    } else if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER || s->resuming) {
+        if (flush(qp) || qp_may_send(qp)) {
+            hca_schedule(hca, work);
+        }
     }
 }
 
@@ -506,7 +500,7 @@ bool requester_init(struct qp *qp)
     if (!s) {
         return false;
     }
-    s->mask = (1u << qp->sq.log_size) - 1;
+    s->mask = MIN(1u << qp->sq.log_size, STARTED_MAX) - 1;
     s->ring = qp_alloc(qp, ring_bytes(s));
     return s->ring != NULL;
 }
@@ -533,7 +527,8 @@ static void forget(struct qp *qp)
     s->next_req = 0;
     s->reads = 0;
     s->retries = s->rnr_retries = 0;
-    s->failed = s->rnr_wait = s->progress = s->went_back = s->tx_blocked = false;
+    s->failed = s->resuming = s->rnr_wait = false;
+    s->progress = s->went_back = s->tx_blocked = false;
     s->pause = (struct wire_pause){0};
     s->tx_wqe.valid = s->rx_wqe.valid = false;
     requester_forget_umr(qp);
@@ -554,16 +549,17 @@ void requester_reset(struct qp *qp, uint32_t next_send_psn)
 
 void requester_start(struct qp *qp)
 {
-    unsigned left = 2u << qp->sq.log_size;
+    struct requester_state *s = qp->req.s;
 
-    if (qp->req.s) {
-        if (qp->req.s->failed) {
-            /* Back from SQER before everything was flushed: a ring's worth at most is left. */
-            while (left-- && flush_step(qp)) {
-            }
-        }
-        hca_schedule(qp->hca, &qp->req.work);
+    if (!s) {
+        return;
     }
+    if (s->failed) {
+        /* Back from SQER before everything was flushed. */
+        s->resuming = true;
+        wq_update_pi(qp->hca, &qp->sq);
+    }
+    hca_schedule(qp->hca, &qp->req.work);
 }
 
 void requester_drain(struct qp *qp)
@@ -579,7 +575,7 @@ void requester_flush(struct qp *qp)
         return;
     }
     hca_timer_stop(qp->hca, &qp->req.timer);
-    s->rnr_wait = false;
+    s->rnr_wait = s->resuming = false;
     s->reads = 0;
     s->tx_wqe.valid = s->rx_wqe.valid = false;
     requester_forget_umr(qp);

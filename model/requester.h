@@ -37,7 +37,8 @@ bool requester_init(struct qp *qp);
 void requester_clear(struct qp *qp); /* at destruction */
 /* To RST, and at RTR->RTS with the SQ PSN: nothing is in flight, the send queue is at its start. */
 void requester_reset(struct qp *qp, uint32_t next_send_psn);
-void requester_start(struct qp *qp); /* RTS (also back from SQD, SQER): look for WQEs */
+/* RTS (also back from SQD, SQER): look for WQEs. What was posted in SQER is flushed first. */
+void requester_start(struct qp *qp);
 /* SQ_DRAINING: finish what was started; then, from its own work, state SQD and event SQ_DRAINED. */
 void requester_drain(struct qp *qp);
 /* ERR and SQER: every posted WQE completes with WR_FLUSH_ERR, one CQE each, from its own work. */

@@ -54,8 +54,13 @@ struct umr_entries {
     size_t len, have;
 };
 
+/* WQEs that may be started and not completed, where the send queue has more: so many at most does
+ * one answer complete, and are looked through for it. More than packets may be under way
+ * (model/requester_send.c), so this holds back only what is carried out without any. */
+#define STARTED_MAX 256
+
 struct requester_state {
-    struct send_desc *ring; /* as many as the send queue has basic blocks */
+    struct send_desc *ring; /* STARTED_MAX, or as many as the send queue has basic blocks */
     uint32_t mask;
     uint32_t head, tx, tail;
     uint32_t tx_psn;
@@ -65,6 +70,7 @@ struct requester_state {
     uint8_t retries;         /* timeouts and NAKs since the last progress */
     uint8_t rnr_retries;     /* RNR NAKs since the last progress */
     bool failed;             /* a descriptor is SEND_FAILED: nothing more is started */
+    bool resuming;           /* RTS again: what was posted before is still to be flushed */
     bool rnr_wait;           /* the responder is not ready: nothing is sent until the timer fires */
     bool progress;           /* something was acknowledged since the timer was set */
     bool went_back;          /* by a NAK: another one means nothing before there is progress */
