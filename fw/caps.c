@@ -11,6 +11,7 @@
 #include "fw/cmd_table.h"
 #include "fw/caps.h"
 #include "fw/fw_internal.h"
+#include "model/mcg.h"
 #include "model/mkey.h"
 #include "model/qp.h"
 #include "model/steering.h"
@@ -117,8 +118,8 @@ static void general_transport(const struct fw *fw, bool max, uint8_t *cap)
         CAP(log_max_xrcd, fw->hca.limits.log_max_pd);
     }
     if (has(PRM_CMD_OP_ATTACH_TO_MCG)) {
-        CAP(log_max_mcg, QP_LOG_MAX_MCG);
-        CAP(max_qp_mcg, QP_MCG_MAX_QPS);
+        CAP(log_max_mcg, MCG_LOG_MAX);
+        CAP(max_qp_mcg, MCG_MAX_QPS);
         CAP(block_lb_mc, 1);
     }
     CAP(atomic, 1);

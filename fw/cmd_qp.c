@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "fw/cmd.h"
+#include "model/mcg.h"
 #include "model/qp.h"
 
 /* page_offset counts 64ths of a page (driver: mlx5_umem_find_best_quantized_pgoff()). */
@@ -92,14 +93,14 @@ static enum syn destroy_qp(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
-    return qp_attach_mcg(&fw->hca, cmd->uid, PRM_GET(attach_to_mcg_in, cmd->in, qpn),
-                         PRM_PTR(attach_to_mcg_in, cmd->in, multicast_gid));
+    return mcg_attach(&fw->hca, cmd->uid, PRM_GET(attach_to_mcg_in, cmd->in, qpn),
+                      PRM_PTR(attach_to_mcg_in, cmd->in, multicast_gid));
 }
 
 static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
-    return qp_detach_mcg(&fw->hca, cmd->uid, PRM_GET(detach_from_mcg_in, cmd->in, qpn),
-                         PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
+    return mcg_detach(&fw->hca, cmd->uid, PRM_GET(detach_from_mcg_in, cmd->in, qpn),
+                      PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
 }
 
 #define ROW(op, in, out, fn)                                                                       \

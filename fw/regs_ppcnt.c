@@ -43,6 +43,7 @@ static void fill_rfc_2863(struct fw *fw, const struct port_counters *c, uint8_t 
 #define P(field, value) PUT(eth_2863_cntrs_grp_data_layout, set, field, value)
     P(if_in_octets, RX_OCTETS(c));
     P(if_in_ucast_pkts, c->rx_unicast_frames);
+    P(if_in_discards, c->rx_discards);
     P(if_in_errors, c->rx_oversize);
     P(if_out_octets, TX_OCTETS(c));
     P(if_out_ucast_pkts, c->tx_unicast_frames);

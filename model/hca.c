@@ -16,6 +16,7 @@
 #include "model/eq.h"
 #include "model/eth.h"
 #include "model/hca.h"
+#include "model/mcg.h"
 #include "model/mkey.h"
 #include "model/pd.h"
 #include "model/q_counter.h"
@@ -83,13 +84,13 @@ void hca_tx_ready(struct hca *hca)
     if (list_empty(waiting)) {
         return;
     }
-}
     waiting->next->prev = ready->prev;
     ready->prev->next = waiting->next;
     waiting->prev->next = ready;
     ready->prev = waiting->prev;
     list_init(waiting);
     hca_wake(hca);
+}
 
 /* -- timers: a binary heap, each timer knowing its place ----------------------------------------
  */
@@ -224,8 +225,8 @@ void hca_stop_late(struct hca *hca, struct work *work)
 
 static void late_fire(struct hca *hca, struct hca_timer *timer)
 {
-    for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
     hca_spend(hca, LATE_MOST / HCA_PIECE_ENTRIES);
+    for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
         struct work *work = hca->late.next;
 
         hca_unschedule(work);
@@ -301,7 +302,7 @@ static struct obj_table *table_at(struct hca *hca, size_t i)
 
 static void objects_free(struct hca *hca)
 {
-    qp_leave_all_mcgs(hca);
+    mcg_clear(hca);
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
         struct obj_table *table = table_at(hca, i);
         uint32_t num = 0;

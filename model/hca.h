@@ -19,8 +19,8 @@
 #include "model/syndrome.h"
 
 struct hca;
+struct mcg;
 struct qp;
-struct qp_mcg;
 struct q_counter;
 struct steering;
 
@@ -71,7 +71,7 @@ struct hca {
     struct q_counter *scratch_q_counter; /* counts what names no set */
     uint32_t cq_overruns;                /* CQs that had no room for a CQE */
     struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
-    struct qp_mcg *mcgs;                 /* multicast memberships of QPs */
+    struct mcg *mcgs;                    /* multicast groups with members here */
 
     struct port port;
     uint64_t event_count; /* async events delivered, for tests and traces */

@@ -74,7 +74,7 @@ static const struct {
     [OBJ_UMEM] = {256, 0},
     [OBJ_FLOW_GROUP] = {256, LEDGER_HASH_TABLE + 16},
     [OBJ_FLOW_ENTRY] = {128, 2 * LEDGER_HASH_ENTRY},
-    [OBJ_MCG] = {64, 0},
+    [OBJ_MCG] = {512, 0},
 };
 
 void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/eq.h"
 #include "model/hca.h"
+#include "model/mcg.h"
 #include "model/port.h"
 #include "model/qp.h"
 #include "prm/prm.h"
@@ -158,7 +159,7 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned 
         return;
     }
     for_vport = port_accepts_mac(hca, frame);
-    if (!for_vport && !roce_accepts_mac(hca, frame)) {
+    if (!for_vport && !mcg_has_mac(hca, frame)) {
         /* Nothing that the lists know, but a rule of a raw packet QP may name it. */
         if (len + FCS_LEN <= hca->port.mtu && eth_rx(hca, frame, len, from_td, false)) {
             count_rx(c, frame, len);
@@ -265,6 +266,16 @@ static const struct wire_client loop_client = {
     .rx_ready = loop_rx_is_ready,
 };
 
+bool port_may_copy(struct hca *hca, bool is_first)
+{
+    hca_spend(hca, 1);
+    if (is_first || hca->pieces < hca->port.copies_end) {
+        return true;
+    }
+    hca->port.counters.rx_discards++;
+    return false;
+}
+
 bool port_rx_pending(const struct hca *hca)
 {
     return hca->port.rx_pending || hca->port.loop_pending || hca->port.link_pending;
@@ -294,6 +305,7 @@ bool port_poll(struct hca *hca)
     struct port *port = &hca->port;
     bool more_looped = true, more = true;
 
+    port->copies_end = hca->pieces + PORT_COPY_PIECES;
     if (port->link_pending && !hca->off) {
         port_update_link(hca);
     }

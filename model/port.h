@@ -62,6 +62,7 @@ struct port_counters {
     uint64_t rx_cnp;                                   /* congestion notifications */
     uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
     uint64_t rx_oversize, tx_oversize;                 /* longer than the port's MTU allows */
+    uint64_t rx_discards;                              /* copies for receivers too many */
     uint64_t link_downs;                               /* times that the link went down */
     uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
 };
@@ -83,14 +84,15 @@ struct port {
     unsigned num_uc, num_mc;
     uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
-    struct port_counters counters;
     uint32_t
         gid_version; /* goes up with each change of an entry; who keeps something of one looks */
+    struct port_counters counters;
     bool was_up;       /* link state last announced */
     bool link_pending; /* the cable said that its state changed */
     bool link_lost;    /* in between it was down, if only for a moment */
     bool rx_pending;   /* the cable said that frames may wait */
     bool loop_pending;
+    uint64_t copies_end; /* pieces, as hca->pieces counts */
 };
 
 void port_init(struct hca *hca, const uint8_t mac[6]);
@@ -146,8 +148,14 @@ bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 /* The RoCEv2 entry whose GID and VLAN match, or -1. */
 int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id);
 
-/* Whether a group MAC is that of a multicast group some QP is a member of (model/roce_rx.c). */
-bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
+/* What a turn's frames may cost at the second and further of their receivers. Some frames to 64 QPs
+ * or 128 queues each, as a turn takes them at a time, cost less; to memory in small pieces, more.
+ */
+#define PORT_COPY_PIECES 32768
+
+/* Whether one more receiver of a frame may get it. False: copies to others than the first have
+ * taken what they may of this turn; this one is dropped, and counted. */
+bool port_may_copy(struct hca *hca, bool is_first);
 
 /* The receivers (model/roce_rx.c, model/eth_rx.c). pkt and frame are valid during the call. */
 void roce_rx(struct hca *hca, const struct roce_packet *pkt);

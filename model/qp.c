@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs as objects: creation from a qpc, the states, query, multicast membership.
+ * Queue pairs as objects: creation from a qpc, the states, query.
  *
  * States and who changes them (IBTA 10.3.1, figure 125):
  *
@@ -15,6 +15,7 @@
  */
 #include <string.h>
 #include "model/eq.h"
+#include "model/mcg.h"
 #include "model/pd.h"
 #include "model/q_counter.h"
 #include "model/qp.h"
@@ -354,41 +355,11 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
 
 /* -- end --------------------------------------------------------------------------------------- */
 
-/* Ends the memberships of qp that match, any with mgid NULL. Returns how many those were. */
-static unsigned leave_mcgs(struct qp *qp, const uint8_t *mgid)
-{
-    struct qp_mcg **at = &qp->hca->mcgs;
-    unsigned n = 0;
-
-    while (*at) {
-        struct qp_mcg *mcg = *at;
-
-        if (mcg->qp == qp && (!mgid || memcmp(mcg->mgid, mgid, 16) == 0)) {
-            *at = mcg->next;
-            hca_free(qp->hca, OBJ_MCG, mcg, sizeof(*mcg));
-            n++;
-        } else {
-            at = &mcg->next;
-        }
-    }
-    return n;
-}
-
-void qp_leave_all_mcgs(struct hca *hca)
-{
-    while (hca->mcgs) {
-        struct qp_mcg *mcg = hca->mcgs;
-
-        hca->mcgs = mcg->next;
-        hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
-    }
-}
-
 void qp_free(struct hca *hca, struct obj *obj)
 {
     struct qp *qp = (struct qp *)obj;
 
-    leave_mcgs(qp, NULL);
+    mcg_leave(qp);
     if (hca->gsi_qp == qp) {
         hca->gsi_qp = NULL;
     }
@@ -436,72 +407,4 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc)
     PRM_SET(qpc, qpc, hw_rq_counter, qp->rq.ci & 0xffff);
     PRM_SET(qpc, qpc, sw_rq_counter, qp->rq.pi & 0xffff);
     return SYN_OK;
-}
-
-/* -- multicast --------------------------------------------------------------------------------- */
-
-static enum syn mcg_qp(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16],
-                       struct qp **qp)
-{
-    *qp = qp_find(hca, qpn);
-    if (!*qp) {
-        return SYN_QP_NUM;
-    }
-    if (!uid_owns(&(*qp)->obj, uid)) {
-        return SYN_BAD_UID;
-    }
-    if ((*qp)->st != PRM_QP_ST_UD || !roce_gid_is_multicast(mgid)) {
-        return SYN_QP_MCG;
-    }
-    return SYN_OK;
-}
-
-enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16])
-{
-    struct qp *qp;
-    enum syn syn = mcg_qp(hca, uid, qpn, mgid, &qp);
-    struct qp_mcg **after = &hca->mcgs, *mcg;
-    unsigned groups = 0, members = 0;
-    const uint8_t *last = NULL;
-
-    if (syn != SYN_OK) {
-        return syn;
-    }
-    /* Members of one group follow one another. */
-    for (mcg = hca->mcgs; mcg; mcg = mcg->next) {
-        bool same = memcmp(mcg->mgid, mgid, 16) == 0;
-
-        if (same && mcg->qp == qp) {
-            return SYN_OK;
-        }
-        groups += !last || memcmp(mcg->mgid, last, 16) != 0;
-        members += same;
-        last = mcg->mgid;
-        if (same) {
-            after = &mcg->next;
-        }
-    }
-    if (members ? members >= QP_MCG_MAX_QPS : groups >= 1u << QP_LOG_MAX_MCG) {
-        return SYN_NO_MEMORY;
-    }
-    mcg = hca_alloc(hca, OBJ_MCG, sizeof(*mcg));
-    if (!mcg) {
-        return SYN_NO_MEMORY;
-    }
-    mcg->qp = qp;
-    memcpy(mcg->mgid, mgid, 16);
-    mcg->next = *after;
-    *after = mcg;
-    return SYN_OK;
-}
-
-enum syn qp_detach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16])
-{
-    struct qp *qp;
-    enum syn syn = mcg_qp(hca, uid, qpn, mgid, &qp);
-
-    if (syn == SYN_OK && leave_mcgs(qp, mgid) == 0) {
-        syn = SYN_QP_MCG;
-    }
-    return syn;
 }

@@ -8,6 +8,7 @@
  *   model/qp_recv.c    receive WQEs and their completions
  *   model/requester*.c send queue: WQEs to packets, ACKs and timeouts to completions
  *   model/responder*.c received requests: PSN check, execution, ACK/NAK, READ and atomic responses
+ *   model/mcg.c        the multicast groups that it is a member of
  *   model/roce_rx.c    which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
  *
  * States are PRM qp_state: RST, INIT, RTR, RTS, SQER, SQD, ERR, SQ_DRAINING. RTS -> SQ_DRAINING is
@@ -53,6 +54,7 @@ struct qp {
     uint8_t atomic_mode;
     bool rq_signature;     /* receive WQEs begin with a signature segment */
     bool block_lb_mc;      /* own multicasts are not delivered to this QP */
+    unsigned num_mcgs;     /* multicast groups that it is a member of */
     struct roce_addr path; /* towards the remote QP: connected transports; UD uses the WQE's AV */
     bool path_gone;        /* the entry of the RoCE address table does not serve the path */
     uint32_t path_version; /* port.gid_version when the path was looked up */
@@ -103,24 +105,6 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
 enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
-
-/* Multicast groups of an HCA, log2, and QPs of one. */
-#define QP_LOG_MAX_MCG 7
-#define QP_MCG_MAX_QPS 64
-
-/* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership in a multicast group. SYN_NO_MEMORY: one of
- * the above is reached. */
-enum syn qp_attach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
-enum syn qp_detach_mcg(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
-/* For hca_reset(): ends every membership. */
-void qp_leave_all_mcgs(struct hca *hca);
-
-/* A QP's membership in a multicast group; all of an HCA's are on hca->mcgs. */
-struct qp_mcg {
-    struct qp_mcg *next;
-    struct qp *qp;
-    uint8_t mgid[16];
-};
 
 /* Zeroed memory for a QP's queues, which a card keeps in the pages that the driver gave. NULL:
  * refused. */

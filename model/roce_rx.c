@@ -7,6 +7,7 @@
  * and not answered. What is left goes to requester (responses) or responder (requests).
  */
 #include <string.h>
+#include "model/mcg.h"
 #include "model/qp.h"
 
 #define QPN_GSI       1
@@ -60,8 +61,8 @@ static bool pkey_ok(uint16_t theirs, uint16_t ours)
 /* Whether the packet is of the QP's connection: source and destination as in its path. */
 static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 {
-    return memcmp(pkt->addr.sgid, qp->path.dgid, 16) == 0 &&
     qp_path_check(qp);
+    return memcmp(pkt->addr.sgid, qp->path.dgid, 16) == 0 &&
            memcmp(pkt->addr.dgid, qp->path.sgid, 16) == 0;
 }
 
@@ -98,41 +99,13 @@ static void deliver(struct hca *hca, struct qp *qp, const struct roce_packet *pk
 
 /* -- multicast -------------------------------------------------------------------------------- */
 
-/* The group MAC of a multicast GID: 01:00:5e and 23 bits of the IPv4 address (RFC 1112), 33:33 and
- * 32 bits of the IPv6 one (RFC 2464). */
-static void multicast_mac(const uint8_t mgid[16], uint8_t mac[6])
-{
-    if (mgid[0] == 0xff) {
-        memcpy(mac, (const uint8_t[]){0x33, 0x33}, 2);
-        memcpy(mac + 2, mgid + 12, 4);
-    } else {
-        memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e}, 3);
-        memcpy(mac + 3, mgid + 13, 3);
-        mac[3] &= 0x7f;
-    }
-}
-
-bool roce_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
-{
-    uint8_t mac[6];
-
-    for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
-        multicast_mac(mcg->mgid, mac);
-        if (memcmp(mac, dmac, 6) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void roce_loop_multicast(struct hca *hca, const struct roce_addr *addr, const uint8_t *frame,
                          size_t len, unsigned flags)
 {
-    if (!roce_gid_is_multicast(addr->dgid)) {
-        return;
-    }
-    for (const struct qp_mcg *mcg = hca->mcgs; mcg; mcg = mcg->next) {
-        if (!mcg->qp->block_lb_mc && memcmp(mcg->mgid, addr->dgid, 16) == 0) {
+    const struct mcg *mcg = roce_gid_is_multicast(addr->dgid) ? mcg_find(hca, addr->dgid) : NULL;
+
+    for (unsigned i = 0; mcg && i < mcg->num_qps; i++) {
+        if (!mcg->qps[i]->block_lb_mc) {
             port_loop(hca, frame, len, flags, PORT_NO_TD);
             return;
         }
@@ -144,17 +117,21 @@ static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
     bool is_own =
         port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan, pkt->addr.vlan_tci & 0xfff) >= 0;
-    struct qp_mcg *next;
+    const struct mcg *mcg = mcg_find(hca, pkt->addr.dgid);
+    bool is_first = true;
 
     if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {
         hca->port.counters.rx_no_qp++;
         return;
     }
-    for (struct qp_mcg *mcg = hca->mcgs; mcg; mcg = next) {
-        next = mcg->next;
-        if (memcmp(mcg->mgid, pkt->addr.dgid, 16) == 0 && !(is_own && mcg->qp->block_lb_mc)) {
-            deliver(hca, mcg->qp, pkt);
+    for (unsigned i = 0; mcg && i < mcg->num_qps; i++) {
+        if (is_own && mcg->qps[i]->block_lb_mc) {
+            continue;
         }
+        if (port_may_copy(hca, is_first)) {
+            deliver(hca, mcg->qps[i], pkt);
+        }
+        is_first = false;
     }
 }
 

@@ -4,6 +4,9 @@
 #include "model/eth.h"
 #include "model/steering_priv.h"
 
+/* Tables and groups looked into that cost what one call of the host does. */
+#define STEPS_A_PIECE 8
+
 struct walk {
     struct hca *hca;
     const uint8_t *frame;
@@ -80,6 +83,16 @@ static const struct flow_entry *lookup(struct walk *walk, const struct flow_tabl
     return NULL;
 }
 
+/* Whether one more TIR gets a copy; what none gets is counted. */
+static bool may_deliver(struct walk *walk)
+{
+    if (walk->offered == STEERING_MAX_DELIVERIES) {
+        walk->hca->port.counters.rx_discards++;
+        return false;
+    }
+    return port_may_copy(walk->hca, walk->offered++ == 0);
+}
+
 static void walk_table(struct walk *walk, struct flow_table *table)
 {
     while (table && walk->steps++ < STEERING_MAX_STEPS) {
@@ -105,8 +118,7 @@ static void walk_table(struct walk *walk, struct flow_table *table)
         for (unsigned i = 0; i < entry->num_dests; i++) {
             if (entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
                 walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
-            } else if (walk->offered++ < STEERING_MAX_DELIVERIES) {
-                hca_spend(walk->hca, 1);
+            } else if (may_deliver(walk)) {
                 walk->delivered += tir_rx(walk->hca, entry->dests[i].id, walk->frame, walk->len,
                                           walk->info, entry->flow_tag, walk->from_td);
             }
@@ -131,5 +143,6 @@ unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const st
     }
     key_from_frame(&walk.key, frame, info);
     walk_table(&walk, hca->steering->rx_root);
+    hca_spend(hca, walk.steps / STEPS_A_PIECE);
     return walk.delivered;
 }

@@ -314,6 +314,21 @@ static struct port_counters *counters(void)
     return &d.fw->hca.port.counters;
 }
 
+/* Driver pport_2863_stats_desc: rx_discards_phy is RFC 2863's ifInDiscards. */
+START_TEST(copies_for_receivers_too_many_are_discards)
+{
+    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+    const uint8_t *set = PRM_PTR(ppcnt_reg, reg, counter_set);
+
+    counters()->rx_discards = 1ull << 32 | 7;
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_RFC_2863);
+    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(eth_2863_cntrs_grp_data_layout, set, if_in_discards_high), 1);
+    ck_assert_uint_eq(PRM_GET(eth_2863_cntrs_grp_data_layout, set, if_in_discards_low), 7);
+}
+END_TEST
+
 /* Driver pma_cnt_assign(): what /sys/class/infiniband/.../ports/1/counters shows of errors. IBTA
  * 16.1.3.5: a counter that reaches the largest value of its field stays there. */
 START_TEST(infiniband_counters_stop_at_their_largest)
@@ -504,6 +519,7 @@ int main(void)
     tcase_add_test(tc, pcam_tells_the_truth);
     tcase_add_test(tc, firmware_version_is_told);
     tcase_add_loop_test(tc, counter_groups_answer, 0, 6);
+    tcase_add_test(tc, copies_for_receivers_too_many_are_discards);
     tcase_add_test(tc, infiniband_counters_stop_at_their_largest);
     tcase_add_test(tc, a_vport_counts_each_frame_once);
     tcase_add_test(tc, unknown_counter_group_is_refused);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "model/mcg.h"
 #include "model/q_counter.h"
 #include "tests/unit/rdma_bench.h"
 
@@ -348,22 +349,22 @@ END_TEST
 START_TEST(groups_and_members_have_a_limit)
 {
     uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 0, 0};
-    struct bench_qp others[QP_MCG_MAX_QPS];
+    struct bench_qp others[MCG_MAX_QPS];
 
-    for (unsigned i = 0; i < 1u << QP_LOG_MAX_MCG; i++) {
+    for (unsigned i = 0; i < 1u << MCG_LOG_MAX; i++) {
         mgid[15] = (uint8_t)i;
-        ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+        ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     }
     mgid[14] = 1;
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_NO_MEMORY);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_NO_MEMORY);
     mgid[14] = 0;
-    for (unsigned i = 0; i < QP_MCG_MAX_QPS; i++) {
+    for (unsigned i = 0; i < MCG_MAX_QPS; i++) {
         bench_qp(&b, &(struct bench_qp_attr){.st = PRM_QP_ST_UD}, &others[i]);
-        ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, others[i].qpn, mgid),
-                         i < QP_MCG_MAX_QPS - 1 ? SYN_OK : SYN_NO_MEMORY);
+        ck_assert_int_eq(mcg_attach(&b.hca, 0, others[i].qpn, mgid),
+                         i < MCG_MAX_QPS - 1 ? SYN_OK : SYN_NO_MEMORY);
     }
-    ck_assert_int_eq(qp_detach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, others[QP_MCG_MAX_QPS - 1].qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_detach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, others[MCG_MAX_QPS - 1].qpn, mgid), SYN_OK);
 }
 END_TEST
 
@@ -381,9 +382,9 @@ START_TEST(a_multicast_goes_to_every_member)
                      .qkey = QKEY,
                  },
                  &other);
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, other.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, other.qpn, mgid), SYN_OK);
     for (int i = 0; i < 4; i++) {
         bench_post_recv(&qp, mem, 1000, all);
         bench_post_recv(&other, mem + 0x1000, 1000, all);
@@ -397,8 +398,8 @@ START_TEST(a_multicast_goes_to_every_member)
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10);
     expect_no_cqe();
 
-    ck_assert_int_eq(qp_detach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    ck_assert_int_eq(qp_detach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_QP_MCG);
+    ck_assert_int_eq(mcg_detach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_detach(&b.hca, 0, qp.qpn, mgid), SYN_QP_MCG);
     bench_rx(&b, &pkt, data, 10);
     ck_assert_uint_eq(PRM_GET(cqe64, expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10), qpn),
                       other.qpn);
@@ -436,7 +437,7 @@ START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
     roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
     bench_run(&b);
     expect_no_cqe();
-    ck_assert_int_eq(qp_attach_mcg(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
     bench_run(&b);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 12);
