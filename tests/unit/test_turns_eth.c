@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Long Ethernet queues and wide rules do not make long turns: a flush is done over several, in its
+ * order, and a frame goes to a bounded number of queues. (What a turn counts: unit-turns.)
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/eth_queue.h"
+#include "model/steering.h"
+#include "tests/unit/eth_bench.h"
+
+#define BUDGET   64 /* pieces of a turn that a test takes itself */
+#define STEP     16 /* what the last step may take more */
+#define LOG_SIZE 9
+#define POSTED   400
+
+static struct bench *b;
+static struct hca *hca;
+static struct bench_queue sq, rq, other; /* other: an SQ that all this must not concern */
+static const struct bench_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
+
+static void setup(void)
+{
+    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+
+    b = bench_new();
+    hca = &b->rig.hca;
+    PRM_SET(rqc, rqc, flush_in_error_en, 1);
+    bench_sq_new_sized(b, b->tisn, LOG_SIZE, &sq);
+    bench_rq_new_sized(b, rqc, LOG_SIZE, &rq);
+    bench_sq_new(b, b->tisn, &other);
+    bench_run(b);
+    hca->most_pieces = 0;
+}
+
+static void teardown(void)
+{
+    bench_free(b);
+}
+
+static void post_nops(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        bench_write_wqe(&sq, &nop);
+    }
+    bench_ring_sq(&sq);
+}
+
+static void post_recvs(unsigned n, uint32_t len)
+{
+    uint64_t mem = bench_mem(b, NULL, 2048);
+
+    for (unsigned i = 0; i < n; i++) {
+        bench_post_recv(&rq, mem, len);
+    }
+}
+
+/* Takes completions of WQEs from, from + 1..., all flushed; returns the number behind the last. */
+static uint16_t take(struct bench_queue *queue, uint16_t from)
+{
+    const uint8_t *cqe;
+
+    while ((cqe = bench_cqe(queue))) {
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode),
+                          queue == &sq ? PRM_CQE_OPCODE_REQ_ERR : PRM_CQE_OPCODE_RESP_ERR);
+        ck_assert_uint_eq(PRM_GET(err_cqe, cqe, syndrome), PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, wqe_counter), from);
+        from++;
+    }
+    return from;
+}
+
+/* Turns until all is flushed up to the number end: each does some of it, none all, and a queue that
+ * is all right gets its turn between. */
+static void expect_flush(struct bench_queue *queue, uint16_t from, uint16_t end)
+{
+    unsigned turns = 0;
+
+    while (from < end) {
+        uint16_t before = from;
+
+        hca_run(hca, BUDGET);
+        from = take(queue, from);
+        ck_assert_uint_gt(from, before);
+        ck_assert_uint_le(from - before, BUDGET);
+        if (turns++ == 0) {
+            bench_write_wqe(&other, &nop);
+            bench_ring_sq(&other);
+        }
+        if (turns == 3) {
+            bench_expect(&other, PRM_CQE_OPCODE_REQ, 0, 0);
+        }
+    }
+    ck_assert_uint_ge(turns, POSTED / BUDGET);
+    ck_assert_uint_le(hca->most_pieces, BUDGET + STEP);
+    bench_run(b);
+    bench_expect_none(queue);
+}
+
+/* -- send queues ------------------------------------------------------------------------------- */
+
+START_TEST(a_long_send_queue_is_flushed_over_several_turns)
+{
+    post_nops(POSTED);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    bench_expect_none(&sq);
+    expect_flush(&sq, 0, POSTED);
+
+    /* what is posted in ERR is flushed too */
+    post_nops(3);
+    bench_run(b);
+    ck_assert_uint_eq(take(&sq, POSTED), POSTED + 3);
+}
+END_TEST
+
+START_TEST(what_is_behind_a_bad_wqe_is_flushed_over_several_turns)
+{
+    const struct bench_wr bad = {.opcode = PRM_WQE_OPCODE_RDMA_READ};
+
+    bench_write_wqe(&sq, &bad);
+    post_nops(POSTED);
+    hca_run(hca, 1);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+    expect_flush(&sq, 1, POSTED + 1);
+}
+END_TEST
+
+START_TEST(to_rst_drops_what_is_left_of_a_send_queues_flush)
+{
+    post_nops(POSTED);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    hca_run(hca, BUDGET);
+    take(&sq, 0);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    bench_run(b);
+    bench_expect_none(&sq);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
+    sq.pi = 0;
+    bench_send(&sq, &nop);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
+}
+END_TEST
+
+START_TEST(destruction_ends_a_flush)
+{
+    post_nops(POSTED);
+    post_recvs(POSTED, 2048);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    hca_run(hca, BUDGET);
+    take(&sq, 0);
+    take(&rq, 0);
+    ck_assert_int_eq(eth_sq_destroy(hca, 0, sq.num), SYN_OK);
+    ck_assert_int_eq(eth_rq_destroy(hca, 0, rq.num), SYN_OK);
+    bench_run(b);
+    bench_expect_none(&sq);
+    bench_expect_none(&rq);
+}
+END_TEST
+
+/* -- receive queues ---------------------------------------------------------------------------- */
+
+START_TEST(a_long_receive_queue_is_flushed_over_several_turns)
+{
+    post_recvs(POSTED, 2048);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    bench_expect_none(&rq);
+    expect_flush(&rq, 0, POSTED);
+}
+END_TEST
+
+/* The frame that does not fit fails its WQE at once; the others follow over several turns. */
+START_TEST(what_is_behind_a_short_buffer_is_flushed_over_several_turns)
+{
+    struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 100};
+    uint8_t frame[WIRE_FRAME_MAX], *room;
+    size_t len = bench_build(frame, &pkt);
+
+    bench_catch_all(b, bench_direct_tir(b, rq.num));
+    post_recvs(POSTED, 50);
+    room = wire_tx_reserve(b->far, len);
+    memcpy(room, frame, len);
+    wire_tx_commit(b->far, len);
+    hca_run(hca, 8);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
+    expect_flush(&rq, take(&rq, 1), POSTED);
+}
+END_TEST
+
+START_TEST(to_rst_drops_what_is_left_of_a_receive_queues_flush)
+{
+    post_recvs(POSTED, 2048);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    hca_run(hca, BUDGET);
+    ck_assert_uint_lt(take(&rq, 0), POSTED);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_ERR, PRM_RQC_STATE_RST), SYN_OK);
+    bench_run(b);
+    bench_expect_none(&rq);
+}
+END_TEST
+
+/* -- steering ---------------------------------------------------------------------------------- */
+
+/* Five times 32 destinations: STEERING_MAX_DELIVERIES of them get the frame, the rest of the copies
+ * is dropped and counted. The next frame is treated alike. */
+START_TEST(a_frame_goes_to_a_bounded_number_of_queues)
+{
+    enum {
+        TABLES = 5
+    };
+    uint32_t root = bench_table(b, 0, 0), tirn = bench_direct_tir(b, rq.num);
+    struct bench_fte to_tables = {
+        .table = root, .group = bench_group(b, root, 0, 0, NULL), .num_dests = TABLES};
+    struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 10};
+    uint8_t frame[WIRE_FRAME_MAX];
+    size_t len = bench_build(frame, &pkt);
+
+    for (unsigned i = 0; i < TABLES; i++) {
+        uint32_t table = bench_table(b, 1, 0);
+        struct bench_fte fte = {.table = table,
+                                .group = bench_group(b, table, 0, 0, NULL),
+                                .num_dests = STEERING_MAX_DEST};
+
+        for (unsigned n = 0; n < STEERING_MAX_DEST; n++) {
+            fte.dests[n] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_TIR, tirn};
+        }
+        ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+        to_tables.dests[i] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, table};
+    }
+    ck_assert_int_eq(bench_fte_set(b, &to_tables), SYN_OK);
+    ck_assert_int_eq(flow_table_set_root(hca, PRM_FLOW_TABLE_TYPE_NIC_RX, root, true), SYN_OK);
+    post_recvs(POSTED, 2048);
+    for (unsigned n = 1; n <= 2; n++) {
+        bench_rx(b, frame, len);
+        for (unsigned i = 0; i < STEERING_MAX_DELIVERIES; i++) {
+            ck_assert_uint_eq(PRM_GET(cqe64, bench_cqe(&rq), opcode), PRM_CQE_OPCODE_RESP_SEND);
+        }
+        bench_expect_none(&rq);
+        ck_assert_uint_eq(hca->port.counters.rx_discards,
+                          n * (TABLES * STEERING_MAX_DEST - STEERING_MAX_DELIVERIES));
+    }
+    ck_assert_uint_le(hca->most_pieces, 1024 + 8 * STEERING_MAX_DELIVERIES);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("turns-eth");
+    TCase *tcase = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_long_send_queue_is_flushed_over_several_turns);
+    tcase_add_test(tcase, what_is_behind_a_bad_wqe_is_flushed_over_several_turns);
+    tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_send_queues_flush);
+    tcase_add_test(tcase, destruction_ends_a_flush);
+    tcase_add_test(tcase, a_long_receive_queue_is_flushed_over_several_turns);
+    tcase_add_test(tcase, what_is_behind_a_short_buffer_is_flushed_over_several_turns);
+    tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_receive_queues_flush);
+    tcase_add_test(tcase, a_frame_goes_to_a_bounded_number_of_queues);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
