@@ -14,6 +14,7 @@
 #include "model/cq.h"
 #include "model/cqe_vendor.h"
 #include "model/eq.h"
+#include "model/eth.h"
 #include "model/pd.h"
 #include "model/qp.h"
 #include "model/ring.h"
@@ -70,10 +71,11 @@ static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
     cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
 }
 
-static void cq_error_qp(struct hca *hca, struct cq *cq, struct obj *obj)
+static void cq_error_queue(struct hca *hca, struct cq *cq, struct obj *obj)
 {
     struct qp *qp = (struct qp *)obj;
 
+    eth_cq_failed(hca, obj, cq);
     if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
         qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
@@ -95,7 +97,7 @@ static const struct {
     size_t table; /* offset in struct hca */
     void (*end)(struct hca *hca, struct cq *cq, struct obj *obj);
 } users[] = {
-    {offsetof(struct hca, qpns), cq_error_qp},
+    {offsetof(struct hca, qpns), cq_error_queue},
     {offsetof(struct hca, srqs), cq_error_srq},
 };
 

@@ -53,7 +53,7 @@ void eq_stop_waiting(struct eq_waiter *waiter);
 /* Posts an async event to every EQ whose bitmask has its type. data: EQE_DATA_LEN bytes. */
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data);
 
-/* Async events of a QP, SQ, RQ, SRQ (EQE data qp_srq: queue_type 0 QP, 1 RQ, 2 SQ and number). */
+/* Async events of a QP, SQ, RQ (queue_type: PRM_EVENT_QUEUE_TYPE_) or SRQ (0), by number. */
 void eq_async_qp(struct hca *hca, uint8_t type, uint8_t queue_type, uint32_t qpn);
 
 /* Doorbell at offset 0x40 (arm) or 0x48 of UAR uarn: value is eqn << 24 | consumer index. Taken

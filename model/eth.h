@@ -21,6 +21,11 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
 /* Whether some TIR takes multicasts that from_td, a transport domain, sends. */
 bool tir_takes_group(struct hca *hca, uint32_t from_td);
 
+struct cq;
+/* A CQ has failed: what is no SQ or RQ of it does not care; the others go to ERR with
+ * WQ_CATAS_ERROR. */
+void eth_cq_failed(struct hca *hca, struct obj *queue, const struct cq *cq);
+
 /* For hca_reset(): frees any object of the Ethernet half. */
 void eth_free(struct hca *hca, struct obj *obj);
 

@@ -91,6 +91,10 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq);
 void eth_rq_flush_run(struct hca *hca, struct work *work);
 
+/* A failure that no completion can report: ERR, and the event WQ_CATAS_ERROR. */
+void eth_sq_fatal(struct hca *hca, struct eth_sq *sq);
+void eth_rq_fatal(struct hca *hca, struct eth_rq *rq);
+
 /* A send WQE taken apart (model/eth_tx.c). */
 struct eth_wqe {
     uint16_t index;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ethernet send and receive queues: their contexts and states. */
 #include <string.h>
+#include "model/eq.h"
 #include "model/eth_priv.h"
 #include "model/eth_queue.h"
 #include "model/pd.h"
@@ -341,6 +342,34 @@ enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
     cq_obj(rq->cq)->refs--;
     rq_free(hca, rq);
     return SYN_OK;
+}
+
+/* -- failures -----------------------------------------------------------------------------------
+ */
+
+void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
+{
+    sq->state = PRM_SQC_STATE_ERR;
+    sq->lso_sent = 0;
+    eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_SQ, sq->obj.num);
+}
+
+void eth_rq_fatal(struct hca *hca, struct eth_rq *rq)
+{
+    rq->state = PRM_RQC_STATE_ERR;
+    eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_RQ, rq->obj.num);
+}
+
+void eth_cq_failed(struct hca *hca, struct obj *queue, const struct cq *cq)
+{
+    struct eth_sq *sq = (struct eth_sq *)queue;
+    struct eth_rq *rq = (struct eth_rq *)queue;
+
+    if (queue->kind == OBJ_SQ && sq->cq == cq && sq->state == PRM_SQC_STATE_RDY) {
+        eth_sq_fatal(hca, sq);
+    } else if (queue->kind == OBJ_RQ && rq->cq == cq && rq->state == PRM_RQC_STATE_RDY) {
+        eth_rq_fatal(hca, rq);
+    }
 }
 
 /* -- hca_reset() --------------------------------------------------------------------------------

@@ -159,6 +159,13 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
         return;
     }
+    if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
+                rq->obj.num);
+        hca->port.counters.rx_no_steering++; /* as what comes later */
+        eth_rq_fatal(hca, rq);
+        return;
+    }
     if (taken == RECV_OK && stored <= wqe.len) {
         result = scatter(hca, rq, &wqe, frame, len, strip);
     }

@@ -272,6 +272,12 @@ void eth_sq_run(struct hca *hca, struct work *work)
         return;
     }
     if (!wq_update_pi(hca, &sq->wq)) {
+        if (wq_posted(&sq->wq) == 0) {
+            hca_log(hca, HCA_LOG_GUEST_ERROR,
+                    "SQ 0x%x: doorbell record is unreadable or impossible", sq->obj.num);
+            eth_sq_fatal(hca, sq);
+            return;
+        }
         fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return;
     }

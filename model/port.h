@@ -60,7 +60,7 @@ struct port_counters {
     uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets that fit no QP, no GID */
     uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */
     uint64_t rx_cnp;                                   /* congestion notifications */
-    uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
+    uint64_t rx_no_steering;                           /* Ethernet frames that nobody took */
     uint64_t rx_oversize, tx_oversize;                 /* longer than the port's MTU allows */
     uint64_t rx_discards;                              /* copies for receivers too many */
     uint64_t link_downs;                               /* times that the link went down */

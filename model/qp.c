@@ -45,8 +45,6 @@ static const struct {
     [PRM_QP_ST_QP1] = {true, true, true}, [PRM_QP_ST_REG_UMR] = {true, false, false},
 };
 
-#define QUEUE_TYPE_QP 0 /* in the EQE: the driver's MLX5_EVENT_QUEUE_TYPE_QP */
-
 struct qp *qp_find(struct hca *hca, uint32_t qpn)
 {
     return obj_find_kind(&hca->qpns, qpn, OBJ_QP);
@@ -56,7 +54,7 @@ struct qp *qp_find(struct hca *hca, uint32_t qpn)
 
 void qp_event(struct qp *qp, uint8_t event_type)
 {
-    eq_async_qp(qp->hca, event_type, QUEUE_TYPE_QP, qp->obj.num);
+    eq_async_qp(qp->hca, event_type, PRM_EVENT_QUEUE_TYPE_QP, qp->obj.num);
 }
 
 void qp_set_state(struct qp *qp, uint8_t state)

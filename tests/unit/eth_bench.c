@@ -327,6 +327,19 @@ void bench_expect_none(struct bench_queue *queue)
     ck_assert_ptr_null(bench_cqe(queue));
 }
 
+void bench_expect_fatal(struct bench_queue *queue, uint8_t kind)
+{
+    const uint8_t *eqe, *data;
+
+    do {
+        eqe = rig_eq_next(&queue->bench->rig, &queue->bench->eq);
+        ck_assert_msg(eqe, "no event about queue 0x%x", queue->num);
+    } while (PRM_GET(eqe, eqe, event_type) != PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    data = PRM_PTR(eqe, eqe, event_data);
+    ck_assert_uint_eq(PRM_GET(qp_events, data, type), kind);
+    ck_assert_uint_eq(PRM_GET(qp_events, data, qpn_rqn_sqn), queue->num);
+}
+
 /* -- steering ---------------------------------------------------------------------------------- */
 
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size)

@@ -97,6 +97,8 @@ const uint8_t *bench_cqe(struct bench_queue *queue);
 /* Expects a CQE of that opcode, syndrome (0: none) and wqe_counter. */
 void bench_expect(struct bench_queue *queue, uint8_t opcode, uint8_t syndrome, uint16_t counter);
 void bench_expect_none(struct bench_queue *queue);
+/* Expects the event WQ_CATAS_ERROR about a queue of that kind (PRM_EVENT_QUEUE_TYPE_). */
+void bench_expect_fatal(struct bench_queue *queue, uint8_t kind);
 
 /* -- steering: each returns what it made */
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include "tests/unit/fake_host.h"
 
+#define HOLE 8
+
 static uint8_t *ram_at(struct fake_host *host, uint64_t addr, size_t len)
 {
     if (addr < FAKE_HOST_BASE || addr - FAKE_HOST_BASE > FAKE_HOST_SIZE ||
@@ -12,6 +14,14 @@ static uint8_t *ram_at(struct fake_host *host, uint64_t addr, size_t len)
         return NULL;
     }
     return host->ram + (addr - FAKE_HOST_BASE);
+}
+
+/* As the device sees it. */
+static uint8_t *bus_at(struct fake_host *host, uint64_t addr, size_t len)
+{
+    bool in_hole = addr < host->hole + HOLE && host->hole < addr + len;
+
+    return in_hole ? NULL : ram_at(host, addr, len);
 }
 
 static void hook(struct fake_host *host, enum fake_call call)
@@ -24,7 +34,7 @@ static void hook(struct fake_host *host, enum fake_call call)
 static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     struct fake_host *host = opaque;
-    uint8_t *ram = ram_at(host, addr, len);
+    uint8_t *ram = bus_at(host, addr, len);
 
     host->reads++;
     if (!ram) {
@@ -37,7 +47,7 @@ static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
 
 static bool fake_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
-    uint8_t *ram = ram_at(opaque, addr, len);
+    uint8_t *ram = bus_at(opaque, addr, len);
 
     if (!ram) {
         return false;
@@ -50,7 +60,7 @@ static bool fake_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 static void *fake_map(void *opaque, uint64_t addr, size_t *len, bool is_write)
 {
     struct fake_host *host = opaque;
-    uint8_t *ram = ram_at(host, addr, 1);
+    uint8_t *ram = bus_at(host, addr, 1);
     size_t room = FAKE_HOST_SIZE - (addr - FAKE_HOST_BASE);
 
     (void)is_write;
@@ -81,7 +91,7 @@ static void fake_unmap(void *opaque, void *ptr, size_t len, bool is_write)
 
 static bool fake_cmpxchg64(void *opaque, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    uint8_t *ram = ram_at(opaque, addr, 8);
+    uint8_t *ram = bus_at(opaque, addr, 8);
 
     if (!ram || addr % 8) {
         return false;

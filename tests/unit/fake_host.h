@@ -47,6 +47,7 @@ struct fake_host {
     unsigned open_maps;    /* maps that were not unmapped yet */
     bool no_map;           /* dma_map fails: forces the copying path */
     unsigned map_limit;    /* most bytes of one map; 0: all */
+    uint64_t hole;         /* the 8 bytes from here on do not answer; 0: all do */
     unsigned guest_errors; /* log lines of that level */
     char last_line[256];   /* last log line of any level but trace */
 };

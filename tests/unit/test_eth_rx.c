@@ -383,16 +383,80 @@ START_TEST(memory_that_does_not_answer_fails_the_queue)
 }
 END_TEST
 
-START_TEST(a_doorbell_record_beyond_the_ring_fails_the_queue)
+/* What the device's functions have left on the stack is not what their callers began with. */
+static void __attribute__((noinline)) dirty_the_stack(void)
+{
+    volatile uint8_t junk[16384];
+
+    for (unsigned i = 0; i < sizeof(junk); i++) {
+        junk[i] = 0xa5;
+    }
+}
+
+/* The WQE's place is known, so its completion says what happened. What it asked for is not known:
+ * the log says that there was nothing. */
+START_TEST(a_ring_that_does_not_answer_fails_the_queue)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, false);
+    post();
+    b->rig.host.hole = rq.ring;
+    dirty_the_stack();
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+    ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+    ck_assert_uint_eq(q_counter_get(&b->rig.hca, counter_set)->resp_cqe_error, 1);
+    ck_assert_uint_eq(b->rig.host.guest_errors, 1);
+    ck_assert_ptr_nonnull(strstr(b->rig.host.last_line, "WQE 0x0 cannot take a frame of 100 bytes "
+                                                        "(wqe 2, 0 elements, 0 bytes, memory 0)"));
+}
+END_TEST
+
+/* IBTA 11.6.3.2, local work queue catastrophic error: what prevents the reporting of completions is
+ * an event. Without a doorbell record there is no WQE that a completion could name. Nothing is
+ * flushed, frames are counted and dropped. */
+START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
 
     make_rq(false, true);
-    PRM_SET(qp_dbr, fake_host_ptr(&b->rig.host, rq.dbr, 8), rcv_counter, 9);
+    if (_i) {
+        b->rig.host.hole = rq.dbr;
+    } else {
+        PRM_SET(qp_dbr, fake_host_ptr(&b->rig.host, rq.dbr, 8), rcv_counter, 9); /* of 8 */
+    }
+    dirty_the_stack();
     bench_rx(b, frame, sizeof(frame));
-    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
     bench_expect_none(&rq);
+    bench_expect_fatal(&rq, PRM_EVENT_QUEUE_TYPE_RQ);
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+    ck_assert_uint_eq(b->rig.hca.port.counters.rx_no_steering, 1);
+    ck_assert_uint_eq(b->rig.host.guest_errors, 1);
+    ck_assert_ptr_nonnull(
+        strstr(b->rig.host.last_line, "doorbell record is unreadable or impossible"));
+    bench_rx(b, frame, sizeof(frame));
+    ck_assert_uint_eq(b->rig.hca.port.counters.rx_no_steering, 2);
+    ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
+}
+END_TEST
+
+/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails takes its work queues down. The frame whose completion
+ * is lost was stored; the next one is dropped. */
+START_TEST(a_cq_that_fails_takes_its_queue_down)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, true);
+    post();
+    post();
+    b->rig.host.hole = rq.cq_ring;
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect_fatal(&rq, PRM_EVENT_QUEUE_TYPE_RQ);
+    ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+    bench_rx(b, frame, sizeof(frame));
+    ck_assert_uint_eq(b->rig.hca.port.counters.rx_no_steering, 1);
+    ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
 }
 END_TEST
 
@@ -505,7 +569,9 @@ int main(void)
     tcase_add_test(tcase, a_wqe_that_is_too_small_fails_the_queue);
     tcase_add_test(tcase, a_stripped_tag_needs_no_room);
     tcase_add_test(tcase, memory_that_does_not_answer_fails_the_queue);
-    tcase_add_test(tcase, a_doorbell_record_beyond_the_ring_fails_the_queue);
+    tcase_add_test(tcase, a_ring_that_does_not_answer_fails_the_queue);
+    tcase_add_loop_test(tcase, a_doorbell_record_that_cannot_be_fails_the_queue, 0, 2);
+    tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);
     tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, modify_to_err_flushes);
     tcase_add_test(tcase, a_queue_in_reset_drops_and_starts_again_at_0);

@@ -475,13 +475,37 @@ START_TEST(frames_too_short_or_too_long_fail)
 }
 END_TEST
 
-START_TEST(a_doorbell_record_beyond_the_ring_fails_the_queue)
+/* IBTA 11.6.3.2, local work queue catastrophic error: what prevents the reporting of completions is
+ * an event. Without a doorbell record there is no WQE that a completion could name. */
+START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 {
     sq.pi = 17; /* of 16 basic blocks */
+    if (_i) {
+        b->rig.host.hole = sq.dbr;
+    }
     bench_ring_sq(&sq);
     bench_run(b);
-    expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
     bench_expect_none(&sq);
+    bench_expect_fatal(&sq, PRM_EVENT_QUEUE_TYPE_SQ);
+    ck_assert_uint_eq(sq_state(), PRM_SQC_STATE_ERR);
+    ck_assert_ptr_nonnull(
+        strstr(b->rig.host.last_line, "doorbell record is unreadable or impossible"));
+}
+END_TEST
+
+/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails takes its work queues down. */
+START_TEST(a_cq_that_fails_takes_its_queue_down)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr = wr_of(frame, 64, 18);
+
+    b->rig.host.hole = sq.cq_ring;
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->num_frames, 1);
+    bench_expect_fatal(&sq, PRM_EVENT_QUEUE_TYPE_SQ);
+    ck_assert_uint_eq(sq_state(), PRM_SQC_STATE_ERR);
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->num_frames, 1);
 }
 END_TEST
 
@@ -653,7 +677,8 @@ int main(void)
     tcase_add_test(tcase, inline_headers_beyond_the_wqe_fail);
     tcase_add_test(tcase, keys_that_do_not_allow_it_fail);
     tcase_add_test(tcase, frames_too_short_or_too_long_fail);
-    tcase_add_test(tcase, a_doorbell_record_beyond_the_ring_fails_the_queue);
+    tcase_add_loop_test(tcase, a_doorbell_record_that_cannot_be_fails_the_queue, 0, 2);
+    tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);
     tcase_add_test(tcase, what_is_posted_behind_a_failure_is_flushed);
     tcase_add_test(tcase, modify_to_err_flushes_too);
     tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
