@@ -2,38 +2,19 @@
 /*
  * Programs with a bug: each gets the errno, the work completion and the asynchronous event that
  * libmlx5, the kernel and the device give, and no other program on the wire notices.
- *
- * Written to libibverbs alone. One process, one device; its QPs are connected to each other.
  */
-#include <check.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "tests/programs/statements.h"
 
-#define CQE      64
-#define WRS      8
-#define SGES     2
-#define BUF      8192
-#define QKEY     0x11111111
-#define SECONDS  30 /* any answer comes within; only a failing test waits that long */
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define CQE        64
+#define WRS        8
+#define SGES       2
+#define BUF        8192
+#define QKEY       0x11111111
+#define ACCESS_ALL (REMOTE | IBV_ACCESS_LOCAL_WRITE)
 
-#define ACCESS_ALL                                                                                 \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
-     IBV_ACCESS_REMOTE_ATOMIC)
-
-static uint8_t gid_index = 1;
-static struct ibv_device **list;
-static struct ibv_context *ctx;
-static struct ibv_pd *pd, *other_pd;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_mr *mr, *remote, *read_only, *foreign; /* foreign: in the other domain */
 static struct ibv_qp *a, *b;
@@ -69,69 +50,10 @@ static int to_init(struct ibv_qp *qp, unsigned access)
                          mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-static struct ibv_ah_attr path(void)
-{
-    struct ibv_ah_attr ah = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 1}};
-
-    ck_assert_int_eq(ibv_query_gid(ctx, 1, gid_index, &ah.grh.dgid), 0);
-    return ah;
-}
-
-#define RTR_MASK                                                                                   \
-    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |                \
-     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RTS_MASK                                                                                   \
-    (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |         \
-     IBV_QP_MAX_QP_RD_ATOMIC)
-
-static struct ibv_qp_attr rtr_attr(uint32_t dest)
-{
-    return (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                .path_mtu = IBV_MTU_1024,
-                                .dest_qp_num = dest,
-                                .max_dest_rd_atomic = 1,
-                                .min_rnr_timer = 1,
-                                .ah_attr = path()};
-}
-
-/* From RESET to RTS, with one retry of each kind. */
-static void connect_to(struct ibv_qp *qp, uint32_t dest, unsigned access)
-{
-    struct ibv_qp_attr rtr = rtr_attr(dest);
-    struct ibv_qp_attr rts = {
-        .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1};
-
-    ck_assert_int_eq(to_init(qp, access), 0);
-    ck_assert_int_eq(ibv_modify_qp(qp, &rtr, RTR_MASK), 0);
-    ck_assert_int_eq(ibv_modify_qp(qp, &rts, RTS_MASK), 0);
-}
-
 static void connect_both(unsigned access)
 {
     connect_to(a, b->qp_num, ACCESS_ALL);
     connect_to(b, a->qp_num, access);
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static struct ibv_wc completion(struct ibv_cq *cq)
-{
-    double end = now() + SECONDS;
-    struct ibv_wc wc;
-    int n;
-
-    while (!(n = ibv_poll_cq(cq, 1, &wc))) {
-        ck_assert_msg(now() < end, "no completion");
-    }
-    ck_assert_int_eq(n, 1);
-    return wc;
 }
 
 /* The event of that type about that object; the one before it must be that a QP was reached. */
@@ -150,15 +72,6 @@ static void expect_event(enum ibv_event_type type, const void *element)
         ck_assert_str_eq(ibv_event_type_str(event.event_type),
                          ibv_event_type_str(IBV_EVENT_COMM_EST));
     }
-}
-
-static void expect_state(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_attr attr;
-
-    ck_assert_int_eq(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-    ck_assert_int_eq(attr.qp_state, state);
 }
 
 static struct ibv_sge sge_of(const struct ibv_mr *in, uint32_t length)
@@ -198,12 +111,7 @@ static int post_write(struct ibv_qp *qp)
 
 static void setup(void)
 {
-    list = ibv_get_device_list(NULL);
-    ck_assert(list && list[0]);
-    ctx = ibv_open_device(list[0]);
-    ck_assert_ptr_nonnull(ctx);
-    pd = ibv_alloc_pd(ctx);
-    other_pd = ibv_alloc_pd(ctx);
+    open_device();
     send_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
     recv_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
     mr = ibv_reg_mr(pd, buf, BUF, IBV_ACCESS_LOCAL_WRITE);
@@ -226,10 +134,7 @@ static void teardown(void)
     ck_assert_int_eq(ibv_dereg_mr(foreign), 0);
     ck_assert_int_eq(ibv_destroy_cq(send_cq), 0);
     ck_assert_int_eq(ibv_destroy_cq(recv_cq), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(other_pd), 0);
-    ck_assert_int_eq(ibv_close_device(ctx), 0);
-    ibv_free_device_list(list);
+    close_device();
 }
 
 /* -- work requests that complete in error ------------------------------------------------------ */
@@ -503,36 +408,59 @@ END_TEST
 
 /* -- completion queues ------------------------------------------------------------------------- */
 
+/* Two QPs, the first of which completes to a CQ that it has overrun. */
+struct overrun {
+    struct ibv_cq *small;
+    struct ibv_qp *c, *d;
+};
+
+static struct overrun new_overrun(void)
+{
+    struct overrun o = {.small = ibv_create_cq(ctx, 1, NULL, NULL, 0)};
+    struct ibv_cq *own = send_cq;
+
+    ck_assert_ptr_nonnull(o.small);
+    send_cq = o.small;
+    o.c = new_qp(IBV_QPT_RC);
+    send_cq = own;
+    o.d = new_qp(IBV_QPT_RC);
+    connect_to(o.c, o.d->qp_num, ACCESS_ALL);
+    connect_to(o.d, o.c->qp_num, ACCESS_ALL);
+    return o;
+}
+
+static void overrun(struct overrun *o)
+{
+    for (int i = 0; i < o->small->cqe + 2; i++) {
+        ck_assert_int_eq(post_write(o->c), 0);
+    }
+    expect_event(IBV_EVENT_CQ_ERR, o->small);
+}
+
+static void free_overrun(struct overrun *o)
+{
+    ck_assert_int_eq(ibv_destroy_qp(o->c), 0);
+    ck_assert_int_eq(ibv_destroy_qp(o->d), 0);
+    ck_assert_int_eq(ibv_destroy_cq(o->small), 0);
+}
+
 /* C11-39 and after: the CQ is in error for good, its program is told, and QPs that complete to it
  * stop. What was written before can be polled. */
 START_TEST(an_overrun_cq_is_in_error)
 {
-    struct ibv_cq *own = send_cq, *small = ibv_create_cq(ctx, 1, NULL, NULL, 0);
-    struct ibv_qp *c, *d;
+    struct overrun o = new_overrun();
     struct ibv_wc wc;
 
-    ck_assert_ptr_nonnull(small);
-    send_cq = small;
-    c = new_qp(IBV_QPT_RC);
-    send_cq = own;
-    d = new_qp(IBV_QPT_RC);
-    connect_to(c, d->qp_num, ACCESS_ALL);
-    connect_to(d, c->qp_num, ACCESS_ALL);
-    for (int i = 0; i < small->cqe + 2; i++) {
-        ck_assert_int_eq(post_write(c), 0);
-    }
-    expect_event(IBV_EVENT_CQ_ERR, small);
+    overrun(&o);
     for (int n = 1; n;) {
-        n = ibv_poll_cq(small, 1, &wc);
+        n = ibv_poll_cq(o.small, 1, &wc);
         ck_assert_int_ge(n, 0);
     }
     /* other queues of the process work */
     connect_both(ACCESS_ALL);
     ck_assert_int_eq(post_write(a), 0);
     ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
-    ck_assert_int_eq(ibv_destroy_qp(c), 0);
-    ck_assert_int_eq(ibv_destroy_qp(d), 0);
-    ck_assert_int_eq(ibv_destroy_cq(small), 0);
+    free_overrun(&o);
 }
 END_TEST
 
@@ -608,7 +536,7 @@ START_TEST(an_xrc_target_stays_as_long_as_it_is_open)
 {
     char path_of[] = "/tmp/hcasim-xrcd-XXXXXX";
     int fd = mkstemp(path_of);
-    struct ibv_context *second = ibv_open_device(list[0]);
+    struct ibv_context *second = ibv_open_device(ctx->device);
     struct ibv_xrcd_init_attr domain = {.comp_mask =
                                             IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
                                         .fd = fd,
@@ -769,23 +697,15 @@ START_TEST(a_connected_qp_has_no_rate_limit)
 }
 END_TEST
 
-/* usage: bugs [INDEX]: of a RoCEv2 GID, in a guest */
 int main(int argc, char **argv)
 {
     TCase *tc = tcase_create("bugs");
     Suite *suite = suite_create("verbs-bugs");
-    SRunner *runner;
-    char wire[32];
-    int failed;
 
-    if (argc > 1) {
-        gid_index = (uint8_t)atoi(argv[1]);
-    } else {
+    if (argc == 1) {
         /* libmlx5 of rdma-core 56 crashes when an opened QP is destroyed: mlx5_free_db(NULL). */
         tcase_add_test(tc, an_xrc_target_stays_as_long_as_it_is_open);
     }
-    snprintf(wire, sizeof(wire), "bugs-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_bad_work_request_completes_with_its_cause, 0, COUNT(wr_bugs));
@@ -804,9 +724,5 @@ int main(int argc, char **argv)
     tcase_add_test(tc, what_the_device_cannot_make_is_refused);
     tcase_add_test(tc, there_is_no_enhanced_connection_establishment);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_statements(suite, "bugs", argc, argv);
 }

@@ -2,38 +2,19 @@
 /*
  * What a program sees of the two halves of a call: libmlx5 in the process, and the kernel, which
  * knows objects by their handles alone and answers with errno.
- *
- * Written to libibverbs alone; the same must hold with a kernel and with no VM. One process, one
- * device.
  */
-#include <check.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "tests/programs/statements.h"
 
-#define CQE      64
-#define WRS      8
-#define BUF      8192
-#define QKEY     0x11111111
-#define SECONDS  30 /* any answer comes within; only a failing test waits that long */
-#define GARBLE   0xdeadbeef
-#define SENTINEL 12345 /* an errno that nobody gives */
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define CQE        64
+#define WRS        8
+#define BUF        8192
+#define QKEY       0x11111111
+#define GARBLE     0xdeadbeef
+#define SENTINEL   12345 /* an errno that nobody gives */
 
-#define ACCESS_ALL                                                                                 \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
-     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+#define QP_ACCESS  (REMOTE | IBV_ACCESS_LOCAL_WRITE)
+#define ACCESS_ALL (QP_ACCESS | IBV_ACCESS_MW_BIND)
 
-static uint8_t gid_index = 1;
-static struct ibv_device **list;
-static struct ibv_context *ctx;
-static struct ibv_pd *pd, *other_pd;
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq, *other_cq;
 static struct ibv_cq_ex *cq_ex;
@@ -69,15 +50,6 @@ static struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_srq *its_srq)
     return made;
 }
 
-static struct ibv_ah_attr path(void)
-{
-    struct ibv_ah_attr attr = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 1}};
-
-    ck_assert_int_eq(ibv_query_gid(ctx, 1, gid_index, &attr.grh.dgid), 0);
-    return attr;
-}
-
 static void setup(void)
 {
     struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = WRS, .max_sge = 1}};
@@ -86,12 +58,7 @@ static void setup(void)
     struct ibv_rwq_ind_table_init_attr table_attr = {.ind_tbl = &wq};
     struct ibv_ah_attr ah_attr;
 
-    list = ibv_get_device_list(NULL);
-    ck_assert(list && list[0]);
-    ctx = ibv_open_device(list[0]);
-    ck_assert_ptr_nonnull(ctx);
-    pd = ibv_alloc_pd(ctx);
-    other_pd = ibv_alloc_pd(ctx);
+    open_device();
     channel = ibv_create_comp_channel(ctx);
     cq = ibv_create_cq(ctx, CQE, NULL, channel, 0);
     other_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
@@ -99,7 +66,7 @@ static void setup(void)
     srq = ibv_create_srq(pd, &srq_attr);
     mr = ibv_reg_mr(pd, buf, BUF, ACCESS_ALL);
     mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
-    ck_assert(pd && other_pd && channel && cq && other_cq && cq_ex && srq && mr && mw);
+    ck_assert(channel && cq && other_cq && cq_ex && srq && mr && mw);
     qp = new_qp(IBV_QPT_RC, NULL);
     peer = new_qp(IBV_QPT_RC, NULL);
     ud = new_qp(IBV_QPT_UD, NULL);
@@ -132,67 +99,13 @@ static void teardown(void)
     ck_assert_int_eq(ibv_destroy_cq(other_cq), 0);
     ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)), 0);
     ck_assert_int_eq(ibv_destroy_comp_channel(channel), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(other_pd), 0);
-    ck_assert_int_eq(ibv_close_device(ctx), 0);
-    ibv_free_device_list(list);
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static struct ibv_wc completion(void)
-{
-    double end = now() + SECONDS;
-    struct ibv_wc wc;
-    int n;
-
-    while (!(n = ibv_poll_cq(cq, 1, &wc))) {
-        ck_assert_msg(now() < end, "no completion");
-    }
-    ck_assert_int_eq(n, 1);
-    return wc;
-}
-
-/* From RESET to RTS. */
-static void connect_to(struct ibv_qp *self, uint32_t dest)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .port_num = 1,
-                               .qp_access_flags = ACCESS_ALL & ~IBV_ACCESS_MW_BIND};
-
-    ck_assert_int_eq(
-        ibv_modify_qp(self, &attr,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-        0);
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                .path_mtu = IBV_MTU_1024,
-                                .dest_qp_num = dest,
-                                .max_dest_rd_atomic = 1,
-                                .min_rnr_timer = 1,
-                                .ah_attr = path()};
-    ck_assert_int_eq(ibv_modify_qp(self, &attr,
-                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                       IBV_QP_MIN_RNR_TIMER),
-                     0);
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1};
-    ck_assert_int_eq(ibv_modify_qp(self, &attr,
-                                   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-                     0);
+    close_device();
 }
 
 static void connect_both(void)
 {
-    connect_to(qp, peer->qp_num);
-    connect_to(peer, qp->qp_num);
+    connect_to(qp, peer->qp_num, QP_ACCESS);
+    connect_to(peer, qp->qp_num, QP_ACCESS);
 }
 
 static int post_send(struct ibv_qp *to, struct ibv_send_wr *wr)
@@ -583,8 +496,8 @@ START_TEST(what_libmlx5_does_alone_needs_no_handle)
     ck_assert_int_eq(ibv_req_notify_cq(cq, 0), 0);
     ck_assert_int_eq(ibv_post_recv(peer, &recv, &bad), 0);
     ck_assert_int_eq(post_send(qp, &wr), 0);
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     cq->handle ^= GARBLE;
     qp->handle ^= GARBLE;
 }
@@ -749,7 +662,7 @@ static enum ibv_wc_status status_of(enum ibv_wr_opcode opcode, const struct ibv_
                              .wr.rdma = {(uintptr_t)in->addr, in->rkey}};
 
     ck_assert_int_eq(post_send(qp, &wr), 0);
-    return completion().status;
+    return completion(cq).status;
 }
 
 START_TEST(a_region_of_no_bytes_takes_no_bytes)
@@ -764,7 +677,7 @@ START_TEST(a_region_of_no_bytes_takes_no_bytes)
     connect_both();
     ck_assert_int_eq(ibv_post_recv(peer, &recv, &bad), 0);
     ck_assert_int_eq(status_of(IBV_WR_SEND, empty), IBV_WC_SUCCESS);
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     ck_assert_int_eq(status_of(IBV_WR_RDMA_WRITE, empty), IBV_WC_SUCCESS);
     ck_assert_int_eq(status_of(IBV_WR_RDMA_READ, empty), IBV_WC_SUCCESS);
     ck_assert_int_eq(ibv_dereg_mr(empty), 0);
@@ -816,13 +729,13 @@ START_TEST(a_window_that_is_bound_by_posting_keeps_its_rkey)
 
     connect_both();
     ck_assert_int_eq(post_send(peer, &bind), 0); /* where the window is accessed */
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(mw->rkey, old);
     ck_assert_int_eq(post_send(qp, &write), 0);
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     write.wr.rdma.rkey = old;
     ck_assert_int_eq(post_send(qp, &write), 0);
-    ck_assert_int_eq(completion().status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_REM_ACCESS_ERR);
 }
 END_TEST
 
@@ -840,26 +753,17 @@ START_TEST(a_window_that_is_bound_by_the_library_has_a_new_rkey)
     connect_both();
     ck_assert_int_eq(ibv_bind_mw(peer, mw, &bind), EINVAL); /* of type 2 */
     ck_assert_int_eq(ibv_bind_mw(peer, type_1, &bind), 0);
-    ck_assert_int_eq(completion().status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(type_1->rkey, ibv_inc_rkey(old));
     ck_assert_int_eq(ibv_dealloc_mw(type_1), 0);
 }
 END_TEST
 
-/* usage: handles [INDEX]: of a RoCEv2 GID, in a guest */
 int main(int argc, char **argv)
 {
     TCase *tc = tcase_create("handles");
     Suite *suite = suite_create("verbs-handles");
-    SRunner *runner;
-    char wire[32];
-    int failed;
 
-    if (argc > 1) {
-        gid_index = (uint8_t)atoi(argv[1]);
-    }
-    snprintf(wire, sizeof(wire), "handles-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_handle_that_is_not_the_kernels_is_found_out, 0, COUNT(uses));
@@ -875,9 +779,5 @@ int main(int argc, char **argv)
     tcase_add_test(tc, a_window_that_is_bound_by_posting_keeps_its_rkey);
     tcase_add_test(tc, a_window_that_is_bound_by_the_library_has_a_new_rkey);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_statements(suite, "handles", argc, argv);
 }

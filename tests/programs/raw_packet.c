@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Raw packet QPs beside others: each completion comes back with the work request that it is of.
- *
- * Written to libibverbs alone. One process, one device, one CQ for everything.
+ * There is one CQ for everything.
  */
-#include <check.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "tests/programs/statements.h"
 
-#define FRAME   64
-#define SECONDS 30 /* any answer comes within; only a failing test waits that long */
+#define FRAME 64
 
-static struct ibv_qp *new_qp(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type)
+static struct ibv_qp *new_qp(struct ibv_cq *cq, enum ibv_qp_type type)
 {
     struct ibv_qp_init_attr init = {
         .send_cq = cq,
@@ -37,28 +28,13 @@ static void move(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
     ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask), 0);
 }
 
-static struct ibv_wc next(struct ibv_cq *cq)
-{
-    time_t end = time(NULL) + SECONDS;
-    struct ibv_wc wc;
-    int n;
-
-    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0 && time(NULL) < end) {
-    }
-    ck_assert_int_eq(n, 1);
-    return wc;
-}
-
 /* libmlx5 finds a completion's queue by the user index in the CQE (get_req_context(),
  * get_resp_ctx() of its cq.c): the SQ and the RQ of a raw packet QP carry the QP's as an RC QP
  * does, in completions that succeed and in those that fail. */
 START_TEST(a_completion_belongs_to_its_own_queue)
 {
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *ctx = ibv_open_device(list[0]);
-    struct ibv_pd *pd = ibv_alloc_pd(ctx);
     struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-    struct ibv_qp *rc = new_qp(pd, cq, IBV_QPT_RC), *raw = new_qp(pd, cq, IBV_QPT_RAW_PACKET);
+    struct ibv_qp *rc = new_qp(cq, IBV_QPT_RC), *raw = new_qp(cq, IBV_QPT_RAW_PACKET);
     static uint8_t buf[FRAME] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5};
     struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
     struct ibv_sge sge = {(uintptr_t)buf, sizeof(buf), mr->lkey};
@@ -75,13 +51,13 @@ START_TEST(a_completion_belongs_to_its_own_queue)
     move(raw, IBV_QPS_RTR, 0);
     move(raw, IBV_QPS_RTS, 0);
     ck_assert_int_eq(ibv_post_send(raw, &send, &bad_send), 0);
-    wc = next(cq);
+    wc = completion(cq);
     ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(wc.wr_id, 77);
 
     ck_assert_int_eq(ibv_post_recv(raw, &recv, &bad_recv), 0);
     move(raw, IBV_QPS_ERR, 0);
-    wc = next(cq);
+    wc = completion(cq);
     ck_assert_uint_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
     ck_assert_uint_eq(wc.wr_id, 88);
 
@@ -89,28 +65,17 @@ START_TEST(a_completion_belongs_to_its_own_queue)
     ck_assert_int_eq(ibv_destroy_qp(rc), 0);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
     ck_assert_int_eq(ibv_destroy_cq(cq), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
-    ck_assert_int_eq(ibv_close_device(ctx), 0);
-    ibv_free_device_list(list);
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
     TCase *tc = tcase_create("raw_packet");
     Suite *suite = suite_create("verbs-raw-packet");
-    SRunner *runner;
-    char wire[32];
-    int failed;
 
-    snprintf(wire, sizeof(wire), "raw-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 2 * SECONDS);
+    tcase_add_checked_fixture(tc, open_device, close_device);
     tcase_add_test(tc, a_completion_belongs_to_its_own_queue);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_statements(suite, "raw", argc, argv);
 }

@@ -2,36 +2,20 @@
 /*
  * What keys, windows and shared queues allow, and who is told when they do not: what a program sees
  * of memory protection where several things are wrong at once, or two queues share one domain.
- *
- * Written to libibverbs alone. One process, one device; its QPs a and b are connected to each
- * other.
+ * Its QPs a and b are connected to each other.
  */
-#include <check.h>
-#include <infiniband/verbs.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "tests/programs/statements.h"
 
-#define CQE     64
-#define WRS     8
-#define HALF    4096
-#define QKEY    0x11111111
-#define GRH     40
-#define SECONDS 30     /* any answer comes within; only a failing test waits that long */
-#define QUIET   200000 /* us: what has not come after it was not sent */
+#define CQE   64
+#define WRS   8
+#define HALF  4096
+#define QKEY  0x11111111
+#define GRH   40
+#define QUIET 200000 /* us: what has not come after it was not sent */
+#define ALL   (REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
 
-#define REMOTE  (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-#define ALL     (REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
-
-static uint8_t gid_index = 1;
-static struct ibv_device **list;
-static struct ibv_context *ctx;
-static struct ibv_pd *pd, *other_pd;
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq; /* receives notify the channel */
 static struct ibv_mr *mr, *foreign;      /* foreign: in the other domain */
@@ -61,70 +45,12 @@ static struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_srq *shared, stru
     return qp;
 }
 
-static struct ibv_ah_attr path(void)
-{
-    struct ibv_ah_attr ah = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 1}};
-
-    ck_assert_int_eq(ibv_query_gid(ctx, 1, gid_index, &ah.grh.dgid), 0);
-    return ah;
-}
-
-/* From RESET to RTS, with one retry of each kind. */
-static void connect_to(struct ibv_qp *qp, uint32_t dest)
-{
-    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = REMOTE};
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .path_mtu = IBV_MTU_1024,
-                              .dest_qp_num = dest,
-                              .max_dest_rd_atomic = 1,
-                              .min_rnr_timer = 1,
-                              .ah_attr = path()};
-    struct ibv_qp_attr rts = {
-        .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1};
-
-    ck_assert_int_eq(
-        ibv_modify_qp(qp, &init,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-        0);
-    ck_assert_int_eq(ibv_modify_qp(qp, &rtr,
-                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                       IBV_QP_MIN_RNR_TIMER),
-                     0);
-    ck_assert_int_eq(ibv_modify_qp(qp, &rts,
-                                   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-                     0);
-}
-
 static void connect_both(struct ibv_srq *shared, struct ibv_cq *to)
 {
     a = new_qp(IBV_QPT_RC, NULL, recv_cq);
     b = new_qp(IBV_QPT_RC, shared, to);
-    connect_to(a, b->qp_num);
-    connect_to(b, a->qp_num);
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static struct ibv_wc completion(struct ibv_cq *cq)
-{
-    double end = now() + SECONDS;
-    struct ibv_wc wc;
-    int n;
-
-    while (!(n = ibv_poll_cq(cq, 1, &wc))) {
-        ck_assert_msg(now() < end, "no completion");
-    }
-    ck_assert_int_eq(n, 1);
-    return wc;
+    connect_to(a, b->qp_num, REMOTE);
+    connect_to(b, a->qp_num, REMOTE);
 }
 
 static void expect(struct ibv_cq *cq, enum ibv_wc_status status)
@@ -132,15 +58,6 @@ static void expect(struct ibv_cq *cq, enum ibv_wc_status status)
     struct ibv_wc wc = completion(cq);
 
     ck_assert_str_eq(ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
-}
-
-static void expect_state(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_attr attr;
-
-    ck_assert_int_eq(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-    ck_assert_int_eq(attr.qp_state, state);
 }
 
 static uint32_t no_key(void)
@@ -195,12 +112,7 @@ static void post_recv(uint32_t lkey, uint32_t bytes)
 
 static void setup(void)
 {
-    list = ibv_get_device_list(NULL);
-    ck_assert(list && list[0]);
-    ctx = ibv_open_device(list[0]);
-    ck_assert_ptr_nonnull(ctx);
-    pd = ibv_alloc_pd(ctx);
-    other_pd = ibv_alloc_pd(ctx);
+    open_device();
     channel = ibv_create_comp_channel(ctx);
     send_cq = ibv_create_cq(ctx, CQE, NULL, NULL, 0);
     recv_cq = ibv_create_cq(ctx, CQE, NULL, channel, 0);
@@ -225,10 +137,7 @@ static void teardown(void)
     ck_assert_int_eq(ibv_destroy_cq(send_cq), 0);
     ck_assert_int_eq(ibv_destroy_cq(recv_cq), 0);
     ck_assert_int_eq(ibv_destroy_comp_channel(channel), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
-    ck_assert_int_eq(ibv_dealloc_pd(other_pd), 0);
-    ck_assert_int_eq(ibv_close_device(ctx), 0);
-    ibv_free_device_list(list);
+    close_device();
 }
 
 /* -- who looks at a key, and when ---------------------------------------------------------------
@@ -599,21 +508,11 @@ START_TEST(a_window_ends_with_its_region)
 }
 END_TEST
 
-/* usage: rights [INDEX]: of a RoCEv2 GID, in a guest */
 int main(int argc, char **argv)
 {
     TCase *bare = tcase_create("bare"), *pair = tcase_create("pair"), *shared = tcase_create("srq"),
           *windows = tcase_create("windows");
     Suite *suite = suite_create("verbs-rights");
-    SRunner *runner;
-    char wire[32];
-    int failed;
-
-    if (argc > 1) {
-        gid_index = (uint8_t)atoi(argv[1]);
-    }
-    snprintf(wire, sizeof(wire), "rights-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
 
     tcase_add_checked_fixture(bare, setup, teardown);
     tcase_add_test(bare, a_message_that_overruns_the_receivers_cq_is_not_acknowledged);
@@ -647,9 +546,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < 4; i++) {
         tcase_set_timeout((TCase *[]){bare, pair, shared, windows}[i], 2 * SECONDS);
     }
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_statements(suite, "rights", argc, argv);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs of statements share: a device, a connection, the wait for a completion, and main().
+ *
+ * Such a program says by Check what any verbs program sees. It is written to libibverbs alone, so
+ * that the same must hold with a kernel and with no VM. One process, one device, whose QPs are
+ * connected to each other.
+ */
+#ifndef HCASIM_TESTS_PROGRAMS_STATEMENTS_H
+#define HCASIM_TESTS_PROGRAMS_STATEMENTS_H
+
+#include <check.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECONDS  30 /* any answer comes within; only a failing test waits that long */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define REMOTE   (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+#define INIT_MASK                                                                                  \
+    (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) /* of connected QPs */
+#define RTR_MASK                                                                                   \
+    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |                \
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+    (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |         \
+     IBV_QP_MAX_QP_RD_ATOMIC)
+
+extern struct ibv_context *ctx;
+extern struct ibv_pd *pd, *other_pd; /* two domains */
+
+void open_device(void);
+/* Everything made on it must be gone. */
+void close_device(void);
+
+/* From the device to itself. */
+struct ibv_ah_attr path(void);
+/* To RTR, towards a QP of the same device. */
+struct ibv_qp_attr rtr_attr(uint32_t dest);
+/* From RESET to RTS, with one retry of each kind. access: what the peer may do. */
+void connect_to(struct ibv_qp *qp, uint32_t dest, unsigned access);
+
+/* Seconds since some moment. */
+double now(void);
+/* The next completion, which is there within SECONDS. */
+struct ibv_wc completion(struct ibv_cq *cq);
+void expect_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* The end of main(): runs the suite, on a wire of its own. Usage of such a program: PROGRAM
+ * [INDEX]; INDEX is that of a RoCEv2 GID, in a guest. */
+int run_statements(Suite *suite, const char *name, int argc, char **argv);
+
+#endif
