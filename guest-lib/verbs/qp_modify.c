@@ -442,8 +442,10 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
         attr->ah_attr.grh.flow_label = PRM_GET(ads, ads, flow_label);
         memcpy(attr->ah_attr.grh.dgid.raw, PRM_PTR(ads, ads, rgid_rip), 16);
     }
-    ibqp->state = attr->qp_state;
     fill_init_attr(qp, attr, init);
+    if (mask & IBV_QP_STATE) { /* ibv_query_qp() */
+        ibqp->state = attr->qp_state;
+    }
     return 0;
 }
 

@@ -406,6 +406,27 @@ START_TEST(the_device_says_what_a_service_does_not_do)
 }
 END_TEST
 
+/* ibv_query_qp(): what the structure says is what was asked for last. */
+START_TEST(a_qp_shows_the_state_that_was_asked_for)
+{
+    struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey ^ 0x7fff00};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    connect_both(ACCESS_ALL);
+    ck_assert_int_eq(post_send(a, &wr), 0);
+    ck_assert_int_eq(completion(send_cq).status, IBV_WC_LOC_PROT_ERR);
+    ck_assert_int_eq(a->state, IBV_QPS_RTS);
+    ck_assert_int_eq(ibv_query_qp(a, &attr, IBV_QP_PATH_MTU, &init), 0);
+    ck_assert_int_eq(attr.path_mtu, IBV_MTU_1024);
+    ck_assert_int_eq(a->state, IBV_QPS_RTS);
+    ck_assert_int_eq(ibv_query_qp(a, &attr, IBV_QP_STATE, &init), 0);
+    ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+    ck_assert_int_eq(a->state, IBV_QPS_ERR);
+}
+END_TEST
+
 /* -- completion queues ------------------------------------------------------------------------- */
 
 /* Two QPs, the first of which completes to a CQ that it has overrun. */
@@ -716,6 +737,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, a_full_queue_takes_no_more);
     tcase_add_test(tc, an_address_handle_of_another_domain_is_taken);
     tcase_add_loop_test(tc, the_device_says_what_a_service_does_not_do, 0, 5);
+    tcase_add_test(tc, a_qp_shows_the_state_that_was_asked_for);
     tcase_add_test(tc, an_overrun_cq_is_in_error);
     tcase_add_test(tc, a_transition_needs_its_attributes);
     tcase_add_test(tc, what_is_in_use_stays);
