@@ -3,13 +3,11 @@
  * DevX: channels. A command channel carries the outputs of queries that were asked for without
  * waiting; an event channel carries the HCA's events about objects that it subscribed to.
  *
- * Both have a file descriptor that is readable while something waits, and that honours O_NONBLOCK:
- * an eventfd that counts the messages of a queue. Rules and errnos are those of the kernel's driver
- * (mlx5_ib's devx.c). A query runs at once; its output is there when mlx5dv_devx_obj_query_async()
- * returns.
+ * Both are a queue of messages with a file descriptor (event_queue.h). Rules and errnos are those
+ * of the kernel's driver (mlx5_ib's devx.c). A query runs at once; its output is there when
+ * mlx5dv_devx_obj_query_async() returns.
  */
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include "guest-lib/mlx5dv/devx_cmd.h"
 #include "guest-lib/mlx5dv/dv_internal.h"
@@ -18,67 +16,45 @@
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-static int queue_init(struct hv_dv_queue *queue)
+/* Where a message goes. */
+struct reader {
+    void *buf;
+    size_t len;
+    int too_long; /* errno if the message does not fit into it */
+};
+
+/* Copies the message if it fits, and else leaves it there. */
+static bool fits(void *message, void *opaque)
 {
-    queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (queue->fd < 0) {
-        return errno;
+    struct reader *reader = opaque;
+    size_t size = g_bytes_get_size(message);
+
+    if (size > reader->len) {
+        errno = reader->too_long;
+        return false;
     }
-    pthread_mutex_init(&queue->lock, NULL);
-    g_queue_init(&queue->messages);
-    return 0;
-}
-
-static void queue_fini(struct hv_dv_queue *queue)
-{
-    close(queue->fd);
-    g_queue_clear_full(&queue->messages, (GDestroyNotify)g_bytes_unref);
-    pthread_mutex_destroy(&queue->lock);
-}
-
-/* Takes over the message. The count cannot fail to go up: it holds 2^64 - 2. */
-static void queue_put(struct hv_dv_queue *queue, GBytes *message)
-{
-    uint64_t one = 1;
-
-    pthread_mutex_lock(&queue->lock);
-    g_queue_push_tail(&queue->messages, message);
-    pthread_mutex_unlock(&queue->lock);
-    if (write(queue->fd, &one, sizeof(one)) != sizeof(one)) {
-        g_warning("a DevX channel's counter: %s", g_strerror(errno));
-    }
+    memcpy(reader->buf, g_bytes_get_data(message, NULL), size);
+    reader->len = size;
+    return true;
 }
 
 /* Waits for a message, or not, as the descriptor says. Returns its bytes; -1 with errno set: there
- * is none, or too_long: it does not fit into buf and stays. */
-static ssize_t queue_get(struct hv_dv_queue *queue, void *buf, size_t len, int too_long)
+ * is none, or too_long. */
+static ssize_t queue_get(struct hv_event_queue *queue, void *buf, size_t len, int too_long)
 {
-    uint64_t one = 1;
-    GBytes *message;
-    ssize_t got = -1;
+    struct reader reader = {buf, len, too_long};
+    GBytes *message = hv_event_take(queue, fits, &reader);
 
-    if (read(queue->fd, &one, sizeof(one)) != sizeof(one)) {
+    if (!message) {
         return -1;
     }
-    pthread_mutex_lock(&queue->lock);
-    message = g_queue_peek_head(&queue->messages);
-    if (g_bytes_get_size(message) <= len) {
-        gsize size;
-        const void *data = g_bytes_get_data(message, &size);
+    g_bytes_unref(message);
+    return (ssize_t)reader.len;
+}
 
-        memcpy(buf, data, size);
-        got = (ssize_t)size;
-        g_queue_pop_head(&queue->messages);
-        g_bytes_unref(message);
-    }
-    pthread_mutex_unlock(&queue->lock);
-    if (got < 0) {
-        if (write(queue->fd, &one, sizeof(one)) != sizeof(one)) {
-            g_warning("a DevX channel's counter: %s", g_strerror(errno));
-        }
-        errno = too_long;
-    }
-    return got;
+static void free_message(void *message)
+{
+    g_bytes_unref(message);
 }
 
 /* -- commands that nobody waits for ------------------------------------------------------------ */
@@ -86,7 +62,7 @@ static ssize_t queue_get(struct hv_dv_queue *queue, void *buf, size_t len, int t
 struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
 {
     struct hv_dv_cmd_comp *comp = g_new0(struct hv_dv_cmd_comp, 1);
-    int err = queue_init(&comp->queue);
+    int err = hv_event_queue_init(&comp->queue);
 
     if (err) {
         g_free(comp);
@@ -102,7 +78,7 @@ void hv_dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *dv)
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    queue_fini(&comp->queue);
+    hv_event_queue_fini(&comp->queue, free_message);
     g_free(comp);
 }
 
@@ -123,7 +99,7 @@ int hv_dv_devx_obj_query_async(struct mlx5dv_devx_obj *obj, const void *in, size
         g_free(message);
         return err;
     }
-    queue_put(&comp->queue, g_bytes_new_take(message, sizeof(*message) + outlen));
+    hv_event_put(&comp->queue, g_bytes_new_take(message, sizeof(*message) + outlen));
     return 0;
 }
 
@@ -173,7 +149,7 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
         return NULL;
     }
     channel = g_new0(struct hv_dv_event_channel, 1);
-    err = queue_init(&channel->queue);
+    err = hv_event_queue_init(&channel->queue);
     if (err) {
         g_free(channel);
         errno = err;
@@ -205,7 +181,7 @@ void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
 
     unsubscribe(channel, NULL);
-    queue_fini(&channel->queue);
+    hv_event_queue_fini(&channel->queue, free_message);
     g_free(channel);
 }
 
@@ -363,7 +339,7 @@ static void deliver(struct subscription *sub, const struct drv_event *event)
         PRM_SET(eqe, message->out_data, event_sub_type, event->sub_type);
         memcpy(message->out_data + PRM_OFFSET(eqe, event_data), event->data, sizeof(event->data));
     }
-    queue_put(&sub->channel->queue, g_bytes_new_take(message, size));
+    hv_event_put(&sub->channel->queue, g_bytes_new_take(message, size));
 }
 
 void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)

@@ -10,6 +10,7 @@
 #define HCASIM_GUEST_LIB_MLX5DV_DV_H
 
 #include <infiniband/mlx5dv.h>
+#include "guest-lib/verbs/event_queue.h"
 #include "guest-lib/verbs/verbs.h"
 
 struct hv_dv_ops {
@@ -62,23 +63,17 @@ struct hv_dv_uar {
     struct hv_uar uar;
 };
 
-/* What waits to be read from a channel (devx_event.c). */
-struct hv_dv_queue {
-    pthread_mutex_t lock;
-    GQueue messages; /* GBytes */
-    int fd;          /* readable while there are any */
-};
-
+/* Channels (devx_event.c): what waits to be read. */
 struct hv_dv_cmd_comp {
     struct mlx5dv_devx_cmd_comp dv;
     struct ibv_context *context;
-    struct hv_dv_queue queue;
+    struct hv_event_queue queue; /* GBytes */
 };
 
 struct hv_dv_event_channel {
     struct mlx5dv_devx_event_channel dv;
     struct ibv_context *context;
-    struct hv_dv_queue queue;
+    struct hv_event_queue queue; /* GBytes */
     bool omit_data;
 };
 

@@ -31,36 +31,64 @@ void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event
     pthread_mutex_destroy(&queue->lock);
 }
 
-void hv_event_put(struct hv_event_queue *queue, void *event)
+/* It holds 2^64 - 2 of them. */
+static void put_token(struct hv_event_queue *queue)
 {
     uint64_t one = 1;
+
+    if (write(queue->fd, &one, sizeof(one)) != sizeof(one)) {
+        g_warning("an event's descriptor: %s", g_strerror(errno));
+    }
+}
+
+void hv_event_put(struct hv_event_queue *queue, void *event)
+{
     int state = cancel_disable();
 
     pthread_mutex_lock(&queue->lock);
     g_queue_push_tail(&queue->events, event);
-    if (write(queue->fd, &one, sizeof(one)) != sizeof(one)) {
-        g_warning("an event's descriptor: %s", g_strerror(errno));
-    }
+    put_token(queue);
     pthread_mutex_unlock(&queue->lock);
     cancel_restore(state);
 }
 
-void *hv_event_take(struct hv_event_queue *queue, void (*count)(void *event))
+/* With a token. NULL: the event that it was for has gone (*again), or stays, with its token. */
+static void *take_first(struct hv_event_queue *queue, bool (*take)(void *event, void *arg),
+                        void *arg, bool *again)
 {
-    uint64_t one;
     void *event;
+    int err = 0, state = cancel_disable();
 
-    do {
+    pthread_mutex_lock(&queue->lock);
+    event = g_queue_peek_head(&queue->events);
+    *again = !event;
+    if (event && take(event, arg)) {
+        g_queue_pop_head(&queue->events);
+    } else if (event) {
+        err = errno;
+        event = NULL;
+        put_token(queue);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    cancel_restore(state);
+    if (err) {
+        errno = err;
+    }
+    return event;
+}
+
+void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void *arg), void *arg)
+{
+    bool again = true;
+    uint64_t one;
+    void *event = NULL;
+
+    while (again) {
         if (read(queue->fd, &one, sizeof(one)) != sizeof(one)) {
             return NULL;
         }
-        pthread_mutex_lock(&queue->lock);
-        event = g_queue_pop_head(&queue->events);
-        if (event) {
-            count(event);
-        }
-        pthread_mutex_unlock(&queue->lock);
-    } while (!event);
+        event = take_first(queue, take, arg, &again);
+    }
     return event;
 }
 

@@ -28,9 +28,10 @@ int hv_event_queue_init(struct hv_event_queue *queue);
 void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event);
 
 void hv_event_put(struct hv_event_queue *queue, void *event);
-/* Waits for an event, unless the descriptor says not to; it may be cancelled there. count is called
- * with the lock held. NULL with errno: there is none. */
-void *hv_event_take(struct hv_event_queue *queue, void (*count)(void *event));
+/* Waits for an event, unless the descriptor says not to; it may be cancelled there. take is called
+ * with the lock held, and false leaves the event where it was. NULL with errno: there is none, or
+ * errno as take left it. */
+void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void *arg), void *arg);
 /* Takes out every event for which match(event, obj) holds. */
 void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *, const void *),
                        const void *obj, GDestroyNotify free_event);

@@ -57,13 +57,14 @@ HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     return 0;
 }
 
-static void count_comp(void *event)
+static bool take_comp(void *event, void *arg)
 {
     struct hv_cq *cq = event;
 
     pthread_mutex_lock(&cq->ibv.mutex);
     cq->unacked_comp++;
     pthread_mutex_unlock(&cq->ibv.mutex);
+    return true;
 }
 
 HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
@@ -76,7 +77,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
         return -1;
     }
     local_rest(hv_hca_of(channel->context)->local);
-    hv = hv_event_take(&channel_of(channel)->queue, count_comp);
+    hv = hv_event_take(&channel_of(channel)->queue, take_comp, NULL);
     if (!hv) {
         return -1;
     }
@@ -192,9 +193,10 @@ static void count_async(const struct ibv_async_event *event, int change)
     }
 }
 
-static void count_taken(void *event)
+static bool take_async(void *event, void *arg)
 {
     count_async(event, 1);
+    return true;
 }
 
 HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
@@ -205,7 +207,7 @@ HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_
         errno = EIO;
         return -1;
     }
-    got = hv_event_take(&hv_context(context)->async->queue, count_taken);
+    got = hv_event_take(&hv_context(context)->async->queue, take_async, NULL);
     if (!got) {
         return -1;
     }

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queues of events with a descriptor (guest-lib/verbs/event_queue.h): the descriptor tells what is
+ * in the queue, whoever takes, leaves or waits.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "guest-lib/verbs/event_queue.h"
+
+#define THREADS 4
+#define EVENTS  1000 /* that each thread puts */
+
+static struct hv_event_queue queue;
+static unsigned taken; /* calls of take() */
+
+static void setup(void)
+{
+    ck_assert_int_eq(hv_event_queue_init(&queue), 0);
+    taken = 0;
+}
+
+static void teardown(void)
+{
+    hv_event_queue_fini(&queue, NULL);
+}
+
+static void *event(uintptr_t n)
+{
+    return (void *)n; /* never NULL */
+}
+
+static bool take(void *ev, void *arg)
+{
+    taken++;
+    return true;
+}
+
+static bool refuse(void *ev, void *arg)
+{
+    errno = ENOSPC;
+    return false;
+}
+
+static bool is(const void *ev, const void *obj)
+{
+    return ev == obj;
+}
+
+static bool is_readable(void)
+{
+    struct pollfd fd = {.fd = queue.fd, .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+static void dont_wait(void)
+{
+    ck_assert_int_eq(fcntl(queue.fd, F_SETFL, O_NONBLOCK), 0);
+}
+
+static void expect_nothing(void)
+{
+    dont_wait();
+    errno = 0;
+    ck_assert_ptr_null(hv_event_take(&queue, take, NULL));
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert(!is_readable());
+}
+
+/* -- one thread -------------------------------------------------------------------------------- */
+
+START_TEST(events_come_in_order_and_the_descriptor_tells_of_each)
+{
+    ck_assert(!is_readable());
+    for (uintptr_t i = 1; i <= 3; i++) {
+        hv_event_put(&queue, event(i));
+    }
+    for (uintptr_t i = 1; i <= 3; i++) {
+        ck_assert(is_readable());
+        ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(i));
+        ck_assert_uint_eq(taken, i);
+    }
+    expect_nothing();
+    ck_assert_uint_eq(taken, 3);
+}
+END_TEST
+
+/* ENOSPC of devx_async_cmd_event_read(): the message that does not fit stays the next one. */
+START_TEST(an_event_that_is_refused_stays_the_first)
+{
+    hv_event_put(&queue, event(1));
+    hv_event_put(&queue, event(2));
+    for (int i = 0; i < 3; i++) {
+        errno = 0;
+        ck_assert_ptr_null(hv_event_take(&queue, refuse, NULL));
+        ck_assert_int_eq(errno, ENOSPC);
+        ck_assert(is_readable());
+    }
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(1));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(2));
+    expect_nothing();
+}
+END_TEST
+
+START_TEST(what_is_taken_out_is_not_told_of)
+{
+    for (uintptr_t i = 0; i < 6; i++) {
+        hv_event_put(&queue, event(1 + i % 2));
+    }
+    hv_event_take_out(&queue, is, event(1), NULL);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(2));
+    }
+    expect_nothing();
+    hv_event_take_out(&queue, is, event(1), NULL);
+    expect_nothing();
+}
+END_TEST
+
+/* Who reads had the token, and not yet the lock, when the event was taken out: nobody waits for
+ * that token here, and the reader goes back to wait. */
+START_TEST(a_token_that_a_reader_has_is_not_waited_for)
+{
+    uint64_t token;
+
+    hv_event_put(&queue, event(1));
+    ck_assert_int_eq(read(queue.fd, &token, sizeof(token)), sizeof(token));
+    hv_event_take_out(&queue, is, event(1), NULL);
+    hv_event_put(&queue, event(2));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(2));
+    expect_nothing();
+}
+END_TEST
+
+static unsigned freed;
+
+static void count_freed(void *ev)
+{
+    freed++;
+}
+
+START_TEST(what_nobody_came_for_is_freed)
+{
+    struct hv_event_queue other;
+
+    ck_assert_int_eq(hv_event_queue_init(&other), 0);
+    hv_event_put(&other, event(1));
+    hv_event_put(&other, event(2));
+    hv_event_put(&other, event(2));
+    hv_event_take_out(&other, is, event(1), count_freed);
+    ck_assert_uint_eq(freed, 1);
+    hv_event_queue_fini(&other, count_freed);
+    ck_assert_uint_eq(freed, 3);
+}
+END_TEST
+
+/* -- several threads --------------------------------------------------------------------------- */
+
+static void *take_one(void *opaque)
+{
+    return hv_event_take(&queue, take, NULL);
+}
+
+START_TEST(one_who_waits_gets_what_comes)
+{
+    pthread_t thread;
+    void *got;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_one, NULL), 0);
+    hv_event_put(&queue, event(7));
+    pthread_join(thread, &got);
+    ck_assert_ptr_eq(got, event(7));
+    expect_nothing();
+}
+END_TEST
+
+/* It is cancelled in read(), if not before, and holds nothing then. */
+START_TEST(one_who_waits_can_be_cancelled)
+{
+    pthread_t thread;
+    void *got;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_one, NULL), 0);
+    pthread_cancel(thread);
+    pthread_join(thread, &got);
+    ck_assert_ptr_eq(got, PTHREAD_CANCELED);
+    hv_event_put(&queue, event(1));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(1));
+    expect_nothing();
+}
+END_TEST
+
+static void *put_many(void *opaque)
+{
+    for (unsigned i = 0; i < EVENTS; i++) {
+        hv_event_put(&queue, opaque);
+        if (i % 8 == 7) { /* objects come and go, with the events of theirs that wait */
+            hv_event_put(&queue, event(THREADS + 1));
+            hv_event_take_out(&queue, is, event(THREADS + 1), NULL);
+        }
+    }
+    return NULL;
+}
+
+static void *take_many(void *opaque)
+{
+    unsigned *counts = opaque;
+
+    for (unsigned n = 0; n < EVENTS;) {
+        uintptr_t got = (uintptr_t)hv_event_take(&queue, take, NULL);
+
+        n += got <= THREADS;
+        counts[got]++;
+    }
+    return NULL;
+}
+
+/* No wake-up is lost, and no event is told of twice: as many readers as there is work for all end,
+ * with every event that was not taken out. */
+START_TEST(nothing_is_lost_between_threads)
+{
+    pthread_t put[THREADS], get[THREADS];
+    unsigned counts[THREADS][THREADS + 2] = {{0}};
+
+    for (uintptr_t i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_create(&get[i], NULL, take_many, counts[i]), 0);
+        ck_assert_int_eq(pthread_create(&put[i], NULL, put_many, event(i + 1)), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(put[i], NULL);
+        pthread_join(get[i], NULL);
+    }
+    for (unsigned ev = 1; ev <= THREADS; ev++) {
+        unsigned sum = 0;
+
+        for (unsigned i = 0; i < THREADS; i++) {
+            sum += counts[i][ev];
+        }
+        ck_assert_uint_eq(sum, EVENTS);
+    }
+    expect_nothing();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("event-queue");
+    TCase *tc = tcase_create("event-queue");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, events_come_in_order_and_the_descriptor_tells_of_each);
+    tcase_add_test(tc, an_event_that_is_refused_stays_the_first);
+    tcase_add_test(tc, what_is_taken_out_is_not_told_of);
+    tcase_add_test(tc, a_token_that_a_reader_has_is_not_waited_for);
+    tcase_add_test(tc, what_nobody_came_for_is_freed);
+    tcase_add_test(tc, one_who_waits_gets_what_comes);
+    tcase_add_test(tc, one_who_waits_can_be_cancelled);
+    tcase_add_test(tc, nothing_is_lost_between_threads);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
