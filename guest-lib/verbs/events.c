@@ -10,6 +10,36 @@
 #include "wire/cancel.h"
 #include "guest-lib/verbs/event_queue.h"
 
+/* -- what waits to be acknowledged ------------------------------------------------------------- */
+
+/* Where an object counts its events that are handed out and not acknowledged. */
+struct unacked {
+    pthread_mutex_t *mutex;
+    pthread_cond_t *cond;
+    uint32_t *count;
+};
+
+#define UNACKED(obj, counter) ((struct unacked){&(obj)->ibv.mutex, &(obj)->ibv.cond, counter})
+
+static void count(struct unacked unacked, int change)
+{
+    pthread_mutex_lock(unacked.mutex);
+    *unacked.count += (uint32_t)change;
+    if (change < 0) {
+        pthread_cond_broadcast(unacked.cond);
+    }
+    pthread_mutex_unlock(unacked.mutex);
+}
+
+static void wait_acked(struct unacked unacked)
+{
+    pthread_mutex_lock(unacked.mutex);
+    while (*unacked.count) {
+        pthread_cond_wait(unacked.cond, unacked.mutex);
+    }
+    pthread_mutex_unlock(unacked.mutex);
+}
+
 /* -- completion channels ----------------------------------------------------------------------- */
 
 struct channel {
@@ -61,9 +91,7 @@ static bool take_comp(void *event, void *arg)
 {
     struct hv_cq *cq = event;
 
-    pthread_mutex_lock(&cq->ibv.mutex);
-    cq->unacked_comp++;
-    pthread_mutex_unlock(&cq->ibv.mutex);
+    count(UNACKED(cq, &cq->unacked_comp), 1);
     return true;
 }
 
@@ -89,10 +117,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 
 HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    pthread_mutex_lock(&cq->mutex);
-    hv_cq(cq)->unacked_comp -= nevents;
-    pthread_cond_broadcast(&cq->cond);
-    pthread_mutex_unlock(&cq->mutex);
+    count(UNACKED(hv_cq(cq), &hv_cq(cq)->unacked_comp), -(int)nevents);
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
@@ -162,34 +187,38 @@ static enum about about(enum ibv_event_type type)
     }
 }
 
-/* Adds to an object's events that are handed out and not acknowledged. */
-static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *unacked, int change)
+/* False: it is about no object. */
+static bool unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
 {
-    pthread_mutex_lock(mutex);
-    *unacked += (uint32_t)change;
-    if (change < 0) {
-        pthread_cond_broadcast(cond);
+    struct hv_cq *cq = hv_cq(event->element.cq);
+    struct hv_qp *qp = hv_qp(event->element.qp);
+    struct hv_srq *srq = hv_srq(event->element.srq);
+    struct hv_rwq *wq = hv_rwq(event->element.wq);
+
+    switch (about(event->event_type)) {
+    case ABOUT_CQ:
+        *unacked = UNACKED(cq, &cq->unacked_async);
+        return true;
+    case ABOUT_QP:
+        *unacked = UNACKED(qp, &qp->unacked_async);
+        return true;
+    case ABOUT_SRQ:
+        *unacked = UNACKED(srq, &srq->unacked_async);
+        return true;
+    case ABOUT_WQ:
+        *unacked = UNACKED(wq, &wq->unacked_async);
+        return true;
+    default:
+        return false;
     }
-    pthread_mutex_unlock(mutex);
 }
 
 static void count_async(const struct ibv_async_event *event, int change)
 {
-    switch (about(event->event_type)) {
-    case ABOUT_CQ:
-        count(&event->element.cq->mutex, &event->element.cq->cond,
-              &hv_cq(event->element.cq)->unacked_async, change);
-        break;
-    case ABOUT_QP:
-        count(&event->element.qp->mutex, &event->element.qp->cond,
-              &hv_qp(event->element.qp)->unacked_async, change);
-        break;
-    case ABOUT_SRQ:
-        count(&event->element.srq->mutex, &event->element.srq->cond,
-              &hv_srq(event->element.srq)->unacked_async, change);
-        break;
-    default:
-        break;
+    struct unacked unacked;
+
+    if (unacked_of(event, &unacked)) {
+        count(unacked, change);
     }
 }
 
@@ -246,35 +275,32 @@ void hv_event_drain_cq(struct hv_cq *cq)
         hv_event_take_out(&channel_of(cq->ibv.channel)->queue, is_pointer, cq, NULL);
     }
     forget_async(cq->ibv.context, cq);
-    pthread_mutex_lock(&cq->ibv.mutex);
-    while (cq->unacked_comp || cq->unacked_async) {
-        pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
-    }
-    pthread_mutex_unlock(&cq->ibv.mutex);
+    wait_acked(UNACKED(cq, &cq->unacked_comp));
+    wait_acked(UNACKED(cq, &cq->unacked_async));
 }
 
 void hv_event_drain_qp(struct hv_qp *qp)
 {
     forget_async(qp->ibv.context, qp);
-    pthread_mutex_lock(&qp->ibv.mutex);
-    while (qp->unacked_async) {
-        pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
-    }
-    pthread_mutex_unlock(&qp->ibv.mutex);
+    wait_acked(UNACKED(qp, &qp->unacked_async));
 }
 
 void hv_event_drain_srq(struct hv_srq *srq)
 {
     forget_async(srq->ibv.context, srq);
-    pthread_mutex_lock(&srq->ibv.mutex);
-    while (srq->unacked_async) {
-        pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
-    }
-    pthread_mutex_unlock(&srq->ibv.mutex);
+    wait_acked(UNACKED(srq, &srq->unacked_async));
+}
+
+void hv_event_drain_wq(struct hv_rwq *wq)
+{
+    forget_async(wq->ibv.context, wq);
+    wait_acked(UNACKED(wq, &wq->unacked_async));
 }
 
 /* -- from the EQ ------------------------------------------------------------------------------- */
 
+/* The device numbers queues of all kinds in one space: a number is a QP's, its SQ's or RQ's, or a
+ * WQ's. */
 static const struct {
     uint8_t eqe;
     enum ibv_event_type ibv;
@@ -284,6 +310,7 @@ static const struct {
     {PRM_EVENT_TYPE_SQ_DRAINED, IBV_EVENT_SQ_DRAINED},
     {PRM_EVENT_TYPE_SRQ_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED},
     {PRM_EVENT_TYPE_WQ_CATAS_ERROR, IBV_EVENT_QP_FATAL},
+    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, IBV_EVENT_WQ_FATAL},
     {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR, IBV_EVENT_QP_REQ_ERR},
     {PRM_EVENT_TYPE_WQ_ACCESS_ERROR, IBV_EVENT_QP_ACCESS_ERR},
     {PRM_EVENT_TYPE_SRQ_CATAS_ERROR, IBV_EVENT_SRQ_ERR},
@@ -298,6 +325,7 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
     struct hv_cq *cq;
     struct hv_qp *qp;
     struct hv_srq *srq;
+    struct hv_rwq *wq;
 
     switch (about(type)) {
     case ABOUT_CQ:
@@ -317,6 +345,13 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
         if (qp) {
             event.element.qp = &qp->ibv;
             context = qp->ibv.context;
+        }
+        break;
+    case ABOUT_WQ:
+        wq = g_hash_table_lookup(hca->wqs, GUINT_TO_POINTER(num));
+        if (wq) {
+            event.element.wq = &wq->ibv;
+            context = wq->ibv.context;
         }
         break;
     default:

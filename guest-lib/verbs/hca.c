@@ -181,6 +181,7 @@ static void free_parts(struct hv_hca *hca)
     g_hash_table_destroy(hca->cqs);
     g_hash_table_destroy(hca->qps);
     g_hash_table_destroy(hca->srqs);
+    g_hash_table_destroy(hca->wqs);
     g_ptr_array_free(hca->contexts, TRUE);
     pthread_mutex_destroy(&hca->cmd_lock);
     pthread_mutex_destroy(&hca->reg_lock);
@@ -209,6 +210,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     hca->cqs = g_hash_table_new(NULL, NULL);
     hca->qps = g_hash_table_new(NULL, NULL);
     hca->srqs = g_hash_table_new(NULL, NULL);
+    hca->wqs = g_hash_table_new(NULL, NULL);
     hca->contexts = g_ptr_array_new();
     hca->local = local_hca_new(&local, err);
     hca->drv = hca->local ? drv_open(local_pci(hca->local), err) : NULL;
@@ -332,4 +334,14 @@ void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq)
 {
     del(hca, hca->srqs, srq->srqn, srq);
+}
+
+void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq)
+{
+    add(hca, hca->wqs, wq->rqn, wq);
+}
+
+void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq)
+{
+    del(hca, hca->wqs, wq->rqn, wq);
 }

@@ -11,11 +11,11 @@ struct hv_hca {
     struct local_hca *local;
     struct drv *drv;
     struct hv_device *device;
-    pthread_mutex_t cmd_lock;     /* the driver's: commands and its EQ */
-    gint eq_pending;              /* an interrupt came; who gives cmd_lock back sees to it */
-    pthread_mutex_t reg_lock;     /* what follows */
-    GHashTable *cqs, *qps, *srqs; /* number -> object */
-    GPtrArray *contexts;          /* struct hv_context */
+    pthread_mutex_t cmd_lock;           /* the driver's: commands and its EQ */
+    gint eq_pending;                    /* an interrupt came; who gives cmd_lock back sees to it */
+    pthread_mutex_t reg_lock;           /* what follows */
+    GHashTable *cqs, *qps, *srqs, *wqs; /* number -> object */
+    GPtrArray *contexts;                /* struct hv_context */
 };
 
 /* Brings a device's HCA up. NULL with *err. */

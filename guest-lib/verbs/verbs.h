@@ -228,17 +228,21 @@ static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ct
 struct hv_cq;
 struct hv_qp;
 struct hv_srq;
+struct hv_rwq;
 void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq);
 void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq);
 void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp);
 void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp);
 void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq);
+void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq);
+void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq);
 /* Waits until all events handed out for the object are acknowledged, and takes back those that
  * nobody has read, as ibv_destroy_*() do. */
 void hv_event_drain_cq(struct hv_cq *cq);
 void hv_event_drain_qp(struct hv_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
+void hv_event_drain_wq(struct hv_rwq *wq);
 
 /* The MAC address of a GID on the port's wire (device.c): 0, or errno: EINVAL, EHOSTUNREACH.
  * Multicast GIDs map to 33:33 and 01:00:5e addresses. */
@@ -404,6 +408,7 @@ struct hv_rwq {
     struct hv_wq rq;
     struct hv_pd *pd;
     gint users; /* indirection tables */
+    uint32_t unacked_async;
 };
 
 struct hv_mcast;
@@ -526,6 +531,11 @@ static inline struct hv_qp *hv_qp(struct ibv_qp *qp)
 static inline int hv_qp_check(struct ibv_qp *qp)
 {
     return hv_handle_check(qp->context, HV_HANDLE_QP, qp->handle, qp);
+}
+
+static inline struct hv_rwq *hv_rwq(struct ibv_wq *wq)
+{
+    return (struct hv_rwq *)wq;
 }
 
 static inline int hv_wq_check(struct ibv_wq *wq)

@@ -8,11 +8,6 @@
 #define DATA_SEG  PRM_SIZE(wqe_data_seg)
 #define RQ_STATES 3
 
-static struct hv_rwq *hv_rwq(struct ibv_wq *wq)
-{
-    return (struct hv_rwq *)wq;
-}
-
 static uint32_t power_of_two(uint32_t n)
 {
     return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
@@ -164,6 +159,7 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     wq->ibv.handle = hv_handle_add(context, HV_HANDLE_WQ, wq);
     pthread_mutex_init(&wq->ibv.mutex, NULL);
     pthread_cond_init(&wq->ibv.cond, NULL);
+    hv_event_add_wq(wq->hca, wq);
     hv_pd_use(attr->pd, 1);
     g_atomic_int_inc(&hv_cq(attr->cq)->users);
     attr->max_wr = wq->rq.max_post;
@@ -202,6 +198,8 @@ static int destroy_wq(struct ibv_wq *ibwq)
     if (err) {
         return err;
     }
+    hv_event_del_wq(wq->hca, wq);
+    hv_event_drain_wq(wq);
     hv_cq_lock(cq);
     hv_cq_clean(cq, (uint32_t)wq->uidx, NULL);
     hv_uidx_free(hv_context(ibwq->context), (uint32_t)wq->uidx);
@@ -253,7 +251,7 @@ static int modify_rq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
     if (err) {
         return err;
     }
-    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES || from != ibwq->state) {
+    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
         return EINVAL;
     }
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);

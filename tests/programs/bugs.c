@@ -485,6 +485,34 @@ START_TEST(an_overrun_cq_is_in_error)
 }
 END_TEST
 
+/* So does a work queue that completes to it: mlx5_ib_wq_event(). The device has it in ERR then,
+ * whatever the library and the kernel remember; a program that says so can start it anew. */
+START_TEST(an_overrun_cq_is_fatal_to_its_wqs)
+{
+    struct overrun o = new_overrun();
+    struct ibv_wq_init_attr init = {
+        .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd, .cq = o.small};
+    struct ibv_wq *wq = ibv_create_wq(ctx, &init);
+    struct ibv_wq_attr ready = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
+    struct ibv_wq_attr reset = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RESET};
+
+    ck_assert_ptr_nonnull(wq);
+    ck_assert_int_eq(ibv_modify_wq(wq, &ready), 0);
+    overrun(&o);
+    expect_event(IBV_EVENT_QP_FATAL, o.c);
+    expect_event(IBV_EVENT_WQ_FATAL, wq);
+    ck_assert_int_eq(wq->state, IBV_WQS_RDY);
+    ck_assert_int_eq(ibv_modify_wq(wq, &reset), EINVAL);
+    reset.attr_mask |= IBV_WQ_ATTR_CURR_STATE;
+    reset.curr_wq_state = IBV_WQS_ERR;
+    ck_assert_int_eq(ibv_modify_wq(wq, &reset), 0);
+    ck_assert_int_eq(wq->state, IBV_WQS_RESET);
+    ck_assert_int_eq(ibv_modify_wq(wq, &ready), 0);
+    ck_assert_int_eq(ibv_destroy_wq(wq), 0);
+    free_overrun(&o);
+}
+END_TEST
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 /* ib_modify_qp_is_ok(): every attribute that a transition needs, none that it cannot have. */
@@ -726,6 +754,9 @@ int main(int argc, char **argv)
     if (argc == 1) {
         /* libmlx5 of rdma-core 56 crashes when an opened QP is destroyed: mlx5_free_db(NULL). */
         tcase_add_test(tc, an_xrc_target_stays_as_long_as_it_is_open);
+        /* mlx5_ib of Linux 6.2 and later keeps the reference that it takes for the event of a WQ:
+         * rsc_event_notifier() leaves it to mlx5_ib_wq_event(). Destroying the WQ waits for ever. */
+        tcase_add_test(tc, an_overrun_cq_is_fatal_to_its_wqs);
     }
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
