@@ -202,6 +202,29 @@ static int set_caps(struct drv *drv)
     return status ? status : query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, true, drv->cap);
 }
 
+/* The sections that somebody asks for, once (mlx5_query_hca_caps()). */
+static int query_sections(struct drv *drv)
+{
+    const struct {
+        bool there;
+        uint16_t type;
+        uint8_t *cap;
+    } sections[] = {
+        {PRM_GET(cmd_hca_cap, drv->cap, eth_net_offloads), PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+         drv->eth_cap},
+        {PRM_GET(cmd_hca_cap, drv->cap, roce), PRM_HCA_CAP_TYPE_ROCE, drv->roce_cap},
+        {PRM_GET(cmd_hca_cap, drv->cap, event_cap), PRM_HCA_CAP_TYPE_DEV_EVENT, drv->event_cap},
+    };
+    int status = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sections) && !status; i++) {
+        if (sections[i].there) {
+            status = query_caps(drv, sections[i].type, true, sections[i].cap);
+        }
+    }
+    return status;
+}
+
 static int boot_pages(struct drv *drv)
 {
     return satisfy_pages(drv, 1);
@@ -277,6 +300,7 @@ static int query_special_contexts(struct drv *drv)
     PRM_SET(query_special_contexts_in, in, opcode, PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS);
     status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
     drv->resd_lkey = PRM_GET(query_special_contexts_out, out, resd_lkey);
+    drv->dump_fill_mkey = PRM_GET(query_special_contexts_out, out, dump_fill_mkey);
     return status;
 }
 
@@ -317,6 +341,7 @@ static const struct step to_init_hca[] = {
 };
 
 static const struct step from_init_hca[] = {
+    {"QUERY_HCA_CAP", query_sections},
     {"ALLOC_UAR", alloc_uar},
     {"CREATE_EQ", create_eq},
     {"ALLOC_PD", alloc_pd},

@@ -56,16 +56,18 @@ struct drv {
     struct drv_mem cmdq, mailboxes[DRV_SLOTS];
     unsigned cmd_log_stride;
     uint8_t token;
-    uint32_t syndrome;       /* of the last command */
-    uint16_t uid;            /* put into every command that has the field; 0 is the kernel */
-    GHashTable *pages;       /* bus address -> driver's pointer: pages the firmware holds */
-    uint8_t cap[4096];       /* general device capabilities, current */
+    uint32_t syndrome; /* of the last command */
+    uint16_t uid;      /* put into every command that has the field; 0 is the kernel */
+    GHashTable *pages; /* bus address -> driver's pointer: pages the firmware holds */
+    uint8_t cap[4096]; /* general device capabilities, current */
+    /* likewise of these sections; all zero of one that the device has not */
+    uint8_t eth_cap[4096], roce_cap[4096], event_cap[4096];
     struct drv_eq eq;        /* async and completion events */
     GArray *events;          /* struct drv_event seen and not taken: page requests excluded */
     struct drv_mem db_pages; /* doorbell records */
     unsigned next_db;
     uint32_t uarn, pdn;
-    uint32_t resd_lkey;
+    uint32_t resd_lkey, dump_fill_mkey;
     struct drv_umr *umr; /* or NULL: nobody needed it yet */
     uint8_t mac[6];
     bool up;

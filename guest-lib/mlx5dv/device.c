@@ -9,23 +9,6 @@
 /* Doorbell registers that a program may still ask for, as mlx5_ib counts them. */
 #define MAX_DYNAMIC_BFREGS 1024
 
-/* A section of the capabilities, current values (enum mlx5_cap_type). False: it has none. */
-static bool query_cap(struct ibv_context *ctx, uint16_t section, uint8_t cap[4096])
-{
-    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0};
-    uint8_t out[PRM_SIZE(query_hca_cap_out)] = {0};
-
-    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
-    PRM_SET(query_hca_cap_in, in, op_mod, section << 1 | 1);
-    if (hv_cmd(hv_hca_of(ctx), in, sizeof(in), out, sizeof(out))) {
-        return false;
-    }
-    memcpy(cap, out + PRM_OFFSET(query_hca_cap_out, capability), 4096);
-    return true;
-}
-
-#define CAP_ETHERNET 1
-
 static uint32_t raw_packet_if(uint32_t caps)
 {
     return caps ? 1u << IBV_QPT_RAW_PACKET : 0;
@@ -35,13 +18,12 @@ static uint32_t raw_packet_if(uint32_t caps)
 static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
-    uint8_t eth[4096];
     uint32_t offloads = 0;
 
-    if (!query_cap(ctx, CAP_ETHERNET, eth)) {
+    if (!HV_CAP(hca, eth_net_offloads)) {
         return;
     }
-#define ETH(field) PRM_GET(per_protocol_networking_offload_caps, eth, field)
+#define ETH(field) HV_ETH_CAP(hca, field)
     if (ETH(multi_pkt_send_wqe)) {
         caps->flags |= MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED;
     }

@@ -193,18 +193,13 @@ void hv_dv_unsubscribe_obj(struct mlx5dv_devx_obj *obj)
 /* Whether the device offers the event to users, about an object or about none. */
 static bool is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
 {
-    static const uint16_t section = 0x14; /* enum mlx5_cap_type: MLX5_CAP_DEV_EVENT */
-    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0};
-    uint8_t out[PRM_SIZE(query_hca_cap_out)] = {0};
-    const uint8_t *cap = out + PRM_OFFSET(query_hca_cap_out, capability);
+    const uint8_t *cap = hv_drv(hv_hca_of(ctx))->event_cap;
 
+    if (event > 255) {
+        return false;
+    }
     if (affiliated && event == PRM_EVENT_TYPE_COMP) {
         return true;
-    }
-    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
-    PRM_SET(query_hca_cap_in, in, op_mod, section << 1 | 1);
-    if (event > 255 || hv_cmd(hv_hca_of(ctx), in, sizeof(in), out, sizeof(out))) {
-        return false;
     }
     return (affiliated ? PRM_GET_AT(device_event_cap, cap, user_affiliated_events, event / 64)
                        : PRM_GET_AT(device_event_cap, cap, user_unaffiliated_events, event / 64)) >>

@@ -478,8 +478,6 @@ HV_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
  * key for it, and has no other way. */
 static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 {
-    uint8_t in[PRM_SIZE(query_special_contexts_in)] = {0};
-    uint8_t out[PRM_SIZE(query_special_contexts_out)] = {0};
     struct hv_hca *hca = hv_hca_of(pd->context);
     struct hv_mr *mr;
 
@@ -487,8 +485,7 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
         errno = ENOTSUP;
         return NULL;
     }
-    PRM_SET(query_special_contexts_in, in, opcode, PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS);
-    mr = hv_kernel(hv_cmd(hca, in, sizeof(in), out, sizeof(out))) ? NULL : calloc(1, sizeof(*mr));
+    mr = calloc(1, sizeof(*mr));
     if (!mr) {
         return NULL;
     }
@@ -496,7 +493,7 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
         .context = pd->context,
         .pd = pd,
         .length = SIZE_MAX,
-        .lkey = PRM_GET(query_special_contexts_out, out, dump_fill_mkey),
+        .lkey = hv_drv(hca)->dump_fill_mkey,
     };
     mr->kind = HV_MR_NULL;
     return &mr->ibv;

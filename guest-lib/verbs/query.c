@@ -12,23 +12,7 @@
 #define PART_ID    0x1017 /* ConnectX-5 */
 #define MAX_SGE_RD 30
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
-#define LARGEST_WQE       4
-#define CAP_SECTION(type) ((type) << 1 | 1)
-#define CAP_ETHERNET      1
-
-/* A section of the capabilities; all zero if the device has none. */
-static void query_cap(struct hv_hca *hca, uint16_t type, uint8_t cap[4096])
-{
-    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0}, out[PRM_SIZE(query_hca_cap_out)];
-
-    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
-    PRM_SET(query_hca_cap_in, in, op_mod, CAP_SECTION(type));
-    if (hv_cmd(hca, in, sizeof(in), out, sizeof(out))) {
-        memset(cap, 0, 4096);
-    } else {
-        memcpy(cap, out + PRM_OFFSET(query_hca_cap_out, capability), 4096);
-    }
-}
+#define LARGEST_WQE 4
 
 static uint32_t iseg_read(struct hv_hca *hca, size_t offset)
 {
@@ -42,11 +26,8 @@ static int table_size(uint32_t log)
     return log >= 31 ? INT_MAX : (int)(1u << log);
 }
 
-#define ETH(field) PRM_GET(per_protocol_networking_offload_caps, eth, field)
-
 static unsigned device_flags(struct hv_hca *hca)
 {
-    uint8_t eth[4096];
     unsigned flags = IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT |
                      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                      IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -54,8 +35,7 @@ static unsigned device_flags(struct hv_hca *hca)
     flags |= HV_CAP(hca, xrc) ? IBV_DEVICE_XRC : 0;
     flags |= HV_CAP(hca, imaicl) ? IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B : 0;
     flags |= HV_CAP(hca, nic_flow_table) ? IBV_DEVICE_MANAGED_FLOW_STEERING : 0;
-    query_cap(hca, CAP_ETHERNET, eth);
-    flags |= HV_CAP(hca, eth_net_offloads) && ETH(csum_cap) ? IBV_DEVICE_RAW_IP_CSUM : 0;
+    flags |= HV_ETH_CAP(hca, csum_cap) ? IBV_DEVICE_RAW_IP_CSUM : 0;
     return flags;
 }
 
@@ -110,23 +90,19 @@ HV_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_at
 
 static void fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
 {
-    uint8_t eth[4096];
-
-    query_cap(hca, CAP_ETHERNET, eth);
     if (!HV_CAP(hca, eth_net_offloads)) {
         return;
     }
-    if (ETH(csum_cap)) {
+    if (HV_ETH_CAP(hca, csum_cap)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_IP_CSUM;
     }
-    if (ETH(max_lso_cap)) {
-        attr->tso_caps.max_tso = 1u << ETH(max_lso_cap);
+    if (HV_ETH_CAP(hca, max_lso_cap)) {
+        attr->tso_caps.max_tso = 1u << HV_ETH_CAP(hca, max_lso_cap);
         attr->tso_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
     }
-    if (ETH(vlan_cap)) {
+    if (HV_ETH_CAP(hca, vlan_cap)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
     }
-#undef ETH
     attr->rss_caps = (struct ibv_rss_caps){
         .supported_qpts = 1u << IBV_QPT_RAW_PACKET,
         .max_rwq_indirection_tables = 1u << HV_CAP(hca, log_max_rqt),
@@ -202,11 +178,7 @@ static struct hv_port_config *port_config(struct ibv_context *context)
 
 static unsigned gid_table_len(struct hv_hca *hca)
 {
-    static const uint16_t roce = 4;
-    uint8_t cap[4096];
-
-    query_cap(hca, roce, cap);
-    return PRM_GET(roce_cap, cap, roce_address_table_size);
+    return PRM_GET(roce_cap, hv_drv(hca)->roce_cap, roce_address_table_size);
 }
 
 #define PORT_CAP_CM_SUP        (1u << 16)

@@ -193,7 +193,7 @@ static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, ui
     return rsc->type != HV_RSC_NONE ? rsc : NULL;
 }
 
-/* The driver below: capabilities (drv->cap), async EQ. */
+/* The driver below: capabilities, which it has read at the start, and async EQ. */
 struct drv *hv_drv(struct hv_hca *hca);
 
 /* Zeroed, page-aligned memory for rings. */
@@ -203,8 +203,10 @@ void hv_ring_free(void *ptr, size_t size);
 uint32_t *hv_dbrec_alloc(struct hv_context *ctx);
 void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
 
-/* A field of the general device capabilities in use. */
+/* A field of the general device capabilities in use; of those for Ethernet. */
 #define HV_CAP(hca, field) PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_ETH_CAP(hca, field)                                                                     \
+    PRM_GET(per_protocol_networking_offload_caps, hv_drv(hca)->eth_cap, field)
 
 /* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. 0 or
  * EIO. It says no more than that there is something new: how much, the doorbell record says. So it

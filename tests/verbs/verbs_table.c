@@ -11,13 +11,13 @@
 
 int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len)
 {
+    memset(out, 0, out_len);
     if (hca->fail_cmd) {
         int err = hca->fail_cmd;
 
         hca->fail_cmd = 0;
         return err;
     }
-    memset(out, 0, out_len);
     return hv_status_errno(drv_cmd(hca->node->drv, in, in_len, out, out_len));
 }
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's HCA (guest-lib/verbs/hca.h): which commands it is sent, that its interrupts are
+ * told, and that its work is done, whoever calls or does not.
+ *
+ * The driver reaches its function through a table (guest-lib/pci.h). A copy of that stands between
+ * here, so that a test sees each register that is written, before the function does.
+ */
+#include <check.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include "guest-lib/mlx5dv/dv.h"
+#include "guest-lib/verbs/hca.h"
+#include "tests/programs/pair.h"
+
+static struct hv_hca *hca;
+static const struct pci_ops *real;
+static struct pci_ops watched;
+
+static void setup(void)
+{
+    device_open();
+    hca = hv_hca_of(ctx[0]);
+    real = hca->drv->dev.ops;
+    watched = *real;
+}
+
+static void teardown(void)
+{
+    hca->drv->dev.ops = real;
+    device_close();
+}
+
+static void watch(void (*mmio_write)(void *pci, uint64_t offset, uint64_t value, unsigned size))
+{
+    watched.mmio_write = mmio_write;
+    hca->drv->dev.ops = &watched;
+}
+
+/* -- commands ---------------------------------------------------------------------------------- */
+
+static unsigned commands;
+
+static void count_commands(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    commands += offset == PRM_OFFSET(initial_seg, command_doorbell_vector);
+    real->mmio_write(pci, offset, value, size);
+}
+
+/* mlx5_core and mlx5_ib read the capabilities when they find the device, and the GID table is in
+ * memory: what does not change is asked for once. */
+START_TEST(what_does_not_change_is_asked_for_once)
+{
+    struct mlx5dv_context dv_attr = {.comp_mask = MLX5DV_CONTEXT_MASK_STRIDING_RQ};
+    struct ibv_ah_attr ah_attr = {.is_global = 1, .port_num = 1, .grh.sgid_index = 1};
+    struct ibv_device_attr_ex attr_ex;
+    struct ibv_device_attr attr;
+    struct ibv_gid_entry entry;
+    struct ibv_ah *ah;
+    __be16 pkey;
+
+    watch(count_commands);
+    must_be_0(ibv_query_gid(ctx[0], 1, 1, &ah_attr.grh.dgid));
+    must_be_0(ibv_query_gid_ex(ctx[0], 1, 0, &entry, 0));
+    must_be_0(ibv_query_pkey(ctx[0], 1, 0, &pkey));
+    must_be_0(ibv_query_device(ctx[0], &attr));
+    must_be_0(ibv_query_device_ex(ctx[0], NULL, &attr_ex));
+    must_be_0(hv_context(ctx[0])->dv->query_device(ctx[0], &dv_attr));
+    ah = ibv_create_ah(pd[0], &ah_attr);
+    must(ah, "errno %d", errno);
+    must_be_0(ibv_destroy_ah(ah));
+    ck_assert_uint_eq(commands, 0);
+}
+END_TEST
+
+/* The link's state does change, and is all that a query of the port asks for. */
+START_TEST(a_query_of_the_port_asks_for_its_state)
+{
+    struct ibv_port_attr attr;
+
+    watch(count_commands);
+    must_be_0(ibv_query_port(ctx[0], 1, &attr));
+    ck_assert_int_eq(attr.state, IBV_PORT_ACTIVE);
+    ck_assert_int_gt(attr.gid_tbl_len, 0);
+    ck_assert_uint_eq(commands, 1);
+}
+END_TEST
+
+/* -- interrupts -------------------------------------------------------------------------------- */
+
+static struct pair *first, *second;
+static gint second_is_due;
+
+/* The EQ has been emptied and is about to be armed: an event comes before it is. */
+static void event_before_arming(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    uint64_t arm = (uint64_t)hca->drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
+
+    if (offset == arm && g_atomic_int_compare_and_exchange(&second_is_due, 1, 0)) {
+        post_send(second, 0, 0);
+        must(PRM_GET(cqe64, hv_cq(second->cq[1])->ring, opcode) == PRM_CQE_OPCODE_RESP_SEND,
+             "the completion is not there yet");
+    }
+    real->mmio_write(pci, offset, value, size);
+}
+
+static bool comes_within(const struct ibv_comp_channel *channel, int ms)
+{
+    struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+    return poll(&fd, 1, ms) == 1;
+}
+
+/* An EQ that is armed while it holds an event raises its interrupt at once (PRM, EQ arming), in the
+ * midst of what the driver does about the one before. Then the program sleeps at the channel's
+ * descriptor and calls nothing any more. */
+START_TEST(an_event_that_comes_before_the_eq_is_armed_is_told)
+{
+    first = pair_new(true, false);
+    second = pair_new(true, false);
+    post_recv(first, 1, 0);
+    post_recv(second, 1, 0);
+    must_be_0(ibv_req_notify_cq(first->cq[1], 0));
+    must_be_0(ibv_req_notify_cq(second->cq[1], 0));
+    usleep(20000); /* the helper has gone to sleep: nobody else would tell */
+    g_atomic_int_set(&second_is_due, 1);
+    watch(event_before_arming);
+    post_send(first, 0, 0);
+    ck_assert(comes_within(first->channel[1], SECONDS * 1000));
+    ck_assert_int_eq(g_atomic_int_get(&second_is_due), 0);
+    ck_assert(comes_within(second->channel[1], SECONDS * 1000));
+    hca->drv->dev.ops = real;
+    pair_free(first);
+    pair_free(second);
+}
+END_TEST
+
+/* -- work that is left ------------------------------------------------------------------------- */
+
+#define MANY 4096 /* more than a turn does */
+
+static bool is_written(const uint8_t *cqe)
+{
+    const uint8_t *owner = cqe + PRM_SIZE(cqe64) - 1; /* and the opcode */
+    double end = now() + SECONDS;
+
+    while (__atomic_load_n(owner, __ATOMIC_ACQUIRE) >> 4 == PRM_CQE_OPCODE_INVALID) {
+        if (now() > end) {
+            return false;
+        }
+        usleep(1000);
+    }
+    return true;
+}
+
+/* A command that makes work returns when the command is done: the rest is the helper's, which
+ * sleeps then. The program looks at its memory and calls nothing any more. */
+START_TEST(what_a_command_leaves_to_do_is_done)
+{
+    struct ibv_cq *cq = ibv_create_cq(ctx[0], MANY, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .cap = {.max_send_wr = 1, .max_recv_wr = MANY, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp_attr to_error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+    struct ibv_qp *qp;
+
+    must(cq, "errno %d", errno);
+    qp = ibv_create_qp(pd[0], &init);
+    must(qp, "errno %d", errno);
+    must_be_0(ibv_modify_qp(qp, &to_init,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    for (unsigned i = 0; i < MANY; i++) {
+        must_be_0(ibv_post_recv(qp, &wr, &bad));
+    }
+    usleep(20000); /* the helper has gone to sleep: nobody else would go on */
+    must_be_0(ibv_modify_qp(qp, &to_error, IBV_QP_STATE));
+    ck_assert(is_written(hv_cq(cq)->ring + (size_t)(MANY - 1) * PRM_SIZE(cqe64)));
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_destroy_cq(cq));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verbs-hca");
+    TCase *tc = tcase_create("hca");
+    SRunner *runner;
+    char wire[32];
+    int failed;
+
+    snprintf(wire, sizeof(wire), "hca-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 0);
+    tcase_set_timeout(tc, 3 * SECONDS);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, what_does_not_change_is_asked_for_once);
+    tcase_add_test(tc, a_query_of_the_port_asks_for_its_state);
+    tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
+    tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
