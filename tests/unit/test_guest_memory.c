@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process's memory as its HCA reaches it (guest-lib/memory.h): what is there is read and written,
+ * what is not there is nothing, and a fault that is not the HCA's stays the program's.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "guest-lib/memory.h"
+
+#define PAGE 4096u
+
+static uint8_t *page; /* the one before and the one behind may not be touched */
+
+static uint64_t addr(const void *ptr)
+{
+    return (uintptr_t)ptr;
+}
+
+static void setup(void)
+{
+    page = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(page, MAP_FAILED);
+    page += PAGE;
+    ck_assert_int_eq(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+    signal(SIGSEGV, SIG_DFL); /* whoever else watches the test itself */
+    signal(SIGBUS, SIG_DFL);
+    memory_catch_faults();
+}
+
+static void teardown(void)
+{
+    munmap(page - PAGE, 3 * PAGE);
+}
+
+START_TEST(what_is_there_is_read_and_written)
+{
+    uint8_t from[100], to[100];
+    uint64_t expected = 0;
+
+    for (unsigned i = 0; i < sizeof(from); i++) {
+        from[i] = (uint8_t)(i + 1);
+    }
+    for (unsigned at = 0; at < 9; at++) {
+        for (unsigned len = 0; len <= sizeof(from); len++) {
+            memset(page, 0xee, 2 * sizeof(from));
+            ck_assert(memory_write(addr(page + at), from, len));
+            ck_assert_mem_eq(page + at, from, len);
+            ck_assert_uint_eq(page[at + len], 0xee);
+            memset(to, 0xee, sizeof(to));
+            ck_assert(memory_read(addr(page + at), to, len));
+            ck_assert_mem_eq(to, from, len);
+            ck_assert(len == sizeof(to) || to[len] == 0xee);
+        }
+    }
+    memset(page, 0, 8);
+    ck_assert(memory_cmpxchg64(addr(page), &expected, 5));
+    ck_assert_uint_eq(*(uint64_t *)page, 5);
+    ck_assert(memory_cmpxchg64(addr(page), &expected, 7));
+    ck_assert_uint_eq(expected, 5); /* what was found instead */
+    ck_assert_uint_eq(*(uint64_t *)page, 5);
+}
+END_TEST
+
+/* The last byte of an access that may not be touched is enough. */
+START_TEST(what_is_not_there_is_nothing)
+{
+    static const unsigned lens[] = {1, 4, 8, 64, 100};
+    uint8_t buf[100] = {0};
+    uint64_t expected = 0;
+
+    for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        ck_assert(!memory_read(addr(page + PAGE + 1) - lens[i], buf, lens[i]));
+        ck_assert(!memory_write(addr(page + PAGE + 1) - lens[i], buf, lens[i]));
+        ck_assert(!memory_read(addr(page - 1), buf, lens[i]));
+        ck_assert(memory_read(addr(page + PAGE) - lens[i], buf, lens[i]));
+        ck_assert(memory_write(addr(page + PAGE) - lens[i], buf, lens[i]));
+    }
+    ck_assert(!memory_cmpxchg64(addr(page + PAGE), &expected, 1));
+    ck_assert_int_eq(mprotect(page, PAGE, PROT_READ), 0);
+    ck_assert(memory_read(addr(page), buf, 64));
+    ck_assert(!memory_write(addr(page), buf, 64));
+    ck_assert(!memory_cmpxchg64(addr(page), &expected, 1));
+}
+END_TEST
+
+START_TEST(addresses_that_cannot_be_are_nothing)
+{
+    uint8_t buf[16] = {0};
+    uint64_t expected = 0;
+
+    ck_assert(!memory_read(0, buf, 1));
+    ck_assert(!memory_write(PAGE - 1, buf, 1));
+    ck_assert(!memory_read(UINT64_MAX - 7, buf, 16)); /* past the end and round */
+    ck_assert(!memory_read(0x8000000000000000, buf, 16));
+    ck_assert(!memory_cmpxchg64(addr(page + 4), &expected, 1)); /* not aligned */
+    ck_assert_uint_eq(*(uint64_t *)(page + 8), 0);
+}
+END_TEST
+
+static void *read_page_by_page(void *opaque)
+{
+    uint8_t buf[8];
+
+    memory_unblock_faults();
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert(memory_read(addr(page), buf, 8));
+        ck_assert(!memory_read(addr(page + PAGE), buf, 8));
+    }
+    return NULL;
+}
+
+/* A window is its thread's: one thread's fault does not end another one's access. */
+START_TEST(each_thread_has_its_own_faults)
+{
+    pthread_t threads[4];
+    sigset_t all, old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* as the helper's are (local_start()) */
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_page_by_page, NULL), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+END_TEST
+
+/* After an access that failed, too. */
+START_TEST(a_fault_outside_of_an_access_is_the_programs)
+{
+    uint8_t byte;
+
+    ck_assert(!memory_read(addr(page + PAGE), &byte, 1));
+    ck_assert(memory_read(addr(page), &byte, 1));
+    *(volatile uint8_t *)(page + PAGE) = 1;
+}
+END_TEST
+
+/* kill() is no fault, wherever the thread is. */
+START_TEST(a_signal_that_somebody_sends_is_the_programs)
+{
+    raise(SIGSEGV);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("guest-memory");
+    TCase *tc = tcase_create("guest-memory");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, what_is_there_is_read_and_written);
+    tcase_add_test(tc, what_is_not_there_is_nothing);
+    tcase_add_test(tc, addresses_that_cannot_be_are_nothing);
+    tcase_add_test(tc, each_thread_has_its_own_faults);
+    tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);
+    tcase_add_test_raise_signal(tc, a_signal_that_somebody_sends_is_the_programs, SIGSEGV);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
