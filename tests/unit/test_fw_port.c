@@ -96,6 +96,27 @@ START_TEST(guid_comes_from_mac)
 }
 END_TEST
 
+/* Whether an entry is set or emptied, paths that were made of the table are looked up again
+ * (qp_path_check(); unit-path says what becomes of them). */
+START_TEST(paths_learn_of_a_change_of_the_gid_table)
+{
+    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[16];
+    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    uint32_t before = d.fw->hca.port.gid_version;
+
+    PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
+    PRM_SET(set_roce_address_in, in, roce_address_index, 7);
+    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    addr[15] = 9;
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    ck_assert_uint_ne(d.fw->hca.port.gid_version, before);
+    before = d.fw->hca.port.gid_version;
+    addr[15] = 0;
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    ck_assert_uint_ne(d.fw->hca.port.gid_version, before);
+}
+END_TEST
+
 START_TEST(gid_table_is_bounded)
 {
     uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[PRM_SIZE(query_roce_address_out)];
@@ -510,6 +531,7 @@ int main(void)
     tcase_add_test(tc, vport_refuses_what_it_does_not_manage);
     tcase_add_test(tc, guid_comes_from_mac);
     tcase_add_test(tc, gid_table_is_bounded);
+    tcase_add_test(tc, paths_learn_of_a_change_of_the_gid_table);
     tcase_add_test(tc, unknown_register_is_bad_param);
     tcase_add_test(tc, port_goes_down_and_up);
     tcase_add_test(tc, mtu_is_bounded);

@@ -142,6 +142,31 @@ START_TEST(to_rst_drops_what_is_left_of_a_send_queues_flush)
 }
 END_TEST
 
+/* A CQ that overruns in the midst of a flush has the rest go unseen; the queue is as one that was
+ * flushed. */
+START_TEST(a_cq_that_overruns_during_a_flush_does_not_keep_it)
+{
+    const uint8_t *eqe;
+    unsigned errors = 0;
+
+    post_nops(POSTED);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
+    bench_run(b);
+    post_nops(POSTED); /* 800 for the CQ's 512 entries */
+    bench_run(b);
+    while ((eqe = rig_eq_next(&b->rig, &b->eq))) {
+        errors += PRM_GET(eqe, eqe, event_type) == PRM_EVENT_TYPE_CQ_ERROR;
+    }
+    ck_assert_uint_eq(errors, 1);
+    ck_assert_uint_eq(take(&sq, 0), 1 << BENCH_CQ_LOG);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    bench_write_wqe(&other, &nop);
+    bench_ring_sq(&other);
+    bench_run(b);
+    bench_expect(&other, PRM_CQE_OPCODE_REQ, 0, 0);
+}
+END_TEST
+
 START_TEST(destruction_ends_a_flush)
 {
     post_nops(POSTED);
@@ -255,6 +280,7 @@ int main(void)
     tcase_add_test(tcase, a_long_send_queue_is_flushed_over_several_turns);
     tcase_add_test(tcase, what_is_behind_a_bad_wqe_is_flushed_over_several_turns);
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_send_queues_flush);
+    tcase_add_test(tcase, a_cq_that_overruns_during_a_flush_does_not_keep_it);
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, a_long_receive_queue_is_flushed_over_several_turns);
     tcase_add_test(tcase, what_is_behind_a_short_buffer_is_flushed_over_several_turns);

@@ -38,14 +38,21 @@ static void teardown(void)
     lab_free(lab);
 }
 
-static void pair_of(uint8_t st, unsigned log_sq)
+/* cqn: a's, 0: the side's. */
+static void pair_on(uint32_t cqn, uint8_t st, unsigned log_sq)
 {
     struct lab_qp_attr attr = {.st = st, .log_sq = (uint8_t)log_sq, .log_rq = 6};
 
-    lab_qp_new(left, &attr, &a);
     lab_qp_new(right, &attr, &b);
+    attr.cqn = cqn;
+    lab_qp_new(left, &attr, &a);
     lab_connect(lab, &a, &b, &lab_path);
     left->hca.most_pieces = 0;
+}
+
+static void pair_of(uint8_t st, unsigned log_sq)
+{
+    pair_on(0, st, log_sq);
 }
 
 static struct lab_wr write_wr(uint64_t src, uint64_t dst)
@@ -167,16 +174,21 @@ START_TEST(what_is_posted_to_a_full_requester_is_sent_later)
 END_TEST
 
 /* A send queue of a UC QP in error with 900 WQEs behind the one that failed. */
-static void fail_in_front_of_many(void)
+static void fail_in_front_of_many_on(uint32_t cqn)
 {
     struct lab_wr bad = write_wr(0, 0);
 
-    pair_of(PRM_QP_ST_UC, 10);
+    pair_on(cqn, PRM_QP_ST_UC, 10);
     bad.opcode = PRM_WQE_OPCODE_RDMA_READ;
     lab_post(&a, &bad);
     post_nops(&a, 900);
     hca_run(&left->hca, BUDGET);
     ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_SQER);
+}
+
+static void fail_in_front_of_many(void)
+{
+    fail_in_front_of_many_on(0);
     expect(a.qp->obj.num, PRM_CQE_OPCODE_REQ_ERR, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
@@ -245,6 +257,39 @@ START_TEST(to_rst_drops_what_is_left_of_a_flush)
     lab_run(lab);
     expect(a.qp->obj.num, PRM_CQE_OPCODE_REQ, 0, 0);
     expect_none();
+}
+END_TEST
+
+/* A CQ that overruns in the midst of a flush takes the QP to ERR, in RTS too: what was posted there
+ * is not sent. There is one event for the CQ, and one for the QP. */
+START_TEST(a_cq_that_overruns_during_a_flush_ends_the_qp)
+{
+    bool resumed = _i;
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0), ring, dbr;
+    struct lab_wr wr = write_wr(src, dst);
+    unsigned cq_errors = 0, catas = 0;
+    uint32_t cqn = lab_cq_new(left, 6, &ring, &dbr), num;
+    uint8_t type;
+
+    fail_in_front_of_many_on(cqn);
+    if (resumed) {
+        ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_SQERR2RTS_QP, &lab_path, 0, &b), SYN_OK);
+        lab_post(&a, &wr);
+    }
+    lab_run(lab);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_ERR);
+    ck_assert_uint_eq(wq_posted(&a.qp->sq), 0);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 0);
+    while (lab_event(left, &type, &num)) {
+        cq_errors += type == PRM_EVENT_TYPE_CQ_ERROR;
+        catas += type == PRM_EVENT_TYPE_WQ_CATAS_ERROR && num == a.qp->obj.num;
+    }
+    ck_assert_uint_eq(cq_errors, 1);
+    ck_assert_uint_eq(catas, 1);
+    ck_assert_uint_le(left->hca.most_pieces, LAB_BUDGET + STEP);
+    lab_post(&other, &wr);
+    lab_run(lab);
+    expect(other.qp->obj.num, PRM_CQE_OPCODE_REQ, 0, 0);
 }
 END_TEST
 
@@ -611,6 +656,7 @@ int main(void)
     tcase_add_test(tcase, what_is_posted_to_a_full_requester_is_sent_later);
     tcase_add_test(tcase, back_from_sqer_a_long_queue_is_flushed_over_several_turns);
     tcase_add_loop_test(tcase, to_rst_drops_what_is_left_of_a_flush, 0, 2);
+    tcase_add_loop_test(tcase, a_cq_that_overruns_during_a_flush_ends_the_qp, 0, 2);
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, failing_cq_takes_its_srqs_down_over_several_turns);
     tcase_add_test(tcase, room_in_an_eq_lets_many_events_follow_over_several_turns);
