@@ -1,10 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# weaken.sh OUTPUT OBJECT...: joins objects to one whose references outside are all weak. A
-# library made of it can be loaded, and can look around, where the symbols do not exist.
+# weaken.sh OUTPUT OBJECT...: joins objects to one whose references outside are weak. A library made
+# of it can be loaded, and can look around, where the symbols do not exist.
+#
+# What a header of this project names stays as it is: the linker finds it, or says that it is not
+# there. Weak, it would be NULL until somebody called it.
 set -e
 out=$1
 shift
+root=$(dirname "$0")/..
+own=$out.own
 ld -r -o "$out" "$@"
-objcopy --wildcard --weaken-symbol='*' "$out"
+find "$root/prm" "$root/wire" "$root/model" "$root/fw" "$root/qemu-dev" -name '*.h' \
+    ! -name compat.h -exec grep -ohE '[A-Za-z_][A-Za-z_0-9]*' {} + | LC_ALL=C sort -u >"$own"
+nm --undefined-only --format=posix "$out" | cut -d' ' -f1 | LC_ALL=C sort -u |
+    LC_ALL=C comm -23 - "$own" >"$out.weak"
+objcopy --weaken-symbols="$out.weak" "$out"
