@@ -27,8 +27,17 @@ void ledger_give(struct ledger *ledger, uint64_t bytes);
 /* Zeroed memory that the ledger pays for, the allocator's own share included. NULL: refused, or the
  * host has none. */
 void *ledger_alloc(struct ledger *ledger, uint64_t bytes);
-/* bytes as they were asked for; NULL is fine. */
+/* bytes as they were asked for, or as ledger_trim() left them; NULL is fine. */
 void ledger_free(struct ledger *ledger, void *block, uint64_t bytes);
+
+/*
+ * To let go of a large block is not quick: a page of it costs about what a DMA call does. This
+ * gives back LEDGER_TRIM bytes of its end. False: that was done, and *bytes is what is left. True:
+ * what is left is little enough to be freed at once.
+ */
+#define LEDGER_TRIM       (256u << 10)
+#define LEDGER_TRIM_PAGES (LEDGER_TRIM >> 12)
+bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes);
 
 /* What an entry of one of glib's hash tables takes at most: key, value and hash in a table that is
  * one quarter full; and an empty table. */
