@@ -7,6 +7,12 @@
  * (fw/cmd_table.c); the output is zeroed and out_len bytes long, and the dispatcher fills in status
  * and syndrome from what the handler returns. op_mod is 0, or of a command that has variants the
  * handler's to check. A command that is not in a table fails with BAD_OP.
+ *
+ * A handler whose work may be long does it in steps: as long as hca_may_go_on(), one at least, each
+ * with hca_spend(), and returns SYN_AGAIN if there is more. It is called again in a later turn,
+ * with the same struct fw_cmd, and keeps in at how far it has come. Everything else goes on
+ * meanwhile, but for other commands. What it keeps that nobody else knows of, drop frees, should a
+ * reset come first.
  */
 #ifndef HCASIM_FW_CMD_H
 #define HCASIM_FW_CMD_H
@@ -15,13 +21,33 @@
 #include "model/hca.h"
 #include "prm/prm.h"
 
+struct fw_cmd_row;
+
 struct fw_cmd {
+    const struct fw_cmd_row *row; /* NULL: not checked yet */
     uint16_t opcode, op_mod, uid;
     const uint8_t *in; /* the whole input, mailboxes joined */
     size_t in_len;
     uint8_t *out; /* zeroed; status and syndrome are written after the handler */
     size_t out_len;
+    union {
+        struct pages_progress pages; /* fw/pages.c */
+        struct uctx_progress {
+            bool tables_gone; /* the flow tables come first */
+            uint32_t kind;    /* row of fw/cmd_devx.c's table */
+            uint32_t num;     /* of the object of that kind to look at next */
+            unsigned gone, left;
+        } uctx;
+        struct list_progress {
+            void *object; /* that is made from a long list; nobody else knows of it yet */
+            uint64_t done;
+        } list;
+    } at;                                            /* zeroed before the first call */
+    void (*drop)(struct fw *fw, struct fw_cmd *cmd); /* NULL: nothing is kept */
 };
+
+/* Entries of a long list that are taken over in a step. */
+#define FW_LIST_PART 512
 
 typedef enum syn fw_cmd_fn(struct fw *fw, struct fw_cmd *cmd);
 

@@ -43,8 +43,10 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t n = PRM_GET(manage_pages_in, cmd->in, input_num_entries);
+    struct pages_progress *at = &cmd->at.pages;
     size_t in_room = (cmd->in_len - PRM_SIZE(manage_pages_in)) / 8;
     size_t out_room = (cmd->out_len - PRM_SIZE(manage_pages_out)) / 8;
+    enum syn syn;
 
     if (PRM_GET(manage_pages_in, cmd->in, function_id)) {
         return SYN_NO_FUNCTION;
@@ -54,14 +56,15 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
         pages_cant_give(fw);
         return SYN_OK;
     case PAGES_GIVE:
-        return n > in_room ? SYN_IN_LEN : pages_give(fw, PRM_PTR(manage_pages_in, cmd->in, pas), n);
+        return n > in_room ? SYN_IN_LEN
+                           : pages_give(fw, PRM_PTR(manage_pages_in, cmd->in, pas), n, at);
     case PAGES_TAKE:
         if (n > out_room) {
             return SYN_OUT_LEN;
         }
-        n = pages_take(fw, PRM_PTR(manage_pages_out, cmd->out, pas), n);
-        PRM_SET(manage_pages_out, cmd->out, output_num_entries, n);
-        return SYN_OK;
+        syn = pages_take(fw, PRM_PTR(manage_pages_out, cmd->out, pas), n, at);
+        PRM_SET(manage_pages_out, cmd->out, output_num_entries, at->n);
+        return syn;
     default:
         return SYN_BAD_OP_MOD;
     }

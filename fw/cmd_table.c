@@ -124,6 +124,19 @@ static bool has_list(const struct prm_struct *s)
 /* uid is no field of the commands that no user context needs, but the driver puts it into all. */
 #define RESERVED_FROM PRM_OFFSET(general_obj_in_cmd_hdr, uid) + 2
 
+#define ZEROS         4096 /* bytes that are compared at a time: a piece */
+
+/* Where the next byte is that is not 0, as far as that is quickly found. */
+static size_t skip_zeros(const uint8_t *p, size_t at, size_t end)
+{
+    static const uint8_t zeros[ZEROS];
+
+    while (end - at >= ZEROS && memcmp(p + at, zeros, ZEROS) == 0) {
+        at += ZEROS;
+    }
+    return at;
+}
+
 static bool reserved_clear(struct fw *fw, const struct fw_cmd *cmd)
 {
     const struct prm_struct *layout = fw_cmd_layout(cmd->opcode);
@@ -138,6 +151,12 @@ static bool reserved_clear(struct fw *fw, const struct fw_cmd *cmd)
             mask = layout->reserved[at];
         } else if (is_open) {
             return true;
+        } else if (at == layout->size) {
+            hca_spend(&fw->hca, (cmd->in_len - at) / ZEROS);
+            at = skip_zeros(cmd->in, at, cmd->in_len);
+            if (at == cmd->in_len) {
+                return true;
+            }
         }
         if (cmd->in[at] & mask) {
             hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s: reserved bits of byte 0x%zx",
@@ -175,38 +194,53 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
     return SYN_OK;
 }
 
-void fw_execute(struct fw *fw, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len)
+/* Says what command it is, and whether that may run. */
+static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct fw_cmd cmd = {
-        .opcode = PRM_GET(cmd_in, in, opcode),
-        .op_mod = PRM_GET(cmd_in, in, op_mod),
-        .uid = PRM_GET(general_obj_in_cmd_hdr, in, uid),
-        .in = in,
-        .in_len = in_len,
-        .out = out,
-        .out_len = out_len,
-    };
-    const struct fw_cmd_row *row = fw_cmd_find(cmd.opcode);
-    enum syn syn = check(fw, row, &cmd);
+    const struct fw_cmd_row *row;
+    enum syn syn;
 
-    if (syn == SYN_OK) {
-        syn = row->handler(fw, &cmd);
-    } else if (!row) {
+    cmd->opcode = PRM_GET(cmd_in, cmd->in, opcode);
+    cmd->op_mod = PRM_GET(cmd_in, cmd->in, op_mod);
+    cmd->uid = PRM_GET(general_obj_in_cmd_hdr, cmd->in, uid);
+    row = fw_cmd_find(cmd->opcode);
+    if (!row) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled command %s (0x%x)",
-                prm_cmd_op_name(cmd.opcode), cmd.opcode);
+                prm_cmd_op_name(cmd->opcode), cmd->opcode);
     }
+    syn = check(fw, row, cmd);
+    cmd->row = syn == SYN_OK ? row : NULL;
+    return syn;
+}
+
+static void finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
+{
     if (syn != SYN_OK) {
         fw->invalid_commands++;
-        memset(out, 0, out_len);
+        memset(cmd->out, 0, cmd->out_len);
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s (0x%x) op_mod 0x%x: %s",
-                prm_cmd_op_name(cmd.opcode), cmd.opcode, cmd.op_mod, syn_text(syn));
+                prm_cmd_op_name(cmd->opcode), cmd->opcode, cmd->op_mod, syn_text(syn));
     }
-    PRM_SET(cmd_out, out, status, syn_status(syn));
-    PRM_SET(cmd_out, out, syndrome, syn_code(syn));
+    PRM_SET(cmd_out, cmd->out, status, syn_status(syn));
+    PRM_SET(cmd_out, cmd->out, syndrome, syn_code(syn));
     if (fw->hca.tracing) {
-        trace_command(&fw->hca, cmd.opcode, (uint8_t)syn_status(syn), in, in_len);
+        trace_command(&fw->hca, cmd->opcode, (uint8_t)syn_status(syn), cmd->in, cmd->in_len);
     }
     if (fw->state == CMD_READY) {
         pages_balance(fw);
     }
+}
+
+bool fw_execute(struct fw *fw, struct fw_cmd *cmd)
+{
+    enum syn syn = cmd->row ? SYN_OK : begin(fw, cmd);
+
+    if (syn == SYN_OK) {
+        syn = cmd->row->handler(fw, cmd);
+    }
+    if (syn == SYN_AGAIN) {
+        return false;
+    }
+    finish(fw, cmd, syn);
+    return true;
 }

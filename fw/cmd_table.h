@@ -17,10 +17,11 @@ const struct fw_cmd_row *fw_cmd_at(size_t i);
 const struct prm_struct *fw_cmd_layout(uint16_t opcode);
 
 /*
- * Executes one command. in has at least 8 bytes; out has at least 8, is zeroed, and receives
+ * Executes a command, or goes on with it. Of *cmd, which is zeroed before, only in, in_len, out and
+ * out_len are the caller's: in has at least 8 bytes; out has at least 8, is zeroed, and receives
  * status and syndrome (PRM cmd_out) and what the command answers. A command that fails answers
- * nothing else.
+ * nothing else. False: it is not done and wants to be called again in another turn.
  */
-void fw_execute(struct fw *fw, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len);
+bool fw_execute(struct fw *fw, struct fw_cmd *cmd);
 
 #endif

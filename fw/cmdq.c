@@ -4,12 +4,20 @@
  *
  * An entry (PRM cmd_queue_entry, 64 bytes) carries 16 bytes of input and of output; longer ones go
  * on in chains of mailboxes (cmd_if_box: 512 bytes of data, then next pointer, block number,
- * token, signatures). One entry is executed per step of hca_run(): the chains are read and
- * checked first, then the command runs, then output and ownership are written, then the CMD event
- * is raised. A chain that is broken in any way ends the entry with a delivery status and no effect.
+ * token, signatures). One entry is under way at a time, in stages:
+ *
+ *   IDLE -> READ_INPUT -> WALK_OUTPUT -> EXECUTE -> WRITE_OUTPUT -> HAND_BACK -> RELEASE -> IDLE
+ *
+ * The chains are read and checked first, then the command runs, then output and ownership are
+ * written, then the CMD event is raised. A chain that is broken in any way ends the entry with a
+ * delivery status and no effect: it goes to HAND_BACK at once. A step of a stage is a mailbox, or a
+ * call of the command's handler (fw/cmd.h); when a turn is over, the entry waits between two steps
+ * for the next one. A command may take thousands of turns. What forgets the queue meanwhile (a
+ * reset, a write that disables the function) forgets the command with all that it took; firmware
+ * that has stopped (fw/health.c) leaves it where it is.
  *
  * Nothing here trusts a length or a pointer: a chain is walked block by block, each block must
- * carry the number it is expected to have (so a loop ends at its second visit), and memory grows
+ * carry the number it is expected to have (so a loop ends at its second visit), and memory is used
  * only as blocks really arrive.
  *
  * Signatures: the XOR of all bytes of an entry, and of all bytes of a mailbox, is 0xff; that of a
@@ -45,12 +53,40 @@ enum cmdif_checksum {
     CHECKSUM_ENABLED = 3,
 };
 
-struct entry {
+enum stage {
+    STAGE_IDLE, /* no entry is under way */
+    STAGE_READ_INPUT,
+    STAGE_WALK_OUTPUT,
+    STAGE_EXECUTE,
+    STAGE_WRITE_OUTPUT,
+    STAGE_HAND_BACK,
+    STAGE_RELEASE,
+    STAGES
+};
+
+/* Mailboxes joined. */
+struct buffer {
+    uint8_t *data; /* own, or a block that hca->memory pays for */
+    uint64_t size; /* of that block; 0: own */
+    uint32_t have, len;
+    uint8_t own[CMD_FREE_BYTES];
+};
+
+/* The entry under way. */
+struct cmdq_entry {
+    enum stage stage;
     unsigned index;
     uint64_t addr;
     uint8_t image[PRM_SIZE(cmd_queue_entry)];
     uint32_t in_len, out_len;
     uint8_t token;
+    uint8_t status;    /* of the delivery: PRM_CMD_DELIVERY_STATUS_ */
+    uint64_t box;      /* bus address of the next mailbox of the chain that is read */
+    uint32_t block;    /* its number; WRITE_OUTPUT: of the one to write */
+    struct fw_cmd cmd; /* from EXECUTE on */
+
+    struct buffer in, out;
+    GArray *out_blocks; /* bus addresses (uint64_t) of the output mailboxes */
 };
 
 static uint8_t xor8(const uint8_t *p, size_t len)
@@ -95,7 +131,7 @@ static void box_sign(uint8_t *box)
 }
 
 /* Checks what links a box to its chain, from a whole image of which the control part is filled. */
-static uint8_t box_check(const struct entry *e, const uint8_t *box, uint32_t block)
+static uint8_t box_check(const struct cmdq_entry *e, const uint8_t *box, uint32_t block)
 {
     if (PRM_GET(cmd_if_box, box, token) != e->token) {
         return PRM_CMD_DELIVERY_STATUS_TOKEN_ERR;
@@ -118,102 +154,15 @@ static bool box_next_aligned(const uint8_t *box)
     return (box[BOX_CTRL + 7] | (box[BOX_CTRL + 6] & 3)) == 0;
 }
 
-static uint8_t read_input(struct fw *fw, const struct entry *e)
+static enum stage fail(struct cmdq_entry *e, uint8_t status)
 {
-    GByteArray *in = fw->cmdq.in;
-    uint64_t addr = (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32)
-                        << 32 |
-                    (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
-    uint8_t box[PRM_SIZE(cmd_if_box)], status;
-
-    g_byte_array_set_size(in, 0);
-    g_byte_array_append(in, PRM_PTR(cmd_queue_entry, e->image, command_input_inline_data),
-                        MIN(e->in_len, INLINE_BYTES));
-    if (e->in_len > INLINE_BYTES && (e->image[0xf] || (e->image[0xe] & 1))) {
-        return PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER;
-    }
-    for (uint32_t block = 0; in->len < e->in_len; block++) {
-        if (!addr) {
-            return PRM_CMD_DELIVERY_STATUS_INPUT_LEN_ERR;
-        }
-        if (!hca_dma_read(&fw->hca, addr, box, BOX_BYTES)) {
-            return PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR;
-        }
-        status = box_check(e, box, block);
-        if (status) {
-            return status;
-        }
-        if (!box_signature_ok(fw, box)) {
-            return PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR;
-        }
-        if (!box_next_aligned(box)) {
-            return PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER;
-        }
-        g_byte_array_append(in, box, MIN(e->in_len - in->len, BOX_DATA));
-        addr = box_next(box);
-    }
-    return PRM_CMD_DELIVERY_STATUS_OK;
+    e->status = status;
+    return STAGE_HAND_BACK;
 }
 
-/* Walks the output chain, so that a broken one is known before the command has an effect. */
-static uint8_t walk_output(struct fw *fw, const struct entry *e)
-{
-    GArray *blocks = fw->cmdq.out_blocks;
-    uint64_t addr = (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_63_32)
-                        << 32 |
-                    (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_31_9) << 9;
-    uint32_t n =
-        e->out_len > INLINE_BYTES ? (e->out_len - INLINE_BYTES + BOX_DATA - 1) / BOX_DATA : 0;
-    uint8_t box[PRM_SIZE(cmd_if_box)], status;
+/* -- taking an entry --------------------------------------------------------------------------- */
 
-    g_array_set_size(blocks, 0);
-    if (n && (e->image[0x37] || (e->image[0x36] & 1))) {
-        return PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER;
-    }
-    for (uint32_t block = 0; block < n; block++) {
-        if (!addr) {
-            return PRM_CMD_DELIVERY_STATUS_OUTPUT_LEN_ERR;
-        }
-        if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
-            return PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR;
-        }
-        status = box_check(e, box, block);
-        if (status) {
-            return status;
-        }
-        if (!box_next_aligned(box)) {
-            return PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER;
-        }
-        g_array_append_val(blocks, addr);
-        addr = box_next(box);
-    }
-    return PRM_CMD_DELIVERY_STATUS_OK;
-}
-
-static bool write_output(struct fw *fw, const struct entry *e)
-{
-    const GByteArray *out = fw->cmdq.out;
-    uint8_t box[PRM_SIZE(cmd_if_box)];
-
-    for (guint i = 0; i < fw->cmdq.out_blocks->len; i++) {
-        uint64_t addr = g_array_index(fw->cmdq.out_blocks, uint64_t, i);
-        size_t done = INLINE_BYTES + (size_t)i * BOX_DATA;
-        size_t len = MIN(out->len - done, BOX_DATA);
-
-        if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
-            return false;
-        }
-        memset(box, 0, BOX_DATA);
-        memcpy(box, out->data + done, len);
-        box_sign(box);
-        if (!hca_dma_write(&fw->hca, addr, box, BOX_BYTES)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static uint8_t check_entry(struct fw *fw, struct entry *e)
+static uint8_t check_entry(struct fw *fw, struct cmdq_entry *e)
 {
     const uint8_t *p = e->image;
 
@@ -238,29 +187,48 @@ static uint8_t check_entry(struct fw *fw, struct entry *e)
     return PRM_CMD_DELIVERY_STATUS_OK;
 }
 
-/* What a command's buffers cost, which grow by doubling. */
-static uint64_t buffer_cost(const struct entry *e)
+/* Room for len bytes. False: it cannot be paid for. */
+static bool buffer_begin(struct fw *fw, struct buffer *b, uint32_t len)
 {
-    return 2ull * ((e->in_len > CMD_FREE_BYTES ? e->in_len : 0) +
-                   (e->out_len > CMD_FREE_BYTES ? e->out_len : 0));
+    b->len = len;
+    b->have = 0;
+    b->data = b->own;
+    if (len > sizeof(b->own)) {
+        b->data = ledger_alloc(&fw->hca.memory, len);
+        b->size = b->data ? len : 0;
+    }
+    return b->data;
 }
 
-static void buffers_new(struct fw *fw)
+static void buffer_end(struct fw *fw, struct buffer *b)
 {
-    fw->cmdq.in = g_byte_array_new();
-    fw->cmdq.out = g_byte_array_new();
-    fw->cmdq.out_blocks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    if (b->size) {
+        ledger_free(&fw->hca.memory, b->data, b->size);
+        b->size = 0;
+    }
 }
 
-static void buffers_free(struct fw *fw)
+/* A step of it. True: it has ended. */
+static bool buffer_trim(struct fw *fw, struct buffer *b)
 {
-    g_byte_array_unref(fw->cmdq.in);
-    g_byte_array_unref(fw->cmdq.out);
-    g_array_unref(fw->cmdq.out_blocks);
+    if (!b->size || ledger_trim(&fw->hca.memory, b->data, &b->size)) {
+        buffer_end(fw, b);
+        return true;
+    }
+    hca_spend(&fw->hca, LEDGER_TRIM_PAGES);
+    return false;
+}
+
+static void buffer_append(struct buffer *b, const uint8_t *data, uint32_t max)
+{
+    uint32_t n = MIN(b->len - b->have, max);
+
+    memcpy(b->data + b->have, data, n);
+    b->have += n;
 }
 
 /* The answer to a command for which there is no memory: it is not read. */
-static void refuse(struct fw *fw, struct entry *e)
+static void refuse(struct fw *fw, struct cmdq_entry *e)
 {
     uint8_t *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
 
@@ -272,108 +240,242 @@ static void refuse(struct fw *fw, struct entry *e)
     PRM_SET(cmd_out, out, syndrome, syn_code(SYN_NO_MEMORY));
 }
 
-static uint8_t execute_entry(struct fw *fw, struct entry *e)
+/* Reads the entry of the lowest doorbell. False: it is not there, or not the device's. */
+static bool read_entry(struct fw *fw, struct cmdq_entry *e)
 {
-    GByteArray *out = fw->cmdq.out;
-    uint8_t status = read_input(fw, e);
+    struct fw_cmdq *q = &fw->cmdq;
 
-    if (!status) {
-        status = walk_output(fw, e);
+    e->index = (unsigned)__builtin_ctz(q->pending);
+    e->addr = q->addr + ((uint64_t)e->index << CMDQ_LOG_STRIDE);
+    q->pending &= ~(1u << e->index);
+    if (!q->addr || !hca_dma_read(&fw->hca, e->addr, e->image, ENTRY_BYTES)) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
+                "command doorbell %u: no command queue at 0x%" G_GINT64_MODIFIER "x", e->index,
+                e->addr);
+        return false;
     }
+    if (!PRM_GET(cmd_queue_entry, e->image, ownership)) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command doorbell %u: entry is not the device's",
+                e->index);
+        return false;
+    }
+    return true;
+}
+
+static enum stage take(struct fw *fw, struct cmdq_entry *e)
+{
+    uint8_t status;
+
+    if (!fw->cmdq.pending || !read_entry(fw, e)) {
+        return STAGE_IDLE;
+    }
+    status = check_entry(fw, e);
     if (status) {
-        return status;
+        return fail(e, status);
     }
-    g_byte_array_set_size(out, e->out_len);
-    memset(out->data, 0, out->len);
+    e->status = PRM_CMD_DELIVERY_STATUS_OK;
+    if (!buffer_begin(fw, &e->in, e->in_len) || !buffer_begin(fw, &e->out, e->out_len)) {
+        refuse(fw, e);
+        return STAGE_HAND_BACK;
+    }
+    if (e->in_len > INLINE_BYTES && (e->image[0xf] || (e->image[0xe] & 1))) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
+    }
+    buffer_append(&e->in, PRM_PTR(cmd_queue_entry, e->image, command_input_inline_data),
+                  INLINE_BYTES);
+    e->block = 0;
+    e->box = (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32) << 32 |
+             (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
+    return STAGE_READ_INPUT;
+}
+
+/* -- chains of mailboxes ----------------------------------------------------------------------- */
+
+static const uint8_t zeros[BOX_DATA];
+
+static enum stage begin_output(struct cmdq_entry *e)
+{
+    if (e->out_len > INLINE_BYTES && (e->image[0x37] || (e->image[0x36] & 1))) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
+    }
+    buffer_append(&e->out, zeros, INLINE_BYTES);
+    g_array_set_size(e->out_blocks, 0);
+    e->block = 0;
+    e->box = (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_63_32) << 32 |
+             (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_31_9) << 9;
+    return STAGE_WALK_OUTPUT;
+}
+
+static enum stage read_input(struct fw *fw, struct cmdq_entry *e)
+{
+    uint8_t box[PRM_SIZE(cmd_if_box)], status;
+
+    if (e->in.have == e->in.len) {
+        return begin_output(e);
+    }
+    if (!e->box) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_INPUT_LEN_ERR);
+    }
+    if (!hca_dma_read(&fw->hca, e->box, box, BOX_BYTES)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+    }
+    status = box_check(e, box, e->block);
+    if (status) {
+        return fail(e, status);
+    }
+    if (!box_signature_ok(fw, box)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR);
+    }
+    if (!box_next_aligned(box)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
+    }
+    buffer_append(&e->in, box, BOX_DATA);
+    e->box = box_next(box);
+    e->block++;
+    return STAGE_READ_INPUT;
+}
+
+static enum stage begin_command(struct cmdq_entry *e)
+{
+    e->cmd = (struct fw_cmd){
+        .in = e->in.data, .in_len = e->in.len, .out = e->out.data, .out_len = e->out.len};
+    return STAGE_EXECUTE;
+}
+
+/* The output chain is walked before, so that a broken one is known before the command has an
+ * effect. */
+static enum stage walk_output(struct fw *fw, struct cmdq_entry *e)
+{
+    uint8_t box[PRM_SIZE(cmd_if_box)], status;
+
+    if (e->out.have == e->out.len) {
+        return begin_command(e);
+    }
+    if (!e->box) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_OUTPUT_LEN_ERR);
+    }
+    if (!hca_dma_read(&fw->hca, e->box + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+    }
+    status = box_check(e, box, e->block);
+    if (status) {
+        return fail(e, status);
+    }
+    if (!box_next_aligned(box)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
+    }
+    g_array_append_val(e->out_blocks, e->box);
+    buffer_append(&e->out, zeros, BOX_DATA);
+    e->box = box_next(box);
+    e->block++;
+    return STAGE_WALK_OUTPUT;
+}
+
+static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
+{
+    uint8_t box[PRM_SIZE(cmd_if_box)];
+    size_t done = INLINE_BYTES + (size_t)e->block * BOX_DATA;
+    uint64_t addr;
+
+    if (e->block == e->out_blocks->len) {
+        return STAGE_HAND_BACK;
+    }
+    addr = g_array_index(e->out_blocks, uint64_t, e->block);
+    if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+    }
+    memset(box, 0, BOX_DATA);
+    memcpy(box, e->out.data + done, MIN(e->out.len - done, BOX_DATA));
+    box_sign(box);
+    if (!hca_dma_write(&fw->hca, addr, box, BOX_BYTES)) {
+        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+    }
+    e->block++;
+    return STAGE_WRITE_OUTPUT;
+}
+
+/* -- executing, and giving back ---------------------------------------------------------------- */
+
+static enum stage execute(struct fw *fw, struct cmdq_entry *e)
+{
+    bool done;
+
     /* A command stands for itself: it may free any object. */
     fw->hca.holding = false;
-    fw_execute(fw, fw->cmdq.in->data, fw->cmdq.in->len, out->data, out->len);
+    done = fw_execute(fw, &e->cmd);
     fw->hca.holding = fw_is_entered(fw);
-    memcpy(PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data), out->data,
-           MIN(out->len, INLINE_BYTES));
-    return write_output(fw, e) ? PRM_CMD_DELIVERY_STATUS_OK : PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR;
+    if (!done) {
+        hca_spend(&fw->hca, 1);
+        return STAGE_EXECUTE;
+    }
+    g_assert(!e->cmd.drop); /* what is done keeps nothing */
+    memcpy(PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data), e->out.data,
+           MIN(e->out.len, INLINE_BYTES));
+    e->block = 0;
+    return STAGE_WRITE_OUTPUT;
 }
 
-static uint8_t run_entry(struct fw *fw, struct entry *e)
-{
-    uint8_t status = check_entry(fw, e);
-    uint64_t cost;
-
-    if (status) {
-        return status;
-    }
-    cost = buffer_cost(e);
-    if (!ledger_take(&fw->hca.memory, cost)) {
-        refuse(fw, e);
-        return PRM_CMD_DELIVERY_STATUS_OK;
-    }
-    status = execute_entry(fw, e);
-    if (cost) {
-        buffers_free(fw);
-        buffers_new(fw);
-        ledger_give(&fw->hca.memory, cost);
-    }
-    return status;
-}
-
-/* Hands the entry back: output first, then the word with status and ownership. */
-static void finish_entry(struct fw *fw, struct entry *e, uint8_t status)
+/* Output first, then the word with status and ownership. */
+static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
 {
     size_t out = PRM_OFFSET(cmd_queue_entry, command_output_inline_data);
     size_t last = ENTRY_BYTES - 4;
     uint8_t event[EQE_DATA_LEN] = {0};
 
-    PRM_SET(cmd_queue_entry, e->image, status, status);
+    if (e->status) {
+        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u: %s (%u)", e->index,
+                prm_enum_name("cmd_delivery_status", e->status), e->status);
+    }
+    PRM_SET(cmd_queue_entry, e->image, status, e->status);
     PRM_SET(cmd_queue_entry, e->image, ownership, 0);
     PRM_SET(cmd_queue_entry, e->image, signature, 0);
     PRM_SET(cmd_queue_entry, e->image, signature, (uint8_t)~xor8(e->image, ENTRY_BYTES));
     if (!hca_dma_write(&fw->hca, e->addr + out, e->image + out, last - out) ||
         !hca_dma_write(&fw->hca, e->addr + last, e->image + last, 4)) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u does not answer", e->index);
-        return;
+        return STAGE_RELEASE;
     }
     PRM_SET(cmd_inter_comp_event, event, command_completion_vector, 1u << e->index);
     eq_async(&fw->hca, PRM_EVENT_TYPE_CMD, 0, event);
+    return STAGE_RELEASE;
 }
 
-static void run_index(struct fw *fw, unsigned index)
+/* What the entry took, it gives back. */
+static enum stage release(struct fw *fw, struct cmdq_entry *e)
 {
-    struct entry e = {.index = index};
-    uint8_t status;
+    return buffer_trim(fw, &e->in) && buffer_trim(fw, &e->out) ? STAGE_IDLE : STAGE_RELEASE;
+}
 
-    e.addr = fw->cmdq.addr + ((uint64_t)index << CMDQ_LOG_STRIDE);
-    if (!fw->cmdq.addr || !hca_dma_read(&fw->hca, e.addr, e.image, ENTRY_BYTES)) {
-        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
-                "command doorbell %u: no command queue at 0x%" G_GINT64_MODIFIER "x", index,
-                e.addr);
-        return;
-    }
-    if (!PRM_GET(cmd_queue_entry, e.image, ownership)) {
-        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command doorbell %u: entry is not the device's",
-                index);
-        return;
-    }
-    status = run_entry(fw, &e);
-    if (status) {
-        hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u: %s (%u)", index,
-                prm_enum_name("cmd_delivery_status", status), status);
-    }
-    finish_entry(fw, &e, status);
+/* -- work -------------------------------------------------------------------------------------- */
+
+/* A step of each stage: returns the stage that the next step is of. */
+static enum stage (*const steps[STAGES])(struct fw *fw, struct cmdq_entry *e) = {
+    [STAGE_IDLE] = take,
+    [STAGE_READ_INPUT] = read_input,
+    [STAGE_WALK_OUTPUT] = walk_output,
+    [STAGE_EXECUTE] = execute,
+    [STAGE_WRITE_OUTPUT] = write_output,
+    [STAGE_HAND_BACK] = hand_back,
+    [STAGE_RELEASE] = release,
+};
+
+static bool has_work(const struct fw_cmdq *q)
+{
+    return q->pending || q->entry->stage != STAGE_IDLE;
 }
 
 static void cmdq_work(struct hca *hca, struct work *work)
 {
     struct fw *fw = fw_of_hca(hca);
-    struct fw_cmdq *q = &fw->cmdq;
-    unsigned index;
+    struct cmdq_entry *e = fw->cmdq.entry;
 
-    if (!q->pending || health_is_fatal(fw)) {
+    if (health_is_fatal(fw)) {
         return;
     }
-    index = (unsigned)__builtin_ctz(q->pending);
-    q->pending &= ~(1u << index);
-    run_index(fw, index);
-    if (q->pending) {
+    do {
+        e->stage = steps[e->stage](fw, e);
+    } while (e->stage != STAGE_IDLE && hca_may_go_on(hca));
+    if (has_work(&fw->cmdq)) {
         hca_schedule(hca, work);
     }
 }
@@ -381,7 +483,7 @@ static void cmdq_work(struct hca *hca, struct work *work)
 void cmdq_doorbell(struct fw *fw, uint32_t vector)
 {
     fw->cmdq.pending |= vector;
-    if (fw->cmdq.pending) {
+    if (has_work(&fw->cmdq)) {
         hca_schedule(&fw->hca, &fw->cmdq.work);
     }
 }
@@ -389,17 +491,34 @@ void cmdq_doorbell(struct fw *fw, uint32_t vector)
 void cmdq_init(struct fw *fw)
 {
     fw->cmdq.work.run = cmdq_work;
-    buffers_new(fw);
+    fw->cmdq.entry = g_new0(struct cmdq_entry, 1);
+    fw->cmdq.entry->out_blocks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 }
 
 void cmdq_clear(struct fw *fw)
 {
-    buffers_free(fw);
+    cmdq_forget(fw);
+    g_array_unref(fw->cmdq.entry->out_blocks);
+    g_clear_pointer(&fw->cmdq.entry, g_free);
+}
+
+void cmdq_forget(struct fw *fw)
+{
+    struct cmdq_entry *e = fw->cmdq.entry;
+
+    if (e->cmd.drop) {
+        e->cmd.drop(fw, &e->cmd);
+    }
+    e->cmd.drop = NULL;
+    buffer_end(fw, &e->in);
+    buffer_end(fw, &e->out);
+    e->stage = STAGE_IDLE;
+    fw->cmdq.pending = 0;
+    hca_unschedule(&fw->cmdq.work);
 }
 
 void cmdq_reset(struct fw *fw)
 {
+    cmdq_forget(fw);
     fw->cmdq.addr = 0;
-    fw->cmdq.pending = 0;
-    hca_unschedule(&fw->cmdq.work);
 }

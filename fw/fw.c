@@ -111,10 +111,10 @@ void fw_free(struct fw *fw)
     }
     g_assert(!fw_is_entered(fw));
     fw_retire(fw);
+    cmdq_clear(fw);
     devx_clear(fw);
     hca_clear(&fw->hca);
     pages_clear(fw);
-    cmdq_clear(fw);
     g_free(fw);
 }
 
@@ -127,6 +127,7 @@ void fw_objects_reset(struct fw *fw)
 
 void fw_do_reset(struct fw *fw)
 {
+    cmdq_forget(fw);
     fw_objects_reset(fw);
     power_on(fw);
     /* within a turn, what the turn holds is still there */

@@ -39,20 +39,30 @@ struct fw_entry {
 
 /* The command queue (fw/cmdq.c). */
 struct fw_cmdq {
-    uint64_t addr;      /* bus address of entry 0; 0: not told yet */
-    uint32_t pending;   /* entries whose doorbell rang and which were not executed yet */
-    struct work work;   /* executes them */
-    GByteArray *in;     /* the input of the command in execution, mailboxes joined */
-    GByteArray *out;    /* its output */
-    GArray *out_blocks; /* bus addresses (uint64_t) of its output mailboxes */
+    uint64_t addr;            /* bus address of entry 0; 0: not told yet */
+    uint32_t pending;         /* entries whose doorbell rang and which were not taken yet */
+    struct work work;         /* takes them, one at a time */
+    struct cmdq_entry *entry; /* the one under way */
 };
+
+/* Many, so that none takes long to grow. */
+#define FW_LOG_PAGE_SETS 8
 
 /* Host memory that the function was given (fw/pages.c). */
 struct fw_pages {
-    GArray *list;    /* page frames (uint64_t): bus address >> 12 */
-    GHashTable *set; /* the same */
-    int32_t asked;   /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
-    bool refused;    /* the host could not give: do not ask again before pages are free */
+    GArray *list;                            /* page frames (uint64_t): bus address >> 12 */
+    GHashTable *sets[1 << FW_LOG_PAGE_SETS]; /* the same */
+    uint64_t secret;                         /* odd; says in which set a frame is, and where */
+    int32_t asked; /* PAGE_REQUEST under way: > 0 pages asked for, < 0 offered, 0 none */
+    bool refused;  /* the host could not give: do not ask again before pages are free */
+};
+
+/* How far a command on many pages has come; zeroed before its first step. */
+struct pages_progress {
+    bool begun;
+    uint32_t n; /* pages to take */
+    uint32_t done;
+    enum syn why; /* giving failed, what was given is given back */
 };
 
 /* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c). */
@@ -175,7 +185,9 @@ void iseg_write(struct fw *fw, uint64_t offset, uint32_t value);
 
 void cmdq_init(struct fw *fw);
 void cmdq_clear(struct fw *fw);
-/* Forgets the queue's address and every doorbell. */
+/* Forgets every doorbell and the command under way, which is never answered. */
+void cmdq_forget(struct fw *fw);
+/* The queue's address, too. */
 void cmdq_reset(struct fw *fw);
 /* Doorbell vector: a bit per entry. */
 void cmdq_doorbell(struct fw *fw, uint32_t vector);
@@ -200,12 +212,13 @@ uint32_t pages_wanted_boot(const struct fw *fw);
 uint32_t pages_wanted_init(const struct fw *fw);
 /* Pages that would be asked for (> 0) or could be given back (< 0) now, after INIT_HCA. */
 int32_t pages_wanted_regular(const struct fw *fw);
-/* Takes over n page addresses (big-endian list). All or nothing. */
-enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n);
+/* Takes over n page addresses (big-endian list). All or nothing. SYN_AGAIN: a part is done. */
+enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n, struct pages_progress *at);
 /* The host cannot give what was asked for. */
 void pages_cant_give(struct fw *fw);
-/* Gives back up to n pages into pas (big-endian list); returns how many. */
-uint32_t pages_take(struct fw *fw, uint8_t *pas, uint32_t n);
+/* Gives back up to n pages into pas (big-endian list); at->n says how many. SYN_AGAIN: a part is
+ * done. */
+enum syn pages_take(struct fw *fw, uint8_t *pas, uint32_t n, struct pages_progress *at);
 /* No request is under way: those who would answer it are gone. */
 void pages_forget_request(struct fw *fw);
 /* Raises a PAGE_REQUEST if the ledger calls for one; run after every command. */

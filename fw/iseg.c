@@ -116,6 +116,7 @@ static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
         /* The driver leaves (last step of a fast teardown), or asks for a firmware reset: either
          * way the function forgets everything and reads back as disabled. A reset begins the port
          * and the firmware's health anew, too. */
+        cmdq_forget(fw);
         fw_set_state(fw, CMD_DISABLED);
         fw_objects_reset(fw);
         pages_reset(fw);

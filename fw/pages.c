@@ -25,7 +25,7 @@
 /* More than a guest of this size could sensibly give: 4 GiB. */
 #define MAX_OWNED (1u << 20)
 
-/* Bytes of this process's memory that an owned page takes: in the list and in the set. */
+/* Bytes of this process's memory that an owned page takes: in the list and in a set. */
 #define OWNED_COST (LEDGER_HASH_ENTRY + 2 * sizeof(uint64_t))
 
 static uint64_t load_pa(const uint8_t *pas, uint32_t i)
@@ -91,50 +91,83 @@ int32_t pages_wanted_regular(const struct fw *fw)
     return 0;
 }
 
-/* False: it is owned already. */
-static bool own(struct fw *fw, uint64_t frame)
+/*
+ * Which set a frame belongs to, and in *key what stands for it there: the frame by a permutation
+ * that a guest, which chooses the frames, does not know. So it cannot have them all meet in one
+ * place of a hash table, nor all sets grow at once.
+ */
+static GHashTable *set_of(struct fw *fw, uint64_t frame, gpointer *key)
 {
-    if (!g_hash_table_add(fw->pages.set, GSIZE_TO_POINTER(frame))) {
-        return false;
+    uint64_t x = frame * fw->pages.secret;
+
+    x = (x ^ x >> 32) * fw->pages.secret;
+    x ^= x >> 29;
+    x *= 0x9e3779b97f4a7c15u;
+    x ^= x >> 32;
+    *key = GSIZE_TO_POINTER(x);
+    return fw->pages.sets[x >> (64 - FW_LOG_PAGE_SETS)];
+}
+
+static enum syn own(struct fw *fw, uint64_t pa)
+{
+    uint64_t frame = pa >> PAGE_SHIFT;
+    gpointer key;
+    GHashTable *set = set_of(fw, frame, &key);
+
+    if (!ledger_take(&fw->hca.memory, OWNED_COST)) {
+        return SYN_NO_MEMORY;
+    }
+    if (pa == 0 || (pa & (PAGE_BYTES - 1)) || !g_hash_table_add(set, key)) {
+        ledger_give(&fw->hca.memory, OWNED_COST);
+        return SYN_BAD_PAGE;
     }
     g_array_append_val(fw->pages.list, frame);
-    return true;
+    return SYN_OK;
 }
 
 /* Lets go of the page that was given last. */
 static uint64_t disown(struct fw *fw)
 {
     uint64_t frame = g_array_index(fw->pages.list, uint64_t, owned(fw) - 1);
+    gpointer key;
+    GHashTable *set = set_of(fw, frame, &key);
 
     g_array_set_size(fw->pages.list, owned(fw) - 1);
-    g_hash_table_remove(fw->pages.set, GSIZE_TO_POINTER(frame));
+    g_hash_table_remove(set, key);
     ledger_give(&fw->hca.memory, OWNED_COST);
     return frame;
 }
 
-enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n)
+/* After a page was given or taken, which is a piece. */
+static bool is_over(struct fw *fw)
 {
-    uint32_t before = owned(fw);
+    hca_spend(&fw->hca, 1);
+    return !hca_may_go_on(&fw->hca);
+}
+
+enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n, struct pages_progress *at)
+{
+    uint32_t before = owned(fw) - at->done;
 
     if (n > MAX_OWNED || before > MAX_OWNED - n) {
         return SYN_LIMIT;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t pa = load_pa(pas, i);
-        enum syn syn = SYN_OK;
-
-        if (!ledger_take(&fw->hca.memory, OWNED_COST)) {
-            syn = SYN_NO_MEMORY;
-        } else if (pa == 0 || (pa & (PAGE_BYTES - 1)) || !own(fw, pa >> PAGE_SHIFT)) {
-            ledger_give(&fw->hca.memory, OWNED_COST);
-            syn = SYN_BAD_PAGE;
+    while (at->why == SYN_OK && at->done < n) {
+        at->why = own(fw, load_pa(pas, at->done));
+        at->done += at->why == SYN_OK;
+        if (is_over(fw)) {
+            return SYN_AGAIN;
         }
-        if (syn != SYN_OK) {
-            while (owned(fw) > before) {
-                disown(fw);
+    }
+    if (at->why != SYN_OK) {
+        while (at->done) {
+            disown(fw);
+            at->done--;
+            if (is_over(fw)) {
+                return SYN_AGAIN;
             }
-            return syn;
         }
+        return at->why;
     }
     set_limit(fw);
     if (fw->pages.asked > 0) {
@@ -163,17 +196,24 @@ static uint32_t spare(const struct fw *fw)
     return owned(fw) > keep ? owned(fw) - keep : 0;
 }
 
-uint32_t pages_take(struct fw *fw, uint8_t *pas, uint32_t n)
+enum syn pages_take(struct fw *fw, uint8_t *pas, uint32_t n, struct pages_progress *at)
 {
-    n = MIN(n, spare(fw));
-    for (uint32_t i = 0; i < n; i++) {
-        store_pa(pas, i, disown(fw) << PAGE_SHIFT);
+    if (!at->begun) {
+        at->begun = true;
+        at->n = MIN(n, spare(fw));
+    }
+    while (at->done < at->n) {
+        store_pa(pas, at->done, disown(fw) << PAGE_SHIFT);
+        at->done++;
+        if (is_over(fw)) {
+            return SYN_AGAIN;
+        }
     }
     set_limit(fw);
     if (fw->pages.asked < 0) {
         fw->pages.asked = 0;
     }
-    return n;
+    return SYN_OK;
 }
 
 void pages_balance(struct fw *fw)
@@ -200,7 +240,10 @@ void pages_forget_request(struct fw *fw)
 
 void pages_init(struct fw *fw)
 {
-    fw->pages.set = g_hash_table_new(NULL, NULL);
+    fw->pages.secret = (uint64_t)g_random_int() << 32 | g_random_int() | 1;
+    for (unsigned i = 0; i < G_N_ELEMENTS(fw->pages.sets); i++) {
+        fw->pages.sets[i] = g_hash_table_new(NULL, NULL);
+    }
     fw->pages.list = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     set_limit(fw);
 }
@@ -208,7 +251,9 @@ void pages_init(struct fw *fw)
 void pages_clear(struct fw *fw)
 {
     ledger_give(&fw->hca.memory, owned(fw) * OWNED_COST);
-    g_hash_table_unref(fw->pages.set);
+    for (unsigned i = 0; i < G_N_ELEMENTS(fw->pages.sets); i++) {
+        g_hash_table_unref(fw->pages.sets[i]);
+    }
     g_array_unref(fw->pages.list);
 }
 

@@ -5,8 +5,8 @@
  * A turn, hca_run(), has three parts in this order: received frames, due timers, ready work. Each
  * has a share of the turn's pieces, so that none keeps the others from going on: frames at most
  * three quarters, timers an eighth, work what is left but always a quarter. A share may be overrun
- * by its last step, which cannot be divided: a batch of frames, a timer, a packet, a command's
- * handler. With a virtual clock the order is the same in every run.
+ * by its last step, which cannot be divided: a batch of frames, a timer, a packet, a step of a
+ * command. With a virtual clock the order is the same in every run.
  *
  * Timers come after frames: what a timer waits for may lie in the ring of a host that did not get
  * to run. While there are more frames than fit their share, timers are held, but not for ever.

@@ -13,7 +13,9 @@ enum syn {
 #define SYN(name, status, code, text) SYN_##name,
 #include "model/syndromes.def"
 #undef SYN
-    SYN_COUNT
+    SYN_COUNT,
+    SYN_AGAIN, /* not done yet, to be called again (fw/cmd.h); it has no status, software never sees
+                  it */
 };
 
 /* PRM command status (enum cmd_status) that a failure is reported with. */

@@ -569,7 +569,7 @@ START_TEST(a_long_command_is_paid_for)
     uint64_t used = memory->used, limit = memory->limit;
 
     PRM_SET(cmd_in, request, opcode, PRM_CMD_OP_NOP);
-    memory->limit = used + len;
+    memory->limit = used + len - 1;
     ck_assert_uint_eq(fwd_cmd(&d, request, len, out, sizeof(out)), SYN_NO_MEMORY);
     ck_assert_uint_eq(fwd_cmd(&d, request, 32 << 10, out, sizeof(out)), SYN_OK);
     memory->limit = limit;
