@@ -4,7 +4,8 @@
  *
  * A user context is a number, the uid, which its commands carry and its objects keep. Destroying
  * the context destroys what it still owns: the firmware runs the objects' own destroy commands in
- * its name, users before what they use, until nothing more goes away.
+ * its name, users before what they use, until nothing more goes away. That takes as many turns as
+ * there are objects for.
  * General objects (CREATE_GENERAL_OBJECT and its kin) exist in no type: each is refused.
  */
 #include <string.h>
@@ -124,65 +125,89 @@ static const struct owned_kind {
 
 #define DESTROY_CMD_BYTES 0x40 /* no destroy command is longer */
 
-static bool destroy_object(struct fw *fw, uint16_t opcode, uint16_t uid, uint32_t num)
+static enum syn destroy_object(struct fw *fw, const struct fw_cmd_row *row, uint16_t uid,
+                               uint32_t num)
 {
-    const struct fw_cmd_row *row = fw_cmd_find(opcode);
     uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
-    struct fw_cmd cmd = {.opcode = opcode,
+    struct fw_cmd cmd = {.row = row,
+                         .opcode = row->opcode,
                          .uid = uid,
                          .in = in,
                          .in_len = sizeof(in),
                          .out = out,
                          .out_len = sizeof(out)};
 
-    if (!row) {
-        return false;
-    }
-    PRM_SET(general_obj_in_cmd_hdr, in, opcode, opcode);
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, row->opcode);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
     PRM_SET(general_obj_in_cmd_hdr, in, obj_id, num);
-    return row->handler(fw, &cmd) == SYN_OK;
+    return row->handler(fw, &cmd);
 }
 
-/* One pass over all kinds; returns how many objects went away and stores how many stayed. Flow
- * tables come first: their entries name others, and are no objects of their own. */
-static unsigned destroy_owned(struct fw *fw, uint16_t uid, unsigned *left)
+/* Goes on with the objects of a kind, each a piece to look at. False: the turn is over. How far the
+ * destruction of a large object has come is known to the object alone. */
+static bool destroy_kind(struct fw *fw, uint16_t uid, const struct owned_kind *k,
+                         struct uctx_progress *at)
 {
-    unsigned gone = flow_tables_destroy_of(&fw->hca, uid, left);
+    struct obj_table *table = (struct obj_table *)((char *)fw + k->table);
+    const struct fw_cmd_row *row = fw_cmd_find(k->destroy);
+    struct obj *obj;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(owned_kinds); i++) {
-        const struct owned_kind *k = &owned_kinds[i];
-        struct obj_table *table = (struct obj_table *)((char *)fw + k->table);
-        struct obj *next;
+    while ((obj = obj_next(table, at->num))) {
+        at->num = obj->num;
+        if (obj->uid == uid && (k->kind == OBJ_NONE || obj->kind == k->kind)) {
+            enum syn syn = destroy_object(fw, row, uid, obj->num);
 
-        for (struct obj *obj = obj_next(table, 0); obj; obj = next) {
-            uint32_t num = obj->num;
-            bool mine = obj->uid == uid && (k->kind == OBJ_NONE || obj->kind == k->kind);
-
-            if (mine && destroy_object(fw, k->destroy, uid, num)) {
-                gone++;
-            } else if (mine) {
-                ++*left;
+            if (syn == SYN_AGAIN) {
+                return false;
             }
-            next = obj_next(table, num + 1);
+            at->gone += syn == SYN_OK;
+            at->left += syn != SYN_OK;
+        }
+        at->num++;
+        hca_spend(&fw->hca, 1);
+        if (!hca_may_go_on(&fw->hca)) {
+            return false;
         }
     }
-    return gone;
+    return true;
+}
+
+/* Goes on with a pass over all kinds, which counts how many objects went away and how many stayed.
+ * Flow tables come first: their entries name others, and are no objects of their own. */
+static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
+{
+    if (!at->tables_gone) {
+        if (!flow_tables_empty_of(&fw->hca, uid)) {
+            return false;
+        }
+        at->gone = flow_tables_destroy_of(&fw->hca, uid, &at->left);
+        at->tables_gone = true;
+    }
+    for (; at->kind < G_N_ELEMENTS(owned_kinds); at->kind++, at->num = 0) {
+        if (!destroy_kind(fw, uid, &owned_kinds[at->kind], at)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
 {
     uint16_t uid = (uint16_t)PRM_GET(destroy_uctx_in, cmd->in, uid);
     struct obj *uctx = obj_find(&fw->uctxs, uid);
-    unsigned gone, left;
+    struct uctx_progress *at = &cmd->at.uctx;
 
     if (!uctx) {
         return SYN_NO_UCTX;
     }
-    do {
-        gone = destroy_owned(fw, uid, &left);
-    } while (gone && left);
-    if (left) {
+    if (!destroy_owned(fw, uid, at)) {
+        return SYN_AGAIN;
+    }
+    if (at->gone && at->left) {
+        *at = (struct uctx_progress){0}; /* another pass: what used them may have gone */
+        return SYN_AGAIN;
+    }
+    if (at->left) {
         return SYN_IN_USE;
     }
     uctx_free(fw, uctx);
@@ -191,7 +216,16 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
 
 /* -- user memory ------------------------------------------------------------------------------- */
 
-static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
+/* Before its pages are listed, nobody finds it. */
+static void umem_drop(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct umem *umem = cmd->at.list.object;
+
+    mtt_unref(umem->mtt);
+    obj_free(&fw->hca, &umem->obj);
+}
+
+static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
 {
     const uint8_t *in = PRM_PTR(create_umem_in, cmd->in, umem);
     uint8_t log_page = (uint8_t)(PRM_GET(umem, in, log_page_size) + 12);
@@ -212,14 +246,45 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
     if (!umem) {
         return SYN_NO_MEMORY;
     }
-    umem->mtt = mtt_new_for(&fw->hca, PRM_PTR(umem, in, mtt), (uint32_t)n, log_page);
-    if (!umem->mtt || !obj_insert(&fw->umems, &umem->obj)) {
-        mtt_unref(umem->mtt);
+    umem->mtt = mtt_empty(&fw->hca, (uint32_t)n, log_page);
+    if (!umem->mtt) {
         obj_free(&fw->hca, &umem->obj);
         return SYN_NO_MEMORY;
     }
     umem->page_offset = page_offset;
     umem->size = (n << log_page) - page_offset;
+    cmd->at.list.object = umem;
+    cmd->drop = umem_drop;
+    return SYN_OK;
+}
+
+/* The list of its pages is taken over part by part. */
+static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
+{
+    const uint8_t *pas = PRM_PTR(umem, PRM_PTR(create_umem_in, cmd->in, umem), mtt);
+    enum syn syn = cmd->at.list.object ? SYN_OK : umem_begin(fw, cmd);
+    struct umem *umem = cmd->at.list.object;
+    uint64_t *done = &cmd->at.list.done;
+
+    if (syn) {
+        return syn;
+    }
+    while (*done < umem->mtt->npages) {
+        uint32_t part = (uint32_t)MIN(umem->mtt->npages - *done, FW_LIST_PART);
+
+        mtt_put(umem->mtt, (uint32_t)*done, pas + *done * PRM_SIZE(mtt), part);
+        *done += part;
+        hca_spend(&fw->hca, part / HCA_PIECE_ENTRIES);
+        if (!hca_may_go_on(&fw->hca)) {
+            return SYN_AGAIN;
+        }
+    }
+    if (!obj_insert(&fw->umems, &umem->obj)) {
+        umem_drop(fw, cmd);
+        cmd->drop = NULL;
+        return SYN_NO_MEMORY;
+    }
+    cmd->drop = NULL;
     PRM_SET(create_umem_out, cmd->out, umem_id, umem->obj.num);
     return SYN_OK;
 }
@@ -236,6 +301,9 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     }
     if (umem->mtt->refs > 1) { /* a ring lies in it */
         return SYN_IN_USE;
+    }
+    if (!mtt_trim(umem->mtt)) {
+        return SYN_AGAIN;
     }
     umem_free(fw, umem);
     return SYN_OK;

@@ -178,6 +178,7 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
     if (cmd->out_len < PRM_SIZE(query_flow_counter_out) + n * stride) {
         return SYN_OUT_LEN;
     }
+    hca_spend(&fw->hca, n / HCA_PIECE_ENTRIES);
     for (uint32_t i = 0; i < n; i++) {
         struct flow_counter *counter = flow_counter_find(&fw->hca, first + i);
         uint8_t *stat = PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);

@@ -15,23 +15,24 @@
 
 #define MTT_BYTES     PRM_SIZE(mtt)
 
-/* Translation entries as CREATE_MKEY would carry them. */
-struct xlt {
-    uint8_t *entries;
-    size_t len; /* bytes */
+/* The entries of a key on a umem's pages: those that CREATE_MKEY would carry. */
+struct umem_xlt {
+    const struct umem *umem;
+    uint8_t log_page; /* of the key */
+    uint64_t pos;     /* of the first page, from the start of the umem's first */
+    size_t len;       /* bytes of entries */
 };
 
-/* Those for an mkc that covers a umem from offset on. Its pages must not be larger than the umem's,
- * nor begin inside one of its own. */
-static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, struct xlt *xlt)
+/* Its pages must not be larger than the umem's, nor begin inside one of its own. */
+static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt)
 {
+    const uint8_t *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
     struct umem *umem = devx_umem_find(fw, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
     uint64_t offset = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);
     uint64_t start = PRM_GET(mkc, mkc, start_addr), len = PRM_GET(mkc, mkc, len);
     uint32_t log_page = PRM_GET(mkc, mkc, log_page_size);
     uint64_t room = PRM_GET(mkc, mkc, translations_octword_size) * 2ULL;
-    uint64_t in_page, pos, end;
-    uint8_t *entry;
+    uint64_t in_page, pos;
 
     if (!umem) {
         return SYN_NO_UMEM;
@@ -51,54 +52,91 @@ static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, const uint8_t *mkc, 
     }
     in_page = start & ((1ULL << log_page) - 1);
     pos = umem->page_offset + offset;
-    end = pos + len;
     if ((pos & ((1ULL << log_page) - 1)) != in_page) {
         return SYN_UMEM_RANGE;
     }
     if ((in_page + len) >> log_page > MIN(room, XLT_MAX_PAGES)) {
         return SYN_MKEY_XLT;
     }
-    pos -= in_page;
-    xlt->len = (end - pos + (1ULL << log_page) - 1) / (1ULL << log_page) * MTT_BYTES;
-    entry = xlt->entries = ledger_alloc(&fw->hca.memory, xlt->len);
-    if (!entry) {
-        return SYN_NO_MEMORY;
-    }
-    for (; pos < end; pos += 1ULL << log_page, entry += MTT_BYTES) {
-        uint64_t page = pos >> umem->mtt->log_page;
-        uint64_t at = pos & ((1ULL << umem->mtt->log_page) - 1);
-
-        prm_store64(entry, umem->mtt->pa[page] + at);
-    }
+    *xlt = (struct umem_xlt){
+        .umem = umem,
+        .log_page = (uint8_t)log_page,
+        .pos = pos - in_page,
+        .len = ((in_page + len + (1ULL << log_page) - 1) >> log_page) * MTT_BYTES,
+    };
     return SYN_OK;
 }
 
+/* The umem's entries from byte at on, len bytes of them. */
+static void umem_entries(const struct umem_xlt *xlt, size_t at, uint8_t *entries, size_t len)
+{
+    const struct mtt *mtt = xlt->umem->mtt;
+
+    for (size_t i = 0; i < len; i += MTT_BYTES) {
+        uint64_t pos = xlt->pos + ((at + i) / MTT_BYTES << xlt->log_page);
+
+        prm_store64(entries + i,
+                    mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1)));
+    }
+}
+
+static void drop_mkey(struct fw *fw, struct fw_cmd *cmd)
+{
+    mkey_drop(&fw->hca, cmd->at.list.object);
+}
+
+static enum syn begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool physical_ok)
+{
+    struct mkey *mkey = NULL;
+    enum syn syn =
+        mkey_new(&fw->hca, cmd->uid, PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry), len,
+                 physical_ok, &mkey);
+
+    cmd->at.list.object = mkey;
+    cmd->drop = mkey ? drop_mkey : NULL;
+    return syn;
+}
+
+/* The entries of the command, or of the umem that it names, are taken over part by part. */
 static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
-    const uint8_t *xlt = PRM_PTR(create_mkey_in, cmd->in, klm_pas_mtt);
-    size_t xlt_len = cmd->in_len - PRM_OFFSET(create_mkey_in, klm_pas_mtt);
-    uint64_t actual =
-        PRM_GET(create_mkey_in, cmd->in, translations_octword_actual_size) * (uint64_t)16;
+    const uint8_t *list = PRM_PTR(create_mkey_in, cmd->in, klm_pas_mtt);
+    struct umem_xlt xlt = {
+        .len = PRM_GET(create_mkey_in, cmd->in, translations_octword_actual_size) * (size_t)16};
+    bool has_umem = PRM_GET(create_mkey_in, cmd->in, mkey_umem_valid);
+    struct list_progress *at = &cmd->at.list;
+    uint8_t entries[FW_LIST_PART * MTT_BYTES];
     uint32_t index = 0;
-    enum syn syn;
+    enum syn syn = SYN_OK;
 
     if (PRM_GET(create_mkey_in, cmd->in, data_direct)) {
         return SYN_MKEY_MODE;
     }
-    if (PRM_GET(create_mkey_in, cmd->in, mkey_umem_valid)) {
-        struct xlt pages = {0};
-
-        syn = umem_xlt(fw, cmd, mkc, &pages);
-        if (!syn) {
-            syn = mkey_create(&fw->hca, cmd->uid, mkc, pages.entries, pages.len, true, &index);
-        }
-        ledger_free(&fw->hca.memory, pages.entries, pages.len);
-    } else if (actual > xlt_len) {
-        return SYN_MKEY_XLT;
-    } else {
-        syn = mkey_create(&fw->hca, cmd->uid, mkc, xlt, actual, false, &index);
+    if (has_umem) {
+        syn = umem_xlt(fw, cmd, &xlt);
+    } else if (xlt.len > cmd->in_len - PRM_OFFSET(create_mkey_in, klm_pas_mtt)) {
+        syn = SYN_MKEY_XLT;
     }
+    if (!syn && !at->object) {
+        syn = begin_mkey(fw, cmd, xlt.len, has_umem);
+    }
+    if (syn) {
+        return syn;
+    }
+    while (at->done < xlt.len) {
+        size_t part = MIN(xlt.len - at->done, sizeof(entries));
+
+        if (has_umem) {
+            umem_entries(&xlt, at->done, entries, part);
+        }
+        mkey_fill(&fw->hca, at->object, at->done, has_umem ? entries : list + at->done, part);
+        at->done += part;
+        if (!hca_may_go_on(&fw->hca)) {
+            return SYN_AGAIN;
+        }
+    }
+    cmd->drop = NULL;
+    syn = mkey_enter(&fw->hca, at->object, &index);
     PRM_SET(create_mkey_out, cmd->out, mkey_index, index);
     return syn;
 }

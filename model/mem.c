@@ -10,34 +10,51 @@ static uint64_t mtt_bytes(uint32_t npages)
     return sizeof(struct mtt) + (uint64_t)npages * sizeof(uint64_t);
 }
 
-static struct mtt *mtt_fill(struct mtt *mtt, struct hca *hca, const void *pas, uint32_t npages,
-                            uint8_t log_page)
+static struct mtt *mtt_begin(struct mtt *mtt, struct hca *hca, uint32_t npages, uint8_t log_page)
 {
-    const uint8_t *entry = pas;
-
     mtt->hca = hca;
     mtt->refs = 1;
     mtt->log_page = log_page;
     mtt->npages = npages;
-    for (uint32_t i = 0; i < npages; i++, entry += 8) {
+    return mtt;
+}
+
+void mtt_put(struct mtt *mtt, uint32_t first, const void *pas, uint32_t n)
+{
+    const uint8_t *entry = pas;
+
+    for (uint32_t i = 0; i < n; i++, entry += 8) {
         uint64_t pa;
 
         memcpy(&pa, entry, 8);
-        mtt->pa[i] = GUINT64_FROM_BE(pa) & ~0xfffULL;
+        mtt->pa[first + i] = GUINT64_FROM_BE(pa) & ~0xfffULL;
     }
-    return mtt;
 }
 
 struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
 {
-    return mtt_fill(g_malloc(mtt_bytes(npages)), NULL, pas, npages, log_page);
+    struct mtt *mtt = mtt_begin(g_malloc(mtt_bytes(npages)), NULL, npages, log_page);
+
+    mtt_put(mtt, 0, pas, npages);
+    return mtt;
+}
+
+struct mtt *mtt_empty(struct hca *hca, uint32_t npages, uint8_t log_page)
+{
+    struct mtt *mtt = ledger_alloc(&hca->memory, mtt_bytes(npages));
+
+    return mtt ? mtt_begin(mtt, hca, npages, log_page) : NULL;
 }
 
 struct mtt *mtt_new_for(struct hca *hca, const void *pas, uint32_t npages, uint8_t log_page)
 {
-    struct mtt *mtt = ledger_alloc(&hca->memory, mtt_bytes(npages));
+    struct mtt *mtt = mtt_empty(hca, npages, log_page);
 
-    return mtt ? mtt_fill(mtt, hca, pas, npages, log_page) : NULL;
+    if (mtt) {
+        hca_spend(hca, npages / HCA_PIECE_ENTRIES);
+        mtt_put(mtt, 0, pas, npages);
+    }
+    return mtt;
 }
 
 struct mtt *mtt_ref(struct mtt *mtt)
@@ -55,6 +72,20 @@ void mtt_unref(struct mtt *mtt)
             g_free(mtt);
         }
     }
+}
+
+bool mtt_trim(struct mtt *mtt)
+{
+    uint64_t bytes = mtt_bytes(mtt->npages);
+
+    while (!ledger_trim(&mtt->hca->memory, mtt, &bytes)) {
+        mtt->npages = (uint32_t)((bytes - sizeof(*mtt)) / sizeof(mtt->pa[0]));
+        hca_spend(mtt->hca, LEDGER_TRIM_PAGES);
+        if (!hca_may_go_on(mtt->hca)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool mem_buf_init(struct mem_buf *buf, struct mtt *mtt, uint64_t offset, uint64_t size)

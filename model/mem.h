@@ -28,6 +28,12 @@ struct mtt {
 struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page);
 /* The same, paid for by hca->memory. NULL: refused. */
 struct mtt *mtt_new_for(struct hca *hca, const void *pas, uint32_t npages, uint8_t log_page);
+/* The same in parts: a list of pages that are put in by and by, all before it is used. */
+struct mtt *mtt_empty(struct hca *hca, uint32_t npages, uint8_t log_page);
+void mtt_put(struct mtt *mtt, uint32_t first, const void *pas, uint32_t n);
+/* Before the last mtt_unref(): gives back pages of a long list. False: there are more, but the turn
+ * is over. */
+bool mtt_trim(struct mtt *mtt);
 struct mtt *mtt_ref(struct mtt *mtt);
 void mtt_unref(struct mtt *mtt); /* NULL is fine */
 

@@ -244,6 +244,23 @@ enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc)
     return SYN_OK;
 }
 
+/* The key ends where its entries do, until none are left. False: the turn is over. */
+static bool xlt_trim(struct hca *hca, struct mkey *mkey)
+{
+    uint64_t bytes = xlt_bytes(mkey), entry = mkey->capacity ? bytes / mkey->capacity : 1;
+
+    while (!ledger_trim(&hca->memory, mkey->xlt, &bytes)) {
+        mkey->capacity = (uint32_t)(bytes / entry);
+        mkey->nranges = 0;
+        mkey->round_len = 0;
+        hca_spend(hca, LEDGER_TRIM_PAGES);
+        if (!hca_may_go_on(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
 {
     struct mkey *mkey = mkey_find(hca, index);
@@ -256,6 +273,10 @@ enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
     }
     if (mkey->obj.refs) {
         return SYN_IN_USE;
+    }
+    mkey->free = true;
+    if (!xlt_trim(hca, mkey)) {
+        return SYN_AGAIN;
     }
     mkey_free(hca, &mkey->obj);
     return SYN_OK;

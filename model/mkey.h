@@ -133,6 +133,7 @@ enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index);
 void mkey_drop(struct hca *hca, struct mkey *mkey);
 /* QUERY_MKEY: fills the 64 bytes of mkc. */
 enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc);
+/* SYN_AGAIN: of its many entries a part is gone, none can be used any more. */
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);
 void mkey_free(struct hca *hca, struct obj *obj); /* for hca_reset() */
 

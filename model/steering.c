@@ -20,16 +20,31 @@ static const struct {
     {0x18 / 4, 0xffffff00}, /* l4_type, ipv4_ihl */
 };
 
+/* A guest chooses the keys, but does not know the factors: it cannot have them all meet in one
+ * place of a group's hash table. */
+static uint64_t key_factors[KEY_WORDS];
+
+static void key_factors_init(void)
+{
+    static gsize done;
+
+    if (g_once_init_enter(&done)) {
+        for (unsigned i = 0; i < KEY_WORDS; i++) {
+            key_factors[i] = (uint64_t)g_random_int() << 32 | g_random_int();
+        }
+        g_once_init_leave(&done, 1);
+    }
+}
+
 static guint key_hash(gconstpointer p)
 {
     const struct flow_key *key = p;
-    uint32_t hash = 0;
+    uint64_t sum = 0;
 
     for (unsigned i = 0; i < KEY_WORDS; i++) {
-        hash = (hash ^ key->word[i]) * 0x9e3779b1u;
-        hash ^= hash >> 15;
+        sum += key_factors[i] * key->word[i];
     }
-    return hash;
+    return (guint)(sum >> 32);
 }
 
 static gboolean key_equal(gconstpointer a, gconstpointer b)
@@ -256,8 +271,9 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
 /* -- groups -------------------------------------------------------------------------------------
  */
 
-static struct flow_group *find_group(struct flow_table *table, uint32_t id)
+static struct flow_group *find_group(struct hca *hca, struct flow_table *table, uint32_t id)
 {
+    hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
     for (unsigned i = 0; i < table->groups->len; i++) {
         struct flow_group *group = g_ptr_array_index(table->groups, i);
 
@@ -337,6 +353,7 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32
     if (PRM_GET(create_flow_group_in, in, group_type) != PRM_FLOW_GROUP_TYPE_TCAM_SUBTABLE) {
         return SYN_FG_TYPE;
     }
+    hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
     if (start > end || end >> table->log_size || !group_place(table, start, end, &place)) {
         return SYN_FG_RANGE;
     }
@@ -363,7 +380,7 @@ enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
                           void *out)
 {
     struct flow_table *table = find_table(hca, type, table_id);
-    struct flow_group *group = table ? find_group(table, group_id) : NULL;
+    struct flow_group *group = table ? find_group(hca, table, group_id) : NULL;
 
     if (!group) {
         return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
@@ -385,7 +402,7 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
     if (syn != SYN_OK) {
         return syn;
     }
-    group = find_group(table, group_id);
+    group = find_group(hca, table, group_id);
     if (!group) {
         return SYN_FG_NOT_FOUND;
     }
@@ -553,7 +570,7 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table, const void 
                           uint32_t index)
 {
     const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    struct flow_group *group = find_group(table, PRM_GET(flow_context, ctx, group_id));
+    struct flow_group *group = find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
     struct flow_entry *entry;
     struct flow_key value;
     enum syn syn;
@@ -665,18 +682,63 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 /* -- a user context goes ------------------------------------------------------------------------
  */
 
-/* Forgets the table's entries and groups. */
-static void table_empty(struct hca *hca, struct flow_table *table)
+/* A step of emptying a table is over; whether there may be another one in this turn. */
+static bool next_step(struct hca *hca)
+{
+    hca_spend(hca, 1);
+    return hca_may_go_on(hca);
+}
+
+/* False: entries are left. */
+static bool entries_empty(struct hca *hca, struct flow_table *table)
 {
     GHashTableIter iter;
-    gpointer entry;
+    gpointer value;
 
-    g_hash_table_iter_init(&iter, table->entries);
-    while (g_hash_table_iter_next(&iter, NULL, &entry)) {
-        hold(hca, entry, -1);
+    if (!g_hash_table_size(table->entries)) {
+        return true; /* which the walk would find out at the end of its places */
     }
-    g_hash_table_remove_all(table->entries);
-    groups_free(hca, table);
+    g_hash_table_iter_init(&iter, table->entries);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct flow_entry *entry = value;
+
+        hold(hca, entry, -1);
+        g_hash_table_iter_remove(&iter);
+        g_hash_table_remove(entry->group->by_key, &entry->key);
+        entry_release(hca, entry);
+        if (!next_step(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool groups_empty(struct hca *hca, struct flow_table *table)
+{
+    while (table->groups->len) {
+        group_free(hca, g_ptr_array_index(table->groups, table->groups->len - 1));
+        g_ptr_array_set_size(table->groups, (int)table->groups->len - 1);
+        if (!next_step(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_tables_empty_of(struct hca *hca, uint16_t uid)
+{
+    OBJ_TABLE_FOREACH (obj, &hca->steering->tables) {
+        struct flow_table *table = (struct flow_table *)obj;
+
+        if (obj->uid != uid) {
+            continue;
+        }
+        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        if (!entries_empty(hca, table) || !groups_empty(hca, table)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
@@ -684,16 +746,12 @@ unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
     struct obj *next;
     unsigned gone = 0;
 
-    OBJ_TABLE_FOREACH (obj, &hca->steering->tables) {
-        if (obj->uid == uid) {
-            table_empty(hca, (struct flow_table *)obj);
-        }
-    }
     *left = 0;
     for (struct obj *obj = obj_next(&hca->steering->tables, 0); obj; obj = next) {
         const struct flow_table *table = (const struct flow_table *)obj;
 
         next = obj_next(&hca->steering->tables, obj->num + 1);
+        hca_spend(hca, 1);
         if (obj->uid != uid) {
             continue;
         }
@@ -757,6 +815,7 @@ void flow_counter_free(struct hca *hca, struct obj *obj)
 
 void steering_init(struct hca *hca)
 {
+    key_factors_init();
     hca->steering = g_new0(struct steering, 1);
     obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
 }

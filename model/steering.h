@@ -47,8 +47,11 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void
 enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
                            uint16_t select, const void *ctx);
 enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id);
-/* Destroys the tables of a user context with all that is in them; returns how many went, and in
- * *left how many stayed because others lead to them. */
+/* Empties the tables of a user context: entries, groups, and where a miss leads, as long as
+ * hca_may_go_on(). True: all are empty. */
+bool flow_tables_empty_of(struct hca *hca, uint16_t uid);
+/* Destroys those tables, which are empty; returns how many went, and in *left how many stayed
+ * because others lead to them. */
 unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left);
 /* SET_FLOW_TABLE_ROOT; set false: back to no root, frames are dropped. */
 enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set);

@@ -793,6 +793,8 @@ START_TEST(a_user_context_has_tables_of_its_own)
     ck_assert_int_eq(to_table(bench_table(b, 0, 0), 1, 0, other), SYN_FTE_GROUP);
     id = bench_table(b, 0, 0);
     ck_assert_int_eq(to_table(id, bench_group(b, id, 0, 0, NULL), 0, other), SYN_OK);
+    while (!flow_tables_empty_of(hca, RIG_USER)) {
+    }
     ck_assert_uint_eq(flow_tables_destroy_of(hca, RIG_USER, &left), 1);
     ck_assert_uint_eq(left, 1);
     ck_assert_int_eq(flow_counter_dealloc(hca, RIG_USER, counter), SYN_OK);
