@@ -110,8 +110,9 @@ END_TEST
 
 #define UMR_BYTES (8 * BYTES) /* of entries */
 #define UMR_PAGES (UMR_BYTES / 8)
-#define WORST_UMR (WORST_PACKET + UMR_PAGES / HCA_PIECE_ENTRIES) /* a part, and the key's change   \
-                                                                  */
+
+/* Of a part, and of the key's change with the last one. */
+#define WORST_UMR (WORST_PACKET + UMR_PAGES / HCA_PIECE_ENTRIES)
 
 /* A QP of service type REG_UMR in RTS. */
 static void umr_qp(struct lab_qp *umr)
