@@ -96,13 +96,16 @@ START_TEST(guid_comes_from_mac)
 }
 END_TEST
 
-/* Whether an entry is set or emptied, paths that were made of the table are looked up again
- * (qp_path_check(); unit-path says what becomes of them). */
+/* Whether an entry is set or emptied, paths that were made of the table are looked up again when
+ * they are used (qp_path_check(); unit-path says what becomes of them): nobody goes through all
+ * QPs.
+ */
 START_TEST(paths_learn_of_a_change_of_the_gid_table)
 {
     uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[16];
     uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
     uint32_t before = d.fw->hca.port.gid_version;
+    uint64_t looks = d.fw->hca.qpns.steps;
 
     PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
     PRM_SET(set_roce_address_in, in, roce_address_index, 7);
@@ -114,6 +117,7 @@ START_TEST(paths_learn_of_a_change_of_the_gid_table)
     addr[15] = 0;
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
     ck_assert_uint_ne(d.fw->hca.port.gid_version, before);
+    ck_assert_uint_eq(d.fw->hca.qpns.steps, looks);
 }
 END_TEST
 
