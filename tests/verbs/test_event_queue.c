@@ -179,6 +179,14 @@ START_TEST(one_who_waits_gets_what_comes)
 }
 END_TEST
 
+/* A cancelled thread leaves its frames without unpoisoning them, and ASan then takes its own
+ * sigaltstack() at the thread's end for an access to one of them. */
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
+
 /* It is cancelled in read(), if not before, and holds nothing then. */
 START_TEST(one_who_waits_can_be_cancelled)
 {
@@ -262,7 +270,9 @@ int main(void)
     tcase_add_test(tc, a_token_that_a_reader_has_is_not_waited_for);
     tcase_add_test(tc, what_nobody_came_for_is_freed);
     tcase_add_test(tc, one_who_waits_gets_what_comes);
-    tcase_add_test(tc, one_who_waits_can_be_cancelled);
+    if (!UNDER_ASAN) {
+        tcase_add_test(tc, one_who_waits_can_be_cancelled);
+    }
     tcase_add_test(tc, nothing_is_lost_between_threads);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
