@@ -755,7 +755,8 @@ int main(int argc, char **argv)
         /* libmlx5 of rdma-core 56 crashes when an opened QP is destroyed: mlx5_free_db(NULL). */
         tcase_add_test(tc, an_xrc_target_stays_as_long_as_it_is_open);
         /* mlx5_ib of Linux 6.2 and later keeps the reference that it takes for the event of a WQ:
-         * rsc_event_notifier() leaves it to mlx5_ib_wq_event(). Destroying the WQ waits for ever. */
+         * rsc_event_notifier() leaves it to mlx5_ib_wq_event(). Destroying the WQ waits for ever.
+         */
         tcase_add_test(tc, an_overrun_cq_is_fatal_to_its_wqs);
     }
     tcase_set_timeout(tc, 2 * SECONDS);
