@@ -230,9 +230,9 @@ uint64_t fw_most_pieces(const struct fw *fw)
     return fw->hca.most_pieces;
 }
 
-uint64_t fw_work_items(const struct fw *fw)
+uint64_t fw_pieces(const struct fw *fw)
 {
-    return fw->hca.work_items;
+    return fw->hca.pieces;
 }
 
 void fw_set_wire(struct fw *fw, struct wire_port *port)

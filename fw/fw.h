@@ -91,9 +91,9 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
 bool fw_run(struct fw *fw, unsigned budget);
 /* The pieces of the longest turn so far. */
 uint64_t fw_most_pieces(const struct fw *fw);
-/* Work items done since the function was made: fw_run() that leaves it as it was had nothing to do
- * (timers aside). */
-uint64_t fw_work_items(const struct fw *fw);
+/* The pieces spent since the function was made: fw_run() that leaves them as they were had nothing
+ * to do. */
+uint64_t fw_pieces(const struct fw *fw);
 
 /* What fails in a firmware, as the driver's health poll tells it apart (the driver's
  * MLX5_HEALTH_SYNDR_*). */

@@ -200,7 +200,7 @@ static const struct hca_host_ops host_ops = {
  * done. */
 static bool turn(struct local_hca *hca, uint64_t now, bool look)
 {
-    uint64_t before = fw_work_items(hca->fw);
+    uint64_t before = fw_pieces(hca->fw);
     bool rang = hca->scan && g_atomic_int_get(hca->watching) && hca->scan(hca->opaque);
 
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
@@ -213,7 +213,7 @@ static bool turn(struct local_hca *hca, uint64_t now, bool look)
         }
         hca->turn_ns = 0;
     }
-    return rang || fw_work_items(hca->fw) != before;
+    return rang || fw_pieces(hca->fw) != before;
 }
 
 void local_tell_irq(struct local_hca *hca)

@@ -383,7 +383,6 @@ static void work_run(struct hca *hca)
 
         hca_unschedule(work);
         work->run(hca, work);
-        hca->work_items++;
         hca_spend(hca, 1);
     }
 }

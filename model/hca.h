@@ -75,7 +75,6 @@ struct hca {
 
     struct port port;
     uint64_t event_count; /* async events delivered, for tests and traces */
-    uint64_t work_items;  /* done by hca_run(), ever */
 
     /* What everything costs is counted in pieces: a call of the host for DMA, a frame received or
      * sent, a frame delivered, HCA_PIECE_ENTRIES entries of a list in our own memory. */

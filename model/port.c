@@ -296,7 +296,6 @@ static bool poll_batch(struct hca *hca, struct wire_port *from, bool *pending)
     }
     n = wire_poll(from, RX_BATCH);
     *pending = n > 0;
-    hca->work_items += n;
     return n == RX_BATCH;
 }
 
