@@ -139,6 +139,26 @@ def two_hcas(lab):
         lab.hosts, lab.vms = usual, [a, b]
 
 
+@check("a guest that QEMU stops for longer than all retries take pauses its peer and ends nothing",
+       only="hcasim")
+def stopped_guests(lab):
+    # Timeout 10 is 4.2 ms and perftest retries 7 times: 34 ms of silence end a connection.
+    command = "ib_write_bw -F -d {dev} -x {gid} -u 10 -D 10 --report_gbits"
+    for vm in lab.vms:
+        server, client = reversed(lab.vms)
+        there, here = reversed(lab.hosts)
+        jobs = [server.spawn(command.format(dev=there["ibdev"], gid=there["gid"]))]
+        server.until("ss -Htln sport = :18515 | grep -q .")
+        jobs.append(client.spawn(command.format(dev=here["ibdev"], gid=here["gid"]) +
+                                 f" {there['ip']}"))
+        time.sleep(3)
+        vm.qmp("stop")
+        time.sleep(3)
+        vm.qmp("cont")
+        for job in jobs:
+            job.wait(60, check=True)
+
+
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
 
 
@@ -173,26 +193,6 @@ def firmware_fails(lab):
 
 
 check("both guests power off")(suite.powers_off)
-
-
-@check("a guest that QEMU stops for longer than all retries take pauses its peer and ends nothing",
-       only="hcasim")
-def stopped_guests(lab):
-    # Timeout 10 is 4.2 ms and perftest retries 7 times: 34 ms of silence end a connection.
-    command = "ib_write_bw -F -d {dev} -x {gid} -u 10 -D 10 --report_gbits"
-    for vm in lab.vms:
-        server, client = reversed(lab.vms)
-        there, here = reversed(lab.hosts)
-        jobs = [server.spawn(command.format(dev=there["ibdev"], gid=there["gid"]))]
-        server.until("ss -Htln sport = :18515 | grep -q .")
-        jobs.append(client.spawn(command.format(dev=here["ibdev"], gid=here["gid"]) +
-                                 f" {there['ip']}"))
-        time.sleep(3)
-        vm.qmp("stop")
-        time.sleep(3)
-        vm.qmp("cont")
-        for job in jobs:
-            job.wait(60, check=True)
 
 
 @check("the device reported nothing but queues that ended under traffic", only="hcasim")
