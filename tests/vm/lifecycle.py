@@ -107,6 +107,9 @@ def second_hca(lab):
     pci = a.run("lspci -D -d 15b3:").out.split("\n")[1].split()[0]
     device = f"/sys/bus/pci/devices/{pci}"
     netdev, ibdev = a.run(f"basename {device}/net/*; basename {device}/infiniband/*").out.split()
+    # Otherwise each of the two netdevs answers for the addresses of both, and a peer that hears the wrong one
+    # first sends its RoCE packets to an HCA that knows nothing of them.
+    a.run("sysctl -q net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
     a.run(f"ip link set {netdev} up; ip addr replace 10.0.3.1/24 dev {netdev}")
     b.run(f"ip addr replace 10.0.3.2/24 dev {lab.hosts[1]['netdev']}")
     a.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier && ping -c 1 -W 1 10.0.3.2")
