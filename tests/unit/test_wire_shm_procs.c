@@ -10,6 +10,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,10 +327,15 @@ static int stress(uint8_t self)
             done &= next[to] == STRESS_FRAMES && n->expect[to] == STRESS_FRAMES;
         }
         if (done) {
-            bool ok = n->out_of_order == 0 && stats_of(n).rx_malformed == 0;
+            unsigned wrong = n->out_of_order;
+            uint64_t malformed = stats_of(n).rx_malformed;
 
             leave(n);
-            return ok ? 0 : 1;
+            if (wrong || malformed) {
+                fprintf(stderr, "%d: %u out of order, %" PRIu64 " malformed\n", self, wrong,
+                        malformed);
+            }
+            return wrong || malformed ? 1 : 0;
         }
         if (wire_poll(n->port, 16) < 16 && !progress) {
             sleep_on(n, 1000);
