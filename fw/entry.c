@@ -21,13 +21,6 @@ bool entry_begin(struct fw *fw)
     return true;
 }
 
-bool entry_is_due(const struct fw *fw)
-{
-    const struct fw_entry *e = &fw->entry;
-
-    return !e->retired && (e->reset || e->rewire || e->num_writes);
-}
-
 /* Whether a write that disables the function waits: it is the last that was taken. */
 static bool disable_is_due(const struct fw_entry *e)
 {
@@ -40,10 +33,14 @@ static bool disable_is_due(const struct fw_entry *e)
     return iseg_disables(last->offset, last->value, last->size);
 }
 
-/* The function stays off as long as something is due that turns it off. */
-static void update_off(struct fw *fw)
+/* After each change of what waits. The function stays off as long as something is due that turns
+ * it off. */
+static void update(struct fw *fw)
 {
-    fw->hca.off = fw->entry.retired || fw->entry.reset || disable_is_due(&fw->entry);
+    struct fw_entry *e = &fw->entry;
+
+    e->due = !e->retired && (e->reset || e->rewire || e->num_writes);
+    fw->hca.off = e->retired || e->reset || disable_is_due(e);
 }
 
 static void do_first_write(struct fw *fw)
@@ -68,7 +65,7 @@ static void do_one(struct fw *fw)
     } else {
         do_first_write(fw);
     }
-    update_off(fw);
+    update(fw);
 }
 
 static G_GNUC_NO_INLINE void do_what_is_due(struct fw *fw)
@@ -92,13 +89,11 @@ static G_GNUC_NO_INLINE void do_what_is_due(struct fw *fw)
 
 void entry_end(struct fw *fw)
 {
-    struct fw_entry *e = &fw->entry;
-
     fw->hca.holding = false;
-    if (G_UNLIKELY(entry_is_due(fw) || e->lost_writes != e->lost_told)) {
+    if (G_UNLIKELY(entry_is_due(fw))) { /* also when writes were lost: those before them wait */
         do_what_is_due(fw);
     }
-    e->under_way = false;
+    fw->entry.under_way = false;
 }
 
 void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
@@ -114,18 +109,25 @@ void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned s
         return;
     }
     e->writes[e->num_writes++] = (struct fw_write){offset, value, (uint8_t)size};
-    update_off(fw);
+    update(fw);
 }
 
 void entry_note_reset(struct fw *fw)
 {
     fw->entry.num_writes = 0;
     fw->entry.reset = true;
-    update_off(fw);
+    update(fw);
 }
 
 void entry_note_wire(struct fw *fw, struct wire_port *wire)
 {
     fw->entry.rewire = true;
     fw->entry.wire = wire;
+    update(fw);
+}
+
+void entry_retire(struct fw *fw)
+{
+    fw->entry.retired = true;
+    update(fw);
 }

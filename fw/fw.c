@@ -101,7 +101,7 @@ bool fw_is_entered(const struct fw *fw)
 
 void fw_retire(struct fw *fw)
 {
-    fw->entry.retired = fw->hca.off = true;
+    entry_retire(fw);
 }
 
 void fw_free(struct fw *fw)

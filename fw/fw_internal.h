@@ -25,13 +25,14 @@
 struct fw_entry {
     bool under_way;
     bool retired; /* the function goes away: nothing is done any more */
-    bool reset;   /* due */
-    bool rewire;  /* due, to this: */
+    bool due;     /* anything of what follows, and not retired */
+    bool reset;
+    bool rewire; /* to this: */
     struct wire_port *wire;
     struct fw_write {
         uint64_t offset, value;
         uint8_t size;
-    } writes[ENTRY_WRITES + 1]; /* due; the last place is for one that disables the function */
+    } writes[ENTRY_WRITES + 1]; /* the last place is for one that disables the function */
     unsigned num_writes;
     uint64_t lost_writes; /* those that found no place, ever */
     uint64_t lost_told;   /* that, when it was last logged */
@@ -158,12 +159,18 @@ uint32_t health_counter(struct fw *fw);
 bool entry_begin(struct fw *fw);
 /* Ends it, and does what was noted. */
 void entry_end(struct fw *fw);
-/* Whether something noted is left to do: it comes before what is new. */
-bool entry_is_due(const struct fw *fw);
 /* Notes what came in while an entry was under way. */
 void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
 void entry_note_reset(struct fw *fw);
 void entry_note_wire(struct fw *fw, struct wire_port *wire);
+/* The function goes away. */
+void entry_retire(struct fw *fw);
+
+/* Whether something noted is left to do: it comes before what is new. */
+static inline bool entry_is_due(const struct fw *fw)
+{
+    return fw->entry.due;
+}
 
 /* What becomes of them (fw/fw.c). */
 bool fw_do_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
