@@ -38,6 +38,7 @@ struct local_hca {
     pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
     struct wire_port *port;
+    struct memory_missed missed;
     int wire_fd, wake_fd;
     int log_level;
     char *name;
@@ -98,25 +99,13 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
     }
 }
 
-static bool unanswered(struct local_hca *hca, uint64_t addr, size_t len)
+static void unanswered(void *host, uint64_t addr, size_t len)
 {
     g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
                                             "x (%zu bytes): it was unmapped, or never there",
                                             addr, len);
 
-    host_log(hca, HCA_LOG_GUEST_ERROR, line);
-    return false;
-}
-
-static G_GNUC_NO_INLINE bool read_of_program(void *host, uint64_t addr, void *buf, size_t len)
-{
-    return memory_read(addr, buf, len) || unanswered(host, addr, len);
-}
-
-static G_GNUC_NO_INLINE bool write_of_program(void *host, uint64_t addr, const void *buf,
-                                              size_t len)
-{
-    return memory_write(addr, buf, len) || unanswered(host, addr, len);
+    host_log(host, HCA_LOG_GUEST_ERROR, line);
 }
 
 static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
@@ -125,7 +114,7 @@ static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
         memory_take(addr, buf, len);
         return true;
     }
-    return read_of_program(host, addr, buf, len);
+    return memory_read(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
 static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
@@ -134,22 +123,12 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
         memory_put(addr, buf, len);
         return true;
     }
-    return write_of_program(host, addr, buf, len);
-}
-
-/* Nothing is mapped: what a caller did with it could not be stopped at a fault. */
-static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
-{
-    return NULL;
-}
-
-static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
-{
+    return memory_write(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
 static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    return memory_cmpxchg64(addr, expected, desired) || unanswered(host, addr, sizeof(desired));
+    return memory_cmpxchg64(addr, expected, desired, &((struct local_hca *)host)->missed);
 }
 
 static void host_irq(void *host, unsigned vector)
@@ -183,8 +162,9 @@ static void host_wake(void *host)
 static const struct hca_host_ops host_ops = {
     .dma_read = host_dma_read,
     .dma_write = host_dma_write,
-    .dma_map = host_dma_map,
-    .dma_unmap = host_dma_unmap,
+    /* Nothing is mapped: what the model did with it could not be stopped at a fault. */
+    .dma_map = NULL,
+    .dma_unmap = NULL,
     .dma_cmpxchg64 = host_dma_cmpxchg64,
     .irq = host_irq,
     .clock_ns = host_clock_ns,
@@ -589,6 +569,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     pthread_mutexattr_t attr;
 
     memory_catch_faults();
+    hca->missed = (struct memory_missed){unanswered, hca};
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&hca->lock, &attr);

@@ -70,48 +70,56 @@ void memory_unblock_faults(void)
 
 /* -- accesses ---------------------------------------------------------------------------------- */
 
-enum access {
-    READ,
-    WRITE,
-    CMPXCHG
-};
-
-/* What is between the two fences may fault. buf: of a CMPXCHG what is expected. */
-static G_GNUC_NO_INLINE bool reach(enum access access, uint64_t addr, void *buf, size_t len,
-                                   uint64_t desired)
+static bool miss(const struct memory_missed *missed, uint64_t addr, size_t len)
 {
-    void *go_on[5];
-
-    if (__builtin_setjmp(go_on)) {
-        window = NULL;
-        return false;
+    if (missed) {
+        missed->tell(missed->opaque, addr, len);
     }
-    window = go_on;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (access == CMPXCHG) {
-        __atomic_compare_exchange_n((uint64_t *)memory_at(addr), (uint64_t *)buf, desired, false,
-                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    } else if (access == READ) {
-        memory_take(addr, buf, len);
-    } else {
-        memory_put(addr, buf, len);
+    return false;
+}
+
+/* The rest of a function: an access that may fault, in a window. A function of its own would be
+ * called for each access, and could not be inlined: it calls setjmp(). */
+#define IN_A_WINDOW(access)                                                                        \
+    do {                                                                                           \
+        void *go_on[5];                                                                            \
+                                                                                                   \
+        if (__builtin_setjmp(go_on)) {                                                             \
+            window = NULL;                                                                         \
+            return miss(missed, addr, len);                                                        \
+        }                                                                                          \
+        window = go_on;                                                                            \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        access;                                                                                    \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        window = NULL;                                                                             \
+        return true;                                                                               \
+    } while (0)
+
+bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
+{
+    if (!memory_is(addr, len)) {
+        return miss(missed, addr, len);
     }
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    window = NULL;
-    return true;
+    IN_A_WINDOW(memory_take(addr, buf, len));
 }
 
-bool memory_read(uint64_t addr, void *buf, size_t len)
+bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed)
 {
-    return memory_is(addr, len) && reach(READ, addr, buf, len, 0);
+    if (!memory_is(addr, len)) {
+        return miss(missed, addr, len);
+    }
+    IN_A_WINDOW(memory_put(addr, buf, len));
 }
 
-bool memory_write(uint64_t addr, const void *buf, size_t len)
+bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
+                      const struct memory_missed *missed)
 {
-    return memory_is(addr, len) && reach(WRITE, addr, (void *)(uintptr_t)buf, len, 0);
-}
+    size_t len = sizeof(desired);
 
-bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired)
-{
-    return memory_is(addr, 8) && addr % 8 == 0 && reach(CMPXCHG, addr, expected, 8, desired);
+    if (!memory_is(addr, len) || addr % len) {
+        return miss(missed, addr, len);
+    }
+    IN_A_WINDOW(__atomic_compare_exchange_n((uint64_t *)memory_at(addr), expected, desired, false,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }

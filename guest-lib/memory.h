@@ -16,7 +16,9 @@
 #include <string.h>
 #include "model/host.h"
 
-#define MEMORY_ENTRY 64 /* bytes of a WQE's block, of a CQE: copied without a call */
+/* Copied without a call: */
+#define MEMORY_ENTRY   64 /* a block of a WQE, a CQE */
+#define MEMORY_SEGMENT 16 /* a receive WQE of one segment */
 
 /* Takes the signals that faults are; others go to whoever had them before. Once is enough. */
 void memory_catch_faults(void);
@@ -46,6 +48,8 @@ static inline void memory_take(uint64_t addr, void *buf, size_t len)
         memcpy(buf, &word, sizeof(word));
     } else if (len == MEMORY_ENTRY) {
         memcpy(buf, memory_at(addr), MEMORY_ENTRY);
+    } else if (len == MEMORY_SEGMENT) {
+        memcpy(buf, memory_at(addr), MEMORY_SEGMENT);
     } else {
         memcpy(buf, memory_at(addr), len);
     }
@@ -54,7 +58,7 @@ static inline void memory_take(uint64_t addr, void *buf, size_t len)
 static inline void memory_put(uint64_t addr, const void *buf, size_t len)
 {
     if (memory_is_word(addr, len)) {
-        /* The end of an entry: what was written before it is there. */
+        /* What was written before it is there. */
         uint32_t word;
 
         memcpy(&word, buf, sizeof(word));
@@ -68,8 +72,7 @@ static inline void memory_put(uint64_t addr, const void *buf, size_t len)
     }
 }
 
-/* -- accesses that may: false: there is no memory, or not all of it may be accessed so ----------
- */
+/* -- accesses that may: false: there is no memory, or not all of it may be accessed so --------- */
 
 /* The zero page is never memory: what was left out of a command points there. */
 static inline bool memory_is(uint64_t addr, size_t len)
@@ -77,9 +80,17 @@ static inline bool memory_is(uint64_t addr, size_t len)
     return addr >= 4096 && addr + len >= addr;
 }
 
-bool memory_read(uint64_t addr, void *buf, size_t len);
-bool memory_write(uint64_t addr, const void *buf, size_t len);
+/* Who is told of an access that failed. */
+struct memory_missed {
+    void (*tell)(void *opaque, uint64_t addr, size_t len);
+    void *opaque;
+};
+
+/* missed may be NULL. */
+bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed);
+bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed);
 /* As struct hca_host_ops's dma_cmpxchg64. */
-bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired);
+bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
+                      const struct memory_missed *missed);
 
 #endif

@@ -168,8 +168,11 @@ static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf
 
 static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
 {
+    if (hca->off || !hca->ops->dma_map) {
+        return NULL;
+    }
     hca_spend(hca, 1);
-    return hca->off ? NULL : hca->ops->dma_map(hca->host, addr, len, is_write);
+    return hca->ops->dma_map(hca->host, addr, len, is_write);
 }
 
 static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is_write)

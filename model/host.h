@@ -57,7 +57,7 @@ struct hca_host_ops {
      * Direct access for the data path. Maps up to *len bytes at addr and stores in *len how many
      * are contiguous at the returned pointer; NULL if the address does not answer or is not
      * memory. Every map is followed by one unmap with the same length before control returns to
-     * the owner.
+     * the owner. Both may be NULL: then nothing can be mapped.
      */
     void *(*dma_map)(void *host, uint64_t addr, size_t *len, bool is_write);
     void (*dma_unmap)(void *host, void *ptr, size_t len, bool is_write);

@@ -37,8 +37,7 @@ static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint6
     if (p) {
         hca_dma_unmap(hca, p, len, true);
     }
-    return hca_dma_write(hca, addr, entry, RING_ENTRY - 4) &&
-           hca_dma_write(hca, addr + RING_ENTRY - 4, entry + RING_ENTRY - 4, 4);
+    return hca_dma_write(hca, addr, entry, RING_ENTRY); /* which has the last word last, too */
 }
 
 #endif

@@ -21,18 +21,27 @@ static void fail(struct hv_qp *qp, int err)
     }
 }
 
-/* Copies whole units to where the WQE goes on. */
-static void put(struct hv_qp *qp, const void *data, size_t len)
+/* Copies what does not fit before the end of the ring. */
+static G_GNUC_NO_INLINE void put_round(struct hv_qp *qp, const void *data, size_t len)
 {
     uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
     size_t part = MIN(len, (size_t)(end - qp->cur_data));
 
     memcpy(qp->cur_data, data, part);
-    qp->cur_data += part;
-    if (qp->cur_data == end) {
-        qp->cur_data = qp->sq.buf;
-        memcpy(qp->cur_data, (const uint8_t *)data + part, len - part);
-        qp->cur_data += len - part;
+    memcpy(qp->sq.buf, (const uint8_t *)data + part, len - part);
+    qp->cur_data = qp->sq.buf + (len - part);
+}
+
+/* Copies whole units to where the WQE goes on. */
+static inline void put(struct hv_qp *qp, const void *data, size_t len)
+{
+    const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
+
+    if (G_LIKELY((size_t)(end - qp->cur_data) > len)) {
+        memcpy(qp->cur_data, data, len);
+        qp->cur_data += len;
+    } else {
+        put_round(qp, data, len);
     }
     qp->cur_size += (uint32_t)len / 16;
 }

@@ -47,19 +47,19 @@ START_TEST(what_is_there_is_read_and_written)
     for (unsigned at = 0; at < 9; at++) {
         for (unsigned len = 0; len <= sizeof(from); len++) {
             memset(page, 0xee, 2 * sizeof(from));
-            ck_assert(memory_write(addr(page + at), from, len));
+            ck_assert(memory_write(addr(page + at), from, len, NULL));
             ck_assert_mem_eq(page + at, from, len);
             ck_assert_uint_eq(page[at + len], 0xee);
             memset(to, 0xee, sizeof(to));
-            ck_assert(memory_read(addr(page + at), to, len));
+            ck_assert(memory_read(addr(page + at), to, len, NULL));
             ck_assert_mem_eq(to, from, len);
             ck_assert(len == sizeof(to) || to[len] == 0xee);
         }
     }
     memset(page, 0, 8);
-    ck_assert(memory_cmpxchg64(addr(page), &expected, 5));
+    ck_assert(memory_cmpxchg64(addr(page), &expected, 5, NULL));
     ck_assert_uint_eq(*(uint64_t *)page, 5);
-    ck_assert(memory_cmpxchg64(addr(page), &expected, 7));
+    ck_assert(memory_cmpxchg64(addr(page), &expected, 7, NULL));
     ck_assert_uint_eq(expected, 5); /* what was found instead */
     ck_assert_uint_eq(*(uint64_t *)page, 5);
 }
@@ -73,17 +73,17 @@ START_TEST(what_is_not_there_is_nothing)
     uint64_t expected = 0;
 
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-        ck_assert(!memory_read(addr(page + PAGE + 1) - lens[i], buf, lens[i]));
-        ck_assert(!memory_write(addr(page + PAGE + 1) - lens[i], buf, lens[i]));
-        ck_assert(!memory_read(addr(page - 1), buf, lens[i]));
-        ck_assert(memory_read(addr(page + PAGE) - lens[i], buf, lens[i]));
-        ck_assert(memory_write(addr(page + PAGE) - lens[i], buf, lens[i]));
+        ck_assert(!memory_read(addr(page + PAGE + 1) - lens[i], buf, lens[i], NULL));
+        ck_assert(!memory_write(addr(page + PAGE + 1) - lens[i], buf, lens[i], NULL));
+        ck_assert(!memory_read(addr(page - 1), buf, lens[i], NULL));
+        ck_assert(memory_read(addr(page + PAGE) - lens[i], buf, lens[i], NULL));
+        ck_assert(memory_write(addr(page + PAGE) - lens[i], buf, lens[i], NULL));
     }
-    ck_assert(!memory_cmpxchg64(addr(page + PAGE), &expected, 1));
+    ck_assert(!memory_cmpxchg64(addr(page + PAGE), &expected, 1, NULL));
     ck_assert_int_eq(mprotect(page, PAGE, PROT_READ), 0);
-    ck_assert(memory_read(addr(page), buf, 64));
-    ck_assert(!memory_write(addr(page), buf, 64));
-    ck_assert(!memory_cmpxchg64(addr(page), &expected, 1));
+    ck_assert(memory_read(addr(page), buf, 64, NULL));
+    ck_assert(!memory_write(addr(page), buf, 64, NULL));
+    ck_assert(!memory_cmpxchg64(addr(page), &expected, 1, NULL));
 }
 END_TEST
 
@@ -92,11 +92,11 @@ START_TEST(addresses_that_cannot_be_are_nothing)
     uint8_t buf[16] = {0};
     uint64_t expected = 0;
 
-    ck_assert(!memory_read(0, buf, 1));
-    ck_assert(!memory_write(PAGE - 1, buf, 1));
-    ck_assert(!memory_read(UINT64_MAX - 7, buf, 16)); /* past the end and round */
-    ck_assert(!memory_read(0x8000000000000000, buf, 16));
-    ck_assert(!memory_cmpxchg64(addr(page + 4), &expected, 1)); /* not aligned */
+    ck_assert(!memory_read(0, buf, 1, NULL));
+    ck_assert(!memory_write(PAGE - 1, buf, 1, NULL));
+    ck_assert(!memory_read(UINT64_MAX - 7, buf, 16, NULL)); /* past the end and round */
+    ck_assert(!memory_read(0x8000000000000000, buf, 16, NULL));
+    ck_assert(!memory_cmpxchg64(addr(page + 4), &expected, 1, NULL)); /* not aligned */
     ck_assert_uint_eq(*(uint64_t *)(page + 8), 0);
 }
 END_TEST
@@ -107,8 +107,8 @@ static void *read_page_by_page(void *opaque)
 
     memory_unblock_faults();
     for (unsigned i = 0; i < 1000; i++) {
-        ck_assert(memory_read(addr(page), buf, 8));
-        ck_assert(!memory_read(addr(page + PAGE), buf, 8));
+        ck_assert(memory_read(addr(page), buf, 8, NULL));
+        ck_assert(!memory_read(addr(page + PAGE), buf, 8, NULL));
     }
     return NULL;
 }
@@ -136,8 +136,8 @@ START_TEST(a_fault_outside_of_an_access_is_the_programs)
 {
     uint8_t byte;
 
-    ck_assert(!memory_read(addr(page + PAGE), &byte, 1));
-    ck_assert(memory_read(addr(page), &byte, 1));
+    ck_assert(!memory_read(addr(page + PAGE), &byte, 1, NULL));
+    ck_assert(memory_read(addr(page), &byte, 1, NULL));
     *(volatile uint8_t *)(page + PAGE) = 1;
 }
 END_TEST
