@@ -305,6 +305,9 @@ bool port_poll(struct hca *hca)
     bool more_looped = true, more = true;
 
     port->copies_end = hca->pieces + PORT_COPY_PIECES;
+    if (!port_rx_pending(hca)) {
+        return false; /* most turns are a doorbell's */
+    }
     if (port->link_pending && !hca->off) {
         port_update_link(hca);
     }
