@@ -120,7 +120,11 @@ static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
     if (held_has(addr, len)) {
-        memory_put(addr, buf, len);
+        if (len == MEMORY_ENTRY) {
+            memory_put_entry(addr, buf);
+        } else {
+            memory_put(addr, buf, len);
+        }
         return true;
     }
     return memory_write(addr, buf, len, &((struct local_hca *)host)->missed);

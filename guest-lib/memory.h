@@ -63,13 +63,21 @@ static inline void memory_put(uint64_t addr, const void *buf, size_t len)
 
         memcpy(&word, buf, sizeof(word));
         __atomic_store_n((uint32_t *)memory_at(addr), word, __ATOMIC_RELEASE);
-    } else if (len == MEMORY_ENTRY) {
-        host_copy_in_order(memory_at(addr), buf, MEMORY_ENTRY);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
     } else {
         host_copy_in_order(memory_at(addr), buf, len);
         __atomic_thread_fence(__ATOMIC_RELEASE);
     }
+}
+
+/* A CQE or EQE: its last word is what software polls, and is stored after the rest. */
+static inline void memory_put_entry(uint64_t addr, const void *buf)
+{
+    size_t last = MEMORY_ENTRY - sizeof(uint32_t);
+    uint32_t word;
+
+    memcpy(memory_at(addr), buf, last);
+    memcpy(&word, (const uint8_t *)buf + last, sizeof(word));
+    __atomic_store_n((uint32_t *)memory_at(addr + last), word, __ATOMIC_RELEASE);
 }
 
 /* -- accesses that may: false: there is no memory, or not all of it may be accessed so --------- */
