@@ -26,7 +26,7 @@ size_t held_size;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static size_t used; /* of the range, from its start */
+static size_t reserved;
 static struct block *free_blocks[LOG_MAX + 1];
 
 static void before_fork(void)
@@ -45,7 +45,7 @@ static void reserve(void)
 
     if (range != MAP_FAILED) {
         held_start = (uintptr_t)range;
-        held_size = RANGE;
+        reserved = RANGE;
     }
     pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -64,12 +64,13 @@ static unsigned log_size(size_t size)
 static struct block *take_fresh(unsigned log)
 {
     size_t size = (size_t)1 << log;
-    void *fresh = (uint8_t *)held_start + used;
+    void *fresh = (uint8_t *)held_start + held_size;
 
-    if (log > LOG_MAX || size > held_size - used || mprotect(fresh, size, PROT_READ | PROT_WRITE)) {
+    if (log > LOG_MAX || size > reserved - held_size ||
+        mprotect(fresh, size, PROT_READ | PROT_WRITE)) {
         return NULL;
     }
-    used += size;
+    __atomic_store_n(&held_size, held_size + size, __ATOMIC_RELEASE);
     return fresh;
 }
 

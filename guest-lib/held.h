@@ -2,9 +2,9 @@
 /*
  * Memory that the library holds for its HCAs: rings and doorbell records.
  *
- * All of it lies in one range of addresses, which is reserved once and never unmapped, so that an
- * access of the HCA to it cannot fault (guest-lib/memory.h). Where there is no room for such a
- * range (RLIMIT_AS), it is memory like the program's.
+ * All of it lies in one range of addresses, which is reserved once, made accessible as it is
+ * needed, and never unmapped, so that an access of the HCA to it cannot fault (guest-lib/memory.h).
+ * Where there is no room for such a range (RLIMIT_AS), it is memory like the program's.
  */
 #ifndef HCASIM_GUEST_LIB_HELD_H
 #define HCASIM_GUEST_LIB_HELD_H
@@ -19,12 +19,14 @@ void *held_alloc(size_t size);
 void held_free(void *ptr, size_t size);
 
 extern uintptr_t held_start;
-extern size_t held_size; /* 0 as long as there is no range */
+extern size_t held_size; /* bytes that may be accessed, from the start on; it only grows */
 
-/* Whether all of it lies in the range. */
+/* Whether all of it lies where an access cannot fault: not in what is only reserved. */
 static inline bool held_has(uint64_t addr, size_t len)
 {
-    return addr - held_start < held_size && len <= held_size - (addr - held_start);
+    size_t size = __atomic_load_n(&held_size, __ATOMIC_ACQUIRE);
+
+    return addr - held_start < size && len <= size - (addr - held_start);
 }
 
 #endif

@@ -84,8 +84,7 @@ struct port {
     unsigned num_uc, num_mc;
     uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     struct port_gid gids[PORT_MAX_GIDS];
-    uint32_t
-        gid_version; /* goes up with each change of an entry; who keeps something of one looks */
+    uint32_t gid_version; /* goes up with each change of gids[]; who keeps something of one looks */
     struct port_counters counters;
     bool was_up;       /* link state last announced */
     bool link_pending; /* the cable said that its state changed */

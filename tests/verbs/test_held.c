@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include "guest-lib/held.h"
+#include "guest-lib/memory.h"
 
 #define RECORD 64
 #define PAGE   4096
@@ -93,6 +94,23 @@ START_TEST(the_range_ends_where_it_ends)
 }
 END_TEST
 
+/* What is reserved for later must not be taken for memory: the HCA would fault on it, with nothing
+ * to come back through, where a program gives it a wild address. */
+START_TEST(what_is_only_reserved_does_not_answer)
+{
+    uint8_t byte, *p = held_alloc(PAGE);
+    uint64_t beyond;
+
+    memory_catch_faults();
+    beyond = held_start + held_size;
+    ck_assert(held_has((uintptr_t)p, PAGE));
+    ck_assert(!held_has(beyond, 1));
+    ck_assert(!held_has(beyond + (1 << 20), 1));
+    ck_assert(!memory_read(beyond, &byte, 1, NULL));
+    held_free(p, PAGE);
+}
+END_TEST
+
 START_TEST(what_no_range_has_room_for_is_refused)
 {
     ck_assert_ptr_null(held_alloc((size_t)1 << 62));
@@ -139,6 +157,7 @@ int main(void)
     tcase_add_test(tc, blocks_do_not_overlap);
     tcase_add_test(tc, a_freed_block_may_still_be_reached);
     tcase_add_test(tc, the_range_ends_where_it_ends);
+    tcase_add_test(tc, what_is_only_reserved_does_not_answer);
     tcase_add_test(tc, what_no_range_has_room_for_is_refused);
     if (limits_addresses()) {
         tcase_add_test(tc, without_address_space_to_reserve_there_is_memory_all_the_same);
