@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -75,8 +76,20 @@ int other_side_connect(const char *host, const char *port)
     return fd;
 }
 
+/* A socket with a timeout tells of EINTR when its process is stopped and goes on, without any signal
+ * handler (signal(7)). */
+static void hear(int fd, uint8_t *theirs, size_t len)
+{
+    for (size_t have = 0; have < len;) {
+        ssize_t n = recv(fd, theirs + have, len - have, 0);
+
+        need(n > 0 || (n < 0 && errno == EINTR), "hearing from the other side");
+        have += n > 0 ? (size_t)n : 0;
+    }
+}
+
 void tell(int fd, const void *mine, void *theirs, size_t len)
 {
     need(send(fd, mine, len, MSG_NOSIGNAL) == (ssize_t)len, "telling the other side");
-    need(recv(fd, theirs, len, MSG_WAITALL) == (ssize_t)len, "hearing from the other side");
+    hear(fd, theirs, len);
 }
