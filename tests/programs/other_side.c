@@ -76,8 +76,8 @@ int other_side_connect(const char *host, const char *port)
     return fd;
 }
 
-/* A socket with a timeout tells of EINTR when its process is stopped and goes on, without any signal
- * handler (signal(7)). */
+/* A socket with a timeout tells of EINTR when its process is stopped and goes on, without any
+ * signal handler (signal(7)). */
 static void hear(int fd, uint8_t *theirs, size_t len)
 {
     for (size_t have = 0; have < len;) {
