@@ -25,8 +25,8 @@
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
  *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
  * limit. The kernel says whether it lives, so one that is killed is not.
- * - slots that dead senders had reserved: a receiver that somebody waits for frees them once it
- *   has consumed what there is.
+ * - slots that dead senders had reserved: a receiver that somebody waits for frees them, but for
+ *   those of a sender of whom published frames wait.
  */
 #include "wire/shm.h"
 #include "wire/cancel.h"
@@ -236,7 +236,6 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
             self_wake(sp); /* what is left is for the next call */
         }
     }
-    /* Whatever is published has been consumed, so what the dead still hold they never sent. */
     if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
         sp->scarce = false;
         if (shm_rx_reap(sp)) {

@@ -9,37 +9,6 @@ enum {
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
 };
 
-bool shm_rx_reap(struct shm_port *sp)
-{
-    struct shm_region *own = sp->seg.region[sp->seg.id];
-    enum {
-        UNKNOWN,
-        ALIVE,
-        GONE
-    } fate[SHM_MEMBERS] = {0};
-    bool freed = false;
-
-    fate[sp->seg.id] = GONE; /* it does not send to itself */
-    for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        uint32_t owner = atomic_load_explicit(&own->slot[i].owner, memory_order_relaxed);
-        unsigned id = (owner & 0xff) - 1u;
-
-        if (!owner) {
-            continue;
-        }
-        if (id < SHM_MEMBERS && !fate[id]) {
-            fate[id] = shm_segment_alive(&sp->seg, id) ? ALIVE : GONE;
-        }
-        if (id >= SHM_MEMBERS || fate[id] == GONE ||
-            owner != shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen))) {
-            /* Only this owner's word is replaced: nobody takes a slot that is not free. */
-            atomic_store(&own->slot[i].owner, 0);
-            freed = true;
-        }
-    }
-    return freed;
-}
-
 /* The sender at id is a new one since the last look. */
 static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
@@ -62,6 +31,56 @@ static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
 
     *slot = entry & 0xffff;
     return p->rx_gen && entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos);
+}
+
+/* Whether a dead sender of this id has published frames that wait to be taken: gen is that of the
+ * one who has the id now, or had it last. The dead publish nothing after this look. */
+static bool left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool lives)
+{
+    uint64_t senders = atomic_load(&sp->self->senders[id / 64]);
+
+    return (senders >> id % 64 & 1) && /* or it died before it had finished the first one */
+           (sp->peer[id].rx_gen != gen || (!lives && peek(sp, id, &(unsigned){0})));
+}
+
+/* What holds a slot is looked at first, then who lives, then what is published: what somebody sends
+ * and then dies is thus seen in one of these places, and not taken for a reservation. */
+bool shm_rx_reap(struct shm_port *sp)
+{
+    struct shm_region *own = sp->seg.region[sp->seg.id];
+    uint32_t owner[SHM_SLOTS], living[SHM_MEMBERS] = {0}; /* tags */
+    bool holds[SHM_MEMBERS] = {0}, left[SHM_MEMBERS] = {0}, freed = false;
+
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        unsigned id;
+
+        owner[i] = atomic_load_explicit(&own->slot[i].owner, memory_order_acquire);
+        id = (owner[i] & 0xff) - 1u;
+        if (id < SHM_MEMBERS) {
+            holds[id] = true;
+        }
+    }
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        if (holds[id] && id != sp->seg.id) { /* it does not send to itself */
+            uint32_t gen = atomic_load(&shm_member_at(sp, id)->gen);
+            bool lives = shm_segment_alive(&sp->seg, id);
+
+            living[id] = lives ? shm_tag(id, gen) : 0;
+            left[id] = left_something(sp, id, gen, lives);
+        }
+    }
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        uint32_t was = owner[i];
+        unsigned id = (was & 0xff) - 1u;
+
+        if (was && (id >= SHM_MEMBERS || (was != living[id] && !left[id])) &&
+            atomic_compare_exchange_strong(&own->slot[i].owner, &was, 0)) {
+            freed = true;
+        } else if (id < SHM_MEMBERS && was != living[id] && left[id]) {
+            sp->scarce = true; /* once more when that has been taken */
+        }
+    }
+    return freed;
 }
 
 /* The sender's CPU has the frame after this one: its headers may come while this one is taken. */
@@ -134,7 +153,8 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
-        if (gen != p->rx_gen && id != sp->seg.id) {
+        /* What the one before sent last may have come since: it published no more after this. */
+        if (gen != p->rx_gen && id != sp->seg.id && !peek(sp, id, &index)) {
             new_sender(sp, id, gen); /* what it sent is found in the next round */
         }
     }

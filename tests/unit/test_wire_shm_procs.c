@@ -6,6 +6,7 @@
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm_file.h"
+#include "wire/shm_port.h"
 #include "wire/shm_segment.h"
 
 #include <check.h>
@@ -202,6 +203,34 @@ START_TEST(what_a_dead_sender_had_sent_still_arrives)
     got = drain(a);
     ck_assert_uint_gt(got, 10);
     ck_assert_uint_eq(a->last_from, 9);
+    leave(a);
+}
+END_TEST
+
+/* It sent its last frame and ended just before the receiver looked for slots of the dead. */
+START_TEST(a_look_for_the_dead_takes_nothing_that_they_had_sent)
+{
+    struct node *a = join(1);
+    struct child c;
+    unsigned got, known;
+
+    announce(a);
+    /* of a sender that the receiver has heard before, and of one that it has not */
+    for (known = 0; known < 2; known++) {
+        c = spawn(fill_receiver);
+        if (known) {
+            wire_poll(a->port, 1);
+        }
+        kill_child(c);
+        ck_assert(!shm_rx_reap(shm_port_of(a->port)));
+        got = drain(a);
+        ck_assert_uint_gt(got, 10);
+        ck_assert_uint_eq(stats_of(a).rx_malformed, 0);
+    }
+    c = spawn(hold_a_reservation);
+    kill_child(c);
+    drain(a);
+    ck_assert(shm_rx_reap(shm_port_of(a->port)));
     leave(a);
 }
 END_TEST
@@ -549,6 +578,7 @@ int main(void)
     tcase_add_test(tc, a_receiver_that_dies_frees_busy_senders);
     tcase_add_test(tc, reservations_of_the_dead_come_back);
     tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
+    tcase_add_test(tc, a_look_for_the_dead_takes_nothing_that_they_had_sent);
     tcase_add_test(tc, a_place_is_taken_over);
     tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
     tcase_add_test(tc, segments_of_the_dead_are_swept);
