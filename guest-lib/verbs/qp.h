@@ -31,7 +31,9 @@ void hv_xrc_tgt_changed(struct hv_qp *qp);
 /* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
 int hv_raw_create(struct hv_qp *qp);
 int hv_raw_destroy(struct hv_qp *qp);
-int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to);
+/* What its queues' states make of it, which may be an error that the device has found. */
+int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state);
 /* A QP that is a TIR over an indirection table. */
 int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
 

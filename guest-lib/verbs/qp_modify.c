@@ -265,7 +265,7 @@ static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
         return 0;
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        return hv_raw_modify(qp, from, to, mask);
+        return hv_raw_modify(qp, to);
     }
     return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
 }
@@ -283,7 +283,7 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
         return EINVAL;
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        return hv_raw_modify(qp, from, to, mask);
+        return hv_raw_modify(qp, to);
     }
     /* as __mlx5_ib_modify_qp(), whatever is changed */
     hv_qp_fill_identity(qp, qpc);
@@ -401,7 +401,12 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     }
     memset(attr, 0, sizeof(*attr));
     if (ibqp->qp_type == IBV_QPT_RAW_PACKET) {
-        attr->qp_state = attr->cur_qp_state = ibqp->state;
+        err = hv_kernel(hv_raw_query_state(qp, &attr->qp_state));
+        if (err) {
+            return err;
+        }
+        attr->cur_qp_state = attr->qp_state;
+        ibqp->state = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
         attr->port_num = 1;
         fill_init_attr(qp, attr, init);
         return 0;

@@ -101,16 +101,33 @@ static int destroy_sq(struct hv_qp *qp)
     return err;
 }
 
-static int modify_sq(struct hv_qp *qp, uint8_t from, uint8_t to)
+static int modify_sq(struct hv_qp *qp, uint8_t state)
 {
     uint8_t in[PRM_SIZE(modify_sq_in)] = {0};
+    int err;
 
     PRM_SET(modify_sq_in, in, opcode, PRM_CMD_OP_MODIFY_SQ);
     PRM_SET(modify_sq_in, in, uid, qp->uid);
-    PRM_SET(modify_sq_in, in, sq_state, from);
+    PRM_SET(modify_sq_in, in, sq_state, qp->sq_state);
     PRM_SET(modify_sq_in, in, sqn, qp->sqn);
-    PRM_SET(sqc, PRM_PTR(modify_sq_in, in, ctx), state, to);
-    return hv_cmd_simple(qp->hca, in, sizeof(in));
+    PRM_SET(sqc, PRM_PTR(modify_sq_in, in, ctx), state, state);
+    err = hv_cmd_simple(qp->hca, in, sizeof(in));
+    qp->sq_state = err ? qp->sq_state : state;
+    return err;
+}
+
+static int query_sq(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(query_sq_in)] = {0}, out[PRM_SIZE(query_sq_out)];
+    int err;
+
+    PRM_SET(query_sq_in, in, opcode, PRM_CMD_OP_QUERY_SQ);
+    PRM_SET(query_sq_in, in, sqn, qp->sqn);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (!err) {
+        qp->sq_state = (uint8_t)PRM_GET(sqc, PRM_PTR(query_sq_out, out, sq_context), state);
+    }
+    return err;
 }
 
 /* -- the receive half --------------------------------------------------------------------------
@@ -171,16 +188,33 @@ static int create_rq(struct hv_qp *qp)
     return err;
 }
 
-static int modify_rq(struct hv_qp *qp, uint8_t from, uint8_t to)
+static int modify_rq(struct hv_qp *qp, uint8_t state)
 {
     uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
+    int err;
 
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
     PRM_SET(modify_rq_in, in, uid, qp->uid);
-    PRM_SET(modify_rq_in, in, rq_state, from);
+    PRM_SET(modify_rq_in, in, rq_state, qp->rq_state);
     PRM_SET(modify_rq_in, in, rqn, qp->rqn);
-    PRM_SET(rqc, PRM_PTR(modify_rq_in, in, ctx), state, to);
-    return hv_cmd_simple(qp->hca, in, sizeof(in));
+    PRM_SET(rqc, PRM_PTR(modify_rq_in, in, ctx), state, state);
+    err = hv_cmd_simple(qp->hca, in, sizeof(in));
+    qp->rq_state = err ? qp->rq_state : state;
+    return err;
+}
+
+static int query_rq(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(query_rq_in)] = {0}, out[PRM_SIZE(query_rq_out)];
+    int err;
+
+    PRM_SET(query_rq_in, in, opcode, PRM_CMD_OP_QUERY_RQ);
+    PRM_SET(query_rq_in, in, rqn, qp->rqn);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (!err) {
+        qp->rq_state = (uint8_t)PRM_GET(rqc, PRM_PTR(query_rq_out, out, rq_context), state);
+    }
+    return err;
 }
 
 /* -- the QP ------------------------------------------------------------------------------------
@@ -230,20 +264,40 @@ static const struct {
     [IBV_QPS_ERR] = {PRM_RQC_STATE_ERR, PRM_SQC_STATE_ERR},
 };
 
-int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
 {
-    uint8_t rq_from = queue_states[from].rq, rq_to = queue_states[to].rq;
-    uint8_t sq_from = queue_states[from].sq, sq_to = queue_states[to].sq;
+    uint8_t rq_to = queue_states[to].rq, sq_to = queue_states[to].sq;
     int err = 0;
 
-    (void)mask;
-    if (qp->rq.wqe_cnt && rq_from != rq_to) {
-        err = modify_rq(qp, rq_from, rq_to);
+    if (qp->rq.wqe_cnt && qp->rq_state != rq_to) {
+        err = modify_rq(qp, rq_to);
     }
-    if (!err && qp->sq.wqe_cnt && sq_from != sq_to) {
-        err = modify_sq(qp, sq_from, sq_to);
+    if (!err && qp->sq.wqe_cnt && qp->sq_state != sq_to) {
+        err = modify_sq(qp, sq_to);
     }
     return err;
+}
+
+/* What only the queues know is an error that the device has found (mlx5_ib
+ * sqrq_state_to_qp_state()): INIT, RTR and RTS are the same to them, and remembered. */
+int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
+{
+    bool rq_failed, sq_failed, sends = qp->sq.wqe_cnt, receives = qp->rq.wqe_cnt;
+    int err = sends ? query_sq(qp) : 0;
+
+    if (!err && receives) {
+        err = query_rq(qp);
+    }
+    if (err) {
+        return err;
+    }
+    sq_failed = sends && qp->sq_state == PRM_SQC_STATE_ERR;
+    rq_failed = receives && qp->rq_state == PRM_RQC_STATE_ERR;
+    if (rq_failed && sq_failed != sends) {
+        return EINVAL; /* a pair that is no state of a QP */
+    }
+    *state = rq_failed ? IBV_QPS_ERR : sq_failed && receives ? IBV_QPS_SQE : qp->ibv.state;
+    return 0;
 }
 
 /* -- RSS ---------------------------------------------------------------------------------------

@@ -450,6 +450,7 @@ struct hv_qp {
     struct hv_xrcd *xrcd;       /* of an XRC target */
     struct hv_qp *next_handle; /* the circle of its handles (xrc_tgt.c); NULL: it is the only one */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
+    uint8_t rq_state, sq_state;    /* of those, as they were set or queried last */
     struct hv_ind_table *ind;      /* of an RSS QP, which has no queues of its own */
     uint32_t max_tso_header;       /* raw packet QPs */
     uint32_t cur_qkey;

@@ -68,6 +68,47 @@ START_TEST(a_completion_belongs_to_its_own_queue)
 }
 END_TEST
 
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    ck_assert_int_eq(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state;
+}
+
+/* mlx5_ib sqrq_state_to_qp_state(): an SQ in ERR beside an RQ that is ready is SQE; it is the
+ * device that knows, for nobody has told the driver. */
+START_TEST(a_send_that_fails_is_an_error_of_the_send_queue)
+{
+    struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+    struct ibv_qp *raw = new_qp(cq, IBV_QPT_RAW_PACKET);
+    static uint8_t buf[FRAME];
+    struct ibv_sge sge = {(uintptr_t)buf, sizeof(buf), 0xbad00};
+    struct ibv_send_wr send = {
+        .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_RESET);
+    move(raw, IBV_QPS_INIT, IBV_QP_PORT);
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_INIT);
+    move(raw, IBV_QPS_RTR, 0);
+    move(raw, IBV_QPS_RTS, 0);
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_RTS);
+
+    ck_assert_int_eq(ibv_post_send(raw, &send, &bad), 0);
+    ck_assert_uint_eq(completion(cq).status, IBV_WC_LOC_PROT_ERR);
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_SQE);
+    move(raw, IBV_QPS_ERR, 0);
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_ERR);
+    move(raw, IBV_QPS_RESET, 0);
+    ck_assert_uint_eq(state_of(raw), IBV_QPS_RESET);
+
+    ck_assert_int_eq(ibv_destroy_qp(raw), 0);
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     TCase *tc = tcase_create("raw_packet");
@@ -76,6 +117,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, open_device, close_device);
     tcase_add_test(tc, a_completion_belongs_to_its_own_queue);
+    tcase_add_test(tc, a_send_that_fails_is_an_error_of_the_send_queue);
     suite_add_tcase(suite, tc);
     return run_statements(suite, "raw", argc, argv);
 }
