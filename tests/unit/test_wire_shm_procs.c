@@ -227,10 +227,6 @@ START_TEST(a_look_for_the_dead_takes_nothing_that_they_had_sent)
         ck_assert_uint_gt(got, 10);
         ck_assert_uint_eq(stats_of(a).rx_malformed, 0);
     }
-    c = spawn(hold_a_reservation);
-    kill_child(c);
-    drain(a);
-    ck_assert(shm_rx_reap(shm_port_of(a->port)));
     leave(a);
 }
 END_TEST
