@@ -194,6 +194,30 @@ uint32_t lab_mr(struct lab_side *side, uint64_t addr, size_t len, unsigned right
     return key;
 }
 
+uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t start)
+{
+    g_autofree uint8_t *xlt = g_malloc0(len * 16);
+    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    uint32_t index;
+
+    for (unsigned i = 0; i < len; i++) {
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, byte_count, 1);
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, mkey, side->key);
+        PRM_SET(wqe_klm_seg, xlt + 16 * i, va, addr + i);
+    }
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, side->pdn);
+    PRM_SET(mkc, mkc, start_addr, start);
+    PRM_SET(mkc, mkc, len, len);
+    PRM_SET(mkc, mkc, translations_octword_size, len);
+    ck_assert_int_eq(mkey_create(&side->hca, 0, mkc, xlt, len * 16, true, &index), SYN_OK);
+    return index << 8;
+}
+
 static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wire)
 {
     uint8_t mkc[PRM_SIZE(mkc)] = {0};

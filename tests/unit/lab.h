@@ -121,6 +121,9 @@ uint64_t lab_mem(struct lab_side *side, size_t len, unsigned seed);
 void *lab_ptr(struct lab_side *side, uint64_t addr, size_t len);
 /* A key for exactly [addr, addr + len). rights: enum mem_access. */
 uint32_t lab_mr(struct lab_side *side, uint64_t addr, size_t len, unsigned rights);
+/* A key of the addresses from start on, whose bytes lie one by one behind ranges of the side's own
+ * key, at addr. */
+uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t start);
 
 /* A mem_buf of bus addresses addr..addr + size - 1 (4096-byte pages). */
 struct mem_buf lab_buf(uint64_t addr, uint64_t size);

@@ -49,36 +49,12 @@ static void write_from(uint64_t src, uint32_t key, uint64_t dst, uint32_t rkey, 
                                   .rkey = rkey});
 }
 
-/* A key whose bytes lie one by one behind ranges of the side's own key, at addr. */
-static uint32_t crumbs(struct lab_side *side, uint64_t addr)
-{
-    uint8_t mkc[PRM_SIZE(mkc)] = {0}, *xlt = g_malloc0(BYTES * 16);
-    uint32_t index;
-
-    for (unsigned i = 0; i < BYTES; i++) {
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, byte_count, 1);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, mkey, side->key);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, va, addr + i);
-    }
-    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
-    PRM_SET(mkc, mkc, lr, 1);
-    PRM_SET(mkc, mkc, lw, 1);
-    PRM_SET(mkc, mkc, rw, 1);
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
-    PRM_SET(mkc, mkc, pd, side->pdn);
-    PRM_SET(mkc, mkc, len, BYTES);
-    PRM_SET(mkc, mkc, translations_octword_size, BYTES);
-    ck_assert_int_eq(mkey_create(&side->hca, 0, mkc, xlt, BYTES * 16, true, &index), SYN_OK);
-    g_free(xlt);
-    return index << 8;
-}
-
 /* -- bounds ------------------------------------------------------------------------------------ */
 
 START_TEST(gathering_crumbs_ends_a_turn_after_a_packet)
 {
     uint64_t src = lab_mem(left, BYTES, 3), dst = lab_mem(right, BYTES, 0);
-    uint32_t key = crumbs(left, src);
+    uint32_t key = lab_crumbs(left, src, BYTES, 0);
 
     for (unsigned i = 0; i < 10; i++) {
         write_from(0, key, dst, right->key, BYTES);
@@ -93,7 +69,7 @@ END_TEST
 START_TEST(scattering_crumbs_ends_a_turn_after_a_batch)
 {
     uint64_t src = lab_mem(left, BYTES, 3), dst = lab_mem(right, BYTES, 0);
-    uint32_t rkey = crumbs(right, dst);
+    uint32_t rkey = lab_crumbs(right, dst, BYTES, 0);
 
     for (unsigned i = 0; i < 40; i++) {
         write_from(src, 0, 0, rkey, BYTES);
@@ -145,7 +121,7 @@ static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
         uint8_t *seg = wqe + 128 + 16 * i;
 
         PRM_SET(wqe_data_seg, seg, byte_count, BYTES);
-        PRM_SET(wqe_data_seg, seg, lkey, crumbs(left, entries + i * BYTES));
+        PRM_SET(wqe_data_seg, seg, lkey, lab_crumbs(left, entries + i * BYTES, BYTES, 0));
         PRM_SET(wqe_data_seg, seg, addr, 0);
     }
     lab_ring(umr);

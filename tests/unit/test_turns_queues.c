@@ -562,31 +562,6 @@ static void multicast(void)
     wire_tx_commit(lab->mid[1], len);
 }
 
-/* A key whose bytes lie one by one behind ranges of the side's own key. */
-static uint32_t crumbs(uint64_t addr)
-{
-    uint8_t mkc[PRM_SIZE(mkc)] = {0}, *xlt = g_malloc0(MEMBER_BYTES * 16);
-    uint32_t index;
-
-    for (unsigned i = 0; i < MEMBER_BYTES; i++) {
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, byte_count, 1);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, mkey, right->key);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, va, addr + i);
-    }
-    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
-    PRM_SET(mkc, mkc, lr, 1);
-    PRM_SET(mkc, mkc, lw, 1);
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
-    PRM_SET(mkc, mkc, pd, right->pdn);
-    PRM_SET(mkc, mkc, start_addr, addr);
-    PRM_SET(mkc, mkc, len, MEMBER_BYTES);
-    PRM_SET(mkc, mkc, translations_octword_size, MEMBER_BYTES);
-    ck_assert_int_eq(mkey_create(&right->hca, 0, mkc, xlt, MEMBER_BYTES * 16, true, &index),
-                     SYN_OK);
-    g_free(xlt);
-    return index << 8;
-}
-
 static unsigned received(void)
 {
     struct lab_cqe cqe;
@@ -629,7 +604,7 @@ START_TEST(a_multicast_to_memory_in_crumbs_ends)
     uint64_t mem = lab_mem(right, MEMBER_BYTES, 0);
     unsigned seen;
 
-    make_members(mem, crumbs(mem), FRAMES);
+    make_members(mem, lab_crumbs(right, mem, MEMBER_BYTES, mem), FRAMES);
     for (unsigned i = 0; i < FRAMES; i++) {
         multicast();
     }
