@@ -78,6 +78,22 @@ def hot_plug(plugin, work):
         end(machine)
 
 
+@test("less host memory than a function needs is refused by name; the least there may be is enough")
+def least_memory(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        hca.unplug()
+        try:
+            hca.plug(memory="8388607")
+        except Failure as failure:
+            expect("memory is 8388607 bytes, the least is 8388608" in str(failure), str(failure))
+        else:
+            raise Failure("a byte too little is accepted")
+        hca.plug(memory="8M")
+        hca.works()
+        end(machine)
+
+
 @test("the function is unplugged in the midst of a long message to itself")
 def unplug_under_traffic(plugin, work):
     with usual(plugin, work) as machine:

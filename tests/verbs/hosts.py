@@ -179,12 +179,16 @@ def numbers(hosts):
         raise Failure("ibv_asyncwatch does not say what it waits for")
     apart = ["unshare", "--user", "--map-current-user", "--net"]
     possible = subprocess.run([*apart, "true"], stderr=subprocess.DEVNULL).returncode == 0
-    found = [address(), address(*apart) if possible else "10.0.0.2"]
+    beside = [address()]
+    if possible:
+        beside.append(address(*apart))
+    else:
+        print("     no network namespace can be made here: none is looked from", flush=True)
     watch.kill()
     watch.communicate()
-    found.append(address())
-    if found != ["10.0.0.2", "10.0.0.2", "10.0.0.1"]:
-        raise Failure(f"beside a host, apart from it, and after it: {found}")
+    after = address()
+    if set(beside) != {"10.0.0.2"} or after != "10.0.0.1":
+        raise Failure(f"beside a host, and apart from it: {beside}; after it: {after}")
 
 
 def wire_of_another_name(hosts):
