@@ -215,12 +215,17 @@ static void wire_tx_is_ready(void *opaque)
     hca_tx_ready(opaque);
 }
 
+static void set_pending(struct port *port, enum port_pending which, bool pends)
+{
+    port->pending = pends ? port->pending | which : port->pending & ~(uint32_t)which;
+}
+
 /* It may come in the midst of anything, so the event waits for the next turn. */
 static void wire_link_change(void *opaque)
 {
     struct hca *hca = opaque;
 
-    hca->port.link_pending = true;
+    set_pending(&hca->port, PORT_PENDING_LINK, true);
     hca->port.link_lost |= !wire_link_up(hca->port.wire);
     hca_wake(hca);
 }
@@ -229,7 +234,7 @@ static void wire_rx_is_ready(void *opaque)
 {
     struct hca *hca = opaque;
 
-    hca->port.rx_pending = true;
+    set_pending(&hca->port, PORT_PENDING_CABLE, true);
     hca_wake(hca);
 }
 
@@ -251,7 +256,7 @@ static void loop_rx_is_ready(void *opaque)
 {
     struct hca *hca = opaque;
 
-    hca->port.loop_pending = true;
+    set_pending(&hca->port, PORT_PENDING_LOOP, true);
     hca_wake(hca);
 }
 
@@ -278,7 +283,7 @@ bool port_may_copy(struct hca *hca, bool is_first)
 
 bool port_rx_pending(const struct hca *hca)
 {
-    return hca->port.rx_pending || hca->port.loop_pending || hca->port.link_pending;
+    return hca->port.pending;
 }
 
 /* Frames that are taken before a look at what they cost. */
@@ -287,15 +292,15 @@ bool port_rx_pending(const struct hca *hca)
 /* One batch from a source. A source that still delivered something is asked again in the next turn,
  * so that an empty answer is what lets a backend go to sleep (wire/port.h). True: there may be more
  * now. */
-static bool poll_batch(struct hca *hca, struct wire_port *from, bool *pending)
+static bool poll_batch(struct port *port, struct wire_port *from, enum port_pending which)
 {
     unsigned n;
 
-    if (!*pending || !from) {
+    if (!(port->pending & which) || !from) {
         return false;
     }
     n = wire_poll(from, RX_BATCH);
-    *pending = n > 0;
+    set_pending(port, which, n > 0);
     return n == RX_BATCH;
 }
 
@@ -308,12 +313,12 @@ bool port_poll(struct hca *hca)
     if (!port_rx_pending(hca)) {
         return false; /* most turns are a doorbell's */
     }
-    if (port->link_pending && !hca->off) {
+    if (port->pending & PORT_PENDING_LINK && !hca->off) {
         port_update_link(hca);
     }
     while ((more_looped || more) && hca_may_go_on(hca)) {
-        more_looped = more_looped && poll_batch(hca, port->loop[1], &port->loop_pending);
-        more = more && poll_batch(hca, port->wire, &port->rx_pending);
+        more_looped = more_looped && poll_batch(port, port->loop[1], PORT_PENDING_LOOP);
+        more = more && poll_batch(port, port->wire, PORT_PENDING_CABLE);
     }
     return more_looped || more;
 }
@@ -450,7 +455,8 @@ void port_update_link(struct hca *hca)
     if (port->link_lost) {
         announce_link(hca, false);
     }
-    port->link_pending = port->link_lost = false;
+    set_pending(port, PORT_PENDING_LINK, false);
+    port->link_lost = false;
     announce_link(hca, port_is_up(hca));
 }
 
@@ -462,7 +468,7 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
         wire_set_client(port->wire, NULL, NULL);
     }
     port->wire = wire;
-    port->rx_pending = wire != NULL;
+    set_pending(port, PORT_PENDING_CABLE, wire);
     port->link_lost = !wire;
     if (wire) {
         wire_set_client(wire, &cable_client, hca);
@@ -484,7 +490,7 @@ static void drain_loop(struct hca *hca)
     }
     wire_set_client(port->loop[1], &loop_client, hca);
     port->loop_out = port->loop_in;
-    port->loop_pending = false;
+    set_pending(port, PORT_PENDING_LOOP, false);
 }
 
 void port_release(struct hca *hca)
@@ -507,7 +513,8 @@ void port_reset(struct hca *hca)
     port->admin_up = true;
     port->mtu = PORT_DEFAULT_MTU;
     memset(&port->counters, 0, sizeof(port->counters));
-    port->link_pending = port->link_lost = false;
+    set_pending(port, PORT_PENDING_LINK, false);
+    port->link_lost = false;
     port->was_up = port_is_up(hca);
 }
 

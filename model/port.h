@@ -67,6 +67,13 @@ struct port_counters {
     uint64_t rx_size_hist[10], tx_size_hist[10];       /* RFC 2819 histogram, PPCNT group 2 */
 };
 
+/* What port_poll() is to look at. */
+enum port_pending {
+    PORT_PENDING_CABLE = 1, /* frames may wait there */
+    PORT_PENDING_LOOP = 2,  /* here, too */
+    PORT_PENDING_LINK = 4,  /* the cable said that its state changed */
+};
+
 struct port {
     struct wire_port *wire;            /* the cable, or NULL */
     struct wire_port *loop[2];         /* loopback: written at [0], polled at [1] */
@@ -86,11 +93,9 @@ struct port {
     struct port_gid gids[PORT_MAX_GIDS];
     uint32_t gid_version; /* goes up with each change of gids[]; who keeps something of one looks */
     struct port_counters counters;
-    bool was_up;       /* link state last announced */
-    bool link_pending; /* the cable said that its state changed */
-    bool link_lost;    /* in between it was down, if only for a moment */
-    bool rx_pending;   /* the cable said that frames may wait */
-    bool loop_pending;
+    uint32_t pending;    /* enum port_pending; one word, for each turn looks at all of it */
+    bool was_up;         /* link state last announced */
+    bool link_lost;      /* in between it was down, if only for a moment */
     uint64_t copies_end; /* pieces, as hca->pieces counts */
 };
 
