@@ -51,8 +51,10 @@ void requester_forget_umr(struct qp *qp)
 {
     struct umr_entries *umr = &qp->req.s->umr;
 
-    ledger_free(&qp->hca->memory, umr->bytes, umr->len);
-    *umr = (struct umr_entries){0};
+    if (umr->bytes) {
+        ledger_free(&qp->hca->memory, umr->bytes, umr->len);
+        *umr = (struct umr_entries){0};
+    }
 }
 
 uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
