@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
-#define SHM_VERSION 4
+#define SHM_VERSION 5
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,

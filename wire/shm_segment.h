@@ -58,7 +58,8 @@ struct shm_slot {
  */
 struct shm_ring {
     _Alignas(SHM_LINE) _Atomic uint64_t tail; /* shm_tail(): positions consumed */
-    _Atomic uint64_t settled;                 /* likewise */
+    /* likewise; the sender looks at it only when it waits in vain, so its line stays here */
+    _Alignas(SHM_LINE) _Atomic uint64_t settled;
     _Alignas(SHM_LINE) _Atomic uint64_t entry[SHM_RING];
 };
 
