@@ -24,7 +24,7 @@
  *   detached, and its addresses are unknown from then on.
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
  *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
- * limit. The kernel says whether it lives, so one that is killed is not.
+ *   limit. The kernel says whether it lives, so one that is killed is not.
  * - slots that dead senders had reserved: a receiver that somebody waits for frees them, but for
  *   those of a sender of whom published frames wait.
  */

@@ -40,7 +40,7 @@ static bool left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool 
     uint64_t senders = atomic_load(&sp->self->senders[id / 64]);
 
     return (senders >> id % 64 & 1) && /* or it died before it had finished the first one */
-           (sp->peer[id].rx_gen != gen || (!lives && peek(sp, id, &(unsigned){0})));
+           (sp->peer[id].rx_gen != gen || (!lives && shm_rx_waits_from(sp, id)));
 }
 
 /* What holds a slot is looked at first, then who lives, then what is published: what somebody sends
