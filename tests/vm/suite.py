@@ -140,9 +140,10 @@ def vlan(lab):
             vm.run("ip link del v7")
 
 
-IPERF_MIB = 16
-# iperf3 before 3.17 ends when all is in the sender's socket, whose buffer takes 4 MiB (tcp_wmem).
-IPERF_UNDER_WAY_MIB = 4
+IPERF_MIB = 32
+# iperf3 before 3.17 ends when all is in the sender's socket: what has not been read then may lie in
+# its buffer (tcp_wmem: 4 MiB) and in the receiver's (tcp_rmem: 6 MiB).
+IPERF_UNDER_WAY_MIB = 10
 
 
 def iperf(lab, arguments):
