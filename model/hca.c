@@ -47,6 +47,16 @@ static void list_append(struct work *head, struct work *work)
     head->prev = work;
 }
 
+/* All of a list, which is not empty, to the end of another. */
+static void list_move(struct work *to, struct work *from)
+{
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
 void hca_unschedule(struct work *work)
 {
     if (work->next) {
@@ -71,6 +81,11 @@ void hca_schedule(struct hca *hca, struct work *work)
     }
 }
 
+void hca_schedule_next(struct hca *hca, struct work *work)
+{
+    list_append(&hca->next_turn, work);
+}
+
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
@@ -79,17 +94,10 @@ void hca_wait_tx(struct hca *hca, struct work *work)
 
 void hca_tx_ready(struct hca *hca)
 {
-    struct work *waiting = &hca->tx_waiting, *ready = &hca->ready;
-
-    if (list_empty(waiting)) {
-        return;
+    if (!list_empty(&hca->tx_waiting)) {
+        list_move(&hca->ready, &hca->tx_waiting);
+        hca_wake(hca);
     }
-    waiting->next->prev = ready->prev;
-    ready->prev->next = waiting->next;
-    waiting->prev->next = ready;
-    ready->prev = waiting->prev;
-    list_init(waiting);
-    hca_wake(hca);
 }
 
 /* -- timers: a binary heap, each timer knowing its place ----------------------------------------
@@ -324,6 +332,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->limits = *limits;
     hca->memory.limit = hca->icm.limit = UINT64_MAX;
     list_init(&hca->ready);
+    list_init(&hca->next_turn);
     list_init(&hca->tx_waiting);
     list_init(&hca->late);
     hca->late_timer.fire = late_fire;
@@ -334,20 +343,22 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     port_init(hca, mac);
 }
 
+static void list_clear(struct work *head)
+{
+    while (!list_empty(head)) {
+        hca_unschedule(head->next);
+    }
+}
+
 static void objects_clear(struct hca *hca)
 {
     g_assert(!hca->holding);
     steering_clear(hca);
     objects_free(hca);
-    while (!list_empty(&hca->ready)) {
-        hca_unschedule(hca->ready.next);
-    }
-    while (!list_empty(&hca->tx_waiting)) {
-        hca_unschedule(hca->tx_waiting.next);
-    }
-    while (!list_empty(&hca->late)) {
-        hca_unschedule(hca->late.next);
-    }
+    list_clear(&hca->ready);
+    list_clear(&hca->next_turn);
+    list_clear(&hca->tx_waiting);
+    list_clear(&hca->late);
     while (hca->timers->len) {
         hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));
     }
@@ -407,6 +418,9 @@ bool hca_run(struct hca *hca, unsigned budget)
     share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
     work_run(hca);
     port_tx_flush(hca);
+    if (!list_empty(&hca->next_turn)) {
+        list_move(&hca->ready, &hca->next_turn);
+    }
     hca->running = false;
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);
     timer_announce(hca);

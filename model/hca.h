@@ -86,11 +86,11 @@ struct hca {
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
-    struct work ready, tx_waiting, late; /* list heads */
-    struct hca_timer late_timer;         /* of what is on the last one */
-    GPtrArray *timers;                   /* heap of struct hca_timer by deadline */
-    bool running;                        /* inside hca_run() */
-    bool holding;                        /* somebody is at work on objects: none may be freed */
+    struct work ready, next_turn, tx_waiting, late; /* list heads */
+    struct hca_timer late_timer;                    /* of what is on the last one */
+    GPtrArray *timers;                              /* heap of struct hca_timer by deadline */
+    bool running;                                   /* inside hca_run() */
+    bool holding; /* somebody is at work on objects: none may be freed */
     bool off;     /* a reset or the end is due: the host is reached no more */
     bool tracing; /* the owner wants a trace (model/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
@@ -111,6 +111,8 @@ bool hca_run(struct hca *hca, unsigned budget);
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
  * owner. */
 void hca_schedule(struct hca *hca, struct work *work);
+/* From work->run(): the same in the next turn, which is asked for. */
+void hca_schedule_next(struct hca *hca, struct work *work);
 
 /* Asks the owner for a turn, if none is under way. */
 void hca_wake(struct hca *hca);

@@ -12,6 +12,11 @@
  * The queue's owner is the work item: it sends until the queue is empty, its share of the turn is
  * used up (it reschedules itself) or the wire has no room (the port wakes it).
  *
+ * An ACK costs the peer as much as a small request costs this side. So while requests come without
+ * waiting for their ACKs, an ACK waits for the next ones, for a few turns (IBTA 9.7.5.1.2 lets one
+ * ACK answer several requests). A peer that waits for each ACK has it at once. What ends the QP
+ * lets the ACK go first: the request has been carried out, and its sender must hear so.
+ *
  * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR,
  * which software waits for all the same: to drain a queue, the kernel posts one more WQE after the
  * transition and waits for its completion. The device looks at the doorbell record again at once,
@@ -24,6 +29,12 @@
 
 #define FLUSH_DELAY_MIN 1000000ull  /* ns */
 #define FLUSH_DELAY_MAX 32000000ull /* looks of its own up to this */
+
+/* When an ACK waits for company. */
+#define STREAM      8  /* requests of late that had not waited for an ACK */
+#define STREAM_MOST 16 /* so many are remembered */
+#define ACK_COVERS  16 /* requests that it answers at most */
+#define ACK_TURNS   4  /* in a row that bring it nothing more */
 
 static struct response *queue_at(struct responder_state *s, unsigned i)
 {
@@ -42,13 +53,34 @@ static void pop(struct responder_state *s)
     s->count--;
 }
 
+/* The queue is an ACK alone, of a stream that may go on. */
+static bool may_wait(struct responder_state *s)
+{
+    const struct response *r = queue_at(s, 0);
+
+    return s->count == 1 && r->kind == RESPONSE_ACK && r->syndrome == AETH_ACK &&
+           s->stream >= STREAM && s->ack_covers < ACK_COVERS;
+}
+
+/* The queue has changed. */
+static void schedule(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    if (s->ack_waits && !may_wait(s)) {
+        s->ack_waits = false;
+        hca_unschedule(&qp->resp.work);
+    }
+    hca_schedule(qp->hca, &qp->resp.work);
+}
+
 static void push(struct qp *qp, const struct response *response)
 {
     struct responder_state *s = qp->resp.s;
 
     g_assert(s->count < s->queue_size);
     *queue_at(s, s->count++) = *response;
-    hca_schedule(qp->hca, &qp->resp.work);
+    schedule(qp);
 }
 
 static void queue_clear(struct responder_state *s)
@@ -71,8 +103,13 @@ void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome)
 
         if (psn_diff(response.psn, last->psn) >= 0) {
             *last = response;
+            s->ack_covers++;
+            s->stream = MIN(s->stream + 1, STREAM_MOST);
+            schedule(qp);
         }
     } else {
+        s->ack_covers = 1;
+        s->ack_covered = s->ack_turns = 0;
         push(qp, &response);
     }
 }
@@ -177,11 +214,30 @@ static bool send_one(struct qp *qp)
     return true;
 }
 
+/* The turn comes to an ACK that may wait. False: it has waited long enough. */
+static bool wait_for_company(struct responder_state *s)
+{
+    if (s->ack_covered != s->ack_covers) {
+        s->ack_covered = s->ack_covers;
+        s->ack_turns = 0;
+    }
+    if (s->ack_turns++ < ACK_TURNS) {
+        return true;
+    }
+    s->stream /= 2;
+    return false;
+}
+
 static void run(struct hca *hca, struct work *work)
 {
     struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
     struct responder_state *s = qp->resp.s;
 
+    s->ack_waits = s->count && may_wait(s) && wait_for_company(s);
+    if (s->ack_waits) {
+        hca_schedule_next(hca, work);
+        return;
+    }
     qp_path_check(qp);
     while (s->count) {
         if (!send_one(qp)) {
@@ -192,6 +248,19 @@ static void run(struct hca *hca, struct work *work)
             hca_schedule(hca, work);
             return;
         }
+    }
+}
+
+/* What waits for company goes now, if the wire has room. */
+static void let_ack_go(struct qp *qp)
+{
+    struct responder_state *s = qp->resp.s;
+
+    if (s->ack_waits) {
+        s->ack_waits = false;
+        hca_unschedule(&qp->resp.work);
+        qp_path_check(qp);
+        send_one(qp);
     }
 }
 
@@ -251,6 +320,7 @@ void responder_tx_clear(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
+    let_ack_go(qp);
     hca_unschedule(&qp->resp.work);
     flush_stop(qp);
     qp_dealloc(qp, s->resources, s->num_resources * sizeof(s->resources[0]));
@@ -261,6 +331,8 @@ void responder_tx_reset(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
+    let_ack_go(qp);
+    s->stream = 0;
     hca_unschedule(&qp->resp.work);
     flush_stop(qp);
     queue_clear(s);
@@ -273,6 +345,7 @@ void responder_tx_flush(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
+    let_ack_go(qp);
     if (!s->failed) {
         queue_clear(s);
     }

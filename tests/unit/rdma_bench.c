@@ -373,7 +373,7 @@ struct roce_packet bench_packet(const struct bench_qp *qp, uint8_t opcode, uint3
     return pkt;
 }
 
-void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len)
+void bench_put(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len)
 {
     uint8_t *frame = wire_tx_reserve(b->peer, roce_frame_len(pkt, len));
     uint8_t *at;
@@ -384,6 +384,11 @@ void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payloa
         memcpy(at, payload, len);
     }
     wire_tx_commit(b->peer, roce_finish(frame, pkt, len));
+}
+
+void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len)
+{
+    bench_put(b, pkt, payload, len);
     bench_run(b);
 }
 

@@ -111,7 +111,9 @@ void bench_post_recv(struct bench_qp *qp, uint64_t addr, uint32_t len, uint32_t 
 
 /* A packet from the peer to the QP with nothing wrong in it. */
 struct roce_packet bench_packet(const struct bench_qp *qp, uint8_t opcode, uint32_t psn);
-/* Puts it on the wire with its payload and lets the HCA run. */
+/* Puts it on the wire with its payload. */
+void bench_put(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len);
+/* The same, and lets the HCA run. */
 void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len);
 /* The next packet that the HCA sent; false: none. */
 bool bench_tx(struct bench *b, struct roce_packet *pkt);
