@@ -631,6 +631,7 @@ void responder_reset(struct qp *qp, uint32_t next_rcv_psn)
     struct responder_state *s = qp->resp.s;
 
     responder_tx_reset(qp);
+    s->acked_psn = (next_rcv_psn - 1) & PSN_MASK;
     qp->resp.epsn = next_rcv_psn & PSN_MASK;
     qp->resp.msn = 0;
     s->msg = MSG_NONE;

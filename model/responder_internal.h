@@ -78,14 +78,13 @@ struct responder_state {
     /* ring of what is to be sent, in the order of the requests */
     struct response *queue;
     unsigned queue_size, head, count;
-    unsigned fresh;   /* READs and atomics in it that answer no duplicate */
-    unsigned answers; /* READs and atomics in it */
-    /* of its last ACK */
-    unsigned ack_covers;  /* requests that it answers */
-    unsigned ack_covered; /* that, when its turn came last */
-    unsigned ack_turns;   /* that brought it nothing more */
-    bool ack_waits;       /* for the next turn, to answer more of them */
-    unsigned stream;      /* requests of late that came before the ACK of the one before had gone */
+    unsigned fresh;     /* READs and atomics in it that answer no duplicate */
+    unsigned answers;   /* READs and atomics in it */
+    bool ack_waits;     /* it is an ACK, and waits for the next turn to answer more requests */
+    unsigned ack_turns; /* turns that brought it none, */
+    uint32_t ack_psn;   /* since its PSN is this */
+    uint32_t acked_psn; /* of the last answer sent */
+    unsigned stream;    /* requests of late that came before the ACK of the one before had gone */
 
     struct work flush_work; /* ERR: looks for receive WQEs posted since */
     struct hca_timer flush_timer;

@@ -33,7 +33,7 @@
 /* When an ACK waits for company. */
 #define STREAM      8  /* requests of late that had not waited for an ACK */
 #define STREAM_MOST 16 /* so many are remembered */
-#define ACK_COVERS  16 /* requests that it answers at most */
+#define ACK_PACKETS 16 /* it covers this many at most: a sender's window has several times that */
 #define ACK_TURNS   4  /* in a row that bring it nothing more */
 
 static struct response *queue_at(struct responder_state *s, unsigned i)
@@ -49,6 +49,7 @@ static void pop(struct responder_state *s)
         s->answers--;
         s->fresh -= !r->duplicate;
     }
+    s->acked_psn = r->psn;
     s->head = (s->head + 1) % s->queue_size;
     s->count--;
 }
@@ -59,7 +60,7 @@ static bool may_wait(struct responder_state *s)
     const struct response *r = queue_at(s, 0);
 
     return s->count == 1 && r->kind == RESPONSE_ACK && r->syndrome == AETH_ACK &&
-           s->stream >= STREAM && s->ack_covers < ACK_COVERS;
+           s->stream >= STREAM && psn_diff(r->psn, s->acked_psn) < ACK_PACKETS;
 }
 
 /* The queue has changed. */
@@ -103,13 +104,11 @@ void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome)
 
         if (psn_diff(response.psn, last->psn) >= 0) {
             *last = response;
-            s->ack_covers++;
             s->stream = MIN(s->stream + 1, STREAM_MOST);
             schedule(qp);
         }
     } else {
-        s->ack_covers = 1;
-        s->ack_covered = s->ack_turns = 0;
+        s->ack_turns = 0;
         push(qp, &response);
     }
 }
@@ -217,10 +216,10 @@ static bool send_one(struct qp *qp)
 /* The turn comes to an ACK that may wait. False: it has waited long enough. */
 static bool wait_for_company(struct responder_state *s)
 {
-    if (s->ack_covered != s->ack_covers) {
-        s->ack_covered = s->ack_covers;
-        s->ack_turns = 0;
-    }
+    uint32_t psn = queue_at(s, 0)->psn;
+
+    s->ack_turns = psn == s->ack_psn ? s->ack_turns : 0;
+    s->ack_psn = psn;
     if (s->ack_turns++ < ACK_TURNS) {
         return true;
     }

@@ -11,7 +11,8 @@
 #define ACK          0x1f /* AETH syndromes on the wire (IBTA 9.5.4) */
 #define NAK_SEQ      0x60
 
-#define MOST_COVERED 16 /* requests that an ACK waits for */
+#define MTU          256
+#define MOST_COVERED 16 /* packets that an ACK waits for */
 #define MOST_TURNS   8  /* it goes in fewer, if nothing more comes */
 
 static struct bench b;
@@ -33,16 +34,21 @@ static void teardown(void)
     bench_clear(&b);
 }
 
-static void put(uint8_t op, uint32_t at, size_t len)
+static void put_part(uint8_t op, uint32_t at, bool ackreq, size_t len, uint32_t total)
 {
-    static const uint8_t data[8];
+    static const uint8_t data[MTU];
     struct roce_packet pkt = bench_packet(&qp, BTH_RC | op, at);
 
-    pkt.ackreq = true;
+    pkt.ackreq = ackreq;
     pkt.reth.va = mem;
     pkt.reth.rkey = key;
-    pkt.reth.len = 8;
+    pkt.reth.len = total;
     bench_put(&b, &pkt, data, len);
+}
+
+static void put(uint8_t op, uint32_t at, size_t len)
+{
+    put_part(op, at, true, len, 8);
 }
 
 static void put_write(void)
@@ -118,6 +124,20 @@ START_TEST(an_ack_of_a_stream_waits_for_the_next_requests)
     turn();
     expect(BTH_ACK, ACK, psn - 1);
     expect_silence();
+}
+END_TEST
+
+/* The sender's window may be four such messages. */
+START_TEST(the_ack_of_a_long_message_does_not_wait)
+{
+    stream();
+    put_part(BTH_WRITE_FIRST, psn++, false, MTU, MOST_COVERED * MTU);
+    for (int i = 1; i < MOST_COVERED - 1; i++) {
+        put_part(BTH_WRITE_MIDDLE, psn++, false, MTU, 0);
+    }
+    put_part(BTH_WRITE_LAST, psn++, true, MTU, 0);
+    turn();
+    expect(BTH_ACK, ACK, psn - 1);
 }
 END_TEST
 
@@ -216,6 +236,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_peer_that_waits_for_each_ack_has_it_at_once);
     tcase_add_test(tc, an_ack_of_a_stream_waits_for_the_next_requests);
+    tcase_add_test(tc, the_ack_of_a_long_message_does_not_wait);
     tcase_add_test(tc, an_ack_that_waits_in_vain_goes_soon);
     tcase_add_test(tc, a_stream_that_has_ended_is_forgotten);
     tcase_add_test(tc, a_read_behind_it_takes_the_ack_along);
