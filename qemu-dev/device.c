@@ -54,6 +54,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 #define TURN_BUDGET 1024
 /* The same in a vCPU's thread, which has a guest to run. */
 #define MMIO_BUDGET 128
+/* So many turns follow each other without the main loop's work between them, which is more than
+ * theirs, while they have not come to so many pieces. */
+#define SHORT_TURNS  8
+#define SHORT_PIECES 256
 /*
  * A turn that leaves work is followed by the next one at once, but after so many in a row the
  * main loop sleeps for a moment: only then does a vCPU that waits for the big lock get it.
@@ -236,6 +240,20 @@ static const struct hca_host_ops host_ops = {
 
 /* Turns. */
 
+/* A turn, and as long as they are short those that it leaves: a look whether more frames came, an
+ * ACK that waited for them. True: there is more to do. */
+static bool run_for_a_while(HcasimState *s)
+{
+    uint64_t start = fw_pieces(s->fw);
+    int turns = 0;
+    bool more;
+
+    do {
+        more = fw_run(s->fw, TURN_BUDGET);
+    } while (more && ++turns < SHORT_TURNS && fw_pieces(s->fw) - start < SHORT_PIECES);
+    return more;
+}
+
 static void take_turn(void *opaque)
 {
     HcasimState *s = opaque;
@@ -243,7 +261,7 @@ static void take_turn(void *opaque)
     if (s->stopped) { /* vm_state_changed() asks again */
         return;
     }
-    if (!fw_run(s->fw, TURN_BUDGET)) {
+    if (!run_for_a_while(s)) {
         s->turns = 0;
     } else if (++s->turns < TURNS_IN_A_ROW) {
         qemu_bh_schedule(s->bh);
