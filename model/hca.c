@@ -8,6 +8,8 @@
  * by its last step, which cannot be divided: a batch of frames, a timer, a packet, a step of a
  * command. With a virtual clock the order is the same in every run.
  *
+ * Work may wait for more frames: then the turn looks for them again, a few times.
+ *
  * Timers come after frames: what a timer waits for may lie in the ring of a host that did not get
  * to run. While there are more frames than fit their share, timers are held, but not for ever.
  */
@@ -81,9 +83,13 @@ void hca_schedule(struct hca *hca, struct work *work)
     }
 }
 
-void hca_schedule_next(struct hca *hca, struct work *work)
+bool hca_wait_frames(struct hca *hca, struct work *work)
 {
-    list_append(&hca->next_turn, work);
+    if (hca->pieces >= hca->turn_end) {
+        return false;
+    }
+    list_append(&hca->rx_waiting, work);
+    return true;
 }
 
 void hca_wait_tx(struct hca *hca, struct work *work)
@@ -332,7 +338,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->limits = *limits;
     hca->memory.limit = hca->icm.limit = UINT64_MAX;
     list_init(&hca->ready);
-    list_init(&hca->next_turn);
+    list_init(&hca->rx_waiting);
     list_init(&hca->tx_waiting);
     list_init(&hca->late);
     hca->late_timer.fire = late_fire;
@@ -356,7 +362,7 @@ static void objects_clear(struct hca *hca)
     steering_clear(hca);
     objects_free(hca);
     list_clear(&hca->ready);
-    list_clear(&hca->next_turn);
+    list_clear(&hca->rx_waiting);
     list_clear(&hca->tx_waiting);
     list_clear(&hca->late);
     while (hca->timers->len) {
@@ -404,12 +410,26 @@ static void share(struct hca *hca, uint64_t pieces)
     hca->pieces_end = hca->pieces + MAX(pieces, 1);
 }
 
+/* Work that waits for frames has what came since, until it waits no more or the turn is used up. */
+static void look_again(struct hca *hca)
+{
+    while (!list_empty(&hca->rx_waiting)) {
+        hca_spend(hca, 1);
+        if (hca->pieces < hca->turn_end && !hca->off) {
+            port_look(hca);
+        }
+        list_move(&hca->ready, &hca->rx_waiting);
+        work_run(hca);
+    }
+}
+
 bool hca_run(struct hca *hca, unsigned budget)
 {
     uint64_t start = hca->pieces, spent;
     bool more_frames;
 
     hca->running = true;
+    hca->turn_end = start + budget;
     share(hca, budget - budget / 4);
     more_frames = port_poll(hca);
     share(hca, budget / 8);
@@ -417,10 +437,8 @@ bool hca_run(struct hca *hca, unsigned budget)
     spent = hca->pieces - start;
     share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
     work_run(hca);
+    look_again(hca);
     port_tx_flush(hca);
-    if (!list_empty(&hca->next_turn)) {
-        list_move(&hca->ready, &hca->next_turn);
-    }
     hca->running = false;
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);
     timer_announce(hca);

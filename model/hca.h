@@ -80,16 +80,17 @@ struct hca {
      * sent, a frame delivered, HCA_PIECE_ENTRIES entries of a list in our own memory. */
     uint64_t pieces;      /* spent, ever */
     uint64_t pieces_end;  /* who is at work goes on until then */
+    uint64_t turn_end;    /* no more frames are looked for then */
     uint64_t most_pieces; /* in one turn */
     unsigned timers_held; /* turns in a row in which timers waited for frames */
 
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
-    struct work ready, next_turn, tx_waiting, late; /* list heads */
-    struct hca_timer late_timer;                    /* of what is on the last one */
-    GPtrArray *timers;                              /* heap of struct hca_timer by deadline */
-    bool running;                                   /* inside hca_run() */
+    struct work ready, rx_waiting, tx_waiting, late; /* list heads */
+    struct hca_timer late_timer;                     /* of what is on the last one */
+    GPtrArray *timers;                               /* heap of struct hca_timer by deadline */
+    bool running;                                    /* inside hca_run() */
     bool holding; /* somebody is at work on objects: none may be freed */
     bool off;     /* a reset or the end is due: the host is reached no more */
     bool tracing; /* the owner wants a trace (model/trace.h) */
@@ -111,8 +112,9 @@ bool hca_run(struct hca *hca, unsigned budget);
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
  * owner. */
 void hca_schedule(struct hca *hca, struct work *work);
-/* From work->run(): the same in the next turn, which is asked for. */
-void hca_schedule_next(struct hca *hca, struct work *work);
+/* From work->run(): runs it again after another look whether frames came, in this turn. False: the
+ * turn is used up. */
+bool hca_wait_frames(struct hca *hca, struct work *work);
 
 /* Asks the owner for a turn, if none is under way. */
 void hca_wake(struct hca *hca);

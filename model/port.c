@@ -323,6 +323,15 @@ bool port_poll(struct hca *hca)
     return more_looped || more;
 }
 
+void port_look(struct hca *hca)
+{
+    struct port *port = &hca->port;
+
+    poll_batch(port, port->loop[1], PORT_PENDING_LOOP);
+    set_pending(port, PORT_PENDING_CABLE, port->wire);
+    poll_batch(port, port->wire, PORT_PENDING_CABLE);
+}
+
 /* -- send ---------------------------------------------------------------------------------------
  */
 

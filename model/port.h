@@ -144,6 +144,9 @@ bool port_rx_pending(const struct hca *hca);
 
 /* Takes frames from cable and loopback as long as hca_may_go_on(). True: more of them wait. */
 bool port_poll(struct hca *hca);
+/* One more look later in the same turn, whether or not something says that there are any: takes a
+ * few at most. */
+void port_look(struct hca *hca);
 
 /* Whether a received frame with this destination passes the port's own MAC filter
  * (current MAC, uc/mc lists of the NIC vport context, promiscuous modes, broadcast). */

@@ -78,10 +78,10 @@ struct responder_state {
     /* ring of what is to be sent, in the order of the requests */
     struct response *queue;
     unsigned queue_size, head, count;
-    unsigned fresh;     /* READs and atomics in it that answer no duplicate */
-    unsigned answers;   /* READs and atomics in it */
-    bool ack_waits;     /* it is an ACK, and waits for the next turn to answer more requests */
-    unsigned ack_turns; /* turns that brought it none, */
+    unsigned fresh;   /* READs and atomics in it that answer no duplicate */
+    unsigned answers; /* READs and atomics in it */
+    /* of an ACK alone in it */
+    unsigned ack_looks; /* at the wire that brought no more requests, */
     uint32_t ack_psn;   /* since its PSN is this */
     uint32_t acked_psn; /* of the last answer sent */
     unsigned stream;    /* requests of late that came before the ACK of the one before had gone */

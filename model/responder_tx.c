@@ -13,9 +13,9 @@
  * used up (it reschedules itself) or the wire has no room (the port wakes it).
  *
  * An ACK costs the peer as much as a small request costs this side. So while requests come without
- * waiting for their ACKs, an ACK waits for the next ones, for a few turns (IBTA 9.7.5.1.2 lets one
- * ACK answer several requests). A peer that waits for each ACK has it at once. What ends the QP
- * lets the ACK go first: the request has been carried out, and its sender must hear so.
+ * waiting for their ACKs, an ACK waits for the next ones, for a few looks at the wire within its
+ * turn (IBTA 9.7.5.1.2 lets one ACK answer several requests). A peer that waits for each ACK has it
+ * at once.
  *
  * A receive queue has no doorbell register, so nothing tells the device about WQEs posted in ERR,
  * which software waits for all the same: to drain a queue, the kernel posts one more WQE after the
@@ -34,7 +34,7 @@
 #define STREAM      8  /* requests of late that had not waited for an ACK */
 #define STREAM_MOST 16 /* so many are remembered */
 #define ACK_PACKETS 16 /* it covers this many at most: a sender's window has several times that */
-#define ACK_TURNS   4  /* in a row that bring it nothing more */
+#define ACK_LOOKS   8  /* in a row that bring it nothing more */
 
 static struct response *queue_at(struct responder_state *s, unsigned i)
 {
@@ -63,25 +63,13 @@ static bool may_wait(struct responder_state *s)
            s->stream >= STREAM && psn_diff(r->psn, s->acked_psn) < ACK_PACKETS;
 }
 
-/* The queue has changed. */
-static void schedule(struct qp *qp)
-{
-    struct responder_state *s = qp->resp.s;
-
-    if (s->ack_waits && !may_wait(s)) {
-        s->ack_waits = false;
-        hca_unschedule(&qp->resp.work);
-    }
-    hca_schedule(qp->hca, &qp->resp.work);
-}
-
 static void push(struct qp *qp, const struct response *response)
 {
     struct responder_state *s = qp->resp.s;
 
     g_assert(s->count < s->queue_size);
     *queue_at(s, s->count++) = *response;
-    schedule(qp);
+    hca_schedule(qp->hca, &qp->resp.work);
 }
 
 static void queue_clear(struct responder_state *s)
@@ -105,10 +93,9 @@ void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome)
         if (psn_diff(response.psn, last->psn) >= 0) {
             *last = response;
             s->stream = MIN(s->stream + 1, STREAM_MOST);
-            schedule(qp);
         }
     } else {
-        s->ack_turns = 0;
+        s->ack_looks = 0;
         push(qp, &response);
     }
 }
@@ -213,15 +200,19 @@ static bool send_one(struct qp *qp)
     return true;
 }
 
-/* The turn comes to an ACK that may wait. False: it has waited long enough. */
-static bool wait_for_company(struct responder_state *s)
+/* What is sent next is an ACK that waits for another look at the wire. */
+static bool waits_for_company(struct qp *qp)
 {
+    struct responder_state *s = qp->resp.s;
     uint32_t psn = queue_at(s, 0)->psn;
 
-    s->ack_turns = psn == s->ack_psn ? s->ack_turns : 0;
+    if (!s->count || !may_wait(s)) {
+        return false;
+    }
+    s->ack_looks = psn == s->ack_psn ? s->ack_looks : 0;
     s->ack_psn = psn;
-    if (s->ack_turns++ < ACK_TURNS) {
-        return true;
+    if (s->ack_looks++ < ACK_LOOKS) {
+        return hca_wait_frames(qp->hca, &qp->resp.work);
     }
     s->stream /= 2;
     return false;
@@ -232,9 +223,7 @@ static void run(struct hca *hca, struct work *work)
     struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, resp.work));
     struct responder_state *s = qp->resp.s;
 
-    s->ack_waits = s->count && may_wait(s) && wait_for_company(s);
-    if (s->ack_waits) {
-        hca_schedule_next(hca, work);
+    if (waits_for_company(qp)) {
         return;
     }
     qp_path_check(qp);
@@ -247,19 +236,6 @@ static void run(struct hca *hca, struct work *work)
             hca_schedule(hca, work);
             return;
         }
-    }
-}
-
-/* What waits for company goes now, if the wire has room. */
-static void let_ack_go(struct qp *qp)
-{
-    struct responder_state *s = qp->resp.s;
-
-    if (s->ack_waits) {
-        s->ack_waits = false;
-        hca_unschedule(&qp->resp.work);
-        qp_path_check(qp);
-        send_one(qp);
     }
 }
 
@@ -319,7 +295,6 @@ void responder_tx_clear(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
-    let_ack_go(qp);
     hca_unschedule(&qp->resp.work);
     flush_stop(qp);
     qp_dealloc(qp, s->resources, s->num_resources * sizeof(s->resources[0]));
@@ -330,7 +305,6 @@ void responder_tx_reset(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
-    let_ack_go(qp);
     s->stream = 0;
     hca_unschedule(&qp->resp.work);
     flush_stop(qp);
@@ -344,7 +318,6 @@ void responder_tx_flush(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
 
-    let_ack_go(qp);
     if (!s->failed) {
         queue_clear(s);
     }
