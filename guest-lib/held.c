@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks whose sizes are powers of two, with a list of free ones for each size, linked through
- * themselves. A block never changes its size; a free one of a page or more has its memory given
- * back to the system, but for the page with the link.
+ * Blocks whose sizes are powers of two, with a list of free ones for each size. A block never
+ * changes its size. A free one of a page or more has its memory given back to the system; so that
+ * it stays there, such blocks are linked in a table beside them, the smaller ones through
+ * themselves.
  */
 #define _GNU_SOURCE
 #include "guest-lib/held.h"
@@ -27,7 +28,10 @@ size_t held_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static size_t reserved;
-static struct block *free_blocks[LOG_MAX + 1];
+static struct block *free_blocks[LOG_PAGE];
+/* Of a page or more: the number of its first page in the range, plus 1; 0 is none. */
+static uint32_t free_pages[LOG_MAX + 1];
+static uint32_t *next_pages; /* by that number less 1 */
 
 static void before_fork(void)
 {
@@ -41,10 +45,14 @@ static void after_fork(void)
 
 static void reserve(void)
 {
-    void *range = mmap(NULL, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *range = mmap(NULL, RANGE, PROT_NONE, flags, -1, 0);
+    void *table = mmap(NULL, (RANGE >> LOG_PAGE) * sizeof(next_pages[0]), PROT_READ | PROT_WRITE,
+                       flags, -1, 0);
 
-    if (range != MAP_FAILED) {
+    if (range != MAP_FAILED && table != MAP_FAILED) {
         held_start = (uintptr_t)range;
+        next_pages = table;
         reserved = RANGE;
     }
     pthread_atfork(before_fork, after_fork, after_fork);
@@ -60,8 +68,8 @@ static unsigned log_size(size_t size)
     return log;
 }
 
-/* A block of fresh memory from the range: a page at least. */
-static struct block *take_fresh(unsigned log)
+/* A block of fresh memory from the range: a page at least. log beyond LOG_MAX: there is none. */
+static void *take_fresh(unsigned log)
 {
     size_t size = (size_t)1 << log;
     void *fresh = (uint8_t *)held_start + held_size;
@@ -74,27 +82,48 @@ static struct block *take_fresh(unsigned log)
     return fresh;
 }
 
-/* log beyond LOG_MAX: there is none. */
-static struct block *take(unsigned log)
+static void *take_pages(unsigned log)
 {
-    struct block *block = log <= LOG_MAX ? free_blocks[log] : NULL;
+    uint32_t page = log <= LOG_MAX ? free_pages[log] : 0;
+
+    if (page == 0) {
+        return take_fresh(log);
+    }
+    free_pages[log] = next_pages[page - 1];
+    return (uint8_t *)held_start + ((size_t)(page - 1) << LOG_PAGE);
+}
+
+static void give_pages(void *ptr, unsigned log)
+{
+    uint32_t page = (uint32_t)(((uintptr_t)ptr - held_start) >> LOG_PAGE) + 1;
+
+    next_pages[page - 1] = free_pages[log];
+    free_pages[log] = page;
+}
+
+static void give_piece(void *ptr, unsigned log)
+{
+    struct block *block = ptr;
+
+    block->next = free_blocks[log];
+    free_blocks[log] = block;
+}
+
+static void *take_piece(unsigned log)
+{
+    struct block *block = free_blocks[log];
+    uint8_t *page;
 
     if (block) {
         free_blocks[log] = block->next;
         block->next = NULL;
         return block;
     }
-    if (log >= LOG_PAGE) {
-        return take_fresh(log);
+    page = take_pages(LOG_PAGE);
+    for (size_t at = (size_t)1 << log; page && at < 1u << LOG_PAGE; at += (size_t)1 << log) {
+        give_piece(page + at, log);
     }
-    block = take(LOG_PAGE);
-    for (size_t at = (size_t)1 << log; block && at < 1u << LOG_PAGE; at += (size_t)1 << log) {
-        struct block *piece = (struct block *)((uint8_t *)block + at);
-
-        piece->next = free_blocks[log];
-        free_blocks[log] = piece;
-    }
-    return block;
+    return page;
 }
 
 /* -- where there is no range ------------------------------------------------------------------- */
@@ -130,11 +159,12 @@ static void plain_free(void *ptr, size_t size)
 
 void *held_alloc(size_t size)
 {
+    unsigned log = log_size(size);
     void *ptr;
 
     pthread_once(&once, reserve);
     pthread_mutex_lock(&lock);
-    ptr = take(log_size(size));
+    ptr = log < LOG_PAGE ? take_piece(log) : take_pages(log);
     pthread_mutex_unlock(&lock);
     return ptr ? ptr : plain_alloc(size);
 }
@@ -142,7 +172,6 @@ void *held_alloc(size_t size)
 void held_free(void *ptr, size_t size)
 {
     unsigned log = log_size(size);
-    struct block *block = ptr;
 
     if (!ptr) {
         return;
@@ -155,7 +184,10 @@ void held_free(void *ptr, size_t size)
         memset(ptr, 0, (size_t)1 << log);
     }
     pthread_mutex_lock(&lock);
-    block->next = free_blocks[log];
-    free_blocks[log] = block;
+    if (log < LOG_PAGE) {
+        give_piece(ptr, log);
+    } else {
+        give_pages(ptr, log);
+    }
     pthread_mutex_unlock(&lock);
 }
