@@ -54,6 +54,8 @@ static void reserve(void)
         held_start = (uintptr_t)range;
         next_pages = table;
         reserved = RANGE;
+    } else if (range != MAP_FAILED) {
+        munmap(range, RANGE); /* addresses are short */
     }
     pthread_atfork(before_fork, after_fork, after_fork);
 }

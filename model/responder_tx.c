@@ -204,11 +204,12 @@ static bool send_one(struct qp *qp)
 static bool waits_for_company(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
-    uint32_t psn = queue_at(s, 0)->psn;
+    uint32_t psn;
 
-    if (!s->count || !may_wait(s)) {
+    if (!may_wait(s)) {
         return false;
     }
+    psn = queue_at(s, 0)->psn;
     s->ack_looks = psn == s->ack_psn ? s->ack_looks : 0;
     s->ack_psn = psn;
     if (s->ack_looks++ < ACK_LOOKS) {

@@ -240,8 +240,8 @@ static const struct hca_host_ops host_ops = {
 
 /* Turns. */
 
-/* A turn, and as long as they are short those that it leaves: a look whether more frames came, an
- * ACK that waited for them. True: there is more to do. */
+/* A turn, and as long as they are short those that it asks for: most often a look whether more
+ * frames came. True: there is more to do. */
 static bool run_for_a_while(HcasimState *s)
 {
     uint64_t start = fw_pieces(s->fw);

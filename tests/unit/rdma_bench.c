@@ -401,3 +401,8 @@ bool bench_tx(struct bench *b, struct roce_packet *pkt)
     b->read++;
     return true;
 }
+
+void bench_expect_silence(struct bench *b)
+{
+    ck_assert_uint_eq(b->read, b->got);
+}

@@ -117,5 +117,7 @@ void bench_put(struct bench *b, const struct roce_packet *pkt, const void *paylo
 void bench_rx(struct bench *b, const struct roce_packet *pkt, const void *payload, size_t len);
 /* The next packet that the HCA sent; false: none. */
 bool bench_tx(struct bench *b, struct roce_packet *pkt);
+/* It has sent no more. */
+void bench_expect_silence(struct bench *b);
 
 #endif

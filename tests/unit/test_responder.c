@@ -102,13 +102,6 @@ static void expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
     ck_assert_uint_eq(pkt.dest_qp, BENCH_PEER_QPN);
 }
 
-static void expect_silence(void)
-{
-    struct roce_packet pkt;
-
-    ck_assert(!bench_tx(&b, &pkt));
-}
-
 static void expect_state(uint8_t state)
 {
     ck_assert_uint_eq(qp.qp->state, state);
@@ -150,7 +143,7 @@ START_TEST(a_send_lands_in_the_receive_buffer_and_is_acknowledged)
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, 100);
     ck_assert_mem_eq(at(mem, 100), data, 100);
     expect_ack(ACK, 0, 1);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -160,7 +153,7 @@ START_TEST(a_send_without_ackreq_is_not_acknowledged)
     bench_post_recv(&qp, mem, 1000, all);
     rx(BTH_SEND_ONLY, 0, false, 100);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, 100);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -295,7 +288,7 @@ START_TEST(a_read_is_answered_in_packets_of_the_path_mtu)
     expect_read(BTH_READ_RESP_FIRST, 0, data + 1, MTU);
     expect_read(BTH_READ_RESP_MIDDLE, 1, data + 1 + MTU, MTU);
     expect_read(BTH_READ_RESP_LAST, 2, data + 1 + 2 * MTU, 1);
-    expect_silence();
+    bench_expect_silence(&b);
 
     /* A READ takes as many PSNs as its answer has packets. */
     bench_post_recv(&qp, mem, 100, all);
@@ -347,7 +340,7 @@ START_TEST(acks_that_wait_become_one)
     }
     bench_run(&b);
     expect_ack(ACK, 4, 5);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -422,7 +415,7 @@ START_TEST(a_read_that_fails_midway_ends_in_a_nak)
     ck_assert_uint_lt(n, 100);
     ck_assert_uint_eq(pkt.aeth.syndrome, NAK_ACCESS);
     ck_assert_uint_eq(pkt.psn, n);
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_ERR);
     ck_assert_int_eq(bench_event(&b, qp.qpn), PRM_EVENT_TYPE_WQ_ACCESS_ERROR);
 }
@@ -517,7 +510,7 @@ START_TEST(a_false_duplicate_read_is_dropped)
     rx_rdma(BTH_READ_REQUEST, 1, mem + MTU, all ^ 1, MTU, 0);
     rx_rdma(BTH_READ_REQUEST, 1, mem + MTU, all, 3 * MTU, 0);
     rx_rdma(BTH_READ_REQUEST, 0xfffff0, mem, all, MTU, 0);
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_RTS);
 }
 END_TEST
@@ -558,7 +551,7 @@ START_TEST(a_gap_is_reported_once)
     rx(BTH_SEND_ONLY, 2, true, 1);
     expect_ack(NAK_SEQ, 1, 1);
     rx(BTH_SEND_ONLY, 3, true, 1);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_eq(qp_counters(qp.qp)->out_of_sequence, 2);
 
     rx(BTH_SEND_ONLY, 1, true, 1);
@@ -575,7 +568,7 @@ START_TEST(an_empty_receive_queue_is_not_ready)
     rx(BTH_SEND_ONLY, 0, true, 10);
     expect_ack(RNR | 12, 0, 0);
     rx(BTH_SEND_ONLY, 1, true, 10);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_eq(qp_counters(qp.qp)->out_of_buffer, 1);
 
     bench_post_recv(&qp, mem, 100, all);
@@ -648,7 +641,7 @@ START_TEST(what_makes_no_sense_is_an_invalid_request)
     }
     rx_rdma(invalid[_i].op, psn, mem, all, invalid[_i].reth_len, invalid[_i].len);
     expect_ack(NAK_INVALID, psn, 0);
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_ERR);
     if (invalid[_i].before == BTH_SEND_FIRST) {
         expect_error_cqe(PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
@@ -769,7 +762,7 @@ START_TEST(after_a_fault_the_qp_answers_no_more)
     rx(BTH_SEND_LAST, 0, true, 1);
     expect_ack(NAK_INVALID, 0, 0);
     rx_rdma(BTH_WRITE_ONLY, 0, mem, all, 4, 4);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_eq(*(uint8_t *)at(mem, 1), 0);
 }
 END_TEST
@@ -784,7 +777,7 @@ START_TEST(the_first_packet_in_rtr_establishes_the_connection)
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_RST2INIT_QP, &attr), SYN_OK);
     rx_rdma(BTH_WRITE_ONLY, 0, mem, all, 4, 4);
     ck_assert_int_eq(bench_event(&b, qp.qpn), -1);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &attr), SYN_OK);
     rx_rdma(BTH_WRITE_ONLY, 0, mem, all, 4, 4);
     rx_rdma(BTH_WRITE_ONLY, 1, mem, all, 4, 4);
@@ -838,7 +831,7 @@ START_TEST(packets_of_others_are_not_taken)
         break;
     }
     bench_rx(&b, &pkt, data, 4);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_eq(*(uint8_t *)at(mem, 1), 0);
     ck_assert_uint_eq(*counter, 1);
 }

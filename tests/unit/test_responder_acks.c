@@ -121,13 +121,6 @@ static void expect(uint8_t opcode, uint8_t syndrome, uint32_t of)
     ck_assert_uint_eq(pkt.psn, of);
 }
 
-static void expect_silence(void)
-{
-    struct roce_packet pkt;
-
-    ck_assert(!bench_tx(&b, &pkt));
-}
-
 /* Many requests at once: this peer does not wait for ACKs. */
 static void stream(void)
 {
@@ -136,7 +129,7 @@ static void stream(void)
     }
     turn();
     expect(BTH_ACK, ACK, psn - 1);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 
 static void wait_for_each(void)
@@ -145,7 +138,7 @@ static void wait_for_each(void)
         put_write();
         turn();
         expect(BTH_ACK, ACK, psn - 1);
-        expect_silence();
+        bench_expect_silence(&b);
         ck_assert_uint_le(looks, 2);
     }
 }
@@ -163,7 +156,7 @@ START_TEST(an_ack_of_a_stream_waits_for_the_next_requests)
     put_write();
     turn();
     expect(BTH_ACK, ACK, psn - 1);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_eq(psn, 2 * MOST_COVERED);
 }
 END_TEST
@@ -239,7 +232,7 @@ START_TEST(a_gap_is_reported_at_once)
     put(BTH_WRITE_ONLY, psn + 1, 8);
     turn();
     expect(BTH_ACK, NAK_SEQ, psn);
-    expect_silence();
+    bench_expect_silence(&b);
     ck_assert_uint_le(looks, 2);
 }
 END_TEST

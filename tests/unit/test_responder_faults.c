@@ -96,13 +96,6 @@ static void expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
     ck_assert_uint_eq(pkt.aeth.msn, msn);
 }
 
-static void expect_silence(void)
-{
-    struct roce_packet pkt;
-
-    ck_assert(!bench_tx(&b, &pkt));
-}
-
 static void expect_state(uint8_t state)
 {
     ck_assert_uint_eq(qp.qp->state, state);
@@ -149,7 +142,7 @@ START_TEST(the_ack_of_a_duplicate_leaves_a_waiting_nak_alone)
     rx_at_once(request(BTH_SEND_ONLY, 0));
     bench_run(&b);
     expect_ack(NAK_SEQ, 1, 1);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -162,7 +155,7 @@ START_TEST(the_ack_of_a_duplicate_leaves_a_waiting_rnr_nak_alone)
     rx_at_once(request(BTH_SEND_ONLY, 0));
     bench_run(&b);
     expect_ack(RNR | 12, 1, 1);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -174,7 +167,7 @@ START_TEST(the_ack_of_the_missing_request_replaces_its_nak)
     rx_at_once(request(BTH_SEND_ONLY, 0));
     bench_run(&b);
     expect_ack(ACK, 0, 1);
-    expect_silence();
+    bench_expect_silence(&b);
 }
 END_TEST
 
@@ -196,7 +189,7 @@ START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
     ck_assert_int_eq(mkey_destroy(&b.hca, 0, key >> 8), SYN_OK);
     bench_run(&b);
     expect_ack(NAK_ACCESS, 0, 1);
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_ERR);
     expect_event(PRM_EVENT_TYPE_WQ_ACCESS_ERROR);
     expect_error_cqe(PRM_CQE_SYNDROME_WR_FLUSH_ERR);
@@ -264,7 +257,7 @@ START_TEST(a_message_whose_completion_is_lost_is_not_acknowledged)
     rx_at_once(request(BTH_SEND_ONLY, 1));
     rx_at_once(request(BTH_SEND_ONLY, 2));
     bench_run(&b);
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_ERR);
     expect_event(PRM_EVENT_TYPE_WQ_CATAS_ERROR);
     expect_event(-1);
@@ -357,7 +350,7 @@ START_TEST(an_invalidation_that_is_not_allowed_stops_the_qp_without_an_answer)
     bench_rx(&b, &pkt, data, 8);
     expect_error_cqe(PRM_CQE_SYNDROME_MW_BIND_ERR);
     expect_no_cqe();
-    expect_silence();
+    bench_expect_silence(&b);
     expect_state(PRM_QP_STATE_ERR);
     expect_event(-1);
 }
