@@ -9,12 +9,6 @@
 #include "fw/cmd.h"
 #include "fw/regs.h"
 
-/* op_mod of ACCESS_REGISTER. */
-enum access_mod {
-    ACCESS_WRITE = 0,
-    ACCESS_QUERY = 1,
-};
-
 static const struct fw_reg *const tables[] = {regs_port, regs_module, regs_device};
 
 const struct fw_reg *fw_reg_find(uint16_t id)
@@ -52,10 +46,10 @@ static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled register 0x%x", id);
         return SYN_NO_REG;
     }
-    if (cmd->op_mod > ACCESS_QUERY) {
-        return SYN_BAD_OP_MOD;
+    if (cmd->in_len < in_at + PRM_STRIDE(access_register_in, register_data)) {
+        return SYN_IN_LEN;
     }
-    access = cmd->op_mod == ACCESS_QUERY ? reg->query : reg->write;
+    access = cmd->op_mod == PRM_ACCESS_REGISTER_OP_READ ? reg->query : reg->write;
     if (!access) {
         return SYN_REG_ACCESS;
     }
@@ -63,7 +57,7 @@ static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
     if (reg->port && in[1] != 1) {
         return SYN_NO_PORT;
     }
-    if (cmd->op_mod == ACCESS_WRITE) {
+    if (cmd->op_mod == PRM_ACCESS_REGISTER_OP_WRITE) {
         memcpy(out, in, reg->size);
     }
     syn = access(fw, in, out);
@@ -74,7 +68,6 @@ static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_access_reg[] = {
-    {PRM_CMD_OP_ACCESS_REG, CMD_ENABLED | CMD_READY, false, PRM_SIZE(access_register_in) + 4,
-     PRM_SIZE(access_register_out), cmd_access_reg},
+    {PRM_COMMAND(ACCESS_REG), CMD_ENABLED | CMD_READY, false, cmd_access_reg},
     {0},
 };

@@ -17,14 +17,11 @@
 #include "model/steering.h"
 
 /* Values of cmd_hca_cap fields (mlx5_ifc.h). */
-#define PORT_TYPE_ETHERNET     1
 #define PKEY_TABLE_128         0
 #define GID_TABLE_128          4 /* of the InfiniBand table, which an Ethernet port does not use */
 #define CMDIF_CHECKSUM_INITIAL 1
 #define CMDIF_CHECKSUM_ENABLED 3
 #define CQE_VERSION_1          1
-#define UMR_FENCE_NONE         2 /* WQEs run in order: a UMR is done before the next one starts */
-#define UCTX_CAP_RAW_TX        1
 #define LOG_UAR_PAGE           0 /* UARs of 4 KiB, one in each of the host's pages: no larger ones */
 #define TRAFFIC_CLASSES        1 /* the port has one queue (fw/regs_ppcnt.c) */
 
@@ -92,7 +89,7 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
     CAP(max_indirection, 4);
     CAP(null_mkey, fw->hca.null_mkey != 0);
     CAP(imaicl, 1);
-    CAP(umr_fence, UMR_FENCE_NONE);
+    CAP(umr_fence, PRM_CAP_UMR_FENCE_NONE);
     /* the order of a model's writes is always strong: asking for less changes nothing */
     CAP(relaxed_ordering_write, 1);
     CAP(relaxed_ordering_read, 1);
@@ -154,7 +151,7 @@ static void general_queues(const struct fw *fw, bool max, uint8_t *cap)
     CAP(device_frequency_mhz, fw->profile->device_frequency_khz / 1000);
     CAP(log_max_uctx, fw->profile->log_max_uctx);
     CAP(log_max_umem, fw->profile->log_max_umem);
-    CAP(uctx_cap, UCTX_CAP_RAW_TX);
+    CAP(uctx_cap, PRM_UCTX_CAP_RAW_TX);
     CAP(cmdif_checksum, max ? CMDIF_CHECKSUM_ENABLED : fw->caps.cmdif_checksum);
     CAP(driver_version, 1);
     CAP(dtor, 1);
@@ -164,7 +161,7 @@ static void general_queues(const struct fw *fw, bool max, uint8_t *cap)
 
 static void general_port(const struct fw *fw, bool max, uint8_t *cap)
 {
-    CAP(port_type, PORT_TYPE_ETHERNET);
+    CAP(port_type, PRM_CAP_PORT_TYPE_ETH);
     CAP(num_ports, 1);
     CAP(native_port_num, 1);
     CAP(max_tc, TRAFFIC_CLASSES);
@@ -253,15 +250,14 @@ static enum syn set_atomic(struct fw *fw, const uint8_t *cap)
 }
 
 /* Values of roce_cap (the driver's MLX5_ROCE_*_CAP). */
-#define ROCE_L3_IPV4   (1u << PRM_ROCE_L3_TYPE_CAP_IPV4)
-#define ROCE_L3_IPV6   (1u << PRM_ROCE_L3_TYPE_CAP_IPV6)
-#define ROCE_VERSION_2 4u
-#define ROCE_UDP_PORT  4791
+#define ROCE_L3_IPV4  (1u << PRM_ROCE_L3_TYPE_CAP_IPV4)
+#define ROCE_L3_IPV6  (1u << PRM_ROCE_L3_TYPE_CAP_IPV6)
+#define ROCE_UDP_PORT 4791
 
 static void fill_roce(const struct fw *fw, bool max, uint8_t *cap)
 {
     PRM_SET(roce_cap, cap, l3_type, ROCE_L3_IPV4 | ROCE_L3_IPV6);
-    PRM_SET(roce_cap, cap, roce_version, ROCE_VERSION_2);
+    PRM_SET(roce_cap, cap, roce_version, 1u << PRM_ROCE_VERSION_V2);
     PRM_SET(roce_cap, cap, r_roce_dest_udp_port, ROCE_UDP_PORT);
     PRM_SET(roce_cap, cap, r_roce_min_src_udp_port, fw->profile->r_roce_min_src_udp_port);
     PRM_SET(roce_cap, cap, r_roce_max_src_udp_port, fw->profile->r_roce_max_src_udp_port);
@@ -310,12 +306,12 @@ static const struct cap_section {
     void (*fill)(const struct fw *fw, bool max, uint8_t *cap);
     enum syn (*set)(struct fw *fw, const uint8_t *cap); /* NULL: nothing can be changed */
 } sections[] = {
-    {CAP_GENERAL, NULL, fill_general, set_general},
-    {CAP_ETHERNET_OFFLOADS, ethernet_exists, caps_fill_ethernet, NULL},
-    {CAP_ATOMIC, NULL, fill_atomic, set_atomic},
-    {CAP_ROCE, roce_is_on, fill_roce, NULL},
-    {CAP_FLOW_TABLE, flow_tables_exist, caps_fill_flow_table, NULL},
-    {CAP_DEV_EVENT, NULL, fill_event, NULL},
+    {PRM_HCA_CAP_TYPE_GENERAL, NULL, fill_general, set_general},
+    {PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS, ethernet_exists, caps_fill_ethernet, NULL},
+    {PRM_HCA_CAP_TYPE_ATOMIC, NULL, fill_atomic, set_atomic},
+    {PRM_HCA_CAP_TYPE_ROCE, roce_is_on, fill_roce, NULL},
+    {PRM_HCA_CAP_TYPE_FLOW_TABLE, flow_tables_exist, caps_fill_flow_table, NULL},
+    {PRM_HCA_CAP_TYPE_DEV_EVENT, NULL, fill_event, NULL},
 };
 
 static const struct cap_section *find(uint16_t section)

@@ -11,7 +11,6 @@
 #include "model/steering.h"
 
 /* per_protocol_networking_offload_caps.wqe_inline_mode: headers need not be inline in the WQE. */
-#define INLINE_MODE_NOT_REQUIRED 2
 
 bool caps_have_ethernet(void)
 {
@@ -36,7 +35,7 @@ void caps_fill_ethernet(const struct fw *fw, bool max, uint8_t *cap)
     ETH(wqe_vlan_insert, 1);
     ETH(self_lb_en_modifiable, 1);
     ETH(max_lso_cap, ETH_LOG_MAX_LSO);
-    ETH(wqe_inline_mode, INLINE_MODE_NOT_REQUIRED);
+    ETH(wqe_inline_mode, PRM_CAP_INLINE_MODE_NOT_REQUIRED);
     ETH(rss_ind_tbl_cap, 8);
 }
 

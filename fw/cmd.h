@@ -5,8 +5,8 @@
  * Each fw/cmd_*.c exports one table; fw/cmd_table.c lists the tables. Before a handler runs, the
  * dispatcher has checked the opcode, function state, user context, lengths and reserved bits
  * (fw/cmd_table.c); the output is zeroed and out_len bytes long, and the dispatcher fills in status
- * and syndrome from what the handler returns. op_mod is 0, or of a command that has variants the
- * handler's to check. A command that is not in a table fails with BAD_OP.
+ * and syndrome from what the handler returns. op_mod is one of the command's variants, of which the
+ * handler may know fewer. A command that is not in a table fails with BAD_OP.
  *
  * A handler whose work may be long does it in steps: as long as hca_may_go_on(), one at least, each
  * with hca_spend(), and returns SYN_AGAIN if there is more. It is called again in a later turn,
@@ -60,18 +60,21 @@ enum fw_cmd_states {
 };
 
 struct fw_cmd_row {
-    uint16_t opcode;  /* PRM_CMD_OP_ */
-    uint8_t states;   /* enum fw_cmd_states */
-    bool any_uid;     /* false: only uid 0 (the kernel) may use it */
-    uint16_t in_len;  /* least bytes of input: PRM_SIZE(x_in), without trailing lists */
-    uint16_t out_len; /* least bytes of output */
+    const struct prm_command *command; /* opcode, layouts, variants: prm/cmd_op.prm */
+    uint8_t states;                    /* enum fw_cmd_states */
+    bool any_uid;                      /* false: only uid 0 (the kernel) may use it */
     fw_cmd_fn *handler;
 };
 
-/* The row of most commands: legal after INIT_HCA, for every user context. name: of its layouts. */
-#define FW_CMD_ROW(op, name, fn)                                                                   \
+/* The row of most commands: legal after INIT_HCA, for every user context. */
+#define FW_CMD(op, fn)                                                                             \
     {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn            \
+        PRM_COMMAND(op), CMD_READY, true, fn                                                       \
+    }
+/* The same, for the kernel alone. */
+#define FW_KERNEL_CMD(op, fn)                                                                      \
+    {                                                                                              \
+        PRM_COMMAND(op), CMD_READY, false, fn                                                      \
     }
 
 /* One table ends with a row whose handler is NULL. */

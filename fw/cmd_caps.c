@@ -5,8 +5,6 @@
 #include <string.h>
 #include "fw/cmd.h"
 
-#define OP_MOD_CURRENT 1
-
 static enum syn cmd_query_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 {
     uint8_t cap[CAP_SECTION_BYTES] = {0};
@@ -16,7 +14,7 @@ static enum syn cmd_query_hca_cap(struct fw *fw, struct fw_cmd *cmd)
         PRM_GET(query_hca_cap_in, cmd->in, function_id)) {
         return SYN_NO_FUNCTION;
     }
-    if (!caps_fill(fw, cmd->op_mod >> 1, !(cmd->op_mod & OP_MOD_CURRENT), cap)) {
+    if (!caps_fill(fw, cmd->op_mod >> 1, !(cmd->op_mod & PRM_HCA_CAP_MODE_CUR), cap)) {
         return SYN_NO_CAP_SECTION;
     }
     memcpy(cmd->out + at, cap, MIN(sizeof(cap), cmd->out_len - at));
@@ -38,9 +36,7 @@ static enum syn cmd_set_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 
 const struct fw_cmd_row cmds_caps[] = {
     /* a caller may want the head of a section only: the union of an older interface is shorter */
-    {PRM_CMD_OP_QUERY_HCA_CAP, CMD_ENABLED | CMD_READY, true, PRM_SIZE(query_hca_cap_in),
-     PRM_OFFSET(query_hca_cap_out, capability), cmd_query_hca_cap},
-    {PRM_CMD_OP_SET_HCA_CAP, CMD_ENABLED, false, PRM_OFFSET(set_hca_cap_in, capability),
-     PRM_SIZE(set_hca_cap_out), cmd_set_hca_cap},
+    {PRM_COMMAND(QUERY_HCA_CAP), CMD_ENABLED | CMD_READY, true, cmd_query_hca_cap},
+    {PRM_COMMAND(SET_HCA_CAP), CMD_ENABLED, false, cmd_set_hca_cap},
     {0},
 };

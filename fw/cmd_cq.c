@@ -67,11 +67,8 @@ static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
     struct mem_buf ring;
     enum syn syn;
 
-    if (cmd->op_mod == 0) {
+    if (cmd->op_mod == PRM_MODIFY_CQ_OP_MODIFY_CQ) {
         return cq_modify(&fw->hca, cmd->uid, cqn, fields, cqc, NULL);
-    }
-    if (cmd->op_mod != CQ_OP_MOD_RESIZE) {
-        return SYN_BAD_OP_MOD;
     }
     syn = cq_ring(fw, cmd, cqc, PRM_GET(modify_cq_in, in, cq_umem_valid),
                   PRM_GET(modify_cq_in, in, cq_umem_id), PRM_GET(modify_cq_in, in, cq_umem_offset),
@@ -92,9 +89,9 @@ static enum syn destroy_cq(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_cq[] = {
-    FW_CMD_ROW(CREATE_CQ, create_cq, create_cq),
-    FW_CMD_ROW(QUERY_CQ, query_cq, query_cq),
-    FW_CMD_ROW(MODIFY_CQ, modify_cq, modify_cq),
-    FW_CMD_ROW(DESTROY_CQ, destroy_cq, destroy_cq),
+    FW_CMD(CREATE_CQ, create_cq),
+    FW_CMD(QUERY_CQ, query_cq),
+    FW_CMD(MODIFY_CQ, modify_cq),
+    FW_CMD(DESTROY_CQ, destroy_cq),
     {0},
 };

@@ -16,7 +16,6 @@
 #include "model/steering.h"
 
 /* uctx.cap (mlx5_ifc.h MLX5_UCTX_CAP_*): what QUERY_HCA_CAP's uctx_cap offers. */
-#define UCTX_CAP_RAW_TX 1u
 
 void devx_init(struct fw *fw)
 {
@@ -79,7 +78,7 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
     const uint8_t *ctx = PRM_PTR(create_uctx_in, cmd->in, uctx);
     struct obj *uctx;
 
-    if (PRM_GET(uctx, ctx, cap) & ~UCTX_CAP_RAW_TX) {
+    if (PRM_GET(uctx, ctx, cap) & ~PRM_UCTX_CAP_RAW_TX) {
         return SYN_BAD_UCTX_CAP;
     }
     uctx = obj_new(&fw->hca, OBJ_UCTX, 0, sizeof(*uctx));
@@ -130,14 +129,14 @@ static enum syn destroy_object(struct fw *fw, const struct fw_cmd_row *row, uint
 {
     uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
     struct fw_cmd cmd = {.row = row,
-                         .opcode = row->opcode,
+                         .opcode = row->command->opcode,
                          .uid = uid,
                          .in = in,
                          .in_len = sizeof(in),
                          .out = out,
                          .out_len = sizeof(out)};
 
-    PRM_SET(general_obj_in_cmd_hdr, in, opcode, row->opcode);
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, row->command->opcode);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
     PRM_SET(general_obj_in_cmd_hdr, in, obj_id, num);
     return row->handler(fw, &cmd);
@@ -316,24 +315,14 @@ static enum syn cmd_no_general_object(struct fw *fw, struct fw_cmd *cmd)
     return SYN_NO_OBJ_TYPE;
 }
 
-#define GENERAL_OBJECT(op)                                                                         \
-    {                                                                                              \
-        PRM_CMD_OP_##op##_GENERAL_OBJECT, CMD_READY, true, PRM_SIZE(general_obj_in_cmd_hdr),       \
-            PRM_OFFSET(general_obj_out_cmd_hdr, obj_id), cmd_no_general_object                     \
-    }
-
 const struct fw_cmd_row cmds_devx[] = {
-    {PRM_CMD_OP_CREATE_UCTX, CMD_READY, false, PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out),
-     cmd_create_uctx},
-    {PRM_CMD_OP_DESTROY_UCTX, CMD_READY, false, PRM_SIZE(destroy_uctx_in),
-     PRM_SIZE(destroy_uctx_out), cmd_destroy_uctx},
-    {PRM_CMD_OP_CREATE_UMEM, CMD_READY, true, PRM_SIZE(create_umem_in), PRM_SIZE(create_umem_out),
-     cmd_create_umem},
-    {PRM_CMD_OP_DESTROY_UMEM, CMD_READY, true, PRM_SIZE(destroy_umem_in),
-     PRM_SIZE(destroy_umem_out), cmd_destroy_umem},
-    GENERAL_OBJECT(CREATE),
-    GENERAL_OBJECT(MODIFY),
-    GENERAL_OBJECT(QUERY),
-    GENERAL_OBJECT(DESTROY),
+    FW_KERNEL_CMD(CREATE_UCTX, cmd_create_uctx),
+    FW_KERNEL_CMD(DESTROY_UCTX, cmd_destroy_uctx),
+    FW_CMD(CREATE_UMEM, cmd_create_umem),
+    FW_CMD(DESTROY_UMEM, cmd_destroy_umem),
+    FW_CMD(CREATE_GENERAL_OBJECT, cmd_no_general_object),
+    FW_CMD(MODIFY_GENERAL_OBJECT, cmd_no_general_object),
+    FW_CMD(QUERY_GENERAL_OBJECT, cmd_no_general_object),
+    FW_CMD(DESTROY_GENERAL_OBJECT, cmd_no_general_object),
     {0},
 };

@@ -56,12 +56,9 @@ static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_eq[] = {
-    {PRM_CMD_OP_CREATE_EQ, CMD_READY, true, PRM_SIZE(create_eq_in), PRM_SIZE(create_eq_out),
-     create_eq},
-    {PRM_CMD_OP_QUERY_EQ, CMD_READY, false, PRM_SIZE(query_eq_in), PRM_SIZE(query_eq_out),
-     query_eq},
-    {PRM_CMD_OP_DESTROY_EQ, CMD_READY, false, PRM_SIZE(destroy_eq_in), PRM_SIZE(destroy_eq_out),
-     destroy_eq},
-    {PRM_CMD_OP_GEN_EQE, CMD_READY, false, PRM_SIZE(gen_eqe_in), PRM_SIZE(gen_eq_out), gen_eqe},
+    FW_CMD(CREATE_EQ, create_eq),
+    FW_KERNEL_CMD(QUERY_EQ, query_eq),
+    FW_KERNEL_CMD(DESTROY_EQ, destroy_eq),
+    FW_KERNEL_CMD(GEN_EQE, gen_eqe),
     {0},
 };

@@ -105,13 +105,7 @@ static enum syn destroy_rq(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_eth_queue[] = {
-    FW_CMD_ROW(CREATE_SQ, create_sq, create_sq),
-    FW_CMD_ROW(MODIFY_SQ, modify_sq, modify_sq),
-    FW_CMD_ROW(QUERY_SQ, query_sq, query_sq),
-    FW_CMD_ROW(DESTROY_SQ, destroy_sq, destroy_sq),
-    FW_CMD_ROW(CREATE_RQ, create_rq, create_rq),
-    FW_CMD_ROW(MODIFY_RQ, modify_rq, modify_rq),
-    FW_CMD_ROW(QUERY_RQ, query_rq, query_rq),
-    FW_CMD_ROW(DESTROY_RQ, destroy_rq, destroy_rq),
-    {0},
+    FW_CMD(CREATE_SQ, create_sq),   FW_CMD(MODIFY_SQ, modify_sq),   FW_CMD(QUERY_SQ, query_sq),
+    FW_CMD(DESTROY_SQ, destroy_sq), FW_CMD(CREATE_RQ, create_rq),   FW_CMD(MODIFY_RQ, modify_rq),
+    FW_CMD(QUERY_RQ, query_rq),     FW_CMD(DESTROY_RQ, destroy_rq), {0},
 };

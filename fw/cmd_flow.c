@@ -195,25 +195,20 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-#define ROW(op, any, name, fn)                                                                     \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, any, PRM_SIZE(name##_in), PRM_SIZE(name##_out), fn             \
-    }
-
 const struct fw_cmd_row cmds_flow[] = {
-    ROW(SET_FLOW_TABLE_ROOT, false, set_flow_table_root, set_root),
-    ROW(CREATE_FLOW_TABLE, true, create_flow_table, create_table),
-    ROW(QUERY_FLOW_TABLE, true, query_flow_table, query_table),
-    ROW(MODIFY_FLOW_TABLE, true, modify_flow_table, modify_table),
-    ROW(DESTROY_FLOW_TABLE, true, destroy_flow_table, destroy_table),
-    ROW(CREATE_FLOW_GROUP, true, create_flow_group, create_group),
-    ROW(QUERY_FLOW_GROUP, true, query_flow_group, query_group),
-    ROW(DESTROY_FLOW_GROUP, true, destroy_flow_group, destroy_group),
-    ROW(SET_FLOW_TABLE_ENTRY, true, set_fte, set_entry),
-    ROW(QUERY_FLOW_TABLE_ENTRY, true, query_fte, query_entry),
-    ROW(DELETE_FLOW_TABLE_ENTRY, true, delete_fte, delete_entry),
-    ROW(ALLOC_FLOW_COUNTER, true, alloc_flow_counter, alloc_counter),
-    ROW(DEALLOC_FLOW_COUNTER, true, dealloc_flow_counter, dealloc_counter),
-    ROW(QUERY_FLOW_COUNTER, true, query_flow_counter, query_counter),
+    FW_KERNEL_CMD(SET_FLOW_TABLE_ROOT, set_root),
+    FW_CMD(CREATE_FLOW_TABLE, create_table),
+    FW_CMD(QUERY_FLOW_TABLE, query_table),
+    FW_CMD(MODIFY_FLOW_TABLE, modify_table),
+    FW_CMD(DESTROY_FLOW_TABLE, destroy_table),
+    FW_CMD(CREATE_FLOW_GROUP, create_group),
+    FW_CMD(QUERY_FLOW_GROUP, query_group),
+    FW_CMD(DESTROY_FLOW_GROUP, destroy_group),
+    FW_CMD(SET_FLOW_TABLE_ENTRY, set_entry),
+    FW_CMD(QUERY_FLOW_TABLE_ENTRY, query_entry),
+    FW_CMD(DELETE_FLOW_TABLE_ENTRY, delete_entry),
+    FW_CMD(ALLOC_FLOW_COUNTER, alloc_counter),
+    FW_CMD(DEALLOC_FLOW_COUNTER, dealloc_counter),
+    FW_CMD(QUERY_FLOW_COUNTER, query_counter),
     {0},
 };

@@ -11,13 +11,6 @@
 /* Interface step sequence ids: bit n is revision n. The driver wants 1 and can live with 0. */
 #define SUPPORTED_ISSI 3u
 
-/* teardown_hca_in.profile and teardown_hca_out.state (mlx5_ifc.h MLX5_TEARDOWN_HCA_*). */
-enum teardown_profile {
-    TEARDOWN_GRACEFUL = 0,
-    TEARDOWN_FORCE = 1,
-    TEARDOWN_PREPARE_FAST = 2,
-};
-
 #define IEEE_VENDOR_ID 0x2c9
 
 static enum syn check_function(uint32_t function_id)
@@ -73,13 +66,13 @@ static enum syn cmd_init_hca(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_teardown_hca(struct fw *fw, struct fw_cmd *cmd)
 {
     switch (PRM_GET(teardown_hca_in, cmd->in, profile)) {
-    case TEARDOWN_GRACEFUL:
-    case TEARDOWN_FORCE:
+    case PRM_TEARDOWN_PROFILE_GRACEFUL_CLOSE:
+    case PRM_TEARDOWN_PROFILE_FORCE_CLOSE:
         fw_objects_reset(fw);
         pages_forget_request(fw);
         fw_set_state(fw, CMD_ENABLED);
         return SYN_OK;
-    case TEARDOWN_PREPARE_FAST:
+    case PRM_TEARDOWN_PROFILE_PREPARE_FAST_TEARDOWN:
         /* Takes effect when the driver writes "disabled" to the initialization segment. */
         return SYN_OK;
     default:
@@ -144,24 +137,15 @@ static enum syn cmd_nop(struct fw *fw, struct fw_cmd *cmd)
 #define UP (CMD_ENABLED | CMD_READY)
 
 const struct fw_cmd_row cmds_hca[] = {
-    {PRM_CMD_OP_ENABLE_HCA, CMD_ANY, false, PRM_SIZE(enable_hca_in), PRM_SIZE(enable_hca_out),
-     cmd_enable_hca},
-    {PRM_CMD_OP_DISABLE_HCA, CMD_ENABLED, false, PRM_SIZE(disable_hca_in),
-     PRM_SIZE(disable_hca_out), cmd_disable_hca},
-    {PRM_CMD_OP_INIT_HCA, CMD_ENABLED, false, PRM_SIZE(cmd_in), PRM_SIZE(init_hca_out),
-     cmd_init_hca},
-    {PRM_CMD_OP_TEARDOWN_HCA, CMD_READY, false, PRM_SIZE(teardown_hca_in),
-     PRM_SIZE(teardown_hca_out), cmd_teardown_hca},
-    {PRM_CMD_OP_QUERY_ISSI, CMD_ANY, true, PRM_SIZE(query_issi_in), PRM_SIZE(query_issi_out),
-     cmd_query_issi},
-    {PRM_CMD_OP_SET_ISSI, CMD_ENABLED, false, PRM_SIZE(set_issi_in), PRM_SIZE(set_issi_out),
-     cmd_set_issi},
-    {PRM_CMD_OP_SET_DRIVER_VERSION, UP, false, PRM_SIZE(set_driver_version_in),
-     PRM_SIZE(set_driver_version_out), cmd_set_driver_version},
-    {PRM_CMD_OP_QUERY_ADAPTER, UP, true, PRM_SIZE(query_adapter_in), PRM_SIZE(query_adapter_out),
-     cmd_query_adapter},
-    {PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS, CMD_READY, true, PRM_SIZE(query_special_contexts_in),
-     PRM_SIZE(query_special_contexts_out), cmd_query_special_contexts},
-    {PRM_CMD_OP_NOP, CMD_READY, true, PRM_SIZE(nop_in), PRM_SIZE(nop_out), cmd_nop},
+    {PRM_COMMAND(ENABLE_HCA), CMD_ANY, false, cmd_enable_hca},
+    {PRM_COMMAND(DISABLE_HCA), CMD_ENABLED, false, cmd_disable_hca},
+    {PRM_COMMAND(INIT_HCA), CMD_ENABLED, false, cmd_init_hca},
+    FW_KERNEL_CMD(TEARDOWN_HCA, cmd_teardown_hca),
+    {PRM_COMMAND(QUERY_ISSI), CMD_ANY, true, cmd_query_issi},
+    {PRM_COMMAND(SET_ISSI), CMD_ENABLED, false, cmd_set_issi},
+    {PRM_COMMAND(SET_DRIVER_VERSION), UP, false, cmd_set_driver_version},
+    {PRM_COMMAND(QUERY_ADAPTER), UP, true, cmd_query_adapter},
+    FW_CMD(QUERY_SPECIAL_CONTEXTS, cmd_query_special_contexts),
+    FW_CMD(NOP, cmd_nop),
     {0},
 };

@@ -153,8 +153,8 @@ static enum syn destroy_mkey(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_mkey[] = {
-    FW_CMD_ROW(CREATE_MKEY, create_mkey, create_mkey),
-    FW_CMD_ROW(QUERY_MKEY, query_mkey, query_mkey),
-    FW_CMD_ROW(DESTROY_MKEY, destroy_mkey, destroy_mkey),
+    FW_CMD(CREATE_MKEY, create_mkey),
+    FW_CMD(QUERY_MKEY, query_mkey),
+    FW_CMD(DESTROY_MKEY, destroy_mkey),
     {0},
 };

@@ -2,20 +2,6 @@
 /* Commands on the function's host pages (driver: pagealloc.c); the ledger is fw/pages.c. */
 #include "fw/cmd.h"
 
-/* op_mod of QUERY_PAGES (mlx5_ifc.h MLX5_QUERY_PAGES_IN_OP_MOD_*). */
-enum query_pages_mod {
-    BOOT_PAGES = 1,
-    INIT_PAGES = 2,
-    REGULAR_PAGES = 3,
-};
-
-/* op_mod of MANAGE_PAGES (the driver's MLX5_PAGES_*). */
-enum manage_pages_mod {
-    PAGES_CANT_GIVE = 0,
-    PAGES_GIVE = 1,
-    PAGES_TAKE = 2,
-};
-
 static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
 {
     int32_t n;
@@ -24,13 +10,13 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
         return SYN_NO_FUNCTION;
     }
     switch (cmd->op_mod) {
-    case BOOT_PAGES:
+    case PRM_QUERY_PAGES_OP_BOOT_PAGES:
         n = (int32_t)pages_wanted_boot(fw);
         break;
-    case INIT_PAGES:
+    case PRM_QUERY_PAGES_OP_INIT_PAGES:
         n = (int32_t)pages_wanted_init(fw);
         break;
-    case REGULAR_PAGES:
+    case PRM_QUERY_PAGES_OP_REGULAR_PAGES:
         n = pages_wanted_regular(fw);
         break;
     default:
@@ -52,13 +38,13 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
         return SYN_NO_FUNCTION;
     }
     switch (cmd->op_mod) {
-    case PAGES_CANT_GIVE:
+    case PRM_MANAGE_PAGES_OP_ALLOCATION_FAIL:
         pages_cant_give(fw);
         return SYN_OK;
-    case PAGES_GIVE:
+    case PRM_MANAGE_PAGES_OP_ALLOCATION_SUCCESS:
         return n > in_room ? SYN_IN_LEN
                            : pages_give(fw, PRM_PTR(manage_pages_in, cmd->in, pas), n, at);
-    case PAGES_TAKE:
+    case PRM_MANAGE_PAGES_OP_HCA_RETURN_PAGES:
         if (n > out_room) {
             return SYN_OUT_LEN;
         }
@@ -71,9 +57,7 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_pages[] = {
-    {PRM_CMD_OP_QUERY_PAGES, CMD_ENABLED | CMD_READY, false, PRM_SIZE(query_pages_in),
-     PRM_SIZE(query_pages_out), cmd_query_pages},
-    {PRM_CMD_OP_MANAGE_PAGES, CMD_ENABLED | CMD_READY, false, PRM_SIZE(manage_pages_in),
-     PRM_SIZE(manage_pages_out), cmd_manage_pages},
+    {PRM_COMMAND(QUERY_PAGES), CMD_ENABLED | CMD_READY, false, cmd_query_pages},
+    {PRM_COMMAND(MANAGE_PAGES), CMD_ENABLED | CMD_READY, false, cmd_manage_pages},
     {0},
 };

@@ -62,13 +62,13 @@ static enum syn dealloc_uar(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_pd_uar[] = {
-    FW_CMD_ROW(ALLOC_PD, alloc_pd, alloc_pd),
-    FW_CMD_ROW(DEALLOC_PD, dealloc_pd, dealloc_pd),
-    FW_CMD_ROW(ALLOC_TRANSPORT_DOMAIN, alloc_transport_domain, alloc_td),
-    FW_CMD_ROW(DEALLOC_TRANSPORT_DOMAIN, dealloc_transport_domain, dealloc_td),
-    FW_CMD_ROW(ALLOC_XRCD, alloc_xrcd, alloc_xrcd),
-    FW_CMD_ROW(DEALLOC_XRCD, dealloc_xrcd, dealloc_xrcd),
-    FW_CMD_ROW(ALLOC_UAR, alloc_uar, alloc_uar),
-    FW_CMD_ROW(DEALLOC_UAR, dealloc_uar, dealloc_uar),
+    FW_CMD(ALLOC_PD, alloc_pd),
+    FW_CMD(DEALLOC_PD, dealloc_pd),
+    FW_CMD(ALLOC_TRANSPORT_DOMAIN, alloc_td),
+    FW_CMD(DEALLOC_TRANSPORT_DOMAIN, dealloc_td),
+    FW_CMD(ALLOC_XRCD, alloc_xrcd),
+    FW_CMD(DEALLOC_XRCD, dealloc_xrcd),
+    FW_CMD(ALLOC_UAR, alloc_uar),
+    FW_CMD(DEALLOC_UAR, dealloc_uar),
     {0},
 };

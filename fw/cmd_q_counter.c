@@ -29,8 +29,8 @@ static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_q_counter[] = {
-    FW_CMD_ROW(ALLOC_Q_COUNTER, alloc_q_counter, alloc_q_counter),
-    FW_CMD_ROW(DEALLOC_Q_COUNTER, dealloc_q_counter, dealloc_q_counter),
-    FW_CMD_ROW(QUERY_Q_COUNTER, query_q_counter, query_q_counter),
+    FW_CMD(ALLOC_Q_COUNTER, alloc_q_counter),
+    FW_CMD(DEALLOC_Q_COUNTER, dealloc_q_counter),
+    FW_CMD(QUERY_Q_COUNTER, query_q_counter),
     {0},
 };

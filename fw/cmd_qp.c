@@ -103,29 +103,21 @@ static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
                       PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
 }
 
-#define ROW(op, in, out, fn)                                                                       \
-    {                                                                                              \
-        PRM_CMD_OP_##op, CMD_READY, true, in, out, fn                                              \
-    }
-#define IN(s)  PRM_SIZE(s##_in)
-#define OUT(s) PRM_SIZE(s##_out)
-
 const struct fw_cmd_row cmds_qp[] = {
-    ROW(CREATE_QP, IN(create_qp), OUT(create_qp), create_qp),
-    ROW(RST2INIT_QP, IN(rst2init_qp), OUT(rst2init_qp), modify_qp),
-    ROW(INIT2INIT_QP, IN(init2init_qp), OUT(init2init_qp), modify_qp),
-    ROW(INIT2RTR_QP, IN(init2rtr_qp), OUT(init2rtr_qp), modify_qp),
-    ROW(RTR2RTS_QP, IN(rtr2rts_qp), OUT(rtr2rts_qp), modify_qp),
-    ROW(RTS2RTS_QP, IN(rts2rts_qp), OUT(rts2rts_qp), modify_qp),
-    ROW(SQERR2RTS_QP, IN(sqerr2rts_qp), OUT(sqerr2rts_qp), modify_qp),
-    ROW(RTS2SQD_QP, IN(sqd2rts_qp), OUT(sqd2rts_qp), modify_qp),
-    ROW(SQD_RTS_QP, IN(sqd2rts_qp), OUT(sqd2rts_qp), modify_qp),
-    ROW(2ERR_QP, IN(qp_2err), OUT(qp_2err), end_qp),
-    ROW(2RST_QP, IN(qp_2rst), OUT(qp_2rst), end_qp),
-    /* Output without the page list, which the driver does not ask for. */
-    ROW(QUERY_QP, IN(query_qp), PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas), query_qp),
-    ROW(DESTROY_QP, IN(destroy_qp), OUT(destroy_qp), destroy_qp),
-    ROW(ATTACH_TO_MCG, IN(attach_to_mcg), OUT(attach_to_mcg), attach_to_mcg),
-    ROW(DETACH_FROM_MCG, IN(detach_from_mcg), OUT(detach_from_mcg), detach_from_mcg),
+    FW_CMD(CREATE_QP, create_qp),
+    FW_CMD(RST2INIT_QP, modify_qp),
+    FW_CMD(INIT2INIT_QP, modify_qp),
+    FW_CMD(INIT2RTR_QP, modify_qp),
+    FW_CMD(RTR2RTS_QP, modify_qp),
+    FW_CMD(RTS2RTS_QP, modify_qp),
+    FW_CMD(SQERR2RTS_QP, modify_qp),
+    FW_CMD(RTS2SQD_QP, modify_qp),
+    FW_CMD(SQD_RTS_QP, modify_qp),
+    FW_CMD(2ERR_QP, end_qp),
+    FW_CMD(2RST_QP, end_qp),
+    FW_CMD(QUERY_QP, query_qp),
+    FW_CMD(DESTROY_QP, destroy_qp),
+    FW_CMD(ATTACH_TO_MCG, attach_to_mcg),
+    FW_CMD(DETACH_FROM_MCG, detach_from_mcg),
     {0},
 };

@@ -6,7 +6,6 @@
 
 /* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
 #define ROCE_VERSION_2 2
-#define ROCE_L3_IPV6   1
 
 static void get_mac(const uint8_t *addr, uint8_t mac[6])
 {
@@ -48,7 +47,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
         fw->hca.port.gid_version++;
         return SYN_OK;
     }
-    if (version != ROCE_VERSION_2 || l3_type > ROCE_L3_IPV6) {
+    if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
         return SYN_BAD_ROCE_TYPE;
     }
     memset(entry, 0, sizeof(*entry));
@@ -85,9 +84,7 @@ static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_roce[] = {
-    {PRM_CMD_OP_SET_ROCE_ADDRESS, CMD_READY, false, PRM_SIZE(set_roce_address_in),
-     PRM_SIZE(set_roce_address_out), cmd_set_roce_address},
-    {PRM_CMD_OP_QUERY_ROCE_ADDRESS, CMD_READY, true, PRM_SIZE(query_roce_address_in),
-     PRM_SIZE(query_roce_address_out), cmd_query_roce_address},
+    FW_KERNEL_CMD(SET_ROCE_ADDRESS, cmd_set_roce_address),
+    FW_CMD(QUERY_ROCE_ADDRESS, cmd_query_roce_address),
     {0},
 };

@@ -25,7 +25,7 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
         for (const struct fw_cmd_row *row = tables[i]; row->handler; row++) {
-            if (row->opcode == opcode) {
+            if (row->command->opcode == opcode) {
                 return row;
             }
         }
@@ -43,68 +43,6 @@ const struct fw_cmd_row *fw_cmd_at(size_t i)
         }
     }
     return NULL;
-}
-
-/* Layouts that are not called as their opcode. */
-static const struct {
-    uint16_t opcode;
-    const char *layout;
-} layouts[] = {
-    {PRM_CMD_OP_RTS2SQD_QP, "sqd2rts_qp_in"},
-    {PRM_CMD_OP_SQD_RTS_QP, "sqd2rts_qp_in"},
-    {PRM_CMD_OP_2ERR_QP, "qp_2err_in"},
-    {PRM_CMD_OP_2RST_QP, "qp_2rst_in"},
-    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, "set_fte_in"},
-    {PRM_CMD_OP_QUERY_FLOW_TABLE_ENTRY, "query_fte_in"},
-    {PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY, "delete_fte_in"},
-    {PRM_CMD_OP_ACCESS_REG, "access_register_in"},
-    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
-    {PRM_CMD_OP_MODIFY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
-    {PRM_CMD_OP_QUERY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
-    {PRM_CMD_OP_DESTROY_GENERAL_OBJECT, "general_obj_in_cmd_hdr"},
-};
-
-const struct prm_struct *fw_cmd_layout(uint16_t opcode)
-{
-    g_autofree char *lower = g_ascii_strdown(prm_cmd_op_name(opcode), -1);
-    g_autofree char *name = g_strconcat(lower, "_in", NULL);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
-        if (layouts[i].opcode == opcode) {
-            return prm_struct_find(layouts[i].layout);
-        }
-    }
-    return prm_struct_find(name);
-}
-
-/* Commands that have variants: their handlers look at op_mod. Every other command's is 0. A general
- * object's type lies in the same bits (general_obj_in_cmd_hdr.obj_type). */
-static const uint16_t with_op_mod[] = {
-    PRM_CMD_OP_QUERY_HCA_CAP,
-    PRM_CMD_OP_SET_HCA_CAP,
-    PRM_CMD_OP_QUERY_PAGES,
-    PRM_CMD_OP_MANAGE_PAGES,
-    PRM_CMD_OP_ACCESS_REG,
-    PRM_CMD_OP_QUERY_VPORT_STATE,
-    PRM_CMD_OP_MODIFY_CQ,
-    PRM_CMD_OP_ARM_RQ,
-    PRM_CMD_OP_ARM_XRC_SRQ,
-    PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
-    PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
-    PRM_CMD_OP_CREATE_GENERAL_OBJECT,
-    PRM_CMD_OP_MODIFY_GENERAL_OBJECT,
-    PRM_CMD_OP_QUERY_GENERAL_OBJECT,
-    PRM_CMD_OP_DESTROY_GENERAL_OBJECT,
-};
-
-static bool op_mod_ok(const struct fw_cmd *cmd)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(with_op_mod); i++) {
-        if (with_op_mod[i] == cmd->opcode) {
-            return true;
-        }
-    }
-    return cmd->op_mod == 0;
 }
 
 /* Whether a list without end is the last thing of a layout, or of what is nested there. */
@@ -137,12 +75,9 @@ static size_t skip_zeros(const uint8_t *p, size_t at, size_t end)
     return at;
 }
 
-static bool reserved_clear(struct fw *fw, const struct fw_cmd *cmd)
+static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const struct fw_cmd *cmd)
 {
-    const struct prm_struct *layout = fw_cmd_layout(cmd->opcode);
-    /* the layout of a general object's own part belongs to its type, which none is */
-    bool is_open = has_list(layout) || cmd->opcode == PRM_CMD_OP_CREATE_GENERAL_OBJECT ||
-                   cmd->opcode == PRM_CMD_OP_MODIFY_GENERAL_OBJECT;
+    bool is_open = has_list(layout);
 
     for (size_t at = RESERVED_FROM; at < cmd->in_len; at++) {
         uint8_t mask = 0xff;
@@ -179,16 +114,16 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
     if (cmd->uid && cmd->uid != UID_SHARED && (!row->any_uid || !devx_uid_exists(fw, cmd->uid))) {
         return SYN_BAD_UID;
     }
-    if (cmd->in_len < row->in_len) {
+    if (cmd->in_len < row->command->in_least) {
         return SYN_IN_LEN;
     }
-    if (cmd->out_len < row->out_len) {
+    if (cmd->out_len < row->command->out_least) {
         return SYN_OUT_LEN;
     }
-    if (!op_mod_ok(cmd)) {
+    if (!prm_command_has_variant(row->command, cmd->op_mod)) {
         return SYN_BAD_OP_MOD;
     }
-    if (!reserved_clear(fw, cmd)) {
+    if (!reserved_clear(fw, row->command->in, cmd)) {
         return SYN_RESERVED;
     }
     return SYN_OK;

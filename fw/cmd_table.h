@@ -13,9 +13,6 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
 /* The i-th row of all, NULL behind the last: to walk the command set. */
 const struct fw_cmd_row *fw_cmd_at(size_t i);
 
-/* What a command's input looks like; of every command in the table there is a layout. */
-const struct prm_struct *fw_cmd_layout(uint16_t opcode);
-
 /*
  * Executes a command, or goes on with it. Of *cmd, which is zeroed before, only in, in_len, out and
  * out_len are the caller's: in has at least 8 bytes; out has at least 8, is zeroed, and receives

@@ -8,13 +8,6 @@
 #include <string.h>
 #include "fw/cmd.h"
 
-/* nic_vport_context.allowed_list_type (the driver's enum mlx5_list_type). */
-enum list_type {
-    LIST_UC = 0,
-    LIST_MC = 1,
-    LIST_VLAN = 2,
-};
-
 #define MAX_LIST_SIZE 0xfff /* allowed_list_size has 12 bits */
 
 /* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
@@ -34,12 +27,6 @@ void vport_reset(struct fw *fw)
     fw->vport.cleared = fw->hca.port.counters;
 }
 
-/* op_mod of QUERY_VPORT_STATE (mlx5_ifc.h MLX5_VPORT_STATE_OP_MOD_*). */
-#define VPORT_STATE_VNIC   0
-#define VPORT_STATE_UPLINK 2
-#define VPORT_ADMIN_UP     1
-#define VPORT_STATE_UP     1
-
 /* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
 #define PORT_DOWN    1
 #define PORT_ACTIVE  4
@@ -51,11 +38,12 @@ static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(query_vport_state_in, cmd->in, other_vport)) {
         return SYN_NO_VPORT;
     }
-    if (cmd->op_mod != VPORT_STATE_VNIC && cmd->op_mod != VPORT_STATE_UPLINK) {
+    if (cmd->op_mod == PRM_VPORT_STATE_OP_ESW_VPORT) { /* the function manages no e-switch */
         return SYN_BAD_OP_MOD;
     }
-    PRM_SET(query_vport_state_out, cmd->out, admin_state, VPORT_ADMIN_UP);
-    PRM_SET(query_vport_state_out, cmd->out, state, port_is_up(&fw->hca) ? VPORT_STATE_UP : 0);
+    PRM_SET(query_vport_state_out, cmd->out, admin_state, PRM_VPORT_ADMIN_STATE_UP);
+    PRM_SET(query_vport_state_out, cmd->out, state,
+            port_is_up(&fw->hca) ? PRM_VPORT_STATE_UP : PRM_VPORT_STATE_DOWN);
     return SYN_OK;
 }
 
@@ -80,8 +68,10 @@ static unsigned list_size(const struct fw *fw, uint32_t type)
 {
     unsigned n = 0;
 
-    if (type == LIST_UC || type == LIST_MC) {
-        return type == LIST_UC ? fw->hca.port.num_uc : fw->hca.port.num_mc;
+    if (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ||
+        type == PRM_ALLOWED_LIST_TYPE_CURRENT_MC_MAC_ADDRESS) {
+        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.port.num_uc
+                                                                    : fw->hca.port.num_mc;
     }
     for (unsigned vlan = 0; vlan < FW_MAX_VLANS; vlan++) {
         n += vlan_is_set(fw, vlan);
@@ -94,7 +84,7 @@ static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *l
 {
     const struct port *port = &fw->hca.port;
 
-    if (type == LIST_VLAN) {
+    if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         for (unsigned vlan = 0; n && vlan < FW_MAX_VLANS; vlan++) {
             if (vlan_is_set(fw, vlan)) {
                 PRM_SET(vlan_layout, list, vlan, vlan);
@@ -105,7 +95,8 @@ static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *l
         return;
     }
     for (unsigned i = 0; i < n; i++) {
-        put_mac(list, type == LIST_UC ? port->uc_list[i] : port->mc_list[i]);
+        put_mac(list, type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? port->uc_list[i]
+                                                                           : port->mc_list[i]);
         list += PRM_SIZE(mac_address_layout);
     }
 }
@@ -127,7 +118,7 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(query_nic_vport_context_in, cmd->in, other_vport)) {
         return SYN_NO_VPORT;
     }
-    if (type > LIST_VLAN) {
+    if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
     }
     n = list_size(fw, type);
@@ -156,13 +147,13 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
     const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
 
-    if (type > LIST_VLAN) {
+    if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
     }
     if (n > room) {
         return SYN_IN_LEN;
     }
-    if (type == LIST_VLAN) {
+    if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         memset(fw->vport.vlans, 0, sizeof(fw->vport.vlans));
         for (uint32_t i = 0; i < n; i++) {
             uint32_t vlan = PRM_GET(vlan_layout, list + i * PRM_SIZE(vlan_layout), vlan);
@@ -171,14 +162,16 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
         }
         return SYN_OK;
     }
-    if (n > PORT_MAX_MACS || (type == LIST_UC && n > 1u << fw->caps.log_max_current_uc_list)) {
+    if (n > PORT_MAX_MACS || (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS &&
+                              n > 1u << fw->caps.log_max_current_uc_list)) {
         return SYN_LIMIT;
     }
     for (uint32_t i = 0; i < n; i++) {
         get_mac(list + i * PRM_SIZE(mac_address_layout),
-                type == LIST_UC ? port->uc_list[i] : port->mc_list[i]);
+                type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? port->uc_list[i]
+                                                                     : port->mc_list[i]);
     }
-    *(type == LIST_UC ? &port->num_uc : &port->num_mc) = n;
+    *(type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &port->num_uc : &port->num_mc) = n;
     return SYN_OK;
 }
 
@@ -363,19 +356,12 @@ static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_vport[] = {
-    {PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT, CMD_READY, true, PRM_SIZE(query_hca_vport_context_in),
-     PRM_SIZE(query_hca_vport_context_out), cmd_query_hca_vport_context},
-    {PRM_CMD_OP_QUERY_HCA_VPORT_PKEY, CMD_READY, true, PRM_SIZE(query_hca_vport_pkey_in),
-     PRM_SIZE(query_hca_vport_pkey_out), cmd_query_hca_vport_pkey},
-    {PRM_CMD_OP_QUERY_VPORT_STATE, CMD_READY, true, PRM_SIZE(query_vport_state_in),
-     PRM_SIZE(query_vport_state_out), cmd_query_vport_state},
-    {PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT, CMD_READY, true, PRM_SIZE(query_nic_vport_context_in),
-     PRM_SIZE(query_nic_vport_context_out), cmd_query_nic_vport_context},
-    {PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT, CMD_READY, false, PRM_SIZE(modify_nic_vport_context_in),
-     PRM_SIZE(modify_nic_vport_context_out), cmd_modify_nic_vport_context},
-    {PRM_CMD_OP_QUERY_VPORT_COUNTER, CMD_READY, true, PRM_SIZE(query_vport_counter_in),
-     PRM_SIZE(query_vport_counter_out), cmd_query_vport_counter},
-    {PRM_CMD_OP_QUERY_VNIC_ENV, CMD_READY, true, PRM_SIZE(query_vnic_env_in),
-     PRM_SIZE(query_vnic_env_out), cmd_query_vnic_env},
+    FW_CMD(QUERY_HCA_VPORT_CONTEXT, cmd_query_hca_vport_context),
+    FW_CMD(QUERY_HCA_VPORT_PKEY, cmd_query_hca_vport_pkey),
+    FW_CMD(QUERY_VPORT_STATE, cmd_query_vport_state),
+    FW_CMD(QUERY_NIC_VPORT_CONTEXT, cmd_query_nic_vport_context),
+    FW_KERNEL_CMD(MODIFY_NIC_VPORT_CONTEXT, cmd_modify_nic_vport_context),
+    FW_CMD(QUERY_VPORT_COUNTER, cmd_query_vport_counter),
+    FW_CMD(QUERY_VNIC_ENV, cmd_query_vnic_env),
     {0},
 };

@@ -30,13 +30,11 @@
 #include "fw/fw_internal.h"
 #include "model/eq.h"
 
-#define ENTRY_BYTES    PRM_SIZE(cmd_queue_entry)
-#define BOX_BYTES      PRM_SIZE(cmd_if_box)
-#define BOX_DATA       512
-#define BOX_CTRL       PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
-#define INLINE_BYTES   16
-
-#define ENTRY_TYPE_PCI 7 /* PCI command transport, the only one */
+#define ENTRY_BYTES  PRM_SIZE(cmd_queue_entry)
+#define BOX_BYTES    PRM_SIZE(cmd_if_box)
+#define BOX_DATA     512
+#define BOX_CTRL     PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
+#define INLINE_BYTES 16
 
 /* Beyond any command's layout: CREATE_MKEY of 8 GiB in 4 KiB pages, QUERY_FLOW_COUNTER in bulk. */
 #define CMD_MAX_INPUT  (20u << 20)
@@ -166,7 +164,7 @@ static uint8_t check_entry(struct fw *fw, struct cmdq_entry *e)
 {
     const uint8_t *p = e->image;
 
-    if (PRM_GET(cmd_queue_entry, p, type) != ENTRY_TYPE_PCI) {
+    if (PRM_GET(cmd_queue_entry, p, type) != PRM_CMD_TYPE_PCIE_CMD_IF_TRANSPORT) {
         return PRM_CMD_DELIVERY_STATUS_BAD_CMD_TYPE;
     }
     if (must_check(fw, PRM_GET(cmd_queue_entry, p, signature)) && xor8(p, ENTRY_BYTES) != 0xff) {

@@ -31,7 +31,7 @@ static void power_on(struct fw *fw)
     fw->state = CMD_DISABLED;
     fw->issi = 0;
     /* A driver that was bound across the reset sees this in its health poll, and recovers. */
-    fw->nic_interface = NIC_DISABLED;
+    fw->nic_interface = PRM_NIC_INTERFACE_DISABLED;
     fw->invalid_commands = 0;
     cmdq_reset(fw);
     pages_reset(fw);

@@ -95,23 +95,12 @@ uint64_t fw_most_pieces(const struct fw *fw);
  * to do. */
 uint64_t fw_pieces(const struct fw *fw);
 
-/* What fails in a firmware, as the driver's health poll tells it apart (the driver's
- * MLX5_HEALTH_SYNDR_*). */
-enum fw_health_syndrome {
-    FW_HEALTH_OK = 0x0,
-    FW_HEALTH_FW_ERR = 0x1,
-    FW_HEALTH_IRISC_ERR = 0x7,
-    FW_HEALTH_HW_UNRECOVERABLE = 0x8,
-    FW_HEALTH_CRC_ERR = 0x9,
-    FW_HEALTH_FETCH_PCI_ERR = 0xa,
-    FW_HEALTH_HIGH_TEMP = 0x10,
-};
-
 /*
- * The firmware fails, for tests of what a driver makes of that: the syndrome stands in the health
- * buffer. Fatal: it also asks for a reset, answers no more commands and its health counter stands
- * still, while what is on its way goes on, until the function is reset or the driver resets the
- * firmware. Not fatal: it goes on, until FW_HEALTH_OK or a reset.
+ * The firmware fails, for tests of what a driver makes of that: the syndrome (enum
+ * prm_health_syndrome, by which the driver tells what fails) stands in the health buffer. Fatal: it
+ * also asks for a reset, answers no more commands and its health counter stands still, while what
+ * is on its way goes on, until the function is reset or the driver resets the firmware. Not fatal:
+ * it goes on, until PRM_HEALTH_SYNDROME_NONE or a reset.
  */
 void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal);
 /* The syndrome now, and in *fatal whether it is a fatal one. */

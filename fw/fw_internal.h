@@ -100,16 +100,9 @@ struct fw_regs {
 
 /* What the firmware says of its own health (fw/health.c). */
 struct fw_health {
-    uint8_t syndrome; /* enum fw_health_syndrome; 0: well */
+    uint8_t syndrome; /* enum prm_health_syndrome; 0: well */
     bool fatal;       /* it stopped, and asks for a reset */
     uint64_t since;   /* clock_ns() when it said so */
-};
-
-/* Who the function works for. */
-enum nic_interface {
-    NIC_FULL_DRIVER = 0,
-    NIC_DISABLED = 1, /* nobody: no driver has told where its command queue is */
-    NIC_SW_RESET = 7, /* what a driver writes to ask for a reset */
 };
 
 struct fw {
@@ -117,7 +110,7 @@ struct fw {
     const struct fw_profile *profile;
     uint8_t state; /* one of enum fw_cmd_states */
     uint16_t issi;
-    uint8_t nic_interface; /* PRM initial_seg.nic_interface: enum nic_interface */
+    uint8_t nic_interface; /* PRM initial_seg.nic_interface: enum prm_nic_interface */
 
     struct fw_entry entry;
     struct fw_cmdq cmdq;

@@ -9,27 +9,22 @@
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
 
-/* Registers that mlx5_ifc does not describe (struct mlx5_init_seg). */
-#define ISEG_CMD_EXEC_TO    0xff8
-#define ISEG_CMDQ_INIT_TO   0xffc
-#define ISEG_INTERNAL_TIMER 0x1000
-#define ISEG_CLR_INT        0x100c
-#define ISEG_HEALTH_COUNTER 0x1010
-#define ISEG_REAL_TIME      0x1040
-#define ISEG_CLR_INTX       0x200c
+#define ISEG(field)   PRM_OFFSET(initial_seg, field)
+#define ISEG_CLR_INT  0x100c /* the dword of clear_int */
+#define ISEG_CLR_INTX 0x200c
 
 /* A timeout is a value and, in bits 31:29, its unit: 0 ms, 1 s, 2 min, 3 h (tout.c). */
 #define TIMEOUT_SECONDS(s)    (1u << 29 | (s))
 
-#define CMDQ_ADDR_HI          0x10
-#define CMDQ_ADDR_LO          0x14
-#define CMD_DOORBELL          0x18
-#define INITIALIZING          0x1fc
-#define HEALTH                0x200
+#define CMDQ_ADDR_HI          ISEG(cmdq_phy_addr_63_32)
+#define CMDQ_ADDR_LO          ISEG(cmdq_phy_addr_31_12) /* and nic_interface */
+#define CMD_DOORBELL          ISEG(command_doorbell_vector)
+#define HEALTH                ISEG(health_buffer)
 
 #define COMMAND_INTERFACE_REV 5
 
-/* Beside "initializing": NIC_SW_RESET does something (the driver's MLX5_FW_RESET_SUPPORTED_OFFSET).
+/* Beside "initializing": PRM_NIC_INTERFACE_SW_RESET does something (the driver's
+ * MLX5_FW_RESET_SUPPORTED_OFFSET).
  */
 #define FW_RESET_SUPPORTED (1u << 30)
 
@@ -80,21 +75,22 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
                CMDQ_LOG_STRIDE;
     case CMD_DOORBELL:
         return fw->cmdq.pending;
-    case INITIALIZING:
+    case ISEG(initializing):
         /* ready at once; nic_interface_supported: full driver and disabled */
-        return FW_RESET_SUPPORTED | (1u << NIC_FULL_DRIVER | 1u << NIC_DISABLED) << 24;
-    case ISEG_CMD_EXEC_TO:
+        return FW_RESET_SUPPORTED |
+               (1u << PRM_NIC_INTERFACE_FULL_DRIVER | 1u << PRM_NIC_INTERFACE_DISABLED) << 24;
+    case ISEG(cmd_exec_to):
         return TIMEOUT_SECONDS(60);
-    case ISEG_CMDQ_INIT_TO:
+    case ISEG(cmd_q_init_to):
         return TIMEOUT_SECONDS(2);
-    case ISEG_INTERNAL_TIMER:
+    case ISEG(internal_timer_h):
         return (uint32_t)(timer_now(fw) >> 32);
-    case ISEG_INTERNAL_TIMER + 4:
+    case ISEG(internal_timer_l):
         return (uint32_t)timer_now(fw);
-    case ISEG_HEALTH_COUNTER:
+    case ISEG(health_syndrome):
         return health_counter(fw);
-    case ISEG_REAL_TIME:
-    case ISEG_REAL_TIME + 4:
+    case ISEG(real_time_h):
+    case ISEG(real_time_l):
     case ISEG_CLR_INT:
     case ISEG_CLR_INTX:
         return 0;
@@ -108,11 +104,11 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
 static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
 {
     switch (nic_interface) {
-    case NIC_FULL_DRIVER:
-        fw->nic_interface = NIC_FULL_DRIVER;
+    case PRM_NIC_INTERFACE_FULL_DRIVER:
+        fw->nic_interface = PRM_NIC_INTERFACE_FULL_DRIVER;
         break;
-    case NIC_DISABLED:
-    case NIC_SW_RESET:
+    case PRM_NIC_INTERFACE_DISABLED:
+    case PRM_NIC_INTERFACE_SW_RESET:
         /* The driver leaves (last step of a fast teardown), or asks for a firmware reset: either
          * way the function forgets everything and reads back as disabled. A reset begins the port
          * and the firmware's health anew, too. */
@@ -120,11 +116,11 @@ static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
         fw_set_state(fw, CMD_DISABLED);
         fw_objects_reset(fw);
         pages_reset(fw);
-        if (nic_interface == NIC_SW_RESET) {
+        if (nic_interface == PRM_NIC_INTERFACE_SW_RESET) {
             cmdq_reset(fw);
             fw_restart(fw);
         }
-        fw->nic_interface = NIC_DISABLED;
+        fw->nic_interface = PRM_NIC_INTERFACE_DISABLED;
         break;
     default:
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "NIC interface state %u is not known",
@@ -143,7 +139,8 @@ bool iseg_disables(uint64_t offset, uint64_t value, unsigned size)
     bool whole = (size == 4 && offset == CMDQ_ADDR_LO) || (size == 8 && offset == CMDQ_ADDR_HI);
     uint8_t nic_interface = nic_interface_of((uint32_t)value);
 
-    return whole && (nic_interface == NIC_DISABLED || nic_interface == NIC_SW_RESET);
+    return whole && (nic_interface == PRM_NIC_INTERFACE_DISABLED ||
+                     nic_interface == PRM_NIC_INTERFACE_SW_RESET);
 }
 
 void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)

@@ -3,16 +3,7 @@
 #include <string.h>
 #include "fw/profile.h"
 #include "model/port.h"
-
-/* Bits of PTYS.eth_proto_*: the driver's enum mlx5e_link_mode. */
-enum eth_proto {
-    ETH_1000BASE_CX_SGMII = 1u << 0,
-    ETH_10GBASE_CR = 1u << 12,
-    ETH_40GBASE_CR4 = 1u << 6,
-    ETH_25GBASE_CR = 1u << 27,
-    ETH_50GBASE_CR2 = 1u << 30,
-    ETH_100GBASE_CR4 = 1u << 20,
-};
+#include "prm/prm.h"
 
 static const struct fw_profile profiles[] = {
     {
@@ -55,8 +46,10 @@ static const struct fw_profile profiles[] = {
                 .max_rq_wqe = 512,
             },
         .device_frequency_khz = 1000000,
-        .eth_proto_cap = ETH_1000BASE_CX_SGMII | ETH_10GBASE_CR | ETH_40GBASE_CR4 | ETH_25GBASE_CR |
-                         ETH_50GBASE_CR2 | ETH_100GBASE_CR4,
+        .eth_proto_cap = 1u << PRM_ETH_LINK_MODE_1000BASE_CX_SGMII |
+                         1u << PRM_ETH_LINK_MODE_10GBASE_CR | 1u << PRM_ETH_LINK_MODE_40GBASE_CR4 |
+                         1u << PRM_ETH_LINK_MODE_25GBASE_CR | 1u << PRM_ETH_LINK_MODE_50GBASE_CR2 |
+                         1u << PRM_ETH_LINK_MODE_100GBASE_CR4,
         .boot_pages = 16,
         .init_pages = 1024,
         .low_pages = 512,

@@ -9,26 +9,6 @@
 
 #define REG_MAX_BYTES 256
 
-/* Register ids (the driver's MLX5_REG_*). */
-enum reg_id {
-    REG_PMLP = 0x5002,
-    REG_PMTU = 0x5003,
-    REG_PTYS = 0x5004,
-    REG_PAOS = 0x5006,
-    REG_PFCC = 0x5007,
-    REG_PPCNT = 0x5008,
-    REG_PPLM = 0x5023,
-    REG_PDDR = 0x5031,
-    REG_PCAM = 0x507f,
-    REG_NODE_DESC = 0x6001,
-    REG_HOST_ENDIANNESS = 0x7004,
-    REG_MCIA = 0x9014,
-    REG_MCQS = 0x9060,
-    REG_MCQI = 0x9061,
-    REG_MCAM = 0x907f,
-    REG_DTOR = 0xc00e,
-};
-
 /*
  * in and out are images of the register's size. in is what the command carries, cut or filled with
  * zeros; out is zeroed (query) or a copy of in (write).
@@ -36,7 +16,7 @@ enum reg_id {
 typedef enum syn fw_reg_fn(struct fw *fw, const uint8_t *in, uint8_t *out);
 
 struct fw_reg {
-    uint16_t id;
+    uint16_t id;      /* enum prm_reg_id */
     uint16_t size;    /* bytes, at most REG_MAX_BYTES */
     bool port;        /* local_port (bits 23:16 of the first dword) must be 1 */
     fw_reg_fn *query; /* NULL: cannot be read */

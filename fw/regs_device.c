@@ -127,12 +127,12 @@ static enum syn mcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 const struct fw_reg regs_device[] = {
-    {REG_HOST_ENDIANNESS, PRM_SIZE(register_host_endianness), false, endianness_query,
+    {PRM_REG_ID_HOST_ENDIANNESS, PRM_SIZE(register_host_endianness), false, endianness_query,
      endianness_write},
-    {REG_NODE_DESC, PRM_SIZE(set_node_in), false, node_desc_query, node_desc_write},
-    {REG_MCQS, PRM_SIZE(mcqs_reg), false, mcqs_query, NULL},
-    {REG_MCQI, PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version), false, mcqi_query, NULL},
-    {REG_MCAM, PRM_SIZE(mcam_reg), false, mcam_query, NULL},
-    {REG_DTOR, PRM_SIZE(dtor_reg), false, dtor_query, NULL},
+    {PRM_REG_ID_NODE_DESC, PRM_SIZE(set_node_in), false, node_desc_query, node_desc_write},
+    {PRM_REG_ID_MCQS, PRM_SIZE(mcqs_reg), false, mcqs_query, NULL},
+    {PRM_REG_ID_MCQI, PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version), false, mcqi_query, NULL},
+    {PRM_REG_ID_MCAM, PRM_SIZE(mcam_reg), false, mcam_query, NULL},
+    {PRM_REG_ID_DTOR, PRM_SIZE(dtor_reg), false, dtor_query, NULL},
     {0},
 };

@@ -201,8 +201,8 @@ static enum syn pplm_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 const struct fw_reg regs_module[] = {
-    {REG_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
-    {REG_PPLM, PRM_SIZE(pplm_reg), true, pplm_query, pplm_write},
-    {REG_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
+    {PRM_REG_ID_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
+    {PRM_REG_ID_PPLM, PRM_SIZE(pplm_reg), true, pplm_query, pplm_write},
+    {PRM_REG_ID_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
     {0},
 };

@@ -20,16 +20,13 @@ void regs_reset(struct fw *fw)
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
-enum paos_status {
-    PAOS_UP = 1,
-    PAOS_DOWN = 2,
-};
-
 static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     PRM_SET(paos_reg, out, local_port, 1);
-    PRM_SET(paos_reg, out, admin_status, fw->hca.port.admin_up ? PAOS_UP : PAOS_DOWN);
-    PRM_SET(paos_reg, out, oper_status, port_is_up(&fw->hca) ? PAOS_UP : PAOS_DOWN);
+    PRM_SET(paos_reg, out, admin_status,
+            fw->hca.port.admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
+    PRM_SET(paos_reg, out, oper_status,
+            port_is_up(&fw->hca) ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
     return SYN_OK;
 }
 
@@ -38,25 +35,16 @@ static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     uint32_t admin = PRM_GET(paos_reg, in, admin_status);
 
     if (PRM_GET(paos_reg, in, ase)) { /* admin state enable: take admin_status over */
-        if (admin != PAOS_UP && admin != PAOS_DOWN) {
+        if (admin != PRM_PAOS_STATUS_UP && admin != PRM_PAOS_STATUS_DOWN) {
             return SYN_REG_VALUE;
         }
-        fw->hca.port.admin_up = admin == PAOS_UP;
+        fw->hca.port.admin_up = admin == PRM_PAOS_STATUS_UP;
         port_update_link(&fw->hca);
     }
     return SYN_OK;
 }
 
 /* -- PTYS: protocols and speed ----------------------------------------------------------------- */
-
-#define PTYS_PROTO_ETHERNET (1u << 2)
-
-enum an_status {
-    AN_LINK_UP = 3,
-    AN_LINK_DOWN = 4,
-};
-
-#define CONNECTOR_DIRECT_ATTACH 7
 
 /* Legacy Ethernet protocol bits from fast to slow. */
 static const uint8_t protos_by_speed[] = {
@@ -106,16 +94,16 @@ static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 
     PRM_SET(ptys_reg, out, local_port, 1);
     PRM_SET(ptys_reg, out, proto_mask, mask);
-    if (!(mask & PTYS_PROTO_ETHERNET)) {
+    if (!(mask & 1u << PRM_PTYS_PROTO_ETH)) {
         return SYN_OK; /* nothing is supported of any other protocol */
     }
     PRM_SET(ptys_reg, out, an_disable_cap, 1);
     PRM_SET(ptys_reg, out, an_disable_admin, fw->regs.an_disable_admin);
-    PRM_SET(ptys_reg, out, an_status, up ? AN_LINK_UP : AN_LINK_DOWN);
+    PRM_SET(ptys_reg, out, an_status, up ? PRM_AN_STATUS_LINK_UP : PRM_AN_STATUS_LINK_DOWN);
     PRM_SET(ptys_reg, out, eth_proto_capability, fw->profile->eth_proto_cap);
     PRM_SET(ptys_reg, out, eth_proto_admin, fw->regs.eth_proto_admin);
     PRM_SET(ptys_reg, out, eth_proto_oper, regs_eth_proto_oper(fw));
-    PRM_SET(ptys_reg, out, connector_type, CONNECTOR_DIRECT_ATTACH);
+    PRM_SET(ptys_reg, out, connector_type, PRM_CONNECTOR_TYPE_DA);
     return SYN_OK;
 }
 
@@ -123,7 +111,7 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     uint32_t admin = PRM_GET(ptys_reg, in, eth_proto_admin);
 
-    if (!(PRM_GET(ptys_reg, in, proto_mask) & PTYS_PROTO_ETHERNET) || admin == 0 ||
+    if (!(PRM_GET(ptys_reg, in, proto_mask) & 1u << PRM_PTYS_PROTO_ETH) || admin == 0 ||
         (admin & ~fw->profile->eth_proto_cap) || PRM_GET(ptys_reg, in, ext_eth_proto_admin)) {
         return SYN_REG_VALUE;
     }
@@ -234,12 +222,12 @@ static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 const struct fw_reg regs_port[] = {
-    {REG_PMTU, PRM_SIZE(pmtu_reg), true, pmtu_query, pmtu_write},
-    {REG_PTYS, PRM_SIZE(ptys_reg), true, ptys_query, ptys_write},
-    {REG_PAOS, PRM_SIZE(paos_reg), true, paos_query, paos_write},
-    {REG_PFCC, PRM_SIZE(pfcc_reg), true, pfcc_query, pfcc_write},
-    {REG_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
-    {REG_PDDR, PRM_SIZE(pddr_reg), true, pddr_query, NULL},
-    {REG_PCAM, PRM_SIZE(pcam_reg), false, pcam_query, NULL},
+    {PRM_REG_ID_PMTU, PRM_SIZE(pmtu_reg), true, pmtu_query, pmtu_write},
+    {PRM_REG_ID_PTYS, PRM_SIZE(ptys_reg), true, ptys_query, ptys_write},
+    {PRM_REG_ID_PAOS, PRM_SIZE(paos_reg), true, paos_query, paos_write},
+    {PRM_REG_ID_PFCC, PRM_SIZE(pfcc_reg), true, pfcc_query, pfcc_write},
+    {PRM_REG_ID_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
+    {PRM_REG_ID_PDDR, PRM_SIZE(pddr_reg), true, pddr_query, NULL},
+    {PRM_REG_ID_PCAM, PRM_SIZE(pcam_reg), false, pcam_query, NULL},
     {0},
 };

@@ -501,8 +501,8 @@ enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_s
                    const void *cqc, struct mem_buf *buf)
 {
     struct cq *cq = cq_find(hca, cqn);
-    const uint32_t known =
-        CQ_MODIFY_PERIOD | CQ_MODIFY_COUNT | CQ_MODIFY_OVERRUN | CQ_MODIFY_PERIOD_MODE;
+    const uint32_t known = PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT | PRM_CQ_MODIFY_OI |
+                           PRM_CQ_MODIFY_CQ_PERIOD_MODE;
 
     if (!cq) {
         return SYN_NO_CQ;
@@ -514,26 +514,27 @@ enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_s
         return SYN_CQ_STATE;
     }
     if (buf) {
-        if (!(field_select & CQ_RESIZE_LOG_SIZE) || field_select & ~(uint32_t)CQ_RESIZE_ALL) {
+        if (!(field_select & PRM_CQ_RESIZE_LOG_CQ_SIZE) ||
+            field_select & ~(uint32_t)CQ_RESIZE_ALL) {
             return SYN_CQ_FIELDS;
         }
         return cq_resize(hca, cq, cqc, buf);
     }
     if (field_select & ~known ||
-        (field_select & CQ_MODIFY_PERIOD_MODE &&
+        (field_select & PRM_CQ_MODIFY_CQ_PERIOD_MODE &&
          PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE)) {
         return SYN_CQ_FIELDS;
     }
-    if (field_select & CQ_MODIFY_PERIOD) {
+    if (field_select & PRM_CQ_MODIFY_CQ_PERIOD) {
         PRM_SET(cqc, cq->cqc, cq_period, PRM_GET(cqc, cqc, cq_period));
     }
-    if (field_select & CQ_MODIFY_COUNT) {
+    if (field_select & PRM_CQ_MODIFY_CQ_MAX_COUNT) {
         PRM_SET(cqc, cq->cqc, cq_max_count, PRM_GET(cqc, cqc, cq_max_count));
     }
-    if (field_select & CQ_MODIFY_PERIOD_MODE) {
+    if (field_select & PRM_CQ_MODIFY_CQ_PERIOD_MODE) {
         PRM_SET(cqc, cq->cqc, cq_period_mode, PRM_GET(cqc, cqc, cq_period_mode));
     }
-    if (field_select & CQ_MODIFY_OVERRUN) {
+    if (field_select & PRM_CQ_MODIFY_OI) {
         cq->oi = PRM_GET(cqc, cqc, oi);
         PRM_SET(cqc, cq->cqc, oi, cq->oi);
     }

@@ -19,18 +19,9 @@
 
 struct cq;
 
-/* MODIFY_CQ's modify_field_select (driver: MLX5_CQ_MODIFY_*). */
-enum cq_modify_field {
-    CQ_MODIFY_PERIOD = 1 << 0,
-    CQ_MODIFY_COUNT = 1 << 1,
-    CQ_MODIFY_OVERRUN = 1 << 2,
-    CQ_MODIFY_PERIOD_MODE = 1 << 4,
-};
-
-/* MODIFY_CQ's resize_field_select, with op_mod CQ_OP_MOD_RESIZE. */
-#define CQ_OP_MOD_RESIZE   1
-#define CQ_RESIZE_LOG_SIZE (1 << 0)
-#define CQ_RESIZE_ALL      7 /* size, page offset, page size */
+/* Everything that a RESIZE_CQ may change (resize_field_select). */
+#define CQ_RESIZE_ALL                                                                              \
+    (PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE)
 
 /* Bytes of the ring that cqc describes; 0: log_cq_size or cqe_sz is out of range. */
 uint64_t cq_ring_size(const void *cqc);

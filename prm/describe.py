@@ -54,6 +54,19 @@ class Enum:
 
 
 @dataclass
+class Command:
+    """What stands in a row of `commands`: NAME's layouts, if they are described."""
+    name: str
+    opcode: int
+    where: str
+    input: Optional[str] = None           # structure
+    output: Optional[str] = None
+    input_until: Optional[str] = None     # field before which a caller may end it
+    output_until: Optional[str] = None
+    any_variant: bool = False             # op_mod is bits, not one of its field's enum
+
+
+@dataclass
 class Chapter:
     name: str
     title: str = ''
@@ -65,6 +78,8 @@ FIELD = re.compile(r'(?P<alt>\|\s*)?(?P<byte>0x[0-9a-f]+)'
                    r'(?P<bits>\.(?P<msb>\d+)(?::(?P<lsb>\d+))?)?\s+(?P<rest>.*)$')
 TYPE = re.compile(r'(?P<base>[a-z]\w*)(?P<array>\[(?P<count>\d*)\])?$')
 IDENT = re.compile(r'[A-Za-z_]\w*$')
+COMMAND = re.compile(r'(?P<opcode>0x[0-9a-f]+)\s+(?P<name>\w+)'
+                     r'(?:\s+(?P<input>[\w.]+)\s+(?P<output>[\w.]+)(?P<any>\s+any-variant)?)?$')
 SCALAR = re.compile(r'u(8|16|24|32|40|48|56|64)$')
 
 
@@ -73,10 +88,13 @@ class Descriptions:
         self.chapters = []
         self.structs = {}
         self.enums = {}
+        self.commands = {}
         for path in paths:
             self._read(path)
         for struct in self.structs.values():
             self._resolve(struct)
+        for command in self.commands.values():
+            self._resolve_command(command)
         self._check_cycles()
         for struct in self.structs.values():
             self._check(struct)
@@ -84,7 +102,7 @@ class Descriptions:
     def _read(self, path):
         chapter = Chapter(os.path.splitext(os.path.basename(path))[0])
         self.chapters.append(chapter)
-        item = None
+        item, commands = None, False
         with open(path, encoding='utf-8') as lines:
             for number, line in enumerate(lines, 1):
                 where = f'{os.path.basename(path)}:{number}'
@@ -94,7 +112,12 @@ class Descriptions:
                 if line[0].isspace():
                     if item is None:
                         raise DescriptionError(f'{where}: a field outside a structure')
-                    (self._field if isinstance(item, Struct) else self._value)(item, text, where)
+                    if isinstance(item, Struct):
+                        self._field(item, text, where)
+                    elif commands:
+                        self._command(item, text, where)
+                    else:
+                        self._value(item, text, where)
                     continue
                 word, _, rest = text.partition(' ')
                 rest = rest.strip()
@@ -104,7 +127,8 @@ class Descriptions:
                     chapter.not_in_ifc = rest
                 elif word == 'struct':
                     item = self._struct(chapter, rest, where)
-                elif word == 'enum':
+                elif word in ('enum', 'commands'):
+                    commands = word == 'commands'
                     name, _, title = rest.partition(' ')
                     if name in self.enums or not IDENT.match(name):
                         raise DescriptionError(f'{where}: bad or second enum "{name}"')
@@ -137,6 +161,21 @@ class Descriptions:
         if any(name == other for _, other, _ in enum.values):
             raise DescriptionError(f'{where}: second {name} in enum {enum.name}')
         enum.values.append((value, name, match.group(3)))
+
+    def _command(self, enum, text, where):
+        """A row of `commands`: a value of the enum, and what input and output look like."""
+        match = COMMAND.match(text)
+        if not match:
+            raise DescriptionError(f'{where}: want "OPCODE NAME [IN OUT [any-variant]]"')
+        layouts = ' and '.join(match[part].partition('..')[0] for part in ('input', 'output')
+                               if match[part])
+        self._value(enum, f"{match['opcode']} {match['name']} {layouts}", where)
+        command = Command(match['name'], int(match['opcode'], 16), where)
+        if match['input']:
+            command.input, _, command.input_until = match['input'].partition('..')
+            command.output, _, command.output_until = match['output'].partition('..')
+            command.any_variant = bool(match['any'])
+        self.commands[command.name] = command
 
     @staticmethod
     def _field(struct, text, where):
@@ -187,6 +226,27 @@ class Descriptions:
                 entry.width = self.structs[entry.type].size * 8
             if entry.enum and entry.enum not in self.enums:
                 raise DescriptionError(f'{entry.where}: no enum "{entry.enum}"')
+
+    def _resolve_command(self, command):
+        for name, until in ((command.input, command.input_until),
+                            (command.output, command.output_until)):
+            if name and name not in self.structs:
+                raise DescriptionError(f'{command.where}: no structure "{name}"')
+            if until and all(until != entry.name for entry in self.structs[name].fields):
+                raise DescriptionError(f'{command.where}: no field "{until}" in {name}')
+
+    def variants(self, command):
+        """The enum of a command's op_mod, or None: op_mod is 0, or any_variant."""
+        if command.any_variant:
+            return None
+        return next((entry.enum for entry in self.structs[command.input].fields
+                     if entry.name == 'op_mod'), None)
+
+    def least(self, name, until):
+        """Bytes of a command's input or output that nobody may leave out."""
+        struct = self.structs[name]
+        return next((entry.bit // 8 for entry in struct.fields if entry.name == until),
+                    struct.size)
 
     def _check_cycles(self):
         done, path = set(), []

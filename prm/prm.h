@@ -18,6 +18,8 @@
  *   PRM_COUNT(s, array)               elements of an array, 0 for an open one
  *   PRM_STRIDE(s, array)              bytes from one element of an array to the next
  *
+ *   PRM_COMMAND(CREATE_QP)            const struct prm_command * (prm/reflect.h): layouts, lengths
+ *
  * Constants are PRM_<ENUM>_<NAME>, for example PRM_CMD_OP_QUERY_HCA_CAP.
  */
 #ifndef HCASIM_PRM_PRM_H
@@ -46,6 +48,7 @@
 #define PRM_OFFSET(s, f) ((size_t)PRM_##s##_##f##_OFFSET)
 #define PRM_COUNT(s, f)  ((size_t)PRM_##s##_##f##_COUNT)
 #define PRM_STRIDE(s, f) ((size_t)PRM_##s##_##f##_STRIDE)
+#define PRM_COMMAND(op)  (&prm_command_##op)
 #define PRM_PTR(s, p, f) prm_at(p, PRM_OFFSET(s, f))
 #define PRM_PTR_AT(s, p, f, i)                                                                     \
     prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)

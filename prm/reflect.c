@@ -77,6 +77,12 @@ const char *prm_enum_name(const char *enum_name, uint64_t value)
     return e ? value_name(e, value) : NULL;
 }
 
+bool prm_command_has_variant(const struct prm_command *command, uint16_t op_mod)
+{
+    return command->any_variant ||
+           (command->variants ? value_name(command->variants, op_mod) != NULL : op_mod == 0);
+}
+
 const char *prm_cmd_op_name(uint16_t opcode)
 {
     const char *name = prm_enum_name("cmd_op", opcode);

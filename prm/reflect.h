@@ -41,6 +41,16 @@ struct prm_struct {
     const uint8_t *reserved; /* size bytes: a bit is set where no field is */
 };
 
+/* A command: its layouts, and what of them nobody may leave out. */
+struct prm_command {
+    uint16_t opcode;
+    const char *name;
+    const struct prm_struct *in, *out;
+    size_t in_least, out_least;      /* bytes, without open arrays at the end */
+    bool any_variant;                /* op_mod is bits that the command itself explains */
+    const struct prm_enum *variants; /* else: the values of op_mod; NULL: 0 alone */
+};
+
 /* The structure of that name ("qpc"), or NULL. */
 const struct prm_struct *prm_struct_find(const char *name);
 
@@ -79,6 +89,9 @@ bool prm_reserved_clear(const struct prm_struct *s, const void *p, size_t len,
 
 /* Name of a constant, such as prm_enum_name("cmd_status", 3), or NULL if there is none. */
 const char *prm_enum_name(const char *enum_name, uint64_t value);
+
+/* Whether the command has such a variant. */
+bool prm_command_has_variant(const struct prm_command *command, uint16_t op_mod);
 
 /* Name of a command opcode for logs; never NULL. */
 const char *prm_cmd_op_name(uint16_t opcode);

@@ -54,6 +54,38 @@ class Accepts(unittest.TestCase):
                          bytes.fromhex('000000ff fffffffe 00000000 ffffffff'))
 
 
+COMMANDS = ('enum mod Title\n    0x1 ON\n'
+            'struct go_in 0x10 Title\n    0x00.31:16 opcode Meaning\n    0x04.15:0 op_mod @mod Meaning\n'
+            '    0x08 u64 last Meaning\nstruct go_out 0x8 Title\n    0x00 u8 status Meaning\n'
+            'commands op Title\n')
+
+
+class Commands(unittest.TestCase):
+    def test_a_row_is_an_opcode_and_its_layouts(self):
+        desc = read(COMMANDS + '    0x10 GO go_in..last go_out\n    0x11 STAY\n')
+        go = desc.commands['GO']
+        self.assertEqual((desc.least(go.input, go.input_until), desc.least(go.output, None)),
+                         (8, 8))
+        self.assertEqual(desc.variants(go), 'mod')
+        self.assertIn('PRM_OP_STAY = 0x11', gen.header(desc))
+
+    def test_c_knows_only_commands_with_layouts(self):
+        text = gen.header(read(COMMANDS + '    0x10 GO go_in go_out\n    0x11 STAY\n'))
+        self.assertIn('prm_command_GO;', text)
+        self.assertNotIn('prm_command_STAY', text)
+
+    def test_a_command_may_explain_its_variants_itself(self):
+        desc = read(COMMANDS + '    0x10 GO go_in go_out any-variant\n')
+        self.assertIsNone(desc.variants(desc.commands['GO']))
+
+    def test_layouts_must_be_described(self):
+        for row, why in (('GO go_in', 'want "OPCODE NAME'),
+                         ('GO go_in gone', 'no structure "gone"'),
+                         ('GO go_in..gone go_out', 'no field "gone" in go_in')):
+            with self.assertRaisesRegex(describe.DescriptionError, why):
+                read(COMMANDS + f'    0x10 {row}\n')
+
+
 class Refuses(unittest.TestCase):
     def refuse(self, text, why):
         with self.assertRaisesRegex(describe.DescriptionError, why):

@@ -2,10 +2,11 @@
 /*
  * The property "health": makes the firmware fail while the machine runs, to see what a driver makes
  * of it (QMP: qom-set). What it is set to, and reads as, is "ok", "report:N" or "fatal:N", N being
- * a syndrome of enum fw_health_syndrome.
+ * a syndrome of enum prm_health_syndrome.
  */
 #include "qemu-dev/health.h"
 #include "qapi/error.h"
+#include "prm/prm.h"
 
 #define REPORT "report:"
 #define FATAL  "fatal:"
@@ -13,7 +14,7 @@
 char *hcasim_health_get(const struct fw *fw)
 {
     bool fatal = false;
-    uint8_t syndrome = fw ? fw_get_health(fw, &fatal) : FW_HEALTH_OK;
+    uint8_t syndrome = fw ? fw_get_health(fw, &fatal) : PRM_HEALTH_SYNDROME_NONE;
 
     return syndrome ? g_strdup_printf("%s0x%x", fatal ? FATAL : REPORT, syndrome) : g_strdup("ok");
 }
@@ -28,7 +29,7 @@ void hcasim_health_set(struct fw *fw, const char *value, Error **errp)
     if (!fw) {
         error_setg(errp, "there is no firmware before the device is realized");
     } else if (strcmp(value, "ok") == 0) {
-        fw_set_health(fw, FW_HEALTH_OK, false);
+        fw_set_health(fw, PRM_HEALTH_SYNDROME_NONE, false);
     } else if (!fatal && !g_str_has_prefix(value, REPORT)) {
         error_setg(errp, "health is ok, " REPORT "N or " FATAL "N");
     } else {

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned n = 0; n < MAX_COMMANDS && in->size; n++) {
         const struct fw_cmd_row *row = fw_cmd_at(input_u8(in) % rows);
         uint8_t cmd[EXAMPLE_MAX], out[2048];
-        size_t len = example(&in->guest, row->opcode, cmd), out_len = row->out_len;
+        size_t len = example(&in->guest, row->command->opcode, cmd),
+               out_len = row->command->out_least;
         uint8_t lengths = input_u8(in);
 
         if (lengths & 1) {

@@ -19,7 +19,7 @@ import time
 
 import function as fn
 from function import BAR, BAR_SIZE, PAGE
-from layouts import OPCODES, PRM, Image, input_of, output_of
+from layouts import COMMANDS, PRM, Image, input_of, opcode, output_of
 from machine import Failure, Plugin, Refused
 from queues import RDMA_WRITE, SEND, Connection
 
@@ -41,8 +41,6 @@ LIKELY = ["CREATE_EQ", "GEN_EQE", "GEN_EQE", "QUERY_EQ", "DESTROY_EQ", "CREATE_C
           "CREATE_TIR", "CREATE_TIS", "ALLOC_PD", "ALLOC_UAR", "DEALLOC_UAR", "MANAGE_PAGES",
           "QUERY_HCA_CAP", "SET_HCA_CAP", "ACCESS_REG", "TEARDOWN_HCA", "DISABLE_HCA",
           "SET_ROCE_ADDRESS", "MODIFY_NIC_VPORT_CONTEXT"]
-COMMANDS = [name for name in OPCODES if input_of(name) in PRM.structs and
-            output_of(name) in PRM.structs]
 
 
 def leaves(struct, prefix="", depth=0):
@@ -233,13 +231,14 @@ class Guest:
                 "lr": 1, "lw": 1, "rr": 1, "rw": 1, "a": 1, "qpn": 0xffffff, "mkey_7_0": 1,
                 "pd": getattr(hca, "pdn", 1), "length64": 1}.items()},
         }.get(name, {})
-        image = Image(input_of(name), {"opcode": OPCODES[name], **likely})
+        image = Image(input_of(name), likely)
+        image.data[:2] = opcode(name).to_bytes(2, "big")
         for path, width in LEAVES[name]:
             if path not in likely and KINDS.get(path.split(".")[-1], path) in self.known:
                 image[path] = self.object(path, width)
         for _ in range(self.random.choice((0, 0, 0, 1, 2, 6))):
             path, width = self.random.choice(LEAVES[name])
-            if path != "opcode":
+            if path.split(".")[-1] != "opcode":
                 image[path] = self.address() if width == 64 else self.object(path, width)
         return bytes(image)
 

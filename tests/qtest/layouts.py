@@ -15,14 +15,11 @@ sys.path.insert(0, str(ROOT / "prm"))
 import describe  # noqa: E402
 
 PRM = describe.Descriptions(sorted((ROOT / "prm").glob("*.prm")))
-OPCODES = {name: value for value, name, _ in PRM.enums["cmd_op"].values}
-# Layouts that are not called after their command.
-STEMS = {"ACCESS_REG": "access_register", "2ERR_QP": "qp_2err", "2RST_QP": "qp_2rst"}
-OUTPUTS = {"GEN_EQE": "gen_eq_out"}
+COMMANDS = [name for name, command in PRM.commands.items() if command.input]
 
 
 def opcode(name):
-    return OPCODES[name]
+    return PRM.commands[name].opcode
 
 
 def size(struct):
@@ -31,11 +28,11 @@ def size(struct):
 
 def input_of(name):
     """The name of a command's input layout."""
-    return f"{STEMS.get(name, name.lower())}_in"
+    return PRM.commands[name].input
 
 
 def output_of(name):
-    return OUTPUTS.get(name, f"{STEMS.get(name, name.lower())}_out")
+    return PRM.commands[name].output
 
 
 class Image:

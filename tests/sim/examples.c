@@ -281,7 +281,7 @@ static size_t about_flow(struct guest *g, uint8_t *in)
         PRM_SET(query_flow_group_in, in, group_id, g->group);
         break;
     }
-    return fw_cmd_find((uint16_t)prm_load16(in))->in_len;
+    return fw_cmd_find((uint16_t)prm_load16(in))->command->in_least;
 }
 
 static size_t create_umem(struct guest *g, uint8_t *in)
@@ -310,10 +310,10 @@ static size_t set_roce_address(struct guest *g, uint8_t *in)
 static size_t about(struct guest *g, uint8_t *in, uint32_t num)
 {
     prm_store32(in + 8, num);
-    return fw_cmd_find((uint16_t)prm_load16(in))->in_len;
+    return fw_cmd_find((uint16_t)prm_load16(in))->command->in_least;
 }
 
-static size_t arm(struct guest *g, uint8_t *in, uint16_t op_mod, uint32_t num)
+static size_t about_variant(struct guest *g, uint8_t *in, uint16_t op_mod, uint32_t num)
 {
     prm_store16(in + 6, op_mod);
     return about(g, in, num);
@@ -403,10 +403,12 @@ size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX])
         ABOUT(MODIFY_CQ, node->cq.cqn);
         ABOUT(DESTROY_CQ, node->cq.cqn);
         ABOUT(QUERY_SRQ, srq->srqn);
+    case PRM_CMD_OP_QUERY_PAGES:
+        return about_variant(g, in, PRM_QUERY_PAGES_OP_REGULAR_PAGES, 0);
     case PRM_CMD_OP_ARM_RQ:
-        return arm(g, in, PRM_ARM_RQ_OP_SRQ, g->srq->srqn);
+        return about_variant(g, in, PRM_ARM_RQ_OP_SRQ, g->srq->srqn);
     case PRM_CMD_OP_ARM_XRC_SRQ:
-        return arm(g, in, PRM_ARM_XRC_SRQ_OP_XRC_SRQ, g->xrc_srqn);
+        return about_variant(g, in, PRM_ARM_XRC_SRQ_OP_XRC_SRQ, g->xrc_srqn);
         ABOUT(QUERY_XRC_SRQ, xrc_srqn);
         ABOUT(DESTROY_XRC_SRQ, xrc_srqn);
         EXAMPLE(MODIFY_RMP, modify_rmp);
@@ -442,7 +444,7 @@ size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX])
         ABOUT(QUERY_MKEY, mem->mr.key >> 8);
         ABOUT(DESTROY_MKEY, mem->mr.key >> 8);
     default:
-        return fw_cmd_find(opcode)->in_len;
+        return fw_cmd_find(opcode)->command->in_least;
     }
 }
 

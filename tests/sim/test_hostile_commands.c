@@ -49,18 +49,18 @@ START_TEST(truncated_command)
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
     uint8_t in[IN_MAX] = {0};
 
-    ck_assert_uint_lt(row->in_len, IN_MAX);
-    prm_store16(in, row->opcode);
+    ck_assert_uint_lt(row->command->in_least, IN_MAX);
+    prm_store16(in, row->command->opcode);
     if (!(row->states & CMD_READY)) {
         return;
     }
-    for (size_t len = 0; len < row->in_len; len++) {
-        int status = attempt(in, len, row->out_len);
+    for (size_t len = 0; len < row->command->in_least; len++) {
+        int status = attempt(in, len, row->command->out_least);
 
         ck_assert_int_eq(status, len < 8 ? DRV_UNDELIVERED : PRM_CMD_STATUS_BAD_INP_LEN);
     }
-    for (size_t len = 0; len < row->out_len; len++) {
-        int status = attempt(in, row->in_len, len);
+    for (size_t len = 0; len < row->command->out_least; len++) {
+        int status = attempt(in, row->command->in_least, len);
 
         ck_assert_int_eq(status, len < 8 ? DRV_UNDELIVERED : PRM_CMD_STATUS_BAD_OUTP_LEN);
     }
@@ -73,8 +73,8 @@ START_TEST(overlong_command)
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
     g_autofree uint8_t *in = g_malloc0(OVERLONG);
 
-    prm_store16(in, row->opcode);
-    attempt(in, row->in_len + 4, row->out_len + 4);
+    prm_store16(in, row->command->opcode);
+    attempt(in, row->command->in_least + 4, row->command->out_least + 4);
     attempt(in, OVERLONG, OVERLONG);
     memset(in + 4, 0xff, OVERLONG - 4);
     attempt(in, OVERLONG, OVERLONG);
@@ -92,13 +92,13 @@ START_TEST(all_ones)
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
     uint8_t in[IN_MAX];
 
-    for (size_t len = row->in_len; len < row->in_len + 64u; len += 8) {
+    for (size_t len = row->command->in_least; len < row->command->in_least + 64u; len += 8) {
         for (int op_mod = 0; op_mod < 4; op_mod++) {
             memset(in, 0xff, sizeof(in));
-            prm_store16(in, row->opcode);
+            prm_store16(in, row->command->opcode);
             prm_store16(in + 2, 0);
             prm_store16(in + 6, op_mod == 3 ? 0xffff : op_mod);
-            attempt(in, len, row->out_len + 256);
+            attempt(in, len, row->command->out_least + 256);
         }
     }
 }
@@ -113,9 +113,10 @@ START_TEST(unknown_uid)
     if (!(row->states & CMD_READY)) {
         return;
     }
-    prm_store16(in, row->opcode);
+    prm_store16(in, row->command->opcode);
     prm_store16(in + 2, 0x1234);
-    ck_assert_int_eq(attempt(in, row->in_len, row->out_len), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_int_eq(attempt(in, row->command->in_least, row->command->out_least),
+                     PRM_CMD_STATUS_BAD_RES);
 }
 END_TEST
 
@@ -148,8 +149,8 @@ static void expect_refused_in(const struct fw_cmd_row *row, uint8_t state)
     uint8_t in[IN_MAX] = {0};
     int status;
 
-    prm_store16(in, row->opcode);
-    status = attempt(in, row->in_len, row->out_len);
+    prm_store16(in, row->command->opcode);
+    status = attempt(in, row->command->in_least, row->command->out_least);
     if (!(row->states & state)) {
         ck_assert_int_eq(status, PRM_CMD_STATUS_BAD_SYS_STATE);
     }
@@ -200,10 +201,10 @@ START_TEST(bent_command)
     guest_init(&g, a);
     guest_tell(&g, &s);
     for (int i = 0; i < 200; i++) {
-        size_t len = example(&g, row->opcode, in);
+        size_t len = example(&g, row->command->opcode, in);
 
         storm_bend(&s, in + 4, len - 4);
-        attempt(in, len, row->out_len + storm_upto(&s, 3) * 100);
+        attempt(in, len, row->command->out_least + storm_upto(&s, 3) * 100);
         /* now and then all objects in the states that they should be in */
         if (i % 40 == 39 || !is_ready()) {
             node_revive(a);
@@ -230,14 +231,15 @@ START_TEST(storm_of_commands)
         const struct fw_cmd_row *row = fw_cmd_at(storm_upto(&s, (uint32_t)rows - 1));
         size_t len;
 
-        if (row->opcode == PRM_CMD_OP_TEARDOWN_HCA || row->opcode == PRM_CMD_OP_DISABLE_HCA) {
+        if (row->command->opcode == PRM_CMD_OP_TEARDOWN_HCA ||
+            row->command->opcode == PRM_CMD_OP_DISABLE_HCA) {
             continue;
         }
-        len = example(&g, row->opcode, in);
+        len = example(&g, row->command->opcode, in);
         if (storm_upto(&s, 3)) {
             storm_bend(&s, in + (storm_upto(&s, 1) ? 4 : 8), len - 8);
         }
-        attempt(in, len, row->out_len);
+        attempt(in, len, row->command->out_least);
         if (!is_ready()) {
             node_revive(a);
             guest_init(&g, a);

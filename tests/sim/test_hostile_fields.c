@@ -73,20 +73,21 @@ static void bring_into_state(const struct fw_cmd_row *row)
 START_TEST(reserved_bits)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
-    const struct prm_struct *layout = fw_cmd_layout(row->opcode);
+    const struct prm_struct *layout = row->command->in;
     uint8_t in[IN_MAX] = {0};
-    size_t len = MAX(layout->size, row->in_len);
+    size_t len = MAX(layout->size, row->command->in_least);
 
     ck_assert_uint_lt(len, IN_MAX);
     bring_into_state(row);
-    prm_store16(in, row->opcode);
+    prm_store16(in, row->command->opcode);
+    prm_store16(in + 6, row->command->variants ? row->command->variants->values[0].value : 0);
     for (size_t at = 4; at < layout->size; at++) {
         if (layout->reserved[at]) {
             in[at] = layout->reserved[at];
-            expect(in, len, row->out_len, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
+            expect(in, len, row->command->out_least, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
             /* the lowest one alone, too */
             in[at] &= (uint8_t)-in[at];
-            expect(in, len, row->out_len, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
+            expect(in, len, row->command->out_least, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
             in[at] = 0;
         }
     }
@@ -134,19 +135,19 @@ static bool ends_in_list(uint16_t opcode)
 START_TEST(bytes_behind_the_end)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
-    const struct prm_struct *layout = fw_cmd_layout(row->opcode);
+    const struct prm_struct *layout = row->command->in;
     uint8_t in[IN_MAX];
     size_t len;
 
     bring_into_state(row);
-    if (ends_in_list(row->opcode)) {
+    if (ends_in_list(row->command->opcode)) {
         return;
     }
-    len = MAX(example(&g, row->opcode, in), layout->size);
+    len = MAX(example(&g, row->command->opcode, in), layout->size);
     in[len + 3] = 1;
-    expect(in, len + 4, row->out_len, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
+    expect(in, len + 4, row->command->out_least, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
     in[len + 3] = 0;
-    attempt(in, len + 4, row->out_len);
+    attempt(in, len + 4, row->command->out_least);
     ck_assert_uint_ne(a->drv->syndrome, SYNDROME_RESERVED);
 }
 END_TEST
@@ -160,10 +161,10 @@ START_TEST(unknown_op_mod)
     size_t len;
 
     bring_into_state(row);
-    len = example(&g, row->opcode, in);
+    len = example(&g, row->command->opcode, in);
     for (size_t i = 0; i < G_N_ELEMENTS(op_mods); i++) {
         prm_store16(in + 6, op_mods[i]);
-        ck_assert_int_eq(attempt(in, len, row->out_len), PRM_CMD_STATUS_BAD_PARAM);
+        ck_assert_int_eq(attempt(in, len, row->command->out_least), PRM_CMD_STATUS_BAD_PARAM);
     }
 }
 END_TEST
@@ -261,17 +262,18 @@ static unsigned try_handles(const struct fw_cmd_row *row, const struct prm_struc
         const struct prm_field *f = &s->fields[i];
         size_t word = (base + f->bit / 8) / 4 * 4;
 
-        if (f->type && f->count < 0 && takes_references(row->opcode)) {
+        if (f->type && f->count < 0 && takes_references(row->command->opcode)) {
             n += try_handles(row, f->type, base + f->bit / 8, in, len);
-        } else if (!f->type && is_handle(row->opcode, s, f) && word + 4 <= len) {
+        } else if (!f->type && is_handle(row->command->opcode, s, f) && word + 4 <= len) {
             uint32_t was = (uint32_t)prm_load32(in + word);
             int status;
 
             prm_store32(in + word, was | ((1ull << f->width) - 1) << (32 - f->bit % 32 - f->width));
-            status = attempt(in, len, MAX(row->out_len, 64));
-            ck_assert_msg(status == status_for(row->opcode, f->name),
-                          "%s, %s.%s: status 0x%x, syndrome 0x%x", prm_cmd_op_name(row->opcode),
-                          s->name, f->name, status, a->drv->syndrome);
+            status = attempt(in, len, MAX(row->command->out_least, 64));
+            ck_assert_msg(status == status_for(row->command->opcode, f->name),
+                          "%s, %s.%s: status 0x%x, syndrome 0x%x",
+                          prm_cmd_op_name(row->command->opcode), s->name, f->name, status,
+                          a->drv->syndrome);
             prm_store32(in + word, was);
             n++;
         }
@@ -290,11 +292,11 @@ START_TEST(numbers_of_nothing)
     if (!(row->states & CMD_READY)) {
         return;
     }
-    len = example(&g, row->opcode, in);
+    len = example(&g, row->command->opcode, in);
     /* the example's flow table entry is there already */
-    if (try_handles(row, fw_cmd_layout(row->opcode), 0, in, len) &&
-        g_str_has_prefix(prm_cmd_op_name(row->opcode), "CREATE_")) {
-        ck_assert_int_eq(attempt(in, len, MAX(row->out_len, 64)), 0);
+    if (try_handles(row, row->command->in, 0, in, len) &&
+        g_str_has_prefix(prm_cmd_op_name(row->command->opcode), "CREATE_")) {
+        ck_assert_int_eq(attempt(in, len, MAX(row->command->out_least, 64)), 0);
     }
 }
 END_TEST
@@ -323,22 +325,22 @@ START_TEST(objects_of_another_user)
     uint8_t create[PRM_SIZE(create_uctx_in)] = {0}, out[PRM_SIZE(create_uctx_out)] = {0};
     int status, want = PRM_CMD_STATUS_BAD_RES;
 
-    if (!(row->states & CMD_READY) || is_open_to_all(row->opcode)) {
+    if (!(row->states & CMD_READY) || is_open_to_all(row->command->opcode)) {
         return;
     }
     PRM_SET(create_uctx_in, create, opcode, PRM_CMD_OP_CREATE_UCTX);
     ck_assert_int_eq(drv_cmd(a->drv, create, sizeof(create), out, sizeof(out)), 0);
-    if (row->opcode == PRM_CMD_OP_CREATE_EQ ||
-        g_str_has_suffix(prm_cmd_op_name(row->opcode), "GENERAL_OBJECT")) {
+    if (row->command->opcode == PRM_CMD_OP_CREATE_EQ ||
+        g_str_has_suffix(prm_cmd_op_name(row->command->opcode), "GENERAL_OBJECT")) {
         want = PRM_CMD_STATUS_BAD_PARAM;
     }
-    len = example(&g, row->opcode, in);
+    len = example(&g, row->command->opcode, in);
     prm_store16(in + 2, PRM_GET(create_uctx_out, out, uid));
-    status = attempt(in, len, MAX(row->out_len, 64));
-    ck_assert_msg(status == want, "%s: status 0x%x, syndrome 0x%x", prm_cmd_op_name(row->opcode),
-                  status, a->drv->syndrome);
+    status = attempt(in, len, MAX(row->command->out_least, 64));
+    ck_assert_msg(status == want, "%s: status 0x%x, syndrome 0x%x",
+                  prm_cmd_op_name(row->command->opcode), status, a->drv->syndrome);
     if (want == PRM_CMD_STATUS_BAD_RES &&
-        g_str_has_prefix(prm_cmd_op_name(row->opcode), "MODIFY")) {
+        g_str_has_prefix(prm_cmd_op_name(row->command->opcode), "MODIFY")) {
         ck_assert_int_eq(a->drv->syndrome, SYNDROME_UID);
     }
 }

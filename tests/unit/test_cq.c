@@ -479,7 +479,8 @@ START_TEST(moderation_can_be_modified)
     arm(&t, NEXT);
     post(&t, PRM_CQE_OPCODE_REQ, 0, false);
     ck_assert(!take_event(&t));
-    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_MODIFY_PERIOD | CQ_MODIFY_COUNT, cqc, NULL),
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn,
+                               PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT, cqc, NULL),
                      SYN_OK);
     ck_assert(take_event(&t)); /* what was held back is not lost */
     ck_assert_int_eq(cq_query(&rig.hca, t.cqn, cqc), SYN_OK);
@@ -546,7 +547,7 @@ START_TEST(overrun_can_be_ignored)
     ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 0), wqe_counter), 8);
     memset(cqc, 0, sizeof(cqc));
-    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_MODIFY_OVERRUN, cqc, NULL), SYN_OK);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, PRM_CQ_MODIFY_OI, cqc, NULL), SYN_OK);
     post(&t, PRM_CQE_OPCODE_REQ, 9, false);
     ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_OVERFLOW);
 }

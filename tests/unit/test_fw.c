@@ -189,7 +189,7 @@ START_TEST(a_firmware_that_failed_is_reset)
     uint64_t counter;
 
     fwd_bring_up(&d);
-    fw_set_health(d.fw, FW_HEALTH_FW_ERR, true);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_FW_INTERNAL_ERR, true);
     ck_assert_uint_eq(HEALTH_SYND, 1);
     ck_assert_uint_eq(HEALTH_RFR, 1);
     ck_assert_uint_eq(RESET_SUPPORTED, 1);
@@ -217,17 +217,17 @@ START_TEST(a_firmware_that_complains_goes_on)
     uint64_t counter;
 
     fwd_bring_up(&d);
-    fw_set_health(d.fw, FW_HEALTH_HIGH_TEMP, false);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_HIGH_TEMP_ERR, false);
     counter = HEALTH_COUNTER;
     d.host.now += 10000000000;
     ck_assert_uint_eq(HEALTH_SYND, 0x10);
     ck_assert_uint_eq(HEALTH_RFR, 0);
     ck_assert_uint_ne(HEALTH_COUNTER, counter);
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_NOP, 0), SYN_OK);
-    fw_set_health(d.fw, FW_HEALTH_OK, true);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_NONE, true);
     ck_assert_uint_eq(HEALTH_SYND, 0);
     ck_assert_uint_eq(HEALTH_RFR, 0);
-    fw_set_health(d.fw, FW_HEALTH_CRC_ERR, true);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_FW_CRC_ERR, true);
     fw_reset(d.fw);
     ck_assert_uint_eq(HEALTH_SYND, 0);
 }

@@ -168,6 +168,16 @@ START_TEST(unknown_register_is_bad_param)
 }
 END_TEST
 
+START_TEST(a_register_has_one_dword_at_least)
+{
+    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+
+    ck_assert_uint_eq(access_reg(PRM_REG_ID_PAOS, false, reg, 3), SYN_IN_LEN);
+    PRM_SET(paos_reg, reg, local_port, 1);
+    ck_assert_uint_eq(access_reg(PRM_REG_ID_PAOS, false, reg, 4), SYN_OK);
+}
+END_TEST
+
 START_TEST(port_goes_down_and_up)
 {
     uint8_t reg[PRM_SIZE(paos_reg)] = {0};
@@ -537,6 +547,7 @@ int main(void)
     tcase_add_test(tc, gid_table_is_bounded);
     tcase_add_test(tc, paths_learn_of_a_change_of_the_gid_table);
     tcase_add_test(tc, unknown_register_is_bad_param);
+    tcase_add_test(tc, a_register_has_one_dword_at_least);
     tcase_add_test(tc, port_goes_down_and_up);
     tcase_add_test(tc, mtu_is_bounded);
     tcase_add_test(tc, cable_has_a_memory);

@@ -84,7 +84,7 @@ static const struct refusal {
     {PRM_CMD_OP_CREATE_UCTX, SYN_BAD_UCTX_CAP, {{"uctx.cap", 0x80}}},
     {PRM_CMD_OP_DESTROY_UCTX, SYN_NO_UCTX, {{"uid", 9}}},
     {PRM_CMD_OP_DESTROY_UMEM, SYN_NO_UMEM, {{"umem_id", 9}}},
-    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_NO_OBJ_TYPE, {{"obj_type", 0x13}}},
+    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_NO_OBJ_TYPE, {{"hdr.obj_type", 0x13}}},
 
     /* steering: no other virtual port's tables, no counters by the bulk */
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_FT_TYPE, {{"other_vport", 1}}},
@@ -120,7 +120,9 @@ static void teardown(void)
 
 static const struct prm_struct *layout_of(uint16_t opcode)
 {
-    return fw_cmd_find(opcode) ? fw_cmd_layout(opcode) : prm_struct_find("cmd_in");
+    const struct fw_cmd_row *row = fw_cmd_find(opcode);
+
+    return row ? row->command->in : prm_struct_find("cmd_in");
 }
 
 START_TEST(a_command_that_cannot_be_is_refused_by_name)
@@ -128,7 +130,7 @@ START_TEST(a_command_that_cannot_be_is_refused_by_name)
     const struct refusal *r = &refusals[_i];
     const struct fw_cmd_row *row = fw_cmd_find(r->opcode);
     uint8_t in[LONGEST] = {0}, out[LONGEST] = {0};
-    size_t in_len = row ? row->in_len : 16, out_len = row ? row->out_len : 16;
+    size_t in_len = row ? row->command->in_least : 16, out_len = row ? row->command->out_least : 16;
     enum syn syn;
 
     if (r->opcode == PRM_CMD_OP_ACCESS_REG) {

@@ -212,7 +212,7 @@ START_TEST(cq_lives_by_commands)
     PRM_SET(modify_cq_in, in, op_mod, 2);
     PRM_SET(modify_cq_in, in, cqn, cqn);
     run(in, sizeof(in), PRM_SIZE(modify_cq_out), SYN_BAD_OP_MOD);
-    PRM_SET(modify_cq_in, in, op_mod, CQ_OP_MOD_RESIZE);
+    PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
     PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, CQ_RESIZE_ALL);
     PRM_SET(cqc, cqc, log_cq_size, 6);
     prm_store64(PRM_PTR_AT(modify_cq_in, in, pas, 0), next);
@@ -221,7 +221,7 @@ START_TEST(cq_lives_by_commands)
     ck_assert_uint_eq(cqe_counter(next + 2 * 64), 78);
 
     PRM_SET(modify_cq_in, in, op_mod, 0);
-    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, CQ_MODIFY_PERIOD);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, PRM_CQ_MODIFY_CQ_PERIOD);
     PRM_SET(cqc, cqc, cq_period, 33);
     run(in, PRM_SIZE(modify_cq_in), PRM_SIZE(modify_cq_out), SYN_OK);
 

@@ -395,14 +395,14 @@ static void flr(void)
 
 static void disable(void)
 {
-    fw_mmio_write(d.fw, ADDR_LO, NIC_DISABLED << 8, 4);
+    fw_mmio_write(d.fw, ADDR_LO, PRM_NIC_INTERFACE_DISABLED << 8, 4);
 }
 
 static void fail_and_reset(void)
 {
-    fw_set_health(d.fw, FW_HEALTH_FW_ERR, true);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_FW_INTERNAL_ERR, true);
     turn();
-    fw_mmio_write(d.fw, ADDR_LO, NIC_SW_RESET << 8, 4);
+    fw_mmio_write(d.fw, ADDR_LO, PRM_NIC_INTERFACE_SW_RESET << 8, 4);
 }
 
 static void (*const ends[])(void) = {flr, disable, fail_and_reset};
@@ -485,7 +485,7 @@ START_TEST(a_command_waits_for_firmware_that_has_stopped)
 
     begin_good_give();
     turn();
-    fw_set_health(d.fw, FW_HEALTH_FW_ERR, true);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_FW_INTERNAL_ERR, true);
     turn();
     pieces = d.fw->hca.pieces;
     for (unsigned i = 0; i < 100; i++) {
@@ -493,7 +493,7 @@ START_TEST(a_command_waits_for_firmware_that_has_stopped)
     }
     ck_assert(!is_done());
     ck_assert_uint_eq(d.fw->hca.pieces, pieces);
-    fw_set_health(d.fw, FW_HEALTH_OK, false);
+    fw_set_health(d.fw, PRM_HEALTH_SYNDROME_NONE, false);
     finish();
     fwd_output(&d, out, 16);
     ck_assert_uint_eq(PRM_GET(cmd_out, out, status), 0);

@@ -210,6 +210,33 @@ START_TEST(test_enum_names)
 }
 END_TEST
 
+START_TEST(test_a_command_has_layouts_and_lengths)
+{
+    const struct prm_command *c = PRM_COMMAND(CREATE_QP);
+
+    ck_assert_uint_eq(c->opcode, PRM_CMD_OP_CREATE_QP);
+    ck_assert_str_eq(c->name, "CREATE_QP");
+    ck_assert_ptr_eq(c->in, prm_struct_find("create_qp_in"));
+    ck_assert_uint_eq(c->in_least, PRM_SIZE(create_qp_in));
+    ck_assert_uint_eq(c->out_least, PRM_SIZE(create_qp_out));
+    /* a caller may leave out what a command reads or answers last */
+    ck_assert_uint_eq(PRM_COMMAND(SET_HCA_CAP)->in_least, PRM_OFFSET(set_hca_cap_in, capability));
+    /* named otherwise than its command */
+    ck_assert_ptr_eq(PRM_COMMAND(2ERR_QP)->in, prm_struct_find("qp_2err_in"));
+}
+END_TEST
+
+START_TEST(test_a_command_has_the_variants_of_its_op_mod)
+{
+    ck_assert(prm_command_has_variant(PRM_COMMAND(CREATE_QP), 0));
+    ck_assert(!prm_command_has_variant(PRM_COMMAND(CREATE_QP), 1));
+    ck_assert(!prm_command_has_variant(PRM_COMMAND(QUERY_PAGES), 0));
+    ck_assert(prm_command_has_variant(PRM_COMMAND(QUERY_PAGES), 3));
+    ck_assert(!prm_command_has_variant(PRM_COMMAND(QUERY_PAGES), 4));
+    ck_assert(prm_command_has_variant(PRM_COMMAND(QUERY_HCA_CAP), 0xffff));
+}
+END_TEST
+
 START_TEST(test_dump_names_nested_fields_and_constants)
 {
     uint8_t in[PRM_create_cq_in_SIZE + 8] = {0};
@@ -321,6 +348,8 @@ int main(void)
     tcase_add_test(reflect, test_struct_find);
     tcase_add_test(reflect, test_field_get_agrees_with_the_accessor);
     tcase_add_test(reflect, test_enum_names);
+    tcase_add_test(reflect, test_a_command_has_layouts_and_lengths);
+    tcase_add_test(reflect, test_a_command_has_the_variants_of_its_op_mod);
     tcase_add_test(reflect, test_dump_names_nested_fields_and_constants);
     tcase_add_test(reflect, test_dump_stops_at_the_length);
     tcase_add_test(reflect, test_reserved_clear_finds_the_first_set_bit);
