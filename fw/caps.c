@@ -149,8 +149,8 @@ static void general_queues(const struct fw *fw, bool max, uint8_t *cap)
     CAP(event_cap, 1);
     CAP(device_frequency_khz, fw->profile->device_frequency_khz);
     CAP(device_frequency_mhz, fw->profile->device_frequency_khz / 1000);
-    CAP(log_max_uctx, fw->profile->log_max_uctx);
-    CAP(log_max_umem, fw->profile->log_max_umem);
+    CAP(log_max_uctx, fw->hca.limits.log_max_uctx);
+    CAP(log_max_umem, fw->hca.limits.log_max_umem);
     CAP(uctx_cap, PRM_UCTX_CAP_RAW_TX);
     CAP(cmdif_checksum, max ? CMDIF_CHECKSUM_ENABLED : fw->caps.cmdif_checksum);
     CAP(driver_version, 1);

@@ -34,8 +34,8 @@ struct fw_cmd {
         struct pages_progress pages; /* fw/pages.c */
         struct uctx_progress {
             bool tables_gone; /* the flow tables come first */
-            uint32_t kind;    /* row of fw/cmd_devx.c's table */
-            uint32_t num;     /* of the object of that kind to look at next */
+            unsigned space;   /* which of obj_spaces is next */
+            uint32_t num;     /* of the object there to look at next */
             unsigned gone, left;
         } uctx;
         struct list_progress {

@@ -11,64 +11,14 @@
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/cmd_table.h"
-#include "fw/devx.h"
+#include "model/obj_class.h"
 #include "model/pd.h"
 #include "model/steering.h"
-
-/* uctx.cap (mlx5_ifc.h MLX5_UCTX_CAP_*): what QUERY_HCA_CAP's uctx_cap offers. */
-
-void devx_init(struct fw *fw)
-{
-    obj_table_init(&fw->uctxs, &fw->hca.memory, 1, 1u << fw->profile->log_max_uctx);
-    obj_table_init(&fw->umems, &fw->hca.memory, 1, 1u << fw->profile->log_max_umem);
-}
+#include "model/umem.h"
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)
 {
-    return obj_find(&fw->uctxs, uid) != NULL;
-}
-
-struct umem *devx_umem_find(const struct fw *fw, uint32_t id)
-{
-    return (struct umem *)obj_find(&fw->umems, id);
-}
-
-static void umem_free(struct fw *fw, struct umem *umem)
-{
-    obj_remove(&fw->umems, &umem->obj);
-    mtt_unref(umem->mtt);
-    obj_free(&fw->hca, &umem->obj);
-}
-
-static void uctx_free(struct fw *fw, struct obj *uctx)
-{
-    obj_remove(&fw->uctxs, uctx);
-    obj_free(&fw->hca, uctx);
-}
-
-void devx_reset(struct fw *fw)
-{
-    uint32_t num = 0;
-    struct obj *obj;
-
-    while ((obj = obj_next(&fw->umems, num))) {
-        num = obj->num + 1;
-        umem_free(fw, (struct umem *)obj);
-    }
-    num = 0;
-    while ((obj = obj_next(&fw->uctxs, num))) {
-        num = obj->num + 1;
-        uctx_free(fw, obj);
-    }
-    obj_table_reset(&fw->umems);
-    obj_table_reset(&fw->uctxs);
-}
-
-void devx_clear(struct fw *fw)
-{
-    devx_reset(fw);
-    obj_table_clear(&fw->umems);
-    obj_table_clear(&fw->uctxs);
+    return obj_find(&fw->hca.uctxs, uid) != NULL;
 }
 
 /* -- user contexts ----------------------------------------------------------------------------- */
@@ -85,7 +35,7 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (!uctx) {
         return SYN_NO_MEMORY;
     }
-    if (!obj_insert(&fw->uctxs, uctx)) {
+    if (!obj_insert(&fw->hca.uctxs, uctx)) {
         obj_free(&fw->hca, uctx);
         return SYN_NO_MEMORY;
     }
@@ -93,40 +43,11 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* How an object that a user context may own is destroyed: the number stands at byte 8 of each of
- * these commands. Users come before what they use. */
-static const struct owned_kind {
-    size_t table; /* offset in struct fw */
-    uint8_t kind; /* OBJ_NONE: the table has one kind */
-    uint16_t destroy;
-} owned_kinds[] = {
-    {offsetof(struct fw, hca.tirs), OBJ_NONE, PRM_CMD_OP_DESTROY_TIR},
-    {offsetof(struct fw, hca.rqts), OBJ_NONE, PRM_CMD_OP_DESTROY_RQT},
-    {offsetof(struct fw, hca.qpns), OBJ_QP, PRM_CMD_OP_DESTROY_QP},
-    {offsetof(struct fw, hca.qpns), OBJ_SQ, PRM_CMD_OP_DESTROY_SQ},
-    {offsetof(struct fw, hca.qpns), OBJ_RQ, PRM_CMD_OP_DESTROY_RQ},
-    {offsetof(struct fw, hca.tiss), OBJ_NONE, PRM_CMD_OP_DESTROY_TIS},
-    {offsetof(struct fw, hca.srqs), OBJ_RMP, PRM_CMD_OP_DESTROY_RMP},
-    {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_XRC_SRQ},
-    {offsetof(struct fw, hca.srqs), OBJ_SRQ, PRM_CMD_OP_DESTROY_SRQ},
-    {offsetof(struct fw, hca.cqs), OBJ_NONE, PRM_CMD_OP_DESTROY_CQ},
-    {offsetof(struct fw, hca.mkeys), OBJ_NONE, PRM_CMD_OP_DESTROY_MKEY},
-    {offsetof(struct fw, hca.flow_counters), OBJ_NONE, PRM_CMD_OP_DEALLOC_FLOW_COUNTER},
-    {offsetof(struct fw, hca.modify_headers), OBJ_NONE, PRM_CMD_OP_DEALLOC_MODIFY_HEADER_CONTEXT},
-    {offsetof(struct fw, hca.reformats), OBJ_NONE, PRM_CMD_OP_DEALLOC_PACKET_REFORMAT_CONTEXT},
-    {offsetof(struct fw, hca.q_counters), OBJ_NONE, PRM_CMD_OP_DEALLOC_Q_COUNTER},
-    {offsetof(struct fw, hca.xrcds), OBJ_NONE, PRM_CMD_OP_DEALLOC_XRCD},
-    {offsetof(struct fw, hca.tds), OBJ_NONE, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN},
-    {offsetof(struct fw, hca.pds), OBJ_NONE, PRM_CMD_OP_DEALLOC_PD},
-    {offsetof(struct fw, hca.uars), OBJ_NONE, PRM_CMD_OP_DEALLOC_UAR},
-    {offsetof(struct fw, umems), OBJ_NONE, PRM_CMD_OP_DESTROY_UMEM},
-};
-
 #define DESTROY_CMD_BYTES 0x40 /* no destroy command is longer */
 
-static enum syn destroy_object(struct fw *fw, const struct fw_cmd_row *row, uint16_t uid,
-                               uint32_t num)
+static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *obj)
 {
+    const struct fw_cmd_row *row = fw_cmd_find(obj_class(obj)->destroy->opcode);
     uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
     struct fw_cmd cmd = {.row = row,
                          .opcode = row->command->opcode,
@@ -138,23 +59,21 @@ static enum syn destroy_object(struct fw *fw, const struct fw_cmd_row *row, uint
 
     PRM_SET(general_obj_in_cmd_hdr, in, opcode, row->command->opcode);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_id, num);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_id, obj->num);
     return row->handler(fw, &cmd);
 }
 
-/* Goes on with the objects of a kind, each a piece to look at. False: the turn is over. How far the
- * destruction of a large object has come is known to the object alone. */
-static bool destroy_kind(struct fw *fw, uint16_t uid, const struct owned_kind *k,
-                         struct uctx_progress *at)
+/* Goes on with the objects of a number space, each a piece to look at. False: the turn is over. How
+ * far the destruction of a large object has come is known to the object alone. */
+static bool destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
+                       struct uctx_progress *at)
 {
-    struct obj_table *table = (struct obj_table *)((char *)fw + k->table);
-    const struct fw_cmd_row *row = fw_cmd_find(k->destroy);
     struct obj *obj;
 
     while ((obj = obj_next(table, at->num))) {
         at->num = obj->num;
-        if (obj->uid == uid && (k->kind == OBJ_NONE || obj->kind == k->kind)) {
-            enum syn syn = destroy_object(fw, row, uid, obj->num);
+        if (obj->uid == uid) {
+            enum syn syn = destroy_object(fw, uid, obj);
 
             if (syn == SYN_AGAIN) {
                 return false;
@@ -171,8 +90,8 @@ static bool destroy_kind(struct fw *fw, uint16_t uid, const struct owned_kind *k
     return true;
 }
 
-/* Goes on with a pass over all kinds, which counts how many objects went away and how many stayed.
- * Flow tables come first: their entries name others, and are no objects of their own. */
+/* Goes on with a pass over all number spaces, which counts how many objects went away and how many
+ * stayed. Flow tables come first: their entries name others, and are no objects of their own. */
 static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
 {
     if (!at->tables_gone) {
@@ -182,8 +101,8 @@ static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
         at->gone = flow_tables_destroy_of(&fw->hca, uid, &at->left);
         at->tables_gone = true;
     }
-    for (; at->kind < G_N_ELEMENTS(owned_kinds); at->kind++, at->num = 0) {
-        if (!destroy_kind(fw, uid, &owned_kinds[at->kind], at)) {
+    for (; at->space < obj_n_spaces; at->space++, at->num = 0) {
+        if (!destroy_in(fw, uid, obj_space(&fw->hca, at->space), at)) {
             return false;
         }
     }
@@ -193,7 +112,7 @@ static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
 static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
 {
     uint16_t uid = (uint16_t)PRM_GET(destroy_uctx_in, cmd->in, uid);
-    struct obj *uctx = obj_find(&fw->uctxs, uid);
+    struct obj *uctx = obj_find(&fw->hca.uctxs, uid);
     struct uctx_progress *at = &cmd->at.uctx;
 
     if (!uctx) {
@@ -209,7 +128,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (at->left) {
         return SYN_IN_USE;
     }
-    uctx_free(fw, uctx);
+    obj_end(&fw->hca, uctx);
     return SYN_OK;
 }
 
@@ -278,7 +197,7 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
             return SYN_AGAIN;
         }
     }
-    if (!obj_insert(&fw->umems, &umem->obj)) {
+    if (!obj_insert(&fw->hca.umems, &umem->obj)) {
         umem_drop(fw, cmd);
         cmd->drop = NULL;
         return SYN_NO_MEMORY;
@@ -290,7 +209,7 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct umem *umem = devx_umem_find(fw, PRM_GET(destroy_umem_in, cmd->in, umem_id));
+    struct umem *umem = umem_find(&fw->hca, PRM_GET(destroy_umem_in, cmd->in, umem_id));
 
     if (!umem) {
         return SYN_NO_UMEM;
@@ -304,7 +223,7 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     if (!mtt_trim(umem->mtt)) {
         return SYN_AGAIN;
     }
-    umem_free(fw, umem);
+    umem_free(&fw->hca, &umem->obj);
     return SYN_OK;
 }
 

@@ -6,9 +6,9 @@
  * in pages of the size that the mkc asks for.
  */
 #include "fw/cmd.h"
-#include "fw/devx.h"
 #include "model/mkey.h"
 #include "model/pd.h"
+#include "model/umem.h"
 
 /* Pages of a key made from a umem, 16 GiB in small ones; a list in a command ends sooner. */
 #define XLT_MAX_PAGES (1ULL << 22)
@@ -27,7 +27,7 @@ struct umem_xlt {
 static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt)
 {
     const uint8_t *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
-    struct umem *umem = devx_umem_find(fw, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
+    struct umem *umem = umem_find(&fw->hca, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
     uint64_t offset = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);
     uint64_t start = PRM_GET(mkc, mkc, start_addr), len = PRM_GET(mkc, mkc, len);
     uint32_t log_page = PRM_GET(mkc, mkc, log_page_size);

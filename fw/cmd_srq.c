@@ -66,11 +66,11 @@ static enum syn create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
     return SYN_OK;
 }
 
-static struct srq *find(struct fw *fw, uint32_t num, uint8_t kind, bool is_xrc)
+static struct srq *find(struct fw *fw, uint32_t num, uint8_t kind)
 {
     struct srq *srq = srq_find(&fw->hca, num);
 
-    return srq && srq->obj.kind == kind && srq->attr.is_xrc == is_xrc ? srq : NULL;
+    return srq && srq->obj.kind == kind ? srq : NULL;
 }
 
 static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t lwm)
@@ -108,7 +108,7 @@ static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ, false);
+    struct srq *srq = find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ);
     uint8_t *ctx = PRM_PTR(query_srq_out, cmd->out, srq_context_entry);
 
     if (!srq) {
@@ -122,7 +122,7 @@ static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_srq_in, cmd->in, srqn), OBJ_SRQ, false);
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_srq_in, cmd->in, srqn), OBJ_SRQ);
 }
 
 static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
@@ -130,7 +130,7 @@ static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
     if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, cmd->in, srq_number), OBJ_SRQ, false),
+    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, cmd->in, srq_number), OBJ_SRQ),
                PRM_GET(arm_rq_in, cmd->in, lwm));
 }
 
@@ -140,12 +140,11 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     const uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
     struct srq_attr attr = {
-        .kind = OBJ_SRQ,
+        .kind = OBJ_XRC_SRQ,
         COMMON_ATTR(xrc_srqc, ctx),
         .log_size = PRM_GET(xrc_srqc, ctx, log_xrc_srq_size),
         .dbr = (uint64_t)PRM_GET(xrc_srqc, ctx, db_record_addr_h) << 32 |
                PRM_GET(xrc_srqc, ctx, db_record_addr_l) << 2,
-        .is_xrc = true,
         .xrcdn = PRM_GET(xrc_srqc, ctx, xrcd),
         .cqn = PRM_GET(xrc_srqc, ctx, cqn),
         .user_index = PRM_GET(xrc_srqc, ctx, user_index),
@@ -168,7 +167,7 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ, true);
+    struct srq *srq = find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ);
     uint8_t *ctx = PRM_PTR(query_xrc_srq_out, cmd->out, xrc_srq_context_entry);
 
     if (!srq) {
@@ -186,8 +185,8 @@ static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ,
-                       true);
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_xrc_srq_in, cmd->in, xrc_srqn),
+                       OBJ_XRC_SRQ);
 }
 
 static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
@@ -195,7 +194,7 @@ static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     if (cmd->op_mod != PRM_ARM_XRC_SRQ_OP_XRC_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, cmd->in, xrc_srqn), OBJ_SRQ, true),
+    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ),
                PRM_GET(arm_xrc_srq_in, cmd->in, lwm));
 }
 
@@ -242,7 +241,7 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 /* What can change is the limit; the state cannot be chosen. */
 static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, cmd->in, rmpn), OBJ_RMP);
     const uint8_t *ctx = PRM_PTR(modify_rmp_in, cmd->in, ctx);
     const uint8_t *bitmask = PRM_PTR(modify_rmp_in, cmd->in, bitmask);
 
@@ -264,7 +263,7 @@ static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+    struct srq *srq = find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP);
     uint8_t *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
     uint8_t *wq = PRM_PTR(rmpc, ctx, wq);
 
@@ -288,7 +287,7 @@ static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP, false);
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP);
 }
 
 const struct fw_cmd_row cmds_srq[] = {

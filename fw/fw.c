@@ -89,7 +89,6 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     fw->hca.tracing = config->trace;
     cmdq_init(fw);
     pages_init(fw);
-    devx_init(fw);
     power_on(fw);
     return fw;
 }
@@ -112,7 +111,6 @@ void fw_free(struct fw *fw)
     g_assert(!fw_is_entered(fw));
     fw_retire(fw);
     cmdq_clear(fw);
-    devx_clear(fw);
     hca_clear(&fw->hca);
     pages_clear(fw);
     g_free(fw);
@@ -121,7 +119,6 @@ void fw_free(struct fw *fw)
 void fw_objects_reset(struct fw *fw)
 {
     hca_reset(&fw->hca);
-    devx_reset(fw);
     vport_reset(fw);
 }
 

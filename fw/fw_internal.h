@@ -119,7 +119,6 @@ struct fw {
     struct fw_vport vport;
     struct fw_regs regs;
     struct fw_health health;
-    struct obj_table uctxs, umems;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
 
@@ -226,10 +225,6 @@ void pages_balance(struct fw *fw);
 
 /* -- user contexts (fw/cmd_devx.c) ------------------------------------------------------------- */
 
-void devx_init(struct fw *fw);
-/* Frees every user context and umem, whatever still uses them. */
-void devx_reset(struct fw *fw);
-void devx_clear(struct fw *fw);
 bool devx_uid_exists(const struct fw *fw, uint16_t uid);
 
 /* -- virtual port, registers ------------------------------------------------------------------- */

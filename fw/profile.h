@@ -30,7 +30,6 @@ struct fw_profile {
     uint32_t low_pages;   /* asks for more when fewer are free */
     uint32_t batch_pages; /* how many it asks for or returns at once */
 
-    uint8_t log_max_uctx, log_max_umem;
     uint8_t log_max_current_uc_list, log_max_current_mc_list, log_max_vlan_list;
     uint8_t local_ca_ack_delay;
     uint16_t r_roce_min_src_udp_port, r_roce_max_src_udp_port;

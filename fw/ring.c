@@ -4,15 +4,15 @@
  * umem (declared in fw/cmd.h).
  */
 #include "fw/cmd.h"
-#include "fw/devx.h"
 #include "model/pd.h"
+#include "model/umem.h"
 
 /* A doorbell record has two 32-bit counters at most. */
 #define DBR_BYTES 8
 
 static enum syn find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id, struct umem **umem)
 {
-    *umem = devx_umem_find(fw, id);
+    *umem = umem_find(&fw->hca, id);
     if (!*umem) {
         return SYN_NO_UMEM;
     }

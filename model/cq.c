@@ -14,9 +14,8 @@
 #include "model/cq.h"
 #include "model/cqe_vendor.h"
 #include "model/eq.h"
-#include "model/eth.h"
+#include "model/obj_class.h"
 #include "model/pd.h"
-#include "model/qp.h"
 #include "model/ring.h"
 #include "model/trace.h"
 #include "model/uar.h"
@@ -55,7 +54,7 @@ struct cq {
     struct hca_timer timer;
     struct eq_waiter waiter;
     struct work error_work; /* once it has failed: takes down who uses it */
-    unsigned error_kind;    /* which users[] are next, and from which number on */
+    unsigned error_space;   /* which of obj_spaces is next, and from which number on */
     uint32_t error_at;
 };
 
@@ -71,45 +70,29 @@ static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
     cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
 }
 
-static void cq_error_queue(struct hca *hca, struct cq *cq, struct obj *obj)
+static bool has_users(size_t space)
 {
-    struct qp *qp = (struct qp *)obj;
-
-    eth_cq_failed(hca, obj, cq);
-    if (obj->kind == OBJ_QP && (qp->send_cq == cq || qp->recv_cq == cq) &&
-        qp->state != PRM_QP_STATE_RST && qp->state != PRM_QP_STATE_ERR) {
-        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    for (unsigned i = 0; i < OBJ_KINDS; i++) {
+        if (obj_classes[i].space == space && obj_classes[i].cq_failed) {
+            return true;
+        }
     }
+    return false;
 }
 
-/* XRC: other QPs that deliver there fail with their next message. */
-static void cq_error_srq(struct hca *hca, struct cq *cq, struct obj *obj)
-{
-    struct srq *srq = (struct srq *)obj;
-
-    if (srq->cq == cq && !srq->error) {
-        srq_fail(hca, srq, "its CQ failed");
-    }
-}
-
-/* Who ends with a CQ, in this order. */
-static const struct {
-    size_t table; /* offset in struct hca */
-    void (*end)(struct hca *hca, struct cq *cq, struct obj *obj);
-} users[] = {
-    {offsetof(struct hca, qpns), cq_error_queue},
-    {offsetof(struct hca, srqs), cq_error_srq},
-};
-
+/* Who ends with a CQ: every object of a number space in which some kind uses CQs is told. */
 static void cq_error_run(struct hca *hca, struct work *work)
 {
     struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
     unsigned n = 0;
 
-    for (; cq->error_kind < G_N_ELEMENTS(users); cq->error_kind++, cq->error_at = 0) {
-        struct obj_table *table = (void *)((char *)hca + users[cq->error_kind].table);
+    for (; cq->error_space < obj_n_spaces; cq->error_space++, cq->error_at = 0) {
+        struct obj_table *table = obj_space(hca, cq->error_space);
         struct obj *obj;
 
+        if (!has_users(obj_spaces[cq->error_space])) {
+            continue;
+        }
         for (; (obj = obj_next(table, cq->error_at)); n++) {
             if (n && !hca_may_go_on(hca)) {
                 hca_schedule(hca, work);
@@ -117,7 +100,9 @@ static void cq_error_run(struct hca *hca, struct work *work)
             }
             cq->error_at = obj->num + 1;
             hca_spend(hca, n % HCA_PIECE_ENTRIES == 0);
-            users[cq->error_kind].end(hca, cq, obj);
+            if (obj_class(obj)->cq_failed) {
+                obj_class(obj)->cq_failed(hca, obj, cq);
+            }
         }
     }
 }
@@ -278,8 +263,7 @@ void cq_free(struct hca *hca, struct obj *obj)
     eq_obj(cq->eq)->refs--;
     cq->uar->refs--;
     mem_buf_clear(&cq->ring);
-    obj_remove(&hca->cqs, obj);
-    obj_free(hca, obj);
+    obj_end(hca, obj);
 }
 
 /* -- posting ---------------------------------------------------------------------------------- */

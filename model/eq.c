@@ -151,8 +151,7 @@ void eq_free(struct hca *hca, struct obj *obj)
     }
     eq->uar->refs--;
     mem_buf_clear(&eq->ring);
-    obj_remove(&hca->eqs, obj);
-    obj_free(hca, obj);
+    obj_end(hca, obj);
 }
 
 static void eq_interrupt(struct hca *hca, struct eq *eq)

@@ -6,14 +6,9 @@
 #ifndef HCASIM_MODEL_ETH_H
 #define HCASIM_MODEL_ETH_H
 
-#include "model/hca.h"
+#include "model/obj_class.h"
 #include "wire/eth.h"
 
-/* Doorbell of an SQ object found in hca->qpns under OBJ_SQ. */
-void eth_sq_doorbell(struct hca *hca, struct obj *sq, uint64_t ctrl);
-struct wq *eth_sq_wq(struct obj *sq);
-/* The UAR page that it was created with. */
-uint32_t eth_sq_uar(const struct obj *sq);
 /* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.
  * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
@@ -21,12 +16,11 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
 /* Whether some TIR takes multicasts that from_td, a transport domain, sends. */
 bool tir_takes_group(struct hca *hca, uint32_t from_td);
 
-struct cq;
-/* A CQ has failed: what is no SQ or RQ of it does not care; the others go to ERR with
- * WQ_CATAS_ERROR. */
-void eth_cq_failed(struct hca *hca, struct obj *queue, const struct cq *cq);
-
-/* For hca_reset(): frees any object of the Ethernet half. */
-void eth_free(struct hca *hca, struct obj *obj);
+/* For the table of object classes. A queue of a CQ that failed goes to ERR with WQ_CATAS_ERROR. */
+extern const struct obj_sender eth_sq_sender;
+void eth_sq_free(struct hca *hca, struct obj *obj);
+void eth_rq_free(struct hca *hca, struct obj *obj);
+void eth_sq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
+void eth_rq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
 
 #endif

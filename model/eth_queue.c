@@ -139,13 +139,6 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
     return SYN_OK;
 }
 
-uint32_t eth_sq_uar(const struct obj *obj)
-{
-    const struct eth_sq *sq = (const struct eth_sq *)obj;
-
-    return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
-}
-
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,
                        uint64_t bitmask, const void *sqc)
 {
@@ -191,12 +184,18 @@ enum syn eth_sq_query(struct hca *hca, uint32_t sqn, void *sqc)
     return SYN_OK;
 }
 
-static void sq_free(struct hca *hca, struct eth_sq *sq)
+void eth_sq_free(struct hca *hca, struct obj *obj)
 {
+    struct eth_sq *sq = (struct eth_sq *)obj;
+
     hca_unschedule(&sq->work);
-    obj_remove(&hca->qpns, &sq->obj);
+    hold_pd(hca, sq->pdn, -1);
+    cq_obj(sq->cq)->refs--;
+    if (sq->tis) {
+        sq->tis->obj.refs--;
+    }
     mem_buf_clear(&sq->wq.buf);
-    obj_free(hca, &sq->obj);
+    obj_end(hca, obj);
 }
 
 enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
@@ -209,12 +208,7 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
     if (!uid_owns(&sq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    hold_pd(hca, sq->pdn, -1);
-    cq_obj(sq->cq)->refs--;
-    if (sq->tis) {
-        sq->tis->obj.refs--;
-    }
-    sq_free(hca, sq);
+    eth_sq_free(hca, &sq->obj);
     return SYN_OK;
 }
 
@@ -317,12 +311,15 @@ enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc)
     return SYN_OK;
 }
 
-static void rq_free(struct hca *hca, struct eth_rq *rq)
+void eth_rq_free(struct hca *hca, struct obj *obj)
 {
+    struct eth_rq *rq = (struct eth_rq *)obj;
+
     hca_unschedule(&rq->flush_work);
-    obj_remove(&hca->qpns, &rq->obj);
+    hold_pd(hca, rq->pdn, -1);
+    cq_obj(rq->cq)->refs--;
     mem_buf_clear(&rq->wq.buf);
-    obj_free(hca, &rq->obj);
+    obj_end(hca, obj);
 }
 
 enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
@@ -338,9 +335,7 @@ enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
     if (rq->obj.refs) {
         return SYN_IN_USE;
     }
-    hold_pd(hca, rq->pdn, -1);
-    cq_obj(rq->cq)->refs--;
-    rq_free(hca, rq);
+    eth_rq_free(hca, &rq->obj);
     return SYN_OK;
 }
 
@@ -360,41 +355,20 @@ void eth_rq_fatal(struct hca *hca, struct eth_rq *rq)
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_RQ, rq->obj.num);
 }
 
-void eth_cq_failed(struct hca *hca, struct obj *queue, const struct cq *cq)
+void eth_sq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 {
-    struct eth_sq *sq = (struct eth_sq *)queue;
-    struct eth_rq *rq = (struct eth_rq *)queue;
+    struct eth_sq *sq = (struct eth_sq *)obj;
 
-    if (queue->kind == OBJ_SQ && sq->cq == cq && sq->state == PRM_SQC_STATE_RDY) {
+    if (sq->cq == cq && sq->state == PRM_SQC_STATE_RDY) {
         eth_sq_fatal(hca, sq);
-    } else if (queue->kind == OBJ_RQ && rq->cq == cq && rq->state == PRM_RQC_STATE_RDY) {
-        eth_rq_fatal(hca, rq);
     }
 }
 
-/* -- hca_reset() --------------------------------------------------------------------------------
- */
-
-void eth_free(struct hca *hca, struct obj *obj)
+void eth_rq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 {
-    switch (obj->kind) {
-    case OBJ_SQ:
-        sq_free(hca, (struct eth_sq *)obj);
-        return;
-    case OBJ_RQ:
-        rq_free(hca, (struct eth_rq *)obj);
-        return;
-    case OBJ_TIR:
-        obj_remove(&hca->tirs, obj);
-        break;
-    case OBJ_TIS:
-        obj_remove(&hca->tiss, obj);
-        break;
-    case OBJ_RQT:
-        obj_remove(&hca->rqts, obj);
-        break;
-    default:
-        g_assert_not_reached();
+    struct eth_rq *rq = (struct eth_rq *)obj;
+
+    if (rq->cq == cq && rq->state == PRM_RQC_STATE_RDY) {
+        eth_rq_fatal(hca, rq);
     }
-    obj_free(hca, obj);
 }

@@ -309,12 +309,19 @@ void eth_sq_run(struct hca *hca, struct work *work)
     }
 }
 
-struct wq *eth_sq_wq(struct obj *sq)
+static uint32_t sq_uar(const struct obj *obj)
 {
-    return &((struct eth_sq *)sq)->wq;
+    const struct eth_sq *sq = (const struct eth_sq *)obj;
+
+    return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
 }
 
-void eth_sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+static struct wq *sq_wq(struct obj *obj)
+{
+    return &((struct eth_sq *)obj)->wq;
+}
+
+static void sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
     struct eth_sq *sq = (struct eth_sq *)obj;
 
@@ -322,3 +329,9 @@ void eth_sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
         hca_schedule(hca, &sq->work);
     }
 }
+
+const struct obj_sender eth_sq_sender = {
+    .uar = sq_uar,
+    .wq = sq_wq,
+    .doorbell = sq_doorbell,
+};

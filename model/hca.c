@@ -14,22 +14,12 @@
  * to run. While there are more frames than fit their share, timers are held, but not for ever.
  */
 #include <string.h>
-#include "model/cq.h"
-#include "model/eq.h"
-#include "model/eth.h"
 #include "model/hca.h"
 #include "model/mcg.h"
-#include "model/mkey.h"
-#include "model/pd.h"
+#include "model/obj_class.h"
 #include "model/q_counter.h"
-#include "model/qp.h"
-#include "model/srq.h"
 #include "model/steering.h"
-#include "model/uar.h"
 #include "wire/port.h"
-
-/* QPNs below are special (0 SMI, 1 GSI) or kept free, as on hardware. */
-#define QPN_FIRST 64
 
 static void list_init(struct work *head)
 {
@@ -254,77 +244,17 @@ static void late_fire(struct hca *hca, struct hca_timer *timer)
 /* -- life ---------------------------------------------------------------------------------------
  */
 
-static void tables_init(struct hca *hca)
-{
-    const struct hca_limits *l = &hca->limits;
-
-    obj_table_init(&hca->pds, &hca->memory, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->tds, &hca->memory, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->xrcds, &hca->memory, 1, 1u << l->log_max_pd);
-    obj_table_init(&hca->uars, &hca->memory, UAR_FIRST, 1u << l->log_max_uar);
-    obj_table_init(&hca->eqs, &hca->memory, 1, 1u << l->log_max_eq);
-    obj_table_init(&hca->cqs, &hca->memory, 1, 1u << l->log_max_cq);
-    obj_table_init(&hca->srqs, &hca->memory, 1, 1u << l->log_max_srq);
-    obj_table_init(&hca->q_counters, &hca->memory, 1, 256);
-    obj_table_init(&hca->mkeys, &hca->memory, MKEY_FIRST, 1u << l->log_max_mkey);
-    obj_table_init(&hca->qpns, &hca->memory, QPN_FIRST, 1u << l->log_max_qp);
-    obj_table_init(&hca->tirs, &hca->memory, 1, 1u << 16);
-    obj_table_init(&hca->tiss, &hca->memory, 1, 1u << 16);
-    obj_table_init(&hca->rqts, &hca->memory, 1, 1u << 16);
-    obj_table_init(&hca->flow_counters, &hca->memory, 1, 1u << 16);
-    obj_table_init(&hca->modify_headers, &hca->memory, 1, 1u << 16);
-    obj_table_init(&hca->reformats, &hca->memory, 1, 1u << 16);
-}
-
-/* Any object with a QPN. */
-static void qpn_free(struct hca *hca, struct obj *obj)
-{
-    if (obj->kind == OBJ_QP) {
-        qp_free(hca, obj);
-    } else {
-        eth_free(hca, obj);
-    }
-}
-
-/* Each table with what frees its objects, users before what they use. */
-static const struct {
-    size_t table; /* offset in struct hca */
-    void (*free)(struct hca *hca, struct obj *obj);
-} tables[] = {
-    {offsetof(struct hca, tirs), eth_free},
-    {offsetof(struct hca, rqts), eth_free},
-    {offsetof(struct hca, qpns), qpn_free},
-    {offsetof(struct hca, tiss), eth_free},
-    {offsetof(struct hca, srqs), srq_free},
-    {offsetof(struct hca, cqs), cq_free},
-    {offsetof(struct hca, eqs), eq_free},
-    {offsetof(struct hca, mkeys), mkey_free},
-    {offsetof(struct hca, q_counters), q_counter_free},
-    {offsetof(struct hca, flow_counters), flow_counter_free},
-    {offsetof(struct hca, modify_headers), eth_free},
-    {offsetof(struct hca, reformats), eth_free},
-    {offsetof(struct hca, uars), uar_free},
-    {offsetof(struct hca, xrcds), pd_free},
-    {offsetof(struct hca, tds), pd_free},
-    {offsetof(struct hca, pds), pd_free},
-};
-
-static struct obj_table *table_at(struct hca *hca, size_t i)
-{
-    return (struct obj_table *)((char *)hca + tables[i].table);
-}
-
 static void objects_free(struct hca *hca)
 {
     mcg_clear(hca);
-    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
-        struct obj_table *table = table_at(hca, i);
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        struct obj_table *table = obj_space(hca, i);
         uint32_t num = 0;
         struct obj *obj;
 
         while ((obj = obj_next(table, num))) {
             num = obj->num + 1;
-            tables[i].free(hca, obj);
+            obj_class(obj)->free(hca, obj);
         }
         obj_table_reset(table);
     }
@@ -344,7 +274,7 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->late_timer.fire = late_fire;
     hca->timers = g_ptr_array_new();
     q_counter_init(hca);
-    tables_init(hca);
+    obj_spaces_init(hca);
     steering_init(hca);
     port_init(hca, mac);
 }
@@ -384,8 +314,8 @@ void hca_reset(struct hca *hca)
 void hca_clear(struct hca *hca)
 {
     objects_clear(hca);
-    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
-        obj_table_clear(table_at(hca, i));
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        obj_table_clear(obj_space(hca, i));
     }
     port_clear(hca);
     hca_log_end(hca);

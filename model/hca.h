@@ -48,6 +48,7 @@ struct log_bucket {
 /* Number spaces and sizes; filled in by fw from the profile, and what capabilities report. */
 struct hca_limits {
     unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq, log_max_uar;
+    unsigned log_max_umem, log_max_uctx;
     unsigned log_max_qp_sz, log_max_cq_sz, log_max_srq_sz, log_max_eq_sz;
     unsigned log_max_msg;                          /* largest message, 30 */
     unsigned log_max_ra_res_qp, log_max_ra_req_qp; /* READ/atomic resources per QP */
@@ -63,10 +64,13 @@ struct hca {
     struct ledger memory, icm; /* what the objects take; no limit but the owner's and the pages' */
 
     /* objects, each in its number space */
-    struct obj_table pds, tds, xrcds, uars, eqs, cqs, srqs, q_counters;
-    struct obj_table mkeys; /* number: mkey index = key >> 8 */
-    struct obj_table qpns;  /* QP, SQ and RQ share the QPN space: a doorbell names only a QPN */
-    struct obj_table tirs, tiss, rqts, flow_counters, modify_headers, reformats;
+#define SPACE(table, ...) struct obj_table table;
+#define KIND(...)
+#define PART(...)
+#include "model/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
     uint32_t cq_overruns;                /* CQs that had no room for a CQE */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Accounts of memory, and what an object of each kind pays. */
 #include <sys/mman.h>
-#include "model/hca.h"
+#include "model/obj_class.h"
 
 /* Blocks from this size on are mappings of their own. An allocator that has some to use again would
  * clear them first, all at once, and give memory back when it likes. */
@@ -78,61 +78,29 @@ bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes)
     return false;
 }
 
-/* What an object of a kind pays beside its own block. */
-static const struct {
-    uint16_t icm;  /* bytes of a card's memory: its context */
-    uint16_t host; /* bytes in what it shares with others: heap of timers, hash tables, lists */
-} costs[] = {
-    [OBJ_PD] = {64, 0},
-    [OBJ_TD] = {64, 0},
-    [OBJ_XRCD] = {64, 0},
-    [OBJ_UAR] = {64, 0},
-    [OBJ_MKEY] = {128, 0},
-    [OBJ_EQ] = {256, 0},
-    [OBJ_CQ] = {256, 16},
-    [OBJ_SRQ] = {512, 0},
-    [OBJ_RMP] = {512, 0},
-    [OBJ_QP] = {1024, 32},
-    [OBJ_SQ] = {1024, 0},
-    [OBJ_RQ] = {1024, 0},
-    [OBJ_TIS] = {256, 0},
-    [OBJ_TIR] = {512, 0},
-    [OBJ_RQT] = {512, 0},
-    [OBJ_Q_COUNTER] = {512, 0},
-    [OBJ_FLOW_COUNTER] = {64, 0},
-    [OBJ_FLOW_TABLE] = {512, LEDGER_HASH_TABLE + 256},
-    [OBJ_MODIFY_HEADER] = {256, 0},
-    [OBJ_REFORMAT] = {256, 0},
-    [OBJ_UCTX] = {256, 0},
-    [OBJ_UMEM] = {256, 0},
-    [OBJ_FLOW_GROUP] = {256, LEDGER_HASH_TABLE + 16},
-    [OBJ_FLOW_ENTRY] = {128, 2 * LEDGER_HASH_ENTRY},
-    [OBJ_MCG] = {512, 0},
-};
-
 void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size)
 {
     void *block;
 
-    if (!ledger_take(&hca->icm, costs[kind].icm)) {
+    if (!ledger_take(&hca->icm, obj_classes[kind].icm)) {
         return NULL;
     }
-    if (ledger_take(&hca->memory, costs[kind].host)) {
+    if (ledger_take(&hca->memory, obj_classes[kind].host)) {
         block = ledger_alloc(&hca->memory, size);
         if (block) {
             return block;
         }
-        ledger_give(&hca->memory, costs[kind].host);
+        ledger_give(&hca->memory, obj_classes[kind].host);
     }
-    ledger_give(&hca->icm, costs[kind].icm);
+    ledger_give(&hca->icm, obj_classes[kind].icm);
     return NULL;
 }
 
 void hca_free(struct hca *hca, enum obj_kind kind, void *block, size_t size)
 {
     ledger_free(&hca->memory, block, size);
-    ledger_give(&hca->memory, costs[kind].host);
-    ledger_give(&hca->icm, costs[kind].icm);
+    ledger_give(&hca->memory, obj_classes[kind].host);
+    ledger_give(&hca->icm, obj_classes[kind].icm);
 }
 
 void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)

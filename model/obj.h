@@ -14,35 +14,17 @@
 #include <stdint.h>
 #include "model/ledger.h"
 
-/* What an object is, where one number space holds several kinds (QPN: QP, SQ, RQ). */
+/* What an object is: model/obj_classes.def. */
 enum obj_kind {
     OBJ_NONE,
-    OBJ_PD,
-    OBJ_TD,
-    OBJ_XRCD,
-    OBJ_UAR,
-    OBJ_MKEY,
-    OBJ_EQ,
-    OBJ_CQ,
-    OBJ_SRQ,
-    OBJ_RMP,
-    OBJ_QP,
-    OBJ_SQ,
-    OBJ_RQ,
-    OBJ_TIS,
-    OBJ_TIR,
-    OBJ_RQT,
-    OBJ_Q_COUNTER,
-    OBJ_FLOW_COUNTER,
-    OBJ_FLOW_TABLE,
-    OBJ_MODIFY_HEADER,
-    OBJ_REFORMAT,
-    OBJ_UCTX,
-    OBJ_UMEM,
-    /* what has no number of its own, but is paid for (model/ledger.h) */
-    OBJ_FLOW_GROUP,
-    OBJ_FLOW_ENTRY,
-    OBJ_MCG,
+#define SPACE(...)
+#define KIND(kind, ...) OBJ_##kind,
+#define PART(kind, ...) OBJ_##kind,
+#include "model/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
+    OBJ_KINDS
 };
 
 struct obj {
@@ -60,6 +42,8 @@ struct hca;
 void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
 /* It must be in no table. */
 void obj_free(struct hca *hca, struct obj *obj);
+/* Takes it out of its kind's table, and frees it. */
+void obj_end(struct hca *hca, struct obj *obj);
 
 #define OBJ_CHUNK 1024
 

@@ -66,13 +66,3 @@ enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)
 {
     return number_dealloc(hca, &hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
 }
-
-void pd_free(struct hca *hca, struct obj *obj)
-{
-    struct obj_table *table = obj->kind == OBJ_PD   ? &hca->pds
-                              : obj->kind == OBJ_TD ? &hca->tds
-                                                    : &hca->xrcds;
-
-    obj_remove(table, obj);
-    obj_free(hca, obj);
-}

@@ -42,7 +42,4 @@ enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn);
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn);
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn);
 
-/* For hca_reset(): a PD, transport domain or XRC domain. */
-void pd_free(struct hca *hca, struct obj *obj);
-
 #endif

@@ -65,7 +65,7 @@ enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    q_counter_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 
@@ -85,12 +85,6 @@ enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out)
 #undef CLEAR
     }
     return SYN_OK;
-}
-
-void q_counter_free(struct hca *hca, struct obj *obj)
-{
-    obj_remove(&hca->q_counters, obj);
-    obj_free(hca, obj);
 }
 
 struct q_counter *q_counter_get(struct hca *hca, uint32_t id)

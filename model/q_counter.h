@@ -27,7 +27,6 @@ enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
 /* Fills query_q_counter_out's counters; clear resets them. */
 enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out);
-void q_counter_free(struct hca *hca, struct obj *obj);
 
 /* The set, or a scratch set of the HCA when id names none: counting never fails. */
 struct q_counter *q_counter_get(struct hca *hca, uint32_t id);

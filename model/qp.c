@@ -226,7 +226,7 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
     }
     if (has_srq(qpc)) {
         qp->srq = srq_find(hca, PRM_GET(qpc, qpc, srqn_rmpn_xrqn));
-        if (!qp->srq || qp->srq->attr.is_xrc || !uid_may_use(&qp->srq->obj, uid)) {
+        if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
             return SYN_QP_SRQ;
         }
     }
@@ -365,6 +365,16 @@ void qp_free(struct hca *hca, struct obj *obj)
     mem_buf_clear(&qp->buf);
     obj_remove(&hca->qpns, obj);
     release(qp);
+}
+
+void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct qp *qp = (struct qp *)obj;
+
+    if ((qp->send_cq == cq || qp->recv_cq == cq) && qp->state != PRM_QP_STATE_RST &&
+        qp->state != PRM_QP_STATE_ERR) {
+        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    }
 }
 
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn)

@@ -105,6 +105,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
 enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
+void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
 
 /* Zeroed memory for a QP's queues, which a card keeps in the pages that the driver gave. NULL:
  * refused. */

@@ -584,7 +584,7 @@ void requester_flush(struct qp *qp)
     hca_schedule(qp->hca, &qp->req.work);
 }
 
-void requester_doorbell(struct qp *qp, uint64_t ctrl)
+void requester_doorbell(struct qp *qp)
 {
     bool listening = qp->state == PRM_QP_STATE_RTS || qp->state == PRM_QP_STATE_ERR ||
                      qp->state == PRM_QP_STATE_SQER;
@@ -593,3 +593,24 @@ void requester_doorbell(struct qp *qp, uint64_t ctrl)
         hca_schedule(qp->hca, &qp->req.work);
     }
 }
+
+static uint32_t qp_uar(const struct obj *obj)
+{
+    return PRM_GET(qpc, ((const struct qp *)obj)->qpc, uar_page);
+}
+
+static struct wq *qp_sq(struct obj *obj)
+{
+    return &((struct qp *)obj)->sq;
+}
+
+static void qp_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+{
+    requester_doorbell((struct qp *)obj);
+}
+
+const struct obj_sender qp_sender = {
+    .uar = qp_uar,
+    .wq = qp_sq,
+    .doorbell = qp_doorbell,
+};

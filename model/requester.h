@@ -16,7 +16,7 @@
 #ifndef HCASIM_MODEL_REQUESTER_H
 #define HCASIM_MODEL_REQUESTER_H
 
-#include "model/hca.h"
+#include "model/obj_class.h"
 #include "wire/packet.h"
 
 struct qp;
@@ -46,7 +46,8 @@ void requester_flush(struct qp *qp);
 
 /* Doorbell on this QP's SQ: first two dwords of the last posted WQE's control segment. What is
  * posted is read from the doorbell record. */
-void requester_doorbell(struct qp *qp, uint64_t ctrl);
+void requester_doorbell(struct qp *qp);
+extern const struct obj_sender qp_sender;
 
 /* ACK, NAK, READ response or atomic response that passed the QP's checks. */
 void requester_rx(struct qp *qp, const struct roce_packet *pkt);

@@ -50,7 +50,7 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     if (!pd || !uid_may_use(pd, attr->uid)) {
         return SYN_SRQ_PD;
     }
-    if (attr->is_xrc) {
+    if (attr->kind == OBJ_XRC_SRQ) {
         xrcd = obj_find(&hca->xrcds, attr->xrcdn);
         cq = cq_find(hca, attr->cqn);
         if (!xrcd || !uid_may_use(xrcd, attr->uid)) {
@@ -112,11 +112,11 @@ enum syn srq_arm(struct hca *hca, struct srq *srq, uint16_t lwm)
     return SYN_OK;
 }
 
-enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind, bool is_xrc)
+enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind)
 {
     struct srq *srq = srq_find(hca, srqn);
 
-    if (!srq || srq->obj.kind != kind || srq->attr.is_xrc != is_xrc) {
+    if (!srq || srq->obj.kind != kind) {
         return SYN_SRQ_NUM;
     }
     if (!uid_owns(&srq->obj, uid)) {
@@ -133,14 +133,23 @@ void srq_free(struct hca *hca, struct obj *obj)
 {
     struct srq *srq = (struct srq *)obj;
 
-    obj_remove(&hca->srqs, obj);
     srq->pd->refs--;
     if (srq->xrcd) {
         srq->xrcd->refs--;
         cq_obj(srq->cq)->refs--;
     }
     mem_buf_clear(&srq->attr.buf);
-    obj_free(hca, obj);
+    obj_end(hca, obj);
+}
+
+/* XRC: other QPs that deliver there fail with their next message. */
+void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct srq *srq = (struct srq *)obj;
+
+    if (srq->cq == cq && !srq->error) {
+        srq_fail(hca, srq, "its CQ failed");
+    }
 }
 
 enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)

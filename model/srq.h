@@ -25,7 +25,7 @@ struct cq;
 /* What CREATE_SRQ, CREATE_XRC_SRQ and CREATE_RMP have in common once their contexts are read. */
 struct srq_attr {
     uint16_t uid;
-    uint8_t kind; /* OBJ_SRQ (an XRC SRQ included) or OBJ_RMP */
+    uint8_t kind; /* OBJ_SRQ, OBJ_XRC_SRQ or OBJ_RMP */
     uint32_t pdn;
     uint8_t log_size, log_stride; /* slots; bytes of a slot (5 or more) */
     struct mem_buf buf;           /* one reference, taken over on success */
@@ -34,7 +34,6 @@ struct srq_attr {
     uint16_t lwm;       /* not 0: armed from the start */
     uint8_t log_page_size, page_offset; /* as in the context, for queries only */
     /* basic SRQ and RMP leave these 0 */
-    bool is_xrc;
     uint32_t xrcdn, cqn, user_index;
 };
 
@@ -54,9 +53,10 @@ struct srq *srq_find(struct hca *hca, uint32_t srqn);
 /* ARM_RQ with op_mod SRQ, ARM_XRC_SRQ, MODIFY_RMP: sets lwm; 0 disarms. If fewer than lwm are
  * posted already the event is raised at once. */
 enum syn srq_arm(struct hca *hca, struct srq *srq, uint16_t lwm);
-/* kind and is_xrc must be those of the SRQ: each command destroys its own sort only. */
-enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind, bool is_xrc);
+/* kind must be that of the SRQ: each command destroys its own sort only. */
+enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind);
 void srq_free(struct hca *hca, struct obj *obj);
+void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
 
 /* To the error state, with its event. An XRC SRQ goes there with its CQ too. */
 void srq_fail(struct hca *hca, struct srq *srq, const char *why);

@@ -800,14 +800,8 @@ enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
     if (counter->obj.refs) {
         return SYN_IN_USE;
     }
-    flow_counter_free(hca, &counter->obj);
+    obj_end(hca, &counter->obj);
     return SYN_OK;
-}
-
-void flow_counter_free(struct hca *hca, struct obj *obj)
-{
-    obj_remove(&hca->flow_counters, obj);
-    obj_free(hca, obj);
 }
 
 /* -- life ---------------------------------------------------------------------------------------

@@ -76,7 +76,6 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
 struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
-void flow_counter_free(struct hca *hca, struct obj *obj);
 
 /* Walks the NIC receive domain and hands the frame to tir_rx() for every TIR it leads to. Returns
  * how many; 0: the frame was dropped. */

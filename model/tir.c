@@ -105,7 +105,7 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
         return SYN_IN_USE;
     }
     find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
-    eth_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 
@@ -231,7 +231,7 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
         return SYN_IN_USE;
     }
     rqt_hold(hca, (struct eth_rqt *)obj, -1);
-    eth_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 
@@ -400,7 +400,7 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     td->obj.refs--;
     td->tirs--;
     td->listening -= tir_listens(tir);
-    eth_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 

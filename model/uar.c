@@ -4,10 +4,8 @@
  */
 #include "model/cq.h"
 #include "model/eq.h"
-#include "model/eth.h"
+#include "model/obj_class.h"
 #include "model/pd.h"
-#include "model/requester.h"
-#include "model/qp.h"
 #include "model/uar.h"
 #include "model/wq.h"
 #include "prm/prm.h"
@@ -60,36 +58,24 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    uar_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 
-void uar_free(struct hca *hca, struct obj *obj)
-{
-    obj_remove(&hca->uars, obj);
-    obj_free(hca, obj);
-}
-
-/* A queue's doorbell and BlueFlame buffers are on the page that the queue was created with: what a
- * process has mapped is what it may ring. */
-static bool is_page_of(const struct uar *uar, const struct obj *obj)
-{
-    return uar->obj.num == (obj->kind == OBJ_SQ
-                                ? eth_sq_uar(obj)
-                                : PRM_GET(qpc, ((const struct qp *)obj)->qpc, uar_page));
-}
-
-/* The QP or SQ that a control segment's first 8 bytes name, or NULL. */
+/* The sender that a control segment's first 8 bytes name, or NULL. Its doorbell and BlueFlame
+ * buffers are on the page that it was created with: what a process has mapped is what it may
+ * ring. */
 static struct obj *send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
 {
     struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
+    const struct obj_sender *sender = obj ? obj_class(obj)->sender : NULL;
 
-    return obj && (obj->kind == OBJ_QP || obj->kind == OBJ_SQ) && is_page_of(uar, obj) ? obj : NULL;
+    return sender && sender->uar(obj) == uar->obj.num ? obj : NULL;
 }
 
 static struct wq *send_queue(struct obj *obj)
 {
-    return obj->kind == OBJ_QP ? &((struct qp *)obj)->sq : eth_sq_wq(obj);
+    return obj_class(obj)->sender->wq(obj);
 }
 
 static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
@@ -103,11 +89,7 @@ static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
         return;
     }
     wq_set_blueflame(send_queue(obj), 0, NULL, 0);
-    if (obj->kind == OBJ_QP) {
-        requester_doorbell((struct qp *)obj, ctrl);
-    } else {
-        eth_sq_doorbell(hca, obj, ctrl);
-    }
+    obj_class(obj)->sender->doorbell(hca, obj, ctrl);
 }
 
 /* Collects the two halves of a 64-bit register at offset. True: *value is complete. */

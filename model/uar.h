@@ -17,13 +17,12 @@
 
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn);
 enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
-void uar_free(struct hca *hca, struct obj *obj);
 
 /*
  * A write to page uarn at byte offset (below 4096), value big-endian as fw_mmio_write() has it.
  *
  * A send doorbell is the first 8 bytes of a BlueFlame buffer: the first two dwords of the last
- * WQE's control segment. It goes by its QPN to requester_doorbell() or eth_sq_doorbell(). A user
+ * WQE's control segment. It goes by its QPN to its kind's doorbell (model/obj_class.h). A user
  * that goes on to fill the buffer, 8 bytes after 8 bytes, gives the device that WQE itself: once
  * the buffer has all of it, it is taken from there and not from the ring (unless it has been
  * executed by then). Writes to pages that nobody allocated, and doorbells of queues that do not

@@ -271,7 +271,7 @@ void bench_ring_sq(struct bench_queue *sq)
     struct hca *hca = &sq->bench->rig.hca;
 
     PRM_SET(qp_dbr, fake_host_ptr(&sq->bench->rig.host, sq->dbr, 8), send_counter, sq->pi);
-    eth_sq_doorbell(hca, obj_find(&hca->qpns, sq->num), 0);
+    eth_sq_sender.doorbell(hca, obj_find(&hca->qpns, sq->num), 0);
 }
 
 void bench_send(struct bench_queue *sq, const struct bench_wr *wr)

@@ -37,6 +37,8 @@ static const struct hca_limits limits = {
     .log_max_pd = 16,
     .log_max_eq = 7,
     .log_max_uar = 13,
+    .log_max_umem = 4,
+    .log_max_uctx = 4,
     .log_max_qp_sz = 15,
     .log_max_cq_sz = 20,
     .log_max_srq_sz = 15,
@@ -502,7 +504,7 @@ uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
 void lab_ring(struct lab_qp *qp)
 {
     PRM_SET(qp_dbr, lab_ptr(qp->side, qp->dbr, 8), send_counter, qp->sq_pi);
-    requester_doorbell(qp->qp, 0);
+    requester_doorbell(qp->qp);
 }
 
 void lab_post(struct lab_qp *qp, const struct lab_wr *wr)

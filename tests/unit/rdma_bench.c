@@ -94,6 +94,8 @@ void bench_init(struct bench *b)
         .log_max_pd = 12,
         .log_max_eq = 7,
         .log_max_uar = 8,
+        .log_max_umem = 4,
+        .log_max_uctx = 4,
         .log_max_qp_sz = 15,
         .log_max_cq_sz = 16,
         .log_max_srq_sz = 15,

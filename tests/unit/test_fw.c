@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
+#include "model/obj_class.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define CAP_CUR false
@@ -495,6 +496,25 @@ START_TEST(advertised_is_implemented)
 }
 END_TEST
 
+/* What a row of model/obj_classes.def names is there; and an object's number is where the
+ * destruction of a user context, which runs these commands, puts it. */
+START_TEST(a_kind_of_object_has_the_commands_of_its_row)
+{
+    for (unsigned kind = OBJ_NONE + 1; kind < OBJ_KINDS; kind++) {
+        const struct obj_class *c = &obj_classes[kind];
+
+        if (!c->space) {
+            continue;
+        }
+        ck_assert_msg(c->create && fw_cmd_find(c->create->opcode), "%s: create", c->name);
+        ck_assert_msg(c->destroy && fw_cmd_find(c->destroy->opcode), "%s: destroy", c->name);
+        ck_assert_msg(!c->query || fw_cmd_find(c->query->opcode), "%s: query", c->name);
+        ck_assert_msg(c->create->out->reserved[11] == 0, "%s: created at byte 8", c->name);
+        ck_assert_msg(c->destroy->in->reserved[11] == 0, "%s: destroyed at byte 8", c->name);
+    }
+}
+END_TEST
+
 /* Abilities whose commands do not exist, and which would make the driver use them. */
 START_TEST(not_advertised)
 {
@@ -872,6 +892,7 @@ int main(void)
     tcase_add_test(ready, no_reserved_capability_bit);
     tcase_add_test(ready, advertised_is_implemented);
     tcase_add_test(ready, not_advertised);
+    tcase_add_test(ready, a_kind_of_object_has_the_commands_of_its_row);
     tcase_add_test(ready, ethernet_is_complete);
     tcase_add_loop_test(ready, unknown_sections_are_refused, 0, 9);
     tcase_add_test(ready, capabilities_are_fixed_after_init);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw_internal.h"
+#include "model/obj_class.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define MANY_PDS  1000000
@@ -123,7 +124,7 @@ END_TEST
 #define LIST     4096 /* entries of a long list in a command */
 #define RING_LOG 9
 
-static uint32_t pdn, tdn, uarn, eqn, cqn, rqn, tirn, table_id, group_id, uid, qpn;
+static uint32_t xrcdn, pdn, tdn, uarn, eqn, cqn, rqn, tirn, table_id, group_id, uid, qpn;
 static uint64_t ring_addr;
 static uint32_t nth; /* how many were made */
 static uint8_t in[PRM_SIZE(create_mkey_in) + 8 * LIST];
@@ -164,7 +165,10 @@ static uint8_t make_td(void)
 
 static uint8_t make_xrcd(void)
 {
-    return run_in(PRM_CMD_OP_ALLOC_XRCD, 16);
+    uint8_t status = run_in(PRM_CMD_OP_ALLOC_XRCD, 16);
+
+    xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
+    return status;
 }
 
 static uint8_t make_uar(void)
@@ -271,6 +275,35 @@ static uint8_t make_srq(void)
     PRM_SET(srqc, srqc, dbr_addr, ring_addr);
     PRM_SET_AT(create_srq_in, in, pas, 0, ring_addr);
     return run_in(PRM_CMD_OP_CREATE_SRQ, PRM_SIZE(create_srq_in) + 8);
+}
+
+static uint8_t make_xrc_srq(void)
+{
+    uint8_t *srqc = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
+
+    PRM_SET(xrc_srqc, srqc, log_xrc_srq_size, 4);
+    PRM_SET(xrc_srqc, srqc, log_rq_stride, 2);
+    PRM_SET(xrc_srqc, srqc, pd, pdn);
+    PRM_SET(xrc_srqc, srqc, xrcd, xrcdn);
+    PRM_SET(xrc_srqc, srqc, cqn, cqn);
+    PRM_SET(xrc_srqc, srqc, db_record_addr_h, ring_addr >> 32);
+    PRM_SET(xrc_srqc, srqc, db_record_addr_l, (uint32_t)ring_addr >> 2);
+    PRM_SET_AT(create_xrc_srq_in, in, pas, 0, ring_addr);
+    return run_in(PRM_CMD_OP_CREATE_XRC_SRQ, PRM_SIZE(create_xrc_srq_in) + 8);
+}
+
+static uint8_t make_rmp(void)
+{
+    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx), *wq = PRM_PTR(rmpc, rmpc, wq);
+
+    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
+    PRM_SET(wq, wq, log_wq_sz, 4);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(wq, wq, pd, pdn);
+    PRM_SET(wq, wq, dbr_addr, ring_addr);
+    prm_store64(PRM_PTR(wq, wq, pas), ring_addr);
+    return run_in(PRM_CMD_OP_CREATE_RMP, PRM_SIZE(create_rmp_in) + 8);
 }
 
 /* Its ring lies in eight pages side by side. */
@@ -441,33 +474,36 @@ static uint8_t make_page(void)
 
 static const struct {
     const char *name;
+    enum obj_kind kind; /* OBJ_NONE: no object, or another sort of one that is there */
     uint8_t (*make)(void);
     bool by_memory; /* refused because of the limit, not because there are no more numbers */
 } kinds[] = {
-    {"PD", make_pd, false},
-    {"TD", make_td, false},
-    {"XRCD", make_xrcd, false},
-    {"UAR", make_uar, false},
-    {"Q counter", make_q_counter, false},
-    {"flow counter", make_flow_counter, false},
-    {"user context", make_uctx, false},
-    {"umem", make_umem, true},
-    {"memory window", make_window, true},
-    {"memory region", make_region, true},
-    {"EQ", make_eq, false},
-    {"CQ", make_cq, true},
-    {"SRQ", make_srq, true},
-    {"QP", make_qp, true},
-    {"multicast member", make_member, true},
-    {"SQ", make_sq, true},
-    {"RQ", make_rq, true},
-    {"TIS", make_tis, false},
-    {"TIR", make_tir, true},
-    {"RQT", make_rqt, true},
-    {"flow table", make_table, false},
-    {"flow group", make_group, true},
-    {"flow entry", make_entry, true},
-    {"page", make_page, true},
+    {"PD", OBJ_PD, make_pd, false},
+    {"TD", OBJ_TD, make_td, false},
+    {"XRCD", OBJ_XRCD, make_xrcd, false},
+    {"UAR", OBJ_UAR, make_uar, false},
+    {"Q counter", OBJ_Q_COUNTER, make_q_counter, false},
+    {"flow counter", OBJ_FLOW_COUNTER, make_flow_counter, false},
+    {"user context", OBJ_UCTX, make_uctx, false},
+    {"umem", OBJ_UMEM, make_umem, true},
+    {"memory window", OBJ_NONE, make_window, true},
+    {"memory region", OBJ_MKEY, make_region, true},
+    {"EQ", OBJ_EQ, make_eq, false},
+    {"CQ", OBJ_CQ, make_cq, true},
+    {"SRQ", OBJ_SRQ, make_srq, true},
+    {"XRC SRQ", OBJ_XRC_SRQ, make_xrc_srq, true},
+    {"RMP", OBJ_RMP, make_rmp, true},
+    {"QP", OBJ_QP, make_qp, true},
+    {"multicast member", OBJ_MCG, make_member, true},
+    {"SQ", OBJ_SQ, make_sq, true},
+    {"RQ", OBJ_RQ, make_rq, true},
+    {"TIS", OBJ_TIS, make_tis, false},
+    {"TIR", OBJ_TIR, make_tir, true},
+    {"RQT", OBJ_RQT, make_rqt, true},
+    {"flow table", OBJ_FLOW_TABLE, make_table, false},
+    {"flow group", OBJ_FLOW_GROUP, make_group, true},
+    {"flow entry", OBJ_FLOW_ENTRY, make_entry, true},
+    {"page", OBJ_NONE, make_page, true},
 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -494,12 +530,26 @@ static void make_ground(void)
 {
     ring_addr = fake_host_alloc(&d.host, 64u << RING_LOG, 4096);
     give_pages(32 * 1024);
-    if (make_pd() || make_td() || make_uar() || make_uctx() || make_eq() || make_cq() ||
-        make_rq()) {
+    if (make_pd() || make_td() || make_xrcd() || make_uar() || make_uctx() || make_eq() ||
+        make_cq() || make_rq()) {
         ck_abort_msg("%s", d.host.last_line);
     }
     table_id = 0;
 }
+
+START_TEST(every_kind_of_object_is_among_these)
+{
+    for (unsigned kind = OBJ_NONE + 1; kind < OBJ_KINDS; kind++) {
+        bool found = false;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+            found |= kinds[i].kind == kind;
+        }
+        ck_assert_msg(found, "no test fills a device with a kind of object: %s",
+                      obj_classes[kind].name);
+    }
+}
+END_TEST
 
 START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
 {
@@ -682,6 +732,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 600);
     tcase_add_test(tc, a_reset_takes_time_in_proportion_to_the_objects);
+    tcase_add_test(tc, every_kind_of_object_is_among_these);
     tcase_add_loop_test(tc, a_guest_takes_no_more_memory_than_its_device_may, 0,
                         (int)G_N_ELEMENTS(kinds));
     tcase_add_test(tc, what_is_given_back_can_be_taken_again);

@@ -382,7 +382,7 @@ START_TEST(a_context_takes_all_of_its_own_along)
     OBJ_TABLE_FOREACH (obj, &d.fw->hca.pds) {
         ck_assert_uint_ne(obj->uid, uid);
     }
-    ck_assert_uint_eq(d.fw->uctxs.count, 0);
+    ck_assert_uint_eq(d.fw->hca.uctxs.count, 0);
 }
 END_TEST
 

@@ -228,7 +228,7 @@ START_TEST(creation_checks_its_attributes)
     EXPECT(log_stride, 10, SYN_SRQ_SIZE);
     EXPECT(log_stride, 255, SYN_SRQ_SIZE);
     EXPECT(offset, 1, SYN_BAD_PAS);
-    EXPECT(is_xrc, true, SYN_SRQ_XRCD);
+    EXPECT(kind, OBJ_XRC_SRQ, SYN_SRQ_XRCD);
 #undef EXPECT
 }
 END_TEST
@@ -240,8 +240,7 @@ START_TEST(xrc_srq_holds_its_domain_and_cq)
     uint32_t xrcdn;
 
     ck_assert_int_eq(xrcd_alloc(&side->hca, 0, &xrcdn), SYN_OK);
-    xrc.kind = OBJ_SRQ;
-    xrc.is_xrc = true;
+    xrc.kind = OBJ_XRC_SRQ;
     xrc.xrcdn = xrcdn;
     ck_assert_int_eq(srq_create(&side->hca, &xrc, &other), SYN_SRQ_CQ);
     xrc.cqn = side->cqn;
@@ -249,9 +248,8 @@ START_TEST(xrc_srq_holds_its_domain_and_cq)
     ck_assert_int_eq(srq_create(&side->hca, &xrc, &other), SYN_OK);
     ck_assert_int_eq(xrcd_dealloc(&side->hca, 0, xrcdn), SYN_IN_USE);
     ck_assert_int_eq(cq_destroy(&side->hca, 0, side->cqn), SYN_IN_USE);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, other->obj.num, OBJ_SRQ, false), SYN_SRQ_NUM);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, other->obj.num, OBJ_RMP, true), SYN_SRQ_NUM);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, other->obj.num, OBJ_SRQ, true), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, other->obj.num, OBJ_SRQ), SYN_SRQ_NUM);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, other->obj.num, OBJ_XRC_SRQ), SYN_OK);
     ck_assert_int_eq(xrcd_dealloc(&side->hca, 0, xrcdn), SYN_OK);
     ck_assert_int_eq(cq_destroy(&side->hca, 0, side->cqn), SYN_OK);
 }
@@ -262,11 +260,11 @@ START_TEST(destruction_waits_for_the_qps)
     uint32_t srqn = srq->obj.num;
 
     srq->obj.refs++;
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_IN_USE);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP), SYN_IN_USE);
     srq->obj.refs--;
-    ck_assert_int_eq(srq_destroy(&side->hca, 7, srqn, OBJ_RMP, false), SYN_BAD_UID);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_OK);
-    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP, false), SYN_SRQ_NUM);
+    ck_assert_int_eq(srq_destroy(&side->hca, 7, srqn, OBJ_RMP), SYN_BAD_UID);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srqn, OBJ_RMP), SYN_SRQ_NUM);
 }
 END_TEST
 

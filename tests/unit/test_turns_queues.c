@@ -308,8 +308,7 @@ END_TEST
 static struct srq *xrc_srq(uint32_t cqn, uint32_t xrcdn)
 {
     struct srq_attr attr = {
-        .kind = OBJ_SRQ,
-        .is_xrc = true,
+        .kind = OBJ_XRC_SRQ,
         .log_size = 3,
         .log_stride = 6,
         .xrcdn = xrcdn,

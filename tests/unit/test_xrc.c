@@ -49,8 +49,7 @@ static const struct bench_qp_attr *target_attr(void)
 static void make_srq(struct xrc_srq *x, uint32_t domain, uint32_t user_index)
 {
     struct srq_attr attr = {
-        .kind = OBJ_SRQ,
-        .is_xrc = true,
+        .kind = OBJ_XRC_SRQ,
         .log_size = LOG_SIZE,
         .log_stride = LOG_STRIDE,
         .xrcdn = domain,
@@ -264,7 +263,7 @@ START_TEST(an_srq_may_go_in_the_middle_of_a_message)
     post(&one);
     rx(BTH_SEND_FIRST, 0, srqn(&one), NULL, MTU);
     expect_ack(ACK, 0);
-    ck_assert_int_eq(srq_destroy(&b.hca, 0, number, OBJ_SRQ, true), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&b.hca, 0, number, OBJ_XRC_SRQ), SYN_OK);
     rx(BTH_SEND_LAST, 1, number, NULL, 8);
     expect_refused(NAK_INVALID, 1);
 }
@@ -318,8 +317,8 @@ START_TEST(a_qp_holds_its_domain)
     struct mem_buf none = {0};
     uint32_t qpn;
 
-    ck_assert_int_eq(srq_destroy(&b.hca, 0, srqn(&one), OBJ_SRQ, true), SYN_OK);
-    ck_assert_int_eq(srq_destroy(&b.hca, 0, srqn(&two), OBJ_SRQ, true), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&b.hca, 0, srqn(&one), OBJ_XRC_SRQ), SYN_OK);
+    ck_assert_int_eq(srq_destroy(&b.hca, 0, srqn(&two), OBJ_XRC_SRQ), SYN_OK);
     ck_assert_int_eq(xrcd_dealloc(&b.hca, 0, xrcd), SYN_IN_USE);
     ck_assert_int_eq(qp_destroy(&b.hca, 0, target.qpn), SYN_OK);
     ck_assert_int_eq(xrcd_dealloc(&b.hca, 0, xrcd), SYN_OK);
@@ -346,7 +345,7 @@ static void post_send(struct bench_qp *qp)
     PRM_SET(wqe_inline_seg, inl, byte_count, 8);
     memcpy(PRM_PTR(wqe_inline_seg, inl, data), data, 8);
     PRM_SET(qp_dbr, fake_host_ptr(&b.host, qp->dbr, 8), send_counter, 1);
-    requester_doorbell(qp->qp, 0);
+    requester_doorbell(qp->qp);
     bench_run(&b);
 }
 
