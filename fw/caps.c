@@ -11,10 +11,10 @@
 #include "fw/cmd_table.h"
 #include "fw/caps.h"
 #include "fw/fw_internal.h"
-#include "model/mcg.h"
-#include "model/mkey.h"
-#include "model/qp.h"
-#include "model/steering.h"
+#include "model/rdma/mcg.h"
+#include "model/memory/mkey.h"
+#include "model/rdma/qp.h"
+#include "model/eth/steering.h"
 
 /* Values of cmd_hca_cap fields (mlx5_ifc.h). */
 #define PKEY_TABLE_128         0
@@ -25,7 +25,7 @@
 #define LOG_UAR_PAGE           0 /* UARs of 4 KiB, one in each of the host's pages: no larger ones */
 #define TRAFFIC_CLASSES        1 /* the port has one queue (fw/regs_ppcnt.c) */
 
-/* The QPN spaces of TIRs, TISes and RQTs (model/hca.c). */
+/* The number spaces of TIRs, TISes and RQTs (model/core/obj_classes.def). */
 #define LOG_MAX_ETH_OBJECTS 16
 
 bool caps_has_command(uint16_t opcode)

@@ -7,8 +7,8 @@
  * are not offered.
  */
 #include "fw/caps.h"
-#include "model/eth_queue.h"
-#include "model/steering.h"
+#include "model/eth/eth_queue.h"
+#include "model/eth/steering.h"
 
 /* per_protocol_networking_offload_caps.wqe_inline_mode: headers need not be inline in the WQE. */
 

@@ -18,7 +18,8 @@
 #define HCASIM_FW_CMD_H
 
 #include "fw/fw_internal.h"
-#include "model/hca.h"
+#include "model/core/hca.h"
+#include "model/memory/mem.h"
 #include "prm/prm.h"
 
 struct fw_cmd_row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands on completion queues. */
 #include "fw/cmd.h"
-#include "model/cq.h"
+#include "model/queue/cq.h"
 
 /* The ring that a command's cqc describes, which is a page list or lies in a umem. */
 static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const uint8_t *cqc, bool umem_valid,

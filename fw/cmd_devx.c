@@ -11,10 +11,10 @@
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/cmd_table.h"
-#include "model/obj_class.h"
-#include "model/pd.h"
-#include "model/steering.h"
-#include "model/umem.h"
+#include "model/core/obj_class.h"
+#include "model/core/pd.h"
+#include "model/eth/steering.h"
+#include "model/memory/umem.h"
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands on event queues. */
 #include "fw/cmd.h"
-#include "model/eq.h"
-#include "model/pd.h"
+#include "model/queue/eq.h"
+#include "model/core/pd.h"
 
 static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
 {

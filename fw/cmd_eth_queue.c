@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of Ethernet send and receive queues (model/eth_queue.h). */
+/* Commands of Ethernet send and receive queues (model/eth/eth_queue.h). */
 #include "fw/cmd.h"
-#include "model/eth_queue.h"
+#include "model/eth/eth_queue.h"
 
 /* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
 static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const uint8_t *wq, struct mem_buf *buf,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands of flow steering: tables, groups, entries, counters (model/steering.h).
+ * Commands of flow steering: tables, groups, entries, counters (model/eth/steering.h).
  *
  * Tables of other virtual ports (other_vport) need an e-switch manager, which this function is not.
  * The kernel passes a process's commands on with its uid (driver: devx_is_obj_create_cmd()), but
  * for SET_FLOW_TABLE_ROOT, which is its own.
  */
 #include "fw/cmd.h"
-#include "model/pd.h"
-#include "model/steering.h"
+#include "model/core/pd.h"
+#include "model/eth/steering.h"
 
 /* Of a command that changes a table or what is in it. */
 #define OTHER_VPORT(name, cmd) PRM_GET(name##_in, (cmd)->in, other_vport)

@@ -6,9 +6,9 @@
  * in pages of the size that the mkc asks for.
  */
 #include "fw/cmd.h"
-#include "model/mkey.h"
-#include "model/pd.h"
-#include "model/umem.h"
+#include "model/memory/mkey.h"
+#include "model/core/pd.h"
+#include "model/memory/umem.h"
 
 /* Pages of a key made from a umem, 16 GiB in small ones; a list in a command ends sooner. */
 #define XLT_MAX_PAGES (1ULL << 22)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands that hand out numbers: PD, transport domain, XRC domain, UAR page. */
 #include "fw/cmd.h"
-#include "model/pd.h"
-#include "model/uar.h"
+#include "model/core/pd.h"
+#include "model/queue/uar.h"
 
 static enum syn alloc_pd(struct fw *fw, struct fw_cmd *cmd)
 {

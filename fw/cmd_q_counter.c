@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands on Q counter sets. */
 #include "fw/cmd.h"
-#include "model/q_counter.h"
+#include "model/queue/q_counter.h"
 
 static enum syn alloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {

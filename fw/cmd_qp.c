@@ -3,13 +3,13 @@
  * Commands on queue pairs and multicast groups.
  *
  * The transition commands have one layout (but 2ERR_QP and 2RST_QP, which end before the mask) and
- * one handler; what each does stands in model/qp_modify.c. Enhanced connection establishment is not
- * advertised: its words are not looked at and answered with 0.
+ * one handler; what each does stands in model/rdma/qp_modify.c. Enhanced connection establishment
+ * is not advertised: its words are not looked at and answered with 0.
  */
 #include <string.h>
 #include "fw/cmd.h"
-#include "model/mcg.h"
-#include "model/qp.h"
+#include "model/rdma/mcg.h"
+#include "model/rdma/qp.h"
 
 /* page_offset counts 64ths of a page (driver: mlx5_umem_find_best_quantized_pgoff()). */
 static struct fw_ring_ref ring_ref(const uint8_t *in)

@@ -2,7 +2,7 @@
 /* The RoCE address table: source GIDs with their MAC and VLAN (PRM roce_addr_layout). */
 #include <string.h>
 #include "fw/cmd.h"
-#include "model/qp.h"
+#include "model/rdma/qp.h"
 
 /* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
 #define ROCE_VERSION_2 2
@@ -41,10 +41,10 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.port.gids[index];
+    entry = &fw->hca.port->gids[index];
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
         memset(entry, 0, sizeof(*entry));
-        fw->hca.port.gid_version++;
+        fw->hca.port->gid_version++;
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
@@ -58,7 +58,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     get_mac(addr, entry->mac);
     entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
-    fw->hca.port.gid_version++;
+    fw->hca.port->gid_version++;
     return SYN_OK;
 }
 
@@ -71,7 +71,7 @@ static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.port.gids[index];
+    entry = &fw->hca.port->gids[index];
     if (entry->valid) {
         memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), entry->gid, sizeof(entry->gid));
         put_mac(addr, entry->mac);

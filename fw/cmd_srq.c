@@ -7,8 +7,8 @@
  * struct srq_attr, each query handler does the reverse.
  */
 #include "fw/cmd.h"
-#include "model/pd.h"
-#include "model/srq.h"
+#include "model/core/pd.h"
+#include "model/queue/srq.h"
 
 /* What srqc and xrc_srqc call by the same names, into a struct srq_attr and back. */
 #define COMMON_ATTR(layout, ctx)                                                                   \

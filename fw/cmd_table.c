@@ -11,8 +11,8 @@
  */
 #include <string.h>
 #include "fw/cmd_table.h"
-#include "model/pd.h"
-#include "model/trace.h"
+#include "model/core/pd.h"
+#include "model/core/trace.h"
 
 /* One line per file of commands. */
 static const struct fw_cmd_row *const tables[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of TIS, TIR and RQT (model/tir.h). */
+/* Commands of TIS, TIR and RQT (model/eth/tir.h). */
 #include "fw/cmd.h"
-#include "model/tir.h"
+#include "model/eth/tir.h"
 
 static enum syn create_tis(struct fw *fw, struct fw_cmd *cmd)
 {

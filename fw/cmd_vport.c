@@ -19,12 +19,12 @@ static uint64_t guid_from_mac(const uint8_t mac[6])
 
 void vport_reset(struct fw *fw)
 {
-    uint64_t guid = guid_from_mac(fw->hca.port.permanent_mac);
+    uint64_t guid = guid_from_mac(fw->hca.port->permanent_mac);
 
     memset(&fw->vport, 0, sizeof(fw->vport));
     fw->vport.node_guid = fw->vport.port_guid = fw->vport.system_image_guid = guid;
-    fw->vport.mtu = fw->hca.port.mtu;
-    fw->vport.cleared = fw->hca.port.counters;
+    fw->vport.mtu = fw->hca.port->mtu;
+    fw->vport.cleared = fw->hca.port->counters;
 }
 
 /* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
@@ -70,8 +70,8 @@ static unsigned list_size(const struct fw *fw, uint32_t type)
 
     if (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ||
         type == PRM_ALLOWED_LIST_TYPE_CURRENT_MC_MAC_ADDRESS) {
-        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.port.num_uc
-                                                                    : fw->hca.port.num_mc;
+        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.port->num_uc
+                                                                    : fw->hca.port->num_mc;
     }
     for (unsigned vlan = 0; vlan < FW_MAX_VLANS; vlan++) {
         n += vlan_is_set(fw, vlan);
@@ -82,7 +82,7 @@ static unsigned list_size(const struct fw *fw, uint32_t type)
 /* Entries are 8 bytes each, after the context. */
 static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *list)
 {
-    const struct port *port = &fw->hca.port;
+    const struct port *port = fw->hca.port;
 
     if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         for (unsigned vlan = 0; n && vlan < FW_MAX_VLANS; vlan++) {
@@ -109,7 +109,7 @@ static uint16_t violations(uint64_t count)
 
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port *port = &fw->hca.port;
+    const struct port *port = fw->hca.port;
     uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
     uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
     size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
@@ -142,7 +142,7 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
 {
-    struct port *port = &fw->hca.port;
+    struct port *port = fw->hca.port;
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
     const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
@@ -209,7 +209,7 @@ static enum syn check_select(const struct fw *fw, const uint8_t *select, const u
 
 static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct port *port = &fw->hca.port;
+    struct port *port = fw->hca.port;
     const uint8_t *select = PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
     const uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
@@ -262,7 +262,7 @@ static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
 
 static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port_counters *now = &fw->hca.port.counters;
+    const struct port_counters *now = &fw->hca.port->counters;
     const struct port_counters *base = &fw->vport.cleared;
 
     if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
@@ -300,7 +300,7 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
         return SYN_NO_VPORT;
     }
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
-            fw->hca.port.counters.rx_no_steering);
+            fw->hca.port->counters.rx_no_steering);
     PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
     PRM_SET(vnic_diagnostic_statistics, env, cq_overrun, fw->hca.cq_overruns);
     return SYN_OK;
@@ -311,7 +311,7 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
  * subnet manager's, and a RoCE port has none. */
 static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port *port = &fw->hca.port;
+    const struct port *port = fw->hca.port;
     uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
     bool up = port_is_up(&fw->hca);
 

@@ -28,7 +28,7 @@
 #include "fw/cmd.h"
 #include "fw/cmd_table.h"
 #include "fw/fw_internal.h"
-#include "model/eq.h"
+#include "model/queue/eq.h"
 
 #define ENTRY_BYTES  PRM_SIZE(cmd_queue_entry)
 #define BOX_BYTES    PRM_SIZE(cmd_if_box)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One entry at a time. Host callbacks may come back into the function (model/host.h has the rule):
- * what they ask for while an entry is under way is noted here, and done when that entry ends.
+ * One entry at a time. Host callbacks may come back into the function (model/core/host.h has the
+ * rule): what they ask for while an entry is under way is noted here, and done when that entry
+ * ends.
  *
  * A note done may provoke the next: an interrupt whose address is the own doorbell rings itself for
  * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it

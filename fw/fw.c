@@ -8,8 +8,9 @@
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
-#include "model/mkey.h"
-#include "model/uar.h"
+#include "model/card/card.h"
+#include "model/memory/mkey.h"
+#include "model/queue/uar.h"
 
 #define UAR_PAGE_SHIFT 12
 #define ISEG_BYTES     ((uint64_t)UAR_FIRST << UAR_PAGE_SHIFT)

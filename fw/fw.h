@@ -5,14 +5,14 @@
  * An owner (qemu-dev, guest-lib, a test) creates a function with a table of host callbacks,
  * forwards MMIO to it, plugs a wire port in, and calls fw_run() when the function asked for it
  * (hca_host_ops wake and timer_arm). All calls for one function are serialized by the owner, but
- * they may come out of a host callback, in the midst of another call: model/host.h says what each
- * does then.
+ * they may come out of a host callback, in the midst of another call: model/core/host.h says what
+ * each does then.
  */
 #ifndef HCASIM_FW_FW_H
 #define HCASIM_FW_FW_H
 
 #include <glib.h>
-#include "model/host.h"
+#include "model/core/host.h"
 
 struct fw;
 struct wire_port;
@@ -31,7 +31,7 @@ struct fw_config {
     uint8_t mac[6];      /* permanent MAC of the port; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
     uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
-    bool trace;          /* the log gets a trace (model/trace.h); it takes time */
+    bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
 };
 
 /* PCI identity of a profile, for the owner's configuration space. */
@@ -75,8 +75,8 @@ void fw_reset(struct fw *fw);
  * register give 0, writes there are ignored; both are logged as guest errors.
  *
  * fw_mmio_write() returns true if the write is the first of several that belong together
- * (model/uar.h): an owner that runs the function from within MMIO had better wait for the rest.
- * While fw_is_entered(), a write only waits for the end of that; as many as 16 do.
+ * (model/queue/uar.h): an owner that runs the function from within MMIO had better wait for the
+ * rest. While fw_is_entered(), a write only waits for the end of that; as many as 16 do.
  */
 uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size);
 bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);

@@ -10,7 +10,8 @@
 
 #include "fw/fw.h"
 #include "fw/profile.h"
-#include "model/hca.h"
+#include "model/core/hca.h"
+#include "model/port/port.h"
 #include "prm/prm.h"
 
 #define FW_MAX_VLANS  4096

@@ -5,10 +5,10 @@
  * A real device keeps contexts and translation entries in host memory which the driver gives it
  * in pages of 4 KiB: some to boot with, some before INIT_HCA, and more as objects are created. The
  * model keeps its objects elsewhere, but accounts for them as the device would (hca->icm,
- * model/ledger.h): every object has the size of its context, a QP also what the model keeps for its
- * queues, and the pages in use grow and shrink with them. When free pages run short, or too many
- * lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or offers one; there is one
- * request at a time. A create command that finds no room left fails. Pages are never read or
+ * model/core/ledger.h): every object has the size of its context, a QP also what the model keeps
+ * for its queues, and the pages in use grow and shrink with them. When free pages run short, or too
+ * many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or offers one; there is
+ * one request at a time. A create command that finds no room left fails. Pages are never read or
  * written.
  *
  * After TEARDOWN_HCA, and before INIT_HCA, every page may be taken back, which leaves the
@@ -17,7 +17,7 @@
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
-#include "model/eq.h"
+#include "model/queue/eq.h"
 
 #define PAGE_SHIFT 12
 #define PAGE_BYTES (1u << PAGE_SHIFT)

@@ -2,7 +2,7 @@
 /* The profiles: one table row per device generation. */
 #include <string.h>
 #include "fw/profile.h"
-#include "model/port.h"
+#include "model/port/port.h"
 #include "prm/prm.h"
 
 static const struct fw_profile profiles[] = {

@@ -8,7 +8,7 @@
 #define HCASIM_FW_PROFILE_H
 
 #include "fw/fw.h"
-#include "model/hca.h"
+#include "model/core/hca.h"
 
 struct fw_profile {
     const char *name;

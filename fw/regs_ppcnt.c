@@ -142,7 +142,7 @@ enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (groups[i].group == group) {
             if (group != PRM_PPCNT_GRP_PER_PRIORITY || prio == 0) {
-                groups[i].fill(fw, &fw->hca.port.counters, PRM_PTR(ppcnt_reg, out, counter_set));
+                groups[i].fill(fw, &fw->hca.port->counters, PRM_PTR(ppcnt_reg, out, counter_set));
             }
             return SYN_OK;
         }

@@ -4,8 +4,8 @@
  * umem (declared in fw/cmd.h).
  */
 #include "fw/cmd.h"
-#include "model/pd.h"
-#include "model/umem.h"
+#include "model/core/pd.h"
+#include "model/memory/umem.h"
 
 /* A doorbell record has two 32-bit counters at most. */
 #define DBR_BYTES 8

@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include "guest-lib/inproc.h"
 
-/* -- what the HCA sees (model/host.h) -----------------------------------------------------------
+/* -- what the HCA sees (model/core/host.h)
+ * -----------------------------------------------------------
  */
 
 static void *arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)

@@ -84,7 +84,8 @@ static uint64_t now_ns(void)
     return timespec_ns(&now);
 }
 
-/* -- what the HCA sees (model/host.h) -----------------------------------------------------------
+/* -- what the HCA sees (model/core/host.h)
+ * -----------------------------------------------------------
  */
 
 static void host_log(void *host, enum hca_log_level level, const char *line)

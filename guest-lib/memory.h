@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "model/host.h"
+#include "model/core/host.h"
 
 /* Copied without a call: */
 #define MEMORY_ENTRY   64 /* a block of a WQE, a CQE */

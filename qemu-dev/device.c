@@ -7,9 +7,10 @@
  * So the HCA is never entered twice at once, except out of its own DMA and interrupts: they may go
  * to its BAR, to configuration space (a reset), or to the slot's register that unplugs it. The
  * firmware notes what comes so, and does it when the call that it came out of ends
- * (model/host.h); an unplugged function is dismantled by a bottom half then. What little a doorbell
- * asks for is done right there in the vCPU's thread, for waking the main loop takes longer than a
- * packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half does.
+ * (model/core/host.h); an unplugged function is dismantled by a bottom half then. What little a
+ * doorbell asks for is done right there in the vCPU's thread, for waking the main loop takes longer
+ * than a packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half
+ * does.
  *
  * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
  * then shows the function to the guest. Unplug and a failed realize go back the same way.
@@ -100,7 +101,7 @@ struct HcasimState {
     bool stopped; /* the machine is: no turn is taken */
 };
 
-/* The host interface (model/host.h). */
+/* The host interface (model/core/host.h). */
 
 static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {

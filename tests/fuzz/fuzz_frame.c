@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
-#include "model/qp.h"
+#include "model/rdma/qp.h"
 #include "tests/fuzz/guest_input.h"
 #include "wire/eth.h"
 

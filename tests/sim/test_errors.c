@@ -271,7 +271,8 @@ static void expect_vendor(struct node *node, uint8_t syndrome, uint8_t vendor)
     ck_assert_uint_eq(wc.vendor_syndrome, vendor);
 }
 
-/* The pairs that ConnectX adapters are known to report (model/cqe_vendor.c has the sources). */
+/* The pairs that ConnectX adapters are known to report (model/queue/cqe_vendor.c has the sources).
+ */
 START_TEST(vendor_syndromes_are_those_of_a_connectx)
 {
     struct drv_path path = {.retry_count = 1, .ack_timeout = 10};

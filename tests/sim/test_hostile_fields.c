@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
-#include "model/syndrome.h"
+#include "model/core/syndrome.h"
 #include "prm/reflect.h"
 #include "tests/sim/examples.h"
 

@@ -3,11 +3,11 @@
 #include "tests/unit/eth_bench.h"
 #include <check.h>
 #include <string.h>
-#include "model/eth.h"
-#include "model/eth_queue.h"
-#include "model/steering.h"
-#include "model/tir.h"
-#include "model/wq.h"
+#include "model/eth/eth.h"
+#include "model/eth/eth_queue.h"
+#include "model/eth/steering.h"
+#include "model/eth/tir.h"
+#include "model/queue/wq.h"
 #include "wire/pair.h"
 
 #define PAGE 4096

@@ -10,7 +10,7 @@
 #ifndef HCASIM_TESTS_FAKE_HOST_H
 #define HCASIM_TESTS_FAKE_HOST_H
 
-#include "model/host.h"
+#include "model/core/host.h"
 
 #define FAKE_HOST_BASE    0x80000000ull /* bus address of the memory's first byte */
 #define FAKE_HOST_SIZE    (16u << 20)

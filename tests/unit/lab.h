@@ -10,7 +10,9 @@
 #ifndef HCASIM_TESTS_LAB_H
 #define HCASIM_TESTS_LAB_H
 
-#include "model/qp.h"
+#include "model/card/card.h"
+#include "model/port/port.h"
+#include "model/rdma/qp.h"
 #include "tests/unit/fake_host.h"
 #include "wire/port.h"
 

@@ -6,7 +6,7 @@
 #ifndef HCASIM_TESTS_MKEY_BENCH_H
 #define HCASIM_TESTS_MKEY_BENCH_H
 
-#include "model/mkey.h"
+#include "model/memory/mkey.h"
 #include "tests/unit/rig.h"
 
 #define VARIANT 0x5a

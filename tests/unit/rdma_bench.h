@@ -10,7 +10,9 @@
 #define HCASIM_TESTS_RDMA_BENCH_H
 
 #include <check.h>
-#include "model/qp.h"
+#include "model/card/card.h"
+#include "model/port/port.h"
+#include "model/rdma/qp.h"
 #include "tests/unit/fake_host.h"
 #include "wire/port.h"
 

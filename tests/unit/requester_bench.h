@@ -9,8 +9,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/q_counter.h"
-#include "model/requester_state.h"
+#include "model/queue/q_counter.h"
+#include "model/rdma/requester_state.h"
 #include "tests/unit/lab.h"
 
 static struct lab *lab;

@@ -6,11 +6,13 @@
 #ifndef HCASIM_TESTS_RIG_H
 #define HCASIM_TESTS_RIG_H
 
-#include "model/cq.h"
-#include "model/eq.h"
-#include "model/hca.h"
-#include "model/pd.h"
-#include "model/uar.h"
+#include "model/card/card.h"
+#include "model/port/port.h"
+#include "model/queue/cq.h"
+#include "model/queue/eq.h"
+#include "model/core/hca.h"
+#include "model/core/pd.h"
+#include "model/queue/uar.h"
 #include "prm/prm.h"
 #include "tests/unit/fake_host.h"
 

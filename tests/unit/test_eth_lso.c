@@ -2,7 +2,7 @@
 /* Large send: one WQE, many frames. */
 #include <check.h>
 #include <string.h>
-#include "model/eth_queue.h"
+#include "model/eth/eth_queue.h"
 #include "tests/unit/eth_bench.h"
 
 #define CS_L3 0x40

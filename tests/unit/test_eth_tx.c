@@ -3,7 +3,7 @@
  * sense. */
 #include <check.h>
 #include <string.h>
-#include "model/eth_queue.h"
+#include "model/eth/eth_queue.h"
 #include "tests/unit/eth_bench.h"
 
 #define CS_L3 0x40

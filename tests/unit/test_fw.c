@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
-#include "model/obj_class.h"
+#include "model/core/obj_class.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define CAP_CUR false
@@ -496,7 +496,7 @@ START_TEST(advertised_is_implemented)
 }
 END_TEST
 
-/* What a row of model/obj_classes.def names is there; and an object's number is where the
+/* What a row of model/core/obj_classes.def names is there; and an object's number is where the
  * destruction of a user context, which runs these commands, puts it. */
 START_TEST(a_kind_of_object_has_the_commands_of_its_row)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw_internal.h"
-#include "model/obj_class.h"
+#include "model/core/obj_class.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define MANY_PDS  1000000

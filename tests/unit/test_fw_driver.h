@@ -10,7 +10,7 @@
 
 #include "fw/fw.h"
 #include "guest-lib/drv.h"
-#include "model/syndrome.h"
+#include "model/core/syndrome.h"
 #include "prm/prm.h"
 #include "prm/reflect.h"
 #include "tests/unit/fake_host.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
-#include "model/requester_state.h"
+#include "model/rdma/requester_state.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define PAGE   4096

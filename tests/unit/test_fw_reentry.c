@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose callbacks come back into the function (model/host.h, "Re-entry"): whatever they ask
- * for waits for the end of the call that they came out of, and nothing goes away under it.
+ * A host whose callbacks come back into the function (model/core/host.h, "Re-entry"): whatever they
+ * ask for waits for the end of the call that they came out of, and nothing goes away under it.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -400,15 +400,15 @@ START_TEST(link_that_went_down_for_a_moment_is_told)
     fw_set_wire(d.fw, ends[0]);
     settle();
     ck_assert(port_is_up(&d.fw->hca));
-    downs = d.fw->hca.port.counters.link_downs;
+    downs = d.fw->hca.port->counters.link_downs;
     ends[0]->client->link_change(ends[0]->opaque);
     settle();
-    ck_assert_uint_eq(d.fw->hca.port.counters.link_downs, downs);
-    d.fw->hca.port.link_lost = true;
+    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs);
+    d.fw->hca.port->link_lost = true;
     ends[0]->client->link_change(ends[0]->opaque);
-    ck_assert_uint_eq(d.fw->hca.port.counters.link_downs, downs);
+    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs);
     settle();
-    ck_assert_uint_eq(d.fw->hca.port.counters.link_downs, downs + 1);
+    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs + 1);
     ck_assert(port_is_up(&d.fw->hca));
     end();
 }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
-#include "model/cq.h"
-#include "model/eq.h"
-#include "model/mkey.h"
-#include "model/q_counter.h"
+#include "model/queue/cq.h"
+#include "model/queue/eq.h"
+#include "model/memory/mkey.h"
+#include "model/queue/q_counter.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define SHARED_UID 0xffff /* what the driver makes for everybody (MLX5_SHARED_RESOURCE_UID) */

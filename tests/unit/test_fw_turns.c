@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
-#include "model/mkey.h"
-#include "model/steering.h"
+#include "model/memory/mkey.h"
+#include "model/eth/steering.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define BUDGET   16    /* pieces of a turn */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <glib.h>
-#include "model/obj.h"
+#include "model/core/obj.h"
 
 #define FIRST 5
 #define END   (70 * OBJ_CHUNK + 3) /* more chunks than a word has bits, the last one short */

@@ -3,8 +3,8 @@
 #include <check.h>
 #include <string.h>
 #include "tests/unit/eth_bench.h"
-#include "model/steering.h"
-#include "model/tir.h"
+#include "model/eth/steering.h"
+#include "model/eth/tir.h"
 
 static struct bench *b;
 static struct port *port;
@@ -18,7 +18,7 @@ static const uint8_t stranger[6] = {2, 0, 0, 0, 0, 9};
 static void setup(void)
 {
     b = bench_new();
-    port = &b->rig.hca.port;
+    port = b->rig.hca.port;
     bench_rq_new(b, NULL, &rq);
     bench_sq_new(b, b->tisn, &sq);
     tirn = bench_direct_tir(b, rq.num);
@@ -364,7 +364,7 @@ START_TEST(a_reset_empties_the_loopback)
     ck_assert(port_rx_pending(hca));
     hca_reset(hca);
     bench_run(b);
-    ck_assert_uint_eq(hca->port.counters.rx_frames, 0);
+    ck_assert_uint_eq(hca->port->counters.rx_frames, 0);
     ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, sizeof(frame)));
     port_tx_commit(hca, 0, PORT_NO_TD);
 }

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "model/pd.h"
-#include "model/q_counter.h"
+#include "model/core/pd.h"
+#include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
 
 #define MTU 256
@@ -204,8 +204,8 @@ START_TEST(without_a_source_address_no_answer_is_sent)
 
     b.deaf = true;
     bench_rx(&b, &pkt, NULL, 0);
-    memset(&b.hca.port.gids[BENCH_IPV4], 0, sizeof(b.hca.port.gids[0]));
-    b.hca.port.gid_version++;
+    memset(&b.hca.port->gids[BENCH_IPV4], 0, sizeof(b.hca.port->gids[0]));
+    b.hca.port->gid_version++;
     b.deaf = false;
     bench_run(&b);
     ck_assert_uint_lt(b.got, 100);

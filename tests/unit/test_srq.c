@@ -3,8 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/pd.h"
-#include "model/srq.h"
+#include "model/core/pd.h"
+#include "model/queue/srq.h"
 #include "tests/unit/lab.h"
 
 #define LOG_SIZE   3

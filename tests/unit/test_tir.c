@@ -3,10 +3,10 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <string.h>
-#include "model/eth_queue.h"
-#include "model/pd.h"
-#include "model/steering.h"
-#include "model/tir.h"
+#include "model/eth/eth_queue.h"
+#include "model/core/pd.h"
+#include "model/eth/steering.h"
+#include "model/eth/tir.h"
 #include "tests/unit/eth_bench.h"
 
 #define QUEUES 4

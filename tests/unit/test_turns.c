@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A turn is bounded, whatever waits, and nobody is kept from theirs (model/hca.c): pieces are
+ * A turn is bounded, whatever waits, and nobody is kept from theirs (model/card/turn.c): pieces are
  * counted, frames and the rest each have a share, timers come after the frames that may stop them.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/mkey.h"
-#include "model/q_counter.h"
-#include "model/uar.h"
+#include "model/memory/mkey.h"
+#include "model/queue/q_counter.h"
+#include "model/queue/uar.h"
 #include "prm/prm.h"
 #include "tests/unit/lab.h"
 
@@ -385,7 +385,7 @@ static const struct wire_port_ops flood_ops = {
 
 START_TEST(frames_without_end_keep_nobody_from_sending)
 {
-    struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.port.wire;
+    struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.port->wire;
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
     struct hca_timer timer = {.fire = count};
 
@@ -394,11 +394,11 @@ START_TEST(frames_without_end_keep_nobody_from_sending)
     left->host.now = 3000;
     write_from(src, 0, dst, right->key, 64);
     for (unsigned i = 0; i < 10; i++) {
-        uint64_t before = left->hca.port.counters.rx_frames;
+        uint64_t before = left->hca.port->counters.rx_frames;
 
         ck_assert(hca_run(&left->hca, BUDGET));
-        ck_assert_uint_gt(left->hca.port.counters.rx_frames, before);
-        ck_assert_uint_le(left->hca.port.counters.rx_frames - before, BUDGET);
+        ck_assert_uint_gt(left->hca.port->counters.rx_frames, before);
+        ck_assert_uint_le(left->hca.port->counters.rx_frames - before, BUDGET);
     }
     ck_assert_uint_eq(flood_sent, 1);
     ck_assert_uint_eq(fired, 1); /* timers wait for frames, but not for ever */

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "model/mcg.h"
-#include "model/q_counter.h"
+#include "model/rdma/mcg.h"
+#include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
 
 #define MTU  256
@@ -249,8 +249,8 @@ START_TEST(a_datagram_carries_immediate_solicited_event_and_vlan)
     struct roce_packet pkt = datagram();
     const uint8_t *cqe;
 
-    b.hca.port.gids[BENCH_IPV4].has_vlan = true;
-    b.hca.port.gids[BENCH_IPV4].vlan_id = 9;
+    b.hca.port->gids[BENCH_IPV4].has_vlan = true;
+    b.hca.port->gids[BENCH_IPV4].vlan_id = 9;
     pkt.addr.has_vlan = true;
     pkt.addr.vlan_tci = 3 << 13 | 9;
     pkt.opcode = BTH_UD | BTH_SEND_ONLY_IMM;
@@ -276,7 +276,7 @@ START_TEST(a_wrong_q_key_is_counted)
     pkt.deth.qkey++;
     bench_rx(&b, &pkt, data, 4);
     expect_no_cqe();
-    ck_assert_uint_eq(b.hca.port.counters.rx_bad_qkey, 1);
+    ck_assert_uint_eq(b.hca.port->counters.rx_bad_qkey, 1);
 }
 END_TEST
 
@@ -341,7 +341,7 @@ START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 
     ck_assert_int_eq(qp_destroy(&b.hca, 0, qp.qpn), SYN_OK);
     bench_rx(&b, &pkt, data, 256);
-    ck_assert_uint_eq(b.hca.port.counters.rx_no_qp, 1);
+    ck_assert_uint_eq(b.hca.port->counters.rx_no_qp, 1);
 }
 END_TEST
 
@@ -404,8 +404,8 @@ START_TEST(a_multicast_goes_to_every_member)
     ck_assert_uint_eq(PRM_GET(cqe64, expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10), qpn),
                       other.qpn);
     expect_no_cqe();
-    ck_assert_uint_eq(b.hca.port.counters.rx_roce_multicast_frames, 2);
-    ck_assert_uint_eq(b.hca.port.counters.rx_roce_unicast_frames, 0);
+    ck_assert_uint_eq(b.hca.port->counters.rx_roce_multicast_frames, 2);
+    ck_assert_uint_eq(b.hca.port->counters.rx_roce_unicast_frames, 0);
 
     /* A member that is destroyed is a member no more. */
     ck_assert_int_eq(qp_destroy(&b.hca, 0, other.qpn), SYN_OK);
@@ -414,37 +414,41 @@ START_TEST(a_multicast_goes_to_every_member)
 }
 END_TEST
 
+static void send_datagram(const struct roce_packet *pkt)
+{
+    uint8_t *frame = port_tx_reserve(&b.hca, pkt->addr.dmac, 256);
+
+    memcpy(roce_build(frame, pkt, 12), data, 12);
+    port_tx_commit_roce(&b.hca, pkt, 12);
+}
+
 /* What a member sends to its group comes back to all members of this HCA (IBTA 10.5.2). */
 START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
 {
     static const uint8_t mgid[16] = {0xff, 0x0e, [12] = 9, 8, 7, 6};
     static const uint8_t mac[6] = {0x33, 0x33, 9, 8, 7, 6};
     struct roce_packet pkt = datagram();
-    uint8_t frame[256];
-    size_t len;
 
     memcpy(pkt.addr.smac, pkt.addr.dmac, 6);
     memcpy(pkt.addr.dmac, mac, 6);
     pkt.addr.is_ipv4 = false;
-    memcpy(pkt.addr.sgid, b.hca.port.gids[BENCH_IPV6].gid, 16);
+    memcpy(pkt.addr.sgid, b.hca.port->gids[BENCH_IPV6].gid, 16);
     memcpy(pkt.addr.dgid, mgid, 16);
     pkt.dest_qp = 0xffffff;
-    memcpy(roce_build(frame, &pkt, 12), data, 12);
-    len = roce_finish(frame, &pkt, 12);
     bench_post_recv(&qp, mem, 1000, all);
     bench_post_recv(&qp, mem, 1000, all);
 
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
+    send_datagram(&pkt);
     bench_run(&b);
     expect_no_cqe();
     ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
+    send_datagram(&pkt);
     bench_run(&b);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 12);
 
     qp.qp->block_lb_mc = true;
     bench_rx(&b, &pkt, data, 12);
-    roce_loop_multicast(&b.hca, &pkt.addr, frame, len, 0);
+    send_datagram(&pkt);
     bench_run(&b);
     expect_no_cqe();
 }

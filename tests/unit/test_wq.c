@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/send_wqe.h"
+#include "model/rdma/send_wqe.h"
 #include "tests/unit/lab.h"
 
 static struct lab *lab;

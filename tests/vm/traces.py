@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a device's trace (model/trace.h) of tests/programs/tour into a form that two runs share.
+"""Reads a device's trace (model/core/trace.h) of tests/programs/tour into a form that two runs share.
 
 What a run happens to be given has a name instead of its value: queue numbers, keys, user indices,
 addresses in the program's memory. Commands are taken apart by the descriptions in prm.

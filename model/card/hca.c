@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A function's life: its parts put together, started over, taken apart.
+ */
+#include "model/card/card.h"
+#include "model/core/obj_class.h"
+#include "model/core/work.h"
+#include "model/eth/eth.h"
+#include "model/eth/steering.h"
+#include "model/port/port.h"
+#include "model/queue/q_counter.h"
+#include "model/rdma/mcg.h"
+#include "model/rdma/qp.h"
+
+const struct port_receivers port_receivers = {
+    .roce = roce_rx,
+    .eth = eth_rx,
+    .wants_mac = mcg_has_mac,
+    .wants_copy = roce_wants_copy,
+};
+
+static void objects_free(struct hca *hca)
+{
+    mcg_clear(hca);
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        struct obj_table *table = obj_space(hca, i);
+        uint32_t num = 0;
+        struct obj *obj;
+
+        while ((obj = obj_next(table, num))) {
+            num = obj->num + 1;
+            obj_class(obj)->free(hca, obj);
+        }
+        obj_table_reset(table);
+    }
+}
+
+void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
+              const struct hca_limits *limits, const uint8_t mac[6])
+{
+    hca->ops = ops;
+    hca->host = host;
+    hca->limits = *limits;
+    hca->memory.limit = hca->icm.limit = UINT64_MAX;
+    hca_work_init(hca);
+    q_counter_init(hca);
+    obj_spaces_init(hca);
+    steering_init(hca);
+    port_init(hca, mac);
+}
+
+static void objects_clear(struct hca *hca)
+{
+    g_assert(!hca->holding);
+    steering_clear(hca);
+    objects_free(hca);
+    hca_work_reset(hca);
+}
+
+void hca_reset(struct hca *hca)
+{
+    objects_clear(hca);
+    steering_init(hca);
+    port_release(hca);
+    hca->cq_overruns = 0;
+    hca->ops->timer_arm(hca->host, UINT64_MAX);
+}
+
+void hca_clear(struct hca *hca)
+{
+    objects_clear(hca);
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        obj_table_clear(obj_space(hca, i));
+    }
+    port_clear(hca);
+    hca_log_end(hca);
+    q_counter_clear(hca);
+    hca_work_clear(hca);
+}

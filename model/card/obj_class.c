@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of object classes, made from model/core/obj_classes.def. */
+#include "model/core/obj_class.h"
+#include "model/eth/eth.h"
+#include "model/memory/mkey.h"
+#include "model/memory/umem.h"
+#include "model/queue/cq.h"
+#include "model/queue/eq.h"
+#include "model/queue/q_counter.h"
+#include "model/queue/srq.h"
+#include "model/queue/uar.h"
+#include "model/rdma/qp.h"
+#include "model/rdma/requester.h"
+
+#define COMMANDS(c, q, d)                                                                          \
+    .create = PRM_COMMAND(c), .query = PRM_COMMAND(q), .destroy = PRM_COMMAND(d)
+#define NUMBER_COMMANDS(c, d) .create = PRM_COMMAND(c), .destroy = PRM_COMMAND(d)
+
+const struct obj_class obj_classes[OBJ_KINDS] = {
+#define SPACE(table, first, log_end)
+#define KIND(kind, table, icm, host, free, ...)                                                    \
+    [OBJ_##kind] = {#kind, offsetof(struct hca, table), icm, host, free, __VA_ARGS__},
+#define PART(kind, icm, host) [OBJ_##kind] = {#kind, 0, icm, host},
+#include "model/core/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
+};
+
+#define KIND(...)
+#define PART(...)
+
+const size_t obj_spaces[] = {
+#define SPACE(table, first, log_end) offsetof(struct hca, table),
+#include "model/core/obj_classes.def"
+#undef SPACE
+};
+const unsigned obj_n_spaces = G_N_ELEMENTS(obj_spaces);
+
+void obj_spaces_init(struct hca *hca)
+{
+    const struct hca_limits *l = &hca->limits;
+
+#define SPACE(table, first, log_end)                                                               \
+    obj_table_init(&hca->table, &hca->memory, first, 1u << (log_end));
+#include "model/core/obj_classes.def"
+#undef SPACE
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A turn.
+ *
+ * It has three parts in this order: received frames, due timers, ready work. Each has a share of
+ * the turn's pieces, so that none keeps the others from going on: frames at most three quarters,
+ * timers an eighth, work what is left but always a quarter. A share may be overrun by its last
+ * step, which cannot be divided: a batch of frames, a timer, a packet, a step of a command. With a
+ * virtual clock the order is the same in every run.
+ *
+ * Work may wait for more frames: then the turn looks for them again, a few times.
+ *
+ * Timers come after frames: what a timer waits for may lie in the ring of a host that did not get
+ * to run. While there are more frames than fit their share, timers are held, but not for ever.
+ */
+#include "model/card/card.h"
+#include "model/core/work.h"
+#include "model/port/port.h"
+
+/* Gives who is at work next so many pieces from now on, one at least. */
+static void share(struct hca *hca, uint64_t pieces)
+{
+    hca->pieces_end = hca->pieces + MAX(pieces, 1);
+}
+
+/* Work that waits for frames has what came since, until it waits no more or the turn is used up. */
+static void look_again(struct hca *hca)
+{
+    while (hca_frames_awaited(hca)) {
+        hca_spend(hca, 1);
+        if (hca->pieces < hca->turn_end && !hca->off) {
+            port_look(hca);
+        }
+        hca_frames_looked_for(hca);
+        hca_work_run(hca);
+    }
+}
+
+bool hca_run(struct hca *hca, unsigned budget)
+{
+    uint64_t start = hca->pieces, spent;
+    bool more_frames;
+
+    hca->running = true;
+    hca->turn_end = start + budget;
+    share(hca, budget - budget / 4);
+    more_frames = port_poll(hca);
+    share(hca, budget / 8);
+    hca_timers_fire(hca, more_frames);
+    spent = hca->pieces - start;
+    share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
+    hca_work_run(hca);
+    look_again(hca);
+    port_tx_flush(hca);
+    hca->running = false;
+    hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);
+    hca_timers_announce(hca);
+    return hca_work_pending(hca) || port_rx_pending(hca);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One HCA: its objects, its pending work, its timers.
+ *
+ * Everything that happens to an HCA happens inside hca_run() or a call of its owner, one event at a
+ * time, so nothing here locks. Work that cannot be done on the spot (a QP with WQEs to send, a
+ * command to execute) is a struct work on the ready list; hca_run() takes them in turn.
+ * Work that found no room on the wire waits on the tx list until the port has room again.
+ */
+#ifndef HCASIM_MODEL_HCA_H
+#define HCASIM_MODEL_HCA_H
+
+#include <glib.h>
+#include "model/core/host.h"
+#include "model/core/ledger.h"
+#include "model/core/obj.h"
+#include "model/core/syndrome.h"
+
+struct hca;
+struct mcg;
+struct port;
+struct qp;
+struct q_counter;
+struct steering;
+
+/* Something that wants the HCA's attention. Zero-initialized means idle. */
+struct work {
+    struct work *prev, *next; /* NULL when on no list */
+    /* Does one step at least, and more as long as hca_may_go_on(). Reschedules itself by
+     * hca_schedule() or hca_wait_tx() if there is more to do. */
+    void (*run)(struct hca *hca, struct work *work);
+};
+
+struct hca_timer {
+    uint64_t deadline; /* clock_ns(); valid while armed */
+    unsigned pos;      /* place in the heap + 1; 0: not armed */
+    void (*fire)(struct hca *hca, struct hca_timer *timer);
+};
+
+/* How much of a level of the log was used up lately (model/core/log.c). */
+struct log_bucket {
+    uint64_t since;    /* clock_ns() */
+    uint64_t left_out; /* lines, since one was written */
+    unsigned lines;
+};
+
+/* Number spaces and sizes; filled in by fw from the profile, and what capabilities report. */
+struct hca_limits {
+    unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq, log_max_uar;
+    unsigned log_max_umem, log_max_uctx;
+    unsigned log_max_qp_sz, log_max_cq_sz, log_max_srq_sz, log_max_eq_sz;
+    unsigned log_max_msg;                          /* largest message, 30 */
+    unsigned log_max_ra_res_qp, log_max_ra_req_qp; /* READ/atomic resources per QP */
+    unsigned num_msix;
+    unsigned max_gid;                /* entries of the RoCE address table */
+    uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
+};
+
+struct hca {
+    const struct hca_host_ops *ops;
+    void *host;
+    struct hca_limits limits;
+    struct ledger memory, icm; /* what the objects take; no limit but the owner's and the pages' */
+
+    /* objects, each in its number space */
+#define SPACE(table, ...) struct obj_table table;
+#define KIND(...)
+#define PART(...)
+#include "model/core/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
+    struct steering *steering;
+    struct q_counter *scratch_q_counter; /* counts what names no set */
+    uint32_t cq_overruns;                /* CQs that had no room for a CQE */
+    struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
+    struct mcg *mcgs;                    /* multicast groups with members here */
+
+    struct port *port;
+    uint64_t event_count; /* async events delivered, for tests and traces */
+
+    /* What everything costs is counted in pieces: a call of the host for DMA, a frame received or
+     * sent, a frame delivered, HCA_PIECE_ENTRIES entries of a list in our own memory. */
+    uint64_t pieces;      /* spent, ever */
+    uint64_t pieces_end;  /* who is at work goes on until then */
+    uint64_t turn_end;    /* no more frames are looked for then */
+    uint64_t most_pieces; /* in one turn */
+    unsigned timers_held; /* turns in a row in which timers waited for frames */
+
+    /* special keys: the reserved lkey that means "bus address, no translation" */
+    uint32_t resd_lkey, null_mkey;
+
+    struct work ready, rx_waiting, tx_waiting, late; /* list heads */
+    struct hca_timer late_timer;                     /* of what is on the last one */
+    GPtrArray *timers;                               /* heap of struct hca_timer by deadline */
+    bool running;                                    /* inside hca_run() */
+    bool holding; /* somebody is at work on objects: none may be freed */
+    bool off;     /* a reset or the end is due: the host is reached no more */
+    bool tracing; /* the owner wants a trace (model/core/trace.h) */
+    struct log_bucket logged[HCA_LOG_TRACE];
+};
+
+/* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
+ * owner. */
+void hca_schedule(struct hca *hca, struct work *work);
+/* From work->run(): runs it again after another look whether frames came, in this turn. False: the
+ * turn is used up. */
+bool hca_wait_frames(struct hca *hca, struct work *work);
+
+/* Asks the owner for a turn, if none is under way. */
+void hca_wake(struct hca *hca);
+/* Parks work until the wire has room. */
+void hca_wait_tx(struct hca *hca, struct work *work);
+/* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
+ * more than 256 wait so. */
+void hca_wait_late(struct hca *hca, struct work *work);
+/* Takes such work off whatever list it is on. */
+void hca_stop_late(struct hca *hca, struct work *work);
+/* Takes work off whatever list it is on. */
+void hca_unschedule(struct work *work);
+/* Moves what waits for the wire back to the ready list (the port calls it). */
+void hca_tx_ready(struct hca *hca);
+
+/* Zeroed memory for a kind's object or what is counted as one (model/core/ledger.h). NULL: refused.
+ */
+void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size);
+void hca_free(struct hca *hca, enum obj_kind kind, void *block, size_t size);
+
+static inline uint64_t hca_now(struct hca *hca)
+{
+    return hca->ops->clock_ns(hca->host);
+}
+
+/* Arms or moves a timer to an absolute time; fire() runs in hca_run() at or after it. */
+void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns);
+void hca_timer_stop(struct hca *hca, struct hca_timer *timer);
+
+/* Entries of a list in our own memory that cost what one call of the host does. */
+#define HCA_PIECE_ENTRIES 64
+
+static inline void hca_spend(struct hca *hca, uint64_t pieces)
+{
+    hca->pieces += pieces;
+}
+
+/* Whether who is at work may do one more step in this turn. */
+static inline bool hca_may_go_on(const struct hca *hca)
+{
+    return hca->pieces < hca->pieces_end && !hca->off;
+}
+
+/* The host's callbacks (model/core/host.h), which a function that is off does not reach. */
+static inline bool hca_dma_read(struct hca *hca, uint64_t addr, void *buf, size_t len)
+{
+    hca_spend(hca, 1);
+    return !hca->off && hca->ops->dma_read(hca->host, addr, buf, len);
+}
+
+static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf, size_t len)
+{
+    hca_spend(hca, 1);
+    return !hca->off && hca->ops->dma_write(hca->host, addr, buf, len);
+}
+
+static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
+{
+    if (hca->off || !hca->ops->dma_map) {
+        return NULL;
+    }
+    hca_spend(hca, 1);
+    return hca->ops->dma_map(hca->host, addr, len, is_write);
+}
+
+static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is_write)
+{
+    hca->ops->dma_unmap(hca->host, ptr, len, is_write);
+}
+
+static inline bool hca_dma_cmpxchg64(struct hca *hca, uint64_t addr, uint64_t *expected,
+                                     uint64_t desired)
+{
+    hca_spend(hca, 1);
+    return !hca->off && hca->ops->dma_cmpxchg64(hca->host, addr, expected, desired);
+}
+
+static inline void hca_irq(struct hca *hca, unsigned vector)
+{
+    if (!hca->off) {
+        hca->ops->irq(hca->host, vector);
+    }
+}
+
+/* A line for the owner's log. A guest can cause any of them at will: of each level but a trace's no
+ * more are written than a burst and then one a second; the next one tells how many were left out
+ * (model/core/log.c). */
+void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+/* Tells what was left out and not told yet. */
+void hca_log_end(struct hca *hca);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Accounts of memory, and what an object of each kind pays. */
+#include <sys/mman.h>
+#include "model/core/obj_class.h"
+
+/* Blocks from this size on are mappings of their own. An allocator that has some to use again would
+ * clear them first, all at once, and give memory back when it likes. */
+#define MAPPED_BYTES (1u << 20)
+#define PAGE_BYTES   4096u
+
+/* glibc: a size word before each block, multiples of 16 bytes, at least 32. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return bytes >= MAPPED_BYTES ? (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1)
+                                 : MAX((bytes + 8 + 15) & ~15ull, 32);
+}
+
+static void *mapped(uint64_t bytes)
+{
+    void *block =
+        mmap(NULL, block_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return block == MAP_FAILED ? NULL : block;
+}
+
+bool ledger_take(struct ledger *ledger, uint64_t bytes)
+{
+    if (bytes > ledger->limit || ledger->used > ledger->limit - bytes) {
+        return false;
+    }
+    ledger->used += bytes;
+    return true;
+}
+
+void ledger_give(struct ledger *ledger, uint64_t bytes)
+{
+    g_assert(bytes <= ledger->used);
+    ledger->used -= bytes;
+}
+
+void *ledger_alloc(struct ledger *ledger, uint64_t bytes)
+{
+    void *block;
+
+    if (!ledger_take(ledger, block_bytes(bytes))) {
+        return NULL;
+    }
+    block = bytes >= MAPPED_BYTES ? mapped(bytes)
+                                  : g_try_malloc0(MAX(bytes, 1)); /* of none, glib makes NULL */
+    if (!block) {
+        ledger_give(ledger, block_bytes(bytes));
+    }
+    return block;
+}
+
+void ledger_free(struct ledger *ledger, void *block, uint64_t bytes)
+{
+    if (!block) {
+        return;
+    }
+    ledger_give(ledger, block_bytes(bytes));
+    if (bytes >= MAPPED_BYTES) {
+        munmap(block, block_bytes(bytes));
+    } else {
+        g_free(block);
+    }
+}
+
+bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes)
+{
+    /* What is left is still known as a mapping, also if its owner counts in larger units. */
+    if (*bytes < MAPPED_BYTES + 2 * LEDGER_TRIM) {
+        return true;
+    }
+    *bytes = block_bytes(*bytes) - LEDGER_TRIM;
+    munmap((uint8_t *)block + *bytes, LEDGER_TRIM);
+    ledger_give(ledger, LEDGER_TRIM);
+    return false;
+}
+
+void *hca_alloc(struct hca *hca, enum obj_kind kind, size_t size)
+{
+    void *block;
+
+    if (!ledger_take(&hca->icm, obj_classes[kind].icm)) {
+        return NULL;
+    }
+    if (ledger_take(&hca->memory, obj_classes[kind].host)) {
+        block = ledger_alloc(&hca->memory, size);
+        if (block) {
+            return block;
+        }
+        ledger_give(&hca->memory, obj_classes[kind].host);
+    }
+    ledger_give(&hca->icm, obj_classes[kind].icm);
+    return NULL;
+}
+
+void hca_free(struct hca *hca, enum obj_kind kind, void *block, size_t size)
+{
+    ledger_free(&hca->memory, block, size);
+    ledger_give(&hca->memory, obj_classes[kind].host);
+    ledger_give(&hca->icm, obj_classes[kind].icm);
+}
+
+void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)
+{
+    struct obj *obj = hca_alloc(hca, kind, size);
+
+    if (obj) {
+        obj->kind = kind;
+        obj->uid = uid;
+        obj->size = (uint32_t)size;
+    }
+    return obj;
+}
+
+void obj_free(struct hca *hca, struct obj *obj)
+{
+    hca_free(hca, obj->kind, obj, obj->size);
+}

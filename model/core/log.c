@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The log, bounded: a guest or a peer that errs for ever fills no disk, whoever owns the function.
+ *
+ * Each level has a bucket of its own, so that a flood of one hides nothing of the others. It holds
+ * LOG_BURST lines, and one flows out each LOG_LINE_NS. A trace, which the owner asked for, is told
+ * in full, and everything else beside it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include "model/core/hca.h"
+
+#define LOG_BURST   100
+#define LOG_LINE_NS 1000000000ull
+
+static void write_line(struct hca *hca, enum hca_log_level level, const char *fmt, va_list ap)
+{
+    char line[512];
+
+    g_vsnprintf(line, sizeof(line), fmt, ap);
+    hca->ops->log(hca->host, level, line);
+}
+
+static void G_GNUC_PRINTF(3, 4)
+    write_now(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    write_line(hca, level, fmt, ap);
+    va_end(ap);
+}
+
+static void tell_left_out(struct hca *hca, enum hca_log_level level)
+{
+    struct log_bucket *b = &hca->logged[level];
+
+    if (b->left_out) {
+        write_now(hca, level, "%" PRIu64 " lines of this kind were left out", b->left_out);
+        b->left_out = 0;
+    }
+}
+
+/* Takes a line's place in the bucket. False: it is full. */
+static bool take(struct hca *hca, struct log_bucket *b)
+{
+    uint64_t now = hca_now(hca);
+    uint64_t out = (now - b->since) / LOG_LINE_NS;
+
+    if (out >= b->lines) {
+        b->lines = 0;
+        b->since = now;
+    } else {
+        b->lines -= (unsigned)out;
+        b->since += out * LOG_LINE_NS;
+    }
+    if (b->lines >= LOG_BURST) {
+        b->left_out++;
+        return false;
+    }
+    b->lines++;
+    return true;
+}
+
+void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    /* Memory that does not answer because the function is off is not the guest's error. */
+    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing) ||
+        (level == HCA_LOG_GUEST_ERROR && hca->off)) {
+        return;
+    }
+    if (!hca->tracing) {
+        if (!take(hca, &hca->logged[level])) {
+            return;
+        }
+        tell_left_out(hca, level);
+    }
+    va_start(ap, fmt);
+    write_line(hca, level, fmt, ap);
+    va_end(ap);
+}
+
+void hca_log_end(struct hca *hca)
+{
+    for (enum hca_log_level level = 0; hca->ops->log && level < HCA_LOG_TRACE; level++) {
+        tell_left_out(hca, level);
+    }
+}

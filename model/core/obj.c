@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbered objects: a two-level table whose lower level is there while it is used. */
+#include <glib.h>
+#include "model/core/obj_class.h"
+
+#define WORD_BITS 64
+
+static uint32_t chunk_count(const struct obj_table *table)
+{
+    return (table->end + OBJ_CHUNK - 1) / OBJ_CHUNK;
+}
+
+static void bit_put(uint64_t *words, uint32_t bit, bool value)
+{
+    uint64_t mask = 1ull << bit % WORD_BITS;
+
+    words[bit / WORD_BITS] = value ? words[bit / WORD_BITS] | mask : words[bit / WORD_BITS] & ~mask;
+}
+
+/* The first bit from from on that is value; end: there is none before that. */
+static uint32_t bit_find(struct obj_table *table, const uint64_t *words, bool value, uint32_t from,
+                         uint32_t end)
+{
+    while (from < end) {
+        uint64_t word = value ? words[from / WORD_BITS] : ~words[from / WORD_BITS];
+
+        table->steps++;
+        word &= UINT64_MAX << from % WORD_BITS;
+        if (word) {
+            return MIN(from / WORD_BITS * WORD_BITS + (uint32_t)__builtin_ctzll(word), end);
+        }
+        from = (from / WORD_BITS + 1) * WORD_BITS;
+    }
+    return end;
+}
+
+void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t first, uint32_t end)
+{
+    uint32_t words;
+
+    g_assert(first < end && end <= 1 << 24);
+    *table = (struct obj_table){.ledger = ledger, .first = first, .end = end, .next = first};
+    words = (chunk_count(table) + WORD_BITS - 1) / WORD_BITS;
+    table->chunks = g_new0(struct obj_chunk *, chunk_count(table));
+    table->some = g_new0(uint64_t, words);
+    table->full = g_new0(uint64_t, words);
+}
+
+static void chunk_free(struct obj_table *table, uint32_t index)
+{
+    ledger_free(table->ledger, table->chunks[index], sizeof(struct obj_chunk));
+    table->chunks[index] = NULL;
+}
+
+void obj_table_reset(struct obj_table *table)
+{
+    g_assert(table->count == 0);
+    chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
+    table->next = table->first;
+}
+
+void obj_table_clear(struct obj_table *table)
+{
+    obj_table_reset(table);
+    g_clear_pointer(&table->chunks, g_free);
+    g_clear_pointer(&table->some, g_free);
+    g_clear_pointer(&table->full, g_free);
+    table->end = 0;
+}
+
+/* Numbers in a chunk: the first and the last one may have fewer. */
+static uint32_t chunk_room(const struct obj_table *table, uint32_t index)
+{
+    return MIN(table->end, (index + 1) * OBJ_CHUNK) - MAX(table->first, index * OBJ_CHUNK);
+}
+
+bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
+{
+    uint32_t index = num / OBJ_CHUNK;
+    struct obj_chunk *chunk;
+
+    if (num < table->first || num >= table->end || obj_find(table, num)) {
+        return false;
+    }
+    chunk = table->chunks[index];
+    if (!chunk) {
+        chunk = table->chunks[index] = ledger_alloc(table->ledger, sizeof(*chunk));
+    }
+    if (!chunk) {
+        return false;
+    }
+    chunk->slot[num % OBJ_CHUNK] = obj;
+    bit_put(chunk->used, num % OBJ_CHUNK, true);
+    chunk->count++;
+    bit_put(table->some, index, true);
+    bit_put(table->full, index, chunk->count == chunk_room(table, index));
+    obj->num = num;
+    table->count++;
+    return true;
+}
+
+/* The first free number from num on; the table's end: none. */
+static uint32_t free_from(struct obj_table *table, uint32_t num)
+{
+    while (num < table->end) {
+        uint32_t index = bit_find(table, table->full, false, num / OBJ_CHUNK, chunk_count(table));
+        const struct obj_chunk *chunk;
+        uint32_t slot;
+
+        if (index == chunk_count(table)) {
+            return table->end;
+        }
+        num = MAX(num, index * OBJ_CHUNK);
+        chunk = table->chunks[index];
+        slot = chunk ? bit_find(table, chunk->used, false, num % OBJ_CHUNK, OBJ_CHUNK)
+                     : num % OBJ_CHUNK;
+        num = index * OBJ_CHUNK + slot;
+        if (slot < OBJ_CHUNK) {
+            break;
+        }
+    }
+    return MIN(num, table->end);
+}
+
+bool obj_insert(struct obj_table *table, struct obj *obj)
+{
+    uint32_t num = free_from(table, table->next);
+
+    if (num == table->end) {
+        num = free_from(table, table->first);
+    }
+    if (!obj_insert_at(table, obj, num)) {
+        return false;
+    }
+    table->next = num + 1 < table->end ? num + 1 : table->first;
+    return true;
+}
+
+void obj_remove(struct obj_table *table, struct obj *obj)
+{
+    uint32_t index = obj->num / OBJ_CHUNK;
+    struct obj_chunk *chunk = table->chunks[index];
+
+    g_assert(obj_find(table, obj->num) == obj);
+    chunk->slot[obj->num % OBJ_CHUNK] = NULL;
+    bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
+    chunk->count--;
+    bit_put(table->full, index, false);
+    bit_put(table->some, index, chunk->count);
+    table->count--;
+    if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
+        chunk_free(table, index);
+    }
+}
+
+struct obj *obj_next(struct obj_table *table, uint32_t num)
+{
+    while (num < table->end) {
+        uint32_t index = bit_find(table, table->some, true, num / OBJ_CHUNK, chunk_count(table));
+        const struct obj_chunk *chunk;
+        uint32_t slot;
+
+        if (index == chunk_count(table)) {
+            return NULL;
+        }
+        num = MAX(num, index * OBJ_CHUNK);
+        chunk = table->chunks[index];
+        slot = bit_find(table, chunk->used, true, num % OBJ_CHUNK, OBJ_CHUNK);
+        if (slot < OBJ_CHUNK) {
+            return chunk->slot[slot];
+        }
+        num = (index + 1) * OBJ_CHUNK;
+    }
+    return NULL;
+}
+
+void obj_end(struct hca *hca, struct obj *obj)
+{
+    obj_remove((struct obj_table *)((char *)hca + obj_class(obj)->space), obj);
+    obj_free(hca, obj);
+}

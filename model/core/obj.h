@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbered objects: the one kind of table that QPs, CQs, mkeys and all others live in.
+ *
+ * An object embeds struct obj first. Life: made by obj_new(), entered with
+ * obj_insert() (which gives it its number), used, and taken out by obj_remove() when
+ * nobody references it any more. Numbers are handed out in rotation, so that a freed number is
+ * not reused at once and a stale packet or doorbell finds nothing.
+ */
+#ifndef HCASIM_MODEL_OBJ_H
+#define HCASIM_MODEL_OBJ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "model/core/ledger.h"
+
+/* What an object is: model/core/obj_classes.def. */
+enum obj_kind {
+    OBJ_NONE,
+#define SPACE(...)
+#define KIND(kind, ...) OBJ_##kind,
+#define PART(kind, ...) OBJ_##kind,
+#include "model/core/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
+    OBJ_KINDS
+};
+
+struct obj {
+    uint32_t num;  /* its number in its table */
+    uint32_t refs; /* how many other objects name it; it cannot be destroyed while not 0 */
+    uint16_t uid;  /* user context that created it; 0 is the kernel's */
+    uint8_t kind;  /* enum obj_kind */
+    uint32_t size; /* bytes, as obj_new() made it */
+};
+
+struct hca;
+
+/* A zeroed object of size bytes, which begins with a struct obj, in no table yet. NULL: the
+ * function may have no more (model/core/ledger.h). */
+void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
+/* It must be in no table. */
+void obj_free(struct hca *hca, struct obj *obj);
+/* Takes it out of its kind's table, and frees it. */
+void obj_end(struct hca *hca, struct obj *obj);
+
+#define OBJ_CHUNK 1024
+
+/* Objects of OBJ_CHUNK numbers that follow one another. */
+struct obj_chunk {
+    struct obj *slot[OBJ_CHUNK];
+    uint64_t used[OBJ_CHUNK / 64]; /* a bit per slot */
+    uint32_t count;
+};
+
+/* Entering, removing and walking cost no more the fuller the table is, or the more numbers were
+ * given back: bits say which slots and which chunks are worth a look. */
+struct obj_table {
+    struct obj_chunk **chunks; /* [num >> 10]; a chunk is there while it has objects */
+    uint64_t *some, *full;     /* a bit per chunk: it has objects; it has no free number */
+    uint32_t first, end;       /* numbers are first..end-1 */
+    uint32_t next;             /* where the search for a free number starts */
+    uint32_t count;
+    struct ledger *ledger; /* pays for the chunks */
+    uint64_t steps;        /* words of bits looked at, ever: the table's work, for tests */
+};
+
+/* Numbers first to end - 1, end at most 1 << 24. */
+void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t first, uint32_t end);
+/* As after obj_table_init(); it must be empty. */
+void obj_table_reset(struct obj_table *table);
+/* Frees the table itself; it must be empty. */
+void obj_table_clear(struct obj_table *table);
+
+/* Gives obj a free number and enters it. False: the table is full, or the ledger. */
+bool obj_insert(struct obj_table *table, struct obj *obj);
+/* Enters obj under a number of the caller's choice. False: taken or out of range, or the
+ * ledger is full. */
+bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num);
+void obj_remove(struct obj_table *table, struct obj *obj);
+
+static inline struct obj *obj_find(const struct obj_table *table, uint32_t num)
+{
+    const struct obj_chunk *chunk;
+
+    if (num >= table->end) {
+        return 0;
+    }
+    chunk = table->chunks[num / OBJ_CHUNK];
+    return chunk ? chunk->slot[num % OBJ_CHUNK] : 0;
+}
+
+/* As obj_find(), but only an object of that kind. */
+static inline void *obj_find_kind(const struct obj_table *table, uint32_t num, enum obj_kind kind)
+{
+    struct obj *obj = obj_find(table, num);
+
+    return obj && obj->kind == kind ? obj : 0;
+}
+
+/* The object with the lowest number >= num, or NULL. Who removes objects on the way goes on with
+ * the number behind the last one. */
+struct obj *obj_next(struct obj_table *table, uint32_t num);
+
+/* Must not remove obj. */
+#define OBJ_TABLE_FOREACH(obj, table)                                                              \
+    for (struct obj *obj = obj_next(table, 0); obj; obj = obj_next(table, obj->num + 1))
+
+#endif

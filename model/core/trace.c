@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The trace's lines. Nothing here is on the data path: it may take memory. */
+#include "model/core/trace.h"
+#include <inttypes.h>
+#include "prm/prm.h"
+#include "prm/reflect.h"
+
+#define COMMAND_BYTES 1024u
+
+/* "title: dwords" */
+static void say(struct hca *hca, GString *line, const uint8_t *bytes, size_t len)
+{
+    g_string_append_c(line, ':');
+    for (size_t i = 0; i < len; i++) {
+        g_string_append_printf(line, "%s%02x", i % 4 ? "" : " ", bytes[i]);
+    }
+    hca->ops->log(hca->host, HCA_LOG_TRACE, line->str);
+    g_string_free(line, TRUE);
+}
+
+static GString *title(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+static GString *title(const char *fmt, ...)
+{
+    GString *line = g_string_new(NULL);
+    va_list ap;
+
+    va_start(ap, fmt);
+    g_string_vprintf(line, fmt, ap);
+    va_end(ap);
+    return line;
+}
+
+static const char *name_of(const char *enum_name, uint64_t value)
+{
+    const char *name = prm_enum_name(enum_name, value);
+
+    return name ? name : "unknown";
+}
+
+void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8_t *in, size_t len)
+{
+    say(hca, title("command %s status %u", prm_cmd_op_name(opcode), status), in,
+        MIN(len, COMMAND_BYTES));
+}
+
+void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,
+                    const uint8_t *image, size_t len)
+{
+    say(hca, title("qp 0x%x: send wqe %u %s", qpn, index, name_of("wqe_opcode", opcode)), image,
+        len);
+}
+
+void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_sge, uint64_t len)
+{
+    hca_log(hca, HCA_LOG_TRACE, "qp 0x%x: receive wqe %u: %u pieces, %" PRIu64 " bytes", qpn, index,
+            num_sge, len);
+}
+
+void trace_cqe(struct hca *hca, uint32_t cqn, const uint8_t *cqe)
+{
+    say(hca, title("cq 0x%x: cqe %s", cqn, name_of("cqe_opcode", PRM_GET(cqe64, cqe, opcode))), cqe,
+        PRM_SIZE(cqe64));
+}
+
+void trace_eqe(struct hca *hca, uint32_t eqn, const uint8_t *eqe)
+{
+    say(hca,
+        title("eq %u: event %s.%u", eqn, name_of("event_type", PRM_GET(eqe, eqe, event_type)),
+              (unsigned)PRM_GET(eqe, eqe, event_sub_type)),
+        PRM_PTR(eqe, eqe, event_data), PRM_COUNT(eqe, event_data));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A device's trace: what it was told and what it answered, a line each, on its owner's log.
+ *
+ *     command CREATE_CQ status 0: 04000000 ...     its input mailbox
+ *     qp 0x4a: send wqe 3 RDMA_WRITE: 00000308 ...
+ *     qp 0x4a: receive wqe 0: 2 pieces, 4096 bytes
+ *     cq 0x42: cqe REQ: 00000000 ...
+ *     eq 4: event COMP.0: ...                      its event_data
+ *
+ * After the colon: the bytes as they lie in memory, in dwords (tests/vm/traces.py reads them by
+ * the descriptions in prm). Only a function whose owner asked for it (fw_config.trace) has a
+ * trace: callers look at hca->tracing first.
+ */
+#ifndef HCASIM_MODEL_TRACE_H
+#define HCASIM_MODEL_TRACE_H
+
+#include "model/core/hca.h"
+
+/* Input of a command and the status that it got; len bytes, of which no more are shown than
+ * describe objects (lists of pages may be long). */
+void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8_t *in, size_t len);
+/* image: the len bytes of the WQE. */
+void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,
+                    const uint8_t *image, size_t len);
+void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_sge, uint64_t len);
+void trace_cqe(struct hca *hca, uint32_t cqn, const uint8_t *cqe);
+void trace_eqe(struct hca *hca, uint32_t eqn, const uint8_t *eqe);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Work and timers: the lists of what wants attention, and the heap of what wants it later.
+ *
+ * A struct work is on one list at most: ready, waiting for the wire's room, waiting for another
+ * look at the wire in this turn, or late. A timer is in the heap while it is armed.
+ * model/card/turn.c says when they run.
+ */
+#include "model/core/work.h"
+
+static void list_init(struct work *head)
+{
+    head->prev = head->next = head;
+}
+
+static bool list_empty(const struct work *head)
+{
+    return head->next == head;
+}
+
+static void list_append(struct work *head, struct work *work)
+{
+    work->prev = head->prev;
+    work->next = head;
+    head->prev->next = work;
+    head->prev = work;
+}
+
+/* All of a list, which is not empty, to the end of another. */
+static void list_move(struct work *to, struct work *from)
+{
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
+void hca_unschedule(struct work *work)
+{
+    if (work->next) {
+        work->prev->next = work->next;
+        work->next->prev = work->prev;
+        work->prev = work->next = NULL;
+    }
+}
+
+void hca_wake(struct hca *hca)
+{
+    if (!hca->running) {
+        hca->ops->wake(hca->host);
+    }
+}
+
+void hca_schedule(struct hca *hca, struct work *work)
+{
+    if (!work->next) {
+        list_append(&hca->ready, work);
+        hca_wake(hca);
+    }
+}
+
+bool hca_wait_frames(struct hca *hca, struct work *work)
+{
+    if (hca->pieces >= hca->turn_end) {
+        return false;
+    }
+    list_append(&hca->rx_waiting, work);
+    return true;
+}
+
+void hca_wait_tx(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    list_append(&hca->tx_waiting, work);
+}
+
+void hca_tx_ready(struct hca *hca)
+{
+    if (!list_empty(&hca->tx_waiting)) {
+        list_move(&hca->ready, &hca->tx_waiting);
+        hca_wake(hca);
+    }
+}
+
+bool hca_frames_awaited(const struct hca *hca)
+{
+    return !list_empty(&hca->rx_waiting);
+}
+
+void hca_frames_looked_for(struct hca *hca)
+{
+    list_move(&hca->ready, &hca->rx_waiting);
+}
+
+/* -- timers: a binary heap, each timer knowing its place ----------------------------------------
+ */
+
+static struct hca_timer *timer_at(struct hca *hca, unsigned pos)
+{
+    return g_ptr_array_index(hca->timers, pos);
+}
+
+static void timer_place(struct hca *hca, unsigned pos, struct hca_timer *timer)
+{
+    hca->timers->pdata[pos] = timer;
+    timer->pos = pos + 1;
+}
+
+static void timer_sift(struct hca *hca, unsigned pos)
+{
+    struct hca_timer *timer = timer_at(hca, pos);
+    unsigned n = hca->timers->len;
+
+    while (pos > 0 && timer_at(hca, (pos - 1) / 2)->deadline > timer->deadline) {
+        timer_place(hca, pos, timer_at(hca, (pos - 1) / 2));
+        pos = (pos - 1) / 2;
+    }
+    for (;;) {
+        unsigned child = 2 * pos + 1;
+
+        if (child + 1 < n && timer_at(hca, child + 1)->deadline < timer_at(hca, child)->deadline) {
+            child++;
+        }
+        if (child >= n || timer_at(hca, child)->deadline >= timer->deadline) {
+            break;
+        }
+        timer_place(hca, pos, timer_at(hca, child));
+        pos = child;
+    }
+    timer_place(hca, pos, timer);
+}
+
+static void timer_remove(struct hca *hca, struct hca_timer *timer)
+{
+    unsigned pos = timer->pos - 1;
+    struct hca_timer *last = timer_at(hca, hca->timers->len - 1);
+
+    g_ptr_array_set_size(hca->timers, (int)hca->timers->len - 1);
+    timer->pos = 0;
+    if (last != timer) {
+        timer_place(hca, pos, last);
+        timer_sift(hca, pos);
+    }
+}
+
+void hca_timers_announce(struct hca *hca)
+{
+    hca->ops->timer_arm(hca->host, hca->timers->len ? timer_at(hca, 0)->deadline : UINT64_MAX);
+}
+
+void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns)
+{
+    if (timer->pos) {
+        timer->deadline = deadline_ns;
+        timer_sift(hca, timer->pos - 1);
+    } else {
+        timer->deadline = deadline_ns;
+        g_ptr_array_add(hca->timers, timer);
+        timer->pos = hca->timers->len;
+        timer_sift(hca, timer->pos - 1);
+    }
+    if (!hca->running) {
+        hca_timers_announce(hca);
+    }
+}
+
+void hca_timer_stop(struct hca *hca, struct hca_timer *timer)
+{
+    if (timer->pos) {
+        timer_remove(hca, timer);
+        if (!hca->running) {
+            hca_timers_announce(hca);
+        }
+    }
+}
+
+/* Turns in a row in which timers may wait for frames. */
+#define TIMERS_HELD_MAX 8
+
+void hca_timers_fire(struct hca *hca, bool more_frames)
+{
+    uint64_t now;
+
+    if (!hca->timers->len) {
+        return;
+    }
+    if (more_frames && hca->timers_held < TIMERS_HELD_MAX) {
+        hca->timers_held++;
+        return;
+    }
+    hca->timers_held = 0;
+    now = hca_now(hca);
+    while (hca_may_go_on(hca) && hca->timers->len && timer_at(hca, 0)->deadline <= now) {
+        struct hca_timer *timer = timer_at(hca, 0);
+
+        timer_remove(hca, timer);
+        timer->fire(hca, timer);
+        hca_spend(hca, 1);
+    }
+}
+
+/* -- work that nothing wakes: run again from time to time, all of it at a bounded cost -----------
+ */
+
+#define LATE_NS   250000000ull
+#define LATE_MOST 256 /* per LATE_NS */
+
+void hca_wait_late(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    list_append(&hca->late, work);
+    if (!hca->late_timer.pos) {
+        hca_timer_set(hca, &hca->late_timer, hca_now(hca) + LATE_NS);
+    }
+}
+
+void hca_stop_late(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    if (list_empty(&hca->late)) {
+        hca_timer_stop(hca, &hca->late_timer);
+    }
+}
+
+static void late_fire(struct hca *hca, struct hca_timer *timer)
+{
+    hca_spend(hca, LATE_MOST / HCA_PIECE_ENTRIES);
+    for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
+        struct work *work = hca->late.next;
+
+        hca_unschedule(work);
+        hca_schedule(hca, work);
+    }
+    if (!list_empty(&hca->late)) {
+        hca_timer_set(hca, timer, hca_now(hca) + LATE_NS);
+    }
+}
+
+void hca_work_run(struct hca *hca)
+{
+    while (hca_may_go_on(hca) && !list_empty(&hca->ready)) {
+        struct work *work = hca->ready.next;
+
+        hca_unschedule(work);
+        work->run(hca, work);
+        hca_spend(hca, 1);
+    }
+}
+
+/* -- begin and end ------------------------------------------------------------------------------
+ */
+
+void hca_work_init(struct hca *hca)
+{
+    list_init(&hca->ready);
+    list_init(&hca->rx_waiting);
+    list_init(&hca->tx_waiting);
+    list_init(&hca->late);
+    hca->late_timer.fire = late_fire;
+    hca->timers = g_ptr_array_new();
+}
+
+static void list_clear(struct work *head)
+{
+    while (!list_empty(head)) {
+        hca_unschedule(head->next);
+    }
+}
+
+void hca_work_reset(struct hca *hca)
+{
+    list_clear(&hca->ready);
+    list_clear(&hca->rx_waiting);
+    list_clear(&hca->tx_waiting);
+    list_clear(&hca->late);
+    while (hca->timers->len) {
+        hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));
+    }
+    g_ptr_array_unref(hca->timers); /* it may have been large */
+    hca->timers = g_ptr_array_new();
+}
+
+void hca_work_clear(struct hca *hca)
+{
+    g_ptr_array_free(hca->timers, TRUE);
+}
+
+bool hca_work_pending(const struct hca *hca)
+{
+    return !list_empty(&hca->ready);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Work and timers for who runs them: model/card. What asks for a turn or sets a timer finds that in
+ * model/core/hca.h.
+ */
+#ifndef HCASIM_MODEL_WORK_H
+#define HCASIM_MODEL_WORK_H
+
+#include "model/core/hca.h"
+
+void hca_work_init(struct hca *hca);
+/* Forgets all work and all timers. */
+void hca_work_reset(struct hca *hca);
+void hca_work_clear(struct hca *hca);
+
+/* Does ready work as long as hca_may_go_on(). */
+void hca_work_run(struct hca *hca);
+bool hca_work_pending(const struct hca *hca);
+
+/* Whether some work waits for another look whether frames came; and that there was one. */
+bool hca_frames_awaited(const struct hca *hca);
+void hca_frames_looked_for(struct hca *hca);
+
+/* Fires due timers as long as hca_may_go_on(). more_frames: some are left that might have stopped a
+ * timer. */
+void hca_timers_fire(struct hca *hca, bool more_frames);
+/* Tells the owner when the next timer is due. */
+void hca_timers_announce(struct hca *hca);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Large send offload: one WQE with headers and a long payload becomes frames of mss payload bytes.
+ *
+ * The headers are inline in the WQE, through the TCP or UDP header. Every segment gets them with
+ * its own lengths; for TCP the sequence number goes on, CWR stays on the first segment, FIN and
+ * PSH on the last; the IPv4 identification counts up. A UDP message (segmentation of datagrams)
+ * becomes datagrams of mss bytes. How far a message has got is kept in the SQ, for when the wire is
+ * full or it is others' turn.
+ */
+#include <string.h>
+#include "model/eth/eth_priv.h"
+#include "model/eth/eth_queue.h"
+#include "model/port/port.h"
+#include "wire/port.h"
+
+/* Offsets in IPv4, IPv6, TCP and UDP headers. */
+enum {
+    IPV4_TOTAL_LEN = 2,
+    IPV4_ID = 4,
+    IPV6_PAYLOAD_LEN = 4,
+    IPV6_HEADER = 40,
+    TCP_SEQ = 4,
+    TCP_FLAGS = 13,
+    UDP_LEN = 4,
+};
+
+static void adapt_ip(uint8_t *frame, const struct eth_info *info, size_t frame_len,
+                     uint64_t segment)
+{
+    uint8_t *ip = frame + info->l3_off;
+    size_t ip_len = frame_len - info->l3_off;
+
+    if (info->ip_version == 4) {
+        prm_store16(ip + IPV4_TOTAL_LEN, ip_len);
+        prm_store16(ip + IPV4_ID, (uint16_t)(prm_load16(ip + IPV4_ID) + segment));
+    } else {
+        prm_store16(ip + IPV6_PAYLOAD_LEN, ip_len - IPV6_HEADER);
+    }
+}
+
+static void adapt_l4(uint8_t *frame, const struct eth_info *info, size_t frame_len, uint64_t offset,
+                     bool last)
+{
+    uint8_t *l4 = frame + info->l4_off;
+
+    if (info->l4 == ETH_L4_UDP) {
+        prm_store16(l4 + UDP_LEN, frame_len - info->l4_off);
+        return;
+    }
+    prm_store32(l4 + TCP_SEQ, (uint32_t)(prm_load32(l4 + TCP_SEQ) + offset));
+    if (offset) {
+        l4[TCP_FLAGS] &= (uint8_t)~TCP_CWR;
+    }
+    if (!last) {
+        l4[TCP_FLAGS] &= (uint8_t) ~(TCP_FIN | TCP_PSH);
+    }
+}
+
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+{
+    struct eth_info info;
+    size_t headers = wqe->inline_len;
+
+    if (wqe->insert_vlan || wqe->mss == 0 || wqe->data_len > 1u << ETH_LOG_MAX_LSO ||
+        headers + wqe->mss > WIRE_FRAME_MAX ||
+        !eth_parse_headers(wqe->inline_hdr, headers, &info) || info.malformed ||
+        info.l4 == ETH_L4_NONE || info.payload_off != headers) {
+        return ETH_BAD_WQE;
+    }
+    while (sq->lso_sent < wqe->data_len) {
+        uint64_t offset = sq->lso_sent;
+        size_t payload = MIN(wqe->mss, wqe->data_len - offset);
+        size_t len = headers + payload;
+        uint8_t *frame;
+
+        frame = port_tx_reserve(hca, wqe->inline_hdr, len);
+        if (!frame) {
+            return ETH_NO_ROOM;
+        }
+        memcpy(frame, wqe->inline_hdr, headers);
+        if (eth_gather(hca, sq, wqe, headers + offset, frame + headers, payload) != MEM_OK) {
+            port_tx_commit(hca, 0, sq->tdn);
+            sq->lso_sent = 0;
+            return ETH_NO_DATA;
+        }
+        adapt_ip(frame, &info, len, offset / wqe->mss);
+        adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
+        eth_fill_checksums(frame, len, wqe->cs_flags);
+        eth_commit(hca, sq, frame, len);
+        sq->lso_sent += payload;
+        if (sq->lso_sent < wqe->data_len && !hca_may_go_on(hca)) {
+            return ETH_MORE;
+        }
+    }
+    sq->lso_sent = 0;
+    return ETH_SENT;
+}

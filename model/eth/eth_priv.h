@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The objects of the Ethernet half as its files share them. */
+#ifndef HCASIM_MODEL_ETH_PRIV_H
+#define HCASIM_MODEL_ETH_PRIV_H
+
+#include "model/eth/eth.h"
+#include "model/port/port.h"
+#include "model/queue/cq.h"
+#include "model/queue/wq.h"
+#include "prm/prm.h"
+#include "wire/eth.h"
+
+#define RQT_MAX_SIZE 2048
+
+/* Transport interface send: which domain and priority an SQ sends in. */
+struct eth_tis {
+    struct obj obj; /* refs: SQs */
+    uint8_t tisc[PRM_SIZE(tisc)];
+};
+
+/* Send queue (model/eth/eth_tx.c). */
+struct eth_sq {
+    struct obj obj; /* num is the SQN, in the QPN space */
+    uint8_t sqc[PRM_SIZE(sqc)];
+    uint8_t state;       /* PRM_SQC_STATE_ */
+    uint32_t user_index; /* goes into each CQE, as a QP's does */
+    struct wq wq;        /* slots are 64-byte basic blocks */
+    uint32_t pdn;
+    struct cq *cq;
+    struct eth_tis *tis; /* may be NULL */
+    uint32_t tdn;        /* of the TIS; PORT_NO_TD without one */
+    uint64_t lso_sent;   /* payload bytes of the LSO message at ci that have gone out */
+    struct work work;    /* RDY: sends; ERR: flushes */
+};
+
+/* Receive queue (model/eth/eth_rx.c). */
+struct eth_rq {
+    struct obj obj; /* refs: TIRs and RQTs */
+    uint8_t rqc[PRM_SIZE(rqc)];
+    uint8_t state; /* PRM_RQC_STATE_ */
+    bool vsd;      /* VLAN tags stay in the frame */
+    uint32_t user_index, counter_set_id, pdn;
+    struct wq wq;
+    struct cq *cq;
+    struct work flush_work; /* ERR */
+};
+
+/* Receive queue table: the indirection of RSS. */
+struct eth_rqt {
+    struct obj obj; /* refs: TIRs */
+    uint32_t max_size, size;
+    uint32_t rqn[];
+};
+
+/* Transport interface receive: how a steered frame finds its RQ (model/eth/tir.c). */
+struct eth_tir {
+    struct obj obj; /* refs: flow table entries */
+    uint8_t tirc[PRM_SIZE(tirc)];
+    bool indirect;
+    uint32_t rqn, rqtn; /* by disp_type */
+    uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
+    bool symmetric;
+    uint32_t tdn;
+    uint8_t self_lb; /* bits PRM_SELF_LB_ */
+    uint32_t fields; /* bits PRM_RX_HASH_FIELD_ */
+    uint8_t l3_type, l4_type;
+    struct toeplitz_table toeplitz;
+};
+
+static inline struct eth_rq *eth_rq_find(struct hca *hca, uint32_t rqn)
+{
+    return obj_find_kind(&hca->qpns, rqn, OBJ_RQ);
+}
+
+static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
+{
+    return obj_find_kind(&hca->qpns, sqn, OBJ_SQ);
+}
+
+/* Hash over the fields that a TIR selects, and what it covers (model/eth/tir.c). */
+struct rss {
+    uint32_t hash;
+    uint8_t ip, l4; /* PRM_RSS_HASH_IP_, PRM_RSS_HASH_L4_ */
+};
+
+/* A frame for this RQ: takes a receive WQE, scatters, completes (model/eth/eth_rx.c). */
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
+                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
+
+/* ERR: everything posted completes with WR_FLUSH_ERR (flush_in_error_en), from a work of its own.
+ * Who moves the RQ to RST before that is done drops the rest. */
+void eth_rq_flush(struct hca *hca, struct eth_rq *rq);
+void eth_rq_flush_run(struct hca *hca, struct work *work);
+
+/* A failure that no completion can report: ERR, and the event WQ_CATAS_ERROR. */
+void eth_sq_fatal(struct hca *hca, struct eth_sq *sq);
+void eth_rq_fatal(struct hca *hca, struct eth_rq *rq);
+
+/* A send WQE taken apart (model/eth/eth_tx.c). */
+struct eth_wqe {
+    uint16_t index;
+    uint8_t opcode, ds;
+    bool signaled;
+    uint8_t cs_flags; /* ETH_CS_ */
+    uint16_t mss;
+    bool insert_vlan;
+    uint16_t vlan_tpid, vlan_tci;
+    const uint8_t *inline_hdr;
+    size_t inline_len;
+    struct sge sge[WQE_MAX_SGE];
+    unsigned num_sge;
+    uint64_t data_len;
+};
+
+/* wqe_eth_seg.cs_flags */
+#define ETH_CS_L3 0x40
+#define ETH_CS_L4 0x80
+
+enum eth_sent {
+    ETH_SENT,
+    ETH_NO_ROOM, /* try again when the wire has room */
+    ETH_MORE,    /* the turn's share is used up, there is more to send */
+    ETH_NO_DATA, /* memory that the WQE names does not answer */
+    ETH_BAD_WQE, /* lengths or headers that make no sense */
+};
+
+/* Gathers bytes of inline headers + data. */
+enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                           uint64_t offset, uint8_t *buf, size_t len);
+/* Fills in the checksums that cs_flags ask for. */
+void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
+/* An LSO message, from where it stopped last time on (model/eth/eth_lso.c). */
+enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
+
+/* Sends the frame in the room last reserved, and a copy of a group frame to who wants those of this
+ * SQ. */
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
+
+void eth_sq_run(struct hca *hca, struct work *work);
+/* As eth_rq_flush(). A doorbell has what was posted since flushed too. */
+void eth_sq_flush(struct hca *hca, struct eth_sq *sq);
+
+#endif

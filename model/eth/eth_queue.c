@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ethernet send and receive queues: their contexts and states. */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/eth/eth_priv.h"
+#include "model/eth/eth_queue.h"
+#include "model/queue/eq.h"
+#include "model/queue/srq.h"
+
+#define DBR_RECV 0
+#define DBR_SEND 4
+
+/* SQs and RQs count states alike: RST 0, RDY 1, ERR 3. */
+static const uint8_t legal_moves[4] = {
+    [PRM_SQC_STATE_RST] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY,
+    [PRM_SQC_STATE_RDY] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY | 1 << PRM_SQC_STATE_ERR,
+    [PRM_SQC_STATE_ERR] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_ERR,
+};
+
+static bool move_is_legal(uint8_t from, uint8_t to)
+{
+    return from < 4 && to < 4 && legal_moves[from] & 1 << to;
+}
+
+uint64_t eth_wq_size(const void *wq)
+{
+    unsigned log_size = PRM_GET(wq, wq, log_wq_sz);
+    unsigned log_stride = PRM_GET(wq, wq, log_wq_stride);
+
+    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || log_size > 15 || log_stride < 4 ||
+        log_stride > 12) {
+        return 0;
+    }
+    return 1ull << (log_size + log_stride);
+}
+
+static void wq_init(struct wq *out, const void *wq, struct mem_buf *buf, uint64_t dbr)
+{
+    memset(out, 0, sizeof(*out));
+    out->buf = *buf;
+    out->log_size = (uint8_t)PRM_GET(wq, wq, log_wq_sz);
+    out->log_stride = (uint8_t)PRM_GET(wq, wq, log_wq_stride);
+    out->dbr = dbr;
+}
+
+/* The context as software gave it, with what the device counts. */
+static void wq_query(const struct wq *wq, void *out)
+{
+    PRM_SET(wq, out, hw_counter, wq->ci);
+    PRM_SET(wq, out, sw_counter, wq->pi);
+}
+
+/* PD and CQ of a new queue. PD 0 names none: mlx5e makes its drop RQ so; such a queue has access to
+ * no memory key. */
+static enum syn find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
+                           struct obj **pd, struct cq **cq)
+{
+    *pd = obj_find(&hca->pds, pdn);
+    *cq = cq_find(hca, cqn);
+    if (!*pd && pdn != 0) {
+        return SYN_ETH_PD;
+    }
+    if (!*cq) {
+        return SYN_ETH_CQ;
+    }
+    return (!*pd || uid_may_use(*pd, uid)) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+/* What a queue's CQEs carry as their srqn: the number that its owner chose; for CQEs of version 0,
+ * which have none, 0, because these queues have no SRQ. */
+static uint32_t eth_user_index(uint32_t user_index)
+{
+    return user_index == USER_INDEX_CQE_V0 ? 0 : user_index;
+}
+
+/* Counts a queue's users in (+1) or out (-1). */
+static void hold_pd(struct hca *hca, uint32_t pdn, int by)
+{
+    if (pdn) {
+        obj_find(&hca->pds, pdn)->refs += (uint32_t)by;
+    }
+}
+
+/* -- SQ -----------------------------------------------------------------------------------------
+ */
+
+enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
+                       uint64_t dbr, uint32_t *sqn)
+{
+    const uint8_t *wq = PRM_PTR(sqc, sqc, wq);
+    struct eth_tis *tis = NULL;
+    struct eth_sq *sq;
+    struct obj *pd;
+    struct cq *cq;
+    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(sqc, sqc, state) != PRM_SQC_STATE_RST) {
+        return SYN_ETH_STATE;
+    }
+    if (PRM_GET(wq, wq, log_wq_stride) != 6 || PRM_GET(sqc, sqc, hairpin) ||
+        PRM_GET(sqc, sqc, non_wire)) {
+        return SYN_ETH_WQ;
+    }
+    if (!obj_find(&hca->uars, PRM_GET(wq, wq, uar_page))) {
+        return SYN_NO_UAR;
+    }
+    if (PRM_GET(sqc, sqc, tis_lst_sz)) {
+        tis = obj_find_kind(&hca->tiss, PRM_GET(sqc, sqc, tis_num_0), OBJ_TIS);
+        if (!tis || !uid_may_use(&tis->obj, uid)) {
+            return SYN_ETH_TIS;
+        }
+    }
+    sq = obj_new(hca, OBJ_SQ, uid, sizeof(*sq));
+    if (!sq) {
+        return SYN_NO_MEMORY;
+    }
+    if (!obj_insert(&hca->qpns, &sq->obj)) {
+        obj_free(hca, &sq->obj);
+        return SYN_NO_MEMORY;
+    }
+    memcpy(sq->sqc, sqc, sizeof(sq->sqc));
+    wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
+    sq->state = PRM_SQC_STATE_RST;
+    sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
+    sq->pdn = PRM_GET(wq, wq, pd);
+    sq->cq = cq;
+    sq->tis = tis;
+    sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
+    sq->work.run = eth_sq_run;
+    hold_pd(hca, sq->pdn, 1);
+    cq_obj(cq)->refs++;
+    if (tis) {
+        tis->obj.refs++;
+    }
+    *sqn = sq->obj.num;
+    return SYN_OK;
+}
+
+enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,
+                       uint64_t bitmask, const void *sqc)
+{
+    struct eth_sq *sq = eth_sq_find(hca, sqn);
+    uint8_t next = (uint8_t)PRM_GET(sqc, sqc, state);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&sq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cur_state != sq->state || !move_is_legal(sq->state, next)) {
+        return SYN_ETH_STATE;
+    }
+    if (bitmask) {
+        return SYN_ETH_MODIFY; /* packet pacing is not reported */
+    }
+    if (next != sq->state) {
+        sq->state = next;
+        if (next == PRM_SQC_STATE_RST) {
+            hca_unschedule(&sq->work);
+            sq->wq.ci = sq->wq.pi = 0;
+            wq_set_blueflame(&sq->wq, 0, NULL, 0);
+            sq->lso_sent = 0;
+        } else if (next == PRM_SQC_STATE_ERR) {
+            eth_sq_flush(hca, sq);
+        }
+    }
+    return SYN_OK;
+}
+
+enum syn eth_sq_query(struct hca *hca, uint32_t sqn, void *sqc)
+{
+    const struct eth_sq *sq = eth_sq_find(hca, sqn);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(sqc, sq->sqc, sizeof(sq->sqc));
+    PRM_SET(sqc, sqc, state, sq->state);
+    wq_query(&sq->wq, PRM_PTR(sqc, sqc, wq));
+    return SYN_OK;
+}
+
+void eth_sq_free(struct hca *hca, struct obj *obj)
+{
+    struct eth_sq *sq = (struct eth_sq *)obj;
+
+    hca_unschedule(&sq->work);
+    hold_pd(hca, sq->pdn, -1);
+    cq_obj(sq->cq)->refs--;
+    if (sq->tis) {
+        sq->tis->obj.refs--;
+    }
+    mem_buf_clear(&sq->wq.buf);
+    obj_end(hca, obj);
+}
+
+enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
+{
+    struct eth_sq *sq = eth_sq_find(hca, sqn);
+
+    if (!sq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&sq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    eth_sq_free(hca, &sq->obj);
+    return SYN_OK;
+}
+
+/* -- RQ -----------------------------------------------------------------------------------------
+ */
+
+enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
+                       uint64_t dbr, uint32_t *rqn)
+{
+    const uint8_t *wq = PRM_PTR(rqc, rqc, wq);
+    struct eth_rq *rq;
+    struct obj *pd;
+    struct cq *cq;
+    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(rqc, rqc, state) != PRM_RQC_STATE_RST) {
+        return SYN_ETH_STATE;
+    }
+    if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
+        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
+        PRM_GET(rqc, rqc, scatter_fcs)) {
+        return SYN_ETH_WQ;
+    }
+    rq = obj_new(hca, OBJ_RQ, uid, sizeof(*rq));
+    if (!rq) {
+        return SYN_NO_MEMORY;
+    }
+    if (!obj_insert(&hca->qpns, &rq->obj)) {
+        obj_free(hca, &rq->obj);
+        return SYN_NO_MEMORY;
+    }
+    memcpy(rq->rqc, rqc, sizeof(rq->rqc));
+    wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
+    rq->wq.start_padding = true;
+    rq->state = PRM_RQC_STATE_RST;
+    rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
+    rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
+    rq->pdn = PRM_GET(wq, wq, pd);
+    rq->cq = cq;
+    rq->flush_work.run = eth_rq_flush_run;
+    hold_pd(hca, rq->pdn, 1);
+    cq_obj(cq)->refs++;
+    *rqn = rq->obj.num;
+    return SYN_OK;
+}
+
+enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
+                       uint64_t bitmask, const void *rqc)
+{
+    uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
+    struct eth_rq *rq = eth_rq_find(hca, rqn);
+    uint8_t next = (uint8_t)PRM_GET(rqc, rqc, state);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&rq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cur_state != rq->state || !move_is_legal(rq->state, next)) {
+        return SYN_ETH_STATE;
+    }
+    if (bitmask & ~known) {
+        return SYN_ETH_MODIFY;
+    }
+    if (bitmask & PRM_MODIFY_RQ_VSD) {
+        rq->vsd = PRM_GET(rqc, rqc, vsd);
+        PRM_SET(rqc, rq->rqc, vsd, rq->vsd);
+    }
+    if (bitmask & PRM_MODIFY_RQ_RQ_COUNTER_SET_ID) {
+        rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
+        PRM_SET(rqc, rq->rqc, counter_set_id, rq->counter_set_id);
+    }
+    if (next != rq->state) {
+        rq->state = next;
+        if (next == PRM_RQC_STATE_RST) {
+            hca_unschedule(&rq->flush_work);
+            rq->wq.ci = rq->wq.pi = 0;
+        } else if (next == PRM_RQC_STATE_ERR) {
+            eth_rq_flush(hca, rq);
+        }
+    }
+    return SYN_OK;
+}
+
+enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc)
+{
+    const struct eth_rq *rq = eth_rq_find(hca, rqn);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(rqc, rq->rqc, sizeof(rq->rqc));
+    PRM_SET(rqc, rqc, state, rq->state);
+    wq_query(&rq->wq, PRM_PTR(rqc, rqc, wq));
+    return SYN_OK;
+}
+
+void eth_rq_free(struct hca *hca, struct obj *obj)
+{
+    struct eth_rq *rq = (struct eth_rq *)obj;
+
+    hca_unschedule(&rq->flush_work);
+    hold_pd(hca, rq->pdn, -1);
+    cq_obj(rq->cq)->refs--;
+    mem_buf_clear(&rq->wq.buf);
+    obj_end(hca, obj);
+}
+
+enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
+{
+    struct eth_rq *rq = eth_rq_find(hca, rqn);
+
+    if (!rq) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    if (!uid_owns(&rq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (rq->obj.refs) {
+        return SYN_IN_USE;
+    }
+    eth_rq_free(hca, &rq->obj);
+    return SYN_OK;
+}
+
+/* -- failures -----------------------------------------------------------------------------------
+ */
+
+void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
+{
+    sq->state = PRM_SQC_STATE_ERR;
+    sq->lso_sent = 0;
+    eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_SQ, sq->obj.num);
+}
+
+void eth_rq_fatal(struct hca *hca, struct eth_rq *rq)
+{
+    rq->state = PRM_RQC_STATE_ERR;
+    eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_RQ, rq->obj.num);
+}
+
+void eth_sq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct eth_sq *sq = (struct eth_sq *)obj;
+
+    if (sq->cq == cq && sq->state == PRM_SQC_STATE_RDY) {
+        eth_sq_fatal(hca, sq);
+    }
+}
+
+void eth_rq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct eth_rq *rq = (struct eth_rq *)obj;
+
+    if (rq->cq == cq && rq->state == PRM_RQC_STATE_RDY) {
+        eth_rq_fatal(hca, rq);
+    }
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the
+ * frame and completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow
+ * tag.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include "model/eth/eth_priv.h"
+#include "model/eth/steering.h"
+#include "model/queue/q_counter.h"
+
+#define VLAN_TAG_LEN 4
+#define VLAN_TAG_AT  12 /* behind the two MACs */
+
+bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted)
+{
+    struct eth_info info;
+
+    if (!eth_parse(frame, len, &info)) {
+        hca->port->counters.rx_truncated += wanted;
+        return false;
+    }
+    if (steering_rx(hca, frame, len, &info, from_td) == 0) {
+        hca->port->counters.rx_no_steering += wanted;
+        return false;
+    }
+    return true;
+}
+
+/* cqe64.l4_hdr_type of a parsed frame. */
+static uint8_t l4_hdr_type(const struct eth_info *info)
+{
+    if (info->l4 == ETH_L4_UDP) {
+        return PRM_CQE_L4_HDR_TYPE_UDP;
+    }
+    if (info->l4 != ETH_L4_TCP) {
+        return PRM_CQE_L4_HDR_TYPE_NONE;
+    }
+    if (!(info->tcp_flags & TCP_ACK)) {
+        return PRM_CQE_L4_HDR_TYPE_TCP_NO_ACK;
+    }
+    return info->payload_off < info->ip_end ? PRM_CQE_L4_HDR_TYPE_TCP_ACK_AND_DATA
+                                            : PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA;
+}
+
+/*
+ * What the NIC says about checksums. check_sum covers what follows the Ethernet header and its
+ * tags, to the IP packet's end: Ethernet padding is not in it (cqe_checksum_full is 0). The driver
+ * takes it for every frame with IP's ethertype (mlx5e_handle_csum()), whatever the headers behind
+ * it say.
+ */
+static void fill_checksums(uint8_t *cqe, const uint8_t *frame, size_t len,
+                           const struct eth_info *info)
+{
+    size_t end = info->ip_version ? info->ip_end : len;
+
+    PRM_SET(cqe64, cqe, l2_ok, 1);
+    if (info->ethertype != ETH_TYPE_IPV4 && info->ethertype != ETH_TYPE_IPV6) {
+        return;
+    }
+    PRM_SET(cqe64, cqe, check_sum, csum_partial(frame + info->l3_off, end - info->l3_off));
+    if (!info->ip_version || info->malformed) {
+        return;
+    }
+    PRM_SET(cqe64, cqe, l3_ok, info->ip_version == 6 || eth_csum_ipv4_ok(frame, info));
+    PRM_SET(cqe64, cqe, l4_ok, info->l4 != ETH_L4_NONE && eth_csum_l4_ok(frame, info));
+    PRM_SET(cqe64, cqe, l3_hdr_type,
+            info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
+    PRM_SET(cqe64, cqe, l4_hdr_type, l4_hdr_type(info));
+    PRM_SET(cqe64, cqe, ip_frag, info->fragment);
+}
+
+static void complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, wqe_counter, rq->wq.ci++ & 0xffff);
+    PRM_SET(err_cqe, cqe, srqn, rq->user_index);
+    PRM_SET(cqe64, cqe, qpn, rq->obj.num);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    cq_post(hca, rq->cq, cqe, true);
+}
+
+void eth_rq_flush(struct hca *hca, struct eth_rq *rq)
+{
+    if (PRM_GET(rqc, rq->rqc, flush_in_error_en)) {
+        hca_schedule(hca, &rq->flush_work);
+    }
+}
+
+void eth_rq_flush_run(struct hca *hca, struct work *work)
+{
+    struct eth_rq *rq = (struct eth_rq *)((char *)work - offsetof(struct eth_rq, flush_work));
+
+    if (!wq_update_pi(hca, &rq->wq)) {
+        return;
+    }
+    while (wq_posted(&rq->wq)) {
+        q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
+        complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(hca, 1);
+        if (!hca_may_go_on(hca)) {
+            hca_schedule(hca, work);
+            return;
+        }
+    }
+}
+
+/* The WQE at ci cannot take a frame: its completion says why, the RQ goes to ERR. */
+static void fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+{
+    bool intact = wq_update_pi(hca, &rq->wq);
+
+    rq->state = PRM_RQC_STATE_ERR;
+    q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
+    complete_error(hca, rq, syndrome);
+    if (intact) {
+        eth_rq_flush(hca, rq);
+    }
+}
+
+/* Scatters the frame, without its outer VLAN tag if strip. */
+static enum mem_result scatter(struct hca *hca, struct eth_rq *rq, const struct recv_wqe *wqe,
+                               const uint8_t *frame, size_t len, bool strip)
+{
+    struct sge_cursor cursor = {0};
+    enum mem_result result;
+
+    if (!strip) {
+        return sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, len);
+    }
+    result = sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, VLAN_TAG_AT);
+    return result != MEM_OK
+               ? result
+               : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, VLAN_TAG_AT,
+                             frame + VLAN_TAG_AT + VLAN_TAG_LEN, len - VLAN_TAG_AT - VLAN_TAG_LEN);
+}
+
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
+                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag)
+{
+    bool strip = !rq->vsd && info->vlan_count && info->vlan_tpid[0] == ETH_TYPE_VLAN;
+    size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct recv_wqe wqe;
+    enum recv_result taken;
+    enum mem_result result = MEM_OK;
+
+    if (rq->state != PRM_RQC_STATE_RDY) {
+        hca->port->counters.rx_no_steering++;
+        return;
+    }
+    wqe.num_sge = 0; /* what is said of a WQE that cannot be read */
+    wqe.len = 0;
+    taken = rq_peek(hca, &rq->wq, false, &wqe);
+    if (taken == RECV_EMPTY) {
+        q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
+        return;
+    }
+    if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
+                rq->obj.num);
+        hca->port->counters.rx_no_steering++; /* as what comes later */
+        eth_rq_fatal(hca, rq);
+        return;
+    }
+    if (taken == RECV_OK && stored <= wqe.len) {
+        result = scatter(hca, rq, &wqe, frame, len, strip);
+    }
+    if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes (wqe %d, %u elements, %" PRIu64
+                " bytes, memory %d)",
+                rq->obj.num, rq->wq.ci & 0xffff, stored, (int)taken, wqe.num_sge, wqe.len,
+                (int)result);
+        fail(hca, rq,
+             taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
+                                                  : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        return;
+    }
+    rq->wq.ci++;
+    fill_checksums(cqe, frame, len, info);
+    if (strip) {
+        PRM_SET(cqe64, cqe, cv, 1);
+        PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);
+    }
+    PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
+    PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
+    PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
+    PRM_SET(cqe64, cqe, srqn, rq->user_index);
+    PRM_SET(cqe64, cqe, byte_cnt, stored);
+    PRM_SET(cqe64, cqe, qpn, flow_tag); /* sop_drop_qpn carries the flow tag on receive */
+    PRM_SET(cqe64, cqe, wqe_counter, wqe.index & 0xffff);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_SEND);
+    cq_post(hca, rq->cq, cqe, false);
+}

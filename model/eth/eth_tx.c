@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ethernet send queues: WQE to frame.
+ *
+ * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
+ * segments. The frame is gathered straight into the room that the wire gave, VLAN tag and
+ * checksums are put in there. Large send (LSO) is in model/eth/eth_lso.c.
+ */
+#include <string.h>
+#include "model/eth/eth_priv.h"
+#include "wire/port.h"
+
+#define WQEBB            64
+#define INLINE_AT        14 /* of inline_hdr_start in the Ethernet segment */
+#define INSERT_VLAN      0x8000
+#define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
+#define INLINE_SIZE_MASK 0x3ff
+
+static void complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+
+    PRM_SET(cqe64, cqe, srqn, sq->user_index);
+    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
+    PRM_SET(cqe64, cqe, send_wqe_opcode, wqe->opcode);
+    PRM_SET(cqe64, cqe, wqe_counter, wqe->index);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ);
+    cq_post(hca, sq->cq, cqe, false);
+}
+
+static void complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index, uint8_t opcode,
+                           uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, wqe_counter, index);
+    PRM_SET(err_cqe, cqe, srqn, sq->user_index);
+    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
+    PRM_SET(cqe64, cqe, send_wqe_opcode, opcode);
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);
+    cq_post(hca, sq->cq, cqe, true);
+}
+
+/* Past the WQE at ci; one whose length cannot be leaves no way to tell where the next one begins.
+ */
+static void skip_wqe(struct eth_sq *sq, unsigned ds)
+{
+    unsigned blocks = (ds + 3) / 4, posted = wq_posted(&sq->wq);
+
+    sq->wq.ci += blocks == 0 || blocks > posted ? posted : blocks;
+}
+
+void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
+{
+    hca_unschedule(&sq->work); /* it may wait for the wire */
+    hca_schedule(hca, &sq->work);
+}
+
+/* A WQE that cannot be executed: its completion says why, the SQ goes to ERR, and what is posted
+ * behind it is flushed. ds: the WQE's, 0 if it could not be read. */
+static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds, uint8_t syndrome)
+{
+    uint16_t index = (uint16_t)sq->wq.ci;
+
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x",
+            sq->obj.num, index, opcode, syndrome);
+    sq->state = PRM_SQC_STATE_ERR;
+    sq->lso_sent = 0;
+    complete_error(hca, sq, index, opcode, syndrome);
+    skip_wqe(sq, ds);
+    eth_sq_flush(hca, sq);
+}
+
+/* Walks what is posted by its control segments; a malformed length ends the walk. */
+static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
+{
+    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
+
+    if (!PRM_GET(sqc, sq->sqc, flush_in_error_en) || !wq_update_pi(hca, &sq->wq)) {
+        return;
+    }
+    while (wq_posted(&sq->wq)) {
+        uint16_t index = (uint16_t)sq->wq.ci;
+
+        if (!wq_read(hca, &sq->wq, index, ctrl, sizeof(ctrl))) {
+            return;
+        }
+        skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
+        complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
+                       PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(hca, 1);
+        if (!hca_may_go_on(hca)) {
+            hca_schedule(hca, &sq->work);
+            return;
+        }
+    }
+}
+
+/* Data segments from p on; inline data segments do not occur in Ethernet WQEs. */
+static bool parse_data(struct eth_wqe *wqe, const uint8_t *p, const uint8_t *end)
+{
+    for (; p + PRM_SIZE(wqe_data_seg) <= end; p += PRM_SIZE(wqe_data_seg)) {
+        uint32_t len = PRM_GET(wqe_data_seg, p, byte_count);
+
+        if (PRM_GET(wqe_data_seg, p, inl) || wqe->num_sge == WQE_MAX_SGE) {
+            return false;
+        }
+        if (len == 0) {
+            continue;
+        }
+        wqe->sge[wqe->num_sge++] = (struct sge){
+            .va = PRM_GET(wqe_data_seg, p, addr),
+            .len = len,
+            .lkey = PRM_GET(wqe_data_seg, p, lkey),
+        };
+        wqe->data_len += len;
+    }
+    return true;
+}
+
+/* The Ethernet segment with its inline headers, and what follows. */
+static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
+{
+    const uint8_t *eth = raw + PRM_SIZE(wqe_ctrl_seg), *end = raw + len, *data;
+    uint32_t inline_word;
+
+    if (len < PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg)) {
+        return false;
+    }
+    wqe->cs_flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, cs_flags);
+    wqe->mss = (uint16_t)PRM_GET(wqe_eth_seg, eth, mss);
+    inline_word = PRM_GET(wqe_eth_seg, eth, inline_hdr_sz);
+    data = eth + PRM_SIZE(wqe_eth_seg);
+    if (inline_word & INSERT_VLAN) {
+        wqe->insert_vlan = true;
+        wqe->vlan_tpid = PRM_GET(wqe_eth_seg, eth, insert_svlan) ? ETH_TYPE_QINQ : ETH_TYPE_VLAN;
+        wqe->vlan_tci = (uint16_t)PRM_GET(wqe_eth_seg, eth, vlan_tci);
+    } else {
+        wqe->inline_len = inline_word & INLINE_SIZE_MASK;
+        wqe->inline_hdr = eth + INLINE_AT;
+        if (wqe->inline_len > 2) {
+            data += (wqe->inline_len - 2 + 15) / 16 * 16;
+        }
+        if (data > end) {
+            return false;
+        }
+    }
+    return parse_data(wqe, data, end);
+}
+
+/* Gathers bytes of headers + data: the inline part first, then the list. */
+enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                           uint64_t offset, uint8_t *buf, size_t len)
+{
+    struct sge_cursor cursor = {0};
+
+    if (offset < wqe->inline_len) {
+        size_t n = MIN(len, wqe->inline_len - offset);
+
+        memcpy(buf, wqe->inline_hdr + offset, n);
+        buf += n;
+        offset += n;
+        len -= n;
+    }
+    return len == 0 ? MEM_OK
+                    : sge_gather(hca, wqe->sge, wqe->num_sge, sq->pdn, &cursor,
+                                 offset - wqe->inline_len, buf, len);
+}
+
+static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint16_t tci)
+{
+    memmove(frame + 16, frame + 12, *len - 12);
+    prm_store16(frame + 12, tpid);
+    prm_store16(frame + 14, tci);
+    *len += 4;
+}
+
+void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
+{
+    struct eth_info info;
+
+    if (!(cs_flags & (ETH_CS_L3 | ETH_CS_L4)) || !eth_parse(frame, len, &info)) {
+        return;
+    }
+    if (cs_flags & ETH_CS_L3) {
+        eth_csum_fill_ipv4(frame, &info);
+    }
+    if (cs_flags & ETH_CS_L4) {
+        eth_csum_fill_l4(frame, &info);
+    }
+}
+
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len)
+{
+    if ((frame[0] & 1) && tir_takes_group(hca, sq->tdn)) {
+        port_loop(hca, frame, len, 0, sq->tdn);
+    }
+    port_tx_commit(hca, len, sq->tdn);
+}
+
+/* An ordinary packet. */
+static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+{
+    uint64_t len = wqe->inline_len + wqe->data_len;
+    size_t total = len + (wqe->insert_vlan ? 4 : 0);
+    uint8_t dmac[6];
+    uint8_t *frame;
+
+    if (len < 14 || total > WIRE_FRAME_MAX) {
+        return ETH_BAD_WQE;
+    }
+    if (eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
+        return ETH_NO_DATA;
+    }
+    frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
+    if (!frame) {
+        return ETH_NO_ROOM;
+    }
+    if (eth_gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
+        port_tx_commit(hca, 0, sq->tdn);
+        return ETH_NO_DATA;
+    }
+    if (wqe->insert_vlan) {
+        total = len;
+        insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
+    }
+    eth_fill_checksums(frame, total, wqe->cs_flags);
+    if (total < MIN_FRAME) {
+        memset(frame + total, 0, MIN_FRAME - total);
+        total = MIN_FRAME;
+    }
+    eth_commit(hca, sq, frame, total);
+    return ETH_SENT;
+}
+
+/* Decodes the WQE at ci and sends what it says. */
+static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
+{
+    uint8_t raw[WQE_MAX_BYTES];
+    unsigned blocks;
+
+    if (!wq_read(hca, &sq->wq, wqe->index, raw, WQEBB)) {
+        return ETH_NO_DATA;
+    }
+    wqe->opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
+    wqe->ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
+    wqe->signaled = PRM_GET(wqe_ctrl_seg, raw, ce) >= PRM_WQE_CE_ALWAYS;
+    blocks = (wqe->ds + 3) / 4;
+    if (wqe->ds == 0 || blocks > wq_posted(&sq->wq) ||
+        !wq_read(hca, &sq->wq, wqe->index, raw, blocks * WQEBB)) {
+        return ETH_BAD_WQE;
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw, wqe->ds * 16u)) {
+        return send_one(hca, sq, wqe);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw, wqe->ds * 16u)) {
+        return eth_send_lso(hca, sq, wqe);
+    }
+    if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
+        return ETH_BAD_WQE;
+    }
+    return ETH_SENT;
+}
+
+void eth_sq_run(struct hca *hca, struct work *work)
+{
+    struct eth_sq *sq = (struct eth_sq *)((char *)work - offsetof(struct eth_sq, work));
+
+    if (sq->state != PRM_SQC_STATE_RDY) {
+        sq_flush_run(hca, sq);
+        return;
+    }
+    if (!wq_update_pi(hca, &sq->wq)) {
+        if (wq_posted(&sq->wq) == 0) {
+            hca_log(hca, HCA_LOG_GUEST_ERROR,
+                    "SQ 0x%x: doorbell record is unreadable or impossible", sq->obj.num);
+            eth_sq_fatal(hca, sq);
+            return;
+        }
+        fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return;
+    }
+    for (unsigned n = 0; n < 16 && wq_posted(&sq->wq) && (n == 0 || hca_may_go_on(hca)); n++) {
+        struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
+
+        switch (execute(hca, sq, &wqe)) {
+        case ETH_NO_ROOM:
+            hca_wait_tx(hca, work);
+            return;
+        case ETH_NO_DATA:
+            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+            return;
+        case ETH_BAD_WQE:
+            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+            return;
+        case ETH_MORE:
+            break;
+        case ETH_SENT:
+            if (wqe.signaled) {
+                complete(hca, sq, &wqe);
+            }
+            skip_wqe(sq, wqe.ds);
+            break;
+        }
+    }
+    if (wq_posted(&sq->wq)) {
+        hca_schedule(hca, work);
+    }
+}
+
+static uint32_t sq_uar(const struct obj *obj)
+{
+    const struct eth_sq *sq = (const struct eth_sq *)obj;
+
+    return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
+}
+
+static struct wq *sq_wq(struct obj *obj)
+{
+    return &((struct eth_sq *)obj)->wq;
+}
+
+static void sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+{
+    struct eth_sq *sq = (struct eth_sq *)obj;
+
+    if (sq->state != PRM_SQC_STATE_RST) {
+        hca_schedule(hca, &sq->work);
+    }
+}
+
+const struct obj_sender eth_sq_sender = {
+    .uar = sq_uar,
+    .wq = sq_wq,
+    .doorbell = sq_doorbell,
+};

@@ -1,0 +1,830 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flow tables, groups and entries: their life and their rules.
+ *
+ * What an entry names (tables, TIRs, counters) is held by a reference, so that nothing can be
+ * destroyed under it; groups and entries live inside their table.
+ */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/eth/steering_priv.h"
+
+#define DEST_LEN    PRM_STRIDE(flow_context, destination)
+#define COUNTER_LEN PRM_SIZE(flow_counter_list)
+
+/* The part of the outer headers that frames are matched on (key_from_frame()). */
+static const struct {
+    unsigned word;
+    uint32_t unsupported;
+} unsupported_bits[] = {
+    {0x18 / 4, 0xffffff00}, /* l4_type, ipv4_ihl */
+};
+
+/* A guest chooses the keys, but does not know the factors: it cannot have them all meet in one
+ * place of a group's hash table. */
+static uint64_t key_factors[KEY_WORDS];
+
+static void key_factors_init(void)
+{
+    static gsize done;
+
+    if (g_once_init_enter(&done)) {
+        for (unsigned i = 0; i < KEY_WORDS; i++) {
+            key_factors[i] = (uint64_t)g_random_int() << 32 | g_random_int();
+        }
+        g_once_init_leave(&done, 1);
+    }
+}
+
+static guint key_hash(gconstpointer p)
+{
+    const struct flow_key *key = p;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < KEY_WORDS; i++) {
+        sum += key_factors[i] * key->word[i];
+    }
+    return (guint)(sum >> 32);
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(struct flow_key)) == 0;
+}
+
+static bool type_supported(uint8_t type)
+{
+    return type == PRM_FLOW_TABLE_TYPE_NIC_RX;
+}
+
+/* -- tables -------------------------------------------------------------------------------------
+ */
+
+static struct flow_table *find_table(struct hca *hca, uint8_t type, uint32_t id)
+{
+    struct flow_table *table = flow_table_find(hca, id);
+
+    return table && table->type == type ? table : NULL;
+}
+
+/* As find_table(), to change what is in it: only its owner may. */
+static enum syn find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
+                               struct flow_table **table)
+{
+    *table = find_table(hca, type, id);
+    if (!*table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    return uid_owns(&(*table)->obj, uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+/* The table's miss action: to another table of a higher level, which is then held. */
+static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id)
+{
+    struct flow_table *next = NULL;
+
+    if (action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
+        next = find_table(hca, table->type, id);
+        if (!next) {
+            return SYN_FT_NOT_FOUND;
+        }
+        if (!uid_may_use(&next->obj, table->obj.uid)) {
+            return SYN_BAD_UID;
+        }
+        if (next->level <= table->level) {
+            return SYN_FT_LEVEL;
+        }
+        next->obj.refs++;
+    } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF) {
+        return SYN_FT_MISS_ACTION;
+    }
+    if (table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
+        flow_table_find(hca, table->miss_id)->obj.refs--;
+    }
+    table->miss_action = action;
+    table->miss_id = next ? id : 0;
+    return SYN_OK;
+}
+
+static void entry_release(struct hca *hca, struct flow_entry *entry)
+{
+    hca_free(hca, OBJ_FLOW_ENTRY, entry, sizeof(*entry));
+}
+
+/* A group and its entries, whatever these name. */
+static void group_free(struct hca *hca, struct flow_group *group)
+{
+    GHashTableIter iter;
+    gpointer entry;
+
+    g_hash_table_iter_init(&iter, group->by_key);
+    while (g_hash_table_iter_next(&iter, NULL, &entry)) {
+        entry_release(hca, entry);
+    }
+    g_hash_table_destroy(group->by_key);
+    hca_free(hca, OBJ_FLOW_GROUP, group, sizeof(*group));
+}
+
+static void groups_free(struct hca *hca, struct flow_table *table)
+{
+    for (unsigned i = 0; i < table->groups->len; i++) {
+        group_free(hca, g_ptr_array_index(table->groups, i));
+    }
+    g_ptr_array_set_size(table->groups, 0);
+}
+
+/* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
+ * apart or put them together. */
+static bool asks_for_more(const void *ctx)
+{
+    return PRM_GET(flow_table_context, ctx, sw_owner) ||
+           PRM_GET(flow_table_context, ctx, reformat_en) ||
+           PRM_GET(flow_table_context, ctx, decap_en) ||
+           PRM_GET(flow_table_context, ctx, termination_table) ||
+           PRM_GET(flow_table_context, ctx, lag_master_next_table_id);
+}
+
+enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const void *ctx,
+                           uint32_t *table_id)
+{
+    struct flow_table *table;
+    enum syn syn;
+
+    if (!type_supported(type)) {
+        return SYN_FT_TYPE;
+    }
+    if (asks_for_more(ctx)) {
+        return SYN_FT_FEATURE;
+    }
+    if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
+        PRM_GET(flow_table_context, ctx, log_size) > STEERING_LOG_FT_SIZE) {
+        return SYN_LIMIT;
+    }
+    table = obj_new(hca, OBJ_FLOW_TABLE, uid, sizeof(*table));
+    if (!table) {
+        return SYN_NO_MEMORY;
+    }
+    table->type = type;
+    table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
+    table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
+    syn = set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                   PRM_GET(flow_table_context, ctx, table_miss_id));
+    if (syn == SYN_OK && !obj_insert(&hca->steering->tables, &table->obj)) {
+        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK) {
+        obj_free(hca, &table->obj);
+        return syn;
+    }
+    table->groups = g_ptr_array_new();
+    table->entries = g_hash_table_new(NULL, NULL);
+    table->next_group_id = 1;
+    *table_id = table->obj.num;
+    return SYN_OK;
+}
+
+enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void *ctx)
+{
+    const struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    PRM_SET(flow_table_context, ctx, level, table->level);
+    PRM_SET(flow_table_context, ctx, log_size, table->log_size);
+    PRM_SET(flow_table_context, ctx, table_miss_action, table->miss_action);
+    PRM_SET(flow_table_context, ctx, table_miss_id, table->miss_id);
+    return SYN_OK;
+}
+
+enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                           uint16_t select, const void *ctx)
+{
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (select & ~PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID) {
+        return SYN_FT_MODIFY;
+    }
+    if (!select) {
+        return SYN_OK;
+    }
+    return set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                    PRM_GET(flow_table_context, ctx, table_miss_id));
+}
+
+static void table_free(struct hca *hca, struct flow_table *table)
+{
+    obj_remove(&hca->steering->tables, &table->obj);
+    groups_free(hca, table);
+    g_ptr_array_free(table->groups, TRUE);
+    g_hash_table_destroy(table->entries);
+    obj_free(hca, &table->obj);
+}
+
+enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id)
+{
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    /* Being the root does not keep a table: the driver destroys its last table as it stands
+     * (update_root_ft_destroy()), and then there is no root. */
+    if (table->obj.refs - (hca->steering->rx_root == table) || table->groups->len) {
+        return SYN_IN_USE;
+    }
+    if (hca->steering->rx_root == table) {
+        flow_table_set_root(hca, type, table_id, false);
+    }
+    set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+    table_free(hca, table);
+    return SYN_OK;
+}
+
+enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set)
+{
+    struct steering *steering = hca->steering;
+    struct flow_table *table = find_table(hca, type, table_id);
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    if (!set && steering->rx_root != table) {
+        return SYN_FT_NOT_ROOT;
+    }
+    if (steering->rx_root) {
+        steering->rx_root->obj.refs--;
+    }
+    steering->rx_root = set ? table : NULL;
+    if (set) {
+        table->obj.refs++;
+    }
+    return SYN_OK;
+}
+
+/* -- groups -------------------------------------------------------------------------------------
+ */
+
+static struct flow_group *find_group(struct hca *hca, struct flow_table *table, uint32_t id)
+{
+    hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
+    for (unsigned i = 0; i < table->groups->len; i++) {
+        struct flow_group *group = g_ptr_array_index(table->groups, i);
+
+        if (group->id == id) {
+            return group;
+        }
+    }
+    return NULL;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+    return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+/* Only outer headers, and of them only what frames are matched on. */
+static enum syn read_mask(const void *in, struct flow_key *mask)
+{
+    const uint8_t *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    uint8_t enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
+    size_t outer = PRM_SIZE(fte_match_set_lyr_2_4);
+
+    memset(mask, 0, sizeof(*mask));
+    if (enable & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS)) {
+        return SYN_FG_CRITERIA;
+    }
+    if (!all_zero(criteria + outer, PRM_SIZE(fte_match_param) - outer)) {
+        return SYN_FG_CRITERIA;
+    }
+    if (enable) {
+        memcpy(mask->word, criteria, outer);
+    } else if (!all_zero(criteria, outer)) {
+        return SYN_FG_CRITERIA;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(unsupported_bits); i++) {
+        if (GUINT32_FROM_BE(mask->word[unsupported_bits[i].word]) &
+            unsupported_bits[i].unsupported) {
+            return SYN_FG_CRITERIA;
+        }
+    }
+    return SYN_OK;
+}
+
+/* Where a group of that range belongs in the order; false if it overlaps another one. */
+static bool group_place(const struct flow_table *table, uint32_t start, uint32_t end, int *place)
+{
+    unsigned i;
+
+    for (i = 0; i < table->groups->len; i++) {
+        const struct flow_group *group = g_ptr_array_index(table->groups, i);
+
+        if (start <= group->end && group->start <= end) {
+            return false;
+        }
+        if (group->start > end) {
+            break;
+        }
+    }
+    *place = (int)i;
+    return true;
+}
+
+enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32_t *group_id)
+{
+    uint32_t start = PRM_GET(create_flow_group_in, in, start_flow_index);
+    uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
+    struct flow_table *table;
+    struct flow_group *group;
+    struct flow_key mask;
+    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
+                                  PRM_GET(create_flow_group_in, in, table_id), &table);
+    int place;
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(create_flow_group_in, in, group_type) != PRM_FLOW_GROUP_TYPE_TCAM_SUBTABLE) {
+        return SYN_FG_TYPE;
+    }
+    hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
+    if (start > end || end >> table->log_size || !group_place(table, start, end, &place)) {
+        return SYN_FG_RANGE;
+    }
+    syn = read_mask(in, &mask);
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    group = hca_alloc(hca, OBJ_FLOW_GROUP, sizeof(*group));
+    if (!group) {
+        return SYN_NO_MEMORY;
+    }
+    group->id = table->next_group_id++;
+    group->start = start;
+    group->end = end;
+    group->criteria_enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
+    group->mask = mask;
+    group->by_key = g_hash_table_new(key_hash, key_equal);
+    g_ptr_array_insert(table->groups, place, group);
+    *group_id = group->id;
+    return SYN_OK;
+}
+
+enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id,
+                          void *out)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_group *group = table ? find_group(hca, table, group_id) : NULL;
+
+    if (!group) {
+        return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
+    }
+    PRM_SET(query_flow_group_out, out, start_flow_index, group->start);
+    PRM_SET(query_flow_group_out, out, end_flow_index, group->end);
+    PRM_SET(query_flow_group_out, out, match_criteria_enable, group->criteria_enable);
+    memcpy(PRM_PTR(query_flow_group_out, out, match_criteria), &group->mask, sizeof(group->mask));
+    return SYN_OK;
+}
+
+enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                            uint32_t group_id)
+{
+    struct flow_group *group;
+    struct flow_table *table;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    group = find_group(hca, table, group_id);
+    if (!group) {
+        return SYN_FG_NOT_FOUND;
+    }
+    if (g_hash_table_size(group->by_key)) {
+        return SYN_IN_USE;
+    }
+    g_ptr_array_remove(table->groups, group);
+    group_free(hca, group);
+    return SYN_OK;
+}
+
+/* -- entries ------------------------------------------------------------------------------------
+ */
+
+/* Counts an entry's destinations and counters in (+1) or out (-1). */
+static void hold(struct hca *hca, const struct flow_entry *entry, int by)
+{
+    for (unsigned i = 0; i < entry->num_dests; i++) {
+        struct obj *obj = entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_TIR
+                              ? obj_find(&hca->tirs, entry->dests[i].id)
+                              : &flow_table_find(hca, entry->dests[i].id)->obj;
+
+        obj->refs += (uint32_t)by;
+    }
+    for (unsigned i = 0; i < entry->num_counters; i++) {
+        flow_counter_find(hca, entry->counters[i])->obj.refs += (uint32_t)by;
+    }
+}
+
+/* The objects that an entry names must be there for who owns its table. any_level: destination
+ * tables need not be on higher levels; a loop that this makes is for the walk to end. */
+static enum syn read_dests(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+                           bool any_level, struct flow_entry *entry)
+{
+    for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
+        struct flow_dest *dest = &entry->dests[i];
+        const struct flow_table *next;
+        const struct obj *obj;
+
+        dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
+        dest->id = PRM_GET(dest_format_struct, list, destination_id);
+        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
+            obj = obj_find(&hca->tirs, dest->id);
+            if (!obj) {
+                return SYN_FTE_DEST;
+            }
+        } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
+            next = find_table(hca, table->type, dest->id);
+            if (!next) {
+                return SYN_FTE_DEST;
+            }
+            if (!any_level && next->level <= table->level) {
+                return SYN_FT_LEVEL;
+            }
+            obj = &next->obj;
+        } else {
+            return SYN_FTE_DEST;
+        }
+        if (!uid_may_use(obj, table->obj.uid)) {
+            return SYN_BAD_UID;
+        }
+    }
+    return SYN_OK;
+}
+
+static enum syn read_counters(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+                              struct flow_entry *entry)
+{
+    for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+        const struct flow_counter *counter;
+
+        entry->counters[i] = PRM_GET(flow_counter_list, list, flow_counter_id);
+        counter = flow_counter_find(hca, entry->counters[i]);
+        if (!counter) {
+            return SYN_FTE_COUNTER;
+        }
+        if (!uid_may_use(&counter->obj, table->obj.uid)) {
+            return SYN_BAD_UID;
+        }
+    }
+    return SYN_OK;
+}
+
+/* Actions that have a meaning here, and agree with the lists that come with them. */
+static bool action_ok(const struct flow_entry *entry)
+{
+    uint16_t known = PRM_FLOW_ACTION_ALLOW | PRM_FLOW_ACTION_DROP | PRM_FLOW_ACTION_FWD_DEST |
+                     PRM_FLOW_ACTION_COUNT;
+    bool forward = entry->action & PRM_FLOW_ACTION_FWD_DEST;
+
+    return !(entry->action & ~known) && forward == (entry->num_dests > 0) &&
+           !(forward && entry->action & PRM_FLOW_ACTION_DROP) &&
+           (entry->num_counters == 0 || entry->action & PRM_FLOW_ACTION_COUNT);
+}
+
+/* Reads action, tag and lists of a set_fte_in into entry, whose key, index and group stay. */
+static enum syn read_entry(struct hca *hca, const struct flow_table *table, const uint8_t *in,
+                           size_t in_len, struct flow_entry *entry)
+{
+    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    const uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    enum syn syn;
+
+    entry->action = (uint16_t)PRM_GET(flow_context, ctx, action);
+    entry->flow_tag = PRM_GET(flow_context, ctx, flow_tag);
+    entry->num_dests = PRM_GET(flow_context, ctx, destination_list_size);
+    entry->num_counters = PRM_GET(flow_context, ctx, flow_counter_list_size);
+    if (PRM_GET(flow_context, ctx, extended_destination)) {
+        return SYN_FTE_DEST;
+    }
+    if (entry->num_dests > STEERING_MAX_DEST || entry->num_counters > STEERING_MAX_COUNTERS) {
+        return SYN_LIMIT;
+    }
+    if (in_len <
+        (size_t)(list - in) + entry->num_dests * DEST_LEN + entry->num_counters * COUNTER_LEN) {
+        return SYN_IN_LEN;
+    }
+    if (!action_ok(entry)) {
+        return SYN_FTE_ACTION;
+    }
+    syn = read_dests(hca, table, list, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
+    return syn ? syn : read_counters(hca, table, list + entry->num_dests * DEST_LEN, entry);
+}
+
+static enum syn modify_entry(struct hca *hca, struct flow_table *table, const void *in,
+                             size_t in_len, struct flow_entry *entry)
+{
+    uint8_t select = (uint8_t)PRM_GET(set_fte_in, in, modify_enable_mask);
+    uint8_t known = 1u << PRM_SET_FTE_MODIFY_ACTION | 1u << PRM_SET_FTE_MODIFY_FLOW_TAG |
+                    1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST |
+                    1u << PRM_SET_FTE_MODIFY_FLOW_COUNTERS;
+    struct flow_entry next = *entry, merged = *entry;
+    enum syn syn = read_entry(hca, table, in, in_len, &next);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (select & ~known) {
+        return SYN_FTE_MODIFY;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_ACTION) {
+        merged.action = next.action;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_FLOW_TAG) {
+        merged.flow_tag = next.flow_tag;
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST) {
+        merged.num_dests = next.num_dests;
+        memcpy(merged.dests, next.dests, sizeof(next.dests));
+    }
+    if (select & 1u << PRM_SET_FTE_MODIFY_FLOW_COUNTERS) {
+        merged.num_counters = next.num_counters;
+        memcpy(merged.counters, next.counters, sizeof(next.counters));
+    }
+    if (!action_ok(&merged)) {
+        return SYN_FTE_ACTION;
+    }
+    hold(hca, &merged, 1);
+    hold(hca, entry, -1);
+    *entry = merged;
+    return SYN_OK;
+}
+
+static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in, size_t in_len,
+                          uint32_t index)
+{
+    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    struct flow_group *group = find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
+    struct flow_entry *entry;
+    struct flow_key value;
+    enum syn syn;
+
+    if (!group || index < group->start || index > group->end) {
+        return SYN_FTE_GROUP;
+    }
+    entry = hca_alloc(hca, OBJ_FLOW_ENTRY, sizeof(*entry));
+    if (!entry) {
+        return SYN_NO_MEMORY;
+    }
+    memcpy(&value, PRM_PTR(flow_context, ctx, match_value), sizeof(value));
+    flow_key_mask(&entry->key, &value, &group->mask);
+    entry->index = index;
+    entry->group = group;
+    syn = read_entry(hca, table, in, in_len, entry);
+    if (syn == SYN_OK && g_hash_table_contains(group->by_key, &entry->key)) {
+        syn = SYN_FTE_EXISTS;
+    }
+    if (syn != SYN_OK) {
+        entry_release(hca, entry);
+        return syn;
+    }
+    hold(hca, entry, 1);
+    g_hash_table_insert(group->by_key, &entry->key, entry);
+    g_hash_table_insert(table->entries, GUINT_TO_POINTER(index), entry);
+    return SYN_OK;
+}
+
+enum syn flow_entry_set(struct hca *hca, uint16_t uid, const void *in, size_t in_len, bool modify)
+{
+    uint32_t index = PRM_GET(set_fte_in, in, flow_index);
+    struct flow_table *table;
+    struct flow_entry *entry;
+    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(set_fte_in, in, table_type),
+                                  PRM_GET(set_fte_in, in, table_id), &table);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (modify) {
+        return entry ? modify_entry(hca, table, in, in_len, entry) : SYN_FTE_NOT_FOUND;
+    }
+    return entry ? SYN_FTE_EXISTS : new_entry(hca, table, in, in_len, index);
+}
+
+enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
+                          void *ctx, size_t ctx_len)
+{
+    struct flow_table *table = find_table(hca, type, table_id);
+    const struct flow_entry *entry;
+    uint8_t *list;
+
+    if (!table) {
+        return SYN_FT_NOT_FOUND;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (!entry) {
+        return SYN_FTE_NOT_FOUND;
+    }
+    if (ctx_len <
+        PRM_SIZE(flow_context) + entry->num_dests * DEST_LEN + entry->num_counters * COUNTER_LEN) {
+        return SYN_OUT_LEN;
+    }
+    PRM_SET(flow_context, ctx, group_id, entry->group->id);
+    PRM_SET(flow_context, ctx, flow_tag, entry->flow_tag);
+    PRM_SET(flow_context, ctx, action, entry->action);
+    PRM_SET(flow_context, ctx, destination_list_size, entry->num_dests);
+    PRM_SET(flow_context, ctx, flow_counter_list_size, entry->num_counters);
+    memcpy(PRM_PTR(flow_context, ctx, match_value), &entry->key, sizeof(entry->key));
+    list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
+        PRM_SET(dest_format_struct, list, destination_type, entry->dests[i].type);
+        PRM_SET(dest_format_struct, list, destination_id, entry->dests[i].id);
+    }
+    for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+        PRM_SET(flow_counter_list, list, flow_counter_id, entry->counters[i]);
+    }
+    return SYN_OK;
+}
+
+static void entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
+{
+    hold(hca, entry, -1);
+    g_hash_table_remove(table->entries, GUINT_TO_POINTER(entry->index));
+    g_hash_table_remove(entry->group->by_key, &entry->key);
+    entry_release(hca, entry);
+}
+
+enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
+                           uint32_t index)
+{
+    struct flow_table *table;
+    struct flow_entry *entry;
+    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
+    if (!entry) {
+        return SYN_FTE_NOT_FOUND;
+    }
+    entry_free(hca, table, entry);
+    return SYN_OK;
+}
+
+/* -- a user context goes ------------------------------------------------------------------------
+ */
+
+/* A step of emptying a table is over; whether there may be another one in this turn. */
+static bool next_step(struct hca *hca)
+{
+    hca_spend(hca, 1);
+    return hca_may_go_on(hca);
+}
+
+/* False: entries are left. */
+static bool entries_empty(struct hca *hca, struct flow_table *table)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    if (!g_hash_table_size(table->entries)) {
+        return true; /* which the walk would find out at the end of its places */
+    }
+    g_hash_table_iter_init(&iter, table->entries);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct flow_entry *entry = value;
+
+        hold(hca, entry, -1);
+        g_hash_table_iter_remove(&iter);
+        g_hash_table_remove(entry->group->by_key, &entry->key);
+        entry_release(hca, entry);
+        if (!next_step(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool groups_empty(struct hca *hca, struct flow_table *table)
+{
+    while (table->groups->len) {
+        group_free(hca, g_ptr_array_index(table->groups, table->groups->len - 1));
+        g_ptr_array_set_size(table->groups, (int)table->groups->len - 1);
+        if (!next_step(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_tables_empty_of(struct hca *hca, uint16_t uid)
+{
+    OBJ_TABLE_FOREACH (obj, &hca->steering->tables) {
+        struct flow_table *table = (struct flow_table *)obj;
+
+        if (obj->uid != uid) {
+            continue;
+        }
+        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        if (!entries_empty(hca, table) || !groups_empty(hca, table)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
+{
+    struct obj *next;
+    unsigned gone = 0;
+
+    *left = 0;
+    for (struct obj *obj = obj_next(&hca->steering->tables, 0); obj; obj = next) {
+        const struct flow_table *table = (const struct flow_table *)obj;
+
+        next = obj_next(&hca->steering->tables, obj->num + 1);
+        hca_spend(hca, 1);
+        if (obj->uid != uid) {
+            continue;
+        }
+        if (flow_table_destroy(hca, uid, table->type, obj->num) == SYN_OK) {
+            gone++;
+        } else {
+            ++*left;
+        }
+    }
+    return gone;
+}
+
+/* -- counters -----------------------------------------------------------------------------------
+ */
+
+enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
+{
+    struct flow_counter *counter = obj_new(hca, OBJ_FLOW_COUNTER, uid, sizeof(*counter));
+
+    if (!counter) {
+        return SYN_NO_MEMORY;
+    }
+    if (!obj_insert(&hca->flow_counters, &counter->obj)) {
+        obj_free(hca, &counter->obj);
+        return SYN_NO_MEMORY;
+    }
+    *id = counter->obj.num;
+    return SYN_OK;
+}
+
+struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id)
+{
+    return obj_find_kind(&hca->flow_counters, id, OBJ_FLOW_COUNTER);
+}
+
+enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
+{
+    struct flow_counter *counter = flow_counter_find(hca, id);
+
+    if (!counter) {
+        return SYN_FC_NOT_FOUND;
+    }
+    if (!uid_owns(&counter->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (counter->obj.refs) {
+        return SYN_IN_USE;
+    }
+    obj_end(hca, &counter->obj);
+    return SYN_OK;
+}
+
+/* -- life ---------------------------------------------------------------------------------------
+ */
+
+void steering_init(struct hca *hca)
+{
+    key_factors_init();
+    hca->steering = g_new0(struct steering, 1);
+    obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
+}
+
+/* Whatever refers to what: everything goes. */
+void steering_clear(struct hca *hca)
+{
+    uint32_t num = 0;
+    struct obj *obj;
+
+    while ((obj = obj_next(&hca->steering->tables, num))) {
+        num = obj->num + 1;
+        table_free(hca, (struct flow_table *)obj);
+    }
+    obj_table_clear(&hca->steering->tables);
+    g_free(hca->steering);
+    hca->steering = NULL;
+}

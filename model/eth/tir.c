@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * TIS, RQT and TIR: their contexts, and a frame's way through a TIR: hash, table, RQ.
+ *
+ * The hash input is the selected ones of source address, destination address, source port,
+ * destination port (or SPI), in this order and network byte order (Microsoft RSS). With
+ * rx_hash_symmetric, a pair of which both are selected is replaced by source | destination and
+ * source ^ destination, so that both directions of a flow hash alike (Linux, ethtool: "Symmetric
+ * OR-XOR", which is what mlx5e's TIRs do).
+ */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/eth/eth_priv.h"
+#include "model/eth/tir.h"
+
+/* IP protocol numbers. */
+enum {
+    IP_PROTO_ESP = 50,
+    IP_PROTO_AH = 51,
+};
+
+static struct td *find_td(struct hca *hca, uint32_t tdn)
+{
+    return obj_find_kind(&hca->tds, tdn, OBJ_TD);
+}
+
+/* -- TIS ----------------------------------------------------------------------------------------
+ */
+
+enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *tisn)
+{
+    struct td *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
+    struct eth_tis *tis;
+
+    if (!td) {
+        return SYN_ETH_TD;
+    }
+    if (!uid_may_use(&td->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    tis = obj_new(hca, OBJ_TIS, uid, sizeof(*tis));
+    if (!tis) {
+        return SYN_NO_MEMORY;
+    }
+    memcpy(tis->tisc, tisc, sizeof(tis->tisc));
+    if (!obj_insert(&hca->tiss, &tis->obj)) {
+        obj_free(hca, &tis->obj);
+        return SYN_NO_MEMORY;
+    }
+    td->obj.refs++;
+    *tisn = tis->obj.num;
+    return SYN_OK;
+}
+
+static enum syn find_owned(struct obj_table *table, uint32_t num, uint16_t uid, struct obj **obj)
+{
+    *obj = obj_find(table, num);
+    if (!*obj) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    return uid_owns(*obj, uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn, const void *bitmask,
+                    const void *tisc)
+{
+    struct obj *obj;
+    struct eth_tis *tis;
+    enum syn syn = find_owned(&hca->tiss, tisn, uid, &obj);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (PRM_GET(modify_tis_bitmask, bitmask, lag_tx_port_affinity) ||
+        PRM_GET(modify_tis_bitmask, bitmask, strict_lag_tx_port_affinity)) {
+        return SYN_ETH_MODIFY;
+    }
+    tis = (struct eth_tis *)obj;
+    if (PRM_GET(modify_tis_bitmask, bitmask, prio)) {
+        PRM_SET(tisc, tis->tisc, prio, PRM_GET(tisc, tisc, prio));
+    }
+    return SYN_OK;
+}
+
+enum syn tis_query(struct hca *hca, uint32_t tisn, void *tisc)
+{
+    const struct eth_tis *tis = obj_find_kind(&hca->tiss, tisn, OBJ_TIS);
+
+    if (!tis) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(tisc, tis->tisc, sizeof(tis->tisc));
+    return SYN_OK;
+}
+
+enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
+{
+    struct obj *obj;
+    enum syn syn = find_owned(&hca->tiss, tisn, uid, &obj);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
+    obj_end(hca, obj);
+    return SYN_OK;
+}
+
+/* -- RQT ----------------------------------------------------------------------------------------
+ */
+
+static void rqt_hold(struct hca *hca, const struct eth_rqt *rqt, int by)
+{
+    for (uint32_t i = 0; i < rqt->size; i++) {
+        eth_rq_find(hca, rqt->rqn[i])->obj.refs += (uint32_t)by;
+    }
+}
+
+/* Reads the list behind rqtc into rqn[]; its size must be a power of two (the hash is masked). */
+static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const uint8_t *rqtc, size_t list_len,
+                              uint32_t max_size, uint32_t *rqn, uint32_t *size)
+{
+    const uint8_t *list = rqtc + PRM_SIZE(rqtc);
+
+    *size = PRM_GET(rqtc, rqtc, rqt_actual_size);
+    if (PRM_GET(rqtc, rqtc, list_q_type) || PRM_GET(rqtc, rqtc, rq_vhca_id_format)) {
+        return SYN_ETH_RQT_LIST;
+    }
+    if (*size == 0 || *size > max_size || *size & (*size - 1)) {
+        return SYN_ETH_RQT_LIST;
+    }
+    if (list_len < *size * PRM_SIZE(rq_num)) {
+        return SYN_IN_LEN;
+    }
+    for (uint32_t i = 0; i < *size; i++) {
+        const struct eth_rq *rq;
+
+        rqn[i] = PRM_GET(rq_num, list + i * PRM_SIZE(rq_num), rq_num);
+        rq = eth_rq_find(hca, rqn[i]);
+        if (!rq) {
+            return SYN_ETH_RQT_LIST;
+        }
+        if (!uid_may_use(&rq->obj, uid)) {
+            return SYN_BAD_UID;
+        }
+    }
+    return SYN_OK;
+}
+
+enum syn rqt_create(struct hca *hca, uint16_t uid, const void *rqtc, size_t list_len,
+                    uint32_t *rqtn)
+{
+    uint32_t max_size = PRM_GET(rqtc, rqtc, rqt_max_size);
+    struct eth_rqt *rqt;
+    enum syn syn;
+
+    if (max_size == 0 || max_size > RQT_MAX_SIZE) {
+        return SYN_ETH_RQT_LIST;
+    }
+    rqt = obj_new(hca, OBJ_RQT, uid, sizeof(*rqt) + max_size * sizeof(rqt->rqn[0]));
+    if (!rqt) {
+        return SYN_NO_MEMORY;
+    }
+    rqt->max_size = max_size;
+    syn = read_rqt_list(hca, uid, rqtc, list_len, max_size, rqt->rqn, &rqt->size);
+    if (syn == SYN_OK && !obj_insert(&hca->rqts, &rqt->obj)) {
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK) {
+        obj_free(hca, &rqt->obj);
+        return syn;
+    }
+    rqt_hold(hca, rqt, 1);
+    *rqtn = rqt->obj.num;
+    return SYN_OK;
+}
+
+enum syn rqt_modify(struct hca *hca, uint16_t uid, uint32_t rqtn, const void *bitmask,
+                    const void *rqtc, size_t list_len)
+{
+    g_autofree uint32_t *rqn = NULL;
+    struct obj *obj;
+    struct eth_rqt *rqt;
+    uint32_t size;
+    enum syn syn = find_owned(&hca->rqts, rqtn, uid, &obj);
+
+    if (syn != SYN_OK || !PRM_GET(rqt_bitmask, bitmask, rqn_list)) {
+        return syn;
+    }
+    rqt = (struct eth_rqt *)obj;
+    rqn = g_new(uint32_t, rqt->max_size);
+    syn = read_rqt_list(hca, uid, rqtc, list_len, rqt->max_size, rqn, &size);
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    rqt_hold(hca, rqt, -1);
+    memcpy(rqt->rqn, rqn, size * sizeof(rqn[0]));
+    rqt->size = size;
+    rqt_hold(hca, rqt, 1);
+    return SYN_OK;
+}
+
+enum syn rqt_query(struct hca *hca, uint32_t rqtn, void *rqtc, size_t list_len)
+{
+    const struct eth_rqt *rqt = obj_find_kind(&hca->rqts, rqtn, OBJ_RQT);
+    uint8_t *list = (uint8_t *)rqtc + PRM_SIZE(rqtc);
+
+    if (!rqt) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    PRM_SET(rqtc, rqtc, rqt_max_size, rqt->max_size);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, rqt->size);
+    for (uint32_t i = 0; i < rqt->size && (i + 1) * PRM_SIZE(rq_num) <= list_len; i++) {
+        PRM_SET(rq_num, list + i * PRM_SIZE(rq_num), rq_num, rqt->rqn[i]);
+    }
+    return SYN_OK;
+}
+
+enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
+{
+    struct obj *obj;
+    enum syn syn = find_owned(&hca->rqts, rqtn, uid, &obj);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    rqt_hold(hca, (struct eth_rqt *)obj, -1);
+    obj_end(hca, obj);
+    return SYN_OK;
+}
+
+/* -- TIR ----------------------------------------------------------------------------------------
+ */
+
+/* Takes the hash function, key and fields of a tirc. */
+static enum syn read_hash(struct eth_tir *tir, const void *tirc)
+{
+    const uint8_t *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
+    uint8_t fn = (uint8_t)PRM_GET(tirc, tirc, rx_hash_fn);
+    uint32_t fields = PRM_GET(rx_hash_field_select, select, selected_fields);
+
+    if (fn > PRM_RX_HASH_FN_TOEPLITZ || fields >> (PRM_RX_HASH_FIELD_IPSEC_SPI + 1)) {
+        return SYN_ETH_HASH;
+    }
+    tir->hash_fn = fn;
+    tir->symmetric = PRM_GET(tirc, tirc, rx_hash_symmetric);
+    tir->fields = fields;
+    tir->l3_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l3_prot_type);
+    tir->l4_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l4_prot_type);
+    if (fn == PRM_RX_HASH_FN_TOEPLITZ) {
+        toeplitz_table_init(&tir->toeplitz, PRM_PTR(tirc, tirc, rx_hash_toeplitz_key));
+    }
+    return SYN_OK;
+}
+
+/* Whether it takes multicasts of its own transport domain. */
+static bool tir_listens(const struct eth_tir *tir)
+{
+    return tir->self_lb & 1u << PRM_SELF_LB_MULTICAST;
+}
+
+/* The RQ or RQT that the TIR leads to. */
+static struct obj *tir_target(struct hca *hca, const struct eth_tir *tir)
+{
+    return tir->indirect ? obj_find(&hca->rqts, tir->rqtn)
+                         : obj_find_kind(&hca->qpns, tir->rqn, OBJ_RQ);
+}
+
+static enum syn check_tirc(const void *tirc)
+{
+    if (PRM_GET(tirc, tirc, disp_type) > PRM_TIRC_DISP_TYPE_INDIRECT) {
+        return SYN_ETH_DISP_TYPE;
+    }
+    if (PRM_GET(tirc, tirc, packet_merge_mask) || PRM_GET(tirc, tirc, tls_en)) {
+        return SYN_ETH_LRO;
+    }
+    if (PRM_GET(tirc, tirc, tunneled_offload_en)) {
+        return SYN_ETH_HASH;
+    }
+    return SYN_OK;
+}
+
+enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *tirn)
+{
+    struct td *td = find_td(hca, PRM_GET(tirc, tirc, transport_domain));
+    struct obj *target;
+    struct eth_tir *tir;
+    enum syn syn = check_tirc(tirc);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (!td) {
+        return SYN_ETH_TD;
+    }
+    tir = obj_new(hca, OBJ_TIR, uid, sizeof(*tir));
+    if (!tir) {
+        return SYN_NO_MEMORY;
+    }
+    memcpy(tir->tirc, tirc, sizeof(tir->tirc));
+    tir->indirect = PRM_GET(tirc, tirc, disp_type) == PRM_TIRC_DISP_TYPE_INDIRECT;
+    tir->rqn = PRM_GET(tirc, tirc, inline_rqn);
+    tir->rqtn = PRM_GET(tirc, tirc, indirect_table);
+    tir->tdn = PRM_GET(tirc, tirc, transport_domain);
+    tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+    target = tir_target(hca, tir);
+    syn = read_hash(tir, tirc);
+    if (syn == SYN_OK && !target) {
+        syn = SYN_ETH_NOT_FOUND;
+    }
+    if (syn == SYN_OK && !(uid_may_use(&td->obj, uid) && uid_may_use(target, uid))) {
+        syn = SYN_BAD_UID;
+    }
+    if (syn == SYN_OK && !obj_insert(&hca->tirs, &tir->obj)) {
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK) {
+        obj_free(hca, &tir->obj);
+        return syn;
+    }
+    td->obj.refs++;
+    td->tirs++;
+    td->listening += tir_listens(tir);
+    target->refs++;
+    *tirn = tir->obj.num;
+    return SYN_OK;
+}
+
+enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bitmask,
+                    const void *tirc)
+{
+    static const size_t hash_from = PRM_OFFSET(tirc, rx_hash_toeplitz_key);
+    static const size_t hash_to =
+        PRM_OFFSET(tirc, rx_hash_field_selector_outer) + PRM_SIZE(rx_hash_field_select);
+    struct obj *obj;
+    struct eth_tir *tir;
+    enum syn syn = find_owned(&hca->tirs, tirn, uid, &obj);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    tir = (struct eth_tir *)obj;
+    if (PRM_GET(modify_tir_bitmask, bitmask, packet_merge) &&
+        PRM_GET(tirc, tirc, packet_merge_mask)) {
+        return SYN_ETH_LRO;
+    }
+    if (PRM_GET(modify_tir_bitmask, bitmask, hash)) {
+        syn = read_hash(tir, tirc);
+        if (syn != SYN_OK) {
+            return syn;
+        }
+        PRM_SET(tirc, tir->tirc, rx_hash_fn, tir->hash_fn);
+        PRM_SET(tirc, tir->tirc, rx_hash_symmetric, tir->symmetric);
+        memcpy(tir->tirc + hash_from, (const uint8_t *)tirc + hash_from, hash_to - hash_from);
+    }
+    if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
+        struct td *td = find_td(hca, tir->tdn);
+
+        td->listening -= tir_listens(tir);
+        tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+        td->listening += tir_listens(tir);
+        PRM_SET(tirc, tir->tirc, self_lb_block, tir->self_lb);
+    }
+    return SYN_OK;
+}
+
+enum syn tir_query(struct hca *hca, uint32_t tirn, void *tirc)
+{
+    const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
+
+    if (!tir) {
+        return SYN_ETH_NOT_FOUND;
+    }
+    memcpy(tirc, tir->tirc, sizeof(tir->tirc));
+    return SYN_OK;
+}
+
+enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
+{
+    struct obj *obj;
+    struct eth_tir *tir;
+    struct td *td;
+    enum syn syn = find_owned(&hca->tirs, tirn, uid, &obj);
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    tir = (struct eth_tir *)obj;
+    tir_target(hca, tir)->refs--;
+    td = find_td(hca, tir->tdn);
+    td->obj.refs--;
+    td->tirs--;
+    td->listening -= tir_listens(tir);
+    obj_end(hca, obj);
+    return SYN_OK;
+}
+
+/* -- a frame's way ------------------------------------------------------------------------------
+ */
+
+static bool selected(const struct eth_tir *tir, unsigned field)
+{
+    return tir->fields & 1u << field;
+}
+
+/* Appends what the TIR selects of source and destination, len bytes each. */
+static size_t put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
+                       const uint8_t *src, const uint8_t *dst, size_t len)
+{
+    bool has_src = selected(tir, src_field), has_dst = selected(tir, src_field + 1);
+    size_t n = 0;
+
+    if (tir->symmetric && has_src && has_dst) {
+        for (size_t i = 0; i < len; i++) {
+            data[i] = src[i] | dst[i];
+            data[len + i] = src[i] ^ dst[i];
+        }
+        return 2 * len;
+    }
+    if (has_src) {
+        memcpy(data, src, len);
+        n += len;
+    }
+    if (has_dst) {
+        memcpy(data + n, dst, len);
+        n += len;
+    }
+    return n;
+}
+
+static uint32_t hash_bytes(const struct eth_tir *tir, const uint8_t *data, size_t len)
+{
+    uint8_t x = 0;
+
+    if (tir->hash_fn == PRM_RX_HASH_FN_TOEPLITZ) {
+        return toeplitz_table_hash(&tir->toeplitz, data, len);
+    }
+    for (size_t i = 0; i < len; i++) {
+        x ^= data[i];
+    }
+    return (uint8_t)~x;
+}
+
+/* Appends the SPI of ESP or AH (RFC 4303, 4302) if it is selected and there. */
+static size_t put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
+                      const struct eth_info *info)
+{
+    size_t at = info->l4_off + (info->proto == IP_PROTO_AH ? 4 : 0);
+
+    if (!selected(tir, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
+        (info->proto != IP_PROTO_ESP && info->proto != IP_PROTO_AH) || at + 4 > info->ip_end) {
+        return 0;
+    }
+    memcpy(data, frame + at, 4);
+    return 4;
+}
+
+static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
+                              const struct eth_info *info)
+{
+    uint8_t data[TOEPLITZ_DATA_MAX];
+    struct rss rss = {0};
+    bool ipv4 = info->ip_version == 4;
+    const uint8_t *l3 = frame + info->l3_off;
+    enum eth_l4 l4 = tir->l4_type == PRM_L4_PROT_TYPE_TCP ? ETH_L4_TCP : ETH_L4_UDP;
+    size_t len, l3_len;
+
+    if (tir->hash_fn == PRM_RX_HASH_FN_NONE || !info->ip_version ||
+        ipv4 != (tir->l3_type == PRM_L3_PROT_TYPE_IPV4)) {
+        return rss;
+    }
+    len = l3_len = put_pair(data, tir, PRM_RX_HASH_FIELD_SRC_IP, l3 + (ipv4 ? 12 : 8),
+                            l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
+    len += put_spi(data + len, tir, frame, info);
+    if (len > l3_len) {
+        rss.l4 = PRM_RSS_HASH_L4_IPSEC;
+    } else if (info->l4 == l4) {
+        len += put_pair(data + len, tir, PRM_RX_HASH_FIELD_L4_SPORT, frame + info->l4_off,
+                        frame + info->l4_off + 2, 2);
+        if (len > l3_len) {
+            rss.l4 = l4 == ETH_L4_TCP ? PRM_RSS_HASH_L4_TCP : PRM_RSS_HASH_L4_UDP;
+        }
+    }
+    if (len == 0) {
+        return rss;
+    }
+    rss.hash = hash_bytes(tir, data, len);
+    if (l3_len) {
+        rss.ip = ipv4 ? PRM_RSS_HASH_IP_IPV4 : PRM_RSS_HASH_IP_IPV6;
+    }
+    return rss;
+}
+
+/* A TIR takes what its own transport domain sends only where it is told to: its self_lb_block bits
+ * are set to allow that, whatever their name says (driver: MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC,
+ * and the loopback self-test of mlx5e). */
+static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t from_td)
+{
+    unsigned kind = dmac[0] & 1 ? PRM_SELF_LB_MULTICAST : PRM_SELF_LB_UNICAST;
+
+    return from_td != tir->tdn || (tir->self_lb & 1u << kind);
+}
+
+bool tir_takes_group(struct hca *hca, uint32_t from_td)
+{
+    const struct td *td = find_td(hca, from_td);
+
+    return hca->tirs.count > (td ? td->tirs - td->listening : 0);
+}
+
+bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
+            const struct eth_info *info, uint32_t flow_tag, uint32_t from_td)
+{
+    const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
+    struct rss rss;
+    uint32_t rqn;
+
+    if (!tir || !tir_takes(tir, frame, from_td)) {
+        return false;
+    }
+    rss = compute_rss(tir, frame, info);
+    rqn = tir->rqn;
+    if (tir->indirect) {
+        const struct eth_rqt *rqt = obj_find_kind(&hca->rqts, tir->rqtn, OBJ_RQT);
+
+        rqn = rqt->rqn[rss.hash & (rqt->size - 1)];
+    }
+    eth_rq_receive(hca, eth_rq_find(hca, rqn), frame, len, info, &rss, flow_tag);
+    return true;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory keys as objects: creation, query, destruction, and their translation entries. */
+#include "model/core/pd.h"
+#include "model/memory/mkey_priv.h"
+
+/* A key's translation entries at most: bytes of our memory. */
+#define XLT_MAX_BYTES (512ULL << 20)
+
+/* UMR writes entries in multiples of 64 bytes (driver: MLX5_UMR_FLEX_ALIGNMENT), also to keys that
+ * were created with fewer: what software may write there belongs to the key. */
+#define XLT_ALIGN_OCTWORDS 4
+
+static uint32_t mkc_mode(const void *mkc)
+{
+    return PRM_GET(mkc, mkc, access_mode_4_2) << 2 | PRM_GET(mkc, mkc, access_mode_1_0);
+}
+
+void mkey_parse(struct mkey *mkey)
+{
+    const uint8_t *mkc = mkey->mkc;
+
+    mkey->mode = mkc_mode(mkc);
+    mkey->log_page = PRM_GET(mkc, mkc, log_page_size);
+    mkey->variant = PRM_GET(mkc, mkc, mkey_7_0);
+    mkey->rights = (PRM_GET(mkc, mkc, lr) ? MEM_LOCAL_READ : 0) |
+                   (PRM_GET(mkc, mkc, lw) ? MEM_LOCAL_WRITE : 0) |
+                   (PRM_GET(mkc, mkc, rr) ? MEM_REMOTE_READ : 0) |
+                   (PRM_GET(mkc, mkc, rw) ? MEM_REMOTE_WRITE : 0) |
+                   (PRM_GET(mkc, mkc, a) ? MEM_REMOTE_ATOMIC : 0);
+    mkey->free = PRM_GET(mkc, mkc, free);
+    mkey->length64 = PRM_GET(mkc, mkc, length64);
+    mkey->pdn = PRM_GET(mkc, mkc, pd);
+    mkey->qpn = PRM_GET(mkc, mkc, qpn);
+    mkey->start = PRM_GET(mkc, mkc, start_addr);
+    mkey->len = PRM_GET(mkc, mkc, len);
+}
+
+bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
+{
+    /* KLM ranges have lengths of their own, PA keys no pages */
+    return (mode != PRM_MKC_ACCESS_MODE_MTT && mode != PRM_MKC_ACCESS_MODE_KSM) ||
+           (log_page >= 12 && log_page <= 48);
+}
+
+/* -- translation entries ---------------------------------------------------------------------- */
+
+void mkey_layout(struct hca *hca, struct mkey *mkey)
+{
+    uint64_t end = 0;
+
+    if (mkey->mode != PRM_MKC_ACCESS_MODE_KLMS) {
+        return;
+    }
+    mkey->ranges = mkey->klm;
+    mkey->nranges = mkey->capacity;
+    mkey->rounds = 1;
+    mkey->repeat = mkey->capacity && mkey->klm[0].key == KLM_OP_REPEAT;
+    if (mkey->repeat) {
+        /* wqe_repeat_block_seg, followed by wqe_repeat_ent_seg */
+        mkey->rounds = mkey->klm[0].va >> 32;
+        mkey->ranges = mkey->klm + 1;
+        mkey->nranges = MIN(mkey->klm[0].va & 0xffff, mkey->capacity - 1);
+    }
+    for (uint32_t i = 0; i < mkey->nranges; i++) {
+        end += mkey->repeat ? mkey->ranges[i].count & 0xffff : mkey->ranges[i].count;
+        mkey->ranges[i].end = end;
+    }
+    mkey->round_len = end;
+    hca_spend(hca, mkey->nranges / HCA_PIECE_ENTRIES);
+}
+
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
+{
+    const uint8_t *entry = xlt;
+
+    hca_spend(hca, n / HCA_PIECE_ENTRIES);
+    if (mkey->mode == PRM_MKC_ACCESS_MODE_MTT) {
+        for (uint32_t i = 0; i < n; i++, entry += MTT_ENTRY_SIZE) {
+            uint64_t ptag = prm_load64(entry);
+
+            /* bits 11:0 are flags (present, access); an entry of 0 maps nothing */
+            mkey->mtt[first + i] = ptag ? (ptag & ~0xfffULL) | MTT_PRESENT : 0;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++, entry += KLM_ENTRY_SIZE) {
+        struct klm *klm = &mkey->klm[first + i];
+
+        klm->count = PRM_GET(wqe_klm_seg, entry, byte_count);
+        klm->key = PRM_GET(wqe_klm_seg, entry, mkey);
+        klm->va = PRM_GET(wqe_klm_seg, entry, va);
+    }
+}
+
+static uint64_t xlt_bytes(const struct mkey *mkey)
+{
+    size_t kept = mkey->mode == PRM_MKC_ACCESS_MODE_MTT ? sizeof(uint64_t) : sizeof(struct klm);
+
+    return (uint64_t)mkey->capacity * kept;
+}
+
+/* Makes room for the entries that mkc.translations_octword_size asks for. */
+static enum syn xlt_alloc(struct hca *hca, struct mkey *mkey)
+{
+    uint64_t octwords = PRM_GET(mkc, mkey->mkc, translations_octword_size);
+    size_t entry = xlt_entry_size(mkey);
+    uint64_t entries;
+
+    if (!entry || !octwords) {
+        return SYN_OK;
+    }
+    octwords = (octwords + XLT_ALIGN_OCTWORDS - 1) / XLT_ALIGN_OCTWORDS * XLT_ALIGN_OCTWORDS;
+    entries = octwords * OCTWORD / entry;
+    if (entries > UINT32_MAX ||
+        (mkey->mode == PRM_MKC_ACCESS_MODE_KLMS && entries > 1u << MKEY_LOG_MAX_KLM)) {
+        return SYN_LIMIT;
+    }
+    mkey->capacity = entries;
+    if (xlt_bytes(mkey) > XLT_MAX_BYTES) {
+        return SYN_LIMIT;
+    }
+    mkey->xlt = ledger_alloc(&hca->memory, xlt_bytes(mkey));
+    return mkey->xlt ? SYN_OK : SYN_NO_MEMORY;
+}
+
+/* -- object ----------------------------------------------------------------------------------- */
+
+/* MTT entries that a key needs to cover its range. */
+static uint64_t mtt_needed(const struct mkey *mkey)
+{
+    uint64_t in_page = mkey->start & ((1ULL << mkey->log_page) - 1);
+
+    return mkey->len > UINT64_MAX - in_page ? UINT64_MAX
+           : mkey->len                      ? ((in_page + mkey->len - 1) >> mkey->log_page) + 1
+                                            : 0;
+}
+
+static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt_len,
+                               bool physical_ok)
+{
+    size_t entry = xlt_entry_size(mkey);
+    bool physical = mkey->mode == PRM_MKC_ACCESS_MODE_PA ||
+                    (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && xlt_len && !physical_ok);
+
+    if (mkey->mode > PRM_MKC_ACCESS_MODE_KSM || PRM_GET(mkc, mkey->mkc, bsf_en) ||
+        PRM_GET(mkc, mkey->mkc, bsf_octword_size)) {
+        return SYN_MKEY_MODE;
+    }
+    if (uid && physical) {
+        return SYN_MKEY_PHYSICAL;
+    }
+    if (!mkey_log_page_ok(mkey->mode, mkey->log_page)) {
+        return SYN_MKEY_PAGE_SIZE;
+    }
+    if (xlt_len && !entry) {
+        return SYN_MKEY_XLT;
+    }
+    if (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && !mkey->free && !mkey->length64 &&
+        mtt_needed(mkey) > xlt_len / entry) {
+        return SYN_MKEY_XLT;
+    }
+    return SYN_OK;
+}
+
+void mkey_drop(struct hca *hca, struct mkey *mkey)
+{
+    ledger_free(&hca->memory, mkey->xlt, xlt_bytes(mkey));
+    obj_free(hca, &mkey->obj);
+}
+
+enum syn mkey_new(struct hca *hca, uint16_t uid, const void *mkc, size_t xlt_len, bool physical_ok,
+                  struct mkey **made)
+{
+    struct mkey *mkey = obj_new(hca, OBJ_MKEY, uid, sizeof(*mkey));
+    size_t entry;
+    enum syn syn;
+
+    if (!mkey) {
+        return SYN_NO_MEMORY;
+    }
+    memcpy(mkey->mkc, mkc, sizeof(mkey->mkc));
+    mkey_parse(mkey);
+    mkey->pd = obj_find(&hca->pds, mkey->pdn);
+    syn = !mkey->pd                     ? SYN_NO_PD
+          : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
+                                        : mkey_check_new(mkey, uid, xlt_len, physical_ok);
+    if (!syn) {
+        syn = xlt_alloc(hca, mkey);
+    }
+    entry = xlt_entry_size(mkey);
+    if (!syn && entry && xlt_len / entry > mkey->capacity) {
+        syn = SYN_MKEY_XLT;
+    }
+    if (syn) {
+        mkey_drop(hca, mkey);
+        return syn;
+    }
+    *made = mkey;
+    return SYN_OK;
+}
+
+void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len)
+{
+    size_t entry = xlt_entry_size(mkey);
+
+    mkey_set_xlt(hca, mkey, (uint32_t)(at / entry), xlt, (uint32_t)(len / entry));
+}
+
+enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)
+{
+    if (!obj_insert(&hca->mkeys, &mkey->obj)) {
+        mkey_drop(hca, mkey);
+        return SYN_NO_MEMORY;
+    }
+    mkey_layout(hca, mkey);
+    mkey->pd->refs++;
+    *index = mkey->obj.num;
+    return SYN_OK;
+}
+
+enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
+                     size_t xlt_len, bool physical_ok, uint32_t *index)
+{
+    struct mkey *mkey;
+    enum syn syn = mkey_new(hca, uid, mkc, xlt_len, physical_ok, &mkey);
+
+    if (syn) {
+        return syn;
+    }
+    if (xlt_len) {
+        mkey_fill(hca, mkey, 0, xlt, xlt_len);
+    }
+    return mkey_enter(hca, mkey, index);
+}
+
+enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc)
+{
+    struct mkey *mkey = mkey_find(hca, index);
+
+    if (!mkey) {
+        return SYN_NO_MKEY;
+    }
+    memcpy(mkc, mkey->mkc, sizeof(mkey->mkc));
+    return SYN_OK;
+}
+
+/* The key ends where its entries do, until none are left. False: the turn is over. */
+static bool xlt_trim(struct hca *hca, struct mkey *mkey)
+{
+    uint64_t bytes = xlt_bytes(mkey), entry = mkey->capacity ? bytes / mkey->capacity : 1;
+
+    while (!ledger_trim(&hca->memory, mkey->xlt, &bytes)) {
+        mkey->capacity = (uint32_t)(bytes / entry);
+        mkey->nranges = 0;
+        mkey->round_len = 0;
+        hca_spend(hca, LEDGER_TRIM_PAGES);
+        if (!hca_may_go_on(hca)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
+{
+    struct mkey *mkey = mkey_find(hca, index);
+
+    if (!mkey) {
+        return SYN_NO_MKEY;
+    }
+    if (!uid_owns(&mkey->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (mkey->obj.refs) {
+        return SYN_IN_USE;
+    }
+    mkey->free = true;
+    if (!xlt_trim(hca, mkey)) {
+        return SYN_AGAIN;
+    }
+    mkey_free(hca, &mkey->obj);
+    return SYN_OK;
+}
+
+void mkey_free(struct hca *hca, struct obj *obj)
+{
+    struct mkey *mkey = (struct mkey *)obj;
+
+    mkey->pd->refs--;
+    obj_remove(&hca->mkeys, obj);
+    mkey_drop(hca, mkey);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory keys in use: checks, translation, and the copies between packets and host memory.
+ *
+ * mkey_walk() goes through a range of a key piece by piece and hands each run of bus addresses to
+ * an operation. It allocates nothing; a page list is indexed, a KLM list searched by halving; keys
+ * behind keys are followed to a fixed depth, so that a list that names itself ends.
+ */
+#include "model/memory/mkey_priv.h"
+
+/* What is done with each contiguous run of memory. */
+struct mem_op {
+    enum {
+        OP_READ,
+        OP_WRITE,
+        OP_ADDRESS
+    } kind;
+    uint8_t *buf;     /* next byte; OP_ADDRESS: not used */
+    uint64_t address; /* OP_ADDRESS: where the range is, all of it in one run */
+    bool is_null;     /* OP_ADDRESS: in the null key */
+};
+
+static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                            struct mem_op *op, unsigned depth);
+
+static enum mem_result run_op(struct hca *hca, uint64_t addr, uint64_t len, struct mem_op *op)
+{
+    bool ok = true;
+
+    switch (op->kind) {
+    case OP_READ:
+        ok = hca_dma_read(hca, addr, op->buf, len);
+        op->buf += len;
+        break;
+    case OP_WRITE:
+        ok = hca_dma_write(hca, addr, op->buf, len);
+        op->buf += len;
+        break;
+    case OP_ADDRESS:
+        op->address = addr;
+        break;
+    }
+    return ok ? MEM_OK : MEM_NO_ANSWER;
+}
+
+static void null_op(uint64_t len, struct mem_op *op)
+{
+    switch (op->kind) {
+    case OP_READ:
+        memset(op->buf, 0, len);
+        op->buf += len;
+        break;
+    case OP_WRITE:
+        op->buf += len;
+        break;
+    case OP_ADDRESS:
+        op->is_null = true;
+        break;
+    }
+}
+
+/* -- checks ----------------------------------------------------------------------------------- */
+
+static bool is_reserved_lkey(const struct hca *hca, uint32_t key)
+{
+    return hca->resd_lkey && key == hca->resd_lkey;
+}
+
+static bool is_null_mkey(const struct hca *hca, uint32_t key)
+{
+    return hca->null_mkey && key == hca->null_mkey;
+}
+
+/* The reserved lkey reaches all of memory: for the kernel's PDs only, and never from remote. */
+static bool reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
+{
+    const struct obj *pd = obj_find(&hca->pds, pdn);
+    bool kernel = pdn == MKEY_ANY_PD || (pd && pd->uid == 0);
+
+    return kernel && !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
+}
+
+/* The key if it may be used for the access, else NULL. */
+static const struct mkey *mkey_lookup(struct hca *hca, uint32_t key, uint32_t pdn, unsigned access)
+{
+    const struct mkey *mkey = mkey_find(hca, key >> 8);
+
+    if (!mkey || mkey->free || mkey->variant != (key & 0xff) ||
+        (pdn != MKEY_ANY_PD && mkey->pdn != pdn) || access & ~(unsigned)mkey->rights) {
+        return NULL;
+    }
+    return mkey;
+}
+
+static bool in_bounds(const struct mkey *mkey, uint64_t va, uint64_t len)
+{
+    if (mkey->length64) {
+        return len == 0 || va <= UINT64_MAX - (len - 1);
+    }
+    return va >= mkey->start && va - mkey->start <= mkey->len &&
+           len <= mkey->len - (va - mkey->start);
+}
+
+enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, uint64_t len,
+                           unsigned access)
+{
+    const struct mkey *mkey;
+
+    if (len == 0 || is_null_mkey(hca, key)) {
+        return MEM_OK;
+    }
+    if (is_reserved_lkey(hca, key)) {
+        return reserved_lkey_ok(hca, pdn, access) ? MEM_OK : MEM_BAD_KEY;
+    }
+    mkey = mkey_lookup(hca, key, pdn, access);
+    if (!mkey) {
+        return MEM_BAD_KEY;
+    }
+    return in_bounds(mkey, va, len) ? MEM_OK : MEM_BAD_BOUNDS;
+}
+
+bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
+{
+    const struct mkey *mkey = mkey_find(hca, key >> 8);
+
+    return !mkey || mkey->qpn == 0xffffff || mkey->qpn == qpn;
+}
+
+/* -- translation ------------------------------------------------------------------------------ */
+
+static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op)
+{
+    uint64_t page_size = 1ULL << mkey->log_page;
+    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+
+    while (len) {
+        uint64_t page = pos >> mkey->log_page;
+        uint64_t in_page = pos & (page_size - 1);
+        uint64_t run = MIN(len, page_size - in_page);
+        enum mem_result result;
+        uint64_t pa;
+
+        if (page >= mkey->capacity) {
+            return MEM_BAD_BOUNDS;
+        }
+        pa = mkey->mtt[page];
+        if (!(pa & MTT_PRESENT)) {
+            return MEM_NO_ANSWER;
+        }
+        while (run < len && page + 1 < mkey->capacity &&
+               mkey->mtt[page + 1] == mkey->mtt[page] + page_size) {
+            page++;
+            run += MIN(len - run, page_size);
+        }
+        result = run_op(hca, (pa & ~MTT_PRESENT) + in_page, run, op);
+        if (result) {
+            return result;
+        }
+        if (op->kind == OP_ADDRESS && run < len) {
+            return MEM_BAD_BOUNDS;
+        }
+        pos += run;
+        len -= run;
+    }
+    return MEM_OK;
+}
+
+/* A range of a key that another key's list names. The outer key's rights were checked; the inner
+ * one must allow local access of that sort to the outer one's PD. */
+static enum mem_result walk_inner(struct hca *hca, const struct mkey *outer, uint32_t key,
+                                  uint64_t va, uint64_t len, struct mem_op *op, unsigned depth)
+{
+    unsigned access = op->kind == OP_READ ? MEM_LOCAL_READ : MEM_LOCAL_WRITE;
+    const struct mkey *inner;
+
+    if (is_null_mkey(hca, key)) {
+        null_op(len, op);
+        return MEM_OK;
+    }
+    if (is_reserved_lkey(hca, key)) {
+        return reserved_lkey_ok(hca, outer->pdn, access) ? run_op(hca, va, len, op) : MEM_BAD_KEY;
+    }
+    inner = mkey_lookup(hca, key, outer->pdn, access);
+    if (!inner || depth >= MKEY_MAX_DEPTH) {
+        return MEM_BAD_KEY;
+    }
+    if (!in_bounds(inner, va, len)) {
+        return MEM_BAD_BOUNDS;
+    }
+    return walk(hca, inner, va, len, op, depth + 1);
+}
+
+static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op, unsigned depth)
+{
+    uint64_t page_size = 1ULL << mkey->log_page;
+    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+
+    while (len) {
+        uint64_t page = pos >> mkey->log_page;
+        uint64_t in_page = pos & (page_size - 1);
+        uint64_t run = MIN(len, page_size - in_page);
+        enum mem_result result;
+
+        if (page >= mkey->capacity || (op->kind == OP_ADDRESS && run < len)) {
+            return MEM_BAD_BOUNDS;
+        }
+        result = walk_inner(hca, mkey, mkey->klm[page].key, mkey->klm[page].va + in_page, run, op,
+                            depth);
+        if (result) {
+            return result;
+        }
+        pos += run;
+        len -= run;
+    }
+    return MEM_OK;
+}
+
+/* The first range that ends after offset in a round; offset is below round_len. */
+static uint32_t klm_search(const struct mkey *mkey, uint64_t offset)
+{
+    uint32_t low = 0, high = mkey->nranges - 1;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (mkey->ranges[mid].end > offset) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low;
+}
+
+static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_op *op, unsigned depth)
+{
+    uint64_t pos = va - mkey->start;
+
+    while (len) {
+        uint64_t round = mkey->round_len ? pos / mkey->round_len : 0;
+        uint64_t in_round = mkey->round_len ? pos % mkey->round_len : 0;
+        const struct klm *range;
+        enum mem_result result;
+        uint64_t run, at;
+
+        if (!mkey->round_len || round >= mkey->rounds) {
+            return MEM_BAD_BOUNDS;
+        }
+        hca_spend(hca, 1);
+        range = &mkey->ranges[klm_search(mkey, in_round)];
+        run = range->end - in_round;
+        at = (mkey->repeat ? range->count & 0xffff : range->count) - run;
+        run = MIN(len, run);
+        if (op->kind == OP_ADDRESS && run < len) {
+            return MEM_BAD_BOUNDS;
+        }
+        if (mkey->repeat) {
+            at += round * (range->count >> 16);
+        }
+        result = walk_inner(hca, mkey, range->key, range->va + at, run, op, depth);
+        if (result) {
+            return result;
+        }
+        pos += run;
+        len -= run;
+    }
+    return MEM_OK;
+}
+
+/* The range is within the key's bounds. */
+static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                            struct mem_op *op, unsigned depth)
+{
+    switch (mkey->mode) {
+    case PRM_MKC_ACCESS_MODE_PA:
+        return run_op(hca, va, len, op);
+    case PRM_MKC_ACCESS_MODE_MTT:
+        return walk_mtt(hca, mkey, va, len, op);
+    case PRM_MKC_ACCESS_MODE_KLMS:
+        return walk_klm(hca, mkey, va, len, op, depth);
+    case PRM_MKC_ACCESS_MODE_KSM:
+        return walk_ksm(hca, mkey, va, len, op, depth);
+    default:
+        return MEM_BAD_KEY;
+    }
+}
+
+static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                  uint64_t len, unsigned access, struct mem_op *op)
+{
+    const struct mkey *mkey;
+
+    if (len == 0) {
+        return MEM_OK;
+    }
+    if (is_null_mkey(hca, key)) {
+        null_op(len, op);
+        return MEM_OK;
+    }
+    if (is_reserved_lkey(hca, key)) {
+        return reserved_lkey_ok(hca, pdn, access) ? run_op(hca, va, len, op) : MEM_BAD_KEY;
+    }
+    mkey = mkey_lookup(hca, key, pdn, access);
+    if (!mkey) {
+        return MEM_BAD_KEY;
+    }
+    return in_bounds(mkey, va, len) ? walk(hca, mkey, va, len, op, 1) : MEM_BAD_BOUNDS;
+}
+
+enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
+                          size_t len, unsigned access)
+{
+    struct mem_op op = {.kind = OP_READ, .buf = buf};
+
+    return access_key(hca, key, pdn, va, len, access, &op);
+}
+
+enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                           const void *buf, size_t len, unsigned access)
+{
+    struct mem_op op = {.kind = OP_WRITE, .buf = (uint8_t *)(uintptr_t)buf};
+
+    return access_key(hca, key, pdn, va, len, access, &op);
+}
+
+/* -- atomics ---------------------------------------------------------------------------------- */
+
+/* How often a fetch-and-add tries again because a CPU changed the word in between. After that the
+ * request is taken for lost, and its sender asks again: the HCA has other things to do. */
+#define ATOMIC_TRIES 64
+
+static enum mem_result atomic_address(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                      struct mem_op *op)
+{
+    enum mem_result result;
+
+    *op = (struct mem_op){.kind = OP_ADDRESS};
+    if (va % 8) {
+        return MEM_BAD_BOUNDS;
+    }
+    result = access_key(hca, key, pdn, va, 8, MEM_REMOTE_ATOMIC, op);
+    if (!result && !op->is_null && op->address % 8) {
+        return MEM_BAD_BOUNDS;
+    }
+    return result;
+}
+
+enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                              uint64_t compare, uint64_t swap, uint64_t *original)
+{
+    struct mem_op op;
+    enum mem_result result = atomic_address(hca, key, pdn, va, &op);
+
+    *original = 0;
+    if (result || op.is_null) {
+        return result;
+    }
+    *original = compare;
+    return hca_dma_cmpxchg64(hca, op.address, original, swap) ? MEM_OK : MEM_NO_ANSWER;
+}
+
+enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                               uint64_t add, uint64_t *original)
+{
+    struct mem_op op;
+    enum mem_result result = atomic_address(hca, key, pdn, va, &op);
+
+    *original = 0;
+    if (result || op.is_null) {
+        return result;
+    }
+    for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
+        uint64_t seen = *original;
+
+        if (!hca_dma_cmpxchg64(hca, op.address, &seen, *original + add)) {
+            return MEM_NO_ANSWER;
+        }
+        if (seen == *original) {
+            return MEM_OK;
+        }
+        *original = seen;
+    }
+    return MEM_BUSY;
+}
+
+/* -- lists ------------------------------------------------------------------------------------ */
+
+static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
+                                  struct sge_cursor *next, uint64_t offset, size_t len,
+                                  unsigned access, struct mem_op *op)
+{
+    if (offset < next->base) {
+        *next = (struct sge_cursor){0};
+    }
+    while (len) {
+        const struct sge *sge = &list[next->index];
+        enum mem_result result;
+        uint64_t at;
+        size_t run;
+
+        if (next->index >= n) {
+            return MEM_BAD_BOUNDS;
+        }
+        at = offset - next->base;
+        if (at >= sge->len) {
+            next->base += sge->len;
+            next->index++;
+            continue;
+        }
+        run = MIN((uint64_t)len, sge->len - at);
+        result = access_key(hca, sge->lkey, pdn, sge->va + at, run, access, op);
+        if (result) {
+            return result;
+        }
+        offset += run;
+        len -= run;
+    }
+    return MEM_OK;
+}
+
+enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
+                           struct sge_cursor *next, uint64_t offset, void *buf, size_t len)
+{
+    struct mem_op op = {.kind = OP_READ, .buf = buf};
+
+    return sge_access(hca, list, n, pdn, next, offset, len, MEM_LOCAL_READ, &op);
+}
+
+enum mem_result sge_scatter(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
+                            struct sge_cursor *next, uint64_t offset, const void *buf, size_t len)
+{
+    struct mem_op op = {.kind = OP_WRITE, .buf = (uint8_t *)(uintptr_t)buf};
+
+    return sge_access(hca, list, n, pdn, next, offset, len, MEM_LOCAL_WRITE, &op);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a memory key is made of, for model/mkey*.c only.
+ *
+ * mkc is the truth; the fields below it are read from it by mkey_parse() after every change.
+ * Translation entries are kept in host order: MTTs as bus addresses with MTT_PRESENT, KLMs and KSMs
+ * as struct klm. A KLM list is laid out as rounds of ranges so that both the plain and the
+ * interleaved form are found by one binary search.
+ */
+#ifndef HCASIM_MODEL_MKEY_PRIV_H
+#define HCASIM_MODEL_MKEY_PRIV_H
+
+#include "model/memory/mkey.h"
+#include "prm/prm.h"
+
+#define MTT_PRESENT    1ULL /* in an entry that was written */
+#define MTT_ENTRY_SIZE 8
+#define KLM_ENTRY_SIZE 16
+#define OCTWORD        16
+#define KLM_OP_REPEAT  0x400 /* wqe_repeat_block_seg.op, where a KLM has its key */
+
+struct klm {
+    uint32_t count; /* dword 0: bytes of the range; stride and bytes of an interleaved source */
+    uint32_t key;   /* dword 1 */
+    uint64_t va;    /* dwords 2 and 3 */
+    uint64_t end;   /* offset after this range in its round */
+};
+
+struct mkey {
+    struct obj obj;
+    uint8_t mkc[PRM_SIZE(mkc)];
+
+    uint8_t mode; /* PRM_MKC_ACCESS_MODE_ */
+    uint8_t log_page;
+    uint8_t variant;
+    uint8_t rights; /* enum mem_access */
+    bool free, length64;
+    uint32_t pdn, qpn;
+    uint64_t start, len;
+
+    struct obj *pd;    /* counted */
+    uint32_t capacity; /* translation entries */
+    union {
+        void *xlt;
+        uint64_t *mtt;
+        struct klm *klm;
+    };
+    /* layout of a KLM list */
+    struct klm *ranges; /* of a round */
+    uint32_t nranges;
+    uint32_t rounds;
+    uint64_t round_len;
+    bool repeat; /* interleaved: range r of round n begins at va + n * stride */
+};
+
+/* Bytes of one translation entry as software writes it, 0 for keys that have none. */
+static inline size_t xlt_entry_size(const struct mkey *mkey)
+{
+    switch (mkey->mode) {
+    case PRM_MKC_ACCESS_MODE_MTT:
+        return MTT_ENTRY_SIZE;
+    case PRM_MKC_ACCESS_MODE_KLMS:
+    case PRM_MKC_ACCESS_MODE_KSM:
+        return KLM_ENTRY_SIZE;
+    default:
+        return 0;
+    }
+}
+
+static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)
+{
+    return (struct mkey *)obj_find(&hca->mkeys, index);
+}
+
+void mkey_parse(struct mkey *mkey);
+/* Whether a log page size makes sense for the key's mode. */
+bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
+/* Stores n entries from software's big-endian image at entry first; the caller checked that
+ * they fit. */
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
+/* After a change of entries. */
+void mkey_layout(struct hca *hca, struct mkey *mkey);
+
+#endif

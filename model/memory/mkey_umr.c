@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Changing memory keys by WQE: UMR (registration, binding, re-registration, revocation) and
+ * invalidation.
+ *
+ * A UMR is checked as a whole before anything is changed. Which fields of the mkc it takes is a
+ * table (driver: MLX5_MKEY_MASK_*, rdma-core: MLX5_WQE_UMR_CTRL_MKEY_MASK_*).
+ */
+#include "model/core/pd.h"
+#include "model/memory/mkey_priv.h"
+
+#define BIT(name) (1ULL << PRM_MKEY_MASK_##name)
+
+/* Copies a field of the mkc from one image to another. */
+#define COPY(field)                                                                                \
+    static void copy_##field(uint8_t *to, const uint8_t *from)                                     \
+    {                                                                                              \
+        PRM_SET(mkc, to, field, PRM_GET(mkc, from, field));                                        \
+    }
+COPY(start_addr)
+COPY(pd)
+COPY(en_rinval)
+COPY(mkey_7_0)
+COPY(qpn)
+COPY(lr)
+COPY(lw)
+COPY(rr)
+COPY(rw)
+COPY(a)
+COPY(small_fence_on_rdma_read_response)
+COPY(relaxed_ordering_write)
+COPY(relaxed_ordering_read)
+COPY(free)
+#undef COPY
+
+static void copy_len(uint8_t *to, const uint8_t *from)
+{
+    PRM_SET(mkc, to, len, PRM_GET(mkc, from, len));
+    PRM_SET(mkc, to, length64, PRM_GET(mkc, from, length64));
+}
+
+/* The page size has five bits, and a sixth under a mask bit of its own. */
+static void copy_page_size(uint8_t *to, const uint8_t *from)
+{
+    PRM_SET(mkc, to, log_page_size,
+            (PRM_GET(mkc, to, log_page_size) & 0x20) | (PRM_GET(mkc, from, log_page_size) & 0x1f));
+}
+
+static void copy_page_size_5(uint8_t *to, const uint8_t *from)
+{
+    PRM_SET(mkc, to, log_page_size,
+            (PRM_GET(mkc, to, log_page_size) & 0x1f) | (PRM_GET(mkc, from, log_page_size) & 0x20));
+}
+
+static const struct {
+    uint64_t mask;
+    void (*copy)(uint8_t *to, const uint8_t *from);
+} umr_fields[] = {
+    {BIT(LEN), copy_len},
+    {BIT(PAGE_SIZE), copy_page_size},
+    {BIT(START_ADDR), copy_start_addr},
+    {BIT(PD), copy_pd},
+    {BIT(EN_RINVAL), copy_en_rinval},
+    {BIT(KEY), copy_mkey_7_0},
+    {BIT(QPN), copy_qpn},
+    {BIT(LR), copy_lr},
+    {BIT(LW), copy_lw},
+    {BIT(RR), copy_rr},
+    {BIT(RW), copy_rw},
+    {BIT(A), copy_a},
+    {BIT(SMALL_FENCE), copy_small_fence_on_rdma_read_response},
+    {BIT(RELAXED_ORDERING_WRITE), copy_relaxed_ordering_write},
+    {BIT(RELAXED_ORDERING_READ), copy_relaxed_ordering_read},
+    {BIT(FREE), copy_free},
+    {BIT(PAGE_SIZE_5), copy_page_size_5},
+};
+
+/* What a user context may do to a key of pages, behind which the kernel put bus addresses. */
+#define USER_PAGE_KEY_MASK (BIT(FREE) | BIT(KEY) | BIT(EN_RINVAL))
+
+/* Whether the QP may change the key this way, the key's state included. */
+static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
+                        uint64_t mask)
+{
+    const struct obj *pd = obj_find(&hca->pds, umr->pdn);
+
+    if (!PRM_GET(mkc, mkey->mkc, umr_en)) {
+        return false;
+    }
+    if (!(mask & BIT(KEY)) && mkey->variant != (umr->key & 0xff)) {
+        return false;
+    }
+    if (!umr->privileged && (mkey->pdn != umr->pdn || mask & BIT(PD))) {
+        return false;
+    }
+    if (!umr->privileged && (!pd || pd->uid) && mkey->mode != PRM_MKC_ACCESS_MODE_KLMS &&
+        (mask & ~USER_PAGE_KEY_MASK || PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords))) {
+        return false;
+    }
+    if (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, check_qpn) &&
+        !mkey_allows_qp(hca, umr->key, umr->qpn)) {
+        return false;
+    }
+    switch (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, check_free)) {
+    case PRM_UMR_CHECK_NONE:
+        return true;
+    case PRM_UMR_CHECK_NOT_FREE:
+        return mkey->free;
+    case PRM_UMR_CHECK_FREE:
+        return !mkey->free;
+    default:
+        return false;
+    }
+}
+
+/* The range of translation entries that a UMR writes. False: not inside the key's. */
+static bool umr_xlt_range(const struct mkey_umr *umr, const struct mkey *mkey, uint32_t *first,
+                          uint32_t *n)
+{
+    uint64_t octwords = PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords);
+    uint64_t offset = 0;
+    size_t entry = xlt_entry_size(mkey);
+
+    *first = *n = 0;
+    if (!octwords) {
+        return true;
+    }
+    if (PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, translation_offset_en)) {
+        offset = (uint64_t)PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_offset_47_16) << 16 |
+                 PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_offset);
+    }
+    if (!entry || octwords * OCTWORD > umr->xlt_len) {
+        return false;
+    }
+    if ((offset + octwords) * OCTWORD / entry > mkey->capacity) {
+        return false;
+    }
+    *first = offset * OCTWORD / entry;
+    *n = octwords * OCTWORD / entry;
+    return true;
+}
+
+enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
+{
+    struct mkey *mkey = mkey_find(hca, umr->key >> 8);
+    uint64_t mask = PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, mkey_mask);
+    uint64_t known = 0;
+    uint8_t mkc[PRM_SIZE(mkc)];
+    struct obj *pd;
+    uint32_t first, n;
+
+    if (!mkey || !umr_allowed(hca, umr, mkey, mask)) {
+        return MEM_BAD_KEY;
+    }
+    memcpy(mkc, mkey->mkc, sizeof(mkc));
+    for (size_t i = 0; i < G_N_ELEMENTS(umr_fields); i++) {
+        known |= umr_fields[i].mask;
+        if (mask & umr_fields[i].mask) {
+            umr_fields[i].copy(mkc, umr->mkey_seg);
+        }
+    }
+    pd = obj_find(&hca->pds, PRM_GET(mkc, mkc, pd));
+    if (mask & ~known || !pd) {
+        return MEM_BAD_KEY;
+    }
+    if (!mkey_log_page_ok(mkey->mode, PRM_GET(mkc, mkc, log_page_size)) ||
+        !umr_xlt_range(umr, mkey, &first, &n)) {
+        return MEM_BAD_BOUNDS;
+    }
+    memcpy(mkey->mkc, mkc, sizeof(mkc));
+    mkey_parse(mkey);
+    if (n) {
+        mkey_set_xlt(hca, mkey, first, umr->xlt, n);
+        mkey_layout(hca, mkey);
+    }
+    if (pd != mkey->pd) {
+        mkey->pd->refs--;
+        pd->refs++;
+        mkey->pd = pd;
+    }
+    return MEM_OK;
+}
+
+enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, bool remote)
+{
+    struct mkey *mkey = mkey_find(hca, key >> 8);
+
+    if (!mkey || mkey->free || mkey->variant != (key & 0xff) || mkey->pdn != pdn ||
+        !PRM_GET(mkc, mkey->mkc, umr_en) || (remote && !PRM_GET(mkc, mkey->mkc, en_rinval))) {
+        return MEM_BAD_KEY;
+    }
+    PRM_SET(mkc, mkey->mkc, free, 1);
+    mkey_parse(mkey);
+    return MEM_OK;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* User memory: see umem.h. It is made by fw/cmd_devx.c, part by part. */
+#include "model/memory/umem.h"
+
+void umem_free(struct hca *hca, struct obj *obj)
+{
+    struct umem *umem = (struct umem *)obj;
+
+    mtt_unref(umem->mtt);
+    obj_end(hca, obj);
+}

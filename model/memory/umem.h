@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * User memory (DevX): pages of a process in which rings and doorbell records can lie.
+ */
+#ifndef HCASIM_MODEL_UMEM_H
+#define HCASIM_MODEL_UMEM_H
+
+#include "model/core/hca.h"
+#include "model/memory/mem.h"
+
+struct umem {
+    struct obj obj;
+    struct mtt *mtt;
+    uint64_t page_offset; /* bytes from the first page's start to byte 0 */
+    uint64_t size;        /* bytes */
+};
+
+/* NULL: no such umem. */
+static inline struct umem *umem_find(const struct hca *hca, uint32_t id)
+{
+    return (struct umem *)obj_find(&hca->umems, id);
+}
+
+void umem_free(struct hca *hca, struct obj *obj);
+
+#endif

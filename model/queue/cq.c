@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues. Indices run freely in 32 bits; host and doorbells carry the low 24, and rings
+ * are smaller than that.
+ *
+ * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) ->
+ * disarmed. It asks for CQEs from the consumer index in the doorbell on that no event has told of:
+ * programs arm before they poll (get event, arm, poll until empty), and an event for CQEs that the
+ * last one was about would make them wake up twice, or take it for another CQ's. (A program that
+ * does not poll until empty waits for ever, as perftest 4.5 does on a ConnectX-5: its issue 137.)
+ * Between the CQE that satisfies it and the event may lie the moderation period (timer) and a full
+ * EQ (waiter); both lead back to cq_notify().
+ */
+#include "model/core/obj_class.h"
+#include "model/core/pd.h"
+#include "model/core/trace.h"
+#include "model/queue/cq.h"
+#include "model/queue/cqe_vendor.h"
+#include "model/queue/eq.h"
+#include "model/queue/ring.h"
+#include "model/queue/uar.h"
+#include "prm/prm.h"
+
+#define CQ_INDEX_MASK 0xffffff
+
+struct cq {
+    struct obj obj;
+    struct hca *hca;
+    uint8_t cqc[PRM_SIZE(cqc)]; /* as created and modified */
+    struct mem_buf ring;
+    uint8_t log_size, log_stride;
+    uint8_t cqe_offset; /* of the cqe64 in a slot */
+    bool oi, cc;
+    struct eq *eq;   /* counted */
+    struct obj *uar; /* counted */
+    uint64_t dbr;
+    uint8_t status; /* PRM_CQC_STATUS_ */
+
+    uint32_t pi;
+    uint32_t ci; /* as last read from the doorbell record, 24 bits */
+
+    uint8_t armed;          /* PRM_CQC_ST_ARMED, _SOLICITED_ARMED or 0 */
+    uint8_t arm_sn;         /* of the last request */
+    bool answered;          /* the last request had its event */
+    uint32_t arm_ci;        /* a CQE from here on counts */
+    uint32_t last_notified; /* pi at the last event */
+    uint32_t untold;        /* CQEs since then, as far as the ring's indices go */
+    uint32_t last_solicit;  /* index after the last solicited CQE */
+
+    uint32_t max_count;
+    uint64_t period_ns;
+    bool period_from_cqe;
+    uint64_t last_event_ns, last_cqe_ns; /* kept while there is a period */
+    struct hca_timer timer;
+    struct eq_waiter waiter;
+    struct work error_work; /* once it has failed: takes down who uses it */
+    unsigned error_space;   /* which of obj_spaces is next, and from which number on */
+    uint32_t error_at;
+};
+
+static void cq_notify(struct hca *hca, struct cq *cq);
+
+static void cq_timer_fire(struct hca *hca, struct hca_timer *timer)
+{
+    cq_notify(hca, (struct cq *)((char *)timer - offsetof(struct cq, timer)));
+}
+
+static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
+{
+    cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
+}
+
+static bool has_users(size_t space)
+{
+    for (unsigned i = 0; i < OBJ_KINDS; i++) {
+        if (obj_classes[i].space == space && obj_classes[i].cq_failed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who ends with a CQ: every object of a number space in which some kind uses CQs is told. */
+static void cq_error_run(struct hca *hca, struct work *work)
+{
+    struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
+    unsigned n = 0;
+
+    for (; cq->error_space < obj_n_spaces; cq->error_space++, cq->error_at = 0) {
+        struct obj_table *table = obj_space(hca, cq->error_space);
+        struct obj *obj;
+
+        if (!has_users(obj_spaces[cq->error_space])) {
+            continue;
+        }
+        for (; (obj = obj_next(table, cq->error_at)); n++) {
+            if (n && !hca_may_go_on(hca)) {
+                hca_schedule(hca, work);
+                return;
+            }
+            cq->error_at = obj->num + 1;
+            hca_spend(hca, n % HCA_PIECE_ENTRIES == 0);
+            if (obj_class(obj)->cq_failed) {
+                obj_class(obj)->cq_failed(hca, obj, cq);
+            }
+        }
+    }
+}
+
+/* -- object ----------------------------------------------------------------------------------- */
+
+struct cq *cq_find(struct hca *hca, uint32_t cqn)
+{
+    return (struct cq *)obj_find(&hca->cqs, cqn);
+}
+
+static unsigned cqe_log_stride(const void *cqc)
+{
+    return PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_64_BYTES ? 6 : 7;
+}
+
+uint64_t cq_ring_size(const void *cqc)
+{
+    if (PRM_GET(cqc, cqc, cqe_sz) > PRM_CQE_SZ_128_BYTES_PAD ||
+        PRM_GET(cqc, cqc, log_cq_size) >= 24) {
+        return 0;
+    }
+    return 1ULL << (PRM_GET(cqc, cqc, log_cq_size) + cqe_log_stride(cqc));
+}
+
+static enum syn cq_ring_check(const struct hca *hca, const void *cqc, const struct mem_buf *buf)
+{
+    uint64_t size = cq_ring_size(cqc);
+
+    if (!size) {
+        return SYN_CQ_SIZE;
+    }
+    if (PRM_GET(cqc, cqc, log_cq_size) > hca->limits.log_max_cq_sz) {
+        return SYN_LIMIT;
+    }
+    return buf->mtt && buf->size >= size && buf->offset % RING_ENTRY == 0 ? SYN_OK : SYN_BAD_PAS;
+}
+
+static void cq_moderation(struct cq *cq)
+{
+    cq->max_count = PRM_GET(cqc, cq->cqc, cq_max_count);
+    cq->period_ns = cq->max_count ? PRM_GET(cqc, cq->cqc, cq_period) * 1000ULL : 0;
+    cq->period_from_cqe =
+        PRM_GET(cqc, cq->cqc, cq_period_mode) == PRM_CQ_PERIOD_MODE_START_FROM_CQE;
+}
+
+enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_buf *buf,
+                   uint64_t dbr_addr, uint32_t *cqn)
+{
+    struct eq *eq = eq_find(hca, PRM_GET(cqc, cqc, c_eqn_or_apu_element));
+    struct obj *uar = obj_find(&hca->uars, PRM_GET(cqc, cqc, uar_page));
+    enum syn syn;
+    struct cq *cq;
+
+    if (PRM_GET(cqc, cqc, cqe_comp_en) || PRM_GET(cqc, cqc, apu_cq) ||
+        PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE) {
+        return SYN_CQ_FEATURE;
+    }
+    if (!eq) {
+        return SYN_NO_EQ;
+    }
+    if (!uar) {
+        return SYN_NO_UAR;
+    }
+    if (!uid_may_use(eq_obj(eq), uid) || !uid_may_use(uar, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (dbr_addr % 8) {
+        return SYN_CQ_DBR;
+    }
+    syn = cq_ring_check(hca, cqc, buf);
+    if (syn) {
+        return syn;
+    }
+    cq = obj_new(hca, OBJ_CQ, uid, sizeof(*cq));
+    if (!cq) {
+        return SYN_NO_MEMORY;
+    }
+    cq->hca = hca;
+    memcpy(cq->cqc, cqc, sizeof(cq->cqc));
+    cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
+    cq->log_stride = cqe_log_stride(cqc);
+    cq->cqe_offset = (1 << cq->log_stride) - RING_ENTRY;
+    cq->oi = PRM_GET(cqc, cqc, oi);
+    cq->cc = PRM_GET(cqc, cqc, cc);
+    cq->dbr = dbr_addr;
+    cq->timer.fire = cq_timer_fire;
+    cq->waiter.retry = cq_eq_retry;
+    cq->error_work.run = cq_error_run;
+    cq_moderation(cq);
+    if (!obj_insert(&hca->cqs, &cq->obj)) {
+        obj_free(hca, &cq->obj);
+        return SYN_NO_MEMORY;
+    }
+    cq->ring = *buf;
+    cq->eq = eq;
+    cq->uar = uar;
+    eq_obj(eq)->refs++;
+    uar->refs++;
+    *cqn = cq->obj.num;
+    return SYN_OK;
+}
+
+/* Reads the consumer index. False: the doorbell record does not answer. */
+static bool cq_read_ci(struct hca *hca, struct cq *cq)
+{
+    uint8_t dbr[PRM_SIZE(cq_dbr)];
+
+    if (!hca_dma_read(hca, cq->dbr, dbr, 4)) {
+        return false;
+    }
+    cq->ci = PRM_GET(cq_dbr, dbr, ci);
+    return true;
+}
+
+enum syn cq_query(struct hca *hca, uint32_t cqn, void *cqc)
+{
+    struct cq *cq = cq_find(hca, cqn);
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    cq_read_ci(hca, cq);
+    memcpy(cqc, cq->cqc, sizeof(cq->cqc));
+    PRM_SET(cqc, cqc, status, cq->status);
+    PRM_SET(cqc, cqc, st, cq->armed ? cq->armed : PRM_CQC_ST_FIRED);
+    PRM_SET(cqc, cqc, last_notified_index, cq->last_notified & CQ_INDEX_MASK);
+    PRM_SET(cqc, cqc, last_solicit_index, cq->last_solicit & CQ_INDEX_MASK);
+    PRM_SET(cqc, cqc, consumer_counter, cq->ci);
+    PRM_SET(cqc, cqc, producer_counter, cq->pi & CQ_INDEX_MASK);
+    return SYN_OK;
+}
+
+enum syn cq_destroy(struct hca *hca, uint16_t uid, uint32_t cqn)
+{
+    struct cq *cq = cq_find(hca, cqn);
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    if (!uid_owns(&cq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cq->obj.refs) {
+        return SYN_IN_USE;
+    }
+    cq_free(hca, &cq->obj);
+    return SYN_OK;
+}
+
+void cq_free(struct hca *hca, struct obj *obj)
+{
+    struct cq *cq = (struct cq *)obj;
+
+    hca_timer_stop(hca, &cq->timer);
+    hca_unschedule(&cq->error_work);
+    eq_stop_waiting(&cq->waiter);
+    eq_obj(cq->eq)->refs--;
+    cq->uar->refs--;
+    mem_buf_clear(&cq->ring);
+    obj_end(hca, obj);
+}
+
+/* -- posting ---------------------------------------------------------------------------------- */
+
+static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t syndrome)
+{
+    uint8_t data[EQE_DATA_LEN] = {0};
+
+    cq->status = status;
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "CQ 0x%x: %s at index %u", cq->obj.num,
+            status == PRM_CQC_STATUS_CQ_OVERFLOW ? "overrun" : "memory does not answer", cq->pi);
+    PRM_SET(cq_error, data, cqn, cq->obj.num);
+    PRM_SET(cq_error, data, syndrome, syndrome);
+    eq_async(hca, PRM_EVENT_TYPE_CQ_ERROR, 0, data);
+    hca_schedule(hca, &cq->error_work);
+}
+
+static uint32_t cq_used(const struct cq *cq)
+{
+    return (cq->pi - cq->ci) & CQ_INDEX_MASK;
+}
+
+/* Makes sure that n more CQEs fit. False: they do not (the CQ may have failed). */
+static bool cq_has_room(struct hca *hca, struct cq *cq, uint32_t n)
+{
+    uint32_t size = 1u << cq->log_size;
+
+    if (cq->oi || cq->cc || cq_used(cq) + n <= size) {
+        return true;
+    }
+    if (!cq_read_ci(hca, cq)) {
+        cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
+                PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+        return false;
+    }
+    return cq_used(cq) + n <= size;
+}
+
+/* Puts the CQE into the ring at pi. False: the CQ has failed. */
+static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
+{
+    uint32_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
+
+    PRM_SET(cqe64, cqe, owner, cq->pi >> cq->log_size & 1);
+    if (!ring_write(hca, &cq->ring, ((uint64_t)slot << cq->log_stride) + cq->cqe_offset, cqe)) {
+        cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
+                PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+        return false;
+    }
+    if (hca->tracing) {
+        trace_cqe(hca, cq->obj.num, cqe);
+    }
+    cq->pi++;
+    cq->untold = MIN(cq->untold + 1, CQ_INDEX_MASK);
+    return true;
+}
+
+/* Error CQEs have other things where the time stamp is. */
+static bool cqe_has_timestamp(uint32_t opcode)
+{
+    return opcode < PRM_CQE_OPCODE_SIG_ERR;
+}
+
+/* What is the same for every sender of CQEs. */
+static void cqe_finish(uint8_t *cqe, uint64_t now)
+{
+    uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
+
+    if (cqe_has_timestamp(opcode)) {
+        PRM_SET(cqe64, cqe, timestamp, now);
+    } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
+        uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, cqe, syndrome);
+
+        PRM_SET(err_cqe, cqe, vendor_err_synd, cqe_vendor_synd(opcode, syndrome));
+    }
+}
+
+bool cq_has_overrun(const struct cq *cq)
+{
+    return cq->status == PRM_CQC_STATUS_CQ_OVERFLOW;
+}
+
+bool cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
+{
+    uint64_t now;
+
+    if (cq->status) {
+        return false;
+    }
+    if (!cq_has_room(hca, cq, 1)) {
+        if (!cq->status) {
+            hca->cq_overruns++;
+            cq_fail(hca, cq, PRM_CQC_STATUS_CQ_OVERFLOW, PRM_CQ_ERROR_SYNDROME_CQ_OVERRUN);
+        }
+        return false;
+    }
+    now = hca_now(hca);
+    cqe_finish(cqe, now);
+    if (!cq_put(hca, cq, cqe)) {
+        return false;
+    }
+    cq->last_cqe_ns = now;
+    if (solicited) {
+        cq->last_solicit = cq->pi;
+    }
+    if (cq->armed) {
+        cq_notify(hca, cq);
+    }
+    return true;
+}
+
+/* -- events ----------------------------------------------------------------------------------- */
+
+/* Whether a CQE that the arm request asked for is there. */
+static bool cq_is_due(const struct cq *cq)
+{
+    switch (cq->armed) {
+    case PRM_CQC_ST_ARMED:
+        return (int32_t)(cq->pi - cq->arm_ci) > 0;
+    case PRM_CQC_ST_SOLICITED_ARMED:
+        return (int32_t)(cq->last_solicit - cq->arm_ci) > 0;
+    default:
+        return false;
+    }
+}
+
+/* Answers the arm request if its time has come, else sees to it that we come back. */
+static void cq_notify(struct hca *hca, struct cq *cq)
+{
+    if (!cq_is_due(cq)) {
+        return;
+    }
+    if (cq->period_ns && cq->untold < cq->max_count) {
+        uint64_t deadline =
+            (cq->period_from_cqe ? cq->last_cqe_ns : cq->last_event_ns) + cq->period_ns;
+
+        if (hca_now(hca) < deadline) {
+            hca_timer_set(hca, &cq->timer, deadline);
+            return;
+        }
+    }
+    if (!eq_post_comp(hca, cq->eq, cq->obj.num, &cq->waiter)) {
+        return;
+    }
+    eq_stop_waiting(&cq->waiter);
+    hca_timer_stop(hca, &cq->timer);
+    cq->armed = 0;
+    cq->answered = true;
+    cq->last_notified = cq->pi;
+    cq->untold = 0;
+    if (cq->period_ns) {
+        cq->last_event_ns = hca_now(hca);
+    }
+}
+
+void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
+{
+    struct cq *cq = cq_find(hca, cqn);
+    uint8_t sn = dword0 >> 28 & 3;
+    bool solicited = dword0 >> 24 & 1, keeps_any;
+    uint32_t behind;
+
+    if (!cq || cq->uar->num != uarn) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no CQ 0x%x", uarn, cqn);
+        return;
+    }
+    if (cq->answered && cq->arm_sn == sn) {
+        return;
+    }
+    /* IBTA 11.4.2.2: a request for any completion that waits is not taken back by one for a
+     * solicited completion. It has the same sequence number until its event was seen. */
+    keeps_any = cq->armed == PRM_CQC_ST_ARMED && cq->arm_sn == sn;
+    cq->answered = false;
+    cq->arm_sn = sn;
+    cq->armed = solicited && !keeps_any ? PRM_CQC_ST_SOLICITED_ARMED : PRM_CQC_ST_ARMED;
+    /* an index ahead of the producer means: from the next CQE on */
+    behind = (cq->pi - dword0) & CQ_INDEX_MASK;
+    cq->arm_ci = behind <= CQ_INDEX_MASK / 2 ? cq->pi - MIN(behind, cq->untold) : cq->pi;
+    cq_notify(hca, cq);
+}
+
+/* -- MODIFY_CQ -------------------------------------------------------------------------------- */
+
+static enum syn cq_resize(struct hca *hca, struct cq *cq, const void *cqc, struct mem_buf *buf)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    enum syn syn;
+
+    if (PRM_GET(cqc, cqc, cqe_sz) != PRM_GET(cqc, cq->cqc, cqe_sz) || cq->cc) {
+        return SYN_CQ_SIZE;
+    }
+    syn = cq_ring_check(hca, cqc, buf);
+    if (syn) {
+        return syn;
+    }
+    if (!cq_has_room(hca, cq, 1)) {
+        return SYN_CQ_STATE;
+    }
+    if (!cq_read_ci(hca, cq)) {
+        return SYN_CQ_DBR;
+    }
+    if (!cq->oi && cq_used(cq) + 1 > 1u << PRM_GET(cqc, cqc, log_cq_size)) {
+        return SYN_CQ_OUTSTANDING;
+    }
+    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESIZE_CQ);
+    if (!cq_put(hca, cq, cqe)) {
+        return SYN_CQ_STATE;
+    }
+    mem_buf_clear(&cq->ring);
+    cq->ring = *buf;
+    cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
+    PRM_SET(cqc, cq->cqc, log_cq_size, cq->log_size);
+    PRM_SET(cqc, cq->cqc, log_page_size, PRM_GET(cqc, cqc, log_page_size));
+    PRM_SET(cqc, cq->cqc, page_offset, PRM_GET(cqc, cqc, page_offset));
+    return SYN_OK;
+}
+
+enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
+                   const void *cqc, struct mem_buf *buf)
+{
+    struct cq *cq = cq_find(hca, cqn);
+    const uint32_t known = PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT | PRM_CQ_MODIFY_OI |
+                           PRM_CQ_MODIFY_CQ_PERIOD_MODE;
+
+    if (!cq) {
+        return SYN_NO_CQ;
+    }
+    if (!uid_owns(&cq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (cq->status) {
+        return SYN_CQ_STATE;
+    }
+    if (buf) {
+        if (!(field_select & PRM_CQ_RESIZE_LOG_CQ_SIZE) ||
+            field_select & ~(uint32_t)CQ_RESIZE_ALL) {
+            return SYN_CQ_FIELDS;
+        }
+        return cq_resize(hca, cq, cqc, buf);
+    }
+    if (field_select & ~known ||
+        (field_select & PRM_CQ_MODIFY_CQ_PERIOD_MODE &&
+         PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE)) {
+        return SYN_CQ_FIELDS;
+    }
+    if (field_select & PRM_CQ_MODIFY_CQ_PERIOD) {
+        PRM_SET(cqc, cq->cqc, cq_period, PRM_GET(cqc, cqc, cq_period));
+    }
+    if (field_select & PRM_CQ_MODIFY_CQ_MAX_COUNT) {
+        PRM_SET(cqc, cq->cqc, cq_max_count, PRM_GET(cqc, cqc, cq_max_count));
+    }
+    if (field_select & PRM_CQ_MODIFY_CQ_PERIOD_MODE) {
+        PRM_SET(cqc, cq->cqc, cq_period_mode, PRM_GET(cqc, cqc, cq_period_mode));
+    }
+    if (field_select & PRM_CQ_MODIFY_OI) {
+        cq->oi = PRM_GET(cqc, cqc, oi);
+        PRM_SET(cqc, cq->cqc, oi, cq->oi);
+    }
+    cq_moderation(cq);
+    cq_notify(hca, cq);
+    return SYN_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Q counters: sets of transport counters which QPs and RQs name by counter_set_id.
+ *
+ * Counters are 64 bits here and modulo 2^32 in QUERY_Q_COUNTER's output. What each counts: PRM, and
+ * the driver's Documentation/networking/.../counters.rst ("hw_counters").
+ */
+#ifndef HCASIM_MODEL_Q_COUNTER_H
+#define HCASIM_MODEL_Q_COUNTER_H
+
+#include "model/core/hca.h"
+
+struct q_counter {
+    struct obj obj;
+    uint64_t rx_write_requests, rx_read_requests, rx_atomic_requests;
+    uint64_t out_of_buffer, out_of_sequence, duplicate_request, rnr_nak_retry_err, packet_seq_err,
+        implied_nak_seq_err, local_ack_timeout_err, resp_local_length_error, resp_cqe_error,
+        req_cqe_error, req_remote_invalid_request, req_remote_access_errors,
+        resp_remote_access_errors, resp_cqe_flush_error, req_cqe_flush_error;
+    uint64_t req_rnr_retries_exceeded, req_local_length_error, resp_local_qp_error,
+        local_operation_error, resp_local_protection, req_local_protection, req_mw_binding,
+        req_bad_response, resp_remote_invalid_request, req_remote_operation_errors,
+        req_transport_retries_exceeded, cq_overflow;
+};
+
+enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
+enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
+/* Fills query_q_counter_out's counters; clear resets them. */
+enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out);
+
+/* The set, or a scratch set of the HCA when id names none: counting never fails. */
+struct q_counter *q_counter_get(struct hca *hca, uint32_t id);
+
+/* The scratch set's life; called by hca_init() and hca_clear(). */
+void q_counter_init(struct hca *hca);
+void q_counter_clear(struct hca *hca);
+
+#endif

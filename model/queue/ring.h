@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings that the device writes and software reads: entries of 64 bytes whose last byte carries the
+ * owner bit (EQE, CQE).
+ */
+#ifndef HCASIM_MODEL_RING_H
+#define HCASIM_MODEL_RING_H
+
+#include <string.h>
+#include "model/core/hca.h"
+#include "model/memory/mem.h"
+
+#define RING_ENTRY 64
+
+/*
+ * Writes the entry at byte offset, its last word after all others, as software that polls the
+ * owner bit relies on. The ring begins on a multiple of 64 bytes and offset is one inside it.
+ * False: the host does not answer.
+ */
+static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
+                              const uint8_t *entry)
+{
+    const struct mtt *mtt = ring->mtt;
+    uint64_t pos = ring->offset + offset;
+    uint64_t addr = mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1));
+    size_t len = RING_ENTRY;
+    uint8_t *p = hca_dma_map(hca, addr, &len, true);
+
+    if (p && len == RING_ENTRY) {
+        uint32_t last;
+
+        memcpy(p, entry, RING_ENTRY - 4);
+        memcpy(&last, entry + RING_ENTRY - 4, 4);
+        __atomic_store_n((uint32_t *)(void *)(p + RING_ENTRY - 4), last, __ATOMIC_RELEASE);
+        hca_dma_unmap(hca, p, len, true);
+        return true;
+    }
+    if (p) {
+        hca_dma_unmap(hca, p, len, true);
+    }
+    return hca_dma_write(hca, addr, entry, RING_ENTRY); /* which has the last word last, too */
+}
+
+#endif

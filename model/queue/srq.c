@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared receive queues: the linked list of WQEs, its limit event, its end in error.
+ *
+ * A slot's next pointer is read when the slot is taken: software has fixed it by then, since it
+ * reads the pointer itself to know where the following WQE goes (driver: post_srq_recv). A pointer
+ * or a counter that cannot be is met with SRQ_CATAS_ERROR, once.
+ */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/queue/cq.h"
+#include "model/queue/eq.h"
+#include "model/queue/srq.h"
+#include "prm/prm.h"
+
+#define SRQ_MIN_LOG_STRIDE 5  /* next segment and one data segment */
+#define SRQ_MAX_LOG_STRIDE 10 /* WQE_MAX_BYTES */
+
+void srq_fail(struct hca *hca, struct srq *srq, const char *why)
+{
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "SRQ 0x%x: %s", srq->obj.num, why);
+    srq->error = true;
+    srq->lwm = 0;
+    eq_async_qp(hca, PRM_EVENT_TYPE_SRQ_CATAS_ERROR, 0, srq->obj.num);
+}
+
+static void srq_check_limit(struct hca *hca, struct srq *srq)
+{
+    if (srq->lwm && wq_posted(&srq->wq) < srq->lwm) {
+        srq->lwm = 0;
+        eq_async_qp(hca, PRM_EVENT_TYPE_SRQ_RQ_LIMIT, 0, srq->obj.num);
+    }
+}
+
+enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **out)
+{
+    struct obj *pd = obj_find(&hca->pds, attr->pdn);
+    struct obj *xrcd = NULL;
+    struct cq *cq = NULL;
+    struct srq *srq;
+
+    if (attr->log_size > hca->limits.log_max_srq_sz || attr->log_stride < SRQ_MIN_LOG_STRIDE ||
+        attr->log_stride > SRQ_MAX_LOG_STRIDE || 1u << attr->log_stride > hca->limits.max_rq_wqe) {
+        return SYN_SRQ_SIZE;
+    }
+    if (attr->offset > attr->buf.size ||
+        1ULL << (attr->log_size + attr->log_stride) > attr->buf.size - attr->offset) {
+        return SYN_BAD_PAS;
+    }
+    if (!pd || !uid_may_use(pd, attr->uid)) {
+        return SYN_SRQ_PD;
+    }
+    if (attr->kind == OBJ_XRC_SRQ) {
+        xrcd = obj_find(&hca->xrcds, attr->xrcdn);
+        cq = cq_find(hca, attr->cqn);
+        if (!xrcd || !uid_may_use(xrcd, attr->uid)) {
+            return SYN_SRQ_XRCD;
+        }
+        if (!cq || !uid_may_use(cq_obj(cq), attr->uid)) {
+            return SYN_SRQ_CQ;
+        }
+    }
+
+    srq = obj_new(hca, attr->kind, attr->uid, sizeof(*srq));
+    if (!srq) {
+        return SYN_NO_MEMORY;
+    }
+    if (!obj_insert(&hca->srqs, &srq->obj)) {
+        obj_free(hca, &srq->obj);
+        return SYN_NO_MEMORY;
+    }
+    srq->attr = *attr;
+    srq->wq = (struct wq){
+        .buf = attr->buf,
+        .offset = attr->offset,
+        .log_size = attr->log_size,
+        .log_stride = attr->log_stride,
+        .dbr = attr->dbr,
+    };
+    srq->lwm = attr->lwm;
+    srq->pd = pd;
+    pd->refs++;
+    if (xrcd) {
+        srq->xrcd = xrcd;
+        xrcd->refs++;
+        srq->cq = cq;
+        cq_obj(cq)->refs++;
+    }
+    *out = srq;
+    return SYN_OK;
+}
+
+struct srq *srq_find(struct hca *hca, uint32_t srqn)
+{
+    return (struct srq *)obj_find(&hca->srqs, srqn);
+}
+
+enum syn srq_arm(struct hca *hca, struct srq *srq, uint16_t lwm)
+{
+    if (srq->error) {
+        return SYN_SRQ_STATE;
+    }
+    if (lwm > 1u << srq->wq.log_size) {
+        return SYN_SRQ_LIMIT;
+    }
+    srq->lwm = lwm;
+    if (lwm && !wq_update_pi(hca, &srq->wq)) {
+        srq_fail(hca, srq, "doorbell record is unreadable or impossible");
+        return SYN_OK;
+    }
+    srq_check_limit(hca, srq);
+    return SYN_OK;
+}
+
+enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind)
+{
+    struct srq *srq = srq_find(hca, srqn);
+
+    if (!srq || srq->obj.kind != kind) {
+        return SYN_SRQ_NUM;
+    }
+    if (!uid_owns(&srq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (srq->obj.refs) {
+        return SYN_IN_USE;
+    }
+    srq_free(hca, &srq->obj);
+    return SYN_OK;
+}
+
+void srq_free(struct hca *hca, struct obj *obj)
+{
+    struct srq *srq = (struct srq *)obj;
+
+    srq->pd->refs--;
+    if (srq->xrcd) {
+        srq->xrcd->refs--;
+        cq_obj(srq->cq)->refs--;
+    }
+    mem_buf_clear(&srq->attr.buf);
+    obj_end(hca, obj);
+}
+
+/* XRC: other QPs that deliver there fail with their next message. */
+void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct srq *srq = (struct srq *)obj;
+
+    if (srq->cq == cq && !srq->error) {
+        srq_fail(hca, srq, "its CQ failed");
+    }
+}
+
+enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+{
+    uint8_t slot[WQE_MAX_BYTES];
+    size_t len = 1ULL << srq->wq.log_stride;
+    uint32_t next;
+
+    if (srq->error) {
+        return RECV_ERROR;
+    }
+    if (wq_posted(&srq->wq) == 0 && !wq_update_pi(hca, &srq->wq)) {
+        srq_fail(hca, srq, "doorbell record is unreadable or impossible");
+        return RECV_ERROR;
+    }
+    if (wq_posted(&srq->wq) == 0) {
+        return RECV_EMPTY;
+    }
+    if (!wq_read(hca, &srq->wq, srq->head, slot, len) ||
+        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg), len - PRM_SIZE(wqe_srq_next_seg),
+                        false)) {
+        srq_fail(hca, srq, "WQE is unreadable or malformed");
+        return RECV_ERROR;
+    }
+    next = PRM_GET(wqe_srq_next_seg, slot, next_wqe_index);
+    if (next >= 1u << srq->wq.log_size) {
+        srq_fail(hca, srq, "next WQE lies outside the queue");
+        return RECV_ERROR;
+    }
+    wqe->index = srq->head;
+    srq->head = (uint16_t)next;
+    srq->wq.ci++;
+
+    /* Software may have posted more than was known when the limit was last looked at. */
+    if (srq->lwm && wq_posted(&srq->wq) < srq->lwm && !wq_update_pi(hca, &srq->wq)) {
+        srq_fail(hca, srq, "doorbell record is unreadable or impossible");
+    } else {
+        srq_check_limit(hca, srq);
+    }
+    return RECV_OK;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * UAR pages: allocation, and the way from a write on a page to the queue it is for.
+ */
+#include "model/core/obj_class.h"
+#include "model/core/pd.h"
+#include "model/queue/cq.h"
+#include "model/queue/eq.h"
+#include "model/queue/uar.h"
+#include "model/queue/wq.h"
+#include "prm/prm.h"
+
+#define BF_BUF_SIZE WQ_BLUEFLAME_BYTES
+#define BF_BUFS     ((UAR_PAGE_SIZE - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE)
+#define BF_CHUNK    64 /* what a CPU's write combining delivers in one piece */
+#define NO_LATCH    UINT32_MAX
+
+/* What was written to a BlueFlame buffer since its last doorbell, without a gap. */
+struct bf_buf {
+    uint16_t len;    /* 0: something out of order came */
+    bool was_filled; /* after the last doorbell but one, a whole chunk came */
+    uint8_t data[BF_BUF_SIZE];
+};
+
+struct uar {
+    struct obj obj;
+    struct bf_buf bf[BF_BUFS];
+    uint32_t latch_offset; /* of a 64-bit register whose first half was written; NO_LATCH: none */
+    uint32_t latch_value;
+};
+
+enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn)
+{
+    struct uar *uar = obj_new(hca, OBJ_UAR, uid, sizeof(*uar));
+
+    if (!uar) {
+        return SYN_NO_MEMORY;
+    }
+    uar->latch_offset = NO_LATCH;
+    if (!obj_insert(&hca->uars, &uar->obj)) {
+        obj_free(hca, &uar->obj);
+        return SYN_NO_MEMORY;
+    }
+    *uarn = uar->obj.num;
+    return SYN_OK;
+}
+
+enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
+{
+    struct obj *obj = obj_find(&hca->uars, uarn);
+
+    if (!obj) {
+        return SYN_NO_UAR;
+    }
+    if (!uid_owns(obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    obj_end(hca, obj);
+    return SYN_OK;
+}
+
+/* The sender that a control segment's first 8 bytes name, or NULL. Its doorbell and BlueFlame
+ * buffers are on the page that it was created with: what a process has mapped is what it may
+ * ring. */
+static struct obj *send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+{
+    struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
+    const struct obj_sender *sender = obj ? obj_class(obj)->sender : NULL;
+
+    return sender && sender->uar(obj) == uar->obj.num ? obj : NULL;
+}
+
+static struct wq *send_queue(struct obj *obj)
+{
+    return obj_class(obj)->sender->wq(obj);
+}
+
+static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+{
+    struct obj *obj = send_object(hca, uar, ctrl);
+
+    if (!obj) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "send doorbell for QPN 0x%x, which has no send queue on UAR %u",
+                (unsigned)(ctrl >> 8 & 0xffffff), uar->obj.num);
+        return;
+    }
+    wq_set_blueflame(send_queue(obj), 0, NULL, 0);
+    obj_class(obj)->sender->doorbell(hca, obj, ctrl);
+}
+
+/* Collects the two halves of a 64-bit register at offset. True: *value is complete. */
+static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *value, unsigned size)
+{
+    if (size == 8 && offset == reg) {
+        uar->latch_offset = NO_LATCH;
+        return true;
+    }
+    if (size == 4 && offset == reg) {
+        uar->latch_offset = reg;
+        uar->latch_value = (uint32_t)*value;
+        return false;
+    }
+    if (size == 4 && offset == reg + 4 && uar->latch_offset == reg) {
+        uar->latch_offset = NO_LATCH;
+        *value |= (uint64_t)uar->latch_value << 32;
+        return true;
+    }
+    return false;
+}
+
+/* 8 bytes at offset at of a BlueFlame buffer, at > 0: the WQE after its doorbell. */
+static void blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf, uint32_t at,
+                      uint64_t value)
+{
+    uint64_t ctrl = prm_load64(bf->data);
+    uint32_t wqe_len = (ctrl & 0x3f) * 16;
+    struct obj *obj;
+
+    if (at != bf->len || at + 8 > BF_BUF_SIZE) {
+        bf->len = 0;
+        return;
+    }
+    prm_store64(bf->data + at, value);
+    bf->len += 8;
+    if (bf->len % BF_CHUNK) {
+        return;
+    }
+    bf->was_filled = true;
+    obj = send_object(hca, uar, ctrl);
+    if (obj && wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len) {
+        wq_set_blueflame(send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
+        hca_wake(hca);
+    }
+}
+
+static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uint64_t value,
+                          unsigned size)
+{
+    uint32_t reg = offset & ~(uint32_t)(BF_BUF_SIZE - 1);
+    struct bf_buf *bf = &uar->bf[(reg - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE];
+    bool was_filled = bf->was_filled;
+
+    if (offset - reg >= 8) {
+        if (size == 8 && offset % 8 == 0) {
+            blueflame(hca, uar, bf, offset - reg, value);
+        } else {
+            bf->len = 0;
+        }
+        return false;
+    }
+    bf->len = 0;
+    if (!collect(uar, reg, offset, &value, size)) {
+        return false;
+    }
+    prm_store64(bf->data, value);
+    bf->len = 8;
+    bf->was_filled = false;
+    send_doorbell(hca, uar, value);
+    return was_filled;
+}
+
+bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size)
+{
+    struct uar *uar = (struct uar *)obj_find(&hca->uars, uarn);
+    uint32_t cq_reg = PRM_OFFSET(uar, cq_db);
+
+    if (!uar) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "doorbell on UAR %u, which is not allocated", uarn);
+        return false;
+    }
+    if (size < 8) {
+        value &= (1ULL << 8 * size) - 1;
+    }
+    if (offset >= PRM_OFFSET(uar, blue_flame) && offset < UAR_PAGE_SIZE) {
+        return send_register(hca, uar, offset, value, size);
+    } else if (offset == cq_reg || offset == cq_reg + 4) {
+        if (collect(uar, cq_reg, offset, &value, size)) {
+            cq_doorbell(hca, uarn, (uint32_t)(value >> 32), (uint32_t)value & 0xffffff);
+        }
+    } else if ((offset == PRM_OFFSET(uar, eq_db_arm) || offset == PRM_OFFSET(uar, eq_db)) &&
+               size >= 4) {
+        uint32_t word = size == 8 ? (uint32_t)(value >> 32) : (uint32_t)value;
+
+        eq_doorbell(hca, uarn, word, offset == PRM_OFFSET(uar, eq_db_arm));
+    } else {
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no register of %u bytes at 0x%x", uarn, size,
+                offset);
+    }
+    return false;
+}

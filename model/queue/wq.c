@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings of WQEs: slots to bytes, doorbell records, receive WQEs to scatter lists.
+ *
+ * Everything read here is written by the guest at any time. Indices are reduced modulo the ring,
+ * and a doorbell record that claims more than the ring holds is refused: past that point no WQE
+ * could be told from an old one.
+ */
+#include "model/queue/wq.h"
+#include "prm/prm.h"
+
+static inline uint64_t ring_bytes(const struct wq *wq)
+{
+    return 1ULL << (wq->log_size + wq->log_stride);
+}
+
+bool wq_update_pi(struct hca *hca, struct wq *wq)
+{
+    uint8_t record[4];
+    uint16_t pi;
+
+    if (!hca_dma_read(hca, wq->dbr, record, sizeof(record))) {
+        return false;
+    }
+    pi = (uint16_t)PRM_GET(srq_dbr, record, counter);
+    if ((uint16_t)(pi - wq->ci) > 1u << wq->log_size) {
+        return false;
+    }
+    wq->pi = pi;
+    return true;
+}
+
+void wq_set_blueflame(struct wq *wq, uint16_t index, const void *data, size_t len)
+{
+    wq->bf_index = index;
+    wq->bf_len = (uint16_t)MIN(len, sizeof(wq->bf));
+    if (len) {
+        memcpy(wq->bf, data, wq->bf_len);
+    }
+}
+
+bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len)
+{
+    uint64_t ring = ring_bytes(wq);
+    uint64_t start = ((uint64_t)index << wq->log_stride) & (ring - 1);
+    size_t run = MIN((uint64_t)len, ring - start);
+
+    if (len > ring) {
+        return false;
+    }
+    if (wq->bf_len) {
+        size_t at = (size_t)(uint16_t)(index - wq->bf_index) << wq->log_stride;
+
+        if (at < wq->bf_len && len <= wq->bf_len - at) {
+            memcpy(data, wq->bf + at, len);
+            return true;
+        }
+    }
+    return mem_buf_read(hca, &wq->buf, wq->offset + start, data, run) &&
+           mem_buf_read(hca, &wq->buf, wq->offset, (uint8_t *)data + run, len - run);
+}
+
+bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offset, const void *data,
+              size_t len)
+{
+    uint64_t stride = 1ULL << wq->log_stride;
+    uint64_t start = ((uint64_t)index << wq->log_stride) & (ring_bytes(wq) - 1);
+
+    if (offset > stride || len > stride - offset) {
+        return false;
+    }
+    return mem_buf_write(hca, &wq->buf, wq->offset + start + offset, data, len);
+}
+
+bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding)
+{
+    wqe->num_sge = 0;
+    wqe->len = 0;
+    for (; len >= PRM_SIZE(wqe_data_seg); len -= PRM_SIZE(wqe_data_seg)) {
+        uint32_t bytes = PRM_GET(wqe_data_seg, data, byte_count);
+        uint32_t lkey = PRM_GET(wqe_data_seg, data, lkey);
+
+        if (PRM_GET(wqe_data_seg, data, inl) && !start_padding) {
+            return false;
+        }
+        if (bytes == 0 && lkey == WQE_TERMINATOR_LKEY) {
+            break;
+        }
+        if (wqe->num_sge == WQE_MAX_SGE) {
+            return false;
+        }
+        if (bytes == 0) {
+            bytes = 1u << 31;
+        }
+        wqe->sge[wqe->num_sge++] = (struct sge){
+            .va = PRM_GET(wqe_data_seg, data, addr),
+            .len = bytes,
+            .lkey = lkey,
+        };
+        wqe->len += bytes;
+        data += PRM_SIZE(wqe_data_seg);
+    }
+    return true;
+}
+
+enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, struct recv_wqe *wqe)
+{
+    uint8_t slot[WQE_MAX_BYTES];
+    size_t skip = has_signature ? PRM_SIZE(wqe_data_seg) : 0;
+    size_t len = 1ULL << rq->log_stride;
+
+    if (wq_posted(rq) == 0 && !wq_update_pi(hca, rq)) {
+        return RECV_ERROR;
+    }
+    if (wq_posted(rq) == 0) {
+        return RECV_EMPTY;
+    }
+    len = MIN(len, sizeof(slot));
+    if (skip > len || !wq_read(hca, rq, rq->ci, slot, len) ||
+        !recv_wqe_parse(wqe, slot + skip, len - skip, rq->start_padding)) {
+        return RECV_ERROR;
+    }
+    wqe->index = rq->ci & 0xffff;
+    return RECV_OK;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs as objects: creation from a qpc, the states, query.
+ *
+ * States and who changes them (IBTA 10.3.1, figure 125):
+ *
+ *   RST -> INIT -> RTR -> RTS          commands
+ *   RTS -> SQ_DRAINING -> SQD -> RTS   command; the requester when nothing is in flight; command
+ *   RTS -> SQER -> RTS                 the requester of an unreliable QP on a failed WQE; command
+ *   any -> ERR                         command, or requester, responder, CQ on a fatal error
+ *   any -> RST                         command
+ *
+ * A QP holds a reference on its PD, CQs and SRQ. A CQ that a QP without that queue names is not
+ * looked at.
+ */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/queue/eq.h"
+#include "model/queue/q_counter.h"
+#include "model/rdma/mcg.h"
+#include "model/rdma/qp.h"
+
+#define S(name) (1u << PRM_QP_STATE_##name)
+
+/* States that may follow each state. */
+static const uint16_t next_states[] = {
+    [PRM_QP_STATE_RST] = S(RST) | S(INIT) | S(ERR),
+    [PRM_QP_STATE_INIT] = S(RST) | S(INIT) | S(RTR) | S(ERR),
+    [PRM_QP_STATE_RTR] = S(RST) | S(RTS) | S(ERR),
+    [PRM_QP_STATE_RTS] = S(RST) | S(RTS) | S(SQ_DRAINING) | S(SQER) | S(ERR),
+    [PRM_QP_STATE_SQER] = S(RST) | S(RTS) | S(ERR),
+    [PRM_QP_STATE_SQD] = S(RST) | S(RTS) | S(SQER) | S(ERR),
+    [PRM_QP_STATE_ERR] = S(RST) | S(ERR),
+    [PRM_QP_STATE_SQ_DRAINING] = S(RST) | S(SQD) | S(SQER) | S(ERR),
+};
+
+/* What a service type can do here. */
+static const struct {
+    bool supported;
+    bool needs_pd;
+    bool may_receive;
+} services[] = {
+    [PRM_QP_ST_RC] = {true, true, true},  [PRM_QP_ST_XRC] = {true, true, false},
+    [PRM_QP_ST_UC] = {true, true, true},  [PRM_QP_ST_UD] = {true, true, true},
+    [PRM_QP_ST_QP1] = {true, true, true}, [PRM_QP_ST_REG_UMR] = {true, false, false},
+};
+
+struct qp *qp_find(struct hca *hca, uint32_t qpn)
+{
+    return obj_find_kind(&hca->qpns, qpn, OBJ_QP);
+}
+
+/* -- state ------------------------------------------------------------------------------------- */
+
+void qp_event(struct qp *qp, uint8_t event_type)
+{
+    eq_async_qp(qp->hca, event_type, PRM_EVENT_QUEUE_TYPE_QP, qp->obj.num);
+}
+
+void qp_set_state(struct qp *qp, uint8_t state)
+{
+    g_assert(state < G_N_ELEMENTS(next_states));
+    if (state == qp->state && state != PRM_QP_STATE_RST) {
+        return;
+    }
+    if (qp->state == PRM_QP_STATE_ERR && state != PRM_QP_STATE_RST) {
+        return; /* what else goes wrong changes nothing */
+    }
+    g_assert(next_states[qp->state] & (1u << state));
+    hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: state %u -> %u", qp->obj.num, qp->state, state);
+    qp->state = state;
+    switch (state) {
+    case PRM_QP_STATE_RST:
+        requester_reset(qp, 0);
+        responder_reset(qp, 0);
+        qp->rq.ci = qp->rq.pi = 0;
+        qp->sq.ci = qp->sq.pi = 0;
+        wq_set_blueflame(&qp->sq, 0, NULL, 0);
+        break;
+    case PRM_QP_STATE_RTS:
+        requester_start(qp);
+        break;
+    case PRM_QP_STATE_SQ_DRAINING:
+        requester_drain(qp);
+        break;
+    case PRM_QP_STATE_SQER:
+        requester_flush(qp);
+        break;
+    case PRM_QP_STATE_ERR:
+        requester_flush(qp);
+        responder_flush(qp);
+        if (qp->srq || qp_is_xrc_target(qp)) {
+            /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
+            qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void qp_fatal(struct qp *qp, uint8_t event_type)
+{
+    if (qp->state == PRM_QP_STATE_ERR) {
+        return;
+    }
+    qp_set_state(qp, PRM_QP_STATE_ERR);
+    qp_event(qp, event_type);
+}
+
+void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited)
+{
+    if (!cq_post(qp->hca, cq, cqe, solicited) && qp->state != PRM_QP_STATE_ERR) {
+        qp_counters(qp)->cq_overflow += cq_has_overrun(cq);
+        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    }
+}
+
+uint32_t qp_cqe_srqn(const struct qp *qp)
+{
+    if (qp->user_index != USER_INDEX_CQE_V0) {
+        return qp->user_index;
+    }
+    return qp->srq ? qp->srq->obj.num : 0;
+}
+
+struct q_counter *qp_counters(struct qp *qp)
+{
+    return q_counter_get(qp->hca, qp->counter_set_id);
+}
+
+/* -- creation ---------------------------------------------------------------------------------- */
+
+static bool has_rq(const void *qpc)
+{
+    return PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
+           services[PRM_GET(qpc, qpc, st)].may_receive;
+}
+
+static bool has_srq(const void *qpc)
+{
+    uint32_t type = PRM_GET(qpc, qpc, rq_type);
+
+    return type == PRM_RQ_TYPE_SRQ || type == PRM_RQ_TYPE_RMP;
+}
+
+static uint64_t rq_bytes(const void *qpc)
+{
+    uint32_t log_stride = PRM_GET(qpc, qpc, log_rq_stride) + 4;
+
+    if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_REGULAR) {
+        return 0;
+    }
+    return 1ull << (PRM_GET(qpc, qpc, log_rq_size) + log_stride);
+}
+
+static uint64_t sq_bytes(const void *qpc)
+{
+    return PRM_GET(qpc, qpc, no_sq) ? 0 : 64ull << PRM_GET(qpc, qpc, log_sq_size);
+}
+
+uint64_t qp_ring_size(const void *qpc)
+{
+    return rq_bytes(qpc) + sq_bytes(qpc);
+}
+
+/* What of a qpc this device does not do, or what does not fit. */
+static enum syn check_qpc(struct hca *hca, const void *qpc)
+{
+    uint32_t st = PRM_GET(qpc, qpc, st);
+
+    if (st >= G_N_ELEMENTS(services) || !services[st].supported) {
+        return SYN_QP_SERVICE;
+    }
+    if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
+        PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, offload_type) ||
+        PRM_GET(qpc, qpc, ulp_stateless_offload_mode) || PRM_GET(qpc, qpc, ts_format) > 1) {
+        return SYN_QP_FEATURE;
+    }
+    if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
+        (PRM_GET(qpc, qpc, log_rq_size) > hca->limits.log_max_qp_sz ||
+         16u << PRM_GET(qpc, qpc, log_rq_stride) > hca->limits.max_rq_wqe)) {
+        return SYN_QP_SIZE;
+    }
+    if (!PRM_GET(qpc, qpc, no_sq) && PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
+        return SYN_QP_SIZE;
+    }
+    if (st == PRM_QP_ST_XRC) {
+        /* What the driver makes of either half: SRQs are its receive queues. */
+        if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
+            return SYN_QP_FEATURE;
+        }
+    } else if (has_srq(qpc) && !services[st].may_receive) {
+        return SYN_QP_FEATURE;
+    }
+    if (st == PRM_QP_ST_QP1 && hca->gsi_qp) {
+        return SYN_QP_GSI;
+    }
+    return SYN_OK;
+}
+
+/* Looks up what the qpc names and stores it in the QP, without counting yet. */
+static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
+{
+    struct hca *hca = qp->hca;
+
+    if (services[qp->st].needs_pd) {
+        qp->pd = obj_find(&hca->pds, PRM_GET(qpc, qpc, pd));
+        if (!qp->pd || !uid_may_use(qp->pd, uid)) {
+            return SYN_QP_PD;
+        }
+    }
+    if (qp->has_sq) {
+        qp->send_cq = cq_find(hca, PRM_GET(qpc, qpc, cqn_snd));
+        if (!qp->send_cq || !uid_may_use(cq_obj(qp->send_cq), uid)) {
+            return SYN_QP_CQ;
+        }
+        if (!obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page))) {
+            return SYN_NO_UAR; /* where its doorbell is to ring */
+        }
+    }
+    if (qp->st == PRM_QP_ST_XRC) {
+        /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */
+        qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
+        return qp->xrcd && uid_may_use(qp->xrcd, uid) ? SYN_OK : SYN_QP_XRCD;
+    }
+    if (has_srq(qpc)) {
+        qp->srq = srq_find(hca, PRM_GET(qpc, qpc, srqn_rmpn_xrqn));
+        if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
+            return SYN_QP_SRQ;
+        }
+    }
+    if (qp->has_rq || qp->srq) {
+        qp->recv_cq = cq_find(hca, PRM_GET(qpc, qpc, cqn_rcv));
+        if (!qp->recv_cq || !uid_may_use(cq_obj(qp->recv_cq), uid)) {
+            return SYN_QP_CQ;
+        }
+    }
+    return SYN_OK;
+}
+
+static void count_refs(struct qp *qp, int n)
+{
+    struct obj *refs[] = {
+        qp->pd,
+        qp->send_cq ? cq_obj(qp->send_cq) : NULL,
+        qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
+        qp->srq ? &qp->srq->obj : NULL,
+        qp->xrcd,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {
+        if (refs[i]) {
+            refs[i]->refs += (uint32_t)n;
+        }
+    }
+}
+
+static void init_rings(struct qp *qp, const void *qpc, struct mem_buf *buf, uint64_t dbr)
+{
+    qp->buf = *buf;
+    if (qp->has_rq) {
+        qp->rq.buf = *buf;
+        qp->rq.log_size = PRM_GET(qpc, qpc, log_rq_size);
+        qp->rq.log_stride = PRM_GET(qpc, qpc, log_rq_stride) + 4;
+        qp->rq.dbr = dbr + 0;
+    }
+    if (qp->has_sq) {
+        qp->sq.buf = *buf;
+        qp->sq.offset = rq_bytes(qpc);
+        qp->sq.log_size = PRM_GET(qpc, qpc, log_sq_size);
+        qp->sq.log_stride = 6;
+        qp->sq.dbr = dbr + 4;
+    }
+}
+
+void *qp_alloc(struct qp *qp, size_t bytes)
+{
+    struct hca *hca = qp->hca;
+    void *block = NULL;
+
+    if (ledger_take(&hca->icm, bytes)) {
+        block = ledger_alloc(&hca->memory, bytes);
+        if (!block) {
+            ledger_give(&hca->icm, bytes);
+        }
+    }
+    return block;
+}
+
+void qp_dealloc(struct qp *qp, void *block, size_t bytes)
+{
+    if (block) {
+        ledger_give(&qp->hca->icm, bytes);
+        ledger_free(&qp->hca->memory, block, bytes);
+    }
+}
+
+/* The QP's own memory. */
+static void release(struct qp *qp)
+{
+    requester_clear(qp);
+    responder_clear(qp);
+    obj_free(qp->hca, &qp->obj);
+}
+
+enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
+                   uint64_t dbr, uint32_t *qpn)
+{
+    enum syn syn = check_qpc(hca, qpc);
+    struct qp *qp;
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (buf->size < qp_ring_size(qpc)) {
+        return SYN_BAD_PAS;
+    }
+    qp = obj_new(hca, OBJ_QP, uid, sizeof(*qp));
+    if (!qp) {
+        return SYN_NO_MEMORY;
+    }
+    qp->hca = hca;
+    qp->st = PRM_GET(qpc, qpc, st);
+    qp->state = PRM_QP_STATE_RST;
+    qp->has_rq = has_rq(qpc);
+    qp->has_sq = !PRM_GET(qpc, qpc, no_sq);
+    qp->pdn = PRM_GET(qpc, qpc, pd);
+    qp->user_index = PRM_GET(qpc, qpc, user_index);
+    qp->rq_signature = PRM_GET(qpc, qpc, wq_signature);
+    qp->block_lb_mc = PRM_GET(qpc, qpc, block_lb_mc);
+    memcpy(qp->qpc, qpc, sizeof(qp->qpc));
+
+    syn = find_refs(qp, uid, qpc);
+    if (syn == SYN_OK) {
+        init_rings(qp, qpc, buf, dbr);
+        if (!requester_init(qp) || !responder_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
+            syn = SYN_NO_MEMORY;
+        }
+    }
+    if (syn != SYN_OK) {
+        release(qp);
+        return syn;
+    }
+    count_refs(qp, 1);
+    qp_load(qp);
+    if (qp->st == PRM_QP_ST_QP1) {
+        hca->gsi_qp = qp;
+    }
+    *qpn = qp->obj.num;
+    return SYN_OK;
+}
+
+/* -- end --------------------------------------------------------------------------------------- */
+
+void qp_free(struct hca *hca, struct obj *obj)
+{
+    struct qp *qp = (struct qp *)obj;
+
+    mcg_leave(qp);
+    if (hca->gsi_qp == qp) {
+        hca->gsi_qp = NULL;
+    }
+    count_refs(qp, -1);
+    mem_buf_clear(&qp->buf);
+    obj_remove(&hca->qpns, obj);
+    release(qp);
+}
+
+void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
+{
+    struct qp *qp = (struct qp *)obj;
+
+    if ((qp->send_cq == cq || qp->recv_cq == cq) && qp->state != PRM_QP_STATE_RST &&
+        qp->state != PRM_QP_STATE_ERR) {
+        qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
+    }
+}
+
+enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn)
+{
+    struct qp *qp = qp_find(hca, qpn);
+
+    if (!qp) {
+        return SYN_QP_NUM;
+    }
+    if (!uid_owns(&qp->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (qp->obj.refs) {
+        return SYN_IN_USE;
+    }
+    qp_free(hca, &qp->obj);
+    return SYN_OK;
+}
+
+/* -- query ------------------------------------------------------------------------------------- */
+
+enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc)
+{
+    struct qp *qp = qp_find(hca, qpn);
+
+    if (!qp) {
+        return SYN_QP_NUM;
+    }
+    memcpy(qpc, qp->qpc, sizeof(qp->qpc));
+    PRM_SET(qpc, qpc, state, qp->state);
+    PRM_SET(qpc, qpc, next_send_psn, qp->req.next_psn & PSN_MASK);
+    PRM_SET(qpc, qpc, last_acked_psn, (qp->req.unacked_psn - 1) & PSN_MASK);
+    PRM_SET(qpc, qpc, ssn, qp->req.ssn & PSN_MASK);
+    PRM_SET(qpc, qpc, next_rcv_psn, qp->resp.epsn & PSN_MASK);
+    PRM_SET(qpc, qpc, rmsn, qp->resp.msn & PSN_MASK);
+    PRM_SET(qpc, qpc, hw_sq_wqebb_counter, qp->sq.ci & 0xffff);
+    PRM_SET(qpc, qpc, sw_sq_wqebb_counter, qp->sq.pi & 0xffff);
+    PRM_SET(qpc, qpc, hw_rq_counter, qp->rq.ci & 0xffff);
+    PRM_SET(qpc, qpc, sw_rq_counter, qp->rq.pi & 0xffff);
+    return SYN_OK;
+}

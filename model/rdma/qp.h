@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: their context, their states, and the seam between the parts that work on one.
+ *
+ *   model/rdma/qp.c         object, its life, context query; qp_set_state(), the only place that
+ *                      changes the state
+ *   model/rdma/qp_modify.c  the transition commands as data: which fields each takes, address path
+ *   model/rdma/qp_recv.c    receive WQEs and their completions
+ *   model/requester*.c send queue: WQEs to packets, ACKs and timeouts to completions
+ *   model/responder*.c received requests: PSN check, execution, ACK/NAK, READ and atomic responses
+ *   model/rdma/mcg.c        the multicast groups that it is a member of
+ *   model/rdma/roce_rx.c    which QP a packet is for, and whether it may have it (P_Key, Q_Key,
+ * GID)
+ *
+ * States are PRM qp_state: RST, INIT, RTR, RTS, SQER, SQD, ERR, SQ_DRAINING. RTS -> SQ_DRAINING is
+ * the command's; the requester goes on to SQD (and raises SQ_DRAINED) when nothing is in flight.
+ */
+#ifndef HCASIM_MODEL_QP_H
+#define HCASIM_MODEL_QP_H
+
+#include "model/core/hca.h"
+#include "model/memory/mem.h"
+#include "model/port/port.h"
+#include "model/queue/cq.h"
+#include "model/queue/srq.h"
+#include "model/queue/wq.h"
+#include "model/rdma/requester.h"
+#include "model/rdma/responder.h"
+#include "prm/prm.h"
+#include "wire/packet.h"
+
+#define PSN_MASK 0xffffff
+
+/* Signed distance a - b of two 24-bit PSNs: > 0 if a is later. */
+static inline int32_t psn_diff(uint32_t a, uint32_t b)
+{
+    return (int32_t)((a - b) << 8) >> 8;
+}
+
+struct qp {
+    struct obj obj; /* num is the QPN */
+    struct hca *hca;
+    uint8_t qpc[PRM_SIZE(qpc)]; /* as last set by commands; live fields are put in on query */
+
+    uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
+    uint8_t st;    /* service type: PRM_QP_ST_RC, _UC, _UD, ..., _REG_UMR, _QP1 (GSI) */
+
+    /* from qpc, in host order */
+    uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
+    uint32_t src_qpn; /* source in a DETH: 1 for QP1 and by qpc.deth_sqpn, else its own */
+    uint16_t pkey;    /* the key that primary_address_path.pkey_index names */
+    uint16_t mtu;     /* path MTU in bytes: 256..4096 */
+    uint8_t log_msg_max;
+    uint8_t log_rra_max, log_sra_max; /* responder resources; outstanding READ/atomic */
+    uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
+    bool rre, rwe, rae; /* remote read, write, atomic enable */
+    uint8_t atomic_mode;
+    bool rq_signature;     /* receive WQEs begin with a signature segment */
+    bool block_lb_mc;      /* own multicasts are not delivered to this QP */
+    unsigned num_mcgs;     /* multicast groups that it is a member of */
+    struct roce_addr path; /* towards the remote QP: connected transports; UD uses the WQE's AV */
+    bool path_gone;        /* the entry of the RoCE address table does not serve the path */
+    uint32_t path_version; /* port.gid_version when the path was looked up */
+
+    struct obj *pd; /* this and the next are counted in their obj.refs; may be NULL */
+    struct cq *send_cq, *recv_cq;
+    struct srq *srq;    /* NULL: own RQ, or none; XRC: each request names one */
+    struct obj *xrcd;   /* XRC: the domain of those SRQs; counted */
+    struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference */
+    struct wq rq, sq;
+    bool has_rq, has_sq;
+
+    struct requester req;
+    struct responder resp;
+};
+
+/* Service types whose requests are acknowledged. */
+static inline bool qp_is_reliable(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_RC || qp->st == PRM_QP_ST_XRC;
+}
+
+/* An XRC QP is one half of a connection (annex A14): an initiator, which has a send queue only, or
+ * a target, which has no queue. */
+static inline bool qp_is_xrc_target(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_XRC && !qp->has_sq;
+}
+
+/* The PD that the keys of its receive WQEs are checked against (but for XRC). */
+static inline uint32_t qp_recv_pdn(const struct qp *qp)
+{
+    return qp->srq ? qp->srq->attr.pdn : qp->pdn;
+}
+
+/* -- model/rdma/qp.c ------------------------------------------------------------------------------
+ */
+
+struct qp *qp_find(struct hca *hca, uint32_t qpn);
+
+/* Bytes of the ring that qpc asks for: receive queue, then send queue. 0: a QP without queues. */
+uint64_t qp_ring_size(const void *qpc);
+
+/* CREATE_QP: qpc as in the command, buf the ring (one reference, taken over on success; empty if
+ * qp_ring_size() is 0), dbr the bus address of the doorbell record. */
+enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
+                   uint64_t dbr, uint32_t *qpn);
+/* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
+enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
+enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
+void qp_free(struct hca *hca, struct obj *obj);
+void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
+
+/* Zeroed memory for a QP's queues, which a card keeps in the pages that the driver gave. NULL:
+ * refused. */
+void *qp_alloc(struct qp *qp, size_t bytes);
+void qp_dealloc(struct qp *qp, void *block, size_t bytes); /* NULL is fine */
+
+/* The one place where a QP changes state; a change that is not legal is the caller's mistake and
+ * stops the program. Entering ERR flushes both queues with WR_FLUSH_ERR completions; entering RST
+ * forgets everything that was in flight. To the state it is in (but RST), and from ERR to
+ * anything but RST: no effect. */
+void qp_set_state(struct qp *qp, uint8_t state);
+
+/* A fatal error on the QP that no completion can report: ERR plus an async event (WQ_CATAS_ERROR
+ * 0x05, WQ_INVAL_REQ_ERROR 0x10, WQ_ACCESS_ERROR 0x11 (device.h MLX5_EVENT_TYPE_*)). */
+void qp_fatal(struct qp *qp, uint8_t event_type);
+
+/* An async event that names the QP. */
+void qp_event(struct qp *qp, uint8_t event_type);
+
+/* Posts a CQE of the QP's. A CQ that does not take it takes the QP down: what completed is not
+ * acknowledged to a peer, since no program will ever know (IBTA 10.2.9.3). */
+void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited);
+
+/* What the srqn field of this QP's CQEs carries (CQE version 1): the user index, or for a QP of
+ * index 0xffffff, which asks for version 0, the SRQN or 0. */
+uint32_t qp_cqe_srqn(const struct qp *qp);
+
+/* -- model/rdma/qp_modify.c
+ * ------------------------------------------------------------------------ */
+
+/* One of the state transition commands (opcode names it), with its qpc and optional parameter mask:
+ * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
+enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
+                   const void *qpc);
+/* Sets the fields of *qp that stand for qpc fields. */
+void qp_load(struct qp *qp);
+
+/* The RoCE address table has changed since the path was looked up. A QP's context names its source
+ * by index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and
+ * are reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail
+ * with LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
+void qp_path_update(struct qp *qp);
+
+/* Before qp->path is used. */
+static inline void qp_path_check(struct qp *qp)
+{
+    if (G_UNLIKELY(qp->path_version != qp->hca->port->gid_version)) {
+        qp_path_update(qp);
+    }
+}
+
+/* -- model/rdma/qp_recv.c
+ * -------------------------------------------------------------------------- */
+
+/* Takes the next receive WQE from the QP's SRQ or RQ, or for XRC from xrc_srq (else NULL, in all
+ * three); advances. */
+enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe);
+
+/* Posts a receive completion, for XRC to the CQ of xrc_srq. cqe: cqe64 image with byte count, imm
+ * etc. set by the caller; the QPN, wqe_counter and SRQN are put in here. */
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
+                      bool solicited);
+/* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                            uint8_t syndrome);
+
+struct q_counter *qp_counters(struct qp *qp);
+
+/* Completes posted WQEs of the QP's own RQ with WR_FLUSH_ERR, as long as hca_may_go_on(). True:
+ * more may be left. */
+bool qp_flush_rq(struct qp *qp);
+
+/* -- model/rdma/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx()
+ * ------- */
+
+/* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
+bool roce_gid_is_multicast(const uint8_t gid[16]);
+
+/* For struct port_receivers: a packet that arrived; and whether QPs of this HCA are members of the
+ * group to which a datagram is sent, but those with block_lb_mc. */
+void roce_rx(struct hca *hca, const struct roce_packet *pkt);
+bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * State transition commands: which one is legal where, and what it takes from its qpc.
+ *
+ * Fields come in groups, one bit each. A command takes some groups always and some if their bit
+ * is set in opt_param_mask; both depend on the service type (IBTA 11.2.5.2, the driver's opt_mask).
+ * A bit that a command does not know for the QP's service is refused. A command that fails changes
+ * nothing.
+ */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/rdma/qp.h"
+
+#define S(name)   (1u << PRM_QP_STATE_##name)
+#define ANY_STATE 0xff
+
+/* Groups that opt_param_mask knows have its bit number. */
+#define G(name) (1ull << PRM_QP_OPTPAR_##name)
+#define ACCESS  (G(RRE) | G(RAE) | G(RWE))
+
+/* Groups that are never optional. */
+#define G_MTU        (1ull << 48)
+#define G_REMOTE_QPN (1ull << 49)
+#define G_RQ_PSN     (1ull << 50)
+#define G_SQ_PSN     (1ull << 51)
+#define G_ACK_FREQ   (1ull << 52)
+#define G_INIT       (1ull << 53) /* what only RST2INIT sets */
+
+struct fields {
+    uint64_t always, optional;
+};
+
+struct transition {
+    uint16_t opcode;
+    uint8_t from; /* mask of states */
+    uint8_t to;
+    struct fields rc, uc, ud; /* rc: and XRC; ud: and QP1, REG_UMR */
+};
+
+static const struct transition transitions[] = {
+    {
+        .opcode = PRM_CMD_OP_RST2INIT_QP,
+        .from = S(RST),
+        .to = PRM_QP_STATE_INIT,
+        .rc = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | ACCESS, 0},
+        .uc = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | G(RWE), 0},
+        .ud = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | G(Q_KEY), 0},
+    },
+    {
+        .opcode = PRM_CMD_OP_INIT2INIT_QP,
+        .from = S(INIT),
+        .to = PRM_QP_STATE_INIT,
+        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT)},
+        .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT)},
+        .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT)},
+    },
+    {
+        .opcode = PRM_CMD_OP_INIT2RTR_QP,
+        .from = S(INIT),
+        .to = PRM_QP_STATE_RTR,
+        .rc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) | G(PRIMARY_ADDR_PATH),
+               ACCESS | G(PKEY_INDEX)},
+        .uc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH), G(RWE) | G(PKEY_INDEX)},
+        .ud = {G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
+    },
+    {
+        .opcode = PRM_CMD_OP_RTR2RTS_QP,
+        .from = S(RTR),
+        .to = PRM_QP_STATE_RTS,
+        .rc = {G_SQ_PSN | G_ACK_FREQ | G(ACK_TIMEOUT) | G(RETRY_COUNT) | G(RNR_RETRY) | G(SRA_MAX),
+               ACCESS | G(RNR_TIMEOUT) | G(PM_STATE)},
+        .uc = {G_SQ_PSN, G(RWE) | G(PM_STATE)},
+        .ud = {G_SQ_PSN, G(Q_KEY)},
+    },
+    {
+        .opcode = PRM_CMD_OP_RTS2RTS_QP,
+        .from = S(RTS),
+        .to = PRM_QP_STATE_RTS,
+        .rc = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
+        .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
+        .ud = {0, G(Q_KEY) | G(COUNTER_SET_ID)},
+    },
+    {
+        .opcode = PRM_CMD_OP_SQERR2RTS_QP,
+        .from = S(SQER),
+        .to = PRM_QP_STATE_RTS,
+        .rc = {0, ACCESS | G(RNR_TIMEOUT)},
+        .uc = {0, G(RWE)},
+        .ud = {0, G(Q_KEY)},
+    },
+    {
+        .opcode = PRM_CMD_OP_RTS2SQD_QP,
+        .from = S(RTS),
+        .to = PRM_QP_STATE_SQ_DRAINING,
+    },
+    {
+        .opcode = PRM_CMD_OP_SQD_RTS_QP,
+        .from = S(SQD),
+        .to = PRM_QP_STATE_RTS,
+        .rc = {0, ACCESS | G(RNR_TIMEOUT)},
+        .uc = {0, G(RWE)},
+        .ud = {0, G(Q_KEY)},
+    },
+    {
+        .opcode = PRM_CMD_OP_2ERR_QP,
+        .from = ANY_STATE,
+        .to = PRM_QP_STATE_ERR,
+    },
+    {
+        .opcode = PRM_CMD_OP_2RST_QP,
+        .from = ANY_STATE,
+        .to = PRM_QP_STATE_RST,
+    },
+};
+
+static bool is_connected(const struct qp *qp)
+{
+    return qp_is_reliable(qp) || qp->st == PRM_QP_ST_UC;
+}
+
+static const struct transition *find_transition(uint16_t opcode)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
+        if (transitions[i].opcode == opcode) {
+            return &transitions[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct fields *fields_of(const struct transition *t, const struct qp *qp)
+{
+    switch (qp->st) {
+    case PRM_QP_ST_RC:
+    case PRM_QP_ST_XRC:
+        return &t->rc;
+    case PRM_QP_ST_UC:
+        return &t->uc;
+    default:
+        return &t->ud;
+    }
+}
+
+/* -- fields ------------------------------------------------------------------------------------ */
+
+#define COPY(f)      PRM_SET(qpc, to, f, PRM_GET(qpc, from, f))
+#define COPY_PATH(f) PRM_SET(ads, to_path, f, PRM_GET(ads, from_path, f))
+
+/* The primary path without those of its fields that are groups of their own. */
+static void copy_path(uint8_t *to, const uint8_t *from)
+{
+    uint32_t pkey_index = PRM_GET(ads, to, pkey_index);
+    uint32_t port = PRM_GET(ads, to, vhca_port_num);
+    uint32_t ack_timeout = PRM_GET(ads, to, ack_timeout);
+
+    memcpy(to, from, PRM_SIZE(ads));
+    PRM_SET(ads, to, pkey_index, pkey_index);
+    PRM_SET(ads, to, vhca_port_num, port);
+    PRM_SET(ads, to, ack_timeout, ack_timeout);
+}
+
+static void copy_fields(uint64_t groups, uint8_t *to, const uint8_t *from)
+{
+    uint8_t *to_path = PRM_PTR(qpc, to, primary_address_path);
+    const uint8_t *from_path = PRM_PTR(qpc, from, primary_address_path);
+
+    if (groups & G(PRIMARY_ADDR_PATH)) {
+        copy_path(to_path, from_path);
+    }
+    if (groups & G(PKEY_INDEX)) {
+        COPY_PATH(pkey_index);
+    }
+    if (groups & G(PRI_PORT)) {
+        COPY_PATH(vhca_port_num);
+    }
+    if (groups & G(ACK_TIMEOUT)) {
+        COPY_PATH(ack_timeout);
+    }
+    if (groups & G(UDP_SPORT)) {
+        COPY_PATH(udp_sport);
+    }
+    if (groups & G(RRE)) {
+        COPY(rre);
+    }
+    if (groups & G(RWE)) {
+        COPY(rwe);
+    }
+    if (groups & G(RAE)) {
+        COPY(rae);
+        COPY(atomic_mode);
+    }
+    if (groups & G(Q_KEY)) {
+        COPY(q_key);
+    }
+    if (groups & G(RNR_TIMEOUT)) {
+        COPY(min_rnr_nak);
+    }
+    if (groups & G(SRA_MAX)) {
+        COPY(log_sra_max);
+    }
+    if (groups & G(RRA_MAX)) {
+        COPY(log_rra_max);
+    }
+    if (groups & G(PM_STATE)) {
+        COPY(pm_state);
+    }
+    if (groups & G(RETRY_COUNT)) {
+        COPY(retry_count);
+    }
+    if (groups & G(RNR_RETRY)) {
+        COPY(rnr_retry);
+    }
+    if (groups & G(COUNTER_SET_ID)) {
+        COPY(counter_set_id);
+    }
+    if (groups & G_MTU) {
+        COPY(mtu);
+        COPY(log_msg_max);
+    }
+    if (groups & G_REMOTE_QPN) {
+        COPY(remote_qpn);
+    }
+    if (groups & G_RQ_PSN) {
+        COPY(next_rcv_psn);
+    }
+    if (groups & G_SQ_PSN) {
+        COPY(next_send_psn);
+    }
+    if (groups & G_ACK_FREQ) {
+        COPY(log_ack_req_freq);
+    }
+    if (groups & G_INIT) {
+        COPY(rlky);
+        COPY(deth_sqpn);
+    }
+}
+
+/* -- address path ------------------------------------------------------------------------------ */
+
+/* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
+static uint16_t default_sport(const struct qp *qp)
+{
+    return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->remote_qpn ^ qp->remote_qpn >> 10) & 0x3fff));
+}
+
+/* The addresses of a connected QP's packets. */
+static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_addr *path)
+{
+    struct hca *hca = qp->hca;
+    uint32_t index = PRM_GET(ads, ads, src_addr_index);
+    const struct port_gid *gid;
+    uint16_t rmac_hi = (uint16_t)PRM_GET(ads, ads, rmac_47_32);
+    uint32_t rmac_lo = PRM_GET(ads, ads, rmac_31_0);
+    static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    if (index >= hca->limits.max_gid || index >= PORT_MAX_GIDS) {
+        return SYN_QP_GID;
+    }
+    gid = &hca->port->gids[index];
+    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
+        return SYN_QP_GID;
+    }
+    memset(path, 0, sizeof(*path));
+    path->dmac[0] = (uint8_t)(rmac_hi >> 8);
+    path->dmac[1] = (uint8_t)rmac_hi;
+    for (int i = 0; i < 4; i++) {
+        path->dmac[2 + i] = (uint8_t)(rmac_lo >> (24 - 8 * i));
+    }
+    memcpy(path->smac, gid->mac, 6);
+    memcpy(path->sgid, gid->gid, 16);
+    memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
+    path->is_ipv4 = memcmp(gid->gid, ipv4_prefix, 12) == 0;
+    if (path->is_ipv4 != (memcmp(path->dgid, ipv4_prefix, 12) == 0) ||
+        roce_gid_is_multicast(path->dgid)) {
+        return SYN_QP_PATH;
+    }
+    path->has_vlan = gid->has_vlan;
+    if (gid->has_vlan) {
+        path->vlan_tci = (uint16_t)(PRM_GET(ads, ads, eth_prio) << 13 | (gid->vlan_id & 0xfff));
+    }
+    path->tclass = (uint8_t)(PRM_GET(ads, ads, dscp) << 2 | PRM_GET(ads, ads, ecn));
+    path->hop_limit = (uint8_t)PRM_GET(ads, ads, hop_limit);
+    path->flow_label = path->is_ipv4 ? 0 : PRM_GET(ads, ads, flow_label);
+    path->udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
+    return SYN_OK;
+}
+
+void qp_path_update(struct qp *qp)
+{
+    struct roce_addr path;
+
+    qp->path_version = qp->hca->port->gid_version;
+    if (!is_connected(qp) || (S(RST) | S(INIT)) & 1u << qp->state) {
+        return;
+    }
+    qp->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
+    if (!qp->path_gone) {
+        path.udp_sport = qp->path.udp_sport;
+        qp->path = path;
+    }
+}
+
+/* -- check and take over ----------------------------------------------------------------------- */
+
+static enum syn check_fields(const struct qp *qp, uint64_t groups, const uint8_t *qpc)
+{
+    const struct hca_limits *limits = &qp->hca->limits;
+    const uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    uint32_t mtu = PRM_GET(qpc, qpc, mtu);
+
+    if ((groups & G(PRI_PORT)) && PRM_GET(ads, path, vhca_port_num) > 1) {
+        return SYN_QP_PORT;
+    }
+    if ((groups & G(PKEY_INDEX)) && PRM_GET(ads, path, pkey_index) != 0) {
+        return SYN_QP_PKEY;
+    }
+    if ((groups & G(PM_STATE)) && PRM_GET(qpc, qpc, pm_state) != PRM_QP_PM_STATE_MIGRATED) {
+        return SYN_QP_FEATURE;
+    }
+    if ((groups & G_MTU) && (mtu > PRM_QP_MTU_4096 || (mtu < PRM_QP_MTU_256 && is_connected(qp)) ||
+                             PRM_GET(qpc, qpc, log_msg_max) > limits->log_max_msg)) {
+        return SYN_QP_MTU;
+    }
+    if (((groups & G(RRA_MAX)) && PRM_GET(qpc, qpc, log_rra_max) > limits->log_max_ra_res_qp) ||
+        ((groups & G(SRA_MAX)) && PRM_GET(qpc, qpc, log_sra_max) > limits->log_max_ra_req_qp)) {
+        return SYN_LIMIT;
+    }
+    return SYN_OK;
+}
+
+void qp_load(struct qp *qp)
+{
+    const uint8_t *qpc = qp->qpc;
+    const uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    uint32_t mtu = PRM_GET(qpc, qpc, mtu);
+
+    qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
+    qp->qkey = PRM_GET(qpc, qpc, q_key);
+    qp->remote_qpn = PRM_GET(qpc, qpc, remote_qpn);
+    qp->src_qpn = qp->st == PRM_QP_ST_QP1 ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
+    if (qp->src_qpn == 0) {
+        qp->src_qpn = qp->obj.num;
+    }
+    qp->pkey = 0xffff;
+    qp->mtu = (uint16_t)(mtu >= PRM_QP_MTU_256 && mtu <= PRM_QP_MTU_4096 ? 128u << mtu : 4096);
+    qp->log_msg_max = (uint8_t)PRM_GET(qpc, qpc, log_msg_max);
+    qp->log_rra_max = (uint8_t)PRM_GET(qpc, qpc, log_rra_max);
+    qp->log_sra_max = (uint8_t)PRM_GET(qpc, qpc, log_sra_max);
+    qp->retry_count = (uint8_t)PRM_GET(qpc, qpc, retry_count);
+    qp->rnr_retry = (uint8_t)PRM_GET(qpc, qpc, rnr_retry);
+    qp->ack_timeout = (uint8_t)PRM_GET(ads, path, ack_timeout);
+    qp->min_rnr_nak = (uint8_t)PRM_GET(qpc, qpc, min_rnr_nak);
+    qp->rre = PRM_GET(qpc, qpc, rre);
+    qp->rwe = PRM_GET(qpc, qpc, rwe);
+    qp->rae = PRM_GET(qpc, qpc, rae);
+    qp->atomic_mode = (uint8_t)PRM_GET(qpc, qpc, atomic_mode);
+}
+
+enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
+                   const void *qpc)
+{
+    struct qp *qp = qp_find(hca, qpn);
+    const struct transition *t = find_transition(opcode);
+    const struct fields *fields;
+    struct roce_addr path;
+    uint8_t merged[PRM_SIZE(qpc)];
+    uint64_t groups;
+    enum syn syn;
+
+    if (!t) {
+        return SYN_BAD_OPCODE;
+    }
+    if (!qp) {
+        return SYN_QP_NUM;
+    }
+    if (!uid_owns(&qp->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    if (!(t->from & (1u << qp->state))) {
+        return SYN_QP_STATE;
+    }
+    fields = fields_of(t, qp);
+    if (opt_mask & ~(fields->always | fields->optional)) {
+        return SYN_QP_OPT_MASK;
+    }
+    groups = fields->always | opt_mask;
+    memcpy(merged, qp->qpc, sizeof(merged));
+    if (groups) {
+        copy_fields(groups, merged, qpc);
+    }
+    syn = check_fields(qp, groups, merged);
+    if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH))) {
+        syn = make_path(qp, PRM_PTR(qpc, merged, primary_address_path), &path);
+    }
+    if (syn != SYN_OK) {
+        return syn;
+    }
+
+    memcpy(qp->qpc, merged, sizeof(merged));
+    qp_load(qp);
+    if (groups & G(PRIMARY_ADDR_PATH)) {
+        qp->path = path;
+        qp->path_gone = false;
+        qp->path_version = qp->hca->port->gid_version;
+    }
+    if (groups & G(UDP_SPORT)) {
+        const uint8_t *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);
+
+        qp->path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
+    }
+    if (is_connected(qp) && qp->path.udp_sport == 0) {
+        qp->path.udp_sport = default_sport(qp);
+    }
+    if (t->to == PRM_QP_STATE_RTR) {
+        responder_reset(qp, PRM_GET(qpc, qp->qpc, next_rcv_psn));
+    } else if (t->from == S(RTR)) {
+        requester_reset(qp, PRM_GET(qpc, qp->qpc, next_send_psn));
+    }
+    qp_set_state(qp, t->to);
+    return SYN_OK;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A QP's receive WQEs, whether from its own queue or a shared one, and their completions.
+ */
+#include <string.h>
+#include "model/core/trace.h"
+#include "model/queue/q_counter.h"
+#include "model/rdma/qp.h"
+
+static enum recv_result take_own(struct qp *qp, struct recv_wqe *wqe)
+{
+    enum recv_result result = rq_peek(qp->hca, &qp->rq, qp->rq_signature, wqe);
+
+    if (result == RECV_OK) {
+        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+    }
+    return result;
+}
+
+enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe)
+{
+    struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
+    enum recv_result result = RECV_EMPTY;
+
+    if (srq) {
+        result = srq_take(qp->hca, srq, wqe);
+    } else if (qp->has_rq) {
+        result = take_own(qp, wqe);
+    }
+    if (result == RECV_OK && qp->hca->tracing) {
+        trace_recv_wqe(qp->hca, qp->obj.num, wqe->index, wqe->num_sge, wqe->len);
+    }
+    return result;
+}
+
+/* What a receive CQE names: an XRC SRQ's own user index, whoever the QP belongs to. */
+static uint32_t cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
+{
+    if (!xrc_srq) {
+        return qp_cqe_srqn(qp);
+    }
+    return xrc_srq->attr.user_index != USER_INDEX_CQE_V0 ? xrc_srq->attr.user_index
+                                                         : xrc_srq->obj.num;
+}
+
+static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
+{
+    return xrc_srq ? xrc_srq->cq : qp->recv_cq;
+}
+
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
+                      bool solicited)
+{
+    PRM_SET(cqe64, cqe, srqn, cqe_srqn(qp, xrc_srq));
+    PRM_SET(cqe64, cqe, qpn, qp->obj.num);
+    PRM_SET(cqe64, cqe, wqe_counter, wqe->index & 0xffff);
+    PRM_SET(cqe64, cqe, se, solicited);
+    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
+}
+
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                            uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    struct q_counter *counters = qp_counters(qp);
+
+    counters->resp_cqe_error++;
+    counters->resp_cqe_flush_error += syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR;
+    counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    counters->resp_local_qp_error += syndrome == PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    counters->resp_local_protection += syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+    PRM_SET(err_cqe, cqe, srqn, cqe_srqn(qp, xrc_srq));
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
+    PRM_SET(err_cqe, cqe, wqe_counter, wqe->index & 0xffff);
+    PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
+}
+
+bool qp_flush_rq(struct qp *qp)
+{
+    struct recv_wqe wqe;
+
+    if (!qp->has_rq) {
+        return false;
+    }
+    if (wq_posted(&qp->rq) == 0 && !wq_update_pi(qp->hca, &qp->rq)) {
+        return false;
+    }
+    while (wq_posted(&qp->rq)) {
+        wqe.index = qp->rq.ci;
+        qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
+        qp_complete_recv_error(qp, NULL, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        hca_spend(qp->hca, 1);
+        if (!hca_may_go_on(qp->hca)) {
+            return true;
+        }
+    }
+    return false;
+}

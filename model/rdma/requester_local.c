@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * WQEs that stay inside the HCA: UMR and LOCAL_INVAL.
+ *
+ * The translation entries of a UMR may lie in memory, up to 1 MiB of them (wqe_umr_ctrl_seg counts
+ * in 16 bits of 16 bytes), behind any key: in ranges of one byte that is a million accesses. They
+ * are read a part at a time, each a step of its own, as the packets of a message are sent; the WQE
+ * starts when all are there, so that the key changes at once. Until then it is a posted WQE like
+ * any other: what flushes or resets the queue forgets the parts.
+ */
+#include "model/rdma/requester_state.h"
+
+/* Bytes of entries that are read in a step: those of a large packet. */
+#define UMR_PART 4096
+
+/* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
+static bool is_privileged(const struct qp *qp)
+{
+    return qp->st == PRM_QP_ST_REG_UMR && qp->obj.uid == 0;
+}
+
+bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+{
+    struct requester_state *s = qp->req.s;
+    struct umr_entries *umr = &s->umr;
+    uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
+    size_t part;
+
+    if (!(wqe->op->flags & SEND_OP_UMR) || wqe->umr_xlt || !wqe->umr_xlt_len) {
+        return true;
+    }
+    if (!umr->bytes) {
+        umr->bytes = ledger_alloc(&qp->hca->memory, wqe->umr_xlt_len);
+        umr->len = umr->bytes ? wqe->umr_xlt_len : 0;
+    }
+    if (!umr->bytes) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    part = MIN(umr->len - umr->have, UMR_PART);
+    if (sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &s->tx_wqe.cursor, umr->have,
+                   umr->bytes + umr->have, part) != MEM_OK) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+        return true;
+    }
+    umr->have += part;
+    return umr->have == umr->len;
+}
+
+void requester_forget_umr(struct qp *qp)
+{
+    struct umr_entries *umr = &qp->req.s->umr;
+
+    if (umr->bytes) {
+        ledger_free(&qp->hca->memory, umr->bytes, umr->len);
+        *umr = (struct umr_entries){0};
+    }
+}
+
+uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
+{
+    struct mkey_umr umr = {
+        .key = wqe->imm,
+        .pdn = qp->pdn,
+        .qpn = qp->obj.num,
+        .privileged = is_privileged(qp),
+        .ctrl = wqe->umr_ctrl,
+        .mkey_seg = wqe->umr_mkc,
+        .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.s->umr.bytes,
+        .xlt_len = wqe->umr_xlt_len,
+    };
+    enum mem_result result = MEM_OK;
+
+    if (wqe->opcode == PRM_WQE_OPCODE_LOCAL_INVAL) {
+        result = mkey_invalidate(qp->hca, wqe->imm, qp->pdn, false);
+    } else if (wqe->op->flags & SEND_OP_UMR) {
+        result = mkey_umr(qp->hca, &umr);
+    }
+    return result == MEM_OK ? 0 : PRM_CQE_SYNDROME_MW_BIND_ERR;
+}

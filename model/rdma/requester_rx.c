@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Responses of a reliable QP's responder: what they acknowledge, deliver, ask to be repeated or
+ * refuse; and what happens when none comes.
+ *
+ * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and
+ * ignored (IBTA 9.7.6.1). Otherwise everything before it is acknowledged as well, except that a
+ * READ or atomic is so by its own response only: if that is missing, the response counts as a NAK
+ * (implied NAK).
+ *
+ * After a NAK the requester goes back once. What follows from the packets that were under way then
+ * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
+ * counted from one progress to the next (9.7.6.1.3, C9-140 to C9-142; 9.9.2).
+ *
+ * While the wire to the peer is paused (wire/port.h) no time passes for the timer.
+ */
+#include <string.h>
+#include "model/queue/q_counter.h"
+#include "model/rdma/requester_state.h"
+
+/* AETH.syndrome bits 7:5 (IBTA table 43). */
+enum aeth_class {
+    AETH_ACK = 0,
+    AETH_RNR_NAK = 1,
+    AETH_NAK = 3,
+};
+
+/* Bits 4:0 of a NAK (table 44). */
+enum aeth_nak {
+    NAK_PSN_SEQUENCE = 0,
+    NAK_INVALID_REQUEST = 1,
+    NAK_REMOTE_ACCESS = 2,
+    NAK_REMOTE_OPERATION = 3,
+};
+
+#define RNR_RETRY_FOREVER 7
+
+/* IBTA table 45: RNR NAK timer field to units of 10 us. */
+static const uint32_t rnr_delay[32] = {
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+/* -- timer ------------------------------------------------------------------------------------- */
+
+static struct qp *timer_qp(struct hca_timer *timer)
+{
+    return (struct qp *)((char *)timer - offsetof(struct qp, req.timer));
+}
+
+void requester_watch(struct qp *qp)
+{
+    /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
+     * waits between one and two times the timeout (9.7.6.1.3 allows four). */
+    if (qp->ack_timeout && !qp->req.timer.pos) {
+        qp->req.s->progress = false;
+        hca_timer_set(qp->hca, &qp->req.timer,
+                      hca_now(qp->hca) + (4096ull << (qp->ack_timeout & 31)));
+    }
+}
+
+static bool is_waiting(const struct qp *qp)
+{
+    return qp->req.unacked_psn != qp->req.s->sent_psn;
+}
+
+/* The oldest WQE that is not done, or NULL. */
+static struct send_desc *oldest(struct requester_state *s)
+{
+    for (uint32_t num = s->head; num != s->tail; num++) {
+        if (send_desc(s, num)->status != SEND_DONE) {
+            return send_desc(s, num);
+        }
+    }
+    return NULL;
+}
+
+/* Everything from the oldest unacknowledged PSN on is sent again. */
+static void go_back(struct qp *qp)
+{
+    struct requester_state *s = qp->req.s;
+
+    s->tx = s->head;
+    s->tx_psn = qp->req.unacked_psn;
+    hca_schedule(qp->hca, &qp->req.work);
+}
+
+/* Goes back if that is still allowed, and counts it: the counters are of what could be repaired. */
+static void retry(struct qp *qp, uint64_t *counter)
+{
+    struct requester_state *s = qp->req.s;
+
+    if (s->retries >= qp->retry_count) {
+        requester_fail(qp, oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        return;
+    }
+    s->retries++;
+    ++*counter;
+    go_back(qp);
+}
+
+void requester_timeout(struct hca *hca, struct hca_timer *timer)
+{
+    struct qp *qp = timer_qp(timer);
+    struct requester_state *s = qp->req.s;
+
+    if (s->rnr_wait) {
+        s->rnr_wait = false;
+        hca_schedule(hca, &qp->req.work);
+        if (is_waiting(qp)) {
+            requester_watch(qp);
+        }
+        return;
+    }
+    if (!is_waiting(qp) || !qp_may_send(qp)) {
+        return;
+    }
+    if (s->progress || s->tx_blocked) {
+        s->pause = (struct wire_pause){0};
+    } else if (!port_is_paused(hca, qp->path.dmac, &s->pause)) {
+        s->went_back = false;
+        retry(qp, &qp_counters(qp)->local_ack_timeout_err);
+    }
+    if (qp_may_send(qp)) {
+        requester_watch(qp);
+    }
+}
+
+/* -- acknowledging ----------------------------------------------------------------------------- */
+
+static void note_progress(struct requester_state *s)
+{
+    s->progress = true;
+    s->went_back = false;
+    s->retries = 0;
+    s->rnr_retries = 0;
+}
+
+/* What is acknowledged need not be sent again. */
+static void skip_acked(struct qp *qp)
+{
+    struct requester_state *s = qp->req.s;
+
+    if (s->tx == s->head && s->tx != s->tail && psn_diff(s->tx_psn, qp->req.unacked_psn) < 0) {
+        s->tx_psn = qp->req.unacked_psn;
+    }
+}
+
+/*
+ * Acknowledges all requests up to psn and completes what is done by that. False: a READ or atomic
+ * at or before psn is not answered; everything before it is acknowledged.
+ */
+static bool ack_through(struct qp *qp, uint32_t psn)
+{
+    struct requester_state *s = qp->req.s;
+    bool complete = true;
+
+    for (uint32_t num = s->head; num != s->tail; num++) {
+        struct send_desc *desc = send_desc(s, num);
+        uint32_t last = (desc->first_psn + desc->npsn - 1) & PSN_MASK;
+
+        if (desc->status == SEND_FAILED) {
+            break;
+        }
+        if (desc->status == SEND_DONE) {
+            continue;
+        }
+        if (psn_diff(psn, qp->req.unacked_psn) < 0) {
+            break;
+        }
+        if (desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC)) {
+            complete = false;
+            break;
+        }
+        note_progress(s);
+        if (psn_diff(psn, last) < 0) {
+            qp->req.unacked_psn = (psn + 1) & PSN_MASK;
+            break;
+        }
+        qp->req.unacked_psn = (last + 1) & PSN_MASK;
+        desc->status = SEND_DONE;
+    }
+    requester_retire(qp);
+    skip_acked(qp);
+    return complete;
+}
+
+static void negative(struct qp *qp, uint64_t *counter)
+{
+    struct requester_state *s = qp->req.s;
+
+    if (s->went_back || s->rnr_wait) {
+        return;
+    }
+    s->went_back = true;
+    retry(qp, counter);
+}
+
+static void implied_nak(struct qp *qp)
+{
+    negative(qp, &qp_counters(qp)->implied_nak_seq_err);
+}
+
+/*
+ * All before the response's PSN is acknowledged by it. NULL: a response before this one is missing,
+ * or the QP is no longer sending; the packet has had its effect. Else the WQE that psn is of.
+ */
+static struct send_desc *answered(struct qp *qp, uint32_t psn)
+{
+    if (psn != qp->req.unacked_psn && !ack_through(qp, (psn - 1) & PSN_MASK)) {
+        if (qp_may_send(qp)) {
+            implied_nak(qp);
+        }
+        return NULL;
+    }
+    if (!qp_may_send(qp) || qp->req.unacked_psn != psn) {
+        return NULL;
+    }
+    return oldest(qp->req.s);
+}
+
+/* -- ACK and NAK ------------------------------------------------------------------------------- */
+
+static void rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
+{
+    struct requester_state *s = qp->req.s;
+
+    if (s->rnr_wait) {
+        return;
+    }
+    if (qp->rnr_retry != RNR_RETRY_FOREVER) {
+        if (s->rnr_retries >= qp->rnr_retry) {
+            requester_fail(qp, desc, PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+            return;
+        }
+        s->rnr_retries++;
+    }
+    qp_counters(qp)->rnr_nak_retry_err++;
+    s->rnr_wait = true;
+    go_back(qp);
+    hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
+}
+
+static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned code)
+{
+    switch (code) {
+    case NAK_PSN_SEQUENCE:
+        negative(qp, &qp_counters(qp)->packet_seq_err);
+        break;
+    case NAK_INVALID_REQUEST:
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
+        break;
+    case NAK_REMOTE_ACCESS:
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+        break;
+    case NAK_REMOTE_OPERATION:
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_OP_ERR);
+        break;
+    default:
+        break;
+    }
+}
+
+static void rx_ack(struct qp *qp, const struct roce_packet *pkt)
+{
+    unsigned value = pkt->aeth.syndrome & 0x1f;
+    struct send_desc *desc;
+
+    switch (pkt->aeth.syndrome >> 5) {
+    case AETH_ACK:
+        if (!ack_through(qp, pkt->psn) && qp_may_send(qp)) {
+            implied_nak(qp);
+        }
+        break;
+    case AETH_RNR_NAK:
+        desc = answered(qp, pkt->psn);
+        if (desc) {
+            rx_rnr_nak(qp, desc, value);
+        }
+        break;
+    case AETH_NAK:
+        desc = answered(qp, pkt->psn);
+        if (desc) {
+            rx_nak(qp, desc, value);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* -- READ and atomic responses ----------------------------------------------------------------- */
+
+/* The WQE's list takes bytes of the response. Fails the WQE if it does not. */
+static bool deliver(struct qp *qp, struct send_desc *desc, uint64_t offset, const void *data,
+                    size_t len)
+{
+    struct requester_state *s = qp->req.s;
+    uint32_t num = s->head;
+    const struct send_wqe *wqe;
+
+    while (send_desc(s, num) != desc) {
+        num++;
+    }
+    wqe = requester_wqe(qp, &s->rx_wqe, num);
+    if (!wqe) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return false;
+    }
+    if (len && sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &s->rx_wqe.cursor, offset,
+                           data, len) != MEM_OK) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        return false;
+    }
+    return true;
+}
+
+/* One more PSN of a READ or atomic has its response. */
+static void answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
+{
+    struct requester_state *s = qp->req.s;
+
+    note_progress(s);
+    qp->req.unacked_psn = (qp->req.unacked_psn + 1) & PSN_MASK;
+    if (is_last) {
+        desc->status = SEND_DONE;
+        s->reads--;
+        requester_retire(qp);
+    }
+    skip_acked(qp);
+}
+
+/*
+ * A READ response must be the next one of its READ, of full path MTU but for the last, which takes
+ * what is left; a repeated READ begins with FIRST again, so FIRST and MIDDLE are the
+ * same here. Anything else ends the WQE with BAD_RESP_ERR (9.9.2).
+ */
+static void rx_read_response(struct qp *qp, const struct roce_packet *pkt)
+{
+    uint32_t flags = bth_opcodes[pkt->opcode].flags;
+    struct send_desc *desc = answered(qp, pkt->psn);
+    uint64_t offset;
+    uint32_t nth;
+    bool is_last;
+
+    if (!desc) {
+        return;
+    }
+    nth = (pkt->psn - desc->first_psn) & PSN_MASK;
+    is_last = nth + 1 == desc->npsn;
+    offset = (uint64_t)nth * qp->mtu;
+    if (!(desc->flags & SEND_OP_READ) || is_last != !!(flags & PKT_LAST) ||
+        pkt->payload_len != (is_last ? desc->len - offset : qp->mtu) ||
+        ((flags & HDR_AETH) && pkt->aeth.syndrome >> 5 != AETH_ACK)) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
+        return;
+    }
+    if (deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
+        answer_done(qp, desc, is_last);
+    }
+}
+
+/* The original value goes to memory in the host's byte order (capability
+ * atomic_req_8B_endianness_mode; the responder's memory is a host-order word too). */
+static void rx_atomic_response(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct send_desc *desc = answered(qp, pkt->psn);
+    uint64_t original = pkt->atomic_ack;
+
+    if (!desc) {
+        return;
+    }
+    if (!(desc->flags & SEND_OP_ATOMIC) || pkt->aeth.syndrome >> 5 != AETH_ACK) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
+        return;
+    }
+    if (deliver(qp, desc, 0, &original, sizeof(original))) {
+        answer_done(qp, desc, true);
+    }
+}
+
+void requester_rx(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct requester_state *s = qp->req.s;
+    uint32_t flags = bth_opcodes[pkt->opcode].flags;
+
+    if (!s || !qp_may_send(qp) || !qp_is_reliable(qp) || !(flags & PKT_RESPONSE) ||
+        psn_diff(pkt->psn, qp->req.unacked_psn) < 0 || psn_diff(pkt->psn, s->sent_psn) >= 0) {
+        return;
+    }
+    if (flags & PKT_READ) {
+        rx_read_response(qp, pkt);
+    } else if (flags & PKT_ATOMIC) {
+        rx_atomic_response(qp, pkt);
+    } else {
+        rx_ack(qp, pkt);
+    }
+    if (s->tx != s->tail || wq_posted(&qp->sq) || qp->state == PRM_QP_STATE_SQ_DRAINING) {
+        hca_schedule(qp->hca, &qp->req.work);
+    }
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Request packets: the next piece of a started WQE, built in place on the wire.
+ *
+ * Messages are cut at the path MTU. On a reliable QP no more than a window of request packets is
+ * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
+ * set on the last packet of a message and every quarter window, so that the window keeps moving.
+ */
+#include "model/rdma/requester_state.h"
+
+/* What may be lost at a time, and has to be sent again. */
+#define WINDOW_PACKETS     128
+#define WINDOW_MIN_PACKETS 16
+#define WINDOW_BYTES       (256u << 10)
+
+static uint32_t window(const struct qp *qp)
+{
+    return CLAMP(WINDOW_BYTES / qp->mtu, WINDOW_MIN_PACKETS, WINDOW_PACKETS);
+}
+
+static bool is_one_packet(const struct send_desc *desc)
+{
+    return desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
+}
+
+/* Running number of the oldest request packet that is not acknowledged. */
+static uint32_t unacked_req(const struct qp *qp)
+{
+    struct requester_state *s = qp->req.s;
+    const struct send_desc *desc = send_desc(s, s->head);
+
+    if (is_one_packet(desc) || desc->npsn == 0 ||
+        psn_diff(qp->req.unacked_psn, desc->first_psn) < 0) {
+        return desc->first_req;
+    }
+    return desc->first_req + ((qp->req.unacked_psn - desc->first_psn) & PSN_MASK);
+}
+
+static uint8_t bth_transport(const struct qp *qp)
+{
+    switch (qp->st) {
+    case PRM_QP_ST_UC:
+        return BTH_UC;
+    case PRM_QP_ST_UD:
+    case PRM_QP_ST_QP1:
+        return BTH_UD;
+    case PRM_QP_ST_XRC:
+        return BTH_XRC;
+    default:
+        return BTH_RC;
+    }
+}
+
+/* Which packet of its message one is. */
+static uint8_t bth_op(const struct send_op *op, bool is_first, bool is_last)
+{
+    if (is_first) {
+        return is_last ? op->only : op->first;
+    }
+    return is_last ? op->last : op->middle;
+}
+
+/* What a datagram carries of its WQE's address vector. False: the source GID is gone. */
+static bool address_datagram(const struct qp *qp, const struct send_wqe *wqe,
+                             struct roce_packet *pkt)
+{
+    uint32_t qkey = PRM_GET(wqe_av, wqe->av, qkey);
+
+    if (!send_wqe_address(qp->hca, wqe, &pkt->addr)) {
+        return false;
+    }
+    pkt->dest_qp = PRM_GET(wqe_av, wqe->av, dqp_dct);
+    /* IBTA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
+    pkt->deth.qkey = qkey & 0x80000000u ? qp->qkey : qkey;
+    pkt->deth.src_qp = qp->src_qpn;
+    return true;
+}
+
+/* IBTA 9.2.3: what SE is for. */
+static bool completes_a_receive(const struct send_op *op)
+{
+    return !(op->flags & SEND_OP_RADDR) || (op->flags & SEND_OP_IMM);
+}
+
+/* Headers of the packet at tx_psn; *offset and *len say which of the message's bytes it carries. */
+static bool build_packet(const struct qp *qp, const struct send_desc *desc,
+                         const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
+                         uint32_t *len)
+{
+    const struct requester_state *s = qp->req.s;
+    uint32_t nth = (s->tx_psn - desc->first_psn) & PSN_MASK;
+    bool is_last = is_one_packet(desc) || nth == desc->npsn - 1;
+    uint32_t quarter = window(qp) / 4;
+
+    *offset = (uint64_t)nth * qp->mtu;
+    *len = (uint32_t)MIN(desc->len - *offset, qp->mtu);
+    *pkt = (struct roce_packet){
+        .opcode = bth_transport(qp) |
+                  (is_one_packet(desc) ? wqe->op->only : bth_op(wqe->op, nth == 0, is_last)),
+        .solicited = is_last && wqe->solicited && completes_a_receive(wqe->op),
+        .migreq = true,
+        .ackreq = qp_is_reliable(qp) && (is_last || (desc->first_req + nth) % quarter == 0),
+        .pkey = qp->pkey,
+        .dest_qp = qp->remote_qpn,
+        .psn = s->tx_psn,
+        .reth = {.va = wqe->raddr, .rkey = wqe->rkey, .len = desc->len},
+        .imm = wqe->imm,
+        .xrc_srqn = wqe->xrc_srqn,
+    };
+    if (desc->flags & SEND_OP_READ) {
+        /* A repeated READ asks only for what has not come (9.7.3.2). */
+        pkt->reth.va += *offset;
+        pkt->reth.len -= (uint32_t)*offset;
+        *len = 0;
+    } else if (desc->flags & SEND_OP_ATOMIC) {
+        pkt->atomic.va = wqe->raddr;
+        pkt->atomic.rkey = wqe->rkey;
+        pkt->atomic.swap_add = wqe->swap_add;
+        pkt->atomic.compare = wqe->compare;
+        *len = 0;
+    }
+    if (wqe->av) {
+        return address_datagram(qp, wqe, pkt);
+    }
+    pkt->addr = qp->path;
+    return !qp->path_gone;
+}
+
+/* The packet at tx_psn has left. */
+static void advance(struct qp *qp, struct send_desc *desc)
+{
+    struct requester_state *s = qp->req.s;
+    uint32_t end = (desc->first_psn + desc->npsn) & PSN_MASK;
+
+    s->tx_psn = is_one_packet(desc) ? end : (s->tx_psn + 1) & PSN_MASK;
+    if (psn_diff(s->tx_psn, s->sent_psn) > 0) {
+        s->sent_psn = s->tx_psn;
+    }
+    if (s->tx_psn == end) {
+        s->tx++;
+    }
+    if (qp_is_reliable(qp)) {
+        requester_watch(qp);
+        return;
+    }
+    qp->req.unacked_psn = s->tx_psn;
+    if (s->tx_psn == end) {
+        desc->status = SEND_DONE;
+        requester_retire(qp);
+    }
+}
+
+enum send_step requester_send(struct qp *qp, struct send_desc *desc)
+{
+    struct requester_state *s = qp->req.s;
+    uint32_t nth = is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
+    const struct send_wqe *wqe;
+    struct roce_packet pkt;
+    uint64_t offset;
+    uint32_t len;
+    uint8_t *frame, *payload;
+
+    if (qp_is_reliable(qp) && desc->first_req + nth - unacked_req(qp) >= window(qp)) {
+        return STEP_IDLE;
+    }
+    wqe = requester_wqe(qp, &s->tx_wqe, s->tx);
+    if (!wqe || !build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return STEP_DONE;
+    }
+    frame = port_tx_reserve(qp->hca, pkt.addr.dmac, roce_frame_len(&pkt, len));
+    if (!frame) {
+        return STEP_BLOCKED;
+    }
+    payload = roce_build(frame, &pkt, len);
+    if (len &&
+        send_wqe_gather(qp->hca, wqe, qp->pdn, &s->tx_wqe.cursor, offset, payload, len) != MEM_OK) {
+        port_tx_commit(qp->hca, 0, PORT_NO_TD);
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        return STEP_DONE;
+    }
+    port_tx_commit_roce(qp->hca, &pkt, len);
+    advance(qp, desc);
+    return STEP_DONE;
+}

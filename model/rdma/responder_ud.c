@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams: UD QPs and the GSI QP (IBTA 9.8.3, annex A17.7.2 for the network header).
+ *
+ * The first 40 bytes of a receive buffer are for the network header: an IPv6 header as it was on
+ * the wire, or an IPv4 header in the last 20 of them. The CQE says which, and its byte count has
+ * them in. A datagram that finds no receive WQE is dropped and counted. One that does not fit its
+ * WQE is dropped and counted, and the WQE is kept for the next (9.9.3, class D); but a WQE of an
+ * SRQ, which other QPs wait for, is not kept: it completes with LOCAL_LENGTH_ERR and ends the QP
+ * (class E).
+ */
+#include <string.h>
+#include "model/queue/q_counter.h"
+#include "model/rdma/responder_internal.h"
+
+#define GRH_BYTES     40
+#define GRH_IN_BUFFER 1 /* cqe64.grh: the driver's MLX5_GRH_IN_BUFFER */
+#define ETH_BYTES     14
+#define VLAN_BYTES    4
+#define IPV4_BYTES    20
+
+/* The network header as it goes to the buffer. */
+static void make_grh(const struct roce_packet *pkt, uint8_t grh[GRH_BYTES])
+{
+    const uint8_t *ip = pkt->payload - roce_header_len(pkt) + ETH_BYTES;
+
+    if (pkt->addr.has_vlan) {
+        ip += VLAN_BYTES;
+    }
+    if (pkt->addr.is_ipv4) {
+        memset(grh, 0, GRH_BYTES - IPV4_BYTES);
+        memcpy(grh + GRH_BYTES - IPV4_BYTES, ip, IPV4_BYTES);
+    } else {
+        memcpy(grh, ip, GRH_BYTES);
+    }
+}
+
+static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct responder_state *s = qp->resp.s;
+    struct sge_cursor cursor = {0};
+    uint32_t pdn = qp_recv_pdn(qp);
+    uint8_t grh[GRH_BYTES];
+    enum mem_result result;
+
+    if (GRH_BYTES + pkt->payload_len > s->wqe.len) {
+        return VERDICT_LENGTH;
+    }
+    make_grh(pkt, grh);
+    result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, 0, grh, GRH_BYTES);
+    if (result == MEM_OK && pkt->payload_len) {
+        result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, GRH_BYTES,
+                             pkt->payload, pkt->payload_len);
+    }
+    if (result != MEM_OK) {
+        return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+    }
+    return VERDICT_OK;
+}
+
+static void complete(struct qp *qp, const struct roce_packet *pkt)
+{
+    bool has_imm = bth_opcodes[pkt->opcode].flags & HDR_IMM_DT;
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+
+    PRM_SET(cqe64, cqe, rqpn, pkt->deth.src_qp);
+    PRM_SET(cqe64, cqe, grh, GRH_IN_BUFFER);
+    PRM_SET(cqe64, cqe, roce_l3_hdr_type,
+            pkt->addr.is_ipv4 ? PRM_CQE_ROCE_L3_IPV4 : PRM_CQE_ROCE_L3_IPV6);
+    if (pkt->addr.has_vlan) {
+        PRM_SET(cqe64, cqe, cv, 1);
+        PRM_SET(cqe64, cqe, vlan_info, pkt->addr.vlan_tci);
+    }
+    if (has_imm) {
+        PRM_SET(cqe64, cqe, immediate, pkt->imm);
+    } else if (qp->st == PRM_QP_ST_QP1) {
+        /* The driver looks the key up in the port's table (handle_responder()). */
+        PRM_SET(cqe64, cqe, pkey, pkt->pkey);
+    }
+    responder_complete(qp, has_imm ? PRM_CQE_OPCODE_RESP_SEND_IMM : PRM_CQE_OPCODE_RESP_SEND,
+                       GRH_BYTES + pkt->payload_len, cqe, pkt->solicited);
+}
+
+void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt)
+{
+    enum verdict verdict;
+
+    if (pkt->payload_len > qp->mtu) {
+        return; /* longer than a datagram may be (IBTA 9.8.3) */
+    }
+    verdict = responder_take(qp);
+    if (verdict == VERDICT_RNR) {
+        return;
+    }
+    if (verdict == VERDICT_OK) {
+        verdict = scatter(qp, pkt);
+    }
+    if (verdict == VERDICT_LENGTH && !qp->srq) {
+        qp_counters(qp)->resp_local_length_error++;
+        hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
+                "qp 0x%x: datagram of %zu bytes is longer than its receive buffer, dropped",
+                qp->obj.num, pkt->payload_len);
+        return;
+    }
+    if (verdict == VERDICT_OK) {
+        qp->resp.epsn = (pkt->psn + 1) & PSN_MASK;
+        complete(qp, pkt);
+    } else {
+        responder_fail(qp, verdict, pkt->psn);
+    }
+}

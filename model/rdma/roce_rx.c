@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Received RoCEv2 packets: which QP one is for, and whether it may have it.
+ *
+ * The checks of IBTA 9.6.1 and annex A17 in their order: destination GID, QP and its service,
+ * state, P_Key, Q_Key or the connection's addresses. A packet that fails one is dropped, counted,
+ * and not answered. What is left goes to requester (responses) or responder (requests).
+ */
+#include <string.h>
+#include "model/rdma/mcg.h"
+#include "model/rdma/qp.h"
+
+#define QPN_GSI       1
+#define QPN_MULTICAST 0xffffff
+#define PKEY_FULL     0x8000
+
+#define S(name)       (1u << PRM_QP_STATE_##name)
+/* States in which a QP takes requests, and responses (IBTA 10.3.1). */
+#define REQUEST_STATES  (S(RTR) | S(RTS) | S(SQER) | S(SQD) | S(SQ_DRAINING))
+#define RESPONSE_STATES (S(RTS) | S(SQD) | S(SQ_DRAINING))
+
+bool roce_gid_is_multicast(const uint8_t gid[16])
+{
+    static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return gid[0] == 0xff || (memcmp(gid, ipv4_prefix, 12) == 0 && gid[12] >> 4 == 0xe);
+}
+
+/* The BTH transport of a QP's packets. */
+static bool transport_ok(const struct qp *qp, uint8_t opcode)
+{
+    uint8_t transport = opcode & 0xe0;
+
+    switch (qp->st) {
+    case PRM_QP_ST_RC:
+        return transport == BTH_RC;
+    case PRM_QP_ST_XRC:
+        return transport == BTH_XRC;
+    case PRM_QP_ST_UC:
+        return transport == BTH_UC;
+    case PRM_QP_ST_UD:
+    case PRM_QP_ST_QP1:
+        return transport == BTH_UD;
+    default:
+        return false;
+    }
+}
+
+/* Annex A14: the target half of an XRC connection takes requests, the initiator half responses. */
+static bool half_ok(const struct qp *qp, uint32_t flags)
+{
+    return qp->st != PRM_QP_ST_XRC || qp_is_xrc_target(qp) == !(flags & PKT_RESPONSE);
+}
+
+/* IBTA 10.9.3: the same key without the membership bit, and one of the two a full member. */
+static bool pkey_ok(uint16_t theirs, uint16_t ours)
+{
+    return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
+}
+
+/* Whether the packet is of the QP's connection: source and destination as in its path. */
+static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
+{
+    qp_path_check(qp);
+    return memcmp(pkt->addr.sgid, qp->path.dgid, 16) == 0 &&
+           memcmp(pkt->addr.dgid, qp->path.sgid, 16) == 0;
+}
+
+/* The checks that need the QP, and delivery. */
+/* Hot: a datagram's way is not a rare one. */
+__attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
+                                         const struct roce_packet *pkt)
+{
+    struct port_counters *c = &hca->port->counters;
+    uint32_t flags = bth_opcodes[pkt->opcode].flags;
+    uint32_t states = flags & PKT_RESPONSE ? RESPONSE_STATES : REQUEST_STATES;
+
+    if (!transport_ok(qp, pkt->opcode) || !half_ok(qp, flags) || !(states & (1u << qp->state))) {
+        c->rx_no_qp++;
+        return;
+    }
+    if (!pkey_ok(pkt->pkey, qp->pkey)) {
+        c->rx_bad_pkey++;
+        return;
+    }
+    if (flags & HDR_DETH) {
+        if (pkt->deth.qkey != qp->qkey) {
+            c->rx_bad_qkey++;
+            return;
+        }
+    } else if (!connection_ok(qp, pkt)) {
+        c->rx_bad_gid++;
+        return;
+    }
+    if (flags & PKT_RESPONSE) {
+        requester_rx(qp, pkt);
+    } else {
+        responder_rx(qp, pkt);
+    }
+}
+
+/* -- multicast -------------------------------------------------------------------------------- */
+
+bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
+{
+    const struct mcg *mcg = roce_gid_is_multicast(addr->dgid) ? mcg_find(hca, addr->dgid) : NULL;
+
+    for (unsigned i = 0; mcg && i < mcg->num_qps; i++) {
+        if (!mcg->qps[i]->block_lb_mc) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A datagram to a group goes to each QP that is a member of it. */
+static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
+{
+    bool is_own =
+        port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan, pkt->addr.vlan_tci & 0xfff) >= 0;
+    const struct mcg *mcg = mcg_find(hca, pkt->addr.dgid);
+    bool is_first = true;
+
+    if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {
+        hca->port->counters.rx_no_qp++;
+        return;
+    }
+    for (unsigned i = 0; mcg && i < mcg->num_qps; i++) {
+        if (is_own && mcg->qps[i]->block_lb_mc) {
+            continue;
+        }
+        if (port_may_copy(hca, is_first)) {
+            deliver(hca, mcg->qps[i], pkt);
+        }
+        is_first = false;
+    }
+}
+
+void roce_rx(struct hca *hca, const struct roce_packet *pkt)
+{
+    struct port_counters *c = &hca->port->counters;
+    uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
+    struct qp *qp;
+
+    if (roce_gid_is_multicast(pkt->addr.dgid)) {
+        deliver_multicast(hca, pkt);
+        return;
+    }
+    /* A tag of VLAN 0 carries a priority only (IEEE 802.1Q). */
+    if (port_find_gid(hca, pkt->addr.dgid, pkt->addr.has_vlan && vlan_id, vlan_id) < 0) {
+        c->rx_bad_gid++;
+        return;
+    }
+    qp = pkt->dest_qp == QPN_GSI ? hca->gsi_qp : qp_find(hca, pkt->dest_qp);
+    if (!qp) {
+        c->rx_no_qp++;
+        return;
+    }
+    if (pkt->opcode == BTH_CNP_OPCODE) {
+        /* The rate of senders is not limited here, so there is nothing to reduce. */
+        c->rx_cnp++;
+        return;
+    }
+    deliver(hca, qp, pkt);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Send WQEs: from basic blocks in a ring to what they ask for.
+ *
+ * Segments follow one another in 16-byte units up to ds: control, XRC, address vector, remote
+ * address or atomic or UMR, then data segments, pointers and inline data in any order.
+ */
+#include <string.h>
+#include "model/port/port.h"
+#include "model/rdma/send_wqe.h"
+#include "prm/prm.h"
+
+#define DS_BYTES  16
+#define BB_BYTES  64
+
+#define ST(x)     (1u << PRM_QP_ST_##x)
+#define RELIABLE  (ST(RC) | ST(XRC))
+#define CONNECTED (RELIABLE | ST(UC))
+#define DATAGRAM  (ST(UD) | ST(QP1))
+#define ANY       (CONNECTED | DATAGRAM | ST(REG_UMR))
+#define KEYS      (CONNECTED | ST(REG_UMR))
+
+const struct send_op send_ops[SEND_OPS] = {
+    [PRM_WQE_OPCODE_NOP] = {"NOP", ANY, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_SEND] = {"SEND", CONNECTED | DATAGRAM, 0, BTH_SEND_FIRST, BTH_SEND_MIDDLE,
+                             BTH_SEND_LAST, BTH_SEND_ONLY},
+    [PRM_WQE_OPCODE_SEND_IMM] = {"SEND_IMM", CONNECTED | DATAGRAM, SEND_OP_IMM, BTH_SEND_FIRST,
+                                 BTH_SEND_MIDDLE, BTH_SEND_LAST_IMM, BTH_SEND_ONLY_IMM},
+    [PRM_WQE_OPCODE_SEND_INVAL] = {"SEND_INVAL", RELIABLE, SEND_OP_IMM, BTH_SEND_FIRST,
+                                   BTH_SEND_MIDDLE, BTH_SEND_LAST_INV, BTH_SEND_ONLY_INV},
+    [PRM_WQE_OPCODE_RDMA_WRITE] = {"RDMA_WRITE", CONNECTED, SEND_OP_RADDR, BTH_WRITE_FIRST,
+                                   BTH_WRITE_MIDDLE, BTH_WRITE_LAST, BTH_WRITE_ONLY},
+    [PRM_WQE_OPCODE_RDMA_WRITE_IMM] = {"RDMA_WRITE_IMM", CONNECTED, SEND_OP_RADDR | SEND_OP_IMM,
+                                       BTH_WRITE_FIRST, BTH_WRITE_MIDDLE, BTH_WRITE_LAST_IMM,
+                                       BTH_WRITE_ONLY_IMM},
+    [PRM_WQE_OPCODE_RDMA_READ] = {"RDMA_READ", RELIABLE, SEND_OP_RADDR | SEND_OP_READ, 0, 0, 0,
+                                  BTH_READ_REQUEST},
+    [PRM_WQE_OPCODE_ATOMIC_CS] = {"ATOMIC_CS", RELIABLE, SEND_OP_RADDR | SEND_OP_ATOMIC, 0, 0, 0,
+                                  BTH_CMP_SWAP},
+    [PRM_WQE_OPCODE_ATOMIC_FA] = {"ATOMIC_FA", RELIABLE, SEND_OP_RADDR | SEND_OP_ATOMIC, 0, 0, 0,
+                                  BTH_FETCH_ADD},
+    [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
+};
+
+/* The rest of the image while it is taken apart. */
+struct parse {
+    const uint8_t *pos, *end;
+};
+
+static const uint8_t *take(struct parse *p, size_t len)
+{
+    const uint8_t *seg = p->pos;
+
+    if ((size_t)(p->end - p->pos) < len) {
+        return NULL;
+    }
+    p->pos += len;
+    return seg;
+}
+
+static bool parse_inline(struct send_wqe *wqe, struct parse *p)
+{
+    uint32_t bytes = PRM_GET(wqe_inline_seg, p->pos, byte_count);
+    size_t padded = (PRM_SIZE(wqe_inline_seg) + bytes + DS_BYTES - 1) & ~(size_t)(DS_BYTES - 1);
+    const uint8_t *seg = take(p, padded);
+
+    if (!seg || wqe->num_sge == WQE_MAX_SGE) {
+        return false;
+    }
+    wqe->sge[wqe->num_sge] = (struct sge){.len = bytes};
+    wqe->inl[wqe->num_sge] = PRM_PTR(wqe_inline_seg, seg, data);
+    wqe->num_sge++;
+    wqe->len += bytes;
+    wqe->has_inline = true;
+    return true;
+}
+
+/* Data segments to the end of the WQE. */
+static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
+{
+    while (p->pos < p->end) {
+        const uint8_t *seg = p->pos;
+        uint32_t bytes = PRM_GET(wqe_data_seg, seg, byte_count);
+        uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
+
+        if (PRM_GET(wqe_data_seg, seg, inl)) {
+            if (!may_inline || !parse_inline(wqe, p)) {
+                return false;
+            }
+            continue;
+        }
+        if (bytes == 0 && lkey == WQE_TERMINATOR_LKEY) {
+            return true;
+        }
+        if (wqe->num_sge == WQE_MAX_SGE) {
+            return false;
+        }
+        if (bytes == 0) {
+            bytes = 1u << 31;
+        }
+        wqe->sge[wqe->num_sge] = (struct sge){
+            .va = PRM_GET(wqe_data_seg, seg, addr),
+            .len = bytes,
+            .lkey = lkey,
+        };
+        wqe->inl[wqe->num_sge] = NULL;
+        wqe->num_sge++;
+        wqe->len += bytes;
+        p->pos += PRM_SIZE(wqe_data_seg);
+    }
+    return true;
+}
+
+/* Control of a UMR, the key's new context, then entries inline or behind data segments. */
+static bool parse_umr(struct send_wqe *wqe, struct parse *p)
+{
+    wqe->umr_ctrl = take(p, PRM_SIZE(wqe_umr_ctrl_seg));
+    wqe->umr_mkc = take(p, PRM_SIZE(mkc));
+    if (!wqe->umr_ctrl || !wqe->umr_mkc) {
+        return false;
+    }
+    wqe->umr_xlt_len = (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, xlt_octowords) * 16;
+    if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, inl)) {
+        wqe->umr_xlt = take(p, wqe->umr_xlt_len);
+        return wqe->umr_xlt;
+    }
+    return parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
+}
+
+static bool parse_segments(struct send_wqe *wqe, struct parse *p, uint8_t st)
+{
+    const uint8_t *seg;
+
+    if (st == PRM_QP_ST_XRC && !(wqe->op->flags & SEND_OP_LOCAL)) {
+        seg = take(p, PRM_SIZE(wqe_xrc_seg));
+        if (!seg) {
+            return false;
+        }
+        wqe->xrc_srqn = PRM_GET(wqe_xrc_seg, seg, xrc_srqn);
+    }
+    if ((ST(UD) | ST(QP1)) & 1u << st && !(wqe->op->flags & SEND_OP_LOCAL)) {
+        wqe->av = take(p, PRM_SIZE(wqe_av));
+        if (!wqe->av) {
+            return false;
+        }
+    }
+    if (wqe->op->flags & SEND_OP_RADDR) {
+        seg = take(p, PRM_SIZE(wqe_raddr_seg));
+        if (!seg) {
+            return false;
+        }
+        wqe->raddr = PRM_GET(wqe_raddr_seg, seg, raddr);
+        wqe->rkey = PRM_GET(wqe_raddr_seg, seg, rkey);
+    }
+    if (wqe->op->flags & SEND_OP_ATOMIC) {
+        seg = take(p, PRM_SIZE(wqe_atomic_seg));
+        if (!seg) {
+            return false;
+        }
+        wqe->swap_add = PRM_GET(wqe_atomic_seg, seg, swap_add);
+        wqe->compare = PRM_GET(wqe_atomic_seg, seg, compare);
+    }
+    if (wqe->op->flags & SEND_OP_UMR) {
+        return parse_umr(wqe, p);
+    }
+    if (wqe->op->flags & SEND_OP_LOCAL) {
+        return true;
+    }
+    return parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
+}
+
+/* Lengths are checked once the list is known: a message is limited by the QP (qpc.log_msg_max),
+ * an atomic's operand has 8 bytes. */
+static bool length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
+{
+    if (wqe->op->flags & SEND_OP_LOCAL) {
+        return true;
+    }
+    if (wqe->op->flags & SEND_OP_ATOMIC) {
+        return wqe->len == 8;
+    }
+    return wqe->len <= 1ULL << limits->log_msg_max;
+}
+
+unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
+                       uint8_t *opcode)
+{
+    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
+    unsigned num_bb;
+
+    *opcode = 0;
+    if (!wq_read(hca, sq, index, ctrl, sizeof(ctrl))) {
+        return 0;
+    }
+    *opcode = PRM_GET(wqe_ctrl_seg, ctrl, opcode);
+    num_bb = (PRM_GET(wqe_ctrl_seg, ctrl, ds) * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
+    return num_bb <= max_bb ? num_bb : 0;
+}
+
+uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
+                       const struct send_limits *limits, struct send_wqe *wqe)
+{
+    const uint8_t *ctrl = wqe->image;
+    struct parse p;
+    unsigned ds, num_bb;
+
+    memset(wqe, 0, offsetof(struct send_wqe, sge));
+    wqe->index = index;
+    if (!wq_read(hca, sq, index, wqe->image, BB_BYTES)) {
+        memset(wqe->image, 0, BB_BYTES); /* not an earlier WQE's */
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    ds = PRM_GET(wqe_ctrl_seg, ctrl, ds);
+    num_bb = (ds * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
+    wqe->opcode = PRM_GET(wqe_ctrl_seg, ctrl, opcode);
+    wqe->fence = PRM_GET(wqe_ctrl_seg, ctrl, fm);
+    wqe->ce = PRM_GET(wqe_ctrl_seg, ctrl, ce);
+    wqe->solicited = PRM_GET(wqe_ctrl_seg, ctrl, se);
+    wqe->imm = PRM_GET(wqe_ctrl_seg, ctrl, imm);
+    if (num_bb == 0 || num_bb > max_bb || ds * DS_BYTES > limits->max_wqe) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    wqe->num_bb = (uint8_t)num_bb;
+    if (num_bb > 1 &&
+        !wq_read(hca, sq, index + 1u, wqe->image + BB_BYTES, (num_bb - 1) * (size_t)BB_BYTES)) {
+        memset(wqe->image + BB_BYTES, 0, (num_bb - 1) * (size_t)BB_BYTES);
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->st)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    wqe->op = &send_ops[wqe->opcode];
+    p.pos = wqe->image + PRM_SIZE(wqe_ctrl_seg);
+    p.end = wqe->image + ds * DS_BYTES;
+    if (!parse_segments(wqe, &p, limits->st)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    return length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+}
+
+size_t send_wqe_bytes(const struct send_wqe *wqe)
+{
+    return wqe->num_bb ? PRM_GET(wqe_ctrl_seg, wqe->image, ds) * 16u : BB_BYTES;
+}
+
+enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
+                                struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len)
+{
+    uint8_t *out = buf;
+
+    if (!wqe->has_inline) {
+        return sge_gather(hca, wqe->sge, wqe->num_sge, pdn, cursor, offset, buf, len);
+    }
+    if (offset < cursor->base) {
+        *cursor = (struct sge_cursor){0};
+    }
+    while (len) {
+        const struct sge *sge = &wqe->sge[cursor->index];
+        uint64_t skip = offset - cursor->base;
+        enum mem_result result = MEM_OK;
+        size_t run;
+
+        if (cursor->index == wqe->num_sge) {
+            return MEM_BAD_BOUNDS;
+        }
+        if (skip >= sge->len) {
+            cursor->base += sge->len;
+            cursor->index++;
+            continue;
+        }
+        run = MIN((uint64_t)len, sge->len - skip);
+        if (wqe->inl[cursor->index]) {
+            memcpy(out, wqe->inl[cursor->index] + skip, run);
+        } else {
+            result = mkey_read(hca, sge->lkey, pdn, sge->va + skip, out, run, MEM_LOCAL_READ);
+        }
+        if (result != MEM_OK) {
+            return result;
+        }
+        out += run;
+        offset += run;
+        len -= run;
+    }
+    return MEM_OK;
+}
+
+bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr)
+{
+    const uint8_t *av = wqe->av;
+    uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
+    const struct port_gid *gid;
+
+    /* av.grh says nothing on an Ethernet port, where every packet has a GRH or an IP header: the
+     * kernel sets it, rdma-core does not (mlx5_create_ah()). */
+    if (!PRM_GET(wqe_av, av, ext) || index >= PORT_MAX_GIDS) {
+        return false;
+    }
+    gid = &hca->port->gids[index];
+    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
+        return false;
+    }
+    *addr = (struct roce_addr){
+        .has_vlan = gid->has_vlan,
+        .is_ipv4 = gid->l3_type == 0,
+        .tclass = PRM_GET(wqe_av, av, tclass),
+        .hop_limit = PRM_GET(wqe_av, av, hop_limit),
+        .flow_label = PRM_GET(wqe_av, av, flow_label),
+        .udp_sport = PRM_GET(wqe_av, av, udp_sport),
+    };
+    if (gid->has_vlan) {
+        /* The priority is in the upper three bits of sl (driver: create_ib_ah). */
+        addr->vlan_tci = (uint16_t)((PRM_GET(wqe_av, av, sl) >> 1 & 7) << 13 | gid->vlan_id);
+    }
+    memcpy(addr->dmac, PRM_PTR(wqe_av, av, rmac), 6);
+    memcpy(addr->smac, gid->mac, 6);
+    memcpy(addr->sgid, gid->gid, 16);
+    memcpy(addr->dgid, PRM_PTR(wqe_av, av, rgid), 16);
+    return true;
+}
