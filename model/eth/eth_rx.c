@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/eth/eth_priv.h"
 #include "model/eth/steering.h"
+#include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 
 #define VLAN_TAG_LEN 4
@@ -71,15 +72,13 @@ static void fill_checksums(uint8_t *cqe, const uint8_t *frame, size_t len,
     PRM_SET(cqe64, cqe, ip_frag, info->fragment);
 }
 
-static void complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    struct cqe_about about = {
+        .qpn = rq->obj.num, .srqn = rq->user_index, .index = (uint16_t)rq->wq.ci++};
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
 
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
-    PRM_SET(err_cqe, cqe, wqe_counter, rq->wq.ci++ & 0xffff);
-    PRM_SET(err_cqe, cqe, srqn, rq->user_index);
-    PRM_SET(cqe64, cqe, qpn, rq->obj.num);
-    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    cqe_receive_failed(cqe, about, syndrome);
     cq_post(hca, rq->cq, cqe, true);
 }
 
@@ -99,7 +98,7 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
     }
     while (wq_posted(&rq->wq)) {
         q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
-        complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        eth_rq_complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(hca, 1);
         if (!hca_may_go_on(hca)) {
             hca_schedule(hca, work);
@@ -115,7 +114,7 @@ static void fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 
     rq->state = PRM_RQC_STATE_ERR;
     q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
-    complete_error(hca, rq, syndrome);
+    eth_rq_complete_error(hca, rq, syndrome);
     if (intact) {
         eth_rq_flush(hca, rq);
     }
@@ -189,10 +188,10 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
     PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
     PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
-    PRM_SET(cqe64, cqe, srqn, rq->user_index);
-    PRM_SET(cqe64, cqe, byte_cnt, stored);
-    PRM_SET(cqe64, cqe, qpn, flow_tag); /* sop_drop_qpn carries the flow tag on receive */
-    PRM_SET(cqe64, cqe, wqe_counter, wqe.index & 0xffff);
-    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_SEND);
+    /* sop_drop_qpn carries the flow tag on receive */
+    cqe_received(
+        cqe,
+        (struct cqe_about){.qpn = flow_tag, .srqn = rq->user_index, .index = (uint16_t)wqe.index},
+        PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored, false);
     cq_post(hca, rq->cq, cqe, false);
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "model/eth/eth_priv.h"
+#include "model/queue/cqe.h"
 #include "wire/port.h"
 
 #define WQEBB            64
@@ -16,29 +17,25 @@
 #define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
 #define INLINE_SIZE_MASK 0x3ff
 
-static void complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+static struct cqe_about eth_sq_about(const struct eth_sq *sq, uint16_t index)
+{
+    return (struct cqe_about){.qpn = sq->obj.num, .srqn = sq->user_index, .index = index};
+}
+
+static void eth_sq_complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
 
-    PRM_SET(cqe64, cqe, srqn, sq->user_index);
-    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
-    PRM_SET(cqe64, cqe, send_wqe_opcode, wqe->opcode);
-    PRM_SET(cqe64, cqe, wqe_counter, wqe->index);
-    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ);
+    cqe_sent(cqe, eth_sq_about(sq, wqe->index), wqe->opcode, 0);
     cq_post(hca, sq->cq, cqe, false);
 }
 
-static void complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index, uint8_t opcode,
-                           uint8_t syndrome)
+static void eth_sq_complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index,
+                                  uint8_t opcode, uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
 
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
-    PRM_SET(err_cqe, cqe, wqe_counter, index);
-    PRM_SET(err_cqe, cqe, srqn, sq->user_index);
-    PRM_SET(cqe64, cqe, qpn, sq->obj.num);
-    PRM_SET(cqe64, cqe, send_wqe_opcode, opcode);
-    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);
+    cqe_send_failed(cqe, eth_sq_about(sq, index), opcode, syndrome);
     cq_post(hca, sq->cq, cqe, true);
 }
 
@@ -67,7 +64,7 @@ static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds
             sq->obj.num, index, opcode, syndrome);
     sq->state = PRM_SQC_STATE_ERR;
     sq->lso_sent = 0;
-    complete_error(hca, sq, index, opcode, syndrome);
+    eth_sq_complete_error(hca, sq, index, opcode, syndrome);
     skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
 }
@@ -87,8 +84,8 @@ static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
             return;
         }
         skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
-        complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
-                       PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        eth_sq_complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
+                              PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(hca, 1);
         if (!hca_may_go_on(hca)) {
             hca_schedule(hca, &sq->work);
@@ -298,7 +295,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
             break;
         case ETH_SENT:
             if (wqe.signaled) {
-                complete(hca, sq, &wqe);
+                eth_sq_complete(hca, sq, &wqe);
             }
             skip_wqe(sq, wqe.ds);
             break;

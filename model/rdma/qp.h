@@ -137,8 +137,7 @@ void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited);
  * index 0xffffff, which asks for version 0, the SRQN or 0. */
 uint32_t qp_cqe_srqn(const struct qp *qp);
 
-/* -- model/rdma/qp_modify.c
- * ------------------------------------------------------------------------ */
+/* -- model/rdma/qp_modify.c ------------------------------------------------------------------- */
 
 /* One of the state transition commands (opcode names it), with its qpc and optional parameter mask:
  * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
@@ -161,17 +160,16 @@ static inline void qp_path_check(struct qp *qp)
     }
 }
 
-/* -- model/rdma/qp_recv.c
- * -------------------------------------------------------------------------- */
+/* -- model/rdma/qp_recv.c --------------------------------------------------------------------- */
 
 /* Takes the next receive WQE from the QP's SRQ or RQ, or for XRC from xrc_srq (else NULL, in all
  * three); advances. */
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe);
 
-/* Posts a receive completion, for XRC to the CQ of xrc_srq. cqe: cqe64 image with byte count, imm
- * etc. set by the caller; the QPN, wqe_counter and SRQN are put in here. */
-void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
-                      bool solicited);
+/* Posts a receive completion, for XRC to the CQ of xrc_srq. opcode: one of PRM_CQE_OPCODE_RESP_;
+ * cqe: cqe64 image in which the caller has set what only it knows (immediate, address). */
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe);
 /* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
                             uint8_t syndrome);
@@ -182,8 +180,7 @@ struct q_counter *qp_counters(struct qp *qp);
  * more may be left. */
 bool qp_flush_rq(struct qp *qp);
 
-/* -- model/rdma/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx()
- * ------- */
+/* -- model/rdma/roce_rx.c: after the checks a packet goes to requester_rx() or responder_rx() -- */
 
 /* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
 bool roce_gid_is_multicast(const uint8_t gid[16]);

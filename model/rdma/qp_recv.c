@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "model/core/trace.h"
+#include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/qp.h"
 
@@ -48,20 +49,24 @@ static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
     return xrc_srq ? xrc_srq->cq : qp->recv_cq;
 }
 
-void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe, void *cqe,
-                      bool solicited)
+static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_srq,
+                                   const struct recv_wqe *wqe)
 {
-    PRM_SET(cqe64, cqe, srqn, cqe_srqn(qp, xrc_srq));
-    PRM_SET(cqe64, cqe, qpn, qp->obj.num);
-    PRM_SET(cqe64, cqe, wqe_counter, wqe->index & 0xffff);
-    PRM_SET(cqe64, cqe, se, solicited);
+    return (struct cqe_about){
+        .qpn = qp->obj.num, .srqn = cqe_srqn(qp, xrc_srq), .index = (uint16_t)wqe->index};
+}
+
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe)
+{
+    cqe_received(cqe, recv_about(qp, xrc_srq, wqe), opcode, byte_cnt, solicited);
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
 }
 
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
                             uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
     struct q_counter *counters = qp_counters(qp);
 
     counters->resp_cqe_error++;
@@ -69,11 +74,7 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct rec
     counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     counters->resp_local_qp_error += syndrome == PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     counters->resp_local_protection += syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-    PRM_SET(err_cqe, cqe, srqn, cqe_srqn(qp, xrc_srq));
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
-    PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
-    PRM_SET(err_cqe, cqe, wqe_counter, wqe->index & 0xffff);
-    PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
+    cqe_receive_failed(cqe, recv_about(qp, xrc_srq, wqe), syndrome);
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
 }
 

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 #include "model/core/trace.h"
+#include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/requester_state.h"
 
@@ -69,37 +70,32 @@ static void count_error(struct q_counter *c, uint8_t syndrome)
     }
 }
 
-static void complete_error(struct qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome)
+static struct cqe_about requester_about(const struct qp *qp, uint16_t index)
 {
-    uint8_t cqe[PRM_SIZE(err_cqe)] = {0};
+    return (struct cqe_about){.qpn = qp->obj.num, .srqn = qp_cqe_srqn(qp), .index = index};
+}
+
+static void requester_complete_error(struct qp *qp, uint16_t index, uint8_t opcode,
+                                     uint8_t syndrome)
+{
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
     struct q_counter *counters = qp_counters(qp);
 
     counters->req_cqe_error++;
     count_error(counters, syndrome);
-    PRM_SET(err_cqe, cqe, srqn, qp_cqe_srqn(qp));
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
-    PRM_SET(err_cqe, cqe, send_wqe_opcode, opcode);
-    PRM_SET(err_cqe, cqe, qpn, qp->obj.num);
-    PRM_SET(err_cqe, cqe, wqe_counter, index);
-    PRM_SET(err_cqe, cqe, opcode, PRM_CQE_OPCODE_REQ_ERR);
+    cqe_send_failed(cqe, requester_about(qp, index), opcode, syndrome);
     qp_post_cqe(qp, qp->send_cq, cqe, true);
 }
 
-static void complete_ok(struct qp *qp, const struct send_desc *desc)
+static void requester_complete(struct qp *qp, const struct send_desc *desc)
 {
+    bool has_bytes = desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
 
     if (desc->ce != PRM_WQE_CE_ALWAYS && desc->ce != PRM_WQE_CE_ALWAYS_EQE) {
         return;
     }
-    PRM_SET(cqe64, cqe, srqn, qp_cqe_srqn(qp));
-    if (desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC)) {
-        PRM_SET(cqe64, cqe, byte_cnt, desc->len);
-    }
-    PRM_SET(cqe64, cqe, send_wqe_opcode, desc->opcode);
-    PRM_SET(cqe64, cqe, qpn, qp->obj.num);
-    PRM_SET(cqe64, cqe, wqe_counter, desc->index);
-    PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_REQ);
+    cqe_sent(cqe, requester_about(qp, desc->index), desc->opcode, has_bytes ? desc->len : 0);
     qp_post_cqe(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
 }
 
@@ -129,14 +125,14 @@ void requester_retire(struct qp *qp)
         }
         s->head++;
         if (desc.status == SEND_FAILED) {
-            complete_error(qp, desc.index, desc.opcode, desc.syndrome);
+            requester_complete_error(qp, desc.index, desc.opcode, desc.syndrome);
             /* An overrun of the CQ may have been faster. */
             if (qp_may_send(qp)) {
                 enter_error(qp);
             }
             return;
         }
-        complete_ok(qp, &desc);
+        requester_complete(qp, &desc);
         if (!qp_may_send(qp)) {
             return;
         }
@@ -427,7 +423,7 @@ static bool flush_one(struct qp *qp)
     if (s->head != s->tail) {
         const struct send_desc *desc = send_desc(s, s->head++);
 
-        complete_error(qp, desc->index, desc->opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        requester_complete_error(qp, desc->index, desc->opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         return true;
     }
     if (wq_posted(&qp->sq) == 0) {
@@ -439,7 +435,7 @@ static bool flush_one(struct qp *qp)
         num_bb = wq_posted(&qp->sq);
     }
     qp->sq.ci = (qp->sq.ci + num_bb) & 0xffff;
-    complete_error(qp, index, opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    requester_complete_error(qp, index, opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     return true;
 }
 

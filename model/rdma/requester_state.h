@@ -99,8 +99,7 @@ static inline bool qp_may_send(const struct qp *qp)
            qp->state == PRM_QP_STATE_SQD;
 }
 
-/* -- model/rdma/requester.c
- * ------------------------------------------------------------------------- */
+/* -- model/rdma/requester.c ------------------------------------------------------------------- */
 
 /* The WQE of a started descriptor, from the cache or the ring. NULL: it is not what it was. */
 const struct send_wqe *requester_wqe(struct qp *qp, struct wqe_cache *cache, uint32_t num);
@@ -112,14 +111,12 @@ void requester_retire(struct qp *qp);
 /* Marks a descriptor failed and completes what can be completed. */
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
-/* -- model/rdma/requester_send.c
- * -------------------------------------------------------------------- */
+/* -- model/rdma/requester_send.c -------------------------------------------------------------- */
 
 /* Sends the next packet of descriptor s->tx, which is SEND_ACTIVE. */
 enum send_step requester_send(struct qp *qp, struct send_desc *desc);
 
-/* -- model/rdma/requester_local.c
- * ------------------------------------------------------------------- */
+/* -- model/rdma/requester_local.c ------------------------------------------------------------- */
 
 /* Reads the next part of what a UMR about to start has in memory; tx_wqe.cursor says how far that
  * is. True: there is no more to read, or *syndrome says why there cannot be. */
@@ -129,8 +126,7 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe);
 /* Forgets what was read. */
 void requester_forget_umr(struct qp *qp);
 
-/* -- model/rdma/requester_rx.c
- * ---------------------------------------------------------------------- */
+/* -- model/rdma/requester_rx.c ---------------------------------------------------------------- */
 
 /* The timer of an HCA's QP. */
 void requester_timeout(struct hca *hca, struct hca_timer *timer);

@@ -138,15 +138,13 @@ enum verdict responder_take(struct qp *qp)
     }
 }
 
-void responder_complete(struct qp *qp, uint8_t opcode, uint64_t byte_cnt, uint8_t *cqe,
+void responder_complete(struct qp *qp, enum prm_cqe_opcode opcode, uint64_t byte_cnt, uint8_t *cqe,
                         bool solicited)
 {
     struct responder_state *s = qp->resp.s;
 
-    PRM_SET(cqe64, cqe, opcode, opcode);
-    PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
     s->have_wqe = false;
-    qp_complete_recv(qp, message_srq(qp), &s->wqe, cqe, solicited);
+    qp_complete_recv(qp, message_srq(qp), &s->wqe, opcode, (uint32_t)byte_cnt, solicited, cqe);
 }
 
 /* -- SEND, WRITE ------------------------------------------------------------------------------- */
@@ -173,7 +171,7 @@ static void complete(struct qp *qp, const struct roce_packet *pkt, uint32_t flag
 {
     struct responder_state *s = qp->resp.s;
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
-    uint8_t opcode = PRM_CQE_OPCODE_RESP_SEND;
+    enum prm_cqe_opcode opcode = PRM_CQE_OPCODE_RESP_SEND;
 
     if (flags & HDR_IETH) {
         opcode = PRM_CQE_OPCODE_RESP_SEND_INV;

@@ -104,8 +104,7 @@ enum verdict {
     VERDICT_INVALIDATE, /* the key that a SEND is to invalidate does not allow it */
 };
 
-/* -- model/rdma/responder.c
- * ------------------------------------------------------------------------ */
+/* -- model/rdma/responder.c ------------------------------------------------------------------- */
 
 /* A fault of the message that is arriving, which ends the QP: NAK (RC) at psn, error completion or
  * event, ERR. */
@@ -117,16 +116,14 @@ enum verdict verdict_of(enum mem_result result);
 /* Takes a receive WQE into s->wqe if none is held. */
 enum verdict responder_take(struct qp *qp);
 /* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special. */
-void responder_complete(struct qp *qp, uint8_t opcode, uint64_t byte_cnt, uint8_t *cqe,
+void responder_complete(struct qp *qp, enum prm_cqe_opcode opcode, uint64_t byte_cnt, uint8_t *cqe,
                         bool solicited);
 
-/* -- model/rdma/responder_ud.c
- * --------------------------------------------------------------------- */
+/* -- model/rdma/responder_ud.c ---------------------------------------------------------------- */
 
 void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt);
 
-/* -- model/rdma/responder_tx.c
- * --------------------------------------------------------------------- */
+/* -- model/rdma/responder_tx.c ---------------------------------------------------------------- */
 
 bool responder_tx_init(struct qp *qp); /* as responder_init() */
 void responder_tx_clear(struct qp *qp);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a CQE says, whoever's queue it is about: the one builder of their images (PRM CQE; struct
+ * cqe64 and err_cqe). Each is given a zeroed cqe64, in which its queue may have set what is its own
+ * (immediate, checksums); cq_post() adds owner, time stamp and vendor's syndrome.
+ */
+#ifndef HCASIM_MODEL_CQE_H
+#define HCASIM_MODEL_CQE_H
+
+#include "prm/prm.h"
+
+/* Whose WQE completed. */
+struct cqe_about {
+    uint32_t qpn;   /* QP, SQ or RQ; on an RQ of frames the flow tag */
+    uint32_t srqn;  /* its user index, or with CQEs of version 0 the SRQN */
+    uint16_t index; /* wqe_counter */
+};
+
+static inline void cqe_fill(uint8_t *cqe, struct cqe_about about, enum prm_cqe_opcode opcode)
+{
+    PRM_SET(cqe64, cqe, qpn, about.qpn);
+    PRM_SET(cqe64, cqe, srqn, about.srqn);
+    PRM_SET(cqe64, cqe, wqe_counter, about.index);
+    PRM_SET(cqe64, cqe, opcode, opcode);
+}
+
+/* A send WQE is done; byte_cnt is what a READ or an atomic brought, else 0. */
+static inline void cqe_sent(uint8_t *cqe, struct cqe_about about, uint8_t wqe_opcode,
+                            uint32_t byte_cnt)
+{
+    cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ);
+    PRM_SET(cqe64, cqe, send_wqe_opcode, wqe_opcode);
+    PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
+}
+
+/* A send WQE failed; syndrome: PRM_CQE_SYNDROME_. */
+static inline void cqe_send_failed(uint8_t *cqe, struct cqe_about about, uint8_t wqe_opcode,
+                                   uint8_t syndrome)
+{
+    cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ_ERR);
+    PRM_SET(err_cqe, cqe, send_wqe_opcode, wqe_opcode);
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+}
+
+/* A receive WQE took byte_cnt bytes; opcode: one of PRM_CQE_OPCODE_RESP_. */
+static inline void cqe_received(uint8_t *cqe, struct cqe_about about, enum prm_cqe_opcode opcode,
+                                uint32_t byte_cnt, bool solicited)
+{
+    cqe_fill(cqe, about, opcode);
+    PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
+    PRM_SET(cqe64, cqe, se, solicited);
+}
+
+/* A receive WQE failed; syndrome: PRM_CQE_SYNDROME_. */
+static inline void cqe_receive_failed(uint8_t *cqe, struct cqe_about about, uint8_t syndrome)
+{
+    cqe_fill(cqe, about, PRM_CQE_OPCODE_RESP_ERR);
+    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+}
+
+#endif
