@@ -123,7 +123,7 @@ static enum syn find_qp(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8
     if (!uid_owns(&(*qp)->obj, uid)) {
         return SYN_BAD_UID;
     }
-    if ((*qp)->st != PRM_QP_ST_UD || !roce_gid_is_multicast(mgid)) {
+    if (!(*qp)->service->joins_groups || !roce_gid_is_multicast(mgid)) {
         return SYN_QP_MCG;
     }
     return SYN_OK;

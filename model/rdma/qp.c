@@ -34,17 +34,6 @@ static const uint16_t next_states[] = {
     [PRM_QP_STATE_SQ_DRAINING] = S(RST) | S(SQD) | S(SQER) | S(ERR),
 };
 
-/* What a service type can do here. */
-static const struct {
-    bool supported;
-    bool needs_pd;
-    bool may_receive;
-} services[] = {
-    [PRM_QP_ST_RC] = {true, true, true},  [PRM_QP_ST_XRC] = {true, true, false},
-    [PRM_QP_ST_UC] = {true, true, true},  [PRM_QP_ST_UD] = {true, true, true},
-    [PRM_QP_ST_QP1] = {true, true, true}, [PRM_QP_ST_REG_UMR] = {true, false, false},
-};
-
 struct qp *qp_find(struct hca *hca, uint32_t qpn)
 {
     return obj_find_kind(&hca->qpns, qpn, OBJ_QP);
@@ -89,7 +78,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
     case PRM_QP_STATE_ERR:
         requester_flush(qp);
         responder_flush(qp);
-        if (qp->srq || qp_is_xrc_target(qp)) {
+        if (qp->srq || qp_is_target(qp)) {
             /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
             qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
         }
@@ -134,7 +123,7 @@ struct q_counter *qp_counters(struct qp *qp)
 static bool has_rq(const void *qpc)
 {
     return PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
-           services[PRM_GET(qpc, qpc, st)].may_receive;
+           !services[PRM_GET(qpc, qpc, st)].is_umr;
 }
 
 static bool has_srq(const void *qpc)
@@ -169,7 +158,7 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
-    if (st >= G_N_ELEMENTS(services) || !services[st].supported) {
+    if (st >= SERVICES || !services[st].name) {
         return SYN_QP_SERVICE;
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
@@ -185,15 +174,15 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
     if (!PRM_GET(qpc, qpc, no_sq) && PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
         return SYN_QP_SIZE;
     }
-    if (st == PRM_QP_ST_XRC) {
+    if (services[st].names_srq) {
         /* What the driver makes of either half: SRQs are its receive queues. */
         if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
             return SYN_QP_FEATURE;
         }
-    } else if (has_srq(qpc) && !services[st].may_receive) {
+    } else if (has_srq(qpc) && services[st].is_umr) {
         return SYN_QP_FEATURE;
     }
-    if (st == PRM_QP_ST_QP1 && hca->gsi_qp) {
+    if (services[st].is_gsi && hca->gsi_qp) {
         return SYN_QP_GSI;
     }
     return SYN_OK;
@@ -204,7 +193,7 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
 {
     struct hca *hca = qp->hca;
 
-    if (services[qp->st].needs_pd) {
+    if (!qp->service->is_umr) {
         qp->pd = obj_find(&hca->pds, PRM_GET(qpc, qpc, pd));
         if (!qp->pd || !uid_may_use(qp->pd, uid)) {
             return SYN_QP_PD;
@@ -219,7 +208,7 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
             return SYN_NO_UAR; /* where its doorbell is to ring */
         }
     }
-    if (qp->st == PRM_QP_ST_XRC) {
+    if (qp->service->names_srq) {
         /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */
         qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
         return qp->xrcd && uid_may_use(qp->xrcd, uid) ? SYN_OK : SYN_QP_XRCD;
@@ -321,7 +310,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
         return SYN_NO_MEMORY;
     }
     qp->hca = hca;
-    qp->st = PRM_GET(qpc, qpc, st);
+    qp->service = &services[PRM_GET(qpc, qpc, st)];
     qp->state = PRM_QP_STATE_RST;
     qp->has_rq = has_rq(qpc);
     qp->has_sq = !PRM_GET(qpc, qpc, no_sq);
@@ -344,7 +333,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     }
     count_refs(qp, 1);
     qp_load(qp);
-    if (qp->st == PRM_QP_ST_QP1) {
+    if (qp->service->is_gsi) {
         hca->gsi_qp = qp;
     }
     *qpn = qp->obj.num;

@@ -21,6 +21,7 @@
 #include "model/core/hca.h"
 #include "model/memory/mem.h"
 #include "model/port/port.h"
+#include "model/rdma/service.h"
 #include "model/queue/cq.h"
 #include "model/queue/srq.h"
 #include "model/queue/wq.h"
@@ -43,7 +44,7 @@ struct qp {
     uint8_t qpc[PRM_SIZE(qpc)]; /* as last set by commands; live fields are put in on query */
 
     uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
-    uint8_t st;    /* service type: PRM_QP_ST_RC, _UC, _UD, ..., _REG_UMR, _QP1 (GSI) */
+    const struct service *service;
 
     /* from qpc, in host order */
     uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
@@ -74,17 +75,10 @@ struct qp {
     struct responder resp;
 };
 
-/* Service types whose requests are acknowledged. */
-static inline bool qp_is_reliable(const struct qp *qp)
+/* The half of a connection that takes requests (XRC: the target, which has no queue). */
+static inline bool qp_is_target(const struct qp *qp)
 {
-    return qp->st == PRM_QP_ST_RC || qp->st == PRM_QP_ST_XRC;
-}
-
-/* An XRC QP is one half of a connection (annex A14): an initiator, which has a send queue only, or
- * a target, which has no queue. */
-static inline bool qp_is_xrc_target(const struct qp *qp)
-{
-    return qp->st == PRM_QP_ST_XRC && !qp->has_sq;
+    return qp->service->one_half && !qp->has_sq;
 }
 
 /* The PD that the keys of its receive WQEs are checked against (but for XRC). */

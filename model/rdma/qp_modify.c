@@ -113,11 +113,6 @@ static const struct transition transitions[] = {
     },
 };
 
-static bool is_connected(const struct qp *qp)
-{
-    return qp_is_reliable(qp) || qp->st == PRM_QP_ST_UC;
-}
-
 static const struct transition *find_transition(uint16_t opcode)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
@@ -130,15 +125,7 @@ static const struct transition *find_transition(uint16_t opcode)
 
 static const struct fields *fields_of(const struct transition *t, const struct qp *qp)
 {
-    switch (qp->st) {
-    case PRM_QP_ST_RC:
-    case PRM_QP_ST_XRC:
-        return &t->rc;
-    case PRM_QP_ST_UC:
-        return &t->uc;
-    default:
-        return &t->ud;
-    }
+    return qp->service->reliable ? &t->rc : qp->service->connected ? &t->uc : &t->ud;
 }
 
 /* -- fields ------------------------------------------------------------------------------------ */
@@ -290,7 +277,7 @@ void qp_path_update(struct qp *qp)
     struct roce_addr path;
 
     qp->path_version = qp->hca->port->gid_version;
-    if (!is_connected(qp) || (S(RST) | S(INIT)) & 1u << qp->state) {
+    if (!qp->service->connected || (S(RST) | S(INIT)) & 1u << qp->state) {
         return;
     }
     qp->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
@@ -317,8 +304,9 @@ static enum syn check_fields(const struct qp *qp, uint64_t groups, const uint8_t
     if ((groups & G(PM_STATE)) && PRM_GET(qpc, qpc, pm_state) != PRM_QP_PM_STATE_MIGRATED) {
         return SYN_QP_FEATURE;
     }
-    if ((groups & G_MTU) && (mtu > PRM_QP_MTU_4096 || (mtu < PRM_QP_MTU_256 && is_connected(qp)) ||
-                             PRM_GET(qpc, qpc, log_msg_max) > limits->log_max_msg)) {
+    if ((groups & G_MTU) &&
+        (mtu > PRM_QP_MTU_4096 || (mtu < PRM_QP_MTU_256 && qp->service->connected) ||
+         PRM_GET(qpc, qpc, log_msg_max) > limits->log_max_msg)) {
         return SYN_QP_MTU;
     }
     if (((groups & G(RRA_MAX)) && PRM_GET(qpc, qpc, log_rra_max) > limits->log_max_ra_res_qp) ||
@@ -337,7 +325,7 @@ void qp_load(struct qp *qp)
     qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
     qp->qkey = PRM_GET(qpc, qpc, q_key);
     qp->remote_qpn = PRM_GET(qpc, qpc, remote_qpn);
-    qp->src_qpn = qp->st == PRM_QP_ST_QP1 ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
+    qp->src_qpn = qp->service->is_gsi ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
     if (qp->src_qpn == 0) {
         qp->src_qpn = qp->obj.num;
     }
@@ -408,7 +396,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
 
         qp->path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
     }
-    if (is_connected(qp) && qp->path.udp_sport == 0) {
+    if (qp->service->connected && qp->path.udp_sport == 0) {
         qp->path.udp_sport = default_sport(qp);
     }
     if (t->to == PRM_QP_STATE_RTR) {

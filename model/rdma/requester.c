@@ -99,13 +99,9 @@ static void requester_complete(struct qp *qp, const struct send_desc *desc)
     qp_post_cqe(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
 }
 
-/* IBTA 10.3.1, SQE state: on a UC or UD QP an error in the send queue leaves the receive queue
- * alone. */
 static void enter_error(struct qp *qp)
 {
-    bool sq_only = qp->st == PRM_QP_ST_UC || qp->st == PRM_QP_ST_UD || qp->st == PRM_QP_ST_QP1;
-
-    qp_set_state(qp, sq_only ? PRM_QP_STATE_SQER : PRM_QP_STATE_ERR);
+    qp_set_state(qp, qp->service->has_sqe ? PRM_QP_STATE_SQER : PRM_QP_STATE_ERR);
     requester_flush(qp);
 }
 
@@ -158,7 +154,7 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
 static struct send_limits send_limits(const struct qp *qp)
 {
     return (struct send_limits){
-        .st = qp->st,
+        .service = qp->service,
         .log_msg_max = MIN(qp->log_msg_max, qp->hca->limits.log_max_msg),
         .max_wqe = MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
     };
@@ -236,7 +232,7 @@ static bool must_wait(const struct qp *qp, const struct send_wqe *wqe)
     const struct requester_state *s = qp->req.s;
     uint32_t in_flight = (qp->req.next_psn - qp->req.unacked_psn) & PSN_MASK;
 
-    if (!qp_is_reliable(qp)) {
+    if (!qp->service->reliable) {
         return false;
     }
     switch (wqe->fence) {

@@ -16,7 +16,7 @@
 /* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
 static bool is_privileged(const struct qp *qp)
 {
-    return qp->st == PRM_QP_ST_REG_UMR && qp->obj.uid == 0;
+    return qp->service->is_umr && qp->obj.uid == 0;
 }
 
 bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)

@@ -385,7 +385,7 @@ void requester_rx(struct qp *qp, const struct roce_packet *pkt)
     struct requester_state *s = qp->req.s;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (!s || !qp_may_send(qp) || !qp_is_reliable(qp) || !(flags & PKT_RESPONSE) ||
+    if (!s || !qp_may_send(qp) || !qp->service->reliable || !(flags & PKT_RESPONSE) ||
         psn_diff(pkt->psn, qp->req.unacked_psn) < 0 || psn_diff(pkt->psn, s->sent_psn) >= 0) {
         return;
     }

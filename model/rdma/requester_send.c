@@ -36,21 +36,6 @@ static uint32_t unacked_req(const struct qp *qp)
     return desc->first_req + ((qp->req.unacked_psn - desc->first_psn) & PSN_MASK);
 }
 
-static uint8_t bth_transport(const struct qp *qp)
-{
-    switch (qp->st) {
-    case PRM_QP_ST_UC:
-        return BTH_UC;
-    case PRM_QP_ST_UD:
-    case PRM_QP_ST_QP1:
-        return BTH_UD;
-    case PRM_QP_ST_XRC:
-        return BTH_XRC;
-    default:
-        return BTH_RC;
-    }
-}
-
 /* Which packet of its message one is. */
 static uint8_t bth_op(const struct send_op *op, bool is_first, bool is_last)
 {
@@ -95,11 +80,11 @@ static bool build_packet(const struct qp *qp, const struct send_desc *desc,
     *offset = (uint64_t)nth * qp->mtu;
     *len = (uint32_t)MIN(desc->len - *offset, qp->mtu);
     *pkt = (struct roce_packet){
-        .opcode = bth_transport(qp) |
+        .opcode = qp->service->transport |
                   (is_one_packet(desc) ? wqe->op->only : bth_op(wqe->op, nth == 0, is_last)),
         .solicited = is_last && wqe->solicited && completes_a_receive(wqe->op),
         .migreq = true,
-        .ackreq = qp_is_reliable(qp) && (is_last || (desc->first_req + nth) % quarter == 0),
+        .ackreq = qp->service->reliable && (is_last || (desc->first_req + nth) % quarter == 0),
         .pkey = qp->pkey,
         .dest_qp = qp->remote_qpn,
         .psn = s->tx_psn,
@@ -139,7 +124,7 @@ static void advance(struct qp *qp, struct send_desc *desc)
     if (s->tx_psn == end) {
         s->tx++;
     }
-    if (qp_is_reliable(qp)) {
+    if (qp->service->reliable) {
         requester_watch(qp);
         return;
     }
@@ -160,7 +145,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     uint32_t len;
     uint8_t *frame, *payload;
 
-    if (qp_is_reliable(qp) && desc->first_req + nth - unacked_req(qp) >= window(qp)) {
+    if (qp->service->reliable && desc->first_req + nth - unacked_req(qp) >= window(qp)) {
         return STEP_IDLE;
     }
     wqe = requester_wqe(qp, &s->tx_wqe, s->tx);

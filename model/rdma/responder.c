@@ -65,7 +65,7 @@ static struct srq *message_srq(const struct qp *qp)
     const struct responder_state *s = qp->resp.s;
     struct srq *srq;
 
-    if (qp->st != PRM_QP_ST_XRC) {
+    if (!qp->service->names_srq) {
         return NULL;
     }
     srq = srq_find(qp->hca, s->srqn);
@@ -79,7 +79,7 @@ static void abandon_wqe(struct qp *qp, uint8_t syndrome)
     struct srq *srq = message_srq(qp);
 
     s->have_wqe = false;
-    if (srq || qp->st != PRM_QP_ST_XRC) {
+    if (srq || !qp->service->names_srq) {
         qp_complete_recv_error(qp, srq, &s->wqe, syndrome);
     }
 }
@@ -91,7 +91,7 @@ static const struct fault *report_fault(struct qp *qp, enum verdict verdict, uin
 
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
-    if (qp_is_reliable(qp) && fault->nak) {
+    if (qp->service->reliable && fault->nak) {
         qp->resp.s->failed = true;
         responder_ack(qp, psn, fault->nak);
     }
@@ -476,7 +476,7 @@ static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_
     struct responder_state *s = qp->resp.s;
     const struct srq *srq;
 
-    if (qp->st != PRM_QP_ST_XRC) {
+    if (!qp->service->names_srq) {
         s->pdn = qp->pdn;
         s->recv_pdn = qp_recv_pdn(qp);
         return true;
@@ -589,7 +589,7 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
     struct responder_state *s = qp->resp.s;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (!qp_is_reliable(qp) && qp->st != PRM_QP_ST_UC) {
+    if (!qp->service->connected) {
         responder_rx_ud(qp, pkt);
         return;
     }
@@ -597,7 +597,7 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
         s->comm_est = true;
         qp_event(qp, PRM_EVENT_TYPE_COMM_EST);
     }
-    if (qp_is_reliable(qp)) {
+    if (qp->service->reliable) {
         rx_reliable(qp, pkt, flags);
     } else {
         rx_uc(qp, pkt, flags);

@@ -131,7 +131,7 @@ static uint8_t read_opcode(const struct response *r, uint32_t mtu)
 
 static void fill_packet(const struct qp *qp, const struct response *r, struct roce_packet *pkt)
 {
-    uint8_t transport = qp->st == PRM_QP_ST_XRC ? BTH_XRC : BTH_RC;
+    uint8_t transport = qp->service->transport;
 
     pkt->addr = qp->path;
     pkt->migreq = true;
@@ -278,8 +278,7 @@ static void flush_stop(struct qp *qp)
 bool responder_tx_init(struct qp *qp)
 {
     struct responder_state *s = qp->resp.s;
-
-    bool executes = qp->st == PRM_QP_ST_RC || qp_is_xrc_target(qp);
+    bool executes = qp->service->reliable && (!qp->service->one_half || qp_is_target(qp));
 
     s->num_resources = executes ? 1u << qp->hca->limits.log_max_ra_res_qp : 0;
     s->queue_size = 4 * s->num_resources + 1;

@@ -73,7 +73,7 @@ static void complete(struct qp *qp, const struct roce_packet *pkt)
     }
     if (has_imm) {
         PRM_SET(cqe64, cqe, immediate, pkt->imm);
-    } else if (qp->st == PRM_QP_ST_QP1) {
+    } else if (qp->service->is_gsi) {
         /* The driver looks the key up in the port's table (handle_responder()). */
         PRM_SET(cqe64, cqe, pkey, pkt->pkey);
     }

@@ -26,30 +26,14 @@ bool roce_gid_is_multicast(const uint8_t gid[16])
     return gid[0] == 0xff || (memcmp(gid, ipv4_prefix, 12) == 0 && gid[12] >> 4 == 0xe);
 }
 
-/* The BTH transport of a QP's packets. */
 static bool transport_ok(const struct qp *qp, uint8_t opcode)
 {
-    uint8_t transport = opcode & 0xe0;
-
-    switch (qp->st) {
-    case PRM_QP_ST_RC:
-        return transport == BTH_RC;
-    case PRM_QP_ST_XRC:
-        return transport == BTH_XRC;
-    case PRM_QP_ST_UC:
-        return transport == BTH_UC;
-    case PRM_QP_ST_UD:
-    case PRM_QP_ST_QP1:
-        return transport == BTH_UD;
-    default:
-        return false;
-    }
+    return (opcode & 0xe0) == qp->service->transport;
 }
 
-/* Annex A14: the target half of an XRC connection takes requests, the initiator half responses. */
 static bool half_ok(const struct qp *qp, uint32_t flags)
 {
-    return qp->st != PRM_QP_ST_XRC || qp_is_xrc_target(qp) == !(flags & PKT_RESPONSE);
+    return !qp->service->one_half || qp_is_target(qp) == !(flags & PKT_RESPONSE);
 }
 
 /* IBTA 10.9.3: the same key without the membership bit, and one of the two a full member. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/port/port.h"
 #include "model/rdma/send_wqe.h"
+#include "model/rdma/service.h"
 #include "prm/prm.h"
 
 #define DS_BYTES  16
@@ -128,18 +129,18 @@ static bool parse_umr(struct send_wqe *wqe, struct parse *p)
     return parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
 }
 
-static bool parse_segments(struct send_wqe *wqe, struct parse *p, uint8_t st)
+static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct service *service)
 {
     const uint8_t *seg;
 
-    if (st == PRM_QP_ST_XRC && !(wqe->op->flags & SEND_OP_LOCAL)) {
+    if (service->names_srq && !(wqe->op->flags & SEND_OP_LOCAL)) {
         seg = take(p, PRM_SIZE(wqe_xrc_seg));
         if (!seg) {
             return false;
         }
         wqe->xrc_srqn = PRM_GET(wqe_xrc_seg, seg, xrc_srqn);
     }
-    if ((ST(UD) | ST(QP1)) & 1u << st && !(wqe->op->flags & SEND_OP_LOCAL)) {
+    if (!service->connected && !(wqe->op->flags & SEND_OP_LOCAL)) {
         wqe->av = take(p, PRM_SIZE(wqe_av));
         if (!wqe->av) {
             return false;
@@ -227,13 +228,13 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
         memset(wqe->image + BB_BYTES, 0, (num_bb - 1) * (size_t)BB_BYTES);
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->st)) {
+    if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->service->st)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     wqe->op = &send_ops[wqe->opcode];
     p.pos = wqe->image + PRM_SIZE(wqe_ctrl_seg);
     p.end = wqe->image + ds * DS_BYTES;
-    if (!parse_segments(wqe, &p, limits->st)) {
+    if (!parse_segments(wqe, &p, limits->service)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     return length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;

@@ -23,6 +23,8 @@ enum send_op_flags {
     SEND_OP_IMM = 1 << 5,    /* the packet carries ctrl.imm, as immediate or invalidated key */
 };
 
+struct service;
+
 struct send_op {
     const char *name; /* NULL: no such operation */
     uint16_t st_mask; /* bit PRM_QP_ST_x: service types that know it */
@@ -61,7 +63,7 @@ struct send_wqe {
 
 /* What of a QP a WQE is checked against. */
 struct send_limits {
-    uint8_t st;          /* PRM_QP_ST_ */
+    const struct service *service;
     uint8_t log_msg_max; /* longest message, log2 bytes */
     uint32_t max_wqe;    /* bytes of one WQE */
 };

@@ -457,7 +457,7 @@ uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
     uint16_t first = qp->sq_pi;
     unsigned num_bb;
 
-    if (qp->qp->st == PRM_QP_ST_UD || qp->qp->st == PRM_QP_ST_QP1) {
+    if (!qp->qp->service->connected) {
         /* side[0] and side[1] lie next to each other in struct lab */
         const struct lab_side *peer = qp->side->mac[5] == 1 ? qp->side + 1 : qp->side - 1;
 

@@ -48,7 +48,7 @@ static void start(struct bench_qp *qp, const struct bench_qp_attr *attr)
 
 static void setup(void)
 {
-    static const uint8_t services[QPS] = {PRM_QP_ST_RC, PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD};
+    static const uint8_t types[QPS] = {PRM_QP_ST_RC, PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD};
 
     bench_init(&b);
     mem = fake_host_alloc(&b.host, GUARD + OPEN + GUARD, 4096);
@@ -57,7 +57,7 @@ static void setup(void)
                           MEM_LOCAL_WRITE);
     lkey = rkey;
     for (int i = 0; i < QPS; i++) {
-        attrs[i] = (struct bench_qp_attr){.st = services[i], .qkey = QKEY, .log_rra_max = 2};
+        attrs[i] = (struct bench_qp_attr){.st = types[i], .qkey = QKEY, .log_rra_max = 2};
         bench_qp(&b, &attrs[i], &qps[i]);
     }
     memset(data, 0xa5, sizeof(data));
@@ -80,12 +80,10 @@ static void post_receives(struct bench_qp *qp)
 
 static uint8_t any_opcode(const struct bench_qp *qp)
 {
-    static const uint8_t transports[] = {
-        [PRM_QP_ST_RC] = BTH_RC, [PRM_QP_ST_UC] = BTH_UC, [PRM_QP_ST_UD] = BTH_UD};
     uint8_t opcode;
 
     do {
-        opcode = (uint8_t)(mostly(transports[qp->qp->st], below(6) << 5) | below(0x18));
+        opcode = (uint8_t)(mostly(qp->qp->service->transport, below(6) << 5) | below(0x18));
     } while (!bth_opcodes[opcode].name);
     return opcode;
 }

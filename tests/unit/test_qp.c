@@ -237,9 +237,9 @@ static void qp_in(uint8_t st, uint8_t state, struct bench_qp *made)
 /* IBTA 10.3.1: every pair of state and command, for each service. */
 START_TEST(a_transition_is_legal_in_its_state_only)
 {
-    static const uint8_t services[] = {PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_QP1,
-                                       PRM_QP_ST_REG_UMR};
-    struct bench_qp_attr attr = {.st = services[_i]};
+    static const uint8_t types[] = {PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_QP1,
+                                    PRM_QP_ST_REG_UMR};
+    struct bench_qp_attr attr = {.st = types[_i]};
 
     if (attr.st == PRM_QP_ST_REG_UMR) {
         attr.no_rq = true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/rdma/send_wqe.h"
+#include "model/rdma/service.h"
 #include "tests/unit/lab.h"
 
 static struct lab *lab;
@@ -172,7 +173,8 @@ END_TEST
 /* -- send WQEs --------------------------------------------------------------------------------- */
 
 static struct send_wqe send_wqe;
-static const struct send_limits rc_limits = {.st = PRM_QP_ST_RC, .log_msg_max = 20, .max_wqe = 512};
+static const struct send_limits rc_limits = {
+    .service = &services[PRM_QP_ST_RC], .log_msg_max = 20, .max_wqe = 512};
 
 static uint8_t *put_ctrl(unsigned index, uint8_t opcode, unsigned ds)
 {
@@ -282,8 +284,9 @@ START_TEST(ds_of_nothing_or_of_more_than_was_posted)
     put_ctrl(0, PRM_WQE_OPCODE_NOP, 33); /* 528 bytes, and the limit is 512 */
     ck_assert_uint_eq(fetch(0, 60, &rc_limits), PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
     put_ctrl(0, PRM_WQE_OPCODE_NOP, 63); /* more than the ring */
-    ck_assert_uint_eq(fetch(0, 8, &(struct send_limits){.st = PRM_QP_ST_RC, .max_wqe = 1024}),
-                      PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    ck_assert_uint_eq(
+        fetch(0, 8, &(struct send_limits){.service = &services[PRM_QP_ST_RC], .max_wqe = 1024}),
+        PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
 }
 END_TEST
 
@@ -324,13 +327,13 @@ START_TEST(opcodes_by_service)
         } else if (rows[i].opcode == PRM_WQE_OPCODE_UMR) {
             put_sge(slot(0) + 128, 64, 1, 0);
         }
-        limits.st = PRM_QP_ST_RC;
+        limits.service = &services[PRM_QP_ST_RC];
         ck_assert_msg((fetch(0, 8, &limits) == 0) == rows[i].rc, "RC 0x%x", rows[i].opcode);
-        limits.st = PRM_QP_ST_UC;
+        limits.service = &services[PRM_QP_ST_UC];
         ck_assert_msg((fetch(0, 8, &limits) == 0) == rows[i].uc, "UC 0x%x", rows[i].opcode);
-        limits.st = PRM_QP_ST_UD;
+        limits.service = &services[PRM_QP_ST_UD];
         ck_assert_msg((fetch(0, 8, &limits) == 0) == rows[i].ud, "UD 0x%x", rows[i].opcode);
-        limits.st = PRM_QP_ST_REG_UMR;
+        limits.service = &services[PRM_QP_ST_REG_UMR];
         ck_assert_msg((fetch(0, 8, &limits) == 0) == rows[i].umr, "UMR 0x%x", rows[i].opcode);
     }
 }
@@ -395,15 +398,15 @@ END_TEST
 /* Whatever a ring holds, taking it apart reads inside the WQE and ends. */
 START_TEST(random_wqes)
 {
-    static const uint8_t services[] = {PRM_QP_ST_RC,  PRM_QP_ST_UC,  PRM_QP_ST_UD,
-                                       PRM_QP_ST_XRC, PRM_QP_ST_QP1, PRM_QP_ST_REG_UMR};
+    static const uint8_t types[] = {PRM_QP_ST_RC,  PRM_QP_ST_UC,  PRM_QP_ST_UD,
+                                    PRM_QP_ST_XRC, PRM_QP_ST_QP1, PRM_QP_ST_REG_UMR};
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint8_t *bytes = lab_ptr(side, ring, 512);
     unsigned good = 0;
 
     for (unsigned round = 0; round < 200000; round++) {
         struct send_limits limits = {
-            .st = services[g_rand_int_range(rand, 0, G_N_ELEMENTS(services))],
+            .service = &services[types[g_rand_int_range(rand, 0, G_N_ELEMENTS(types))]],
             .log_msg_max = 30,
             .max_wqe = 1024,
         };

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of service types. */
+#include "model/rdma/service.h"
+#include "prm/prm.h"
+#include "wire/packet.h"
+
+const struct service services[SERVICES] = {
+    [PRM_QP_ST_RC] =
+        {
+            .name = "RC",
+            .st = PRM_QP_ST_RC,
+            .transport = BTH_RC,
+            .reliable = true,
+            .connected = true,
+        },
+    [PRM_QP_ST_UC] =
+        {
+            .name = "UC",
+            .st = PRM_QP_ST_UC,
+            .transport = BTH_UC,
+            .connected = true,
+            .has_sqe = true,
+        },
+    [PRM_QP_ST_UD] =
+        {
+            .name = "UD",
+            .st = PRM_QP_ST_UD,
+            .transport = BTH_UD,
+            .has_sqe = true,
+            .joins_groups = true,
+        },
+    [PRM_QP_ST_XRC] =
+        {
+            .name = "XRC",
+            .st = PRM_QP_ST_XRC,
+            .transport = BTH_XRC,
+            .reliable = true,
+            .connected = true,
+            .one_half = true,
+            .names_srq = true,
+        },
+    [PRM_QP_ST_QP1] =
+        {
+            .name = "GSI",
+            .st = PRM_QP_ST_QP1,
+            .transport = BTH_UD,
+            .has_sqe = true,
+            .is_gsi = true,
+        },
+    [PRM_QP_ST_REG_UMR] =
+        {
+            .name = "UMR",
+            .st = PRM_QP_ST_REG_UMR,
+            .transport = SERVICE_NO_PACKETS,
+            .is_umr = true,
+        },
+};
