@@ -20,7 +20,8 @@ const struct obj_class obj_classes[OBJ_KINDS] = {
 #define SPACE(table, first, log_end)
 #define KIND(kind, table, icm, host, free, ...)                                                    \
     [OBJ_##kind] = {#kind, offsetof(struct hca, table), icm, host, free, __VA_ARGS__},
-#define PART(kind, icm, host) [OBJ_##kind] = {#kind, 0, icm, host},
+#define PART(kind, icm_bytes, host_bytes)                                                          \
+    [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes},
 #include "model/core/obj_classes.def"
 #undef SPACE
 #undef KIND
