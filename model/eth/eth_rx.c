@@ -105,6 +105,7 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
             return;
         }
     }
+    hca_wait_late(hca, work); /* no doorbell will tell of what is posted from now on */
 }
 
 /* The WQE at ci cannot take a frame: its completion says why, the RQ goes to ERR. */

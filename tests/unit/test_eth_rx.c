@@ -490,6 +490,27 @@ START_TEST(modify_to_err_flushes)
 }
 END_TEST
 
+/* Nothing tells the device of a receive that is posted in ERR, but it is flushed (IBTA 10.3.1). */
+START_TEST(what_is_posted_to_a_queue_in_err_is_flushed_before_long)
+{
+    make_rq(false, true);
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
+    bench_run(b);
+    for (uint16_t i = 0; i < 3; i++) {
+        post();
+        rig_advance(&b->rig, 250000000);
+        bench_run(b);
+        bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, i);
+    }
+    /* in RST nobody looks any more */
+    ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_ERR, PRM_RQC_STATE_RST), SYN_OK);
+    rq.pi = 0;
+    post();
+    rig_advance(&b->rig, 250000000);
+    bench_expect_none(&rq);
+}
+END_TEST
+
 START_TEST(a_queue_in_reset_drops_and_starts_again_at_0)
 {
     uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
@@ -574,6 +595,7 @@ int main(void)
     tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);
     tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, modify_to_err_flushes);
+    tcase_add_test(tcase, what_is_posted_to_a_queue_in_err_is_flushed_before_long);
     tcase_add_test(tcase, a_queue_in_reset_drops_and_starts_again_at_0);
     tcase_add_test(tcase, illegal_moves_and_fields_are_refused);
     tcase_add_test(tcase, vsd_can_be_changed_while_the_queue_runs);
