@@ -2,15 +2,15 @@
 /*
  * Queue pairs: their context, their states, and the seam between the parts that work on one.
  *
- *   model/rdma/qp.c         object, its life, context query; qp_set_state(), the only place that
- *                      changes the state
- *   model/rdma/qp_modify.c  the transition commands as data: which fields each takes, address path
- *   model/rdma/qp_recv.c    receive WQEs and their completions
- *   model/requester*.c send queue: WQEs to packets, ACKs and timeouts to completions
- *   model/responder*.c received requests: PSN check, execution, ACK/NAK, READ and atomic responses
- *   model/rdma/mcg.c        the multicast groups that it is a member of
- *   model/rdma/roce_rx.c    which QP a packet is for, and whether it may have it (P_Key, Q_Key,
- * GID)
+ *   service.c      what a QP of each service type is and does
+ *   qp.c           object, its life, context query; qp_set_state(), the only place that changes
+ *                  the state
+ *   qp_modify.c    the transition commands as data: which fields each takes, address path
+ *   qp_recv.c      receive WQEs and their completions
+ *   requester*.c   send queue: WQEs to packets, ACKs and timeouts to completions
+ *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
+ *   mcg.c          the multicast groups that it is a member of
+ *   roce_rx.c      which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
  *
  * States are PRM qp_state: RST, INIT, RTR, RTS, SQER, SQD, ERR, SQ_DRAINING. RTS -> SQ_DRAINING is
  * the command's; the requester goes on to SQD (and raises SQ_DRAINED) when nothing is in flight.

@@ -3,11 +3,11 @@
  * The requester: a QP's send queue, from doorbell to send completion (IBTA 9.7.3, 9.7.6, 9.8,
  * 9.9.2).
  *
- *   model/rdma/requester.c       life, doorbell, starting WQEs, completing them
- *   model/rdma/requester_local.c WQEs that stay inside the HCA: UMR, LOCAL_INVAL
- *   model/rdma/requester_send.c  request packets of started WQEs
- *   model/rdma/requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
- *   model/rdma/send_wqe.c        what a WQE says
+ *   requester.c       life, doorbell, starting WQEs, completing them
+ *   requester_local.c WQEs that stay inside the HCA: UMR, LOCAL_INVAL
+ *   requester_send.c  request packets of started WQEs
+ *   requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
+ *   send_wqe.c        what a WQE says
  *
  * A WQE is posted, started (it has its PSNs and a descriptor), done or failed, and completed. WQEs
  * complete in order. On a reliable QP a WQE is done when the responder has acknowledged it; on

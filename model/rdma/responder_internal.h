@@ -2,9 +2,9 @@
 /*
  * The responder's own view of itself, for model/responder*.c.
  *
- *   model/rdma/responder.c     RC and UC requests: order, checks, execution
- *   model/rdma/responder_ud.c  datagrams
- *   model/rdma/responder_tx.c  what is sent back, and flushing
+ *   responder.c     RC and UC requests: order, checks, execution
+ *   responder_ud.c  datagrams
+ *   responder_tx.c  what is sent back, and flushing
  */
 #ifndef HCASIM_MODEL_RESPONDER_INTERNAL_H
 #define HCASIM_MODEL_RESPONDER_INTERNAL_H
