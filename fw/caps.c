@@ -89,6 +89,7 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
     CAP(max_indirection, 4);
     CAP(null_mkey, fw->hca.null_mkey != 0);
     CAP(imaicl, 1);
+    /* WQEs run in order: a UMR is done before the next one starts */
     CAP(umr_fence, PRM_CAP_UMR_FENCE_NONE);
     /* the order of a model's writes is always strong: asking for less changes nothing */
     CAP(relaxed_ordering_write, 1);

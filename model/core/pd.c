@@ -18,8 +18,8 @@ static enum syn number_alloc(struct hca *hca, struct obj_table *table, enum obj_
     return SYN_OK;
 }
 
-static enum syn number_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uint32_t num,
-                               enum syn none)
+enum syn obj_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uint32_t num,
+                     enum syn none)
 {
     struct obj *obj = obj_find(table, num);
 
@@ -32,8 +32,7 @@ static enum syn number_dealloc(struct hca *hca, struct obj_table *table, uint16_
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    obj_remove(table, obj);
-    obj_free(hca, obj);
+    obj_end(hca, obj);
     return SYN_OK;
 }
 
@@ -44,7 +43,7 @@ enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
 
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
 {
-    return number_dealloc(hca, &hca->pds, uid, pdn, SYN_NO_PD);
+    return obj_dealloc(hca, &hca->pds, uid, pdn, SYN_NO_PD);
 }
 
 enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
@@ -54,7 +53,7 @@ enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
 
 enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
 {
-    return number_dealloc(hca, &hca->tds, uid, tdn, SYN_NO_TD);
+    return obj_dealloc(hca, &hca->tds, uid, tdn, SYN_NO_TD);
 }
 
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
@@ -64,5 +63,5 @@ enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
 
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)
 {
-    return number_dealloc(hca, &hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
+    return obj_dealloc(hca, &hca->xrcds, uid, xrcdn, SYN_NO_XRCD);
 }

@@ -34,6 +34,11 @@ struct td {
     uint32_t listening; /* those of them that take its own multicasts */
 };
 
+/* What ends an object that holds no others: it must be uid's (SYN_BAD_UID) and named by none
+ * (SYN_IN_USE). none: what it fails with if there is no such object. */
+enum syn obj_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uint32_t num,
+                     enum syn none);
+
 /* SYN_NO_MEMORY: all numbers are taken. */
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn);
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn);

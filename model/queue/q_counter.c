@@ -54,19 +54,7 @@ enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 
 enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
 {
-    struct obj *obj = obj_find(&hca->q_counters, id);
-
-    if (!obj) {
-        return SYN_NO_Q_COUNTER;
-    }
-    if (!uid_owns(obj, uid)) {
-        return SYN_BAD_UID;
-    }
-    if (obj->refs) {
-        return SYN_IN_USE;
-    }
-    obj_end(hca, obj);
-    return SYN_OK;
+    return obj_dealloc(hca, &hca->q_counters, uid, id, SYN_NO_Q_COUNTER);
 }
 
 enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out)

@@ -47,19 +47,7 @@ enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn)
 
 enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
 {
-    struct obj *obj = obj_find(&hca->uars, uarn);
-
-    if (!obj) {
-        return SYN_NO_UAR;
-    }
-    if (!uid_owns(obj, uid)) {
-        return SYN_BAD_UID;
-    }
-    if (obj->refs) {
-        return SYN_IN_USE;
-    }
-    obj_end(hca, obj);
-    return SYN_OK;
+    return obj_dealloc(hca, &hca->uars, uid, uarn, SYN_NO_UAR);
 }
 
 /* The sender that a control segment's first 8 bytes name, or NULL. Its doorbell and BlueFlame
