@@ -8,7 +8,7 @@
 #include "wire/cancel.h"
 #include "wire/filter.h"
 #include "wire/open.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 #include <errno.h>
 #include <fcntl.h>

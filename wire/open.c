@@ -3,8 +3,8 @@
  * The table of URI schemes.
  */
 #include "wire/open.h"
-#include "wire/shm.h"
-#include "wire/shm_number.h"
+#include "wire/shm/shm.h"
+#include "wire/shm/number.h"
 
 #include <string.h>
 #include <unistd.h>

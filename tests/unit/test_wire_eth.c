@@ -2,7 +2,7 @@
 /*
  * What a NIC finds in a frame, its checksums, and the receive-side scaling hash.
  */
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 
 #include <arpa/inet.h>
 #include <check.h>

@@ -4,7 +4,7 @@
  * built, and nothing damaged or cut short gets through. The rules are restated here on their own
  * (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not made twice.
  */
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "wire/capture.h"
 #include "wire/open.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 #include "wire/pair.h"
 
 #include <check.h>

@@ -5,8 +5,8 @@
  * memory that must not be touched; a wait without an end shows in the time limit.
  */
 #include "tests/unit/wire_nodes.h"
-#include "wire/shm_file.h"
-#include "wire/shm_port.h"
+#include "wire/shm/file.h"
+#include "wire/shm/port.h"
 
 #include <check.h>
 #include <fcntl.h>

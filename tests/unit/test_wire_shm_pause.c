@@ -5,7 +5,7 @@
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
-#include "wire/shm_port.h"
+#include "wire/shm/port.h"
 
 #include <check.h>
 #include <glib/gstdio.h>

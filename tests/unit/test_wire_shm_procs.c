@@ -5,9 +5,9 @@
  * scribbles.)
  */
 #include "tests/unit/wire_nodes.h"
-#include "wire/shm_file.h"
-#include "wire/shm_port.h"
-#include "wire/shm_segment.h"
+#include "wire/shm/file.h"
+#include "wire/shm/port.h"
+#include "wire/shm/segment.h"
 
 #include <check.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire/shm_file.h. Which bytes are locked says shm_segment.h; the join lock's is behind all
+ * See wire/shm/file.h. Which bytes are locked says segment.h; the join lock's is behind all
  * those that keep the file there.
  */
-#include "wire/shm_file.h"
+#include "wire/shm/file.h"
 #include "wire/open.h"
-#include "wire/shm_segment.h"
+#include "wire/shm/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
  * truncate it, which no check can survive; so the file is private to its user unless the user
  * makes it otherwise.)
  *
- * Liveness: member i holds the lock on byte i of the file for as long as it lives (shm_file.h).
+ * Liveness: member i holds the lock on byte i of the file for as long as it lives (file.h).
  *
  * A member is an id and a generation: the next process that gets the same id has the next
  * generation, so what its predecessor left behind is recognized.

@@ -6,19 +6,12 @@
  * frame may lie in memory that its sender still writes to: the headers are copied once, and only
  * the copy is looked at.
  */
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 #include "wire/bytes.h"
 
 #include <string.h>
 
 enum {
-    ETH_BYTES = 14,
-    VLAN_BYTES = 4,
-    IPV4_MIN = 20,
-    IPV6_BYTES = 40,
-    UDP_BYTES = 8,
-    TCP_MIN = 20,
-
     /* IPv6 extension headers (RFC 8200 4). */
     EXT_HOP_BY_HOP = 0,
     EXT_ROUTING = 43,
@@ -35,7 +28,7 @@ static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_i
 {
     size_t ihl, total;
 
-    if (avail < IPV4_MIN) {
+    if (avail < IPV4_BYTES) {
         return false;
     }
     ihl = (ip[0] & 0x0f) * 4u;
@@ -44,7 +37,7 @@ static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_i
         info->malformed = true;
         total = avail;
     }
-    if (ip[0] >> 4 != 4 || ihl < IPV4_MIN || ihl > total) {
+    if (ip[0] >> 4 != 4 || ihl < IPV4_BYTES || ihl > total) {
         return false;
     }
     info->proto = ip[9];
@@ -113,17 +106,17 @@ static void parse_l4(const uint8_t *head, struct eth_info *info)
     const uint8_t *l4 = head + info->l4_off;
     size_t avail = info->ip_end - info->l4_off;
 
-    if (info->l4_off + TCP_MIN > HEAD_MAX) {
+    if (info->l4_off + TCP_BYTES > HEAD_MAX) {
         return;
     }
     if (info->proto == IP_PROTO_UDP && avail >= UDP_BYTES) {
         info->l4 = ETH_L4_UDP;
         info->payload_off = info->l4_off + UDP_BYTES;
-    } else if (info->proto == IP_PROTO_TCP && avail >= TCP_MIN) {
+    } else if (info->proto == IP_PROTO_TCP && avail >= TCP_BYTES) {
         uint8_t doff = l4[12];
         size_t hdr = (doff >> 4) * 4u;
 
-        if (hdr < TCP_MIN || hdr > avail) {
+        if (hdr < TCP_BYTES || hdr > avail) {
             info->malformed = true;
             return;
         }

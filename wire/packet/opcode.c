@@ -6,16 +6,15 @@
  * Reliable datagram does not exist on this device, so its rows are empty. header_len follows from
  * the flags, so no row states it.
  */
-#include "wire/packet.h"
+#include "wire/packet/opcode.h"
 
-#define BTH_BYTES 12
-
-/* Bytes of the headers that a row's flags name (IBTA 9.3, annexes A14 and A17.9). */
+/* Bytes of the headers that a row's flags name. */
 #define EXT_BYTES(f)                                                                               \
-    ((((f)&HDR_XRC_ETH) ? 4 : 0) + (((f)&HDR_DETH) ? 8 : 0) + (((f)&HDR_RETH) ? 16 : 0) +          \
-     (((f)&HDR_ATOMIC_ETH) ? 28 : 0) + (((f)&HDR_AETH) ? 4 : 0) +                                  \
-     (((f)&HDR_ATOMIC_ACK_ETH) ? 8 : 0) + (((f)&HDR_IMM_DT) ? 4 : 0) + (((f)&HDR_IETH) ? 4 : 0) +  \
-     (((f)&HDR_CNP_RSVD) ? 16 : 0))
+    ((((f)&HDR_XRC_ETH) ? XRC_ETH_BYTES : 0) + (((f)&HDR_DETH) ? DETH_BYTES : 0) +                 \
+     (((f)&HDR_RETH) ? RETH_BYTES : 0) + (((f)&HDR_ATOMIC_ETH) ? ATOMIC_ETH_BYTES : 0) +           \
+     (((f)&HDR_AETH) ? AETH_BYTES : 0) + (((f)&HDR_ATOMIC_ACK_ETH) ? ATOMIC_ACK_ETH_BYTES : 0) +   \
+     (((f)&HDR_IMM_DT) ? IMM_DT_BYTES : 0) + (((f)&HDR_IETH) ? IETH_BYTES : 0) +                   \
+     (((f)&HDR_CNP_RSVD) ? CNP_RSVD_BYTES : 0))
 
 #define ROW(transport, op, f)                                                                      \
     [BTH_##transport | BTH_##op] = {#transport "_" #op, (f), BTH_BYTES + EXT_BYTES(f)}

@@ -3,9 +3,9 @@
  * Numbers on a shared-memory segment: who has one holds the lock on a byte of the file for it, as a
  * member does for its place, and keeps the file there as a member does.
  */
-#include "wire/shm_number.h"
-#include "wire/shm_file.h"
-#include "wire/shm_segment.h"
+#include "wire/shm/number.h"
+#include "wire/shm/file.h"
+#include "wire/shm/segment.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
  * Sending on a shared-memory segment: which member owns an address, and a slot in its region.
  */
 #include "wire/bytes.h"
-#include "wire/shm_port.h"
+#include "wire/shm/port.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * Receiving from a shared-memory segment: the rings of everybody who sends here.
  */
-#include "wire/shm_port.h"
+#include "wire/shm/port.h"
 
 enum {
     FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */

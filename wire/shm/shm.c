@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port of one member of a shared-memory segment (layout and membership: shm_segment.h).
+ * The port of one member of a shared-memory segment (layout and membership: segment.h).
  *
- * shm_tx.c: a unicast frame whose destination has been learned is built in a slot of the
+ * tx.c: a unicast frame whose destination has been learned is built in a slot of the
  * receiver's own region and published by one store to the ring from this member to that
  * receiver. Any other frame is built in `stage` and copied at commit. A frame built there that
  * turns out to be for one receiver without room stays (`stashed`) and blocks further sending.
  *
- * shm_rx.c: wire_poll() visits the rings of all members that ever sent here, a few frames each
+ * rx.c: wire_poll() visits the rings of all members that ever sent here, a few frames each
  * in turn. Consuming a frame is: callback, slot free, tail forward. A receiver that dies in
  * between is followed by one that sees a free or newer slot under the old entry and passes it by.
  *
@@ -28,11 +28,11 @@
  * - slots that dead senders had reserved: a receiver that somebody waits for frees them, but for
  *   those of a sender of whom published frames wait.
  */
-#include "wire/shm.h"
+#include "wire/shm/shm.h"
 #include "wire/cancel.h"
 #include "wire/open.h"
-#include "wire/shm_file.h"
-#include "wire/shm_port.h"
+#include "wire/shm/file.h"
+#include "wire/shm/port.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -2,8 +2,8 @@
 /*
  * A port on a shared-memory segment; see wire/open.h for what a segment does.
  */
-#ifndef HCASIM_WIRE_SHM_H
-#define HCASIM_WIRE_SHM_H
+#ifndef HCASIM_WIRE_SHM_SHM_H
+#define HCASIM_WIRE_SHM_SHM_H
 
 #include "wire/port.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The parts of a port on a shared-memory segment among themselves: shm.c (waiting and waking, the
- * port's operations), shm_tx.c (addresses, sending), shm_rx.c (receiving).
+ * port's operations), tx.c (addresses, sending), rx.c (receiving).
  */
 #ifndef HCASIM_WIRE_SHM_PORT_H
 #define HCASIM_WIRE_SHM_PORT_H
 
-#include "wire/shm_segment.h"
+#include "wire/shm/segment.h"
 
 #define SHM_RECHECK_MS 50
 
@@ -102,7 +102,7 @@ void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
 void shm_arm_timer(struct shm_port *sp);
 bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
 
-/* shm_tx.c: operations of the port, and what brings blocked sending on. */
+/* tx.c: operations of the port, and what brings blocked sending on. */
 
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
@@ -114,7 +114,7 @@ void shm_tx_cancel(struct shm_port *sp);
 /* Tries again what is blocked if a receiver said so, or after SHM_RECHECK_MS. */
 void shm_tx_check_blocked(struct shm_port *sp);
 
-/* shm_rx.c */
+/* rx.c */
 
 /* Takes up to max frames and delivers those that are some; returns how many were taken. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max);

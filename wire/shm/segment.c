@@ -6,9 +6,9 @@
  * left (detached, unlocked) or dead (attached, unlocked; detached by whoever finds out, or taken
  * over by the next one to join).
  */
-#include "wire/shm_segment.h"
+#include "wire/shm/segment.h"
 #include "wire/open.h"
-#include "wire/shm_file.h"
+#include "wire/shm/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

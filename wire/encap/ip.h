@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Facts of Ethernet (IEEE 802.3, 802.1Q), IP (RFC 791, RFC 8200) and what it carries: types,
+ * numbers, bytes of headers, and IPv4 addresses as GIDs.
+ */
+#ifndef HCASIM_WIRE_ENCAP_IP_H
+#define HCASIM_WIRE_ENCAP_IP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    ETH_TYPE_IPV4 = 0x0800,
+    ETH_TYPE_ARP = 0x0806,
+    ETH_TYPE_VLAN = 0x8100, /* IEEE 802.1Q, the inner or only tag */
+    ETH_TYPE_QINQ = 0x88a8, /* IEEE 802.1ad, an outer tag */
+    ETH_TYPE_IPV6 = 0x86dd,
+};
+
+enum {
+    IP_PROTO_TCP = 6,
+    IP_PROTO_UDP = 17,
+};
+
+enum {
+    ETH_BYTES = 14,
+    VLAN_BYTES = 4,
+    IPV4_BYTES = 20, /* without options */
+    IPV4_BYTES_MAX = 60,
+    IPV6_BYTES = 40, /* without extension headers */
+    UDP_BYTES = 8,
+    TCP_BYTES = 20, /* without options */
+};
+
+/* An IPv4 address as a GID is ::ffff:a.b.c.d (RFC 4291 2.5.5.2); its own bytes are the last ones.
+ */
+enum {
+    GID_BYTES = 16,
+    GID_IPV4 = 12,
+};
+
+static inline void gid_of_ipv4(uint8_t gid[GID_BYTES], const uint8_t addr[4])
+{
+    memset(gid, 0, 10);
+    memset(gid + 10, 0xff, 2);
+    memcpy(gid + GID_IPV4, addr, 4);
+}
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCEv2 frames to bytes and back.
+ *
+ * Headers are handled once, in a copy on the stack: parsing takes its values and the masked ICRC
+ * input from the same copy, so what was checked is what was used even when the frame lies in
+ * memory that its sender can still write to.
+ *
+ * ICRC (annex A17): 8 bytes of ff in the place of an LRH, the IP header, the UDP header, then the
+ * transport packet. What routers may change is IPv4's TOS, TTL and header checksum; IPv6's traffic
+ * class, flow label and hop limit; and the UDP checksum.
+ */
+#include "wire/encap/roce.h"
+#include "wire/bytes.h"
+
+#include <string.h>
+
+/* The headers of a frame, copied, and where in them the parts begin. */
+struct frame_head {
+    uint8_t h[ROCE_HEADER_MAX];
+    size_t ip_off, udp_off;
+};
+
+/* Not more than the copy holds: an IPv4 header with all its options, and UDP. */
+_Static_assert(ETH_BYTES + VLAN_BYTES + IPV4_BYTES_MAX + UDP_BYTES <= ROCE_HEADER_MAX,
+               "ROCE_HEADER_MAX");
+
+/* CRC-32 of 8 bytes of ff, where every ICRC starts. */
+#define ICRC_SEED 0x2144df1cu
+
+/* Ones' complement sum of an IPv4 header without options, not inverted. */
+static uint16_t ipv4_sum(const uint8_t *ip)
+{
+    uint32_t sum = 0;
+
+    for (int i = 0; i < IPV4_BYTES; i += 2) {
+        sum += get16(ip + i);
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)(sum + (sum >> 16));
+}
+
+static inline size_t ip_offset(const struct roce_addr *addr)
+{
+    return ETH_BYTES + (addr->has_vlan ? VLAN_BYTES : 0);
+}
+
+static inline size_t ip_bytes(const struct roce_addr *addr)
+{
+    return addr->is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
+}
+
+/* The ICRC of a frame whose headers from IP on, head_len bytes, are in the scratch copy at ip. */
+static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint8_t *body,
+                          size_t body_len)
+{
+    size_t udp_off = is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
+
+    if (is_ipv4) {
+        ip[1] = 0xff;
+        ip[8] = 0xff;
+        ip[10] = ip[11] = 0xff;
+    } else {
+        ip[0] |= 0x0f;
+        ip[1] = ip[2] = ip[3] = 0xff;
+        ip[7] = 0xff;
+    }
+    ip[udp_off + 6] = ip[udp_off + 7] = 0xff;
+    return icrc(ICRC_SEED, ip, udp_off + UDP_BYTES, head_len, body, body_len);
+}
+
+/* Takes the IP header apart. h is the copy of the frame's first bytes, len the whole frame's
+ * length. Stores where UDP begins and how many bytes IP carries. */
+static enum roce_verdict parse_ip(const uint8_t *h, size_t len, struct roce_addr *addr,
+                                  size_t *udp_off, size_t *ip_payload)
+{
+    size_t off = ETH_BYTES;
+    uint16_t ethertype = get16(h + 12);
+
+    addr->has_vlan = ethertype == ETH_TYPE_VLAN;
+    addr->vlan_tci = 0;
+    if (addr->has_vlan) {
+        if (len < ETH_BYTES + VLAN_BYTES) {
+            return ROCE_TRUNCATED;
+        }
+        addr->vlan_tci = get16(h + 14);
+        ethertype = get16(h + 16);
+        off += VLAN_BYTES;
+    }
+
+    const uint8_t *ip = h + off;
+
+    if (ethertype == ETH_TYPE_IPV4) {
+        if (len < off + IPV4_BYTES) {
+            return ROCE_TRUNCATED;
+        }
+        if (ip[9] != IP_PROTO_UDP || (get16(ip + 6) & 0x3fff)) {
+            return ROCE_NOT_ROCE;
+        }
+        if (ip[0] >> 4 != 4) {
+            return ROCE_BAD_HEADER;
+        }
+        addr->is_ipv4 = true;
+        *udp_off = off + IPV4_BYTES;
+    } else if (ethertype == ETH_TYPE_IPV6) {
+        if (len < off + IPV6_BYTES) {
+            return ROCE_TRUNCATED;
+        }
+        if (ip[6] != IP_PROTO_UDP) {
+            return ROCE_NOT_ROCE;
+        }
+        if (ip[0] >> 4 != 6) {
+            return ROCE_BAD_HEADER;
+        }
+        addr->is_ipv4 = false;
+        *udp_off = off + IPV6_BYTES;
+    } else {
+        return ROCE_NOT_ROCE;
+    }
+
+    if (addr->is_ipv4 && (ip[0] & 0x0f) != IPV4_BYTES / 4) {
+        /* Options move the UDP header. Whether it is RoCE at all is seen behind them. */
+        size_t ihl = (ip[0] & 0x0f) * 4u;
+
+        if (ihl < IPV4_BYTES) {
+            return ROCE_BAD_HEADER;
+        }
+        if (len < off + ihl + UDP_BYTES) {
+            return ROCE_TRUNCATED;
+        }
+        return get16(ip + ihl + 2) == ROCE_UDP_DPORT ? ROCE_BAD_HEADER : ROCE_NOT_ROCE;
+    }
+    if (len < *udp_off + UDP_BYTES) {
+        return ROCE_TRUNCATED;
+    }
+    if (get16(h + *udp_off + 2) != ROCE_UDP_DPORT) {
+        return ROCE_NOT_ROCE;
+    }
+
+    if (addr->is_ipv4) {
+        size_t total = get16(ip + 2);
+
+        if (ipv4_sum(ip) != 0xffff) {
+            return ROCE_BAD_HEADER;
+        }
+        if (total < IPV4_BYTES + UDP_BYTES || total > len - off) {
+            return ROCE_TRUNCATED;
+        }
+        *ip_payload = total - IPV4_BYTES;
+        gid_of_ipv4(addr->sgid, ip + 12);
+        gid_of_ipv4(addr->dgid, ip + 16);
+        addr->tclass = ip[1];
+        addr->hop_limit = ip[8];
+        addr->flow_label = 0;
+    } else {
+        *ip_payload = get16(ip + 4);
+        if (*ip_payload > len - *udp_off) {
+            return ROCE_TRUNCATED;
+        }
+        memcpy(addr->sgid, ip + 8, 16);
+        memcpy(addr->dgid, ip + 24, 16);
+        addr->tclass = (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+        addr->hop_limit = ip[7];
+        addr->flow_label = get32(ip) & 0xfffff;
+    }
+    return ROCE_OK;
+}
+
+/* All but the ICRC. */
+static enum roce_verdict parse(const uint8_t *frame, size_t len, struct roce_packet *pkt,
+                               struct frame_head *head)
+{
+    enum roce_verdict verdict;
+    size_t ip_payload, bth_off;
+    uint8_t *h = head->h;
+
+    if (len < ETH_BYTES) {
+        return ROCE_TRUNCATED;
+    }
+    if (len >= ROCE_HEADER_MAX) {
+        memcpy(h, frame, ROCE_HEADER_MAX);
+    } else {
+        memcpy(h, frame, len);
+    }
+
+    verdict = parse_ip(h, len, &pkt->addr, &head->udp_off, &ip_payload);
+    if (verdict != ROCE_OK) {
+        return verdict;
+    }
+    if (get16(h + head->udp_off + 4) != ip_payload || ip_payload < UDP_BYTES + ICRC_BYTES) {
+        return ROCE_TRUNCATED;
+    }
+    memcpy(pkt->addr.dmac, h, 6);
+    memcpy(pkt->addr.smac, h + 6, 6);
+    pkt->addr.udp_sport = get16(h + head->udp_off);
+    head->ip_off = ip_offset(&pkt->addr);
+    bth_off = head->udp_off + UDP_BYTES;
+    return (enum roce_verdict)transport_parse(h + bth_off, frame + bth_off,
+                                              ip_payload - UDP_BYTES - ICRC_BYTES, &pkt->transport);
+}
+
+/* Of a frame that parse() took. */
+static uint32_t icrc_of_parsed(const uint8_t *frame, const struct roce_packet *pkt,
+                               struct frame_head *head)
+{
+    size_t head_len = (size_t)(pkt->payload - frame);
+
+    return roce_icrc(head->h + head->ip_off, head_len - head->ip_off, pkt->addr.is_ipv4,
+                     pkt->payload, pkt->payload_len + pkt->pad_count);
+}
+
+/* Where its ICRC is. */
+static size_t icrc_offset(const uint8_t *frame, const struct roce_packet *pkt)
+{
+    return (size_t)(pkt->payload - frame) + pkt->payload_len + pkt->pad_count;
+}
+
+enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt)
+{
+    struct frame_head head;
+
+    return parse(frame, len, pkt, &head);
+}
+
+enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt)
+{
+    struct frame_head head;
+    enum roce_verdict verdict = parse(frame, len, pkt, &head);
+    uint32_t sent;
+
+    if (verdict != ROCE_OK) {
+        return verdict;
+    }
+    sent = icrc_get(frame + icrc_offset(frame, pkt));
+    return icrc_of_parsed(frame, pkt, &head) == sent ? ROCE_OK : ROCE_BAD_ICRC;
+}
+
+void roce_fill_icrc(uint8_t *frame, size_t len)
+{
+    struct frame_head head;
+    struct roce_packet pkt;
+
+    if (parse(frame, len, &pkt, &head) == ROCE_OK) {
+        icrc_put(frame + icrc_offset(frame, &pkt), icrc_of_parsed(frame, &pkt, &head));
+    }
+}
+
+size_t roce_header_len(const struct roce_packet *pkt)
+{
+    return ip_offset(&pkt->addr) + ip_bytes(&pkt->addr) + UDP_BYTES +
+           transport_header_len(&pkt->transport);
+}
+
+size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len)
+{
+    return roce_header_len(pkt) + payload_len + transport_pad(payload_len) + ICRC_BYTES;
+}
+
+static void build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
+{
+    if (addr->is_ipv4) {
+        ip[0] = 0x40 | IPV4_BYTES / 4;
+        ip[1] = addr->tclass;
+        put16(ip + 2, (uint16_t)(IPV4_BYTES + udp_len));
+        put16(ip + 4, 0);
+        put16(ip + 6, 0x4000); /* DF */
+        ip[8] = addr->hop_limit;
+        ip[9] = IP_PROTO_UDP;
+        put16(ip + 10, 0);
+        memcpy(ip + 12, addr->sgid + GID_IPV4, 4);
+        memcpy(ip + 16, addr->dgid + GID_IPV4, 4);
+        put16(ip + 10, (uint16_t)~ipv4_sum(ip));
+    } else {
+        put32(ip, 0x60000000u | (uint32_t)addr->tclass << 20 | (addr->flow_label & 0xfffff));
+        put16(ip + 4, (uint16_t)udp_len);
+        ip[6] = IP_PROTO_UDP;
+        ip[7] = addr->hop_limit;
+        memcpy(ip + 8, addr->sgid, 16);
+        memcpy(ip + 24, addr->dgid, 16);
+    }
+}
+
+uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
+{
+    const struct roce_addr *addr = &pkt->addr;
+    size_t udp_len = UDP_BYTES + transport_header_len(&pkt->transport) + payload_len +
+                     transport_pad(payload_len) + ICRC_BYTES;
+    uint8_t *p = frame;
+
+    memcpy(p, addr->dmac, 6);
+    memcpy(p + 6, addr->smac, 6);
+    p += 12;
+    if (addr->has_vlan) {
+        put16(p, ETH_TYPE_VLAN);
+        put16(p + 2, addr->vlan_tci);
+        p += VLAN_BYTES;
+    }
+    put16(p, addr->is_ipv4 ? ETH_TYPE_IPV4 : ETH_TYPE_IPV6);
+    p += 2;
+
+    build_ip(p, addr, udp_len);
+    p += ip_bytes(addr);
+    put16(p, addr->udp_sport);
+    put16(p + 2, ROCE_UDP_DPORT);
+    put16(p + 4, (uint16_t)udp_len);
+    put16(p + 6, 0);
+    return transport_build(p + UDP_BYTES, &pkt->transport, payload_len);
+}
+
+size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
+{
+    uint8_t *payload = frame + roce_header_len(pkt);
+    uint8_t *end = payload + transport_put_pad(payload, payload_len);
+
+    icrc_put(end, 0);
+    return (size_t)(end - frame) + ICRC_BYTES;
+}
+
+size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
+{
+    uint8_t h[ROCE_HEADER_MAX];
+    size_t ip_off = ip_offset(&pkt->addr);
+    size_t head_len = roce_header_len(pkt);
+    uint8_t *payload = frame + head_len;
+    size_t body_len = transport_put_pad(payload, payload_len);
+
+    memcpy(h, frame + ip_off, head_len - ip_off);
+    icrc_put(payload + body_len,
+             roce_icrc(h, head_len - ip_off, pkt->addr.is_ipv4, payload, body_len));
+    return head_len + body_len + ICRC_BYTES;
+}

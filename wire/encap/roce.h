@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCEv2: transport packets in Ethernet, IP and UDP (IBTA volume 1, annex A17).
+ */
+#ifndef HCASIM_WIRE_ENCAP_ROCE_H
+#define HCASIM_WIRE_ENCAP_ROCE_H
+
+#include "wire/encap/ip.h"
+#include "wire/packet/icrc.h"
+#include "wire/packet/transport.h"
+
+#define ROCE_UDP_DPORT 4791
+
+/* Addresses are GIDs in network order; an IPv4 address is ::ffff:a.b.c.d. */
+struct roce_addr {
+    uint8_t dmac[6], smac[6];
+    bool has_vlan;
+    uint16_t vlan_tci; /* PCP, DEI, VID */
+    bool is_ipv4;
+    uint8_t sgid[16], dgid[16];
+    uint8_t tclass; /* TOS or traffic class: DSCP << 2 | ECN */
+    uint8_t hop_limit;
+    uint32_t flow_label; /* IPv6 only */
+    uint16_t udp_sport;
+};
+
+struct roce_packet {
+    struct roce_addr addr;
+    union {
+        struct transport_packet; /* its members are this one's */
+        struct transport_packet transport;
+    };
+};
+
+enum roce_verdict {
+    ROCE_OK = TRANSPORT_OK,
+    ROCE_TRUNCATED = TRANSPORT_TRUNCATED,   /* lengths do not agree */
+    ROCE_BAD_HEADER = TRANSPORT_BAD_HEADER, /* and IP's version, options or checksum */
+    ROCE_NOT_ROCE,                          /* an Ethernet frame for someone else */
+    ROCE_BAD_ICRC,
+};
+
+/* The most that headers take. */
+#define ROCE_HEADER_MAX (ETH_BYTES + VLAN_BYTES + IPV6_BYTES + UDP_BYTES + TRANSPORT_HEADER_MAX)
+
+/*
+ * Takes a frame apart, checking every length, the IPv4 header checksum and the ICRC. *pkt points
+ * into frame; only with ROCE_OK is all of it set, but with ROCE_BAD_ICRC the fields are those of
+ * the damaged frame (for counters and logs). Each header byte of frame is read once, so a frame
+ * in memory that a hostile peer writes to can yield wrong values but no inconsistent ones.
+ *
+ * ROCE_NOT_ROCE: not IP, not UDP to port 4791, an IP fragment, or two VLAN tags.
+ * ROCE_TRUNCATED: a length field goes beyond the frame or does not agree with another one, or
+ * transport_parse() says so. ROCE_BAD_HEADER: IPv4 options (annex A17: IHL is 5), a bad IPv4
+ * checksum, or transport_parse() says so. Bytes after the IP packet (Ethernet's own padding) are
+ * ignored.
+ * The UDP checksum is not looked at: the ICRC covers more.
+ */
+enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt);
+
+/* The same without a look at the ICRC: for a frame that came with WIRE_NO_ICRC (wire/port.h). */
+enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt);
+
+/* Writes the ICRC of such a frame; one that roce_parse_unchecked() does not take stays as it is. */
+void roce_fill_icrc(uint8_t *frame, size_t len);
+
+/* Bytes that pkt's headers take in a frame (Ethernet to last extended header). The functions
+ * from here on need a pkt whose opcode exists. */
+size_t roce_header_len(const struct roce_packet *pkt);
+
+/* Bytes of the whole frame with payload_len bytes of payload: headers, payload, pad, ICRC. */
+size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len);
+
+/*
+ * Writes the headers for a packet with payload_len bytes of payload to frame and returns where
+ * the payload goes. pad_count and all lengths and checksums but the ICRC are filled in from
+ * payload_len; pkt->payload* and pkt->pad_count are not looked at. IPv4: DF is set, the
+ * identification is 0; the UDP checksum is 0 with both IP versions, as mlx5 sends it.
+ */
+uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
+
+/* Writes pad and ICRC once the payload is in place. Returns the frame's length. */
+size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
+
+/* The same with zeros for the ICRC: for a frame that goes out with WIRE_NO_ICRC. */
+size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transport packets to bytes and back; see wire/packet/transport.h.
+ *
+ * Parsing looks at the caller's copy of the headers only: what was checked is what was used even
+ * when the packet lies in memory that its sender can still write to.
+ */
+#include "wire/packet/transport.h"
+#include "wire/bytes.h"
+
+static void bth_parse(const uint8_t *bth, struct transport_packet *pkt)
+{
+    pkt->opcode = bth[0];
+    pkt->solicited = bth[1] & 0x80;
+    pkt->migreq = bth[1] & 0x40;
+    pkt->pad_count = bth[1] >> 4 & 3;
+    pkt->tver = bth[1] & 0x0f;
+    pkt->pkey = get16(bth + 2);
+    pkt->fecn = bth[4] & 0x80;
+    pkt->becn = bth[4] & 0x40;
+    pkt->dest_qp = get24(bth + 5);
+    pkt->ackreq = bth[8] & 0x80;
+    pkt->psn = get24(bth + 9);
+}
+
+/* Extended headers follow the BTH in this order (IBTA 9.3, annex A14). */
+static void ext_parse(const uint8_t *p, uint32_t flags, struct transport_packet *pkt)
+{
+    if (flags & HDR_XRC_ETH) {
+        pkt->xrc_srqn = get24(p + 1);
+        p += XRC_ETH_BYTES;
+    }
+    if (flags & HDR_DETH) {
+        pkt->deth.qkey = get32(p);
+        pkt->deth.src_qp = get24(p + 5);
+        p += DETH_BYTES;
+    }
+    if (flags & HDR_RETH) {
+        pkt->reth.va = get64(p);
+        pkt->reth.rkey = get32(p + 8);
+        pkt->reth.len = get32(p + 12);
+        p += RETH_BYTES;
+    }
+    if (flags & HDR_ATOMIC_ETH) {
+        pkt->atomic.va = get64(p);
+        pkt->atomic.rkey = get32(p + 8);
+        pkt->atomic.swap_add = get64(p + 12);
+        pkt->atomic.compare = get64(p + 20);
+        p += ATOMIC_ETH_BYTES;
+    }
+    if (flags & HDR_AETH) {
+        pkt->aeth.syndrome = p[0];
+        pkt->aeth.msn = get24(p + 1);
+        p += AETH_BYTES;
+    }
+    if (flags & HDR_ATOMIC_ACK_ETH) {
+        pkt->atomic_ack = get64(p);
+        p += ATOMIC_ACK_ETH_BYTES;
+    }
+    if (flags & (HDR_IMM_DT | HDR_IETH)) {
+        pkt->imm = get32(p);
+    }
+}
+
+enum transport_verdict transport_parse(const uint8_t *head, const uint8_t *packet, size_t len,
+                                       struct transport_packet *pkt)
+{
+    const struct bth_opcode_info *info;
+    size_t body_len;
+
+    if (len < BTH_BYTES || len % 4) {
+        return TRANSPORT_TRUNCATED;
+    }
+    bth_parse(head, pkt);
+    info = &bth_opcodes[pkt->opcode];
+    if (!info->name || pkt->tver) {
+        return TRANSPORT_BAD_HEADER;
+    }
+    if (len < info->header_len) {
+        return TRANSPORT_TRUNCATED;
+    }
+    body_len = len - info->header_len;
+    if (pkt->pad_count > body_len || (body_len && !(info->flags & HDR_PAYLOAD))) {
+        return TRANSPORT_TRUNCATED;
+    }
+    ext_parse(head + BTH_BYTES, info->flags, pkt);
+    pkt->payload = packet + info->header_len;
+    pkt->payload_len = body_len - pkt->pad_count;
+    return TRANSPORT_OK;
+}
+
+static void bth_build(uint8_t *bth, const struct transport_packet *pkt, size_t pad)
+{
+    bth[0] = pkt->opcode;
+    bth[1] = (uint8_t)((pkt->solicited ? 0x80 : 0) | (pkt->migreq ? 0x40 : 0) | pad << 4 |
+                       (pkt->tver & 0x0f));
+    put16(bth + 2, pkt->pkey);
+    bth[4] = (uint8_t)((pkt->fecn ? 0x80 : 0) | (pkt->becn ? 0x40 : 0));
+    put24(bth + 5, pkt->dest_qp);
+    bth[8] = pkt->ackreq ? 0x80 : 0;
+    put24(bth + 9, pkt->psn);
+}
+
+/* Returns where the payload goes. */
+static uint8_t *ext_build(uint8_t *p, const struct transport_packet *pkt, uint32_t flags)
+{
+    if (flags & HDR_XRC_ETH) {
+        put32(p, pkt->xrc_srqn & 0xffffff);
+        p += XRC_ETH_BYTES;
+    }
+    if (flags & HDR_DETH) {
+        put32(p, pkt->deth.qkey);
+        put32(p + 4, pkt->deth.src_qp & 0xffffff);
+        p += DETH_BYTES;
+    }
+    if (flags & HDR_RETH) {
+        put64(p, pkt->reth.va);
+        put32(p + 8, pkt->reth.rkey);
+        put32(p + 12, pkt->reth.len);
+        p += RETH_BYTES;
+    }
+    if (flags & HDR_ATOMIC_ETH) {
+        put64(p, pkt->atomic.va);
+        put32(p + 8, pkt->atomic.rkey);
+        put64(p + 12, pkt->atomic.swap_add);
+        put64(p + 20, pkt->atomic.compare);
+        p += ATOMIC_ETH_BYTES;
+    }
+    if (flags & HDR_AETH) {
+        p[0] = pkt->aeth.syndrome;
+        put24(p + 1, pkt->aeth.msn);
+        p += AETH_BYTES;
+    }
+    if (flags & HDR_ATOMIC_ACK_ETH) {
+        put64(p, pkt->atomic_ack);
+        p += ATOMIC_ACK_ETH_BYTES;
+    }
+    if (flags & (HDR_IMM_DT | HDR_IETH)) {
+        put32(p, pkt->imm);
+        p += IMM_DT_BYTES; /* an IETH has as many */
+    }
+    if (flags & HDR_CNP_RSVD) {
+        memset(p, 0, CNP_RSVD_BYTES);
+        p += CNP_RSVD_BYTES;
+    }
+    return p;
+}
+
+uint8_t *transport_build(uint8_t *packet, const struct transport_packet *pkt, size_t payload_len)
+{
+    bth_build(packet, pkt, transport_pad(payload_len));
+    return ext_build(packet + BTH_BYTES, pkt, bth_opcodes[pkt->opcode].flags);
+}

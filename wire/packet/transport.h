@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transport packets: the BTH, the extended headers, the payload with its pad (IBTA volume 1 chapter
+ * 9); bytes on one side, meaning in host byte order on the other. What carries such a packet (an
+ * encapsulation: wire/encap/) is not known here, nor is the ICRC behind it (wire/packet/icrc.h).
+ *
+ * An encapsulation has one function to take a packet apart, one to build its headers, one to end
+ * it.
+ */
+#ifndef HCASIM_WIRE_PACKET_TRANSPORT_H
+#define HCASIM_WIRE_PACKET_TRANSPORT_H
+
+#include "wire/packet/opcode.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct transport_packet {
+    /* BTH */
+    uint8_t opcode;
+    bool solicited, migreq, ackreq, fecn, becn;
+    uint8_t pad_count, tver;
+    uint16_t pkey;
+    uint32_t dest_qp, psn;
+    /* the extended headers that bth_opcodes[opcode].flags names */
+    struct {
+        uint32_t qkey, src_qp;
+    } deth;
+    struct {
+        uint64_t va;
+        uint32_t rkey, len;
+    } reth;
+    struct {
+        uint64_t va, swap_add, compare;
+        uint32_t rkey;
+    } atomic;
+    struct {
+        uint8_t syndrome;
+        uint32_t msn;
+    } aeth;
+    uint64_t atomic_ack;
+    uint32_t imm; /* ImmDt as the 4 wire bytes read big-endian, or IETH's rkey */
+    uint32_t xrc_srqn;
+    /* payload without pad, inside the parsed packet */
+    const uint8_t *payload;
+    size_t payload_len;
+};
+
+enum transport_verdict {
+    TRANSPORT_OK,
+    TRANSPORT_TRUNCATED,  /* lengths do not agree */
+    TRANSPORT_BAD_HEADER, /* transport version, opcode */
+};
+
+/*
+ * Takes a packet of len bytes, BTH to pad, apart. head is a copy of its first bytes (as many as
+ * there are, up to TRANSPORT_HEADER_MAX), which is all that is read; packet is where it lies, into
+ * which pkt->payload points.
+ *
+ * TRANSPORT_TRUNCATED: the packet is shorter than its opcode's headers, or no multiple of 4 (the
+ * pad makes it one); the pad is longer than the payload; a payload where bth_opcodes allows none.
+ * TRANSPORT_BAD_HEADER: TVer not 0, an opcode that does not exist.
+ */
+enum transport_verdict transport_parse(const uint8_t *head, const uint8_t *packet, size_t len,
+                                       struct transport_packet *pkt);
+
+/* Bytes that bring a payload to a multiple of 4. */
+static inline size_t transport_pad(size_t payload_len)
+{
+    return -payload_len & 3;
+}
+
+/* The rest needs a pkt whose opcode exists. */
+
+/* Bytes from the BTH to the last extended header. */
+static inline size_t transport_header_len(const struct transport_packet *pkt)
+{
+    return bth_opcodes[pkt->opcode].header_len;
+}
+
+/* Writes the headers of a packet with payload_len bytes of payload, and returns where that goes.
+ * pkt->payload* and pkt->pad_count are not looked at. */
+uint8_t *transport_build(uint8_t *packet, const struct transport_packet *pkt, size_t payload_len);
+
+/* Writes the pad behind a payload that is in place; returns how many bytes the two have. */
+static inline size_t transport_put_pad(uint8_t *payload, size_t payload_len)
+{
+    size_t pad = transport_pad(payload_len);
+
+    memset(payload + payload_len, 0, pad);
+    return payload_len + pad;
+}
+
+#endif
