@@ -20,7 +20,7 @@
 #include "wire/bytes.h"
 #include "wire/cancel.h"
 #include "wire/capture.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 #include "wire/open.h"
 
 #define BUDGET        512 /* pieces (fw/fw.h) of one turn */

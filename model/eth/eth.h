@@ -7,7 +7,7 @@
 #define HCASIM_MODEL_ETH_H
 
 #include "model/core/obj_class.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 
 /* For struct port_receivers: a frame that arrived. from_td: the transport domain of the queue that
  * sent it, or PORT_NO_TD; wanted: it passed the MAC filter. False: nobody took it. */

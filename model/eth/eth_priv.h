@@ -8,7 +8,7 @@
 #include "model/queue/cq.h"
 #include "model/queue/wq.h"
 #include "prm/prm.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 
 #define RQT_MAX_SIZE 2048
 

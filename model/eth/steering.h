@@ -19,7 +19,7 @@
 
 #include "model/core/hca.h"
 #include "prm/prm.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 
 #define STEERING_MAX_LEVEL        128 /* levels 0..127; Linux 6.12 uses more than 64 */
 #define STEERING_LOG_FT_SIZE      16  /* entries of one table */

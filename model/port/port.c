@@ -10,7 +10,7 @@
 #include "model/port/port.h"
 #include "model/queue/eq.h"
 #include "prm/prm.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 #include "wire/pair.h"
 #include "wire/port.h"
 

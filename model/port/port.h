@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 struct hca;
 struct wire_pause;

@@ -28,7 +28,7 @@
 #include "model/rdma/requester.h"
 #include "model/rdma/responder.h"
 #include "prm/prm.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 #define PSN_MASK 0xffffff
 

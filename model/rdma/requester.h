@@ -17,7 +17,7 @@
 #define HCASIM_MODEL_REQUESTER_H
 
 #include "model/core/obj_class.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 struct qp;
 struct requester_state;

@@ -6,7 +6,7 @@
 #define HCASIM_MODEL_RESPONDER_H
 
 #include "model/core/hca.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 struct qp;
 struct responder_state;

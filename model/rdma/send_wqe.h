@@ -11,7 +11,7 @@
 
 #include "model/memory/mkey.h"
 #include "model/queue/wq.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 /* What an operation does, and which segments follow the control segment. */
 enum send_op_flags {

@@ -2,7 +2,7 @@
 /* The table of service types. */
 #include "model/rdma/service.h"
 #include "prm/prm.h"
-#include "wire/packet.h"
+#include "wire/packet/opcode.h"
 
 const struct service services[SERVICES] = {
     [PRM_QP_ST_RC] =

@@ -14,7 +14,7 @@
 #include "fw/fw_internal.h"
 #include "model/rdma/qp.h"
 #include "tests/fuzz/guest_input.h"
-#include "wire/eth.h"
+#include "wire/encap/eth.h"
 
 #define MAX_STEPS  100
 #define PEER_QPN   0x777777 /* which the other HCA does not have */

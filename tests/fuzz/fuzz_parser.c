@@ -7,8 +7,8 @@
  * Nearly every random frame dies at the ICRC, so one whose ICRC alone is wrong is built again with
  * the right one, and parsed once more.
  */
-#include "wire/eth.h"
-#include "wire/packet.h"
+#include "wire/encap/eth.h"
+#include "wire/encap/roce.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
-#include "wire/eth.h"
-#include "wire/packet.h"
+#include "wire/encap/eth.h"
+#include "wire/encap/roce.h"
 
 #define PEER_QPN 0x777777 /* not a QP of the other HCA, which so stays silent */
 #define QKEY     0x1234

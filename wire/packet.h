@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
-/* Has moved. */
-#include "wire/encap/roce.h"
