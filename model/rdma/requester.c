@@ -189,11 +189,10 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct wqe_cache *cache, uin
  * active_mtu (iboe_get_mtu), in powers of two. */
 static uint32_t datagram_max(const struct qp *qp)
 {
-    const uint32_t ethernet = 14 + 4 + 4;              /* header, tag, FCS */
-    const uint32_t headers = 40 + 8 + 12 + 4 + 28 + 4; /* GRH, UDP, BTH, XRCETH, AtomicETH, ICRC */
+    const uint32_t fcs = 4;
     uint32_t mtu = qp->mtu;
 
-    while (mtu > 256 && mtu + headers + ethernet > qp->hca->port->mtu) {
+    while (mtu > 256 && mtu + ROCE_HEADER_MAX + ICRC_BYTES + fcs > qp->hca->port->mtu) {
         mtu /= 2;
     }
     return mtu;

@@ -18,21 +18,6 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/requester_state.h"
 
-/* AETH.syndrome bits 7:5 (IBTA table 43). */
-enum aeth_class {
-    AETH_ACK = 0,
-    AETH_RNR_NAK = 1,
-    AETH_NAK = 3,
-};
-
-/* Bits 4:0 of a NAK (table 44). */
-enum aeth_nak {
-    NAK_PSN_SEQUENCE = 0,
-    NAK_INVALID_REQUEST = 1,
-    NAK_REMOTE_ACCESS = 2,
-    NAK_REMOTE_OPERATION = 3,
-};
-
 #define RNR_RETRY_FOREVER 7
 
 /* IBTA table 45: RNR NAK timer field to units of 10 us. */
@@ -242,19 +227,19 @@ static void rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
     hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
 }
 
-static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned code)
+static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
 {
-    switch (code) {
-    case NAK_PSN_SEQUENCE:
+    switch (syndrome) {
+    case AETH_NAK_SEQ:
         negative(qp, &qp_counters(qp)->packet_seq_err);
         break;
-    case NAK_INVALID_REQUEST:
+    case AETH_NAK_INVALID:
         requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
         break;
-    case NAK_REMOTE_ACCESS:
+    case AETH_NAK_ACCESS:
         requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
         break;
-    case NAK_REMOTE_OPERATION:
+    case AETH_NAK_OP:
         requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_OP_ERR);
         break;
     default:
@@ -264,25 +249,24 @@ static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned code)
 
 static void rx_ack(struct qp *qp, const struct roce_packet *pkt)
 {
-    unsigned value = pkt->aeth.syndrome & 0x1f;
     struct send_desc *desc;
 
-    switch (pkt->aeth.syndrome >> 5) {
-    case AETH_ACK:
+    switch (aeth_class(pkt->aeth.syndrome)) {
+    case AETH_CLASS_ACK:
         if (!ack_through(qp, pkt->psn) && qp_may_send(qp)) {
             implied_nak(qp);
         }
         break;
-    case AETH_RNR_NAK:
+    case AETH_CLASS_RNR_NAK:
         desc = answered(qp, pkt->psn);
         if (desc) {
-            rx_rnr_nak(qp, desc, value);
+            rx_rnr_nak(qp, desc, aeth_value(pkt->aeth.syndrome));
         }
         break;
-    case AETH_NAK:
+    case AETH_CLASS_NAK:
         desc = answered(qp, pkt->psn);
         if (desc) {
-            rx_nak(qp, desc, value);
+            rx_nak(qp, desc, pkt->aeth.syndrome);
         }
         break;
     default:
@@ -352,7 +336,7 @@ static void rx_read_response(struct qp *qp, const struct roce_packet *pkt)
     offset = (uint64_t)nth * qp->mtu;
     if (!(desc->flags & SEND_OP_READ) || is_last != !!(flags & PKT_LAST) ||
         pkt->payload_len != (is_last ? desc->len - offset : qp->mtu) ||
-        ((flags & HDR_AETH) && pkt->aeth.syndrome >> 5 != AETH_ACK)) {
+        ((flags & HDR_AETH) && aeth_class(pkt->aeth.syndrome) != AETH_CLASS_ACK)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
@@ -371,7 +355,7 @@ static void rx_atomic_response(struct qp *qp, const struct roce_packet *pkt)
     if (!desc) {
         return;
     }
-    if (!(desc->flags & SEND_OP_ATOMIC) || pkt->aeth.syndrome >> 5 != AETH_ACK) {
+    if (!(desc->flags & SEND_OP_ATOMIC) || aeth_class(pkt->aeth.syndrome) != AETH_CLASS_ACK) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }

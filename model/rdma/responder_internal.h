@@ -11,14 +11,6 @@
 
 #include "model/rdma/qp.h"
 
-/* AETH syndrome (IBTA 9.5.4). */
-#define AETH_ACK         0x1f /* ACK with credit count 31: no end-to-end credits */
-#define AETH_RNR         0x20 /* or'ed with the RNR timer code */
-#define AETH_NAK_SEQ     0x60 /* PSN sequence error */
-#define AETH_NAK_INVALID 0x61 /* invalid request */
-#define AETH_NAK_ACCESS  0x62 /* remote access error */
-#define AETH_NAK_OP      0x63 /* remote operational error */
-
 /* A READ or atomic that was executed, kept so that a duplicate of it can be answered. */
 struct responder_resource {
     bool valid, atomic;

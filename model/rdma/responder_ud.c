@@ -2,38 +2,17 @@
 /*
  * Datagrams: UD QPs and the GSI QP (IBTA 9.8.3, annex A17.7.2 for the network header).
  *
- * The first 40 bytes of a receive buffer are for the network header: an IPv6 header as it was on
- * the wire, or an IPv4 header in the last 20 of them. The CQE says which, and its byte count has
- * them in. A datagram that finds no receive WQE is dropped and counted. One that does not fit its
- * WQE is dropped and counted, and the WQE is kept for the next (9.9.3, class D); but a WQE of an
- * SRQ, which other QPs wait for, is not kept: it completes with LOCAL_LENGTH_ERR and ends the QP
- * (class E).
+ * The first bytes of a receive buffer are for the network header (roce_put_grh()). The CQE says
+ * which one it is, and its byte count has them in. A datagram that finds no receive WQE is dropped
+ * and counted. One that does not fit its WQE is dropped and counted, and the WQE is kept for the
+ * next (9.9.3, class D); but a WQE of an SRQ, which other QPs wait for, is not kept: it completes
+ * with LOCAL_LENGTH_ERR and ends the QP (class E).
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
 
-#define GRH_BYTES     40
 #define GRH_IN_BUFFER 1 /* cqe64.grh: the driver's MLX5_GRH_IN_BUFFER */
-#define ETH_BYTES     14
-#define VLAN_BYTES    4
-#define IPV4_BYTES    20
-
-/* The network header as it goes to the buffer. */
-static void make_grh(const struct roce_packet *pkt, uint8_t grh[GRH_BYTES])
-{
-    const uint8_t *ip = pkt->payload - roce_header_len(pkt) + ETH_BYTES;
-
-    if (pkt->addr.has_vlan) {
-        ip += VLAN_BYTES;
-    }
-    if (pkt->addr.is_ipv4) {
-        memset(grh, 0, GRH_BYTES - IPV4_BYTES);
-        memcpy(grh + GRH_BYTES - IPV4_BYTES, ip, IPV4_BYTES);
-    } else {
-        memcpy(grh, ip, GRH_BYTES);
-    }
-}
 
 static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
 {
@@ -46,7 +25,7 @@ static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
     if (GRH_BYTES + pkt->payload_len > s->wqe.len) {
         return VERDICT_LENGTH;
     }
-    make_grh(pkt, grh);
+    roce_put_grh(grh, pkt);
     result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, 0, grh, GRH_BYTES);
     if (result == MEM_OK && pkt->payload_len) {
         result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, GRH_BYTES,

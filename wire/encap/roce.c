@@ -235,6 +235,15 @@ enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packe
     return icrc_of_parsed(frame, pkt, &head) == sent ? ROCE_OK : ROCE_BAD_ICRC;
 }
 
+void roce_put_grh(uint8_t grh[GRH_BYTES], const struct roce_packet *pkt)
+{
+    const uint8_t *ip = pkt->payload - roce_header_len(pkt) + ip_offset(&pkt->addr);
+    size_t empty = GRH_BYTES - ip_bytes(&pkt->addr);
+
+    memset(grh, 0, empty);
+    memcpy(grh + empty, ip, GRH_BYTES - empty);
+}
+
 void roce_fill_icrc(uint8_t *frame, size_t len)
 {
     struct frame_head head;

@@ -61,6 +61,13 @@ enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packe
 /* The same without a look at the ICRC: for a frame that came with WIRE_NO_ICRC (wire/port.h). */
 enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt);
 
+/*
+ * What a datagram's receiver is given of a parsed frame's network header, in the place of a GRH
+ * (annex A17.7.2): IPv6's as it was on the wire, or IPv4's in the last 20 bytes.
+ */
+#define GRH_BYTES 40
+void roce_put_grh(uint8_t grh[GRH_BYTES], const struct roce_packet *pkt);
+
 /* Writes the ICRC of such a frame; one that roce_parse_unchecked() does not take stays as it is. */
 void roce_fill_icrc(uint8_t *frame, size_t len);
 

@@ -16,6 +16,33 @@
 #include <stddef.h>
 #include <string.h>
 
+/* AETH.syndrome (IBTA 9.5.4, tables 43 and 44): a class in bits 7:5, and what that class has to
+ * say. */
+enum aeth_class {
+    AETH_CLASS_ACK = 0,
+    AETH_CLASS_RNR_NAK = 1,
+    AETH_CLASS_NAK = 3,
+};
+
+enum aeth_syndrome {
+    AETH_ACK = AETH_CLASS_ACK << 5 | 0x1f, /* credit count 31: no end-to-end credits */
+    AETH_RNR = AETH_CLASS_RNR_NAK << 5,    /* or'ed with the RNR timer code */
+    AETH_NAK_SEQ = AETH_CLASS_NAK << 5,    /* PSN sequence error */
+    AETH_NAK_INVALID,                      /* invalid request */
+    AETH_NAK_ACCESS,                       /* remote access error */
+    AETH_NAK_OP,                           /* remote operational error */
+};
+
+static inline enum aeth_class aeth_class(uint8_t syndrome)
+{
+    return (enum aeth_class)(syndrome >> 5);
+}
+
+static inline unsigned aeth_value(uint8_t syndrome)
+{
+    return syndrome & 0x1f;
+}
+
 struct transport_packet {
     /* BTH */
     uint8_t opcode;
