@@ -29,9 +29,11 @@ enum wire_error {
  * /dev/shm is removed by the next wire_open() of any NAME.
  *
  * A segment is a switch: a unicast frame goes to the member that last sent with that source
- * address, without loss (a full receiver makes the sender wait). Other frames go to all members;
- * a full one misses such a frame (counted, tx_no_room). The link is up from opening to closing. A
- * member that lives but does not run pauses its senders (wire_is_paused()).
+ * address, without loss (a full receiver makes the sender wait). Other frames go to all members,
+ * and may overtake those to one or be overtaken; who comes late, after some 250 KB of the sender's,
+ * misses such a frame (counted, rx_missed). A segment has room for 1,024 members. The link is up
+ * from opening to closing. A member that lives but does not run pauses its senders
+ * (wire_is_paused()).
  */
 struct wire_port *wire_open(const char *uri, GError **err);
 

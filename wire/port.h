@@ -43,7 +43,8 @@ struct wire_port;
 struct wire_stats {
     uint64_t rx_frames, rx_bytes; /* delivered to the client */
     uint64_t tx_frames, tx_bytes; /* committed by the client */
-    uint64_t tx_no_room;          /* copies of a flooded frame that a full receiver did not get */
+    uint64_t tx_no_room;          /* flooded frames that nobody got for lack of memory */
+    uint64_t rx_missed;           /* flooded frames for which this port came too late */
     uint64_t tx_no_dest;   /* frames with nobody to go to: link down, or the port's own address */
     uint64_t rx_malformed; /* peers' descriptors that failed a check; nothing was delivered */
     uint64_t tx_blocked;   /* reservations that found no room */

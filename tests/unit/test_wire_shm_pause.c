@@ -139,11 +139,12 @@ START_TEST(positions_that_wrap_pause_as_well)
     two(&a, &b);
     from = shm_port_of(a->port);
     to = shm_port_of(b->port);
-    from->peer[1].tx_head = from->peer[1].tx_tail = start;
-    to->peer[0].rx_gen = from->seg.gen;
-    to->peer[0].rx_pos = start;
-    to->unsettled[0] |= 1;
+    ck_assert(send_frame(a, 2, 0, 64)); /* now there is a ring */
+    ck_assert_uint_eq(drain(b), 1);
+    from->peer[1]->tx_head = from->peer[1]->tx_tail = start;
+    to->source[0].pos = start;
     ck_assert_uint_eq(drain(b), 0);
+    atomic_store(&to->seg.region[1]->ends[0].settled, shm_tail(from->seg.gen, start));
     ck_assert(!is_paused(a, 2));
     for (int i = 0; i < 300; i++) {
         ck_assert(send_frame(a, 2, 0, 64));

@@ -473,7 +473,7 @@ START_TEST(scribbled_memory_harms_nobody)
     struct node *a, *b, *c;
     char *path = g_build_filename(nodes_dir, "seg", NULL);
     GRand *rnd = g_rand_new_with_seed((guint32)_i + 1);
-    size_t header = sizeof(struct shm_header), regions;
+    size_t size = (size_t)shm_region_offset(3);
     uint8_t *map;
     int fd;
 
@@ -482,36 +482,32 @@ START_TEST(scribbled_memory_harms_nobody)
     announce(c);
     fd = open(path, O_RDWR);
     ck_assert_int_ge(fd, 0);
-    header = (header + 4095) / 4096 * 4096;
-    regions = 3 * ((sizeof(struct shm_region) + 4095) / 4096 * 4096);
-    map = mmap(NULL, header + regions, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert(map != MAP_FAILED);
 
     for (int i = 0; i < 1500; i++) {
         /* Small values, plausible values, wild values, into the parts that steer. */
         struct shm_header *h = (struct shm_header *)map;
         unsigned r = (unsigned)g_rand_int_range(rnd, 0, 3);
-        struct shm_region *region =
-            (struct shm_region *)(map + header +
-                                  r * ((sizeof(struct shm_region) + 4095) / 4096 * 4096));
+        struct shm_region *region = (struct shm_region *)(map + shm_region_offset(r));
         unsigned s = (unsigned)g_rand_int_range(rnd, 0, i % 2 ? 3 : SHM_MEMBERS);
         unsigned k = (unsigned)g_rand_int_range(rnd, 0, SHM_SLOTS);
         uint32_t gen = h->member[s].gen;
         uint64_t wild = (uint64_t)g_rand_int(rnd) << 32 | g_rand_int(rnd);
         struct node *nodes[] = {a, b, c}, *n = nodes[g_rand_int_range(rnd, 0, 3)];
 
-        switch (g_rand_int_range(rnd, 0, 13)) {
+        switch (g_rand_int_range(rnd, 0, 16)) {
         case 0:
             region->slot[k].len = g_rand_int(rnd) >> g_rand_int_range(rnd, 0, 32);
             break;
         case 1:
-            region->slot[k].owner = g_rand_boolean(rnd) ? shm_tag(s, gen) : (uint32_t)wild;
+            region->slot[k].owner = g_rand_boolean(rnd) ? shm_tag(s, gen) : wild;
             break;
         case 2:
             region->slot[k].stamp = g_rand_boolean(rnd) ? shm_stamp(gen, k) : wild;
             break;
         case 3:
-            region->ring[s].tail = g_rand_boolean(rnd) ? shm_tail(gen, k) : wild;
+            region->ends[s].tail = g_rand_boolean(rnd) ? shm_tail(gen, k) : wild;
             break;
         case 4:
             region->ring[s].entry[k % SHM_RING] =
@@ -529,21 +525,37 @@ START_TEST(scribbled_memory_harms_nobody)
             h->member[s].attached = g_rand_boolean(rnd);
             break;
         case 8:
-            h->member[s].senders[k % 2] = wild;
+            h->member[s].senders.word[k % SHM_WORDS] = wild;
+            h->member[s].senders.some = wild >> 8;
+            h->member[s].floods.word[k % SHM_WORDS] = wild;
+            h->member[s].floods.some = wild >> 16;
             break;
         case 9:
-            h->member[s].waiters[k % 2] = wild;
+            h->member[s].waiters.word[k % SHM_WORDS] = wild;
+            h->member[s].waiters.some = wild >> 8;
+            h->present.word[k % SHM_WORDS] = wild;
             break;
         case 10:
-            h->member[s].macs_used = (uint32_t)wild;
-            h->member[s].mac[k % SHM_MACS].mac = 0x020000000000 | k % 4;
+            h->member[s].mac[k % SHM_MACS] = (uint32_t)wild;
+            h->fdb[(wild >> 32) % SHM_FDB] = (0x020000000000 | k % 4) << 16 | (wild & 0x7ff);
             break;
         case 11:
             h->member[s].sleep = (uint32_t)wild;
-            h->member[s].tx_wake = (uint32_t)wild >> 8;
+            h->member[s].room.word[k % SHM_WORDS] = wild;
+            h->member[s].room.some = wild >> 8;
+            break;
+        case 12:
+            h->member[s].log_head = g_rand_boolean(rnd) ? k * 64 : wild;
+            h->member[s].log_tail = g_rand_boolean(rnd) ? 0 : wild;
+            break;
+        case 13:
+            *(uint32_t *)(h->log[s].bytes + k * 64 % SHM_LOG + 8) = (uint32_t)wild;
+            break;
+        case 14:
+            h->member[s].chunks[k % 2] = wild;
             break;
         default:
-            ((uint64_t *)map)[wild % ((header + regions) / 8)] = wild;
+            ((uint64_t *)map)[wild % (size / 8)] = wild;
             break;
         }
         send_frame(n, (uint8_t)g_rand_int_range(rnd, 1, 5), 0, 64);
@@ -551,7 +563,7 @@ START_TEST(scribbled_memory_harms_nobody)
         wire_poll(n->port, (unsigned)g_rand_int_range(rnd, 1, 100));
         wire_fd_event(n->port);
     }
-    munmap(map, header + regions);
+    munmap(map, size);
     close(fd);
     leave(a);
     leave(b);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
-#define SHM_VERSION 5
+#define SHM_VERSION 6
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,
@@ -224,15 +224,15 @@ bool shm_allocate(int fd, off_t offset, size_t len)
     return rc == 0;
 }
 
-static bool read_magic(int fd, char magic[sizeof(((struct shm_header *)0)->magic)])
+static bool read_magic(int fd, char magic[sizeof(((struct shm_start *)0)->magic)])
 {
-    memset(magic, 0, sizeof(((struct shm_header *)0)->magic));
-    return pread(fd, magic, sizeof(((struct shm_header *)0)->magic), 0) >= 0;
+    memset(magic, 0, sizeof(((struct shm_start *)0)->magic));
+    return pread(fd, magic, sizeof(((struct shm_start *)0)->magic), 0) >= 0;
 }
 
 static bool is_segment(int fd)
 {
-    char magic[sizeof(((struct shm_header *)0)->magic)];
+    char magic[sizeof(((struct shm_start *)0)->magic)];
 
     return read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
 }
@@ -241,7 +241,7 @@ static bool is_segment(int fd)
  * segment before. Nobody's other data is overwritten. */
 static bool is_reusable(int fd, const char *path, GError **err)
 {
-    static const char zeros[sizeof(((struct shm_header *)0)->magic)];
+    static const char zeros[sizeof(((struct shm_start *)0)->magic)];
     char magic[sizeof(zeros)];
     struct stat st;
 
@@ -260,7 +260,7 @@ static bool is_reusable(int fd, const char *path, GError **err)
 /* Makes an empty segment. Nobody lives in it, so nobody has it mapped. */
 static bool create(int fd, const char *path, GError **err)
 {
-    struct shm_header start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
+    struct shm_start start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
     off_t size = shm_region_offset(SHM_MEMBERS);
 
     memcpy(start.magic, SHM_MAGIC, sizeof(start.magic));
@@ -268,11 +268,10 @@ static bool create(int fd, const char *path, GError **err)
     if (ftruncate(fd, 0) < 0 || ftruncate(fd, size) < 0) {
         return shm_file_fail(err, path, "cannot set the segment's size");
     }
-    if (!shm_allocate(fd, 0, sizeof(struct shm_header))) {
+    if (!shm_allocate(fd, 0, offsetof(struct shm_header, member))) {
         return shm_file_fail(err, path, "no memory for the segment");
     }
-    if (pwrite(fd, &start, offsetof(struct shm_header, fdb_gen), 0) !=
-        (ssize_t)offsetof(struct shm_header, fdb_gen)) {
+    if (pwrite(fd, &start, sizeof(start), 0) != (ssize_t)sizeof(start)) {
         return shm_file_fail(err, path, "cannot write the segment");
     }
     unlink_fifos(path);
@@ -281,8 +280,8 @@ static bool create(int fd, const char *path, GError **err)
 
 static bool check(int fd, const char *path, GError **err)
 {
-    struct shm_header start;
-    size_t len = offsetof(struct shm_header, fdb_gen);
+    struct shm_start start;
+    size_t len = sizeof(start);
     off_t size = shm_region_offset(SHM_MEMBERS);
     struct stat st;
 

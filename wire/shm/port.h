@@ -6,6 +6,7 @@
 #ifndef HCASIM_WIRE_SHM_PORT_H
 #define HCASIM_WIRE_SHM_PORT_H
 
+#include "wire/shm/log.h"
 #include "wire/shm/segment.h"
 
 #define SHM_RECHECK_MS 50
@@ -14,28 +15,41 @@ enum {
     SHM_ETH_MIN = 14,
     SHM_NOBODY = SHM_MEMBERS,
     SHM_CACHED_MACS = 64,
+    SHM_WAKE_FDS = 64,      /* FIFOs that are kept open */
     SHM_PREFETCH_LINES = 3, /* of the next slot: enough for headers and a short message */
 };
 
-/* What this member knows of another one. Private memory: nobody else can change it. */
+/* What this member knows of another one, to which it sends. Private memory: nobody else can change
+ * it. */
 struct shm_peer {
-    /* to it */
+    struct shm_region *region;  /* NULL: there was no memory yet for a ring there */
     uint32_t tx_head, tx_tail;  /* positions published, and known to be consumed; they wrap */
+    unsigned spares;            /* in spare */
+    unsigned place;             /* in shm_port.blocked, if blocked */
+    bool blocked;               /* no room at the last try; try again after a wake-up only */
     uint16_t slot_of[SHM_RING]; /* by position */
     uint16_t spare[SHM_SLOTS];  /* slots this member used before, probably free again */
-    unsigned spares;
-    bool blocked;      /* no room at the last try; try again after a wake-up only */
-    int wake_fd;       /* -1: not open */
-    uint32_t wake_gen; /* whose FIFO that is */
-    /* from it */
-    uint32_t rx_gen;
-    uint32_t rx_pos;
+};
+
+/* What it knows of another one, from which it receives. */
+struct shm_source {
+    uint32_t gen, pos; /* whose ring it is, and where in it the next frame will be */
+    uint16_t idle;     /* looks at the ring in vain */
+    bool active;       /* the ring is looked at */
+    bool unsettled;    /* this turn has consumed something */
+    struct shm_log_reader log;
+};
+
+/* A member's FIFO. */
+struct shm_wake {
+    int fd; /* -1: none */
+    unsigned id;
+    uint32_t gen;
 };
 
 /* What is looked at with system calls, and so every SHM_RECHECK_MS at most. */
 enum shm_recheck {
     SHM_RECHECK_BLOCKED, /* whether receivers that have no room still live */
-    SHM_RECHECK_FLOOD,   /* the same for one that misses flooded frames */
     SHM_RECHECK_OWNERS,  /* whether those who hold slots here still live */
     SHM_RECHECKS,
 };
@@ -56,15 +70,15 @@ struct shm_port {
     struct wire_port port;
     struct shm_segment seg;
     struct shm_member *self;
-    uint32_t tag;
+    uint64_t tag;
     int epoll_fd, timer_fd;
     bool timer_armed, busy;
     bool scarce;        /* somebody has waited for room here since the last look for dead owners */
     bool want_tx_ready; /* a reservation failed since the last tx_ready */
-    unsigned blocked;   /* how many peers are */
+    unsigned num_blocked;               /* how many peers are */
+    unsigned num_active, num_unsettled; /* how many sources are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
     unsigned next_turn, next_waiter;
-    uint64_t unsettled[SHM_MEMBERS / 64]; /* senders whose frames this turn has consumed */
 
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
@@ -76,9 +90,14 @@ struct shm_port {
 
     uint64_t learned_mac, learned_gen; /* the last source address seen, when it was this port's */
     struct shm_cached_mac cached[SHM_CACHED_MACS];
+    struct shm_wake wake[SHM_WAKE_FDS]; /* by id */
+    struct shm_log_writer log;
     struct wire_stats stats;
-    struct shm_peer peer[SHM_MEMBERS];
-    uint8_t stage[WIRE_FRAME_MAX];
+    struct shm_peer *peer[SHM_MEMBERS]; /* made when first sent to */
+    struct shm_source source[SHM_MEMBERS];
+    uint16_t blocked[SHM_MEMBERS], active[SHM_MEMBERS], unsettled[SHM_MEMBERS]; /* ids, compact */
+    uint8_t stage[WIRE_FRAME_MAX];                                              /* to send */
+    uint8_t copied[WIRE_FRAME_MAX];                                             /* from a log */
 };
 
 static inline struct shm_port *shm_port_of(struct wire_port *port)
@@ -93,8 +112,10 @@ static inline struct shm_member *shm_member_at(struct shm_port *sp, unsigned id)
 
 /* shm.c */
 
-/* Wakes a member that sleeps. What it is to see has been stored before. */
+/* Wakes a member that sleeps. What it is to see has been stored before; for the second one, before
+ * a fence. */
 void shm_wake(struct shm_port *sp, unsigned id);
+void shm_wake_fenced(struct shm_port *sp, unsigned id);
 /* Tells up to most of those who wait for room in id's region to try again. Whoever is left finds
  * out by himself, after SHM_RECHECK_MS. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
@@ -116,10 +137,15 @@ void shm_tx_check_blocked(struct shm_port *sp);
 
 /* rx.c */
 
+/* Looks at the ring of whoever may have sent something before this port was opened, and at no log.
+ */
+void shm_rx_begin(struct shm_port *sp);
 /* Takes up to max frames and delivers those that are some; returns how many were taken. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max);
 /* The turn is over: tells the senders of what it consumed. */
 void shm_rx_settle(struct shm_port *sp);
+/* Finds the ring of a sender that has only just said that there is something in it. */
+void shm_rx_meet(struct shm_port *sp, unsigned id);
 /* Whether a frame of this sender waits. */
 bool shm_rx_waits_from(struct shm_port *sp, unsigned id);
 /* Whether a ring has something new. */

@@ -1,77 +1,146 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving from a shared-memory segment: the rings of everybody who sends here.
+ * Receiving from a shared-memory segment: the rings of those who send here, and the logs.
+ *
+ * A ring that nobody has written to for a while is not looked at (`active`), and its sender is
+ * taken out of `senders`, so that he says when he sends again. So a look costs what is on the way
+ * and no more, however many members there are.
  */
 #include "wire/shm/port.h"
 
 enum {
     FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
+    IDLE_LOOKS = 1024,    /* at all rings together, in vain, then they are looked at no more */
+    IDLE_LOOKS_MIN = 8,   /* at each of them */
+    VAIN_LOGS = 16, /* looks at logs in vain, in one poll: somebody has made up that they are new */
 };
+
+static struct shm_region *own_region(struct shm_port *sp)
+{
+    return sp->seg.region[sp->seg.id];
+}
+
+static void unsettle(struct shm_port *sp, unsigned id)
+{
+    if (!sp->source[id].unsettled) {
+        sp->source[id].unsettled = true;
+        sp->unsettled[sp->num_unsettled++] = (uint16_t)id;
+    }
+}
+
+/* From now on its ring is looked at. */
+static void activate(struct shm_port *sp, unsigned id)
+{
+    if (!sp->source[id].active && id != sp->seg.id) {
+        sp->source[id].active = true;
+        sp->source[id].idle = 0;
+        sp->active[sp->num_active++] = (uint16_t)id;
+    }
+}
+
+static void activate_word(struct shm_port *sp, unsigned word)
+{
+    uint64_t bits = atomic_load(&sp->self->senders.word[word]);
+
+    for (; bits; bits &= bits - 1) {
+        activate(sp, word * 64 + (unsigned)__builtin_ctzll(bits));
+    }
+}
+
+static void look_for_new_senders(struct shm_port *sp)
+{
+    uint64_t some;
+
+    if (shm_set_any(&sp->self->senders)) {
+        for (some = shm_set_take_some(&sp->self->senders); some; some &= some - 1) {
+            activate_word(sp, (unsigned)__builtin_ctzll(some));
+        }
+    }
+}
+
+void shm_rx_begin(struct shm_port *sp)
+{
+    for (unsigned w = 0; w < SHM_WORDS; w++) {
+        uint64_t present = atomic_load(&sp->seg.header->present.word[w]);
+
+        activate_word(sp, w);
+        for (; present; present &= present - 1) {
+            unsigned id = w * 64 + (unsigned)__builtin_ctzll(present);
+
+            shm_log_skip(&sp->seg, id, &sp->source[id].log);
+        }
+    }
+}
 
 /* The sender at id is a new one since the last look. */
 static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
-    struct shm_region *own = sp->seg.region[sp->seg.id];
-    struct shm_peer *p = &sp->peer[id];
+    struct shm_source *s = &sp->source[id];
 
     /* An earlier owner of this region may have consumed some of this generation. */
-    p->rx_gen = gen;
-    p->rx_pos = shm_tail_pos(atomic_load(&own->ring[id].tail), gen);
+    s->gen = gen;
+    s->pos = shm_tail_pos(atomic_load(&own_region(sp)->ends[id].tail), gen);
     sp->scarce = true; /* what its predecessor had reserved here */
-    sp->unsettled[id / 64] |= 1ull << id % 64;
+    unsettle(sp, id);
 }
 
-/* Whether a frame of this sender waits; stores its slot's number, unchecked. */
+/* Whether a frame of this sender waits; stores its slot's number, unchecked. (A ring of which
+ * nobody has told may have no memory.) */
 static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
 {
-    struct shm_peer *p = &sp->peer[id];
-    struct shm_ring *ring = &sp->seg.region[sp->seg.id]->ring[id];
-    uint64_t entry = atomic_load_explicit(&ring->entry[p->rx_pos % SHM_RING], memory_order_acquire);
+    const struct shm_source *s = &sp->source[id];
+    uint64_t entry;
 
+    if (!s->gen) {
+        return false;
+    }
+    entry = atomic_load_explicit(&own_region(sp)->ring[id].entry[s->pos % SHM_RING],
+                                 memory_order_acquire);
     *slot = entry & 0xffff;
-    return p->rx_gen && entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos);
+    return entry >> 16 == shm_stamp(s->gen, s->pos);
 }
 
 /* Whether a dead sender of this id has published frames that wait to be taken: gen is that of the
  * one who has the id now, or had it last. The dead publish nothing after this look. */
 static bool left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool lives)
 {
-    uint64_t senders = atomic_load(&sp->self->senders[id / 64]);
-
-    return (senders >> id % 64 & 1) && /* or it died before it had finished the first one */
-           (sp->peer[id].rx_gen != gen || (!lives && shm_rx_waits_from(sp, id)));
+    /* Or it died before it had finished the first one. */
+    return (sp->source[id].gen != gen && shm_set_has(&sp->self->senders, id)) ||
+           (!lives && shm_rx_waits_from(sp, id));
 }
 
 /* What holds a slot is looked at first, then who lives, then what is published: what somebody sends
  * and then dies is thus seen in one of these places, and not taken for a reservation. */
 bool shm_rx_reap(struct shm_port *sp)
 {
-    struct shm_region *own = sp->seg.region[sp->seg.id];
-    uint32_t owner[SHM_SLOTS], living[SHM_MEMBERS] = {0}; /* tags */
-    bool holds[SHM_MEMBERS] = {0}, left[SHM_MEMBERS] = {0}, freed = false;
+    struct shm_region *own = own_region(sp);
+    uint64_t owner[SHM_SLOTS] = {0}, living[SHM_MEMBERS] = {0}; /* tags */
+    bool asked[SHM_MEMBERS] = {0}, left[SHM_MEMBERS] = {0}, freed = false;
 
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        unsigned id;
-
-        owner[i] = atomic_load_explicit(&own->slot[i].owner, memory_order_acquire);
-        id = (owner[i] & 0xff) - 1u;
-        if (id < SHM_MEMBERS) {
-            holds[id] = true;
+        if (shm_segment_has_chunk(&sp->seg, sp->seg.id, i / SHM_CHUNK)) {
+            owner[i] = atomic_load_explicit(&own->slot[i].owner, memory_order_acquire);
         }
     }
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        if (holds[id] && id != sp->seg.id) { /* it does not send to itself */
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        unsigned id = shm_tag_id(owner[i]);
+
+        if (id < SHM_MEMBERS && id != sp->seg.id && !asked[id]) { /* it does not send to itself */
             uint32_t gen = atomic_load(&shm_member_at(sp, id)->gen);
             bool lives = shm_segment_alive(&sp->seg, id);
 
+            asked[id] = true;
             living[id] = lives ? shm_tag(id, gen) : 0;
             left[id] = left_something(sp, id, gen, lives);
+            if (left[id]) {
+                activate(sp, id); /* it may not have come to say so */
+            }
         }
     }
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        uint32_t was = owner[i];
-        unsigned id = (was & 0xff) - 1u;
+        uint64_t was = owner[i];
+        unsigned id = shm_tag_id(was);
 
         if (was && (id >= SHM_MEMBERS || (was != living[id] && !left[id])) &&
             atomic_compare_exchange_strong(&own->slot[i].owner, &was, 0)) {
@@ -86,45 +155,51 @@ bool shm_rx_reap(struct shm_port *sp)
 /* The sender's CPU has the frame after this one: its headers may come while this one is taken. */
 static void prefetch_next(struct shm_port *sp, unsigned id)
 {
-    const struct shm_region *own = sp->seg.region[sp->seg.id];
-    const struct shm_peer *p = &sp->peer[id];
-    uint64_t entry = atomic_load_explicit(&own->ring[id].entry[(p->rx_pos + 1) % SHM_RING],
-                                          memory_order_relaxed);
+    const struct shm_region *own = own_region(sp);
+    const struct shm_source *s = &sp->source[id];
+    uint64_t entry =
+        atomic_load_explicit(&own->ring[id].entry[(s->pos + 1) % SHM_RING], memory_order_relaxed);
     const uint8_t *slot = (const uint8_t *)&own->slot[(entry & 0xffff) % SHM_SLOTS];
 
-    if (entry >> 16 == shm_stamp(p->rx_gen, p->rx_pos + 1)) {
+    if (entry >> 16 == shm_stamp(s->gen, s->pos + 1)) {
         for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
             __builtin_prefetch(slot + (size_t)i * SHM_LINE);
         }
     }
 }
 
-/* Delivers one frame and frees its slot. False: the entry was no good. */
-static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
+/* To the client, if it can be a frame. */
+static bool deliver(struct shm_port *sp, const uint8_t *frame, size_t len, unsigned flags)
 {
-    struct shm_peer *p = &sp->peer[id];
+    if (len < SHM_ETH_MIN || len > WIRE_FRAME_MAX) {
+        return false;
+    }
+    sp->stats.rx_frames++;
+    sp->stats.rx_bytes += len;
+    if (sp->port.client && sp->port.client->rx) {
+        sp->port.client->rx(sp->port.opaque, frame, len, flags & WIRE_NO_ICRC);
+    }
+    return true;
+}
+
+/* Delivers what is in a slot and frees it. False: the entry was no good. */
+static bool take_slot(struct shm_port *sp, unsigned id, unsigned index)
+{
+    const struct shm_source *s = &sp->source[id];
     struct shm_slot *slot;
-    uint32_t tag = shm_tag(id, p->rx_gen);
     uint16_t len;
     bool ok;
 
     if (index >= SHM_SLOTS) {
         return false;
     }
-    slot = &sp->seg.region[sp->seg.id]->slot[index];
-    if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != tag ||
-        slot->stamp != shm_stamp(p->rx_gen, p->rx_pos)) {
+    slot = &own_region(sp)->slot[index];
+    if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != shm_tag(id, s->gen) ||
+        slot->stamp != shm_stamp(s->gen, s->pos)) {
         return false;
     }
     len = *(volatile uint16_t *)&slot->len;
-    ok = len >= SHM_ETH_MIN && len <= WIRE_FRAME_MAX;
-    if (ok) {
-        sp->stats.rx_frames++;
-        sp->stats.rx_bytes += len;
-        if (sp->port.client && sp->port.client->rx) {
-            sp->port.client->rx(sp->port.opaque, slot->frame, len, slot->flags & WIRE_NO_ICRC);
-        }
-    }
+    ok = deliver(sp, slot->frame, len, slot->flags);
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
     return ok;
 }
@@ -132,45 +207,146 @@ static bool deliver(struct shm_port *sp, unsigned id, unsigned index)
 /* Takes up to max frames of one sender. */
 static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
 {
-    struct shm_peer *p = &sp->peer[id];
-    struct shm_ring *ring = &sp->seg.region[sp->seg.id]->ring[id];
+    struct shm_source *s = &sp->source[id];
+    struct shm_ends *ends = &own_region(sp)->ends[id];
     unsigned n, index;
 
     for (n = 0; n < max && peek(sp, id, &index); n++) {
         prefetch_next(sp, id);
-        if (!deliver(sp, id, index)) {
+        if (!take_slot(sp, id, index)) {
             sp->stats.rx_malformed++;
         }
-        p->rx_pos++;
+        s->pos++;
         if (n % TAIL_EVERY == TAIL_EVERY - 1) {
-            atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos),
-                                  memory_order_release);
+            atomic_store_explicit(&ends->tail, shm_tail(s->gen, s->pos), memory_order_release);
         }
     }
     if (n) {
-        atomic_store_explicit(&ring->tail, shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
-        sp->unsettled[id / 64] |= 1ull << id % 64;
+        atomic_store_explicit(&ends->tail, shm_tail(s->gen, s->pos), memory_order_release);
+        unsettle(sp, id);
+        s->idle = 0;
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
         /* What the one before sent last may have come since: it published no more after this. */
-        if (gen != p->rx_gen && id != sp->seg.id && !peek(sp, id, &index)) {
+        if (gen != s->gen && !peek(sp, id, &index)) {
             new_sender(sp, id, gen); /* what it sent is found in the next round */
+        }
+        s->idle++;
+    }
+    return n;
+}
+
+/* The ring of the sender at this place of `active` is looked at no more. False: it is, for just now
+ * something has come. */
+static bool retire(struct shm_port *sp, unsigned place)
+{
+    unsigned id = sp->active[place];
+
+    shm_set_remove(&sp->self->senders, id);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (shm_rx_waits_from(sp, id) ||
+        atomic_load(&shm_member_at(sp, id)->gen) != sp->source[id].gen) {
+        shm_set_add(&sp->self->senders, id);
+        sp->source[id].idle = 0;
+        return false;
+    }
+    sp->source[id].active = false;
+    sp->active[place] = sp->active[--sp->num_active];
+    return true;
+}
+
+static bool is_idle(const struct shm_port *sp, unsigned id)
+{
+    unsigned looks = sp->source[id].idle;
+
+    return looks >= IDLE_LOOKS_MIN && looks * sp->num_active >= IDLE_LOOKS;
+}
+
+/* Takes up to max frames of the rings, a few of each. */
+static unsigned drain_rings(struct shm_port *sp, unsigned max)
+{
+    unsigned n = 0;
+
+    for (unsigned left = sp->num_active; left && n < max; left--) {
+        unsigned place = sp->next_turn < sp->num_active ? sp->next_turn : 0;
+        unsigned id = sp->active[place];
+
+        n += drain_sender(sp, id, MIN(max - n, (unsigned)FRAMES_PER_TURN));
+        if (!is_idle(sp, id) || !retire(sp, place)) {
+            sp->next_turn = place + 1;
         }
     }
     return n;
 }
 
+/* Takes up to max frames of one log. */
+static unsigned drain_log(struct shm_port *sp, unsigned id, unsigned max)
+{
+    struct shm_log_reader *reader = &sp->source[id].log;
+    unsigned n, flags;
+    size_t len;
+
+    for (n = 0; n < max; n++) {
+        switch (
+            shm_log_read(&sp->seg, id, reader, sp->copied, &len, &flags, &sp->stats.rx_missed)) {
+        case SHM_LOG_FRAME:
+            if (!deliver(sp, sp->copied, len, flags)) {
+                sp->stats.rx_malformed++;
+            }
+            break;
+        case SHM_LOG_LOST:
+            break;
+        case SHM_LOG_EMPTY:
+            return n;
+        }
+    }
+    shm_set_add(&sp->self->floods, id); /* there may be more */
+    return n;
+}
+
+/* Takes up to max frames that were for all. */
+static unsigned drain_logs(struct shm_port *sp, unsigned max)
+{
+    struct shm_set *floods = &sp->self->floods;
+    uint64_t some = shm_set_any(floods) ? shm_set_take_some(floods) : 0;
+    unsigned n = 0;
+
+    for (; some; some &= some - 1) {
+        unsigned w = (unsigned)__builtin_ctzll(some);
+        uint64_t bits = atomic_exchange(&floods->word[w], 0);
+
+        for (; bits; bits &= bits - 1) {
+            unsigned id = w * 64 + (unsigned)__builtin_ctzll(bits);
+
+            if (id != sp->seg.id) {
+                n += drain_log(sp, id, max - n);
+            }
+        }
+    }
+    return n;
+}
+
+void shm_rx_meet(struct shm_port *sp, unsigned id)
+{
+    uint32_t gen = atomic_load(&shm_member_at(sp, id)->gen);
+
+    if (gen != sp->source[id].gen && shm_set_has(&sp->self->senders, id) &&
+        !shm_rx_waits_from(sp, id)) {
+        activate(sp, id);
+        new_sender(sp, id, gen);
+    }
+}
+
 void shm_rx_settle(struct shm_port *sp)
 {
-    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
-        for (; sp->unsettled[w]; sp->unsettled[w] &= sp->unsettled[w] - 1) {
-            unsigned id = w * 64 + (unsigned)__builtin_ctzll(sp->unsettled[w]);
-            const struct shm_peer *p = &sp->peer[id];
+    while (sp->num_unsettled) {
+        unsigned id = sp->unsettled[--sp->num_unsettled];
+        struct shm_source *s = &sp->source[id];
 
-            atomic_store_explicit(&sp->seg.region[sp->seg.id]->ring[id].settled,
-                                  shm_tail(p->rx_gen, p->rx_pos), memory_order_release);
-        }
+        s->unsettled = false;
+        atomic_store_explicit(&own_region(sp)->ends[id].settled, shm_tail(s->gen, s->pos),
+                              memory_order_release);
     }
 }
 
@@ -184,47 +360,28 @@ bool shm_rx_waits_from(struct shm_port *sp, unsigned id)
 /* Takes the senders in turn, beginning after the one that was served last. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
 {
-    unsigned n = 0, round;
+    unsigned n = 0, vain = 0, round;
 
     do {
-        unsigned first = sp->next_turn;
-
-        round = 0;
-        for (unsigned w = 0; w <= SHM_MEMBERS / 64 && n < max; w++) {
-            unsigned word = (first / 64 + w) % (SHM_MEMBERS / 64);
-            uint64_t bits = atomic_load_explicit(&sp->self->senders[word], memory_order_relaxed);
-            uint64_t from_first = ~0ull << first % 64;
-
-            /* The first word is visited twice: its upper part first, its lower part last. */
-            bits &= w == 0 ? from_first : w == SHM_MEMBERS / 64 ? ~from_first : ~0ull;
-            for (; bits && n < max; bits &= bits - 1) {
-                unsigned id = word * 64 + (unsigned)__builtin_ctzll(bits);
-                unsigned got = drain_sender(sp, id, MIN(max - n, (unsigned)FRAMES_PER_TURN));
-
-                if (got) {
-                    sp->next_turn = (id + 1) % SHM_MEMBERS;
-                }
-                n += got;
-                round += got;
-            }
-        }
-    } while (round && n < max);
+        round = drain_logs(sp, max - n);
+        vain += !round;
+        look_for_new_senders(sp);
+        round += drain_rings(sp, max - n - round);
+        n += round;
+    } while (n < max && (round || (vain < VAIN_LOGS && shm_set_any(&sp->self->floods))));
     return n;
 }
 
 bool shm_rx_waits(struct shm_port *sp)
 {
-    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
-        uint64_t bits = atomic_load_explicit(&sp->self->senders[w], memory_order_relaxed);
+    if (shm_set_any(&sp->self->floods) || shm_set_any(&sp->self->senders)) {
+        return true;
+    }
+    for (unsigned i = 0; i < sp->num_active; i++) {
+        unsigned id = sp->active[i], slot;
 
-        for (; bits; bits &= bits - 1) {
-            unsigned id = w * 64 + (unsigned)__builtin_ctzll(bits), index;
-
-            if (peek(sp, id, &index) ||
-                (id != sp->seg.id &&
-                 atomic_load(&shm_member_at(sp, id)->gen) != sp->peer[id].rx_gen)) {
-                return true;
-            }
+        if (peek(sp, id, &slot) || atomic_load(&shm_member_at(sp, id)->gen) != sp->source[id].gen) {
+            return true;
         }
     }
     return false;

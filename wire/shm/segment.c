@@ -7,8 +7,11 @@
  * over by the next one to join).
  */
 #include "wire/shm/segment.h"
+#include "wire/cancel.h"
 #include "wire/open.h"
+#include "wire/shm/fdb.h"
 #include "wire/shm/file.h"
+#include "wire/shm/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,21 +45,32 @@ static bool make_fifo(struct shm_segment *seg, GError **err)
     return ok;
 }
 
+/* Whether who has this tag lives: *seen is the last member that was asked for, to ask once. */
+static bool tag_lives(struct shm_segment *seg, uint64_t tag, uint64_t *seen, bool *lives)
+{
+    if (tag != *seen) {
+        unsigned id = shm_tag_id(tag);
+
+        *seen = tag;
+        *lives = id < SHM_MEMBERS && id != seg->id && shm_segment_alive(seg, id) &&
+                 tag == shm_tag(id, atomic_load(&seg->header->member[id].gen));
+    }
+    return *lives;
+}
+
 /* Gives back the slots of this member's region whose sender is no more. */
 static void free_dead_slots(struct shm_segment *seg, struct shm_region *region)
 {
-    bool alive[SHM_MEMBERS];
+    uint64_t seen = 0;
+    bool lives = false;
 
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        alive[id] = id != seg->id && shm_segment_alive(seg, id);
-    }
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        uint32_t owner = atomic_load(&region->slot[i].owner);
-        unsigned id = (owner & 0xff) - 1u;
+        if (shm_segment_has_chunk(seg, seg->id, i / SHM_CHUNK)) {
+            uint64_t owner = atomic_load(&region->slot[i].owner);
 
-        if (owner && (id >= SHM_MEMBERS || !alive[id] ||
-                      owner != shm_tag(id, atomic_load(&seg->header->member[id].gen)))) {
-            atomic_store(&region->slot[i].owner, 0);
+            if (owner && !tag_lives(seg, owner, &seen, &lives)) {
+                atomic_store(&region->slot[i].owner, 0);
+            }
         }
     }
 }
@@ -71,21 +85,19 @@ static void attach(struct shm_segment *seg)
     }
     atomic_store(&self->attached, 0);
     free_dead_slots(seg, seg->region[seg->id]);
-    atomic_store(&self->macs_used, 0);
-    for (unsigned i = 0; i < SHM_MACS; i++) {
-        atomic_store(&self->mac[i].mac, 0);
-    }
-    for (unsigned i = 0; i < SHM_MEMBERS / 64; i++) {
-        atomic_store(&self->waiters[i], 0);
-    }
-    atomic_store(&self->tx_wake, 0);
+    shm_fdb_forget(seg);
+    shm_set_clear(&self->waiters);
+    shm_set_clear(&self->room);
+    shm_set_clear(&self->floods);
+    shm_log_begin(seg);
     atomic_store(&self->sleep, 1);
     atomic_store(&self->gen, seg->gen);
     atomic_store(&self->attached, seg->gen);
+    shm_set_add(&seg->header->present, seg->id);
     atomic_fetch_add(&seg->header->fdb_gen, 1);
 }
 
-/* Takes a free place, under the join lock. */
+/* Takes the first free place, under the join lock. */
 static bool take_place(struct shm_segment *seg, GError **err)
 {
     while (seg->id < SHM_MEMBERS && !shm_lock(seg->fd, seg->id)) {
@@ -104,8 +116,8 @@ static bool move_in(struct shm_segment *seg, GError **err)
 {
     void *map;
 
-    /* Memory that is short must show here and not as SIGBUS at a later access. */
-    if (!shm_allocate(seg->fd, shm_region_offset(seg->id), sizeof(struct shm_region))) {
+    if (!shm_allocate(seg->fd, (off_t)offsetof(struct shm_header, member[seg->id]),
+                      sizeof(struct shm_member))) {
         return shm_file_fail(err, seg->path, "no memory for another member of the segment");
     }
     map = mmap(NULL, shm_page_up(sizeof(struct shm_header)), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -116,6 +128,10 @@ static bool move_in(struct shm_segment *seg, GError **err)
     seg->header = map;
     if (!shm_segment_region(seg, seg->id)) {
         return shm_file_fail(err, seg->path, "cannot map the segment");
+    }
+    /* Some room for those who send to it, whatever becomes of memory later. */
+    if (!shm_segment_has_chunk(seg, seg->id, 0) && !shm_segment_add_chunk(seg, seg->id)) {
+        return shm_file_fail(err, seg->path, "no memory for another member of the segment");
     }
     if (!make_fifo(seg, err)) {
         return false;
@@ -179,6 +195,7 @@ bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, 
 void shm_segment_detach(struct shm_segment *seg)
 {
     atomic_store(&seg->header->member[seg->id].attached, 0);
+    shm_set_remove(&seg->header->present, seg->id);
     atomic_fetch_add(&seg->header->fdb_gen, 1);
 }
 
@@ -201,8 +218,57 @@ void shm_segment_detach_dead(struct shm_segment *seg, unsigned id)
     /* Who takes the place meanwhile is of another generation. */
     if (gen && !shm_segment_alive(seg, id) &&
         atomic_compare_exchange_strong(&member->attached, &gen, 0)) {
+        shm_set_remove(&seg->header->present, id);
+        if (atomic_load(&member->attached)) {
+            shm_set_add(&seg->header->present, id); /* that has just happened */
+        }
         atomic_fetch_add(&seg->header->fdb_gen, 1);
     }
+}
+
+/* shm_allocate() of a part of a region, or of the header. */
+static bool add_memory(struct shm_segment *seg, off_t offset, size_t len)
+{
+    int state = cancel_disable();
+    bool ok = shm_allocate(seg->fd, offset, len);
+
+    cancel_restore(state);
+    return ok;
+}
+
+bool shm_segment_add_ring(struct shm_segment *seg, unsigned id)
+{
+    off_t region = shm_region_offset(id);
+
+    return add_memory(seg, region + (off_t)offsetof(struct shm_region, ends[seg->id]),
+                      sizeof(struct shm_ends)) &&
+           add_memory(seg, region + (off_t)offsetof(struct shm_region, ring[seg->id]),
+                      sizeof(struct shm_ring));
+}
+
+/* Two who do this at once add the same one. */
+bool shm_segment_add_chunk(struct shm_segment *seg, unsigned id)
+{
+    struct shm_member *member = &seg->header->member[id];
+
+    for (unsigned c = 0; c < SHM_CHUNKS; c++) {
+        if (!shm_segment_has_chunk(seg, id, c)) {
+            off_t first = (off_t)offsetof(struct shm_region, slot[c * SHM_CHUNK]);
+
+            if (!add_memory(seg, shm_region_offset(id) + first,
+                            SHM_CHUNK * sizeof(struct shm_slot))) {
+                return false;
+            }
+            atomic_fetch_or(&member->chunks[c / 64], 1ull << c % 64);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool shm_segment_grow_log(struct shm_segment *seg, size_t len)
+{
+    return add_memory(seg, (off_t)offsetof(struct shm_header, log[seg->id]), len);
 }
 
 struct shm_region *shm_segment_map_region(struct shm_segment *seg, unsigned id)

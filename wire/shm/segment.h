@@ -3,11 +3,20 @@
  * A shared-memory Ethernet segment: its layout, and who is in it.
  *
  * The file is one struct shm_header, then one struct shm_region for each of SHM_MEMBERS. A
- * member receives in its own region and writes to everybody else's. Every count and index found
- * in it may have been written by somebody hostile: it is checked before use, and nothing that
- * decides where this process reads or writes is kept there. (Who may open the file may also
- * truncate it, which no check can survive; so the file is private to its user unless the user
- * makes it otherwise.)
+ * member receives in its own region and writes to everybody else's; what is for all is in the
+ * header, in the sender's log. Every count and index found in it may have been written by somebody
+ * hostile: it is checked before use, and nothing that decides where this process reads or writes is
+ * kept there. (Who may open the file may also truncate it, which no check can survive; so the file
+ * is private to its user unless the user makes it otherwise.)
+ *
+ * Memory: the file is sparse, and memory is taken for what is used, before it is used, so that
+ * what is short shows there and not as SIGBUS. A segment has its table of addresses, 512 KiB. A
+ * member has SHM_CHUNK slots and its entry in the header, some 44 KiB; when more frames wait for it
+ * at once, up to SHM_SLOTS, 10 MiB. When one member sends to another one, there are 4 KiB for their
+ * ring, and up to 4 for the page in which the receiver says how far it has come. Who sends to all
+ * has up to SHM_LOG bytes. (Measured: 632 KiB with 2 members of which each talks to one, 7.7 MiB
+ * with 128, 57 MiB with 1,000.) What has been taken is used again by whoever has the id next, and
+ * given back with the file.
  *
  * Liveness: member i holds the lock on byte i of the file for as long as it lives (file.h).
  *
@@ -18,20 +27,24 @@
 #define HCASIM_WIRE_SHM_SEGMENT_H
 
 #include "wire/port.h"
+#include "wire/shm/set.h"
 
 #include <glib.h>
-#include <stdatomic.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 enum {
-    SHM_MEMBERS = 128,
     SHM_SLOTS = 1024, /* frames that can wait for one receiver, of all its senders together */
-    SHM_RING = 512,   /* of one sender, so that one alone does not fill a receiver */
-    SHM_MACS = 64,    /* source addresses remembered per member; then the oldest is replaced */
+    SHM_CHUNK = 4,    /* slots that get memory together */
+    SHM_CHUNKS = SHM_SLOTS / SHM_CHUNK,
+    SHM_RING = 512,      /* of one sender, so that one alone does not fill a receiver */
+    SHM_LOG = 256 << 10, /* bytes of frames for all that wait to be seen; then they are missed */
+    SHM_MACS = 64,       /* source addresses remembered per member; then the oldest is replaced */
+    SHM_FDB = 1 << 16,   /* places for addresses, of all members */
     SHM_GEN_BITS = 24,
     SHM_POS_BITS = 24,
-    SHM_LINE = 64,
+    SHM_ID_BITS = 16,
+    SHM_PAGE = 4096,
     /* Bytes of the file that are locked: a member's is that of its id, and who has a number holds
      * the one that is so many behind SHM_LOCK_NUMBERS. */
     SHM_LOCK_NUMBERS = 1 << 16,
@@ -43,34 +56,34 @@ enum {
  * alone writes the slot, until the receiver has consumed the frame and stores 0.
  */
 struct shm_slot {
-    _Alignas(SHM_LINE) _Atomic uint32_t owner; /* shm_tag() of a sender, 0: free */
+    _Alignas(SHM_LINE) _Atomic uint64_t owner; /* shm_tag() of a sender, 0: free */
+    uint64_t stamp; /* shm_stamp() of the ring entry that this frame was published with */
     uint16_t len;
     uint16_t flags; /* enum wire_frame_flags */
-    uint64_t stamp; /* shm_stamp() of the ring entry that this frame was published with */
     uint8_t frame[WIRE_FRAME_MAX];
+};
+
+/* How far the receiver of a ring has come. */
+struct shm_ends {
+    _Alignas(SHM_LINE) _Atomic uint64_t tail; /* shm_tail(): positions consumed */
+    /* Likewise: consumed, in turns that have ended. The sender looks at it only when it waits in
+     * vain, so its line stays with the receiver. */
+    _Alignas(SHM_LINE) _Atomic uint64_t settled;
 };
 
 /*
  * One sender to one receiver. The sender writes the entry for position p (p counts from 0 in
  * each of its generations, modulo 2^32) to entry[p % SHM_RING]: stamp << 16 | slot. The stamp tells
- * a new entry from one of the previous round, so there is no shared head. The receiver writes the
- * tail, and what it has settled: consumed, in turns that have ended.
+ * a new entry from one of the previous round, so there is no shared head.
  */
 struct shm_ring {
-    _Alignas(SHM_LINE) _Atomic uint64_t tail; /* shm_tail(): positions consumed */
-    /* likewise; the sender looks at it only when it waits in vain, so its line stays here */
-    _Alignas(SHM_LINE) _Atomic uint64_t settled;
-    _Alignas(SHM_LINE) _Atomic uint64_t entry[SHM_RING];
+    _Alignas(SHM_PAGE) _Atomic uint64_t entry[SHM_RING];
 };
 
 struct shm_region {
-    struct shm_ring ring[SHM_MEMBERS]; /* by sender */
+    struct shm_ends ends[SHM_MEMBERS]; /* by sender */
+    struct shm_ring ring[SHM_MEMBERS];
     struct shm_slot slot[SHM_SLOTS];
-};
-
-struct shm_mac {
-    _Atomic uint64_t mac;   /* 48 bits, 0: none */
-    _Atomic uint64_t stamp; /* the highest one owns the address */
 };
 
 struct shm_member {
@@ -79,28 +92,49 @@ struct shm_member {
     _Atomic uint32_t attached; /* gen, or 0 */
     /* Odd: the receiver sleeps; whoever writes to its FIFO then makes it even. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleep;
-    _Atomic uint32_t tx_wake; /* room is back in a receiver that this member waits for */
-    _Alignas(SHM_LINE) _Atomic uint64_t waiters[SHM_MEMBERS / 64]; /* who waits for room here */
-    /* Who ever sent to this member (never cleared): the rings worth a look. */
-    _Alignas(SHM_LINE) _Atomic uint64_t senders[SHM_MEMBERS / 64];
-    _Alignas(SHM_LINE) _Atomic uint32_t macs_used;
-    struct shm_mac mac[SHM_MACS];
+    struct shm_set room;    /* receivers that have room again, and this member has waited for it */
+    struct shm_set waiters; /* who waits for room here */
+    struct shm_set senders; /* whose rings this member looks at: not those that were idle lately */
+    struct shm_set floods;  /* whose logs have something new */
+    /* This member's log: bytes ever written, and up to where they have been overwritten since. */
+    _Alignas(SHM_LINE) _Atomic uint64_t log_head;
+    _Atomic uint64_t log_tail;
+    _Alignas(SHM_LINE) _Atomic uint64_t chunks[SHM_CHUNKS / 64]; /* of slots that have memory */
+    _Atomic uint32_t mac[SHM_MACS]; /* places in the table of addresses, from 1 */
 };
 
-struct shm_header {
+/* Frames for all, as log.h writes them. */
+struct shm_log {
+    _Alignas(SHM_PAGE) uint8_t bytes[SHM_LOG];
+};
+
+/* What the file begins with, in every version. */
+struct shm_start {
     char magic[8];
     uint32_t version;
     uint32_t members;
     uint64_t file_size;
-    /* Changes whenever an address is learned or a member comes or goes. */
-    _Alignas(SHM_LINE) _Atomic uint64_t fdb_gen;
-    _Atomic uint64_t fdb_stamp;
-    struct shm_member member[SHM_MEMBERS];
 };
 
-static inline uint32_t shm_tag(unsigned id, uint32_t gen)
+struct shm_header {
+    struct shm_start start;
+    /* Changes whenever an address is learned or a member comes or goes. */
+    _Alignas(SHM_LINE) _Atomic uint64_t fdb_gen;
+    struct shm_set present;                           /* members that are attached */
+    _Alignas(SHM_PAGE) _Atomic uint64_t fdb[SHM_FDB]; /* addresses; see fdb.h */
+    _Alignas(SHM_PAGE) struct shm_member member[SHM_MEMBERS];
+    struct shm_log log[SHM_MEMBERS];
+};
+
+static inline uint64_t shm_tag(unsigned id, uint32_t gen)
 {
-    return gen << 8 | (id + 1);
+    return (uint64_t)gen << SHM_ID_BITS | (id + 1);
+}
+
+/* The id in a tag; SHM_MEMBERS or more: there is none. */
+static inline unsigned shm_tag_id(uint64_t tag)
+{
+    return (unsigned)(tag & ((1u << SHM_ID_BITS) - 1)) - 1u;
 }
 
 static inline uint64_t shm_stamp(uint32_t gen, uint32_t pos)
@@ -144,6 +178,7 @@ struct shm_segment {
     uint32_t gen;
     struct shm_header *header;
     struct shm_region *region[SHM_MEMBERS]; /* mapped when first needed */
+    unsigned next_mac;                      /* the place in member.mac that is used next */
 };
 
 /*
@@ -171,6 +206,21 @@ static inline struct shm_region *shm_segment_region(struct shm_segment *seg, uns
 {
     return seg->region[id] ? seg->region[id] : shm_segment_map_region(seg, id);
 }
+
+static inline bool shm_segment_has_chunk(const struct shm_segment *seg, unsigned id, unsigned chunk)
+{
+    return atomic_load_explicit(&seg->header->member[id].chunks[chunk / 64],
+                                memory_order_acquire) >>
+               chunk % 64 &
+           1;
+}
+
+/* Takes memory for this member's ring in a member's region, which is mapped; for the chunk of slots
+ * in it that has none yet; for the first len bytes of this member's log. False: there is none, or
+ * (chunk) all have. System calls. */
+bool shm_segment_add_ring(struct shm_segment *seg, unsigned id);
+bool shm_segment_add_chunk(struct shm_segment *seg, unsigned id);
+bool shm_segment_grow_log(struct shm_segment *seg, size_t len);
 
 /* A descriptor to wake a member by a write of one byte (never blocks), or -1. */
 int shm_segment_open_wake(struct shm_segment *seg, unsigned id);

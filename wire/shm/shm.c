@@ -2,14 +2,16 @@
 /*
  * The port of one member of a shared-memory segment (layout and membership: segment.h).
  *
- * tx.c: a unicast frame whose destination has been learned is built in a slot of the
- * receiver's own region and published by one store to the ring from this member to that
- * receiver. Any other frame is built in `stage` and copied at commit. A frame built there that
- * turns out to be for one receiver without room stays (`stashed`) and blocks further sending.
+ * tx.c: a unicast frame whose destination has been learned is built in a slot of the receiver's own
+ * region and published by one store to the ring from this member to that receiver. Any other frame
+ * is built in `stage` and copied at commit: to this member's log, if it is for all. A frame built
+ * there that turns out to be for one receiver without room stays (`stashed`) and blocks further
+ * sending.
  *
- * rx.c: wire_poll() visits the rings of all members that ever sent here, a few frames each
- * in turn. Consuming a frame is: callback, slot free, tail forward. A receiver that dies in
- * between is followed by one that sees a free or newer slot under the old entry and passes it by.
+ * rx.c: wire_poll() visits the rings of those who sent here lately, a few frames each in turn, and
+ * the logs that have something new. Consuming a frame of a ring is: callback, slot free, tail
+ * forward. A receiver that dies in between is followed by one that sees a free or newer slot under
+ * the old entry and passes it by.
  *
  * Waiting, and what wakes it:
  * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
@@ -17,8 +19,11 @@
  *   makes `sleep` even with a compare-and-swap, and who takes the byte out gives it another value.
  *   So a sender that dies between the two, or comes back late, takes nobody's wake-up away. The
  *   sender's fence waits for each line that it wrote, so frames with WIRE_MORE share one.
- * - a sender without room sets its bit in the receiver's `waiters`, fences, tries again; a
- *   receiver frees slots, fences, looks at `waiters`, sets `tx_wake` of each and wakes it if it
+ * - a receiver that has looked at a ring in vain for long takes its sender out of `senders`,
+ * fences, looks once more; a sender publishes, fences (the same fence), and puts itself back if it
+ * is not there.
+ * - a sender without room adds itself to the receiver's `waiters`, fences, tries again; a receiver
+ *   frees slots, fences, looks at `waiters`, adds itself to the `room` of each and wakes it if it
  *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
  *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
  *   detached, and its addresses are unknown from then on.
@@ -58,81 +63,98 @@ static uint64_t now_ms(void)
 
 /* ---- waking ---- */
 
+/* A descriptor of a member's FIFO, or -1. Those of many members that are woken now and then share
+ * the few that are kept. */
+static int wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
+{
+    struct shm_wake *w = &sp->wake[id % SHM_WAKE_FDS];
+
+    if (w->fd < 0 || w->id != id || w->gen != gen) {
+        if (w->fd >= 0) {
+            close(w->fd);
+        }
+        *w = (struct shm_wake){shm_segment_open_wake(&sp->seg, id), id, gen};
+    }
+    return w->fd;
+}
+
 /* sleep: what the member's word said when it was seen to sleep. */
 static __attribute__((noinline)) void wake_sleeper(struct shm_port *sp, unsigned id, uint32_t sleep)
 {
     struct shm_member *m = shm_member_at(sp, id);
-    struct shm_peer *p = &sp->peer[id];
-    uint32_t gen = atomic_load(&m->gen);
+    int state = cancel_disable(), fd = wake_fd(sp, id, atomic_load(&m->gen));
 
-    if (p->wake_fd < 0 || p->wake_gen != gen) {
-        if (p->wake_fd >= 0) {
-            close(p->wake_fd);
-        }
-        p->wake_fd = shm_segment_open_wake(&sp->seg, id);
-        p->wake_gen = gen;
-    }
-    if (p->wake_fd >= 0) {
+    if (fd >= 0) {
         sp->stats.wakeups++;
         /* A full FIFO is as good as written to: its reader has not looked yet. */
-        if (write(p->wake_fd, "", 1) == 1 || errno == EAGAIN) {
+        if (write(fd, "", 1) == 1 || errno == EAGAIN) {
             atomic_compare_exchange_strong(&m->sleep, &sleep, sleep + 1);
         }
+    }
+    cancel_restore(state);
+}
+
+void shm_wake_fenced(struct shm_port *sp, unsigned id)
+{
+    uint32_t sleep = atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed);
+
+    if (sleep & 1) {
+        wake_sleeper(sp, id, sleep);
     }
 }
 
 void shm_wake(struct shm_port *sp, unsigned id)
 {
-    uint32_t sleep;
-
     atomic_thread_fence(memory_order_seq_cst);
-    sleep = atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed);
-    if (sleep & 1) {
-        int state = cancel_disable();
-
-        wake_sleeper(sp, id, sleep);
-        cancel_restore(state);
-    }
+    shm_wake_fenced(sp, id);
 }
 
-/* Whether anybody waits for room in id's region. */
-static bool has_waiters(struct shm_port *sp, unsigned id)
+/* Tells the waiters of one word, among those in mask; returns how many. */
+static unsigned wake_word(struct shm_port *sp, unsigned id, unsigned word, uint64_t mask,
+                          unsigned most)
 {
-    _Atomic uint64_t *waiters = shm_member_at(sp, id)->waiters;
-    uint64_t waiting = 0;
+    struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
+    uint64_t bits = atomic_load_explicit(&waiters->word[word], memory_order_relaxed) & mask;
+    unsigned n;
 
-    for (unsigned w = 0; w < SHM_MEMBERS / 64; w++) {
-        waiting |= atomic_load_explicit(&waiters[w], memory_order_relaxed);
+    for (n = 0; bits && n < most; bits &= bits - 1, n++) {
+        unsigned waiter = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+        shm_set_remove(waiters, waiter);
+        if (waiter != sp->seg.id) {
+            shm_set_add(&shm_member_at(sp, waiter)->room, id);
+            shm_wake(sp, waiter);
+        }
+        sp->next_waiter = (waiter + 1) % SHM_MEMBERS;
     }
-    return waiting;
+    return n;
 }
 
 /* Takes the waiters in turn, beginning after the one that was told last. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
 {
-    _Atomic uint64_t *waiters = shm_member_at(sp, id)->waiters;
+    struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     unsigned first = sp->next_waiter;
+    uint64_t from_first = ~0ull << first % 64, some;
 
     atomic_thread_fence(memory_order_seq_cst);
-    if (!has_waiters(sp, id)) {
+    if (!shm_set_any(waiters)) {
         return;
     }
-    for (unsigned w = 0; w <= SHM_MEMBERS / 64; w++) {
-        unsigned word = (first / 64 + w) % (SHM_MEMBERS / 64);
-        uint64_t bits = atomic_load_explicit(&waiters[word], memory_order_relaxed);
-        uint64_t from_first = ~0ull << first % 64;
+    some = shm_set_take_some(waiters);
+    for (unsigned w = 0; w <= SHM_WORDS; w++) {
+        unsigned word = (first / 64 + w) % SHM_WORDS;
 
-        /* The first word is visited twice: its upper part first, its lower part last. */
-        bits &= w == 0 ? from_first : w == SHM_MEMBERS / 64 ? ~from_first : ~0ull;
-        for (; bits && most; bits &= bits - 1, most--) {
-            unsigned waiter = word * 64 + (unsigned)__builtin_ctzll(bits);
+        if (some >> word & 1) {
+            /* The first word is visited twice: its upper part first, its lower part last. */
+            uint64_t mask = w == 0 ? from_first : w == SHM_WORDS ? ~from_first : ~0ull;
 
-            atomic_fetch_and(&waiters[word], ~(bits & -bits));
-            if (waiter != sp->seg.id) {
-                atomic_store(&shm_member_at(sp, waiter)->tx_wake, 1);
-                shm_wake(sp, waiter);
-            }
-            sp->next_waiter = (waiter + 1) % SHM_MEMBERS;
+            most -= wake_word(sp, id, word, mask, most);
+        }
+    }
+    for (unsigned w = 0; w < SHM_WORDS; w++) {
+        if (some >> w & 1 && atomic_load(&waiters->word[w])) {
+            atomic_fetch_or(&waiters->some, 1ull << w); /* for the next time */
         }
     }
 }
@@ -201,7 +223,7 @@ static void arm(struct shm_port *sp)
 
 static bool anything_waits(struct shm_port *sp)
 {
-    return atomic_load_explicit(&sp->self->tx_wake, memory_order_relaxed) || shm_rx_waits(sp);
+    return shm_set_any(&sp->self->room) || shm_rx_waits(sp);
 }
 
 static unsigned shm_poll(struct wire_port *port, unsigned max)
@@ -210,7 +232,7 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     unsigned n = 0, taken;
 
     shm_rx_settle(sp);
-    sp->scarce |= has_waiters(sp, sp->seg.id);
+    sp->scarce |= shm_set_any(&sp->self->waiters);
     if (anything_waits(sp)) {
         disarm(sp); /* senders need not wake a port that is at work */
     }
@@ -292,6 +314,19 @@ static void shm_get_stats(struct wire_port *port, struct wire_stats *stats)
     *stats = shm_port_of(port)->stats;
 }
 
+static void free_port(struct shm_port *sp)
+{
+    for (unsigned i = 0; i < SHM_WAKE_FDS; i++) {
+        if (sp->wake[i].fd >= 0) {
+            close(sp->wake[i].fd);
+        }
+    }
+    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
+        g_free(sp->peer[id]);
+    }
+    g_free(sp);
+}
+
 static void shm_close(struct wire_port *port)
 {
     struct shm_port *sp = shm_port_of(port);
@@ -302,14 +337,9 @@ static void shm_close(struct wire_port *port)
     shm_segment_detach(&sp->seg);
     shm_wake_waiters(sp, sp->seg.id, SHM_MEMBERS);
     shm_segment_leave(&sp->seg);
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        if (sp->peer[id].wake_fd >= 0) {
-            close(sp->peer[id].wake_fd);
-        }
-    }
     close(sp->timer_fd);
     close(sp->epoll_fd);
-    g_free(sp);
+    free_port(sp);
 }
 
 static const struct wire_port_ops shm_ops = {
@@ -338,11 +368,11 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
 {
     struct shm_port *sp = g_new0(struct shm_port, 1);
 
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        sp->peer[id].wake_fd = -1;
+    for (unsigned i = 0; i < SHM_WAKE_FDS; i++) {
+        sp->wake[i].fd = -1;
     }
     if (!shm_segment_join(&sp->seg, path, own_only, err)) {
-        g_free(sp);
+        free_port(sp);
         return NULL;
     }
     sp->port.ops = &shm_ops;
@@ -361,9 +391,10 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
         if (sp->timer_fd >= 0) {
             close(sp->timer_fd);
         }
-        g_free(sp);
+        free_port(sp);
         return NULL;
     }
+    shm_rx_begin(sp);
     self_wake(sp); /* there may be frames that an earlier member did not take */
     return &sp->port;
 }

@@ -3,6 +3,7 @@
  * Sending on a shared-memory segment: which member owns an address, and a slot in its region.
  */
 #include "wire/bytes.h"
+#include "wire/shm/fdb.h"
 #include "wire/shm/port.h"
 
 #include <string.h>
@@ -23,34 +24,6 @@ static bool is_group(uint64_t mac)
 
 /* ---- addresses ---- */
 
-/* The member that owns an address, by the segment's tables. */
-static unsigned find_owner(struct shm_port *sp, uint64_t mac)
-{
-    unsigned owner = SHM_NOBODY;
-    uint64_t newest = 0;
-
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        struct shm_member *m = shm_member_at(sp, id);
-        uint32_t used;
-
-        if (!atomic_load_explicit(&m->attached, memory_order_acquire)) {
-            continue;
-        }
-        used = MIN(atomic_load(&m->macs_used), (uint32_t)SHM_MACS);
-        for (uint32_t i = 0; i < used; i++) {
-            if (atomic_load_explicit(&m->mac[i].mac, memory_order_acquire) == mac) {
-                uint64_t stamp = atomic_load(&m->mac[i].stamp);
-
-                if (owner == SHM_NOBODY || stamp > newest) {
-                    owner = id;
-                    newest = stamp;
-                }
-            }
-        }
-    }
-    return owner;
-}
-
 /* The member to which frames to an address go, or SHM_NOBODY: to all. */
 static unsigned lookup(struct shm_port *sp, uint64_t mac)
 {
@@ -63,7 +36,7 @@ static unsigned lookup(struct shm_port *sp, uint64_t mac)
     if (c->mac != mac || c->fdb_gen != fdb_gen) {
         c->mac = mac;
         c->fdb_gen = fdb_gen;
-        c->member = find_owner(sp, mac);
+        c->member = shm_fdb_find(&sp->seg, mac);
     }
     return c->member;
 }
@@ -72,8 +45,6 @@ static unsigned lookup(struct shm_port *sp, uint64_t mac)
 static void learn(struct shm_port *sp, uint64_t mac)
 {
     struct shm_header *h = sp->seg.header;
-    struct shm_mac *entry = NULL;
-    uint32_t used;
 
     if (mac == sp->learned_mac &&
         atomic_load_explicit(&h->fdb_gen, memory_order_acquire) == sp->learned_gen) {
@@ -83,36 +54,64 @@ static void learn(struct shm_port *sp, uint64_t mac)
         return;
     }
     if (lookup(sp, mac) != sp->seg.id) {
-        used = MIN(atomic_load(&sp->self->macs_used), (uint32_t)SHM_MACS);
-        for (uint32_t i = 0; i < used; i++) {
-            if (atomic_load(&sp->self->mac[i].mac) == mac) {
-                entry = &sp->self->mac[i];
-            } else if (used == SHM_MACS && !entry) {
-                entry = &sp->self->mac[i];
-            } else if (used == SHM_MACS && atomic_load(&entry->mac) != mac &&
-                       atomic_load(&sp->self->mac[i].stamp) < atomic_load(&entry->stamp)) {
-                entry = &sp->self->mac[i]; /* the oldest so far */
-            }
-        }
-        if (!entry) {
-            entry = &sp->self->mac[used];
-            atomic_store(&sp->self->macs_used, used + 1);
-        }
-        atomic_store(&entry->mac, 0);
-        atomic_store(&entry->stamp, atomic_fetch_add(&h->fdb_stamp, 1) + 1);
-        atomic_store(&entry->mac, mac);
-        atomic_fetch_add(&h->fdb_gen, 1);
+        shm_fdb_learn(&sp->seg, mac);
     }
     sp->learned_gen = atomic_load(&h->fdb_gen);
     sp->learned_mac = lookup(sp, mac) == sp->seg.id ? mac : 0;
 }
 
+/* ---- rings ---- */
+
+/* Gets a ring to this member. False: no memory. */
+static bool open_ring(struct shm_port *sp, unsigned id)
+{
+    struct shm_region *region = shm_segment_region(&sp->seg, id);
+
+    if (!region || !shm_segment_add_ring(&sp->seg, id)) {
+        return false;
+    }
+    sp->peer[id]->region = region;
+    /* Whatever an earlier member of this id had come to say. */
+    shm_set_add(&shm_member_at(sp, id)->senders, sp->seg.id);
+    return true;
+}
+
+static struct shm_peer *peer_at(struct shm_port *sp, unsigned id)
+{
+    if (!sp->peer[id]) {
+        sp->peer[id] = g_new0(struct shm_peer, 1);
+    }
+    return sp->peer[id];
+}
+
+static void block(struct shm_port *sp, unsigned id)
+{
+    struct shm_peer *p = sp->peer[id];
+
+    p->blocked = true;
+    p->place = sp->num_blocked;
+    sp->blocked[sp->num_blocked++] = (uint16_t)id;
+}
+
+static void unblock(struct shm_port *sp, unsigned id)
+{
+    struct shm_peer *p = sp->peer[id];
+
+    if (p && p->blocked) {
+        unsigned last = sp->blocked[--sp->num_blocked];
+
+        p->blocked = false;
+        sp->blocked[p->place] = (uint16_t)last;
+        sp->peer[last]->place = p->place;
+    }
+}
+
 /* ---- sending ---- */
 
 /* Takes over how far the receiver has come; the slots of what it consumed are spare. */
-static void refresh_tail(struct shm_port *sp, struct shm_peer *p, struct shm_ring *ring)
+static void refresh_tail(struct shm_port *sp, struct shm_peer *p)
 {
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    uint64_t tail = atomic_load_explicit(&p->region->ends[sp->seg.id].tail, memory_order_acquire);
     uint32_t consumed = shm_tail_pos(tail, sp->seg.gen);
 
     if (tail >> 32 != sp->seg.gen || consumed - p->tx_tail > p->tx_head - p->tx_tail) {
@@ -127,7 +126,7 @@ static void refresh_tail(struct shm_port *sp, struct shm_peer *p, struct shm_rin
 
 static bool take(struct shm_port *sp, struct shm_slot *slot)
 {
-    uint32_t free_tag = 0;
+    uint64_t free_tag = 0;
 
     return atomic_compare_exchange_strong_explicit(&slot->owner, &free_tag, sp->tag,
                                                    memory_order_acquire, memory_order_relaxed);
@@ -145,31 +144,50 @@ static void prefetch_to_write(const void *line)
 }
 
 /* The receiver's CPU has the slot that is used next: it may come while this frame is built. */
-static void prefetch_spare(const struct shm_peer *p, const struct shm_region *region)
+static void prefetch_spare(const struct shm_peer *p)
 {
     const struct shm_slot *slot;
 
     if (p->spares) {
-        slot = &region->slot[p->spare[p->spares - 1]];
+        slot = &p->region->slot[p->spare[p->spares - 1]];
         for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
             prefetch_to_write((const uint8_t *)slot + (size_t)i * SHM_LINE);
         }
     }
 }
 
+/* Takes a slot that has memory, or SHM_SLOTS. Senders begin at different places so as not to meet.
+ */
+static unsigned search_slot(struct shm_port *sp, unsigned id)
+{
+    struct shm_region *region = sp->peer[id]->region;
+
+    for (unsigned i = 0; i < SHM_CHUNKS; i++) {
+        unsigned chunk = (i + sp->seg.id * 9) % SHM_CHUNKS;
+
+        for (unsigned k = 0; k < SHM_CHUNK && shm_segment_has_chunk(&sp->seg, id, chunk); k++) {
+            unsigned at = chunk * SHM_CHUNK + k;
+
+            if (atomic_load_explicit(&region->slot[at].owner, memory_order_relaxed) == 0 &&
+                take(sp, &region->slot[at])) {
+                return at;
+            }
+        }
+    }
+    return SHM_SLOTS;
+}
+
 /* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no room. */
 static unsigned take_slot(struct shm_port *sp, unsigned id)
 {
-    struct shm_region *region = shm_segment_region(&sp->seg, id);
-    struct shm_peer *p = &sp->peer[id];
-    struct shm_ring *ring;
+    struct shm_peer *p = peer_at(sp, id);
+    unsigned slot;
 
-    if (!region) {
+    if (!p->region && !open_ring(sp, id)) {
         return SHM_SLOTS;
     }
-    ring = &region->ring[sp->seg.id];
     if (!p->spares || p->tx_head - p->tx_tail >= REFRESH_INFLIGHT) {
-        refresh_tail(sp, p, ring);
+        refresh_tail(sp, p);
     }
     if (p->tx_head - p->tx_tail >= SHM_RING) {
         return SHM_SLOTS;
@@ -178,48 +196,40 @@ static unsigned take_slot(struct shm_port *sp, unsigned id)
     while (p->spares) {
         unsigned i = p->spare[--p->spares];
 
-        if (take(sp, &region->slot[i])) {
-            prefetch_to_write((const void *)&ring->entry[p->tx_head % SHM_RING]);
-            prefetch_spare(p, region);
+        if (take(sp, &p->region->slot[i])) {
+            prefetch_to_write(
+                (const void *)&p->region->ring[sp->seg.id].entry[p->tx_head % SHM_RING]);
+            prefetch_spare(p);
             return i;
         }
     }
-    for (unsigned i = 0; i < SHM_SLOTS; i++) {
-        /* Senders begin at different places so as not to meet. */
-        unsigned at = (i + sp->seg.id * 37) % SHM_SLOTS;
-
-        if (atomic_load_explicit(&region->slot[at].owner, memory_order_relaxed) == 0 &&
-            take(sp, &region->slot[at])) {
-            return at;
-        }
-    }
-    return SHM_SLOTS;
+    do {
+        slot = search_slot(sp, id);
+    } while (slot == SHM_SLOTS && shm_segment_add_chunk(&sp->seg, id));
+    return slot;
 }
 
 /* The same for a frame that must not be lost: without room, this port will be told. */
 static unsigned take_slot_or_wait(struct shm_port *sp, unsigned id)
 {
-    struct shm_peer *p = &sp->peer[id];
-    _Atomic uint64_t *waiters = &shm_member_at(sp, id)->waiters[sp->seg.id / 64];
-    uint64_t bit = 1ull << sp->seg.id % 64;
+    struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     unsigned slot;
 
-    if (p->blocked) {
+    if (peer_at(sp, id)->blocked) {
         return SHM_SLOTS;
     }
     slot = take_slot(sp, id);
     if (slot < SHM_SLOTS) {
         return slot;
     }
-    atomic_fetch_or(waiters, bit);
+    shm_set_add(waiters, sp->seg.id);
     atomic_thread_fence(memory_order_seq_cst);
     slot = take_slot(sp, id);
     if (slot < SHM_SLOTS) {
-        atomic_fetch_and(waiters, ~bit);
+        shm_set_remove(waiters, sp->seg.id);
         return slot;
     }
-    p->blocked = true;
-    sp->blocked++;
+    block(sp, id);
     sp->stats.tx_blocked++;
     shm_arm_timer(sp);
     shm_wake(sp, id); /* to free what dead senders hold */
@@ -228,9 +238,9 @@ static unsigned take_slot_or_wait(struct shm_port *sp, unsigned id)
 
 static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
 {
-    struct shm_peer *p = &sp->peer[id];
+    struct shm_peer *p = sp->peer[id];
 
-    atomic_store_explicit(&sp->seg.region[id]->slot[slot].owner, 0, memory_order_release);
+    atomic_store_explicit(&p->region->slot[slot].owner, 0, memory_order_release);
     if (p->spares < SHM_SLOTS) {
         p->spare[p->spares++] = (uint16_t)slot;
     }
@@ -240,8 +250,14 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
 static void wake_due(struct shm_port *sp)
 {
     if (sp->wake_due) {
+        struct shm_set *senders = &shm_member_at(sp, sp->wake_id)->senders;
+
         sp->wake_due = false;
-        shm_wake(sp, sp->wake_id);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!shm_set_has(senders, sp->seg.id)) {
+            shm_set_add(senders, sp->seg.id);
+        }
+        shm_wake_fenced(sp, sp->wake_id);
     }
 }
 
@@ -268,29 +284,24 @@ static void wake_soon(struct shm_port *sp, unsigned id, bool more)
 
 static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len, unsigned flags)
 {
-    struct shm_region *region = sp->seg.region[id];
-    struct shm_peer *p = &sp->peer[id];
-    struct shm_member *m = shm_member_at(sp, id);
+    struct shm_peer *p = sp->peer[id];
+    struct shm_slot *s = &p->region->slot[slot];
     uint64_t stamp = shm_stamp(sp->seg.gen, p->tx_head);
-    uint64_t bit = 1ull << sp->seg.id % 64;
 
-    region->slot[slot].len = (uint16_t)len;
-    region->slot[slot].flags = flags & WIRE_NO_ICRC;
-    region->slot[slot].stamp = stamp;
-    atomic_store_explicit(&region->ring[sp->seg.id].entry[p->tx_head % SHM_RING],
+    s->len = (uint16_t)len;
+    s->flags = flags & WIRE_NO_ICRC;
+    s->stamp = stamp;
+    atomic_store_explicit(&p->region->ring[sp->seg.id].entry[p->tx_head % SHM_RING],
                           stamp << 16 | slot, memory_order_release);
     p->slot_of[p->tx_head % SHM_RING] = (uint16_t)slot;
     p->tx_head++;
-    if (!(atomic_load_explicit(&m->senders[sp->seg.id / 64], memory_order_relaxed) & bit)) {
-        atomic_fetch_or(&m->senders[sp->seg.id / 64], bit);
-    }
     wake_soon(sp, id, flags & WIRE_MORE);
 }
 
 /* Copies the frame in stage. */
 static void copy_to(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
 {
-    memcpy(sp->seg.region[id]->slot[slot].frame, sp->stage, len);
+    memcpy(sp->peer[id]->region->slot[slot].frame, sp->stage, len);
     publish(sp, id, slot, len, sp->stage_flags);
 }
 
@@ -301,30 +312,45 @@ static void detach_if_dead(struct shm_port *sp, unsigned id)
     }
 }
 
-static void flood(struct shm_port *sp, size_t len)
+/* Of the others that are attached, the first one from id on; or SHM_MEMBERS. */
+static unsigned next_other(struct shm_port *sp, unsigned id)
 {
-    bool anybody = false;
+    struct shm_set *present = &sp->seg.header->present;
 
-    for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-        unsigned slot;
+    while (id < SHM_MEMBERS) {
+        uint64_t bits =
+            atomic_load_explicit(&present->word[id / 64], memory_order_relaxed) & ~0ull << id % 64;
 
-        if (id == sp->seg.id ||
-            !atomic_load_explicit(&shm_member_at(sp, id)->attached, memory_order_acquire)) {
+        if (!bits) {
+            id = (id / 64 + 1) * 64;
             continue;
         }
-        anybody = true;
-        slot = take_slot(sp, id);
-        if (slot < SHM_SLOTS) {
-            copy_to(sp, id, slot, len);
-        } else {
-            sp->stats.tx_no_room++;
-            if (shm_recheck_due(sp, SHM_RECHECK_FLOOD)) {
-                detach_if_dead(sp, id);
-            }
+        id = id / 64 * 64 + (unsigned)__builtin_ctzll(bits);
+        if (id != sp->seg.id &&
+            atomic_load_explicit(&shm_member_at(sp, id)->attached, memory_order_acquire)) {
+            return id;
         }
+        id++;
     }
-    if (!anybody) {
+    return SHM_MEMBERS;
+}
+
+/* The frame in stage goes to this member's log, and all others are told. */
+static void flood(struct shm_port *sp, size_t len)
+{
+    unsigned first = next_other(sp, 0);
+
+    if (first == SHM_MEMBERS) {
         sp->stats.tx_no_dest++;
+        return;
+    }
+    if (!shm_log_write(&sp->seg, &sp->log, sp->stage, len, sp->stage_flags)) {
+        sp->stats.tx_no_room++;
+        return;
+    }
+    for (unsigned id = first; id < SHM_MEMBERS; id = next_other(sp, id + 1)) {
+        shm_set_add(&shm_member_at(sp, id)->floods, sp->seg.id);
+        shm_wake(sp, id);
     }
 }
 
@@ -399,7 +425,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
     sp->to_peer = id;
     sp->to_slot = slot;
     sp->to_mac = mac;
-    return sp->seg.region[id]->slot[slot].frame;
+    return sp->peer[id]->region->slot[slot].frame;
 }
 
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
@@ -415,7 +441,7 @@ void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     sp->reserved = SHM_RESERVED_NONE;
     sp->stats.tx_frames++;
     sp->stats.tx_bytes += len;
-    frame = reserved == SHM_RESERVED_SLOT ? sp->seg.region[sp->to_peer]->slot[sp->to_slot].frame
+    frame = reserved == SHM_RESERVED_SLOT ? sp->peer[sp->to_peer]->region->slot[sp->to_slot].frame
                                           : sp->stage;
     learn(sp, mac_at(frame + 6));
     if (reserved == SHM_RESERVED_SLOT && mac_at(frame) == sp->to_mac) {
@@ -432,14 +458,26 @@ void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     }
 }
 
+/* Positions published to id of which it has not said, at the end of a turn, that it has taken them;
+ * of those up to pos. */
+static uint32_t unsettled_before(struct shm_port *sp, unsigned id, uint32_t pos)
+{
+    const struct shm_peer *p = sp->peer[id];
+    uint32_t behind;
+
+    if (!p || !p->region) {
+        return 0;
+    }
+    behind = pos - shm_tail_pos(atomic_load(&p->region->ends[sp->seg.id].settled), sp->seg.gen);
+    return behind <= SHM_RING ? behind : 0;
+}
+
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
 {
     struct shm_port *sp = shm_port_of(port);
     unsigned id = lookup(sp, mac_at(dmac));
-    struct shm_region *region;
-    struct shm_peer *p;
     uint64_t receiver;
-    uint32_t behind;
+    uint32_t rx_pos;
 
     if (id == SHM_NOBODY || id == sp->seg.id) {
         return false;
@@ -448,30 +486,39 @@ bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire
         shm_segment_detach_dead(&sp->seg, id);
         return false;
     }
-    p = &sp->peer[id];
-    region = shm_segment_region(&sp->seg, id);
     receiver = shm_tag(id, atomic_load(&shm_member_at(sp, id)->gen));
+    shm_rx_meet(sp, id);
+    rx_pos = sp->source[id].pos;
     if (!pause->receiver) {
         /* What waits here are at most as many frames as a ring has. */
-        *pause = (struct wire_pause){receiver, p->tx_head, p->rx_pos + SHM_RING};
+        *pause = (struct wire_pause){receiver, sp->peer[id] ? sp->peer[id]->tx_head : 0,
+                                     rx_pos + SHM_RING};
     }
-    if (!region || pause->receiver != receiver) {
+    if (pause->receiver != receiver) {
         return false; /* what was sent went to another one of this id */
     }
-    behind = pause->tx - shm_tail_pos(atomic_load(&region->ring[sp->seg.id].settled), sp->seg.gen);
-    return (behind && behind <= SHM_RING) ||
-           ((int32_t)(pause->rx - p->rx_pos) > 0 && shm_rx_waits_from(sp, id));
+    return unsettled_before(sp, id, pause->tx) ||
+           ((int32_t)(pause->rx - rx_pos) > 0 && shm_rx_waits_from(sp, id));
 }
 
-/* Lets blocked sending try again, after a receiver said so or after some time. */
-static void unblock(struct shm_port *sp)
+/* Lets what waits for a receiver that has room again try. */
+static void take_room(struct shm_port *sp)
 {
-    for (unsigned id = 0; sp->blocked && id < SHM_MEMBERS; id++) {
-        if (sp->peer[id].blocked) {
-            sp->peer[id].blocked = false;
-            sp->blocked--;
+    struct shm_set *room = &sp->self->room;
+    uint64_t some = shm_set_take_some(room);
+
+    for (; some; some &= some - 1) {
+        unsigned w = (unsigned)__builtin_ctzll(some);
+        uint64_t bits = atomic_exchange(&room->word[w], 0);
+
+        for (; bits; bits &= bits - 1) {
+            unblock(sp, w * 64 + (unsigned)__builtin_ctzll(bits));
         }
     }
+}
+
+static void try_again(struct shm_port *sp)
+{
     if (send_stashed(sp) && sp->want_tx_ready) {
         sp->want_tx_ready = false;
         if (sp->port.client && sp->port.client->tx_ready) {
@@ -482,15 +529,16 @@ static void unblock(struct shm_port *sp)
 
 void shm_tx_check_blocked(struct shm_port *sp)
 {
-    if (atomic_load_explicit(&sp->self->tx_wake, memory_order_relaxed)) {
-        atomic_exchange(&sp->self->tx_wake, 0);
-        unblock(sp);
-    } else if (sp->blocked && shm_recheck_due(sp, SHM_RECHECK_BLOCKED)) {
-        for (unsigned id = 0; id < SHM_MEMBERS; id++) {
-            if (sp->peer[id].blocked) {
-                detach_if_dead(sp, id);
-            }
+    if (shm_set_any(&sp->self->room)) {
+        take_room(sp);
+        try_again(sp);
+    } else if (sp->num_blocked && shm_recheck_due(sp, SHM_RECHECK_BLOCKED)) {
+        while (sp->num_blocked) {
+            unsigned id = sp->blocked[sp->num_blocked - 1];
+
+            detach_if_dead(sp, id);
+            unblock(sp, id);
         }
-        unblock(sp);
+        try_again(sp);
     }
 }
