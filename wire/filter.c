@@ -24,6 +24,16 @@ static void filter_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     wire_tx_commit_as(inner_of(port), len, flags);
 }
 
+static unsigned filter_tx_waits_for(struct wire_port *port)
+{
+    return wire_tx_waits_for(inner_of(port));
+}
+
+static uint64_t filter_tx_rooms(struct wire_port *port)
+{
+    return wire_tx_rooms(inner_of(port));
+}
+
 static void filter_tx_flush(struct wire_port *port)
 {
     wire_tx_flush(inner_of(port));
@@ -77,6 +87,8 @@ const struct wire_port_ops wire_filter_ops = {
     .link_up = filter_link_up,
     .close = filter_close,
     .tx_reserve_to = filter_tx_reserve_to,
+    .tx_waits_for = filter_tx_waits_for,
+    .tx_rooms = filter_tx_rooms,
     .tx_flush = filter_tx_flush,
     .is_paused = filter_is_paused,
     .fd = filter_fd,

@@ -74,7 +74,7 @@ struct wire_client {
      * read a length or index once, check what was read, use that.
      */
     void (*rx)(void *client, const uint8_t *frame, size_t len, unsigned flags);
-    /* Room is back after a wire_tx_reserve() that found none. */
+    /* Room is back after a wire_tx_reserve() that found none; wire_tx_rooms() says which. */
     void (*tx_ready)(void *client);
     /* The cable was plugged in or pulled out (wire_link_up() tells which). */
     void (*link_change)(void *client);
@@ -98,6 +98,8 @@ struct wire_port_ops {
 
     /* The rest may be NULL; the wrappers below say what that means. */
     uint8_t *(*tx_reserve_to)(struct wire_port *port, const uint8_t dmac[6], size_t len);
+    unsigned (*tx_waits_for)(struct wire_port *port);
+    uint64_t (*tx_rooms)(struct wire_port *port);
     void (*tx_flush)(struct wire_port *port);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
     int (*fd)(struct wire_port *port);
@@ -135,6 +137,22 @@ static inline uint8_t *wire_tx_reserve_to(struct wire_port *port, const uint8_t 
 {
     return port->ops->tx_reserve_to ? port->ops->tx_reserve_to(port, dmac, len)
                                     : port->ops->tx_reserve(port, len);
+}
+
+/*
+ * Where rooms differ (by receiver): which of 64 a reservation that has just failed waits for; and,
+ * from within tx_ready, which are back, a bit for each. What waits for another one would wait
+ * again. A room may be shared, so tx_ready may come in vain. A backend that does not tell has room
+ * 0, and with tx_ready all are back.
+ */
+static inline unsigned wire_tx_waits_for(struct wire_port *port)
+{
+    return port->ops->tx_waits_for ? port->ops->tx_waits_for(port) : 0;
+}
+
+static inline uint64_t wire_tx_rooms(struct wire_port *port)
+{
+    return port->ops->tx_rooms ? port->ops->tx_rooms(port) : ~0ull;
 }
 
 static inline void wire_tx_commit(struct wire_port *port, size_t len)

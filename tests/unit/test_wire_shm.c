@@ -333,6 +333,50 @@ START_TEST(waiting_for_one_is_not_waiting_for_all)
 }
 END_TEST
 
+/* Who waits for one of two full receivers is told which one has room; the other one is told of in
+ * its turn. A filter around the port tells the same. */
+START_TEST(the_receiver_that_has_room_is_told)
+{
+    char *path = g_build_filename(nodes_dir, "capture.pcapng", NULL);
+    struct node *a, *b, *c;
+    unsigned room_b, room_c;
+
+    two(&a, &b);
+    c = join(3);
+    announce(c);
+    drain(a), drain(b);
+    if (_i) {
+        wrap(a, wire_capture_new(a->port, path, NULL, NULL, NULL));
+    }
+    while (send_frame(a, 2, 0, 64)) {
+    }
+    room_b = wire_tx_waits_for(a->port);
+    while (send_frame(a, 3, 0, 64)) {
+    }
+    room_c = wire_tx_waits_for(a->port);
+    ck_assert_uint_ne(room_b, room_c);
+    drain(c);
+    a->tx_readies = 0;
+    wire_poll(a->port, 64);
+    ck_assert_uint_eq(a->tx_readies, 1);
+    ck_assert_uint_eq(a->tx_rooms, 1ull << room_c);
+    ck_assert(send_frame(a, 3, 0, 64));
+    /* What nobody has asked for again is told once. */
+    wire_poll(a->port, 64);
+    ck_assert_uint_eq(a->tx_readies, 1);
+    drain(b);
+    wire_poll(a->port, 64);
+    ck_assert_uint_eq(a->tx_readies, 2);
+    ck_assert_uint_eq(a->tx_rooms, 1ull << room_b);
+    ck_assert(send_frame(a, 2, 0, 64));
+    leave(a);
+    leave(b);
+    leave(c);
+    g_remove(path);
+    g_free(path);
+}
+END_TEST
+
 /* A frame for all takes no room in a receiver: nobody waits, and who is full has it all the same.
  */
 START_TEST(a_flooded_frame_reaches_a_full_receiver)
@@ -740,6 +784,7 @@ int main(void)
     tcase_add_test(tc, a_full_receiver_makes_the_sender_wait);
     tcase_add_loop_test(tc, positions_wrap, 0, 3);
     tcase_add_test(tc, waiting_for_one_is_not_waiting_for_all);
+    tcase_add_loop_test(tc, the_receiver_that_has_room_is_told, 0, 2);
     tcase_add_test(tc, a_flooded_frame_reaches_a_full_receiver);
     tcase_add_test(tc, who_comes_late_misses_flooded_frames);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);

@@ -78,7 +78,10 @@ static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags
 
 static void on_tx_ready(void *client)
 {
-    ((struct node *)client)->tx_readies++;
+    struct node *n = client;
+
+    n->tx_readies++;
+    n->tx_rooms = wire_tx_rooms(n->port);
 }
 
 static void on_rx_ready(void *client)

@@ -74,7 +74,9 @@ struct shm_port {
     int epoll_fd, timer_fd;
     bool timer_armed, busy;
     bool scarce;        /* somebody has waited for room here since the last look for dead owners */
-    bool want_tx_ready; /* a reservation failed since the last tx_ready */
+    unsigned waits_for; /* the room that the last reservation waits for that failed */
+    uint64_t wanted;    /* rooms for which one has failed since the client was told of them */
+    uint64_t rooms;     /* that are back */
     unsigned num_blocked;               /* how many peers are */
     unsigned num_active, num_unsettled; /* how many sources are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
@@ -86,6 +88,7 @@ struct shm_port {
     bool wake_due; /* wake_id got frames, and may sleep */
     unsigned wake_id;
     size_t stashed;       /* length of the frame that waits in stage, or 0 */
+    unsigned stash_peer;  /* for whose room it waits */
     unsigned stage_flags; /* enum wire_frame_flags of the frame in stage */
 
     uint64_t learned_mac, learned_gen; /* the last source address seen, when it was this port's */
@@ -127,6 +130,8 @@ bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
 
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
+unsigned shm_tx_waits_for(struct wire_port *port);
+uint64_t shm_tx_rooms(struct wire_port *port);
 void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);

@@ -84,6 +84,12 @@ static struct shm_peer *peer_at(struct shm_port *sp, unsigned id)
     return sp->peer[id];
 }
 
+/* Receivers share the rooms that a client is told of. */
+static uint64_t room_bit(unsigned id)
+{
+    return 1ull << id % 64;
+}
+
 static void block(struct shm_port *sp, unsigned id)
 {
     struct shm_peer *p = sp->peer[id];
@@ -101,6 +107,7 @@ static void unblock(struct shm_port *sp, unsigned id)
         unsigned last = sp->blocked[--sp->num_blocked];
 
         p->blocked = false;
+        sp->rooms |= room_bit(id);
         sp->blocked[p->place] = (uint16_t)last;
         sp->peer[last]->place = p->place;
     }
@@ -367,6 +374,7 @@ static bool send_staged(struct shm_port *sp, size_t len)
     } else {
         slot = take_slot_or_wait(sp, id);
         if (slot == SHM_SLOTS) {
+            sp->stash_peer = id;
             return false;
         }
         copy_to(sp, id, slot, len);
@@ -390,6 +398,24 @@ void shm_tx_cancel(struct shm_port *sp)
     sp->reserved = SHM_RESERVED_NONE;
 }
 
+/* A reservation has failed, for lack of room in id's region. */
+static uint8_t *no_room(struct shm_port *sp, unsigned id)
+{
+    sp->waits_for = id % 64;
+    sp->wanted |= room_bit(id);
+    return NULL;
+}
+
+unsigned shm_tx_waits_for(struct wire_port *port)
+{
+    return shm_port_of(port)->waits_for;
+}
+
+uint64_t shm_tx_rooms(struct wire_port *port)
+{
+    return shm_port_of(port)->rooms;
+}
+
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
 {
     struct shm_port *sp = shm_port_of(port);
@@ -399,8 +425,7 @@ uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
         return NULL;
     }
     if (!send_stashed(sp)) {
-        sp->want_tx_ready = true;
-        return NULL;
+        return no_room(sp, sp->stash_peer);
     }
     sp->reserved = SHM_RESERVED_STAGE;
     return sp->stage;
@@ -418,8 +443,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
     shm_tx_cancel(sp);
     slot = take_slot_or_wait(sp, id);
     if (slot == SHM_SLOTS) {
-        sp->want_tx_ready = true;
-        return NULL;
+        return no_room(sp, id);
     }
     sp->reserved = SHM_RESERVED_SLOT;
     sp->to_peer = id;
@@ -517,14 +541,18 @@ static void take_room(struct shm_port *sp)
     }
 }
 
+/* Tells the client which of the rooms that it waits for are back. */
 static void try_again(struct shm_port *sp)
 {
-    if (send_stashed(sp) && sp->want_tx_ready) {
-        sp->want_tx_ready = false;
-        if (sp->port.client && sp->port.client->tx_ready) {
-            sp->port.client->tx_ready(sp->port.opaque);
-        }
+    if (!send_stashed(sp)) {
+        return;
     }
+    sp->rooms &= sp->wanted;
+    sp->wanted &= ~sp->rooms;
+    if (sp->rooms && sp->port.client && sp->port.client->tx_ready) {
+        sp->port.client->tx_ready(sp->port.opaque);
+    }
+    sp->rooms = 0;
 }
 
 void shm_tx_check_blocked(struct shm_port *sp)
