@@ -5,7 +5,7 @@
  * Everything that happens to an HCA happens inside hca_run() or a call of its owner, one event at a
  * time, so nothing here locks. Work that cannot be done on the spot (a QP with WQEs to send, a
  * command to execute) is a struct work on the ready list; hca_run() takes them in turn.
- * Work that found no room on the wire waits on the tx list until the port has room again.
+ * Work that found no room on the wire waits on a tx list until the port has that room again.
  */
 #ifndef HCASIM_MODEL_HCA_H
 #define HCASIM_MODEL_HCA_H
@@ -56,6 +56,10 @@ struct hca_limits {
     uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
 };
 
+enum {
+    HCA_TX_ROOMS = 64, /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
+};
+
 struct hca {
     const struct hca_host_ops *ops;
     void *host;
@@ -90,13 +94,15 @@ struct hca {
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
-    struct work ready, rx_waiting, tx_waiting, late; /* list heads */
-    struct hca_timer late_timer;                     /* of what is on the last one */
-    GPtrArray *timers;                               /* heap of struct hca_timer by deadline */
-    bool running;                                    /* inside hca_run() */
-    bool holding; /* somebody is at work on objects: none may be freed */
-    bool off;     /* a reset or the end is due: the host is reached no more */
-    bool tracing; /* the owner wants a trace (model/core/trace.h) */
+    struct work ready, rx_waiting, late;  /* list heads */
+    struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for */
+    unsigned tx_room;            /* the one that the last reservation waits for that failed */
+    struct hca_timer late_timer; /* of what is on the last one */
+    GPtrArray *timers;           /* heap of struct hca_timer by deadline */
+    bool running;                /* inside hca_run() */
+    bool holding;                /* somebody is at work on objects: none may be freed */
+    bool off;                    /* a reset or the end is due: the host is reached no more */
+    bool tracing;                /* the owner wants a trace (model/core/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
 };
 
@@ -109,7 +115,7 @@ bool hca_wait_frames(struct hca *hca, struct work *work);
 
 /* Asks the owner for a turn, if none is under way. */
 void hca_wake(struct hca *hca);
-/* Parks work until the wire has room. */
+/* Parks work until the wire has the room, hca->tx_room, that its reservation did not find. */
 void hca_wait_tx(struct hca *hca, struct work *work);
 /* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
  * more than 256 wait so. */
@@ -118,7 +124,9 @@ void hca_wait_late(struct hca *hca, struct work *work);
 void hca_stop_late(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */
 void hca_unschedule(struct work *work);
-/* Moves what waits for the wire back to the ready list (the port calls it). */
+/* Moves what waits for the wire back to the ready list (the port calls it): for any of its rooms, a
+ * bit each, or for whichever. */
+void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms);
 void hca_tx_ready(struct hca *hca);
 
 /* Zeroed memory for a kind's object or what is counted as one (model/core/ledger.h). NULL: refused.

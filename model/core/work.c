@@ -72,15 +72,39 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
-    list_append(&hca->tx_waiting, work);
+    list_append(&hca->tx_waiting[hca->tx_room], work);
+}
+
+void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
+{
+    bool any = false;
+
+    for (; rooms; rooms &= rooms - 1) {
+        struct work *waiting = &hca->tx_waiting[__builtin_ctzll(rooms)];
+
+        if (!list_empty(waiting)) {
+            list_move(&hca->ready, waiting);
+            any = true;
+        }
+    }
+    if (any) {
+        hca_wake(hca);
+    }
 }
 
 void hca_tx_ready(struct hca *hca)
 {
-    if (!list_empty(&hca->tx_waiting)) {
-        list_move(&hca->ready, &hca->tx_waiting);
-        hca_wake(hca);
+    hca_tx_rooms_ready(hca, ~0ull);
+}
+
+bool hca_tx_awaited(const struct hca *hca)
+{
+    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+        if (!list_empty(&hca->tx_waiting[i])) {
+            return true;
+        }
     }
+    return false;
 }
 
 bool hca_frames_awaited(const struct hca *hca)
@@ -255,7 +279,9 @@ void hca_work_init(struct hca *hca)
 {
     list_init(&hca->ready);
     list_init(&hca->rx_waiting);
-    list_init(&hca->tx_waiting);
+    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+        list_init(&hca->tx_waiting[i]);
+    }
     list_init(&hca->late);
     hca->late_timer.fire = late_fire;
     hca->timers = g_ptr_array_new();
@@ -272,7 +298,9 @@ void hca_work_reset(struct hca *hca)
 {
     list_clear(&hca->ready);
     list_clear(&hca->rx_waiting);
-    list_clear(&hca->tx_waiting);
+    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+        list_clear(&hca->tx_waiting[i]);
+    }
     list_clear(&hca->late);
     while (hca->timers->len) {
         hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));

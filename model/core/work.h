@@ -17,6 +17,8 @@ void hca_work_clear(struct hca *hca);
 void hca_work_run(struct hca *hca);
 bool hca_work_pending(const struct hca *hca);
 
+/* Whether some work waits for the wire's room. */
+bool hca_tx_awaited(const struct hca *hca);
 /* Whether some work waits for another look whether frames came; and that there was one. */
 bool hca_frames_awaited(const struct hca *hca);
 void hca_frames_looked_for(struct hca *hca);

@@ -211,6 +211,13 @@ static void wire_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fla
 
 static void wire_tx_is_ready(void *opaque)
 {
+    struct hca *hca = opaque;
+
+    hca_tx_rooms_ready(hca, wire_tx_rooms(hca->port->wire));
+}
+
+static void loop_tx_is_ready(void *opaque)
+{
     hca_tx_ready(opaque);
 }
 
@@ -265,7 +272,7 @@ static void loop_link_change(void *opaque)
 
 static const struct wire_client loop_client = {
     .rx = loop_rx,
-    .tx_ready = wire_tx_is_ready,
+    .tx_ready = loop_tx_is_ready,
     .link_change = loop_link_change,
     .rx_ready = loop_rx_is_ready,
 };
@@ -342,6 +349,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     if (mac_is_own(port, dmac)) {
         port->reserved = port->loop[0];
         port->frame = wire_tx_reserve(port->reserved, len);
+        hca->tx_room = 0; /* it has but one */
         return port->frame;
     }
     if (!port_is_up(hca)) {
@@ -351,6 +359,9 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     }
     port->reserved = port->wire;
     port->frame = wire_tx_reserve_to(port->wire, dmac, len);
+    if (!port->frame) {
+        hca->tx_room = wire_tx_waits_for(port->wire);
+    }
     return port->frame;
 }
 

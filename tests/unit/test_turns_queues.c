@@ -11,6 +11,7 @@
 #include "model/rdma/mcg.h"
 #include "model/memory/mkey.h"
 #include "model/core/pd.h"
+#include "model/core/work.h"
 #include "model/rdma/requester_state.h"
 #include "model/queue/srq.h"
 #include "model/queue/uar.h"
@@ -491,7 +492,7 @@ START_TEST(room_on_the_wire_is_told_to_many_in_one_step)
     wakes = left->host.wakes;
     hca_tx_ready(&left->hca);
     ck_assert_uint_eq(left->host.wakes, wakes + 1);
-    ck_assert_ptr_eq(left->hca.tx_waiting.next, &left->hca.tx_waiting);
+    ck_assert(!hca_tx_awaited(&left->hca));
     for (unsigned i = 0; i < WORKS; i++) {
         ck_assert_ptr_eq(left->hca.ready.next, &works[i]);
         hca_unschedule(&works[i]);
@@ -499,6 +500,29 @@ START_TEST(room_on_the_wire_is_told_to_many_in_one_step)
     hca_tx_ready(&left->hca);
     ck_assert_uint_eq(left->host.wakes, wakes + 1);
     g_free(works);
+}
+END_TEST
+
+/* Room in one receiver is told to those who wait for it, and not to others (wire_tx_rooms()). */
+START_TEST(room_is_told_to_those_who_wait_for_it)
+{
+    struct work works[HCA_TX_ROOMS] = {0};
+
+    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+        left->hca.tx_room = i;
+        hca_wait_tx(&left->hca, &works[i]);
+    }
+    hca_tx_rooms_ready(&left->hca, 1ull << 5 | 1ull << 63);
+    ck_assert_ptr_eq(left->hca.ready.next, &works[5]);
+    ck_assert_ptr_eq(works[5].next, &works[63]);
+    ck_assert_ptr_eq(works[63].next, &left->hca.ready);
+    ck_assert(hca_tx_awaited(&left->hca));
+    hca_tx_ready(&left->hca);
+    ck_assert(!hca_tx_awaited(&left->hca));
+    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+        ck_assert_ptr_nonnull(works[i].next);
+        hca_unschedule(&works[i]);
+    }
 }
 END_TEST
 
@@ -636,6 +660,7 @@ int main(void)
     tcase_add_test(tcase, room_in_an_eq_lets_many_events_follow_over_several_turns);
     tcase_add_test(tcase, who_waits_for_an_eq_may_go);
     tcase_add_test(tcase, room_on_the_wire_is_told_to_many_in_one_step);
+    tcase_add_test(tcase, room_is_told_to_those_who_wait_for_it);
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);
     tcase_add_test(tcase, a_multicast_to_memory_in_crumbs_ends);
     suite_add_tcase(suite, tcase);
