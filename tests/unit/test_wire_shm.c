@@ -436,6 +436,27 @@ START_TEST(who_comes_late_misses_flooded_frames)
 }
 END_TEST
 
+/* A frame in a log that its sender has begun to overwrite while it was copied is no frame. */
+START_TEST(a_flooded_frame_that_is_overwritten_is_thrown_away)
+{
+    struct node *a, *b;
+
+    two(&a, &b);
+    ck_assert(send_frame(a, 0xff, 1, 64));
+    atomic_store(&shm_port_of(a->port)->self->log_tail,
+                 shm_port_of(b->port)->source[0].log.pos + 64);
+    drain(b);
+    ck_assert_uint_eq(b->frames, 0);
+    ck_assert(send_frame(a, 0xff, 2, 64));
+    drain(b);
+    ck_assert_uint_eq(b->frames, 1);
+    ck_assert_uint_eq(b->last_number, 2);
+    ck_assert_uint_eq(stats_of(b).rx_missed, 1);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 /* A frame for a full receiver that was built without its destination's being known waits; the
  * sender waits with it. */
 START_TEST(a_frame_without_a_known_destination_is_not_lost)
@@ -787,6 +808,7 @@ int main(void)
     tcase_add_loop_test(tc, the_receiver_that_has_room_is_told, 0, 2);
     tcase_add_test(tc, a_flooded_frame_reaches_a_full_receiver);
     tcase_add_test(tc, who_comes_late_misses_flooded_frames);
+    tcase_add_test(tc, a_flooded_frame_that_is_overwritten_is_thrown_away);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);
     tcase_add_test(tc, a_frame_without_icrc_arrives_as_such);
     tcase_add_test(tc, a_frame_goes_where_it_says_and_not_where_it_was_reserved);
