@@ -103,7 +103,7 @@ static void general_memory(const struct fw *fw, bool max, uint8_t *cap)
     CAP(log_uar_page_sz, LOG_UAR_PAGE);
     CAP(num_of_uars_per_page, 1u << LOG_UAR_PAGE);
     CAP(bf, 1);
-    CAP(log_bf_reg_size, 9); /* two buffers of WQ_BLUEFLAME_BYTES */
+    CAP(log_bf_reg_size, 9); /* two buffers of BLUEFLAME_BYTES */
 }
 
 static void general_transport(const struct fw *fw, bool max, uint8_t *cap)

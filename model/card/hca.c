@@ -8,9 +8,11 @@
 #include "model/eth/eth.h"
 #include "model/eth/steering.h"
 #include "model/port/port.h"
+#include "model/queue/blueflame.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/rdma.h"
 
 const struct port_receivers port_receivers = {
     .roce = roce_rx,
@@ -44,6 +46,8 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->memory.limit = hca->icm.limit = UINT64_MAX;
     hca_work_init(hca);
     q_counter_init(hca);
+    blueflame_init(hca);
+    rdma_init(hca);
     obj_spaces_init(hca);
     steering_init(hca);
     port_init(hca, mac);
@@ -54,6 +58,7 @@ static void objects_clear(struct hca *hca)
     g_assert(!hca->holding);
     steering_clear(hca);
     objects_free(hca);
+    rdma_reset(hca);
     hca_work_reset(hca);
 }
 
@@ -75,5 +80,7 @@ void hca_clear(struct hca *hca)
     port_clear(hca);
     hca_log_end(hca);
     q_counter_clear(hca);
+    blueflame_clear(hca);
+    rdma_clear(hca);
     hca_work_clear(hca);
 }

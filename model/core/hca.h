@@ -16,11 +16,11 @@
 #include "model/core/obj.h"
 #include "model/core/syndrome.h"
 
+struct blueflame;
 struct hca;
-struct mcg;
 struct port;
-struct qp;
 struct q_counter;
+struct rdma;
 struct steering;
 
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
@@ -74,11 +74,11 @@ struct hca {
 #undef SPACE
 #undef KIND
 #undef PART
+    struct blueflame *blueflame; /* model/queue/blueflame.h */
+    struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
     uint32_t cq_overruns;                /* CQs that had no room for a CQE */
-    struct qp *gsi_qp;                   /* gets what is sent to QPN 1; NULL: none exists */
-    struct mcg *mcgs;                    /* multicast groups with members here */
 
     struct port *port;
     uint64_t event_count; /* async events delivered, for tests and traces */

@@ -162,7 +162,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
         if (next == PRM_SQC_STATE_RST) {
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
-            wq_set_blueflame(&sq->wq, 0, NULL, 0);
+            blueflame_drop(&sq->wq);
             sq->lso_sent = 0;
         } else if (next == PRM_SQC_STATE_ERR) {
             eth_sq_flush(hca, sq);
@@ -189,6 +189,7 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
     struct eth_sq *sq = (struct eth_sq *)obj;
 
     hca_unschedule(&sq->work);
+    blueflame_drop(&sq->wq);
     hold_pd(hca, sq->pdn, -1);
     cq_obj(sq->cq)->refs--;
     if (sq->tis) {

@@ -152,10 +152,27 @@ void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
     }
 }
 
-enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, struct recv_wqe *wqe,
+                          uint32_t *next)
 {
     uint8_t slot[WQE_MAX_BYTES];
     size_t len = 1ULL << srq->wq.log_stride;
+
+    if (!wq_read(hca, &srq->wq, index, slot, len) ||
+        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg), len - PRM_SIZE(wqe_srq_next_seg),
+                        false)) {
+        srq_fail(hca, srq, "WQE is unreadable or malformed");
+        return RECV_ERROR;
+    }
+    wqe->index = index;
+    if (next) {
+        *next = PRM_GET(wqe_srq_next_seg, slot, next_wqe_index);
+    }
+    return RECV_OK;
+}
+
+enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+{
     uint32_t next;
 
     if (srq->error) {
@@ -168,18 +185,13 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     if (wq_posted(&srq->wq) == 0) {
         return RECV_EMPTY;
     }
-    if (!wq_read(hca, &srq->wq, srq->head, slot, len) ||
-        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg), len - PRM_SIZE(wqe_srq_next_seg),
-                        false)) {
-        srq_fail(hca, srq, "WQE is unreadable or malformed");
+    if (srq_read(hca, srq, srq->head, wqe, &next) != RECV_OK) {
         return RECV_ERROR;
     }
-    next = PRM_GET(wqe_srq_next_seg, slot, next_wqe_index);
     if (next >= 1u << srq->wq.log_size) {
         srq_fail(hca, srq, "next WQE lies outside the queue");
         return RECV_ERROR;
     }
-    wqe->index = srq->head;
     srq->head = (uint16_t)next;
     srq->wq.ci++;
 

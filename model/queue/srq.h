@@ -62,6 +62,10 @@ void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
 /* To the error state, with its event. An XRC SRQ goes there with its CQ too. */
 void srq_fail(struct hca *hca, struct srq *srq, const char *why);
 
+/* Reads the WQE in slot index, and the slot that it says is next (NULL: not asked for). One that
+ * makes no sense is the end of the SRQ. */
+enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, struct recv_wqe *wqe,
+                          uint32_t *next);
 /* Takes the WQE at the head of the list. wqe->index is the slot. */
 enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe);
 

@@ -10,7 +10,7 @@
 #include "model/queue/wq.h"
 #include "prm/prm.h"
 
-#define BF_BUF_SIZE WQ_BLUEFLAME_BYTES
+#define BF_BUF_SIZE BLUEFLAME_BYTES
 #define BF_BUFS     ((UAR_PAGE_SIZE - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE)
 #define BF_CHUNK    64 /* what a CPU's write combining delivers in one piece */
 #define NO_LATCH    UINT32_MAX
@@ -76,7 +76,7 @@ static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
                 (unsigned)(ctrl >> 8 & 0xffffff), uar->obj.num);
         return;
     }
-    wq_set_blueflame(send_queue(obj), 0, NULL, 0);
+    blueflame_drop(send_queue(obj));
     obj_class(obj)->sender->doorbell(hca, obj, ctrl);
 }
 
@@ -120,7 +120,7 @@ static void blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf,
     bf->was_filled = true;
     obj = send_object(hca, uar, ctrl);
     if (obj && wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len) {
-        wq_set_blueflame(send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
+        blueflame_fill(hca, send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
         hca_wake(hca);
     }
 }

@@ -30,15 +30,6 @@ bool wq_update_pi(struct hca *hca, struct wq *wq)
     return true;
 }
 
-void wq_set_blueflame(struct wq *wq, uint16_t index, const void *data, size_t len)
-{
-    wq->bf_index = index;
-    wq->bf_len = (uint16_t)MIN(len, sizeof(wq->bf));
-    if (len) {
-        memcpy(wq->bf, data, wq->bf_len);
-    }
-}
-
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len)
 {
     uint64_t ring = ring_bytes(wq);
@@ -48,11 +39,11 @@ bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, s
     if (len > ring) {
         return false;
     }
-    if (wq->bf_len) {
-        size_t at = (size_t)(uint16_t)(index - wq->bf_index) << wq->log_stride;
+    if (wq->bf) {
+        size_t at = (size_t)(uint16_t)(index - wq->bf->index) << wq->log_stride;
 
-        if (at < wq->bf_len && len <= wq->bf_len - at) {
-            memcpy(data, wq->bf + at, len);
+        if (at < wq->bf->len && len <= wq->bf->len - at) {
+            memcpy(data, wq->bf->bytes + at, len);
             return true;
         }
     }
@@ -103,23 +94,28 @@ bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool 
     return true;
 }
 
-enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, struct recv_wqe *wqe)
+enum recv_result rq_read(struct hca *hca, const struct wq *rq, uint32_t index, bool has_signature,
+                         struct recv_wqe *wqe)
 {
     uint8_t slot[WQE_MAX_BYTES];
     size_t skip = has_signature ? PRM_SIZE(wqe_data_seg) : 0;
-    size_t len = 1ULL << rq->log_stride;
+    size_t len = MIN(1ULL << rq->log_stride, sizeof(slot));
 
+    if (skip > len || !wq_read(hca, rq, index, slot, len) ||
+        !recv_wqe_parse(wqe, slot + skip, len - skip, rq->start_padding)) {
+        return RECV_ERROR;
+    }
+    wqe->index = index & 0xffff;
+    return RECV_OK;
+}
+
+enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, struct recv_wqe *wqe)
+{
     if (wq_posted(rq) == 0 && !wq_update_pi(hca, rq)) {
         return RECV_ERROR;
     }
     if (wq_posted(rq) == 0) {
         return RECV_EMPTY;
     }
-    len = MIN(len, sizeof(slot));
-    if (skip > len || !wq_read(hca, rq, rq->ci, slot, len) ||
-        !recv_wqe_parse(wqe, slot + skip, len - skip, rq->start_padding)) {
-        return RECV_ERROR;
-    }
-    wqe->index = rq->ci & 0xffff;
-    return RECV_OK;
+    return rq_read(hca, rq, rq->ci, has_signature, wqe);
 }

@@ -12,12 +12,10 @@
 #include "model/core/hca.h"
 #include "model/memory/mem.h"
 #include "model/memory/mkey.h"
+#include "model/queue/blueflame.h"
 
 #define WQE_MAX_BYTES 1024 /* 16 basic blocks of a send WQE (ds is 6 bits: 63 * 16 fits) */
 #define WQE_MAX_SGE   64
-
-/* A BlueFlame buffer: half of what log_bf_reg_size says (struct uar). */
-#define WQ_BLUEFLAME_BYTES 256
 
 /* Ends a list of data segments early (driver: terminate_scatter_list_mkey). */
 #define WQE_TERMINATOR_LKEY 0x100
@@ -30,10 +28,7 @@ struct wq {
     uint64_t dbr;       /* bus address of the queue's 32-bit counter in its doorbell record */
     uint32_t ci;        /* the slot that the device takes next */
     uint32_t pi;        /* the producer counter as last read */
-    /* Of a send queue: the slots from bf_index on as its last doorbell's BlueFlame buffer has them
-     */
-    uint16_t bf_index, bf_len;
-    uint8_t bf[WQ_BLUEFLAME_BYTES];
+    struct blueflame_line *bf; /* of a send queue: what its last doorbell brought; NULL: nothing */
     bool start_padding; /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING,
                          * the leave to put padding before a packet; no use is made of it */
 };
@@ -47,10 +42,8 @@ static inline uint16_t wq_posted(const struct wq *wq)
 /* Reads the 32-bit big-endian doorbell record, stores its low 16 bits in wq->pi. False: no
  * answer, or more is posted than the ring holds: the queue is broken. wq->pi then is as before. */
 bool wq_update_pi(struct hca *hca, struct wq *wq);
-/* The WQE at index, of len bytes, came through a BlueFlame buffer; wq_read() takes it from there.
- * len 0: the ring counts again. */
-void wq_set_blueflame(struct wq *wq, uint16_t index, const void *data, size_t len);
-/* Copies slots from index (modulo the ring's size) on, wrapping at the ring's end. False: no
+/* Copies slots from index (modulo the ring's size) on, wrapping at the ring's end, or from the
+ * BlueFlame line that has them. False: no
  * answer, or len is more than the ring. */
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len);
 /* Writes within slot index (linked lists, inline signatures). False: no answer, or not within. */
@@ -79,9 +72,12 @@ enum recv_result {
  */
 bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding);
 
-/* Fills *wqe from the cyclic receive queue's slot at ci, which must be posted; ends at the
- * terminator key (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end.
- * Does not advance ci. has_signature: the first 16 bytes are a signature segment. */
+/* Fills *wqe from the cyclic receive queue's slot at index; ends at the terminator key
+ * (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end. has_signature: the
+ * first 16 bytes are a signature segment. */
+enum recv_result rq_read(struct hca *hca, const struct wq *rq, uint32_t index, bool has_signature,
+                         struct recv_wqe *wqe);
+/* The same of the slot at ci, if one is posted. Does not advance ci. */
 enum recv_result rq_peek(struct hca *hca, struct wq *rq, bool has_signature, struct recv_wqe *wqe);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/rdma/mcg.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/qp.h"
 
 /* The group MAC of a multicast GID: 01:00:5e and 23 bits of the IPv4 address (RFC 1112), 33:33 and
@@ -22,7 +23,7 @@ static void group_mac(const uint8_t mgid[16], uint8_t mac[6])
 /* Where a group stands in the list, or its end. */
 static struct mcg **group_at(struct hca *hca, const uint8_t mgid[16], unsigned *before)
 {
-    struct mcg **at = &hca->mcgs;
+    struct mcg **at = &hca->rdma->mcgs;
 
     for (*before = 0; *at && memcmp((*at)->mgid, mgid, 16) != 0; ++*before) {
         at = &(*at)->next;
@@ -41,7 +42,7 @@ const struct mcg *mcg_find(struct hca *hca, const uint8_t mgid[16])
 
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6])
 {
-    const struct mcg *mcg = hca->mcgs;
+    const struct mcg *mcg = hca->rdma->mcgs;
     unsigned before;
 
     for (before = 0; mcg && memcmp(mcg->mac, dmac, 6) != 0; before++) {
@@ -86,7 +87,7 @@ static bool leave_group(struct hca *hca, struct mcg **at, struct qp *qp)
 
 void mcg_leave(struct qp *qp)
 {
-    struct mcg **at = &qp->hca->mcgs;
+    struct mcg **at = &qp->hca->rdma->mcgs;
 
     while (qp->num_mcgs) {
         struct mcg *mcg = *at;
@@ -100,13 +101,13 @@ void mcg_leave(struct qp *qp)
 
 void mcg_clear(struct hca *hca)
 {
-    while (hca->mcgs) {
-        struct mcg *mcg = hca->mcgs;
+    while (hca->rdma->mcgs) {
+        struct mcg *mcg = hca->rdma->mcgs;
 
         for (unsigned i = 0; i < mcg->num_qps; i++) {
             mcg->qps[i]->num_mcgs--;
         }
-        hca->mcgs = mcg->next;
+        hca->rdma->mcgs = mcg->next;
         hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
     }
 }

@@ -19,6 +19,7 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/rdma.h"
 
 #define S(name) (1u << PRM_QP_STATE_##name)
 
@@ -61,10 +62,11 @@ void qp_set_state(struct qp *qp, uint8_t state)
     switch (state) {
     case PRM_QP_STATE_RST:
         requester_reset(qp, 0);
-        responder_reset(qp, 0);
+        responder_reset(&qp->peer, 0);
+        rq_flush_stop(qp);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
-        wq_set_blueflame(&qp->sq, 0, NULL, 0);
+        blueflame_drop(&qp->sq);
         break;
     case PRM_QP_STATE_RTS:
         requester_start(qp);
@@ -77,7 +79,8 @@ void qp_set_state(struct qp *qp, uint8_t state)
         break;
     case PRM_QP_STATE_ERR:
         requester_flush(qp);
-        responder_flush(qp);
+        responder_flush(&qp->peer);
+        rq_flush_start(qp);
         if (qp->srq || qp_is_target(qp)) {
             /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
             qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
@@ -182,7 +185,7 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
     } else if (has_srq(qpc) && services[st].is_umr) {
         return SYN_QP_FEATURE;
     }
-    if (services[st].is_gsi && hca->gsi_qp) {
+    if (services[st].is_gsi && hca->rdma->gsi_qp) {
         return SYN_QP_GSI;
     }
     return SYN_OK;
@@ -289,7 +292,8 @@ void qp_dealloc(struct qp *qp, void *block, size_t bytes)
 static void release(struct qp *qp)
 {
     requester_clear(qp);
-    responder_clear(qp);
+    responder_clear(&qp->peer);
+    rq_flush_stop(qp);
     obj_free(qp->hca, &qp->obj);
 }
 
@@ -310,6 +314,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
         return SYN_NO_MEMORY;
     }
     qp->hca = hca;
+    qp->peer.qp = qp;
     qp->service = &services[PRM_GET(qpc, qpc, st)];
     qp->state = PRM_QP_STATE_RST;
     qp->has_rq = has_rq(qpc);
@@ -323,7 +328,9 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     syn = find_refs(qp, uid, qpc);
     if (syn == SYN_OK) {
         init_rings(qp, qpc, buf, dbr);
-        if (!requester_init(qp) || !responder_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
+        responder_init(&qp->peer);
+        rq_flush_init(qp);
+        if (!requester_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
             syn = SYN_NO_MEMORY;
         }
     }
@@ -334,7 +341,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     count_refs(qp, 1);
     qp_load(qp);
     if (qp->service->is_gsi) {
-        hca->gsi_qp = qp;
+        hca->rdma->gsi_qp = qp;
     }
     *qpn = qp->obj.num;
     return SYN_OK;
@@ -347,8 +354,8 @@ void qp_free(struct hca *hca, struct obj *obj)
     struct qp *qp = (struct qp *)obj;
 
     mcg_leave(qp);
-    if (hca->gsi_qp == qp) {
-        hca->gsi_qp = NULL;
+    if (hca->rdma->gsi_qp == qp) {
+        hca->rdma->gsi_qp = NULL;
     }
     count_refs(qp, -1);
     mem_buf_clear(&qp->buf);
@@ -397,8 +404,8 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc)
     PRM_SET(qpc, qpc, next_send_psn, qp->req.next_psn & PSN_MASK);
     PRM_SET(qpc, qpc, last_acked_psn, (qp->req.unacked_psn - 1) & PSN_MASK);
     PRM_SET(qpc, qpc, ssn, qp->req.ssn & PSN_MASK);
-    PRM_SET(qpc, qpc, next_rcv_psn, qp->resp.epsn & PSN_MASK);
-    PRM_SET(qpc, qpc, rmsn, qp->resp.msn & PSN_MASK);
+    PRM_SET(qpc, qpc, next_rcv_psn, qp->peer.resp.epsn & PSN_MASK);
+    PRM_SET(qpc, qpc, rmsn, qp->peer.resp.msn & PSN_MASK);
     PRM_SET(qpc, qpc, hw_sq_wqebb_counter, qp->sq.ci & 0xffff);
     PRM_SET(qpc, qpc, sw_sq_wqebb_counter, qp->sq.pi & 0xffff);
     PRM_SET(qpc, qpc, hw_rq_counter, qp->rq.ci & 0xffff);

@@ -25,8 +25,9 @@
 #include "model/queue/cq.h"
 #include "model/queue/srq.h"
 #include "model/queue/wq.h"
+#include "model/rdma/peer.h"
 #include "model/rdma/requester.h"
-#include "model/rdma/responder.h"
+#include "model/rdma/rq_flush.h"
 #include "prm/prm.h"
 #include "wire/encap/roce.h"
 
@@ -47,7 +48,7 @@ struct qp {
     const struct service *service;
 
     /* from qpc, in host order */
-    uint32_t pdn, counter_set_id, qkey, remote_qpn, user_index;
+    uint32_t pdn, counter_set_id, qkey, user_index;
     uint32_t src_qpn; /* source in a DETH: 1 for QP1 and by qpc.deth_sqpn, else its own */
     uint16_t pkey;    /* the key that primary_address_path.pkey_index names */
     uint16_t mtu;     /* path MTU in bytes: 256..4096 */
@@ -56,12 +57,9 @@ struct qp {
     uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
     bool rre, rwe, rae; /* remote read, write, atomic enable */
     uint8_t atomic_mode;
-    bool rq_signature;     /* receive WQEs begin with a signature segment */
-    bool block_lb_mc;      /* own multicasts are not delivered to this QP */
-    unsigned num_mcgs;     /* multicast groups that it is a member of */
-    struct roce_addr path; /* towards the remote QP: connected transports; UD uses the WQE's AV */
-    bool path_gone;        /* the entry of the RoCE address table does not serve the path */
-    uint32_t path_version; /* port.gid_version when the path was looked up */
+    bool rq_signature; /* receive WQEs begin with a signature segment */
+    bool block_lb_mc;  /* own multicasts are not delivered to this QP */
+    unsigned num_mcgs; /* multicast groups that it is a member of */
 
     struct obj *pd; /* this and the next are counted in their obj.refs; may be NULL */
     struct cq *send_cq, *recv_cq;
@@ -72,7 +70,8 @@ struct qp {
     bool has_rq, has_sq;
 
     struct requester req;
-    struct responder resp;
+    struct peer peer;
+    struct rq_flush rq_flush;
 };
 
 /* The half of a connection that takes requests (XRC: the target, which has no queue). */
@@ -144,13 +143,13 @@ void qp_load(struct qp *qp);
  * by index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and
  * are reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail
  * with LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
-void qp_path_update(struct qp *qp);
+void peer_path_update(struct peer *peer);
 
-/* Before qp->path is used. */
-static inline void qp_path_check(struct qp *qp)
+/* Before a peer's path is used. */
+static inline void peer_path_check(struct peer *peer)
 {
-    if (G_UNLIKELY(qp->path_version != qp->hca->port->gid_version)) {
-        qp_path_update(qp);
+    if (G_UNLIKELY(peer->path_version != peer->qp->hca->port->gid_version)) {
+        peer_path_update(peer);
     }
 }
 
@@ -159,14 +158,16 @@ static inline void qp_path_check(struct qp *qp)
 /* Takes the next receive WQE from the QP's SRQ or RQ, or for XRC from xrc_srq (else NULL, in all
  * three); advances. */
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe);
+/* Reads one that was taken again; index: wqe->index. */
+enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
+                                struct recv_wqe *wqe);
 
 /* Posts a receive completion, for XRC to the CQ of xrc_srq. opcode: one of PRM_CQE_OPCODE_RESP_;
  * cqe: cqe64 image in which the caller has set what only it knows (immediate, address). */
-void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe);
 /* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
-void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
-                            uint8_t syndrome);
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome);
 
 struct q_counter *qp_counters(struct qp *qp);
 

@@ -227,7 +227,7 @@ static void copy_fields(uint64_t groups, uint8_t *to, const uint8_t *from)
 /* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
 static uint16_t default_sport(const struct qp *qp)
 {
-    return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->remote_qpn ^ qp->remote_qpn >> 10) & 0x3fff));
+    return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn ^ qp->peer.qpn >> 10) & 0x3fff));
 }
 
 /* The addresses of a connected QP's packets. */
@@ -272,18 +272,19 @@ static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_a
     return SYN_OK;
 }
 
-void qp_path_update(struct qp *qp)
+void peer_path_update(struct peer *peer)
 {
+    const struct qp *qp = peer->qp;
     struct roce_addr path;
 
-    qp->path_version = qp->hca->port->gid_version;
+    peer->path_version = qp->hca->port->gid_version;
     if (!qp->service->connected || (S(RST) | S(INIT)) & 1u << qp->state) {
         return;
     }
-    qp->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
-    if (!qp->path_gone) {
-        path.udp_sport = qp->path.udp_sport;
-        qp->path = path;
+    peer->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
+    if (!peer->path_gone) {
+        path.udp_sport = peer->path.udp_sport;
+        peer->path = path;
     }
 }
 
@@ -324,7 +325,7 @@ void qp_load(struct qp *qp)
 
     qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
     qp->qkey = PRM_GET(qpc, qpc, q_key);
-    qp->remote_qpn = PRM_GET(qpc, qpc, remote_qpn);
+    qp->peer.qpn = PRM_GET(qpc, qpc, remote_qpn);
     qp->src_qpn = qp->service->is_gsi ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
     if (qp->src_qpn == 0) {
         qp->src_qpn = qp->obj.num;
@@ -387,20 +388,20 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     memcpy(qp->qpc, merged, sizeof(merged));
     qp_load(qp);
     if (groups & G(PRIMARY_ADDR_PATH)) {
-        qp->path = path;
-        qp->path_gone = false;
-        qp->path_version = qp->hca->port->gid_version;
+        qp->peer.path = path;
+        qp->peer.path_gone = false;
+        qp->peer.path_version = qp->hca->port->gid_version;
     }
     if (groups & G(UDP_SPORT)) {
         const uint8_t *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);
 
-        qp->path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
+        qp->peer.path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
     }
-    if (qp->service->connected && qp->path.udp_sport == 0) {
-        qp->path.udp_sport = default_sport(qp);
+    if (qp->service->connected && qp->peer.path.udp_sport == 0) {
+        qp->peer.path.udp_sport = default_sport(qp);
     }
     if (t->to == PRM_QP_STATE_RTR) {
-        responder_reset(qp, PRM_GET(qpc, qp->qpc, next_rcv_psn));
+        responder_reset(&qp->peer, PRM_GET(qpc, qp->qpc, next_rcv_psn));
     } else if (t->from == S(RTR)) {
         requester_reset(qp, PRM_GET(qpc, qp->qpc, next_send_psn));
     }

@@ -34,6 +34,17 @@ enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wq
     return result;
 }
 
+enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
+                                struct recv_wqe *wqe)
+{
+    struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
+
+    if (srq) {
+        return srq_read(qp->hca, srq, index, wqe, NULL);
+    }
+    return rq_read(qp->hca, &qp->rq, index, qp->rq_signature, wqe);
+}
+
 /* What a receive CQE names: an XRC SRQ's own user index, whoever the QP belongs to. */
 static uint32_t cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
 {
@@ -49,22 +60,20 @@ static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
     return xrc_srq ? xrc_srq->cq : qp->recv_cq;
 }
 
-static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_srq,
-                                   const struct recv_wqe *wqe)
+static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_srq, uint32_t index)
 {
     return (struct cqe_about){
-        .qpn = qp->obj.num, .srqn = cqe_srqn(qp, xrc_srq), .index = (uint16_t)wqe->index};
+        .qpn = qp->obj.num, .srqn = cqe_srqn(qp, xrc_srq), .index = (uint16_t)index};
 }
 
-void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
+void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe)
 {
-    cqe_received(cqe, recv_about(qp, xrc_srq, wqe), opcode, byte_cnt, solicited);
+    cqe_received(cqe, recv_about(qp, xrc_srq, index), opcode, byte_cnt, solicited);
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
 }
 
-void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct recv_wqe *wqe,
-                            uint8_t syndrome)
+void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome)
 {
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
     struct q_counter *counters = qp_counters(qp);
@@ -74,14 +83,12 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, const struct rec
     counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     counters->resp_local_qp_error += syndrome == PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     counters->resp_local_protection += syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-    cqe_receive_failed(cqe, recv_about(qp, xrc_srq, wqe), syndrome);
+    cqe_receive_failed(cqe, recv_about(qp, xrc_srq, index), syndrome);
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
 }
 
 bool qp_flush_rq(struct qp *qp)
 {
-    struct recv_wqe wqe;
-
     if (!qp->has_rq) {
         return false;
     }
@@ -89,9 +96,10 @@ bool qp_flush_rq(struct qp *qp)
         return false;
     }
     while (wq_posted(&qp->rq)) {
-        wqe.index = qp->rq.ci;
+        uint32_t index = qp->rq.ci;
+
         qp->rq.ci = (qp->rq.ci + 1) & 0xffff;
-        qp_complete_recv_error(qp, NULL, &wqe, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        qp_complete_recv_error(qp, NULL, index, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(qp->hca, 1);
         if (!hca_may_go_on(qp->hca)) {
             return true;

@@ -10,11 +10,10 @@
  * STRONG_ORDERING until everything before is done. INITIATOR_SMALL needs no waiting, because what
  * changes a key is carried out when it is started, in order.
  */
-#include <string.h>
 #include "model/core/trace.h"
-#include "model/queue/cqe.h"
-#include "model/queue/q_counter.h"
-#include "model/rdma/requester_state.h"
+#include "model/rdma/rdma.h"
+#include "model/rdma/requester_internal.h"
+#include "model/rdma/wqe_source.h"
 
 /* Packets or WQEs in one turn. */
 #define BURST 16
@@ -27,79 +26,152 @@ static struct qp *work_qp(struct work *work)
     return (struct qp *)((char *)work - offsetof(struct qp, req.work));
 }
 
-/* -- completions ------------------------------------------------------------------------------- */
+/* -- machines ---------------------------------------------------------------------------------- */
 
-static void count_error(struct q_counter *c, uint8_t syndrome)
+#define IGNORES MACHINE_IGNORES
+
+static const char *const queue_states[] = {
+    [QUEUE_OPEN] = "open",
+    [QUEUE_FAILED] = "failed",
+    [QUEUE_RESUMING] = "resuming",
+};
+
+static const char *const queue_events[] = {
+    [QUEUE_WQE_FAILED] = "WQE failed", [QUEUE_RTS] = "RTS",     [QUEUE_FLUSHES] = "flushes",
+    [QUEUE_FLUSHED] = "flushed",       [QUEUE_RESET] = "reset",
+};
+
+#define OPEN     QUEUE_OPEN
+#define FAILED   QUEUE_FAILED
+#define RESUMING QUEUE_RESUMING
+
+/* clang-format off */
+static const uint8_t queue_next[] = {
+    /*             WQE failed RTS       flushes  flushed reset */
+    /* open     */ FAILED,    IGNORES,  IGNORES, OPEN,   OPEN,
+    /* failed   */ FAILED,    RESUMING, FAILED,  OPEN,   OPEN,
+    /* resuming */ IGNORES,   RESUMING, FAILED,  OPEN,   OPEN,
+};
+/* clang-format on */
+
+#undef OPEN
+#undef FAILED
+#undef RESUMING
+
+const struct machine requester_queue_machine = {
+    .name = "send queue",
+    .states = queue_states,
+    .events = queue_events,
+    .next = queue_next,
+    .n_events = G_N_ELEMENTS(queue_events),
+};
+
+static const char *const recovery_states[] = {
+    [RECOVERY_NONE] = "none",
+    [RECOVERY_WENT_BACK] = "went back",
+    [RECOVERY_RNR_WAIT] = "RNR wait",
+};
+
+static const char *const recovery_events[] = {
+    [RECOVERY_PROGRESS] = "progress",       [RECOVERY_NAK] = "NAK",
+    [RECOVERY_RNR_NAK] = "RNR NAK",         [RECOVERY_ACK_TIMEOUT] = "ACK timeout",
+    [RECOVERY_RNR_TIMEOUT] = "RNR timeout", [RECOVERY_ENDS] = "ends",
+};
+
+#define NONE      RECOVERY_NONE
+#define WENT_BACK RECOVERY_WENT_BACK
+#define RNR_WAIT  RECOVERY_RNR_WAIT
+
+/* clang-format off */
+static const uint8_t recovery_next[] = {
+    /*              progress  NAK        RNR NAK   ACK timeout RNR timeout ends */
+    /* none      */ NONE,     WENT_BACK, RNR_WAIT, NONE,       IGNORES,    NONE,
+    /* went back */ NONE,     IGNORES,   RNR_WAIT, NONE,       IGNORES,    NONE,
+    /* RNR wait  */ RNR_WAIT, IGNORES,   IGNORES,  IGNORES,    NONE,       NONE,
+};
+/* clang-format on */
+
+#undef NONE
+#undef WENT_BACK
+#undef RNR_WAIT
+#undef IGNORES
+
+const struct machine requester_recovery_machine = {
+    .name = "recovery",
+    .states = recovery_states,
+    .events = recovery_events,
+    .next = recovery_next,
+    .n_events = G_N_ELEMENTS(recovery_events),
+};
+
+bool requester_queue_step(struct qp *qp, enum requester_queue_event event)
 {
-    switch (syndrome) {
-    case PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR:
-        c->req_local_length_error++;
-        break;
-    case PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR:
-        c->local_operation_error++;
-        break;
-    case PRM_CQE_SYNDROME_LOCAL_PROT_ERR:
-        c->req_local_protection++;
-        break;
-    case PRM_CQE_SYNDROME_WR_FLUSH_ERR:
-        c->req_cqe_flush_error++;
-        break;
-    case PRM_CQE_SYNDROME_MW_BIND_ERR:
-        c->req_mw_binding++;
-        break;
-    case PRM_CQE_SYNDROME_BAD_RESP_ERR:
-        c->req_bad_response++;
-        break;
-    case PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
-        c->req_remote_invalid_request++;
-        break;
-    case PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR:
-        c->req_remote_access_errors++;
-        break;
-    case PRM_CQE_SYNDROME_REMOTE_OP_ERR:
-        c->req_remote_operation_errors++;
-        break;
-    case PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
-        c->req_transport_retries_exceeded++;
-        break;
-    case PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
-        c->req_rnr_retries_exceeded++;
-        break;
-    default:
-        break;
+    return machine_step(&requester_queue_machine, qp->hca, qp->obj.num, &qp->req.flight->queue,
+                        event);
+}
+
+bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event)
+{
+    return machine_step(&requester_recovery_machine, qp->hca, qp->obj.num,
+                        &qp->req.flight->recovery, event);
+}
+
+/* -- lines ------------------------------------------------------------------------------------- */
+
+struct send_line *requester_tx_line(const struct qp *qp)
+{
+    return &qp->hca->rdma->lines.tx[qp->obj.num % WQE_LINES];
+}
+
+struct send_line *requester_rx_line(const struct qp *qp)
+{
+    return &qp->hca->rdma->lines.rx[qp->obj.num % WQE_LINES];
+}
+
+static void line_forget(struct send_line *line, const struct qp *qp)
+{
+    if (line->qp == qp) {
+        line->qp = NULL;
     }
 }
 
-static struct cqe_about requester_about(const struct qp *qp, uint16_t index)
+void requester_forget_lines(struct qp *qp)
 {
-    return (struct cqe_about){.qpn = qp->obj.num, .srqn = qp_cqe_srqn(qp), .index = index};
+    line_forget(requester_tx_line(qp), qp);
+    line_forget(requester_rx_line(qp), qp);
 }
 
-static void requester_complete_error(struct qp *qp, uint16_t index, uint8_t opcode,
-                                     uint8_t syndrome)
+static void line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum wqe_source_id id,
+                      uint16_t index, unsigned max_bb)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
-    struct q_counter *counters = qp_counters(qp);
-
-    counters->req_cqe_error++;
-    count_error(counters, syndrome);
-    cqe_send_failed(cqe, requester_about(qp, index), opcode, syndrome);
-    qp_post_cqe(qp, qp->send_cq, cqe, true);
+    line->syndrome = wqe_source_fetch(qp, id, index, max_bb, &line->wqe);
+    line->qp = qp;
+    line->num = num;
+    line->cursor = (struct sge_cursor){0};
 }
 
-static void requester_complete(struct qp *qp, const struct send_desc *desc)
+static bool line_has(const struct send_line *line, const struct qp *qp, uint32_t num)
 {
-    bool has_bytes = desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    return line->qp == qp && line->num == num;
+}
 
-    if (desc->ce != PRM_WQE_CE_ALWAYS && desc->ce != PRM_WQE_CE_ALWAYS_EQE) {
-        return;
+const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint32_t num)
+{
+    const struct send_desc *desc = flight_desc(qp->req.flight, num);
+
+    if (!line_has(line, qp, num)) {
+        line_fill(qp, line, num, desc->source, desc->index, desc->num_bb);
     }
-    cqe_sent(cqe, requester_about(qp, desc->index), desc->opcode, has_bytes ? desc->len : 0);
-    qp_post_cqe(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
+    if (line->syndrome || line->wqe.opcode != desc->opcode || line->wqe.len != desc->len ||
+        line->wqe.num_bb != desc->num_bb) {
+        return NULL;
+    }
+    return &line->wqe;
 }
 
-static void enter_error(struct qp *qp)
+/* -- retiring ---------------------------------------------------------------------------------- */
+
+static void requester_enter_error(struct qp *qp)
 {
     qp_set_state(qp, qp->service->has_sqe ? PRM_QP_STATE_SQER : PRM_QP_STATE_ERR);
     requester_flush(qp);
@@ -107,35 +179,35 @@ static void enter_error(struct qp *qp)
 
 void requester_retire(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     while (s->head != s->tail) {
-        struct send_desc desc = *send_desc(s, s->head);
+        struct send_desc desc = *flight_desc(s, s->head);
 
         if (desc.status == SEND_ACTIVE) {
             break;
         }
         /* The next WQE of this number must not find this one's. */
-        if (s->rx_wqe.num == s->head) {
-            s->rx_wqe.valid = false;
+        if (requester_rx_line(qp)->num == s->head) {
+            line_forget(requester_rx_line(qp), qp);
         }
         s->head++;
         if (desc.status == SEND_FAILED) {
-            requester_complete_error(qp, desc.index, desc.opcode, desc.syndrome);
+            wqe_source_failed(qp, &desc, desc.syndrome);
             /* An overrun of the CQ may have been faster. */
             if (qp_may_send(qp)) {
-                enter_error(qp);
+                requester_enter_error(qp);
             }
             return;
         }
-        requester_complete(qp, &desc);
+        wqe_source_done(qp, &desc);
         if (!qp_may_send(qp)) {
             return;
         }
     }
     if ((int32_t)(s->tx - s->head) < 0) {
         s->tx = s->head;
-        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : send_desc(s, s->tx)->first_psn;
+        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : flight_desc(s, s->tx)->first_psn;
     }
 }
 
@@ -145,49 +217,15 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
             desc->index, syndrome);
     desc->status = SEND_FAILED;
     desc->syndrome = syndrome;
-    qp->req.s->failed = true;
+    requester_queue_step(qp, QUEUE_WQE_FAILED);
     requester_retire(qp);
 }
 
 /* -- starting a WQE ---------------------------------------------------------------------------- */
 
-static struct send_limits send_limits(const struct qp *qp)
-{
-    return (struct send_limits){
-        .service = qp->service,
-        .log_msg_max = MIN(qp->log_msg_max, qp->hca->limits.log_max_msg),
-        .max_wqe = MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
-    };
-}
-
-static void cache_fill(struct qp *qp, struct wqe_cache *cache, uint32_t num, uint16_t index,
-                       unsigned max_bb)
-{
-    struct send_limits limits = send_limits(qp);
-
-    cache->syndrome = send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, &cache->wqe);
-    cache->num = num;
-    cache->cursor = (struct sge_cursor){0};
-    cache->valid = true;
-}
-
-const struct send_wqe *requester_wqe(struct qp *qp, struct wqe_cache *cache, uint32_t num)
-{
-    const struct send_desc *desc = send_desc(qp->req.s, num);
-
-    if (!cache->valid || cache->num != num) {
-        cache_fill(qp, cache, num, desc->index, desc->num_bb);
-    }
-    if (cache->syndrome || cache->wqe.opcode != desc->opcode || cache->wqe.len != desc->len ||
-        cache->wqe.num_bb != desc->num_bb) {
-        return NULL;
-    }
-    return &cache->wqe;
-}
-
 /* Bytes that a datagram may have: what fits a frame of the port's MTU, as the driver computes
  * active_mtu (iboe_get_mtu), in powers of two. */
-static uint32_t datagram_max(const struct qp *qp)
+static uint32_t requester_datagram_max(const struct qp *qp)
 {
     const uint32_t fcs = 4;
     uint32_t mtu = qp->mtu;
@@ -201,12 +239,12 @@ static uint32_t datagram_max(const struct qp *qp)
 /* What only starting a WQE can find out. Returns 0 or the syndrome that it fails with. The keys of
  * what a READ or atomic brings are not looked at before it comes: the request goes out, and the
  * responder may refuse it first. */
-static uint8_t check_start(struct qp *qp, const struct send_wqe *wqe)
+static uint8_t requester_check_start(struct qp *qp, const struct send_wqe *wqe)
 {
     struct roce_addr addr;
 
     if (wqe->av) {
-        if (wqe->len > datagram_max(qp)) {
+        if (wqe->len > requester_datagram_max(qp)) {
             return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
         }
         if (!send_wqe_address(qp->hca, wqe, &addr)) {
@@ -217,7 +255,7 @@ static uint8_t check_start(struct qp *qp, const struct send_wqe *wqe)
 }
 
 /* PSNs that a message takes: its packets; a READ's response packets; at least one. */
-static uint32_t psns(const struct qp *qp, const struct send_wqe *wqe)
+static uint32_t requester_psns(const struct qp *qp, const struct send_wqe *wqe)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return 0;
@@ -226,9 +264,9 @@ static uint32_t psns(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 /* Whether a WQE's start must wait for responses, which will run the work again. */
-static bool must_wait(const struct qp *qp, const struct send_wqe *wqe)
+static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
 {
-    const struct requester_state *s = qp->req.s;
+    const struct flight *s = qp->req.flight;
     uint32_t in_flight = (qp->req.next_psn - qp->req.unacked_psn) & PSN_MASK;
 
     if (!qp->service->reliable) {
@@ -253,15 +291,15 @@ static bool must_wait(const struct qp *qp, const struct send_wqe *wqe)
     if (wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC) && s->reads >= 1u << qp->log_sra_max) {
         return true;
     }
-    return in_flight && in_flight + psns(qp, wqe) > MAX_PSNS;
+    return in_flight && in_flight + requester_psns(qp, wqe) > MAX_PSNS;
 }
 
-/* Takes the WQE in tx_wqe as descriptor tail. */
-static struct send_desc *take_wqe(struct qp *qp)
+/* Takes the WQE in the line as descriptor tail. */
+static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id,
+                                            const struct send_wqe *wqe)
 {
-    struct requester_state *s = qp->req.s;
-    const struct send_wqe *wqe = &s->tx_wqe.wqe;
-    struct send_desc *desc = send_desc(s, s->tail);
+    struct flight *s = qp->req.flight;
+    struct send_desc *desc = flight_desc(s, s->tail);
 
     *desc = (struct send_desc){
         .first_psn = qp->req.next_psn,
@@ -270,23 +308,24 @@ static struct send_desc *take_wqe(struct qp *qp)
         .opcode = wqe->opcode,
         .num_bb = wqe->num_bb,
         .ce = wqe->ce,
+        .source = id,
     };
     if (qp->hca->tracing) {
         trace_send_wqe(qp->hca, qp->obj.num, wqe->index, wqe->opcode, wqe->image,
                        send_wqe_bytes(wqe));
     }
     s->tail++;
-    qp->sq.ci = (qp->sq.ci + MAX(wqe->num_bb, 1)) & 0xffff;
+    wqe_source_advance(qp, id, wqe->num_bb);
     return desc;
 }
 
-static void assign_psns(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe)
+static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     desc->len = (uint32_t)wqe->len;
     desc->flags = wqe->op->flags;
-    desc->npsn = psns(qp, wqe);
+    desc->npsn = requester_psns(qp, wqe);
     qp->req.next_psn = (qp->req.next_psn + desc->npsn) & PSN_MASK;
     if (desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC)) {
         s->reads++;
@@ -299,47 +338,38 @@ static void assign_psns(struct qp *qp, struct send_desc *desc, const struct send
     }
 }
 
-/* Starts the next posted WQE, if there is one and it need not wait. */
-static enum send_step start_next(struct qp *qp)
+/* The next posted WQE in the line. NULL: there is none that may be started, or the ring is broken.
+ */
+static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
 {
-    struct requester_state *s = qp->req.s;
-    const struct send_wqe *wqe = &s->tx_wqe.wqe;
-    struct send_desc *desc;
-    uint8_t syndrome;
+    struct flight *s = qp->req.flight;
+    struct send_line *line = requester_tx_line(qp);
+    unsigned posted;
 
-    if (qp->state != PRM_QP_STATE_RTS || s->failed) {
-        return STEP_IDLE;
+    if (qp->state != PRM_QP_STATE_RTS || s->queue != QUEUE_OPEN) {
+        return NULL;
     }
-    if (wq_posted(&qp->sq) == 0 && !wq_update_pi(qp->hca, &qp->sq)) {
+    if (!wqe_source_look(qp, id, &posted)) {
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
                 "qp 0x%x: doorbell record is unreadable or impossible", qp->obj.num);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
-        return STEP_IDLE;
+        return NULL;
     }
     /* Who waits for room has looked at what is posted: the next response runs the work again. */
-    if (wq_posted(&qp->sq) == 0 || s->tail - s->head > s->mask) {
-        return STEP_IDLE;
+    if (posted == 0 || s->tail - s->head > s->mask) {
+        return NULL;
     }
-    if (!s->tx_wqe.valid || s->tx_wqe.num != s->tail) {
-        requester_forget_umr(qp); /* of the WQE as it was before packets were sent again */
-        cache_fill(qp, &s->tx_wqe, s->tail, (uint16_t)qp->sq.ci, wq_posted(&qp->sq));
+    if (!line_has(line, qp, s->tail)) {
+        line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
     }
-    syndrome = s->tx_wqe.syndrome;
-    if (!syndrome && must_wait(qp, wqe)) {
-        return STEP_IDLE;
-    }
-    if (!syndrome && !requester_read_umr(qp, wqe, &syndrome)) {
-        return STEP_DONE;
-    }
-    desc = take_wqe(qp);
+    return line;
+}
+
+/* Carries out a WQE of which nothing goes on the wire, or completes one that cannot be started. */
+static void requester_end_local(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe,
+                                uint8_t syndrome)
+{
     if (!syndrome) {
-        syndrome = check_start(qp, wqe);
-    }
-    if (!syndrome) {
-        assign_psns(qp, desc, wqe);
-        if (desc->npsn) {
-            return STEP_DONE;
-        }
         syndrome = requester_execute_local(qp, wqe);
     }
     requester_forget_umr(qp);
@@ -347,38 +377,70 @@ static enum send_step start_next(struct qp *qp)
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: bad WQE %u, opcode 0x%x, syndrome 0x%x",
                 qp->obj.num, desc->index, desc->opcode, syndrome);
         requester_fail(qp, desc, syndrome);
+    } else {
+        desc->status = SEND_DONE;
+        requester_retire(qp);
+    }
+}
+
+/* Starts the next posted WQE, if there is one and it need not wait. */
+static enum send_step requester_start_next(struct qp *qp)
+{
+    enum wqe_source_id id;
+    struct send_line *line = requester_next_wqe(qp, &id);
+    const struct send_wqe *wqe;
+    struct send_desc *desc;
+    uint8_t syndrome;
+
+    if (!line) {
+        return STEP_IDLE;
+    }
+    wqe = &line->wqe;
+    syndrome = line->syndrome;
+    if (!syndrome && requester_must_wait(qp, wqe)) {
+        return STEP_IDLE;
+    }
+    if (!syndrome && !requester_read_umr(qp, line, &syndrome)) {
         return STEP_DONE;
     }
-    desc->status = SEND_DONE;
-    requester_retire(qp);
+    desc = requester_take_wqe(qp, id, wqe);
+    if (!syndrome) {
+        syndrome = requester_check_start(qp, wqe);
+    }
+    if (!syndrome) {
+        requester_assign_psns(qp, desc, wqe);
+    }
+    if (!desc->npsn) {
+        requester_end_local(qp, desc, wqe, syndrome);
+    }
     return STEP_DONE;
 }
 
 /* -- work -------------------------------------------------------------------------------------- */
 
-static enum send_step step(struct qp *qp)
+static enum send_step requester_go_on(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
-    if (s->rnr_wait) {
+    if (s->recovery == RECOVERY_RNR_WAIT) {
         return STEP_IDLE;
     }
-    while (s->tx != s->tail && send_desc(s, s->tx)->status == SEND_DONE) {
+    while (s->tx != s->tail && flight_desc(s, s->tx)->status == SEND_DONE) {
         s->tx++;
-        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : send_desc(s, s->tx)->first_psn;
+        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : flight_desc(s, s->tx)->first_psn;
     }
     if (s->tx == s->tail) {
-        return start_next(qp);
+        return requester_start_next(qp);
     }
-    if (send_desc(s, s->tx)->status == SEND_FAILED) {
+    if (flight_desc(s, s->tx)->status == SEND_FAILED) {
         return STEP_IDLE;
     }
-    return requester_send(qp, send_desc(s, s->tx));
+    return requester_send(qp, flight_desc(s, s->tx));
 }
 
-static void check_drained(struct qp *qp)
+static void requester_check_drained(struct qp *qp)
 {
-    const struct requester_state *s = qp->req.s;
+    const struct flight *s = qp->req.flight;
 
     if (qp->state == PRM_QP_STATE_SQ_DRAINING && (!s || s->head == s->tail)) {
         qp_set_state(qp, PRM_QP_STATE_SQD);
@@ -386,12 +448,12 @@ static void check_drained(struct qp *qp)
     }
 }
 
-static void run_send(struct qp *qp)
+static void requester_run_send(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     for (unsigned n = 0; n < BURST && qp_may_send(qp) && (n == 0 || hca_may_go_on(qp->hca)); n++) {
-        enum send_step result = step(qp);
+        enum send_step result = requester_go_on(qp);
 
         if (result == STEP_BLOCKED) {
             s->tx_blocked = true;
@@ -399,7 +461,7 @@ static void run_send(struct qp *qp)
             return;
         }
         if (result == STEP_IDLE) {
-            check_drained(qp);
+            requester_check_drained(qp);
             return;
         }
     }
@@ -408,39 +470,26 @@ static void run_send(struct qp *qp)
 
 /* One WQE to WR_FLUSH_ERR: a started one, else a posted one, as far as is known. False: there is
  * none. */
-static bool flush_one(struct qp *qp)
+static bool requester_flush_one(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
-    uint16_t index = (uint16_t)qp->sq.ci;
-    unsigned num_bb;
-    uint8_t opcode;
+    struct flight *s = qp->req.flight;
 
     if (s->head != s->tail) {
-        const struct send_desc *desc = send_desc(s, s->head++);
-
-        requester_complete_error(qp, desc->index, desc->opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        wqe_source_failed(qp, flight_desc(s, s->head++), PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         return true;
     }
-    if (wq_posted(&qp->sq) == 0) {
-        return false;
-    }
-    num_bb = send_wqe_peek(qp->hca, &qp->sq, index, wq_posted(&qp->sq), &opcode);
-    if (num_bb == 0) {
-        /* Where the next one begins is unknown: this one stands for all that follow. */
-        num_bb = wq_posted(&qp->sq);
-    }
-    qp->sq.ci = (qp->sq.ci + num_bb) & 0xffff;
-    requester_complete_error(qp, index, opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
-    return true;
+    return wqe_source_flush_one(qp);
 }
 
 /* Flushes as long as it may: in ERR and SQER also what is posted meanwhile. True: more may be left.
  */
-static bool flush(struct qp *qp)
+static bool requester_flush_all(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
+    bool only_known = s->queue == QUEUE_RESUMING;
 
-    while (flush_one(qp) || (!s->resuming && wq_update_pi(qp->hca, &qp->sq) && flush_one(qp))) {
+    while (requester_flush_one(qp) ||
+           (!only_known && wq_update_pi(qp->hca, &qp->sq) && requester_flush_one(qp))) {
         hca_spend(qp->hca, 1);
         if (!hca_may_go_on(qp->hca)) {
             return true;
@@ -448,7 +497,7 @@ static bool flush(struct qp *qp)
     }
     s->tx = s->head;
     s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
-    s->failed = s->resuming = false;
+    requester_queue_step(qp, QUEUE_FLUSHED);
     return false;
 }
 
@@ -456,18 +505,24 @@ static bool flush(struct qp *qp)
 __attribute__((hot)) static void requester_work(struct hca *hca, struct work *work)
 {
     struct qp *qp = work_qp(work);
-    struct requester_state *s = qp->req.s;
+    struct flight *s;
 
+    if (!qp->has_sq) {
+        requester_check_drained(qp);
+        return;
+    }
+    s = flight_get(qp);
     if (!s) {
-        check_drained(qp);
+        hca_wait_late(hca, work); /* other QPs' are in use, and will be free */
         return;
     }
     s->tx_blocked = false;
-    qp_path_check(qp);
-    if (qp_may_send(qp) && !s->resuming) {
-        run_send(qp);
-    } else if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER || s->resuming) {
-        if (flush(qp) || qp_may_send(qp)) {
+    peer_path_check(&qp->peer);
+    if (qp_may_send(qp) && s->queue != QUEUE_RESUMING) {
+        requester_run_send(qp);
+    } else if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER ||
+               s->queue == QUEUE_RESUMING) {
+        if (requester_flush_all(qp) || qp_may_send(qp)) {
             hca_schedule(hca, work);
         }
     }
@@ -475,81 +530,43 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static size_t ring_bytes(const struct requester_state *s)
-{
-    return (s->mask + (size_t)1) * sizeof(s->ring[0]);
-}
-
 bool requester_init(struct qp *qp)
 {
-    struct requester_state *s;
-
     qp->req.work.run = requester_work;
     qp->req.timer.fire = requester_timeout;
-    if (!qp->has_sq) {
-        return true;
-    }
-    s = qp->req.s = qp_alloc(qp, sizeof(*s));
-    if (!s) {
-        return false;
-    }
-    s->mask = MIN(1u << qp->sq.log_size, STARTED_MAX) - 1;
-    s->ring = qp_alloc(qp, ring_bytes(s));
-    return s->ring != NULL;
+    return !qp->has_sq || flight_reserve(qp->hca);
+}
+
+static void requester_stop(struct qp *qp)
+{
+    hca_stop_late(qp->hca, &qp->req.work);
+    hca_timer_stop(qp->hca, &qp->req.timer);
 }
 
 void requester_clear(struct qp *qp)
 {
-    hca_unschedule(&qp->req.work);
-    hca_timer_stop(qp->hca, &qp->req.timer);
-    if (qp->req.s) {
-        requester_forget_umr(qp);
-        qp_dealloc(qp, qp->req.s->ring, ring_bytes(qp->req.s));
-        qp_dealloc(qp, qp->req.s, sizeof(*qp->req.s));
-        qp->req.s = NULL;
-    }
-}
-
-/* Forgets what is in flight; nothing completes. */
-static void forget(struct qp *qp)
-{
-    struct requester_state *s = qp->req.s;
-
-    s->head = s->tx = s->tail;
-    s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
-    s->next_req = 0;
-    s->reads = 0;
-    s->retries = s->rnr_retries = 0;
-    s->failed = s->resuming = s->rnr_wait = false;
-    s->progress = s->went_back = s->tx_blocked = false;
-    s->pause = (struct wire_pause){0};
-    s->tx_wqe.valid = s->rx_wqe.valid = false;
-    requester_forget_umr(qp);
+    requester_stop(qp);
+    blueflame_drop(&qp->sq);
+    flight_leave(qp);
 }
 
 void requester_reset(struct qp *qp, uint32_t next_send_psn)
 {
-    hca_unschedule(&qp->req.work);
-    hca_timer_stop(qp->hca, &qp->req.timer);
+    requester_stop(qp);
+    blueflame_drop(&qp->sq);
+    flight_leave(qp);
     qp->req.next_psn = qp->req.unacked_psn = next_send_psn & PSN_MASK;
     qp->req.ssn = 0;
     qp->sq.ci = qp->sq.pi = 0;
-    wq_set_blueflame(&qp->sq, 0, NULL, 0);
-    if (qp->req.s) {
-        forget(qp);
-    }
 }
 
 void requester_start(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
-
-    if (!s) {
+    if (!qp->has_sq) {
         return;
     }
-    if (s->failed) {
-        /* Back from SQER before everything was flushed. */
-        s->resuming = true;
+    if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS)) {
+        /* Back from SQER before everything was flushed: what is posted from now on is not. */
         wq_update_pi(qp->hca, &qp->sq);
     }
     hca_schedule(qp->hca, &qp->req.work);
@@ -562,17 +579,17 @@ void requester_drain(struct qp *qp)
 
 void requester_flush(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
-
-    if (!s) {
+    if (!qp->has_sq) {
         return;
     }
-    hca_timer_stop(qp->hca, &qp->req.timer);
-    s->rnr_wait = s->resuming = false;
-    s->reads = 0;
-    s->tx_wqe.valid = s->rx_wqe.valid = false;
-    requester_forget_umr(qp);
-    hca_unschedule(&qp->req.work);
+    if (qp->req.flight) {
+        qp->req.flight->reads = 0;
+        requester_recovery_step(qp, RECOVERY_ENDS);
+        requester_queue_step(qp, QUEUE_FLUSHES);
+        requester_forget_umr(qp);
+        requester_forget_lines(qp);
+    }
+    requester_stop(qp);
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -581,9 +598,14 @@ void requester_doorbell(struct qp *qp)
     bool listening = qp->state == PRM_QP_STATE_RTS || qp->state == PRM_QP_STATE_ERR ||
                      qp->state == PRM_QP_STATE_SQER;
 
-    if (qp->req.s && listening) {
+    if (qp->has_sq && listening) {
         hca_schedule(qp->hca, &qp->req.work);
     }
+}
+
+unsigned requester_started(const struct qp *qp)
+{
+    return qp->req.flight ? qp->req.flight->tail - qp->req.flight->head : 0;
 }
 
 static uint32_t qp_uar(const struct obj *obj)

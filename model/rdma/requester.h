@@ -3,24 +3,73 @@
  * The requester: a QP's send queue, from doorbell to send completion (IBTA 9.7.3, 9.7.6, 9.8,
  * 9.9.2).
  *
- *   requester.c       life, doorbell, starting WQEs, completing them
+ *   requester.c       life, doorbell, starting WQEs, retiring them
  *   requester_local.c WQEs that stay inside the HCA: UMR, LOCAL_INVAL
  *   requester_send.c  request packets of started WQEs
  *   requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
+ *   flight.c          what is kept of started WQEs
+ *   wqe_source.c      where WQEs come from, and who hears of their end
  *   send_wqe.c        what a WQE says
  *
  * A WQE is posted, started (it has its PSNs and a descriptor), done or failed, and completed. WQEs
  * complete in order. On a reliable QP a WQE is done when the responder has acknowledged it; on
  * others, and for what stays inside the HCA, when it has been carried out.
+ *
+ * While the QP's state lets it send, two machines say what goes on (requester.c has the tables).
+ * The queue's:
+ *
+ *   open      WQEs are started
+ *   failed    a WQE has failed: nothing more is started; those before it complete, then it does,
+ *             and the QP leaves RTS
+ *   resuming  RTS again, from SQER: what was posted before is still to be flushed
+ *
+ * And that of the recovery of lost packets, on a reliable QP:
+ *
+ *   none      packets are sent and acknowledged
+ *   went back a NAK made it send again: another NAK means nothing before there is progress
+ *   RNR wait  the responder is not ready: nothing is sent until the timer fires
  */
 #ifndef HCASIM_MODEL_REQUESTER_H
 #define HCASIM_MODEL_REQUESTER_H
 
+#include "model/core/machine.h"
 #include "model/core/obj_class.h"
 #include "wire/encap/roce.h"
 
+struct flight;
 struct qp;
-struct requester_state;
+struct wqe_source;
+
+enum requester_queue {
+    QUEUE_OPEN,
+    QUEUE_FAILED,
+    QUEUE_RESUMING,
+};
+
+enum requester_queue_event {
+    QUEUE_WQE_FAILED,
+    QUEUE_RTS,     /* the QP is set to RTS */
+    QUEUE_FLUSHES, /* the QP is in ERR or SQER */
+    QUEUE_FLUSHED, /* nothing is left of what was posted */
+    QUEUE_RESET,
+};
+
+enum requester_recovery {
+    RECOVERY_NONE,
+    RECOVERY_WENT_BACK,
+    RECOVERY_RNR_WAIT,
+};
+
+enum requester_recovery_event {
+    RECOVERY_PROGRESS, /* something was acknowledged */
+    RECOVERY_NAK,      /* for a missing PSN, told or implied */
+    RECOVERY_RNR_NAK,
+    RECOVERY_ACK_TIMEOUT,
+    RECOVERY_RNR_TIMEOUT,
+    RECOVERY_ENDS, /* nothing is in flight any more: flush, reset */
+};
+
+extern const struct machine requester_queue_machine, requester_recovery_machine;
 
 struct requester {
     struct work work;          /* WQEs to fetch, packets to send, WQEs to flush */
@@ -28,7 +77,8 @@ struct requester {
     uint32_t next_psn;         /* qpc.next_send_psn: of the next new packet */
     uint32_t unacked_psn;      /* qpc.last_acked_psn + 1: oldest not acknowledged */
     uint32_t ssn;              /* messages started, modulo 2^24 */
-    struct requester_state *s; /* model/rdma/requester_state.h; NULL: the QP has no send queue */
+    struct flight *flight;     /* model/rdma/flight.h; NULL: nothing is in flight */
+    struct wqe_source *device; /* WQEs of the device's own making; NULL: none */
 };
 
 /* Called by model/rdma/qp.c as the QP lives. */
@@ -48,6 +98,9 @@ void requester_flush(struct qp *qp);
  * posted is read from the doorbell record. */
 void requester_doorbell(struct qp *qp);
 extern const struct obj_sender qp_sender;
+
+/* WQEs that are started and not completed. */
+unsigned requester_started(const struct qp *qp);
 
 /* ACK, NAK, READ response or atomic response that passed the QP's checks. */
 void requester_rx(struct qp *qp, const struct roce_packet *pkt);

@@ -8,7 +8,7 @@
  * starts when all are there, so that the key changes at once. Until then it is a posted WQE like
  * any other: what flushes or resets the queue forgets the parts.
  */
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
 
 /* Bytes of entries that are read in a step: those of a large packet. */
 #define UMR_PART 4096
@@ -19,15 +19,18 @@ static bool is_privileged(const struct qp *qp)
     return qp->service->is_umr && qp->obj.uid == 0;
 }
 
-bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome)
 {
-    struct requester_state *s = qp->req.s;
-    struct umr_entries *umr = &s->umr;
+    const struct send_wqe *wqe = &line->wqe;
+    struct umr_entries *umr = &qp->req.flight->umr;
     uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
     size_t part;
 
     if (!(wqe->op->flags & SEND_OP_UMR) || wqe->umr_xlt || !wqe->umr_xlt_len) {
         return true;
+    }
+    if (umr->len != wqe->umr_xlt_len) {
+        requester_forget_umr(qp); /* the WQE is not the one that they were read for */
     }
     if (!umr->bytes) {
         umr->bytes = ledger_alloc(&qp->hca->memory, wqe->umr_xlt_len);
@@ -38,7 +41,7 @@ bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *synd
         return true;
     }
     part = MIN(umr->len - umr->have, UMR_PART);
-    if (sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &s->tx_wqe.cursor, umr->have,
+    if (sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, umr->have,
                    umr->bytes + umr->have, part) != MEM_OK) {
         *syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
         return true;
@@ -49,7 +52,7 @@ bool requester_read_umr(struct qp *qp, const struct send_wqe *wqe, uint8_t *synd
 
 void requester_forget_umr(struct qp *qp)
 {
-    struct umr_entries *umr = &qp->req.s->umr;
+    struct umr_entries *umr = &qp->req.flight->umr;
 
     if (umr->bytes) {
         ledger_free(&qp->hca->memory, umr->bytes, umr->len);
@@ -66,7 +69,7 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
         .privileged = is_privileged(qp),
         .ctrl = wqe->umr_ctrl,
         .mkey_seg = wqe->umr_mkc,
-        .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.s->umr.bytes,
+        .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->umr.bytes,
         .xlt_len = wqe->umr_xlt_len,
     };
     enum mem_result result = MEM_OK;

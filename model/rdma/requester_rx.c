@@ -16,7 +16,8 @@
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
+#include "model/rdma/wqe_source.h"
 
 #define RNR_RETRY_FOREVER 7
 
@@ -29,7 +30,7 @@ static const uint32_t rnr_delay[32] = {
 
 /* -- timer ------------------------------------------------------------------------------------- */
 
-static struct qp *timer_qp(struct hca_timer *timer)
+static struct qp *requester_timer_qp(struct hca_timer *timer)
 {
     return (struct qp *)((char *)timer - offsetof(struct qp, req.timer));
 }
@@ -39,32 +40,32 @@ void requester_watch(struct qp *qp)
     /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
      * waits between one and two times the timeout (9.7.6.1.3 allows four). */
     if (qp->ack_timeout && !qp->req.timer.pos) {
-        qp->req.s->progress = false;
+        qp->req.flight->watched_psn = qp->req.unacked_psn;
         hca_timer_set(qp->hca, &qp->req.timer,
                       hca_now(qp->hca) + (4096ull << (qp->ack_timeout & 31)));
     }
 }
 
-static bool is_waiting(const struct qp *qp)
+static bool requester_is_waiting(const struct qp *qp)
 {
-    return qp->req.unacked_psn != qp->req.s->sent_psn;
+    return qp->req.flight && qp->req.unacked_psn != qp->req.flight->sent_psn;
 }
 
 /* The oldest WQE that is not done, or NULL. */
-static struct send_desc *oldest(struct requester_state *s)
+static struct send_desc *requester_oldest(struct flight *s)
 {
     for (uint32_t num = s->head; num != s->tail; num++) {
-        if (send_desc(s, num)->status != SEND_DONE) {
-            return send_desc(s, num);
+        if (flight_desc(s, num)->status != SEND_DONE) {
+            return flight_desc(s, num);
         }
     }
     return NULL;
 }
 
 /* Everything from the oldest unacknowledged PSN on is sent again. */
-static void go_back(struct qp *qp)
+static void requester_go_back(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     s->tx = s->head;
     s->tx_psn = qp->req.unacked_psn;
@@ -72,40 +73,37 @@ static void go_back(struct qp *qp)
 }
 
 /* Goes back if that is still allowed, and counts it: the counters are of what could be repaired. */
-static void retry(struct qp *qp, uint64_t *counter)
+static void requester_retry(struct qp *qp, uint64_t *counter)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     if (s->retries >= qp->retry_count) {
-        requester_fail(qp, oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return;
     }
     s->retries++;
     ++*counter;
-    go_back(qp);
+    requester_go_back(qp);
 }
 
 void requester_timeout(struct hca *hca, struct hca_timer *timer)
 {
-    struct qp *qp = timer_qp(timer);
-    struct requester_state *s = qp->req.s;
+    struct qp *qp = requester_timer_qp(timer);
+    struct flight *s = qp->req.flight;
 
-    if (s->rnr_wait) {
-        s->rnr_wait = false;
+    if (!requester_is_waiting(qp) || !qp_may_send(qp)) {
+        return;
+    }
+    if (requester_recovery_step(qp, RECOVERY_RNR_TIMEOUT)) {
         hca_schedule(hca, &qp->req.work);
-        if (is_waiting(qp)) {
-            requester_watch(qp);
-        }
+        requester_watch(qp);
         return;
     }
-    if (!is_waiting(qp) || !qp_may_send(qp)) {
-        return;
-    }
-    if (s->progress || s->tx_blocked) {
+    if (s->watched_psn != qp->req.unacked_psn || s->tx_blocked) {
         s->pause = (struct wire_pause){0};
-    } else if (!port_is_paused(hca, qp->path.dmac, &s->pause)) {
-        s->went_back = false;
-        retry(qp, &qp_counters(qp)->local_ack_timeout_err);
+    } else if (!port_is_paused(hca, qp->peer.path.dmac, &s->pause)) {
+        requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
+        requester_retry(qp, &qp_counters(qp)->local_ack_timeout_err);
     }
     if (qp_may_send(qp)) {
         requester_watch(qp);
@@ -114,18 +112,19 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
 
 /* -- acknowledging ----------------------------------------------------------------------------- */
 
-static void note_progress(struct requester_state *s)
+static void requester_note_progress(struct qp *qp)
 {
-    s->progress = true;
-    s->went_back = false;
+    struct flight *s = qp->req.flight;
+
+    requester_recovery_step(qp, RECOVERY_PROGRESS);
     s->retries = 0;
     s->rnr_retries = 0;
 }
 
 /* What is acknowledged need not be sent again. */
-static void skip_acked(struct qp *qp)
+static void requester_skip_acked(struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
     if (s->tx == s->head && s->tx != s->tail && psn_diff(s->tx_psn, qp->req.unacked_psn) < 0) {
         s->tx_psn = qp->req.unacked_psn;
@@ -136,13 +135,13 @@ static void skip_acked(struct qp *qp)
  * Acknowledges all requests up to psn and completes what is done by that. False: a READ or atomic
  * at or before psn is not answered; everything before it is acknowledged.
  */
-static bool ack_through(struct qp *qp, uint32_t psn)
+static bool requester_ack_through(struct qp *qp, uint32_t psn)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
     bool complete = true;
 
     for (uint32_t num = s->head; num != s->tail; num++) {
-        struct send_desc *desc = send_desc(s, num);
+        struct send_desc *desc = flight_desc(s, num);
         uint32_t last = (desc->first_psn + desc->npsn - 1) & PSN_MASK;
 
         if (desc->status == SEND_FAILED) {
@@ -158,7 +157,7 @@ static bool ack_through(struct qp *qp, uint32_t psn)
             complete = false;
             break;
         }
-        note_progress(s);
+        requester_note_progress(qp);
         if (psn_diff(psn, last) < 0) {
             qp->req.unacked_psn = (psn + 1) & PSN_MASK;
             break;
@@ -167,51 +166,47 @@ static bool ack_through(struct qp *qp, uint32_t psn)
         desc->status = SEND_DONE;
     }
     requester_retire(qp);
-    skip_acked(qp);
+    requester_skip_acked(qp);
     return complete;
 }
 
-static void negative(struct qp *qp, uint64_t *counter)
+static void requester_rx_gap(struct qp *qp, uint64_t *counter)
 {
-    struct requester_state *s = qp->req.s;
-
-    if (s->went_back || s->rnr_wait) {
-        return;
+    if (requester_recovery_step(qp, RECOVERY_NAK)) {
+        requester_retry(qp, counter);
     }
-    s->went_back = true;
-    retry(qp, counter);
 }
 
-static void implied_nak(struct qp *qp)
+static void requester_rx_implied_nak(struct qp *qp)
 {
-    negative(qp, &qp_counters(qp)->implied_nak_seq_err);
+    requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err);
 }
 
 /*
  * All before the response's PSN is acknowledged by it. NULL: a response before this one is missing,
  * or the QP is no longer sending; the packet has had its effect. Else the WQE that psn is of.
  */
-static struct send_desc *answered(struct qp *qp, uint32_t psn)
+static struct send_desc *requester_answered(struct qp *qp, uint32_t psn)
 {
-    if (psn != qp->req.unacked_psn && !ack_through(qp, (psn - 1) & PSN_MASK)) {
+    if (psn != qp->req.unacked_psn && !requester_ack_through(qp, (psn - 1) & PSN_MASK)) {
         if (qp_may_send(qp)) {
-            implied_nak(qp);
+            requester_rx_implied_nak(qp);
         }
         return NULL;
     }
     if (!qp_may_send(qp) || qp->req.unacked_psn != psn) {
         return NULL;
     }
-    return oldest(qp->req.s);
+    return requester_oldest(qp->req.flight);
 }
 
 /* -- ACK and NAK ------------------------------------------------------------------------------- */
 
-static void rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
+static void requester_rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
-    if (s->rnr_wait) {
+    if (s->recovery == RECOVERY_RNR_WAIT) {
         return;
     }
     if (qp->rnr_retry != RNR_RETRY_FOREVER) {
@@ -222,16 +217,16 @@ static void rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
         s->rnr_retries++;
     }
     qp_counters(qp)->rnr_nak_retry_err++;
-    s->rnr_wait = true;
-    go_back(qp);
+    requester_recovery_step(qp, RECOVERY_RNR_NAK);
+    requester_go_back(qp);
     hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
 }
 
-static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
+static void requester_rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
 {
     switch (syndrome) {
     case AETH_NAK_SEQ:
-        negative(qp, &qp_counters(qp)->packet_seq_err);
+        requester_rx_gap(qp, &qp_counters(qp)->packet_seq_err);
         break;
     case AETH_NAK_INVALID:
         requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
@@ -247,26 +242,26 @@ static void rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
     }
 }
 
-static void rx_ack(struct qp *qp, const struct roce_packet *pkt)
+static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
 {
     struct send_desc *desc;
 
     switch (aeth_class(pkt->aeth.syndrome)) {
     case AETH_CLASS_ACK:
-        if (!ack_through(qp, pkt->psn) && qp_may_send(qp)) {
-            implied_nak(qp);
+        if (!requester_ack_through(qp, pkt->psn) && qp_may_send(qp)) {
+            requester_rx_implied_nak(qp);
         }
         break;
     case AETH_CLASS_RNR_NAK:
-        desc = answered(qp, pkt->psn);
+        desc = requester_answered(qp, pkt->psn);
         if (desc) {
-            rx_rnr_nak(qp, desc, aeth_value(pkt->aeth.syndrome));
+            requester_rx_rnr_nak(qp, desc, aeth_value(pkt->aeth.syndrome));
         }
         break;
     case AETH_CLASS_NAK:
-        desc = answered(qp, pkt->psn);
+        desc = requester_answered(qp, pkt->psn);
         if (desc) {
-            rx_nak(qp, desc, pkt->aeth.syndrome);
+            requester_rx_nak(qp, desc, pkt->aeth.syndrome);
         }
         break;
     default:
@@ -277,23 +272,24 @@ static void rx_ack(struct qp *qp, const struct roce_packet *pkt)
 /* -- READ and atomic responses ----------------------------------------------------------------- */
 
 /* The WQE's list takes bytes of the response. Fails the WQE if it does not. */
-static bool deliver(struct qp *qp, struct send_desc *desc, uint64_t offset, const void *data,
-                    size_t len)
+static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
+                              const void *data, size_t len)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
+    struct send_line *line = requester_rx_line(qp);
     uint32_t num = s->head;
     const struct send_wqe *wqe;
 
-    while (send_desc(s, num) != desc) {
+    while (flight_desc(s, num) != desc) {
         num++;
     }
-    wqe = requester_wqe(qp, &s->rx_wqe, num);
+    wqe = requester_wqe(qp, line, num);
     if (!wqe) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
-    if (len && sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &s->rx_wqe.cursor, offset,
-                           data, len) != MEM_OK) {
+    if (len && sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &line->cursor, offset, data,
+                           len) != MEM_OK) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return false;
     }
@@ -301,18 +297,18 @@ static bool deliver(struct qp *qp, struct send_desc *desc, uint64_t offset, cons
 }
 
 /* One more PSN of a READ or atomic has its response. */
-static void answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
+static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
 
-    note_progress(s);
+    requester_note_progress(qp);
     qp->req.unacked_psn = (qp->req.unacked_psn + 1) & PSN_MASK;
     if (is_last) {
         desc->status = SEND_DONE;
         s->reads--;
         requester_retire(qp);
     }
-    skip_acked(qp);
+    requester_skip_acked(qp);
 }
 
 /*
@@ -320,10 +316,10 @@ static void answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
  * what is left; a repeated READ begins with FIRST again, so FIRST and MIDDLE are the
  * same here. Anything else ends the WQE with BAD_RESP_ERR (9.9.2).
  */
-static void rx_read_response(struct qp *qp, const struct roce_packet *pkt)
+static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
 {
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
-    struct send_desc *desc = answered(qp, pkt->psn);
+    struct send_desc *desc = requester_answered(qp, pkt->psn);
     uint64_t offset;
     uint32_t nth;
     bool is_last;
@@ -340,16 +336,16 @@ static void rx_read_response(struct qp *qp, const struct roce_packet *pkt)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
-    if (deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
-        answer_done(qp, desc, is_last);
+    if (requester_deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
+        requester_answer_done(qp, desc, is_last);
     }
 }
 
 /* The original value goes to memory in the host's byte order (capability
  * atomic_req_8B_endianness_mode; the responder's memory is a host-order word too). */
-static void rx_atomic_response(struct qp *qp, const struct roce_packet *pkt)
+static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct send_desc *desc = answered(qp, pkt->psn);
+    struct send_desc *desc = requester_answered(qp, pkt->psn);
     uint64_t original = pkt->atomic_ack;
 
     if (!desc) {
@@ -359,14 +355,14 @@ static void rx_atomic_response(struct qp *qp, const struct roce_packet *pkt)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
-    if (deliver(qp, desc, 0, &original, sizeof(original))) {
-        answer_done(qp, desc, true);
+    if (requester_deliver(qp, desc, 0, &original, sizeof(original))) {
+        requester_answer_done(qp, desc, true);
     }
 }
 
 void requester_rx(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
     if (!s || !qp_may_send(qp) || !qp->service->reliable || !(flags & PKT_RESPONSE) ||
@@ -374,13 +370,13 @@ void requester_rx(struct qp *qp, const struct roce_packet *pkt)
         return;
     }
     if (flags & PKT_READ) {
-        rx_read_response(qp, pkt);
+        requester_rx_read(qp, pkt);
     } else if (flags & PKT_ATOMIC) {
-        rx_atomic_response(qp, pkt);
+        requester_rx_atomic(qp, pkt);
     } else {
-        rx_ack(qp, pkt);
+        requester_rx_ack(qp, pkt);
     }
-    if (s->tx != s->tail || wq_posted(&qp->sq) || qp->state == PRM_QP_STATE_SQ_DRAINING) {
+    if (s->tx != s->tail || wqe_source_has_posted(qp) || qp->state == PRM_QP_STATE_SQ_DRAINING) {
         hca_schedule(qp->hca, &qp->req.work);
     }
 }

@@ -6,30 +6,30 @@
  * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
  * set on the last packet of a message and every quarter window, so that the window keeps moving.
  */
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
 
 /* What may be lost at a time, and has to be sent again. */
 #define WINDOW_PACKETS     128
 #define WINDOW_MIN_PACKETS 16
 #define WINDOW_BYTES       (256u << 10)
 
-static uint32_t window(const struct qp *qp)
+static uint32_t send_window(const struct qp *qp)
 {
     return CLAMP(WINDOW_BYTES / qp->mtu, WINDOW_MIN_PACKETS, WINDOW_PACKETS);
 }
 
-static bool is_one_packet(const struct send_desc *desc)
+static bool send_is_one_packet(const struct send_desc *desc)
 {
     return desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
 }
 
 /* Running number of the oldest request packet that is not acknowledged. */
-static uint32_t unacked_req(const struct qp *qp)
+static uint32_t send_unacked_req(const struct qp *qp)
 {
-    struct requester_state *s = qp->req.s;
-    const struct send_desc *desc = send_desc(s, s->head);
+    struct flight *s = qp->req.flight;
+    const struct send_desc *desc = flight_desc(s, s->head);
 
-    if (is_one_packet(desc) || desc->npsn == 0 ||
+    if (send_is_one_packet(desc) || desc->npsn == 0 ||
         psn_diff(qp->req.unacked_psn, desc->first_psn) < 0) {
         return desc->first_req;
     }
@@ -37,7 +37,7 @@ static uint32_t unacked_req(const struct qp *qp)
 }
 
 /* Which packet of its message one is. */
-static uint8_t bth_op(const struct send_op *op, bool is_first, bool is_last)
+static uint8_t send_bth_op(const struct send_op *op, bool is_first, bool is_last)
 {
     if (is_first) {
         return is_last ? op->only : op->first;
@@ -46,8 +46,8 @@ static uint8_t bth_op(const struct send_op *op, bool is_first, bool is_last)
 }
 
 /* What a datagram carries of its WQE's address vector. False: the source GID is gone. */
-static bool address_datagram(const struct qp *qp, const struct send_wqe *wqe,
-                             struct roce_packet *pkt)
+static bool send_address_datagram(const struct qp *qp, const struct send_wqe *wqe,
+                                  struct roce_packet *pkt)
 {
     uint32_t qkey = PRM_GET(wqe_av, wqe->av, qkey);
 
@@ -62,31 +62,32 @@ static bool address_datagram(const struct qp *qp, const struct send_wqe *wqe,
 }
 
 /* IBTA 9.2.3: what SE is for. */
-static bool completes_a_receive(const struct send_op *op)
+static bool send_completes_a_receive(const struct send_op *op)
 {
     return !(op->flags & SEND_OP_RADDR) || (op->flags & SEND_OP_IMM);
 }
 
 /* Headers of the packet at tx_psn; *offset and *len say which of the message's bytes it carries. */
-static bool build_packet(const struct qp *qp, const struct send_desc *desc,
-                         const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
-                         uint32_t *len)
+static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
+                              const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
+                              uint32_t *len)
 {
-    const struct requester_state *s = qp->req.s;
+    const struct flight *s = qp->req.flight;
     uint32_t nth = (s->tx_psn - desc->first_psn) & PSN_MASK;
-    bool is_last = is_one_packet(desc) || nth == desc->npsn - 1;
-    uint32_t quarter = window(qp) / 4;
+    bool is_last = send_is_one_packet(desc) || nth == desc->npsn - 1;
+    uint32_t quarter = send_window(qp) / 4;
 
     *offset = (uint64_t)nth * qp->mtu;
     *len = (uint32_t)MIN(desc->len - *offset, qp->mtu);
     *pkt = (struct roce_packet){
-        .opcode = qp->service->transport |
-                  (is_one_packet(desc) ? wqe->op->only : bth_op(wqe->op, nth == 0, is_last)),
-        .solicited = is_last && wqe->solicited && completes_a_receive(wqe->op),
+        .opcode =
+            qp->service->transport |
+            (send_is_one_packet(desc) ? wqe->op->only : send_bth_op(wqe->op, nth == 0, is_last)),
+        .solicited = is_last && wqe->solicited && send_completes_a_receive(wqe->op),
         .migreq = true,
         .ackreq = qp->service->reliable && (is_last || (desc->first_req + nth) % quarter == 0),
         .pkey = qp->pkey,
-        .dest_qp = qp->remote_qpn,
+        .dest_qp = qp->peer.qpn,
         .psn = s->tx_psn,
         .reth = {.va = wqe->raddr, .rkey = wqe->rkey, .len = desc->len},
         .imm = wqe->imm,
@@ -105,19 +106,19 @@ static bool build_packet(const struct qp *qp, const struct send_desc *desc,
         *len = 0;
     }
     if (wqe->av) {
-        return address_datagram(qp, wqe, pkt);
+        return send_address_datagram(qp, wqe, pkt);
     }
-    pkt->addr = qp->path;
-    return !qp->path_gone;
+    pkt->addr = qp->peer.path;
+    return !qp->peer.path_gone;
 }
 
 /* The packet at tx_psn has left. */
-static void advance(struct qp *qp, struct send_desc *desc)
+static void send_advance(struct qp *qp, struct send_desc *desc)
 {
-    struct requester_state *s = qp->req.s;
+    struct flight *s = qp->req.flight;
     uint32_t end = (desc->first_psn + desc->npsn) & PSN_MASK;
 
-    s->tx_psn = is_one_packet(desc) ? end : (s->tx_psn + 1) & PSN_MASK;
+    s->tx_psn = send_is_one_packet(desc) ? end : (s->tx_psn + 1) & PSN_MASK;
     if (psn_diff(s->tx_psn, s->sent_psn) > 0) {
         s->sent_psn = s->tx_psn;
     }
@@ -137,19 +138,20 @@ static void advance(struct qp *qp, struct send_desc *desc)
 
 enum send_step requester_send(struct qp *qp, struct send_desc *desc)
 {
-    struct requester_state *s = qp->req.s;
-    uint32_t nth = is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
+    struct flight *s = qp->req.flight;
+    uint32_t nth = send_is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
+    struct send_line *line = requester_tx_line(qp);
     const struct send_wqe *wqe;
     struct roce_packet pkt;
     uint64_t offset;
     uint32_t len;
     uint8_t *frame, *payload;
 
-    if (qp->service->reliable && desc->first_req + nth - unacked_req(qp) >= window(qp)) {
+    if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
         return STEP_IDLE;
     }
-    wqe = requester_wqe(qp, &s->tx_wqe, s->tx);
-    if (!wqe || !build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
+    wqe = requester_wqe(qp, line, s->tx);
+    if (!wqe || !send_build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return STEP_DONE;
     }
@@ -159,12 +161,12 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     }
     payload = roce_build(frame, &pkt, len);
     if (len &&
-        send_wqe_gather(qp->hca, wqe, qp->pdn, &s->tx_wqe.cursor, offset, payload, len) != MEM_OK) {
+        send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len) != MEM_OK) {
         port_tx_commit(qp->hca, 0, PORT_NO_TD);
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return STEP_DONE;
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
-    advance(qp, desc);
+    send_advance(qp, desc);
     return STEP_DONE;
 }

@@ -20,11 +20,56 @@
  * End-to-end credits are not given: every ACK carries the credit count 31, which tells the
  * requester so (IBTA 9.7.7.2); an empty receive queue then shows as an RNR NAK.
  */
-#include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
 
-#define MAX_MESSAGE 0x80000000ull /* bytes of a message at most (C9-94) */
+static const char *const responder_states[] = {
+    [RESPONDER_EXPECTS] = "expects",
+    [RESPONDER_REFUSES] = "refuses",
+    [RESPONDER_FAILED] = "failed",
+};
+
+static const char *const responder_events[] = {
+    [RESPONDER_CARRIED_OUT] = "carried out",
+    [RESPONDER_GAP] = "gap",
+    [RESPONDER_NOT_READY] = "not ready",
+    [RESPONDER_FAULT] = "fault",
+    [RESPONDER_RESET] = "reset",
+};
+
+#define IGNORES MACHINE_IGNORES
+#define EXPECTS RESPONDER_EXPECTS
+#define REFUSES RESPONDER_REFUSES
+#define FAILED  RESPONDER_FAILED
+
+/* clang-format off */
+static const uint8_t responder_next[] = {
+    /*            carried out  gap      not ready  fault    reset */
+    /* expects */ EXPECTS,     REFUSES, REFUSES,   FAILED,  EXPECTS,
+    /* refuses */ EXPECTS,     IGNORES, REFUSES,   FAILED,  EXPECTS,
+    /* failed  */ IGNORES,     IGNORES, IGNORES,   IGNORES, EXPECTS,
+};
+/* clang-format on */
+
+#undef IGNORES
+#undef EXPECTS
+#undef REFUSES
+#undef FAILED
+
+const struct machine responder_machine = {
+    .name = "responder",
+    .states = responder_states,
+    .events = responder_events,
+    .next = responder_next,
+    .n_events = G_N_ELEMENTS(responder_events),
+};
+
+bool responder_step(struct peer *peer, enum responder_event event)
+{
+    const struct qp *qp = peer->qp;
+
+    return machine_step(&responder_machine, qp->hca, qp->obj.num, &peer->resp.state, event);
+}
 
 /* What becomes of the verdicts that end a QP. */
 static const struct fault {
@@ -59,352 +104,54 @@ enum verdict verdict_of(enum mem_result result)
     }
 }
 
-/* The SRQ of the message that is arriving; NULL if the QP is no XRC QP, or the SRQ is gone. */
-static struct srq *message_srq(const struct qp *qp)
-{
-    const struct responder_state *s = qp->resp.s;
-    struct srq *srq;
-
-    if (!qp->service->names_srq) {
-        return NULL;
-    }
-    srq = srq_find(qp->hca, s->srqn);
-    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
-}
-
-/* Completes the WQE held in error. An XRC SRQ may be destroyed under it, and then nobody waits. */
-static void abandon_wqe(struct qp *qp, uint8_t syndrome)
-{
-    struct responder_state *s = qp->resp.s;
-    struct srq *srq = message_srq(qp);
-
-    s->have_wqe = false;
-    if (srq || !qp->service->names_srq) {
-        qp_complete_recv_error(qp, srq, &s->wqe, syndrome);
-    }
-}
-
 /* What the requester and the counters learn of a fault. */
-static const struct fault *report_fault(struct qp *qp, enum verdict verdict, uint32_t psn)
+static const struct fault *responder_report(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
+    struct qp *qp = peer->qp;
     const struct fault *fault = &faults[verdict];
 
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
     if (qp->service->reliable && fault->nak) {
-        qp->resp.s->failed = true;
-        responder_ack(qp, psn, fault->nak);
+        responder_step(peer, RESPONDER_FAULT);
+        responder_ack(peer, psn, fault->nak);
     }
     qp_counters(qp)->resp_remote_access_errors += verdict == VERDICT_ACCESS;
     qp_counters(qp)->resp_remote_invalid_request += verdict == VERDICT_INVALID;
     return fault;
 }
 
-void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn)
+void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
-    const struct fault *fault = report_fault(qp, verdict, psn);
-    struct responder_state *s = qp->resp.s;
+    struct qp *qp = peer->qp;
+    const struct fault *fault = responder_report(peer, verdict, psn);
+    struct responder *s = &peer->resp;
 
     s->msg = MSG_NONE;
     if (s->have_wqe) {
-        abandon_wqe(qp, fault->cqe);
+        responder_abandon(peer, fault->cqe);
         qp_set_state(qp, PRM_QP_STATE_ERR);
     } else {
         qp_fatal(qp, fault->event);
     }
 }
 
-void responder_fail_answer(struct qp *qp, enum verdict verdict, uint32_t psn)
+void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
-    qp_fatal(qp, report_fault(qp, verdict, psn)->event);
-}
-
-enum verdict responder_take(struct qp *qp)
-{
-    struct responder_state *s = qp->resp.s;
-
-    if (s->have_wqe) {
-        return VERDICT_OK;
-    }
-    switch (qp_take_recv(qp, message_srq(qp), &s->wqe)) {
-    case RECV_OK:
-        s->have_wqe = true;
-        return VERDICT_OK;
-    case RECV_EMPTY:
-        qp_counters(qp)->out_of_buffer++;
-        return VERDICT_RNR;
-    default:
-        return VERDICT_OPERATION;
-    }
-}
-
-void responder_complete(struct qp *qp, enum prm_cqe_opcode opcode, uint64_t byte_cnt, uint8_t *cqe,
-                        bool solicited)
-{
-    struct responder_state *s = qp->resp.s;
-
-    s->have_wqe = false;
-    qp_complete_recv(qp, message_srq(qp), &s->wqe, opcode, (uint32_t)byte_cnt, solicited, cqe);
-}
-
-/* -- SEND, WRITE ------------------------------------------------------------------------------- */
-
-/* Whether the packet's place in its message fits the message that is arriving (IBTA 9.7.4). */
-static bool sequence_ok(const struct responder_state *s, uint32_t flags)
-{
-    enum responder_msg msg = flags & PKT_SEND ? MSG_SEND : flags & PKT_WRITE ? MSG_WRITE : MSG_NONE;
-
-    return flags & PKT_FIRST ? s->msg == MSG_NONE : s->msg == msg;
-}
-
-/* All but the last packet of a message are as long as the path MTU; the last one of several is not
- * empty (C9-92). */
-static bool packet_len_ok(const struct qp *qp, uint32_t flags, size_t len)
-{
-    if (!(flags & PKT_LAST)) {
-        return len == qp->mtu;
-    }
-    return len <= qp->mtu && (len > 0 || (flags & PKT_FIRST));
-}
-
-static void complete(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
-{
-    struct responder_state *s = qp->resp.s;
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
-    enum prm_cqe_opcode opcode = PRM_CQE_OPCODE_RESP_SEND;
-
-    if (flags & HDR_IETH) {
-        opcode = PRM_CQE_OPCODE_RESP_SEND_INV;
-        PRM_SET(cqe64, cqe, inval_rkey, pkt->imm);
-    } else if (flags & HDR_IMM_DT) {
-        opcode = flags & PKT_WRITE ? PRM_CQE_OPCODE_RESP_WR_IMM : PRM_CQE_OPCODE_RESP_SEND_IMM;
-        PRM_SET(cqe64, cqe, immediate, pkt->imm);
-    }
-    PRM_SET(cqe64, cqe, rqpn, qp->remote_qpn);
-    responder_complete(qp, opcode, s->done, cqe, pkt->solicited);
-}
-
-static enum verdict exec_send(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
-{
-    struct responder_state *s = qp->resp.s;
-
-    if (flags & PKT_FIRST) {
-        enum verdict verdict = responder_take(qp);
-
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-        s->msg = MSG_SEND;
-        s->done = 0;
-        memset(&s->cursor, 0, sizeof(s->cursor));
-    }
-    if (s->done + pkt->payload_len > s->wqe.len) {
-        return VERDICT_LENGTH;
-    }
-    if (s->done + pkt->payload_len > 1ull << qp->log_msg_max) {
-        return VERDICT_INVALID;
-    }
-    if (pkt->payload_len) {
-        enum mem_result result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, s->recv_pdn,
-                                             &s->cursor, s->done, pkt->payload, pkt->payload_len);
-
-        if (result != MEM_OK) {
-            return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
-        }
-        s->done += pkt->payload_len;
-    }
-    if (flags & PKT_LAST) {
-        if ((flags & HDR_IETH) && (!mkey_allows_qp(qp->hca, pkt->imm, qp->obj.num) ||
-                                   mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK)) {
-            return VERDICT_INVALIDATE;
-        }
-        s->msg = MSG_NONE;
-        complete(qp, pkt, flags);
-    }
-    return VERDICT_OK;
-}
-
-/* The RETH of a WRITE or READ. */
-static enum verdict check_reth(struct qp *qp, const struct roce_packet *pkt, unsigned access)
-{
-    if (pkt->reth.len > MAX_MESSAGE || pkt->reth.len > 1ull << qp->log_msg_max) {
-        return VERDICT_INVALID;
-    }
-    if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
-        return VERDICT_ACCESS;
-    }
-    return verdict_of(
-        mkey_check(qp->hca, pkt->reth.rkey, qp->resp.s->pdn, pkt->reth.va, pkt->reth.len, access));
-}
-
-static enum verdict exec_write(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
-{
-    struct responder_state *s = qp->resp.s;
-    bool first = flags & PKT_FIRST, last = flags & PKT_LAST;
-    uint64_t left = first ? pkt->reth.len : s->left;
-    uint64_t va = first ? pkt->reth.va : s->va;
-    uint32_t rkey = first ? pkt->reth.rkey : s->rkey;
-    enum verdict verdict;
-
-    if (first && !qp->rwe) {
-        return VERDICT_INVALID;
-    }
-    /* The packets carry what the RETH announced, neither more nor less (IBTA 9.7.4). */
-    if (last ? pkt->payload_len != left : pkt->payload_len >= left) {
-        return VERDICT_INVALID;
-    }
-    /* Before the key is looked at: it is this WQE that reports a bad one. */
-    if (flags & HDR_IMM_DT) {
-        verdict = responder_take(qp);
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-    }
-    if (first) {
-        verdict = check_reth(qp, pkt, MEM_REMOTE_WRITE);
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-        qp_counters(qp)->rx_write_requests++;
-        s->done = 0;
-    }
-    if (pkt->payload_len) {
-        verdict = verdict_of(mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload, pkt->payload_len,
-                                        MEM_REMOTE_WRITE));
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-    }
-    s->msg = last ? MSG_NONE : MSG_WRITE;
-    s->rkey = rkey;
-    s->va = va + pkt->payload_len;
-    s->left = left - pkt->payload_len;
-    s->done += pkt->payload_len;
-    if (flags & HDR_IMM_DT) {
-        complete(qp, pkt, flags);
-    }
-    return VERDICT_OK;
-}
-
-/* -- READ, atomics ----------------------------------------------------------------------------- */
-
-static uint32_t read_packets(const struct qp *qp, uint32_t len)
-{
-    return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) / qp->mtu) : 1;
-}
-
-/* A place for one more READ or atomic. More than the QP was set up for are a fault of the
- * requester (IBTA 9.7.4: NAK invalid request); a queue full of answers to duplicates is not. */
-static enum verdict check_room(struct qp *qp)
-{
-    if (qp->resp.s->fresh >= 1u << qp->log_rra_max) {
-        return VERDICT_INVALID;
-    }
-    return responder_has_room(qp) ? VERDICT_OK : VERDICT_DROP;
-}
-
-static struct responder_resource *new_resource(struct qp *qp)
-{
-    struct responder_state *s = qp->resp.s;
-    struct responder_resource *res = &s->resources[s->next_resource];
-
-    s->next_resource = (s->next_resource + 1) & ((1u << qp->log_rra_max) - 1);
-    return res;
-}
-
-static enum verdict exec_read(struct qp *qp, const struct roce_packet *pkt)
-{
-    enum verdict verdict;
-
-    if (!qp->rre) {
-        return VERDICT_INVALID;
-    }
-    verdict = check_reth(qp, pkt, MEM_REMOTE_READ);
-    if (verdict == VERDICT_OK) {
-        verdict = check_room(qp);
-    }
-    if (verdict != VERDICT_OK) {
-        return verdict;
-    }
-    qp_counters(qp)->rx_read_requests++;
-    *new_resource(qp) = (struct responder_resource){
-        .valid = true,
-        .psn = pkt->psn,
-        .npsn = read_packets(qp, pkt->reth.len),
-        .va = pkt->reth.va,
-        .pdn = qp->resp.s->pdn,
-        .rkey = pkt->reth.rkey,
-        .len = pkt->reth.len,
-    };
-    responder_answer(qp, &(struct response){
-                             .kind = RESPONSE_READ,
-                             .psn = pkt->psn,
-                             .msn = (qp->resp.msn + 1) & PSN_MASK,
-                             .va = pkt->reth.va,
-                             .pdn = qp->resp.s->pdn,
-                             .rkey = pkt->reth.rkey,
-                             .len = pkt->reth.len,
-                         });
-    return VERDICT_OK;
-}
-
-static enum verdict exec_atomic(struct qp *qp, const struct roce_packet *pkt)
-{
-    uint8_t op = pkt->opcode & 0x1f;
-    uint32_t pdn = qp->resp.s->pdn;
-    enum mem_result result;
-    enum verdict verdict;
-    uint64_t value = 0;
-
-    if (!qp->rae || qp->atomic_mode == PRM_ATOMIC_MODE_NONE || pkt->atomic.va % 8) {
-        return VERDICT_INVALID;
-    }
-    verdict = check_room(qp);
-    if (verdict != VERDICT_OK) {
-        return verdict;
-    }
-    if (!mkey_allows_qp(qp->hca, pkt->atomic.rkey, qp->obj.num)) {
-        return VERDICT_ACCESS;
-    }
-    if (op == BTH_CMP_SWAP) {
-        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va, pkt->atomic.compare,
-                               pkt->atomic.swap_add, &value);
-    } else {
-        result = mkey_fetch_add(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
-                                pkt->atomic.swap_add, &value);
-    }
-    if (result != MEM_OK) {
-        return verdict_of(result);
-    }
-    qp_counters(qp)->rx_atomic_requests++;
-    *new_resource(qp) = (struct responder_resource){
-        .valid = true,
-        .atomic = true,
-        .psn = pkt->psn,
-        .npsn = 1,
-        .value = value,
-    };
-    responder_answer(qp, &(struct response){
-                             .kind = RESPONSE_ATOMIC,
-                             .psn = pkt->psn,
-                             .msn = (qp->resp.msn + 1) & PSN_MASK,
-                             .value = value,
-                         });
-    return VERDICT_OK;
+    qp_fatal(peer->qp, responder_report(peer, verdict, psn)->event);
 }
 
 /* -- RC and XRC -------------------------------------------------------------------------------- */
 
 /* The READ or atomic that psn belongs to: the newest, should PSNs have come round since. */
-static const struct responder_resource *find_resource(const struct qp *qp, uint32_t psn,
-                                                      bool atomic)
+static const struct responder_resource *responder_find_resource(const struct peer *peer,
+                                                                uint32_t psn, bool atomic)
 {
-    const struct responder_state *s = qp->resp.s;
-
-    unsigned n = s->num_resources ? 1u << qp->log_rra_max : 0;
+    const struct answers *a = peer->resp.answers;
+    unsigned n = a ? 1u << peer->qp->log_rra_max : 0;
 
     for (unsigned i = 1; i <= n; i++) {
-        const struct responder_resource *res = &s->resources[(s->next_resource - i) & (n - 1)];
+        const struct responder_resource *res = &a->resources[(a->next_resource - i) & (n - 1)];
 
         if (res->valid && res->atomic == atomic && ((psn - res->psn) & PSN_MASK) < res->npsn) {
             return res;
@@ -414,183 +161,142 @@ static const struct responder_resource *find_resource(const struct qp *qp, uint3
 }
 
 /* A duplicate READ asks for what an earlier one asked for, or for the end of it (IBTA 9.7.5). */
-static void repeat_read(struct qp *qp, const struct roce_packet *pkt)
+static void responder_repeat_read(struct peer *peer, const struct roce_packet *pkt)
 {
-    const struct responder_resource *res = find_resource(qp, pkt->psn, false);
+    const struct responder_resource *res = responder_find_resource(peer, pkt->psn, false);
     uint64_t skipped;
 
     if (!res) {
         return;
     }
-    skipped = (uint64_t)((pkt->psn - res->psn) & PSN_MASK) * qp->mtu;
+    skipped = (uint64_t)((pkt->psn - res->psn) & PSN_MASK) * peer->qp->mtu;
     if (pkt->reth.rkey != res->rkey || pkt->reth.va != res->va + skipped ||
-        pkt->reth.len > res->len - skipped || !responder_has_room(qp)) {
+        pkt->reth.len > res->len - skipped || !responder_has_room(peer)) {
         return;
     }
-    responder_answer(qp, &(struct response){
-                             .kind = RESPONSE_READ,
-                             .duplicate = true,
-                             .psn = pkt->psn,
-                             .msn = qp->resp.msn,
-                             .va = pkt->reth.va,
-                             .pdn = res->pdn,
-                             .rkey = pkt->reth.rkey,
-                             .len = pkt->reth.len,
-                         });
+    responder_answer(peer, &(struct answer){
+                               .is_read = true,
+                               .duplicate = true,
+                               .psn = pkt->psn,
+                               .msn = peer->resp.msn,
+                               .va = pkt->reth.va,
+                               .pdn = res->pdn,
+                               .rkey = pkt->reth.rkey,
+                               .len = pkt->reth.len,
+                           });
 }
 
 /* An atomic is not executed again: its result is sent again (IBTA 9.7.5). */
-static void repeat_atomic(struct qp *qp, const struct roce_packet *pkt)
+static void responder_repeat_atomic(struct peer *peer, const struct roce_packet *pkt)
 {
-    const struct responder_resource *res = find_resource(qp, pkt->psn, true);
+    const struct responder_resource *res = responder_find_resource(peer, pkt->psn, true);
 
-    if (res && responder_has_room(qp)) {
-        responder_answer(qp, &(struct response){
-                                 .kind = RESPONSE_ATOMIC,
-                                 .duplicate = true,
-                                 .psn = pkt->psn,
-                                 .msn = qp->resp.msn,
-                                 .value = res->value,
-                             });
+    if (res && responder_has_room(peer)) {
+        responder_answer(peer, &(struct answer){
+                                   .duplicate = true,
+                                   .psn = pkt->psn,
+                                   .msn = peer->resp.msn,
+                                   .value = res->value,
+                               });
     }
 }
 
-static void rx_duplicate(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    qp_counters(qp)->duplicate_request++;
+    qp_counters(peer->qp)->duplicate_request++;
     if (flags & PKT_READ) {
-        repeat_read(qp, pkt);
+        responder_repeat_read(peer, pkt);
     } else if (flags & PKT_ATOMIC) {
-        repeat_atomic(qp, pkt);
+        responder_repeat_atomic(peer, pkt);
     } else {
         /* C9-105: acknowledged as of now, not as of then. */
-        responder_ack(qp, qp->resp.epsn - 1, AETH_ACK);
+        responder_ack(peer, peer->resp.epsn - 1, AETH_ACK);
     }
 }
 
-/* Whose memory and WQEs the request may use: the QP's, or with XRC those of the SRQ that it names,
- * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). The keys
- * in an SRQ's WQEs are of the SRQ's domain, which need not be the QP's (IBTA 10.2.3.1). */
-static bool find_recipient(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+static void responder_rx_reliable(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct responder_state *s = qp->resp.s;
-    const struct srq *srq;
-
-    if (!qp->service->names_srq) {
-        s->pdn = qp->pdn;
-        s->recv_pdn = qp_recv_pdn(qp);
-        return true;
-    }
-    if (flags & PKT_FIRST) {
-        s->srqn = pkt->xrc_srqn;
-    }
-    srq = message_srq(qp);
-    if (!srq || pkt->xrc_srqn != s->srqn) {
-        return false;
-    }
-    s->pdn = s->recv_pdn = srq->attr.pdn;
-    return true;
-}
-
-static enum verdict execute(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
-{
-    if (!sequence_ok(qp->resp.s, flags) || !find_recipient(qp, pkt, flags)) {
-        return VERDICT_INVALID;
-    }
-    if (flags & PKT_READ) {
-        return exec_read(qp, pkt);
-    }
-    if (flags & PKT_ATOMIC) {
-        return exec_atomic(qp, pkt);
-    }
-    if (!packet_len_ok(qp, flags, pkt->payload_len)) {
-        return VERDICT_INVALID;
-    }
-    return flags & PKT_SEND ? exec_send(qp, pkt, flags) : exec_write(qp, pkt, flags);
-}
-
-static void rx_reliable(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
-{
-    struct responder_state *s = qp->resp.s;
-    int32_t ahead = psn_diff(pkt->psn, qp->resp.epsn);
+    struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
+    int32_t ahead = psn_diff(pkt->psn, s->epsn);
     enum verdict verdict;
 
     if (ahead < 0) {
-        rx_duplicate(qp, pkt, flags);
+        responder_rx_duplicate(peer, pkt, flags);
         return;
     }
     if (ahead > 0) {
         qp_counters(qp)->out_of_sequence++;
-        if (!s->nak_sent) {
-            /* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). */
-            s->nak_sent = true;
-            responder_ack(qp, qp->resp.epsn, AETH_NAK_SEQ);
+        /* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). */
+        if (responder_step(peer, RESPONDER_GAP)) {
+            responder_ack(peer, s->epsn, AETH_NAK_SEQ);
         }
         return;
     }
 
-    verdict = execute(qp, pkt, flags);
+    verdict = responder_execute(peer, pkt, flags);
     switch (verdict) {
     case VERDICT_OK:
         break;
     case VERDICT_DROP:
         return;
     case VERDICT_RNR:
-        s->nak_sent = true;
-        responder_ack(qp, pkt->psn, AETH_RNR | qp->min_rnr_nak);
+        responder_step(peer, RESPONDER_NOT_READY);
+        responder_ack(peer, pkt->psn, AETH_RNR | qp->min_rnr_nak);
         return;
     default:
-        responder_fail(qp, verdict, pkt->psn);
+        responder_fail(peer, verdict, pkt->psn);
         return;
     }
     if (qp->state == PRM_QP_STATE_ERR) {
         return; /* the completion found no room in its CQ */
     }
-    s->nak_sent = false;
-    qp->resp.epsn =
-        (pkt->psn + (flags & PKT_READ ? read_packets(qp, pkt->reth.len) : 1)) & PSN_MASK;
+    responder_step(peer, RESPONDER_CARRIED_OUT);
+    s->epsn = (pkt->psn + (flags & PKT_READ ? responder_read_packets(peer, pkt->reth.len) : 1)) &
+              PSN_MASK;
     if (flags & PKT_LAST) {
-        qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
+        s->msn = (s->msn + 1) & PSN_MASK;
     }
     if (pkt->ackreq && !(flags & (PKT_READ | PKT_ATOMIC))) {
-        responder_ack(qp, pkt->psn, AETH_ACK);
+        responder_ack(peer, pkt->psn, AETH_ACK);
     }
 }
 
 /* -- unreliable connection --------------------------------------------------------------------- */
 
-static void rx_uc(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct responder_state *s = qp->resp.s;
+    struct responder *s = &peer->resp;
     enum verdict verdict;
 
     if (flags & PKT_FIRST) {
         /* A new message begins with any PSN; what was before and did not end is lost (9.8.2). */
-        qp->resp.epsn = pkt->psn;
+        s->epsn = pkt->psn;
         s->msg = MSG_NONE;
-    } else if (pkt->psn != qp->resp.epsn) {
-        qp_counters(qp)->out_of_sequence++;
+    } else if (pkt->psn != s->epsn) {
+        qp_counters(peer->qp)->out_of_sequence++;
         s->msg = MSG_NONE;
         return;
     }
-    qp->resp.epsn = (pkt->psn + 1) & PSN_MASK;
-    verdict = execute(qp, pkt, flags);
+    s->epsn = (pkt->psn + 1) & PSN_MASK;
+    verdict = responder_execute(peer, pkt, flags);
     if (verdict == VERDICT_LOCAL_PROT || verdict == VERDICT_OPERATION) {
-        responder_fail(qp, verdict, pkt->psn);
+        responder_fail(peer, verdict, pkt->psn);
     } else if (verdict != VERDICT_OK) {
         s->msg = MSG_NONE;
     } else if (flags & PKT_LAST) {
-        qp->resp.msn = (qp->resp.msn + 1) & PSN_MASK;
+        s->msn = (s->msn + 1) & PSN_MASK;
     }
 }
 
-void responder_rx(struct qp *qp, const struct roce_packet *pkt)
+void responder_rx(struct peer *peer, const struct roce_packet *pkt)
 {
-    struct responder_state *s = qp->resp.s;
+    struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
     if (!qp->service->connected) {
-        responder_rx_ud(qp, pkt);
+        responder_rx_ud(peer, pkt);
         return;
     }
     if (qp->state == PRM_QP_STATE_RTR && !s->comm_est) {
@@ -598,52 +304,44 @@ void responder_rx(struct qp *qp, const struct roce_packet *pkt)
         qp_event(qp, PRM_EVENT_TYPE_COMM_EST);
     }
     if (qp->service->reliable) {
-        rx_reliable(qp, pkt, flags);
+        responder_rx_reliable(peer, pkt, flags);
     } else {
-        rx_uc(qp, pkt, flags);
+        responder_rx_uc(peer, pkt, flags);
     }
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-bool responder_init(struct qp *qp)
+void responder_init(struct peer *peer)
 {
-    qp->resp.s = qp_alloc(qp, sizeof(*qp->resp.s));
-    if (!qp->resp.s) {
-        return false;
-    }
-    qp->resp.s->qp = qp;
-    return responder_tx_init(qp);
+    responder_tx_init(peer);
 }
 
-void responder_clear(struct qp *qp)
+void responder_clear(struct peer *peer)
 {
-    if (qp->resp.s) {
-        responder_tx_clear(qp);
-        qp_dealloc(qp, qp->resp.s, sizeof(*qp->resp.s));
-    }
+    responder_tx_clear(peer);
+    responder_forget_wqe(peer);
 }
 
-void responder_reset(struct qp *qp, uint32_t next_rcv_psn)
+void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 {
-    struct responder_state *s = qp->resp.s;
+    struct responder *s = &peer->resp;
 
-    responder_tx_reset(qp);
+    responder_tx_reset(peer);
+    responder_forget_wqe(peer);
+    responder_step(peer, RESPONDER_RESET);
     s->acked_psn = (next_rcv_psn - 1) & PSN_MASK;
-    qp->resp.epsn = next_rcv_psn & PSN_MASK;
-    qp->resp.msn = 0;
+    s->epsn = next_rcv_psn & PSN_MASK;
+    s->msn = 0;
     s->msg = MSG_NONE;
-    s->have_wqe = s->nak_sent = s->comm_est = s->failed = false;
-    s->next_resource = 0;
+    s->have_wqe = s->comm_est = false;
 }
 
-void responder_flush(struct qp *qp)
+void responder_flush(struct peer *peer)
 {
-    struct responder_state *s = qp->resp.s;
-
-    responder_tx_flush(qp);
-    s->msg = MSG_NONE;
-    if (s->have_wqe) {
-        abandon_wqe(qp, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    responder_tx_flush(peer);
+    peer->resp.msg = MSG_NONE;
+    if (peer->resp.have_wqe) {
+        responder_abandon(peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The responder's own view of itself, for model/responder*.c.
- *
- *   responder.c     RC and UC requests: order, checks, execution
- *   responder_ud.c  datagrams
- *   responder_tx.c  what is sent back, and flushing
- */
+/* What the parts of the responder share (model/rdma/responder.h lists them). */
 #ifndef HCASIM_MODEL_RESPONDER_INTERNAL_H
 #define HCASIM_MODEL_RESPONDER_INTERNAL_H
 
@@ -20,16 +14,11 @@ struct responder_resource {
     uint64_t value; /* atomic: what memory held */
 };
 
-/* Something to send. */
-struct response {
-    enum response_kind {
-        RESPONSE_ACK, /* ACK or NAK */
-        RESPONSE_READ,
-        RESPONSE_ATOMIC,
-    } kind;
-    bool duplicate;     /* answers a duplicate request */
+/* The answer to a READ or atomic, to be sent. */
+struct answer {
+    bool is_read;
+    bool duplicate;     /* of a duplicate request */
     bool started;       /* READ: the first response is sent */
-    uint8_t syndrome;   /* ACK */
     uint32_t psn, msn;  /* READ: PSN of the next response */
     uint32_t pdn;       /* READ: the domain of the key */
     uint32_t rkey, len; /* READ: what is left */
@@ -37,50 +26,18 @@ struct response {
     uint64_t value; /* atomic */
 };
 
-enum responder_msg {
-    MSG_NONE,
-    MSG_SEND,
-    MSG_WRITE,
-};
+/* qpc.log_rra_max is this at most (hca_limits.log_max_ra_res_qp). */
+#define RESPONDER_RESOURCES 16
+/* Fresh ones are as many as resources; the others answer duplicates. */
+#define RESPONDER_ANSWERS (2 * RESPONDER_RESOURCES)
 
-struct responder_state {
-    struct qp *qp;
-
-    /* the message that is arriving */
-    enum responder_msg msg;
-    bool have_wqe; /* wqe was taken and is not completed */
-    struct recv_wqe wqe;
-    struct sge_cursor cursor; /* SEND: place in wqe */
-    uint64_t done;            /* bytes received */
-    uint64_t va;              /* WRITE: start, key and bytes still to come */
-    uint32_t rkey;
-    uint64_t left;
-    uint32_t pdn;      /* domain of the request's keys: the QP's, XRC: the SRQ's */
-    uint32_t recv_pdn; /* of the receive WQE's keys: that of the queue that it is from */
-    uint32_t srqn;     /* XRC: the SRQ that the message is for */
-
-    bool nak_sent; /* sequence error or RNR reported: nothing more until epsn comes */
-    bool comm_est; /* COMM_EST raised */
-    bool failed;   /* in ERR by a fault found here: the NAK is still to be sent */
-
-    /* ring of executed READs and atomics */
-    struct responder_resource *resources;
-    unsigned num_resources, next_resource;
-
-    /* ring of what is to be sent, in the order of the requests */
-    struct response *queue;
-    unsigned queue_size, head, count;
-    unsigned fresh;   /* READs and atomics in it that answer no duplicate */
-    unsigned answers; /* READs and atomics in it */
-    /* of an ACK alone in it */
-    unsigned ack_looks; /* at the wire that brought no more requests, */
-    uint32_t ack_psn;   /* since its PSN is this */
-    uint32_t acked_psn; /* of the last answer sent */
-    unsigned stream;    /* requests of late that came before the ACK of the one before had gone */
-
-    struct work flush_work; /* ERR: looks for receive WQEs posted since */
-    struct hca_timer flush_timer;
-    uint64_t flush_delay; /* ns, to the next look */
+/* What a peer's READs and atomics need, from the first of them on. */
+struct answers {
+    struct responder_resource resources[RESPONDER_RESOURCES]; /* a ring, as qpc.log_rra_max says */
+    unsigned next_resource;
+    struct answer queue[RESPONDER_ANSWERS]; /* a ring, in the order of the requests */
+    unsigned head, count;
+    unsigned fresh; /* in the queue, answering no duplicate */
 };
 
 /* What a request comes to. */
@@ -98,35 +55,56 @@ enum verdict {
 
 /* -- model/rdma/responder.c ------------------------------------------------------------------- */
 
+bool responder_step(struct peer *peer, enum responder_event event);
 /* A fault of the message that is arriving, which ends the QP: NAK (RC) at psn, error completion or
  * event, ERR. */
-void responder_fail(struct qp *qp, enum verdict verdict, uint32_t psn);
+void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn);
 /* The same of a request that was accepted before: its answer cannot be made. A message that is
  * arriving meanwhile has no part in it and is flushed. */
-void responder_fail_answer(struct qp *qp, enum verdict verdict, uint32_t psn);
+void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn);
 enum verdict verdict_of(enum mem_result result);
-/* Takes a receive WQE into s->wqe if none is held. */
-enum verdict responder_take(struct qp *qp);
+
+/* -- model/rdma/responder_exec.c -------------------------------------------------------------- */
+
+/* A request whose turn it is: checks it and carries it out. */
+enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* Response packets of a READ of len bytes. */
+uint32_t responder_read_packets(const struct peer *peer, uint32_t len);
+
+/* -- model/rdma/responder_wqe.c --------------------------------------------------------------- */
+
+/* The SRQ of the message that is arriving; NULL if the QP is no XRC QP, or the SRQ is gone. */
+struct srq *responder_srq(const struct peer *peer);
+/* Takes a receive WQE for the message if none is held. */
+enum verdict responder_take(struct peer *peer);
+/* Writes data at offset of the message to the WQE held, which has room for it. */
+enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len);
 /* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special. */
-void responder_complete(struct qp *qp, enum prm_cqe_opcode opcode, uint64_t byte_cnt, uint8_t *cqe,
-                        bool solicited);
+void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
+                        uint8_t *cqe, bool solicited);
+/* Completes the WQE held in error. */
+void responder_abandon(struct peer *peer, uint8_t syndrome);
+/* No line has a WQE of this peer's. */
+void responder_forget_wqe(struct peer *peer);
 
 /* -- model/rdma/responder_ud.c ---------------------------------------------------------------- */
 
-void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt);
+void responder_rx_ud(struct peer *peer, const struct roce_packet *pkt);
 
 /* -- model/rdma/responder_tx.c ---------------------------------------------------------------- */
 
-bool responder_tx_init(struct qp *qp); /* as responder_init() */
-void responder_tx_clear(struct qp *qp);
-void responder_tx_reset(struct qp *qp);
+void responder_tx_init(struct peer *peer);
+void responder_tx_clear(struct peer *peer);
+void responder_tx_reset(struct peer *peer);
 /* ACK or NAK of psn. */
-void responder_ack(struct qp *qp, uint32_t psn, uint8_t syndrome);
+void responder_ack(struct peer *peer, uint32_t psn, uint8_t syndrome);
+/* Memory for READs and atomics. False: there is none now. */
+bool responder_need_answers(struct peer *peer);
 /* Whether another READ or atomic answer finds room. */
-bool responder_has_room(struct qp *qp);
-/* Queues an answer; psn, msn and the kind's fields are set by the caller. Needs room. */
-void responder_answer(struct qp *qp, const struct response *response);
-/* ERR: forgets what was to be sent, unless a NAK of ours is in it; flushes the receive queue. */
-void responder_tx_flush(struct qp *qp);
+bool responder_has_room(const struct peer *peer);
+/* Queues an answer. Needs room. */
+void responder_answer(struct peer *peer, const struct answer *answer);
+/* ERR: forgets what was to be sent, unless a NAK of ours is in it. */
+void responder_tx_flush(struct peer *peer);
 
 #endif

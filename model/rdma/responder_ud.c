@@ -14,30 +14,25 @@
 
 #define GRH_IN_BUFFER 1 /* cqe64.grh: the driver's MLX5_GRH_IN_BUFFER */
 
-static enum verdict scatter(struct qp *qp, const struct roce_packet *pkt)
+static enum verdict responder_scatter_ud(struct peer *peer, const struct roce_packet *pkt)
 {
-    struct responder_state *s = qp->resp.s;
-    struct sge_cursor cursor = {0};
-    uint32_t pdn = qp_recv_pdn(qp);
     uint8_t grh[GRH_BYTES];
-    enum mem_result result;
+    enum verdict verdict;
 
-    if (GRH_BYTES + pkt->payload_len > s->wqe.len) {
+    if (GRH_BYTES + pkt->payload_len > peer->resp.wqe_len) {
         return VERDICT_LENGTH;
     }
     roce_put_grh(grh, pkt);
-    result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, 0, grh, GRH_BYTES);
-    if (result == MEM_OK && pkt->payload_len) {
-        result = sge_scatter(qp->hca, s->wqe.sge, s->wqe.num_sge, pdn, &cursor, GRH_BYTES,
-                             pkt->payload, pkt->payload_len);
+    peer->resp.recv_pdn = qp_recv_pdn(peer->qp);
+    peer->resp.cursor = (struct sge_cursor){0};
+    verdict = responder_scatter(peer, 0, grh, GRH_BYTES);
+    if (verdict == VERDICT_OK && pkt->payload_len) {
+        verdict = responder_scatter(peer, GRH_BYTES, pkt->payload, pkt->payload_len);
     }
-    if (result != MEM_OK) {
-        return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
-    }
-    return VERDICT_OK;
+    return verdict;
 }
 
-static void complete(struct qp *qp, const struct roce_packet *pkt)
+static void responder_complete_ud(struct peer *peer, const struct roce_packet *pkt)
 {
     bool has_imm = bth_opcodes[pkt->opcode].flags & HDR_IMM_DT;
     uint8_t cqe[PRM_SIZE(cqe64)] = {0};
@@ -52,27 +47,28 @@ static void complete(struct qp *qp, const struct roce_packet *pkt)
     }
     if (has_imm) {
         PRM_SET(cqe64, cqe, immediate, pkt->imm);
-    } else if (qp->service->is_gsi) {
+    } else if (peer->qp->service->is_gsi) {
         /* The driver looks the key up in the port's table (handle_responder()). */
         PRM_SET(cqe64, cqe, pkey, pkt->pkey);
     }
-    responder_complete(qp, has_imm ? PRM_CQE_OPCODE_RESP_SEND_IMM : PRM_CQE_OPCODE_RESP_SEND,
+    responder_complete(peer, has_imm ? PRM_CQE_OPCODE_RESP_SEND_IMM : PRM_CQE_OPCODE_RESP_SEND,
                        GRH_BYTES + pkt->payload_len, cqe, pkt->solicited);
 }
 
-void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt)
+void responder_rx_ud(struct peer *peer, const struct roce_packet *pkt)
 {
+    struct qp *qp = peer->qp;
     enum verdict verdict;
 
     if (pkt->payload_len > qp->mtu) {
         return; /* longer than a datagram may be (IBTA 9.8.3) */
     }
-    verdict = responder_take(qp);
+    verdict = responder_take(peer);
     if (verdict == VERDICT_RNR) {
         return;
     }
     if (verdict == VERDICT_OK) {
-        verdict = scatter(qp, pkt);
+        verdict = responder_scatter_ud(peer, pkt);
     }
     if (verdict == VERDICT_LENGTH && !qp->srq) {
         qp_counters(qp)->resp_local_length_error++;
@@ -82,9 +78,9 @@ void responder_rx_ud(struct qp *qp, const struct roce_packet *pkt)
         return;
     }
     if (verdict == VERDICT_OK) {
-        qp->resp.epsn = (pkt->psn + 1) & PSN_MASK;
-        complete(qp, pkt);
+        peer->resp.epsn = (pkt->psn + 1) & PSN_MASK;
+        responder_complete_ud(peer, pkt);
     } else {
-        responder_fail(qp, verdict, pkt->psn);
+        responder_fail(peer, verdict, pkt->psn);
     }
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/rdma.h"
 
 #define QPN_GSI       1
 #define QPN_MULTICAST 0xffffff
@@ -45,9 +46,11 @@ static bool pkey_ok(uint16_t theirs, uint16_t ours)
 /* Whether the packet is of the QP's connection: source and destination as in its path. */
 static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 {
-    qp_path_check(qp);
-    return memcmp(pkt->addr.sgid, qp->path.dgid, 16) == 0 &&
-           memcmp(pkt->addr.dgid, qp->path.sgid, 16) == 0;
+    const struct peer *peer = &qp->peer;
+
+    peer_path_check(&qp->peer);
+    return memcmp(pkt->addr.sgid, peer->path.dgid, 16) == 0 &&
+           memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }
 
 /* The checks that need the QP, and delivery. */
@@ -79,7 +82,7 @@ __attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
     if (flags & PKT_RESPONSE) {
         requester_rx(qp, pkt);
     } else {
-        responder_rx(qp, pkt);
+        responder_rx(&qp->peer, pkt);
     }
 }
 
@@ -135,7 +138,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         c->rx_bad_gid++;
         return;
     }
-    qp = pkt->dest_qp == QPN_GSI ? hca->gsi_qp : qp_find(hca, pkt->dest_qp);
+    qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
     if (!qp) {
         c->rx_no_qp++;
         return;

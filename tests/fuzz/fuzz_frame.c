@@ -362,7 +362,7 @@ static void send_packet(struct guest_input *in, unsigned i)
     }
     pkt.ackreq = how & 0x10;
     pkt.solicited = how & 0x20;
-    pkt.psn = flags & PKT_RESPONSE ? qp->req.unacked_psn : qp->resp.epsn;
+    pkt.psn = flags & PKT_RESPONSE ? qp->req.unacked_psn : qp->peer.resp.epsn;
     if (how & 0x40) {
         pkt.psn = (pkt.psn + (uint32_t)(int8_t)input_u8(in)) & PSN_MASK;
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/queue/q_counter.h"
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
 #include "tests/unit/lab.h"
 
 static struct lab *lab;

@@ -494,7 +494,7 @@ static const struct {
     {"XRC SRQ", OBJ_XRC_SRQ, make_xrc_srq, true},
     {"RMP", OBJ_RMP, make_rmp, true},
     {"QP", OBJ_QP, make_qp, true},
-    {"multicast member", OBJ_MCG, make_member, true},
+    {"multicast member", OBJ_MCG, make_member, false},
     {"SQ", OBJ_SQ, make_sq, true},
     {"RQ", OBJ_RQ, make_rq, true},
     {"TIS", OBJ_TIS, make_tis, false},

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define PAGE   4096
@@ -300,27 +300,22 @@ START_TEST(a_qp_without_queues_needs_no_ring)
 }
 END_TEST
 
-/* What the function keeps for a send queue counts as memory that the host gave for it: a guest that
- * gives no more gets no more, and a QP that goes leaves room for another. */
-START_TEST(large_queues_need_pages)
+/* What the function keeps for a QP counts as memory that the host gave for it: a guest that gives
+ * no more gets no more, and a QP that goes leaves room for another. */
+START_TEST(queues_need_pages)
 {
     uint64_t given = d.fw->pages.list->len * (uint64_t)PAGE;
     uint64_t kept, before = d.fw->hca.icm.used;
     enum syn status;
     unsigned made = 0;
 
+    create_in(0);
     do {
-        uint8_t *qpc = create_in(0);
-
-        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
-        PRM_SET(qpc, qpc, log_sq_size, 15);
-        PRM_SET(qpc, qpc, log_page_size, 9); /* one page of 2 MiB */
-        PRM_SET_AT(create_qp_in, in, pas, 0, 1 << 21);
-        status = run(PRM_SIZE(create_qp_in) + 8, PRM_SIZE(create_qp_out));
+        status = run(IN_LEN, PRM_SIZE(create_qp_out));
         if (status == 0) {
             qpn = PRM_GET(create_qp_out, out, qpn);
             kept = (d.fw->hca.icm.used - before) / ++made;
-            ck_assert_uint_gt(kept, STARTED_MAX * sizeof(struct send_desc));
+            ck_assert_uint_ge(kept, obj_classes[OBJ_QP].icm);
             ck_assert_uint_lt((made - 1) * kept, given);
         }
     } while (status == 0);
@@ -371,7 +366,7 @@ int main(void)
     tcase_add_loop_test(tc, a_path_that_cannot_be_is_refused, 0, 5);
     tcase_add_test(tc, a_path_from_one_network_to_another_is_refused);
     tcase_add_test(tc, a_qp_without_queues_needs_no_ring);
-    tcase_add_test(tc, large_queues_need_pages);
+    tcase_add_test(tc, queues_need_pages);
     tcase_add_test(tc, multicast_groups_are_for_datagram_qps);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -93,8 +93,8 @@ static void send_something(struct bench_qp *qp)
 {
     static const uint32_t lens[] = {0, 1, 4, 252, 255, 256, 256, 256, 256, 257, 1000};
     uint8_t opcode = any_opcode(qp);
-    struct roce_packet pkt =
-        bench_packet(qp, opcode, mostly(qp->qp->resp.epsn, qp->qp->resp.epsn - 8 + below(16)));
+    struct roce_packet pkt = bench_packet(
+        qp, opcode, mostly(qp->qp->peer.resp.epsn, qp->qp->peer.resp.epsn - 8 + below(16)));
     size_t len = bth_opcodes[opcode].flags & HDR_PAYLOAD ? lens[below(G_N_ELEMENTS(lens))] : 0;
 
     pkt.ackreq = below(2);

@@ -301,7 +301,7 @@ START_TEST(an_optional_field_is_taken_if_its_bit_is_set)
     ck_assert(qp.qp->rre && !qp.qp->rwe);
     ck_assert_int_eq(
         modify_field(PRM_CMD_OP_RTS2RTS_QP, 1ull << PRM_QP_OPTPAR_UDP_SPORT, set_sport), SYN_OK);
-    ck_assert_uint_eq(qp.qp->path.udp_sport, 0xd00d);
+    ck_assert_uint_eq(qp.qp->peer.path.udp_sport, 0xd00d);
 }
 END_TEST
 

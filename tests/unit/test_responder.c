@@ -497,7 +497,7 @@ START_TEST(a_duplicate_read_may_begin_in_the_middle)
     rx_rdma(BTH_READ_REQUEST, 1, mem + MTU, all, 2 * MTU, 0);
     expect_read(BTH_READ_RESP_FIRST, 1, data + MTU, MTU);
     expect_read(BTH_READ_RESP_LAST, 2, data + 2 * MTU, MTU);
-    ck_assert_uint_eq(qp.qp->resp.epsn, 3);
+    ck_assert_uint_eq(qp.qp->peer.resp.epsn, 3);
 }
 END_TEST
 
@@ -538,7 +538,7 @@ START_TEST(duplicates_without_end_are_bounded)
         rx_rdma(BTH_WRITE_ONLY, 200 + i, mem, all, 0, 0);
     }
     expect_state(PRM_QP_STATE_RTS);
-    ck_assert_uint_eq(qp.qp->resp.epsn, 1200);
+    ck_assert_uint_eq(qp.qp->peer.resp.epsn, 1200);
 }
 END_TEST
 

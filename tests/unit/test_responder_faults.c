@@ -224,7 +224,7 @@ START_TEST(a_duplicate_is_of_the_newest_request_of_its_psn)
     bench_rx(&b, &pkt, NULL, 0);
     ck_assert(bench_tx(&b, &pkt));
     ck_assert_uint_eq(pkt.atomic_ack, 10);
-    qp.qp->resp.epsn = 0; /* all numbers were used once */
+    qp.qp->peer.resp.epsn = 0; /* all numbers were used once */
     pkt = rdma(BTH_FETCH_ADD, 0, all, 0);
     pkt.atomic.swap_add = 5;
     bench_rx(&b, &pkt, NULL, 0);

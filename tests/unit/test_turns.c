@@ -9,6 +9,7 @@
 #include "model/memory/mkey.h"
 #include "model/queue/q_counter.h"
 #include "model/queue/uar.h"
+#include "model/rdma/flight.h"
 #include "prm/prm.h"
 #include "tests/unit/lab.h"
 
@@ -204,6 +205,7 @@ START_TEST(half_a_umr_leaves_nothing_behind)
     struct lab_qp umr;
     uint32_t key;
 
+    ck_assert(flight_reserve(&left->hca));
     used = left->hca.memory.used;
     umr_qp(&umr);
     qp_bytes = left->hca.memory.used - used;

@@ -12,7 +12,7 @@
 #include "model/memory/mkey.h"
 #include "model/core/pd.h"
 #include "model/core/work.h"
-#include "model/rdma/requester_state.h"
+#include "model/rdma/requester_internal.h"
 #include "model/queue/srq.h"
 #include "model/queue/uar.h"
 #include "prm/prm.h"
@@ -133,7 +133,7 @@ START_TEST(one_answer_completes_no_more_than_may_be_started)
     post_nops(&a, 999);
     while (hca_run(&left->hca, BUDGET)) {
     }
-    ck_assert_uint_eq(a.qp->req.s->tail - a.qp->req.s->head, STARTED_MAX);
+    ck_assert_uint_eq(requester_started(a.qp), STARTED_MAX);
     lab_post(&other, &wr);
     while (turn(BUDGET)) {
         uint16_t before = done;
@@ -165,7 +165,7 @@ START_TEST(what_is_posted_to_a_full_requester_is_sent_later)
     post_nops(&a, STARTED_MAX - 1);
     while (hca_run(&left->hca, BUDGET)) {
     }
-    ck_assert_uint_eq(a.qp->req.s->tail - a.qp->req.s->head, STARTED_MAX);
+    ck_assert_uint_eq(requester_started(a.qp), STARTED_MAX);
     lab_post(&a, &wr);
     while (hca_run(&left->hca, BUDGET)) {
     }

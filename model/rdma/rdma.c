@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of what QPs share. */
+#include "model/core/hca.h"
+#include "model/rdma/rdma.h"
+
+void rdma_init(struct hca *hca)
+{
+    hca->rdma = g_new0(struct rdma, 1);
+    hca->rdma->flights.all = g_ptr_array_new();
+}
+
+void rdma_reset(struct hca *hca)
+{
+    flight_pool_empty(hca);
+}
+
+void rdma_clear(struct hca *hca)
+{
+    flight_pool_empty(hca);
+    g_ptr_array_free(hca->rdma->flights.all, TRUE);
+    g_clear_pointer(&hca->rdma, g_free);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the QPs of a function share: multicast groups, the GSI QP, and the memory that a QP needs
+ * only while it is at work.
+ */
+#ifndef HCASIM_MODEL_RDMA_H
+#define HCASIM_MODEL_RDMA_H
+
+#include "model/rdma/flight.h"
+#include "model/rdma/wqe_lines.h"
+
+struct hca;
+struct mcg;
+struct qp;
+
+struct rdma {
+    struct qp *gsi_qp; /* gets what is sent to QPN 1; NULL: none exists */
+    struct mcg *mcgs;  /* multicast groups with members here */
+    struct flight_pool flights;
+    struct wqe_lines lines;
+};
+
+void rdma_init(struct hca *hca);
+/* After the function's QPs are gone. */
+void rdma_reset(struct hca *hca);
+void rdma_clear(struct hca *hca);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The execution of a connected QP's requests: SEND, WRITE, READ, atomics. Each is checked in the
+ * order that responder.c describes, and comes to a verdict.
+ */
+#include <string.h>
+#include "model/queue/q_counter.h"
+#include "model/rdma/responder_internal.h"
+
+#define MAX_MESSAGE 0x80000000ull /* bytes of a message at most (C9-94) */
+
+/* -- SEND, WRITE ------------------------------------------------------------------------------- */
+
+/* Whether the packet's place in its message fits the message that is arriving (IBTA 9.7.4). */
+static bool exec_sequence_ok(const struct responder *s, uint32_t flags)
+{
+    enum responder_msg msg = flags & PKT_SEND ? MSG_SEND : flags & PKT_WRITE ? MSG_WRITE : MSG_NONE;
+
+    return flags & PKT_FIRST ? s->msg == MSG_NONE : s->msg == msg;
+}
+
+/* All but the last packet of a message are as long as the path MTU; the last one of several is not
+ * empty (C9-92). */
+static bool exec_len_ok(const struct peer *peer, uint32_t flags, size_t len)
+{
+    const struct qp *qp = peer->qp;
+
+    if (!(flags & PKT_LAST)) {
+        return len == qp->mtu;
+    }
+    return len <= qp->mtu && (len > 0 || (flags & PKT_FIRST));
+}
+
+static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder *s = &peer->resp;
+    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    enum prm_cqe_opcode opcode = PRM_CQE_OPCODE_RESP_SEND;
+
+    if (flags & HDR_IETH) {
+        opcode = PRM_CQE_OPCODE_RESP_SEND_INV;
+        PRM_SET(cqe64, cqe, inval_rkey, pkt->imm);
+    } else if (flags & HDR_IMM_DT) {
+        opcode = flags & PKT_WRITE ? PRM_CQE_OPCODE_RESP_WR_IMM : PRM_CQE_OPCODE_RESP_SEND_IMM;
+        PRM_SET(cqe64, cqe, immediate, pkt->imm);
+    }
+    PRM_SET(cqe64, cqe, rqpn, peer->qpn);
+    responder_complete(peer, opcode, s->done, cqe, pkt->solicited);
+}
+
+static enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
+
+    if (flags & PKT_FIRST) {
+        enum verdict verdict = responder_take(peer);
+
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+        s->msg = MSG_SEND;
+        s->done = 0;
+        memset(&s->cursor, 0, sizeof(s->cursor));
+    }
+    if (s->done + pkt->payload_len > s->wqe_len) {
+        return VERDICT_LENGTH;
+    }
+    if (s->done + pkt->payload_len > 1ull << qp->log_msg_max) {
+        return VERDICT_INVALID;
+    }
+    if (pkt->payload_len) {
+        enum verdict verdict = responder_scatter(peer, s->done, pkt->payload, pkt->payload_len);
+
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+        s->done += pkt->payload_len;
+    }
+    if (flags & PKT_LAST) {
+        if ((flags & HDR_IETH) && (!mkey_allows_qp(qp->hca, pkt->imm, qp->obj.num) ||
+                                   mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK)) {
+            return VERDICT_INVALIDATE;
+        }
+        s->msg = MSG_NONE;
+        exec_complete(peer, pkt, flags);
+    }
+    return VERDICT_OK;
+}
+
+/* The RETH of a WRITE or READ. */
+static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet *pkt,
+                                    unsigned access)
+{
+    struct qp *qp = peer->qp;
+
+    if (pkt->reth.len > MAX_MESSAGE || pkt->reth.len > 1ull << qp->log_msg_max) {
+        return VERDICT_INVALID;
+    }
+    if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
+        return VERDICT_ACCESS;
+    }
+    return verdict_of(
+        mkey_check(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va, pkt->reth.len, access));
+}
+
+static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
+    bool first = flags & PKT_FIRST, last = flags & PKT_LAST;
+    uint64_t left = first ? pkt->reth.len : s->left;
+    uint64_t va = first ? pkt->reth.va : s->va;
+    uint32_t rkey = first ? pkt->reth.rkey : s->rkey;
+    enum verdict verdict;
+
+    if (first && !qp->rwe) {
+        return VERDICT_INVALID;
+    }
+    /* The packets carry what the RETH announced, neither more nor less (IBTA 9.7.4). */
+    if (last ? pkt->payload_len != left : pkt->payload_len >= left) {
+        return VERDICT_INVALID;
+    }
+    /* Before the key is looked at: it is this WQE that reports a bad one. */
+    if (flags & HDR_IMM_DT) {
+        verdict = responder_take(peer);
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+    }
+    if (first) {
+        verdict = exec_check_reth(peer, pkt, MEM_REMOTE_WRITE);
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+        qp_counters(qp)->rx_write_requests++;
+        s->done = 0;
+    }
+    if (pkt->payload_len) {
+        verdict = verdict_of(mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload, pkt->payload_len,
+                                        MEM_REMOTE_WRITE));
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+    }
+    s->msg = last ? MSG_NONE : MSG_WRITE;
+    s->rkey = rkey;
+    s->va = va + pkt->payload_len;
+    s->left = left - pkt->payload_len;
+    s->done += pkt->payload_len;
+    if (flags & HDR_IMM_DT) {
+        exec_complete(peer, pkt, flags);
+    }
+    return VERDICT_OK;
+}
+
+/* -- READ, atomics ----------------------------------------------------------------------------- */
+
+uint32_t responder_read_packets(const struct peer *peer, uint32_t len)
+{
+    uint32_t mtu = peer->qp->mtu;
+
+    return len ? (uint32_t)(((uint64_t)len + mtu - 1) / mtu) : 1;
+}
+
+/* A place for one more READ or atomic. More than the QP was set up for are a fault of the
+ * requester (IBTA 9.7.4: NAK invalid request); a queue full of answers to duplicates is not, nor is
+ * it when there is no memory. */
+static enum verdict exec_check_room(struct peer *peer)
+{
+    if (!responder_need_answers(peer)) {
+        return VERDICT_DROP;
+    }
+    if (peer->resp.answers->fresh >= 1u << peer->qp->log_rra_max) {
+        return VERDICT_INVALID;
+    }
+    return responder_has_room(peer) ? VERDICT_OK : VERDICT_DROP;
+}
+
+static struct responder_resource *exec_new_resource(struct peer *peer)
+{
+    struct answers *answers = peer->resp.answers;
+    struct responder_resource *res = &answers->resources[answers->next_resource];
+
+    answers->next_resource = (answers->next_resource + 1) & ((1u << peer->qp->log_rra_max) - 1);
+    return res;
+}
+
+static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
+{
+    struct qp *qp = peer->qp;
+    enum verdict verdict;
+
+    if (!qp->rre) {
+        return VERDICT_INVALID;
+    }
+    verdict = exec_check_reth(peer, pkt, MEM_REMOTE_READ);
+    if (verdict == VERDICT_OK) {
+        verdict = exec_check_room(peer);
+    }
+    if (verdict != VERDICT_OK) {
+        return verdict;
+    }
+    qp_counters(qp)->rx_read_requests++;
+    *exec_new_resource(peer) = (struct responder_resource){
+        .valid = true,
+        .psn = pkt->psn,
+        .npsn = responder_read_packets(peer, pkt->reth.len),
+        .va = pkt->reth.va,
+        .pdn = peer->resp.pdn,
+        .rkey = pkt->reth.rkey,
+        .len = pkt->reth.len,
+    };
+    responder_answer(peer, &(struct answer){
+                               .is_read = true,
+                               .psn = pkt->psn,
+                               .msn = (peer->resp.msn + 1) & PSN_MASK,
+                               .va = pkt->reth.va,
+                               .pdn = peer->resp.pdn,
+                               .rkey = pkt->reth.rkey,
+                               .len = pkt->reth.len,
+                           });
+    return VERDICT_OK;
+}
+
+static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt)
+{
+    struct qp *qp = peer->qp;
+    uint8_t op = pkt->opcode & 0x1f;
+    uint32_t pdn = peer->resp.pdn;
+    enum mem_result result;
+    enum verdict verdict;
+    uint64_t value = 0;
+
+    if (!qp->rae || qp->atomic_mode == PRM_ATOMIC_MODE_NONE || pkt->atomic.va % 8) {
+        return VERDICT_INVALID;
+    }
+    verdict = exec_check_room(peer);
+    if (verdict != VERDICT_OK) {
+        return verdict;
+    }
+    if (!mkey_allows_qp(qp->hca, pkt->atomic.rkey, qp->obj.num)) {
+        return VERDICT_ACCESS;
+    }
+    if (op == BTH_CMP_SWAP) {
+        result = mkey_cmp_swap(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va, pkt->atomic.compare,
+                               pkt->atomic.swap_add, &value);
+    } else {
+        result = mkey_fetch_add(qp->hca, pkt->atomic.rkey, pdn, pkt->atomic.va,
+                                pkt->atomic.swap_add, &value);
+    }
+    if (result != MEM_OK) {
+        return verdict_of(result);
+    }
+    qp_counters(qp)->rx_atomic_requests++;
+    *exec_new_resource(peer) = (struct responder_resource){
+        .valid = true,
+        .atomic = true,
+        .psn = pkt->psn,
+        .npsn = 1,
+        .value = value,
+    };
+    responder_answer(peer, &(struct answer){
+                               .psn = pkt->psn,
+                               .msn = (peer->resp.msn + 1) & PSN_MASK,
+                               .value = value,
+                           });
+    return VERDICT_OK;
+}
+
+/* Whose memory and WQEs the request may use: the QP's, or with XRC those of the SRQ that it names,
+ * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). The keys
+ * in an SRQ's WQEs are of the SRQ's domain, which need not be the QP's (IBTA 10.2.3.1). */
+static bool exec_find_recipient(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    const struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
+    const struct srq *srq;
+
+    if (!qp->service->names_srq) {
+        s->pdn = qp->pdn;
+        s->recv_pdn = qp_recv_pdn(qp);
+        return true;
+    }
+    if (flags & PKT_FIRST) {
+        s->srqn = pkt->xrc_srqn;
+    }
+    srq = responder_srq(peer);
+    if (!srq || pkt->xrc_srqn != s->srqn) {
+        return false;
+    }
+    s->pdn = s->recv_pdn = srq->attr.pdn;
+    return true;
+}
+
+enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    if (!exec_sequence_ok(&peer->resp, flags) || !exec_find_recipient(peer, pkt, flags)) {
+        return VERDICT_INVALID;
+    }
+    if (flags & PKT_READ) {
+        return exec_read(peer, pkt);
+    }
+    if (flags & PKT_ATOMIC) {
+        return exec_atomic(peer, pkt);
+    }
+    if (!exec_len_ok(peer, flags, pkt->payload_len)) {
+        return VERDICT_INVALID;
+    }
+    return flags & PKT_SEND ? exec_send(peer, pkt, flags) : exec_write(peer, pkt, flags);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receive WQE of the message that arrives: taken with its first packet, or kept from a message
+ * that did not end; filled; completed. What it says lies in a line that others may take
+ * (model/rdma/wqe_lines.h); then it is read from its queue again by its number.
+ */
+#include "model/queue/q_counter.h"
+#include "model/rdma/rdma.h"
+#include "model/rdma/responder_internal.h"
+
+struct srq *responder_srq(const struct peer *peer)
+{
+    const struct qp *qp = peer->qp;
+    struct srq *srq;
+
+    if (!qp->service->names_srq) {
+        return NULL;
+    }
+    srq = srq_find(qp->hca, peer->resp.srqn);
+    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
+static struct recv_line *responder_line(const struct peer *peer)
+{
+    const struct qp *qp = peer->qp;
+
+    return &qp->hca->rdma->lines.recv[qp->obj.num % WQE_LINES];
+}
+
+void responder_forget_wqe(struct peer *peer)
+{
+    struct recv_line *line = responder_line(peer);
+
+    if (line->peer == peer) {
+        line->peer = NULL;
+    }
+}
+
+enum verdict responder_take(struct peer *peer)
+{
+    struct responder *s = &peer->resp;
+    struct recv_line *line = responder_line(peer);
+
+    if (s->have_wqe) {
+        return VERDICT_OK;
+    }
+    line->peer = NULL;
+    switch (qp_take_recv(peer->qp, responder_srq(peer), &line->wqe)) {
+    case RECV_OK:
+        line->peer = peer;
+        s->have_wqe = true;
+        s->wqe_index = line->wqe.index;
+        s->wqe_len = line->wqe.len;
+        return VERDICT_OK;
+    case RECV_EMPTY:
+        qp_counters(peer->qp)->out_of_buffer++;
+        return VERDICT_RNR;
+    default:
+        return VERDICT_OPERATION;
+    }
+}
+
+/* The WQE held, from its line or its queue. NULL: it is not what it was. */
+static const struct recv_wqe *responder_wqe(struct peer *peer)
+{
+    struct responder *s = &peer->resp;
+    struct recv_line *line = responder_line(peer);
+
+    if (line->peer != peer) {
+        line->peer = NULL;
+        if (qp_reread_recv(peer->qp, responder_srq(peer), s->wqe_index, &line->wqe) != RECV_OK) {
+            return NULL;
+        }
+        line->peer = peer;
+    }
+    return line->wqe.len == s->wqe_len ? &line->wqe : NULL;
+}
+
+enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len)
+{
+    struct responder *s = &peer->resp;
+    const struct recv_wqe *wqe = responder_wqe(peer);
+    enum mem_result result;
+
+    if (!wqe) {
+        return VERDICT_OPERATION;
+    }
+    result = sge_scatter(peer->qp->hca, wqe->sge, wqe->num_sge, s->recv_pdn, &s->cursor, offset,
+                         data, len);
+    if (result == MEM_OK) {
+        return VERDICT_OK;
+    }
+    return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+}
+
+void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
+                        uint8_t *cqe, bool solicited)
+{
+    struct responder *s = &peer->resp;
+
+    s->have_wqe = false;
+    qp_complete_recv(peer->qp, responder_srq(peer), s->wqe_index, opcode, (uint32_t)byte_cnt,
+                     solicited, cqe);
+}
+
+/* An XRC SRQ may be destroyed under its WQE, and then nobody waits. */
+void responder_abandon(struct peer *peer, uint8_t syndrome)
+{
+    struct responder *s = &peer->resp;
+    struct srq *srq = responder_srq(peer);
+
+    s->have_wqe = false;
+    if (srq || !peer->qp->service->names_srq) {
+        qp_complete_recv_error(peer->qp, srq, s->wqe_index, syndrome);
+    }
+}
