@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What QPs share: the memory that one needs only while it is at work is another one's next. Nobody
+ * may notice. And WQEs of the device's own making beside the guest's.
+ */
+#include "model/rdma/rdma.h"
+#include "model/rdma/wqe_source.h"
+#include "tests/unit/requester_bench.h"
+
+#define MANY 40
+#define LONG 8192 /* bytes of a message of several packets */
+
+static struct lab_qp as[MANY], bs[MANY];
+
+static void pairs(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        lab_rc_pair(lab, &as[i], &bs[i], &lab_path);
+    }
+}
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+/* What is promised in README and docs/performance.md. */
+START_TEST(an_idle_rc_qp_takes_a_kibibyte_at_most)
+{
+    struct lab_qp_attr no_rings = lab_rc;
+    uint64_t before;
+    struct lab_qp qp;
+
+    no_rings.log_sq = no_rings.log_rq = 0; /* their page lists are no part of it */
+    lab_qp_new(left, &no_rings, &qp);
+    before = left->hca.memory.used;
+    lab_qp_new(left, &no_rings, &qp);
+    ck_assert_uint_le(left->hca.memory.used - before - sizeof(struct mtt) - 8, 1024);
+}
+END_TEST
+
+START_TEST(a_qp_that_was_at_work_keeps_nothing_of_it_from_the_next)
+{
+    uint64_t addr = lab_mem(left, 64, 1), used;
+
+    pairs(MANY);
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            struct lab_wr wr = send_wr(addr, 64);
+
+            lab_post_recv(&bs[i], lab_mem(right, 64, 0), 64);
+            lab_post(&as[i], &wr);
+            lab_run(lab);
+            expect_sent(PRM_WQE_OPCODE_SEND, (uint16_t)round);
+            expect_received(64);
+        }
+        if (round == 0) {
+            used = left->hca.memory.used;
+        }
+    }
+    ck_assert_uint_eq(left->hca.memory.used, used);
+    ck_assert_uint_le(left->hca.rdma->flights.all->len, FLIGHTS_LEAST);
+}
+END_TEST
+
+/* All at work at the same time, as far as there is memory; the others wait, and come. */
+START_TEST(more_qps_are_at_work_than_there_is_memory_for)
+{
+    uint64_t addr = lab_mem(left, 64, 1);
+
+    pairs(MANY);
+    left->hca.memory.limit = left->hca.memory.used;
+    for (unsigned i = 0; i < MANY; i++) {
+        struct lab_wr wr = send_wr(addr, 64);
+
+        lab_post_recv(&bs[i], lab_mem(right, 64, 0), 64);
+        lab_post(&as[i], &wr);
+    }
+    lab_run(lab);
+    lab_advance(lab, 1000 * LAB_MS);
+    ck_assert_uint_eq(left->hca.rdma->flights.all->len, FLIGHTS_LEAST);
+    for (unsigned i = 0; i < MANY; i++) {
+        expect_sent(PRM_WQE_OPCODE_SEND, 0);
+        expect_received(64);
+    }
+}
+END_TEST
+
+/* A READ is as if it had not come while there is no memory to answer it, and is repeated. */
+START_TEST(a_read_waits_for_memory)
+{
+    uint64_t addr = lab_mem(left, 64, 0), raddr = lab_mem(right, 64, 1);
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, addr, 64, raddr);
+
+    right->hca.memory.limit = right->hca.memory.used;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_none(left);
+    right->hca.memory.limit = UINT64_MAX;
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_WQE_OPCODE_RDMA_READ, 0);
+    same(addr, raddr, 64);
+}
+END_TEST
+
+/* -- lines ------------------------------------------------------------------------------------- */
+
+/* Messages of many packets, of more QPs than there are lines, all under way at a time. */
+START_TEST(messages_of_many_qps_come_bit_by_bit)
+{
+    const uint32_t len = 100000;
+    uint64_t from[MANY], to[MANY];
+
+    pairs(MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct lab_wr wr;
+
+        from[i] = lab_mem(left, len, i + 1);
+        to[i] = lab_mem(right, len, 0);
+        if (_i == 0) {
+            wr = send_wr(from[i], len);
+            lab_post_recv(&bs[i], to[i], len);
+        } else {
+            wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, from[i], len, to[i]);
+            memset(lab_ptr(right, to[i], len), (int)i + 1, len);
+        }
+        lab_post(&as[i], &wr);
+    }
+    lab_run(lab);
+    for (unsigned i = 0; i < MANY; i++) {
+        same(from[i], to[i], len);
+    }
+}
+END_TEST
+
+static bool only_first(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    return from == 1 || pkt->psn == lab_path.psn;
+}
+
+/* The first packet of a SEND is here, and another QP has taken the line since. */
+static void half_a_message(uint64_t addr)
+{
+    struct lab_wr wr = send_wr(addr, LONG);
+
+    lab->tap = only_first;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    lab->tap = NULL;
+    for (unsigned i = 0; i < WQE_LINES; i++) {
+        right->hca.rdma->lines.recv[i].peer = NULL;
+    }
+}
+
+/* The receive WQE of a message that is half here is read again, after another QP took its line; it
+ * has to be what it was. */
+START_TEST(a_receive_wqe_that_changed_meanwhile_ends_the_qp)
+{
+    uint8_t *seg;
+
+    lab_post_recv(&b, lab_mem(right, LONG, 0), LONG);
+    half_a_message(lab_mem(left, LONG, 1));
+    seg = lab_ptr(right, b.rq_ring, 16);
+    PRM_SET(wqe_data_seg, seg, byte_count, LONG - 8);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_error(PRM_WQE_OPCODE_SEND, 0, PRM_CQE_SYNDROME_REMOTE_OP_ERR);
+    expect_cqe(right, PRM_CQE_OPCODE_RESP_ERR, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+}
+END_TEST
+
+START_TEST(a_receive_wqe_is_read_again_from_its_slot)
+{
+    uint64_t addr = lab_mem(left, LONG, 1), to = lab_mem(right, LONG, 0);
+
+    lab_post_recv(&b, to, LONG);
+    lab_post_recv(&b, lab_mem(right, LONG, 0), LONG);
+    half_a_message(addr);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    same(addr, to, LONG);
+}
+END_TEST
+
+/* The newest WQEs of more queues than there are BlueFlame lines: those that lost theirs are in the
+ * ring. */
+START_TEST(a_wqe_that_lost_its_blueflame_line_is_in_the_ring)
+{
+    uint8_t from_ring[64], line[64], got[64];
+
+    pairs(BLUEFLAME_LINES + 1);
+    memset(line, 0x5a, sizeof(line));
+    for (unsigned i = 0; i <= BLUEFLAME_LINES; i++) {
+        memset(lab_ptr(left, as[i].sq_ring, 64), 0x11, 64);
+        blueflame_fill(&left->hca, &as[i].qp->sq, 0, line, sizeof(line));
+    }
+    memset(from_ring, 0x11, sizeof(from_ring));
+    ck_assert(wq_read(&left->hca, &as[0].qp->sq, 0, got, sizeof(got)));
+    ck_assert_mem_eq(got, from_ring, sizeof(got));
+    ck_assert(wq_read(&left->hca, &as[1].qp->sq, 0, got, sizeof(got)));
+    ck_assert_mem_eq(got, line, sizeof(got));
+    ck_assert_int_eq(qp_destroy(&left->hca, 0, as[1].qp->obj.num), SYN_OK);
+    blueflame_fill(&left->hca, &as[0].qp->sq, 0, line, sizeof(line));
+    ck_assert(wq_read(&left->hca, &as[0].qp->sq, 0, got, sizeof(got)));
+    ck_assert_mem_eq(got, line, sizeof(got));
+}
+END_TEST
+
+/* -- WQEs of the device's own ------------------------------------------------------------------ */
+
+#define OWN_READS 4
+
+/* READs that a device makes to fetch data by itself, as rendezvous does. */
+struct own_reads {
+    struct wqe_source source;
+    uint64_t va, raddr;
+    uint32_t len;
+    unsigned ended;
+    uint8_t syndrome;
+};
+
+static uint8_t own_fetch(struct wqe_source *source, struct qp *qp, uint16_t index,
+                         struct send_wqe *wqe)
+{
+    struct own_reads *own = (struct own_reads *)source;
+
+    memset(wqe, 0, offsetof(struct send_wqe, sge));
+    wqe->op = &send_ops[PRM_WQE_OPCODE_RDMA_READ];
+    wqe->opcode = PRM_WQE_OPCODE_RDMA_READ;
+    wqe->index = index;
+    wqe->num_bb = 1;
+    wqe->raddr = own->raddr + (uint64_t)index * own->len;
+    wqe->rkey = right->key;
+    wqe->sge[0] = (struct sge){
+        .va = own->va + (uint64_t)index * own->len, .len = own->len, .lkey = left->key};
+    wqe->inl[0] = NULL;
+    wqe->num_sge = 1;
+    wqe->len = own->len;
+    return 0;
+}
+
+static void own_ended(struct wqe_source *source, struct qp *qp, uint16_t index, uint8_t syndrome)
+{
+    struct own_reads *own = (struct own_reads *)source;
+
+    ck_assert_uint_eq(index, own->ended++);
+    own->syndrome = syndrome;
+}
+
+static const struct wqe_source_ops own_ops = {.fetch = own_fetch, .ended = own_ended};
+
+static struct own_reads own_reads(uint32_t len)
+{
+    return (struct own_reads){
+        .source = {.ops = &own_ops, .end = OWN_READS},
+        .va = lab_mem(left, OWN_READS * len, 0),
+        .raddr = lab_mem(right, OWN_READS * len, 7),
+        .len = len,
+    };
+}
+
+/* They are started before the guest's, and end in no CQE. */
+START_TEST(the_device_reads_by_itself_beside_the_guests_wqes)
+{
+    struct own_reads own = own_reads(3000);
+    uint64_t addr = lab_mem(left, 64, 1), to = lab_mem(right, 64, 0);
+    struct lab_wr wr = send_wr(addr, 64);
+
+    if (_i == 1) {
+        lose_psn(1, 3, 1); /* a response: the READ is repeated, from its source again */
+    }
+    lab_post_recv(&b, to, 64);
+    lab_write_wqe(&a, &wr);
+    wqe_source_attach(a.qp, &own.source);
+    lab_ring(&a);
+    lab_run(lab);
+    lab_advance(lab, 4 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(own.ended, OWN_READS);
+    ck_assert_uint_eq(own.syndrome, 0);
+    same(own.va, own.raddr, OWN_READS * 3000);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    expect_none(left);
+    expect_received(64);
+    ck_assert_uint_eq(lab->trace[0].pkt.opcode, BTH_RC | BTH_READ_REQUEST);
+}
+END_TEST
+
+/* A QP that goes to ERR ends them all: their owner hears of it. */
+START_TEST(the_devices_wqes_are_flushed_with_the_queue)
+{
+    struct own_reads own = own_reads(64);
+
+    lab->tap = drop_responses;
+    wqe_source_attach(a.qp, &own.source);
+    lab_run(lab);
+    ck_assert_uint_eq(own.ended, 0);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    lab_run(lab);
+    ck_assert_uint_eq(own.ended, OWN_READS);
+    ck_assert_uint_eq(own.syndrome, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    expect_none(left);
+}
+END_TEST
+
+/* -- machines ---------------------------------------------------------------------------------- */
+
+static void whole_table(const struct machine *m, unsigned n_states)
+{
+    for (unsigned state = 0; state < n_states; state++) {
+        ck_assert_ptr_nonnull(m->states[state]);
+        for (unsigned event = 0; event < m->n_events; event++) {
+            uint8_t next = m->next[state * m->n_events + event];
+
+            ck_assert_ptr_nonnull(m->events[event]);
+            ck_assert(next == MACHINE_IGNORES || next < n_states);
+        }
+    }
+}
+
+START_TEST(every_state_knows_what_each_event_makes_of_it)
+{
+    whole_table(&responder_machine, RESPONDER_FAILED + 1);
+    whole_table(&requester_queue_machine, QUEUE_RESUMING + 1);
+    whole_table(&requester_recovery_machine, RECOVERY_RNR_WAIT + 1);
+}
+END_TEST
+
+static bool went_back, came_on;
+
+static void note_line(void *host, enum hca_log_level level, const char *line)
+{
+    went_back |= strstr(line, "recovery: none -> went back (NAK)") != NULL;
+    came_on |= strstr(line, "recovery: went back -> none (progress)") != NULL;
+}
+
+START_TEST(a_change_of_state_is_traced_by_name)
+{
+    uint64_t addr = lab_mem(left, LONG, 1), to = lab_mem(right, LONG, 0);
+    static struct hca_host_ops ops;
+
+    ops = *left->hca.ops;
+    ops.log = note_line;
+    left->hca.ops = &ops;
+    left->hca.tracing = true;
+    lose_psn(0, 0, 1); /* the second packet shows the gap */
+    write_from(addr, LONG, to);
+    lab_run(lab);
+    same(addr, to, LONG);
+    ck_assert(went_back);
+    ck_assert(came_on);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("idle");
+    TCase *tc = tcase_create("pair"), *bare = tcase_create("bare");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_read_waits_for_memory);
+    tcase_add_test(tc, a_receive_wqe_that_changed_meanwhile_ends_the_qp);
+    tcase_add_test(tc, a_receive_wqe_is_read_again_from_its_slot);
+    tcase_add_loop_test(tc, the_device_reads_by_itself_beside_the_guests_wqes, 0, 2);
+    tcase_add_test(tc, the_devices_wqes_are_flushed_with_the_queue);
+    tcase_add_test(tc, every_state_knows_what_each_event_makes_of_it);
+    tcase_add_test(tc, a_change_of_state_is_traced_by_name);
+    suite_add_tcase(s, tc);
+    tcase_add_checked_fixture(bare, setup_bare, teardown);
+    tcase_add_test(bare, an_idle_rc_qp_takes_a_kibibyte_at_most);
+    tcase_add_test(bare, a_qp_that_was_at_work_keeps_nothing_of_it_from_the_next);
+    tcase_add_test(bare, more_qps_are_at_work_than_there_is_memory_for);
+    tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
+    tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);
+    suite_add_tcase(s, bare);
+    return run_suite(s);
+}
