@@ -335,6 +335,7 @@ void qp_load(struct qp *qp)
     qp->log_msg_max = (uint8_t)PRM_GET(qpc, qpc, log_msg_max);
     qp->log_rra_max = (uint8_t)PRM_GET(qpc, qpc, log_rra_max);
     qp->log_sra_max = (uint8_t)PRM_GET(qpc, qpc, log_sra_max);
+    qp->ack_req_freq = (uint16_t)(1u << PRM_GET(qpc, qpc, log_ack_req_freq));
     qp->retry_count = (uint8_t)PRM_GET(qpc, qpc, retry_count);
     qp->rnr_retry = (uint8_t)PRM_GET(qpc, qpc, rnr_retry);
     qp->ack_timeout = (uint8_t)PRM_GET(ads, path, ack_timeout);

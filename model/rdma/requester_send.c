@@ -4,7 +4,8 @@
  *
  * Messages are cut at the path MTU. On a reliable QP no more than a window of request packets is
  * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
- * set on the last packet of a message and every quarter window, so that the window keeps moving.
+ * set on the last packet of a message, and within it as often as qpc.log_ack_req_freq says, but
+ * every quarter window, so that the window keeps moving (docs/adr/0006).
  */
 #include "model/rdma/requester_internal.h"
 
@@ -75,7 +76,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
     const struct flight *s = qp->req.flight;
     uint32_t nth = (s->tx_psn - desc->first_psn) & PSN_MASK;
     bool is_last = send_is_one_packet(desc) || nth == desc->npsn - 1;
-    uint32_t quarter = send_window(qp) / 4;
+    uint32_t every = MIN(send_window(qp) / 4, qp->ack_req_freq);
 
     *offset = (uint64_t)nth * qp->mtu;
     *len = (uint32_t)MIN(desc->len - *offset, qp->mtu);
@@ -85,7 +86,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
             (send_is_one_packet(desc) ? wqe->op->only : send_bth_op(wqe->op, nth == 0, is_last)),
         .solicited = is_last && wqe->solicited && send_completes_a_receive(wqe->op),
         .migreq = true,
-        .ackreq = qp->service->reliable && (is_last || (desc->first_req + nth) % quarter == 0),
+        .ackreq = qp->service->reliable && (is_last || (desc->first_req + nth) % every == 0),
         .pkey = qp->pkey,
         .dest_qp = qp->peer.qpn,
         .psn = s->tx_psn,

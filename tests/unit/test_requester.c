@@ -237,6 +237,27 @@ START_TEST(window_bounds_what_is_unacknowledged)
 }
 END_TEST
 
+/* qpc.log_ack_req_freq: a long message asks for an ACK on the way, so often; its last packet always
+ * does. */
+START_TEST(acks_are_asked_for_as_often_as_the_context_says)
+{
+    const unsigned packets = 16;
+    uint64_t addr = lab_mem(left, packets * 1024, 1), raddr = lab_mem(right, packets * 1024, 0);
+    unsigned asked = 0;
+
+    PRM_SET(qpc, a.qp->qpc, log_ack_req_freq, _i);
+    qp_load(a.qp);
+    write_from(addr, packets * 1024, raddr);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    for (unsigned i = 0; i < lab->num_packets; i++) {
+        asked += lab->trace[i].from == 0 && lab->trace[i].pkt.ackreq;
+    }
+    /* packets 0, 2^freq, ... and the last one, which is one of these only if all are */
+    ck_assert_uint_eq(asked, (packets >> _i) + (_i != 0));
+}
+END_TEST
+
 START_TEST(read_responses_do_not_fill_the_window)
 {
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, lab_mem(left, 1u << 19, 0), 1u << 19,
@@ -454,6 +475,7 @@ int main(void)
     tcase_add_test(rc, unsignaled_wqes_complete_silently);
     tcase_add_test(rc, a_full_ring_again_and_again);
     tcase_add_test(rc, window_bounds_what_is_unacknowledged);
+    tcase_add_loop_test(rc, acks_are_asked_for_as_often_as_the_context_says, 0, 5);
     tcase_add_test(rc, read_responses_do_not_fill_the_window);
     tcase_add_test(rc, outstanding_reads_are_limited);
     tcase_add_test(rc, loopback);
