@@ -11,6 +11,7 @@
 #define HCASIM_MODEL_HCA_H
 
 #include <glib.h>
+#include "model/core/fault.h"
 #include "model/core/host.h"
 #include "model/core/ledger.h"
 #include "model/core/obj.h"
@@ -18,6 +19,7 @@
 
 struct blueflame;
 struct hca;
+struct mem_space;
 struct port;
 struct q_counter;
 struct rdma;
@@ -57,7 +59,8 @@ struct hca_limits {
 };
 
 enum {
-    HCA_TX_ROOMS = 64, /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
+    HCA_TX_ROOMS = 64,  /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
+    HCA_MEM_SPACES = 2, /* enum mem_space_id */
 };
 
 struct hca {
@@ -79,6 +82,10 @@ struct hca {
     struct steering *steering;
     struct q_counter *scratch_q_counter; /* counts what names no set */
     uint32_t cq_overruns;                /* CQs that had no room for a CQE */
+
+    const struct mem_space *spaces[HCA_MEM_SPACES]; /* model/memory/place.h */
+    struct pager *pager;                            /* NULL: nobody brings pages in */
+    struct mem_fault fault;                         /* of the access that came to MEM_FAULT last */
 
     struct port *port;
     uint64_t event_count; /* async events delivered, for tests and traces */

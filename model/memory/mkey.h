@@ -29,6 +29,7 @@ enum mem_result {
     MEM_BAD_KEY,    /* no such key, free, wrong variant byte, wrong PD, rights missing */
     MEM_BAD_BOUNDS, /* outside the key's range */
     MEM_NO_ANSWER,  /* the host does not answer at the translated address */
+    MEM_FAULT,      /* a page is missing that may come: hca->fault says which */
     MEM_BUSY,       /* an atomic lost to the host's CPUs too often: to be asked for again */
 };
 

@@ -2,8 +2,8 @@
 /*
  * Memory keys in use: checks, translation, and the copies between packets and host memory.
  *
- * mkey_walk() goes through a range of a key piece by piece and hands each run of bus addresses to
- * an operation. It allocates nothing; a page list is indexed, a KLM list searched by halving; keys
+ * walk() goes through a range of a key piece by piece and hands each run of addresses to an
+ * operation. It allocates nothing; a page list is indexed, a KLM list searched by halving; keys
  * behind keys are followed to a fixed depth, so that a list that names itself ends.
  */
 #include "model/memory/mkey_priv.h"
@@ -13,34 +13,39 @@ struct mem_op {
     enum {
         OP_READ,
         OP_WRITE,
-        OP_ADDRESS
+        OP_PLACE
     } kind;
-    uint8_t *buf;     /* next byte; OP_ADDRESS: not used */
-    uint64_t address; /* OP_ADDRESS: where the range is, all of it in one run */
-    bool is_null;     /* OP_ADDRESS: in the null key */
+    uint8_t *buf;           /* next byte; OP_PLACE: not used */
+    struct mem_place place; /* OP_PLACE: where the range is, all of it in one run */
+    bool is_null;           /* OP_PLACE: in the null key */
 };
 
 static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
                             struct mem_op *op, unsigned depth);
 
-static enum mem_result run_op(struct hca *hca, uint64_t addr, uint64_t len, struct mem_op *op)
+static enum mem_result run_op(struct hca *hca, struct mem_place at, uint64_t len, struct mem_op *op)
 {
     bool ok = true;
 
     switch (op->kind) {
     case OP_READ:
-        ok = hca_dma_read(hca, addr, op->buf, len);
+        ok = mem_place_read(hca, at, op->buf, len);
         op->buf += len;
         break;
     case OP_WRITE:
-        ok = hca_dma_write(hca, addr, op->buf, len);
+        ok = mem_place_write(hca, at, op->buf, len);
         op->buf += len;
         break;
-    case OP_ADDRESS:
-        op->address = addr;
+    case OP_PLACE:
+        op->place = at;
         break;
     }
     return ok ? MEM_OK : MEM_NO_ANSWER;
+}
+
+static enum mem_result run_bus(struct hca *hca, uint64_t addr, uint64_t len, struct mem_op *op)
+{
+    return run_op(hca, (struct mem_place){MEM_SPACE_HOST, addr}, len, op);
 }
 
 static void null_op(uint64_t len, struct mem_op *op)
@@ -53,7 +58,7 @@ static void null_op(uint64_t len, struct mem_op *op)
     case OP_WRITE:
         op->buf += len;
         break;
-    case OP_ADDRESS:
+    case OP_PLACE:
         op->is_null = true;
         break;
     }
@@ -128,11 +133,24 @@ bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 
 /* -- translation ------------------------------------------------------------------------------ */
 
+/* A page of an on-demand key is missing: notes what is, for who parks the step. */
+static enum mem_result page_missing(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                    uint64_t len, const struct mem_op *op)
+{
+    if (!mkey->on_demand || !hca->pager) {
+        return MEM_NO_ANSWER;
+    }
+    hca->fault = (struct mem_fault){
+        .key = mkey->obj.num, .va = va, .len = len, .is_write = op->kind != OP_READ};
+    return MEM_FAULT;
+}
+
 static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
                                 struct mem_op *op)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
-    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+    uint64_t page_offset = (mkey->start & (page_size - 1)) - mkey->start; /* of va on the list */
+    uint64_t pos = va + page_offset;
 
     while (len) {
         uint64_t page = pos >> mkey->log_page;
@@ -146,18 +164,19 @@ static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64
         }
         pa = mkey->mtt[page];
         if (!(pa & MTT_PRESENT)) {
-            return MEM_NO_ANSWER;
+            return page_missing(hca, mkey, pos - page_offset, len, op);
         }
         while (run < len && page + 1 < mkey->capacity &&
                mkey->mtt[page + 1] == mkey->mtt[page] + page_size) {
             page++;
             run += MIN(len - run, page_size);
         }
-        result = run_op(hca, (pa & ~MTT_PRESENT) + in_page, run, op);
+        result =
+            run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + in_page}, run, op);
         if (result) {
             return result;
         }
-        if (op->kind == OP_ADDRESS && run < len) {
+        if (op->kind == OP_PLACE && run < len) {
             return MEM_BAD_BOUNDS;
         }
         pos += run;
@@ -179,7 +198,7 @@ static enum mem_result walk_inner(struct hca *hca, const struct mkey *outer, uin
         return MEM_OK;
     }
     if (is_reserved_lkey(hca, key)) {
-        return reserved_lkey_ok(hca, outer->pdn, access) ? run_op(hca, va, len, op) : MEM_BAD_KEY;
+        return reserved_lkey_ok(hca, outer->pdn, access) ? run_bus(hca, va, len, op) : MEM_BAD_KEY;
     }
     inner = mkey_lookup(hca, key, outer->pdn, access);
     if (!inner || depth >= MKEY_MAX_DEPTH) {
@@ -203,7 +222,7 @@ static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64
         uint64_t run = MIN(len, page_size - in_page);
         enum mem_result result;
 
-        if (page >= mkey->capacity || (op->kind == OP_ADDRESS && run < len)) {
+        if (page >= mkey->capacity || (op->kind == OP_PLACE && run < len)) {
             return MEM_BAD_BOUNDS;
         }
         result = walk_inner(hca, mkey, mkey->klm[page].key, mkey->klm[page].va + in_page, run, op,
@@ -254,7 +273,7 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
         run = range->end - in_round;
         at = (mkey->repeat ? range->count & 0xffff : range->count) - run;
         run = MIN(len, run);
-        if (op->kind == OP_ADDRESS && run < len) {
+        if (op->kind == OP_PLACE && run < len) {
             return MEM_BAD_BOUNDS;
         }
         if (mkey->repeat) {
@@ -276,7 +295,7 @@ static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t v
 {
     switch (mkey->mode) {
     case PRM_MKC_ACCESS_MODE_PA:
-        return run_op(hca, va, len, op);
+        return run_op(hca, (struct mem_place){mkey->space, va}, len, op);
     case PRM_MKC_ACCESS_MODE_MTT:
         return walk_mtt(hca, mkey, va, len, op);
     case PRM_MKC_ACCESS_MODE_KLMS:
@@ -301,7 +320,7 @@ static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, u
         return MEM_OK;
     }
     if (is_reserved_lkey(hca, key)) {
-        return reserved_lkey_ok(hca, pdn, access) ? run_op(hca, va, len, op) : MEM_BAD_KEY;
+        return reserved_lkey_ok(hca, pdn, access) ? run_bus(hca, va, len, op) : MEM_BAD_KEY;
     }
     mkey = mkey_lookup(hca, key, pdn, access);
     if (!mkey) {
@@ -332,17 +351,17 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
  * request is taken for lost, and its sender asks again: the HCA has other things to do. */
 #define ATOMIC_TRIES 64
 
-static enum mem_result atomic_address(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
-                                      struct mem_op *op)
+static enum mem_result atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                    struct mem_op *op)
 {
     enum mem_result result;
 
-    *op = (struct mem_op){.kind = OP_ADDRESS};
+    *op = (struct mem_op){.kind = OP_PLACE};
     if (va % 8) {
         return MEM_BAD_BOUNDS;
     }
     result = access_key(hca, key, pdn, va, 8, MEM_REMOTE_ATOMIC, op);
-    if (!result && !op->is_null && op->address % 8) {
+    if (!result && !op->is_null && op->place.address % 8) {
         return MEM_BAD_BOUNDS;
     }
     return result;
@@ -352,21 +371,21 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
                               uint64_t compare, uint64_t swap, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = atomic_address(hca, key, pdn, va, &op);
+    enum mem_result result = atomic_place(hca, key, pdn, va, &op);
 
     *original = 0;
     if (result || op.is_null) {
         return result;
     }
     *original = compare;
-    return hca_dma_cmpxchg64(hca, op.address, original, swap) ? MEM_OK : MEM_NO_ANSWER;
+    return mem_place_cmpxchg64(hca, op.place, original, swap) ? MEM_OK : MEM_NO_ANSWER;
 }
 
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                uint64_t add, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = atomic_address(hca, key, pdn, va, &op);
+    enum mem_result result = atomic_place(hca, key, pdn, va, &op);
 
     *original = 0;
     if (result || op.is_null) {
@@ -375,7 +394,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
     for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
         uint64_t seen = *original;
 
-        if (!hca_dma_cmpxchg64(hca, op.address, &seen, *original + add)) {
+        if (!mem_place_cmpxchg64(hca, op.place, &seen, *original + add)) {
             return MEM_NO_ANSWER;
         }
         if (seen == *original) {

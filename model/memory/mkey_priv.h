@@ -11,6 +11,7 @@
 #define HCASIM_MODEL_MKEY_PRIV_H
 
 #include "model/memory/mkey.h"
+#include "model/memory/place.h"
 #include "prm/prm.h"
 
 #define MTT_PRESENT    1ULL /* in an entry that was written */
@@ -35,6 +36,8 @@ struct mkey {
     uint8_t variant;
     uint8_t rights; /* enum mem_access */
     bool free, length64;
+    uint8_t space;  /* enum mem_space_id: where its addresses are */
+    bool on_demand; /* a page that is not present may come: MEM_FAULT */
     uint32_t pdn, qpn;
     uint64_t start, len;
 

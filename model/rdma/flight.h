@@ -74,6 +74,8 @@ struct flight {
     uint8_t queue;           /* enum requester_queue */
     uint8_t recovery;        /* enum requester_recovery */
     bool tx_blocked;         /* the wire had no room */
+    uint8_t paging;          /* enum paging; PAGING_PARKED: nothing is sent, */
+    bool repeat;             /* and then what is not acknowledged is sent again */
     struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
     struct umr_entries umr;
     struct send_desc ring[STARTED_MAX];

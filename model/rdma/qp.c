@@ -347,6 +347,15 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     return SYN_OK;
 }
 
+void qp_resume(struct qp *qp, enum fault_side side, bool error)
+{
+    if (side == FAULT_REQUESTER) {
+        requester_resume(qp, error);
+    } else {
+        responder_resume(&qp->peer, error);
+    }
+}
+
 /* -- end --------------------------------------------------------------------------------------- */
 
 void qp_free(struct hca *hca, struct obj *obj)

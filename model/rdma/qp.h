@@ -120,6 +120,10 @@ void qp_set_state(struct qp *qp, uint8_t state);
  * 0x05, WQ_INVAL_REQ_ERROR 0x10, WQ_ACCESS_ERROR 0x11 (device.h MLX5_EVENT_TYPE_*)). */
 void qp_fatal(struct qp *qp, uint8_t event_type);
 
+/* What the pager was told of one side of the QP has come, or never will: error. Nothing is parked:
+ * no effect. */
+void qp_resume(struct qp *qp, enum fault_side side, bool error);
+
 /* An async event that names the QP. */
 void qp_event(struct qp *qp, uint8_t event_type);
 

@@ -169,6 +169,40 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint
     return &line->wqe;
 }
 
+/* -- parking ----------------------------------------------------------------------------------- */
+
+bool requester_park(struct qp *qp, bool repeat)
+{
+    struct flight *s = qp->req.flight;
+
+    if (s->paging == PAGING_NEVER) {
+        s->paging = PAGING_NONE;
+        return false;
+    }
+    s->repeat |= repeat;
+    if (s->paging == PAGING_NONE) {
+        s->paging = PAGING_PARKED;
+        qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault);
+    }
+    return true;
+}
+
+void requester_resume(struct qp *qp, bool error)
+{
+    struct flight *s = qp->req.flight;
+
+    if (!s || s->paging != PAGING_PARKED) {
+        return;
+    }
+    s->paging = error ? PAGING_NEVER : PAGING_NONE;
+    if (s->repeat) {
+        s->repeat = false;
+        s->tx = s->head;
+        s->tx_psn = qp->req.unacked_psn;
+    }
+    hca_schedule(qp->hca, &qp->req.work);
+}
+
 /* -- retiring ---------------------------------------------------------------------------------- */
 
 static void requester_enter_error(struct qp *qp)
@@ -422,7 +456,7 @@ static enum send_step requester_go_on(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
 
-    if (s->recovery == RECOVERY_RNR_WAIT) {
+    if (s->paging == PAGING_PARKED || s->recovery == RECOVERY_RNR_WAIT) {
         return STEP_IDLE;
     }
     while (s->tx != s->tail && flight_desc(s, s->tx)->status == SEND_DONE) {
@@ -584,6 +618,8 @@ void requester_flush(struct qp *qp)
     }
     if (qp->req.flight) {
         qp->req.flight->reads = 0;
+        qp->req.flight->paging = PAGING_NONE;
+        qp->req.flight->repeat = false;
         requester_recovery_step(qp, RECOVERY_ENDS);
         requester_queue_step(qp, QUEUE_FLUSHES);
         requester_forget_umr(qp);

@@ -102,6 +102,9 @@ extern const struct obj_sender qp_sender;
 /* WQEs that are started and not completed. */
 unsigned requester_started(const struct qp *qp);
 
+/* See qp_resume(). */
+void requester_resume(struct qp *qp, bool error);
+
 /* ACK, NAK, READ response or atomic response that passed the QP's checks. */
 void requester_rx(struct qp *qp, const struct roce_packet *pkt);
 

@@ -44,6 +44,10 @@ void requester_retire(struct qp *qp);
 /* Marks a descriptor failed and completes what can be completed. */
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
+/* A page is missing for what the QP sends or receives. repeat: what is not acknowledged is to be
+ * asked for again when it is there. False: it never will be. */
+bool requester_park(struct qp *qp, bool repeat);
+
 /* -- model/rdma/requester_send.c -------------------------------------------------------------- */
 
 /* Sends the next packet of the flight's descriptor tx, which is SEND_ACTIVE. */

@@ -24,6 +24,7 @@ bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome
     const struct send_wqe *wqe = &line->wqe;
     struct umr_entries *umr = &qp->req.flight->umr;
     uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
+    enum mem_result result;
     size_t part;
 
     if (!(wqe->op->flags & SEND_OP_UMR) || wqe->umr_xlt || !wqe->umr_xlt_len) {
@@ -41,8 +42,12 @@ bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome
         return true;
     }
     part = MIN(umr->len - umr->have, UMR_PART);
-    if (sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, umr->have,
-                   umr->bytes + umr->have, part) != MEM_OK) {
+    result = sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, umr->have,
+                        umr->bytes + umr->have, part);
+    if (result == MEM_FAULT && requester_park(qp, false)) {
+        return false;
+    }
+    if (result != MEM_OK) {
         *syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
         return true;
     }

@@ -99,7 +99,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
         requester_watch(qp);
         return;
     }
-    if (s->watched_psn != qp->req.unacked_psn || s->tx_blocked) {
+    if (s->paging == PAGING_PARKED || s->watched_psn != qp->req.unacked_psn || s->tx_blocked) {
         s->pause = (struct wire_pause){0};
     } else if (!port_is_paused(hca, qp->peer.path.dmac, &s->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
@@ -279,6 +279,7 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     struct send_line *line = requester_rx_line(qp);
     uint32_t num = s->head;
     const struct send_wqe *wqe;
+    enum mem_result result;
 
     while (flight_desc(s, num) != desc) {
         num++;
@@ -288,12 +289,16 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
-    if (len && sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &line->cursor, offset, data,
-                           len) != MEM_OK) {
-        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-        return false;
+    result = len ? sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &line->cursor, offset,
+                               data, len)
+                 : MEM_OK;
+    if (result == MEM_OK) {
+        return true;
     }
-    return true;
+    if (result != MEM_FAULT || !requester_park(qp, true)) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    }
+    return false;
 }
 
 /* One more PSN of a READ or atomic has its response. */
@@ -365,7 +370,7 @@ void requester_rx(struct qp *qp, const struct roce_packet *pkt)
     struct flight *s = qp->req.flight;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (!s || !qp_may_send(qp) || !qp->service->reliable || !(flags & PKT_RESPONSE) ||
+    if (!s || s->repeat || !qp_may_send(qp) || !qp->service->reliable || !(flags & PKT_RESPONSE) ||
         psn_diff(pkt->psn, qp->req.unacked_psn) < 0 || psn_diff(pkt->psn, s->sent_psn) >= 0) {
         return;
     }

@@ -137,6 +137,17 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
     }
 }
 
+/* A packet's data could not be read. */
+static enum send_step send_without_data(struct qp *qp, struct send_desc *desc,
+                                        enum mem_result result)
+{
+    if (result == MEM_FAULT && requester_park(qp, false)) {
+        return STEP_IDLE;
+    }
+    requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    return STEP_DONE;
+}
+
 enum send_step requester_send(struct qp *qp, struct send_desc *desc)
 {
     struct flight *s = qp->req.flight;
@@ -161,11 +172,14 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         return STEP_BLOCKED;
     }
     payload = roce_build(frame, &pkt, len);
-    if (len &&
-        send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len) != MEM_OK) {
-        port_tx_commit(qp->hca, 0, PORT_NO_TD);
-        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-        return STEP_DONE;
+    if (len) {
+        enum mem_result result =
+            send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
+
+        if (result != MEM_OK) {
+            port_tx_commit(qp->hca, 0, PORT_NO_TD);
+            return send_without_data(qp, desc, result);
+        }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
     send_advance(qp, desc);

@@ -90,7 +90,30 @@ static const struct fault {
     [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR},
 };
 
-enum verdict verdict_of(enum mem_result result)
+bool responder_park(struct peer *peer)
+{
+    struct qp *qp = peer->qp;
+    struct responder *s = &peer->resp;
+
+    if (s->paging == PAGING_NEVER) {
+        s->paging = PAGING_NONE;
+        return false;
+    }
+    if (s->paging == PAGING_NONE) {
+        s->paging = PAGING_PARKED;
+        qp->hca->pager->fault(qp->hca->pager, qp, FAULT_RESPONDER, &qp->hca->fault);
+    }
+    return true;
+}
+
+void responder_resume(struct peer *peer, bool error)
+{
+    if (peer->resp.paging == PAGING_PARKED) {
+        peer->resp.paging = error ? PAGING_NEVER : PAGING_NONE; /* the peer will ask again */
+    }
+}
+
+enum verdict verdict_of(struct peer *peer, enum mem_result result)
 {
     switch (result) {
     case MEM_OK:
@@ -99,6 +122,8 @@ enum verdict verdict_of(enum mem_result result)
         return VERDICT_OPERATION;
     case MEM_BUSY:
         return VERDICT_DROP;
+    case MEM_FAULT:
+        return responder_park(peer) ? VERDICT_FAULT : VERDICT_ACCESS;
     default:
         return VERDICT_ACCESS;
     }
@@ -241,6 +266,7 @@ static void responder_rx_reliable(struct peer *peer, const struct roce_packet *p
     case VERDICT_DROP:
         return;
     case VERDICT_RNR:
+    case VERDICT_FAULT:
         responder_step(peer, RESPONDER_NOT_READY);
         responder_ack(peer, pkt->psn, AETH_RNR | qp->min_rnr_nak);
         return;
@@ -335,6 +361,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
     s->msn = 0;
     s->msg = MSG_NONE;
     s->have_wqe = s->comm_est = false;
+    s->paging = PAGING_NONE;
 }
 
 void responder_flush(struct peer *peer)

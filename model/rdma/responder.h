@@ -57,6 +57,7 @@ struct responder {
     uint32_t msn;     /* qpc.rmsn */
     uint8_t state;    /* enum responder_state, changed by its machine */
     bool comm_est;    /* COMM_EST raised */
+    uint8_t paging;   /* enum paging */
 
     /* the message that is arriving */
     uint8_t msg;              /* enum responder_msg */
@@ -90,6 +91,9 @@ void responder_clear(struct peer *peer);
 void responder_reset(struct peer *peer, uint32_t next_rcv_psn);
 /* ERR: the message in progress completes with WR_FLUSH_ERR. */
 void responder_flush(struct peer *peer);
+
+/* See qp_resume(). */
+void responder_resume(struct peer *peer, bool error);
 
 /* A request packet (any transport) that passed the QP's checks (model/rdma/roce_rx.c). */
 void responder_rx(struct peer *peer, const struct roce_packet *pkt);

@@ -100,8 +100,8 @@ static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet 
     if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
         return VERDICT_ACCESS;
     }
-    return verdict_of(
-        mkey_check(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va, pkt->reth.len, access));
+    return verdict_of(peer, mkey_check(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va,
+                                       pkt->reth.len, access));
 }
 
 static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
@@ -137,8 +137,8 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
         s->done = 0;
     }
     if (pkt->payload_len) {
-        verdict = verdict_of(mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload, pkt->payload_len,
-                                        MEM_REMOTE_WRITE));
+        verdict = verdict_of(peer, mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload,
+                                              pkt->payload_len, MEM_REMOTE_WRITE));
         if (verdict != VERDICT_OK) {
             return verdict;
         }
@@ -250,7 +250,7 @@ static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt
                                 pkt->atomic.swap_add, &value);
     }
     if (result != MEM_OK) {
-        return verdict_of(result);
+        return verdict_of(peer, result);
     }
     qp_counters(qp)->rx_atomic_requests++;
     *exec_new_resource(peer) = (struct responder_resource){

@@ -45,6 +45,7 @@ enum verdict {
     VERDICT_OK,
     VERDICT_DROP,       /* as if it had not come */
     VERDICT_RNR,        /* no receive WQE */
+    VERDICT_FAULT,      /* a page is missing that may come: as RNR */
     VERDICT_INVALID,    /* the request makes no sense, or is not allowed on this QP */
     VERDICT_LENGTH,     /* more data than the receive WQE holds */
     VERDICT_ACCESS,     /* the rkey does not allow it */
@@ -62,7 +63,9 @@ void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn);
 /* The same of a request that was accepted before: its answer cannot be made. A message that is
  * arriving meanwhile has no part in it and is flushed. */
 void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn);
-enum verdict verdict_of(enum mem_result result);
+enum verdict verdict_of(struct peer *peer, enum mem_result result);
+/* A page is missing for a request or an answer. False: it never will be there. */
+bool responder_park(struct peer *peer);
 
 /* -- model/rdma/responder_exec.c -------------------------------------------------------------- */
 

@@ -159,6 +159,20 @@ static void responder_fill_answer(const struct qp *qp, const struct answer *answ
     pkt->atomic_ack = answer->value;
 }
 
+/* The data of an answer could not be read. */
+static void responder_answer_without_data(struct peer *peer, uint32_t psn, enum mem_result result)
+{
+    enum verdict verdict = verdict_of(peer, result);
+
+    /* What follows answers requests after this one: those will be sent again, or never. */
+    responder_forget_answers(&peer->resp);
+    if (verdict == VERDICT_FAULT) {
+        responder_ack(peer, psn, AETH_RNR | peer->qp->min_rnr_nak);
+    } else {
+        responder_fail_answer(peer, verdict, psn);
+    }
+}
+
 /* Sends one packet of the first answer. False: the wire has no room. */
 static bool responder_send_answer(struct peer *peer)
 {
@@ -181,12 +195,8 @@ static bool responder_send_answer(struct peer *peer)
                                            len, MEM_REMOTE_READ);
 
         if (result != MEM_OK) {
-            uint32_t psn = answer->psn;
-
-            /* What follows answers requests after this one, and those are not executed. */
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
-            responder_forget_answers(s);
-            responder_fail_answer(peer, verdict_of(result), psn);
+            responder_answer_without_data(peer, answer->psn, result);
             return true;
         }
     }

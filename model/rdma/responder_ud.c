@@ -70,6 +70,9 @@ void responder_rx_ud(struct peer *peer, const struct roce_packet *pkt)
     if (verdict == VERDICT_OK) {
         verdict = responder_scatter_ud(peer, pkt);
     }
+    if (verdict == VERDICT_FAULT) {
+        return; /* the WQE is kept for the next one */
+    }
     if (verdict == VERDICT_LENGTH && !qp->srq) {
         qp_counters(qp)->resp_local_length_error++;
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR,

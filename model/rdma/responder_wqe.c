@@ -90,6 +90,9 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
     if (result == MEM_OK) {
         return VERDICT_OK;
     }
+    if (result == MEM_FAULT && responder_park(peer)) {
+        return VERDICT_FAULT;
+    }
     return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
 }
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where translation ends: an address in a space. There is one space always, the host's memory,
+ * reached by DMA. The device's own memories are others, each with its operations.
+ */
+#ifndef HCASIM_MODEL_PLACE_H
+#define HCASIM_MODEL_PLACE_H
+
+#include "model/core/hca.h"
+
+enum mem_space_id {
+    MEM_SPACE_HOST, /* bus addresses */
+    MEM_SPACE_DEVICE,
+};
+G_STATIC_ASSERT(MEM_SPACE_DEVICE < HCA_MEM_SPACES);
+
+struct mem_place {
+    enum mem_space_id space;
+    uint64_t address;
+};
+
+/* A memory of the device's own: what host.h says of the host's callbacks holds for these. */
+struct mem_space {
+    bool (*read)(struct hca *hca, uint64_t addr, void *buf, size_t len);
+    bool (*write)(struct hca *hca, uint64_t addr, const void *buf, size_t len);
+    bool (*cmpxchg64)(struct hca *hca, uint64_t addr, uint64_t *expected, uint64_t desired);
+};
+
+/* A function has the space from now on; NULL: no more. */
+static inline void mem_space_set(struct hca *hca, enum mem_space_id id,
+                                 const struct mem_space *space)
+{
+    hca->spaces[id] = space;
+}
+
+/* False: nobody answers there. */
+static inline bool mem_place_read(struct hca *hca, struct mem_place at, void *buf, size_t len)
+{
+    if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
+        return hca_dma_read(hca, at.address, buf, len);
+    }
+    return hca->spaces[at.space] && hca->spaces[at.space]->read(hca, at.address, buf, len);
+}
+
+static inline bool mem_place_write(struct hca *hca, struct mem_place at, const void *buf,
+                                   size_t len)
+{
+    if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
+        return hca_dma_write(hca, at.address, buf, len);
+    }
+    return hca->spaces[at.space] && hca->spaces[at.space]->write(hca, at.address, buf, len);
+}
+
+static inline bool mem_place_cmpxchg64(struct hca *hca, struct mem_place at, uint64_t *expected,
+                                       uint64_t desired)
+{
+    if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
+        return hca_dma_cmpxchg64(hca, at.address, expected, desired);
+    }
+    return hca->spaces[at.space] &&
+           hca->spaces[at.space]->cmpxchg64(hca, at.address, expected, desired);
+}
+
+#endif
