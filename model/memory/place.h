@@ -12,7 +12,7 @@ enum mem_space_id {
     MEM_SPACE_HOST, /* bus addresses */
     MEM_SPACE_DEVICE,
 };
-G_STATIC_ASSERT(MEM_SPACE_DEVICE < HCA_MEM_SPACES);
+G_STATIC_ASSERT((int)MEM_SPACE_DEVICE < (int)HCA_MEM_SPACES);
 
 struct mem_place {
     enum mem_space_id space;
