@@ -20,13 +20,13 @@
 #include <glib.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
-#include "guest-lib/drv.h"
+#include "guest-lib/drv/drv.h"
 #include "prm/prm.h"
 
 /* What the version script exports. */
 #define HV_EXPORT __attribute__((visibility("default")))
 
-struct hv_dv_ops; /* guest-lib/mlx5dv/dv.h: what libmlx5.so.1 calls */
+struct hv_dv_ops; /* guest-lib/verbs/dv.h: what libmlx5.so.1 calls */
 struct hv_hca;
 struct hv_file;
 struct hv_context;
@@ -251,12 +251,12 @@ void hv_event_drain_wq(struct hv_rwq *wq);
 int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6]);
 
-/* DevX subscriptions (mlx5dv/devx_event.c): the EQ handler calls it for every event, completions
+/* DevX subscriptions (kernel/devx_event.c): the EQ handler calls it for every event, completions
  * included, with no lock held. */
 void hv_dv_event(struct hv_hca *hca, const struct drv_event *event);
 
 /*
- * Queues whose doorbells a program writes itself (mlx5dv/watch.c). While hv_watches is not zero
+ * Queues whose doorbells a program writes itself (kernel/watch.c). While hv_watches is not zero
  * whoever drives the HCA calls hv_watch_scan() in every round and does not sleep. ring is called
  * for each doorbell found, as hv_doorbell() would be, and must not call back here.
  */

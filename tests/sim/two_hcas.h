@@ -10,8 +10,8 @@
 #ifndef HCASIM_TESTS_TWO_HCAS_H
 #define HCASIM_TESTS_TWO_HCAS_H
 
-#include "guest-lib/drv.h"
-#include "guest-lib/inproc.h"
+#include "guest-lib/drv/drv.h"
+#include "guest-lib/host/inproc.h"
 #include "tests/sim/lossy.h"
 
 #define MS     1000000ull

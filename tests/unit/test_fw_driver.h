@@ -9,7 +9,7 @@
 #define HCASIM_TESTS_TEST_FW_DRIVER_H
 
 #include "fw/fw.h"
-#include "guest-lib/drv.h"
+#include "guest-lib/drv/drv.h"
 #include "model/core/syndrome.h"
 #include "prm/prm.h"
 #include "prm/reflect.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process's memory as its HCA reaches it (guest-lib/memory.h): what is there is read and written,
- * what is not there is nothing, and a fault that is not the HCA's stays the program's.
+ * A process's memory as its HCA reaches it (guest-lib/host/memory.h): what is there is read and
+ * written, what is not there is nothing, and a fault that is not the HCA's stays the program's.
  */
 #include <check.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "guest-lib/memory.h"
+#include "guest-lib/host/memory.h"
 
 #define PAGE 4096u
 

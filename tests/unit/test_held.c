@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include "guest-lib/held.h"
+#include "guest-lib/host/held.h"
 
 #define PAGE   4096
 #define BLOCKS 100

@@ -114,7 +114,7 @@ def call(folder, build, names, seconds, part=0):
     """Starts the suite's runner. Its wire is nobody else's."""
     env = dict(os.environ, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
-               LD_LIBRARY_PATH=f"{build}/guest-lib/verbs:{build}/guest-lib/mlx5dv")
+               LD_LIBRARY_PATH=f"{build}/guest-lib/verbs")
     job = subprocess.Popen([PYTHON, str(RUNNER), str(folder), "mlx5_0", GID, str(seconds)],
                            env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, cwd=folder)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "guest-lib/mlx5dv/dv_internal.h"
+#include "guest-lib/verbs/dv_internal.h"
 #include "tests/verbs/verbs_table.h"
 
 #define LOG_SIZE  4 /* of the CQ in CQEs, the SQ in blocks, the RQ in WQEs */

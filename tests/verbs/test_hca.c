@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's HCA (guest-lib/verbs/hca.h): which commands it is sent, that its interrupts are
- * told, and that its work is done, whoever calls or does not.
+ * The process's HCA (guest-lib/verbs/kernel/hca.h): which commands it is sent, that its interrupts
+ * are told, and that its work is done, whoever calls or does not.
  *
- * The driver reaches its function through a table (guest-lib/pci.h). A copy of that stands between
- * here, so that a test sees each register that is written, before the function does.
+ * The driver reaches its function through a table (guest-lib/drv/pci.h). A copy of that stands
+ * between here, so that a test sees each register that is written, before the function does.
  */
 #include <check.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
-#include "guest-lib/mlx5dv/dv.h"
-#include "guest-lib/verbs/hca.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/hca.h"
 #include "tests/programs/pair.h"
 
 static struct hv_hca *hca;

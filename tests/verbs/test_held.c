@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that the library holds for its HCAs (guest-lib/held.h): what is given is zeroed and
- * lies in the range in which an access cannot fault, what is given back is given again.
+ * The memory that the library holds for its HCAs (guest-lib/host/held.h): what is given is zeroed
+ * and lies in the range in which an access cannot fault, what is given back is given again.
  */
 #include <check.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include "guest-lib/held.h"
-#include "guest-lib/memory.h"
+#include "guest-lib/host/held.h"
+#include "guest-lib/host/memory.h"
 
 #define RECORD 64
 #define PAGE   4096

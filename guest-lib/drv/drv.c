@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bring-up and tear-down of the function, in the order in which mlx5_core does it: wait for the
+ * initialization segment, command queue, ENABLE_HCA, ISSI, boot pages, capabilities, init
+ * pages, INIT_HCA, event queue, UAR and PD; and back.
+ */
+#include <string.h>
+#include "guest-lib/drv/drv.h"
+#include "guest-lib/drv/drv_internal.h"
+
+#define ISEG(field) PRM_OFFSET(initial_seg, field)
+#define EQ_LOG_SIZE 8
+
+/* The dword whose low half is the queue's size, stride and the driver's wish (nic_interface). */
+#define CMDQ_ADDR_LOW          0x14
+#define NIC_INTERFACE_DISABLED 1
+
+/* The dword whose top bit says that the firmware is still starting. */
+#define INITIALIZING 0x1fc
+
+struct drv_mem drv_alloc(struct drv *drv, size_t size)
+{
+    struct drv_mem mem = {.size = size};
+
+    mem.ptr = drv->dev.ops->dma_alloc(drv->dev.pci, size, &mem.bus);
+    return mem;
+}
+
+void drv_free(struct drv *drv, struct drv_mem *mem)
+{
+    if (mem->ptr) {
+        drv->dev.ops->dma_free(drv->dev.pci, mem->ptr, mem->size);
+    }
+    memset(mem, 0, sizeof(*mem));
+}
+
+static uint32_t iseg_read(struct drv *drv, size_t offset)
+{
+    return (uint32_t)drv->dev.ops->mmio_read(drv->dev.pci, offset, 4);
+}
+
+static void iseg_write(struct drv *drv, size_t offset, uint32_t value)
+{
+    drv->dev.ops->mmio_write(drv->dev.pci, offset, value, 4);
+}
+
+static bool wait_initialized(struct drv *drv)
+{
+    uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + DRV_CMD_TIMEOUT;
+
+    while (iseg_read(drv, INITIALIZING) >> 31) {
+        uint64_t now = drv->dev.ops->now(drv->dev.pci);
+
+        if (now >= deadline) {
+            return false;
+        }
+        drv->dev.ops->wait(drv->dev.pci, deadline - now);
+    }
+    return true;
+}
+
+static void cmdq_setup(struct drv *drv)
+{
+    uint32_t low = iseg_read(drv, CMDQ_ADDR_LOW);
+
+    drv->cmdq = drv_alloc(drv, PCI_PAGE);
+    drv->cmd_log_stride = low & 0xf;
+    for (unsigned i = 0; i < DRV_SLOTS; i++) {
+        drv->mailboxes[i] = drv_alloc(drv, 16 * PCI_PAGE);
+    }
+    iseg_write(drv, ISEG(cmdq_phy_addr_63_32), drv->cmdq.bus >> 32);
+    iseg_write(drv, CMDQ_ADDR_LOW, (uint32_t)drv->cmdq.bus);
+}
+
+/* -- pages --------------------------------------------------------------------------------------
+ */
+
+static int give_pages(struct drv *drv, uint32_t n)
+{
+    int status = 0;
+
+    while (n && !status) {
+        uint32_t now = MIN(n, 500);
+        size_t len = PRM_SIZE(manage_pages_in) + now * 8;
+        g_autofree uint8_t *in = g_malloc0(len);
+        uint8_t out[PRM_SIZE(manage_pages_out)] = {0};
+
+        PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
+        PRM_SET(manage_pages_in, in, op_mod, 1);
+        PRM_SET(manage_pages_in, in, input_num_entries, now);
+        for (uint32_t i = 0; i < now; i++) {
+            struct drv_mem page = drv_alloc(drv, PCI_PAGE);
+
+            PRM_SET_AT(manage_pages_in, in, pas, i, page.bus);
+            g_hash_table_insert(drv->pages, GSIZE_TO_POINTER(page.bus), page.ptr);
+        }
+        status = drv_cmd_slot(drv, DRV_SLOT_PAGES, in, len, out, sizeof(out));
+        n -= now;
+    }
+    return status;
+}
+
+static void page_back(struct drv *drv, uint64_t bus)
+{
+    void *ptr = g_hash_table_lookup(drv->pages, GSIZE_TO_POINTER(bus));
+
+    if (ptr) {
+        g_hash_table_remove(drv->pages, GSIZE_TO_POINTER(bus));
+        drv->dev.ops->dma_free(drv->dev.pci, ptr, PCI_PAGE);
+    }
+}
+
+/* Asks the device for up to n pages; returns how many came. */
+static uint32_t reclaim_pages(struct drv *drv, uint32_t n)
+{
+    uint32_t want = MIN(n, 500), got;
+    size_t len = PRM_SIZE(manage_pages_out) + want * 8;
+    g_autofree uint8_t *out = g_malloc0(len);
+    uint8_t in[PRM_SIZE(manage_pages_in)] = {0};
+
+    PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
+    PRM_SET(manage_pages_in, in, op_mod, 2);
+    PRM_SET(manage_pages_in, in, input_num_entries, want);
+    if (drv_cmd_slot(drv, DRV_SLOT_PAGES, in, sizeof(in), out, len)) {
+        return 0;
+    }
+    got = MIN(PRM_GET(manage_pages_out, out, output_num_entries), want);
+    for (uint32_t i = 0; i < got; i++) {
+        page_back(drv, PRM_GET_AT(manage_pages_out, out, pas, i));
+    }
+    return got;
+}
+
+/* QUERY_PAGES op_mod: 1 boot, 2 init. */
+static int satisfy_pages(struct drv *drv, unsigned stage)
+{
+    uint8_t in[PRM_SIZE(query_pages_in)] = {0}, out[PRM_SIZE(query_pages_out)] = {0};
+    int status;
+
+    PRM_SET(query_pages_in, in, opcode, PRM_CMD_OP_QUERY_PAGES);
+    PRM_SET(query_pages_in, in, op_mod, stage);
+    status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+    return status ? status : give_pages(drv, PRM_GET(query_pages_out, out, num_pages));
+}
+
+/* -- commands of the bring-up -------------------------------------------------------------------
+ */
+
+static int enable_hca(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(enable_hca_in)] = {0};
+
+    PRM_SET(enable_hca_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+static int set_issi(struct drv *drv)
+{
+    uint8_t query[PRM_SIZE(query_issi_in)] = {0}, reply[PRM_SIZE(query_issi_out)] = {0};
+    uint8_t set[PRM_SIZE(set_issi_in)] = {0};
+    int status;
+
+    PRM_SET(query_issi_in, query, opcode, PRM_CMD_OP_QUERY_ISSI);
+    status = drv_cmd(drv, query, sizeof(query), reply, sizeof(reply));
+    if (status || !(PRM_GET(query_issi_out, reply, supported_issi_dw0) & 2)) {
+        return status ? status : -1;
+    }
+    PRM_SET(set_issi_in, set, opcode, PRM_CMD_OP_SET_ISSI);
+    PRM_SET(set_issi_in, set, current_issi, 1);
+    return drv_cmd_simple(drv, set, sizeof(set));
+}
+
+static int query_caps(struct drv *drv, unsigned type, bool current, uint8_t cap[4096])
+{
+    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0};
+    g_autofree uint8_t *out = g_malloc0(PRM_SIZE(query_hca_cap_out));
+    int status;
+
+    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
+    PRM_SET(query_hca_cap_in, in, op_mod, type << 1 | current);
+    status = drv_cmd(drv, in, sizeof(in), out, PRM_SIZE(query_hca_cap_out));
+    memcpy(cap, PRM_PTR(query_hca_cap_out, out, capability), 4096);
+    return status;
+}
+
+/* What handle_hca_cap() sets: 4 KiB UARs, no command checksums. */
+static int set_caps(struct drv *drv)
+{
+    g_autofree uint8_t *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
+    uint8_t *cap = PRM_PTR(set_hca_cap_in, in, capability);
+    int status = query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, true, cap);
+
+    if (status) {
+        return status;
+    }
+    PRM_SET(cmd_hca_cap, cap, cmdif_checksum, 0);
+    PRM_SET(cmd_hca_cap, cap, uar_4k, 1);
+    PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0);
+    PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
+    PRM_SET(set_hca_cap_in, in, op_mod, PRM_HCA_CAP_TYPE_GENERAL << 1);
+    status = drv_cmd_simple(drv, in, PRM_SIZE(set_hca_cap_in));
+    return status ? status : query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, true, drv->cap);
+}
+
+/* The sections that somebody asks for, once (mlx5_query_hca_caps()). */
+static int query_sections(struct drv *drv)
+{
+    const struct {
+        bool there;
+        uint16_t type;
+        uint8_t *cap;
+    } sections[] = {
+        {PRM_GET(cmd_hca_cap, drv->cap, eth_net_offloads), PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+         drv->eth_cap},
+        {PRM_GET(cmd_hca_cap, drv->cap, roce), PRM_HCA_CAP_TYPE_ROCE, drv->roce_cap},
+        {PRM_GET(cmd_hca_cap, drv->cap, event_cap), PRM_HCA_CAP_TYPE_DEV_EVENT, drv->event_cap},
+    };
+    int status = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sections) && !status; i++) {
+        if (sections[i].there) {
+            status = query_caps(drv, sections[i].type, true, sections[i].cap);
+        }
+    }
+    return status;
+}
+
+static int boot_pages(struct drv *drv)
+{
+    return satisfy_pages(drv, 1);
+}
+
+static int init_pages(struct drv *drv)
+{
+    return satisfy_pages(drv, 2);
+}
+
+static int init_hca(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(init_hca_in)] = {0};
+
+    PRM_SET(init_hca_in, in, opcode, PRM_CMD_OP_INIT_HCA);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+static int alloc_uar(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(alloc_uar_in)] = {0}, out[PRM_SIZE(alloc_uar_out)] = {0};
+    int status;
+
+    PRM_SET(alloc_uar_in, in, opcode, PRM_CMD_OP_ALLOC_UAR);
+    status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+    drv->uarn = PRM_GET(alloc_uar_out, out, uar);
+    return status;
+}
+
+static int alloc_pd(struct drv *drv)
+{
+    return drv_alloc_pd(drv, &drv->pdn);
+}
+
+/* One EQ for everything, completions included. */
+#define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
+
+static int create_eq(struct drv *drv)
+{
+    size_t len = PRM_SIZE(create_eq_in) + 8 * ((64u << EQ_LOG_SIZE) / PCI_PAGE);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_eq_out)] = {0};
+    uint8_t *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    struct drv_eq *eq = &drv->eq;
+    int status;
+
+    eq->log_size = EQ_LOG_SIZE;
+    eq->ring = drv_alloc(drv, 64u << EQ_LOG_SIZE);
+    for (unsigned i = 0; i < 1u << EQ_LOG_SIZE; i++) {
+        PRM_SET(eqe, (uint8_t *)eq->ring.ptr + 64 * i, owner, 1);
+    }
+    PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
+    /* as mlx5_core's: CQs of every user context may report to it */
+    PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
+    PRM_SET_AT(create_eq_in, in, event_bitmask, 0, UINT64_MAX & ~1ull & ~(1ull << 0x0a));
+    PRM_SET(eqc, eqc, log_eq_size, EQ_LOG_SIZE);
+    PRM_SET(eqc, eqc, uar_page, drv->uarn);
+    for (size_t i = 0; i < eq->ring.size / PCI_PAGE; i++) {
+        PRM_SET_AT(create_eq_in, in, pas, i, eq->ring.bus + i * PCI_PAGE);
+    }
+    status = drv_cmd(drv, in, len, out, sizeof(out));
+    eq->eqn = PRM_GET(create_eq_out, out, eq_number);
+    drv->up = status == 0;
+    return status;
+}
+
+static int query_special_contexts(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(query_special_contexts_in)] = {0};
+    uint8_t out[PRM_SIZE(query_special_contexts_out)] = {0};
+    int status;
+
+    PRM_SET(query_special_contexts_in, in, opcode, PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS);
+    status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+    drv->resd_lkey = PRM_GET(query_special_contexts_out, out, resd_lkey);
+    drv->dump_fill_mkey = PRM_GET(query_special_contexts_out, out, dump_fill_mkey);
+    return status;
+}
+
+/* Reads the port's MAC and switches RoCE on, as mlx5_nic_vport_enable_roce() does. */
+static int setup_vport(struct drv *drv)
+{
+    uint8_t query[PRM_SIZE(query_nic_vport_context_in)] = {0};
+    g_autofree uint8_t *reply = g_malloc0(PRM_SIZE(query_nic_vport_context_out));
+    g_autofree uint8_t *in = g_malloc0(PRM_SIZE(modify_nic_vport_context_in));
+    uint8_t *ctx, *mac;
+    int status;
+
+    PRM_SET(query_nic_vport_context_in, query, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
+    status = drv_cmd(drv, query, sizeof(query), reply, PRM_SIZE(query_nic_vport_context_out));
+    if (status) {
+        return status;
+    }
+    ctx = PRM_PTR(query_nic_vport_context_out, reply, nic_vport_context);
+    mac = PRM_PTR(nic_vport_context, ctx, permanent_address);
+    memcpy(drv->mac, mac + 2, 6);
+
+    PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
+    PRM_SET(modify_nic_vport_field_select, PRM_PTR(modify_nic_vport_context_in, in, field_select),
+            roce_en, 1);
+    ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    PRM_SET(nic_vport_context, ctx, roce_en, 1);
+    return drv_cmd_simple(drv, in, PRM_SIZE(modify_nic_vport_context_in));
+}
+
+struct step {
+    const char *name;
+    int (*run)(struct drv *drv);
+};
+
+static const struct step to_init_hca[] = {
+    {"ENABLE_HCA", enable_hca}, {"SET_ISSI", set_issi},     {"boot pages", boot_pages},
+    {"SET_HCA_CAP", set_caps},  {"init pages", init_pages}, {"INIT_HCA", init_hca},
+};
+
+static const struct step from_init_hca[] = {
+    {"QUERY_HCA_CAP", query_sections},
+    {"ALLOC_UAR", alloc_uar},
+    {"CREATE_EQ", create_eq},
+    {"ALLOC_PD", alloc_pd},
+    {"QUERY_SPECIAL_CONTEXTS", query_special_contexts},
+    {"NIC vport context", setup_vport},
+};
+
+/* Name of the step that failed, or NULL. */
+static const char *run_steps(struct drv *drv, const struct step *steps, size_t n, int *status)
+{
+    for (size_t i = 0; i < n; i++) {
+        *status = steps[i].run(drv);
+        if (*status) {
+            return steps[i].name;
+        }
+    }
+    return NULL;
+}
+
+struct drv *drv_attach(struct pci_dev dev)
+{
+    struct drv *drv = g_new0(struct drv, 1);
+
+    drv->dev = dev;
+    drv->pages = g_hash_table_new(NULL, NULL);
+    drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
+    if (!wait_initialized(drv)) {
+        drv_close(drv);
+        return NULL;
+    }
+    cmdq_setup(drv);
+    drv->db_pages = drv_alloc(drv, 64 * PCI_PAGE);
+    return drv;
+}
+
+const char *drv_init_hca(struct drv *drv, int *status)
+{
+    return run_steps(drv, to_init_hca, G_N_ELEMENTS(to_init_hca), status);
+}
+
+struct drv *drv_open(struct pci_dev dev, GError **err)
+{
+    struct drv *drv = drv_attach(dev);
+    const char *failed;
+    int status = 0;
+
+    if (!drv) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "the device does not initialize");
+        return NULL;
+    }
+    failed = drv_init_hca(drv, &status);
+    if (!failed) {
+        failed = run_steps(drv, from_init_hca, G_N_ELEMENTS(from_init_hca), &status);
+    }
+    if (failed) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO,
+                    "device bring-up failed at %s: status %d, syndrome 0x%x", failed, status,
+                    drv->syndrome);
+        drv_close(drv);
+        return NULL;
+    }
+    return drv;
+}
+
+/* -- tear-down ----------------------------------------------------------------------------------
+ */
+
+static int destroy_eq(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(destroy_eq_in)] = {0};
+
+    drv->up = false;
+    PRM_SET(destroy_eq_in, in, opcode, PRM_CMD_OP_DESTROY_EQ);
+    PRM_SET(destroy_eq_in, in, eq_number, drv->eq.eqn);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+static int dealloc_uar(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(dealloc_uar_in)] = {0};
+
+    PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
+    PRM_SET(dealloc_uar_in, in, uar, drv->uarn);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+static int teardown_hca(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(teardown_hca_in)] = {0};
+
+    PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+static int disable_hca(struct drv *drv)
+{
+    uint8_t in[PRM_SIZE(disable_hca_in)] = {0};
+
+    PRM_SET(disable_hca_in, in, opcode, PRM_CMD_OP_DISABLE_HCA);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+/* What a device that was told to forget everything cannot use any more. */
+static void free_all_pages(struct drv *drv)
+{
+    GHashTableIter iter;
+    gpointer page;
+
+    g_hash_table_iter_init(&iter, drv->pages);
+    while (g_hash_table_iter_next(&iter, NULL, &page)) {
+        drv->dev.ops->dma_free(drv->dev.pci, page, PCI_PAGE);
+    }
+}
+
+unsigned drv_close(struct drv *drv)
+{
+    unsigned lost;
+
+    if (drv->up) {
+        drv_umr_close(drv);
+        drv_dealloc_pd(drv, drv->pdn);
+        destroy_eq(drv);
+        dealloc_uar(drv);
+        teardown_hca(drv);
+        while (g_hash_table_size(drv->pages) && reclaim_pages(drv, g_hash_table_size(drv->pages))) {
+        }
+        disable_hca(drv);
+    }
+    lost = g_hash_table_size(drv->pages);
+    iseg_write(drv, ISEG(cmdq_phy_addr_63_32), 0);
+    iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
+    free_all_pages(drv);
+    drv_free(drv, &drv->eq.ring);
+    drv_free(drv, &drv->db_pages);
+    drv_free(drv, &drv->cmdq);
+    for (unsigned i = 0; i < DRV_SLOTS; i++) {
+        drv_free(drv, &drv->mailboxes[i]);
+    }
+    g_hash_table_destroy(drv->pages);
+    g_array_free(drv->events, TRUE);
+    g_free(drv);
+    return lost;
+}
+
+/* -- events -------------------------------------------------------------------------------------
+ */
+
+/* Owner bit of an EQE that the device wrote in this round of the ring. */
+static const uint8_t *next_eqe(struct drv_eq *eq)
+{
+    uint32_t mask = (1u << eq->log_size) - 1;
+    const uint8_t *eqe = (uint8_t *)eq->ring.ptr + 64 * (eq->ci & mask);
+    unsigned round = eq->ci >> eq->log_size & 1;
+
+    return (drv_last_word(eqe) & DRV_OWNER) == round ? eqe : NULL;
+}
+
+static void handle_eqe(struct drv *drv, const uint8_t *eqe)
+{
+    struct drv_event event = {
+        .type = (uint8_t)PRM_GET(eqe, eqe, event_type),
+        .sub_type = (uint8_t)PRM_GET(eqe, eqe, event_sub_type),
+    };
+
+    memcpy(event.data, PRM_PTR(eqe, eqe, event_data), sizeof(event.data));
+    event.num = event.type == PRM_EVENT_TYPE_CQ_ERROR ? PRM_GET(cq_error, event.data, cqn)
+                                                      : PRM_GET(qp_events, event.data, qpn_rqn_sqn);
+    if (event.type != PRM_EVENT_TYPE_PAGE_REQUEST) {
+        g_array_append_val(drv->events, event);
+        return;
+    }
+    int32_t pages = (int32_t)PRM_GET(pages_req_event, event.data, num_pages);
+
+    if (pages > 0) {
+        give_pages(drv, (uint32_t)pages);
+    } else if (pages < 0) {
+        reclaim_pages(drv, (uint32_t)-pages);
+    }
+}
+
+void drv_poll_events(struct drv *drv)
+{
+    struct drv_eq *eq = &drv->eq;
+    const uint8_t *eqe;
+    bool any = false;
+
+    while ((eqe = next_eqe(eq))) {
+        uint8_t copy[64];
+
+        memcpy(copy, eqe, sizeof(copy));
+        eq->ci++;
+        any = true;
+        handle_eqe(drv, copy);
+    }
+    if (any) {
+        drv->dev.ops->mmio_write(drv->dev.pci,
+                                 (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
+                                 eq->eqn << 24 | (eq->ci & 0xffffff), 4);
+    }
+}
+
+bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
+                    uint64_t timeout_ns)
+{
+    uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + timeout_ns;
+
+    for (;;) {
+        uint64_t now;
+
+        drv_poll_events(drv);
+        for (unsigned i = 0; i < drv->events->len; i++) {
+            *event = g_array_index(drv->events, struct drv_event, i);
+            if (event->type == type && (num == DRV_ANY_NUM || event->num == num)) {
+                g_array_remove_index(drv->events, i);
+                return true;
+            }
+        }
+        now = drv->dev.ops->now(drv->dev.pci);
+        if (now >= deadline) {
+            return false;
+        }
+        drv->dev.ops->wait(drv->dev.pci, deadline - now);
+    }
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A user-space mlx5 driver: the bring-up that mlx5_core does, and the queues that verbs need.
+ *
+ * It knows its device through BAR0, DMA memory and waiting (guest-lib/drv/pci.h) and speaks the
+ * real command interface. Functions that issue commands return the command's status
+ * (PRM_CMD_STATUS_OK is 0); drv->syndrome then has the syndrome of the last one. DRV_TIMEOUT: the
+ * device did not answer in time.
+ *
+ *   drv.c      open, close: the initialization segment, pages, capabilities, EQ
+ *   drv_cmd.c  the command queue
+ *   drv_obj.c  PD, UAR, mkey, GID
+ *   drv_cq.c   completion queues
+ *   drv_qp.c   SRQs, queue pairs and their states
+ *   drv_wqe.c  posting work
+ *   drv_umr.c  the driver's own UMR queue
+ */
+#ifndef HCASIM_GUEST_LIB_DRV_DRV_H
+#define HCASIM_GUEST_LIB_DRV_DRV_H
+
+#include <glib.h>
+#include "guest-lib/drv/pci.h"
+#include "prm/prm.h"
+
+#define DRV_TIMEOUT     (-110)
+#define DRV_UNDELIVERED (-5)           /* drv_delivery_status() says why */
+#define DRV_CMD_TIMEOUT 10000000000ull /* ns */
+
+/* Slots of the command queue that are used. */
+enum {
+    DRV_SLOT_CMD,
+    DRV_SLOT_PAGES,
+    DRV_SLOTS
+};
+
+/* Memory that device and driver share. */
+struct drv_mem {
+    void *ptr;
+    uint64_t bus;
+    size_t size;
+};
+
+struct drv_event {
+    uint8_t type, sub_type;
+    uint32_t num; /* the CQ, QP, SRQ or queue that the event is about */
+    uint8_t data[28];
+};
+
+struct drv_eq {
+    struct drv_mem ring;
+    uint32_t eqn, log_size, ci;
+};
+
+struct drv {
+    struct pci_dev dev;
+    struct drv_mem cmdq, mailboxes[DRV_SLOTS];
+    unsigned cmd_log_stride;
+    uint8_t token;
+    uint32_t syndrome; /* of the last command */
+    uint16_t uid;      /* put into every command that has the field; 0 is the kernel */
+    GHashTable *pages; /* bus address -> driver's pointer: pages the firmware holds */
+    uint8_t cap[4096]; /* general device capabilities, current */
+    /* likewise of these sections; all zero of one that the device has not */
+    uint8_t eth_cap[4096], roce_cap[4096], event_cap[4096];
+    struct drv_eq eq;        /* async and completion events */
+    GArray *events;          /* struct drv_event seen and not taken: page requests excluded */
+    struct drv_mem db_pages; /* doorbell records */
+    unsigned next_db;
+    uint32_t uarn, pdn;
+    uint32_t resd_lkey, dump_fill_mkey;
+    struct drv_umr *umr; /* or NULL: nobody needed it yet */
+    uint8_t mac[6];
+    bool up;
+};
+
+/* Brings the function up: NULL with *err saying at which step it stopped. */
+struct drv *drv_open(struct pci_dev dev, GError **err);
+/* The first steps of drv_open() alone. attach: the initialization segment and the command queue, no
+ * command yet; NULL: the function does not start. init_hca: ENABLE_HCA to INIT_HCA; returns the
+ * name of the step that failed, with its status in *status, or NULL. */
+struct drv *drv_attach(struct pci_dev dev);
+const char *drv_init_hca(struct drv *drv, int *status);
+/* Tears the function down as modprobe -r does: all objects must have been destroyed. Returns the
+ * number of firmware pages that the device failed to give back. */
+unsigned drv_close(struct drv *drv);
+
+struct drv_mem drv_alloc(struct drv *drv, size_t size);
+void drv_free(struct drv *drv, struct drv_mem *mem);
+
+/* -- commands -----------------------------------------------------------------------------------
+ */
+
+/* Executes a command and waits. in has opcode and op_mod set; status of the output is returned. */
+int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t out_len);
+int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
+                 size_t out_len);
+/* drv_cmd_slot() in its steps, for who looks at an entry or a mailbox before or after the device.
+ * prepare: writes both, unsigned, and returns the number of input mailboxes; those of the output
+ * follow them. ring: 0, DRV_TIMEOUT or DRV_UNDELIVERED. output: the command's status. */
+unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t in_len,
+                         size_t out_len);
+int drv_cmd_ring(struct drv *drv, unsigned slot);
+int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out, size_t out_len);
+uint8_t *drv_cmd_entry(const struct drv *drv, unsigned slot);
+uint8_t *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i);
+/* Delivery status of the last command (the queue entry's status field), 0 if delivered. */
+uint8_t drv_delivery_status(const struct drv *drv);
+/* As drv_cmd() for the many commands whose output nobody reads. */
+int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
+
+/* Takes EQEs: pages asked for are supplied, the rest goes to drv->events. */
+void drv_poll_events(struct drv *drv);
+/* Waits for an event of that type about that object and takes it. */
+bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
+                    uint64_t timeout_ns);
+#define DRV_ANY_NUM UINT32_MAX /* num: whatever object it is about */
+
+/* -- objects ------------------------------------------------------------------------------------
+ */
+
+int drv_alloc_pd(struct drv *drv, uint32_t *pdn);
+int drv_dealloc_pd(struct drv *drv, uint32_t pdn);
+
+/* A key over bus-contiguous memory, with rights as mkc bits. va is what the key calls its first
+ * byte. */
+enum drv_access {
+    DRV_LOCAL_WRITE = 1,
+    DRV_REMOTE_READ = 2,
+    DRV_REMOTE_WRITE = 4,
+    DRV_REMOTE_ATOMIC = 8,
+    DRV_ALL = 15,
+};
+struct drv_mr {
+    uint32_t key; /* lkey and rkey */
+    uint64_t va, len;
+};
+int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,
+               unsigned access, struct drv_mr *mr);
+int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
+
+/* RoCE address table entry: a v2 GID with the port's MAC. */
+int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
+/* Largest frame of the port, FCS included. */
+int drv_set_port_mtu(struct drv *drv, unsigned bytes);
+/* ::ffff:10.0.0.host, the GID that drv_open's callers use. */
+void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
+
+/* Changes the fields of a key that mask says (bits PRM_MKEY_MASK_) to those of mkc, by a UMR on the
+ * driver's own queue, and waits until it is done. BAD_PARAM: the device refused. */
+int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc);
+
+/* -- completion queues --------------------------------------------------------------------------
+ */
+
+/*
+ * The last word of an entry of 64 bytes that the device writes (command, EQE, CQE), which it writes
+ * last: it has the owner bit, and what the others hold is read after it. In host order.
+ */
+#define DRV_OWNER 1u
+static inline uint32_t drv_last_word(const uint8_t *entry)
+{
+    const uint32_t *last = (const uint32_t *)(const void *)(entry + 60);
+
+    return GUINT32_FROM_BE(__atomic_load_n(last, __ATOMIC_ACQUIRE));
+}
+
+struct drv_cq {
+    struct drv_mem ring;
+    uint32_t cqn, log_size, ci;
+    uint32_t *dbr; /* [0] consumer index, [1] arm word, big-endian */
+    uint64_t dbr_bus;
+    unsigned arm_sn;
+};
+int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq);
+int drv_destroy_cq(struct drv *drv, struct drv_cq *cq);
+
+/* One completion, taken apart. */
+struct drv_wc {
+    uint8_t opcode;                    /* PRM_CQE_OPCODE_ */
+    uint8_t send_opcode;               /* PRM_WQE_OPCODE_ of a send WQE */
+    uint8_t syndrome, vendor_syndrome; /* errors */
+    uint32_t qpn, byte_cnt, imm, src_qp, srqn;
+    uint16_t wqe_counter;
+    bool grh, solicited;
+    uint8_t raw[64];
+};
+/* Takes the next completion if there is one. */
+bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc);
+/* Waits for one. False: none came in timeout_ns. */
+bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t timeout_ns);
+/* Asks for an event at the next completion. */
+void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only);
+/* Waits for that event. */
+bool drv_wait_cq_event(struct drv *drv, struct drv_cq *cq, uint64_t timeout_ns);
+
+/* -- queues -------------------------------------------------------------------------------------
+ */
+
+struct drv_srq {
+    struct drv_mem ring;
+    uint32_t srqn, log_size, log_stride;
+    uint32_t head;    /* slot that is filled next */
+    uint16_t counter; /* posted so far */
+    uint32_t *dbr;
+    uint64_t dbr_bus;
+};
+
+struct drv_qp_attr {
+    uint8_t st; /* PRM_QP_ST_ */
+    uint32_t pdn;
+    struct drv_cq *send_cq, *recv_cq;
+    struct drv_srq *srq;     /* or NULL */
+    bool no_rq;              /* it never receives */
+    unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
+    unsigned max_recv_sge;   /* power of two */
+    uint32_t user_index;     /* what CQEs name the QP by; 0: none */
+};
+
+struct drv_qp {
+    struct drv *drv;
+    struct drv_qp_attr attr;
+    struct drv_mem ring;
+    uint32_t qpn;
+    uint32_t *dbr; /* [0] receive, [1] send counter */
+    uint64_t dbr_bus;
+    uint32_t log_rq_stride;
+    size_t sq_offset;
+    uint16_t sq_pi, rq_pi;
+    uint32_t qkey;
+    unsigned bf_toggle;
+};
+
+/* How to reach the other side; zero fields have usable defaults. */
+struct drv_path {
+    uint8_t mac[6], gid[16];
+    unsigned sgid_index;
+    uint32_t remote_qpn;
+    uint32_t sq_psn, rq_psn;
+    uint8_t mtu;                    /* 1: 256 ... 5: 4096; 0: 1024 */
+    uint8_t ack_timeout;            /* 4.096 us << n; 0: 14 */
+    uint8_t retry_count, rnr_retry; /* 0: 7; DRV_NO_RETRY: none */
+    uint8_t min_rnr_nak;            /* 0: 1 */
+    uint8_t log_rd_atom;            /* READs and atomics outstanding, both directions; 0: 4 */
+    bool no_remote_access;
+};
+#define DRV_NO_RETRY 0xff
+
+int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_srq *srq);
+int drv_destroy_srq(struct drv *drv, struct drv_srq *srq);
+/* Asks for one SRQ_RQ_LIMIT event when fewer than limit WQEs are left. */
+int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit);
+int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp);
+int drv_destroy_qp(struct drv_qp *qp);
+int drv_query_qp(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)]);
+/* One state transition command (PRM_CMD_OP_..._QP) with a qpc that the caller filled in. */
+int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const void *qpc);
+int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path);
+int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path);
+int drv_qp_to_rts(struct drv_qp *qp, const struct drv_path *path);
+/* RST to RTS. */
+int drv_qp_connect(struct drv_qp *qp, const struct drv_path *path);
+
+struct drv_sge {
+    uint64_t va;
+    uint32_t len, lkey;
+};
+enum drv_send_flags {
+    DRV_SIGNALED = 1,
+    DRV_SOLICITED = 2,
+    DRV_FENCE = 4,
+    DRV_INLINE = 8, /* payload is copied into the WQE: sge.va is a process address */
+    DRV_NO_DOORBELL = 16,
+};
+struct drv_send {
+    uint8_t opcode; /* PRM_WQE_OPCODE_ */
+    unsigned flags;
+    const struct drv_sge *sge;
+    unsigned num_sge;
+    uint32_t imm; /* immediate, or rkey to invalidate */
+    uint64_t raddr;
+    uint32_t rkey;
+    uint64_t compare, swap_add;
+    /* UD */
+    const struct drv_path *ah;
+    uint32_t qkey;
+};
+/* Writes a send WQE and rings the doorbell. Returns the wqe_counter of its completion. */
+uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send);
+void drv_post_recv(struct drv_qp *qp, const struct drv_sge *sge, unsigned num_sge);
+void drv_post_srq_recv(struct drv *drv, struct drv_srq *srq, const struct drv_sge *sge,
+                       unsigned num_sge);
+/* Rings an SQ's doorbell for a control segment of the caller's choice. */
+void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains, memory keys, GIDs. */
+#include <string.h>
+#include "guest-lib/drv/drv.h"
+
+int drv_alloc_pd(struct drv *drv, uint32_t *pdn)
+{
+    uint8_t in[PRM_SIZE(alloc_pd_in)] = {0}, out[PRM_SIZE(alloc_pd_out)] = {0};
+    int status;
+
+    PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
+    PRM_SET(alloc_pd_in, in, uid, drv->uid);
+    status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+    *pdn = PRM_GET(alloc_pd_out, out, pd);
+    return status;
+}
+
+int drv_dealloc_pd(struct drv *drv, uint32_t pdn)
+{
+    uint8_t in[PRM_SIZE(dealloc_pd_in)] = {0};
+
+    PRM_SET(dealloc_pd_in, in, opcode, PRM_CMD_OP_DEALLOC_PD);
+    PRM_SET(dealloc_pd_in, in, uid, drv->uid);
+    PRM_SET(dealloc_pd_in, in, pd, pdn);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+/* The variant byte that the driver adds to the index it gets. */
+#define KEY_VARIANT 0x5a
+
+int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,
+               unsigned access, struct drv_mr *mr)
+{
+    uint32_t pages = (uint32_t)((va % PCI_PAGE + len + PCI_PAGE - 1) / PCI_PAGE);
+    uint32_t octwords = (pages + 1) / 2;
+    size_t in_len = PRM_SIZE(create_mkey_in) + (size_t)octwords * 16;
+    g_autofree uint8_t *in = g_malloc0(in_len);
+    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
+    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint8_t *mtt = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
+    int status;
+
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(create_mkey_in, in, uid, drv->uid);
+    PRM_SET(create_mkey_in, in, translations_octword_actual_size, octwords);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, !!(access & DRV_LOCAL_WRITE));
+    PRM_SET(mkc, mkc, rr, !!(access & DRV_REMOTE_READ));
+    PRM_SET(mkc, mkc, rw, !!(access & DRV_REMOTE_WRITE));
+    PRM_SET(mkc, mkc, a, !!(access & DRV_REMOTE_ATOMIC));
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, mkey_7_0, KEY_VARIANT);
+    PRM_SET(mkc, mkc, pd, pdn);
+    PRM_SET(mkc, mkc, start_addr, va);
+    PRM_SET(mkc, mkc, len, len);
+    PRM_SET(mkc, mkc, translations_octword_size, octwords);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+    for (uint32_t i = 0; i < pages; i++) {
+        prm_store64(mtt + 8 * i, mem->bus + (uint64_t)i * PCI_PAGE);
+    }
+    status = drv_cmd(drv, in, in_len, out, sizeof(out));
+    mr->key = PRM_GET(create_mkey_out, out, mkey_index) << 8 | KEY_VARIANT;
+    mr->va = va;
+    mr->len = len;
+    return status;
+}
+
+int drv_dereg_mr(struct drv *drv, struct drv_mr *mr)
+{
+    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
+
+    PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
+    PRM_SET(destroy_mkey_in, in, uid, drv->uid);
+    PRM_SET(destroy_mkey_in, in, mkey_index, mr->key >> 8);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+void drv_ipv4_gid(uint8_t gid[16], uint8_t host)
+{
+    static const uint8_t base[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 0};
+
+    memcpy(gid, base, 16);
+    gid[15] = host;
+}
+
+/* IPv4-mapped GIDs get l3_type 0, all others 1 (IPv6). */
+int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
+{
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0};
+    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+
+    PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
+    PRM_SET(set_roce_address_in, in, roce_address_index, index);
+    memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), gid, 16);
+    PRM_SET(roce_addr_layout, addr, source_mac_47_32, drv->mac[0] << 8 | drv->mac[1]);
+    PRM_SET(roce_addr_layout, addr, source_mac_31_0, prm_load32(drv->mac + 2));
+    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    PRM_SET(roce_addr_layout, addr, roce_l3_type, memcmp(gid, mapped, 12) != 0);
+    return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+int drv_set_port_mtu(struct drv *drv, unsigned bytes)
+{
+    uint8_t in[PRM_SIZE(access_register_in) + PRM_SIZE(pmtu_reg)] = {0};
+    uint8_t out[PRM_SIZE(access_register_out) + PRM_SIZE(pmtu_reg)] = {0};
+    uint8_t *pmtu = in + PRM_SIZE(access_register_in);
+
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod, PRM_ACCESS_REGISTER_OP_WRITE);
+    PRM_SET(access_register_in, in, register_id, PRM_REG_ID_PMTU);
+    PRM_SET(pmtu_reg, pmtu, local_port, 1);
+    PRM_SET(pmtu_reg, pmtu, admin_mtu, bytes);
+    return drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+}

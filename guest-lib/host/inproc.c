@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* HCAs inside this process: the host callbacks on one side, the driver's PCI view on the other. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "guest-lib/host/inproc.h"
+
+/* -- what the HCA sees (model/core/host.h)
+ * -----------------------------------------------------------
+ */
+
+static void *arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
+{
+    uint64_t base = (uintptr_t)hca->arena;
+
+    if (addr < base || addr - base > INPROC_ARENA_SIZE || len > INPROC_ARENA_SIZE - (addr - base)) {
+        return NULL;
+    }
+    return hca->arena + (addr - base);
+}
+
+static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+{
+    void *ptr = arena_at(host, addr, len);
+
+    if (ptr) {
+        memcpy(buf, ptr, len);
+    }
+    return ptr != NULL;
+}
+
+static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+{
+    void *ptr = arena_at(host, addr, len);
+
+    if (ptr) {
+        host_copy_in_order(ptr, buf, len);
+    }
+    return ptr != NULL;
+}
+
+static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
+{
+    return arena_at(host, addr, *len);
+}
+
+static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
+{
+}
+
+static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+{
+    uint64_t *ptr = arena_at(host, addr, 8);
+
+    if (!ptr || addr % 8) {
+        return false;
+    }
+    __atomic_compare_exchange_n(ptr, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void host_irq(void *host, unsigned vector)
+{
+    struct inproc_hca *hca = host;
+
+    g_assert(vector < INPROC_VECTORS);
+    hca->irqs[vector]++;
+}
+
+static uint64_t host_clock_ns(void *host)
+{
+    struct inproc_hca *hca = host;
+
+    return hca->world->now_ns;
+}
+
+static void host_timer_arm(void *host, uint64_t deadline_ns)
+{
+    struct inproc_hca *hca = host;
+
+    hca->deadline_ns = deadline_ns;
+}
+
+static void host_wake(void *host)
+{
+    struct inproc_hca *hca = host;
+
+    hca->woken = true;
+}
+
+static void host_log(void *host, enum hca_log_level level, const char *line)
+{
+    struct inproc_hca *hca = host;
+
+    hca->log_errors += level == HCA_LOG_ERROR;
+    hca->log_guest_errors += level == HCA_LOG_GUEST_ERROR;
+    if (hca->verbose) {
+        fprintf(stderr, "hca %p: %s\n", host, line);
+    }
+}
+
+static const struct hca_host_ops host_ops = {
+    .dma_read = host_dma_read,
+    .dma_write = host_dma_write,
+    .dma_map = host_dma_map,
+    .dma_unmap = host_dma_unmap,
+    .dma_cmpxchg64 = host_dma_cmpxchg64,
+    .irq = host_irq,
+    .clock_ns = host_clock_ns,
+    .timer_arm = host_timer_arm,
+    .wake = host_wake,
+    .log = host_log,
+};
+
+/* Where arenas are wished to lie: at the same addresses in each run, so that runs repeat. */
+#define ARENA_HINT    0x20009e370000ul
+#define ARENA_SPACING (1ul << 32)
+
+/* -- the world ----------------------------------------------------------------------------------
+ */
+
+struct inproc_world *inproc_world_new(void)
+{
+    struct inproc_world *world = g_new0(struct inproc_world, 1);
+
+    world->now_ns = 1000000000;
+    world->hcas = g_ptr_array_new();
+    return world;
+}
+
+static void hca_free(struct inproc_hca *hca)
+{
+    fw_free(hca->fw);
+    munmap(hca->arena, INPROC_ARENA_SIZE);
+    g_hash_table_destroy(hca->freed);
+    g_free(hca);
+}
+
+void inproc_world_free(struct inproc_world *world)
+{
+    for (unsigned i = 0; i < world->hcas->len; i++) {
+        hca_free(g_ptr_array_index(world->hcas, i));
+    }
+    g_ptr_array_free(world->hcas, TRUE);
+    g_free(world);
+}
+
+struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_config *config,
+                                  GError **err)
+{
+    struct inproc_hca *hca = g_new0(struct inproc_hca, 1);
+
+    hca->world = world;
+    hca->deadline_ns = UINT64_MAX;
+    hca->budget = 2048;
+    hca->verbose = g_getenv("HCASIM_LOG") != NULL;
+    hca->freed = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
+    hca->arena = mmap((void *)(ARENA_HINT + world->hcas->len * ARENA_SPACING), INPROC_ARENA_SIZE,
+                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (hca->arena == MAP_FAILED) {
+        g_error("out of memory for a DMA arena of %u bytes", INPROC_ARENA_SIZE);
+    }
+    hca->fw = fw_new(&host_ops, hca, config, err);
+    if (!hca->fw) {
+        munmap(hca->arena, INPROC_ARENA_SIZE);
+        g_hash_table_destroy(hca->freed);
+        g_free(hca);
+        return NULL;
+    }
+    g_ptr_array_add(world->hcas, hca);
+    return hca;
+}
+
+bool inproc_run_ready(struct inproc_world *world)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < world->hcas->len; i++) {
+        struct inproc_hca *hca = g_ptr_array_index(world->hcas, i);
+
+        if (hca->woken || hca->deadline_ns <= world->now_ns) {
+            hca->woken = false;
+            hca->woken |= fw_run(hca->fw, hca->budget);
+            any = true;
+        }
+    }
+    if (world->wire_step && world->wire_step(world->wire_opaque)) {
+        any = true;
+    }
+    return any;
+}
+
+bool inproc_step(struct inproc_world *world, uint64_t limit_ns)
+{
+    uint64_t next = UINT64_MAX;
+
+    if (inproc_run_ready(world)) {
+        return true;
+    }
+    for (unsigned i = 0; i < world->hcas->len; i++) {
+        struct inproc_hca *hca = g_ptr_array_index(world->hcas, i);
+
+        next = MIN(next, hca->deadline_ns);
+    }
+    if (next > limit_ns) {
+        world->now_ns = MAX(world->now_ns, limit_ns);
+        return false;
+    }
+    world->now_ns = MAX(world->now_ns, next);
+    return true;
+}
+
+void inproc_settle(struct inproc_world *world)
+{
+    while (inproc_run_ready(world)) {
+    }
+}
+
+void inproc_advance(struct inproc_world *world, uint64_t ns)
+{
+    uint64_t limit = world->now_ns + ns;
+
+    while (inproc_step(world, limit)) {
+    }
+}
+
+/* -- what the driver sees (guest-lib/drv/pci.h)
+ * -----------------------------------------------------
+ */
+
+static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
+{
+    struct inproc_hca *hca = pci;
+
+    return fw_mmio_read(hca->fw, offset, size);
+}
+
+static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    struct inproc_hca *hca = pci;
+
+    fw_mmio_write(hca->fw, offset, value, size);
+}
+
+static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
+{
+    struct inproc_hca *hca = pci;
+    size_t pages = (size + PCI_PAGE - 1) / PCI_PAGE;
+    GPtrArray *list = g_hash_table_lookup(hca->freed, GSIZE_TO_POINTER(pages));
+    uint8_t *ptr;
+
+    if (list && list->len) {
+        ptr = g_ptr_array_steal_index_fast(list, list->len - 1);
+        memset(ptr, 0, pages * PCI_PAGE);
+    } else {
+        if (pages * PCI_PAGE > INPROC_ARENA_SIZE - hca->used) {
+            g_error("DMA arena of %u bytes is used up", INPROC_ARENA_SIZE);
+        }
+        ptr = hca->arena + hca->used;
+        hca->used += pages * PCI_PAGE;
+    }
+    hca->outstanding += pages * PCI_PAGE;
+    *bus = (uintptr_t)ptr;
+    return ptr;
+}
+
+static void pci_dma_free(void *pci, void *ptr, size_t size)
+{
+    struct inproc_hca *hca = pci;
+    size_t pages = (size + PCI_PAGE - 1) / PCI_PAGE;
+    GPtrArray *list = g_hash_table_lookup(hca->freed, GSIZE_TO_POINTER(pages));
+
+    if (!list) {
+        list = g_ptr_array_new();
+        g_hash_table_insert(hca->freed, GSIZE_TO_POINTER(pages), list);
+    }
+    g_ptr_array_add(list, ptr);
+    hca->outstanding -= pages * PCI_PAGE;
+}
+
+static bool pci_wait(void *pci, uint64_t timeout_ns)
+{
+    struct inproc_hca *hca = pci;
+
+    return inproc_step(hca->world, hca->world->now_ns + timeout_ns);
+}
+
+static const struct pci_ops inproc_pci_ops = {
+    .mmio_read = pci_mmio_read,
+    .mmio_write = pci_mmio_write,
+    .dma_alloc = pci_dma_alloc,
+    .dma_free = pci_dma_free,
+    .wait = pci_wait,
+    .now = host_clock_ns,
+};
+
+struct pci_dev inproc_pci(struct inproc_hca *hca)
+{
+    return (struct pci_dev){.ops = &inproc_pci_ops, .pci = hca};
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * HCAs inside this process, on one virtual clock.
+ *
+ * A world holds the clock and any number of HCAs. inproc_step() lets every HCA that asked for it
+ * run; when none has, the clock jumps to the next timer. So a run is deterministic, and a timeout
+ * of seconds costs nothing. Bus addresses are process addresses, but only those inside the HCA's
+ * own DMA arena answer.
+ */
+#ifndef HCASIM_GUEST_LIB_HOST_INPROC_H
+#define HCASIM_GUEST_LIB_HOST_INPROC_H
+
+#include <glib.h>
+#include "fw/fw.h"
+#include "guest-lib/drv/pci.h"
+
+#define INPROC_VECTORS    64
+#define INPROC_ARENA_SIZE (256u << 20)
+
+struct inproc_world {
+    uint64_t now_ns;
+    GPtrArray *hcas;                 /* struct inproc_hca */
+    bool (*wire_step)(void *opaque); /* a test's own thing to run each step, or NULL */
+    void *wire_opaque;
+};
+
+struct inproc_hca {
+    struct inproc_world *world;
+    struct fw *fw;
+    bool woken;
+    uint64_t deadline_ns;
+    uint8_t *arena;
+    size_t used;        /* bump pointer */
+    GHashTable *freed;  /* size in pages -> GPtrArray of blocks */
+    size_t outstanding; /* bytes allocated and not freed */
+    unsigned irqs[INPROC_VECTORS];
+    unsigned log_errors, log_guest_errors; /* lines logged at these levels */
+    bool verbose;    /* print the log on stderr (also: environment HCASIM_LOG=1) */
+    uint64_t budget; /* pieces of one fw_run() */
+};
+
+struct inproc_world *inproc_world_new(void);
+/* Frees all HCAs, too. */
+void inproc_world_free(struct inproc_world *world);
+
+struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_config *config,
+                                  GError **err);
+
+/* One round; true if any HCA did or has something to do now. */
+bool inproc_run_ready(struct inproc_world *world);
+/* As above, and when nothing is ready moves the clock to the next timer, at most to limit_ns.
+ * False: nothing left to do before limit_ns (the clock then stands at limit_ns). */
+bool inproc_step(struct inproc_world *world, uint64_t limit_ns);
+/* Runs until nothing is ready now; the clock does not move. */
+void inproc_settle(struct inproc_world *world);
+/* Runs everything that happens in the next ns nanoseconds. */
+void inproc_advance(struct inproc_world *world, uint64_t ns);
+
+/* The driver's view of an HCA. */
+struct pci_dev inproc_pci(struct inproc_hca *hca);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An HCA in this process, in real time: a function on a wire, driven by the threads that use it.
+ *
+ * Bus addresses are process addresses. One lock is taken around every call into the firmware, so
+ * all functions here may be called from any thread. Who rings a doorbell or polls lets the HCA work
+ * in its own thread (local_run()). A helper thread takes over when nobody does, so that a passive
+ * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
+ * descriptor, and until the next timer: an idle process uses no processor time.
+ *
+ * While some thread polls, frames raise no wake-up, and the helper only looks once a millisecond
+ * whether it still does. If it finds that frames waited although that thread had the processor, the
+ * program waits for its memory to change and polls a CQ in between: then the helper stays until the
+ * thread has polled for some time. While no thread calls at all, the helper looks for some
+ * microseconds after each frame before it sleeps.
+ *
+ * Interrupts are told to a callback, without the lock, by the thread that ran the HCA. No thread is
+ * cancelled inside.
+ */
+#ifndef HCASIM_GUEST_LIB_HOST_LOCAL_H
+#define HCASIM_GUEST_LIB_HOST_LOCAL_H
+
+#include <glib.h>
+#include "fw/fw.h"
+#include "guest-lib/drv/pci.h"
+
+struct local_hca;
+
+struct local_config {
+    struct fw_config fw;
+    const char *wire;    /* URI (wire/open.h) */
+    const char *capture; /* file for all frames, or NULL */
+    uint32_t ipv4;       /* address to announce on the wire, host byte order; 0: none */
+    int log_level;       /* enum hca_log_level up to which lines go to stderr; -1: none */
+    const char *name;    /* in log lines */
+};
+
+/* NULL with *err: bad configuration, or the wire cannot be opened. No thread runs yet. */
+struct local_hca *local_hca_new(const struct local_config *config, GError **err);
+/* Stops the helper; interrupts are told to nobody from now on. What the driver waits for the HCA
+ * does in its thread. */
+void local_stop(struct local_hca *hca);
+/* Stops the helper, pulls the cable. Nobody else may be in a call. */
+void local_hca_free(struct local_hca *hca);
+/* In the child of fork(): from now on doorbells and turns do nothing, since wire and helper are the
+ * parent's. Nothing else may be called but local_is_ours(). */
+void local_hca_abandon(struct local_hca *hca);
+/* False: it was abandoned, which the first call says on standard error. */
+bool local_is_ours(struct local_hca *hca);
+
+/* irq runs whenever the HCA raised an interrupt. scan, if not NULL, runs in every round with the
+ * lock held and returns true if it rang a doorbell (local_mmio_locked()); while *watching is not
+ * zero the helper does not sleep. Starts the helper. False: no thread could be made (errno). */
+bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(void *opaque),
+                 const gint *watching, void *opaque);
+
+/* Lets the HCA work unless another thread does. True: there was something to do. */
+bool local_run(struct local_hca *hca);
+/* Who polled is about to sleep until an event comes: the helper takes over at once. */
+void local_rest(struct local_hca *hca);
+/* A doorbell of 8 bytes; the HCA works on it at once. False: it is not this process's. */
+bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value);
+/* Tells of the interrupts that the driver's own calls raised, which tell nobody. Without the lock
+ * of whatever irq takes. */
+void local_tell_irq(struct local_hca *hca);
+/* The same from scan, which is called with the lock held. */
+void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value);
+
+/* The driver's view. */
+struct pci_dev local_pci(struct local_hca *hca);
+
+#endif

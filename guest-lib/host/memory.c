@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads and writes of the process's memory that survive what is not mapped.
+ *
+ * An access opens a window: it notes, for its thread, where to go on. A fault while one is open
+ * goes on there, and the access answers that there is nothing. __builtin_setjmp() stores three
+ * words, so that a window costs an access of 64 bytes next to nothing; it lives in the frame of the
+ * function that opened it. What the library itself holds needs none.
+ */
+#define _GNU_SOURCE
+#include "guest-lib/host/memory.h"
+#include <pthread.h>
+#include <signal.h>
+#include <glib.h>
+
+/* The library is there from the start of the program, or small enough for late ones. */
+static __thread void **volatile window __attribute__((tls_model("initial-exec")));
+
+/* -- faults ------------------------------------------------------------------------------------ */
+
+static const int fault_signals[] = {SIGSEGV, SIGBUS};
+static struct sigaction previous[2];
+
+/* No local whose address is taken: what leaves a window leaves this frame, too. */
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    const struct sigaction *before = &previous[signal == SIGBUS];
+
+    if (window && info->si_code > 0) { /* the kernel's, not kill()'s */
+        __builtin_longjmp(window, 1);
+    }
+    if (before->sa_flags & SA_SIGINFO) {
+        before->sa_sigaction(signal, info, context);
+    } else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+        sigaction(signal, before, NULL);
+        if (info->si_code <= 0) {
+            raise(signal); /* a fault happens again by itself */
+        }
+    } else {
+        before->sa_handler(signal);
+    }
+}
+
+static void install(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+
+    for (unsigned i = 0; i < 2; i++) {
+        sigaction(fault_signals[i], &action, &previous[i]);
+    }
+}
+
+void memory_catch_faults(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install);
+}
+
+void memory_unblock_faults(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigaddset(&set, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* -- accesses ---------------------------------------------------------------------------------- */
+
+static bool miss(const struct memory_missed *missed, uint64_t addr, size_t len)
+{
+    if (missed) {
+        missed->tell(missed->opaque, addr, len);
+    }
+    return false;
+}
+
+/* The rest of a function: an access that may fault, in a window. A function of its own would be
+ * called for each access, and could not be inlined: it calls setjmp(). */
+#define IN_A_WINDOW(access)                                                                        \
+    do {                                                                                           \
+        void *go_on[5];                                                                            \
+                                                                                                   \
+        if (__builtin_setjmp(go_on)) {                                                             \
+            window = NULL;                                                                         \
+            return miss(missed, addr, len);                                                        \
+        }                                                                                          \
+        window = go_on;                                                                            \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        access;                                                                                    \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        window = NULL;                                                                             \
+        return true;                                                                               \
+    } while (0)
+
+bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
+{
+    if (!memory_is(addr, len)) {
+        return miss(missed, addr, len);
+    }
+    IN_A_WINDOW(memory_take(addr, buf, len));
+}
+
+bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed)
+{
+    if (!memory_is(addr, len)) {
+        return miss(missed, addr, len);
+    }
+    IN_A_WINDOW(memory_put(addr, buf, len));
+}
+
+bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
+                      const struct memory_missed *missed)
+{
+    size_t len = sizeof(desired);
+
+    if (!memory_is(addr, len) || addr % len) {
+        return miss(missed, addr, len);
+    }
+    IN_A_WINDOW(__atomic_compare_exchange_n((uint64_t *)memory_at(addr), expected, desired, false,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way from libmlx5.so.1 into libibverbs.so.1, and direct verbs' objects.
+ *
+ * libmlx5.so.1 (user/dv_export.c) has no state and no HCA of its own: each mlx5dv_ function finds
+ * its context and calls through the table that every device and context carries. So neither library
+ * exports a symbol that rdma-core's do not. dv_functions.def lists the functions.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_DV_H
+#define HCASIM_GUEST_LIB_VERBS_DV_H
+
+#include <infiniband/mlx5dv.h>
+#include "guest-lib/verbs/kernel/event_queue.h"
+#include "guest-lib/verbs/verbs.h"
+
+struct hv_dv_ops {
+    int (*init_obj)(struct mlx5dv_obj *obj, uint64_t obj_type);
+    int (*query_port)(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
+    int (*mkey_check)(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size);
+    struct ibv_context *(*open_device)(struct ibv_device *device, struct mlx5dv_context_attr *attr);
+#define DV_OP(ret, name, ops, params, args) ret(*name) params;
+#define DV_ERRNO(name, err, params)
+#define DV_NULL(type, name, err, params)
+#define DV_VOID(name, params)
+#include "guest-lib/verbs/dv_functions.def"
+#undef DV_OP
+#undef DV_ERRNO
+#undef DV_NULL
+#undef DV_VOID
+};
+
+/* In libibverbs.so.1 (ops.c). */
+extern const struct hv_dv_ops hv_dv_ops;
+
+/* -- objects: what libmlx5.so.1 must know of them is their context ------------------------------
+ */
+
+struct hv_dv_watch;
+
+/* An object that a DevX command made. */
+struct mlx5dv_devx_obj {
+    struct ibv_context *context;
+    uint16_t create_op;  /* PRM_CMD_OP_ */
+    uint32_t obj_type;   /* of a general object */
+    uint32_t id;         /* its number */
+    uint8_t destroy[64]; /* the command that ends it */
+    size_t destroy_len;
+    struct hv_dv_watch *watch; /* its doorbell record, or NULL */
+};
+
+/* User memory that DevX commands name by number. */
+struct hv_dv_umem {
+    struct mlx5dv_devx_umem dv;
+    struct ibv_context *context;
+    void *addr;
+    size_t size;
+    struct hv_dv_umem *next; /* of its context's HCA */
+};
+
+struct hv_dv_uar {
+    struct mlx5dv_devx_uar dv;
+    struct ibv_context *context;
+    struct hv_uar uar;
+};
+
+/* Channels (devx_event.c): what waits to be read. */
+struct hv_dv_cmd_comp {
+    struct mlx5dv_devx_cmd_comp dv;
+    struct ibv_context *context;
+    struct hv_event_queue queue; /* GBytes */
+};
+
+struct hv_dv_event_channel {
+    struct mlx5dv_devx_event_channel dv;
+    struct ibv_context *context;
+    struct hv_event_queue queue; /* GBytes */
+    bool omit_data;
+};
+
+/* A key for UMR: mlx5dv_create_mkey(). */
+struct hv_dv_mkey {
+    struct mlx5dv_mkey dv;
+    struct ibv_context *context;
+    uint32_t num_desc; /* translation entries, a multiple of 4 */
+};
+
+/* What a QP made by mlx5dv_create_qp() has beside it (struct hv_qp's dv). */
+struct hv_dv_qp {
+    struct mlx5dv_qp_ex ex;
+    struct hv_qp *qp;
+    /* between wr_mkey_configure() and its last setter: the UMR that is being put together */
+    struct hv_dv_mkey *cur_mkey;
+    unsigned setters_left;
+    size_t wqe_size, wqe_room;
+    uint8_t wqe[];
+};
+
+struct mlx5dv_flow_matcher {
+    struct ibv_context *context;
+    uint8_t mask[PRM_SIZE(fte_match_param)];
+    uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
+    uint16_t priority;
+    gint flows; /* made with it */
+};
+
+#define DV_CONTAINER(ptr, type) ((type *)((char *)(ptr)-offsetof(type, dv)))
+
+static inline struct hv_dv_qp *hv_dv_qp(struct mlx5dv_qp_ex *ex)
+{
+    return (struct hv_dv_qp *)((char *)ex - offsetof(struct hv_dv_qp, ex));
+}
+
+#endif

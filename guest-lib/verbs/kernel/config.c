@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process's configuration; config.h has the variables. */
+#include "guest-lib/verbs/kernel/config.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "fw/fw.h"
+#include "wire/open.h"
+
+#define MAX_HOST    WIRE_NUMBER_MAX
+#define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
+
+static GKeyFile *key_file;
+static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
+static unsigned num_hosts;
+
+static bool complain(GError **err, const char *fmt, const char *name, const char *value)
+{
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, fmt, name, value);
+    return false;
+}
+
+/* The variable HCASIM_NAME, else the key of the file, else NULL. The caller frees it. */
+static char *get(const char *key)
+{
+    g_autofree char *upper = g_ascii_strup(key, -1);
+    g_autofree char *name = g_strconcat("HCASIM_", upper, NULL);
+    const char *value = g_getenv(name);
+
+    if (value && *value) {
+        return g_strdup(value);
+    }
+    return key_file ? g_key_file_get_string(key_file, "hcasim", key, NULL) : NULL;
+}
+
+static bool get_number(const char *key, uint64_t min, uint64_t max, uint64_t *number, GError **err)
+{
+    g_autofree char *text = get(key);
+
+    if (text && !g_ascii_string_to_unsigned(text, 10, min, max, number, NULL)) {
+        return complain(err, "%s is %s, which is no number that it can be", key, text);
+    }
+    return true;
+}
+
+/* Bytes, or with a suffix K, M, G of that many. */
+static bool get_size(const char *key, uint64_t min, uint64_t *size, GError **err)
+{
+    static const char suffixes[] = "KMG";
+    g_autofree char *text = get(key);
+    g_autofree char *digits = g_strdup(text);
+    const char *suffix = NULL;
+    unsigned shift = 0;
+    uint64_t number;
+
+    if (!text) {
+        return true;
+    }
+    suffix = strchr(suffixes, g_ascii_toupper(text[strlen(text) - 1]));
+    if (suffix && *suffix) {
+        shift = 10 * (unsigned)(suffix - suffixes + 1);
+        digits[strlen(digits) - 1] = 0;
+    }
+    if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &number, NULL) ||
+        number << shift < min) {
+        return complain(err, "%s is %s, which is no size that it can be", key, text);
+    }
+    *size = number << shift;
+    return true;
+}
+
+static bool load_file(GError **err)
+{
+    const char *path = g_getenv("HCASIM_CONFIG");
+
+    if (!path || !*path) {
+        return true;
+    }
+    g_clear_pointer(&key_file, g_key_file_free);
+    key_file = g_key_file_new();
+    return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err);
+}
+
+static bool parse_mac(const char *text, uint8_t mac[6])
+{
+    char end;
+
+    return sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2], &mac[3],
+                  &mac[4], &mac[5], &end) == 6 &&
+           !(mac[0] & 1);
+}
+
+static bool parse_ipv4(const char *text, uint32_t *ipv4)
+{
+    uint8_t b[4];
+    char end;
+
+    if (sscanf(text, "%hhu.%hhu.%hhu.%hhu%c", &b[0], &b[1], &b[2], &b[3], &end) != 4) {
+        return false;
+    }
+    *ipv4 = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    return true;
+}
+
+void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6])
+{
+    mac[0] = 0x02;
+    mac[1] = 0x68;
+    for (int i = 0; i < 4; i++) {
+        mac[2 + i] = (uint8_t)(ipv4 >> (24 - 8 * i));
+    }
+}
+
+static void make_gids(struct hv_port_config *port)
+{
+    uint8_t *gid = port->gid[0].raw;
+
+    memset(port->gid, 0, sizeof(port->gid));
+    gid[0] = 0xfe;
+    gid[1] = 0x80;
+    memcpy(gid + 8, port->mac, 3);
+    gid[8] ^= 2;
+    gid[11] = 0xff;
+    gid[12] = 0xfe;
+    memcpy(gid + 13, port->mac + 3, 3);
+    gid = port->gid[1].raw;
+    gid[10] = gid[11] = 0xff;
+    for (int i = 0; i < 4; i++) {
+        gid[12 + i] = (uint8_t)(port->ipv4 >> (24 - 8 * i));
+    }
+}
+
+/* 10.0.0.1 to 10.0.0.254, 10.0.1.1, ... */
+static uint32_t ipv4_of_host(unsigned host)
+{
+    return 10u << 24 | (host - 1) / 254 << 8 | ((host - 1) % 254 + 1);
+}
+
+static bool get_log_level(int *level, GError **err)
+{
+    static const char *const names[] = {"error", "guest", "info", "trace", NULL};
+    g_autofree char *text = get("log");
+
+    *level = -1;
+    if (!text) {
+        return true;
+    }
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(text, names[i])) {
+            *level = i;
+            return true;
+        }
+    }
+    return complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
+}
+
+/* The host's number on its wire, which it keeps: the one that is asked for, else the first free
+ * one. 0 with *err. */
+static unsigned number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
+                            GError **err)
+{
+    struct wire_number *number =
+        wire_number_take(port->wire, host ? (unsigned)host + index : 0, err);
+
+    if (!number) {
+        return 0;
+    }
+    hosts[num_hosts++] = number;
+    return wire_number_get(number);
+}
+
+/* At the process's end the kernel would do the same, but leave the wire's file, if this is the
+ * last. */
+__attribute__((destructor)) static void release_hosts(void)
+{
+    while (num_hosts) {
+        wire_number_release(hosts[--num_hosts]);
+    }
+}
+
+static void free_port(struct hv_port_config *port)
+{
+    g_free(port->wire);
+    g_free(port->profile);
+    g_free(port->capture);
+    memset(port, 0, sizeof(*port));
+}
+
+/* The number comes last: a configuration that is refused takes none. */
+static bool load_port(struct hv_port_config *port, unsigned index, uint64_t host, GError **err)
+{
+    g_autofree char *wire = get("wire"), *mac = get("mac"), *ip = get("ip");
+    uint64_t mtu = DEFAULT_MTU;
+    unsigned number;
+
+    port->wire = !wire               ? g_strdup("shm:verbs")
+                 : strchr(wire, ':') ? g_strdup(wire)
+                                     : g_strconcat("shm:", wire, NULL);
+    if (!get_number("mtu", 1500, 9978, &mtu, err) || !get_log_level(&port->log_level, err)) {
+        return false;
+    }
+    port->memory = FW_MEMORY_DEFAULT;
+    if (!get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
+        return false;
+    }
+    port->mtu = (unsigned)mtu;
+    port->profile = get("profile");
+    port->capture = index == 0 ? get("capture") : NULL;
+    if (ip && !parse_ipv4(ip, &port->ipv4)) {
+        return complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
+    }
+    if (mac && !parse_mac(mac, port->mac)) {
+        return complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
+    }
+    number = number_port(port, index, host, err);
+    if (!number) {
+        return false;
+    }
+    port->ipv4 = ip ? port->ipv4 + index : ipv4_of_host(number);
+    if (!mac) {
+        hv_mac_of_ipv4(port->ipv4, port->mac);
+    }
+    port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
+    make_gids(port);
+    return true;
+}
+
+/* Gives back what was loaded of the first *count ports, and their hosts' numbers. */
+static void unload(struct hv_port_config *ports, unsigned *count)
+{
+    while (*count) {
+        free_port(&ports[--*count]);
+    }
+    release_hosts();
+    g_clear_pointer(&key_file, g_key_file_free);
+}
+
+unsigned hv_config_load(struct hv_port_config **ports, GError **err)
+{
+    static struct hv_port_config loaded[HV_MAX_DEVICES];
+    static unsigned count;
+    static pid_t pid;
+    uint64_t devices = 1, host = 0;
+
+    if (count && pid != getpid()) {
+        unload(loaded, &count); /* a child of fork() is a host of its own */
+    }
+
+    if (!count) {
+        if (!load_file(err) || !get_number("devices", 1, HV_MAX_DEVICES, &devices, err) ||
+            !get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, &host, err)) {
+            return 0;
+        }
+        pid = getpid();
+        while (count < devices) {
+            struct hv_port_config *port = &loaded[count];
+
+            if (!load_port(port, count++, host, err)) {
+                unload(loaded, &count);
+                return 0;
+            }
+        }
+    }
+    *ports = loaded;
+    return count;
+}

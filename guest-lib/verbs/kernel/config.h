@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the user wants of the process's devices: environment variables, each with a default.
+ *
+ *   HCASIM_WIRE     name or URI of the wire; a plain NAME is shm:NAME        verbs
+ *   HCASIM_HOST     host number on the wire, 1 to 65534                      the first free one
+ *   HCASIM_DEVICES  devices of the process, 1 to 16                          1
+ *   HCASIM_IP       IPv4 address of the first device; others follow it       10.0.0.HOST and up
+ *   HCASIM_MAC      MAC address of the first device; others follow it        that of the address
+ *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
+ *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
+ *   HCASIM_PROFILE  generation of the device                                 the firmware's default
+ *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
+ *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
+ *   HCASIM_CONFIG   glib key file; group [hcasim], keys wire, host, ...      none
+ *
+ * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes: so each host finds
+ * the others' without asking. A device given another one is reached by its link-local GID only.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
+
+#include <glib.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HV_GIDS           2  /* the link-local one, then IPv4 */
+#define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
+#define HV_MAX_DEVICES    16
+
+struct hv_port_config {
+    char *wire, *capture, *profile; /* the last two may be NULL */
+    uint8_t mac[6];
+    uint32_t ipv4; /* host byte order */
+    unsigned mtu;
+    uint64_t memory; /* bytes */
+    int log_level;
+    union ibv_gid gid[HV_GIDS];
+};
+
+/* Reads the configuration, once per process (fork() makes another one), and takes a host number for
+ * each device. Returns how many there are and stores their array; 0 with *err. Freed never: devices
+ * live as long. */
+unsigned hv_config_load(struct hv_port_config **ports, GError **err);
+
+/* The MAC address that belongs to an address. */
+void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DevX: channels. A command channel carries the outputs of queries that were asked for without
+ * waiting; an event channel carries the HCA's events about objects that it subscribed to.
+ *
+ * Both are a queue of messages with a file descriptor (event_queue.h). Rules and errnos are those
+ * of the kernel's driver (mlx5_ib's devx.c). A query runs at once; its output is there when
+ * mlx5dv_devx_obj_query_async() returns.
+ */
+#include <string.h>
+#include <unistd.h>
+#include "guest-lib/verbs/kernel/devx_cmd.h"
+#include "guest-lib/verbs/dv_internal.h"
+
+#define MIN_LEN 16u
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* Where a message goes. */
+struct reader {
+    void *buf;
+    size_t len;
+    int too_long; /* errno if the message does not fit into it */
+};
+
+/* Copies the message if it fits, and else leaves it there. */
+static bool fits(void *message, void *opaque)
+{
+    struct reader *reader = opaque;
+    size_t size = g_bytes_get_size(message);
+
+    if (size > reader->len) {
+        errno = reader->too_long;
+        return false;
+    }
+    memcpy(reader->buf, g_bytes_get_data(message, NULL), size);
+    reader->len = size;
+    return true;
+}
+
+/* Waits for a message, or not, as the descriptor says. Returns its bytes; -1 with errno set: there
+ * is none, or too_long. */
+static ssize_t queue_get(struct hv_event_queue *queue, void *buf, size_t len, int too_long)
+{
+    struct reader reader = {buf, len, too_long};
+    GBytes *message = hv_event_take(queue, fits, &reader);
+
+    if (!message) {
+        return -1;
+    }
+    g_bytes_unref(message);
+    return (ssize_t)reader.len;
+}
+
+static void free_message(void *message)
+{
+    g_bytes_unref(message);
+}
+
+/* -- commands that nobody waits for ------------------------------------------------------------ */
+
+struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
+{
+    struct hv_dv_cmd_comp *comp = g_new0(struct hv_dv_cmd_comp, 1);
+    int err = hv_event_queue_init(&comp->queue);
+
+    if (err) {
+        g_free(comp);
+        errno = err;
+        return NULL;
+    }
+    comp->context = ctx;
+    comp->dv.fd = comp->queue.fd;
+    return &comp->dv;
+}
+
+void hv_dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *dv)
+{
+    struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
+
+    hv_event_queue_fini(&comp->queue, free_message);
+    g_free(comp);
+}
+
+int hv_dv_devx_obj_query_async(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
+                               size_t outlen, uint64_t wr_id, struct mlx5dv_devx_cmd_comp *dv)
+{
+    struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
+    struct mlx5dv_devx_async_cmd_hdr *message;
+    int err;
+
+    if (outlen < MIN_LEN || outlen > UINT16_MAX) {
+        return EINVAL;
+    }
+    message = g_malloc0(sizeof(*message) + outlen);
+    message->wr_id = wr_id;
+    err = hv_dv_devx_obj_query(obj, in, inlen, message->out_data, outlen);
+    if (err && err != EREMOTEIO) {
+        g_free(message);
+        return err;
+    }
+    hv_event_put(&comp->queue, g_bytes_new_take(message, sizeof(*message) + outlen));
+    return 0;
+}
+
+int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
+                                  struct mlx5dv_devx_async_cmd_hdr *resp, size_t len)
+{
+    struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
+
+    return queue_get(&comp->queue, resp, len, ENOSPC) < 0 ? errno : 0;
+}
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+struct subscription {
+    struct hv_dv_event_channel *channel;
+    const struct mlx5dv_devx_obj *obj; /* NULL: events of no object */
+    struct hv_hca *hca;
+    uint16_t event;
+    uint8_t queue_type; /* of the EQEs that are meant */
+    uint64_t cookie;
+    int eventfd; /* is told instead of the channel; -1: none */
+    bool waits;  /* an event without data is in the channel already */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static GPtrArray *subscriptions;
+
+static void subscription_free(void *opaque)
+{
+    struct subscription *sub = opaque;
+
+    if (sub->eventfd >= 0) {
+        close(sub->eventfd);
+    }
+    g_free(sub);
+}
+
+struct mlx5dv_devx_event_channel *
+hv_dv_devx_create_event_channel(struct ibv_context *ctx,
+                                enum mlx5dv_devx_create_event_channel_flags flags)
+{
+    struct hv_dv_event_channel *channel;
+    int err;
+
+    if ((unsigned)flags & ~(unsigned)MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA) {
+        errno = EINVAL;
+        return NULL;
+    }
+    channel = g_new0(struct hv_dv_event_channel, 1);
+    err = hv_event_queue_init(&channel->queue);
+    if (err) {
+        g_free(channel);
+        errno = err;
+        return NULL;
+    }
+    channel->context = ctx;
+    channel->omit_data = flags & MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
+    channel->dv.fd = channel->queue.fd;
+    return &channel->dv;
+}
+
+/* Takes back the subscriptions of a channel, or of an object. */
+static void unsubscribe(const struct hv_dv_event_channel *channel,
+                        const struct mlx5dv_devx_obj *obj)
+{
+    pthread_mutex_lock(&lock);
+    for (guint i = subscriptions ? subscriptions->len : 0; i-- > 0;) {
+        const struct subscription *sub = subscriptions->pdata[i];
+
+        if ((channel && sub->channel == channel) || (obj && sub->obj == obj)) {
+            g_ptr_array_remove_index(subscriptions, i);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
+{
+    struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
+
+    unsubscribe(channel, NULL);
+    hv_event_queue_fini(&channel->queue, free_message);
+    g_free(channel);
+}
+
+void hv_dv_unsubscribe_obj(struct mlx5dv_devx_obj *obj)
+{
+    unsubscribe(NULL, obj);
+}
+
+/* Whether the device offers the event to users, about an object or about none. */
+static bool is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
+{
+    const uint8_t *cap = hv_drv(hv_hca_of(ctx))->event_cap;
+
+    if (event > 255) {
+        return false;
+    }
+    if (affiliated && event == PRM_EVENT_TYPE_COMP) {
+        return true;
+    }
+    return (affiliated ? PRM_GET_AT(device_event_cap, cap, user_affiliated_events, event / 64)
+                       : PRM_GET_AT(device_event_cap, cap, user_unaffiliated_events, event / 64)) >>
+               (event % 64) &
+           1;
+}
+
+/* type in the EQEs about an object made by that command (enum of struct qp_events). */
+static uint8_t queue_type_of(uint16_t create_op)
+{
+    switch (create_op) {
+    case PRM_CMD_OP_CREATE_RQ:
+    case PRM_CMD_OP_CREATE_RMP:
+        return 1;
+    case PRM_CMD_OP_CREATE_SQ:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+#define MAX_EVENTS 16
+
+static int subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_devx_obj *obj,
+                     const uint16_t *events, size_t num, uint64_t cookie, int fd)
+{
+    struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
+    struct subscription *made[MAX_EVENTS];
+
+    if (num > MAX_EVENTS) {
+        return EINVAL;
+    }
+    for (size_t i = 0; i < num; i++) {
+        if (!is_offered(channel->context, events[i], obj != NULL)) {
+            return EINVAL;
+        }
+    }
+    for (size_t i = 0; i < num; i++) {
+        int own = fd >= 0 ? dup(fd) : -1;
+
+        if (fd >= 0 && own < 0) {
+            int err = errno;
+
+            while (i-- > 0) {
+                subscription_free(made[i]);
+            }
+            return err;
+        }
+        made[i] = g_new0(struct subscription, 1);
+        *made[i] = (struct subscription){.channel = channel,
+                                         .obj = obj,
+                                         .hca = hv_hca_of(channel->context),
+                                         .event = events[i],
+                                         .queue_type = obj ? queue_type_of(obj->create_op) : 0,
+                                         .cookie = cookie,
+                                         .eventfd = own};
+    }
+    pthread_mutex_lock(&lock);
+    if (!subscriptions) {
+        subscriptions = g_ptr_array_new_with_free_func(subscription_free);
+    }
+    for (size_t i = 0; i < num; i++) {
+        g_ptr_array_add(subscriptions, made[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int hv_dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
+                                    struct mlx5dv_devx_obj *obj, uint16_t events_sz,
+                                    uint16_t events_num[], uint64_t cookie)
+{
+    if (events_sz % sizeof(events_num[0])) {
+        return EINVAL;
+    }
+    return subscribe(channel, obj, events_num, events_sz / sizeof(events_num[0]), cookie, -1);
+}
+
+int hv_dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *channel, int fd,
+                                       struct mlx5dv_devx_obj *obj, uint16_t event_num)
+{
+    if (fd < 0) {
+        return EBADF;
+    }
+    return subscribe(channel, obj, &event_num, 1, 0, fd);
+}
+
+/* An event is about a queue of a kind, and its EQE says of which. */
+static bool names_queue_type(uint8_t event)
+{
+    switch (event) {
+    case PRM_EVENT_TYPE_WQ_CATAS_ERROR:
+    case PRM_EVENT_TYPE_WQ_ACCESS_ERROR:
+    case PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR:
+    case PRM_EVENT_TYPE_SRQ_LAST_WQE:
+    case PRM_EVENT_TYPE_COMM_EST:
+    case PRM_EVENT_TYPE_SQ_DRAINED:
+    case PRM_EVENT_TYPE_SRQ_RQ_LIMIT:
+    case PRM_EVENT_TYPE_SRQ_CATAS_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void deliver(struct subscription *sub, const struct drv_event *event)
+{
+    struct mlx5dv_devx_async_event_hdr *message;
+    size_t size = sizeof(*message);
+
+    if (sub->eventfd >= 0) {
+        uint64_t one = 1;
+
+        /* full: the program is told already */
+        if (write(sub->eventfd, &one, sizeof(one)) != sizeof(one) && errno != EAGAIN) {
+            g_warning("a DevX subscriber's eventfd: %s", g_strerror(errno));
+        }
+        return;
+    }
+    if (sub->channel->omit_data) {
+        if (sub->waits) {
+            return;
+        }
+        sub->waits = true;
+    } else {
+        size += PRM_SIZE(eqe);
+    }
+    message = g_malloc0(size);
+    message->cookie = sub->cookie;
+    if (!sub->channel->omit_data) {
+        PRM_SET(eqe, message->out_data, event_type, event->type);
+        PRM_SET(eqe, message->out_data, event_sub_type, event->sub_type);
+        memcpy(message->out_data + PRM_OFFSET(eqe, event_data), event->data, sizeof(event->data));
+    }
+    hv_event_put(&sub->channel->queue, g_bytes_new_take(message, size));
+}
+
+void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
+{
+    pthread_mutex_lock(&lock);
+    for (guint i = 0; subscriptions && i < subscriptions->len; i++) {
+        struct subscription *sub = subscriptions->pdata[i];
+
+        if (sub->hca == hca && sub->event == event->type &&
+            (!sub->obj || sub->obj->id == event->num) &&
+            (!sub->obj || !names_queue_type(event->type) ||
+             PRM_GET(qp_events, event->data, type) == sub->queue_type)) {
+            deliver(sub, event);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+ssize_t hv_dv_devx_get_event(struct mlx5dv_devx_event_channel *dv,
+                             struct mlx5dv_devx_async_event_hdr *data, size_t len)
+{
+    struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
+    ssize_t got = queue_get(&channel->queue, data, len, EINVAL);
+
+    if (got >= 0 && channel->omit_data) {
+        pthread_mutex_lock(&lock);
+        for (guint i = 0; subscriptions && i < subscriptions->len; i++) {
+            struct subscription *sub = subscriptions->pdata[i];
+
+            if (sub->channel == channel && sub->cookie == data->cookie) {
+                sub->waits = false;
+            }
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return got;
+}

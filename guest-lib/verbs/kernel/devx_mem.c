@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DevX: what a program's own queues stand on: user memory (umem), doorbell pages (UAR), EQ numbers.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include "guest-lib/verbs/dv_internal.h"
+
+/* -- user memory ------------------------------------------------------------------------------- */
+
+static pthread_mutex_t umem_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hv_dv_umem *umems;
+
+#define MAX_LOG_PAGE 31 /* of CREATE_UMEM */
+
+/* True if every page of the range is mapped (mincore() fails with ENOMEM otherwise). */
+static bool is_mapped(const void *addr, size_t size)
+{
+    uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(PCI_PAGE - 1);
+    uintptr_t end;
+    unsigned char resident[1024];
+
+    if (__builtin_add_overflow((uintptr_t)addr, size, &end)) {
+        return false;
+    }
+    while (start < end) {
+        size_t part = MIN(end - start, sizeof(resident) * PCI_PAGE);
+
+        if (mincore((void *)start, part, resident)) {
+            return false;
+        }
+        start += part;
+    }
+    return true;
+}
+
+/* The largest page such that the memory is whole pages; else 4 KiB, and an offset in the first. */
+static unsigned log_page_of(uintptr_t addr, size_t size, uint64_t allowed)
+{
+    for (unsigned log = MAX_LOG_PAGE; log > 12; log--) {
+        uint64_t page = 1ull << log;
+
+        if ((allowed & page) && addr % page == 0 && size % page == 0) {
+            return log;
+        }
+    }
+    return allowed & PCI_PAGE ? 12 : 0;
+}
+
+static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, size_t size,
+                                         uint32_t access, uint64_t page_sizes)
+{
+    const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING;
+    uint8_t out[PRM_SIZE(create_umem_out)] = {0}, *in, *mem;
+    struct hv_dv_umem *umem;
+    uintptr_t start = (uintptr_t)addr;
+    size_t in_len, num;
+    unsigned log_page;
+    int err;
+
+    if ((access & ~known) || size == 0 ||
+        ((access & IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!is_mapped(addr, size)) {
+        errno = EFAULT;
+        return NULL;
+    }
+    log_page = log_page_of(start, size, page_sizes);
+    if (!log_page) {
+        errno = EINVAL;
+        return NULL;
+    }
+    num = ((start + size - 1) >> log_page) - (start >> log_page) + 1;
+    in_len = PRM_SIZE(create_umem_in) + num * PRM_SIZE(mtt);
+    in = g_malloc0(in_len);
+    mem = PRM_PTR(create_umem_in, in, umem);
+    PRM_SET(create_umem_in, in, opcode, PRM_CMD_OP_CREATE_UMEM);
+    PRM_SET(create_umem_in, in, uid, hv_context(ctx)->uid);
+    PRM_SET(umem, mem, num_of_mtt, num);
+    PRM_SET(umem, mem, log_page_size, log_page - 12);
+    PRM_SET(umem, mem, page_offset, start & ((1ull << log_page) - 1));
+    for (size_t i = 0; i < num; i++) {
+        uint64_t page = ((start >> log_page) + i) << log_page;
+
+        prm_store64(in + PRM_SIZE(create_umem_in) + i * PRM_SIZE(mtt),
+                    page | 1 | (access & IBV_ACCESS_LOCAL_WRITE ? 2 : 0));
+    }
+    err = hv_cmd(hv_hca_of(ctx), in, in_len, out, sizeof(out));
+    g_free(in);
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    umem = g_new0(struct hv_dv_umem, 1);
+    umem->dv.umem_id = PRM_GET(create_umem_out, out, umem_id);
+    umem->context = ctx;
+    umem->addr = addr;
+    umem->size = size;
+    pthread_mutex_lock(&umem_lock);
+    umem->next = umems;
+    umems = umem;
+    pthread_mutex_unlock(&umem_lock);
+    return &umem->dv;
+}
+
+struct mlx5dv_devx_umem *hv_dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size,
+                                             uint32_t access)
+{
+    return umem_reg(ctx, addr, size, access, UINT64_MAX);
+}
+
+struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
+                                                struct mlx5dv_devx_umem_in *in)
+{
+    /* no memory of another device can be shared with a process */
+    if (in->comp_mask) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    return umem_reg(ctx, in->addr, in->size, in->access, in->pgsz_bitmap);
+}
+
+int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
+{
+    struct hv_dv_umem *umem = DV_CONTAINER(dv, struct hv_dv_umem);
+    uint8_t in[PRM_SIZE(destroy_umem_in)] = {0};
+    int err;
+
+    PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
+    PRM_SET(destroy_umem_in, in, uid, hv_context(umem->context)->uid);
+    PRM_SET(destroy_umem_in, in, umem_id, dv->umem_id);
+    err = hv_kernel(hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in)));
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&umem_lock);
+    for (struct hv_dv_umem **at = &umems; *at; at = &(*at)->next) {
+        if (*at == umem) {
+            *at = umem->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&umem_lock);
+    g_free(umem);
+    return 0;
+}
+
+void *hv_dv_umem_at(struct ibv_context *ctx, uint32_t umem_id, uint64_t offset, size_t size)
+{
+    void *found = NULL;
+
+    pthread_mutex_lock(&umem_lock);
+    for (struct hv_dv_umem *umem = umems; umem; umem = umem->next) {
+        if (umem->dv.umem_id == umem_id && umem->context->device == ctx->device) {
+            if (size <= umem->size && offset <= umem->size - size && offset % 4 == 0) {
+                found = (char *)umem->addr + offset;
+            }
+            break;
+        }
+    }
+    pthread_mutex_unlock(&umem_lock);
+    return found;
+}
+
+/* -- doorbell pages ---------------------------------------------------------------------------- */
+
+/* The page that the program writes its doorbells to is plain memory; see watch.c. */
+struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t flags)
+{
+    struct hv_dv_uar *uar;
+    void *page;
+    int err;
+
+    /* beside the kernel's types there is the library's, for a page that nobody shares */
+    if (flags & ~(MLX5DV_UAR_ALLOC_TYPE_NC | 1u << 31)) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    page = mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return NULL;
+    }
+    uar = g_new0(struct hv_dv_uar, 1);
+    err = hv_uar_alloc(hv_context(ctx), &uar->uar);
+    if (err) {
+        munmap(page, PCI_PAGE);
+        g_free(uar);
+        errno = err;
+        return NULL;
+    }
+    uar->context = ctx;
+    uar->dv.base_addr = page;
+    uar->dv.reg_addr = (char *)page + PRM_OFFSET(uar, blue_flame);
+    uar->dv.page_id = uar->uar.page;
+    uar->dv.mmap_off = (off_t)uar->uar.page * PCI_PAGE;
+    return &uar->dv;
+}
+
+void hv_dv_devx_free_uar(struct mlx5dv_devx_uar *dv)
+{
+    struct hv_dv_uar *uar = DV_CONTAINER(dv, struct hv_dv_uar);
+
+    hv_uar_free(hv_context(uar->context), &uar->uar);
+    munmap(dv->base_addr, PCI_PAGE);
+    g_free(uar);
+}
+
+int hv_dv_devx_query_eqn(struct ibv_context *ctx, uint32_t vector, uint32_t *eqn)
+{
+    if (vector >= (uint32_t)ctx->num_comp_vectors) {
+        return hv_kernel(ENOENT); /* mlx5_comp_eqn_get() */
+    }
+    *eqn = hv_drv(hv_hca_of(ctx))->eq.eqn;
+    return 0;
+}

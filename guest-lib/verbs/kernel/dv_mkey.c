@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keys that a program fills by UMR (mlx5dv_create_mkey()), and device memory, of which there is
+ * none.
+ */
+#include <string.h>
+#include "guest-lib/verbs/dv_internal.h"
+
+struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
+{
+    const uint32_t known =
+        MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE;
+    uint8_t in[PRM_SIZE(create_mkey_in)] = {0}, *mkc;
+    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
+    struct ibv_context *ctx = attr->pd->context;
+    struct hv_dv_mkey *mkey;
+    int err;
+
+    /* neither signatures nor encryption, which the other flags are about */
+    if (!attr->create_flags || (attr->create_flags & ~known)) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    mkey = g_new0(struct hv_dv_mkey, 1);
+    mkey->context = ctx;
+    mkey->num_desc = (attr->max_entries + 3u) & ~3u;
+    mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(create_mkey_in, in, uid, hv_context(ctx)->uid);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, pd, hv_pd(attr->pd)->pdn);
+    PRM_SET(mkc, mkc, translations_octword_size, mkey->num_desc);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE) {
+        PRM_SET(mkc, mkc, en_rinval, 1);
+    }
+    err = hv_cmd(hv_hca_of(ctx), in, sizeof(in), out, sizeof(out));
+    if (err) {
+        g_free(mkey);
+        errno = err;
+        return NULL;
+    }
+    attr->max_entries = (uint16_t)mkey->num_desc;
+    mkey->dv.lkey = PRM_GET(create_mkey_out, out, mkey_index) << 8;
+    mkey->dv.rkey = mkey->dv.lkey;
+    return &mkey->dv;
+}
+
+int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
+{
+    struct hv_dv_mkey *mkey = DV_CONTAINER(dv, struct hv_dv_mkey);
+    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
+    int err;
+
+    PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
+    PRM_SET(destroy_mkey_in, in, uid, hv_context(mkey->context)->uid);
+    PRM_SET(destroy_mkey_in, in, mkey_index, dv->lkey >> 8);
+    err = hv_kernel(hv_cmd_simple(hv_hca_of(mkey->context), in, sizeof(in)));
+    if (!err) {
+        g_free(mkey);
+    }
+    return err;
+}
+
+/* The errnos of a device that has no memory to give (max_dm_size 0). */
+struct ibv_dm *hv_dv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr,
+                              struct mlx5dv_alloc_dm_attr *dv)
+{
+    bool bad =
+        attr->comp_mask || dv->comp_mask || (dv->type == MLX5DV_DM_TYPE_MEMIC && attr->length > 0);
+
+    errno = bad ? EINVAL : EOPNOTSUPP;
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A queue of events with a descriptor that is readable while one waits, and that honours
+ * O_NONBLOCK.
+ *
+ * The descriptor is an eventfd with a token for each event that nobody has come for. Who takes an
+ * event waits for a token first, without the lock, as in read() on the kernel's descriptors. An
+ * object that goes takes its events and as many tokens with it; who had one of these already waits
+ * again. What has been taken is counted before the lock is given back, so that an object that goes
+ * finds each of its events either in the queue or counted.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_EVENT_QUEUE_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_EVENT_QUEUE_H
+
+#include <glib.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+struct hv_event_queue {
+    pthread_mutex_t lock; /* before those of the objects that events are about */
+    GQueue events;
+    int fd;
+};
+
+/* 0 or errno. */
+int hv_event_queue_init(struct hv_event_queue *queue);
+/* free_event: for what is still there, or NULL. */
+void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event);
+
+void hv_event_put(struct hv_event_queue *queue, void *event);
+/* Waits for an event, unless the descriptor says not to; it may be cancelled there. take is called
+ * with the lock held, and false leaves the event where it was. NULL with errno: there is none, or
+ * errno as take left it. */
+void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void *arg), void *arg);
+/* Takes out every event for which match(event, obj) holds. */
+void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *, const void *),
+                       const void *obj, GDestroyNotify free_event);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of an HCA's flows.
+ *
+ * All flows of an HCA are in one flow table, the root of what is received. It is made with the
+ * first flow and goes with the last one. A flow is an entry in a group of its own, as each has its
+ * own mask; the first entry that matches takes the packet, so that entries are in the order of
+ * their priority. mlx5_ib has a table for each priority, and gives a packet that two flows match
+ * with equal values to both; here the older one gets it.
+ */
+#include "guest-lib/verbs/kernel/flow.h"
+
+#define OF_PRIORITY 256 /* flows of one */
+#define ENTRIES     ((HV_FLOW_PRIORITIES + 1) * OF_PRIORITY)
+#define LOG_SIZE    13 /* of the table: not below ENTRIES */
+
+struct hv_flow {
+    struct ibv_flow ibv;
+    struct hv_hca *hca;
+    struct hv_qp *qp;
+    gint *users;
+    uint32_t index, group_id;
+};
+
+struct table {
+    uint32_t id;
+    unsigned used;
+    bool taken[ENTRIES];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *tables; /* struct hv_hca -> struct table */
+
+static int set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
+{
+    uint8_t in[PRM_SIZE(set_flow_table_root_in)] = {0};
+
+    PRM_SET(set_flow_table_root_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ROOT);
+    PRM_SET(set_flow_table_root_in, in, op_mod, op_mod);
+    PRM_SET(set_flow_table_root_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(set_flow_table_root_in, in, table_id, table_id);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+static void destroy_table(struct hv_hca *hca, uint32_t table_id)
+{
+    uint8_t in[PRM_SIZE(destroy_flow_table_in)] = {0};
+
+    set_root(hca, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
+    PRM_SET(destroy_flow_table_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_TABLE);
+    PRM_SET(destroy_flow_table_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(destroy_flow_table_in, in, table_id, table_id);
+    hv_cmd_simple(hca, in, sizeof(in));
+}
+
+static int create_table(struct hv_hca *hca, uint32_t *table_id)
+{
+    uint8_t in[PRM_SIZE(create_flow_table_in)] = {0}, out[PRM_SIZE(create_flow_table_out)] = {0};
+    int err;
+
+    PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(create_flow_table_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(flow_table_context, PRM_PTR(create_flow_table_in, in, flow_table_context), log_size,
+            LOG_SIZE);
+    err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    *table_id = PRM_GET(create_flow_table_out, out, table_id);
+    err = set_root(hca, *table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
+    if (err) {
+        destroy_table(hca, *table_id);
+    }
+    return err;
+}
+
+/* The HCA's table, made if there is none: 0 or errno. Under the lock. */
+static int get_table(struct hv_hca *hca, struct table **table)
+{
+    uint32_t id;
+    int err;
+
+    if (!tables) {
+        tables = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    }
+    *table = g_hash_table_lookup(tables, hca);
+    if (*table) {
+        return 0;
+    }
+    err = create_table(hca, &id);
+    if (!err) {
+        *table = g_new0(struct table, 1);
+        (*table)->id = id;
+        g_hash_table_insert(tables, hca, *table);
+    }
+    return err;
+}
+
+static void put_table(struct hv_hca *hca, struct table *table)
+{
+    if (!table->used) {
+        destroy_table(hca, table->id);
+        g_hash_table_remove(tables, hca);
+    }
+}
+
+/* -- entries ------------------------------------------------------------------------------------
+ */
+
+static int create_group(struct hv_flow *flow, const struct table *table,
+                        const struct hv_flow_rule *rule)
+{
+    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0}, out[PRM_SIZE(create_flow_group_out)] = {0};
+    int err;
+
+    PRM_SET(create_flow_group_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
+    PRM_SET(create_flow_group_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(create_flow_group_in, in, table_id, table->id);
+    PRM_SET(create_flow_group_in, in, start_flow_index, flow->index);
+    PRM_SET(create_flow_group_in, in, end_flow_index, flow->index);
+    PRM_SET(create_flow_group_in, in, match_criteria_enable, rule->criteria);
+    memcpy(PRM_PTR(create_flow_group_in, in, match_criteria), rule->mask, sizeof(rule->mask));
+    err = hv_cmd(flow->hca, in, sizeof(in), out, sizeof(out));
+    flow->group_id = PRM_GET(create_flow_group_out, out, group_id);
+    return err;
+}
+
+static int destroy_group(const struct hv_flow *flow, const struct table *table)
+{
+    uint8_t in[PRM_SIZE(destroy_flow_group_in)] = {0};
+
+    PRM_SET(destroy_flow_group_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_GROUP);
+    PRM_SET(destroy_flow_group_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(destroy_flow_group_in, in, table_id, table->id);
+    PRM_SET(destroy_flow_group_in, in, group_id, flow->group_id);
+    return hv_cmd_simple(flow->hca, in, sizeof(in));
+}
+
+static int set_entry(struct hv_flow *flow, const struct table *table,
+                     const struct hv_flow_rule *rule)
+{
+    uint8_t in[PRM_SIZE(set_fte_in) + PRM_SIZE(dest_format_struct)] = {0};
+    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    uint8_t *dest = ctx + PRM_SIZE(flow_context);
+    size_t len = rule->drop ? PRM_SIZE(set_fte_in) : sizeof(in);
+
+    PRM_SET(set_fte_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
+    PRM_SET(set_fte_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(set_fte_in, in, table_id, table->id);
+    PRM_SET(set_fte_in, in, flow_index, flow->index);
+    PRM_SET(flow_context, ctx, group_id, flow->group_id);
+    PRM_SET(flow_context, ctx, flow_tag, rule->tag);
+    PRM_SET(flow_context, ctx, action,
+            rule->drop ? PRM_FLOW_ACTION_DROP : PRM_FLOW_ACTION_FWD_DEST);
+    memcpy(PRM_PTR(flow_context, ctx, match_value), rule->value, sizeof(rule->value));
+    if (!rule->drop) {
+        PRM_SET(flow_context, ctx, destination_list_size, 1);
+        PRM_SET(dest_format_struct, dest, destination_type, PRM_FLOW_DESTINATION_TYPE_TIR);
+        PRM_SET(dest_format_struct, dest, destination_id, rule->tirn);
+    }
+    return hv_cmd_simple(flow->hca, in, len);
+}
+
+static int delete_entry(const struct hv_flow *flow, const struct table *table)
+{
+    uint8_t in[PRM_SIZE(delete_fte_in)] = {0};
+
+    PRM_SET(delete_fte_in, in, opcode, PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY);
+    PRM_SET(delete_fte_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(delete_fte_in, in, table_id, table->id);
+    PRM_SET(delete_fte_in, in, flow_index, flow->index);
+    return hv_cmd_simple(flow->hca, in, sizeof(in));
+}
+
+/* A place among those of its priority: 0 or ENOSPC. */
+static int take_index(struct hv_flow *flow, struct table *table, unsigned priority)
+{
+    for (uint32_t i = priority * OF_PRIORITY; i < (priority + 1) * OF_PRIORITY; i++) {
+        if (!table->taken[i]) {
+            table->taken[i] = true;
+            table->used++;
+            flow->index = i;
+            return 0;
+        }
+    }
+    return ENOSPC;
+}
+
+static void give_index(const struct hv_flow *flow, struct table *table)
+{
+    table->taken[flow->index] = false;
+    table->used--;
+}
+
+/* Under the lock. */
+static int add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
+{
+    struct table *table;
+    int err = get_table(flow->hca, &table);
+
+    if (err) {
+        return err;
+    }
+    err = take_index(flow, table, rule->priority);
+    if (!err) {
+        err = create_group(flow, table, rule);
+        if (!err) {
+            err = set_entry(flow, table, rule);
+            if (err) {
+                destroy_group(flow, table);
+            }
+        }
+        if (err) {
+            give_index(flow, table);
+        }
+    }
+    put_table(flow->hca, table);
+    return err;
+}
+
+struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule *rule,
+                             struct hv_qp *qp, gint *users)
+{
+    struct hv_flow *flow = calloc(1, sizeof(*flow));
+    int err;
+
+    if (!flow) {
+        return NULL;
+    }
+    flow->hca = hv_context(ctx)->hca;
+    flow->qp = qp;
+    flow->users = users;
+    flow->ibv.context = ctx;
+    pthread_mutex_lock(&lock);
+    err = add_flow(flow, rule);
+    pthread_mutex_unlock(&lock);
+    if (hv_kernel(err)) {
+        free(flow);
+        return NULL;
+    }
+    flow->ibv.handle = hv_handle_add(ctx, HV_HANDLE_FLOW, flow);
+    if (qp) {
+        g_atomic_int_inc(&qp->refs);
+    }
+    if (users) {
+        g_atomic_int_inc(users);
+    }
+    return &flow->ibv;
+}
+
+/* ib_uverbs_ex_destroy_flow(): 0 or errno. */
+static int remove_flow(struct hv_flow *flow)
+{
+    struct ibv_context *context = flow->ibv.context;
+    struct table *table;
+    int err = hv_handle_check(context, HV_HANDLE_FLOW, flow->ibv.handle, flow);
+
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&lock);
+    table = g_hash_table_lookup(tables, flow->hca);
+    err = delete_entry(flow, table);
+    if (!err) {
+        destroy_group(flow, table);
+        give_index(flow, table);
+        put_table(flow->hca, table);
+        hv_handle_del(context, flow->ibv.handle);
+    }
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+int hv_flow_free(struct ibv_flow *ibflow)
+{
+    struct hv_flow *flow = (struct hv_flow *)ibflow;
+    int err = hv_kernel(remove_flow(flow));
+
+    if (err) {
+        return err;
+    }
+    if (flow->qp) {
+        g_atomic_int_add(&flow->qp->refs, -1);
+    }
+    if (flow->users) {
+        g_atomic_int_add(flow->users, -1);
+    }
+    free(flow);
+    return 0;
+}

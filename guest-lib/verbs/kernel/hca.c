@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The HCA of a device: firmware and model in this process, the driver over its BAR, and the
+ * commands, doorbells and memory that the verbs use.
+ *
+ * Commands go one at a time. Whoever holds the command lock also sees to the EQ before it gives
+ * the lock back, so that a thread that polls never waits behind a command.
+ */
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/host/held.h"
+#include "wire/cancel.h"
+#include <string.h>
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+/* Takes what the EQ holds and hands it out, unless another thread is at it: then that one will. */
+static void service_eq(struct hv_hca *hca)
+{
+    g_atomic_int_set(&hca->eq_pending, 1);
+    while (g_atomic_int_get(&hca->eq_pending) && pthread_mutex_trylock(&hca->cmd_lock) == 0) {
+        GArray *events = NULL;
+
+        g_atomic_int_set(&hca->eq_pending, 0);
+        drv_poll_events(hca->drv);
+        if (hca->drv->events->len) {
+            events = hca->drv->events;
+            hca->drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
+        }
+        pthread_mutex_unlock(&hca->cmd_lock);
+        for (guint i = 0; events && i < events->len; i++) {
+            hv_events_dispatch(hca, &g_array_index(events, struct drv_event, i));
+        }
+        if (events) {
+            g_array_free(events, TRUE);
+        }
+    }
+}
+
+static void on_irq(void *opaque)
+{
+    service_eq(opaque);
+}
+
+static void ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    local_mmio_locked(hca->local, bar_offset, value);
+}
+
+static bool scan_doorbells(void *opaque)
+{
+    return hv_watch_scan(opaque, ring_locked);
+}
+
+/* -- commands and doorbells -------------------------------------------------------------------- */
+
+/* Around whatever the driver does. False: the HCA is the parent's. */
+static bool begin_cmd(struct hv_hca *hca, int *state)
+{
+    if (!local_is_ours(hca->local)) {
+        return false;
+    }
+    *state = cancel_disable();
+    pthread_mutex_lock(&hca->cmd_lock);
+    return true;
+}
+
+static void end_cmd(struct hv_hca *hca, int state)
+{
+    pthread_mutex_unlock(&hca->cmd_lock);
+    service_eq(hca);
+    local_tell_irq(hca->local);
+    cancel_restore(state);
+}
+
+int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len)
+{
+    int status, state;
+
+    memset(out, 0, out_len);
+    if (!begin_cmd(hca, &state)) {
+        return EIO;
+    }
+    status = drv_cmd(hca->drv, in, in_len, out, out_len);
+    end_cmd(hca, state);
+    return hv_status_errno(status);
+}
+
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
+{
+    int status, state;
+
+    if (!begin_cmd(hca, &state)) {
+        return EIO;
+    }
+    status = drv_umr(hca->drv, key, mask, mkc);
+    end_cmd(hca, state);
+    return hv_status_errno(status);
+}
+
+int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len)
+{
+    uint8_t out[16];
+
+    return hv_cmd(hca, in, in_len, out, sizeof(out));
+}
+
+int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    return local_doorbell(hca->local, bar_offset, value) ? 0 : EIO;
+}
+
+bool hv_is_ours(struct hv_hca *hca)
+{
+    return local_is_ours(hca->local);
+}
+
+bool hv_progress(struct hv_hca *hca)
+{
+    return local_run(hca->local);
+}
+
+struct drv *hv_drv(struct hv_hca *hca)
+{
+    return hca->drv;
+}
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+void *hv_ring_alloc(size_t size)
+{
+    return held_alloc(MAX(size, PCI_PAGE));
+}
+
+void hv_ring_free(void *ptr, size_t size)
+{
+    held_free(ptr, MAX(size, PCI_PAGE));
+}
+
+#define CACHE_LINE 64u
+
+uint32_t *hv_dbrec_alloc(struct hv_context *ctx)
+{
+    return held_alloc(CACHE_LINE);
+}
+
+void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
+{
+    held_free(dbrec, CACHE_LINE);
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+static bool configure_port(struct hv_hca *hca, const struct hv_port_config *config, GError **err)
+{
+    for (unsigned i = 0; i < HV_GIDS; i++) {
+        if (drv_set_gid(hca->drv, i, config->gid[i].raw)) {
+            g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "GID %u is refused", i);
+            return false;
+        }
+    }
+    if (drv_set_port_mtu(hca->drv, config->mtu + HV_FRAME_OVERHEAD)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "an MTU of %u is refused", config->mtu);
+        return false;
+    }
+    return true;
+}
+
+/* The driver arms the EQ after each event; somebody must have done so once. */
+static void arm_eq(struct drv *drv)
+{
+    drv->dev.ops->mmio_write(drv->dev.pci,
+                             (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
+                             drv->eq.eqn << 24 | (drv->eq.ci & 0xffffff), 4);
+}
+
+static void free_parts(struct hv_hca *hca)
+{
+    if (hca->local) {
+        local_hca_free(hca->local);
+    }
+    g_hash_table_destroy(hca->cqs);
+    g_hash_table_destroy(hca->qps);
+    g_hash_table_destroy(hca->srqs);
+    g_hash_table_destroy(hca->wqs);
+    g_ptr_array_free(hca->contexts, TRUE);
+    pthread_mutex_destroy(&hca->cmd_lock);
+    pthread_mutex_destroy(&hca->reg_lock);
+    g_free(hca);
+}
+
+struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
+                           GError **err)
+{
+    struct hv_hca *hca = g_new0(struct hv_hca, 1);
+    struct local_config local = {
+        .fw = {.profile = config->profile,
+               .memory = config->memory,
+               .trace = config->log_level >= HCA_LOG_TRACE},
+        .wire = config->wire,
+        .capture = config->capture,
+        .ipv4 = config->ipv4,
+        .log_level = config->log_level,
+        .name = device->ibv.name,
+    };
+
+    memcpy(local.fw.mac, config->mac, sizeof(local.fw.mac));
+    hca->device = device;
+    pthread_mutex_init(&hca->cmd_lock, NULL);
+    pthread_mutex_init(&hca->reg_lock, NULL);
+    hca->cqs = g_hash_table_new(NULL, NULL);
+    hca->qps = g_hash_table_new(NULL, NULL);
+    hca->srqs = g_hash_table_new(NULL, NULL);
+    hca->wqs = g_hash_table_new(NULL, NULL);
+    hca->contexts = g_ptr_array_new();
+    hca->local = local_hca_new(&local, err);
+    hca->drv = hca->local ? drv_open(local_pci(hca->local), err) : NULL;
+    if (!hca->drv) {
+        free_parts(hca);
+        return NULL;
+    }
+    if (!configure_port(hca, config, err)) {
+        drv_close(hca->drv);
+        free_parts(hca);
+        return NULL;
+    }
+    if (!local_start(hca->local, on_irq, scan_doorbells, &hv_watches, hca)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "no thread: %s", g_strerror(errno));
+        drv_close(hca->drv);
+        free_parts(hca);
+        return NULL;
+    }
+    arm_eq(hca->drv);
+    service_eq(hca);
+    local_tell_irq(hca->local);
+    return hca;
+}
+
+void hv_hca_close(struct hv_hca *hca)
+{
+    local_stop(hca->local); /* the helper looks at the driver's EQ */
+    drv_close(hca->drv);
+    free_parts(hca);
+}
+
+/* -- numbers ----------------------------------------------------------------------------------- */
+
+static void *find(struct hv_hca *hca, GHashTable *table, uint32_t num)
+{
+    void *obj;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    obj = g_hash_table_lookup(table, GUINT_TO_POINTER(num));
+    pthread_mutex_unlock(&hca->reg_lock);
+    return obj;
+}
+
+static void add(struct hv_hca *hca, GHashTable *table, uint32_t num, void *obj)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    g_hash_table_insert(table, GUINT_TO_POINTER(num), obj);
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
+/* The device has given the number back before: another object may have it already. */
+static void del(struct hv_hca *hca, GHashTable *table, uint32_t num, const void *obj)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    if (g_hash_table_lookup(table, GUINT_TO_POINTER(num)) == obj) {
+        g_hash_table_remove(table, GUINT_TO_POINTER(num));
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
+struct hv_cq *hv_find_cq(struct hv_hca *hca, uint32_t cqn)
+{
+    return find(hca, hca->cqs, cqn);
+}
+
+struct hv_qp *hv_find_qp(struct hv_hca *hca, uint32_t qpn)
+{
+    return find(hca, hca->qps, qpn);
+}
+
+struct hv_srq *hv_find_srq(struct hv_hca *hca, uint32_t srqn)
+{
+    return find(hca, hca->srqs, srqn);
+}
+
+void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq)
+{
+    add(hca, hca->cqs, cq->cqn, cq);
+}
+
+void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
+{
+    del(hca, hca->cqs, cq->cqn, cq);
+    hv_watch_forget_cq(hca, cq->cqn);
+}
+
+/* A raw packet QP is known by its queues' numbers: events name those. */
+void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp)
+{
+    if (qp->sqn) {
+        add(hca, hca->qps, qp->sqn, qp);
+    }
+    if (qp->rqn) {
+        add(hca, hca->qps, qp->rqn, qp);
+    }
+    if (!qp->sqn && !qp->rqn) {
+        add(hca, hca->qps, qp->ibv.qp_num, qp);
+    }
+}
+
+void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp)
+{
+    if (qp->sqn) {
+        del(hca, hca->qps, qp->sqn, qp);
+        hv_watch_forget_sq(hca, qp->sqn);
+    }
+    if (qp->rqn) {
+        del(hca, hca->qps, qp->rqn, qp);
+    }
+    if (!qp->sqn && !qp->rqn) {
+        del(hca, hca->qps, qp->ibv.qp_num, qp);
+        hv_watch_forget_sq(hca, qp->ibv.qp_num);
+    }
+}
+
+void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)
+{
+    add(hca, hca->srqs, srq->srqn, srq);
+}
+
+void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq)
+{
+    del(hca, hca->srqs, srq->srqn, srq);
+}
+
+void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq)
+{
+    add(hca, hca->wqs, wq->rqn, wq);
+}
+
+void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq)
+{
+    del(hca, hca->wqs, wq->rqn, wq);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Multicast groups: a datagram QP receives what is sent to the groups that it is in. */
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+/* A membership of a QP; lid is what it was attached with, to tell two of them apart. */
+struct hv_mcast {
+    union ibv_gid gid;
+    uint16_t lid;
+    struct hv_mcast *next;
+};
+
+static int attach(struct hv_qp *qp, const union ibv_gid *gid)
+{
+    uint8_t in[PRM_SIZE(attach_to_mcg_in)] = {0};
+
+    PRM_SET(attach_to_mcg_in, in, opcode, PRM_CMD_OP_ATTACH_TO_MCG);
+    PRM_SET(attach_to_mcg_in, in, uid, qp->uid);
+    PRM_SET(attach_to_mcg_in, in, qpn, qp->ibv.qp_num);
+    memcpy(PRM_PTR(attach_to_mcg_in, in, multicast_gid), gid->raw, 16);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+static int detach(struct hv_qp *qp, const union ibv_gid *gid)
+{
+    uint8_t in[PRM_SIZE(detach_from_mcg_in)] = {0};
+
+    PRM_SET(detach_from_mcg_in, in, opcode, PRM_CMD_OP_DETACH_FROM_MCG);
+    PRM_SET(detach_from_mcg_in, in, uid, qp->uid);
+    PRM_SET(detach_from_mcg_in, in, qpn, qp->ibv.qp_num);
+    memcpy(PRM_PTR(detach_from_mcg_in, in, multicast_gid), gid->raw, 16);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+/* Where the membership is linked, or the end of the list. Under ibv.mutex. */
+static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    struct hv_mcast **at = &qp->groups;
+
+    while (*at && ((*at)->lid != lid || memcmp(&(*at)->gid, gid, sizeof(*gid)) != 0)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* ib_uverbs_attach_mcast(): a group once more is no error, and counts once. 0 or errno. */
+static int join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    struct ibv_qp *ibqp = &qp->ibv;
+    struct hv_mcast **at;
+    int err = hv_qp_check(ibqp);
+
+    if (err) {
+        return err;
+    }
+    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
+        return EINVAL;
+    }
+    pthread_mutex_lock(&ibqp->mutex);
+    at = find(qp, gid, lid);
+    if (!*at) {
+        struct hv_mcast *group = calloc(1, sizeof(*group));
+
+        err = group ? attach(qp, gid) : ENOMEM;
+        if (err) {
+            free(group);
+        } else {
+            group->gid = *gid;
+            group->lid = lid;
+            *at = group;
+            g_atomic_int_inc(&qp->refs);
+        }
+    }
+    pthread_mutex_unlock(&ibqp->mutex);
+    return err;
+}
+
+HV_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    return hv_kernel(join(hv_qp(qp), gid, lid));
+}
+
+/* ib_uverbs_detach_mcast(): 0 or errno. */
+static int leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    struct ibv_qp *ibqp = &qp->ibv;
+    struct hv_mcast **at;
+    int err = hv_qp_check(ibqp);
+
+    if (err) {
+        return err;
+    }
+    err = EINVAL;
+    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
+        return EINVAL;
+    }
+    pthread_mutex_lock(&ibqp->mutex);
+    at = find(qp, gid, lid);
+    if (*at) {
+        struct hv_mcast *group = *at;
+
+        err = detach(qp, gid);
+        if (!err) {
+            *at = group->next;
+            free(group);
+            g_atomic_int_add(&qp->refs, -1);
+        }
+    }
+    pthread_mutex_unlock(&ibqp->mutex);
+    return err;
+}
+
+HV_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    return hv_kernel(leave(hv_qp(qp), gid, lid));
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: states. What a transition needs and may have is a table (ib_modify_qp_is_ok()). */
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+/* Service types as bits. */
+enum {
+    RC = 1 << IBV_QPT_RC,
+    UC = 1 << IBV_QPT_UC,
+    UD = 1 << IBV_QPT_UD,
+    INI = 1 << IBV_QPT_XRC_SEND,
+    TGT = 1 << IBV_QPT_XRC_RECV,
+    RAW = 1 << IBV_QPT_RAW_PACKET
+};
+
+#define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
+#define PATHS   (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR                                                                                     \
+    (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, but of datagrams */
+#define CONNECT   (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define REQUESTER (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define INIT_PORT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+
+/* Optional parameters of a command, as bits of enum qp_optpar: those that mlx5_ib lets through. */
+#define B(name)   (1u << PRM_QP_OPTPAR_##name)
+#define RC_ACCESS (B(RRE) | B(RAE) | B(RWE))
+
+static const struct transition {
+    enum ibv_qp_state from, to;
+    unsigned types;
+    uint16_t op;
+    int required, optional;
+    uint32_t opt_mask;
+} transitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, RC | UC | INI | TGT, PRM_CMD_OP_RST2INIT_QP,
+     INIT_PORT | IBV_QP_ACCESS_FLAGS, 0, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, UD, PRM_CMD_OP_RST2INIT_QP, INIT_PORT | IBV_QP_QKEY, 0, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, RAW, 0, IBV_QP_PORT, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, RC | INI | TGT, PRM_CMD_OP_INIT2INIT_QP, 0,
+     INIT_PORT | IBV_QP_ACCESS_FLAGS, RC_ACCESS | B(PKEY_INDEX) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, UC, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_ACCESS_FLAGS,
+     B(RWE) | B(PKEY_INDEX) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, UD, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_QKEY,
+     B(PKEY_INDEX) | B(Q_KEY) | B(PRI_PORT)},
+    {IBV_QPS_INIT, IBV_QPS_INIT, RAW, 0, 0, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_RTR, RC | TGT, PRM_CMD_OP_INIT2RTR_QP, CONNECT | RESPONDER, TO_RTR,
+     RC_ACCESS | B(PKEY_INDEX)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, INI, PRM_CMD_OP_INIT2RTR_QP, CONNECT, TO_RTR,
+     RC_ACCESS | B(PKEY_INDEX)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, UC, PRM_CMD_OP_INIT2RTR_QP, CONNECT, TO_RTR,
+     B(RWE) | B(PKEY_INDEX)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, UD, PRM_CMD_OP_INIT2RTR_QP, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+     B(PKEY_INDEX) | B(Q_KEY)},
+    {IBV_QPS_INIT, IBV_QPS_RTR, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTR, IBV_QPS_RTS, RC, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN,
+     PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, INI, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN, PATHS,
+     RC_ACCESS},
+    {IBV_QPS_RTR, IBV_QPS_RTS, TGT, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+     PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, UC, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, PATHS, B(RWE)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, UD, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, IBV_QP_QKEY, B(Q_KEY)},
+    {IBV_QPS_RTR, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
+     RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_RTS, IBV_QPS_RTS, INI, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, RC_ACCESS},
+    {IBV_QPS_RTS, IBV_QPS_RTS, UC, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, B(RWE)},
+    {IBV_QPS_RTS, IBV_QPS_RTS, UD, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
+    {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
+    /* mlx5_ib has no way into SQD: a program gets there by DevX */
+    {IBV_QPS_SQD, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
+     RC_ACCESS | B(RNR_TIMEOUT)},
+    {IBV_QPS_SQD, IBV_QPS_RTS, INI, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, RC_ACCESS},
+    {IBV_QPS_SQD, IBV_QPS_RTS, UC, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, B(RWE)},
+    {IBV_QPS_SQD, IBV_QPS_RTS, UD, PRM_CMD_OP_SQD_RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
+};
+
+static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state from,
+                                     enum ibv_qp_state to)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
+        if (transitions[i].from == from && transitions[i].to == to &&
+            (transitions[i].types >> type & 1)) {
+            return &transitions[i];
+        }
+    }
+    return NULL;
+}
+
+static uint32_t opt_params(int mask)
+{
+    return (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC) ? RC_ACCESS : 0) |
+           (mask & IBV_QP_PKEY_INDEX ? B(PKEY_INDEX) : 0) | (mask & IBV_QP_QKEY ? B(Q_KEY) : 0) |
+           (mask & IBV_QP_MIN_RNR_TIMER ? B(RNR_TIMEOUT) : 0) |
+           (mask & IBV_QP_PORT ? B(PRI_PORT) : 0);
+}
+
+/* Log2 of a number of outstanding READs and atomics, rounded up. */
+static unsigned log_rd_atom(unsigned n)
+{
+    return n > 1 ? g_bit_storage(n - 1) : 0;
+}
+
+static uint16_t udp_sport(const struct hv_qp *qp, const struct ibv_ah_attr *ah, uint32_t dest_qpn)
+{
+    uint32_t label = ah->grh.flow_label & 0xfffff;
+
+    if (!label) { /* rdma_calc_flow_label() */
+        uint64_t v = (uint64_t)qp->ibv.qp_num * dest_qpn;
+
+        v ^= v >> 20;
+        v ^= v >> 40;
+        label = v & 0xfffff;
+    }
+    return ibv_flow_label_to_udp_sport(label);
+}
+
+static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *ads)
+{
+    const struct ibv_ah_attr *ah = &attr->ah_attr;
+    uint8_t mac[6];
+    int err;
+
+    if (!ah->is_global) {
+        return EINVAL;
+    }
+    err = hv_resolve_mac(hv_context(qp->ibv.context), ah->port_num ? ah->port_num : 1,
+                         ah->grh.sgid_index, &ah->grh.dgid, mac);
+    if (err) {
+        return err;
+    }
+    PRM_SET(ads, ads, vhca_port_num, 1);
+    PRM_SET(ads, ads, src_addr_index, ah->grh.sgid_index);
+    PRM_SET(ads, ads, hop_limit, ah->grh.hop_limit);
+    PRM_SET(ads, ads, tclass, ah->grh.traffic_class);
+    PRM_SET(ads, ads, flow_label, ah->grh.flow_label & 0xfffff);
+    PRM_SET(ads, ads, dscp, ah->grh.traffic_class >> 2);
+    PRM_SET(ads, ads, eth_prio, ah->sl & 7);
+    PRM_SET(ads, ads, udp_sport, udp_sport(qp, ah, attr->dest_qp_num));
+    memcpy(PRM_PTR(ads, ads, rgid_rip), ah->grh.dgid.raw, 16);
+    PRM_SET(ads, ads, rmac_47_32, prm_load16(mac));
+    PRM_SET(ads, ads, rmac_31_0, prm_load32(mac + 2));
+    return 0;
+}
+
+/* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
+static void fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                        uint8_t *qpc)
+{
+    unsigned access = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags : qp->access;
+    uint8_t depth =
+        mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : qp->max_dest_rd_atomic;
+
+    if (!depth) {
+        access &= IBV_ACCESS_REMOTE_WRITE;
+    }
+    PRM_SET(qpc, qpc, rre, !!(access & IBV_ACCESS_REMOTE_READ));
+    PRM_SET(qpc, qpc, rwe, !!(access & IBV_ACCESS_REMOTE_WRITE));
+    PRM_SET(qpc, qpc, rae, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
+    PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
+}
+
+static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
+{
+    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    int err = 0;
+
+    if (qp->ibv.qp_type == IBV_QPT_UD) {
+        PRM_SET(qpc, qpc, mtu, IBV_MTU_4096);
+        PRM_SET(qpc, qpc, log_msg_max, 12);
+    } else if (mask & IBV_QP_PATH_MTU) {
+        PRM_SET(qpc, qpc, mtu, attr->path_mtu);
+        PRM_SET(qpc, qpc, log_msg_max, HV_CAP(qp->hca, log_max_msg));
+    }
+#define IF(bit, field, value)                                                                      \
+    do {                                                                                           \
+        if (mask & (bit)) {                                                                        \
+            PRM_SET(qpc, qpc, field, value);                                                       \
+        }                                                                                          \
+    } while (0)
+    IF(IBV_QP_DEST_QPN, remote_qpn, attr->dest_qp_num & 0xffffff);
+    IF(IBV_QP_RQ_PSN, next_rcv_psn, attr->rq_psn & 0xffffff);
+    IF(IBV_QP_SQ_PSN, next_send_psn, attr->sq_psn & 0xffffff);
+    IF(IBV_QP_QKEY, q_key, attr->qkey);
+    IF(IBV_QP_MIN_RNR_TIMER, min_rnr_nak, attr->min_rnr_timer & 31);
+    IF(IBV_QP_RETRY_CNT, retry_count, attr->retry_cnt & 7);
+    IF(IBV_QP_RNR_RETRY, rnr_retry, attr->rnr_retry & 7);
+    IF(IBV_QP_MAX_QP_RD_ATOMIC, log_sra_max, log_rd_atom(attr->max_rd_atomic));
+    IF(IBV_QP_MAX_DEST_RD_ATOMIC, log_rra_max, log_rd_atom(attr->max_dest_rd_atomic));
+#undef IF
+    if (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC)) {
+        fill_rights(qp, attr, mask, qpc);
+    }
+    if (mask & IBV_QP_PORT) {
+        PRM_SET(ads, ads, vhca_port_num, attr->port_num);
+    }
+    if (mask & IBV_QP_PKEY_INDEX) {
+        PRM_SET(ads, ads, pkey_index, attr->pkey_index);
+    }
+    if (mask & IBV_QP_TIMEOUT) {
+        PRM_SET(ads, ads, ack_timeout, attr->timeout & 31);
+    }
+    if (mask & IBV_QP_AV) {
+        err = fill_path(qp, attr, ads);
+    }
+    return err;
+}
+
+/* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
+static void reset_rings(struct hv_qp *qp)
+{
+    hv_qp_clean_cqs(qp, false);
+    qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
+    if (qp->dbrec) { /* another handle on an XRC target has none */
+        qp->dbrec[0] = qp->dbrec[1] = 0;
+    }
+    qp->small_fence = false;
+}
+
+int hv_qp_stop(struct hv_qp *qp, uint16_t op)
+{
+    uint8_t in[PRM_SIZE(qp_2err_in)] = {0};
+
+    PRM_SET(qp_2err_in, in, opcode, op);
+    PRM_SET(qp_2err_in, in, uid, qp->uid);
+    PRM_SET(qp_2err_in, in, qpn, qp->ibv.qp_num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+/* What the kernel checks before it looks at the device: 0 or errno. */
+static int check_values(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
+                   attr->cur_qp_state != IBV_QPS_RTS && attr->cur_qp_state != IBV_QPS_SQD &&
+                   attr->cur_qp_state != IBV_QPS_SQE;
+    bool bad_state = mask & IBV_QP_STATE && attr->qp_state > IBV_QPS_ERR;
+    bool bad_port = (mask & IBV_QP_PORT && attr->port_num != 1) ||
+                    (mask & IBV_QP_AV && attr->ah_attr.port_num != 1);
+    bool bad_pkey =
+        mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= 128u << HV_CAP(qp->hca, pkey_table_size);
+    bool bad_mtu =
+        mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096);
+    bool bad_depth = (mask & IBV_QP_MAX_QP_RD_ATOMIC &&
+                      attr->max_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_res_qp)) ||
+                     (mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
+                      attr->max_dest_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_req_qp));
+    int err = hv_qp_check(&qp->ibv);
+
+    if (!err && (bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth)) {
+        err = EINVAL;
+    }
+    return err;
+}
+
+/* RESET from anywhere; ERR from anywhere but there. */
+static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+    if ((mask & ~ANY_OPT) || (from == IBV_QPS_RESET && to == IBV_QPS_ERR)) {
+        return EINVAL;
+    }
+    if (from == IBV_QPS_RESET) {
+        return 0;
+    }
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_modify(qp, to);
+    }
+    return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
+}
+
+static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
+                   enum ibv_qp_state to, int mask)
+{
+    const struct transition *t = find(qp->ibv.qp_type, from, to);
+    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
+    uint8_t *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
+    int err;
+
+    if (!t || (mask & t->required) != t->required ||
+        (mask & ~(t->required | t->optional | ANY_OPT))) {
+        return EINVAL;
+    }
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_modify(qp, to);
+    }
+    /* as __mlx5_ib_modify_qp(), whatever is changed */
+    hv_qp_fill_identity(qp, qpc);
+    PRM_SET(qpc, qpc, log_ack_req_freq, 8);
+    if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    }
+    err = fill_qpc(qp, attr, mask, qpc);
+    if (err) {
+        return err;
+    }
+    PRM_SET(rts2rts_qp_in, in, opcode, t->op);
+    PRM_SET(rts2rts_qp_in, in, uid, qp->uid);
+    PRM_SET(rts2rts_qp_in, in, qpn, qp->ibv.qp_num);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask, opt_params(mask) & t->opt_mask);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    if (mask & IBV_QP_ACCESS_FLAGS) {
+        qp->access = attr->qp_access_flags;
+    }
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+        qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+    }
+    return 0;
+}
+
+/* ib_uverbs_modify_qp(): 0 or errno. */
+static int modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    int err = check_values(qp, attr, mask);
+
+    if (err) {
+        return err;
+    }
+    return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? leave(qp, from, to, mask)
+                                                    : advance(qp, attr, from, to, mask);
+}
+
+HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
+    int err;
+
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    err = hv_kernel(modify(qp, attr, mask));
+    if (err) {
+        return err;
+    }
+    if (mask & IBV_QP_STATE) {
+        ibqp->state = to;
+        qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
+    }
+    hv_xrc_tgt_changed(qp);
+    if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
+        reset_rings(qp);
+    }
+    if (ibqp->qp_type == IBV_QPT_RAW_PACKET && to == IBV_QPS_RTR) {
+        /* its RQ has been ready since INIT, but nothing may be received before */
+        pthread_spin_lock(&qp->rq.lock);
+        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+        pthread_spin_unlock(&qp->rq.lock);
+    }
+    return 0;
+}
+
+static enum ibv_qp_state state_of(uint32_t state)
+{
+    static const enum ibv_qp_state states[] = {
+        [PRM_QP_STATE_RST] = IBV_QPS_RESET, [PRM_QP_STATE_INIT] = IBV_QPS_INIT,
+        [PRM_QP_STATE_RTR] = IBV_QPS_RTR,   [PRM_QP_STATE_RTS] = IBV_QPS_RTS,
+        [PRM_QP_STATE_SQER] = IBV_QPS_SQE,  [PRM_QP_STATE_SQD] = IBV_QPS_SQD,
+        [PRM_QP_STATE_ERR] = IBV_QPS_ERR,
+    };
+
+    return state < G_N_ELEMENTS(states) ? states[state] : IBV_QPS_UNKNOWN;
+}
+
+static void fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
+                           struct ibv_qp_init_attr *init)
+{
+    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
+                                    qp->max_inline};
+    *init = (struct ibv_qp_init_attr){
+        .qp_context = qp->ibv.qp_context,
+        .send_cq = qp->ibv.send_cq,
+        .recv_cq = qp->ibv.recv_cq,
+        .srq = qp->ibv.srq,
+        .cap = attr->cap,
+        .qp_type = qp->ibv.qp_type,
+        .sq_sig_all = qp->sq_sig_all,
+    };
+}
+
+HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+                           struct ibv_qp_init_attr *init)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)];
+    const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc), *ads;
+    int err;
+
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    err = hv_kernel(hv_qp_check(ibqp));
+    if (err) {
+        return err;
+    }
+    memset(attr, 0, sizeof(*attr));
+    if (ibqp->qp_type == IBV_QPT_RAW_PACKET) {
+        err = hv_kernel(hv_raw_query_state(qp, &attr->qp_state));
+        if (err) {
+            return err;
+        }
+        attr->cur_qp_state = attr->qp_state;
+        ibqp->state = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
+        attr->port_num = 1;
+        fill_init_attr(qp, attr, init);
+        return 0;
+    }
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, qp->uid);
+    PRM_SET(query_qp_in, in, qpn, ibqp->qp_num);
+    err = hv_kernel(hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out)));
+    if (err) {
+        return err;
+    }
+    ads = PRM_PTR(qpc, qpc, primary_address_path);
+    attr->qp_state = attr->cur_qp_state = state_of(PRM_GET(qpc, qpc, state));
+    attr->path_mtu = PRM_GET(qpc, qpc, mtu);
+    attr->path_mig_state = IBV_MIG_MIGRATED;
+    attr->qkey = PRM_GET(qpc, qpc, q_key);
+    attr->rq_psn = PRM_GET(qpc, qpc, next_rcv_psn);
+    attr->sq_psn = PRM_GET(qpc, qpc, next_send_psn);
+    attr->dest_qp_num = PRM_GET(qpc, qpc, remote_qpn);
+    attr->qp_access_flags = (PRM_GET(qpc, qpc, rre) ? IBV_ACCESS_REMOTE_READ : 0) |
+                            (PRM_GET(qpc, qpc, rwe) ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                            (PRM_GET(qpc, qpc, rae) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+    attr->max_rd_atomic = (uint8_t)(1u << PRM_GET(qpc, qpc, log_sra_max));
+    attr->max_dest_rd_atomic = (uint8_t)(1u << PRM_GET(qpc, qpc, log_rra_max));
+    attr->min_rnr_timer = PRM_GET(qpc, qpc, min_rnr_nak);
+    attr->retry_cnt = PRM_GET(qpc, qpc, retry_count);
+    attr->rnr_retry = PRM_GET(qpc, qpc, rnr_retry);
+    attr->timeout = PRM_GET(ads, ads, ack_timeout);
+    attr->pkey_index = PRM_GET(ads, ads, pkey_index);
+    attr->port_num = PRM_GET(ads, ads, vhca_port_num);
+    if (ibqp->qp_type != IBV_QPT_UD) {
+        attr->ah_attr.is_global = 1;
+        attr->ah_attr.port_num = attr->port_num;
+        attr->ah_attr.sl = PRM_GET(ads, ads, eth_prio);
+        attr->ah_attr.grh.sgid_index = PRM_GET(ads, ads, src_addr_index);
+        attr->ah_attr.grh.hop_limit = PRM_GET(ads, ads, hop_limit);
+        attr->ah_attr.grh.traffic_class = PRM_GET(ads, ads, tclass);
+        attr->ah_attr.grh.flow_label = PRM_GET(ads, ads, flow_label);
+        memcpy(attr->ah_attr.grh.dgid.raw, PRM_PTR(ads, ads, rgid_rip), 16);
+    }
+    fill_init_attr(qp, attr, init);
+    if (mask & IBV_QP_STATE) { /* ibv_query_qp() */
+        ibqp->state = attr->qp_state;
+    }
+    return 0;
+}
+
+HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    return 0;
+}
+
+/* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+    bool possible =
+        !attr->rate_limit && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS;
+    int err;
+
+    if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz) {
+        return EINVAL;
+    }
+    err = hv_qp_check(qp);
+    return hv_kernel(err || possible ? err : EINVAL);
+}
+
+void hv_qp_modify_ops(struct verbs_context *ops)
+{
+    ops->modify_qp_rate_limit = modify_qp_rate_limit;
+}

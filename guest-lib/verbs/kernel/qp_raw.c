@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw packet QPs, which the device does not know: an SQ whose packets a TIS describes, and an RQ
+ * to which a TIR leads (mlx5_ib create_raw_packet_qp()). The QP's number is its SQ's, or its RQ's
+ * if it sends nothing. An RSS QP is but a TIR that picks from an indirection table.
+ */
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+#define SQ_STRIDE 6 /* log2 of a basic block */
+
+/* -- what the commands have in common ----------------------------------------------------------
+ */
+
+static int destroy(struct hv_qp *qp, uint16_t op, uint32_t num)
+{
+    uint8_t in[PRM_SIZE(destroy_tir_in)] = {0};
+
+    /* all of the four have this layout */
+    PRM_SET(destroy_tir_in, in, opcode, op);
+    PRM_SET(destroy_tir_in, in, uid, qp->uid);
+    PRM_SET(destroy_tir_in, in, tirn, num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+static void set_pas(uint8_t *pas, const uint8_t *buf, size_t pages)
+{
+    for (size_t i = 0; i < pages; i++) {
+        prm_store64(pas + 8 * i, (uintptr_t)buf + i * PCI_PAGE);
+    }
+}
+
+static size_t pages_of(size_t size)
+{
+    return (size + PCI_PAGE - 1) / PCI_PAGE;
+}
+
+static void fill_wq(struct hv_qp *qp, uint8_t *wq, const struct hv_wq *ring)
+{
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, wq, pd, hv_real_pd(qp->ibv.pd)->pdn);
+    PRM_SET(wq, wq, dbr_addr, (uintptr_t)qp->dbrec);
+    PRM_SET(wq, wq, log_wq_stride, ring->wqe_shift);
+    PRM_SET(wq, wq, log_wq_sz, g_bit_storage(ring->wqe_cnt) - 1);
+    set_pas(PRM_PTR(wq, wq, pas), ring->buf, pages_of((size_t)ring->wqe_cnt << ring->wqe_shift));
+}
+
+/* -- the send half -----------------------------------------------------------------------------
+ */
+
+static int create_tis(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(create_tis_in)] = {0}, out[PRM_SIZE(create_tis_out)] = {0};
+    int err;
+
+    PRM_SET(create_tis_in, in, opcode, PRM_CMD_OP_CREATE_TIS);
+    PRM_SET(create_tis_in, in, uid, qp->uid);
+    PRM_SET(tisc, PRM_PTR(create_tis_in, in, ctx), transport_domain,
+            hv_context(qp->ibv.context)->tdn);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    qp->tisn = PRM_GET(create_tis_out, out, tisn);
+    return err;
+}
+
+static int create_sq(struct hv_qp *qp)
+{
+    size_t len = PRM_SIZE(create_sq_in) + 8 * pages_of((size_t)qp->sq.wqe_cnt << SQ_STRIDE);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_sq_out)] = {0};
+    uint8_t *sqc = PRM_PTR(create_sq_in, in, ctx);
+    int err = create_tis(qp);
+
+    if (err) {
+        return err;
+    }
+    PRM_SET(create_sq_in, in, opcode, PRM_CMD_OP_CREATE_SQ);
+    PRM_SET(create_sq_in, in, uid, qp->uid);
+    PRM_SET(sqc, sqc, flush_in_error_en, 1);
+    PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RST);
+    PRM_SET(sqc, sqc, user_index, (uint32_t)qp->uidx);
+    PRM_SET(sqc, sqc, cqn, hv_cq(qp->ibv.send_cq)->cqn);
+    PRM_SET(sqc, sqc, tis_lst_sz, 1);
+    PRM_SET(sqc, sqc, tis_num_0, qp->tisn);
+    PRM_SET(wq, PRM_PTR(sqc, sqc, wq), uar_page, qp->uar->page);
+    fill_wq(qp, PRM_PTR(sqc, sqc, wq), &qp->sq);
+    err = hv_cmd(qp->hca, in, len, out, sizeof(out));
+    qp->sqn = PRM_GET(create_sq_out, out, sqn);
+    if (err) {
+        destroy(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
+    }
+    return err;
+}
+
+static int destroy_sq(struct hv_qp *qp)
+{
+    int err = qp->sq.wqe_cnt ? destroy(qp, PRM_CMD_OP_DESTROY_SQ, qp->sqn) : 0;
+
+    if (!err && qp->sq.wqe_cnt) {
+        err = destroy(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
+    }
+    return err;
+}
+
+static int modify_sq(struct hv_qp *qp, uint8_t state)
+{
+    uint8_t in[PRM_SIZE(modify_sq_in)] = {0};
+    int err;
+
+    PRM_SET(modify_sq_in, in, opcode, PRM_CMD_OP_MODIFY_SQ);
+    PRM_SET(modify_sq_in, in, uid, qp->uid);
+    PRM_SET(modify_sq_in, in, sq_state, qp->sq_state);
+    PRM_SET(modify_sq_in, in, sqn, qp->sqn);
+    PRM_SET(sqc, PRM_PTR(modify_sq_in, in, ctx), state, state);
+    err = hv_cmd_simple(qp->hca, in, sizeof(in));
+    qp->sq_state = err ? qp->sq_state : state;
+    return err;
+}
+
+static int query_sq(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(query_sq_in)] = {0}, out[PRM_SIZE(query_sq_out)];
+    int err;
+
+    PRM_SET(query_sq_in, in, opcode, PRM_CMD_OP_QUERY_SQ);
+    PRM_SET(query_sq_in, in, sqn, qp->sqn);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (!err) {
+        qp->sq_state = (uint8_t)PRM_GET(sqc, PRM_PTR(query_sq_out, out, sq_context), state);
+    }
+    return err;
+}
+
+/* -- the receive half --------------------------------------------------------------------------
+ */
+
+static int create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
+{
+    uint8_t out[PRM_SIZE(create_tir_out)] = {0};
+    int err;
+
+    PRM_SET(create_tir_in, in, opcode, PRM_CMD_OP_CREATE_TIR);
+    PRM_SET(create_tir_in, in, uid, qp->uid);
+    PRM_SET(tirc, PRM_PTR(create_tir_in, in, ctx), transport_domain,
+            hv_context(qp->ibv.context)->tdn);
+    err = hv_cmd(qp->hca, in, PRM_SIZE(create_tir_in), out, sizeof(out));
+    qp->tirn = PRM_GET(create_tir_out, out, tirn);
+    return err;
+}
+
+static int create_direct_tir(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(create_tir_in)] = {0};
+    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
+
+    PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_DIRECT);
+    PRM_SET(tirc, tirc, inline_rqn, qp->rqn);
+    return create_tir(qp, in);
+}
+
+static int create_rq(struct hv_qp *qp)
+{
+    size_t size = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
+    size_t len = PRM_SIZE(create_rq_in) + 8 * pages_of(size);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rq_out)] = {0};
+    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx);
+    int err;
+
+    PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
+    PRM_SET(create_rq_in, in, uid, qp->uid);
+    PRM_SET(rqc, rqc, vsd, !qp->strip_vlan);
+    PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
+    PRM_SET(rqc, rqc, flush_in_error_en, 1);
+    PRM_SET(rqc, rqc, user_index, (uint32_t)qp->uidx);
+    PRM_SET(rqc, rqc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
+    fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
+    PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode, qp->end_padding);
+    err = hv_cmd(qp->hca, in, len, out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    qp->rqn = PRM_GET(create_rq_out, out, rqn);
+    err = create_direct_tir(qp);
+    if (err) {
+        destroy(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
+    }
+    return err;
+}
+
+static int modify_rq(struct hv_qp *qp, uint8_t state)
+{
+    uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
+    int err;
+
+    PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
+    PRM_SET(modify_rq_in, in, uid, qp->uid);
+    PRM_SET(modify_rq_in, in, rq_state, qp->rq_state);
+    PRM_SET(modify_rq_in, in, rqn, qp->rqn);
+    PRM_SET(rqc, PRM_PTR(modify_rq_in, in, ctx), state, state);
+    err = hv_cmd_simple(qp->hca, in, sizeof(in));
+    qp->rq_state = err ? qp->rq_state : state;
+    return err;
+}
+
+static int query_rq(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(query_rq_in)] = {0}, out[PRM_SIZE(query_rq_out)];
+    int err;
+
+    PRM_SET(query_rq_in, in, opcode, PRM_CMD_OP_QUERY_RQ);
+    PRM_SET(query_rq_in, in, rqn, qp->rqn);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (!err) {
+        qp->rq_state = (uint8_t)PRM_GET(rqc, PRM_PTR(query_rq_out, out, rq_context), state);
+    }
+    return err;
+}
+
+/* -- the QP ------------------------------------------------------------------------------------
+ */
+
+int hv_raw_create(struct hv_qp *qp)
+{
+    int err = 0;
+
+    if (!qp->sq.wqe_cnt && !qp->rq.wqe_cnt) {
+        return EINVAL;
+    }
+    if (qp->sq.wqe_cnt) {
+        err = create_sq(qp);
+    }
+    if (!err && qp->rq.wqe_cnt) {
+        err = create_rq(qp);
+        if (err) {
+            destroy_sq(qp);
+        }
+    }
+    qp->ibv.qp_num = qp->sq.wqe_cnt ? qp->sqn : qp->rqn;
+    qp->rx_csum_valid = true;
+    return err;
+}
+
+int hv_raw_destroy(struct hv_qp *qp)
+{
+    int err = qp->ind || qp->rq.wqe_cnt ? destroy(qp, PRM_CMD_OP_DESTROY_TIR, qp->tirn) : 0;
+
+    if (!err && qp->rq.wqe_cnt) {
+        err = destroy(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
+    }
+    return err ? err : destroy_sq(qp);
+}
+
+/* The states of the two queues, by the QP's. The RQ is ready from INIT on. */
+static const struct {
+    uint8_t rq, sq;
+} queue_states[] = {
+    [IBV_QPS_RESET] = {PRM_RQC_STATE_RST, PRM_SQC_STATE_RST},
+    [IBV_QPS_INIT] = {PRM_RQC_STATE_RDY, PRM_SQC_STATE_RST},
+    [IBV_QPS_RTR] = {PRM_RQC_STATE_RDY, PRM_SQC_STATE_RST},
+    [IBV_QPS_RTS] = {PRM_RQC_STATE_RDY, PRM_SQC_STATE_RDY},
+    [IBV_QPS_SQD] = {PRM_RQC_STATE_RDY, PRM_SQC_STATE_RDY},
+    [IBV_QPS_SQE] = {PRM_RQC_STATE_RDY, PRM_SQC_STATE_ERR},
+    [IBV_QPS_ERR] = {PRM_RQC_STATE_ERR, PRM_SQC_STATE_ERR},
+};
+
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
+{
+    uint8_t rq_to = queue_states[to].rq, sq_to = queue_states[to].sq;
+    int err = 0;
+
+    if (qp->rq.wqe_cnt && qp->rq_state != rq_to) {
+        err = modify_rq(qp, rq_to);
+    }
+    if (!err && qp->sq.wqe_cnt && qp->sq_state != sq_to) {
+        err = modify_sq(qp, sq_to);
+    }
+    return err;
+}
+
+/* What only the queues know is an error that the device has found (mlx5_ib
+ * sqrq_state_to_qp_state()): INIT, RTR and RTS are the same to them, and remembered. */
+int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
+{
+    bool rq_failed, sq_failed, sends = qp->sq.wqe_cnt, receives = qp->rq.wqe_cnt;
+    int err = sends ? query_sq(qp) : 0;
+
+    if (!err && receives) {
+        err = query_rq(qp);
+    }
+    if (err) {
+        return err;
+    }
+    sq_failed = sends && qp->sq_state == PRM_SQC_STATE_ERR;
+    rq_failed = receives && qp->rq_state == PRM_RQC_STATE_ERR;
+    if (rq_failed && sq_failed != sends) {
+        return EINVAL; /* a pair that is no state of a QP */
+    }
+    *state = rq_failed ? IBV_QPS_ERR : sq_failed && receives ? IBV_QPS_SQE : qp->ibv.state;
+    return 0;
+}
+
+/* -- RSS ---------------------------------------------------------------------------------------
+ */
+
+#define IPV4 (IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4)
+#define IPV6 (IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6)
+#define TCP  (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP)
+#define UDP  (IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP)
+#define SRC  (IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_SRC_IPV6)
+#define DST  (IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_DST_IPV6)
+#define SPRT (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_SRC_PORT_UDP)
+#define DPRT (IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_DST_PORT_UDP)
+
+/* The fields to hash: of one network and one transport protocol at most. 0 or errno. */
+static int fill_hash(uint8_t *select, uint64_t fields)
+{
+    uint32_t selected = 0;
+
+    if (fields & ~(uint64_t)(IPV4 | IPV6 | TCP | UDP)) {
+        return EOPNOTSUPP;
+    }
+    if ((fields & IPV4 && fields & IPV6) || (fields & TCP && fields & UDP)) {
+        return EINVAL;
+    }
+    selected |= fields & SRC ? 1u << PRM_RX_HASH_FIELD_SRC_IP : 0;
+    selected |= fields & DST ? 1u << PRM_RX_HASH_FIELD_DST_IP : 0;
+    selected |= fields & SPRT ? 1u << PRM_RX_HASH_FIELD_L4_SPORT : 0;
+    selected |= fields & DPRT ? 1u << PRM_RX_HASH_FIELD_L4_DPORT : 0;
+    PRM_SET(rx_hash_field_select, select, l3_prot_type,
+            fields & IPV6 ? PRM_L3_PROT_TYPE_IPV6 : PRM_L3_PROT_TYPE_IPV4);
+    PRM_SET(rx_hash_field_select, select, l4_prot_type,
+            fields & UDP ? PRM_L4_PROT_TYPE_UDP : PRM_L4_PROT_TYPE_TCP);
+    PRM_SET(rx_hash_field_select, select, selected_fields, selected);
+    return 0;
+}
+
+int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
+{
+    uint8_t in[PRM_SIZE(create_tir_in)] = {0};
+    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
+    const size_t key_len =
+        PRM_OFFSET(tirc, rx_hash_field_selector_outer) - PRM_OFFSET(tirc, rx_hash_toeplitz_key);
+    int err;
+
+    if (conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ) {
+        return EOPNOTSUPP;
+    }
+    /* without a field there is nothing to choose by */
+    if (conf->rx_hash_key_len != key_len || (!conf->rx_hash_fields_mask && qp->ind->num > 1)) {
+        return EINVAL;
+    }
+    PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_INDIRECT);
+    PRM_SET(tirc, tirc, indirect_table, qp->ind->rqtn);
+    PRM_SET(tirc, tirc, rx_hash_fn, PRM_RX_HASH_FN_TOEPLITZ);
+    memcpy(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), conf->rx_hash_key, key_len);
+    err = fill_hash(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer), conf->rx_hash_fields_mask);
+    return err ? err : create_tir(qp, in);
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: creation, arming, resizing, and removing the completions of a queue that goes
+ * away. Polling is in cq_poll.c and cq_ex.c.
+ */
+#include "guest-lib/verbs/user/cq.h"
+#include <infiniband/mlx5dv.h>
+#include <limits.h>
+#include <string.h>
+
+#define MAX_CQ_PERIOD 0xfff /* microseconds (mlx5_ib: MLX5_MAX_CQ_PERIOD) */
+
+#define SUPPORTED_WC_FLAGS                                                                         \
+    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN |          \
+     IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO |                                            \
+     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define SUPPORTED_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define SUPPORTED_DV                                                                               \
+    (MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |                    \
+     MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)
+
+void hv_cq_lock(struct hv_cq *cq)
+{
+    cq_lock(cq);
+}
+
+void hv_cq_unlock(struct hv_cq *cq)
+{
+    cq_unlock(cq);
+}
+
+void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b)
+{
+    struct hv_cq *first = a && b && b->cqn < a->cqn ? b : a;
+    struct hv_cq *second = first == a ? b : a;
+
+    if (first) {
+        cq_lock(first);
+    }
+    if (second && second != first) {
+        cq_lock(second);
+    }
+}
+
+void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b)
+{
+    if (a) {
+        cq_unlock(a);
+    }
+    if (b && b != a) {
+        cq_unlock(b);
+    }
+}
+
+/* -- creation -----------------------------------------------------------------------------------
+ */
+
+/* Bytes of a CQE: 64, or 128 if the program or its environment says so. 0: neither. */
+static unsigned choose_cqe_size(const struct mlx5dv_cq_init_attr *dv)
+{
+    const char *env = getenv("MLX5_CQE_SIZE");
+    long size = 64;
+
+    if (dv && (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)) {
+        size = dv->cqe_size;
+    } else if (env) {
+        size = strtol(env, NULL, 10);
+    }
+    return size == 64 || size == 128 ? (unsigned)size : 0;
+}
+
+static int check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr *dv,
+                         unsigned cqe_size)
+{
+    if (dv->comp_mask & ~(uint64_t)SUPPORTED_DV) {
+        return EINVAL;
+    }
+    if ((dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) &&
+        !HV_CAP(hca, cqe_compression)) {
+        return EINVAL;
+    }
+    if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) {
+        if (dv->flags & ~(uint32_t)MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD) {
+            return EINVAL;
+        }
+        if (dv->flags && (!HV_CAP(hca, cqe_128_always) || cqe_size != 128)) {
+            return EINVAL;
+        }
+    }
+    return 0;
+}
+
+/* What libmlx5 and uverbs check before a command is sent: 0 or errno. */
+static int check_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                      const struct mlx5dv_cq_init_attr *dv)
+{
+    struct hv_hca *hca = hv_hca_of(context);
+
+    if (!attr->cqe ||
+        (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))) {
+        return EINVAL;
+    }
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+        (attr->flags & ~(uint32_t)SUPPORTED_FLAGS)) {
+        return EINVAL;
+    }
+    if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS) {
+        return ENOTSUP;
+    }
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+        hv_pd(attr->parent_domain)->kind != HV_PD_PARENT_DOMAIN) {
+        return EINVAL;
+    }
+    if (g_bit_storage(attr->cqe) > HV_CAP(hca, log_max_cq_sz) ||
+        attr->comp_vector >= (uint32_t)context->num_comp_vectors || !choose_cqe_size(dv)) {
+        return EINVAL;
+    }
+    return dv ? check_dv_attr(hca, dv, choose_cqe_size(dv)) : 0;
+}
+
+/* Entries that nobody has written yet. */
+static void init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
+{
+    for (uint32_t i = 0; i < ncqe; i++) {
+        cqe64_at(ring, ncqe - 1, cqe_size, i)[CQE64_OP_OWN] = PRM_CQE_OPCODE_INVALID << 4;
+    }
+}
+
+static size_t ring_bytes(uint32_t ncqe, unsigned cqe_size)
+{
+    return ((size_t)ncqe * cqe_size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+}
+
+/* A command with a page list for a ring, as CREATE_CQ and MODIFY_CQ both end with. */
+static uint8_t *ring_cmd(const uint8_t *ring, size_t size, size_t *len)
+{
+    uint64_t pages = size / PCI_PAGE;
+    uint8_t *in;
+
+    *len = PRM_SIZE(create_cq_in) + 8 * pages;
+    in = g_malloc0(*len);
+    for (uint64_t i = 0; i < pages; i++) {
+        prm_store64(PRM_PTR(create_cq_in, in, pas) + 8 * i, (uintptr_t)ring + i * PCI_PAGE);
+    }
+    return in;
+}
+
+static int create_device_cq(struct hv_cq *cq, struct hv_context *ctx, bool ignore_overrun)
+{
+    uint8_t out[PRM_SIZE(create_cq_out)] = {0};
+    size_t len;
+    g_autofree uint8_t *in = ring_cmd(cq->ring, cq->ring_size, &len);
+    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    int err;
+
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
+    PRM_SET(create_cq_in, in, uid, ctx->uid);
+    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, oi, ignore_overrun);
+    PRM_SET(cqc, cqc, log_cq_size, cq->log_size);
+    PRM_SET(cqc, cqc, uar_page, cq->uar->page);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, hv_drv(cq->hca)->eq.eqn);
+    PRM_SET(cqc, cqc, dbr_addr, (uintptr_t)cq->dbrec);
+    err = hv_cmd(cq->hca, in, len, out, sizeof(out));
+    cq->cqn = PRM_GET(create_cq_out, out, cqn);
+    return err;
+}
+
+/* verbs_init_cq() */
+static void init_public(struct hv_cq *cq, struct ibv_context *context,
+                        const struct ibv_cq_init_attr_ex *attr)
+{
+    struct ibv_cq *ibv = &cq->ibv;
+
+    ibv->context = context;
+    ibv->channel = attr->channel;
+    ibv->cq_context = attr->cq_context;
+    ibv->handle = hv_handle_add(context, HV_HANDLE_CQ, cq);
+    ibv->cqe = (1 << cq->log_size) - 1;
+    pthread_mutex_init(&ibv->mutex, NULL);
+    pthread_cond_init(&ibv->cond, NULL);
+    if (ibv->channel) {
+        pthread_mutex_lock(&context->mutex);
+        ibv->channel->refcnt++;
+        pthread_mutex_unlock(&context->mutex);
+    }
+}
+
+static void free_memory(struct hv_cq *cq, struct hv_context *ctx)
+{
+    if (cq->dbrec) {
+        hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_custom);
+    }
+    if (cq->ring) {
+        hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ,
+                    cq->ring_custom);
+    }
+    pthread_spin_destroy(&cq->lock);
+    free(cq);
+}
+
+struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                           bool extended, const struct mlx5dv_cq_init_attr *dv)
+{
+    struct hv_context *ctx = hv_context(context);
+    uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+    const char *env = getenv("MLX5_SINGLE_THREADED");
+    struct hv_cq *cq;
+    int err;
+
+    err = check_attr(context, attr, dv);
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    cq = calloc(1, sizeof(*cq));
+    if (!cq) {
+        return NULL;
+    }
+    pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+    cq->hca = ctx->hca;
+    cq->uar = &ctx->uar;
+    cq->cur_uidx = HV_UIDX_NONE;
+    cq->wc_flags = attr->wc_flags;
+    cq->single_threaded =
+        (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || (env && !strcmp(env, "1"));
+    if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+        cq->parent_domain = hv_pd(attr->parent_domain);
+    }
+    cq->cqe_size = choose_cqe_size(dv);
+    cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
+    cq->ring_size = ring_bytes(1u << cq->log_size, cq->cqe_size);
+    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_custom);
+    cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_custom) : NULL;
+    if (!cq->dbrec) {
+        err = ENOMEM;
+    }
+    if (!err && extended) {
+        hv_cq_ex_init(cq, attr->wc_flags);
+    }
+    if (!err) {
+        init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
+        err = create_device_cq(cq, ctx, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+    }
+    if (err) {
+        free_memory(cq, ctx);
+        errno = err;
+        return NULL;
+    }
+    if (cq->parent_domain) {
+        g_atomic_int_inc(&cq->parent_domain->refs);
+    }
+    init_public(cq, context, attr);
+    hv_event_add_cq(cq->hca, cq);
+    return cq;
+}
+
+HV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                       struct ibv_comp_channel *channel, int comp_vector)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = (uint32_t)cqe,
+        .cq_context = cq_context,
+        .channel = channel,
+        .comp_vector = (uint32_t)comp_vector,
+        .wc_flags = IBV_WC_STANDARD_FLAGS,
+    };
+    struct hv_cq *cq;
+
+    if (cqe <= 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    cq = hv_cq_create(context, &attr, false, NULL);
+    return cq ? &cq->ibv : NULL;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+    struct hv_cq *cq;
+
+    if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    cq = hv_cq_create(context, attr, true, NULL);
+    return cq ? &cq->ex : NULL;
+}
+
+/* ib_uverbs_destroy_cq(): 0 or errno. */
+static int destroy_device_cq(struct hv_cq *cq)
+{
+    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
+    int err = hv_cq_check(&cq->ibv);
+
+    if (!err && g_atomic_int_get(&cq->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
+    PRM_SET(destroy_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(destroy_cq_in, in, cqn, cq->cqn);
+    err = hv_cmd_simple(cq->hca, in, sizeof(in));
+    if (!err) {
+        hv_handle_del(cq->ibv.context, cq->ibv.handle);
+    }
+    return err;
+}
+
+HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+    struct hv_cq *cq = hv_cq(ibcq);
+    struct hv_context *ctx = hv_context(ibcq->context);
+    int err = hv_kernel(destroy_device_cq(cq));
+
+    if (err) {
+        return err;
+    }
+    hv_event_del_cq(cq->hca, cq);
+    hv_event_drain_cq(cq);
+    if (ibcq->channel) {
+        pthread_mutex_lock(&ibcq->channel->context->mutex);
+        ibcq->channel->refcnt--;
+        pthread_mutex_unlock(&ibcq->channel->context->mutex);
+    }
+    if (cq->parent_domain) {
+        g_atomic_int_add(&cq->parent_domain->refs, -1);
+    }
+    pthread_mutex_destroy(&ibcq->mutex);
+    pthread_cond_destroy(&ibcq->cond);
+    free_memory(cq, ctx);
+    return 0;
+}
+
+/* -- arming, moderation -------------------------------------------------------------------------
+ */
+
+/* mlx5_cq_arm(): the doorbell record's arm word first, then the same words to the UAR. */
+static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+    struct hv_cq *cq = hv_cq(ibcq);
+    uint8_t db[PRM_SIZE(cq_doorbell)] = {0};
+    uint32_t arm;
+
+    PRM_SET(cq_doorbell, db, arm_sn, __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & 3);
+    PRM_SET(cq_doorbell, db, cmd,
+            solicited_only ? PRM_CQ_DB_CMD_REQ_NOT_SOL : PRM_CQ_DB_CMD_REQ_NOT);
+    PRM_SET(cq_doorbell, db, ci, cq->ci & 0xffffff);
+    PRM_SET(cq_doorbell, db, cqn, cq->cqn);
+    memcpy(&arm, db, sizeof(arm));
+    __atomic_store_n(&cq->dbrec[1], arm, __ATOMIC_RELEASE);
+    return hv_doorbell(cq->hca, (uint64_t)cq->uar->page * PCI_PAGE + PRM_OFFSET(uar, cq_db),
+                       prm_load64(db));
+}
+
+/* ib_uverbs_ex_modify_cq(): 0 or errno. */
+static int moderate(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
+{
+    uint8_t in[PRM_SIZE(modify_cq_in)] = {0};
+    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    int err;
+
+    if (!attr->attr_mask) {
+        return EINVAL;
+    }
+    if (attr->attr_mask > IBV_CQ_ATTR_MODERATE) {
+        return EOPNOTSUPP;
+    }
+    err = hv_cq_check(&cq->ibv);
+    if (err) {
+        return err;
+    }
+    if (!HV_CAP(cq->hca, cq_moderation)) {
+        return EOPNOTSUPP;
+    }
+    if (attr->moderate.cq_period > MAX_CQ_PERIOD) {
+        return EINVAL;
+    }
+    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
+            PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT);
+    PRM_SET(cqc, cqc, cq_period, attr->moderate.cq_period);
+    PRM_SET(cqc, cqc, cq_max_count, attr->moderate.cq_count);
+    return hv_cmd_simple(cq->hca, in, sizeof(in));
+}
+
+static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+    return hv_kernel(moderate(hv_cq(ibcq), attr));
+}
+
+/* -- resizing -----------------------------------------------------------------------------------
+ */
+
+/* Moves what was not polled from the old ring to the new one, behind the slot that corresponds to
+ * the RESIZE_CQ entry: the device goes on in the new ring behind its own producer index, which
+ * that entry takes one of. */
+static void copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
+{
+    uint32_t i = cq->ci;
+    const uint8_t *from;
+
+    while ((from = cq_sw_cqe64(cq, i)) && from[CQE64_OP_OWN] >> 4 != PRM_CQE_OPCODE_RESIZE_CQ &&
+           i - cq->ci <= (1u << cq->log_size)) {
+        uint8_t *to = cqe64_at(ring, (1u << log_size) - 1, cq->cqe_size, i + 1);
+        unsigned owner = (i + 1) >> log_size & 1;
+
+        memcpy(to + PRM_SIZE(cqe64) - cq->cqe_size, from + PRM_SIZE(cqe64) - cq->cqe_size,
+               cq->cqe_size);
+        to[CQE64_OP_OWN] = (uint8_t)((from[CQE64_OP_OWN] & ~1u) | owner);
+        i++;
+    }
+    cq->ci++;
+    cq_update_ci(cq);
+}
+
+static int resize_cmd(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size)
+{
+    size_t len;
+    g_autofree uint8_t *in = ring_cmd(ring, size, &len);
+    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+
+    G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
+    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
+    PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
+            PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE);
+    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, log_cq_size, log_size);
+    return hv_cmd_simple(cq->hca, in, len);
+}
+
+/* With the CQ's lock held. */
+static int resize_locked(struct hv_cq *cq, int cqe)
+{
+    unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
+    size_t size = ring_bytes(1u << log_size, cq->cqe_size);
+    uint8_t *ring;
+    bool custom;
+    int err;
+
+    if (cqe && log_size == cq->log_size) {
+        return 0;
+    }
+    err = hv_cq_check(&cq->ibv);
+    if (!err && !HV_CAP(cq->hca, cq_resize)) {
+        err = ENOSYS;
+    }
+    if (!err && (cqe < 1 || log_size > HV_CAP(cq->hca, log_max_cq_sz))) {
+        err = EINVAL;
+    }
+    if (err) {
+        return err;
+    }
+    ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &custom);
+    if (!ring) {
+        errno = ENOMEM; /* beforehand in libmlx5, which says -1 */
+        return -1;
+    }
+    init_ring(ring, 1u << log_size, cq->cqe_size);
+    err = resize_cmd(cq, ring, size, log_size);
+    if (err) {
+        hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, custom);
+        return err;
+    }
+    copy_cqes(cq, ring, log_size);
+    hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_custom);
+    cq->ring = ring;
+    cq->ring_size = size;
+    cq->ring_custom = custom;
+    cq->log_size = log_size;
+    cq->ibv.cqe = (1 << log_size) - 1;
+    return 0;
+}
+
+HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+    struct hv_cq *cq = hv_cq(ibcq);
+    int err;
+
+    if (cqe < 0) {
+        errno = EINVAL;
+        return EINVAL;
+    }
+    if ((long long)cqe * 64 > INT_MAX) {
+        return EINVAL;
+    }
+    cq_lock(cq);
+    err = resize_locked(cq, cqe);
+    cq_unlock(cq);
+    return err < 0 ? err : hv_kernel(err);
+}
+
+/* -- cleaning -----------------------------------------------------------------------------------
+ */
+
+static bool is_receive(uint8_t opcode)
+{
+    return (opcode >= PRM_CQE_OPCODE_RESP_WR_IMM && opcode <= PRM_CQE_OPCODE_RESP_SEND_INV) ||
+           opcode == PRM_CQE_OPCODE_RESP_ERR;
+}
+
+void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq)
+{
+    uint32_t pi = cq->ci, freed = 0;
+
+    while (pi - cq->ci < (1u << cq->log_size) && cq_sw_cqe64(cq, pi)) {
+        pi++;
+    }
+    /* backwards: what stays moves up over what goes */
+    while (pi != cq->ci) {
+        uint8_t *cqe = cq_cqe64(cq, --pi);
+
+        if (PRM_GET(cqe64, cqe, srqn) == uidx) {
+            freed++;
+            if (srq && is_receive(cqe[CQE64_OP_OWN] >> 4)) {
+                hv_srq_free_wqe(srq, (uint16_t)PRM_GET(cqe64, cqe, wqe_counter));
+            }
+        } else if (freed) {
+            uint8_t *to = cq_cqe64(cq, pi + freed);
+            uint8_t owner = to[CQE64_OP_OWN] & 1;
+
+            memcpy(to + PRM_SIZE(cqe64) - cq->cqe_size, cqe + PRM_SIZE(cqe64) - cq->cqe_size,
+                   cq->cqe_size);
+            to[CQE64_OP_OWN] = (uint8_t)((to[CQE64_OP_OWN] & ~1u) | owner);
+        }
+    }
+    if (freed) {
+        cq->ci += freed;
+        cq_update_ci(cq);
+    }
+}
+
+void hv_cq_ops(struct verbs_context *ops)
+{
+    ops->create_cq_ex = create_cq_ex;
+    ops->modify_cq = modify_cq;
+    ops->context.ops.req_notify_cq = req_notify_cq;
+    ops->context.ops.poll_cq = hv_poll_cq;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The CQ's ring, for the files that create, poll and clean it. */
+#ifndef HCASIM_GUEST_LIB_VERBS_USER_CQ_H
+#define HCASIM_GUEST_LIB_VERBS_USER_CQ_H
+
+#include "guest-lib/verbs/verbs.h"
+
+#define CQE64_OP_OWN 63
+
+/* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names nothing
+ * that exists. */
+#define CQ_POLL_ERR (-2)
+
+static inline void cq_lock(struct hv_cq *cq)
+{
+    if (!cq->single_threaded) {
+        pthread_spin_lock(&cq->lock);
+    }
+}
+
+static inline void cq_unlock(struct hv_cq *cq)
+{
+    if (!cq->single_threaded) {
+        pthread_spin_unlock(&cq->lock);
+    }
+}
+
+/* The cqe64 of entry n of a ring: the second half of a CQE of 128 bytes. */
+static inline uint8_t *cqe64_at(uint8_t *ring, uint32_t mask, unsigned cqe_size, uint32_t n)
+{
+    return ring + (size_t)(n & mask) * cqe_size + (cqe_size - PRM_SIZE(cqe64));
+}
+
+static inline uint8_t *cq_cqe64(const struct hv_cq *cq, uint32_t n)
+{
+    return cqe64_at(cq->ring, (1u << cq->log_size) - 1, cq->cqe_size, n);
+}
+
+/* Entry n if it is software's, else NULL. The owner bit changes with every round; what comes after
+ * it in program order is read after it. */
+static inline uint8_t *cq_sw_cqe64(const struct hv_cq *cq, uint32_t n)
+{
+    uint8_t *cqe = cq_cqe64(cq, n);
+    uint8_t op_own = (uint8_t)drv_last_word(cqe);
+
+    return op_own >> 4 != PRM_CQE_OPCODE_INVALID && (op_own & 1) == (n >> cq->log_size & 1) ? cqe
+                                                                                            : NULL;
+}
+
+/* Tells the device what has been consumed. */
+static inline void cq_update_ci(struct hv_cq *cq)
+{
+    __atomic_store_n(&cq->dbrec[0], GUINT32_TO_BE(cq->ci & 0xffffff), __ATOMIC_RELEASE);
+}
+
+/* What a completion is, besides what its CQE says. */
+struct completion {
+    uint64_t wr_id;
+    enum ibv_wc_status status;
+    enum ibv_wc_opcode opcode; /* of a send WQE */
+    bool csum_valid;
+};
+
+/* Takes the CQE's WQE off its queue: 0, or CQ_POLL_ERR. The CQ's lock is held. */
+int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done);
+
+/* ibv_poll_cq() */
+int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+
+/* IBV_WC_IP_CSUM_OK or 0, of a CQE of a queue whose checksums count. */
+static inline unsigned cqe_csum_ok(const uint8_t *cqe)
+{
+    bool ok = PRM_GET(cqe64, cqe, l4_ok) && PRM_GET(cqe64, cqe, l3_ok) &&
+              PRM_GET(cqe64, cqe, l3_hdr_type) == PRM_CQE_L3_HDR_TYPE_IPV4;
+
+    return ok ? IBV_WC_IP_CSUM_OK : 0;
+}
+
+#endif

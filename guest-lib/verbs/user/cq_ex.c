@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Extended polling: ibv_start_poll() to ibv_end_poll(), and the readers of struct ibv_cq_ex, which
+ * look at the CQE itself.
+ *
+ * The CQ is locked from a start that finds something to the end. Wallclock time is the device's
+ * clock, which counts CLOCK_MONOTONIC nanoseconds, moved to CLOCK_REALTIME.
+ */
+#include <time.h>
+#include "guest-lib/verbs/user/cq.h"
+
+static struct hv_cq *cq_of(struct ibv_cq_ex *ex)
+{
+    return hv_cq(ibv_cq_ex_to_cq(ex));
+}
+
+/* Takes the next CQE: 0, ENOENT or CQ_POLL_ERR. */
+static inline int take(struct hv_cq *cq)
+{
+    const uint8_t *cqe = cq_sw_cqe64(cq, cq->ci);
+    struct completion done = {0};
+
+    if (!cqe) {
+        return ENOENT;
+    }
+    cq->ci++;
+    cq->cur_cqe = cqe;
+    if (cq_complete(cq, cqe, &done)) {
+        return CQ_POLL_ERR;
+    }
+    cq->ex.wr_id = done.wr_id;
+    cq->ex.status = done.status;
+    cq->cur_opcode = done.opcode;
+    cq->cur_csum_valid = done.csum_valid;
+    return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    struct hv_cq *cq = cq_of(ex);
+    int err;
+
+    if (attr->comp_mask) {
+        return EINVAL;
+    }
+    cq_lock(cq);
+    err = take(cq);
+    if (err == ENOENT) {
+        cq_unlock(cq);
+        if (!hv_progress(cq->hca)) {
+            return hv_is_ours(cq->hca) ? ENOENT : EIO;
+        }
+        cq_lock(cq);
+        err = take(cq);
+    }
+    if (err) {
+        cq_unlock(cq);
+    }
+    return err;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+    return take(cq_of(ex));
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+    struct hv_cq *cq = cq_of(ex);
+
+    cq_update_ci(cq);
+    cq_unlock(cq);
+}
+
+/* -- readers ------------------------------------------------------------------------------------
+ */
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+    const struct hv_cq *cq = cq_of(ex);
+
+    switch (cq->cur_cqe[CQE64_OP_OWN] >> 4) {
+    case PRM_CQE_OPCODE_RESP_WR_IMM:
+        return IBV_WC_RECV_RDMA_WITH_IMM;
+    case PRM_CQE_OPCODE_RESP_SEND:
+    case PRM_CQE_OPCODE_RESP_SEND_IMM:
+    case PRM_CQE_OPCODE_RESP_SEND_INV:
+        return IBV_WC_RECV;
+    case PRM_CQE_OPCODE_REQ:
+        return cq->cur_opcode;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(err_cqe, cq_of(ex)->cur_cqe, vendor_err_synd);
+}
+
+static unsigned read_wc_flags(struct ibv_cq_ex *ex)
+{
+    const struct hv_cq *cq = cq_of(ex);
+    unsigned flags = cq->cur_csum_valid ? cqe_csum_ok(cq->cur_cqe) : 0;
+
+    switch (cq->cur_cqe[CQE64_OP_OWN] >> 4) {
+    case PRM_CQE_OPCODE_RESP_WR_IMM:
+    case PRM_CQE_OPCODE_RESP_SEND_IMM:
+        flags |= IBV_WC_WITH_IMM;
+        break;
+    case PRM_CQE_OPCODE_RESP_SEND_INV:
+        flags |= IBV_WC_WITH_INV;
+        break;
+    }
+    return flags | (PRM_GET(cqe64, cq->cur_cqe, grh) ? IBV_WC_GRH : 0);
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, byte_cnt);
+}
+
+/* Immediate data as on the wire; the key of SEND with invalidate in host order
+ * (ibv_wc_read_invalidated_rkey()). */
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+    const uint8_t *cqe = cq_of(ex)->cur_cqe;
+    uint32_t value = PRM_GET(cqe64, cqe, immediate);
+
+    return cqe[CQE64_OP_OWN] >> 4 == PRM_CQE_OPCODE_RESP_SEND_INV ? value : GUINT32_TO_BE(value);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, qpn);
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, rqpn);
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, slid);
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+    return (uint8_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, sl);
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, ml_path) & 0x7f;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, timestamp);
+}
+
+static uint64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+    return read_completion_ts(ex) + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+    return (uint16_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, vlan_info);
+}
+
+/* A receive queue's CQE of a raw packet has the flow tag where the others have the QPN. */
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, qpn);
+}
+
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
+{
+    const uint8_t *cqe = cq_of(ex)->cur_cqe;
+
+    /* the tag matching header as it came: opcode, application context, tag */
+    tm_info->priv = (uint32_t)prm_load32(cqe + 4);
+    tm_info->tag = prm_load64(cqe + 8);
+}
+
+#define READER(flag, reader)                                                                       \
+    if (wc_flags & (flag)) {                                                                       \
+        ex->reader = reader;                                                                       \
+    }
+
+void hv_cq_ex_init(struct hv_cq *cq, uint64_t wc_flags)
+{
+    struct ibv_cq_ex *ex = &cq->ex;
+
+    ex->start_poll = start_poll;
+    ex->next_poll = next_poll;
+    ex->end_poll = end_poll;
+    ex->read_opcode = read_opcode;
+    ex->read_vendor_err = read_vendor_err;
+    ex->read_wc_flags = read_wc_flags;
+    READER(IBV_WC_EX_WITH_BYTE_LEN, read_byte_len)
+    READER(IBV_WC_EX_WITH_IMM, read_imm_data)
+    READER(IBV_WC_EX_WITH_QP_NUM, read_qp_num)
+    READER(IBV_WC_EX_WITH_SRC_QP, read_src_qp)
+    READER(IBV_WC_EX_WITH_SLID, read_slid)
+    READER(IBV_WC_EX_WITH_SL, read_sl)
+    READER(IBV_WC_EX_WITH_DLID_PATH_BITS, read_dlid_path_bits)
+    READER(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, read_completion_ts)
+    READER(IBV_WC_EX_WITH_CVLAN, read_cvlan)
+    READER(IBV_WC_EX_WITH_FLOW_TAG, read_flow_tag)
+    READER(IBV_WC_EX_WITH_TM_INFO, read_tm_info)
+    READER(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, read_completion_wallclock_ns)
+}

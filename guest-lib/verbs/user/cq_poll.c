@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Polling a completion queue: from a CQE to the work request that it completes.
+ *
+ * A CQE names its queue by user index. What a WQE was posted with (its wr_id) is in the queue's
+ * own tables, and taking the completion moves the queue's tail. An empty CQ lets the HCA work
+ * and is looked at once more, so that a program that polls drives its HCA itself.
+ */
+#include "guest-lib/verbs/user/cq.h"
+
+/* enum cqe_syndrome; what is not here is IBV_WC_GENERAL_ERR. */
+static const enum ibv_wc_status status_of_syndrome[256] = {
+    [PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR] = IBV_WC_LOC_LEN_ERR,
+    [PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
+    [PRM_CQE_SYNDROME_LOCAL_PROT_ERR] = IBV_WC_LOC_PROT_ERR,
+    [PRM_CQE_SYNDROME_WR_FLUSH_ERR] = IBV_WC_WR_FLUSH_ERR,
+    [PRM_CQE_SYNDROME_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
+    [PRM_CQE_SYNDROME_BAD_RESP_ERR] = IBV_WC_BAD_RESP_ERR,
+    [PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR] = IBV_WC_LOC_ACCESS_ERR,
+    [PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
+    [PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR] = IBV_WC_REM_ACCESS_ERR,
+    [PRM_CQE_SYNDROME_REMOTE_OP_ERR] = IBV_WC_REM_OP_ERR,
+    [PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] = IBV_WC_RETRY_EXC_ERR,
+    [PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR] = IBV_WC_RNR_RETRY_EXC_ERR,
+    [PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR] = IBV_WC_REM_ABORT_ERR,
+};
+
+/* What a completed send WQE is called, and what its work completion holds. Opcodes that are not
+ * here are what the WQE's poster wrote down (wr_data). */
+static const struct {
+    bool known;
+    uint8_t opcode;
+    uint8_t wc_flags;
+    bool has_byte_cnt;
+    uint8_t byte_len; /* if it has no byte_cnt */
+} sends[256] = {
+    [PRM_WQE_OPCODE_RDMA_WRITE] = {true, IBV_WC_RDMA_WRITE, 0, false, 0},
+    [PRM_WQE_OPCODE_RDMA_WRITE_IMM] = {true, IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM, false, 0},
+    [PRM_WQE_OPCODE_SEND] = {true, IBV_WC_SEND, 0, false, 0},
+    [PRM_WQE_OPCODE_SEND_IMM] = {true, IBV_WC_SEND, IBV_WC_WITH_IMM, false, 0},
+    [PRM_WQE_OPCODE_SEND_INVAL] = {true, IBV_WC_SEND, 0, false, 0},
+    [PRM_WQE_OPCODE_TSO] = {true, IBV_WC_TSO, 0, false, 0},
+    [PRM_WQE_OPCODE_RDMA_READ] = {true, IBV_WC_RDMA_READ, 0, true, 0},
+    [PRM_WQE_OPCODE_ATOMIC_CS] = {true, IBV_WC_COMP_SWAP, 0, false, 8},
+    [PRM_WQE_OPCODE_ATOMIC_FA] = {true, IBV_WC_FETCH_ADD, 0, false, 8},
+};
+
+/* The queue that a CQE names, or NULL. The CQ remembers the one before. */
+static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const uint8_t *cqe)
+{
+    uint32_t uidx = PRM_GET(cqe64, cqe, srqn);
+
+    if (uidx != cq->cur_uidx || !cq->cur_rsc || cq->cur_rsc->type == HV_RSC_NONE) {
+        cq->cur_rsc = hv_uidx_find(hv_context(cq->ibv.context), uidx);
+        cq->cur_uidx = uidx;
+    }
+    return cq->cur_rsc;
+}
+
+static inline int complete_send(const struct hv_rsc *rsc, const uint8_t *cqe,
+                                struct completion *done)
+{
+    struct hv_qp *qp = rsc->obj;
+    uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
+    uint32_t index;
+
+    if (rsc->type != HV_RSC_QP || !qp->sq.wqe_cnt) {
+        return CQ_POLL_ERR;
+    }
+    index = PRM_GET(cqe64, cqe, wqe_counter) & (qp->sq.wqe_cnt - 1);
+    done->wr_id = qp->sq.wrid[index];
+    done->opcode = sends[opcode].known && qp->sq.wr_data[index] != IBV_WC_DRIVER2
+                       ? sends[opcode].opcode
+                       : qp->sq.wr_data[index];
+    __atomic_store_n(&qp->sq.tail, qp->sq_wqe_head[index] + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static inline int complete_srq(struct hv_srq *srq, const uint8_t *cqe, struct completion *done)
+{
+    uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
+
+    if (index >= srq->wqe_cnt) {
+        return CQ_POLL_ERR;
+    }
+    done->wr_id = srq->wrid[index];
+    hv_srq_free_wqe(srq, (uint16_t)index);
+    return 0;
+}
+
+static inline int complete_rq(struct hv_wq *rq, const uint8_t *cqe, struct completion *done)
+{
+    if (!rq->wqe_cnt) {
+        return CQ_POLL_ERR;
+    }
+    done->wr_id = rq->wrid[PRM_GET(cqe64, cqe, wqe_counter) & (rq->wqe_cnt - 1)];
+    __atomic_store_n(&rq->tail, rq->tail + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static inline int complete_recv(const struct hv_rsc *rsc, const uint8_t *cqe,
+                                struct completion *done)
+{
+    struct hv_qp *qp = rsc->obj;
+
+    switch (rsc->type) {
+    case HV_RSC_QP:
+        if (qp->ibv.srq) {
+            return complete_srq(hv_srq(qp->ibv.srq), cqe, done);
+        }
+        done->csum_valid = qp->rx_csum_valid;
+        return complete_rq(&qp->rq, cqe, done);
+    case HV_RSC_XSRQ:
+        return complete_srq(rsc->obj, cqe, done);
+    case HV_RSC_RWQ:
+        return complete_rq(&((struct hv_rwq *)rsc->obj)->rq, cqe, done);
+    default:
+        return CQ_POLL_ERR;
+    }
+}
+
+int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
+{
+    const struct hv_rsc *rsc = find_rsc(cq, cqe);
+
+    *done = (struct completion){.status = IBV_WC_SUCCESS};
+    if (!rsc) {
+        return CQ_POLL_ERR;
+    }
+    switch (cqe[CQE64_OP_OWN] >> 4) {
+    case PRM_CQE_OPCODE_REQ:
+        return complete_send(rsc, cqe, done);
+    case PRM_CQE_OPCODE_RESP_WR_IMM:
+    case PRM_CQE_OPCODE_RESP_SEND:
+    case PRM_CQE_OPCODE_RESP_SEND_IMM:
+    case PRM_CQE_OPCODE_RESP_SEND_INV:
+        return complete_recv(rsc, cqe, done);
+    case PRM_CQE_OPCODE_REQ_ERR:
+    case PRM_CQE_OPCODE_RESP_ERR:
+        done->status = status_of_syndrome[PRM_GET(err_cqe, cqe, syndrome)];
+        if (done->status == IBV_WC_SUCCESS) {
+            done->status = IBV_WC_GENERAL_ERR;
+        }
+        return cqe[CQE64_OP_OWN] >> 4 == PRM_CQE_OPCODE_REQ_ERR ? complete_send(rsc, cqe, done)
+                                                                : complete_recv(rsc, cqe, done);
+    default:
+        return CQ_POLL_ERR;
+    }
+}
+
+/* -- ibv_poll_cq() ------------------------------------------------------------------------------
+ */
+
+static inline void fill_send(struct ibv_wc *wc, const uint8_t *cqe, const struct completion *done)
+{
+    uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
+
+    wc->opcode = done->opcode;
+    if (sends[opcode].known) {
+        wc->wc_flags = sends[opcode].wc_flags;
+        if (sends[opcode].has_byte_cnt) {
+            wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
+        } else if (sends[opcode].byte_len) {
+            wc->byte_len = sends[opcode].byte_len;
+        }
+    }
+}
+
+static inline void fill_recv(struct ibv_wc *wc, const uint8_t *cqe, const struct completion *done)
+{
+    wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
+    wc->wc_flags = done->csum_valid ? cqe_csum_ok(cqe) : 0;
+    switch (cqe[CQE64_OP_OWN] >> 4) {
+    case PRM_CQE_OPCODE_RESP_WR_IMM:
+        wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+        wc->wc_flags |= IBV_WC_WITH_IMM;
+        wc->imm_data = GUINT32_TO_BE(PRM_GET(cqe64, cqe, immediate));
+        break;
+    case PRM_CQE_OPCODE_RESP_SEND_IMM:
+        wc->opcode = IBV_WC_RECV;
+        wc->wc_flags |= IBV_WC_WITH_IMM;
+        wc->imm_data = GUINT32_TO_BE(PRM_GET(cqe64, cqe, immediate));
+        break;
+    case PRM_CQE_OPCODE_RESP_SEND_INV:
+        wc->opcode = IBV_WC_RECV;
+        wc->wc_flags |= IBV_WC_WITH_INV;
+        wc->invalidated_rkey = PRM_GET(cqe64, cqe, inval_rkey);
+        break;
+    default:
+        wc->opcode = IBV_WC_RECV;
+        break;
+    }
+    wc->slid = (uint16_t)PRM_GET(cqe64, cqe, slid);
+    wc->sl = (uint8_t)PRM_GET(cqe64, cqe, sl);
+    wc->src_qp = PRM_GET(cqe64, cqe, rqpn);
+    wc->dlid_path_bits = PRM_GET(cqe64, cqe, ml_path) & 0x7f;
+    wc->wc_flags |= PRM_GET(cqe64, cqe, grh) ? IBV_WC_GRH : 0;
+    wc->pkey_index = PRM_GET(cqe64, cqe, pkey) & 0xffff;
+}
+
+/* One completion: 0, or CQ_POLL_ERR. */
+static inline int poll_one(struct hv_cq *cq, const uint8_t *cqe, struct ibv_wc *wc)
+{
+    uint8_t opcode = cqe[CQE64_OP_OWN] >> 4;
+    struct completion done;
+
+    if (cq_complete(cq, cqe, &done)) {
+        return CQ_POLL_ERR;
+    }
+    wc->wr_id = done.wr_id;
+    wc->status = done.status;
+    wc->qp_num = PRM_GET(cqe64, cqe, qpn);
+    wc->wc_flags = 0;
+    if (opcode == PRM_CQE_OPCODE_REQ) {
+        fill_send(wc, cqe, &done);
+    } else if (opcode >= PRM_CQE_OPCODE_SIG_ERR) {
+        wc->vendor_err = PRM_GET(err_cqe, cqe, vendor_err_synd);
+    } else {
+        fill_recv(wc, cqe, &done);
+    }
+    return 0;
+}
+
+static inline int poll_locked(struct hv_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+    int polled = 0, err = 0;
+
+    while (polled < num_entries) {
+        const uint8_t *cqe = cq_sw_cqe64(cq, cq->ci);
+
+        if (!cqe) {
+            break;
+        }
+        cq->ci++;
+        err = poll_one(cq, cqe, wc + polled);
+        if (err) {
+            break;
+        }
+        polled++;
+    }
+    if (polled || err) {
+        cq_update_ci(cq);
+    }
+    return err ? err : polled;
+}
+
+int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+    struct hv_cq *cq = hv_cq(ibcq);
+    int polled;
+
+    cq_lock(cq);
+    polled = poll_locked(cq, num_entries, wc);
+    cq_unlock(cq);
+    if (!polled && num_entries > 0 && hv_progress(cq->hca)) {
+        cq_lock(cq);
+        polled = poll_locked(cq, num_entries, wc);
+        cq_unlock(cq);
+    }
+    return polled || hv_is_ours(cq->hca) ? polled : -1;
+}

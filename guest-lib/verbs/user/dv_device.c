@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What direct verbs tells of the device: capabilities, port, clock.
+ */
+#include <string.h>
+#include <time.h>
+#include "guest-lib/verbs/dv_internal.h"
+
+/* Doorbell registers that a program may still ask for, as mlx5_ib counts them. */
+#define MAX_DYNAMIC_BFREGS 1024
+
+static uint32_t raw_packet_if(uint32_t caps)
+{
+    return caps ? 1u << IBV_QPT_RAW_PACKET : 0;
+}
+
+/* Software parsing, tunnels and striding RQs, from the Ethernet capabilities. */
+static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
+{
+    struct hv_hca *hca = hv_hca_of(ctx);
+    uint32_t offloads = 0;
+
+    if (!HV_CAP(hca, eth_net_offloads)) {
+        return;
+    }
+#define ETH(field) HV_ETH_CAP(hca, field)
+    if (ETH(multi_pkt_send_wqe)) {
+        caps->flags |= MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED;
+    }
+    if (ETH(enhanced_multi_pkt_send_wqe)) {
+        caps->flags |= MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW;
+    }
+    if (ETH(swp)) {
+        offloads = MLX5DV_SW_PARSING | (ETH(swp_csum) ? MLX5DV_SW_PARSING_CSUM : 0) |
+                   (ETH(swp_lso) ? MLX5DV_SW_PARSING_LSO : 0);
+    }
+    caps->sw_parsing_caps.sw_parsing_offloads = offloads;
+    caps->sw_parsing_caps.supported_qpts = raw_packet_if(offloads);
+    caps->tunnel_offloads_caps =
+        (ETH(tunnel_stateless_vxlan) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN : 0) |
+        (ETH(tunnel_stateless_gre) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE : 0) |
+        (ETH(tunnel_stateless_geneve_rx) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GENEVE : 0);
+#undef ETH
+    if (HV_CAP(hca, striding_rq)) {
+        caps->striding_rq_caps = (struct mlx5dv_striding_rq_caps){
+            .min_single_stride_log_num_of_bytes = 6,
+            .max_single_stride_log_num_of_bytes = 13,
+            .min_single_wqe_log_num_of_strides = 9,
+            .max_single_wqe_log_num_of_strides = 16,
+            .supported_qpts = raw_packet_if(1),
+        };
+    }
+}
+
+/* The clock's registers count this many bits in a program's eyes (mlx5_core's cycle counter). */
+#define CLOCK_BITS  41
+#define CLOCK_SHIFT 21
+
+static uint32_t clock_mult(struct ibv_context *ctx)
+{
+    uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
+
+    return khz ? (uint32_t)((1000000ull << CLOCK_SHIFT) / khz) : 0;
+}
+
+int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
+{
+    struct hv_hca *hca = hv_hca_of(ctx);
+    struct mlx5dv_context caps = {.flags = 0};
+    uint64_t asked = attrs->comp_mask, given = 0;
+
+    ethernet_caps(ctx, &caps);
+    if (HV_CAP(hca, cqe_version) == 1) {
+        caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_V1;
+    }
+    if (HV_CAP(hca, cqe_128_always)) {
+        caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
+    }
+    attrs->version = 0;
+    attrs->flags = caps.flags;
+#define GIVE(bit, field)                                                                           \
+    do {                                                                                           \
+        if (asked & MLX5DV_CONTEXT_MASK_##bit) {                                                   \
+            attrs->field = caps.field;                                                             \
+            given |= MLX5DV_CONTEXT_MASK_##bit;                                                    \
+        }                                                                                          \
+    } while (0)
+    caps.max_dynamic_bfregs = MAX_DYNAMIC_BFREGS;
+    /* the difference of two times must fit into 64 bits when multiplied */
+    caps.max_clock_info_update_nsec =
+        clock_mult(ctx) ? (UINT64_MAX / clock_mult(ctx) / 2 * clock_mult(ctx)) >> CLOCK_SHIFT : 0;
+    GIVE(CQE_COMPRESION, cqe_comp_caps);
+    GIVE(SWP, sw_parsing_caps);
+    GIVE(STRIDING_RQ, striding_rq_caps);
+    GIVE(TUNNEL_OFFLOADS, tunnel_offloads_caps);
+    GIVE(DYN_BFREGS, max_dynamic_bfregs);
+    GIVE(FLOW_ACTION_FLAGS, flow_action_flags);
+    GIVE(DC_ODP_CAPS, dc_odp_caps);
+    GIVE(SIGNATURE_OFFLOAD, sig_caps);
+    GIVE(DCI_STREAMS, dci_streams_caps);
+    GIVE(WR_MEMCPY_LENGTH, max_wr_memcpy_length);
+    GIVE(CRYPTO_OFFLOAD, crypto_caps);
+    if (clock_mult(ctx)) {
+        GIVE(CLOCK_INFO_UPDATE, max_clock_info_update_nsec);
+    }
+#ifdef HAVE_MLX5DV_MAX_DC_RD_ATOM
+    GIVE(MAX_DC_RD_ATOM, max_dc_rd_atom);
+    if (asked & MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM) {
+        attrs->max_dc_init_rd_atom = 0; /* no DC */
+    }
+#endif
+#undef GIVE
+    attrs->comp_mask = given;
+    return 0;
+}
+
+int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len)
+{
+    struct ibv_device_attr attr;
+
+    if (ibv_query_device(ctx, &attr) || port < 1 || port > attr.phys_port_cnt) {
+        return EINVAL;
+    }
+    memset(info, 0, len); /* no eswitch, no other vports: no flag */
+    return 0;
+}
+
+/* Memory of rings is the library's own, or a parent domain's; no allocator is taken for a whole
+ * context. */
+int hv_dv_set_context_attr(struct ibv_context *ctx, enum mlx5dv_set_ctx_attr_type type, void *attr)
+{
+    (void)ctx;
+    (void)type;
+    (void)attr;
+    return ENOTSUP;
+}
+
+/*
+ * The clock as mlx5_core would publish it at this moment. The device's timer runs with the host's
+ * monotonic clock, so real time is that and an offset, which is taken once: times of one process
+ * never go back.
+ */
+int hv_dv_get_clock_info(struct ibv_context *ctx, struct mlx5dv_clock_info *info)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t real_at_zero;
+    struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+    uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
+    struct timespec now;
+    uint64_t cycles, ns;
+
+    if (!khz || ibv_query_rt_values_ex(ctx, &values)) {
+        return EINVAL;
+    }
+    cycles = (uint64_t)values.raw_clock.tv_sec * 1000000000u + (uint64_t)values.raw_clock.tv_nsec;
+    ns = (uint64_t)((unsigned __int128)cycles * 1000000u / khz);
+    pthread_mutex_lock(&lock);
+    if (!real_at_zero) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        real_at_zero = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - ns;
+    }
+    info->nsec = real_at_zero + ns;
+    pthread_mutex_unlock(&lock);
+    info->mask = (1ull << CLOCK_BITS) - 1;
+    info->last_cycles = cycles & info->mask;
+    info->frac = 0;
+    info->mult = clock_mult(ctx);
+    info->shift = CLOCK_SHIFT;
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_init_obj(): hands out the rings of verbs' objects, so that a program may drive them.
+ *
+ * The doorbell registers that go with them are one page of memory for the whole process: what a
+ * program writes there nobody reads (watch.c).
+ */
+#include "guest-lib/verbs/dv_internal.h"
+
+static uint8_t doorbell_page[PCI_PAGE] __attribute__((aligned(PCI_PAGE)));
+
+static void get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    uint32_t sqn = ibqp->qp_type == IBV_QPT_RAW_PACKET ? qp->sqn : ibqp->qp_num;
+    uint64_t given = 0;
+
+    if (qp->sq.wqe_cnt && !hv_dv_watched(qp->hca, HV_WATCH_SQ, sqn)) {
+        hv_dv_watch_new(qp->hca, HV_WATCH_SQ, sqn, qp->uar->page, qp->dbrec + MLX5_SND_DBR);
+    }
+    out->dbrec = qp->dbrec;
+    out->sq.buf = qp->sq.buf;
+    out->sq.wqe_cnt = qp->sq.wqe_cnt;
+    out->sq.stride = 1u << qp->sq.wqe_shift;
+    out->rq.buf = qp->rq.buf;
+    out->rq.wqe_cnt = qp->rq.wqe_cnt;
+    out->rq.stride = 1u << qp->rq.wqe_shift;
+    out->bf.reg = doorbell_page + PRM_OFFSET(uar, blue_flame);
+    /* two buffers alternate in the region */
+    out->bf.size = (1u << HV_CAP(qp->hca, log_bf_reg_size)) / 2;
+    if (out->comp_mask & MLX5DV_QP_MASK_UAR_MMAP_OFFSET) {
+        out->uar_mmap_offset = (off_t)qp->uar->page * PCI_PAGE;
+        given |= MLX5DV_QP_MASK_UAR_MMAP_OFFSET;
+    }
+    if (out->comp_mask & MLX5DV_QP_MASK_RAW_QP_HANDLES) {
+        out->tirn = qp->tirn;
+        out->tisn = qp->tisn;
+        out->rqn = qp->rqn;
+        out->sqn = qp->sqn;
+        given |= MLX5DV_QP_MASK_RAW_QP_HANDLES;
+    }
+    if (out->comp_mask & MLX5DV_QP_MASK_RAW_QP_TIR_ADDR) {
+        out->tir_icm_addr = 0; /* no steering memory */
+        given |= MLX5DV_QP_MASK_RAW_QP_TIR_ADDR;
+    }
+    out->comp_mask = given;
+}
+
+static void get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
+{
+    struct hv_cq *cq = hv_cq(ibcq);
+
+    if (!hv_dv_watched(cq->hca, HV_WATCH_CQ, cq->cqn)) {
+        hv_dv_watch_new(cq->hca, HV_WATCH_CQ, cq->cqn, cq->uar->page, cq->dbrec + 1);
+    }
+    out->buf = cq->ring;
+    out->dbrec = cq->dbrec;
+    out->cqe_cnt = 1u << cq->log_size;
+    out->cqe_size = cq->cqe_size;
+    out->cq_uar = doorbell_page;
+    out->cqn = cq->cqn;
+    out->comp_mask = 0;
+}
+
+static void get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
+{
+    struct hv_srq *srq = hv_srq(ibsrq);
+    uint64_t given = 0;
+
+    out->buf = srq->ring;
+    out->dbrec = srq->dbrec;
+    out->stride = 1u << srq->wqe_shift;
+    out->head = srq->head;
+    out->tail = srq->tail;
+    if (out->comp_mask & MLX5DV_SRQ_MASK_SRQN) {
+        out->srqn = srq->srqn;
+        given |= MLX5DV_SRQ_MASK_SRQN;
+    }
+    out->comp_mask = given;
+}
+
+static void get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
+{
+    const struct hv_rwq *wq = (const struct hv_rwq *)ibwq;
+
+    out->buf = wq->rq.buf;
+    out->dbrec = wq->dbrec;
+    out->wqe_cnt = wq->rq.wqe_cnt;
+    out->stride = 1u << wq->rq.wqe_shift;
+    out->comp_mask = 0;
+}
+
+int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
+{
+    if (obj_type & MLX5DV_OBJ_QP) {
+        get_qp(obj->qp.in, obj->qp.out);
+    }
+    if (obj_type & MLX5DV_OBJ_CQ) {
+        get_cq(obj->cq.in, obj->cq.out);
+    }
+    if (obj_type & MLX5DV_OBJ_SRQ) {
+        get_srq(obj->srq.in, obj->srq.out);
+    }
+    if (obj_type & MLX5DV_OBJ_RWQ) {
+        get_rwq(obj->rwq.in, obj->rwq.out);
+    }
+    if (obj_type & MLX5DV_OBJ_DM) {
+        return EOPNOTSUPP; /* nobody can have one */
+    }
+    if (obj_type & MLX5DV_OBJ_AH) {
+        obj->ah.out->av = (struct mlx5_wqe_av *)hv_ah(obj->ah.in)->av;
+        obj->ah.out->comp_mask = 0;
+    }
+    if (obj_type & MLX5DV_OBJ_PD) {
+        obj->pd.out->pdn = hv_pd(obj->pd.in)->pdn;
+        obj->pd.out->comp_mask = 0;
+    }
+#ifdef HAVE_MLX5DV_OBJ_DEVX
+    if (obj_type & MLX5DV_OBJ_DEVX) {
+        obj->devx.out->handle = obj->devx.in->id;
+    }
+#endif
+    return 0;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Work requests of direct verbs: UMRs that say what a key of mlx5dv_create_mkey() refers to, and
+ * WQEs that the program wrote itself; cancelling what is posted.
+ *
+ * A UMR WQE is put together here (control, UMR control, key context, translation entries inline)
+ * and goes into the ring as a whole when its last setter was called. Errors go to wr_err, and
+ * ibv_wr_complete() returns the first one, as with all builders.
+ */
+#include <string.h>
+#include "guest-lib/verbs/dv_internal.h"
+
+#define UMR_CTRL      PRM_SIZE(wqe_ctrl_seg)
+#define UMR_MKC       (UMR_CTRL + PRM_SIZE(wqe_umr_ctrl_seg))
+#define UMR_DATA      (UMR_MKC + PRM_SIZE(mkc))
+#define INL_SEG_BYTES 4u /* of an inline segment's own; the limit on payload is without it */
+
+static size_t data_room(const struct hv_qp *qp)
+{
+    return qp->max_inline ? qp->max_inline + INL_SEG_BYTES : 0;
+}
+
+static void set_err(struct hv_qp *qp, int err)
+{
+    if (!qp->wr_err) {
+        qp->wr_err = err;
+    }
+}
+
+static void mask_bit(uint8_t *umr, unsigned bit)
+{
+    PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask,
+            PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) | 1ull << bit);
+}
+
+static bool has_mask_bit(const uint8_t *umr, unsigned bit)
+{
+    return PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) >> bit & 1;
+}
+
+static void setter_done(struct hv_dv_qp *dv)
+{
+    if (--dv->setters_left == 0) {
+        hv_wr_post_wqe(dv->qp, dv->wqe, dv->wqe_size / 16, IBV_WC_DRIVER1, false);
+        dv->cur_mkey = NULL;
+    }
+}
+
+static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
+                              uint8_t num_setters, struct mlx5dv_mkey_conf_attr *attr)
+{
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    struct hv_qp *qp = dv->qp;
+    uint8_t *umr = dv->wqe + UMR_CTRL, *mkc = dv->wqe + UMR_MKC;
+
+    if (!(qp->ex.wr_flags & IBV_SEND_INLINE) || attr->comp_mask ||
+        (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR)) {
+        set_err(qp, EOPNOTSUPP);
+        return;
+    }
+    memset(dv->wqe, 0, dv->wqe_room);
+    PRM_SET(wqe_ctrl_seg, dv->wqe, opcode, PRM_WQE_OPCODE_UMR);
+    PRM_SET(wqe_ctrl_seg, dv->wqe, umr_mkey, mkey->lkey);
+    PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
+    mask_bit(umr, PRM_MKEY_MASK_FREE);
+    mask_bit(umr, PRM_MKEY_MASK_KEY);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, mkey_7_0, mkey->lkey & 0xff);
+    dv->wqe_size = UMR_DATA;
+    dv->cur_mkey = DV_CONTAINER(mkey, struct hv_dv_mkey);
+    dv->setters_left = num_setters ? num_setters : 1;
+    if (!num_setters) {
+        setter_done(dv);
+    }
+}
+
+static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
+{
+    const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    uint8_t *umr = dv->wqe + UMR_CTRL, *mkc = dv->wqe + UMR_MKC;
+
+    if (dv->qp->wr_err) {
+        return;
+    }
+    if (!dv->cur_mkey || (access & ~known) || has_mask_bit(umr, PRM_MKEY_MASK_LW)) {
+        set_err(dv->qp, EINVAL);
+        return;
+    }
+    mask_bit(umr, PRM_MKEY_MASK_LW);
+    mask_bit(umr, PRM_MKEY_MASK_RR);
+    mask_bit(umr, PRM_MKEY_MASK_RW);
+    mask_bit(umr, PRM_MKEY_MASK_A);
+    PRM_SET(mkc, mkc, lw, !!(access & IBV_ACCESS_LOCAL_WRITE));
+    PRM_SET(mkc, mkc, rr, !!(access & IBV_ACCESS_REMOTE_READ));
+    PRM_SET(mkc, mkc, rw, !!(access & IBV_ACCESS_REMOTE_WRITE));
+    PRM_SET(mkc, mkc, a, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
+    setter_done(dv);
+}
+
+/* Whether a layout of that many entries of 16 bytes can be set now. */
+static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
+{
+    struct hv_qp *qp = dv->qp;
+
+    if (qp->wr_err) {
+        return false;
+    }
+    if (!dv->cur_mkey) {
+        set_err(qp, EINVAL);
+    } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > data_room(qp)) {
+        set_err(qp, ENOMEM);
+    } else if (PRM_GET(wqe_umr_ctrl_seg, dv->wqe + UMR_CTRL, xlt_octowords)) {
+        set_err(qp, EINVAL);
+    }
+    return !qp->wr_err;
+}
+
+static void layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t length)
+{
+    uint8_t *umr = dv->wqe + UMR_CTRL;
+    size_t padded = (entries * 16 + 63) & ~(size_t)63;
+
+    mask_bit(umr, PRM_MKEY_MASK_LEN);
+    PRM_SET(mkc, dv->wqe + UMR_MKC, len, length);
+    PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, padded / 16);
+    dv->wqe_size += padded;
+    setter_done(dv);
+}
+
+static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
+                                    const struct ibv_sge *sge)
+{
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    uint64_t length = 0;
+
+    if (!may_set_layout(dv, num_sges, num_sges)) {
+        return;
+    }
+    for (uint16_t i = 0; i < num_sges; i++) {
+        uint8_t *klm = dv->wqe + UMR_DATA + (size_t)i * PRM_SIZE(wqe_klm_seg);
+
+        PRM_SET(wqe_klm_seg, klm, byte_count, sge[i].length);
+        PRM_SET(wqe_klm_seg, klm, mkey, sge[i].lkey);
+        PRM_SET(wqe_klm_seg, klm, va, sge[i].addr);
+        length += sge[i].length;
+    }
+    layout_done(dv, num_sges, length);
+}
+
+#define REPEAT_OP 0x400 /* where a list has its first key */
+
+static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t repeat_count,
+                                           uint16_t num, const struct mlx5dv_mr_interleaved *data)
+{
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    uint8_t *block = dv->wqe + UMR_DATA;
+    uint64_t length = 0;
+
+    /* the block itself takes an entry */
+    if (!may_set_layout(dv, num + 1u, num)) {
+        return;
+    }
+    for (uint16_t i = 0; i < num; i++) {
+        uint8_t *entry = block + PRM_SIZE(wqe_repeat_block_seg) + i * PRM_SIZE(wqe_repeat_ent_seg);
+
+        PRM_SET(wqe_repeat_ent_seg, entry, stride,
+                (data[i].bytes_count + data[i].bytes_skip) & 0xffff);
+        PRM_SET(wqe_repeat_ent_seg, entry, byte_count, data[i].bytes_count & 0xffff);
+        PRM_SET(wqe_repeat_ent_seg, entry, memkey, data[i].lkey);
+        PRM_SET(wqe_repeat_ent_seg, entry, va, data[i].addr);
+        length += data[i].bytes_count;
+    }
+    PRM_SET(wqe_repeat_block_seg, block, op, REPEAT_OP);
+    PRM_SET(wqe_repeat_block_seg, block, num_ent, num);
+    PRM_SET(wqe_repeat_block_seg, block, repeat_count, repeat_count);
+    PRM_SET(wqe_repeat_block_seg, block, byte_count, (uint32_t)length);
+    layout_done(dv, num + 1u, length * repeat_count);
+}
+
+static void wr_mr_list(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey, uint32_t access,
+                       uint16_t num_sges, struct ibv_sge *sge)
+{
+    struct mlx5dv_mkey_conf_attr attr = {0};
+
+    wr_mkey_configure(ex, mkey, 2, &attr);
+    wr_set_mkey_access_flags(ex, access);
+    wr_set_mkey_layout_list(ex, num_sges, sge);
+}
+
+static void wr_mr_interleaved(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey, uint32_t access,
+                              uint32_t repeat_count, uint16_t num,
+                              struct mlx5dv_mr_interleaved *data)
+{
+    struct mlx5dv_mkey_conf_attr attr = {0};
+
+    wr_mkey_configure(ex, mkey, 2, &attr);
+    wr_set_mkey_access_flags(ex, access);
+    wr_set_mkey_layout_interleaved(ex, repeat_count, num, data);
+}
+
+/* What the device lacks: a key cannot have been made for it. */
+static void wr_set_mkey_sig_block(struct mlx5dv_qp_ex *ex, const struct mlx5dv_sig_block_attr *attr)
+{
+    set_err(hv_dv_qp(ex)->qp, EINVAL);
+}
+
+static void wr_set_mkey_crypto(struct mlx5dv_qp_ex *ex, const struct mlx5dv_crypto_attr *attr)
+{
+    set_err(hv_dv_qp(ex)->qp, EINVAL);
+}
+
+static void wr_memcpy(struct mlx5dv_qp_ex *ex, uint32_t dest_lkey, uint64_t dest_addr,
+                      uint32_t src_lkey, uint64_t src_addr, size_t length)
+{
+    set_err(hv_dv_qp(ex)->qp, EINVAL); /* longer than max_wr_memcpy_length, which is 0 */
+}
+
+static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
+{
+    hv_wr_post_wqe(hv_dv_qp(ex)->qp, wqe, PRM_GET(wqe_ctrl_seg, wqe, ds), IBV_WC_DRIVER2, true);
+}
+
+void *hv_dv_qp_new(struct hv_qp *qp)
+{
+    size_t room = UMR_DATA + ((data_room(qp) + 63) & ~(size_t)63);
+    struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
+
+    if (!dv) {
+        return NULL;
+    }
+    dv->qp = qp;
+    dv->wqe_room = room;
+    dv->ex.wr_raw_wqe = wr_raw_wqe;
+    if (qp->ibv.qp_type == IBV_QPT_RC) {
+        dv->ex.wr_mr_interleaved = wr_mr_interleaved;
+        dv->ex.wr_mr_list = wr_mr_list;
+        dv->ex.wr_mkey_configure = wr_mkey_configure;
+        dv->ex.wr_set_mkey_access_flags = wr_set_mkey_access_flags;
+        dv->ex.wr_set_mkey_layout_list = wr_set_mkey_layout_list;
+        dv->ex.wr_set_mkey_layout_interleaved = wr_set_mkey_layout_interleaved;
+        dv->ex.wr_set_mkey_sig_block = wr_set_mkey_sig_block;
+        dv->ex.wr_set_mkey_crypto = wr_set_mkey_crypto;
+        dv->ex.wr_memcpy = wr_memcpy;
+    }
+    return dv;
+}
+
+/* -- cancelling -------------------------------------------------------------------------------- */
+
+/* What a completion is to say of a WQE that no longer says it itself; -1: cannot be cancelled. */
+static int wc_opcode_of(uint8_t opcode)
+{
+    switch (opcode) {
+    case PRM_WQE_OPCODE_RDMA_WRITE_IMM:
+    case PRM_WQE_OPCODE_RDMA_WRITE:
+        return IBV_WC_RDMA_WRITE;
+    case PRM_WQE_OPCODE_SEND_IMM:
+    case PRM_WQE_OPCODE_SEND:
+    case PRM_WQE_OPCODE_SEND_INVAL:
+        return IBV_WC_SEND;
+    case PRM_WQE_OPCODE_RDMA_READ:
+        return IBV_WC_RDMA_READ;
+    case PRM_WQE_OPCODE_ATOMIC_CS:
+        return IBV_WC_COMP_SWAP;
+    case PRM_WQE_OPCODE_ATOMIC_FA:
+        return IBV_WC_FETCH_ADD;
+    case PRM_WQE_OPCODE_TSO:
+        return IBV_WC_TSO;
+    default:
+        return -1;
+    }
+}
+
+/* Makes a NOP of a WQE in the ring. */
+static int cancel(struct hv_qp *qp, uint32_t index)
+{
+    uint8_t *ctrl = qp->sq.buf + ((size_t)index << qp->sq.wqe_shift);
+    uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
+
+    if (qp->sq.wr_data[index] != IBV_WC_DRIVER2 && opcode != PRM_WQE_OPCODE_UMR) {
+        int wc = wc_opcode_of(opcode);
+
+        if (wc < 0) {
+            return -EINVAL;
+        }
+        qp->sq.wr_data[index] = (uint8_t)wc;
+    }
+    PRM_SET(wqe_ctrl_seg, ctrl, opmod, 0);
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode, PRM_WQE_OPCODE_NOP);
+    return 0;
+}
+
+/* Only while the send queue is drained: nothing else reads the ring then. Returns how many. */
+int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
+{
+    struct hv_qp *qp = hv_dv_qp(mqp)->qp;
+    uint8_t in[PRM_SIZE(query_qp_in)] = {0};
+    uint8_t out[PRM_SIZE(query_qp_out)] = {0}, *qpc = PRM_PTR(query_qp_out, out, qpc);
+    uint32_t mask = qp->sq.wqe_cnt - 1, index, head;
+    int err, canceled = 0;
+
+    pthread_spin_lock(&qp->sq.lock);
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, hv_context(qp->ibv.context)->uid);
+    PRM_SET(query_qp_in, in, qpn, qp->ibv.qp_num);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    if (err || PRM_GET(qpc, qpc, state) != PRM_QP_STATE_SQD) {
+        canceled = err ? -err : -EINVAL;
+        goto out;
+    }
+    index = PRM_GET(qpc, qpc, hw_sq_wqebb_counter);
+    if (index == (qp->sq_post & 0xffff)) {
+        goto out; /* the HCA is done with all of them */
+    }
+    index &= mask;
+    for (head = qp->sq_wqe_head[index]; head != qp->sq.head; head++) {
+        while (qp->sq_wqe_head[index] != head) {
+            index = (index + 1) & mask;
+        }
+        if (qp->sq.wrid[index] == wr_id) {
+            err = cancel(qp, index);
+            if (err) {
+                canceled = err;
+                break;
+            }
+            canceled++;
+        }
+    }
+out:
+    pthread_spin_unlock(&qp->sq.lock);
+    return canceled;
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: sizes and rings, creating, destroying, asking.
+ *
+ * A QP's ring has the receive queue first, then the send queue. Sizes are libmlx5's: a send WQE
+ * has room for the largest overhead of its service type, its gather list or inline data, in blocks
+ * of 64 bytes; what was asked for is rounded up, and the program is told.
+ */
+#include "guest-lib/verbs/user/qp.h"
+#include <string.h>
+
+#define WQEBB 64u
+
+/* Segments before the data in the largest WQE of a service type: of RC, UC a UMR (window bind). */
+static unsigned overhead(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 64;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
+    case IBV_QPT_UD:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_datagram_seg);
+    case IBV_QPT_RAW_PACKET:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg);
+    default:
+        return 0;
+    }
+}
+
+/* By enum ibv_qp_type. */
+static const uint8_t service_types[] = {
+    [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
+    [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
+    [IBV_QPT_XRC_RECV] = PRM_QP_ST_XRC,
+};
+
+static bool is_xrc(enum ibv_qp_type type)
+{
+    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+    return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
+}
+
+/* 0 or errno. */
+static int size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
+{
+    uint32_t fixed = overhead(type), gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
+
+    if (!cap->max_send_wr) {
+        return 0;
+    }
+    if (cap->max_send_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) || cap->max_send_sge > max / 16 ||
+        cap->max_inline_data > max || qp->max_tso_header > max) {
+        return EINVAL;
+    }
+    gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
+    inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
+    wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
+    if (wqe > max) {
+        return EINVAL;
+    }
+    qp->sq.wqe_shift = 6;
+    qp->sq.wqe_cnt = power_of_two(cap->max_send_wr * (wqe / WQEBB));
+    if (qp->sq.wqe_cnt > 1u << HV_CAP(qp->hca, log_max_qp_sz)) {
+        return EINVAL;
+    }
+    qp->sq.max_post = qp->sq.wqe_cnt / (wqe / WQEBB);
+    qp->sq.max_gs = cap->max_send_sge;
+    qp->max_inline = wqe - fixed - 4;
+    cap->max_send_wr = qp->sq.max_post;
+    cap->max_inline_data = qp->max_inline;
+    return 0;
+}
+
+static int size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
+{
+    uint32_t wqe;
+
+    if (srq || !cap->max_recv_wr) {
+        cap->max_recv_wr = cap->max_recv_sge = 0;
+        return 0;
+    }
+    if (cap->max_recv_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) ||
+        cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
+        return EINVAL;
+    }
+    wqe = power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
+    qp->rq.wqe_shift = (uint32_t)g_bit_storage(wqe) - 1;
+    qp->rq.wqe_cnt = MAX(power_of_two(cap->max_recv_wr), WQEBB / wqe);
+    qp->rq.max_post = qp->rq.wqe_cnt;
+    qp->rq.max_gs = wqe / 16;
+    cap->max_recv_wr = qp->rq.max_post;
+    cap->max_recv_sge = qp->rq.max_gs;
+    return 0;
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+static struct hv_pd *allocator(const struct hv_qp *qp)
+{
+    return hv_pd(qp->ibv.pd);
+}
+
+static void free_qp(struct hv_qp *qp)
+{
+    struct hv_context *ctx = hv_context(qp->ibv.context);
+
+    if (qp->ring) {
+        hv_buf_free(allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_custom);
+    }
+    if (qp->dbrec) {
+        hv_db_free(ctx, allocator(qp), qp->dbrec, qp->dbrec_custom);
+    }
+    if (qp->uidx >= 0) {
+        hv_uidx_free(ctx, (uint32_t)qp->uidx);
+    }
+    g_free(qp->sq.wrid);
+    g_free(qp->sq.wr_data);
+    g_free(qp->sq_wqe_head);
+    g_free(qp->rq.wrid);
+    free(qp->dv);
+    free(qp);
+}
+
+static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
+{
+    size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
+    size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
+
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins a page */
+        rq = (rq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+    }
+    qp->ring_size = MAX((rq + sq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1), PCI_PAGE);
+    qp->ring = hv_buf_alloc(allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
+    qp->dbrec = qp->ring ? hv_db_alloc(ctx, allocator(qp), &qp->dbrec_custom) : NULL;
+    if (!qp->dbrec) {
+        return ENOMEM;
+    }
+    if (qp->ibv.qp_type != IBV_QPT_XRC_RECV) {
+        qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);
+        if (qp->uidx < 0) {
+            return ENOMEM;
+        }
+    }
+    qp->rq.buf = qp->ring;
+    qp->sq.buf = qp->ring + rq;
+    qp->sq.wrid = g_new0(uint64_t, MAX(qp->sq.wqe_cnt, 1));
+    qp->sq.wr_data = g_new0(uint8_t, MAX(qp->sq.wqe_cnt, 1));
+    qp->sq_wqe_head = g_new0(uint32_t, MAX(qp->sq.wqe_cnt, 1));
+    qp->rq.wrid = g_new0(uint64_t, MAX(qp->rq.wqe_cnt, 1));
+    return 0;
+}
+
+/* XRC send QPs name a domain as all XRC QPs do. mlx5_ib has one for all of them; here it is the
+ * context's, and goes with its user. */
+static int use_xrcd(struct hv_context *ctx)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    int err = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!ctx->has_xrcdn) {
+        PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
+        PRM_SET(alloc_xrcd_in, in, uid, ctx->uid);
+        err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
+        ctx->xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
+        ctx->has_xrcdn = !err;
+    }
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
+void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
+{
+    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
+    if (qp->ibv.send_cq) {
+        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
+    }
+    if (qp->ibv.recv_cq) {
+        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
+    }
+}
+
+static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+
+    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
+    if (qp->sq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
+    } else {
+        PRM_SET(qpc, qpc, no_sq, 1);
+    }
+    if (is_xrc(type)) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, xrcd, type == IBV_QPT_XRC_RECV ? qp->xrcd->xrcdn : ctx->xrcdn);
+    } else if (qp->ibv.srq) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
+    } else if (qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
+        PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
+    } else {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+    }
+}
+
+static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
+{
+    size_t pages = qp->ring_size / PCI_PAGE, len = PRM_SIZE(create_qp_in) + pages * 8;
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_qp_out)];
+    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    int err = qp->ibv.qp_type == IBV_QPT_XRC_SEND ? use_xrcd(ctx) : 0;
+
+    if (err) {
+        return err;
+    }
+    PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
+    PRM_SET(create_qp_in, in, uid, qp->uid);
+    hv_qp_fill_identity(qp, qpc);
+    PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
+    PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
+    PRM_SET(qpc, qpc, uar_page, qp->uar->page);
+    PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    fill_queues(qp, ctx, qpc);
+    for (size_t i = 0; i < pages; i++) {
+        PRM_SET_AT(create_qp_in, in, pas, i, (uintptr_t)qp->ring + i * PCI_PAGE);
+    }
+    err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
+    qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);
+    return err;
+}
+
+static void use_objects(struct hv_qp *qp, int change)
+{
+    gint *counts[] = {
+        qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
+        qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
+        qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
+        qp->xrcd ? &qp->xrcd->refs : NULL,
+        qp->ind ? &qp->ind->users : NULL,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        if (counts[i]) {
+            g_atomic_int_add(counts[i], change);
+        }
+    }
+    if (qp->ibv.pd) {
+        hv_pd_use(qp->ibv.pd, change);
+    }
+}
+
+/* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
+static int check_handles(const struct hv_qp *qp)
+{
+    int err = qp->ibv.pd ? hv_pd_check(qp->ibv.pd) : 0;
+
+    err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
+    err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);
+    err = err || !qp->ibv.send_cq ? err : hv_cq_check(qp->ibv.send_cq);
+    err = err || !qp->ibv.recv_cq ? err : hv_cq_check(qp->ibv.recv_cq);
+    return err || !qp->ibv.srq ? err : hv_srq_check(qp->ibv.srq);
+}
+
+/* What libmlx5, then the kernel say to the attributes: 0 or errno. */
+static int check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr)
+{
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                           IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |
+                           IBV_QP_INIT_ATTR_RX_HASH;
+    const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+    uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
+    bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
+    uint32_t possible = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+                        (raw ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
+                        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
+
+    if (attr->comp_mask & ~known) {
+        return EINVAL;
+    }
+    if (!overhead(attr->qp_type) || (flags & ~possible)) {
+        return EOPNOTSUPP;
+    }
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
+        return EINVAL;
+    }
+    if (attr->comp_mask & rss) {
+        return (attr->comp_mask & rss) == rss && raw && attr->rwq_ind_tbl &&
+                       (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd &&
+                       !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+                       !attr->cap.max_send_wr
+                   ? 0
+                   : EINVAL;
+    }
+    if (attr->qp_type == IBV_QPT_XRC_RECV) {
+        return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd ? 0 : EINVAL;
+    }
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq) {
+        return EINVAL;
+    }
+    return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
+}
+
+/* The structure, of what the service type has. */
+static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+    struct hv_qp *qp = calloc(1, sizeof(*qp));
+    bool tgt = attr->qp_type == IBV_QPT_XRC_RECV, ini = attr->qp_type == IBV_QPT_XRC_SEND;
+    bool rss = attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE;
+
+    if (!qp) {
+        return NULL;
+    }
+    qp->hca = ctx->hca;
+    qp->uidx = -1;
+    qp->uid = tgt ? 0 : ctx->uid;
+    qp->ibv.context = &ctx->ibv.context;
+    qp->ibv.qp_context = attr->qp_context;
+    qp->ibv.pd = tgt ? NULL : attr->pd;
+    qp->ibv.send_cq = tgt || rss ? NULL : attr->send_cq;
+    qp->ibv.recv_cq = tgt || ini || rss ? NULL : attr->recv_cq;
+    qp->ibv.srq = tgt || ini || rss ? NULL : attr->srq;
+    qp->xrcd = tgt ? (struct hv_xrcd *)attr->xrcd : NULL;
+    qp->ind = rss ? (struct hv_ind_table *)attr->rwq_ind_tbl : NULL;
+    qp->ibv.qp_type = attr->qp_type;
+    qp->ibv.state = IBV_QPS_RESET;
+    qp->sq_sig_all = attr->sq_sig_all;
+    qp->max_tso_header =
+        attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
+    qp->end_padding = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                      attr->create_flags & IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+    qp->block_self_mcast = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                           attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+    qp->strip_vlan = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                     attr->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING;
+    qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
+    pthread_mutex_init(&qp->ibv.mutex, NULL);
+    pthread_cond_init(&qp->ibv.cond, NULL);
+    pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
+    pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+    return qp;
+}
+
+struct hv_qp *hv_xrc_tgt_handle(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                void *qp_context)
+{
+    const struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
+
+    return new_qp(hv_context(context), &attr);
+}
+
+static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+    int err;
+
+    if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) { /* receives by SRQ, sends nothing */
+        memset(&attr->cap, 0, sizeof(attr->cap));
+    }
+    if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
+        attr->cap.max_recv_wr = 0;
+    }
+    err = size_sq(qp, &attr->cap, attr->qp_type);
+    err = err ? err : size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
+    err = err ? err : alloc_memory(qp, ctx);
+    if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
+        err = hv_qp_init_builders(qp, attr->send_ops_flags);
+    }
+    err = err ? err : check_handles(qp);
+    if (!err) {
+        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp) : create_device_qp(qp, ctx);
+    }
+    return err;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    struct hv_context *ctx = hv_context(context);
+    struct hv_qp *qp;
+    int err = check_attr(ctx->hca, attr);
+
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    qp = new_qp(ctx, attr);
+    if (!qp) {
+        return NULL;
+    }
+    if (qp->ind) {
+        err = check_handles(qp);
+        err = err ? err : hv_rss_create(qp, &attr->rx_hash_conf);
+    } else {
+        err = create_queues(qp, ctx, attr);
+    }
+    if (err) {
+        free_qp(qp);
+        errno = err;
+        return NULL;
+    }
+    qp->ibv.handle = hv_handle_add(context, HV_HANDLE_QP, qp);
+    use_objects(qp, 1);
+    if (!qp->ind) {
+        hv_event_add_qp(ctx->hca, qp);
+    }
+    return &qp->ibv;
+}
+
+HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_qp_init_attr_ex ex = {
+        .qp_context = attr->qp_context,
+        .send_cq = attr->send_cq,
+        .recv_cq = attr->recv_cq,
+        .srq = attr->srq,
+        .cap = attr->cap,
+        .qp_type = attr->qp_type,
+        .sq_sig_all = attr->sq_sig_all,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = pd,
+    };
+    struct ibv_qp *qp = hv_context(pd->context)->ibv.create_qp_ex(pd->context, &ex);
+
+    if (qp) {
+        attr->cap = ex.cap;
+    }
+    return qp;
+}
+
+void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
+{
+    struct hv_cq *send_cq = qp->ibv.send_cq ? hv_cq(qp->ibv.send_cq) : NULL;
+    struct hv_cq *recv_cq = qp->ibv.recv_cq ? hv_cq(qp->ibv.recv_cq) : NULL;
+
+    if (qp->uidx < 0) {
+        return;
+    }
+    hv_cq_lock_pair(send_cq, recv_cq);
+    if (recv_cq) {
+        hv_cq_clean(recv_cq, (uint32_t)qp->uidx, qp->ibv.srq ? hv_srq(qp->ibv.srq) : NULL);
+    }
+    if (send_cq && send_cq != recv_cq) {
+        hv_cq_clean(send_cq, (uint32_t)qp->uidx, NULL);
+    }
+    if (forget) {
+        hv_uidx_free(hv_context(qp->ibv.context), (uint32_t)qp->uidx);
+        qp->uidx = -1;
+    }
+    hv_cq_unlock_pair(send_cq, recv_cq);
+}
+
+/* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
+static int destroy_device_qp(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_destroy(qp);
+    }
+    if (qp->ibv.state != IBV_QPS_RESET) {
+        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
+    }
+    PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
+    PRM_SET(destroy_qp_in, in, uid, qp->uid);
+    PRM_SET(destroy_qp_in, in, qpn, qp->ibv.qp_num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+/* ib_uverbs_destroy_qp(): 0 or errno. The QP of an XRC target goes with its last handle. */
+static int destroy(struct hv_qp *qp)
+{
+    int err = hv_qp_check(&qp->ibv);
+
+    if (!err && g_atomic_int_get(&qp->refs)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    if (!hv_xrc_tgt_leave(qp)) {
+        err = destroy_device_qp(qp);
+        if (err && qp->xrcd) {
+            hv_event_add_qp(qp->hca, qp);
+        }
+        if (!err && !qp->ind) {
+            hv_event_del_qp(qp->hca, qp);
+        }
+    }
+    if (!err) {
+        hv_handle_del(qp->ibv.context, qp->ibv.handle);
+    }
+    return err;
+}
+
+HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    int err = hv_kernel(destroy(qp));
+
+    if (err) {
+        return err;
+    }
+    if (!qp->ind) {
+        hv_event_drain_qp(qp);
+    }
+    hv_qp_clean_cqs(qp, true);
+    use_objects(qp, -1);
+    free_qp(qp);
+    return 0;
+}
+
+#define PCI_VENDOR_MELLANOX 0x15b3
+
+/* libmlx5's answer for a device without it (ece_support): a vendor, no option. */
+HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};
+    return 0;
+}
+
+HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    errno = ece->vendor_id && (ece->comp_mask || ece->vendor_id != PCI_VENDOR_MELLANOX)
+                ? EINVAL
+                : EOPNOTSUPP;
+    return errno;
+}
+
+HV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+    return hv_qp(qp)->ex.wr_start ? &hv_qp(qp)->ex : NULL;
+}
+
+void hv_qp_ops(struct verbs_context *ops)
+{
+    ops->create_qp_ex = create_qp_ex;
+    hv_qp_modify_ops(ops);
+    hv_qp_send_ops(ops);
+}

@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: posting, by lists (ibv_post_send(), ibv_post_recv()) and by builders (ibv_wr_*()).
+ *
+ * A WQE is written into the ring in units of 16 bytes, at whose end it goes on at the beginning.
+ * What is posted counts when the doorbell record says so; a list or a series of builders that fails
+ * takes back what it wrote.
+ */
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+#define WQEBB          64u
+#define MIN_TSO_HEADER 14 /* an Ethernet header */
+
+/* -- building ---------------------------------------------------------------------------------- */
+
+static void fail(struct hv_qp *qp, int err)
+{
+    if (!qp->wr_err) {
+        qp->wr_err = err;
+    }
+}
+
+/* Copies what does not fit before the end of the ring. */
+static G_GNUC_NO_INLINE void put_round(struct hv_qp *qp, const void *data, size_t len)
+{
+    uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
+    size_t part = MIN(len, (size_t)(end - qp->cur_data));
+
+    memcpy(qp->cur_data, data, part);
+    memcpy(qp->sq.buf, (const uint8_t *)data + part, len - part);
+    qp->cur_data = qp->sq.buf + (len - part);
+}
+
+/* Copies whole units to where the WQE goes on. */
+static inline void put(struct hv_qp *qp, const void *data, size_t len)
+{
+    const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
+
+    if (G_LIKELY((size_t)(end - qp->cur_data) > len)) {
+        memcpy(qp->cur_data, data, len);
+        qp->cur_data += len;
+    } else {
+        put_round(qp, data, len);
+    }
+    qp->cur_size += (uint32_t)len / 16;
+}
+
+/* Begins a WQE: false (wr_err) if there is no room. */
+static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
+                  enum ibv_wc_opcode wc, uint32_t imm)
+{
+    uint32_t index = qp->sq_post & (qp->sq.wqe_cnt - 1);
+    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)] = {0};
+    unsigned fence;
+
+    if (qp->wr_err) {
+        return false;
+    }
+    if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
+        fail(qp, ENOMEM);
+        return false;
+    }
+    fence = flags & IBV_SEND_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE
+            : qp->small_fence      ? PRM_WQE_FM_INITIATOR_SMALL
+                                   : PRM_WQE_FM_NONE;
+    qp->small_fence = false;
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode);
+    PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, qp->sq_post & 0xffff);
+    PRM_SET(wqe_ctrl_seg, ctrl, qpn, qp->ibv.qp_num);
+    PRM_SET(wqe_ctrl_seg, ctrl, fm, fence);
+    PRM_SET(wqe_ctrl_seg, ctrl, ce,
+            flags & IBV_SEND_SIGNALED || qp->sq_sig_all ? PRM_WQE_CE_ALWAYS : PRM_WQE_CE_ERROR);
+    PRM_SET(wqe_ctrl_seg, ctrl, se, !!(flags & IBV_SEND_SOLICITED));
+    PRM_SET(wqe_ctrl_seg, ctrl, imm, imm);
+    qp->sq.wrid[index] = wr_id;
+    qp->sq.wr_data[index] = (uint8_t)wc;
+    qp->sq_wqe_head[index] = qp->sq.head;
+    qp->cur_ctrl = qp->cur_data = qp->sq.buf + (size_t)index * WQEBB;
+    qp->cur_size = 0;
+    put(qp, ctrl, sizeof(ctrl));
+    return true;
+}
+
+static void end(struct hv_qp *qp)
+{
+    PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, ds, qp->cur_size);
+    qp->sq_post += (qp->cur_size + 3) / 4;
+    qp->sq.head++;
+    qp->nreq++;
+}
+
+static void put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
+{
+    uint8_t seg[PRM_SIZE(wqe_raddr_seg)] = {0};
+
+    PRM_SET(wqe_raddr_seg, seg, raddr, raddr);
+    PRM_SET(wqe_raddr_seg, seg, rkey, rkey);
+    put(qp, seg, sizeof(seg));
+}
+
+static void put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value)
+{
+    uint8_t seg[PRM_SIZE(wqe_atomic_seg)] = {0};
+
+    PRM_SET(wqe_atomic_seg, seg, swap_add, swap ? swap_value : compare_add);
+    PRM_SET(wqe_atomic_seg, seg, compare, swap ? compare_add : 0);
+    put(qp, seg, sizeof(seg));
+}
+
+static void put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+    uint8_t seg[PRM_SIZE(wqe_datagram_seg)];
+
+    memcpy(seg, ((const struct hv_ah *)ah)->av, sizeof(seg));
+    PRM_SET(wqe_av, seg, ext, 1);
+    PRM_SET(wqe_av, seg, dqp_dct, qpn & 0xffffff);
+    PRM_SET(wqe_av, seg, qkey, qkey);
+    put(qp, seg, sizeof(seg));
+}
+
+static void put_xrc(struct hv_qp *qp, uint32_t srqn)
+{
+    uint8_t seg[PRM_SIZE(wqe_xrc_seg)] = {0};
+
+    PRM_SET(wqe_xrc_seg, seg, xrc_srqn, srqn & 0xffffff);
+    put(qp, seg, sizeof(seg));
+}
+
+/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr). */
+static void put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+{
+    const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
+    uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
+
+    PRM_SET(wqe_eth_seg, seg, l3_csum, csum);
+    PRM_SET(wqe_eth_seg, seg, l4_csum, csum);
+    if (hdr) {
+        if (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header) {
+            fail(qp, EINVAL);
+            return;
+        }
+        PRM_SET(wqe_eth_seg, seg, mss, mss);
+        PRM_SET(wqe_eth_seg, seg, inline_hdr_sz, hdr_len);
+        memcpy(PRM_PTR(wqe_eth_seg, seg, inline_hdr_start), hdr, in_seg);
+    }
+    put(qp, seg, sizeof(seg));
+    for (size_t at = in_seg; hdr && at < hdr_len; at += sizeof(unit)) {
+        size_t part = MIN(hdr_len - at, sizeof(unit));
+
+        memset(unit, 0, sizeof(unit));
+        memcpy(unit, (const uint8_t *)hdr + at, part);
+        put(qp, unit, sizeof(unit));
+    }
+}
+
+static void put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+    uint8_t seg[PRM_SIZE(wqe_data_seg)] = {0};
+
+    if (length) { /* 0 would be 2 GiB */
+        PRM_SET(wqe_data_seg, seg, byte_count, length & 0x7fffffff);
+        PRM_SET(wqe_data_seg, seg, lkey, lkey);
+        PRM_SET(wqe_data_seg, seg, addr, addr);
+        put(qp, seg, sizeof(seg));
+    }
+}
+
+static void put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
+{
+    if (num > qp->sq.max_gs) {
+        fail(qp, ENOMEM);
+        return;
+    }
+    for (size_t i = 0; i < num; i++) {
+        put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length);
+    }
+}
+
+/* Inline data in as many pieces as there are. */
+static void put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *bufs)
+{
+    uint8_t unit[16] = {0};
+    size_t total = 0, fill = 4;
+
+    for (size_t i = 0; i < num; i++) {
+        total += bufs[i].length;
+    }
+    if (total > qp->max_inline) {
+        fail(qp, ENOMEM);
+        return;
+    }
+    if (!total) {
+        return;
+    }
+    prm_store32(unit, 1u << 31 | (uint32_t)total);
+    for (size_t i = 0; i < num; i++) {
+        const uint8_t *at = bufs[i].addr;
+        size_t left = bufs[i].length;
+
+        while (left) {
+            size_t part = MIN(left, sizeof(unit) - fill);
+
+            memcpy(unit + fill, at, part);
+            fill += part;
+            at += part;
+            left -= part;
+            if (fill == sizeof(unit)) {
+                put(qp, unit, sizeof(unit));
+                fill = 0;
+            }
+        }
+    }
+    if (fill) {
+        memset(unit + fill, 0, sizeof(unit) - fill);
+        put(qp, unit, sizeof(unit));
+    }
+}
+
+#define BIT(name) (1ull << PRM_MKEY_MASK_##name)
+
+/* A UMR that binds a window, or with no length takes a key back. */
+static void put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
+                     const struct ibv_mw_bind_info *info)
+{
+    uint8_t umr[PRM_SIZE(wqe_umr_ctrl_seg)] = {0}, mkc[PRM_SIZE(mkc)] = {0}, klm[64] = {0};
+    uint64_t mask = BIT(FREE) | BIT(KEY) | (type == IBV_MW_TYPE_2 ? BIT(QPN) : 0);
+
+    if (info->length > 1ull << 31) {
+        fail(qp, EOPNOTSUPP);
+        return;
+    }
+    PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr, translation_offset_en, 1);
+    PRM_SET(mkc, mkc, mkey_7_0, new_rkey & 0xff);
+    PRM_SET(mkc, mkc, qpn, type == IBV_MW_TYPE_1 || !info->length ? 0xffffff : qp->ibv.qp_num);
+    if (info->length) {
+        unsigned access = info->mw_access_flags;
+
+        mask |= BIT(LEN) | BIT(START_ADDR) | BIT(LW) | BIT(RR) | BIT(RW) | BIT(A);
+        PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, 4);
+        PRM_SET(wqe_umr_ctrl_seg, umr, check_free,
+                type == IBV_MW_TYPE_2 ? PRM_UMR_CHECK_NOT_FREE : PRM_UMR_CHECK_NONE);
+        PRM_SET(mkc, mkc, lw, !!(access & IBV_ACCESS_LOCAL_WRITE));
+        PRM_SET(mkc, mkc, rw, !!(access & IBV_ACCESS_REMOTE_WRITE));
+        PRM_SET(mkc, mkc, rr, !!(access & IBV_ACCESS_REMOTE_READ));
+        PRM_SET(mkc, mkc, a, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
+        PRM_SET(mkc, mkc, start_addr, access & IBV_ACCESS_ZERO_BASED ? 0 : info->addr);
+        PRM_SET(mkc, mkc, len, info->length);
+        PRM_SET(wqe_klm_seg, klm, byte_count, info->length);
+        PRM_SET(wqe_klm_seg, klm, mkey, info->mr->lkey);
+        PRM_SET(wqe_klm_seg, klm, va, info->addr);
+    } else {
+        PRM_SET(mkc, mkc, free, 1);
+        PRM_SET(wqe_umr_ctrl_seg, umr, check_qpn, type == IBV_MW_TYPE_2);
+    }
+    PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask, mask);
+    put(qp, umr, sizeof(umr));
+    put(qp, mkc, sizeof(mkc));
+    if (info->length) {
+        put(qp, klm, sizeof(klm));
+    }
+    qp->small_fence = true;
+}
+
+void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
+                    bool raw)
+{
+    const uint8_t *ctrl = wqe;
+
+    if (!ds || !begin(qp, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode), qp->ex.wr_flags,
+                      qp->ex.wr_id, wc_opcode, (uint32_t)PRM_GET(wqe_ctrl_seg, ctrl, general_id))) {
+        return;
+    }
+    if (raw) {
+        prm_store32(qp->cur_ctrl, (prm_load32(ctrl) & 0xff0000ff) | (qp->sq_post & 0xffff) << 8);
+        memcpy(qp->cur_ctrl + 4, ctrl + 4, 12);
+    }
+    put(qp, ctrl + 16, ds * 16 - 16);
+    end(qp);
+    if (!raw) {
+        qp->small_fence = true;
+    }
+}
+
+/* -- lists ------------------------------------------------------------------------------------- */
+
+static const struct {
+    uint8_t opcode;
+    bool known, raddr;
+    uint8_t wc;
+    unsigned types; /* bit per enum ibv_qp_type: where it is known */
+} ops[] = {
+#define T(type) (1u << IBV_QPT_##type)
+    [IBV_WR_RDMA_WRITE] = {PRM_WQE_OPCODE_RDMA_WRITE, true, true, 0, T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {PRM_WQE_OPCODE_RDMA_WRITE_IMM, true, true, 0,
+                                    T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_SEND] = {PRM_WQE_OPCODE_SEND, true, false, 0,
+                     T(RC) | T(UC) | T(UD) | T(XRC_SEND) | T(RAW_PACKET)},
+    [IBV_WR_SEND_WITH_IMM] = {PRM_WQE_OPCODE_SEND_IMM, true, false, 0,
+                              T(RC) | T(UC) | T(UD) | T(XRC_SEND)},
+    [IBV_WR_RDMA_READ] = {PRM_WQE_OPCODE_RDMA_READ, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {PRM_WQE_OPCODE_ATOMIC_CS, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {PRM_WQE_OPCODE_ATOMIC_FA, true, true, 0, T(RC) | T(XRC_SEND)},
+    [IBV_WR_LOCAL_INV] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_LOCAL_INV,
+                          T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_BIND_MW] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_BIND_MW,
+                        T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_SEND_WITH_INV] = {PRM_WQE_OPCODE_SEND_INVAL, true, false, 0,
+                              T(RC) | T(UC) | T(XRC_SEND)},
+    [IBV_WR_TSO] = {PRM_WQE_OPCODE_TSO, true, false, 0, T(RAW_PACKET)},
+#undef T
+};
+
+static uint32_t imm_of(const struct ibv_send_wr *wr)
+{
+    switch (wr->opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return GUINT32_FROM_BE(wr->imm_data);
+    case IBV_WR_BIND_MW:
+        return wr->bind_mw.mw->rkey;
+    default:
+        return wr->opcode == IBV_WR_SEND_WITH_INV || wr->opcode == IBV_WR_LOCAL_INV
+                   ? wr->invalidate_rkey
+                   : 0;
+    }
+}
+
+static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct ibv_mw_bind_info none = {0};
+    enum ibv_wr_opcode op = wr->opcode;
+    bool fits;
+
+    if ((unsigned)op >= G_N_ELEMENTS(ops) || !ops[op].known) {
+        fail(qp, EINVAL);
+        return;
+    }
+    /* One that this type of QP does not do goes to the device all the same, without the segments
+     * that are its own; the device completes it in error. */
+    fits = ops[op].types >> qp->ibv.qp_type & 1;
+    if (!begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
+               fits || op != IBV_WR_BIND_MW ? imm_of(wr) : 0)) {
+        return;
+    }
+    if (qp->ibv.qp_type == IBV_QPT_UD) {
+        put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+    } else if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
+                op == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
+    } else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND && ops[op].opcode != PRM_WQE_OPCODE_UMR) {
+        put_xrc(qp, wr->qp_type.xrc.remote_srqn);
+    }
+    if (fits && op == IBV_WR_BIND_MW) {
+        put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+    } else if (fits && op == IBV_WR_LOCAL_INV) {
+        put_bind(qp, IBV_MW_TYPE_2, 0, &none);
+    } else {
+        bool swap = op == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+        if (fits && (swap || op == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
+            put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+            put_atomic(qp, swap, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+        } else if (fits && ops[op].raddr) {
+            put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+        }
+        if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge) {
+            struct ibv_data_buf bufs[64];
+
+            if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
+                fail(qp, ENOMEM);
+                return;
+            }
+            for (int i = 0; i < wr->num_sge; i++) {
+                bufs[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+                bufs[i].length = wr->sg_list[i].length;
+            }
+            put_inline(qp, (size_t)wr->num_sge, bufs);
+        } else {
+            put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
+        }
+    }
+    if (!qp->wr_err) {
+        end(qp);
+    }
+}
+
+/* Ends what was begun under the lock: tells the device of what was posted. 0 or EIO. */
+static int unlock_and_ring(struct hv_qp *qp)
+{
+    bool any = qp->nreq;
+    uint64_t ctrl = 0;
+
+    if (any) {
+        ctrl = prm_load64(qp->cur_ctrl);
+        __atomic_store_n(&qp->dbrec[1], GUINT32_TO_BE(qp->sq_post & 0xffff), __ATOMIC_RELEASE);
+    }
+    pthread_spin_unlock(&qp->sq.lock);
+    return any ? hv_ring_sq(qp->hca, qp->uar, ctrl) : 0;
+}
+
+static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    struct ibv_send_wr *first = wr;
+    int err, lost;
+
+    if (!qp->can_send) { /* libmlx5's answer */
+        *bad_wr = wr;
+        return ENOMEM;
+    }
+    pthread_spin_lock(&qp->sq.lock);
+    qp->wr_err = qp->nreq = 0;
+    for (; wr; wr = wr->next) {
+        build(qp, wr);
+        if (qp->wr_err) {
+            *bad_wr = wr;
+            break;
+        }
+    }
+    err = qp->wr_err;
+    lost = unlock_and_ring(qp);
+    if (lost) {
+        *bad_wr = first;
+    }
+    return lost ? lost : err;
+}
+
+int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    int err = 0;
+
+    for (; wr; wr = wr->next) {
+        uint32_t index = rq->head & (rq->wqe_cnt - 1);
+        uint8_t *seg = rq->buf + ((size_t)index << rq->wqe_shift);
+        uint32_t n = 0;
+
+        if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->max_post) {
+            err = ENOMEM;
+        } else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_gs) {
+            err = EINVAL;
+        }
+        if (err) {
+            *bad_wr = wr;
+            break;
+        }
+        for (int i = 0; i < wr->num_sge; i++) {
+            if (wr->sg_list[i].length) {
+                PRM_SET(wqe_data_seg, seg + n * 16, inl, 0);
+                PRM_SET(wqe_data_seg, seg + n * 16, byte_count, wr->sg_list[i].length & 0x7fffffff);
+                PRM_SET(wqe_data_seg, seg + n * 16, lkey, wr->sg_list[i].lkey);
+                PRM_SET(wqe_data_seg, seg + n * 16, addr, wr->sg_list[i].addr);
+                n++;
+            }
+        }
+        if (n < rq->max_gs) { /* the list ends before the WQE does */
+            memset(seg + n * 16, 0, 16);
+            PRM_SET(wqe_data_seg, seg + n * 16, lkey, 0x100);
+        }
+        rq->wrid[index] = wr->wr_id;
+        rq->head++;
+    }
+    return err;
+}
+
+static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    int err;
+
+    if (ibqp->state == IBV_QPS_RESET || !hv_is_ours(qp->hca)) {
+        *bad_wr = wr;
+        return ibqp->state == IBV_QPS_RESET ? EINVAL : EIO;
+    }
+    pthread_spin_lock(&qp->rq.lock);
+    err = hv_rq_post(&qp->rq, wr, bad_wr);
+    /* the RQ of a raw packet QP is ready before the QP may receive */
+    if (ibqp->qp_type != IBV_QPT_RAW_PACKET || ibqp->state >= IBV_QPS_RTR) {
+        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+    }
+    pthread_spin_unlock(&qp->rq.lock);
+    return err;
+}
+
+/* -- builders ---------------------------------------------------------------------------------- */
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    pthread_spin_lock(&qp->sq.lock);
+    qp->wr_err = qp->nreq = 0;
+    qp->cur_post_rb = qp->sq_post;
+    qp->wr_setters_left = 0;
+}
+
+static void roll_back(struct hv_qp *qp)
+{
+    qp->sq.head -= (uint32_t)qp->nreq;
+    qp->sq_post = qp->cur_post_rb;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
+
+    if (!err) {
+        return unlock_and_ring(qp);
+    }
+    roll_back(qp);
+    pthread_spin_unlock(&qp->sq.lock);
+    return err;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    roll_back(qp);
+    pthread_spin_unlock(&qp->sq.lock);
+}
+
+/* A datagram needs its address as well as its data, an XRC message its SRQ, in either order. */
+static bool start_wr(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    enum ibv_qp_type type = qp->ibv.qp_type;
+
+    qp->wr_setters_left = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ? 2 : 1;
+    if (!begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
+        return false;
+    }
+    if (type == IBV_QPT_XRC_SEND) {
+        put_xrc(qp, 0); /* wr_set_xrc_srqn() */
+    } else if (type == IBV_QPT_RAW_PACKET && opcode == PRM_WQE_OPCODE_SEND) {
+        put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
+    }
+    return true;
+}
+
+static void setter_done(struct hv_qp *qp)
+{
+    if (!qp->wr_err && qp->wr_setters_left && --qp->wr_setters_left == 0) {
+        end(qp);
+    }
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+    start_wr(ex, PRM_WQE_OPCODE_SEND, 0);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+    start_wr(ex, PRM_WQE_OPCODE_SEND_IMM, GUINT32_FROM_BE(imm));
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+    start_wr(ex, PRM_WQE_OPCODE_SEND_INVAL, rkey);
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+    if (start_wr(ex, PRM_WQE_OPCODE_TSO, 0)) {
+        put_eth(hv_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
+    }
+}
+
+static void wr_rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t raddr,
+                    uint32_t imm)
+{
+    if (start_wr(ex, opcode, imm)) {
+        put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
+    }
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr)
+{
+    wr_rdma(ex, PRM_WQE_OPCODE_RDMA_WRITE, rkey, raddr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, __be32 imm)
+{
+    wr_rdma(ex, PRM_WQE_OPCODE_RDMA_WRITE_IMM, rkey, raddr, GUINT32_FROM_BE(imm));
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr)
+{
+    wr_rdma(ex, PRM_WQE_OPCODE_RDMA_READ, rkey, raddr, 0);
+}
+
+static void wr_atomic(struct ibv_qp_ex *ex, bool swap, uint32_t rkey, uint64_t raddr, uint64_t a,
+                      uint64_t b)
+{
+    if (start_wr(ex, swap ? PRM_WQE_OPCODE_ATOMIC_CS : PRM_WQE_OPCODE_ATOMIC_FA, 0)) {
+        put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
+        put_atomic(hv_qp(&ex->qp_base), swap, a, b);
+    }
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t compare,
+                              uint64_t swap)
+{
+    wr_atomic(ex, true, rkey, raddr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t add)
+{
+    wr_atomic(ex, false, rkey, raddr, add, 0);
+}
+
+static void bind(struct ibv_qp_ex *ex, enum ibv_wc_opcode wc, uint32_t old_rkey, uint32_t new_rkey,
+                 const struct ibv_mw_bind_info *info)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (begin(qp, PRM_WQE_OPCODE_UMR, ex->wr_flags, ex->wr_id, wc, old_rkey)) {
+        put_bind(qp, IBV_MW_TYPE_2, new_rkey, info);
+        if (!qp->wr_err) {
+            end(qp);
+        }
+    }
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+                       const struct ibv_mw_bind_info *info)
+{
+    bind(ex, IBV_WC_BIND_MW, mw->rkey, rkey, info);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+    const struct ibv_mw_bind_info none = {0};
+
+    bind(ex, IBV_WC_LOCAL_INV, rkey, 0, &none);
+}
+
+/* The address comes first in the WQE: data that was set before it moves behind it. */
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    uint8_t data[1024];
+    size_t len;
+
+    if (qp->wr_err) {
+        return;
+    }
+    len = qp->cur_size * 16 - 16;
+    if (len > sizeof(data)) {
+        fail(qp, ENOMEM);
+        return;
+    }
+    for (size_t i = 0; i < len; i += 16) {
+        size_t at = (size_t)(qp->cur_ctrl - qp->sq.buf) + 16 + i;
+
+        memcpy(data + i, qp->sq.buf + at % ((size_t)qp->sq.wqe_cnt * WQEBB), 16);
+    }
+    qp->cur_data = qp->cur_ctrl;
+    qp->cur_size = 0;
+    put(qp, qp->cur_ctrl, 16);
+    put_av(qp, ah, qpn, qkey);
+    put(qp, data, len);
+    setter_done(qp);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err) { /* right after the control segment: they share a basic block */
+        PRM_SET(wqe_xrc_seg, qp->cur_ctrl + PRM_SIZE(wqe_ctrl_seg), xrc_srqn,
+                remote_srqn & 0xffffff);
+        setter_done(qp);
+    }
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err) {
+        put_sge(qp, lkey, addr, length);
+        setter_done(qp);
+    }
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err) {
+        put_sges(qp, num, list);
+        setter_done(qp);
+    }
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num,
+                                    const struct ibv_data_buf *list)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err) {
+        put_inline(qp, num, list);
+        setter_done(qp);
+    }
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+    struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+    wr_set_inline_data_list(ex, 1, &buf);
+}
+
+/* What may be asked for, by service type. */
+static uint64_t possible_ops(enum ibv_qp_type type)
+{
+    const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    const uint64_t uc = ud | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
+                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
+                        IBV_QP_EX_WITH_LOCAL_INV;
+    const uint64_t rc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+
+    switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND:
+        return rc;
+    case IBV_QPT_UC:
+        return uc;
+    case IBV_QPT_UD:
+        return ud;
+    case IBV_QPT_RAW_PACKET:
+        return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;
+    default:
+        return 0;
+    }
+}
+
+int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+    struct ibv_qp_ex *ex = &qp->ex;
+    uint64_t possible = possible_ops(type);
+
+    if (send_ops_flags & ~possible) {
+        return EOPNOTSUPP;
+    }
+#define USE(flag, op) ex->op = possible & IBV_QP_EX_WITH_##flag ? op : NULL
+    ex->wr_start = wr_start;
+    ex->wr_complete = wr_complete;
+    ex->wr_abort = wr_abort;
+    ex->wr_set_sge = wr_set_sge;
+    ex->wr_set_sge_list = wr_set_sge_list;
+    ex->wr_set_inline_data = wr_set_inline_data;
+    ex->wr_set_inline_data_list = wr_set_inline_data_list;
+    ex->wr_set_ud_addr = type == IBV_QPT_UD ? wr_set_ud_addr : NULL;
+    ex->wr_set_xrc_srqn = type == IBV_QPT_XRC_SEND ? wr_set_xrc_srqn : NULL;
+    USE(SEND, wr_send);
+    USE(SEND_WITH_IMM, wr_send_imm);
+    USE(SEND_WITH_INV, wr_send_inv);
+    USE(TSO, wr_send_tso);
+    USE(RDMA_WRITE, wr_rdma_write);
+    USE(RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);
+    USE(RDMA_READ, wr_rdma_read);
+    USE(ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
+    USE(ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
+    USE(BIND_MW, wr_bind_mw);
+    USE(LOCAL_INV, wr_local_inv);
+#undef USE
+    return 0;
+}
+
+void hv_qp_send_ops(struct verbs_context *verbs)
+{
+    verbs->context.ops.post_send = post_send;
+    verbs->context.ops.post_recv = post_recv;
+}
