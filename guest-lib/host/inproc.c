@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* HCAs inside this process: the host callbacks on one side, the driver's PCI view on the other. */
+/* The virtual clock, and HCAs on it: host callbacks on one side, the driver's view on the other. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,8 +124,36 @@ struct inproc_world *inproc_world_new(void)
     struct inproc_world *world = g_new0(struct inproc_world, 1);
 
     world->now_ns = 1000000000;
+    world->members = g_ptr_array_new();
     world->hcas = g_ptr_array_new();
     return world;
+}
+
+void inproc_join(struct inproc_world *world, struct inproc_member *member)
+{
+    g_ptr_array_add(world->members, member);
+}
+
+void inproc_leave(struct inproc_world *world, struct inproc_member *member)
+{
+    g_ptr_array_remove(world->members, member);
+}
+
+static bool hca_run(struct inproc_member *member, uint64_t now_ns)
+{
+    struct inproc_hca *hca = (struct inproc_hca *)member;
+
+    if (!hca->woken && hca->deadline_ns > now_ns) {
+        return false;
+    }
+    hca->woken = false;
+    hca->woken |= fw_run(hca->fw, hca->budget);
+    return true;
+}
+
+static uint64_t hca_deadline_ns(const struct inproc_member *member)
+{
+    return ((const struct inproc_hca *)member)->deadline_ns;
 }
 
 static void hca_free(struct inproc_hca *hca)
@@ -142,6 +170,7 @@ void inproc_world_free(struct inproc_world *world)
         hca_free(g_ptr_array_index(world->hcas, i));
     }
     g_ptr_array_free(world->hcas, TRUE);
+    g_ptr_array_free(world->members, TRUE);
     g_free(world);
 }
 
@@ -150,6 +179,7 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
 {
     struct inproc_hca *hca = g_new0(struct inproc_hca, 1);
 
+    hca->member = (struct inproc_member){hca_run, hca_deadline_ns};
     hca->world = world;
     hca->deadline_ns = UINT64_MAX;
     hca->budget = 2048;
@@ -168,6 +198,7 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
         return NULL;
     }
     g_ptr_array_add(world->hcas, hca);
+    inproc_join(world, &hca->member);
     return hca;
 }
 
@@ -175,17 +206,10 @@ bool inproc_run_ready(struct inproc_world *world)
 {
     bool any = false;
 
-    for (unsigned i = 0; i < world->hcas->len; i++) {
-        struct inproc_hca *hca = g_ptr_array_index(world->hcas, i);
+    for (unsigned i = 0; i < world->members->len; i++) {
+        struct inproc_member *member = g_ptr_array_index(world->members, i);
 
-        if (hca->woken || hca->deadline_ns <= world->now_ns) {
-            hca->woken = false;
-            hca->woken |= fw_run(hca->fw, hca->budget);
-            any = true;
-        }
-    }
-    if (world->wire_step && world->wire_step(world->wire_opaque)) {
-        any = true;
+        any |= member->run(member, world->now_ns);
     }
     return any;
 }
@@ -197,10 +221,10 @@ bool inproc_step(struct inproc_world *world, uint64_t limit_ns)
     if (inproc_run_ready(world)) {
         return true;
     }
-    for (unsigned i = 0; i < world->hcas->len; i++) {
-        struct inproc_hca *hca = g_ptr_array_index(world->hcas, i);
+    for (unsigned i = 0; i < world->members->len; i++) {
+        const struct inproc_member *member = g_ptr_array_index(world->members, i);
 
-        next = MIN(next, hca->deadline_ns);
+        next = MIN(next, member->deadline_ns(member));
     }
     if (next > limit_ns) {
         world->now_ns = MAX(world->now_ns, limit_ns);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HCAs inside this process, on one virtual clock.
+ * Hosts inside this process, on one virtual clock.
  *
- * A world holds the clock and any number of HCAs. inproc_step() lets every HCA that asked for it
- * run; when none has, the clock jumps to the next timer. So a run is deterministic, and a timeout
- * of seconds costs nothing. Bus addresses are process addresses, but only those inside the HCA's
- * own DMA arena answer.
+ * A world holds the clock and any number of members: the HCAs below, which tests bring up with the
+ * driver; those of the verbs library (local.h); a test's own. inproc_step() lets each member that
+ * has something to do run, in the order in which they joined; when none has, the clock jumps to the
+ * next timer. So a run is deterministic, and a timeout of seconds costs nothing.
+ *
+ * Bus addresses of the HCAs here are process addresses, but only those inside the HCA's own DMA
+ * arena answer.
  */
 #ifndef HCASIM_GUEST_LIB_HOST_INPROC_H
 #define HCASIM_GUEST_LIB_HOST_INPROC_H
@@ -19,12 +22,20 @@
 
 struct inproc_world {
     uint64_t now_ns;
-    GPtrArray *hcas;                 /* struct inproc_hca */
-    bool (*wire_step)(void *opaque); /* a test's own thing to run each step, or NULL */
-    void *wire_opaque;
+    GPtrArray *members; /* struct inproc_member */
+    GPtrArray *hcas;    /* struct inproc_hca, which go with the world */
+};
+
+/* One who lives on the clock; the head of, or a part of its own structure. */
+struct inproc_member {
+    /* Does what can be done now. False: there was nothing. */
+    bool (*run)(struct inproc_member *member, uint64_t now_ns);
+    /* When it has to run again, whatever happens before; UINT64_MAX: never. */
+    uint64_t (*deadline_ns)(const struct inproc_member *member);
 };
 
 struct inproc_hca {
+    struct inproc_member member; /* first */
     struct inproc_world *world;
     struct fw *fw;
     bool woken;
@@ -40,13 +51,15 @@ struct inproc_hca {
 };
 
 struct inproc_world *inproc_world_new(void);
-/* Frees all HCAs, too. */
+/* Frees all HCAs, too; other members have left. */
 void inproc_world_free(struct inproc_world *world);
+void inproc_join(struct inproc_world *world, struct inproc_member *member);
+void inproc_leave(struct inproc_world *world, struct inproc_member *member);
 
 struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_config *config,
                                   GError **err);
 
-/* One round; true if any HCA did or has something to do now. */
+/* One round; true if any member did something. */
 bool inproc_run_ready(struct inproc_world *world);
 /* As above, and when nothing is ready moves the clock to the next timer, at most to limit_ns.
  * False: nothing left to do before limit_ns (the clock then stands at limit_ns). */

@@ -34,7 +34,17 @@
 #define SPIN_PERIOD   20u        /* us between looks at watched doorbells when nothing happens */
 #define LINGER        50000u     /* ns after its last work for which the helper looks for more */
 
+/* Who lets it work. */
+enum local_driven {
+    LOCAL_BY_THREADS, /* of this process, by its helper at the least */
+    LOCAL_BY_WORLD,
+    LOCAL_BY_PARENT /* this process is a child of the one whose HCA it is */
+};
+
 struct local_hca {
+    enum local_driven driven;
+    struct inproc_world *world;
+    struct inproc_member member;
     pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
     struct wire_port *port;
@@ -61,7 +71,6 @@ struct local_hca {
     /* the helper */
     pthread_t helper;
     bool started, stop;
-    bool abandoned; /* this process is a child of the one whose HCA it is */
     bool said_so;
     bool asleep;
     uint64_t asleep_until_ns;
@@ -84,6 +93,12 @@ static uint64_t now_ns(void)
     return timespec_ns(&now);
 }
 
+/* The HCA's clock: real, or its world's. */
+static uint64_t local_now_ns(const struct local_hca *hca)
+{
+    return hca->world ? hca->world->now_ns : now_ns();
+}
+
 /* -- what the HCA sees (model/core/host.h)
  * -----------------------------------------------------------
  */
@@ -100,7 +115,7 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
     }
 }
 
-static void unanswered(void *host, uint64_t addr, size_t len)
+static void host_unanswered(void *host, uint64_t addr, size_t len)
 {
     g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
                                             "x (%zu bytes): it was unmapped, or never there",
@@ -147,7 +162,7 @@ static uint64_t host_clock_ns(void *host)
 {
     const struct local_hca *hca = host;
 
-    return hca->turn_ns ? hca->turn_ns : now_ns();
+    return hca->turn_ns ? hca->turn_ns : local_now_ns(hca);
 }
 
 static void host_timer_arm(void *host, uint64_t deadline_ns)
@@ -183,7 +198,7 @@ static const struct hca_host_ops host_ops = {
 
 /* With the lock held. look: for frames, too, should no wake-up tell of them. True: something was
  * done. */
-static bool turn(struct local_hca *hca, uint64_t now, bool look)
+static bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
     bool rang = hca->scan && g_atomic_int_get(hca->watching) && hca->scan(hca->opaque);
@@ -214,7 +229,7 @@ void local_tell_irq(struct local_hca *hca)
 }
 
 /* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
-static bool note_poll(struct local_hca *hca, uint64_t now)
+static bool local_note_poll(struct local_hca *hca, uint64_t now)
 {
     if (!pthread_equal(hca->poller, pthread_self())) {
         hca->poller = pthread_self();
@@ -233,7 +248,7 @@ static bool note_poll(struct local_hca *hca, uint64_t now)
     return true;
 }
 
-static void wake_helper(struct local_hca *hca)
+static void helper_wake(struct local_hca *hca)
 {
     uint64_t one = 1;
     int state = cancel_disable();
@@ -245,17 +260,17 @@ static void wake_helper(struct local_hca *hca)
 }
 
 /* After a turn: is there something that the sleeping helper must not sleep over? */
-static void leave_rest_to_helper(struct local_hca *hca)
+static void local_leave_rest_to_helper(struct local_hca *hca)
 {
     if (__atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST) &&
         (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
          __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE) <
              __atomic_load_n(&hca->asleep_until_ns, __ATOMIC_ACQUIRE))) {
-        wake_helper(hca);
+        helper_wake(hca);
     }
 }
 
-static void set_busy(struct local_hca *hca, bool busy)
+static void local_set_busy(struct local_hca *hca, bool busy)
 {
     if (hca->busy != busy && hca->port) {
         hca->busy = busy;
@@ -271,25 +286,25 @@ bool local_run(struct local_hca *hca)
     bool did, idles, rest = false;
     uint64_t now;
 
-    if (hca->abandoned || pthread_mutex_trylock(&hca->lock)) {
+    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
     now = now_ns();
-    if (note_poll(hca, now)) {
-        set_busy(hca, true);
+    if (local_note_poll(hca, now)) {
+        local_set_busy(hca, true);
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     }
-    did = turn(hca, now, true);
+    did = local_turn(hca, now, true);
     for (unsigned i = 1; i < SETTLE && !hca->polled && hca->woken; i++) {
-        turn(hca, now, true); /* to wake the helper for what is left costs more */
+        local_turn(hca, now, true); /* to wake the helper for what is left costs more */
     }
     hca->idle_polls = did ? 0 : hca->idle_polls + 1;
     idles = hca->idle_polls > IDLE_POLLS;
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
-        wake_helper(hca);
+        helper_wake(hca);
     } else {
-        leave_rest_to_helper(hca);
+        local_leave_rest_to_helper(hca);
     }
     local_tell_irq(hca);
     if (idles) {
@@ -302,16 +317,16 @@ void local_rest(struct local_hca *hca)
 {
     int state;
 
-    if (hca->abandoned) {
+    if (hca->driven != LOCAL_BY_THREADS) {
         return;
     }
     state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     hca->last_poll_ns = hca->last_doorbell_ns = 0;
     hca->polled = false;
-    set_busy(hca, false);
+    local_set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
-    wake_helper(hca);
+    helper_wake(hca);
     cancel_restore(state);
 }
 
@@ -320,10 +335,22 @@ void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
     fw_mmio_write(hca->fw, offset, value, 8);
 }
 
+/* One that somebody else works on, or nobody. */
+static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    if (!local_is_ours(hca)) {
+        return false;
+    }
+    pthread_mutex_lock(&hca->lock);
+    fw_mmio_write(hca->fw, offset, value, 8);
+    pthread_mutex_unlock(&hca->lock);
+    return true;
+}
+
 bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
-    if (hca->abandoned) {
-        return local_is_ours(hca);
+    if (hca->driven != LOCAL_BY_THREADS) {
+        return local_note_doorbell(hca, offset, value);
     }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
@@ -331,23 +358,66 @@ bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
     if (hca->polled) {
         /* As good as a poll: one in LOOK_EVERY looks at the wire, too. */
         hca->last_poll_ns = hca->last_doorbell_ns;
-        turn(hca, hca->last_doorbell_ns, hca->doorbells++ % LOOK_EVERY == 0);
+        local_turn(hca, hca->last_doorbell_ns, hca->doorbells++ % LOOK_EVERY == 0);
     } else {
-        for (unsigned i = 0; i < SETTLE && turn(hca, hca->last_doorbell_ns, true) && hca->woken;
-             i++) {
+        for (unsigned i = 0;
+             i < SETTLE && local_turn(hca, hca->last_doorbell_ns, true) && hca->woken; i++) {
         }
     }
     pthread_mutex_unlock(&hca->lock);
-    leave_rest_to_helper(hca);
+    local_leave_rest_to_helper(hca);
     local_tell_irq(hca);
     return true;
+}
+
+/* -- on a world's clock --------------------------------------------------------------------------
+ */
+
+static struct local_hca *local_of_member(const struct inproc_member *member)
+{
+    return (struct local_hca *)((char *)member - offsetof(struct local_hca, member));
+}
+
+static bool local_member_run(struct inproc_member *member, uint64_t now_ns)
+{
+    struct local_hca *hca = local_of_member(member);
+    bool irq = hca->irq_raised && hca->irq;
+    bool due = hca->woken || hca->deadline_ns <= now_ns || irq;
+
+    if (due || (hca->scan && g_atomic_int_get(hca->watching))) {
+        pthread_mutex_lock(&hca->lock);
+        due |= local_turn(hca, now_ns, true);
+        pthread_mutex_unlock(&hca->lock);
+        local_tell_irq(hca);
+    }
+    return due;
+}
+
+static uint64_t local_member_deadline_ns(const struct inproc_member *member)
+{
+    return local_of_member(member)->deadline_ns;
+}
+
+static void local_join(struct local_hca *hca, struct inproc_world *world)
+{
+    hca->driven = LOCAL_BY_WORLD;
+    hca->world = world;
+    hca->member = (struct inproc_member){local_member_run, local_member_deadline_ns};
+    inproc_join(world, &hca->member);
+}
+
+static void local_leave(struct local_hca *hca)
+{
+    if (hca->world) {
+        inproc_leave(hca->world, &hca->member);
+    }
 }
 
 /* -- the helper ---------------------------------------------------------------------------------
  */
 
 /* How long it may sleep: 0 not at all. */
-static uint64_t sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
+static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
 {
     uint64_t until = __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE);
     uint64_t most = polled ? POLL_GRACE : UINT64_MAX;
@@ -388,7 +458,7 @@ static void helper_sleep(struct local_hca *hca, uint64_t ns)
 /* Asks for short slices: then a program that spins on its memory does not keep the helper, which is
  * to change that memory, from the processor until its own slice ends. Kernels before 6.12 do not
  * look at this. */
-static void ask_for_short_slices(void)
+static void helper_ask_for_short_slices(void)
 {
     struct {
         uint32_t size, policy;
@@ -406,7 +476,7 @@ static void ask_for_short_slices(void)
 
 /* Processor time that the poller has used since the last call of this; 0: it has ended, or is
  * another one than then. */
-static uint64_t poller_ran(struct local_hca *hca)
+static uint64_t helper_poller_ran(struct local_hca *hca)
 {
     struct timespec ran;
     uint64_t before = hca->poller_ran_ns;
@@ -422,7 +492,7 @@ static uint64_t poller_ran(struct local_hca *hca)
  * program that polls a CQ now and then and looks at its memory in between: then the helper stays
  * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
  * welcome back at once. */
-static void take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
+static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
 
@@ -431,8 +501,8 @@ static void take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
     }
     hca->polled = false;
     wire_get_stats(hca->port, &before);
-    set_busy(hca, false);
-    turn(hca, now, true);
+    local_set_busy(hca, false);
+    local_turn(hca, now, true);
     wire_get_stats(hca->port, &after);
     if (after.rx_frames != before.rx_frames && ran > POLL_GRACE / 2) {
         hca->probation_ns = CLAMP(hca->probation_ns * 2, PROBATION, PROBATION_MAX);
@@ -443,7 +513,7 @@ static void take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 /* Where one frame came the next is near, and to sleep between them costs both sides more than a
  * frame does: the sender a system call, this one a context switch. So the helper of a program that
  * leaves everything to it looks for a while. One that is at work itself may need the processor. */
-static bool lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
+static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
 {
     return !hca->polled && now < last_work_ns + LINGER &&
            now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
@@ -455,7 +525,7 @@ static void *helper_main(void *opaque)
     uint64_t last_work_ns = 0;
 
     memory_unblock_faults();
-    ask_for_short_slices();
+    helper_ask_for_short_slices();
     while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
         uint64_t ns, now;
         bool polled, linger;
@@ -463,18 +533,18 @@ static void *helper_main(void *opaque)
         pthread_mutex_lock(&hca->lock);
         now = now_ns();
         if (hca->polled) {
-            uint64_t ran = poller_ran(hca);
+            uint64_t ran = helper_poller_ran(hca);
 
             if (now >= hca->last_poll_ns + POLL_GRACE) {
-                take_over(hca, now, ran);
+                helper_take_over(hca, now, ran);
             }
         }
         polled = hca->polled;
-        if ((!polled || g_atomic_int_get(hca->watching)) && turn(hca, now, true)) {
+        if ((!polled || g_atomic_int_get(hca->watching)) && local_turn(hca, now, true)) {
             last_work_ns = now;
         }
-        linger = lingers(hca, last_work_ns, now);
-        set_busy(hca, polled || linger);
+        linger = helper_lingers(hca, last_work_ns, now);
+        local_set_busy(hca, polled || linger);
         pthread_mutex_unlock(&hca->lock);
         local_tell_irq(hca);
         if (linger) {
@@ -484,7 +554,7 @@ static void *helper_main(void *opaque)
         /* who leaves work from now on wakes us, or we see the work */
         __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
         __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
-        ns = sleep_ns(hca, polled, now_ns());
+        ns = helper_sleep_ns(hca, polled, now_ns());
         if (ns != 0) {
             __atomic_store_n(&hca->asleep_until_ns, ns == UINT64_MAX ? UINT64_MAX : now_ns() + ns,
                              __ATOMIC_RELEASE);
@@ -505,6 +575,9 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(
     hca->scan = scan;
     hca->watching = watching;
     hca->opaque = opaque;
+    if (hca->driven == LOCAL_BY_WORLD) {
+        return true;
+    }
     /* the program's signals are not for this thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -523,7 +596,7 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(
 /* An ARP announcement (RFC 5227 2.3), as hosts send it when a link comes up. A host that only
  * receives would otherwise never be learned by the wire, which floods frames to unknown addresses
  * and does not wait for room for those. */
-static void announce(struct wire_port *port, const uint8_t mac[6], uint32_t ipv4)
+static void local_announce(struct wire_port *port, const uint8_t mac[6], uint32_t ipv4)
 {
     uint8_t *frame = wire_tx_reserve(port, ARP_LEN);
 
@@ -544,16 +617,22 @@ static void announce(struct wire_port *port, const uint8_t mac[6], uint32_t ipv4
     wire_tx_commit(port, ARP_LEN);
 }
 
-static bool plug_in(struct local_hca *hca, const struct local_config *config, GError **err)
+static uint64_t world_clock_ns(void *opaque)
+{
+    return ((const struct inproc_world *)opaque)->now_ns;
+}
+
+static bool local_plug_in(struct local_hca *hca, const struct local_config *config, GError **err)
 {
     struct wire_port *port;
 
-    hca->port = wire_open(config->wire, err);
+    hca->port = config->port ? config->port : wire_open(config->wire, err);
     if (!hca->port) {
         return false;
     }
     if (config->capture) {
-        port = wire_capture_new(hca->port, config->capture, NULL, NULL, err);
+        port = wire_capture_new(hca->port, config->capture, hca->world ? world_clock_ns : NULL,
+                                hca->world, err);
         if (!port) {
             wire_close(hca->port);
             return false;
@@ -563,7 +642,7 @@ static bool plug_in(struct local_hca *hca, const struct local_config *config, GE
     hca->wire_fd = wire_fd(hca->port);
     fw_set_wire(hca->fw, hca->port);
     if (config->ipv4) {
-        announce(hca->port, config->fw.mac, config->ipv4);
+        local_announce(hca->port, config->fw.mac, config->ipv4);
     }
     return true;
 }
@@ -574,7 +653,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     pthread_mutexattr_t attr;
 
     memory_catch_faults();
-    hca->missed = (struct memory_missed){unanswered, hca};
+    hca->missed = (struct memory_missed){host_unanswered, hca};
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&hca->lock, &attr);
@@ -583,14 +662,18 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     hca->log_level = config->log_level;
     hca->name = g_strdup(config->name);
     hca->wire_fd = -1;
+    if (config->world) {
+        local_join(hca, config->world);
+    }
     hca->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     hca->fw = fw_new(&host_ops, hca, &config->fw, err);
-    if (hca->fw && plug_in(hca, config, err)) {
+    if (hca->fw && local_plug_in(hca, config, err)) {
         return hca;
     }
     if (hca->fw) {
         fw_free(hca->fw);
     }
+    local_leave(hca);
     close(hca->wake_fd);
     g_free(hca->name);
     g_free(hca);
@@ -601,7 +684,7 @@ void local_stop(struct local_hca *hca)
 {
     if (hca->started) {
         __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
-        wake_helper(hca);
+        helper_wake(hca);
         pthread_join(hca->helper, NULL);
     }
     hca->started = false;
@@ -611,6 +694,7 @@ void local_stop(struct local_hca *hca)
 void local_hca_free(struct local_hca *hca)
 {
     local_stop(hca);
+    local_leave(hca);
     fw_set_wire(hca->fw, NULL);
     wire_close(hca->port);
     fw_free(hca->fw);
@@ -622,15 +706,16 @@ void local_hca_free(struct local_hca *hca)
 
 void local_hca_abandon(struct local_hca *hca)
 {
-    hca->abandoned = true;
+    hca->driven = LOCAL_BY_PARENT;
 }
 
 bool local_is_ours(struct local_hca *hca)
 {
-    if (hca->abandoned && !__atomic_exchange_n(&hca->said_so, true, __ATOMIC_RELAXED)) {
+    if (hca->driven == LOCAL_BY_PARENT &&
+        !__atomic_exchange_n(&hca->said_so, true, __ATOMIC_RELAXED)) {
         fprintf(stderr, "%s: was opened before fork(): it stays with the parent\n", hca->name);
     }
-    return !hca->abandoned;
+    return hca->driven != LOCAL_BY_PARENT;
 }
 
 /* -- what the driver sees (guest-lib/drv/pci.h)
@@ -642,7 +727,7 @@ static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
     struct local_hca *hca = pci;
     uint64_t value;
 
-    if (hca->abandoned) {
+    if (hca->driven == LOCAL_BY_PARENT) {
         return UINT64_MAX; /* as from a function that is not there */
     }
     pthread_mutex_lock(&hca->lock);
@@ -658,7 +743,7 @@ static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned 
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, size);
     pthread_mutex_unlock(&hca->lock);
-    leave_rest_to_helper(hca);
+    local_leave_rest_to_helper(hca);
 }
 
 static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
@@ -683,10 +768,13 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     struct local_hca *hca = pci;
     bool did;
 
+    if (hca->world) {
+        return inproc_step(hca->world, hca->world->now_ns + timeout_ns);
+    }
     pthread_mutex_lock(&hca->lock);
-    did = turn(hca, now_ns(), true);
+    did = local_turn(hca, now_ns(), true);
     pthread_mutex_unlock(&hca->lock);
-    leave_rest_to_helper(hca);
+    local_leave_rest_to_helper(hca);
     if (!did) {
         struct timespec pause = {.tv_nsec = 50000};
 
@@ -697,7 +785,7 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
 
 static uint64_t pci_now(void *pci)
 {
-    return now_ns();
+    return local_now_ns(pci);
 }
 
 static const struct pci_ops local_pci_ops = {

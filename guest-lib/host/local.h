@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An HCA in this process, in real time: a function on a wire, driven by the threads that use it.
+ * An HCA in this process: a function on a wire, driven in real time by the threads that use it, or
+ * on a virtual clock by who owns that.
  *
  * Bus addresses are process addresses. One lock is taken around every call into the firmware, so
  * all functions here may be called from any thread. Who rings a doorbell or polls lets the HCA work
@@ -16,6 +17,10 @@
  *
  * Interrupts are told to a callback, without the lock, by the thread that ran the HCA. No thread is
  * cancelled inside.
+ *
+ * In a world (inproc.h) all of that is the world's: there is no helper, a doorbell is only noted, a
+ * poll does nothing, and the HCA works, and interrupts are told, when the world is stepped. Only
+ * who waits for a command steps it.
  */
 #ifndef HCASIM_GUEST_LIB_HOST_LOCAL_H
 #define HCASIM_GUEST_LIB_HOST_LOCAL_H
@@ -23,16 +28,19 @@
 #include <glib.h>
 #include "fw/fw.h"
 #include "guest-lib/drv/pci.h"
+#include "guest-lib/host/inproc.h"
 
 struct local_hca;
 
 struct local_config {
     struct fw_config fw;
-    const char *wire;    /* URI (wire/open.h) */
-    const char *capture; /* file for all frames, or NULL */
-    uint32_t ipv4;       /* address to announce on the wire, host byte order; 0: none */
-    int log_level;       /* enum hca_log_level up to which lines go to stderr; -1: none */
-    const char *name;    /* in log lines */
+    struct inproc_world *world; /* whose clock it lives on; NULL: in real time */
+    struct wire_port *port;     /* its end of a cable, which it will close; NULL: that of wire */
+    const char *wire;           /* URI (wire/open.h) */
+    const char *capture;        /* file for all frames, or NULL */
+    uint32_t ipv4;              /* address to announce on the wire, host byte order; 0: none */
+    int log_level;              /* enum hca_log_level up to which lines go to stderr; -1: none */
+    const char *name;           /* in log lines */
 };
 
 /* NULL with *err: bad configuration, or the wire cannot be opened. No thread runs yet. */
