@@ -10,7 +10,7 @@
 #define HCASIM_GUEST_LIB_VERBS_DV_H
 
 #include <infiniband/mlx5dv.h>
-#include "guest-lib/verbs/kernel/event_queue.h"
+#include "guest-lib/host/event_queue.h"
 #include "guest-lib/verbs/verbs.h"
 
 struct hv_dv_ops {
@@ -29,8 +29,23 @@ struct hv_dv_ops {
 #undef DV_VOID
 };
 
-/* In libibverbs.so.1 (ops.c). */
+/* In libibverbs.so.1 (user/dv_ops.c). */
 extern const struct hv_dv_ops hv_dv_ops;
+
+/* -- the operations -----------------------------------------------------------------------------
+ */
+
+#define DV_OP(ret, name, ops, params, args) ret hv_dv_##name params;
+#define DV_ERRNO(name, err, params)
+#define DV_NULL(type, name, err, params)
+#define DV_VOID(name, params)
+#include "guest-lib/verbs/dv_functions.def"
+#undef DV_OP
+#undef DV_ERRNO
+#undef DV_NULL
+#undef DV_VOID
+int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
+int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
 
 /* -- objects: what libmlx5.so.1 must know of them is their context ------------------------------
  */
@@ -63,7 +78,7 @@ struct hv_dv_uar {
     struct hv_uar uar;
 };
 
-/* Channels (devx_event.c): what waits to be read. */
+/* Channels (kernel/devx_event.c): what waits to be read. */
 struct hv_dv_cmd_comp {
     struct mlx5dv_devx_cmd_comp dv;
     struct ibv_context *context;

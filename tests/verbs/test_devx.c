@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/kernel/devx.h"
+#include "guest-lib/verbs/kernel/watch.h"
 #include "tests/verbs/verbs_table.h"
 
 #define LOG_SIZE  4 /* of the CQ in CQEs, the SQ in blocks, the RQ in WQEs */
@@ -22,24 +24,10 @@ static struct verbs_table *v;
 static void setup(void)
 {
     v = verbs_table_new();
-    for (int i = 0; i < 2; i++) {
-        uint8_t in[PRM_SIZE(create_uctx_in)] = {0}, out[PRM_SIZE(create_uctx_out)] = {0};
-
-        PRM_SET(create_uctx_in, in, opcode, PRM_CMD_OP_CREATE_UCTX);
-        ck_assert_int_eq(hv_cmd(&v->hca[i], in, sizeof(in), out, sizeof(out)), 0);
-        v->ctx[i]->uid = (uint16_t)PRM_GET(create_uctx_out, out, uid);
-    }
 }
 
 static void teardown(void)
 {
-    for (int i = 0; i < 2; i++) {
-        uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
-
-        PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
-        PRM_SET(destroy_uctx_in, in, uid, v->ctx[i]->uid);
-        ck_assert_int_eq(hv_cmd_simple(&v->hca[i], in, sizeof(in)), 0);
-    }
     ck_assert_int_eq(g_atomic_int_get(&hv_watches), 0);
     verbs_table_free(v);
 }
@@ -64,9 +52,16 @@ struct side {
     uint32_t ci, sq_pi, rq_pi;
 };
 
+static void *page_alloc(size_t size)
+{
+    size_t whole = hv_whole_pages(size);
+
+    return memset(aligned_alloc(PCI_PAGE, whole), 0, whole);
+}
+
 static struct memory memory_new(struct side *s, size_t size)
 {
-    struct memory m = {.ptr = table_alloc(v, s->index, size), .size = size};
+    struct memory m = {.ptr = page_alloc(size), .size = size};
 
     m.umem = hv_dv_devx_umem_reg(s->ctx, m.ptr, size, IBV_ACCESS_LOCAL_WRITE);
     ck_assert_ptr_nonnull(m.umem);
@@ -76,7 +71,7 @@ static struct memory memory_new(struct side *s, size_t size)
 static void memory_free(struct memory *m)
 {
     ck_assert_int_eq(hv_dv_devx_umem_dereg(m->umem), 0);
-    table_free(m->ptr, m->size);
+    free(m->ptr);
 }
 
 static struct mlx5dv_devx_obj *create_cq(struct side *s)
@@ -125,7 +120,7 @@ static struct side *side_new(int index)
     s->index = index;
     s->ctx = index ? v->b : v->a;
     s->pd = ibv_alloc_pd(s->ctx);
-    s->msg = table_alloc(v, index, MSG_SIZE);
+    s->msg = page_alloc(MSG_SIZE);
     s->mr = ibv_reg_mr(s->pd, s->msg, MSG_SIZE, IBV_ACCESS_LOCAL_WRITE);
     s->uar = hv_dv_devx_alloc_uar(s->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
     s->cq_ring = memory_new(s, RING_SIZE);
@@ -149,7 +144,7 @@ static void side_free(struct side *s)
     memory_free(&s->cq_ring);
     hv_dv_devx_free_uar(s->uar);
     ck_assert_int_eq(ibv_dereg_mr(s->mr), 0);
-    table_free(s->msg, MSG_SIZE);
+    free(s->msg);
     ck_assert_int_eq(ibv_dealloc_pd(s->pd), 0);
     g_free(s);
 }
@@ -167,7 +162,7 @@ static void transition(struct side *s, uint16_t opcode, const uint8_t qpc[PRM_SI
 
 static void to_rts(struct side *s, const struct side *peer)
 {
-    const struct node *node = v->hca[peer->index].node;
+    const struct hv_port_config *to = &v->hosts->host[peer->index].config;
     uint8_t qpc[PRM_SIZE(qpc)] = {0};
     uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
 
@@ -179,10 +174,11 @@ static void to_rts(struct side *s, const struct side *peer)
     PRM_SET(qpc, qpc, remote_qpn, peer->qp->id);
     PRM_SET(qpc, qpc, min_rnr_nak, 1);
     PRM_SET(ads, ads, hop_limit, 64);
+    PRM_SET(ads, ads, src_addr_index, 1);
     PRM_SET(ads, ads, udp_sport, 0xdcba);
-    memcpy(PRM_PTR(ads, ads, rgid_rip), node->gid, 16);
-    PRM_SET(ads, ads, rmac_47_32, prm_load16(node->drv->mac));
-    PRM_SET(ads, ads, rmac_31_0, prm_load32(node->drv->mac + 2));
+    memcpy(PRM_PTR(ads, ads, rgid_rip), to->gid[1].raw, 16);
+    PRM_SET(ads, ads, rmac_47_32, prm_load16(to->mac));
+    PRM_SET(ads, ads, rmac_31_0, prm_load32(to->mac + 2));
     transition(s, PRM_CMD_OP_INIT2RTR_QP, qpc);
     memset(qpc, 0, sizeof(qpc));
     PRM_SET(qpc, qpc, pm_state, 3);
@@ -228,18 +224,10 @@ static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
     }
 }
 
-static void ring(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
-{
-    hv_doorbell(hca, bar_offset, value);
-}
-
-/* Lets both HCAs work as the library's progress does. */
+/* Lets both HCAs work, which look at the doorbell records. */
 static void settle(void)
 {
-    for (int i = 0; i < 2; i++) {
-        hv_watch_scan(&v->hca[i], ring);
-    }
-    inproc_settle(v->t->world);
+    table_wait(v);
 }
 
 /* The next CQE, or NULL. */
@@ -266,7 +254,9 @@ START_TEST(a_program_drives_its_own_queues_by_memory_alone)
     for (uint32_t i = 0; i < 100; i++) {
         const uint8_t *cqe;
 
-        fill(a->msg, MSG_SIZE, i + 1);
+        for (unsigned at = 0; at < MSG_SIZE; at++) {
+            a->msg[at] = (uint8_t)(at * (i + 1) + i);
+        }
         post_recv(b);
         post_send(a, MSG_SIZE, i, true);
         settle();
@@ -374,7 +364,7 @@ END_TEST
 
 START_TEST(a_umem_that_is_not_there_is_refused)
 {
-    uint8_t *page = table_alloc(v, 0, 4096);
+    uint8_t *page = page_alloc(4096);
 
     ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, (void *)64, 4096, IBV_ACCESS_LOCAL_WRITE));
     ck_assert_int_eq(errno, EFAULT);
@@ -382,7 +372,22 @@ START_TEST(a_umem_that_is_not_there_is_refused)
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, page, 64, IBV_ACCESS_MW_BIND));
     ck_assert_int_eq(errno, EINVAL);
-    table_free(page, 4096);
+    free(page);
+}
+END_TEST
+
+/* ib_umem_get() pins for writing what the device may write. */
+START_TEST(a_umem_that_is_written_is_writable)
+{
+    uint8_t *page = mmap(NULL, PCI_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct mlx5dv_devx_umem *umem;
+
+    ck_assert_ptr_null(hv_dv_devx_umem_reg(v->a, page, PCI_PAGE, IBV_ACCESS_LOCAL_WRITE));
+    ck_assert_int_eq(errno, EFAULT);
+    umem = hv_dv_devx_umem_reg(v->a, page, PCI_PAGE, 0);
+    ck_assert_ptr_nonnull(umem);
+    ck_assert_int_eq(hv_dv_devx_umem_dereg(umem), 0);
+    munmap(page, PCI_PAGE);
 }
 END_TEST
 
@@ -434,20 +439,6 @@ START_TEST(an_answer_waits_in_its_channel)
 }
 END_TEST
 
-/* Hands the events of a side's EQ to subscribers. */
-static void dispatch(struct side *s)
-{
-    struct drv *drv = v->hca[s->index].node->drv;
-
-    drv_poll_events(drv);
-    while (drv->events->len) {
-        struct drv_event event = g_array_index(drv->events, struct drv_event, 0);
-
-        g_array_remove_index(drv->events, 0);
-        hv_dv_event(&v->hca[s->index], &event);
-    }
-}
-
 static void arm(struct side *s, unsigned sn)
 {
     prm_store32(s->cq_dbr.ptr + 4, sn << 28 | s->ci);
@@ -472,7 +463,6 @@ START_TEST(completions_are_events_of_a_cq)
     post_recv(b);
     post_send(a, 8, 0, true);
     settle();
-    dispatch(b);
     ck_assert(readable(channel->fd));
     ck_assert_int_eq(hv_dv_devx_get_event(channel, hdr, 8), -1);
     ck_assert_int_eq(errno, EINVAL);
@@ -501,12 +491,12 @@ START_TEST(without_data_events_of_a_kind_are_one)
 
     event.num = s->cq->id;
     ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, s->cq, sizeof(comp), comp, 7), 0);
-    hv_dv_event(&v->hca[0], &event);
-    hv_dv_event(&v->hca[0], &event);
+    hv_dv_event(v->hca[0], &event);
+    hv_dv_event(v->hca[0], &event);
     ck_assert_int_eq(hv_dv_devx_get_event(channel, &hdr, sizeof(hdr)), sizeof(hdr));
     ck_assert_uint_eq(hdr.cookie, 7);
     ck_assert(!readable(channel->fd));
-    hv_dv_event(&v->hca[0], &event);
+    hv_dv_event(v->hca[0], &event);
     ck_assert(readable(channel->fd));
     side_free(s);
     hv_dv_devx_destroy_event_channel(channel);
@@ -570,6 +560,7 @@ int main(void)
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
     tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
     tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
+    tcase_add_test(tc, a_umem_that_is_written_is_writable);
     tcase_add_test(tc, a_umem_in_use_stays);
     tcase_add_test(tc, an_answer_waits_in_its_channel);
     tcase_add_test(tc, completions_are_events_of_a_cq);

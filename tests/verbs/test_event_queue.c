@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues of events with a descriptor (guest-lib/verbs/kernel/event_queue.h): the descriptor tells
+ * Queues of events with a descriptor (guest-lib/host/event_queue.h): the descriptor tells
  * what is in the queue, whoever takes, leaves or waits.
  */
 #include <check.h>
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "guest-lib/verbs/kernel/event_queue.h"
+#include "guest-lib/host/event_queue.h"
 
 #define THREADS 4
 #define EVENTS  1000 /* that each thread puts */

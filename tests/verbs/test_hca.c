@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 #include "tests/programs/pair.h"
 
 static struct hv_hca *hca;

@@ -41,7 +41,7 @@ static void query_mkey(uint32_t key, uint8_t mkc[PRM_SIZE(mkc)])
 
     PRM_SET(query_mkey_in, in, opcode, PRM_CMD_OP_QUERY_MKEY);
     PRM_SET(query_mkey_in, in, mkey_index, key >> 8);
-    ck_assert_int_eq(hv_cmd(&v->hca[0], in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_int_eq(hv_cmd(v->hca[0], in, sizeof(in), out, sizeof(out)), 0);
     memcpy(mkc, PRM_PTR(query_mkey_out, out, memory_key_mkey_entry), PRM_SIZE(mkc));
 }
 
@@ -169,7 +169,7 @@ END_TEST
 START_TEST(a_region_of_no_bytes_has_a_page)
 {
     uint8_t mkc[PRM_SIZE(mkc)];
-    uint8_t *page = table_alloc(v, 0, 4096);
+    uint8_t *page = aligned_alloc(4096, 4096);
     struct ibv_mr *mr = ibv_reg_mr(pd, page + 8, 0, IBV_ACCESS_LOCAL_WRITE);
 
     expect_refused(pd, page, 0, (uintptr_t)page, 0, EINVAL);
@@ -178,7 +178,7 @@ START_TEST(a_region_of_no_bytes_has_a_page)
     ck_assert_uint_eq(PRM_GET(mkc, mkc, len), 0);
     ck_assert_uint_eq(PRM_GET(mkc, mkc, start_addr), (uintptr_t)page + 8);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
-    table_free(page, 4096);
+    free(page);
 }
 END_TEST
 
@@ -320,13 +320,13 @@ START_TEST(a_device_that_refuses_leaves_nothing_behind)
     uint8_t mem[64];
     struct ibv_mr *mr;
 
-    v->hca[0].fail_cmd = ENOMEM;
+    table_refuse(v, 0, PRM_CMD_STATUS_LIM_ERR);
     expect_refused(pd, mem, 64, (uintptr_t)mem, 0, ENOMEM);
     mr = ibv_reg_mr(pd, mem, 64, 0);
-    v->hca[0].fail_cmd = EBUSY;
+    table_refuse(v, 0, PRM_CMD_STATUS_RES_BUSY);
     ck_assert_int_eq(ibv_dereg_mr(mr), EBUSY);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
-    v->hca[0].fail_cmd = ENOMEM;
+    table_refuse(v, 0, PRM_CMD_STATUS_LIM_ERR);
     ck_assert_ptr_null(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
     ck_assert_ptr_null(ibv_alloc_mw(pd, 0));
     ck_assert_int_eq(errno, EINVAL);

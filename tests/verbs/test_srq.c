@@ -7,43 +7,33 @@
 
 #define CQE 63
 #define WRS 7 /* a power of two less one: what is asked for is what one gets */
-#define BUF 4096
 
 static struct verbs_table *v;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_pd *pd;
 static struct ibv_srq *srq;
-static struct table_qp *a[2], *b[2];
-static struct buf *from;
-static uint8_t *to;
-static struct ibv_mr *mr;
-static uint32_t drivers_pdn;
+static struct ibv_qp *a[2], *b[2];
+static struct ibv_mr *from, *to;
 
 static void setup(void)
 {
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = WRS, .max_sge = 2}};
 
     v = verbs_table_new();
-    table_use(0);
+    pd = v->hosts->host[1].pd;
     send_cq = ibv_create_cq(v->a, CQE, NULL, NULL, 0);
-    table_use(1);
     recv_cq = ibv_create_cq(v->b, CQE, NULL, NULL, 0);
-    pd = ibv_alloc_pd(v->b);
     srq = ibv_create_srq(pd, &attr);
     ck_assert_ptr_nonnull(srq);
     ck_assert_uint_eq(attr.attr.max_wr, WRS);
     ck_assert_uint_ge(attr.attr.max_sge, 2);
-    to = table_alloc(v, 1, BUF);
-    mr = ibv_reg_mr(pd, to, BUF, IBV_ACCESS_LOCAL_WRITE);
-    /* the QPs are in the domain that the memory is in */
-    drivers_pdn = v->t->b.drv->pdn;
-    v->t->b.drv->pdn = hv_pd(pd)->pdn;
+    from = table_mr_new(v, 0);
+    to = table_mr_new(v, 1);
     for (int i = 0; i < 2; i++) {
-        a[i] = table_qp_new(v, 0, send_cq, NULL, PRM_QP_ST_RC);
-        b[i] = table_qp_new(v, 1, recv_cq, srq, PRM_QP_ST_RC);
+        a[i] = table_qp_new(v, 0, send_cq, NULL);
+        b[i] = table_qp_new(v, 1, recv_cq, srq);
         table_connect(v, a[i], b[i]);
     }
-    from = node_buf(&v->t->a, BUF, DRV_ALL, 1);
 }
 
 static void teardown(void)
@@ -52,11 +42,9 @@ static void teardown(void)
         table_qp_free(a[i]);
         table_qp_free(b[i]);
     }
-    v->t->b.drv->pdn = drivers_pdn;
-    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
     ck_assert_int_eq(ibv_destroy_srq(srq), 0);
-    table_free(to, BUF);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
+    table_mr_free(from);
+    table_mr_free(to);
     ck_assert_int_eq(ibv_destroy_cq(send_cq), 0);
     ck_assert_int_eq(ibv_destroy_cq(recv_cq), 0);
     verbs_table_free(v);
@@ -64,7 +52,7 @@ static void teardown(void)
 
 static int post(uint64_t wr_id, size_t offset)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t)to + offset, .length = 100, .lkey = mr->lkey};
+    struct ibv_sge sge = {.addr = (uintptr_t)to->addr + offset, .length = 100, .lkey = to->lkey};
     struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
     int err = ibv_post_srq_recv(srq, &wr, &bad);
 
@@ -74,11 +62,12 @@ static int post(uint64_t wr_id, size_t offset)
 
 static void send_from(int i)
 {
-    struct drv_sge sge = buf_sge(from, 0, 64);
-    struct drv_send send = {
-        .opcode = PRM_WQE_OPCODE_SEND, .flags = DRV_SIGNALED, .sge = &sge, .num_sge = 1};
+    struct ibv_sge sge = {.addr = (uintptr_t)from->addr, .length = 64, .lkey = from->lkey};
+    struct ibv_send_wr wr = {
+        .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
 
-    table_send(a[i], &send, 1);
+    ck_assert_int_eq(ibv_post_send(a[i], &wr, &bad), 0);
     ck_assert_int_eq(table_wc(v, send_cq).status, IBV_WC_SUCCESS);
 }
 
@@ -90,7 +79,7 @@ static void expect(uint64_t wr_id, int qp)
     ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
     ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
     ck_assert_uint_eq(wc.byte_len, 64);
-    ck_assert_uint_eq(wc.qp_num, b[qp]->drv->qpn);
+    ck_assert_uint_eq(wc.qp_num, b[qp]->qp_num);
 }
 
 START_TEST(queues_take_in_turn_what_was_posted)
@@ -100,7 +89,7 @@ START_TEST(queues_take_in_turn_what_was_posted)
         send_from(round & 1);
         expect(round, round & 1);
     }
-    ck_assert_int_eq(memcmp(to, from->ptr, 64), 0);
+    ck_assert_int_eq(memcmp(to->addr, from->addr, 64), 0);
 }
 END_TEST
 
@@ -123,7 +112,7 @@ END_TEST
 
 START_TEST(a_list_is_posted_up_to_the_first_bad_one)
 {
-    struct ibv_sge sge[64] = {{.addr = (uintptr_t)to, .length = 100, .lkey = mr->lkey}};
+    struct ibv_sge sge[64] = {{.addr = (uintptr_t)to->addr, .length = 100, .lkey = to->lkey}};
     struct ibv_recv_wr bad = {.wr_id = 2, .sg_list = sge, .num_sge = 64};
     struct ibv_recv_wr good = {.wr_id = 1, .next = &bad, .sg_list = sge, .num_sge = 1};
     struct ibv_recv_wr *which = NULL;
@@ -140,6 +129,7 @@ END_TEST
 START_TEST(the_limit_makes_one_event)
 {
     struct ibv_srq_attr attr = {.srq_limit = 3};
+    struct ibv_async_event event;
 
     for (uint64_t i = 0; i < 5; i++) {
         ck_assert_int_eq(post(i, 0), 0);
@@ -151,7 +141,13 @@ START_TEST(the_limit_makes_one_event)
     for (int i = 0; i < 3; i++) {
         send_from(0);
     }
-    expect_event(&v->t->b, PRM_EVENT_TYPE_SRQ_RQ_LIMIT, hv_srq(srq)->srqn);
+    table_wait(v);
+    ck_assert_int_eq(ibv_get_async_event(v->b, &event), 0);
+    ck_assert_int_eq(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    ck_assert_ptr_eq(event.element.srq, srq);
+    ibv_ack_async_event(&event);
+    ck_assert_int_eq(ibv_get_async_event(v->b, &event), -1);
+    ck_assert_int_eq(errno, EAGAIN);
     ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
     ck_assert_uint_eq(attr.srq_limit, 0);
     attr.srq_limit = WRS + 1;
@@ -170,7 +166,7 @@ START_TEST(wqes_of_unpolled_completions_come_back)
         send_from(0);
     }
     table_qp_free(b[0]);
-    b[0] = table_qp_new(v, 1, recv_cq, srq, PRM_QP_ST_RC);
+    b[0] = table_qp_new(v, 1, recv_cq, srq);
     for (uint64_t i = 0; i < WRS; i++) {
         ck_assert_int_eq(post(100 + i, 0), 0);
     }
@@ -183,16 +179,16 @@ END_TEST
 START_TEST(sizes_are_checked)
 {
     struct ibv_srq_init_attr attr = {
-        .attr = {.max_wr = 1u << HV_CAP(&v->hca[1], log_max_srq_sz), .max_sge = 1}};
+        .attr = {.max_wr = 1u << HV_CAP(v->hca[1], log_max_srq_sz), .max_sge = 1}};
 
     ck_assert_ptr_null(ibv_create_srq(pd, &attr));
     ck_assert_int_eq(errno, EINVAL);
     attr.attr.max_wr = 1;
-    attr.attr.max_sge = HV_CAP(&v->hca[1], max_wqe_sz_rq) / 16 + 1;
+    attr.attr.max_sge = HV_CAP(v->hca[1], max_wqe_sz_rq) / 16 + 1;
     ck_assert_ptr_null(ibv_create_srq(pd, &attr));
     ck_assert_int_eq(errno, EINVAL);
     attr.attr.max_sge = 1;
-    v->hca[1].fail_cmd = ENOMEM;
+    table_refuse(v, 1, PRM_CMD_STATUS_LIM_ERR);
     ck_assert_ptr_null(ibv_create_srq(pd, &attr));
     ck_assert_int_eq(errno, ENOMEM);
 }

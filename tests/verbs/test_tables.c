@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of an open device (guest-lib/verbs/verbs.h), without a device: handles, by which a
- * program names objects to the kernel, and user indices, by which CQEs name queues.
+ * The tables of an open device (kernel/handles.c, user/uidx.c), without a device: handles, by which
+ * a program names objects to the kernel, and user indices, by which CQEs name queues.
  */
 #include <check.h>
 #include <stdlib.h>
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/user/user.h"
 
 static struct hv_context *ctx;
 static struct ibv_context *context;

@@ -1,57 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs library's objects on the two HCAs of the simulation tests, on virtual time.
- *
- * A context stands on each node's driver; what the library's own process half does (commands,
- * doorbells, progress, rings) is done here with that driver, one thread, no sleep. QPs are the
- * driver's: the objects under test are those around them.
+ * The verbs library's objects on two hosts in virtual time (tests/sim/verbs_hosts.h), one thread,
+ * no sleep, with a view of the library's inside.
  */
 #ifndef HCASIM_TESTS_VERBS_TABLE_H
 #define HCASIM_TESTS_VERBS_TABLE_H
 
-#include "guest-lib/verbs/verbs.h"
-#include "tests/sim/two_hcas.h"
-
-struct hv_hca {
-    struct two_hcas *world;
-    struct node *node;
-    int fail_cmd; /* errno with which the next command fails, or 0 */
-};
+#include "guest-lib/verbs/kernel/kernel.h"
+#include "tests/sim/verbs_hosts.h"
 
 struct verbs_table {
-    struct two_hcas *t;
-    struct hv_hca hca[2];
-    struct hv_context *ctx[2];
-    struct ibv_context *a, *b;
+    struct verbs_hosts *hosts;
+    struct hv_hca *hca[2];
+    struct ibv_context *a, *b; /* of hosts 0 and 1; nothing that reads their events waits */
 };
 
 struct verbs_table *verbs_table_new(void);
 /* Everything made on it must be gone. */
 void verbs_table_free(struct verbs_table *v);
 
-/* A QP of the driver that the library's CQs and SRQs know. */
-struct table_qp {
-    struct hv_qp hv;
-    struct drv_qp *drv;
-    struct drv_cq send_cq, recv_cq;
-    struct drv_srq srq;
-    struct hv_context *ctx;
-};
+/* The next command to that host's device is answered with this status (PRM_CMD_STATUS_), and never
+ * gets there. */
+void table_refuse(struct verbs_table *v, int side, uint8_t status);
 
-/* side: 0 or 1. srq may be NULL. In RST. */
-struct table_qp *table_qp_new(struct verbs_table *v, int side, struct ibv_cq *cq,
-                              struct ibv_srq *srq, uint8_t st);
-void table_qp_free(struct table_qp *qp);
-void table_connect(struct verbs_table *v, struct table_qp *a, struct table_qp *b);
-/* Posts; the completion carries wr_id. */
-void table_send(struct table_qp *qp, const struct drv_send *send, uint64_t wr_id);
-void table_recv(struct table_qp *qp, const struct drv_sge *sge, unsigned num_sge, uint64_t wr_id);
+/* An RC QP in the PD of that host; srq may be NULL. */
+struct ibv_qp *table_qp_new(struct verbs_table *v, int side, struct ibv_cq *cq,
+                            struct ibv_srq *srq);
+void table_qp_free(struct ibv_qp *qp);
+/* a of host 0 to b of host 1. */
+void table_connect(struct verbs_table *v, struct ibv_qp *a, struct ibv_qp *b);
 
-/* Whose rings the next objects have: side 0 at first. */
-void table_use(int side);
-/* Memory that the device of that side reaches. */
-void *table_alloc(struct verbs_table *v, int side, size_t size);
-void table_free(void *ptr, size_t size);
+/* A registered page of the host, with all rights; freed with its region. */
+struct ibv_mr *table_mr_new(struct verbs_table *v, int side);
+void table_mr_free(struct ibv_mr *mr);
+
+/* A channel, or a context's asynchronous events, whose reader does not wait. */
+void table_do_not_wait(int fd);
+
+/* Everything that happens within a virtual second. */
+void table_wait(struct verbs_table *v);
 /* The next completion; there must be one within 100 virtual seconds. */
 struct ibv_wc table_wc(struct verbs_table *v, struct ibv_cq *cq);
 

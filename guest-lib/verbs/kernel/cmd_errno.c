@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the status of a command to the errno that a program sees. */
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
 int hv_status_errno(int status)
 {

@@ -265,3 +265,18 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
     *ports = loaded;
     return count;
 }
+
+void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
+                        struct wire_port *port)
+{
+    *config = (struct hv_port_config){
+        .ipv4 = ipv4_of_host(host),
+        .mtu = DEFAULT_MTU,
+        .memory = FW_MEMORY_DEFAULT,
+        .log_level = -1,
+        .world = world,
+        .port = port,
+    };
+    hv_mac_of_ipv4(config->ipv4, config->mac);
+    make_gids(config);
+}

@@ -25,6 +25,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct inproc_world;
+struct wire_port;
+
 #define HV_GIDS           2  /* the link-local one, then IPv4 */
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
 #define HV_MAX_DEVICES    16
@@ -37,12 +40,20 @@ struct hv_port_config {
     uint64_t memory; /* bytes */
     int log_level;
     union ibv_gid gid[HV_GIDS];
+    /* of a simulation (hv_config_simulate()), else NULL */
+    struct inproc_world *world;
+    struct wire_port *port; /* instead of wire; the HCA closes it */
 };
 
 /* Reads the configuration, once per process (fork() makes another one), and takes a host number for
  * each device. Returns how many there are and stores their array; 0 with *err. Freed never: devices
  * live as long. */
 unsigned hv_config_load(struct hv_port_config **ports, GError **err);
+
+/* A port in a world (guest-lib/host/inproc.h), whose environment does not count: the addresses of
+ * this host number, the usual MTU and memory, no log. */
+void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
+                        struct wire_port *port);
 
 /* The MAC address that belongs to an address. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);

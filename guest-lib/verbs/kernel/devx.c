@@ -7,8 +7,9 @@
  * checked there; what it may be is checked here, as the kernel's driver does (devx_cmd.h).
  */
 #include <string.h>
+#include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/kernel/watch.h"
 
 /* The shortest input and output that the kernel accepts. */
 #define MIN_LEN 16u

@@ -9,8 +9,8 @@
  */
 #include <string.h>
 #include <unistd.h>
+#include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
-#include "guest-lib/verbs/dv_internal.h"
 
 #define MIN_LEN 16u
 

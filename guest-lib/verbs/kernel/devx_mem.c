@@ -4,7 +4,8 @@
  */
 #include <string.h>
 #include <sys/mman.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/kernel/devx.h"
+#include "guest-lib/verbs/kernel/mkey.h"
 
 /* -- user memory ------------------------------------------------------------------------------- */
 
@@ -12,27 +13,6 @@ static pthread_mutex_t umem_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hv_dv_umem *umems;
 
 #define MAX_LOG_PAGE 31 /* of CREATE_UMEM */
-
-/* True if every page of the range is mapped (mincore() fails with ENOMEM otherwise). */
-static bool is_mapped(const void *addr, size_t size)
-{
-    uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(PCI_PAGE - 1);
-    uintptr_t end;
-    unsigned char resident[1024];
-
-    if (__builtin_add_overflow((uintptr_t)addr, size, &end)) {
-        return false;
-    }
-    while (start < end) {
-        size_t part = MIN(end - start, sizeof(resident) * PCI_PAGE);
-
-        if (mincore((void *)start, part, resident)) {
-            return false;
-        }
-        start += part;
-    }
-    return true;
-}
 
 /* The largest page such that the memory is whole pages; else 4 KiB, and an offset in the first. */
 static unsigned log_page_of(uintptr_t addr, size_t size, uint64_t allowed)
@@ -64,7 +44,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
         errno = EINVAL;
         return NULL;
     }
-    if (!is_mapped(addr, size)) {
+    if (start + size < start || hv_umem_check(addr, size, access & IBV_ACCESS_LOCAL_WRITE)) {
         errno = EFAULT;
         return NULL;
     }

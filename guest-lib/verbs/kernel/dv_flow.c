@@ -7,7 +7,7 @@
  * stand for. The table is that of what is received; there is none for what is sent.
  */
 #include <string.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/flow.h"
 
 /* Match parameters of a program: 0; EINVAL: longer than the device's. */

@@ -4,14 +4,14 @@
  * none.
  */
 #include <string.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/mkey.h"
 
 struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
     const uint32_t known =
         MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE;
     uint8_t in[PRM_SIZE(create_mkey_in)] = {0}, *mkc;
-    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
     struct ibv_context *ctx = attr->pd->context;
     struct hv_dv_mkey *mkey;
     int err;
@@ -25,8 +25,6 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     mkey->context = ctx;
     mkey->num_desc = (attr->max_entries + 3u) & ~3u;
     mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
-    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
-    PRM_SET(create_mkey_in, in, uid, hv_context(ctx)->uid);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, free, 1);
     PRM_SET(mkc, mkc, umr_en, 1);
@@ -37,14 +35,13 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE) {
         PRM_SET(mkc, mkc, en_rinval, 1);
     }
-    err = hv_cmd(hv_hca_of(ctx), in, sizeof(in), out, sizeof(out));
+    err = hv_mkey_create_for(hv_hca_of(ctx), hv_context(ctx)->uid, in, sizeof(in), &mkey->dv.lkey);
     if (err) {
         g_free(mkey);
         errno = err;
         return NULL;
     }
     attr->max_entries = (uint16_t)mkey->num_desc;
-    mkey->dv.lkey = PRM_GET(create_mkey_out, out, mkey_index) << 8;
     mkey->dv.rkey = mkey->dv.lkey;
     return &mkey->dv;
 }
@@ -52,13 +49,9 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
 {
     struct hv_dv_mkey *mkey = DV_CONTAINER(dv, struct hv_dv_mkey);
-    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
-    int err;
+    int err = hv_kernel(
+        hv_mkey_destroy_for(hv_hca_of(mkey->context), hv_context(mkey->context)->uid, dv->lkey));
 
-    PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
-    PRM_SET(destroy_mkey_in, in, uid, hv_context(mkey->context)->uid);
-    PRM_SET(destroy_mkey_in, in, mkey_index, dv->lkey >> 8);
-    err = hv_kernel(hv_cmd_simple(hv_hca_of(mkey->context), in, sizeof(in)));
     if (!err) {
         g_free(mkey);
     }

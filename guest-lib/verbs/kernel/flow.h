@@ -6,7 +6,7 @@
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_FLOW_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_FLOW_H
 
-#include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
 
 #define HV_FLOW_PRIORITIES 16 /* of ordinary flows; the one behind is the defaults' */
 #define HV_FLOW_TAG_LIMIT  (1u << 24)

@@ -7,7 +7,7 @@
  * program's structure, so that one which was overwritten there, or has gone, is found out before
  * anything is done. Contexts that were imported from one another share their file.
  */
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
 struct slot {
     enum hv_handle_kind kind;

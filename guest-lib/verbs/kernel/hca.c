@@ -7,9 +7,12 @@
  * the lock back, so that a thread that polls never waits behind a command.
  */
 #include "guest-lib/verbs/kernel/hca.h"
-#include "guest-lib/host/held.h"
-#include "wire/cancel.h"
 #include <string.h>
+#include "guest-lib/host/held.h"
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/watch.h"
+#include "wire/cancel.h"
 
 /* -- events ------------------------------------------------------------------------------------ */
 
@@ -119,9 +122,21 @@ bool hv_progress(struct hv_hca *hca)
     return local_run(hca->local);
 }
 
+void hv_rest(struct hv_hca *hca)
+{
+    local_rest(hca->local);
+}
+
 struct drv *hv_drv(struct hv_hca *hca)
 {
     return hca->drv;
+}
+
+uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset)
+{
+    const struct pci_dev *dev = &hca->drv->dev;
+
+    return (uint32_t)dev->ops->mmio_read(dev->pci, offset, 4);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -196,6 +211,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .fw = {.profile = config->profile,
                .memory = config->memory,
                .trace = config->log_level >= HCA_LOG_TRACE},
+        .world = config->world,
+        .port = config->port,
         .wire = config->wire,
         .capture = config->capture,
         .ipv4 = config->ipv4,
@@ -235,113 +252,14 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     return hca;
 }
 
+void hv_hca_abandon(struct hv_hca *hca)
+{
+    local_hca_abandon(hca->local);
+}
+
 void hv_hca_close(struct hv_hca *hca)
 {
     local_stop(hca->local); /* the helper looks at the driver's EQ */
     drv_close(hca->drv);
     free_parts(hca);
-}
-
-/* -- numbers ----------------------------------------------------------------------------------- */
-
-static void *find(struct hv_hca *hca, GHashTable *table, uint32_t num)
-{
-    void *obj;
-
-    pthread_mutex_lock(&hca->reg_lock);
-    obj = g_hash_table_lookup(table, GUINT_TO_POINTER(num));
-    pthread_mutex_unlock(&hca->reg_lock);
-    return obj;
-}
-
-static void add(struct hv_hca *hca, GHashTable *table, uint32_t num, void *obj)
-{
-    pthread_mutex_lock(&hca->reg_lock);
-    g_hash_table_insert(table, GUINT_TO_POINTER(num), obj);
-    pthread_mutex_unlock(&hca->reg_lock);
-}
-
-/* The device has given the number back before: another object may have it already. */
-static void del(struct hv_hca *hca, GHashTable *table, uint32_t num, const void *obj)
-{
-    pthread_mutex_lock(&hca->reg_lock);
-    if (g_hash_table_lookup(table, GUINT_TO_POINTER(num)) == obj) {
-        g_hash_table_remove(table, GUINT_TO_POINTER(num));
-    }
-    pthread_mutex_unlock(&hca->reg_lock);
-}
-
-struct hv_cq *hv_find_cq(struct hv_hca *hca, uint32_t cqn)
-{
-    return find(hca, hca->cqs, cqn);
-}
-
-struct hv_qp *hv_find_qp(struct hv_hca *hca, uint32_t qpn)
-{
-    return find(hca, hca->qps, qpn);
-}
-
-struct hv_srq *hv_find_srq(struct hv_hca *hca, uint32_t srqn)
-{
-    return find(hca, hca->srqs, srqn);
-}
-
-void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq)
-{
-    add(hca, hca->cqs, cq->cqn, cq);
-}
-
-void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
-{
-    del(hca, hca->cqs, cq->cqn, cq);
-    hv_watch_forget_cq(hca, cq->cqn);
-}
-
-/* A raw packet QP is known by its queues' numbers: events name those. */
-void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp)
-{
-    if (qp->sqn) {
-        add(hca, hca->qps, qp->sqn, qp);
-    }
-    if (qp->rqn) {
-        add(hca, hca->qps, qp->rqn, qp);
-    }
-    if (!qp->sqn && !qp->rqn) {
-        add(hca, hca->qps, qp->ibv.qp_num, qp);
-    }
-}
-
-void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp)
-{
-    if (qp->sqn) {
-        del(hca, hca->qps, qp->sqn, qp);
-        hv_watch_forget_sq(hca, qp->sqn);
-    }
-    if (qp->rqn) {
-        del(hca, hca->qps, qp->rqn, qp);
-    }
-    if (!qp->sqn && !qp->rqn) {
-        del(hca, hca->qps, qp->ibv.qp_num, qp);
-        hv_watch_forget_sq(hca, qp->ibv.qp_num);
-    }
-}
-
-void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)
-{
-    add(hca, hca->srqs, srq->srqn, srq);
-}
-
-void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq)
-{
-    del(hca, hca->srqs, srq->srqn, srq);
-}
-
-void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq)
-{
-    add(hca, hca->wqs, wq->rqn, wq);
-}
-
-void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq)
-{
-    del(hca, hca->wqs, wq->rqn, wq);
 }

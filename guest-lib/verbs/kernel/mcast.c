@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups: a datagram QP receives what is sent to the groups that it is in. */
 #include <string.h>
-#include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
 /* A membership of a QP; lid is what it was attached with, to tell two of them apart. */
 struct hv_mcast {

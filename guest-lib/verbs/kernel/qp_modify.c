@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: states. What a transition needs and may have is a table (ib_modify_qp_is_ok()). */
 #include <string.h>
-#include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/kernel/qp.h"
 
 /* Service types as bits. */
 enum {
@@ -78,8 +78,8 @@ static const struct transition {
     {IBV_QPS_SQD, IBV_QPS_RTS, UD, PRM_CMD_OP_SQD_RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
 };
 
-static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state from,
-                                     enum ibv_qp_state to)
+static const struct transition *transition_find(enum ibv_qp_type type, enum ibv_qp_state from,
+                                                enum ibv_qp_state to)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
         if (transitions[i].from == from && transitions[i].to == to &&
@@ -209,17 +209,6 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
     return err;
 }
 
-/* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
-static void reset_rings(struct hv_qp *qp)
-{
-    hv_qp_clean_cqs(qp, false);
-    qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
-    if (qp->dbrec) { /* another handle on an XRC target has none */
-        qp->dbrec[0] = qp->dbrec[1] = 0;
-    }
-    qp->small_fence = false;
-}
-
 int hv_qp_stop(struct hv_qp *qp, uint16_t op)
 {
     uint8_t in[PRM_SIZE(qp_2err_in)] = {0};
@@ -231,7 +220,7 @@ int hv_qp_stop(struct hv_qp *qp, uint16_t op)
 }
 
 /* What the kernel checks before it looks at the device: 0 or errno. */
-static int check_values(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int modify_check(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
                    attr->cur_qp_state != IBV_QPS_RTS && attr->cur_qp_state != IBV_QPS_SQD &&
@@ -256,7 +245,7 @@ static int check_values(struct hv_qp *qp, const struct ibv_qp_attr *attr, int ma
 }
 
 /* RESET from anywhere; ERR from anywhere but there. */
-static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
     if ((mask & ~ANY_OPT) || (from == IBV_QPS_RESET && to == IBV_QPS_ERR)) {
         return EINVAL;
@@ -270,10 +259,10 @@ static int leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
     return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
 }
 
-static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
-                   enum ibv_qp_state to, int mask)
+static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
+                          enum ibv_qp_state to, int mask)
 {
-    const struct transition *t = find(qp->ibv.qp_type, from, to);
+    const struct transition *t = transition_find(qp->ibv.qp_type, from, to);
     uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
     uint8_t *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
     int err;
@@ -312,48 +301,17 @@ static int advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp
     return 0;
 }
 
-/* ib_uverbs_modify_qp(): 0 or errno. */
-static int modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-    int err = check_values(qp, attr, mask);
+    int err = modify_check(qp, attr, mask);
 
     if (err) {
         return err;
     }
-    return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? leave(qp, from, to, mask)
-                                                    : advance(qp, attr, from, to, mask);
-}
-
-HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
-{
-    struct hv_qp *qp = hv_qp(ibqp);
-    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
-    int err;
-
-    if (qp->ind) {
-        return EOPNOTSUPP;
-    }
-    err = hv_kernel(modify(qp, attr, mask));
-    if (err) {
-        return err;
-    }
-    if (mask & IBV_QP_STATE) {
-        ibqp->state = to;
-        qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
-    }
-    hv_xrc_tgt_changed(qp);
-    if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
-        reset_rings(qp);
-    }
-    if (ibqp->qp_type == IBV_QPT_RAW_PACKET && to == IBV_QPS_RTR) {
-        /* its RQ has been ready since INIT, but nothing may be received before */
-        pthread_spin_lock(&qp->rq.lock);
-        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
-        pthread_spin_unlock(&qp->rq.lock);
-    }
-    return 0;
+    return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? modify_leave(qp, from, to, mask)
+                                                    : modify_advance(qp, attr, from, to, mask);
 }
 
 static enum ibv_qp_state state_of(uint32_t state)
@@ -368,53 +326,26 @@ static enum ibv_qp_state state_of(uint32_t state)
     return state < G_N_ELEMENTS(states) ? states[state] : IBV_QPS_UNKNOWN;
 }
 
-static void fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
-                           struct ibv_qp_init_attr *init)
+int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
 {
-    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
-                                    qp->max_inline};
-    *init = (struct ibv_qp_init_attr){
-        .qp_context = qp->ibv.qp_context,
-        .send_cq = qp->ibv.send_cq,
-        .recv_cq = qp->ibv.recv_cq,
-        .srq = qp->ibv.srq,
-        .cap = attr->cap,
-        .qp_type = qp->ibv.qp_type,
-        .sq_sig_all = qp->sq_sig_all,
-    };
-}
-
-HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
-                           struct ibv_qp_init_attr *init)
-{
-    struct hv_qp *qp = hv_qp(ibqp);
     uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)];
     const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc), *ads;
-    int err;
+    int err = hv_qp_check(&qp->ibv);
 
-    if (qp->ind) {
-        return EOPNOTSUPP;
-    }
-    err = hv_kernel(hv_qp_check(ibqp));
     if (err) {
         return err;
     }
     memset(attr, 0, sizeof(*attr));
-    if (ibqp->qp_type == IBV_QPT_RAW_PACKET) {
-        err = hv_kernel(hv_raw_query_state(qp, &attr->qp_state));
-        if (err) {
-            return err;
-        }
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        err = hv_raw_query_state(qp, &attr->qp_state);
         attr->cur_qp_state = attr->qp_state;
-        ibqp->state = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
         attr->port_num = 1;
-        fill_init_attr(qp, attr, init);
-        return 0;
+        return err;
     }
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, qp->uid);
-    PRM_SET(query_qp_in, in, qpn, ibqp->qp_num);
-    err = hv_kernel(hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out)));
+    PRM_SET(query_qp_in, in, qpn, qp->ibv.qp_num);
+    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err) {
         return err;
     }
@@ -437,7 +368,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     attr->timeout = PRM_GET(ads, ads, ack_timeout);
     attr->pkey_index = PRM_GET(ads, ads, pkey_index);
     attr->port_num = PRM_GET(ads, ads, vhca_port_num);
-    if (ibqp->qp_type != IBV_QPT_UD) {
+    if (qp->ibv.qp_type != IBV_QPT_UD) {
         attr->ah_attr.is_global = 1;
         attr->ah_attr.port_num = attr->port_num;
         attr->ah_attr.sl = PRM_GET(ads, ads, eth_prio);
@@ -447,33 +378,5 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
         attr->ah_attr.grh.flow_label = PRM_GET(ads, ads, flow_label);
         memcpy(attr->ah_attr.grh.dgid.raw, PRM_PTR(ads, ads, rgid_rip), 16);
     }
-    fill_init_attr(qp, attr, init);
-    if (mask & IBV_QP_STATE) { /* ibv_query_qp() */
-        ibqp->state = attr->qp_state;
-    }
     return 0;
-}
-
-HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
-{
-    return 0;
-}
-
-/* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
-static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
-{
-    bool possible =
-        !attr->rate_limit && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS;
-    int err;
-
-    if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz) {
-        return EINVAL;
-    }
-    err = hv_qp_check(qp);
-    return hv_kernel(err || possible ? err : EINVAL);
-}
-
-void hv_qp_modify_ops(struct verbs_context *ops)
-{
-    ops->modify_qp_rate_limit = modify_qp_rate_limit;
 }

@@ -5,14 +5,15 @@
  * if it sends nothing. An RSS QP is but a TIR that picks from an indirection table.
  */
 #include <string.h>
-#include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/qp.h"
 
 #define SQ_STRIDE 6 /* log2 of a basic block */
 
 /* -- what the commands have in common ----------------------------------------------------------
  */
 
-static int destroy(struct hv_qp *qp, uint16_t op, uint32_t num)
+static int raw_destroy_part(struct hv_qp *qp, uint16_t op, uint32_t num)
 {
     uint8_t in[PRM_SIZE(destroy_tir_in)] = {0};
 
@@ -23,32 +24,20 @@ static int destroy(struct hv_qp *qp, uint16_t op, uint32_t num)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-static void set_pas(uint8_t *pas, const uint8_t *buf, size_t pages)
-{
-    for (size_t i = 0; i < pages; i++) {
-        prm_store64(pas + 8 * i, (uintptr_t)buf + i * PCI_PAGE);
-    }
-}
-
-static size_t pages_of(size_t size)
-{
-    return (size + PCI_PAGE - 1) / PCI_PAGE;
-}
-
-static void fill_wq(struct hv_qp *qp, uint8_t *wq, const struct hv_wq *ring)
+static void raw_fill_wq(struct hv_qp *qp, uint8_t *wq, const struct hv_wq *ring)
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, pd, hv_real_pd(qp->ibv.pd)->pdn);
     PRM_SET(wq, wq, dbr_addr, (uintptr_t)qp->dbrec);
     PRM_SET(wq, wq, log_wq_stride, ring->wqe_shift);
     PRM_SET(wq, wq, log_wq_sz, g_bit_storage(ring->wqe_cnt) - 1);
-    set_pas(PRM_PTR(wq, wq, pas), ring->buf, pages_of((size_t)ring->wqe_cnt << ring->wqe_shift));
+    hv_set_pas(PRM_PTR(wq, wq, pas), ring->buf, (size_t)ring->wqe_cnt << ring->wqe_shift);
 }
 
 /* -- the send half -----------------------------------------------------------------------------
  */
 
-static int create_tis(struct hv_qp *qp)
+static int raw_create_tis(struct hv_qp *qp)
 {
     uint8_t in[PRM_SIZE(create_tis_in)] = {0}, out[PRM_SIZE(create_tis_out)] = {0};
     int err;
@@ -62,13 +51,14 @@ static int create_tis(struct hv_qp *qp)
     return err;
 }
 
-static int create_sq(struct hv_qp *qp)
+static int raw_create_sq(struct hv_qp *qp)
 {
-    size_t len = PRM_SIZE(create_sq_in) + 8 * pages_of((size_t)qp->sq.wqe_cnt << SQ_STRIDE);
+    size_t len = PRM_SIZE(create_sq_in) +
+                 8 * (hv_whole_pages((size_t)qp->sq.wqe_cnt << SQ_STRIDE) / PCI_PAGE);
     g_autofree uint8_t *in = g_malloc0(len);
     uint8_t out[PRM_SIZE(create_sq_out)] = {0};
     uint8_t *sqc = PRM_PTR(create_sq_in, in, ctx);
-    int err = create_tis(qp);
+    int err = raw_create_tis(qp);
 
     if (err) {
         return err;
@@ -82,26 +72,26 @@ static int create_sq(struct hv_qp *qp)
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, qp->tisn);
     PRM_SET(wq, PRM_PTR(sqc, sqc, wq), uar_page, qp->uar->page);
-    fill_wq(qp, PRM_PTR(sqc, sqc, wq), &qp->sq);
+    raw_fill_wq(qp, PRM_PTR(sqc, sqc, wq), &qp->sq);
     err = hv_cmd(qp->hca, in, len, out, sizeof(out));
     qp->sqn = PRM_GET(create_sq_out, out, sqn);
     if (err) {
-        destroy(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
+        raw_destroy_part(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
     }
     return err;
 }
 
-static int destroy_sq(struct hv_qp *qp)
+static int raw_destroy_sq(struct hv_qp *qp)
 {
-    int err = qp->sq.wqe_cnt ? destroy(qp, PRM_CMD_OP_DESTROY_SQ, qp->sqn) : 0;
+    int err = qp->sq.wqe_cnt ? raw_destroy_part(qp, PRM_CMD_OP_DESTROY_SQ, qp->sqn) : 0;
 
     if (!err && qp->sq.wqe_cnt) {
-        err = destroy(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
+        err = raw_destroy_part(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
     }
     return err;
 }
 
-static int modify_sq(struct hv_qp *qp, uint8_t state)
+static int raw_modify_sq(struct hv_qp *qp, uint8_t state)
 {
     uint8_t in[PRM_SIZE(modify_sq_in)] = {0};
     int err;
@@ -116,7 +106,7 @@ static int modify_sq(struct hv_qp *qp, uint8_t state)
     return err;
 }
 
-static int query_sq(struct hv_qp *qp)
+static int raw_query_sq(struct hv_qp *qp)
 {
     uint8_t in[PRM_SIZE(query_sq_in)] = {0}, out[PRM_SIZE(query_sq_out)];
     int err;
@@ -133,7 +123,7 @@ static int query_sq(struct hv_qp *qp)
 /* -- the receive half --------------------------------------------------------------------------
  */
 
-static int create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
+static int raw_create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
 {
     uint8_t out[PRM_SIZE(create_tir_out)] = {0};
     int err;
@@ -147,20 +137,20 @@ static int create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
     return err;
 }
 
-static int create_direct_tir(struct hv_qp *qp)
+static int raw_create_direct_tir(struct hv_qp *qp)
 {
     uint8_t in[PRM_SIZE(create_tir_in)] = {0};
     uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
 
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_DIRECT);
     PRM_SET(tirc, tirc, inline_rqn, qp->rqn);
-    return create_tir(qp, in);
+    return raw_create_tir(qp, in);
 }
 
-static int create_rq(struct hv_qp *qp)
+static int raw_create_rq(struct hv_qp *qp)
 {
     size_t size = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
-    size_t len = PRM_SIZE(create_rq_in) + 8 * pages_of(size);
+    size_t len = PRM_SIZE(create_rq_in) + 8 * (hv_whole_pages(size) / PCI_PAGE);
     g_autofree uint8_t *in = g_malloc0(len);
     uint8_t out[PRM_SIZE(create_rq_out)] = {0};
     uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx);
@@ -174,21 +164,21 @@ static int create_rq(struct hv_qp *qp)
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
     PRM_SET(rqc, rqc, user_index, (uint32_t)qp->uidx);
     PRM_SET(rqc, rqc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
-    fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
+    raw_fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
     PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode, qp->end_padding);
     err = hv_cmd(qp->hca, in, len, out, sizeof(out));
     if (err) {
         return err;
     }
     qp->rqn = PRM_GET(create_rq_out, out, rqn);
-    err = create_direct_tir(qp);
+    err = raw_create_direct_tir(qp);
     if (err) {
-        destroy(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
+        raw_destroy_part(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
     }
     return err;
 }
 
-static int modify_rq(struct hv_qp *qp, uint8_t state)
+static int raw_modify_rq(struct hv_qp *qp, uint8_t state)
 {
     uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
     int err;
@@ -203,7 +193,7 @@ static int modify_rq(struct hv_qp *qp, uint8_t state)
     return err;
 }
 
-static int query_rq(struct hv_qp *qp)
+static int raw_query_rq(struct hv_qp *qp)
 {
     uint8_t in[PRM_SIZE(query_rq_in)] = {0}, out[PRM_SIZE(query_rq_out)];
     int err;
@@ -228,12 +218,12 @@ int hv_raw_create(struct hv_qp *qp)
         return EINVAL;
     }
     if (qp->sq.wqe_cnt) {
-        err = create_sq(qp);
+        err = raw_create_sq(qp);
     }
     if (!err && qp->rq.wqe_cnt) {
-        err = create_rq(qp);
+        err = raw_create_rq(qp);
         if (err) {
-            destroy_sq(qp);
+            raw_destroy_sq(qp);
         }
     }
     qp->ibv.qp_num = qp->sq.wqe_cnt ? qp->sqn : qp->rqn;
@@ -243,12 +233,13 @@ int hv_raw_create(struct hv_qp *qp)
 
 int hv_raw_destroy(struct hv_qp *qp)
 {
-    int err = qp->ind || qp->rq.wqe_cnt ? destroy(qp, PRM_CMD_OP_DESTROY_TIR, qp->tirn) : 0;
+    int err =
+        qp->ind || qp->rq.wqe_cnt ? raw_destroy_part(qp, PRM_CMD_OP_DESTROY_TIR, qp->tirn) : 0;
 
     if (!err && qp->rq.wqe_cnt) {
-        err = destroy(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
+        err = raw_destroy_part(qp, PRM_CMD_OP_DESTROY_RQ, qp->rqn);
     }
-    return err ? err : destroy_sq(qp);
+    return err ? err : raw_destroy_sq(qp);
 }
 
 /* The states of the two queues, by the QP's. The RQ is ready from INIT on. */
@@ -270,10 +261,10 @@ int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
     int err = 0;
 
     if (qp->rq.wqe_cnt && qp->rq_state != rq_to) {
-        err = modify_rq(qp, rq_to);
+        err = raw_modify_rq(qp, rq_to);
     }
     if (!err && qp->sq.wqe_cnt && qp->sq_state != sq_to) {
-        err = modify_sq(qp, sq_to);
+        err = raw_modify_sq(qp, sq_to);
     }
     return err;
 }
@@ -283,10 +274,10 @@ int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
 int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
 {
     bool rq_failed, sq_failed, sends = qp->sq.wqe_cnt, receives = qp->rq.wqe_cnt;
-    int err = sends ? query_sq(qp) : 0;
+    int err = sends ? raw_query_sq(qp) : 0;
 
     if (!err && receives) {
-        err = query_rq(qp);
+        err = raw_query_rq(qp);
     }
     if (err) {
         return err;
@@ -355,5 +346,5 @@ int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
     PRM_SET(tirc, tirc, rx_hash_fn, PRM_RX_HASH_FN_TOEPLITZ);
     memcpy(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), conf->rx_hash_key, key_len);
     err = fill_hash(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer), conf->rx_hash_fields_mask);
-    return err ? err : create_tir(qp, in);
+    return err ? err : raw_create_tir(qp, in);
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What verbs tells of a device and its port: attributes from the capabilities, as mlx5_ib and
- * libmlx5 make them; the GID and P_Key tables; the clock.
+ * libmlx5 make them.
  */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
 
 #define VENDOR_ID  0x02c9
 #define PART_ID    0x1017 /* ConnectX-5 */
 #define MAX_SGE_RD 30
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
 #define LARGEST_WQE 4
-
-static uint32_t iseg_read(struct hv_hca *hca, size_t offset)
-{
-    const struct pci_dev *dev = &hca->drv->dev;
-
-    return (uint32_t)dev->ops->mmio_read(dev->pci, offset, 4);
-}
 
 static int table_size(uint32_t log)
 {
@@ -42,8 +36,8 @@ static unsigned device_flags(struct hv_hca *hca)
 static void fill_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     struct hv_hca *hca = hv_hca_of(context);
-    uint32_t rev = iseg_read(hca, 0);
-    uint32_t sub = iseg_read(hca, 4);
+    uint32_t rev = hv_iseg_read(hca, 0);
+    uint32_t sub = hv_iseg_read(hca, 4);
     int rq_sge = (int)HV_CAP(hca, max_wqe_sz_rq) / 16;
     int sq_sge = ((int)MIN(HV_CAP(hca, max_wqe_sz_sq), 512u) - 16 - 16) / 16;
 
@@ -168,19 +162,6 @@ static enum ibv_mtu ib_mtu(unsigned mtu)
     return 0;
 }
 
-static struct hv_port_config *port_config(struct ibv_context *context)
-{
-    struct hv_port_config *ports;
-
-    hv_config_load(&ports, NULL);
-    return &ports[hv_device(context->device)->index];
-}
-
-static unsigned gid_table_len(struct hv_hca *hca)
-{
-    return PRM_GET(roce_cap, hv_drv(hca)->roce_cap, roce_address_table_size);
-}
-
 #define PORT_CAP_CM_SUP        (1u << 16)
 #define PORT_CAP_IP_BASED_GIDS (1u << 26)
 
@@ -197,8 +178,8 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     up = link_is_up(hca);
     all.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     all.max_mtu = IBV_MTU_4096;
-    all.active_mtu = ib_mtu(port_config(context)->mtu);
-    all.gid_tbl_len = (int)gid_table_len(hca);
+    all.active_mtu = ib_mtu(hv_device(context->device)->config->mtu);
+    all.gid_tbl_len = (int)hv_gid_table_len(hca);
     all.port_cap_flags = PORT_CAP_CM_SUP | PORT_CAP_IP_BASED_GIDS;
     all.max_msg_sz = 1u << HV_CAP(hca, log_max_msg);
     all.pkey_tbl_len = 1;
@@ -221,188 +202,10 @@ HV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
                       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* -- tables ------------------------------------------------------------------------------------ */
-
-static int gid_at(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
-{
-    if (port_num != 1 || index < 0 || index >= (int)gid_table_len(hv_hca_of(context))) {
-        return EINVAL;
-    }
-    if (index >= HV_GIDS) {
-        return ENODATA;
-    }
-    *gid = port_config(context)->gid[index];
-    return 0;
-}
-
-#undef ibv_query_gid
-HV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
-                            union ibv_gid *gid)
-{
-    int err = gid_at(context, port_num, index, gid);
-
-    if (err == ENODATA) {
-        memset(gid, 0, sizeof(*gid));
-        return 0;
-    }
-    if (err) {
-        errno = err;
-        return -1;
-    }
-    return 0;
-}
-
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-                       unsigned int *type);
-HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-                                 unsigned int *type)
-{
-    union ibv_gid gid;
-    int err = gid_at(context, port_num, (int)index, &gid);
-
-    *type = err == ENODATA ? 0 : 1; /* RoCE v2; of an empty entry the first type */
-    if (err && err != ENODATA) {
-        errno = err;
-        return -1;
-    }
-    return 0;
-}
-
-static void fill_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid,
-                       uint32_t index)
-{
-    struct ibv_gid_entry entry = {
-        .gid = *gid, .gid_index = index, .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2};
-
-    memset(to, 0, size);
-    memcpy(to, &entry, MIN(size, sizeof(entry)));
-}
-
-HV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
-                                struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
-{
-    union ibv_gid gid;
-    int err = flags ? EOPNOTSUPP : gid_at(context, (uint8_t)port_num, (int)gid_index, &gid);
-
-    if (!err) {
-        fill_entry(entry, entry_size, &gid, gid_index);
-    }
-    return hv_kernel(err);
-}
-
-HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-                                       size_t max_entries, uint32_t flags, size_t entry_size)
-{
-    if (flags) {
-        return -hv_kernel(EOPNOTSUPP);
-    }
-    if (max_entries < HV_GIDS) {
-        return -hv_kernel(EINVAL);
-    }
-    for (uint32_t i = 0; i < HV_GIDS; i++) {
-        fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,
-                   &port_config(context)->gid[i], i);
-    }
-    return HV_GIDS;
-}
-
-HV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
-{
-    if (port_num != 1 || index != 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    *pkey = 0xffff;
-    return 0;
-}
-
-HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
-{
-    if (port_num != 1 || pkey != 0xffff) {
-        errno = ENOENT;
-        return -1;
-    }
-    return 0;
-}
-
-/* -- addresses --------------------------------------------------------------------------------- */
-
-int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
-                   const union ibv_gid *dgid, uint8_t mac[6])
-{
-    bool ipv4 = hv_gid_is_ipv4(dgid);
-    const uint8_t *gid = dgid->raw;
-    struct hv_port_config *config = port_config(&ctx->ibv.context);
-
-    if (port != 1 || sgid_index >= HV_GIDS) {
-        return EINVAL;
-    }
-    if (!memcmp(dgid, &config->gid[0], 16) || !memcmp(dgid, &config->gid[1], 16)) {
-        memcpy(mac, config->mac, 6);
-    } else if (hv_gid_is_multicast(dgid) && !ipv4) {
-        mac[0] = mac[1] = 0x33;
-        memcpy(mac + 2, gid + 12, 4);
-    } else if (hv_gid_is_multicast(dgid)) {
-        mac[0] = 0x01;
-        mac[1] = 0x00;
-        mac[2] = 0x5e;
-        mac[3] = gid[13] & 0x7f;
-        memcpy(mac + 4, gid + 14, 2);
-    } else if (ipv4) {
-        hv_mac_of_ipv4((uint32_t)prm_load32(gid + 12), mac);
-    } else if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 && gid[11] == 0xff && gid[12] == 0xfe) {
-        memcpy(mac, gid + 8, 3);
-        mac[0] ^= 2;
-        memcpy(mac + 3, gid + 13, 3);
-    } else {
-        return EHOSTUNREACH;
-    }
-    return 0;
-}
-
-HV_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-                                          uint8_t eth_mac[6], uint16_t *vid)
-{
-    int err = hv_resolve_mac(hv_context(context), attr->port_num, attr->grh.sgid_index,
-                             &attr->grh.dgid, eth_mac);
-
-    if (err) {
-        errno = err;
-        return -1;
-    }
-    if (vid) {
-        *vid = 0xffff; /* no VLAN */
-    }
-    return 0;
-}
-
-/* -- clock ------------------------------------------------------------------------------------- */
-
-static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
-{
-    struct hv_hca *hca = hv_hca_of(context);
-    size_t high = PRM_OFFSET(initial_seg, internal_timer_h);
-    uint32_t h, l, again;
-
-    if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)) {
-        return EINVAL;
-    }
-    do {
-        h = iseg_read(hca, high);
-        l = iseg_read(hca, high + 4);
-        again = iseg_read(hca, high);
-    } while (h != again);
-    values->raw_clock.tv_sec = 0;
-    values->raw_clock.tv_nsec = (long)((uint64_t)h << 32 | l);
-    values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
-    return 0;
-}
-
 void hv_query_ops(struct verbs_context *ops)
 {
     ops->query_device_ex = query_device_ex;
     ops->query_port = query_port;
-    ops->query_rt_values = query_rt_values;
     ops->context.ops._compat_query_device = ibv_query_device;
     ops->context.ops._compat_query_port = ibv_query_port;
 }

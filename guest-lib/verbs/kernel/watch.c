@@ -9,7 +9,7 @@
  * program's hands and rings the real doorbell for each that changed. A doorbell too many does
  * nothing. Whoever drives the HCA calls it each time; while queues are watched nobody may sleep.
  */
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/kernel/watch.h"
 
 struct hv_dv_watch {
     struct hv_hca *hca;

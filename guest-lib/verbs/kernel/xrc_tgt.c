@@ -6,17 +6,17 @@
  * The handles are a circle; the registry of numbers has one of them.
  */
 #include "guest-lib/verbs/kernel/hca.h"
-#include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/kernel/qp.h"
 
 /* What the driver remembers of a QP. */
-static void copy_state(struct hv_qp *to, const struct hv_qp *from)
+static void xrc_tgt_copy_state(struct hv_qp *to, const struct hv_qp *from)
 {
     to->ibv.state = from->ibv.state;
     to->access = from->access;
     to->max_dest_rd_atomic = from->max_dest_rd_atomic;
 }
 
-static bool enter(struct hv_qp *qp)
+static bool xrc_tgt_enter(struct hv_qp *qp)
 {
     struct hv_qp *there;
 
@@ -27,7 +27,7 @@ static bool enter(struct hv_qp *qp)
         there = NULL;
     }
     if (there) {
-        copy_state(qp, there);
+        xrc_tgt_copy_state(qp, there);
         qp->next_handle = there->next_handle ? there->next_handle : there;
         there->next_handle = qp;
     }
@@ -36,7 +36,7 @@ static bool enter(struct hv_qp *qp)
 }
 
 /* The device knows these by their addresses: they go with the QP. */
-static void inherit(struct hv_qp *to, struct hv_qp *from)
+static void xrc_tgt_inherit(struct hv_qp *to, struct hv_qp *from)
 {
     to->ring = from->ring;
     to->ring_size = from->ring_size;
@@ -58,7 +58,7 @@ bool hv_xrc_tgt_leave(struct hv_qp *qp)
         }
         before->next_handle = before == next ? NULL : next;
         if (qp->dbrec) {
-            inherit(next, qp);
+            xrc_tgt_inherit(next, qp);
         }
         g_hash_table_insert(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num), next);
     } else if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) {
@@ -68,49 +68,25 @@ bool hv_xrc_tgt_leave(struct hv_qp *qp)
     return next;
 }
 
-void hv_xrc_tgt_changed(struct hv_qp *qp)
+void uverbs_qp_changed(struct hv_qp *qp)
 {
     pthread_mutex_lock(&qp->hca->reg_lock);
     for (struct hv_qp *other = qp->next_handle; other && other != qp; other = other->next_handle) {
-        copy_state(other, qp);
+        xrc_tgt_copy_state(other, qp);
     }
     pthread_mutex_unlock(&qp->hca->reg_lock);
 }
 
-static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+int uverbs_open_qp(struct hv_qp *qp)
 {
-    const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-    struct hv_qp *qp;
-    int err;
+    int err = hv_xrcd_check(&qp->xrcd->ibv);
 
-    if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED) {
-        errno = EOPNOTSUPP;
-        return NULL;
-    }
-    if ((attr->comp_mask & need) != need || attr->qp_type != IBV_QPT_XRC_RECV) {
-        errno = EINVAL;
-        return NULL;
-    }
-    qp = hv_xrc_tgt_handle(context, attr->xrcd,
-                           attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
-    if (!qp) {
-        return NULL;
-    }
-    qp->ibv.qp_num = attr->qp_num;
-    err = hv_xrcd_check(attr->xrcd);
-    if (!err && !enter(qp)) {
+    if (!err && !xrc_tgt_enter(qp)) {
         err = EINVAL;
     }
-    if (hv_kernel(err)) {
-        free(qp);
-        return NULL;
+    if (!err) {
+        qp->ibv.handle = hv_handle_add(qp->ibv.context, HV_HANDLE_QP, qp);
+        g_atomic_int_inc(&qp->xrcd->refs);
     }
-    qp->ibv.handle = hv_handle_add(context, HV_HANDLE_QP, qp);
-    g_atomic_int_inc(&qp->xrcd->refs);
-    return &qp->ibv;
-}
-
-void hv_xrc_tgt_ops(struct verbs_context *ops)
-{
-    ops->open_qp = open_qp;
+    return err;
 }

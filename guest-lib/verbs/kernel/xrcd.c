@@ -5,7 +5,7 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
 
 /* A domain that a file stands for. */
 struct hv_xrcd_inode {

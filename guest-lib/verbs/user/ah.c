@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <string.h>
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/user/user.h"
 
 #define PORTS         1
 #define NEXT_HDR_IBA  0x1b /* IBTA 8.3: a GRH is followed by a BTH */
@@ -34,21 +34,21 @@ static uint16_t udp_sport(uint32_t flow_label)
                                         IB_ROCE_UDP_ENCAP_VALID_PORT_MAX + 1);
 }
 
-/* The address vector of attr: 0 or errno. */
-static int fill_av(struct hv_context *ctx, const struct ibv_ah_attr *attr, uint8_t *av)
+/* The handle, and the address vector of attr: 0 or errno. */
+static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
 {
     struct ibv_gid_entry sgid;
-    uint8_t mac[6];
+    uint8_t *av = ah->av, mac[6];
     int err;
 
     if (attr->port_num < 1 || attr->port_num > PORTS || !attr->is_global) {
         return EINVAL;
     }
-    err = ibv_query_gid_ex(&ctx->ibv.context, attr->port_num, attr->grh.sgid_index, &sgid, 0);
+    err = ibv_query_gid_ex(ah->ibv.context, attr->port_num, attr->grh.sgid_index, &sgid, 0);
     if (err) {
         return err < 0 ? errno : err;
     }
-    err = hv_resolve_mac(ctx, attr->port_num, attr->grh.sgid_index, &attr->grh.dgid, mac);
+    err = uverbs_create_ah(ah, attr, mac);
     if (err) {
         return err;
     }
@@ -71,36 +71,28 @@ static int fill_av(struct hv_context *ctx, const struct ibv_ah_attr *attr, uint8
 HV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct hv_ah *ah = calloc(1, sizeof(*ah));
-    int err;
 
     if (!ah) {
         return NULL;
     }
-    err = fill_av(hv_context(pd->context), attr, ah->av);
-    if (hv_kernel(err ? err : hv_pd_check(pd))) {
+    ah->ibv.context = pd->context;
+    ah->ibv.pd = pd;
+    if (hv_kernel(ah_init(ah, attr))) {
         free(ah);
         return NULL;
     }
-    ah->ibv.context = pd->context;
-    ah->ibv.pd = pd;
-    ah->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_AH, ah);
-    ah->pd = hv_real_pd(pd);
-    g_atomic_int_inc(&ah->pd->refs);
     return &ah->ibv;
 }
 
 HV_EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 {
     struct hv_ah *ah = hv_ah(ibah);
-    int err = hv_kernel(hv_handle_check(ibah->context, HV_HANDLE_AH, ibah->handle, ah));
+    int err = hv_kernel(uverbs_destroy_ah(ah));
 
-    if (err) {
-        return err;
+    if (!err) {
+        free(ah);
     }
-    hv_handle_del(ibah->context, ibah->handle);
-    g_atomic_int_add(&ah->pd->refs, -1);
-    free(ah);
-    return 0;
+    return err;
 }
 
 /* -- answering a datagram -----------------------------------------------------------------------

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: creation, arming, resizing, and removing the completions of a queue that goes
- * away. Polling is in cq_poll.c and cq_ex.c.
+ * Completion queues: their rings, arming, resizing, and removing the completions of a queue that
+ * goes away. Polling is in cq_poll.c and cq_ex.c.
  */
 #include "guest-lib/verbs/user/cq.h"
-#include <infiniband/mlx5dv.h>
 #include <limits.h>
 #include <string.h>
-
-#define MAX_CQ_PERIOD 0xfff /* microseconds (mlx5_ib: MLX5_MAX_CQ_PERIOD) */
 
 #define SUPPORTED_WC_FLAGS                                                                         \
     (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN |          \
@@ -18,16 +15,6 @@
 #define SUPPORTED_DV                                                                               \
     (MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |                    \
      MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)
-
-void hv_cq_lock(struct hv_cq *cq)
-{
-    cq_lock(cq);
-}
-
-void hv_cq_unlock(struct hv_cq *cq)
-{
-    cq_unlock(cq);
-}
 
 void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b)
 {
@@ -128,61 +115,32 @@ static void init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
 
 static size_t ring_bytes(uint32_t ncqe, unsigned cqe_size)
 {
-    return ((size_t)ncqe * cqe_size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
-}
-
-/* A command with a page list for a ring, as CREATE_CQ and MODIFY_CQ both end with. */
-static uint8_t *ring_cmd(const uint8_t *ring, size_t size, size_t *len)
-{
-    uint64_t pages = size / PCI_PAGE;
-    uint8_t *in;
-
-    *len = PRM_SIZE(create_cq_in) + 8 * pages;
-    in = g_malloc0(*len);
-    for (uint64_t i = 0; i < pages; i++) {
-        prm_store64(PRM_PTR(create_cq_in, in, pas) + 8 * i, (uintptr_t)ring + i * PCI_PAGE);
-    }
-    return in;
-}
-
-static int create_device_cq(struct hv_cq *cq, struct hv_context *ctx, bool ignore_overrun)
-{
-    uint8_t out[PRM_SIZE(create_cq_out)] = {0};
-    size_t len;
-    g_autofree uint8_t *in = ring_cmd(cq->ring, cq->ring_size, &len);
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
-    int err;
-
-    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
-    PRM_SET(create_cq_in, in, uid, ctx->uid);
-    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
-    PRM_SET(cqc, cqc, oi, ignore_overrun);
-    PRM_SET(cqc, cqc, log_cq_size, cq->log_size);
-    PRM_SET(cqc, cqc, uar_page, cq->uar->page);
-    PRM_SET(cqc, cqc, c_eqn_or_apu_element, hv_drv(cq->hca)->eq.eqn);
-    PRM_SET(cqc, cqc, dbr_addr, (uintptr_t)cq->dbrec);
-    err = hv_cmd(cq->hca, in, len, out, sizeof(out));
-    cq->cqn = PRM_GET(create_cq_out, out, cqn);
-    return err;
+    return hv_whole_pages((size_t)ncqe * cqe_size);
 }
 
 /* verbs_init_cq() */
-static void init_public(struct hv_cq *cq, struct ibv_context *context,
-                        const struct ibv_cq_init_attr_ex *attr)
+static void cq_init_public(struct hv_cq *cq, struct ibv_context *context,
+                           const struct ibv_cq_init_attr_ex *attr)
 {
     struct ibv_cq *ibv = &cq->ibv;
 
     ibv->context = context;
     ibv->channel = attr->channel;
     ibv->cq_context = attr->cq_context;
-    ibv->handle = hv_handle_add(context, HV_HANDLE_CQ, cq);
     ibv->cqe = (1 << cq->log_size) - 1;
     pthread_mutex_init(&ibv->mutex, NULL);
     pthread_cond_init(&ibv->cond, NULL);
-    if (ibv->channel) {
-        pthread_mutex_lock(&context->mutex);
-        ibv->channel->refcnt++;
-        pthread_mutex_unlock(&context->mutex);
+}
+
+/* How many CQs a channel has, for who would destroy it. */
+static void cq_use_channel(struct hv_cq *cq, int change)
+{
+    struct ibv_comp_channel *channel = cq->ibv.channel;
+
+    if (channel) {
+        pthread_mutex_lock(&channel->context->mutex);
+        channel->refcnt += change;
+        pthread_mutex_unlock(&channel->context->mutex);
     }
 }
 
@@ -240,7 +198,8 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
     }
     if (!err) {
         init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
-        err = create_device_cq(cq, ctx, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+        cq_init_public(cq, context, attr);
+        err = uverbs_create_cq(cq, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     }
     if (err) {
         free_memory(cq, ctx);
@@ -250,8 +209,7 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
     if (cq->parent_domain) {
         g_atomic_int_inc(&cq->parent_domain->refs);
     }
-    init_public(cq, context, attr);
-    hv_event_add_cq(cq->hca, cq);
+    cq_use_channel(cq, 1);
     return cq;
 }
 
@@ -287,44 +245,17 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
     return cq ? &cq->ex : NULL;
 }
 
-/* ib_uverbs_destroy_cq(): 0 or errno. */
-static int destroy_device_cq(struct hv_cq *cq)
-{
-    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
-    int err = hv_cq_check(&cq->ibv);
-
-    if (!err && g_atomic_int_get(&cq->users)) {
-        err = EBUSY;
-    }
-    if (err) {
-        return err;
-    }
-    PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
-    PRM_SET(destroy_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
-    PRM_SET(destroy_cq_in, in, cqn, cq->cqn);
-    err = hv_cmd_simple(cq->hca, in, sizeof(in));
-    if (!err) {
-        hv_handle_del(cq->ibv.context, cq->ibv.handle);
-    }
-    return err;
-}
-
 HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
     struct hv_cq *cq = hv_cq(ibcq);
     struct hv_context *ctx = hv_context(ibcq->context);
-    int err = hv_kernel(destroy_device_cq(cq));
+    int err = hv_kernel(uverbs_destroy_cq(cq));
 
     if (err) {
         return err;
     }
-    hv_event_del_cq(cq->hca, cq);
     hv_event_drain_cq(cq);
-    if (ibcq->channel) {
-        pthread_mutex_lock(&ibcq->channel->context->mutex);
-        ibcq->channel->refcnt--;
-        pthread_mutex_unlock(&ibcq->channel->context->mutex);
-    }
+    cq_use_channel(cq, -1);
     if (cq->parent_domain) {
         g_atomic_int_add(&cq->parent_domain->refs, -1);
     }
@@ -355,42 +286,9 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
                        prm_load64(db));
 }
 
-/* ib_uverbs_ex_modify_cq(): 0 or errno. */
-static int moderate(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
-{
-    uint8_t in[PRM_SIZE(modify_cq_in)] = {0};
-    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
-    int err;
-
-    if (!attr->attr_mask) {
-        return EINVAL;
-    }
-    if (attr->attr_mask > IBV_CQ_ATTR_MODERATE) {
-        return EOPNOTSUPP;
-    }
-    err = hv_cq_check(&cq->ibv);
-    if (err) {
-        return err;
-    }
-    if (!HV_CAP(cq->hca, cq_moderation)) {
-        return EOPNOTSUPP;
-    }
-    if (attr->moderate.cq_period > MAX_CQ_PERIOD) {
-        return EINVAL;
-    }
-    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
-    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
-    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
-    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
-            PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT);
-    PRM_SET(cqc, cqc, cq_period, attr->moderate.cq_period);
-    PRM_SET(cqc, cqc, cq_max_count, attr->moderate.cq_count);
-    return hv_cmd_simple(cq->hca, in, sizeof(in));
-}
-
 static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
-    return hv_kernel(moderate(hv_cq(ibcq), attr));
+    return hv_kernel(uverbs_modify_cq(hv_cq(ibcq), attr));
 }
 
 /* -- resizing -----------------------------------------------------------------------------------
@@ -418,24 +316,6 @@ static void copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
     cq_update_ci(cq);
 }
 
-static int resize_cmd(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size)
-{
-    size_t len;
-    g_autofree uint8_t *in = ring_cmd(ring, size, &len);
-    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
-
-    G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
-    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
-    PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
-    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
-    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
-    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
-            PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE);
-    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
-    PRM_SET(cqc, cqc, log_cq_size, log_size);
-    return hv_cmd_simple(cq->hca, in, len);
-}
-
 /* With the CQ's lock held. */
 static int resize_locked(struct hv_cq *cq, int cqe)
 {
@@ -448,13 +328,7 @@ static int resize_locked(struct hv_cq *cq, int cqe)
     if (cqe && log_size == cq->log_size) {
         return 0;
     }
-    err = hv_cq_check(&cq->ibv);
-    if (!err && !HV_CAP(cq->hca, cq_resize)) {
-        err = ENOSYS;
-    }
-    if (!err && (cqe < 1 || log_size > HV_CAP(cq->hca, log_max_cq_sz))) {
-        err = EINVAL;
-    }
+    err = uverbs_check_resize_cq(cq, cqe);
     if (err) {
         return err;
     }
@@ -464,7 +338,7 @@ static int resize_locked(struct hv_cq *cq, int cqe)
         return -1;
     }
     init_ring(ring, 1u << log_size, cq->cqe_size);
-    err = resize_cmd(cq, ring, size, log_size);
+    err = uverbs_resize_cq(cq, ring, size, log_size);
     if (err) {
         hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, custom);
         return err;

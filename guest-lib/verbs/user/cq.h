@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The CQ's ring, for the files that create, poll and clean it. */
+/* Completion queues, and their rings for the files that create, poll and clean them. */
 #ifndef HCASIM_GUEST_LIB_VERBS_USER_CQ_H
 #define HCASIM_GUEST_LIB_VERBS_USER_CQ_H
 
-#include "guest-lib/verbs/verbs.h"
+#include <infiniband/mlx5dv.h>
+#include "guest-lib/verbs/user/user.h"
+
+/* ibv_create_cq_ex() and mlx5dv_create_cq(): dv may be NULL. extended: the readers of struct
+ * ibv_cq_ex are filled in. NULL with errno. */
+struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                           bool extended, const struct mlx5dv_cq_init_attr *dv);
+/* Extended polling's functions for these wc_flags (cq_ex.c). */
+void hv_cq_ex_init(struct hv_cq *cq, uint64_t wc_flags);
+/* Removes the completions of a queue that goes away or to RESET (mlx5_cq_clean()), by its user
+ * index. srq: gives their WQEs back. The caller holds the CQ's lock: hv_uidx_free() comes before
+ * it is dropped. */
+void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq);
+/* Both CQs of a QP, in an order that cannot deadlock; either may be NULL, or both the same. */
+void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b);
+void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b);
 
 #define CQE64_OP_OWN 63
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include "wire/cancel.h"
 #include "guest-lib/verbs/dv.h"
-#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/user/device.h"
+#include "guest-lib/verbs/user/user.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' hca and users */
 static struct hv_device *devices;
@@ -31,10 +33,11 @@ static void unlock_devices(int state)
     cancel_restore(state);
 }
 
-static void init_device(struct hv_device *dev, unsigned index)
+static void init_device(struct hv_device *dev, unsigned index, const struct hv_port_config *config)
 {
     dev->index = index;
     dev->dv = &hv_dv_ops;
+    dev->config = config;
     dev->ibv.node_type = IBV_NODE_CA;
     dev->ibv.transport_type = IBV_TRANSPORT_IB;
     snprintf(dev->ibv.name, sizeof(dev->ibv.name), "mlx5_%u", index);
@@ -61,7 +64,7 @@ static void after_fork_in_child(void)
 {
     for (unsigned i = 0; i < num_devices; i++) {
         if (devices[i].hca) {
-            local_hca_abandon(devices[i].hca->local);
+            hv_hca_abandon(devices[i].hca);
             devices[i].hca = NULL;
             devices[i].users = 0;
         }
@@ -92,7 +95,7 @@ static bool load_devices(void)
     }
     devices = g_new0(struct hv_device, num_devices);
     for (unsigned i = 0; i < num_devices; i++) {
-        init_device(&devices[i], i);
+        init_device(&devices[i], i, &ports[i]);
     }
     return true;
 }
@@ -131,7 +134,7 @@ HV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 /* Known before the device is open; the same as the device's own (fw/cmd_vport.c). */
 HV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-    const uint8_t *mac = ports[hv_device(device)->index].mac;
+    const uint8_t *mac = hv_device(device)->config->mac;
     const uint8_t bytes[8] = {mac[0], mac[1], mac[2], 3, 0, mac[3], mac[4], mac[5]};
     __be64 guid;
 
@@ -144,62 +147,27 @@ HV_EXPORT int ibv_get_device_index(struct ibv_device *device)
     return (int)hv_device(device)->index;
 }
 
+struct ibv_device *hv_sim_device_new(unsigned index, const struct hv_port_config *config)
+{
+    struct hv_device *dev = g_new0(struct hv_device, 1);
+
+    init_device(dev, index, config);
+    return &dev->ibv;
+}
+
+void hv_sim_device_free(struct ibv_device *device)
+{
+    g_assert(!hv_device(device)->users);
+    g_free(hv_device(device));
+}
+
 /* -- contexts ---------------------------------------------------------------------------------- */
-
-static int alloc_user(struct hv_context *ctx)
-{
-    uint8_t uctx_in[PRM_SIZE(create_uctx_in)] = {0}, uctx_out[PRM_SIZE(create_uctx_out)];
-    uint8_t td_in[PRM_SIZE(alloc_transport_domain_in)] = {0};
-    uint8_t td_out[PRM_SIZE(alloc_transport_domain_out)];
-    const uint32_t raw_tx = PRM_UCTX_CAP_RAW_TX;
-    int err;
-
-    if (!ctx->uid) {
-        PRM_SET(create_uctx_in, uctx_in, opcode, PRM_CMD_OP_CREATE_UCTX);
-        PRM_SET(uctx, PRM_PTR(create_uctx_in, uctx_in, uctx), cap, raw_tx);
-        err = hv_cmd(ctx->hca, uctx_in, sizeof(uctx_in), uctx_out, sizeof(uctx_out));
-        if (err) {
-            return err;
-        }
-        ctx->uid = (uint16_t)PRM_GET(create_uctx_out, uctx_out, uid);
-    }
-    PRM_SET(alloc_transport_domain_in, td_in, opcode, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);
-    PRM_SET(alloc_transport_domain_in, td_in, uid, ctx->uid);
-    err = hv_cmd(ctx->hca, td_in, sizeof(td_in), td_out, sizeof(td_out));
-    if (err) {
-        return err;
-    }
-    ctx->tdn = PRM_GET(alloc_transport_domain_out, td_out, transport_domain);
-    return hv_uar_alloc(ctx, &ctx->uar);
-}
-
-static void free_transport_domain(struct hv_context *ctx)
-{
-    uint8_t in[PRM_SIZE(dealloc_transport_domain_in)] = {0};
-
-    PRM_SET(dealloc_transport_domain_in, in, opcode, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN);
-    PRM_SET(dealloc_transport_domain_in, in, uid, ctx->uid);
-    PRM_SET(dealloc_transport_domain_in, in, transport_domain, ctx->tdn);
-    hv_cmd_simple(ctx->hca, in, sizeof(in));
-}
-
-/* The user's objects go with it, whatever the program forgot. */
-static void free_user(struct hv_context *ctx)
-{
-    uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
-
-    if (ctx->uid) {
-        PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
-        PRM_SET(destroy_uctx_in, in, uid, ctx->uid);
-        hv_cmd_simple(ctx->hca, in, sizeof(in));
-    }
-}
 
 static void init_ops(struct hv_context *ctx)
 {
     static void (*const fill[])(struct verbs_context *) = {
-        hv_query_ops, hv_pd_ops,   hv_mr_ops,      hv_mw_ops, hv_cq_ops,
-        hv_srq_ops,   hv_xrcd_ops, hv_xrc_tgt_ops, hv_qp_ops, hv_eth_ops,
+        hv_query_ops, hv_clock_ops, hv_pd_ops, hv_mr_ops, hv_mw_ops,   hv_cq_ops,
+        hv_srq_ops,   hv_xrcd_ops,  hv_qp_ops, hv_wq_ops, hv_flow_ops,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(fill); i++) {
@@ -213,8 +181,8 @@ static struct hv_hca *use_hca(struct hv_device *dev)
     GError *err = NULL;
 
     if (!dev->hca) {
-        if (hv_config_load(&ports, &err)) {
-            dev->hca = hv_hca_open(dev, &ports[dev->index], &err);
+        if (dev->config->world || hv_config_load(&ports, &err)) {
+            dev->hca = hv_hca_open(dev, dev->config, &err);
         }
         if (!dev->hca) {
             fprintf(stderr, "hcasim: %s: %s\n", dev->ibv.name, err->message);
@@ -265,18 +233,9 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
     init_ops(ctx);
     err = hv_async_open(ctx);
     if (!err) {
-        if (of) {
-            ctx->uid = of->uid;
-        }
-        err = alloc_user(ctx);
+        err = uverbs_get_context(ctx, of);
         if (!err) {
-            pthread_mutex_lock(&ctx->hca->reg_lock);
-            g_ptr_array_add(ctx->hca->contexts, ctx);
-            pthread_mutex_unlock(&ctx->hca->reg_lock);
             return &ctx->ibv.context;
-        }
-        if (!of) {
-            free_user(ctx);
         }
         hv_async_close(ctx);
     }
@@ -301,14 +260,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     struct hv_hca *hca = ctx->hca;
     int state;
 
-    pthread_mutex_lock(&hca->reg_lock);
-    g_ptr_array_remove(hca->contexts, ctx);
-    pthread_mutex_unlock(&hca->reg_lock);
-    hv_uar_free(ctx, &ctx->uar);
-    free_transport_domain(ctx);
-    if (hv_file_close(ctx->file)) {
-        free_user(ctx);
-    }
+    uverbs_put_context(ctx);
     state = lock_devices();
     release_hca(hv_device(context->device), hca);
     unlock_devices(state);
@@ -318,25 +270,6 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     pthread_mutex_destroy(&context->mutex);
     free(ctx);
     return 0;
-}
-
-/* Among an HCA's, the context behind a descriptor. */
-static struct hv_context *find_in(struct hv_hca *hca, const struct stat *wanted)
-{
-    struct hv_context *found = NULL;
-    struct stat st;
-
-    pthread_mutex_lock(&hca->reg_lock);
-    for (guint i = 0; !found && i < hca->contexts->len; i++) {
-        struct hv_context *ctx = hca->contexts->pdata[i];
-
-        if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted->st_dev &&
-            st.st_ino == wanted->st_ino) {
-            found = ctx;
-        }
-    }
-    pthread_mutex_unlock(&hca->reg_lock);
-    return found;
 }
 
 /* The context behind a descriptor, if it is one of this process's. Under the lock. */
@@ -349,7 +282,7 @@ static struct hv_context *find_context(int cmd_fd)
         return NULL;
     }
     for (unsigned i = 0; !found && i < num_devices; i++) {
-        found = devices[i].hca ? find_in(devices[i].hca, &wanted) : NULL;
+        found = devices[i].hca ? uverbs_find_context(devices[i].hca, &wanted) : NULL;
     }
     return found;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What direct verbs tells of the device: capabilities, port, clock.
+ * What direct verbs tells of the device: capabilities, port.
  */
 #include <string.h>
-#include <time.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/user.h"
 
 /* Doorbell registers that a program may still ask for, as mlx5_ib counts them. */
 #define MAX_DYNAMIC_BFREGS 1024
@@ -52,17 +52,6 @@ static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
     }
 }
 
-/* The clock's registers count this many bits in a program's eyes (mlx5_core's cycle counter). */
-#define CLOCK_BITS  41
-#define CLOCK_SHIFT 21
-
-static uint32_t clock_mult(struct ibv_context *ctx)
-{
-    uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
-
-    return khz ? (uint32_t)((1000000ull << CLOCK_SHIFT) / khz) : 0;
-}
-
 int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
@@ -88,7 +77,9 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     caps.max_dynamic_bfregs = MAX_DYNAMIC_BFREGS;
     /* the difference of two times must fit into 64 bits when multiplied */
     caps.max_clock_info_update_nsec =
-        clock_mult(ctx) ? (UINT64_MAX / clock_mult(ctx) / 2 * clock_mult(ctx)) >> CLOCK_SHIFT : 0;
+        hv_clock_mult(ctx)
+            ? (UINT64_MAX / hv_clock_mult(ctx) / 2 * hv_clock_mult(ctx)) >> HV_CLOCK_SHIFT
+            : 0;
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);
@@ -100,7 +91,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     GIVE(DCI_STREAMS, dci_streams_caps);
     GIVE(WR_MEMCPY_LENGTH, max_wr_memcpy_length);
     GIVE(CRYPTO_OFFLOAD, crypto_caps);
-    if (clock_mult(ctx)) {
+    if (hv_clock_mult(ctx)) {
         GIVE(CLOCK_INFO_UPDATE, max_clock_info_update_nsec);
     }
 #ifdef HAVE_MLX5DV_MAX_DC_RD_ATOM
@@ -133,38 +124,4 @@ int hv_dv_set_context_attr(struct ibv_context *ctx, enum mlx5dv_set_ctx_attr_typ
     (void)type;
     (void)attr;
     return ENOTSUP;
-}
-
-/*
- * The clock as mlx5_core would publish it at this moment. The device's timer runs with the host's
- * monotonic clock, so real time is that and an offset, which is taken once: times of one process
- * never go back.
- */
-int hv_dv_get_clock_info(struct ibv_context *ctx, struct mlx5dv_clock_info *info)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t real_at_zero;
-    struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
-    uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
-    struct timespec now;
-    uint64_t cycles, ns;
-
-    if (!khz || ibv_query_rt_values_ex(ctx, &values)) {
-        return EINVAL;
-    }
-    cycles = (uint64_t)values.raw_clock.tv_sec * 1000000000u + (uint64_t)values.raw_clock.tv_nsec;
-    ns = (uint64_t)((unsigned __int128)cycles * 1000000u / khz);
-    pthread_mutex_lock(&lock);
-    if (!real_at_zero) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        real_at_zero = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - ns;
-    }
-    info->nsec = real_at_zero + ns;
-    pthread_mutex_unlock(&lock);
-    info->mask = (1ull << CLOCK_BITS) - 1;
-    info->last_cycles = cycles & info->mask;
-    info->frac = 0;
-    info->mult = clock_mult(ctx);
-    info->shift = CLOCK_SHIFT;
-    return 0;
 }

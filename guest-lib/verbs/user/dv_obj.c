@@ -5,7 +5,9 @@
  * The doorbell registers that go with them are one page of memory for the whole process: what a
  * program writes there nobody reads (watch.c).
  */
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/watch.h"
+#include "guest-lib/verbs/user/user.h"
 
 static uint8_t doorbell_page[PCI_PAGE] __attribute__((aligned(PCI_PAGE)));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table through which libmlx5.so.1 calls. */
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
 
 static struct ibv_context *open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
 {

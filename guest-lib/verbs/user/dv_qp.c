@@ -4,7 +4,9 @@
  * may ask for beyond verbs.
  */
 #include <string.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/qp.h"
 
 struct ibv_cq_ex *hv_dv_create_cq(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
                                   struct mlx5dv_cq_init_attr *dv)

@@ -8,7 +8,8 @@
  * ibv_wr_complete() returns the first one, as with all builders.
  */
 #include <string.h>
-#include "guest-lib/verbs/dv_internal.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/qp.h"
 
 #define UMR_CTRL      PRM_SIZE(wqe_ctrl_seg)
 #define UMR_MKC       (UMR_CTRL + PRM_SIZE(wqe_umr_ctrl_seg))

@@ -6,8 +6,9 @@
  * has room for the largest overhead of its service type, its gather list or inline data, in blocks
  * of 64 bytes; what was asked for is rounded up, and the program is told.
  */
-#include "guest-lib/verbs/user/qp.h"
 #include <string.h>
+#include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/qp.h"
 
 #define WQEBB 64u
 
@@ -28,18 +29,6 @@ static unsigned overhead(enum ibv_qp_type type)
     default:
         return 0;
     }
-}
-
-/* By enum ibv_qp_type. */
-static const uint8_t service_types[] = {
-    [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
-    [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
-    [IBV_QPT_XRC_RECV] = PRM_QP_ST_XRC,
-};
-
-static bool is_xrc(enum ibv_qp_type type)
-{
-    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
 static uint32_t power_of_two(uint32_t n)
@@ -134,9 +123,9 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
 
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins a page */
-        rq = (rq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+        rq = hv_whole_pages(rq);
     }
-    qp->ring_size = MAX((rq + sq + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1), PCI_PAGE);
+    qp->ring_size = MAX(hv_whole_pages(rq + sq), PCI_PAGE);
     qp->ring = hv_buf_alloc(allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
     qp->dbrec = qp->ring ? hv_db_alloc(ctx, allocator(qp), &qp->dbrec_custom) : NULL;
     if (!qp->dbrec) {
@@ -155,123 +144,6 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
     qp->sq_wqe_head = g_new0(uint32_t, MAX(qp->sq.wqe_cnt, 1));
     qp->rq.wrid = g_new0(uint64_t, MAX(qp->rq.wqe_cnt, 1));
     return 0;
-}
-
-/* XRC send QPs name a domain as all XRC QPs do. mlx5_ib has one for all of them; here it is the
- * context's, and goes with its user. */
-static int use_xrcd(struct hv_context *ctx)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
-    int err = 0;
-
-    pthread_mutex_lock(&lock);
-    if (!ctx->has_xrcdn) {
-        PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
-        PRM_SET(alloc_xrcd_in, in, uid, ctx->uid);
-        err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
-        ctx->xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
-        ctx->has_xrcdn = !err;
-    }
-    pthread_mutex_unlock(&lock);
-    return err;
-}
-
-/* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
-void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
-{
-    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
-    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
-    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
-    if (qp->ibv.send_cq) {
-        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
-    }
-    if (qp->ibv.recv_cq) {
-        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
-    }
-}
-
-static void fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
-{
-    enum ibv_qp_type type = qp->ibv.qp_type;
-
-    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
-    if (qp->sq.wqe_cnt) {
-        PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
-    } else {
-        PRM_SET(qpc, qpc, no_sq, 1);
-    }
-    if (is_xrc(type)) {
-        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
-        PRM_SET(qpc, qpc, xrcd, type == IBV_QPT_XRC_RECV ? qp->xrcd->xrcdn : ctx->xrcdn);
-    } else if (qp->ibv.srq) {
-        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
-        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
-    } else if (qp->rq.wqe_cnt) {
-        PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
-        PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
-    } else {
-        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
-    }
-}
-
-static int create_device_qp(struct hv_qp *qp, struct hv_context *ctx)
-{
-    size_t pages = qp->ring_size / PCI_PAGE, len = PRM_SIZE(create_qp_in) + pages * 8;
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_qp_out)];
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
-    int err = qp->ibv.qp_type == IBV_QPT_XRC_SEND ? use_xrcd(ctx) : 0;
-
-    if (err) {
-        return err;
-    }
-    PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
-    PRM_SET(create_qp_in, in, uid, qp->uid);
-    hv_qp_fill_identity(qp, qpc);
-    PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
-    PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
-    PRM_SET(qpc, qpc, uar_page, qp->uar->page);
-    PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
-    fill_queues(qp, ctx, qpc);
-    for (size_t i = 0; i < pages; i++) {
-        PRM_SET_AT(create_qp_in, in, pas, i, (uintptr_t)qp->ring + i * PCI_PAGE);
-    }
-    err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
-    qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);
-    return err;
-}
-
-static void use_objects(struct hv_qp *qp, int change)
-{
-    gint *counts[] = {
-        qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
-        qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
-        qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
-        qp->xrcd ? &qp->xrcd->refs : NULL,
-        qp->ind ? &qp->ind->users : NULL,
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
-        if (counts[i]) {
-            g_atomic_int_add(counts[i], change);
-        }
-    }
-    if (qp->ibv.pd) {
-        hv_pd_use(qp->ibv.pd, change);
-    }
-}
-
-/* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
-static int check_handles(const struct hv_qp *qp)
-{
-    int err = qp->ibv.pd ? hv_pd_check(qp->ibv.pd) : 0;
-
-    err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
-    err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);
-    err = err || !qp->ibv.send_cq ? err : hv_cq_check(qp->ibv.send_cq);
-    err = err || !qp->ibv.recv_cq ? err : hv_cq_check(qp->ibv.recv_cq);
-    return err || !qp->ibv.srq ? err : hv_srq_check(qp->ibv.srq);
 }
 
 /* What libmlx5, then the kernel say to the attributes: 0 or errno. */
@@ -354,13 +226,40 @@ static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_att
     return qp;
 }
 
-struct hv_qp *hv_xrc_tgt_handle(struct ibv_context *context, struct ibv_xrcd *xrcd,
-                                void *qp_context)
+/* A handle without a QP, of the type XRC_RECV. NULL with errno. */
+static struct hv_qp *new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                 void *qp_context)
 {
     const struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
 
     return new_qp(hv_context(context), &attr);
+}
+
+static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+    const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    struct hv_qp *qp;
+
+    if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    if ((attr->comp_mask & need) != need || attr->qp_type != IBV_QPT_XRC_RECV) {
+        errno = EINVAL;
+        return NULL;
+    }
+    qp = new_xrc_tgt(context, attr->xrcd,
+                     attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+    if (!qp) {
+        return NULL;
+    }
+    qp->ibv.qp_num = attr->qp_num;
+    if (hv_kernel(uverbs_open_qp(qp))) {
+        free(qp);
+        return NULL;
+    }
+    return &qp->ibv;
 }
 
 static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp_init_attr_ex *attr)
@@ -379,11 +278,7 @@ static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
         err = hv_qp_init_builders(qp, attr->send_ops_flags);
     }
-    err = err ? err : check_handles(qp);
-    if (!err) {
-        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp) : create_device_qp(qp, ctx);
-    }
-    return err;
+    return err ? err : uverbs_create_qp(qp);
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -400,21 +295,11 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
     if (!qp) {
         return NULL;
     }
-    if (qp->ind) {
-        err = check_handles(qp);
-        err = err ? err : hv_rss_create(qp, &attr->rx_hash_conf);
-    } else {
-        err = create_queues(qp, ctx, attr);
-    }
+    err = qp->ind ? uverbs_create_rss_qp(qp, &attr->rx_hash_conf) : create_queues(qp, ctx, attr);
     if (err) {
         free_qp(qp);
         errno = err;
         return NULL;
-    }
-    qp->ibv.handle = hv_handle_add(context, HV_HANDLE_QP, qp);
-    use_objects(qp, 1);
-    if (!qp->ind) {
-        hv_event_add_qp(ctx->hca, qp);
     }
     return &qp->ibv;
 }
@@ -462,53 +347,10 @@ void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
     hv_cq_unlock_pair(send_cq, recv_cq);
 }
 
-/* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
-static int destroy_device_qp(struct hv_qp *qp)
-{
-    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
-
-    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        return hv_raw_destroy(qp);
-    }
-    if (qp->ibv.state != IBV_QPS_RESET) {
-        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
-    }
-    PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
-    PRM_SET(destroy_qp_in, in, uid, qp->uid);
-    PRM_SET(destroy_qp_in, in, qpn, qp->ibv.qp_num);
-    return hv_cmd_simple(qp->hca, in, sizeof(in));
-}
-
-/* ib_uverbs_destroy_qp(): 0 or errno. The QP of an XRC target goes with its last handle. */
-static int destroy(struct hv_qp *qp)
-{
-    int err = hv_qp_check(&qp->ibv);
-
-    if (!err && g_atomic_int_get(&qp->refs)) {
-        err = EBUSY;
-    }
-    if (err) {
-        return err;
-    }
-    if (!hv_xrc_tgt_leave(qp)) {
-        err = destroy_device_qp(qp);
-        if (err && qp->xrcd) {
-            hv_event_add_qp(qp->hca, qp);
-        }
-        if (!err && !qp->ind) {
-            hv_event_del_qp(qp->hca, qp);
-        }
-    }
-    if (!err) {
-        hv_handle_del(qp->ibv.context, qp->ibv.handle);
-    }
-    return err;
-}
-
 HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    int err = hv_kernel(destroy(qp));
+    int err = hv_kernel(uverbs_destroy_qp(qp));
 
     if (err) {
         return err;
@@ -517,7 +359,7 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);
-    use_objects(qp, -1);
+    uverbs_use_qp(qp, -1);
     free_qp(qp);
     return 0;
 }
@@ -547,6 +389,7 @@ HV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 void hv_qp_ops(struct verbs_context *ops)
 {
     ops->create_qp_ex = create_qp_ex;
+    ops->open_qp = open_qp;
     hv_qp_modify_ops(ops);
     hv_qp_send_ops(ops);
 }

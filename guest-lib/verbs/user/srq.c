@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: ordinary ones, which are RMPs to the device as with mlx5_ib, and XRC
- * SRQs, which name their CQ.
+ * Shared receive queues: their rings, ordinary and XRC.
  *
  * The WQEs are a linked list that the device follows: each one's next segment names the one
  * that is posted after it. A completed WQE goes to the list's end. The last one in the list is
  * never posted, so that there is always one to append to.
  */
-#include <infiniband/mlx5dv.h>
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/user/cq.h"
 
 #define NEXT_SEG        16
 #define DATA_SEG        PRM_SIZE(wqe_data_seg)
@@ -105,131 +103,6 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
     return err;
 }
 
-/* -- commands -----------------------------------------------------------------------------------
- */
-
-/* XRC SRQs are the kernel's (mlx5_ib create_srq_user()). */
-static uint16_t srq_uid(const struct hv_srq *srq)
-{
-    return srq->type == IBV_SRQT_XRC ? 0 : hv_context(srq->ibv.context)->uid;
-}
-
-static void set_pas(uint8_t *pas, const struct hv_srq *srq)
-{
-    for (uint64_t i = 0; i < srq->ring_size / PCI_PAGE; i++) {
-        prm_store64(pas + 8 * i, (uintptr_t)srq->ring + i * PCI_PAGE);
-    }
-}
-
-static int create_rmp(struct hv_srq *srq)
-{
-    size_t len = PRM_SIZE(create_rmp_in) + 8 * (srq->ring_size / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_rmp_out)] = {0};
-    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx), *wq = PRM_PTR(rmpc, rmpc, wq);
-    int err;
-
-    PRM_SET(create_rmp_in, in, opcode, PRM_CMD_OP_CREATE_RMP);
-    PRM_SET(create_rmp_in, in, uid, srq_uid(srq));
-    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
-    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
-    PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
-    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
-    PRM_SET(wq, wq, pd, srq->pd->pdn);
-    PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
-    set_pas(PRM_PTR(wq, wq, pas), srq);
-    err = hv_cmd(srq->hca, in, len, out, sizeof(out));
-    srq->srqn = PRM_GET(create_rmp_out, out, rmpn);
-    return err;
-}
-
-static int create_xrc_srq(struct hv_srq *srq)
-{
-    size_t len = PRM_SIZE(create_xrc_srq_in) + 8 * (srq->ring_size / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_xrc_srq_out)] = {0};
-    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
-    uint64_t dbr = (uintptr_t)srq->dbrec;
-    int err;
-
-    PRM_SET(create_xrc_srq_in, in, opcode, PRM_CMD_OP_CREATE_XRC_SRQ);
-    PRM_SET(create_xrc_srq_in, in, uid, srq_uid(srq));
-    PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
-    PRM_SET(xrc_srqc, ctx, log_rq_stride, srq->wqe_shift - 4);
-    PRM_SET(xrc_srqc, ctx, xrcd, srq->xrcd->xrcdn);
-    PRM_SET(xrc_srqc, ctx, cqn, srq->cq->cqn);
-    PRM_SET(xrc_srqc, ctx, user_index, (uint32_t)srq->uidx);
-    PRM_SET(xrc_srqc, ctx, pd, srq->pd->pdn);
-    PRM_SET(xrc_srqc, ctx, db_record_addr_h, (uint32_t)(dbr >> 32));
-    PRM_SET(xrc_srqc, ctx, db_record_addr_l, (uint32_t)dbr >> 2);
-    set_pas(PRM_PTR(create_xrc_srq_in, in, pas), srq);
-    err = hv_cmd(srq->hca, in, len, out, sizeof(out));
-    srq->srqn = PRM_GET(create_xrc_srq_out, out, xrc_srqn);
-    return err;
-}
-
-static int destroy_cmd(struct hv_srq *srq)
-{
-    uint8_t rmp[PRM_SIZE(destroy_rmp_in)] = {0}, xrc[PRM_SIZE(destroy_xrc_srq_in)] = {0};
-
-    if (srq->type == IBV_SRQT_XRC) {
-        PRM_SET(destroy_xrc_srq_in, xrc, opcode, PRM_CMD_OP_DESTROY_XRC_SRQ);
-        PRM_SET(destroy_xrc_srq_in, xrc, uid, srq_uid(srq));
-        PRM_SET(destroy_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
-        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
-    }
-    PRM_SET(destroy_rmp_in, rmp, opcode, PRM_CMD_OP_DESTROY_RMP);
-    PRM_SET(destroy_rmp_in, rmp, uid, srq_uid(srq));
-    PRM_SET(destroy_rmp_in, rmp, rmpn, srq->srqn);
-    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
-}
-
-static int arm(struct hv_srq *srq, uint16_t limit)
-{
-    uint8_t rmp[PRM_SIZE(modify_rmp_in)] = {0}, xrc[PRM_SIZE(arm_xrc_srq_in)] = {0};
-    uint8_t *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
-
-    if (srq->type == IBV_SRQT_XRC) {
-        PRM_SET(arm_xrc_srq_in, xrc, opcode, PRM_CMD_OP_ARM_XRC_SRQ);
-        PRM_SET(arm_xrc_srq_in, xrc, op_mod, PRM_ARM_XRC_SRQ_OP_XRC_SRQ);
-        PRM_SET(arm_xrc_srq_in, xrc, uid, srq_uid(srq));
-        PRM_SET(arm_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
-        PRM_SET(arm_xrc_srq_in, xrc, lwm, limit);
-        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
-    }
-    PRM_SET(modify_rmp_in, rmp, opcode, PRM_CMD_OP_MODIFY_RMP);
-    PRM_SET(modify_rmp_in, rmp, uid, srq_uid(srq));
-    PRM_SET(modify_rmp_in, rmp, rmp_state, PRM_RMPC_STATE_RDY);
-    PRM_SET(modify_rmp_in, rmp, rmpn, srq->srqn);
-    PRM_SET(rmp_bitmask, PRM_PTR(modify_rmp_in, rmp, bitmask), lwm, 1);
-    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
-    PRM_SET(wq, PRM_PTR(rmpc, rmpc, wq), lwm, limit);
-    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
-}
-
-static int query_limit(struct hv_srq *srq, uint32_t *limit)
-{
-    int err;
-
-    if (srq->type == IBV_SRQT_XRC) {
-        uint8_t in[PRM_SIZE(query_xrc_srq_in)] = {0}, out[PRM_SIZE(query_xrc_srq_out)] = {0};
-
-        PRM_SET(query_xrc_srq_in, in, opcode, PRM_CMD_OP_QUERY_XRC_SRQ);
-        PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
-        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
-        *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
-    } else {
-        uint8_t in[PRM_SIZE(query_rmp_in)] = {0}, out[PRM_SIZE(query_rmp_out)] = {0};
-        uint8_t *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
-
-        PRM_SET(query_rmp_in, in, opcode, PRM_CMD_OP_QUERY_RMP);
-        PRM_SET(query_rmp_in, in, rmpn, srq->srqn);
-        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
-        *limit = PRM_GET(wq, PRM_PTR(rmpc, rmpc, wq), lwm);
-    }
-    return err;
-}
-
 /* -- creation -----------------------------------------------------------------------------------
  */
 
@@ -250,8 +123,7 @@ static int choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
         return EINVAL;
     }
     srq->max_gs = ((1u << srq->wqe_shift) - NEXT_SEG) / DATA_SEG;
-    srq->ring_size =
-        (((size_t)srq->wqe_cnt << srq->wqe_shift) + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
+    srq->ring_size = hv_whole_pages((size_t)srq->wqe_cnt << srq->wqe_shift);
     return 0;
 }
 
@@ -287,19 +159,10 @@ static void free_srq(struct hv_srq *srq)
         hv_buf_free(srq->pd, srq->ring, srq->ring_size, MLX5DV_RES_TYPE_SRQ, srq->ring_custom);
     }
     free(srq->wrid);
+    pthread_mutex_destroy(&srq->ibv.mutex);
+    pthread_cond_destroy(&srq->ibv.cond);
     pthread_spin_destroy(&srq->lock);
     free(srq);
-}
-
-/* What is named by handle (ib_uverbs_create_srq()): 0 or errno. */
-static int check_handles(const struct hv_srq *srq)
-{
-    int err = srq->xrcd ? hv_xrcd_check(&srq->xrcd->ibv) : 0;
-
-    if (!err && srq->cq) {
-        err = hv_cq_check(&srq->cq->ibv);
-    }
-    return err ? err : hv_pd_check(srq->ibv.pd);
 }
 
 /* Creates either kind; attr's sizes become those of the queue. */
@@ -332,26 +195,16 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
         srq->uidx = hv_uidx_alloc(ctx, HV_RSC_XSRQ, srq);
         err = srq->uidx < 0 ? ENOMEM : 0;
     }
-    err = err ? err : check_handles(srq);
-    if (!err) {
-        err = type == IBV_SRQT_XRC ? create_xrc_srq(srq) : create_rmp(srq);
-    }
+    pthread_mutex_init(&srq->ibv.mutex, NULL);
+    pthread_cond_init(&srq->ibv.cond, NULL);
+    err = err ? err : uverbs_create_srq(srq);
     if (err) {
         free_srq(srq);
         errno = err;
         return NULL;
     }
-    srq->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_SRQ, srq);
-    pthread_mutex_init(&srq->ibv.mutex, NULL);
-    pthread_cond_init(&srq->ibv.cond, NULL);
-    hv_pd_use(pd, 1);
-    if (type == IBV_SRQT_XRC) {
-        g_atomic_int_inc(&xrcd->refs);
-        g_atomic_int_inc(&cq->users);
-    }
     attr->max_wr = srq->wqe_cnt - 1;
     attr->max_sge = srq->max_gs;
-    hv_event_add_srq(srq->hca, srq);
     return &srq->ibv;
 }
 
@@ -385,43 +238,25 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
                   (struct hv_xrcd *)attr->xrcd, hv_cq(attr->cq));
 }
 
-/* ib_uverbs_destroy_srq(): 0 or errno. */
-static int destroy_device_srq(struct hv_srq *srq)
-{
-    int err = hv_srq_check(&srq->ibv);
-
-    if (!err && g_atomic_int_get(&srq->users)) {
-        err = EBUSY;
-    }
-    err = err ? err : destroy_cmd(srq);
-    if (!err) {
-        hv_handle_del(srq->ibv.context, srq->ibv.handle);
-    }
-    return err;
-}
-
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
-    int err = hv_kernel(destroy_device_srq(srq));
+    int err = hv_kernel(uverbs_destroy_srq(srq));
 
     if (err) {
         return err;
     }
-    hv_event_del_srq(srq->hca, srq);
     hv_event_drain_srq(srq);
     if (srq->type == IBV_SRQT_XRC) {
-        hv_cq_lock(srq->cq);
+        cq_lock(srq->cq);
         hv_cq_clean(srq->cq, (uint32_t)srq->uidx, NULL);
         hv_uidx_free(hv_context(ibsrq->context), (uint32_t)srq->uidx);
-        hv_cq_unlock(srq->cq);
+        cq_unlock(srq->cq);
         srq->uidx = -1;
         g_atomic_int_add(&srq->xrcd->refs, -1);
         g_atomic_int_add(&srq->cq->users, -1);
     }
-    hv_pd_use(ibsrq->pd, -1);
-    pthread_mutex_destroy(&ibsrq->mutex);
-    pthread_cond_destroy(&ibsrq->cond);
+    uverbs_use_pd(ibsrq->pd, -1);
     free_srq(srq);
     return 0;
 }
@@ -429,32 +264,17 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 /* -- attributes ---------------------------------------------------------------------------------
  */
 
-/* ib_uverbs_modify_srq(), mlx5_ib_modify_srq(): 0 or errno. */
-static int modify(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
-{
-    int err = hv_srq_check(&srq->ibv);
-
-    if (err || (attr_mask & IBV_SRQ_MAX_WR)) {
-        return err ? err : EINVAL;
-    }
-    if (!(attr_mask & IBV_SRQ_LIMIT)) {
-        return 0;
-    }
-    return attr->srq_limit >= srq->wqe_cnt ? EINVAL : arm(srq, (uint16_t)attr->srq_limit);
-}
-
 HV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
 {
-    return hv_kernel(modify(hv_srq(ibsrq), attr, attr_mask));
+    return hv_kernel(uverbs_modify_srq(hv_srq(ibsrq), attr, attr_mask));
 }
 
 HV_EXPORT int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
     uint32_t limit;
-    int err = hv_srq_check(ibsrq);
+    int err = hv_kernel(uverbs_query_srq(srq, &limit));
 
-    err = hv_kernel(err ? err : query_limit(srq, &limit));
     if (err) {
         return err;
     }

@@ -5,7 +5,7 @@
  * Finding one takes no lock. Chunks of the table stay until the context closes, so that a reader
  * who finds an index that was just freed sees an empty entry, never freed memory.
  */
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/user/user.h"
 
 #define CHUNK_SIZE (1u << HV_UIDX_CHUNK_SHIFT)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queues of events, and the tokens in their descriptors (event_queue.h). */
 #define _GNU_SOURCE
-#include "guest-lib/verbs/kernel/event_queue.h"
+#include "guest-lib/host/event_queue.h"
 #include <errno.h>
 #include <stdint.h>
 #include <sys/eventfd.h>

@@ -9,8 +9,8 @@
  * again. What has been taken is counted before the lock is given back, so that an object that goes
  * finds each of its events either in the queue or counted.
  */
-#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_EVENT_QUEUE_H
-#define HCASIM_GUEST_LIB_VERBS_KERNEL_EVENT_QUEUE_H
+#ifndef HCASIM_GUEST_LIB_HOST_EVENT_QUEUE_H
+#define HCASIM_GUEST_LIB_HOST_EVENT_QUEUE_H
 
 #include <glib.h>
 #include <pthread.h>

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Contexts: the user, transport domain and doorbell page of each (mlx5_ib_alloc_ucontext()). */
+#include <sys/stat.h>
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+static int context_alloc(struct hv_context *ctx)
+{
+    uint8_t uctx_in[PRM_SIZE(create_uctx_in)] = {0}, uctx_out[PRM_SIZE(create_uctx_out)];
+    uint8_t td_in[PRM_SIZE(alloc_transport_domain_in)] = {0};
+    uint8_t td_out[PRM_SIZE(alloc_transport_domain_out)];
+    const uint32_t raw_tx = PRM_UCTX_CAP_RAW_TX;
+    int err;
+
+    if (!ctx->uid) {
+        PRM_SET(create_uctx_in, uctx_in, opcode, PRM_CMD_OP_CREATE_UCTX);
+        PRM_SET(uctx, PRM_PTR(create_uctx_in, uctx_in, uctx), cap, raw_tx);
+        err = hv_cmd(ctx->hca, uctx_in, sizeof(uctx_in), uctx_out, sizeof(uctx_out));
+        if (err) {
+            return err;
+        }
+        ctx->uid = (uint16_t)PRM_GET(create_uctx_out, uctx_out, uid);
+    }
+    PRM_SET(alloc_transport_domain_in, td_in, opcode, PRM_CMD_OP_ALLOC_TRANSPORT_DOMAIN);
+    PRM_SET(alloc_transport_domain_in, td_in, uid, ctx->uid);
+    err = hv_cmd(ctx->hca, td_in, sizeof(td_in), td_out, sizeof(td_out));
+    if (err) {
+        return err;
+    }
+    ctx->tdn = PRM_GET(alloc_transport_domain_out, td_out, transport_domain);
+    return hv_uar_alloc(ctx, &ctx->uar);
+}
+
+static void context_free_td(struct hv_context *ctx)
+{
+    uint8_t in[PRM_SIZE(dealloc_transport_domain_in)] = {0};
+
+    PRM_SET(dealloc_transport_domain_in, in, opcode, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN);
+    PRM_SET(dealloc_transport_domain_in, in, uid, ctx->uid);
+    PRM_SET(dealloc_transport_domain_in, in, transport_domain, ctx->tdn);
+    hv_cmd_simple(ctx->hca, in, sizeof(in));
+}
+
+/* The user's objects go with it, whatever the program forgot. */
+static void context_free_user(struct hv_context *ctx)
+{
+    uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
+
+    if (ctx->uid) {
+        PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
+        PRM_SET(destroy_uctx_in, in, uid, ctx->uid);
+        hv_cmd_simple(ctx->hca, in, sizeof(in));
+    }
+}
+
+int uverbs_get_context(struct hv_context *ctx, const struct hv_context *of)
+{
+    int err;
+
+    if (of) {
+        ctx->uid = of->uid;
+    }
+    err = context_alloc(ctx);
+    if (err) {
+        if (!of) {
+            context_free_user(ctx);
+        }
+        return err;
+    }
+    pthread_mutex_lock(&ctx->hca->reg_lock);
+    g_ptr_array_add(ctx->hca->contexts, ctx);
+    pthread_mutex_unlock(&ctx->hca->reg_lock);
+    return 0;
+}
+
+void uverbs_put_context(struct hv_context *ctx)
+{
+    pthread_mutex_lock(&ctx->hca->reg_lock);
+    g_ptr_array_remove(ctx->hca->contexts, ctx);
+    pthread_mutex_unlock(&ctx->hca->reg_lock);
+    hv_uar_free(ctx, &ctx->uar);
+    context_free_td(ctx);
+    if (hv_file_close(ctx->file)) {
+        context_free_user(ctx);
+    }
+}
+
+struct hv_context *uverbs_find_context(struct hv_hca *hca, const struct stat *wanted)
+{
+    struct hv_context *found = NULL;
+    struct stat st;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    for (guint i = 0; !found && i < hca->contexts->len; i++) {
+        struct hv_context *ctx = hca->contexts->pdata[i];
+
+        if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted->st_dev &&
+            st.st_ino == wanted->st_ino) {
+            found = ctx;
+        }
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
+    return found;
+}

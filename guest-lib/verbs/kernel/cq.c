@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: commands. */
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+#define MAX_CQ_PERIOD 0xfff /* microseconds (mlx5_ib: MLX5_MAX_CQ_PERIOD) */
+
+/* A command with a page list for a ring, as CREATE_CQ and MODIFY_CQ both end with. */
+static uint8_t *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
+{
+    uint8_t *in;
+
+    *len = PRM_SIZE(create_cq_in) + 8 * (size / PCI_PAGE);
+    in = g_malloc0(*len);
+    hv_set_pas(PRM_PTR(create_cq_in, in, pas), ring, size);
+    return in;
+}
+
+int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
+{
+    uint8_t out[PRM_SIZE(create_cq_out)] = {0};
+    size_t len;
+    g_autofree uint8_t *in = cq_ring_cmd(cq->ring, cq->ring_size, &len);
+    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    int err;
+
+    PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
+    PRM_SET(create_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, oi, ignore_overrun);
+    PRM_SET(cqc, cqc, log_cq_size, cq->log_size);
+    PRM_SET(cqc, cqc, uar_page, cq->uar->page);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, hv_drv(cq->hca)->eq.eqn);
+    PRM_SET(cqc, cqc, dbr_addr, (uintptr_t)cq->dbrec);
+    err = hv_cmd(cq->hca, in, len, out, sizeof(out));
+    if (!err) {
+        cq->cqn = PRM_GET(create_cq_out, out, cqn);
+        cq->ibv.handle = hv_handle_add(cq->ibv.context, HV_HANDLE_CQ, cq);
+        hv_event_add_cq(cq->hca, cq);
+    }
+    return err;
+}
+
+int uverbs_destroy_cq(struct hv_cq *cq)
+{
+    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
+    int err = hv_cq_check(&cq->ibv);
+
+    if (!err && g_atomic_int_get(&cq->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
+    PRM_SET(destroy_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(destroy_cq_in, in, cqn, cq->cqn);
+    err = hv_cmd_simple(cq->hca, in, sizeof(in));
+    if (!err) {
+        hv_handle_del(cq->ibv.context, cq->ibv.handle);
+        hv_event_del_cq(cq->hca, cq);
+    }
+    return err;
+}
+
+/* Moderation. */
+int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
+{
+    uint8_t in[PRM_SIZE(modify_cq_in)] = {0};
+    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    int err;
+
+    if (!attr->attr_mask) {
+        return EINVAL;
+    }
+    if (attr->attr_mask > IBV_CQ_ATTR_MODERATE) {
+        return EOPNOTSUPP;
+    }
+    err = hv_cq_check(&cq->ibv);
+    if (err) {
+        return err;
+    }
+    if (!HV_CAP(cq->hca, cq_moderation)) {
+        return EOPNOTSUPP;
+    }
+    if (attr->moderate.cq_period > MAX_CQ_PERIOD) {
+        return EINVAL;
+    }
+    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
+            PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT);
+    PRM_SET(cqc, cqc, cq_period, attr->moderate.cq_period);
+    PRM_SET(cqc, cqc, cq_max_count, attr->moderate.cq_count);
+    return hv_cmd_simple(cq->hca, in, sizeof(in));
+}
+
+int uverbs_check_resize_cq(struct hv_cq *cq, int cqe)
+{
+    int err = hv_cq_check(&cq->ibv);
+
+    if (!err && !HV_CAP(cq->hca, cq_resize)) {
+        err = ENOSYS;
+    }
+    if (!err && (cqe < 1 || g_bit_storage((gulong)cqe) > HV_CAP(cq->hca, log_max_cq_sz))) {
+        err = EINVAL;
+    }
+    return err;
+}
+
+int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size)
+{
+    size_t len;
+    g_autofree uint8_t *in = cq_ring_cmd(ring, size, &len);
+    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+
+    G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
+    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
+    PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
+            PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE);
+    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, log_cq_size, log_size);
+    return hv_cmd_simple(cq->hca, in, len);
+}

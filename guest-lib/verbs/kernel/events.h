@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events from the EQ on their way to a program: the numbers by which the device names objects, and
+ * the queues that a program reads from.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_EVENTS_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_EVENTS_H
+
+#include "guest-lib/host/event_queue.h"
+#include "guest-lib/verbs/verbs.h"
+
+/* Objects that events can be about are known by number (numbers.c). */
+void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq);
+void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq);
+void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp);
+void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp);
+void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq);
+void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq);
+void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq);
+void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq);
+
+/* Where a CQ's completion events go. */
+struct hv_channel {
+    struct ibv_comp_channel ibv;
+    struct hv_event_queue queue; /* struct hv_cq */
+};
+
+static inline struct hv_channel *hv_channel(struct ibv_comp_channel *channel)
+{
+    return (struct hv_channel *)channel;
+}
+
+/* Where a context's asynchronous events go. */
+struct hv_async {
+    struct hv_event_queue queue; /* struct ibv_async_event */
+};
+
+/* What an asynchronous event is about, by its type. */
+enum hv_about {
+    HV_ABOUT_CQ,
+    HV_ABOUT_QP,
+    HV_ABOUT_SRQ,
+    HV_ABOUT_WQ,
+    HV_ABOUT_PORT
+};
+enum hv_about hv_event_about(enum ibv_event_type type);
+
+/* Takes an event of the driver's EQ to whom it concerns, with no lock held. */
+void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of a port, GIDs and P_Keys, and the MAC addresses that belong to GIDs. */
+#include <string.h>
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/kernel.h"
+
+unsigned hv_gid_table_len(struct hv_hca *hca)
+{
+    return PRM_GET(roce_cap, hv_drv(hca)->roce_cap, roce_address_table_size);
+}
+
+static int gid_at(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+    if (port_num != 1 || index < 0 || index >= (int)hv_gid_table_len(hv_hca_of(context))) {
+        return EINVAL;
+    }
+    if (index >= HV_GIDS) {
+        return ENODATA;
+    }
+    *gid = hv_device(context->device)->config->gid[index];
+    return 0;
+}
+
+#undef ibv_query_gid
+HV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+                            union ibv_gid *gid)
+{
+    int err = gid_at(context, port_num, index, gid);
+
+    if (err == ENODATA) {
+        memset(gid, 0, sizeof(*gid));
+        return 0;
+    }
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    return 0;
+}
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+                       unsigned int *type);
+HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+                                 unsigned int *type)
+{
+    union ibv_gid gid;
+    int err = gid_at(context, port_num, (int)index, &gid);
+
+    *type = err == ENODATA ? 0 : 1; /* RoCE v2; of an empty entry the first type */
+    if (err && err != ENODATA) {
+        errno = err;
+        return -1;
+    }
+    return 0;
+}
+
+static void fill_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid,
+                       uint32_t index)
+{
+    struct ibv_gid_entry entry = {
+        .gid = *gid, .gid_index = index, .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2};
+
+    memset(to, 0, size);
+    memcpy(to, &entry, MIN(size, sizeof(entry)));
+}
+
+HV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+                                struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+    union ibv_gid gid;
+    int err = flags ? EOPNOTSUPP : gid_at(context, (uint8_t)port_num, (int)gid_index, &gid);
+
+    if (!err) {
+        fill_entry(entry, entry_size, &gid, gid_index);
+    }
+    return hv_kernel(err);
+}
+
+HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                       size_t max_entries, uint32_t flags, size_t entry_size)
+{
+    if (flags) {
+        return -hv_kernel(EOPNOTSUPP);
+    }
+    if (max_entries < HV_GIDS) {
+        return -hv_kernel(EINVAL);
+    }
+    for (uint32_t i = 0; i < HV_GIDS; i++) {
+        fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,
+                   &hv_device(context->device)->config->gid[i], i);
+    }
+    return HV_GIDS;
+}
+
+HV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+    if (port_num != 1 || index != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    *pkey = 0xffff;
+    return 0;
+}
+
+HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+    if (port_num != 1 || pkey != 0xffff) {
+        errno = ENOENT;
+        return -1;
+    }
+    return 0;
+}
+
+/* -- addresses ----------------------------------------------------------------------------------
+ */
+
+int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                   const union ibv_gid *dgid, uint8_t mac[6])
+{
+    bool ipv4 = hv_gid_is_ipv4(dgid);
+    const uint8_t *gid = dgid->raw;
+    const struct hv_port_config *config = hv_device(ctx->ibv.context.device)->config;
+
+    if (port != 1 || sgid_index >= HV_GIDS) {
+        return EINVAL;
+    }
+    if (!memcmp(dgid, &config->gid[0], 16) || !memcmp(dgid, &config->gid[1], 16)) {
+        memcpy(mac, config->mac, 6);
+    } else if (hv_gid_is_multicast(dgid) && !ipv4) {
+        mac[0] = mac[1] = 0x33;
+        memcpy(mac + 2, gid + 12, 4);
+    } else if (hv_gid_is_multicast(dgid)) {
+        mac[0] = 0x01;
+        mac[1] = 0x00;
+        mac[2] = 0x5e;
+        mac[3] = gid[13] & 0x7f;
+        memcpy(mac + 4, gid + 14, 2);
+    } else if (ipv4) {
+        hv_mac_of_ipv4((uint32_t)prm_load32(gid + 12), mac);
+    } else if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 && gid[11] == 0xff && gid[12] == 0xfe) {
+        memcpy(mac, gid + 8, 3);
+        mac[0] ^= 2;
+        memcpy(mac + 3, gid + 13, 3);
+    } else {
+        return EHOSTUNREACH;
+    }
+    return 0;
+}
+
+HV_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+                                          uint8_t eth_mac[6], uint16_t *vid)
+{
+    int err = hv_resolve_mac(hv_context(context), attr->port_num, attr->grh.sgid_index,
+                             &attr->grh.dgid, eth_mac);
+
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    if (vid) {
+        *vid = 0xffff; /* no VLAN */
+    }
+    return 0;
+}

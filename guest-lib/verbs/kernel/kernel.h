@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel half, as the whole library uses it: errnos, handles, and the HCA. What a program asks
+ * a kernel for is in uverbs.h.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_KERNEL_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_KERNEL_H
+
+#include "guest-lib/verbs/verbs.h"
+
+struct hv_port_config;
+
+/* -- the two halves -----------------------------------------------------------------------------
+ */
+
+/*
+ * What rdma-core does in the process and what it asks the kernel are told apart here as a program
+ * can: by errno. The kernel half of a call returns through this, as a system call does: a failure
+ * is in errno, too, and a success leaves errno alone. What libmlx5 refuses by itself is returned,
+ * and is in errno only where libmlx5 puts it there.
+ */
+static inline int hv_kernel(int err)
+{
+    if (err) {
+        errno = err;
+    }
+    return err;
+}
+
+/* Objects with a handle, as uverbs' object types (handles.c). */
+enum hv_handle_kind {
+    HV_HANDLE_PD, /* struct hv_pd, which is neither imported nor a parent domain */
+    HV_HANDLE_MR, /* struct hv_mr that was registered */
+    HV_HANDLE_MW, /* struct ibv_mw; the others: the structure that verbs.h declares */
+    HV_HANDLE_AH,
+    HV_HANDLE_CQ,
+    HV_HANDLE_SRQ,
+    HV_HANDLE_QP,
+    HV_HANDLE_XRCD,
+    HV_HANDLE_WQ,
+    HV_HANDLE_IND_TABLE,
+    HV_HANDLE_FLOW
+};
+
+/* The handles of an open device: one context's, until others share it. hv_file_close() takes a
+ * context away, and tells whether it was the last. */
+struct hv_file *hv_file_new(void);
+struct hv_file *hv_file_share(struct hv_file *file);
+bool hv_file_close(struct hv_file *file);
+
+uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, void *obj);
+void hv_handle_del(struct ibv_context *context, uint32_t handle);
+/* What a handle stands for. NULL with *err: ENOENT: nothing, EINVAL: an object of another kind. */
+void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                    int *err);
+/* Whether a handle is that object's: 0, or errno as above. EINVAL, too, if it is another object's
+ * of the kind, to which a kernel would do what was meant for this one. */
+int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                    const void *obj);
+
+/* Whether an object's handle is its own, for the kernel half of a call: 0 or errno. */
+static inline int hv_pd_check(struct ibv_pd *pd)
+{
+    return hv_handle_check(pd->context, HV_HANDLE_PD, pd->handle, hv_real_pd(pd));
+}
+
+static inline int hv_cq_check(struct ibv_cq *cq)
+{
+    return hv_handle_check(cq->context, HV_HANDLE_CQ, cq->handle, cq);
+}
+
+static inline int hv_xrcd_check(struct ibv_xrcd *xrcd)
+{
+    return hv_handle_check(xrcd->context, HV_HANDLE_XRCD, ((struct hv_xrcd *)xrcd)->handle, xrcd);
+}
+
+static inline int hv_srq_check(struct ibv_srq *srq)
+{
+    return hv_handle_check(srq->context, HV_HANDLE_SRQ, srq->handle, srq);
+}
+
+static inline int hv_qp_check(struct ibv_qp *qp)
+{
+    return hv_handle_check(qp->context, HV_HANDLE_QP, qp->handle, qp);
+}
+
+static inline int hv_wq_check(struct ibv_wq *wq)
+{
+    return hv_handle_check(wq->context, HV_HANDLE_WQ, wq->handle, wq);
+}
+
+static inline int hv_ind_table_check(struct ibv_rwq_ind_table *table)
+{
+    return hv_handle_check(table->context, HV_HANDLE_IND_TABLE, (uint32_t)table->ind_tbl_handle,
+                           table);
+}
+
+/* -- the HCA (hca.c) ---------------------------------------------------------------------------
+ */
+
+/* Brings a device's HCA up. NULL with *err. */
+struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
+                           GError **err);
+void hv_hca_close(struct hv_hca *hca);
+/* In the child of fork(): it has stayed with the parent. */
+void hv_hca_abandon(struct hv_hca *hca);
+
+/* Executes a command; any thread. Returns 0 or the errno that mlx5_core makes of its status
+ * (cmd_status_to_err()); out is what the device wrote, all zero if it did not answer. */
+int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t out_len);
+/* For commands whose output nobody reads. */
+int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
+
+/* What cmd_status_to_err() of mlx5_core makes of a status, or of DRV_TIMEOUT. */
+int hv_status_errno(int status);
+
+/* drv_umr(), as a command's: any thread; 0 or errno. */
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc);
+
+/* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
+ * usual case a frame is on the wire before this returns. 0, or EIO if hv_is_ours() is false. */
+int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
+
+/* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
+ * Polling functions call it when they find nothing. True: there was something to do. */
+bool hv_progress(struct hv_hca *hca);
+
+/* False in a child of fork(): the HCA has stayed with the parent (process.c). */
+bool hv_is_ours(struct hv_hca *hca);
+
+/* The driver below: capabilities, which it has read at the start, and async EQ. */
+struct drv *hv_drv(struct hv_hca *hca);
+
+/* Zeroed, page-aligned memory for rings. */
+void *hv_ring_alloc(size_t size);
+void hv_ring_free(void *ptr, size_t size);
+/* A doorbell record of 8 bytes in a cache line of its own, zeroed. */
+uint32_t *hv_dbrec_alloc(struct hv_context *ctx);
+void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
+
+/* A register of the initialization segment, which a program may have mapped. */
+uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset);
+
+/* A field of the general device capabilities in use; of those for Ethernet. */
+#define HV_CAP(hca, field) PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_ETH_CAP(hca, field)                                                                     \
+    PRM_GET(per_protocol_networking_offload_caps, hv_drv(hca)->eth_cap, field)
+
+/* Who polled is about to sleep until an event comes: the HCA's helper takes over at once. */
+void hv_rest(struct hv_hca *hca);
+
+/* A UAR page of the context's user (pd.c): 0 or errno. */
+int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar);
+void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
+
+/* Entries of the port's GID table. */
+unsigned hv_gid_table_len(struct hv_hca *hca);
+/* The MAC address of a GID on the port's wire (gid.c): 0, or errno: EINVAL, EHOSTUNREACH.
+ * Multicast GIDs map to 33:33 and 01:00:5e addresses. */
+int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                   const union ibv_gid *dgid, uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys and pinned memory: what regions, windows and user memory have in common. */
+#include <sys/mman.h>
+#include <unistd.h>
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static int mkey_create(struct hv_hca *hca, uint16_t uid, uint8_t variant, void *in, size_t in_len,
+                       uint32_t *key)
+{
+    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
+    int err;
+
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(create_mkey_in, in, uid, uid);
+    PRM_SET(mkc, PRM_PTR(create_mkey_in, in, memory_key_mkey_entry), mkey_7_0, variant);
+    err = hv_cmd(hca, in, in_len, out, sizeof(out));
+    *key = PRM_GET(create_mkey_out, out, mkey_index) << 8 | variant;
+    return err;
+}
+
+int hv_mkey_create(struct hv_hca *hca, void *in, size_t in_len, uint32_t *key)
+{
+    uint8_t variant = (uint8_t)(g_atomic_int_add(&hca->key_variant, 1) + 1);
+
+    return mkey_create(hca, 0, variant, in, in_len, key);
+}
+
+int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, void *in, size_t in_len, uint32_t *key)
+{
+    return mkey_create(hca, uid, 0, in, in_len, key);
+}
+
+int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key)
+{
+    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
+
+    PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
+    PRM_SET(destroy_mkey_in, in, uid, uid);
+    PRM_SET(destroy_mkey_in, in, mkey_index, key >> 8);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+int hv_mkey_destroy(struct hv_hca *hca, uint32_t key)
+{
+    return hv_mkey_destroy_for(hca, 0, key);
+}
+
+/* Kernels before 5.14 and some sandboxes cannot populate on request. */
+static bool can_populate(void)
+{
+    static gsize once;
+
+    if (g_once_init_enter(&once)) {
+        void *page =
+            mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool can = page != MAP_FAILED && !madvise(page, PCI_PAGE, MADV_POPULATE_WRITE);
+
+        if (page != MAP_FAILED) {
+            munmap(page, PCI_PAGE);
+        }
+        g_once_init_leave(&once, can ? 2 : 1);
+    }
+    return once == 2;
+}
+
+int hv_umem_check(const void *ptr, size_t len, bool writable)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t addr = (uintptr_t)ptr, start = addr & ~(page - 1);
+    size_t size = ((addr + len + page - 1) & ~(page - 1)) - start;
+    unsigned char in_core[256];
+
+    if (can_populate()) {
+        int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+        while (madvise((void *)start, size, advice)) {
+            if (errno != EAGAIN && errno != EINTR) {
+                return EFAULT;
+            }
+        }
+        return 0;
+    }
+    while (size) {
+        size_t part = MIN(size, sizeof(in_core) * page);
+
+        if (mincore((void *)start, part, in_core)) {
+            return EFAULT;
+        }
+        start += part;
+        size -= part;
+    }
+    return 0;
+}

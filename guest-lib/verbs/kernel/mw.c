@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows: their keys. */
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+/* mlx5_ib_alloc_mw(): KLM entries of a window, one in use */
+#define MW_KLMS 4
+
+int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type)
+{
+    uint8_t in[PRM_SIZE(create_mkey_in)] = {0};
+    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    int err = hv_pd_check(mw->ibv.pd);
+
+    if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+        err = EINVAL;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, translations_octword_size, MW_KLMS);
+    PRM_SET(mkc, mkc, pd, mw->pd->pdn);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, en_rinval, type == IBV_MW_TYPE_2);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    err = hv_mkey_create(hv_hca_of(mw->ibv.context), in, sizeof(in), &mw->key);
+    if (!err) {
+        mw->ibv.handle = hv_handle_add(mw->ibv.context, HV_HANDLE_MW, mw);
+        g_atomic_int_inc(&mw->pd->refs);
+    }
+    return err;
+}
+
+int uverbs_dealloc_mw(struct hv_mw *mw)
+{
+    struct ibv_context *context = mw->ibv.context;
+    int err = hv_handle_check(context, HV_HANDLE_MW, mw->ibv.handle, mw);
+
+    err = err ? err : hv_mkey_destroy(hv_hca_of(context), mw->key);
+    if (!err) {
+        hv_handle_del(context, mw->ibv.handle);
+        g_atomic_int_add(&mw->pd->refs, -1);
+    }
+    return err;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: the commands that make and destroy them (mlx5_ib create_user_qp()). */
+#include <string.h>
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/qp.h"
+
+/* By enum ibv_qp_type. */
+static const uint8_t service_types[] = {
+    [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
+    [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
+    [IBV_QPT_XRC_RECV] = PRM_QP_ST_XRC,
+};
+
+static bool qp_is_xrc(enum ibv_qp_type type)
+{
+    return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+/* XRC send QPs name a domain as all XRC QPs do. mlx5_ib has one for all of them; here it is the
+ * context's, and goes with its user. */
+static int qp_use_xrcd(struct hv_context *ctx)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    int err = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!ctx->has_xrcdn) {
+        PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
+        PRM_SET(alloc_xrcd_in, in, uid, ctx->uid);
+        err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
+        ctx->xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
+        ctx->has_xrcdn = !err;
+    }
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
+void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
+{
+    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
+    PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
+    if (qp->ibv.send_cq) {
+        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
+    }
+    if (qp->ibv.recv_cq) {
+        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
+    }
+}
+
+static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+
+    PRM_SET(qpc, qpc, user_index, qp->uidx < 0 ? HV_UIDX_NONE : (uint32_t)qp->uidx);
+    if (qp->sq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_sq_size, g_bit_storage(qp->sq.wqe_cnt) - 1);
+    } else {
+        PRM_SET(qpc, qpc, no_sq, 1);
+    }
+    if (qp_is_xrc(type)) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, xrcd, type == IBV_QPT_XRC_RECV ? qp->xrcd->xrcdn : ctx->xrcdn);
+    } else if (qp->ibv.srq) {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
+        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
+    } else if (qp->rq.wqe_cnt) {
+        PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
+        PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
+    } else {
+        PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+    }
+}
+
+static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
+{
+    size_t len = PRM_SIZE(create_qp_in) + qp->ring_size / PCI_PAGE * 8;
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_qp_out)];
+    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    int err = qp->ibv.qp_type == IBV_QPT_XRC_SEND ? qp_use_xrcd(ctx) : 0;
+
+    if (err) {
+        return err;
+    }
+    PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
+    PRM_SET(create_qp_in, in, uid, qp->uid);
+    hv_qp_fill_identity(qp, qpc);
+    PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
+    PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
+    PRM_SET(qpc, qpc, uar_page, qp->uar->page);
+    PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    qp_fill_queues(qp, ctx, qpc);
+    hv_set_pas(PRM_PTR(create_qp_in, in, pas), qp->ring, qp->ring_size);
+    err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
+    qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);
+    return err;
+}
+
+void uverbs_use_qp(struct hv_qp *qp, int change)
+{
+    gint *counts[] = {
+        qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
+        qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
+        qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
+        qp->xrcd ? &qp->xrcd->refs : NULL,
+        qp->ind ? &qp->ind->users : NULL,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        if (counts[i]) {
+            g_atomic_int_add(counts[i], change);
+        }
+    }
+    if (qp->ibv.pd) {
+        uverbs_use_pd(qp->ibv.pd, change);
+    }
+}
+
+/* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
+static int qp_check_handles(const struct hv_qp *qp)
+{
+    int err = qp->ibv.pd ? hv_pd_check(qp->ibv.pd) : 0;
+
+    err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
+    err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);
+    err = err || !qp->ibv.send_cq ? err : hv_cq_check(qp->ibv.send_cq);
+    err = err || !qp->ibv.recv_cq ? err : hv_cq_check(qp->ibv.recv_cq);
+    return err || !qp->ibv.srq ? err : hv_srq_check(qp->ibv.srq);
+}
+
+/* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
+static int qp_destroy_cmd(struct hv_qp *qp)
+{
+    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return hv_raw_destroy(qp);
+    }
+    if (qp->ibv.state != IBV_QPS_RESET) {
+        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
+    }
+    PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
+    PRM_SET(destroy_qp_in, in, uid, qp->uid);
+    PRM_SET(destroy_qp_in, in, qpn, qp->ibv.qp_num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
+}
+
+int uverbs_create_qp(struct hv_qp *qp)
+{
+    int err = qp_check_handles(qp);
+
+    if (!err) {
+        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET
+                  ? hv_raw_create(qp)
+                  : qp_create_cmd(qp, hv_context(qp->ibv.context));
+    }
+    if (err) {
+        return err;
+    }
+    qp->ibv.handle = hv_handle_add(qp->ibv.context, HV_HANDLE_QP, qp);
+    uverbs_use_qp(qp, 1);
+    hv_event_add_qp(qp->hca, qp);
+    return 0;
+}
+
+int uverbs_create_rss_qp(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
+{
+    int err = qp_check_handles(qp);
+
+    err = err ? err : hv_rss_create(qp, conf);
+    if (err) {
+        return err;
+    }
+    qp->ibv.handle = hv_handle_add(qp->ibv.context, HV_HANDLE_QP, qp);
+    uverbs_use_qp(qp, 1);
+    return 0;
+}
+
+int uverbs_destroy_qp(struct hv_qp *qp)
+{
+    int err = hv_qp_check(&qp->ibv);
+
+    if (!err && g_atomic_int_get(&qp->refs)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    if (!hv_xrc_tgt_leave(qp)) {
+        err = qp_destroy_cmd(qp);
+        if (err && qp->xrcd) {
+            hv_event_add_qp(qp->hca, qp);
+        }
+        if (!err && !qp->ind) {
+            hv_event_del_qp(qp->hca, qp);
+        }
+    }
+    if (!err) {
+        hv_handle_del(qp->ibv.context, qp->ibv.handle);
+    }
+    return err;
+}

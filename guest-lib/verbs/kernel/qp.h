@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kernel half's files about queue pairs share. */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_QP_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_QP_H
+
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+/* What every command that makes or changes a QP says of it: service, PD, CQs. */
+void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc);
+/* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
+int hv_qp_stop(struct hv_qp *qp, uint16_t op);
+
+/* Takes a handle from those of its QP (xrc_tgt.c). False: it is the last one, and the QP goes with
+ * it. */
+bool hv_xrc_tgt_leave(struct hv_qp *qp);
+
+/* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
+int hv_raw_create(struct hv_qp *qp);
+int hv_raw_destroy(struct hv_qp *qp);
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to);
+/* What its queues' states make of it, which may be an error that the device has found. */
+int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state);
+/* A QP that is a TIR over an indirection table. */
+int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
+
+#endif

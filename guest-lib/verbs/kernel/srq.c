@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared receive queues: commands. Ordinary ones are RMPs to the device, as with mlx5_ib; XRC SRQs
+ * name their CQ.
+ */
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+/* XRC SRQs are the kernel's (mlx5_ib create_srq_user()). */
+static uint16_t srq_uid(const struct hv_srq *srq)
+{
+    return srq->type == IBV_SRQT_XRC ? 0 : hv_context(srq->ibv.context)->uid;
+}
+
+static int srq_create_rmp(struct hv_srq *srq)
+{
+    size_t len = PRM_SIZE(create_rmp_in) + 8 * (srq->ring_size / PCI_PAGE);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rmp_out)] = {0};
+    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx), *wq = PRM_PTR(rmpc, rmpc, wq);
+    int err;
+
+    PRM_SET(create_rmp_in, in, opcode, PRM_CMD_OP_CREATE_RMP);
+    PRM_SET(create_rmp_in, in, uid, srq_uid(srq));
+    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
+    PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
+    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
+    PRM_SET(wq, wq, pd, srq->pd->pdn);
+    PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
+    hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
+    err = hv_cmd(srq->hca, in, len, out, sizeof(out));
+    srq->srqn = PRM_GET(create_rmp_out, out, rmpn);
+    return err;
+}
+
+static int srq_create_xrc(struct hv_srq *srq)
+{
+    size_t len = PRM_SIZE(create_xrc_srq_in) + 8 * (srq->ring_size / PCI_PAGE);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_xrc_srq_out)] = {0};
+    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
+    uint64_t dbr = (uintptr_t)srq->dbrec;
+    int err;
+
+    PRM_SET(create_xrc_srq_in, in, opcode, PRM_CMD_OP_CREATE_XRC_SRQ);
+    PRM_SET(create_xrc_srq_in, in, uid, srq_uid(srq));
+    PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
+    PRM_SET(xrc_srqc, ctx, log_rq_stride, srq->wqe_shift - 4);
+    PRM_SET(xrc_srqc, ctx, xrcd, srq->xrcd->xrcdn);
+    PRM_SET(xrc_srqc, ctx, cqn, srq->cq->cqn);
+    PRM_SET(xrc_srqc, ctx, user_index, (uint32_t)srq->uidx);
+    PRM_SET(xrc_srqc, ctx, pd, srq->pd->pdn);
+    PRM_SET(xrc_srqc, ctx, db_record_addr_h, (uint32_t)(dbr >> 32));
+    PRM_SET(xrc_srqc, ctx, db_record_addr_l, (uint32_t)dbr >> 2);
+    hv_set_pas(PRM_PTR(create_xrc_srq_in, in, pas), srq->ring, srq->ring_size);
+    err = hv_cmd(srq->hca, in, len, out, sizeof(out));
+    srq->srqn = PRM_GET(create_xrc_srq_out, out, xrc_srqn);
+    return err;
+}
+
+static int srq_destroy_cmd(struct hv_srq *srq)
+{
+    uint8_t rmp[PRM_SIZE(destroy_rmp_in)] = {0}, xrc[PRM_SIZE(destroy_xrc_srq_in)] = {0};
+
+    if (srq->type == IBV_SRQT_XRC) {
+        PRM_SET(destroy_xrc_srq_in, xrc, opcode, PRM_CMD_OP_DESTROY_XRC_SRQ);
+        PRM_SET(destroy_xrc_srq_in, xrc, uid, srq_uid(srq));
+        PRM_SET(destroy_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
+        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
+    }
+    PRM_SET(destroy_rmp_in, rmp, opcode, PRM_CMD_OP_DESTROY_RMP);
+    PRM_SET(destroy_rmp_in, rmp, uid, srq_uid(srq));
+    PRM_SET(destroy_rmp_in, rmp, rmpn, srq->srqn);
+    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
+}
+
+static int srq_arm(struct hv_srq *srq, uint16_t limit)
+{
+    uint8_t rmp[PRM_SIZE(modify_rmp_in)] = {0}, xrc[PRM_SIZE(arm_xrc_srq_in)] = {0};
+    uint8_t *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
+
+    if (srq->type == IBV_SRQT_XRC) {
+        PRM_SET(arm_xrc_srq_in, xrc, opcode, PRM_CMD_OP_ARM_XRC_SRQ);
+        PRM_SET(arm_xrc_srq_in, xrc, op_mod, PRM_ARM_XRC_SRQ_OP_XRC_SRQ);
+        PRM_SET(arm_xrc_srq_in, xrc, uid, srq_uid(srq));
+        PRM_SET(arm_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
+        PRM_SET(arm_xrc_srq_in, xrc, lwm, limit);
+        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
+    }
+    PRM_SET(modify_rmp_in, rmp, opcode, PRM_CMD_OP_MODIFY_RMP);
+    PRM_SET(modify_rmp_in, rmp, uid, srq_uid(srq));
+    PRM_SET(modify_rmp_in, rmp, rmp_state, PRM_RMPC_STATE_RDY);
+    PRM_SET(modify_rmp_in, rmp, rmpn, srq->srqn);
+    PRM_SET(rmp_bitmask, PRM_PTR(modify_rmp_in, rmp, bitmask), lwm, 1);
+    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, PRM_PTR(rmpc, rmpc, wq), lwm, limit);
+    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
+}
+
+int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit)
+{
+    int err = hv_srq_check(&srq->ibv);
+
+    if (err) {
+        return err;
+    }
+
+    if (srq->type == IBV_SRQT_XRC) {
+        uint8_t in[PRM_SIZE(query_xrc_srq_in)] = {0}, out[PRM_SIZE(query_xrc_srq_out)] = {0};
+
+        PRM_SET(query_xrc_srq_in, in, opcode, PRM_CMD_OP_QUERY_XRC_SRQ);
+        PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
+        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+        *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
+    } else {
+        uint8_t in[PRM_SIZE(query_rmp_in)] = {0}, out[PRM_SIZE(query_rmp_out)] = {0};
+        uint8_t *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
+
+        PRM_SET(query_rmp_in, in, opcode, PRM_CMD_OP_QUERY_RMP);
+        PRM_SET(query_rmp_in, in, rmpn, srq->srqn);
+        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+        *limit = PRM_GET(wq, PRM_PTR(rmpc, rmpc, wq), lwm);
+    }
+    return err;
+}
+
+/* What is named by handle (ib_uverbs_create_srq()): 0 or errno. */
+static int srq_check_handles(const struct hv_srq *srq)
+{
+    int err = srq->xrcd ? hv_xrcd_check(&srq->xrcd->ibv) : 0;
+
+    if (!err && srq->cq) {
+        err = hv_cq_check(&srq->cq->ibv);
+    }
+    return err ? err : hv_pd_check(srq->ibv.pd);
+}
+
+int uverbs_create_srq(struct hv_srq *srq)
+{
+    int err = srq_check_handles(srq);
+
+    if (!err) {
+        err = srq->type == IBV_SRQT_XRC ? srq_create_xrc(srq) : srq_create_rmp(srq);
+    }
+    if (err) {
+        return err;
+    }
+    srq->ibv.handle = hv_handle_add(srq->ibv.context, HV_HANDLE_SRQ, srq);
+    uverbs_use_pd(srq->ibv.pd, 1);
+    if (srq->type == IBV_SRQT_XRC) {
+        g_atomic_int_inc(&srq->xrcd->refs);
+        g_atomic_int_inc(&srq->cq->users);
+    }
+    hv_event_add_srq(srq->hca, srq);
+    return 0;
+}
+
+int uverbs_destroy_srq(struct hv_srq *srq)
+{
+    int err = hv_srq_check(&srq->ibv);
+
+    if (!err && g_atomic_int_get(&srq->users)) {
+        err = EBUSY;
+    }
+    err = err ? err : srq_destroy_cmd(srq);
+    if (!err) {
+        hv_handle_del(srq->ibv.context, srq->ibv.handle);
+        hv_event_del_srq(srq->hca, srq);
+    }
+    return err;
+}
+
+int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
+{
+    int err = hv_srq_check(&srq->ibv);
+
+    if (err || (attr_mask & IBV_SRQ_MAX_WR)) {
+        return err ? err : EINVAL;
+    }
+    if (!(attr_mask & IBV_SRQ_LIMIT)) {
+        return 0;
+    }
+    return attr->srq_limit >= srq->wqe_cnt ? EINVAL : srq_arm(srq, (uint16_t)attr->srq_limit);
+}

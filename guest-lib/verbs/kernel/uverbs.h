@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program asks a kernel for (ib_uverbs, mlx5_ib): one function a command.
+ *
+ * Each returns 0 or an errno, which user/ hands on through hv_kernel(). It checks the handles of
+ * what the program names, then the attributes, then sends the device its commands; an object that
+ * it makes has its number and handle afterwards, and is known to the EQ.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_UVERBS_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_UVERBS_H
+
+#include "guest-lib/verbs/kernel/kernel.h"
+
+/* -- contexts (context.c) -----------------------------------------------------------------------
+ */
+
+/* The context's user, transport domain and doorbell page. of, or NULL: the context whose user it
+ * shares. The HCA tells its asynchronous events to the context from now on. */
+int uverbs_get_context(struct hv_context *ctx, const struct hv_context *of);
+/* Nothing is told any more; objects of the user that are left go with its last context. */
+void uverbs_put_context(struct hv_context *ctx);
+struct stat;
+/* The context of an HCA that this file is. NULL: none is. */
+struct hv_context *uverbs_find_context(struct hv_hca *hca, const struct stat *wanted);
+
+/* -- domains (pd.c, xrcd.c) ---------------------------------------------------------------------
+ */
+
+int uverbs_alloc_pd(struct hv_pd *pd);
+/* pd may be any object that refers to the PD. */
+int uverbs_dealloc_pd(struct ibv_pd *pd);
+/* A queue in this PD comes (1) or goes (-1). */
+void uverbs_use_pd(struct ibv_pd *pd, int change);
+
+/* -- memory (mr.c, mw.c) ------------------------------------------------------------------------
+ */
+
+int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                  unsigned access);
+int uverbs_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, uint64_t iova, int access);
+int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+                    unsigned access);
+int uverbs_dereg_mr(struct hv_mr *mr);
+
+struct hv_mw {
+    struct ibv_mw ibv; /* whose rkey is the program's to change */
+    struct hv_pd *pd;
+    uint32_t key; /* as it was made */
+};
+int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type);
+int uverbs_dealloc_mw(struct hv_mw *mw);
+
+/* -- addresses (ah.c) ---------------------------------------------------------------------------
+ */
+
+/* mac: of the destination. */
+int uverbs_create_ah(struct hv_ah *ah, const struct ibv_ah_attr *attr, uint8_t mac[6]);
+int uverbs_destroy_ah(struct hv_ah *ah);
+
+/* -- completion queues (cq.c) -------------------------------------------------------------------
+ */
+
+int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun);
+int uverbs_destroy_cq(struct hv_cq *cq);
+int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr);
+/* Whether the CQ may have so many entries; then, that it has them in that ring. */
+int uverbs_check_resize_cq(struct hv_cq *cq, int cqe);
+int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size);
+
+/* -- shared receive queues (srq.c) --------------------------------------------------------------
+ */
+
+int uverbs_create_srq(struct hv_srq *srq);
+int uverbs_destroy_srq(struct hv_srq *srq);
+int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask);
+int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
+
+/* -- work queues, indirection tables (wq.c) -----------------------------------------------------
+ */
+
+int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags);
+int uverbs_destroy_wq(struct hv_rwq *wq);
+int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr);
+int uverbs_create_ind_table(struct hv_ind_table *table);
+int uverbs_destroy_ind_table(struct hv_ind_table *table);
+
+/* -- queue pairs (qp.c, qp_raw.c, qp_modify.c, xrc_tgt.c) ---------------------------------------
+ */
+
+int uverbs_create_qp(struct hv_qp *qp);
+/* A QP that is a TIR over an indirection table. */
+int uverbs_create_rss_qp(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
+/* The QP of an XRC target goes with its last handle. */
+int uverbs_destroy_qp(struct hv_qp *qp);
+/* What the QP refers to is referred to (1), or not any more (-1). */
+void uverbs_use_qp(struct hv_qp *qp, int change);
+int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* Attributes but for those of the rings. */
+int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr);
+/* A handle on the XRC target with that number, which is in the handle already. */
+int uverbs_open_qp(struct hv_qp *qp);
+/* The QP was modified by this handle; the others learn of it. */
+void uverbs_qp_changed(struct hv_qp *qp);
+
+/* -- operations that are no more than such a call: they fill themselves in ----------------------
+ */
+
+void hv_xrcd_ops(struct verbs_context *ops);
+void hv_flow_ops(struct verbs_context *ops);
+void hv_query_ops(struct verbs_context *ops);
+
+#endif

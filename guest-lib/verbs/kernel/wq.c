@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work queues of their own (RQs), and tables of them that an RSS QP picks from: commands. */
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+#define RQ_STATES 3
+
+int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
+{
+    struct hv_context *ctx = hv_context(wq->ibv.context);
+    size_t len = PRM_SIZE(create_rq_in) + 8 * (wq->ring_size / PCI_PAGE);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rq_out)] = {0};
+    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx), *ring = PRM_PTR(rqc, rqc, wq);
+    int err = hv_pd_check(wq->ibv.pd);
+
+    err = err ? err : hv_cq_check(wq->ibv.cq);
+    if (err) {
+        return err;
+    }
+
+    PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
+    PRM_SET(create_rq_in, in, uid, ctx->uid);
+    PRM_SET(rqc, rqc, vsd, !(flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+    PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
+    PRM_SET(rqc, rqc, flush_in_error_en, 1);
+    PRM_SET(rqc, rqc, user_index, (uint32_t)wq->uidx);
+    PRM_SET(rqc, rqc, cqn, hv_cq(wq->ibv.cq)->cqn);
+    PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, ring, end_padding_mode, !!(flags & IBV_WQ_FLAGS_PCI_WRITE_END_PADDING));
+    PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);
+    PRM_SET(wq, ring, dbr_addr, (uintptr_t)wq->dbrec);
+    PRM_SET(wq, ring, log_wq_stride, wq->rq.wqe_shift);
+    PRM_SET(wq, ring, log_wq_sz, g_bit_storage(wq->rq.wqe_cnt) - 1);
+    hv_set_pas(PRM_PTR(wq, ring, pas), wq->ring, wq->ring_size);
+    err = hv_cmd(wq->hca, in, len, out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    wq->rqn = wq->ibv.wq_num = PRM_GET(create_rq_out, out, rqn);
+    wq->ibv.handle = hv_handle_add(wq->ibv.context, HV_HANDLE_WQ, wq);
+    hv_event_add_wq(wq->hca, wq);
+    uverbs_use_pd(wq->ibv.pd, 1);
+    g_atomic_int_inc(&hv_cq(wq->ibv.cq)->users);
+    return 0;
+}
+
+int uverbs_destroy_wq(struct hv_rwq *wq)
+{
+    uint8_t in[PRM_SIZE(destroy_rq_in)] = {0};
+    int err = hv_wq_check(&wq->ibv);
+
+    if (!err && g_atomic_int_get(&wq->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_rq_in, in, opcode, PRM_CMD_OP_DESTROY_RQ);
+    PRM_SET(destroy_rq_in, in, uid, hv_context(wq->ibv.context)->uid);
+    PRM_SET(destroy_rq_in, in, rqn, wq->rqn);
+    err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    if (!err) {
+        hv_handle_del(wq->ibv.context, wq->ibv.handle);
+        hv_event_del_wq(wq->hca, wq);
+    }
+    return err;
+}
+
+static uint8_t rq_state(enum ibv_wq_state state)
+{
+    static const uint8_t states[RQ_STATES] = {[IBV_WQS_RESET] = PRM_RQC_STATE_RST,
+                                              [IBV_WQS_RDY] = PRM_RQC_STATE_RDY,
+                                              [IBV_WQS_ERR] = PRM_RQC_STATE_ERR};
+
+    return states[state];
+}
+
+int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
+{
+    struct ibv_wq *ibwq = &wq->ibv;
+    uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
+    uint8_t *rqc = PRM_PTR(modify_rq_in, in, ctx);
+    enum ibv_wq_state from =
+        attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : ibwq->state;
+    enum ibv_wq_state to = attr->attr_mask & IBV_WQ_ATTR_STATE ? attr->wq_state : from;
+    int err = hv_wq_check(ibwq);
+
+    if (err) {
+        return err;
+    }
+    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
+        return EINVAL;
+    }
+    PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
+    PRM_SET(modify_rq_in, in, uid, hv_context(ibwq->context)->uid);
+    PRM_SET(modify_rq_in, in, rq_state, rq_state(from));
+    PRM_SET(modify_rq_in, in, rqn, wq->rqn);
+    PRM_SET(rqc, rqc, state, rq_state(to));
+    if (attr->attr_mask & IBV_WQ_ATTR_FLAGS) {
+        if (attr->flags_mask & ~(uint32_t)IBV_WQ_FLAGS_CVLAN_STRIPPING) {
+            return EOPNOTSUPP;
+        }
+        if (attr->flags_mask & IBV_WQ_FLAGS_CVLAN_STRIPPING) {
+            PRM_SET(modify_rq_in, in, modify_bitmask, PRM_MODIFY_RQ_VSD);
+            PRM_SET(rqc, rqc, vsd, !(attr->flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+        }
+    }
+    err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    if (!err) {
+        ibwq->state = to;
+    }
+    return err;
+}
+
+int uverbs_create_ind_table(struct hv_ind_table *table)
+{
+    struct ibv_context *context = table->ibv.context;
+    size_t len = PRM_SIZE(create_rqt_in) + table->num * PRM_SIZE(rq_num);
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[PRM_SIZE(create_rqt_out)] = {0};
+    uint8_t *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    int err = 0;
+
+    PRM_SET(create_rqt_in, in, opcode, PRM_CMD_OP_CREATE_RQT);
+    PRM_SET(create_rqt_in, in, uid, hv_context(context)->uid);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, table->num);
+    PRM_SET(rqtc, rqtc, rqt_max_size, table->num);
+    for (unsigned i = 0; i < table->num && !err; i++) {
+        err = hv_wq_check(&table->wqs[i]->ibv);
+        PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc) + i * PRM_SIZE(rq_num), rq_num, table->wqs[i]->rqn);
+    }
+    err = err ? err : hv_cmd(hv_hca_of(context), in, len, out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    table->rqtn = PRM_GET(create_rqt_out, out, rqtn);
+    table->ibv.ind_tbl_num = (int)table->rqtn;
+    table->ibv.ind_tbl_handle = (int)hv_handle_add(context, HV_HANDLE_IND_TABLE, table);
+    for (unsigned i = 0; i < table->num; i++) {
+        g_atomic_int_inc(&table->wqs[i]->users);
+    }
+    return 0;
+}
+
+int uverbs_destroy_ind_table(struct hv_ind_table *table)
+{
+    struct ibv_context *context = table->ibv.context;
+    uint8_t in[PRM_SIZE(destroy_rqt_in)] = {0};
+    int err = hv_ind_table_check(&table->ibv);
+
+    if (!err && g_atomic_int_get(&table->users)) {
+        err = EBUSY;
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(destroy_rqt_in, in, opcode, PRM_CMD_OP_DESTROY_RQT);
+    PRM_SET(destroy_rqt_in, in, uid, hv_context(context)->uid);
+    PRM_SET(destroy_rqt_in, in, rqtn, table->rqtn);
+    err = hv_cmd_simple(hv_hca_of(context), in, sizeof(in));
+    if (!err) {
+        hv_handle_del(context, (uint32_t)table->ibv.ind_tbl_handle);
+        for (unsigned i = 0; i < table->num; i++) {
+            g_atomic_int_add(&table->wqs[i]->users, -1);
+        }
+    }
+    return err;
+}

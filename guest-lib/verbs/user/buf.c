@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of rings and doorbell records: from the program's allocators, on huge pages, or held.
+ */
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "guest-lib/verbs/user/user.h"
+
+#define DBREC_SIZE 8
+
+/*
+ * Rings on huge pages, as MLX_QP_ALLOC_TYPE, MLX_CQ_ALLOC_TYPE and MLX_SRQ_ALLOC_TYPE ask libmlx5:
+ * HUGE or nothing, or PREFER_HUGE. Such a ring takes whole huge pages, so its size is kept here.
+ */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static pthread_mutex_t huge_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static GHashTable *huge_sizes;
+
+static const char *wanted_memory(uint64_t type)
+{
+    return type == MLX5DV_RES_TYPE_QP    ? getenv("MLX_QP_ALLOC_TYPE")
+           : type == MLX5DV_RES_TYPE_CQ  ? getenv("MLX_CQ_ALLOC_TYPE")
+           : type == MLX5DV_RES_TYPE_SRQ ? getenv("MLX_SRQ_ALLOC_TYPE")
+                                         : NULL;
+}
+
+static void *huge_alloc(size_t size)
+{
+    size_t bytes = (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    void *ptr =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+    if (ptr == MAP_FAILED) {
+        return NULL;
+    }
+    pthread_mutex_lock(&huge_lock);
+    if (!huge_sizes) {
+        huge_sizes = g_hash_table_new(NULL, NULL);
+    }
+    g_hash_table_insert(huge_sizes, ptr, GSIZE_TO_POINTER(bytes));
+    pthread_mutex_unlock(&huge_lock);
+    return ptr;
+}
+
+static bool huge_free(void *ptr)
+{
+    size_t bytes = 0;
+
+    pthread_mutex_lock(&huge_lock);
+    if (huge_sizes) {
+        bytes = GPOINTER_TO_SIZE(g_hash_table_lookup(huge_sizes, ptr));
+        g_hash_table_remove(huge_sizes, ptr);
+    }
+    pthread_mutex_unlock(&huge_lock);
+    if (bytes) {
+        munmap(ptr, bytes);
+    }
+    return bytes > 0;
+}
+
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
+{
+    const char *wanted;
+
+    *custom = false;
+    if (pd && pd->alloc) {
+        void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, PCI_PAGE, type);
+
+        if (!ptr) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
+            *custom = true;
+            memset(ptr, 0, size);
+            return ptr;
+        }
+    }
+    wanted = wanted_memory(type);
+    if (wanted && (!strcmp(wanted, "HUGE") || !strcmp(wanted, "PREFER_HUGE"))) {
+        void *ptr = huge_alloc(size);
+
+        if (ptr || !strcmp(wanted, "HUGE")) {
+            return ptr;
+        }
+    }
+    return hv_ring_alloc(size);
+}
+
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom)
+{
+    if (custom) {
+        pd->free(&pd->ibv, pd->pd_context, ptr, type);
+    } else if (!huge_free(ptr)) {
+        hv_ring_free(ptr, size);
+    }
+}
+
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom)
+{
+    *custom = false;
+    if (pd && pd->alloc) {
+        void *ptr =
+            pd->alloc(&pd->ibv, pd->pd_context, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR);
+
+        if (!ptr) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
+            *custom = true;
+            memset(ptr, 0, DBREC_SIZE);
+            return ptr;
+        }
+    }
+    return hv_dbrec_alloc(ctx);
+}
+
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom)
+{
+    if (custom) {
+        pd->free(&pd->ibv, pd->pd_context, dbrec, MLX5DV_RES_TYPE_DBR);
+    } else {
+        hv_dbrec_free(ctx, dbrec);
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices of a simulation: as those of ibv_get_device_list(), but each with a configuration of its
+ * own (hv_config_simulate()), so that many hosts live in one process and on one virtual clock. A
+ * program opens them with ibv_open_device(). Nothing in it waits: completions come when the world
+ * is stepped, and a descriptor that is read while it is empty blocks for ever.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_USER_DEVICE_H
+#define HCASIM_GUEST_LIB_VERBS_USER_DEVICE_H
+
+#include "guest-lib/verbs/kernel/config.h"
+
+/* config stays the caller's, for as long as the device. */
+struct ibv_device *hv_sim_device_new(unsigned index, const struct hv_port_config *config);
+/* All its contexts are closed. */
+void hv_sim_device_free(struct ibv_device *device);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains, thread domains and parent domains.
+ *
+ * A thread domain is a doorbell page of its own. A parent domain joins a PD with a thread domain
+ * or with allocators of the program's own; it can stand wherever a PD can. Imported PDs refer to
+ * the one whose handle they were made from.
+ */
+#include "guest-lib/verbs/user/user.h"
+
+static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER; /* around imports and dead */
+
+HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct hv_pd *pd = calloc(1, sizeof(*pd));
+
+    if (!pd) {
+        return NULL;
+    }
+    pd->ibv.context = context;
+    if (hv_kernel(uverbs_alloc_pd(pd))) {
+        free(pd);
+        return NULL;
+    }
+    return &pd->ibv;
+}
+
+static int dealloc_parent_domain(struct hv_pd *pd)
+{
+    if (g_atomic_int_get(&pd->refs) || g_atomic_int_get(&pd->domains)) {
+        return EBUSY;
+    }
+    g_atomic_int_add(&pd->parent->domains, -1);
+    if (pd->td) {
+        g_atomic_int_add(&pd->td->refs, -1);
+    }
+    free(pd);
+    return 0;
+}
+
+/* The imported one's memory; its PD's, too, if nothing else refers to that. */
+static void free_imported(struct hv_pd *pd)
+{
+    struct hv_pd *real = pd->parent;
+
+    pthread_mutex_lock(&imports_lock);
+    if (--real->imports == 0 && real->dead) {
+        free(real);
+    }
+    pthread_mutex_unlock(&imports_lock);
+    free(pd);
+}
+
+HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
+{
+    struct hv_pd *pd = hv_pd(ibpd);
+    unsigned imports;
+    int err;
+
+    if (pd->kind == HV_PD_PARENT_DOMAIN) {
+        return dealloc_parent_domain(pd);
+    }
+    if (g_atomic_int_get(&pd->domains)) {
+        return EBUSY;
+    }
+    err = hv_kernel(uverbs_dealloc_pd(ibpd));
+    if (err) {
+        return err;
+    }
+    pthread_mutex_lock(&imports_lock);
+    hv_real_pd(ibpd)->dead = true;
+    imports = pd->imports;
+    pthread_mutex_unlock(&imports_lock);
+    if (pd->kind == HV_PD_IMPORTED) {
+        free_imported(pd);
+        return 0;
+    }
+    if (!imports) {
+        free(pd);
+    }
+    return 0;
+}
+
+HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+    struct hv_pd *pd = calloc(1, sizeof(*pd)), *real;
+    int err;
+
+    if (!pd) {
+        return NULL;
+    }
+    real = hv_handle_get(context, HV_HANDLE_PD, pd_handle, &err);
+    if (hv_kernel(err)) {
+        free(pd);
+        return NULL;
+    }
+    pthread_mutex_lock(&imports_lock);
+    real->imports++;
+    pthread_mutex_unlock(&imports_lock);
+    pd->ibv.context = context;
+    pd->ibv.handle = pd_handle;
+    pd->kind = HV_PD_IMPORTED;
+    pd->parent = real;
+    pd->pdn = real->pdn;
+    return &pd->ibv;
+}
+
+HV_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+    g_assert(hv_pd(pd)->kind == HV_PD_IMPORTED);
+    free_imported(hv_pd(pd));
+}
+
+static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+    struct hv_td *td;
+
+    if (attr->comp_mask) {
+        errno = EINVAL;
+        return NULL;
+    }
+    td = calloc(1, sizeof(*td));
+    if (!td) {
+        return NULL;
+    }
+    if (hv_kernel(hv_uar_alloc(hv_context(context), &td->uar))) {
+        free(td);
+        return NULL;
+    }
+    td->ibv.context = context;
+    return &td->ibv;
+}
+
+static int dealloc_td(struct ibv_td *ibtd)
+{
+    struct hv_td *td = (struct hv_td *)ibtd;
+
+    if (g_atomic_int_get(&td->refs)) {
+        return EBUSY;
+    }
+    hv_uar_free(hv_context(ibtd->context), &td->uar);
+    free(td);
+    return 0;
+}
+
+static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
+                                          struct ibv_parent_domain_init_attr *attr)
+{
+    struct hv_pd *pd;
+
+    if (!attr->pd || (attr->comp_mask & ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                          IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    pd = calloc(1, sizeof(*pd));
+    if (!pd) {
+        return NULL;
+    }
+    pd->kind = HV_PD_PARENT_DOMAIN;
+    pd->ibv.context = context;
+    pd->ibv.handle = attr->pd->handle;
+    pd->pdn = hv_pd(attr->pd)->pdn;
+    pd->parent = hv_pd(attr->pd);
+    g_atomic_int_inc(&pd->parent->domains);
+    if (attr->td) {
+        pd->td = (struct hv_td *)attr->td;
+        g_atomic_int_inc(&pd->td->refs);
+    }
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+        pd->alloc = attr->alloc;
+        pd->free = attr->free;
+    }
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+        pd->pd_context = attr->pd_context;
+    }
+    return &pd->ibv;
+}
+
+void hv_pd_ops(struct verbs_context *ops)
+{
+    ops->alloc_td = alloc_td;
+    ops->dealloc_td = dealloc_td;
+    ops->alloc_parent_domain = alloc_parent_domain;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: what a change of state means to the rings, and what is told of a QP. */
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+/* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
+static void reset_rings(struct hv_qp *qp)
+{
+    hv_qp_clean_cqs(qp, false);
+    qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
+    if (qp->dbrec) { /* another handle on an XRC target has none */
+        qp->dbrec[0] = qp->dbrec[1] = 0;
+    }
+    qp->small_fence = false;
+}
+
+HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
+    int err;
+
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    err = hv_kernel(uverbs_modify_qp(qp, attr, mask));
+    if (err) {
+        return err;
+    }
+    if (mask & IBV_QP_STATE) {
+        ibqp->state = to;
+        qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
+    }
+    uverbs_qp_changed(qp);
+    if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
+        reset_rings(qp);
+    }
+    if (ibqp->qp_type == IBV_QPT_RAW_PACKET && to == IBV_QPS_RTR) {
+        /* its RQ has been ready since INIT, but nothing may be received before */
+        pthread_spin_lock(&qp->rq.lock);
+        __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+        pthread_spin_unlock(&qp->rq.lock);
+    }
+    return 0;
+}
+
+static void fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
+                           struct ibv_qp_init_attr *init)
+{
+    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
+                                    qp->max_inline};
+    *init = (struct ibv_qp_init_attr){
+        .qp_context = qp->ibv.qp_context,
+        .send_cq = qp->ibv.send_cq,
+        .recv_cq = qp->ibv.recv_cq,
+        .srq = qp->ibv.srq,
+        .cap = attr->cap,
+        .qp_type = qp->ibv.qp_type,
+        .sq_sig_all = qp->sq_sig_all,
+    };
+}
+
+HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+                           struct ibv_qp_init_attr *init)
+{
+    struct hv_qp *qp = hv_qp(ibqp);
+    int err;
+
+    if (qp->ind) {
+        return EOPNOTSUPP;
+    }
+    err = hv_kernel(uverbs_query_qp(qp, attr));
+    if (err) {
+        return err;
+    }
+    fill_init_attr(qp, attr, init);
+    if (mask & IBV_QP_STATE) {
+        ibqp->state = attr->qp_state;
+    }
+    return 0;
+}
+
+HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    return 0;
+}
+
+/* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+    bool possible =
+        !attr->rate_limit && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS;
+    int err;
+
+    if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz) {
+        return EINVAL;
+    }
+    err = hv_qp_check(qp);
+    return hv_kernel(err || possible ? err : EINVAL);
+}
+
+void hv_qp_modify_ops(struct verbs_context *ops)
+{
+    ops->modify_qp_rate_limit = modify_qp_rate_limit;
+}

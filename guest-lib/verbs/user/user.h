@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The user half, as its files share it: user indices, memory of rings, doorbells, events that wait
+ * to be acknowledged, and the operations of a context. Queues have headers of their own.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_USER_USER_H
+#define HCASIM_GUEST_LIB_VERBS_USER_USER_H
+
+#include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
+
+/* The context's user indices (uidx.c). A zeroed table is an empty one; hv_uidx_fini() at close.
+ * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). Objects leave under the
+ * locks of the CQs that may name them. */
+int hv_uidx_alloc(struct hv_context *ctx, enum hv_rsc_type type, void *obj);
+void hv_uidx_free(struct hv_context *ctx, uint32_t uidx);
+void hv_uidx_fini(struct hv_context *ctx);
+/* NULL: there is none. */
+static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, uint32_t uidx)
+{
+    const struct hv_rsc *chunk =
+        __atomic_load_n(&ctx->uidx.chunk[uidx >> HV_UIDX_CHUNK_SHIFT], __ATOMIC_ACQUIRE);
+    const struct hv_rsc *rsc;
+
+    if (!chunk) {
+        return NULL;
+    }
+    rsc = &chunk[uidx & ((1u << HV_UIDX_CHUNK_SHIFT) - 1)];
+    return rsc->type != HV_RSC_NONE ? rsc : NULL;
+}
+
+/* Memory for a ring or doorbell record (buf.c), zeroed: from the allocator of a parent domain that
+ * has one for this type (MLX5DV_RES_TYPE_), else the library's own (*custom is then false).
+ * pd may be NULL. NULL with errno ENOMEM if there is none. */
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom);
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom);
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom);
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom);
+
+/* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. 0 or
+ * EIO. It says no more than that there is something new: how much, the doorbell record says. So it
+ * is rung without the queue's lock, and who comes late asks for what was done already. */
+static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ctrl)
+{
+    unsigned toggle = __atomic_load_n(&uar->bf_toggle, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&uar->bf_toggle, toggle ^ 0x100, __ATOMIC_RELAXED);
+    return hv_doorbell(hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + toggle,
+                       ctrl);
+}
+
+/* The device's clock: a cycle is this many nanoseconds, shifted left; 0: it has none. */
+#define HV_CLOCK_SHIFT 21
+uint32_t hv_clock_mult(struct ibv_context *ctx);
+
+/* A context's asynchronous events (events.c): 0 or errno. */
+int hv_async_open(struct hv_context *ctx);
+void hv_async_close(struct hv_context *ctx);
+/* Waits until all events handed out for the object are acknowledged, and takes back those that
+ * nobody has read, as ibv_destroy_*() do. */
+void hv_event_drain_cq(struct hv_cq *cq);
+void hv_event_drain_qp(struct hv_qp *qp);
+void hv_event_drain_srq(struct hv_srq *srq);
+void hv_event_drain_wq(struct hv_rwq *wq);
+
+/* Gives a WQE back to the SRQ's free list. */
+void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
+
+/* Fills the operations of a new context; each file its own. */
+void hv_clock_ops(struct verbs_context *ops);
+void hv_pd_ops(struct verbs_context *ops);
+void hv_mr_ops(struct verbs_context *ops);
+void hv_mw_ops(struct verbs_context *ops);
+void hv_cq_ops(struct verbs_context *ops);
+void hv_srq_ops(struct verbs_context *ops);
+void hv_qp_ops(struct verbs_context *ops);
+void hv_wq_ops(struct verbs_context *ops);
+
+#endif
