@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs of the verbs library on a virtual clock, hosts of one wire: three of them, each with a
+ * reliable connection to each other one, on bad cables. Every operation has its effect exactly
+ * once, in order, and the same seed repeats bit for bit.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/sim/verbs_hosts.h"
+
+#define HOSTS  3
+#define WINDOW 8    /* operations of a connection that are outstanding */
+#define OPS    40   /* of a connection */
+#define MSG    8000 /* the longest */
+
+/* -- connections with a model of what their memories must hold --------------------------------- */
+
+/* Where a requester's operations reach; each kind has memory of its own, so that what is not
+ * ordered (IBTA 10.8.3.3, READ before what follows it) does not meet. */
+struct area {
+    uint8_t from[MSG]; /* SENDs and WRITEs take it from here, READs from the peer's */
+    uint8_t written[MSG];
+    uint8_t read[WINDOW][MSG];
+    uint8_t received[WINDOW][MSG];
+    uint64_t counter;
+    uint64_t old[WINDOW]; /* what atomics found */
+};
+
+struct side {
+    struct verbs_host *host;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    struct area *area, *model;
+};
+
+/* One direction: a asks, b answers. */
+struct conn {
+    struct side a, b;
+    unsigned posted, completed;     /* operations */
+    unsigned recvs, received;       /* receives posted and completed at b */
+    enum ibv_wr_opcode opcode[OPS]; /* by operation */
+    size_t len[OPS], at[OPS];       /* at: of a READ, at the peer */
+    unsigned recv_op[OPS];          /* the operation that a receive is for */
+    uint64_t added;                 /* by atomics that completed */
+};
+
+struct run {
+    struct verbs_hosts *v;
+    struct conn conns[HOSTS * (HOSTS - 1)];
+    GRand *rand;
+};
+
+static size_t upto(struct run *r, size_t max)
+{
+    return (size_t)g_rand_int_range(r->rand, 0, (gint32)max + 1);
+}
+
+static void fill(struct run *r, uint8_t *at, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        at[i] = (uint8_t)g_rand_int(r->rand) | 1;
+    }
+}
+
+/* Addresses are on the wire: regions have the same ones in each run. */
+static uint64_t iova_of(const struct side *side)
+{
+    return 0x100000000ull + ((uintptr_t)side->area & 0xfff);
+}
+
+static uint64_t addr_in(const struct side *side, const void *in_area)
+{
+    return iova_of(side) + (uint64_t)((const uint8_t *)in_area - (const uint8_t *)side->area);
+}
+
+static void side_init(struct run *r, struct side *side, struct verbs_host *host)
+{
+    side->host = host;
+    side->cq = ibv_create_cq(host->ctx, 4 * WINDOW, NULL, NULL, 0);
+    ck_assert_ptr_nonnull(side->cq);
+    side->qp = verbs_qp(host, IBV_QPT_RC, side->cq, NULL, NULL);
+    side->area = aligned_alloc(4096, (sizeof(struct area) + 4095) & ~(size_t)4095);
+    memset(side->area, 0, sizeof(*side->area));
+    fill(r, side->area->from, sizeof(side->area->from));
+    side->model = g_memdup2(side->area, sizeof(*side->area));
+    side->mr = ibv_reg_mr_iova2(host->pd, side->area, sizeof(*side->area), iova_of(side),
+                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    ck_assert_ptr_nonnull(side->mr);
+}
+
+static void side_free(struct side *side)
+{
+    verbs_must_be_0(ibv_destroy_qp(side->qp));
+    verbs_must_be_0(ibv_dereg_mr(side->mr));
+    verbs_must_be_0(ibv_destroy_cq(side->cq));
+    free(side->area);
+    g_free(side->model);
+}
+
+static void conn_init(struct run *r, struct conn *c, struct verbs_host *a, struct verbs_host *b)
+{
+    struct verbs_path path = {.psn = 0xffffff - (uint32_t)upto(r, 20)}; /* wraps on the way */
+
+    side_init(r, &c->a, a);
+    side_init(r, &c->b, b);
+    verbs_connect(c->a.qp, b, c->b.qp->qp_num, &path);
+    verbs_connect(c->b.qp, a, c->a.qp->qp_num, &path);
+}
+
+/* -- operations -------------------------------------------------------------------------------- */
+
+static bool takes_receive(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void post_receive(struct conn *c, unsigned op)
+{
+    uint8_t *to = c->b.area->received[c->recvs % WINDOW];
+    struct ibv_sge sge = {.addr = addr_in(&c->b, to), .length = MSG, .lkey = c->b.mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = c->recvs, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    c->recv_op[c->recvs++] = op;
+    verbs_must_be_0(ibv_post_recv(c->b.qp, &wr, &bad));
+}
+
+/* What must come of it, in the model; the operation, in wr. */
+static void plan(struct conn *c, unsigned op, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+    struct area *a = c->a.area, *b = c->b.area, *bm = c->b.model;
+    size_t len = c->len[op], at = c->at[op];
+
+    sge->addr = addr_in(&c->a, a->from + at);
+    wr->imm_data = GUINT32_TO_BE(op);
+    wr->wr.rdma.rkey = c->b.mr->rkey;
+    switch (c->opcode[op]) {
+    case IBV_WR_SEND_WITH_IMM:
+        break; /* held against the model when it is received */
+    case IBV_WR_RDMA_READ:
+        sge->addr = addr_in(&c->a, a->read[op % WINDOW]);
+        wr->wr.rdma.remote_addr = addr_in(&c->b, b->from + at);
+        break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        sge->addr = addr_in(&c->a, &a->old[op % WINDOW]);
+        wr->wr.atomic.remote_addr = addr_in(&c->b, &b->counter);
+        wr->wr.atomic.compare_add = op + 1;
+        wr->wr.atomic.rkey = c->b.mr->rkey;
+        bm->counter += op + 1;
+        break;
+    default:
+        wr->wr.rdma.remote_addr = addr_in(&c->b, b->written + (MSG - len - at));
+        memcpy(bm->written + (MSG - len - at), a->from + at, len);
+    }
+}
+
+static void post_one(struct run *r, struct conn *c)
+{
+    static const enum ibv_wr_opcode opcodes[] = {
+        IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+        IBV_WR_RDMA_READ,     IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD,
+    };
+    unsigned op = c->posted++;
+    struct ibv_sge sge = {.lkey = c->a.mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = op, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    c->opcode[op] = opcodes[upto(r, G_N_ELEMENTS(opcodes) - 1)];
+    c->len[op] = c->opcode[op] == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : upto(r, MSG);
+    c->at[op] = upto(r, MSG - c->len[op]);
+    wr.opcode = c->opcode[op];
+    wr.send_flags = IBV_SEND_SIGNALED;
+    sge.length = (uint32_t)c->len[op];
+    plan(c, op, &wr, &sge);
+    if (takes_receive(c->opcode[op])) {
+        post_receive(c, op);
+    }
+    verbs_must_be_0(ibv_post_send(c->a.qp, &wr, &bad));
+}
+
+/* -- completions ------------------------------------------------------------------------------- */
+
+static void check_done(struct conn *c, const struct ibv_wc *wc)
+{
+    unsigned op = c->completed++;
+
+    ck_assert_int_eq(wc->status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(wc->wr_id, op); /* in order, each once */
+    if (c->opcode[op] == IBV_WR_RDMA_READ) {
+        ck_assert_int_eq(wc->opcode, IBV_WC_RDMA_READ);
+        ck_assert_mem_eq(c->a.area->read[op % WINDOW], c->b.model->from + c->at[op], c->len[op]);
+    } else if (c->opcode[op] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        ck_assert_int_eq(wc->opcode, IBV_WC_FETCH_ADD);
+        ck_assert_uint_eq(c->a.area->old[op % WINDOW], c->added);
+        c->added += op + 1;
+    }
+}
+
+static void check_received(struct conn *c, const struct ibv_wc *wc)
+{
+    unsigned nth = c->received++, op = c->recv_op[nth];
+
+    ck_assert_int_eq(wc->status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(wc->wr_id, nth);
+    ck_assert_uint_eq(GUINT32_FROM_BE(wc->imm_data), op);
+    ck_assert_uint_eq(wc->byte_len, c->len[op]);
+    if (c->opcode[op] == IBV_WR_SEND_WITH_IMM) {
+        ck_assert_mem_eq(c->b.area->received[nth % WINDOW], c->a.model->from + c->at[op],
+                         c->len[op]);
+    }
+}
+
+static void poll(struct conn *c)
+{
+    struct ibv_wc wc;
+
+    while (ibv_poll_cq(c->b.cq, 1, &wc)) {
+        check_received(c, &wc);
+    }
+    while (ibv_poll_cq(c->a.cq, 1, &wc)) {
+        check_done(c, &wc);
+    }
+}
+
+/* A receive's memory is used again after WINDOW more. */
+static bool has_room(const struct conn *c)
+{
+    return c->posted < OPS && c->posted - c->completed < WINDOW && c->recvs - c->received < WINDOW;
+}
+
+static bool is_done(const struct conn *c)
+{
+    return c->completed == OPS && c->received == c->recvs;
+}
+
+static char *run(uint32_t seed, unsigned hosts, const struct lossy_config *loss, unsigned *faults)
+{
+    struct run r = {.rand = g_rand_new_with_seed(seed)};
+    unsigned n = 0, done;
+    uint64_t limit;
+    char *trace;
+
+    r.v = verbs_hosts_new(hosts, loss);
+    for (unsigned i = 0; i < hosts; i++) {
+        for (unsigned j = 0; j < hosts; j++) {
+            if (i != j) {
+                conn_init(&r, &r.conns[n++], &r.v->host[i], &r.v->host[j]);
+            }
+        }
+    }
+    limit = r.v->world->now_ns + 100 * VERBS_SECOND;
+    do {
+        struct conn *c = &r.conns[upto(&r, n - 1)];
+
+        if (has_room(c)) {
+            post_one(&r, c);
+        }
+        ck_assert_uint_lt(r.v->world->now_ns, limit);
+        inproc_step(r.v->world, r.v->world->now_ns + VERBS_SECOND / 1000);
+        done = 0;
+        for (unsigned i = 0; i < n; i++) {
+            poll(&r.conns[i]);
+            done += is_done(&r.conns[i]);
+        }
+    } while (done < n);
+    for (unsigned i = 0; i < n; i++) {
+        const struct side *b = &r.conns[i].b;
+
+        ck_assert_mem_eq(b->area->written, b->model->written, MSG);
+        ck_assert_mem_eq(b->area->from, b->model->from, MSG);
+        ck_assert_uint_eq(b->area->counter, b->model->counter);
+        side_free(&r.conns[i].a);
+        side_free(&r.conns[i].b);
+    }
+    *faults = verbs_faults(r.v);
+    trace = g_strdup_printf("%s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+                            g_checksum_get_string(r.v->trace), r.v->frames, r.v->world->now_ns);
+    verbs_hosts_free(r.v);
+    g_rand_free(r.rand);
+    return trace;
+}
+
+static struct lossy_config loss_of(uint32_t seed)
+{
+    return (struct lossy_config){
+        .seed = seed, .lose = 5 + seed % 3 * 10, .twice = 10, .late = 20, .corrupt = seed % 2 * 10};
+}
+
+#define SEEDS 12
+
+/* IBTA 9.7: what arrives is what was sent, once and in order, whatever the wire does. */
+START_TEST(every_operation_takes_effect_once_and_in_order)
+{
+    uint32_t seed = (uint32_t)_i + 1;
+    struct lossy_config loss = loss_of(seed);
+    g_autofree char *trace = NULL;
+    unsigned faults;
+
+    trace = run(seed, HOSTS, &loss, &faults);
+    ck_assert_uint_gt(faults, 0);
+}
+END_TEST
+
+START_TEST(same_seed_same_packets)
+{
+    struct lossy_config loss = loss_of(5);
+    g_autofree char *first = NULL, *again = NULL, *other = NULL;
+    unsigned faults, faults_again;
+
+    first = run(5, HOSTS, &loss, &faults);
+    again = run(5, HOSTS, &loss, &faults_again);
+    ck_assert_str_eq(first, again);
+    ck_assert_uint_eq(faults, faults_again);
+    loss.seed++;
+    other = run(5, HOSTS, &loss, &faults);
+    ck_assert_str_ne(first, other);
+}
+END_TEST
+
+/* -- who lets time pass ------------------------------------------------------------------------ */
+
+static struct verbs_hosts *v;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq[2];
+static struct ibv_qp *qp[2];
+
+static void setup(void)
+{
+    v = verbs_hosts_new(2, NULL);
+    channel = ibv_create_comp_channel(v->host[1].ctx);
+    fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+    for (int i = 0; i < 2; i++) {
+        cq[i] = ibv_create_cq(v->host[i].ctx, 16, NULL, i ? channel : NULL, 0);
+        qp[i] = verbs_qp(&v->host[i], IBV_QPT_RC, cq[i], NULL, NULL);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < 2; i++) {
+        verbs_must_be_0(ibv_destroy_qp(qp[i]));
+        verbs_must_be_0(ibv_destroy_cq(cq[i]));
+    }
+    verbs_must_be_0(ibv_destroy_comp_channel(channel));
+    verbs_hosts_free(v);
+}
+
+static void connect_both(const struct verbs_path *path)
+{
+    verbs_connect(qp[0], &v->host[1], qp[1]->qp_num, path);
+    verbs_connect(qp[1], &v->host[0], qp[0]->qp_num, path);
+}
+
+static void send_empty(void)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+    verbs_must_be_0(ibv_post_send(qp[0], &wr, &bad));
+}
+
+static void post_empty(void)
+{
+    struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
+
+    verbs_must_be_0(ibv_post_recv(qp[1], &wr, &bad));
+}
+
+START_TEST(nothing_happens_before_the_world_is_stepped)
+{
+    uint64_t frames, now;
+    struct ibv_wc wc;
+
+    connect_both(NULL);
+    inproc_settle(v->world);
+    frames = v->frames;
+    now = v->world->now_ns;
+    post_empty();
+    send_empty();
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_int_eq(ibv_poll_cq(cq[0], 1, &wc), 0);
+        ck_assert_int_eq(ibv_poll_cq(cq[1], 1, &wc), 0);
+    }
+    ck_assert_uint_eq(v->frames, frames);
+    ck_assert_uint_eq(v->world->now_ns, now);
+    ck_assert_int_eq(verbs_wc(v, cq[1]).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(v->world->now_ns, now + VERBS_LATENCY);
+    ck_assert_int_eq(verbs_wc(v, cq[0]).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(v->world->now_ns, now + 2 * VERBS_LATENCY);
+}
+END_TEST
+
+START_TEST(an_armed_cq_tells_its_channel_when_its_time_comes)
+{
+    struct ibv_cq *of;
+    void *context;
+
+    connect_both(NULL);
+    post_empty();
+    verbs_must_be_0(ibv_req_notify_cq(cq[1], 0));
+    send_empty();
+    ck_assert_int_eq(ibv_get_cq_event(channel, &of, &context), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    inproc_advance(v->world, VERBS_SECOND / 1000);
+    ck_assert_int_eq(ibv_get_cq_event(channel, &of, &context), 0);
+    ck_assert_ptr_eq(of, cq[1]);
+    ibv_ack_cq_events(of, 1);
+}
+END_TEST
+
+/* IBTA 9.7.6.1.3: a QP waits at least 4.096 us * 2^timeout for an answer and at most four times
+ * that, and sends again retry_cnt times. */
+START_TEST(a_peer_that_does_not_answer_costs_virtual_time_only)
+{
+    const struct verbs_path path = {.timeout = 20, .retry_cnt = 3}; /* 4.3 s each */
+    const uint64_t wait = 4096ull << path.timeout;
+    uint64_t before, passed;
+    gint64 began = g_get_monotonic_time();
+
+    verbs_connect(qp[0], &v->host[1], qp[1]->qp_num, &path); /* which stays in RESET */
+    before = v->world->now_ns;
+    send_empty();
+    ck_assert_int_eq(verbs_wc(v, cq[0]).status, IBV_WC_RETRY_EXC_ERR);
+    passed = v->world->now_ns - before;
+    ck_assert_uint_ge(passed, (path.retry_cnt + 1u) * wait);
+    ck_assert_uint_le(passed, (path.retry_cnt + 1u) * 4 * wait);
+    ck_assert_int_lt(g_get_monotonic_time() - began, 4 * G_USEC_PER_SEC);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verbs hosts in virtual time");
+    TCase *traffic = tcase_create("bad cables"), *time = tcase_create("time");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(traffic, 120);
+    tcase_add_loop_test(traffic, every_operation_takes_effect_once_and_in_order, 0, SEEDS);
+    tcase_add_test(traffic, same_seed_same_packets);
+    suite_add_tcase(suite, traffic);
+    tcase_add_checked_fixture(time, setup, teardown);
+    tcase_add_test(time, nothing_happens_before_the_world_is_stepped);
+    tcase_add_test(time, an_armed_cq_tells_its_channel_when_its_time_comes);
+    tcase_add_test(time, a_peer_that_does_not_answer_costs_virtual_time_only);
+    suite_add_tcase(suite, time);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
