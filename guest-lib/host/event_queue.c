@@ -32,7 +32,7 @@ void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event
 }
 
 /* It holds 2^64 - 2 of them. */
-static void put_token(struct hv_event_queue *queue)
+static void event_put_token(struct hv_event_queue *queue)
 {
     uint64_t one = 1;
 
@@ -47,14 +47,14 @@ void hv_event_put(struct hv_event_queue *queue, void *event)
 
     pthread_mutex_lock(&queue->lock);
     g_queue_push_tail(&queue->events, event);
-    put_token(queue);
+    event_put_token(queue);
     pthread_mutex_unlock(&queue->lock);
     cancel_restore(state);
 }
 
 /* With a token. NULL: the event that it was for has gone (*again), or stays, with its token. */
-static void *take_first(struct hv_event_queue *queue, bool (*take)(void *event, void *arg),
-                        void *arg, bool *again)
+static void *event_take_first(struct hv_event_queue *queue, bool (*take)(void *event, void *arg),
+                              void *arg, bool *again)
 {
     void *event;
     int err = 0, state = cancel_disable();
@@ -67,7 +67,7 @@ static void *take_first(struct hv_event_queue *queue, bool (*take)(void *event, 
     } else if (event) {
         err = errno;
         event = NULL;
-        put_token(queue);
+        event_put_token(queue);
     }
     pthread_mutex_unlock(&queue->lock);
     cancel_restore(state);
@@ -87,13 +87,13 @@ void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void
         if (read(queue->fd, &one, sizeof(one)) != sizeof(one)) {
             return NULL;
         }
-        event = take_first(queue, take, arg, &again);
+        event = event_take_first(queue, take, arg, &again);
     }
     return event;
 }
 
 /* Takes a token if there is one; never waits, whether or not the descriptor would. */
-static void take_token(struct hv_event_queue *queue)
+static void event_take_token(struct hv_event_queue *queue)
 {
     uint64_t one;
     struct iovec iov = {.iov_base = &one, .iov_len = sizeof(one)};
@@ -117,7 +117,7 @@ void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *,
                 free_event(at->data);
             }
             g_queue_delete_link(&queue->events, at);
-            take_token(queue);
+            event_take_token(queue);
         }
     }
     pthread_mutex_unlock(&queue->lock);

@@ -33,17 +33,17 @@ static struct block *free_blocks[LOG_PAGE];
 static uint32_t free_pages[LOG_MAX + 1];
 static uint32_t *next_pages; /* by that number less 1 */
 
-static void before_fork(void)
+static void held_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+static void held_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void reserve(void)
+static void held_reserve(void)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *range = mmap(NULL, RANGE, PROT_NONE, flags, -1, 0);
@@ -57,10 +57,10 @@ static void reserve(void)
     } else if (range != MAP_FAILED) {
         munmap(range, RANGE); /* addresses are short */
     }
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(held_before_fork, held_after_fork, held_after_fork);
 }
 
-static unsigned log_size(size_t size)
+static unsigned held_log_size(size_t size)
 {
     unsigned log = LOG_MIN;
 
@@ -71,7 +71,7 @@ static unsigned log_size(size_t size)
 }
 
 /* A block of fresh memory from the range: a page at least. log beyond LOG_MAX: there is none. */
-static void *take_fresh(unsigned log)
+static void *held_take_fresh(unsigned log)
 {
     size_t size = (size_t)1 << log;
     void *fresh = (uint8_t *)held_start + held_size;
@@ -84,18 +84,18 @@ static void *take_fresh(unsigned log)
     return fresh;
 }
 
-static void *take_pages(unsigned log)
+static void *held_take_pages(unsigned log)
 {
     uint32_t page = log <= LOG_MAX ? free_pages[log] : 0;
 
     if (page == 0) {
-        return take_fresh(log);
+        return held_take_fresh(log);
     }
     free_pages[log] = next_pages[page - 1];
     return (uint8_t *)held_start + ((size_t)(page - 1) << LOG_PAGE);
 }
 
-static void give_pages(void *ptr, unsigned log)
+static void held_give_pages(void *ptr, unsigned log)
 {
     uint32_t page = (uint32_t)(((uintptr_t)ptr - held_start) >> LOG_PAGE) + 1;
 
@@ -103,7 +103,7 @@ static void give_pages(void *ptr, unsigned log)
     free_pages[log] = page;
 }
 
-static void give_piece(void *ptr, unsigned log)
+static void held_give_piece(void *ptr, unsigned log)
 {
     struct block *block = ptr;
 
@@ -111,7 +111,7 @@ static void give_piece(void *ptr, unsigned log)
     free_blocks[log] = block;
 }
 
-static void *take_piece(unsigned log)
+static void *held_take_piece(unsigned log)
 {
     struct block *block = free_blocks[log];
     uint8_t *page;
@@ -121,39 +121,39 @@ static void *take_piece(unsigned log)
         block->next = NULL;
         return block;
     }
-    page = take_pages(LOG_PAGE);
+    page = held_take_pages(LOG_PAGE);
     for (size_t at = (size_t)1 << log; page && at < 1u << LOG_PAGE; at += (size_t)1 << log) {
-        give_piece(page + at, log);
+        held_give_piece(page + at, log);
     }
     return page;
 }
 
 /* -- where there is no range ------------------------------------------------------------------- */
 
-static size_t pages(size_t size)
+static size_t held_pages(size_t size)
 {
     return (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
 }
 
-static void *plain_alloc(size_t size)
+static void *held_plain_alloc(size_t size)
 {
     void *ptr;
 
     if (size < PCI_PAGE) {
-        size = (size_t)1 << log_size(size);
+        size = (size_t)1 << held_log_size(size);
         ptr = aligned_alloc(size, size);
         return ptr ? memset(ptr, 0, size) : NULL;
     }
-    ptr = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ptr = mmap(NULL, held_pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-static void plain_free(void *ptr, size_t size)
+static void held_plain_free(void *ptr, size_t size)
 {
     if (size < PCI_PAGE) {
         free(ptr);
     } else {
-        munmap(ptr, pages(size));
+        munmap(ptr, held_pages(size));
     }
 }
 
@@ -161,25 +161,25 @@ static void plain_free(void *ptr, size_t size)
 
 void *held_alloc(size_t size)
 {
-    unsigned log = log_size(size);
+    unsigned log = held_log_size(size);
     void *ptr;
 
-    pthread_once(&once, reserve);
+    pthread_once(&once, held_reserve);
     pthread_mutex_lock(&lock);
-    ptr = log < LOG_PAGE ? take_piece(log) : take_pages(log);
+    ptr = log < LOG_PAGE ? held_take_piece(log) : held_take_pages(log);
     pthread_mutex_unlock(&lock);
-    return ptr ? ptr : plain_alloc(size);
+    return ptr ? ptr : held_plain_alloc(size);
 }
 
 void held_free(void *ptr, size_t size)
 {
-    unsigned log = log_size(size);
+    unsigned log = held_log_size(size);
 
     if (!ptr) {
         return;
     }
     if (!held_has((uintptr_t)ptr, size)) {
-        plain_free(ptr, size);
+        held_plain_free(ptr, size);
         return;
     }
     if (log < LOG_PAGE || madvise(ptr, (size_t)1 << log, MADV_DONTNEED)) {
@@ -187,9 +187,9 @@ void held_free(void *ptr, size_t size)
     }
     pthread_mutex_lock(&lock);
     if (log < LOG_PAGE) {
-        give_piece(ptr, log);
+        held_give_piece(ptr, log);
     } else {
-        give_pages(ptr, log);
+        held_give_pages(ptr, log);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -9,7 +9,7 @@
  * -----------------------------------------------------------
  */
 
-static void *arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
+static void *inproc_arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
 {
     uint64_t base = (uintptr_t)hca->arena;
 
@@ -19,9 +19,9 @@ static void *arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
     return hca->arena + (addr - base);
 }
 
-static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+static bool inproc_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
-    void *ptr = arena_at(host, addr, len);
+    void *ptr = inproc_arena_at(host, addr, len);
 
     if (ptr) {
         memcpy(buf, ptr, len);
@@ -29,9 +29,9 @@ static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
     return ptr != NULL;
 }
 
-static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+static bool inproc_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
-    void *ptr = arena_at(host, addr, len);
+    void *ptr = inproc_arena_at(host, addr, len);
 
     if (ptr) {
         host_copy_in_order(ptr, buf, len);
@@ -39,18 +39,18 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
     return ptr != NULL;
 }
 
-static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
+static void *inproc_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
 {
-    return arena_at(host, addr, *len);
+    return inproc_arena_at(host, addr, *len);
 }
 
-static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
+static void inproc_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
 {
 }
 
-static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool inproc_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
-    uint64_t *ptr = arena_at(host, addr, 8);
+    uint64_t *ptr = inproc_arena_at(host, addr, 8);
 
     if (!ptr || addr % 8) {
         return false;
@@ -59,7 +59,7 @@ static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, ui
     return true;
 }
 
-static void host_irq(void *host, unsigned vector)
+static void inproc_irq(void *host, unsigned vector)
 {
     struct inproc_hca *hca = host;
 
@@ -67,28 +67,28 @@ static void host_irq(void *host, unsigned vector)
     hca->irqs[vector]++;
 }
 
-static uint64_t host_clock_ns(void *host)
+static uint64_t inproc_clock_ns(void *host)
 {
     struct inproc_hca *hca = host;
 
     return hca->world->now_ns;
 }
 
-static void host_timer_arm(void *host, uint64_t deadline_ns)
+static void inproc_timer_arm(void *host, uint64_t deadline_ns)
 {
     struct inproc_hca *hca = host;
 
     hca->deadline_ns = deadline_ns;
 }
 
-static void host_wake(void *host)
+static void inproc_wake(void *host)
 {
     struct inproc_hca *hca = host;
 
     hca->woken = true;
 }
 
-static void host_log(void *host, enum hca_log_level level, const char *line)
+static void inproc_log(void *host, enum hca_log_level level, const char *line)
 {
     struct inproc_hca *hca = host;
 
@@ -100,16 +100,16 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
 }
 
 static const struct hca_host_ops host_ops = {
-    .dma_read = host_dma_read,
-    .dma_write = host_dma_write,
-    .dma_map = host_dma_map,
-    .dma_unmap = host_dma_unmap,
-    .dma_cmpxchg64 = host_dma_cmpxchg64,
-    .irq = host_irq,
-    .clock_ns = host_clock_ns,
-    .timer_arm = host_timer_arm,
-    .wake = host_wake,
-    .log = host_log,
+    .dma_read = inproc_dma_read,
+    .dma_write = inproc_dma_write,
+    .dma_map = inproc_dma_map,
+    .dma_unmap = inproc_dma_unmap,
+    .dma_cmpxchg64 = inproc_dma_cmpxchg64,
+    .irq = inproc_irq,
+    .clock_ns = inproc_clock_ns,
+    .timer_arm = inproc_timer_arm,
+    .wake = inproc_wake,
+    .log = inproc_log,
 };
 
 /* Where arenas are wished to lie: at the same addresses in each run, so that runs repeat. */
@@ -139,7 +139,7 @@ void inproc_leave(struct inproc_world *world, struct inproc_member *member)
     g_ptr_array_remove(world->members, member);
 }
 
-static bool hca_run(struct inproc_member *member, uint64_t now_ns)
+static bool inproc_hca_run(struct inproc_member *member, uint64_t now_ns)
 {
     struct inproc_hca *hca = (struct inproc_hca *)member;
 
@@ -151,12 +151,12 @@ static bool hca_run(struct inproc_member *member, uint64_t now_ns)
     return true;
 }
 
-static uint64_t hca_deadline_ns(const struct inproc_member *member)
+static uint64_t inproc_hca_deadline_ns(const struct inproc_member *member)
 {
     return ((const struct inproc_hca *)member)->deadline_ns;
 }
 
-static void hca_free(struct inproc_hca *hca)
+static void inproc_hca_free(struct inproc_hca *hca)
 {
     fw_free(hca->fw);
     munmap(hca->arena, INPROC_ARENA_SIZE);
@@ -167,7 +167,7 @@ static void hca_free(struct inproc_hca *hca)
 void inproc_world_free(struct inproc_world *world)
 {
     for (unsigned i = 0; i < world->hcas->len; i++) {
-        hca_free(g_ptr_array_index(world->hcas, i));
+        inproc_hca_free(g_ptr_array_index(world->hcas, i));
     }
     g_ptr_array_free(world->hcas, TRUE);
     g_ptr_array_free(world->members, TRUE);
@@ -179,7 +179,7 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
 {
     struct inproc_hca *hca = g_new0(struct inproc_hca, 1);
 
-    hca->member = (struct inproc_member){hca_run, hca_deadline_ns};
+    hca->member = (struct inproc_member){inproc_hca_run, inproc_hca_deadline_ns};
     hca->world = world;
     hca->deadline_ns = UINT64_MAX;
     hca->budget = 2048;
@@ -252,21 +252,21 @@ void inproc_advance(struct inproc_world *world, uint64_t ns)
  * -----------------------------------------------------
  */
 
-static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
+static uint64_t inproc_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {
     struct inproc_hca *hca = pci;
 
     return fw_mmio_read(hca->fw, offset, size);
 }
 
-static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
+static void inproc_pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
     struct inproc_hca *hca = pci;
 
     fw_mmio_write(hca->fw, offset, value, size);
 }
 
-static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
+static void *inproc_pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
 {
     struct inproc_hca *hca = pci;
     size_t pages = (size + PCI_PAGE - 1) / PCI_PAGE;
@@ -288,7 +288,7 @@ static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
     return ptr;
 }
 
-static void pci_dma_free(void *pci, void *ptr, size_t size)
+static void inproc_pci_dma_free(void *pci, void *ptr, size_t size)
 {
     struct inproc_hca *hca = pci;
     size_t pages = (size + PCI_PAGE - 1) / PCI_PAGE;
@@ -302,7 +302,7 @@ static void pci_dma_free(void *pci, void *ptr, size_t size)
     hca->outstanding -= pages * PCI_PAGE;
 }
 
-static bool pci_wait(void *pci, uint64_t timeout_ns)
+static bool inproc_pci_wait(void *pci, uint64_t timeout_ns)
 {
     struct inproc_hca *hca = pci;
 
@@ -310,12 +310,12 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
 }
 
 static const struct pci_ops inproc_pci_ops = {
-    .mmio_read = pci_mmio_read,
-    .mmio_write = pci_mmio_write,
-    .dma_alloc = pci_dma_alloc,
-    .dma_free = pci_dma_free,
-    .wait = pci_wait,
-    .now = host_clock_ns,
+    .mmio_read = inproc_pci_mmio_read,
+    .mmio_write = inproc_pci_mmio_write,
+    .dma_alloc = inproc_pci_dma_alloc,
+    .dma_free = inproc_pci_dma_free,
+    .wait = inproc_pci_wait,
+    .now = inproc_clock_ns,
 };
 
 struct pci_dev inproc_pci(struct inproc_hca *hca)

@@ -103,7 +103,7 @@ static uint64_t local_now_ns(const struct local_hca *hca)
  * -----------------------------------------------------------
  */
 
-static void host_log(void *host, enum hca_log_level level, const char *line)
+static void local_log(void *host, enum hca_log_level level, const char *line)
 {
     const struct local_hca *hca = host;
 
@@ -115,16 +115,16 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
     }
 }
 
-static void host_unanswered(void *host, uint64_t addr, size_t len)
+static void local_unanswered(void *host, uint64_t addr, size_t len)
 {
     g_autofree char *line = g_strdup_printf("no memory at 0x%" G_GINT64_MODIFIER
                                             "x (%zu bytes): it was unmapped, or never there",
                                             addr, len);
 
-    host_log(host, HCA_LOG_GUEST_ERROR, line);
+    local_log(host, HCA_LOG_GUEST_ERROR, line);
 }
 
-static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+static bool local_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
     if (held_has(addr, len)) {
         memory_take(addr, buf, len);
@@ -133,7 +133,7 @@ static bool host_dma_read(void *host, uint64_t addr, void *buf, size_t len)
     return memory_read(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
-static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+static bool local_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
     if (held_has(addr, len)) {
         if (len == MEMORY_ENTRY) {
@@ -146,33 +146,33 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
     return memory_write(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
-static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool local_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
 {
     return memory_cmpxchg64(addr, expected, desired, &((struct local_hca *)host)->missed);
 }
 
-static void host_irq(void *host, unsigned vector)
+static void local_irq(void *host, unsigned vector)
 {
     struct local_hca *hca = host;
 
     __atomic_store_n(&hca->irq_raised, true, __ATOMIC_RELEASE);
 }
 
-static uint64_t host_clock_ns(void *host)
+static uint64_t local_clock_ns(void *host)
 {
     const struct local_hca *hca = host;
 
     return hca->turn_ns ? hca->turn_ns : local_now_ns(hca);
 }
 
-static void host_timer_arm(void *host, uint64_t deadline_ns)
+static void local_timer_arm(void *host, uint64_t deadline_ns)
 {
     struct local_hca *hca = host;
 
     __atomic_store_n(&hca->deadline_ns, deadline_ns, __ATOMIC_RELEASE);
 }
 
-static void host_wake(void *host)
+static void local_wake(void *host)
 {
     struct local_hca *hca = host;
 
@@ -180,17 +180,17 @@ static void host_wake(void *host)
 }
 
 static const struct hca_host_ops host_ops = {
-    .dma_read = host_dma_read,
-    .dma_write = host_dma_write,
+    .dma_read = local_dma_read,
+    .dma_write = local_dma_write,
     /* Nothing is mapped: what the model did with it could not be stopped at a fault. */
     .dma_map = NULL,
     .dma_unmap = NULL,
-    .dma_cmpxchg64 = host_dma_cmpxchg64,
-    .irq = host_irq,
-    .clock_ns = host_clock_ns,
-    .timer_arm = host_timer_arm,
-    .wake = host_wake,
-    .log = host_log,
+    .dma_cmpxchg64 = local_dma_cmpxchg64,
+    .irq = local_irq,
+    .clock_ns = local_clock_ns,
+    .timer_arm = local_timer_arm,
+    .wake = local_wake,
+    .log = local_log,
 };
 
 /* -- turns --------------------------------------------------------------------------------------
@@ -653,7 +653,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     pthread_mutexattr_t attr;
 
     memory_catch_faults();
-    hca->missed = (struct memory_missed){host_unanswered, hca};
+    hca->missed = (struct memory_missed){local_unanswered, hca};
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&hca->lock, &attr);
@@ -722,7 +722,7 @@ bool local_is_ours(struct local_hca *hca)
  * -----------------------------------------------------
  */
 
-static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
+static uint64_t local_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {
     struct local_hca *hca = pci;
     uint64_t value;
@@ -736,7 +736,7 @@ static uint64_t pci_mmio_read(void *pci, uint64_t offset, unsigned size)
     return value;
 }
 
-static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
+static void local_pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
     struct local_hca *hca = pci;
 
@@ -746,7 +746,7 @@ static void pci_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned 
     local_leave_rest_to_helper(hca);
 }
 
-static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
+static void *local_pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
 {
     void *ptr = held_alloc(MAX(size, PCI_PAGE));
 
@@ -757,13 +757,13 @@ static void *pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
     return ptr;
 }
 
-static void pci_dma_free(void *pci, void *ptr, size_t size)
+static void local_pci_dma_free(void *pci, void *ptr, size_t size)
 {
     held_free(ptr, MAX(size, PCI_PAGE));
 }
 
 /* The driver waits for a command: the HCA works on it here. */
-static bool pci_wait(void *pci, uint64_t timeout_ns)
+static bool local_pci_wait(void *pci, uint64_t timeout_ns)
 {
     struct local_hca *hca = pci;
     bool did;
@@ -783,18 +783,18 @@ static bool pci_wait(void *pci, uint64_t timeout_ns)
     return did;
 }
 
-static uint64_t pci_now(void *pci)
+static uint64_t local_pci_now(void *pci)
 {
     return local_now_ns(pci);
 }
 
 static const struct pci_ops local_pci_ops = {
-    .mmio_read = pci_mmio_read,
-    .mmio_write = pci_mmio_write,
-    .dma_alloc = pci_dma_alloc,
-    .dma_free = pci_dma_free,
-    .wait = pci_wait,
-    .now = pci_now,
+    .mmio_read = local_pci_mmio_read,
+    .mmio_write = local_pci_mmio_write,
+    .dma_alloc = local_pci_dma_alloc,
+    .dma_free = local_pci_dma_free,
+    .wait = local_pci_wait,
+    .now = local_pci_now,
 };
 
 struct pci_dev local_pci(struct local_hca *hca)

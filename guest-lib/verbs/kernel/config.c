@@ -15,14 +15,14 @@ static GKeyFile *key_file;
 static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
 static unsigned num_hosts;
 
-static bool complain(GError **err, const char *fmt, const char *name, const char *value)
+static bool config_complain(GError **err, const char *fmt, const char *name, const char *value)
 {
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, fmt, name, value);
     return false;
 }
 
 /* The variable HCASIM_NAME, else the key of the file, else NULL. The caller frees it. */
-static char *get(const char *key)
+static char *config_get(const char *key)
 {
     g_autofree char *upper = g_ascii_strup(key, -1);
     g_autofree char *name = g_strconcat("HCASIM_", upper, NULL);
@@ -34,21 +34,22 @@ static char *get(const char *key)
     return key_file ? g_key_file_get_string(key_file, "hcasim", key, NULL) : NULL;
 }
 
-static bool get_number(const char *key, uint64_t min, uint64_t max, uint64_t *number, GError **err)
+static bool config_get_number(const char *key, uint64_t min, uint64_t max, uint64_t *number,
+                              GError **err)
 {
-    g_autofree char *text = get(key);
+    g_autofree char *text = config_get(key);
 
     if (text && !g_ascii_string_to_unsigned(text, 10, min, max, number, NULL)) {
-        return complain(err, "%s is %s, which is no number that it can be", key, text);
+        return config_complain(err, "%s is %s, which is no number that it can be", key, text);
     }
     return true;
 }
 
 /* Bytes, or with a suffix K, M, G of that many. */
-static bool get_size(const char *key, uint64_t min, uint64_t *size, GError **err)
+static bool config_get_size(const char *key, uint64_t min, uint64_t *size, GError **err)
 {
     static const char suffixes[] = "KMG";
-    g_autofree char *text = get(key);
+    g_autofree char *text = config_get(key);
     g_autofree char *digits = g_strdup(text);
     const char *suffix = NULL;
     unsigned shift = 0;
@@ -64,13 +65,13 @@ static bool get_size(const char *key, uint64_t min, uint64_t *size, GError **err
     }
     if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &number, NULL) ||
         number << shift < min) {
-        return complain(err, "%s is %s, which is no size that it can be", key, text);
+        return config_complain(err, "%s is %s, which is no size that it can be", key, text);
     }
     *size = number << shift;
     return true;
 }
 
-static bool load_file(GError **err)
+static bool config_load_file(GError **err)
 {
     const char *path = g_getenv("HCASIM_CONFIG");
 
@@ -82,7 +83,7 @@ static bool load_file(GError **err)
     return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err);
 }
 
-static bool parse_mac(const char *text, uint8_t mac[6])
+static bool config_parse_mac(const char *text, uint8_t mac[6])
 {
     char end;
 
@@ -91,7 +92,7 @@ static bool parse_mac(const char *text, uint8_t mac[6])
            !(mac[0] & 1);
 }
 
-static bool parse_ipv4(const char *text, uint32_t *ipv4)
+static bool config_parse_ipv4(const char *text, uint32_t *ipv4)
 {
     uint8_t b[4];
     char end;
@@ -112,7 +113,7 @@ void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6])
     }
 }
 
-static void make_gids(struct hv_port_config *port)
+static void config_make_gids(struct hv_port_config *port)
 {
     uint8_t *gid = port->gid[0].raw;
 
@@ -132,15 +133,15 @@ static void make_gids(struct hv_port_config *port)
 }
 
 /* 10.0.0.1 to 10.0.0.254, 10.0.1.1, ... */
-static uint32_t ipv4_of_host(unsigned host)
+static uint32_t config_ipv4_of_host(unsigned host)
 {
     return 10u << 24 | (host - 1) / 254 << 8 | ((host - 1) % 254 + 1);
 }
 
-static bool get_log_level(int *level, GError **err)
+static bool config_get_log_level(int *level, GError **err)
 {
     static const char *const names[] = {"error", "guest", "info", "trace", NULL};
-    g_autofree char *text = get("log");
+    g_autofree char *text = config_get("log");
 
     *level = -1;
     if (!text) {
@@ -152,13 +153,13 @@ static bool get_log_level(int *level, GError **err)
             return true;
         }
     }
-    return complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
+    return config_complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
 }
 
 /* The host's number on its wire, which it keeps: the one that is asked for, else the first free
  * one. 0 with *err. */
-static unsigned number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
-                            GError **err)
+static unsigned config_number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
+                                   GError **err)
 {
     struct wire_number *number =
         wire_number_take(port->wire, host ? (unsigned)host + index : 0, err);
@@ -179,7 +180,7 @@ __attribute__((destructor)) static void release_hosts(void)
     }
 }
 
-static void free_port(struct hv_port_config *port)
+static void config_free_port(struct hv_port_config *port)
 {
     g_free(port->wire);
     g_free(port->profile);
@@ -188,49 +189,51 @@ static void free_port(struct hv_port_config *port)
 }
 
 /* The number comes last: a configuration that is refused takes none. */
-static bool load_port(struct hv_port_config *port, unsigned index, uint64_t host, GError **err)
+static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
+                             GError **err)
 {
-    g_autofree char *wire = get("wire"), *mac = get("mac"), *ip = get("ip");
+    g_autofree char *wire = config_get("wire"), *mac = config_get("mac"), *ip = config_get("ip");
     uint64_t mtu = DEFAULT_MTU;
     unsigned number;
 
     port->wire = !wire               ? g_strdup("shm:verbs")
                  : strchr(wire, ':') ? g_strdup(wire)
                                      : g_strconcat("shm:", wire, NULL);
-    if (!get_number("mtu", 1500, 9978, &mtu, err) || !get_log_level(&port->log_level, err)) {
+    if (!config_get_number("mtu", 1500, 9978, &mtu, err) ||
+        !config_get_log_level(&port->log_level, err)) {
         return false;
     }
     port->memory = FW_MEMORY_DEFAULT;
-    if (!get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
+    if (!config_get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
         return false;
     }
     port->mtu = (unsigned)mtu;
-    port->profile = get("profile");
-    port->capture = index == 0 ? get("capture") : NULL;
-    if (ip && !parse_ipv4(ip, &port->ipv4)) {
-        return complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
+    port->profile = config_get("profile");
+    port->capture = index == 0 ? config_get("capture") : NULL;
+    if (ip && !config_parse_ipv4(ip, &port->ipv4)) {
+        return config_complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
     }
-    if (mac && !parse_mac(mac, port->mac)) {
-        return complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
+    if (mac && !config_parse_mac(mac, port->mac)) {
+        return config_complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
     }
-    number = number_port(port, index, host, err);
+    number = config_number_port(port, index, host, err);
     if (!number) {
         return false;
     }
-    port->ipv4 = ip ? port->ipv4 + index : ipv4_of_host(number);
+    port->ipv4 = ip ? port->ipv4 + index : config_ipv4_of_host(number);
     if (!mac) {
         hv_mac_of_ipv4(port->ipv4, port->mac);
     }
     port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
-    make_gids(port);
+    config_make_gids(port);
     return true;
 }
 
 /* Gives back what was loaded of the first *count ports, and their hosts' numbers. */
-static void unload(struct hv_port_config *ports, unsigned *count)
+static void config_unload(struct hv_port_config *ports, unsigned *count)
 {
     while (*count) {
-        free_port(&ports[--*count]);
+        config_free_port(&ports[--*count]);
     }
     release_hosts();
     g_clear_pointer(&key_file, g_key_file_free);
@@ -244,20 +247,21 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
     uint64_t devices = 1, host = 0;
 
     if (count && pid != getpid()) {
-        unload(loaded, &count); /* a child of fork() is a host of its own */
+        config_unload(loaded, &count); /* a child of fork() is a host of its own */
     }
 
     if (!count) {
-        if (!load_file(err) || !get_number("devices", 1, HV_MAX_DEVICES, &devices, err) ||
-            !get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, &host, err)) {
+        if (!config_load_file(err) ||
+            !config_get_number("devices", 1, HV_MAX_DEVICES, &devices, err) ||
+            !config_get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, &host, err)) {
             return 0;
         }
         pid = getpid();
         while (count < devices) {
             struct hv_port_config *port = &loaded[count];
 
-            if (!load_port(port, count++, host, err)) {
-                unload(loaded, &count);
+            if (!config_load_port(port, count++, host, err)) {
+                config_unload(loaded, &count);
                 return 0;
             }
         }
@@ -270,7 +274,7 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
                         struct wire_port *port)
 {
     *config = (struct hv_port_config){
-        .ipv4 = ipv4_of_host(host),
+        .ipv4 = config_ipv4_of_host(host),
         .mtu = DEFAULT_MTU,
         .memory = FW_MEMORY_DEFAULT,
         .log_level = -1,
@@ -278,5 +282,5 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
         .port = port,
     };
     hv_mac_of_ipv4(config->ipv4, config->mac);
-    make_gids(config);
+    config_make_gids(config);
 }

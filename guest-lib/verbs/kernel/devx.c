@@ -32,12 +32,12 @@ int hv_dv_command(struct ibv_context *ctx, const void *in, size_t inlen, void *o
     return err;
 }
 
-static bool lengths_fit(size_t inlen, size_t outlen)
+static bool devx_lengths_fit(size_t inlen, size_t outlen)
 {
     return inlen >= MIN_LEN && outlen >= MIN_LEN && inlen <= UINT16_MAX && outlen <= UINT16_MAX;
 }
 
-static bool is_tunnelled(const void *in)
+static bool devx_is_tunnelled(const void *in)
 {
     return PRM_GET(general_obj_in_cmd_hdr, in, vhca_tunnel_id) != 0;
 }
@@ -46,8 +46,8 @@ static bool is_tunnelled(const void *in)
  */
 
 /* The doorbell record of a queue that was just made, so that its doorbells are noticed. */
-static struct hv_dv_watch *watch_queue(struct ibv_context *ctx, const void *in, uint16_t op,
-                                       uint32_t num)
+static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void *in, uint16_t op,
+                                            uint32_t num)
 {
     const uint8_t *queue;
     uint32_t umem, uar, *dbrec;
@@ -90,7 +90,8 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     uint8_t *copy;
     int err;
 
-    if (!lengths_fit(inlen, outlen) || is_tunnelled(in) || !devx_cmd_is(in, DEVX_CREATE)) {
+    if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) ||
+        !devx_cmd_is(in, DEVX_CREATE)) {
         errno = EINVAL;
         return NULL;
     }
@@ -104,7 +105,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     obj = g_new0(struct mlx5dv_devx_obj, 1);
     obj->context = ctx;
     devx_cmd_created(obj, copy, inlen, out, outlen);
-    obj->watch = watch_queue(ctx, in, obj->create_op, obj->id);
+    obj->watch = devx_watch_queue(ctx, in, obj->create_op, obj->id);
     g_free(copy);
     return obj;
 }
@@ -125,13 +126,14 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 }
 
 /* A command about the object with that creating command and number: 0 or errno. */
-static int try_use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op, uint32_t id,
-                   uint32_t obj_type, const void *in, size_t inlen, void *out, size_t outlen)
+static int devx_try_use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
+                        uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
+                        size_t outlen)
 {
     uint16_t its_op;
     uint32_t its_id, its_type;
 
-    if (!lengths_fit(inlen, outlen) || is_tunnelled(in) || !devx_cmd_is(in, role) ||
+    if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) || !devx_cmd_is(in, role) ||
         !devx_cmd_object(in, inlen, &its_op, &its_id, &its_type) || its_op != create_op ||
         its_id != id || its_type != obj_type) {
         return EINVAL;
@@ -141,32 +143,33 @@ static int try_use(struct ibv_context *ctx, enum devx_role role, uint16_t create
 
 /* The same from a program, which names the object by handle: checked is what that was found to be
  * (hv_handle_check()). */
-static int use(int checked, struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
-               uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
-               size_t outlen)
+static int devx_use(int checked, struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
+                    uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
+                    size_t outlen)
 {
-    return hv_kernel(checked ? checked
-                             : try_use(ctx, role, create_op, id, obj_type, in, inlen, out, outlen));
+    return hv_kernel(
+        checked ? checked
+                : devx_try_use(ctx, role, create_op, id, obj_type, in, inlen, out, outlen));
 }
 
 int hv_dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                          size_t outlen)
 {
-    return use(0, obj->context, DEVX_QUERY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
-               outlen);
+    return devx_use(0, obj->context, DEVX_QUERY, obj->create_op, obj->id, obj->obj_type, in, inlen,
+                    out, outlen);
 }
 
 int hv_dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return use(0, obj->context, DEVX_MODIFY, obj->create_op, obj->id, obj->obj_type, in, inlen, out,
-               outlen);
+    return devx_use(0, obj->context, DEVX_MODIFY, obj->create_op, obj->id, obj->obj_type, in, inlen,
+                    out, outlen);
 }
 
 int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen, void *out,
                            size_t outlen)
 {
-    if (!lengths_fit(inlen, outlen) || !devx_cmd_is(in, DEVX_GENERAL)) {
+    if (!devx_lengths_fit(inlen, outlen) || !devx_cmd_is(in, DEVX_GENERAL)) {
         return hv_kernel(EINVAL);
     }
     return hv_kernel(hv_dv_command(ctx, in, inlen, out, outlen, false));
@@ -177,19 +180,19 @@ int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen
 
 int hv_dv_devx_cq_query(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(hv_cq_check(cq), cq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0,
-               in, inlen, out, outlen);
+    return devx_use(hv_cq_check(cq), cq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn,
+                    0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_cq_modify(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(hv_cq_check(cq), cq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn, 0,
-               in, inlen, out, outlen);
+    return devx_use(hv_cq_check(cq), cq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn,
+                    0, in, inlen, out, outlen);
 }
 
 /* A raw packet QP is four objects; a command may be about any of them. */
-static int use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in, size_t inlen, void *out,
-                  size_t outlen)
+static int devx_use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in, size_t inlen,
+                       void *out, size_t outlen)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     const struct {
@@ -204,24 +207,24 @@ static int use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in, size
     int err = hv_qp_check(ibqp);
 
     if (err || ibqp->qp_type != IBV_QPT_RAW_PACKET) {
-        return use(err, ibqp->context, role, PRM_CMD_OP_CREATE_QP, ibqp->qp_num, 0, in, inlen, out,
-                   outlen);
+        return devx_use(err, ibqp->context, role, PRM_CMD_OP_CREATE_QP, ibqp->qp_num, 0, in, inlen,
+                        out, outlen);
     }
     err = EINVAL;
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && err == EINVAL; i++) {
-        err = try_use(ibqp->context, role, parts[i].create_op, parts[i].id, 0, in, inlen, out,
-                      outlen);
+        err = devx_try_use(ibqp->context, role, parts[i].create_op, parts[i].id, 0, in, inlen, out,
+                           outlen);
     }
     return hv_kernel(err);
 }
 
 int hv_dv_devx_qp_query(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use_qp(qp, DEVX_QUERY, in, inlen, out, outlen);
+    return devx_use_qp(qp, DEVX_QUERY, in, inlen, out, outlen);
 }
 
 /* The state that a transition command leads to; -1: no such command. */
-static int state_after(uint16_t op)
+static int devx_state_after(uint16_t op)
 {
     switch (op) {
     case PRM_CMD_OP_RST2INIT_QP:
@@ -244,8 +247,8 @@ static int state_after(uint16_t op)
 
 int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    int err = use_qp(qp, DEVX_MODIFY, in, inlen, out, outlen);
-    int state = err ? -1 : state_after((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
+    int err = devx_use_qp(qp, DEVX_MODIFY, in, inlen, out, outlen);
+    int state = err ? -1 : devx_state_after((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
 
     if (state >= 0) {
         qp->state = (enum ibv_qp_state)state;
@@ -253,53 +256,53 @@ int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *
     return err;
 }
 
-static uint16_t srq_create_op(const struct hv_srq *srq)
+static uint16_t devx_srq_create_op(const struct hv_srq *srq)
 {
     return srq->type == IBV_SRQT_XRC ? PRM_CMD_OP_CREATE_XRC_SRQ : PRM_CMD_OP_CREATE_RMP;
 }
 
-static int use_srq(struct ibv_srq *srq, enum devx_role role, const void *in, size_t inlen,
-                   void *out, size_t outlen)
+static int devx_use_srq(struct ibv_srq *srq, enum devx_role role, const void *in, size_t inlen,
+                        void *out, size_t outlen)
 {
-    return use(hv_srq_check(srq), srq->context, role, srq_create_op(hv_srq(srq)), hv_srq(srq)->srqn,
-               0, in, inlen, out, outlen);
+    return devx_use(hv_srq_check(srq), srq->context, role, devx_srq_create_op(hv_srq(srq)),
+                    hv_srq(srq)->srqn, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_srq_query(struct ibv_srq *srq, const void *in, size_t inlen, void *out,
                          size_t outlen)
 {
-    return use_srq(srq, DEVX_QUERY, in, inlen, out, outlen);
+    return devx_use_srq(srq, DEVX_QUERY, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_srq_modify(struct ibv_srq *srq, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return use_srq(srq, DEVX_MODIFY, in, inlen, out, outlen);
+    return devx_use_srq(srq, DEVX_MODIFY, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_wq_query(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(hv_wq_check(wq), wq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQ,
-               ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
+    return devx_use(hv_wq_check(wq), wq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQ,
+                    ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return use(hv_wq_check(wq), wq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQ,
-               ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
+    return devx_use(hv_wq_check(wq), wq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQ,
+                    ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
 /* ind_tbl_num of a table is the RQT's number, as mlx5_ib gives it. */
 int hv_dv_devx_ind_tbl_query(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                              void *out, size_t outlen)
 {
-    return use(hv_ind_table_check(table), table->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQT,
-               (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
+    return devx_use(hv_ind_table_check(table), table->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQT,
+                    (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_ind_tbl_modify(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                               void *out, size_t outlen)
 {
-    return use(hv_ind_table_check(table), table->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQT,
-               (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
+    return devx_use(hv_ind_table_check(table), table->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQT,
+                    (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }

@@ -150,7 +150,7 @@ static const uint16_t generals[] = {
 #define GENERAL_START 0xb00
 #define GENERAL_END   0xd00
 
-static const struct create_row *find_create(uint16_t op)
+static const struct create_row *devx_find_create(uint16_t op)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(creates); i++) {
         if (creates[i].op == op) {
@@ -160,7 +160,7 @@ static const struct create_row *find_create(uint16_t op)
     return NULL;
 }
 
-static const struct use_row *find_use(uint16_t op)
+static const struct use_row *devx_find_use(uint16_t op)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
         if (uses[i].op == op) {
@@ -170,7 +170,7 @@ static const struct use_row *find_use(uint16_t op)
     return NULL;
 }
 
-static bool is_general(uint16_t op)
+static bool devx_is_general(uint16_t op)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(generals); i++) {
         if (generals[i] == op) {
@@ -192,11 +192,11 @@ bool devx_cmd_is(const void *in, enum devx_role role)
     }
     switch (role) {
     case DEVX_CREATE:
-        return find_create(op) && !second;
+        return devx_find_create(op) && !second;
     case DEVX_GENERAL:
-        return is_general(op);
+        return devx_is_general(op);
     default:
-        use = find_use(op);
+        use = devx_find_use(op);
         return use && use->role == role && (op != PRM_CMD_OP_SET_FLOW_TABLE_ENTRY || second);
     }
 }
@@ -204,7 +204,8 @@ bool devx_cmd_is(const void *in, enum devx_role role)
 bool devx_cmd_object(const void *in, size_t inlen, uint16_t *create_op, uint32_t *id,
                      uint32_t *obj_type)
 {
-    const struct use_row *use = find_use((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
+    const struct use_row *use =
+        devx_find_use((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
 
     if (!use || use->at + 4u > inlen) {
         return false;
@@ -274,7 +275,7 @@ void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
                       size_t outlen)
 {
     uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
-    const struct create_row *row = find_create(op);
+    const struct create_row *row = devx_find_create(op);
     const uint8_t *where = row->in_input ? in : out;
 
     obj->create_op = op;

@@ -24,7 +24,7 @@ struct reader {
 };
 
 /* Copies the message if it fits, and else leaves it there. */
-static bool fits(void *message, void *opaque)
+static bool devx_fits(void *message, void *opaque)
 {
     struct reader *reader = opaque;
     size_t size = g_bytes_get_size(message);
@@ -40,10 +40,10 @@ static bool fits(void *message, void *opaque)
 
 /* Waits for a message, or not, as the descriptor says. Returns its bytes; -1 with errno set: there
  * is none, or too_long. */
-static ssize_t queue_get(struct hv_event_queue *queue, void *buf, size_t len, int too_long)
+static ssize_t devx_queue_get(struct hv_event_queue *queue, void *buf, size_t len, int too_long)
 {
     struct reader reader = {buf, len, too_long};
-    GBytes *message = hv_event_take(queue, fits, &reader);
+    GBytes *message = hv_event_take(queue, devx_fits, &reader);
 
     if (!message) {
         return -1;
@@ -52,7 +52,7 @@ static ssize_t queue_get(struct hv_event_queue *queue, void *buf, size_t len, in
     return (ssize_t)reader.len;
 }
 
-static void free_message(void *message)
+static void devx_free_message(void *message)
 {
     g_bytes_unref(message);
 }
@@ -78,7 +78,7 @@ void hv_dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *dv)
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    hv_event_queue_fini(&comp->queue, free_message);
+    hv_event_queue_fini(&comp->queue, devx_free_message);
     g_free(comp);
 }
 
@@ -108,7 +108,7 @@ int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    return queue_get(&comp->queue, resp, len, ENOSPC) < 0 ? errno : 0;
+    return devx_queue_get(&comp->queue, resp, len, ENOSPC) < 0 ? errno : 0;
 }
 
 /* -- events ------------------------------------------------------------------------------------ */
@@ -162,8 +162,8 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
 }
 
 /* Takes back the subscriptions of a channel, or of an object. */
-static void unsubscribe(const struct hv_dv_event_channel *channel,
-                        const struct mlx5dv_devx_obj *obj)
+static void devx_unsubscribe(const struct hv_dv_event_channel *channel,
+                             const struct mlx5dv_devx_obj *obj)
 {
     pthread_mutex_lock(&lock);
     for (guint i = subscriptions ? subscriptions->len : 0; i-- > 0;) {
@@ -180,18 +180,18 @@ void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
 
-    unsubscribe(channel, NULL);
-    hv_event_queue_fini(&channel->queue, free_message);
+    devx_unsubscribe(channel, NULL);
+    hv_event_queue_fini(&channel->queue, devx_free_message);
     g_free(channel);
 }
 
 void hv_dv_unsubscribe_obj(struct mlx5dv_devx_obj *obj)
 {
-    unsubscribe(NULL, obj);
+    devx_unsubscribe(NULL, obj);
 }
 
 /* Whether the device offers the event to users, about an object or about none. */
-static bool is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
+static bool devx_is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
 {
     const uint8_t *cap = hv_drv(hv_hca_of(ctx))->event_cap;
 
@@ -208,7 +208,7 @@ static bool is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
 }
 
 /* type in the EQEs about an object made by that command (enum of struct qp_events). */
-static uint8_t queue_type_of(uint16_t create_op)
+static uint8_t devx_queue_type_of(uint16_t create_op)
 {
     switch (create_op) {
     case PRM_CMD_OP_CREATE_RQ:
@@ -223,8 +223,8 @@ static uint8_t queue_type_of(uint16_t create_op)
 
 #define MAX_EVENTS 16
 
-static int subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_devx_obj *obj,
-                     const uint16_t *events, size_t num, uint64_t cookie, int fd)
+static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_devx_obj *obj,
+                          const uint16_t *events, size_t num, uint64_t cookie, int fd)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
     struct subscription *made[MAX_EVENTS];
@@ -233,7 +233,7 @@ static int subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_d
         return EINVAL;
     }
     for (size_t i = 0; i < num; i++) {
-        if (!is_offered(channel->context, events[i], obj != NULL)) {
+        if (!devx_is_offered(channel->context, events[i], obj != NULL)) {
             return EINVAL;
         }
     }
@@ -253,7 +253,7 @@ static int subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_d
                                          .obj = obj,
                                          .hca = hv_hca_of(channel->context),
                                          .event = events[i],
-                                         .queue_type = obj ? queue_type_of(obj->create_op) : 0,
+                                         .queue_type = obj ? devx_queue_type_of(obj->create_op) : 0,
                                          .cookie = cookie,
                                          .eventfd = own};
     }
@@ -275,7 +275,7 @@ int hv_dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
     if (events_sz % sizeof(events_num[0])) {
         return EINVAL;
     }
-    return subscribe(channel, obj, events_num, events_sz / sizeof(events_num[0]), cookie, -1);
+    return devx_subscribe(channel, obj, events_num, events_sz / sizeof(events_num[0]), cookie, -1);
 }
 
 int hv_dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *channel, int fd,
@@ -284,11 +284,11 @@ int hv_dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *channel
     if (fd < 0) {
         return EBADF;
     }
-    return subscribe(channel, obj, &event_num, 1, 0, fd);
+    return devx_subscribe(channel, obj, &event_num, 1, 0, fd);
 }
 
 /* An event is about a queue of a kind, and its EQE says of which. */
-static bool names_queue_type(uint8_t event)
+static bool devx_names_queue_type(uint8_t event)
 {
     switch (event) {
     case PRM_EVENT_TYPE_WQ_CATAS_ERROR:
@@ -305,7 +305,7 @@ static bool names_queue_type(uint8_t event)
     }
 }
 
-static void deliver(struct subscription *sub, const struct drv_event *event)
+static void devx_deliver(struct subscription *sub, const struct drv_event *event)
 {
     struct mlx5dv_devx_async_event_hdr *message;
     size_t size = sizeof(*message);
@@ -345,9 +345,9 @@ void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
 
         if (sub->hca == hca && sub->event == event->type &&
             (!sub->obj || sub->obj->id == event->num) &&
-            (!sub->obj || !names_queue_type(event->type) ||
+            (!sub->obj || !devx_names_queue_type(event->type) ||
              PRM_GET(qp_events, event->data, type) == sub->queue_type)) {
-            deliver(sub, event);
+            devx_deliver(sub, event);
         }
     }
     pthread_mutex_unlock(&lock);
@@ -357,7 +357,7 @@ ssize_t hv_dv_devx_get_event(struct mlx5dv_devx_event_channel *dv,
                              struct mlx5dv_devx_async_event_hdr *data, size_t len)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
-    ssize_t got = queue_get(&channel->queue, data, len, EINVAL);
+    ssize_t got = devx_queue_get(&channel->queue, data, len, EINVAL);
 
     if (got >= 0 && channel->omit_data) {
         pthread_mutex_lock(&lock);

@@ -11,7 +11,7 @@
 #include "guest-lib/verbs/kernel/flow.h"
 
 /* Match parameters of a program: 0; EINVAL: longer than the device's. */
-static int read_match(uint8_t *to, const struct mlx5dv_flow_match_parameters *match)
+static int dv_flow_read_match(uint8_t *to, const struct mlx5dv_flow_match_parameters *match)
 {
     if (match->match_sz > PRM_SIZE(fte_match_param)) {
         return EINVAL;
@@ -20,7 +20,7 @@ static int read_match(uint8_t *to, const struct mlx5dv_flow_match_parameters *ma
     return 0;
 }
 
-static bool is_egress(const struct mlx5dv_flow_matcher_attr *attr)
+static bool dv_flow_is_egress(const struct mlx5dv_flow_matcher_attr *attr)
 {
     if (attr->comp_mask & MLX5DV_FLOW_MATCHER_MASK_FT_TYPE) {
         return attr->ft_type != MLX5DV_FLOW_TABLE_TYPE_NIC_RX;
@@ -28,10 +28,10 @@ static bool is_egress(const struct mlx5dv_flow_matcher_attr *attr)
     return attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS;
 }
 
-static int check_matcher(const struct mlx5dv_flow_matcher_attr *attr)
+static int dv_flow_check_matcher(const struct mlx5dv_flow_matcher_attr *attr)
 {
     if ((attr->comp_mask & ~(uint64_t)MLX5DV_FLOW_MATCHER_MASK_FT_TYPE) ||
-        attr->type != IBV_FLOW_ATTR_NORMAL || is_egress(attr)) {
+        attr->type != IBV_FLOW_ATTR_NORMAL || dv_flow_is_egress(attr)) {
         return EOPNOTSUPP;
     }
     if (attr->flags || attr->priority >= HV_FLOW_PRIORITIES) {
@@ -44,10 +44,10 @@ struct mlx5dv_flow_matcher *hv_dv_create_flow_matcher(struct ibv_context *ctx,
                                                       struct mlx5dv_flow_matcher_attr *attr)
 {
     struct mlx5dv_flow_matcher *matcher = calloc(1, sizeof(*matcher));
-    int err = matcher ? check_matcher(attr) : ENOMEM;
+    int err = matcher ? dv_flow_check_matcher(attr) : ENOMEM;
 
     if (!err) {
-        err = read_match(matcher->mask, attr->match_mask);
+        err = dv_flow_read_match(matcher->mask, attr->match_mask);
     }
     if (err) {
         free(matcher);
@@ -76,7 +76,7 @@ struct outcome {
     unsigned destinations;
 };
 
-static int to_qp(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+static int dv_flow_to_qp(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
     int err = hv_qp_check(action->qp);
 
@@ -86,14 +86,14 @@ static int to_qp(struct outcome *out, const struct mlx5dv_flow_action_attr *acti
     return err || hv_flow_can_reach(out->qp) ? err : EINVAL;
 }
 
-static int to_devx(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+static int dv_flow_to_devx(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
     out->rule->tirn = action->obj->id;
     out->destinations++;
     return action->obj->create_op == PRM_CMD_OP_CREATE_TIR ? 0 : EOPNOTSUPP;
 }
 
-static int drop(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+static int dv_flow_drop(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
     (void)action;
     out->rule->drop = true;
@@ -101,20 +101,20 @@ static int drop(struct outcome *out, const struct mlx5dv_flow_action_attr *actio
     return 0;
 }
 
-static int tag(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+static int dv_flow_tag(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
     out->rule->tag = action->tag_value;
     return action->tag_value < HV_FLOW_TAG_LIMIT ? 0 : EINVAL;
 }
 
 static int (*const actions_of[])(struct outcome *, const struct mlx5dv_flow_action_attr *) = {
-    [MLX5DV_FLOW_ACTION_DEST_IBV_QP] = to_qp,
-    [MLX5DV_FLOW_ACTION_DROP] = drop,
-    [MLX5DV_FLOW_ACTION_TAG] = tag,
-    [MLX5DV_FLOW_ACTION_DEST_DEVX] = to_devx,
+    [MLX5DV_FLOW_ACTION_DEST_IBV_QP] = dv_flow_to_qp,
+    [MLX5DV_FLOW_ACTION_DROP] = dv_flow_drop,
+    [MLX5DV_FLOW_ACTION_TAG] = dv_flow_tag,
+    [MLX5DV_FLOW_ACTION_DEST_DEVX] = dv_flow_to_devx,
 };
 
-static int read_action(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+static int dv_flow_read_action(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
 {
     size_t type = action->type;
 
@@ -130,14 +130,14 @@ struct ibv_flow *hv_dv_create_flow(struct mlx5dv_flow_matcher *matcher,
 {
     struct hv_flow_rule rule = {.criteria = matcher->criteria, .priority = matcher->priority};
     struct outcome out = {.rule = &rule};
-    int err = read_match(rule.value, value);
+    int err = dv_flow_read_match(rule.value, value);
 
     memcpy(rule.mask, matcher->mask, sizeof(rule.mask));
     for (size_t i = 0; i < sizeof(rule.value); i++) {
         rule.value[i] &= rule.mask[i];
     }
     for (size_t i = 0; !err && i < num_actions; i++) {
-        err = read_action(&out, &actions[i]);
+        err = dv_flow_read_action(&out, &actions[i]);
     }
     /* one place to go to, and no more (mlx5_ib: get_dests()) */
     if (!err && out.destinations != 1) {

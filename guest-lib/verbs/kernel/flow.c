@@ -4,7 +4,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/flow.h"
 
-static bool is_zero(const void *data, size_t len)
+static bool flow_is_zero(const void *data, size_t len)
 {
     const uint8_t *at = data;
 
@@ -34,7 +34,7 @@ static uint32_t mac_low(const uint8_t *mac)
     return (uint32_t)prm_load16(mac + 4);
 }
 
-static int add_eth(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_eth(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_eth *eth = spec;
     uint16_t vlan_mask = GUINT16_FROM_BE(eth->mask.vlan_tag);
@@ -57,7 +57,7 @@ static int add_eth(struct hv_flow_rule *rule, const void *spec)
 
 /* The protocol may have been given already, by another specification: 0, or EINVAL if it differs.
  */
-static int add_proto(struct hv_flow_rule *rule, uint8_t mask, uint8_t value)
+static int flow_add_proto(struct hv_flow_rule *rule, uint8_t mask, uint8_t value)
 {
     uint8_t old_mask = (uint8_t)PRM_GET(fte_match_set_lyr_2_4, OUTER(rule->mask), ip_protocol);
     uint8_t old = (uint8_t)PRM_GET(fte_match_set_lyr_2_4, OUTER(rule->value), ip_protocol);
@@ -72,8 +72,8 @@ static int add_proto(struct hv_flow_rule *rule, uint8_t mask, uint8_t value)
     return 0;
 }
 
-static void add_address(struct hv_flow_rule *rule, size_t offset, const void *mask,
-                        const void *value, size_t len)
+static void flow_add_address(struct hv_flow_rule *rule, size_t offset, const void *mask,
+                             const void *value, size_t len)
 {
     uint8_t *m = OUTER(rule->mask) + offset + 16 - len, *v = OUTER(rule->value) + offset + 16 - len;
 
@@ -86,17 +86,17 @@ static void add_address(struct hv_flow_rule *rule, size_t offset, const void *ma
 #define SRC_IP PRM_OFFSET(fte_match_set_lyr_2_4, src_ipv4_src_ipv6)
 #define DST_IP PRM_OFFSET(fte_match_set_lyr_2_4, dst_ipv4_dst_ipv6)
 
-static int add_ipv4(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_ipv4(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_ipv4 *ip = spec;
 
     MATCH(rule, ip_version, 0xf, 4);
-    add_address(rule, SRC_IP, &ip->mask.src_ip, &ip->val.src_ip, 4);
-    add_address(rule, DST_IP, &ip->mask.dst_ip, &ip->val.dst_ip, 4);
+    flow_add_address(rule, SRC_IP, &ip->mask.src_ip, &ip->val.src_ip, 4);
+    flow_add_address(rule, DST_IP, &ip->mask.dst_ip, &ip->val.dst_ip, 4);
     return 0;
 }
 
-static int add_ipv4_ext(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_ipv4_ext(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_ipv4_ext *ip = spec;
 
@@ -104,14 +104,14 @@ static int add_ipv4_ext(struct hv_flow_rule *rule, const void *spec)
         return EOPNOTSUPP;
     }
     MATCH(rule, ip_version, 0xf, 4);
-    add_address(rule, SRC_IP, &ip->mask.src_ip, &ip->val.src_ip, 4);
-    add_address(rule, DST_IP, &ip->mask.dst_ip, &ip->val.dst_ip, 4);
+    flow_add_address(rule, SRC_IP, &ip->mask.src_ip, &ip->val.src_ip, 4);
+    flow_add_address(rule, DST_IP, &ip->mask.dst_ip, &ip->val.dst_ip, 4);
     MATCH(rule, ip_dscp, ip->mask.tos >> 2, ip->val.tos >> 2);
     MATCH(rule, ip_ecn, ip->mask.tos & 3, ip->val.tos);
-    return add_proto(rule, ip->mask.proto, ip->val.proto);
+    return flow_add_proto(rule, ip->mask.proto, ip->val.proto);
 }
 
-static int add_ipv6(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_ipv6(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_ipv6 *ip = spec;
 
@@ -119,32 +119,32 @@ static int add_ipv6(struct hv_flow_rule *rule, const void *spec)
         return EOPNOTSUPP;
     }
     MATCH(rule, ip_version, 0xf, 6);
-    add_address(rule, SRC_IP, ip->mask.src_ip, ip->val.src_ip, 16);
-    add_address(rule, DST_IP, ip->mask.dst_ip, ip->val.dst_ip, 16);
+    flow_add_address(rule, SRC_IP, ip->mask.src_ip, ip->val.src_ip, 16);
+    flow_add_address(rule, DST_IP, ip->mask.dst_ip, ip->val.dst_ip, 16);
     MATCH(rule, ip_dscp, ip->mask.traffic_class >> 2, ip->val.traffic_class >> 2);
     MATCH(rule, ip_ecn, ip->mask.traffic_class & 3, ip->val.traffic_class);
-    return add_proto(rule, ip->mask.next_hdr, ip->val.next_hdr);
+    return flow_add_proto(rule, ip->mask.next_hdr, ip->val.next_hdr);
 }
 
-static int add_tcp(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_tcp(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_tcp_udp *tcp = spec;
 
     MATCH(rule, tcp_sport, GUINT16_FROM_BE(tcp->mask.src_port), GUINT16_FROM_BE(tcp->val.src_port));
     MATCH(rule, tcp_dport, GUINT16_FROM_BE(tcp->mask.dst_port), GUINT16_FROM_BE(tcp->val.dst_port));
-    return add_proto(rule, 0xff, IPPROTO_TCP);
+    return flow_add_proto(rule, 0xff, IPPROTO_TCP);
 }
 
-static int add_udp(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_udp(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_tcp_udp *udp = spec;
 
     MATCH(rule, udp_sport, GUINT16_FROM_BE(udp->mask.src_port), GUINT16_FROM_BE(udp->val.src_port));
     MATCH(rule, udp_dport, GUINT16_FROM_BE(udp->mask.dst_port), GUINT16_FROM_BE(udp->val.dst_port));
-    return add_proto(rule, 0xff, IPPROTO_UDP);
+    return flow_add_proto(rule, 0xff, IPPROTO_UDP);
 }
 
-static int add_tag(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_tag(struct hv_flow_rule *rule, const void *spec)
 {
     const struct ibv_flow_spec_action_tag *tag = spec;
 
@@ -152,7 +152,7 @@ static int add_tag(struct hv_flow_rule *rule, const void *spec)
     return tag->tag_id < HV_FLOW_TAG_LIMIT ? 0 : EINVAL;
 }
 
-static int add_drop(struct hv_flow_rule *rule, const void *spec)
+static int flow_add_drop(struct hv_flow_rule *rule, const void *spec)
 {
     (void)spec;
     rule->drop = true;
@@ -164,14 +164,14 @@ static const struct {
     size_t size;
     int (*add)(struct hv_flow_rule *rule, const void *spec);
 } kinds[] = {
-    {IBV_FLOW_SPEC_ETH, sizeof(struct ibv_flow_spec_eth), add_eth},
-    {IBV_FLOW_SPEC_IPV4, sizeof(struct ibv_flow_spec_ipv4), add_ipv4},
-    {IBV_FLOW_SPEC_IPV4_EXT, sizeof(struct ibv_flow_spec_ipv4_ext), add_ipv4_ext},
-    {IBV_FLOW_SPEC_IPV6, sizeof(struct ibv_flow_spec_ipv6), add_ipv6},
-    {IBV_FLOW_SPEC_TCP, sizeof(struct ibv_flow_spec_tcp_udp), add_tcp},
-    {IBV_FLOW_SPEC_UDP, sizeof(struct ibv_flow_spec_tcp_udp), add_udp},
-    {IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), add_tag},
-    {IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), add_drop},
+    {IBV_FLOW_SPEC_ETH, sizeof(struct ibv_flow_spec_eth), flow_add_eth},
+    {IBV_FLOW_SPEC_IPV4, sizeof(struct ibv_flow_spec_ipv4), flow_add_ipv4},
+    {IBV_FLOW_SPEC_IPV4_EXT, sizeof(struct ibv_flow_spec_ipv4_ext), flow_add_ipv4_ext},
+    {IBV_FLOW_SPEC_IPV6, sizeof(struct ibv_flow_spec_ipv6), flow_add_ipv6},
+    {IBV_FLOW_SPEC_TCP, sizeof(struct ibv_flow_spec_tcp_udp), flow_add_tcp},
+    {IBV_FLOW_SPEC_UDP, sizeof(struct ibv_flow_spec_tcp_udp), flow_add_udp},
+    {IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), flow_add_tag},
+    {IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), flow_add_drop},
 };
 
 /* What every specification begins with; they follow each other at any multiple of 4. */
@@ -180,7 +180,7 @@ struct spec_header {
     uint16_t size;
 };
 
-static int add_spec(struct hv_flow_rule *rule, const struct spec_header *spec)
+static int flow_add_spec(struct hv_flow_rule *rule, const struct spec_header *spec)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (kinds[i].type == spec->type) {
@@ -190,7 +190,7 @@ static int add_spec(struct hv_flow_rule *rule, const struct spec_header *spec)
     return EOPNOTSUPP;
 }
 
-static int read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr *attr)
+static int flow_read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr *attr)
 {
     const uint8_t *at = (const uint8_t *)(attr + 1);
     int err = 0;
@@ -212,11 +212,11 @@ static int read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr *attr
     for (unsigned i = 0; !err && i < attr->num_of_specs; i++) {
         const struct spec_header *spec = (const struct spec_header *)at;
 
-        err = add_spec(rule, spec);
+        err = flow_add_spec(rule, spec);
         at += spec->size;
     }
     rule->priority = attr->type == IBV_FLOW_ATTR_NORMAL ? attr->priority : HV_FLOW_PRIORITIES;
-    if (!is_zero(rule->mask, sizeof(rule->mask))) {
+    if (!flow_is_zero(rule->mask, sizeof(rule->mask))) {
         rule->criteria = 1u << PRM_MATCH_CRITERIA_OUTER_HEADERS;
     }
     return err;
@@ -231,7 +231,7 @@ static struct ibv_flow *create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *a
 {
     struct hv_qp *qp = hv_qp(ibqp);
     struct hv_flow_rule rule = {.tirn = qp->tirn};
-    int err = read_rule(&rule, attr);
+    int err = flow_read_rule(&rule, attr);
 
     err = err ? err : hv_qp_check(ibqp);
     if (!err && !hv_flow_can_reach(qp)) {

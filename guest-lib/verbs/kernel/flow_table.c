@@ -31,7 +31,7 @@ struct table {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *tables; /* struct hv_hca -> struct table */
 
-static int set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
+static int flow_set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
 {
     uint8_t in[PRM_SIZE(set_flow_table_root_in)] = {0};
 
@@ -42,18 +42,18 @@ static int set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
     return hv_cmd_simple(hca, in, sizeof(in));
 }
 
-static void destroy_table(struct hv_hca *hca, uint32_t table_id)
+static void flow_destroy_table(struct hv_hca *hca, uint32_t table_id)
 {
     uint8_t in[PRM_SIZE(destroy_flow_table_in)] = {0};
 
-    set_root(hca, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
+    flow_set_root(hca, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
     PRM_SET(destroy_flow_table_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_TABLE);
     PRM_SET(destroy_flow_table_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
     PRM_SET(destroy_flow_table_in, in, table_id, table_id);
     hv_cmd_simple(hca, in, sizeof(in));
 }
 
-static int create_table(struct hv_hca *hca, uint32_t *table_id)
+static int flow_create_table(struct hv_hca *hca, uint32_t *table_id)
 {
     uint8_t in[PRM_SIZE(create_flow_table_in)] = {0}, out[PRM_SIZE(create_flow_table_out)] = {0};
     int err;
@@ -67,15 +67,15 @@ static int create_table(struct hv_hca *hca, uint32_t *table_id)
         return err;
     }
     *table_id = PRM_GET(create_flow_table_out, out, table_id);
-    err = set_root(hca, *table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
+    err = flow_set_root(hca, *table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
     if (err) {
-        destroy_table(hca, *table_id);
+        flow_destroy_table(hca, *table_id);
     }
     return err;
 }
 
 /* The HCA's table, made if there is none: 0 or errno. Under the lock. */
-static int get_table(struct hv_hca *hca, struct table **table)
+static int flow_get_table(struct hv_hca *hca, struct table **table)
 {
     uint32_t id;
     int err;
@@ -87,7 +87,7 @@ static int get_table(struct hv_hca *hca, struct table **table)
     if (*table) {
         return 0;
     }
-    err = create_table(hca, &id);
+    err = flow_create_table(hca, &id);
     if (!err) {
         *table = g_new0(struct table, 1);
         (*table)->id = id;
@@ -96,10 +96,10 @@ static int get_table(struct hv_hca *hca, struct table **table)
     return err;
 }
 
-static void put_table(struct hv_hca *hca, struct table *table)
+static void flow_put_table(struct hv_hca *hca, struct table *table)
 {
     if (!table->used) {
-        destroy_table(hca, table->id);
+        flow_destroy_table(hca, table->id);
         g_hash_table_remove(tables, hca);
     }
 }
@@ -107,8 +107,8 @@ static void put_table(struct hv_hca *hca, struct table *table)
 /* -- entries ------------------------------------------------------------------------------------
  */
 
-static int create_group(struct hv_flow *flow, const struct table *table,
-                        const struct hv_flow_rule *rule)
+static int flow_create_group(struct hv_flow *flow, const struct table *table,
+                             const struct hv_flow_rule *rule)
 {
     uint8_t in[PRM_SIZE(create_flow_group_in)] = {0}, out[PRM_SIZE(create_flow_group_out)] = {0};
     int err;
@@ -125,7 +125,7 @@ static int create_group(struct hv_flow *flow, const struct table *table,
     return err;
 }
 
-static int destroy_group(const struct hv_flow *flow, const struct table *table)
+static int flow_destroy_group(const struct hv_flow *flow, const struct table *table)
 {
     uint8_t in[PRM_SIZE(destroy_flow_group_in)] = {0};
 
@@ -136,8 +136,8 @@ static int destroy_group(const struct hv_flow *flow, const struct table *table)
     return hv_cmd_simple(flow->hca, in, sizeof(in));
 }
 
-static int set_entry(struct hv_flow *flow, const struct table *table,
-                     const struct hv_flow_rule *rule)
+static int flow_set_entry(struct hv_flow *flow, const struct table *table,
+                          const struct hv_flow_rule *rule)
 {
     uint8_t in[PRM_SIZE(set_fte_in) + PRM_SIZE(dest_format_struct)] = {0};
     uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
@@ -161,7 +161,7 @@ static int set_entry(struct hv_flow *flow, const struct table *table,
     return hv_cmd_simple(flow->hca, in, len);
 }
 
-static int delete_entry(const struct hv_flow *flow, const struct table *table)
+static int flow_delete_entry(const struct hv_flow *flow, const struct table *table)
 {
     uint8_t in[PRM_SIZE(delete_fte_in)] = {0};
 
@@ -173,7 +173,7 @@ static int delete_entry(const struct hv_flow *flow, const struct table *table)
 }
 
 /* A place among those of its priority: 0 or ENOSPC. */
-static int take_index(struct hv_flow *flow, struct table *table, unsigned priority)
+static int flow_take_index(struct hv_flow *flow, struct table *table, unsigned priority)
 {
     for (uint32_t i = priority * OF_PRIORITY; i < (priority + 1) * OF_PRIORITY; i++) {
         if (!table->taken[i]) {
@@ -186,35 +186,35 @@ static int take_index(struct hv_flow *flow, struct table *table, unsigned priori
     return ENOSPC;
 }
 
-static void give_index(const struct hv_flow *flow, struct table *table)
+static void flow_give_index(const struct hv_flow *flow, struct table *table)
 {
     table->taken[flow->index] = false;
     table->used--;
 }
 
 /* Under the lock. */
-static int add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
+static int flow_add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
 {
     struct table *table;
-    int err = get_table(flow->hca, &table);
+    int err = flow_get_table(flow->hca, &table);
 
     if (err) {
         return err;
     }
-    err = take_index(flow, table, rule->priority);
+    err = flow_take_index(flow, table, rule->priority);
     if (!err) {
-        err = create_group(flow, table, rule);
+        err = flow_create_group(flow, table, rule);
         if (!err) {
-            err = set_entry(flow, table, rule);
+            err = flow_set_entry(flow, table, rule);
             if (err) {
-                destroy_group(flow, table);
+                flow_destroy_group(flow, table);
             }
         }
         if (err) {
-            give_index(flow, table);
+            flow_give_index(flow, table);
         }
     }
-    put_table(flow->hca, table);
+    flow_put_table(flow->hca, table);
     return err;
 }
 
@@ -232,7 +232,7 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     flow->users = users;
     flow->ibv.context = ctx;
     pthread_mutex_lock(&lock);
-    err = add_flow(flow, rule);
+    err = flow_add_flow(flow, rule);
     pthread_mutex_unlock(&lock);
     if (hv_kernel(err)) {
         free(flow);
@@ -249,7 +249,7 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
 }
 
 /* ib_uverbs_ex_destroy_flow(): 0 or errno. */
-static int remove_flow(struct hv_flow *flow)
+static int flow_remove_flow(struct hv_flow *flow)
 {
     struct ibv_context *context = flow->ibv.context;
     struct table *table;
@@ -260,11 +260,11 @@ static int remove_flow(struct hv_flow *flow)
     }
     pthread_mutex_lock(&lock);
     table = g_hash_table_lookup(tables, flow->hca);
-    err = delete_entry(flow, table);
+    err = flow_delete_entry(flow, table);
     if (!err) {
-        destroy_group(flow, table);
-        give_index(flow, table);
-        put_table(flow->hca, table);
+        flow_destroy_group(flow, table);
+        flow_give_index(flow, table);
+        flow_put_table(flow->hca, table);
         hv_handle_del(context, flow->ibv.handle);
     }
     pthread_mutex_unlock(&lock);
@@ -274,7 +274,7 @@ static int remove_flow(struct hv_flow *flow)
 int hv_flow_free(struct ibv_flow *ibflow)
 {
     struct hv_flow *flow = (struct hv_flow *)ibflow;
-    int err = hv_kernel(remove_flow(flow));
+    int err = hv_kernel(flow_remove_flow(flow));
 
     if (err) {
         return err;

@@ -54,8 +54,8 @@ HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, 
     return 0;
 }
 
-static void fill_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid,
-                       uint32_t index)
+static void gid_fill_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid,
+                           uint32_t index)
 {
     struct ibv_gid_entry entry = {
         .gid = *gid, .gid_index = index, .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2};
@@ -71,7 +71,7 @@ HV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, 
     int err = flags ? EOPNOTSUPP : gid_at(context, (uint8_t)port_num, (int)gid_index, &gid);
 
     if (!err) {
-        fill_entry(entry, entry_size, &gid, gid_index);
+        gid_fill_entry(entry, entry_size, &gid, gid_index);
     }
     return hv_kernel(err);
 }
@@ -86,8 +86,8 @@ HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
         return -hv_kernel(EINVAL);
     }
     for (uint32_t i = 0; i < HV_GIDS; i++) {
-        fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,
-                   &hv_device(context->device)->config->gid[i], i);
+        gid_fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,
+                       &hv_device(context->device)->config->gid[i], i);
     }
     return HV_GIDS;
 }

@@ -17,7 +17,7 @@
 /* -- events ------------------------------------------------------------------------------------ */
 
 /* Takes what the EQ holds and hands it out, unless another thread is at it: then that one will. */
-static void service_eq(struct hv_hca *hca)
+static void hca_service_eq(struct hv_hca *hca)
 {
     g_atomic_int_set(&hca->eq_pending, 1);
     while (g_atomic_int_get(&hca->eq_pending) && pthread_mutex_trylock(&hca->cmd_lock) == 0) {
@@ -39,25 +39,25 @@ static void service_eq(struct hv_hca *hca)
     }
 }
 
-static void on_irq(void *opaque)
+static void hca_on_irq(void *opaque)
 {
-    service_eq(opaque);
+    hca_service_eq(opaque);
 }
 
-static void ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+static void hca_ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
 {
     local_mmio_locked(hca->local, bar_offset, value);
 }
 
-static bool scan_doorbells(void *opaque)
+static bool hca_scan_doorbells(void *opaque)
 {
-    return hv_watch_scan(opaque, ring_locked);
+    return hv_watch_scan(opaque, hca_ring_locked);
 }
 
 /* -- commands and doorbells -------------------------------------------------------------------- */
 
 /* Around whatever the driver does. False: the HCA is the parent's. */
-static bool begin_cmd(struct hv_hca *hca, int *state)
+static bool hca_begin_cmd(struct hv_hca *hca, int *state)
 {
     if (!local_is_ours(hca->local)) {
         return false;
@@ -67,10 +67,10 @@ static bool begin_cmd(struct hv_hca *hca, int *state)
     return true;
 }
 
-static void end_cmd(struct hv_hca *hca, int state)
+static void hca_end_cmd(struct hv_hca *hca, int state)
 {
     pthread_mutex_unlock(&hca->cmd_lock);
-    service_eq(hca);
+    hca_service_eq(hca);
     local_tell_irq(hca->local);
     cancel_restore(state);
 }
@@ -80,11 +80,11 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     int status, state;
 
     memset(out, 0, out_len);
-    if (!begin_cmd(hca, &state)) {
+    if (!hca_begin_cmd(hca, &state)) {
         return EIO;
     }
     status = drv_cmd(hca->drv, in, in_len, out, out_len);
-    end_cmd(hca, state);
+    hca_end_cmd(hca, state);
     return hv_status_errno(status);
 }
 
@@ -92,11 +92,11 @@ int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
 {
     int status, state;
 
-    if (!begin_cmd(hca, &state)) {
+    if (!hca_begin_cmd(hca, &state)) {
         return EIO;
     }
     status = drv_umr(hca->drv, key, mask, mkc);
-    end_cmd(hca, state);
+    hca_end_cmd(hca, state);
     return hv_status_errno(status);
 }
 
@@ -165,7 +165,8 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static bool configure_port(struct hv_hca *hca, const struct hv_port_config *config, GError **err)
+static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *config,
+                               GError **err)
 {
     for (unsigned i = 0; i < HV_GIDS; i++) {
         if (drv_set_gid(hca->drv, i, config->gid[i].raw)) {
@@ -181,14 +182,14 @@ static bool configure_port(struct hv_hca *hca, const struct hv_port_config *conf
 }
 
 /* The driver arms the EQ after each event; somebody must have done so once. */
-static void arm_eq(struct drv *drv)
+static void hca_arm_eq(struct drv *drv)
 {
     drv->dev.ops->mmio_write(drv->dev.pci,
                              (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
                              drv->eq.eqn << 24 | (drv->eq.ci & 0xffffff), 4);
 }
 
-static void free_parts(struct hv_hca *hca)
+static void hca_free_parts(struct hv_hca *hca)
 {
     if (hca->local) {
         local_hca_free(hca->local);
@@ -232,22 +233,22 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     hca->local = local_hca_new(&local, err);
     hca->drv = hca->local ? drv_open(local_pci(hca->local), err) : NULL;
     if (!hca->drv) {
-        free_parts(hca);
+        hca_free_parts(hca);
         return NULL;
     }
-    if (!configure_port(hca, config, err)) {
+    if (!hca_configure_port(hca, config, err)) {
         drv_close(hca->drv);
-        free_parts(hca);
+        hca_free_parts(hca);
         return NULL;
     }
-    if (!local_start(hca->local, on_irq, scan_doorbells, &hv_watches, hca)) {
+    if (!local_start(hca->local, hca_on_irq, hca_scan_doorbells, &hv_watches, hca)) {
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "no thread: %s", g_strerror(errno));
         drv_close(hca->drv);
-        free_parts(hca);
+        hca_free_parts(hca);
         return NULL;
     }
-    arm_eq(hca->drv);
-    service_eq(hca);
+    hca_arm_eq(hca->drv);
+    hca_service_eq(hca);
     local_tell_irq(hca->local);
     return hca;
 }
@@ -261,5 +262,5 @@ void hv_hca_close(struct hv_hca *hca)
 {
     local_stop(hca->local); /* the helper looks at the driver's EQ */
     drv_close(hca->drv);
-    free_parts(hca);
+    hca_free_parts(hca);
 }

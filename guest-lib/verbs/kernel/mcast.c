@@ -10,7 +10,7 @@ struct hv_mcast {
     struct hv_mcast *next;
 };
 
-static int attach(struct hv_qp *qp, const union ibv_gid *gid)
+static int mcast_attach(struct hv_qp *qp, const union ibv_gid *gid)
 {
     uint8_t in[PRM_SIZE(attach_to_mcg_in)] = {0};
 
@@ -21,7 +21,7 @@ static int attach(struct hv_qp *qp, const union ibv_gid *gid)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-static int detach(struct hv_qp *qp, const union ibv_gid *gid)
+static int mcast_detach(struct hv_qp *qp, const union ibv_gid *gid)
 {
     uint8_t in[PRM_SIZE(detach_from_mcg_in)] = {0};
 
@@ -33,7 +33,7 @@ static int detach(struct hv_qp *qp, const union ibv_gid *gid)
 }
 
 /* Where the membership is linked, or the end of the list. Under ibv.mutex. */
-static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static struct hv_mcast **mcast_find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct hv_mcast **at = &qp->groups;
 
@@ -44,7 +44,7 @@ static struct hv_mcast **find(struct hv_qp *qp, const union ibv_gid *gid, uint16
 }
 
 /* ib_uverbs_attach_mcast(): a group once more is no error, and counts once. 0 or errno. */
-static int join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static int mcast_join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
@@ -57,11 +57,11 @@ static int join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
         return EINVAL;
     }
     pthread_mutex_lock(&ibqp->mutex);
-    at = find(qp, gid, lid);
+    at = mcast_find(qp, gid, lid);
     if (!*at) {
         struct hv_mcast *group = calloc(1, sizeof(*group));
 
-        err = group ? attach(qp, gid) : ENOMEM;
+        err = group ? mcast_attach(qp, gid) : ENOMEM;
         if (err) {
             free(group);
         } else {
@@ -77,11 +77,11 @@ static int join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 
 HV_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    return hv_kernel(join(hv_qp(qp), gid, lid));
+    return hv_kernel(mcast_join(hv_qp(qp), gid, lid));
 }
 
 /* ib_uverbs_detach_mcast(): 0 or errno. */
-static int leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
@@ -95,11 +95,11 @@ static int leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
         return EINVAL;
     }
     pthread_mutex_lock(&ibqp->mutex);
-    at = find(qp, gid, lid);
+    at = mcast_find(qp, gid, lid);
     if (*at) {
         struct hv_mcast *group = *at;
 
-        err = detach(qp, gid);
+        err = mcast_detach(qp, gid);
         if (!err) {
             *at = group->next;
             free(group);
@@ -112,5 +112,5 @@ static int leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 
 HV_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    return hv_kernel(leave(hv_qp(qp), gid, lid));
+    return hv_kernel(mcast_leave(hv_qp(qp), gid, lid));
 }

@@ -90,7 +90,7 @@ static const struct transition *transition_find(enum ibv_qp_type type, enum ibv_
     return NULL;
 }
 
-static uint32_t opt_params(int mask)
+static uint32_t modify_opt_params(int mask)
 {
     return (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC) ? RC_ACCESS : 0) |
            (mask & IBV_QP_PKEY_INDEX ? B(PKEY_INDEX) : 0) | (mask & IBV_QP_QKEY ? B(Q_KEY) : 0) |
@@ -104,7 +104,8 @@ static unsigned log_rd_atom(unsigned n)
     return n > 1 ? g_bit_storage(n - 1) : 0;
 }
 
-static uint16_t udp_sport(const struct hv_qp *qp, const struct ibv_ah_attr *ah, uint32_t dest_qpn)
+static uint16_t modify_udp_sport(const struct hv_qp *qp, const struct ibv_ah_attr *ah,
+                                 uint32_t dest_qpn)
 {
     uint32_t label = ah->grh.flow_label & 0xfffff;
 
@@ -118,7 +119,7 @@ static uint16_t udp_sport(const struct hv_qp *qp, const struct ibv_ah_attr *ah, 
     return ibv_flow_label_to_udp_sport(label);
 }
 
-static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *ads)
+static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *ads)
 {
     const struct ibv_ah_attr *ah = &attr->ah_attr;
     uint8_t mac[6];
@@ -139,7 +140,7 @@ static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *
     PRM_SET(ads, ads, flow_label, ah->grh.flow_label & 0xfffff);
     PRM_SET(ads, ads, dscp, ah->grh.traffic_class >> 2);
     PRM_SET(ads, ads, eth_prio, ah->sl & 7);
-    PRM_SET(ads, ads, udp_sport, udp_sport(qp, ah, attr->dest_qp_num));
+    PRM_SET(ads, ads, udp_sport, modify_udp_sport(qp, ah, attr->dest_qp_num));
     memcpy(PRM_PTR(ads, ads, rgid_rip), ah->grh.dgid.raw, 16);
     PRM_SET(ads, ads, rmac_47_32, prm_load16(mac));
     PRM_SET(ads, ads, rmac_31_0, prm_load32(mac + 2));
@@ -147,8 +148,8 @@ static int fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *
 }
 
 /* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
-static void fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
-                        uint8_t *qpc)
+static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                               uint8_t *qpc)
 {
     unsigned access = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags : qp->access;
     uint8_t depth =
@@ -163,7 +164,7 @@ static void fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, 
     PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
 }
 
-static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
+static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
 {
     uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
     int err = 0;
@@ -192,7 +193,7 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
     IF(IBV_QP_MAX_DEST_RD_ATOMIC, log_rra_max, log_rd_atom(attr->max_dest_rd_atomic));
 #undef IF
     if (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC)) {
-        fill_rights(qp, attr, mask, qpc);
+        modify_fill_rights(qp, attr, mask, qpc);
     }
     if (mask & IBV_QP_PORT) {
         PRM_SET(ads, ads, vhca_port_num, attr->port_num);
@@ -204,7 +205,7 @@ static int fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, 
         PRM_SET(ads, ads, ack_timeout, attr->timeout & 31);
     }
     if (mask & IBV_QP_AV) {
-        err = fill_path(qp, attr, ads);
+        err = modify_fill_path(qp, attr, ads);
     }
     return err;
 }
@@ -280,14 +281,14 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
         PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
     }
-    err = fill_qpc(qp, attr, mask, qpc);
+    err = modify_fill_qpc(qp, attr, mask, qpc);
     if (err) {
         return err;
     }
     PRM_SET(rts2rts_qp_in, in, opcode, t->op);
     PRM_SET(rts2rts_qp_in, in, uid, qp->uid);
     PRM_SET(rts2rts_qp_in, in, qpn, qp->ibv.qp_num);
-    PRM_SET(rts2rts_qp_in, in, opt_param_mask, opt_params(mask) & t->opt_mask);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask, modify_opt_params(mask) & t->opt_mask);
     err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err) {
         return err;

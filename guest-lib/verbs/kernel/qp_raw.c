@@ -304,7 +304,7 @@ int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
 #define DPRT (IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_DST_PORT_UDP)
 
 /* The fields to hash: of one network and one transport protocol at most. 0 or errno. */
-static int fill_hash(uint8_t *select, uint64_t fields)
+static int raw_fill_hash(uint8_t *select, uint64_t fields)
 {
     uint32_t selected = 0;
 
@@ -345,6 +345,7 @@ int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
     PRM_SET(tirc, tirc, indirect_table, qp->ind->rqtn);
     PRM_SET(tirc, tirc, rx_hash_fn, PRM_RX_HASH_FN_TOEPLITZ);
     memcpy(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), conf->rx_hash_key, key_len);
-    err = fill_hash(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer), conf->rx_hash_fields_mask);
+    err =
+        raw_fill_hash(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer), conf->rx_hash_fields_mask);
     return err ? err : raw_create_tir(qp, in);
 }

@@ -6,8 +6,9 @@
  * memory, and a write to it goes nowhere: two doorbells on one register could hide each other
  * there. What counts is in the doorbell record, which the program writes first: the send counter of
  * a queue, the arm word of a CQ. hv_watch_scan() looks at those of all queues that are in a
- * program's hands and rings the real doorbell for each that changed. A doorbell too many does
- * nothing. Whoever drives the HCA calls it each time; while queues are watched nobody may sleep.
+ * program's hands and rings the real doorbell for each that changed. The device reads the record
+ * itself, so one that is rung late, or twice for the same value, does no harm. Whoever drives the
+ * HCA calls it each time; while queues are watched nobody may sleep.
  */
 #include "guest-lib/verbs/kernel/watch.h"
 
@@ -56,8 +57,8 @@ void hv_dv_watch_free(struct hv_dv_watch *watch)
     g_free(watch);
 }
 
-static bool is_of(const struct hv_dv_watch *watch, struct hv_hca *hca, enum hv_dv_watch_kind kind,
-                  uint32_t num)
+static bool watch_is_of(const struct hv_dv_watch *watch, struct hv_hca *hca,
+                        enum hv_dv_watch_kind kind, uint32_t num)
 {
     return watch->hca == hca && watch->kind == kind && watch->num == num;
 }
@@ -68,14 +69,14 @@ bool hv_dv_watched(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
 
     pthread_mutex_lock(&lock);
     for (guint i = 0; watches && i < watches->len && !found; i++) {
-        found = is_of(watches->pdata[i], hca, kind, num);
+        found = watch_is_of(watches->pdata[i], hca, kind, num);
     }
     pthread_mutex_unlock(&lock);
     return found;
 }
 
 /* Queues of verbs end with their verbs object: no one but its destroy function knows. */
-static void forget(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
+static void watch_forget(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
 {
     if (!g_atomic_int_get(&hv_watches)) {
         return;
@@ -84,7 +85,7 @@ static void forget(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
     for (guint i = 0; i < watches->len; i++) {
         struct hv_dv_watch *watch = watches->pdata[i];
 
-        if (is_of(watch, hca, kind, num)) {
+        if (watch_is_of(watch, hca, kind, num)) {
             g_ptr_array_remove_index_fast(watches, i);
             g_atomic_int_add(&hv_watches, -1);
             g_free(watch);
@@ -96,16 +97,16 @@ static void forget(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
 
 void hv_watch_forget_sq(struct hv_hca *hca, uint32_t num)
 {
-    forget(hca, HV_WATCH_SQ, num);
+    watch_forget(hca, HV_WATCH_SQ, num);
 }
 
 void hv_watch_forget_cq(struct hv_hca *hca, uint32_t cqn)
 {
-    forget(hca, HV_WATCH_CQ, cqn);
+    watch_forget(hca, HV_WATCH_CQ, cqn);
 }
 
 /* The two dwords that the program wrote, or will write, to its doorbell page. */
-static uint64_t doorbell(const struct hv_dv_watch *watch, uint32_t value)
+static uint64_t watch_doorbell(const struct hv_dv_watch *watch, uint32_t value)
 {
     if (watch->kind == HV_WATCH_CQ) {
         return (uint64_t)value << 32 | watch->num;
@@ -130,7 +131,7 @@ bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring)
             watch->seen = now;
             any = true;
             ring(hca, (uint64_t)watch->uar_page * PCI_PAGE + reg,
-                 doorbell(watch, __builtin_bswap32(now)));
+                 watch_doorbell(watch, __builtin_bswap32(now)));
         }
     }
     pthread_mutex_unlock(&lock);

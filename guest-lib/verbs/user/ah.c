@@ -24,7 +24,7 @@ static const uint8_t rates[] = {
     [IBV_RATE_120_GBPS] = 15,
 };
 
-static uint16_t udp_sport(uint32_t flow_label)
+static uint16_t ah_udp_sport(uint32_t flow_label)
 {
     flow_label &= IB_GRH_FLOWLABEL_MASK;
     if (flow_label) {
@@ -53,7 +53,7 @@ static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
         return err;
     }
     if (sgid.gid_type == IBV_GID_TYPE_ROCE_V2) {
-        PRM_SET(wqe_av, av, udp_sport, udp_sport(attr->grh.flow_label));
+        PRM_SET(wqe_av, av, udp_sport, ah_udp_sport(attr->grh.flow_label));
     }
     if (attr->static_rate < G_N_ELEMENTS(rates)) {
         PRM_SET(wqe_av, av, stat_rate, rates[attr->static_rate]);
@@ -99,7 +99,7 @@ HV_EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
  */
 
 /* RFC 1071, over a header without options whose checksum field counts as it is: 0 if right. */
-static uint16_t ipv4_sum(const uint8_t *hdr)
+static uint16_t ah_ipv4_sum(const uint8_t *hdr)
 {
     uint32_t sum = 0;
 
@@ -113,7 +113,7 @@ static uint16_t ipv4_sum(const uint8_t *hdr)
 
 /* 4 or 6: the network header in the 40 bytes before a datagram. 0: neither. A GRH whose last bytes
  * happen to look like an IPv4 header is told from one by the checksum. */
-static int header_version(const uint8_t *grh)
+static int ah_header_version(const uint8_t *grh)
 {
     const uint8_t *ip4 = grh + IPV4_IN_GRH;
     bool is_ip6 = grh[0] >> 4 == 6, is_ip4 = ip4[0] >> 4 == 4;
@@ -121,12 +121,12 @@ static int header_version(const uint8_t *grh)
     if (!is_ip6) {
         return is_ip4 ? 4 : 0;
     }
-    return ip4[0] == (4 << 4 | IHL_NO_OPTION) && !ipv4_sum(ip4) ? 4 : 6;
+    return ip4[0] == (4 << 4 | IHL_NO_OPTION) && !ah_ipv4_sum(ip4) ? 4 : 6;
 }
 
 /* Index of a GID of this type, or -1 with errno. */
-static int find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid,
-                    uint32_t type)
+static int ah_find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid,
+                       uint32_t type)
 {
     struct ibv_gid_entry entry;
     int err;
@@ -143,15 +143,15 @@ static int find_gid(struct ibv_context *context, uint8_t port, const union ibv_g
     }
 }
 
-static void map_ipv4(union ibv_gid *gid, const uint8_t *addr)
+static void ah_map_ipv4(union ibv_gid *gid, const uint8_t *addr)
 {
     memset(gid, 0, 10);
     memset(gid->raw + 10, 0xff, 2);
     memcpy(gid->raw + 12, addr, 4);
 }
 
-static int answer_ipv4(struct ibv_context *context, uint8_t port, const uint8_t *ip4,
-                       struct ibv_ah_attr *attr)
+static int ah_answer_ipv4(struct ibv_context *context, uint8_t port, const uint8_t *ip4,
+                          struct ibv_ah_attr *attr)
 {
     union ibv_gid dgid;
     int index;
@@ -160,20 +160,20 @@ static int answer_ipv4(struct ibv_context *context, uint8_t port, const uint8_t 
         errno = EINVAL;
         return -1;
     }
-    map_ipv4(&dgid, ip4 + 16);
-    index = find_gid(context, port, &dgid, IBV_GID_TYPE_ROCE_V2);
+    ah_map_ipv4(&dgid, ip4 + 16);
+    index = ah_find_gid(context, port, &dgid, IBV_GID_TYPE_ROCE_V2);
     if (index < 0) {
         return -1;
     }
-    map_ipv4(&attr->grh.dgid, ip4 + 12);
+    ah_map_ipv4(&attr->grh.dgid, ip4 + 12);
     attr->grh.sgid_index = (uint8_t)index;
     attr->grh.hop_limit = ip4[8];
     attr->grh.traffic_class = ip4[1];
     return 0;
 }
 
-static int answer_ipv6(struct ibv_context *context, uint8_t port, const struct ibv_grh *grh,
-                       struct ibv_ah_attr *attr)
+static int ah_answer_ipv6(struct ibv_context *context, uint8_t port, const struct ibv_grh *grh,
+                          struct ibv_ah_attr *attr)
 {
     uint32_t type;
     int index;
@@ -188,7 +188,7 @@ static int answer_ipv6(struct ibv_context *context, uint8_t port, const struct i
     }
     type = grh->next_hdr == IPPROTO_UDP ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
     attr->grh.dgid = grh->sgid;
-    index = find_gid(context, port, &grh->dgid, type);
+    index = ah_find_gid(context, port, &grh->dgid, type);
     if (index < 0) {
         return -1;
     }
@@ -211,11 +211,11 @@ HV_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
         return 0;
     }
     ah_attr->is_global = 1;
-    switch (header_version((const uint8_t *)grh)) {
+    switch (ah_header_version((const uint8_t *)grh)) {
     case 4:
-        return answer_ipv4(context, port_num, (const uint8_t *)grh + IPV4_IN_GRH, ah_attr);
+        return ah_answer_ipv4(context, port_num, (const uint8_t *)grh + IPV4_IN_GRH, ah_attr);
     case 6:
-        return answer_ipv6(context, port_num, grh, ah_attr);
+        return ah_answer_ipv6(context, port_num, grh, ah_attr);
     default:
         errno = EPROTONOSUPPORT;
         return -1;

@@ -43,7 +43,7 @@ void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b)
  */
 
 /* Bytes of a CQE: 64, or 128 if the program or its environment says so. 0: neither. */
-static unsigned choose_cqe_size(const struct mlx5dv_cq_init_attr *dv)
+static unsigned cq_choose_cqe_size(const struct mlx5dv_cq_init_attr *dv)
 {
     const char *env = getenv("MLX5_CQE_SIZE");
     long size = 64;
@@ -56,8 +56,8 @@ static unsigned choose_cqe_size(const struct mlx5dv_cq_init_attr *dv)
     return size == 64 || size == 128 ? (unsigned)size : 0;
 }
 
-static int check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr *dv,
-                         unsigned cqe_size)
+static int cq_check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr *dv,
+                            unsigned cqe_size)
 {
     if (dv->comp_mask & ~(uint64_t)SUPPORTED_DV) {
         return EINVAL;
@@ -78,8 +78,8 @@ static int check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr *d
 }
 
 /* What libmlx5 and uverbs check before a command is sent: 0 or errno. */
-static int check_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-                      const struct mlx5dv_cq_init_attr *dv)
+static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                         const struct mlx5dv_cq_init_attr *dv)
 {
     struct hv_hca *hca = hv_hca_of(context);
 
@@ -99,21 +99,21 @@ static int check_attr(struct ibv_context *context, const struct ibv_cq_init_attr
         return EINVAL;
     }
     if (g_bit_storage(attr->cqe) > HV_CAP(hca, log_max_cq_sz) ||
-        attr->comp_vector >= (uint32_t)context->num_comp_vectors || !choose_cqe_size(dv)) {
+        attr->comp_vector >= (uint32_t)context->num_comp_vectors || !cq_choose_cqe_size(dv)) {
         return EINVAL;
     }
-    return dv ? check_dv_attr(hca, dv, choose_cqe_size(dv)) : 0;
+    return dv ? cq_check_dv_attr(hca, dv, cq_choose_cqe_size(dv)) : 0;
 }
 
 /* Entries that nobody has written yet. */
-static void init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
+static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
 {
     for (uint32_t i = 0; i < ncqe; i++) {
         cqe64_at(ring, ncqe - 1, cqe_size, i)[CQE64_OP_OWN] = PRM_CQE_OPCODE_INVALID << 4;
     }
 }
 
-static size_t ring_bytes(uint32_t ncqe, unsigned cqe_size)
+static size_t cq_ring_bytes(uint32_t ncqe, unsigned cqe_size)
 {
     return hv_whole_pages((size_t)ncqe * cqe_size);
 }
@@ -144,7 +144,7 @@ static void cq_use_channel(struct hv_cq *cq, int change)
     }
 }
 
-static void free_memory(struct hv_cq *cq, struct hv_context *ctx)
+static void cq_free_memory(struct hv_cq *cq, struct hv_context *ctx)
 {
     if (cq->dbrec) {
         hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_custom);
@@ -166,7 +166,7 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
     struct hv_cq *cq;
     int err;
 
-    err = check_attr(context, attr, dv);
+    err = cq_check_attr(context, attr, dv);
     if (err) {
         errno = err;
         return NULL;
@@ -185,9 +185,9 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
     if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
         cq->parent_domain = hv_pd(attr->parent_domain);
     }
-    cq->cqe_size = choose_cqe_size(dv);
+    cq->cqe_size = cq_choose_cqe_size(dv);
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
-    cq->ring_size = ring_bytes(1u << cq->log_size, cq->cqe_size);
+    cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
     cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_custom);
     cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_custom) : NULL;
     if (!cq->dbrec) {
@@ -197,12 +197,12 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
         hv_cq_ex_init(cq, attr->wc_flags);
     }
     if (!err) {
-        init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
+        cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
         cq_init_public(cq, context, attr);
         err = uverbs_create_cq(cq, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     }
     if (err) {
-        free_memory(cq, ctx);
+        cq_free_memory(cq, ctx);
         errno = err;
         return NULL;
     }
@@ -261,7 +261,7 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
     }
     pthread_mutex_destroy(&ibcq->mutex);
     pthread_cond_destroy(&ibcq->cond);
-    free_memory(cq, ctx);
+    cq_free_memory(cq, ctx);
     return 0;
 }
 
@@ -297,7 +297,7 @@ static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 /* Moves what was not polled from the old ring to the new one, behind the slot that corresponds to
  * the RESIZE_CQ entry: the device goes on in the new ring behind its own producer index, which
  * that entry takes one of. */
-static void copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
+static void cq_copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
 {
     uint32_t i = cq->ci;
     const uint8_t *from;
@@ -317,10 +317,10 @@ static void copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
 }
 
 /* With the CQ's lock held. */
-static int resize_locked(struct hv_cq *cq, int cqe)
+static int cq_resize_locked(struct hv_cq *cq, int cqe)
 {
     unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
-    size_t size = ring_bytes(1u << log_size, cq->cqe_size);
+    size_t size = cq_ring_bytes(1u << log_size, cq->cqe_size);
     uint8_t *ring;
     bool custom;
     int err;
@@ -337,13 +337,13 @@ static int resize_locked(struct hv_cq *cq, int cqe)
         errno = ENOMEM; /* beforehand in libmlx5, which says -1 */
         return -1;
     }
-    init_ring(ring, 1u << log_size, cq->cqe_size);
+    cq_init_ring(ring, 1u << log_size, cq->cqe_size);
     err = uverbs_resize_cq(cq, ring, size, log_size);
     if (err) {
         hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, custom);
         return err;
     }
-    copy_cqes(cq, ring, log_size);
+    cq_copy_cqes(cq, ring, log_size);
     hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_custom);
     cq->ring = ring;
     cq->ring_size = size;
@@ -366,7 +366,7 @@ HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
         return EINVAL;
     }
     cq_lock(cq);
-    err = resize_locked(cq, cqe);
+    err = cq_resize_locked(cq, cqe);
     cq_unlock(cq);
     return err < 0 ? err : hv_kernel(err);
 }

@@ -15,7 +15,7 @@ static struct hv_cq *cq_of(struct ibv_cq_ex *ex)
 }
 
 /* Takes the next CQE: 0, ENOENT or CQ_POLL_ERR. */
-static inline int take(struct hv_cq *cq)
+static inline int cq_ex_take(struct hv_cq *cq)
 {
     const uint8_t *cqe = cq_sw_cqe64(cq, cq->ci);
     struct completion done = {0};
@@ -44,14 +44,14 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
         return EINVAL;
     }
     cq_lock(cq);
-    err = take(cq);
+    err = cq_ex_take(cq);
     if (err == ENOENT) {
         cq_unlock(cq);
         if (!hv_progress(cq->hca)) {
             return hv_is_ours(cq->hca) ? ENOENT : EIO;
         }
         cq_lock(cq);
-        err = take(cq);
+        err = cq_ex_take(cq);
     }
     if (err) {
         cq_unlock(cq);
@@ -61,7 +61,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-    return take(cq_of(ex));
+    return cq_ex_take(cq_of(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)

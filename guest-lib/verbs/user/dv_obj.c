@@ -11,7 +11,7 @@
 
 static uint8_t doorbell_page[PCI_PAGE] __attribute__((aligned(PCI_PAGE)));
 
-static void get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
+static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     uint32_t sqn = ibqp->qp_type == IBV_QPT_RAW_PACKET ? qp->sqn : ibqp->qp_num;
@@ -48,7 +48,7 @@ static void get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
     out->comp_mask = given;
 }
 
-static void get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
+static void dv_obj_get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
 {
     struct hv_cq *cq = hv_cq(ibcq);
 
@@ -64,7 +64,7 @@ static void get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
     out->comp_mask = 0;
 }
 
-static void get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
+static void dv_obj_get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
     uint64_t given = 0;
@@ -81,7 +81,7 @@ static void get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
     out->comp_mask = given;
 }
 
-static void get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
+static void dv_obj_get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
 {
     const struct hv_rwq *wq = (const struct hv_rwq *)ibwq;
 
@@ -95,16 +95,16 @@ static void get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
     if (obj_type & MLX5DV_OBJ_QP) {
-        get_qp(obj->qp.in, obj->qp.out);
+        dv_obj_get_qp(obj->qp.in, obj->qp.out);
     }
     if (obj_type & MLX5DV_OBJ_CQ) {
-        get_cq(obj->cq.in, obj->cq.out);
+        dv_obj_get_cq(obj->cq.in, obj->cq.out);
     }
     if (obj_type & MLX5DV_OBJ_SRQ) {
-        get_srq(obj->srq.in, obj->srq.out);
+        dv_obj_get_srq(obj->srq.in, obj->srq.out);
     }
     if (obj_type & MLX5DV_OBJ_RWQ) {
-        get_rwq(obj->rwq.in, obj->rwq.out);
+        dv_obj_get_rwq(obj->rwq.in, obj->rwq.out);
     }
     if (obj_type & MLX5DV_OBJ_DM) {
         return EOPNOTSUPP; /* nobody can have one */

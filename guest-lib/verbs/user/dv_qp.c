@@ -41,7 +41,7 @@ struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr 
     (MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
 
 /* 0 or the errno of a wish that cannot be fulfilled. */
-static int check_flags(enum ibv_qp_type type, uint32_t flags)
+static int dv_qp_check_flags(enum ibv_qp_type type, uint32_t flags)
 {
     if ((flags & SCATTER_TO_CQE) == SCATTER_TO_CQE) {
         return EINVAL;
@@ -53,7 +53,7 @@ static int check_flags(enum ibv_qp_type type, uint32_t flags)
     return flags ? EOPNOTSUPP : 0;
 }
 
-static int check_ops(enum ibv_qp_type type, uint64_t ops)
+static int dv_qp_check_ops(enum ibv_qp_type type, uint64_t ops)
 {
     uint64_t possible = MLX5DV_QP_EX_WITH_RAW_WQE | (type == IBV_QPT_RC ? UMR_OPS : 0);
 
@@ -75,11 +75,11 @@ struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_
         err = EOPNOTSUPP; /* no DC */
     } else if (dv) {
         if (dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
-            err = check_flags(attr->qp_type, dv->create_flags);
+            err = dv_qp_check_flags(attr->qp_type, dv->create_flags);
         }
         if (!err && (dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)) {
             ops = dv->send_ops_flags;
-            err = check_ops(attr->qp_type, ops);
+            err = dv_qp_check_ops(attr->qp_type, ops);
         }
     }
     if (err) {

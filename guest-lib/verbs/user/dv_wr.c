@@ -16,12 +16,12 @@
 #define UMR_DATA      (UMR_MKC + PRM_SIZE(mkc))
 #define INL_SEG_BYTES 4u /* of an inline segment's own; the limit on payload is without it */
 
-static size_t data_room(const struct hv_qp *qp)
+static size_t dv_wr_data_room(const struct hv_qp *qp)
 {
     return qp->max_inline ? qp->max_inline + INL_SEG_BYTES : 0;
 }
 
-static void set_err(struct hv_qp *qp, int err)
+static void dv_wr_set_err(struct hv_qp *qp, int err)
 {
     if (!qp->wr_err) {
         qp->wr_err = err;
@@ -39,7 +39,7 @@ static bool has_mask_bit(const uint8_t *umr, unsigned bit)
     return PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) >> bit & 1;
 }
 
-static void setter_done(struct hv_dv_qp *dv)
+static void dv_wr_setter_done(struct hv_dv_qp *dv)
 {
     if (--dv->setters_left == 0) {
         hv_wr_post_wqe(dv->qp, dv->wqe, dv->wqe_size / 16, IBV_WC_DRIVER1, false);
@@ -56,7 +56,7 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
 
     if (!(qp->ex.wr_flags & IBV_SEND_INLINE) || attr->comp_mask ||
         (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR)) {
-        set_err(qp, EOPNOTSUPP);
+        dv_wr_set_err(qp, EOPNOTSUPP);
         return;
     }
     memset(dv->wqe, 0, dv->wqe_room);
@@ -71,7 +71,7 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     dv->cur_mkey = DV_CONTAINER(mkey, struct hv_dv_mkey);
     dv->setters_left = num_setters ? num_setters : 1;
     if (!num_setters) {
-        setter_done(dv);
+        dv_wr_setter_done(dv);
     }
 }
 
@@ -86,7 +86,7 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
         return;
     }
     if (!dv->cur_mkey || (access & ~known) || has_mask_bit(umr, PRM_MKEY_MASK_LW)) {
-        set_err(dv->qp, EINVAL);
+        dv_wr_set_err(dv->qp, EINVAL);
         return;
     }
     mask_bit(umr, PRM_MKEY_MASK_LW);
@@ -97,7 +97,7 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
     PRM_SET(mkc, mkc, rr, !!(access & IBV_ACCESS_REMOTE_READ));
     PRM_SET(mkc, mkc, rw, !!(access & IBV_ACCESS_REMOTE_WRITE));
     PRM_SET(mkc, mkc, a, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
-    setter_done(dv);
+    dv_wr_setter_done(dv);
 }
 
 /* Whether a layout of that many entries of 16 bytes can be set now. */
@@ -109,16 +109,16 @@ static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
         return false;
     }
     if (!dv->cur_mkey) {
-        set_err(qp, EINVAL);
-    } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > data_room(qp)) {
-        set_err(qp, ENOMEM);
+        dv_wr_set_err(qp, EINVAL);
+    } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > dv_wr_data_room(qp)) {
+        dv_wr_set_err(qp, ENOMEM);
     } else if (PRM_GET(wqe_umr_ctrl_seg, dv->wqe + UMR_CTRL, xlt_octowords)) {
-        set_err(qp, EINVAL);
+        dv_wr_set_err(qp, EINVAL);
     }
     return !qp->wr_err;
 }
 
-static void layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t length)
+static void dv_wr_layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t length)
 {
     uint8_t *umr = dv->wqe + UMR_CTRL;
     size_t padded = (entries * 16 + 63) & ~(size_t)63;
@@ -127,7 +127,7 @@ static void layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t length)
     PRM_SET(mkc, dv->wqe + UMR_MKC, len, length);
     PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, padded / 16);
     dv->wqe_size += padded;
-    setter_done(dv);
+    dv_wr_setter_done(dv);
 }
 
 static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
@@ -147,7 +147,7 @@ static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
         PRM_SET(wqe_klm_seg, klm, va, sge[i].addr);
         length += sge[i].length;
     }
-    layout_done(dv, num_sges, length);
+    dv_wr_layout_done(dv, num_sges, length);
 }
 
 #define REPEAT_OP 0x400 /* where a list has its first key */
@@ -177,7 +177,7 @@ static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t rep
     PRM_SET(wqe_repeat_block_seg, block, num_ent, num);
     PRM_SET(wqe_repeat_block_seg, block, repeat_count, repeat_count);
     PRM_SET(wqe_repeat_block_seg, block, byte_count, (uint32_t)length);
-    layout_done(dv, num + 1u, length * repeat_count);
+    dv_wr_layout_done(dv, num + 1u, length * repeat_count);
 }
 
 static void wr_mr_list(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey, uint32_t access,
@@ -204,18 +204,18 @@ static void wr_mr_interleaved(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
 /* What the device lacks: a key cannot have been made for it. */
 static void wr_set_mkey_sig_block(struct mlx5dv_qp_ex *ex, const struct mlx5dv_sig_block_attr *attr)
 {
-    set_err(hv_dv_qp(ex)->qp, EINVAL);
+    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
 }
 
 static void wr_set_mkey_crypto(struct mlx5dv_qp_ex *ex, const struct mlx5dv_crypto_attr *attr)
 {
-    set_err(hv_dv_qp(ex)->qp, EINVAL);
+    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
 }
 
 static void wr_memcpy(struct mlx5dv_qp_ex *ex, uint32_t dest_lkey, uint64_t dest_addr,
                       uint32_t src_lkey, uint64_t src_addr, size_t length)
 {
-    set_err(hv_dv_qp(ex)->qp, EINVAL); /* longer than max_wr_memcpy_length, which is 0 */
+    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL); /* longer than max_wr_memcpy_length, which is 0 */
 }
 
 static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
@@ -225,7 +225,7 @@ static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
 
 void *hv_dv_qp_new(struct hv_qp *qp)
 {
-    size_t room = UMR_DATA + ((data_room(qp) + 63) & ~(size_t)63);
+    size_t room = UMR_DATA + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
     struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
 
     if (!dv) {
@@ -275,7 +275,7 @@ static int wc_opcode_of(uint8_t opcode)
 }
 
 /* Makes a NOP of a WQE in the ring. */
-static int cancel(struct hv_qp *qp, uint32_t index)
+static int dv_wr_cancel(struct hv_qp *qp, uint32_t index)
 {
     uint8_t *ctrl = qp->sq.buf + ((size_t)index << qp->sq.wqe_shift);
     uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
@@ -321,7 +321,7 @@ int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
             index = (index + 1) & mask;
         }
         if (qp->sq.wrid[index] == wr_id) {
-            err = cancel(qp, index);
+            err = dv_wr_cancel(qp, index);
             if (err) {
                 canceled = err;
                 break;

@@ -13,7 +13,7 @@
 #define WQEBB 64u
 
 /* Segments before the data in the largest WQE of a service type: of RC, UC a UMR (window bind). */
-static unsigned overhead(enum ibv_qp_type type)
+static unsigned qp_overhead(enum ibv_qp_type type)
 {
     switch (type) {
     case IBV_QPT_RC:
@@ -21,7 +21,7 @@ static unsigned overhead(enum ibv_qp_type type)
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 64;
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-        return overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
+        return qp_overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
     case IBV_QPT_UD:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_datagram_seg);
     case IBV_QPT_RAW_PACKET:
@@ -37,9 +37,9 @@ static uint32_t power_of_two(uint32_t n)
 }
 
 /* 0 or errno. */
-static int size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
+static int qp_size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
 {
-    uint32_t fixed = overhead(type), gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
+    uint32_t fixed = qp_overhead(type), gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
 
     if (!cap->max_send_wr) {
         return 0;
@@ -67,7 +67,7 @@ static int size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type ty
     return 0;
 }
 
-static int size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
+static int qp_size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
 {
     uint32_t wqe;
 
@@ -91,20 +91,20 @@ static int size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static struct hv_pd *allocator(const struct hv_qp *qp)
+static struct hv_pd *qp_allocator(const struct hv_qp *qp)
 {
     return hv_pd(qp->ibv.pd);
 }
 
-static void free_qp(struct hv_qp *qp)
+static void qp_free(struct hv_qp *qp)
 {
     struct hv_context *ctx = hv_context(qp->ibv.context);
 
     if (qp->ring) {
-        hv_buf_free(allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_custom);
+        hv_buf_free(qp_allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_custom);
     }
     if (qp->dbrec) {
-        hv_db_free(ctx, allocator(qp), qp->dbrec, qp->dbrec_custom);
+        hv_db_free(ctx, qp_allocator(qp), qp->dbrec, qp->dbrec_custom);
     }
     if (qp->uidx >= 0) {
         hv_uidx_free(ctx, (uint32_t)qp->uidx);
@@ -117,7 +117,7 @@ static void free_qp(struct hv_qp *qp)
     free(qp);
 }
 
-static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
+static int qp_alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
@@ -126,8 +126,8 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
         rq = hv_whole_pages(rq);
     }
     qp->ring_size = MAX(hv_whole_pages(rq + sq), PCI_PAGE);
-    qp->ring = hv_buf_alloc(allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
-    qp->dbrec = qp->ring ? hv_db_alloc(ctx, allocator(qp), &qp->dbrec_custom) : NULL;
+    qp->ring = hv_buf_alloc(qp_allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
+    qp->dbrec = qp->ring ? hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_custom) : NULL;
     if (!qp->dbrec) {
         return ENOMEM;
     }
@@ -147,7 +147,7 @@ static int alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
 }
 
 /* What libmlx5, then the kernel say to the attributes: 0 or errno. */
-static int check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr)
+static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -163,7 +163,7 @@ static int check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr
     if (attr->comp_mask & ~known) {
         return EINVAL;
     }
-    if (!overhead(attr->qp_type) || (flags & ~possible)) {
+    if (!qp_overhead(attr->qp_type) || (flags & ~possible)) {
         return EOPNOTSUPP;
     }
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
@@ -187,7 +187,7 @@ static int check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr
 }
 
 /* The structure, of what the service type has. */
-static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static struct hv_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
     struct hv_qp *qp = calloc(1, sizeof(*qp));
     bool tgt = attr->qp_type == IBV_QPT_XRC_RECV, ini = attr->qp_type == IBV_QPT_XRC_SEND;
@@ -227,13 +227,13 @@ static struct hv_qp *new_qp(struct hv_context *ctx, const struct ibv_qp_init_att
 }
 
 /* A handle without a QP, of the type XRC_RECV. NULL with errno. */
-static struct hv_qp *new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
-                                 void *qp_context)
+static struct hv_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                    void *qp_context)
 {
     const struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
 
-    return new_qp(hv_context(context), &attr);
+    return qp_new(hv_context(context), &attr);
 }
 
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
@@ -249,8 +249,8 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
         errno = EINVAL;
         return NULL;
     }
-    qp = new_xrc_tgt(context, attr->xrcd,
-                     attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+    qp = qp_new_xrc_tgt(context, attr->xrcd,
+                        attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
     if (!qp) {
         return NULL;
     }
@@ -262,7 +262,8 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
     return &qp->ibv;
 }
 
-static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+static int qp_create_queues(struct hv_qp *qp, struct hv_context *ctx,
+                            struct ibv_qp_init_attr_ex *attr)
 {
     int err;
 
@@ -272,9 +273,9 @@ static int create_queues(struct hv_qp *qp, struct hv_context *ctx, struct ibv_qp
     if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
         attr->cap.max_recv_wr = 0;
     }
-    err = size_sq(qp, &attr->cap, attr->qp_type);
-    err = err ? err : size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
-    err = err ? err : alloc_memory(qp, ctx);
+    err = qp_size_sq(qp, &attr->cap, attr->qp_type);
+    err = err ? err : qp_size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
+    err = err ? err : qp_alloc_memory(qp, ctx);
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
         err = hv_qp_init_builders(qp, attr->send_ops_flags);
     }
@@ -285,19 +286,19 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 {
     struct hv_context *ctx = hv_context(context);
     struct hv_qp *qp;
-    int err = check_attr(ctx->hca, attr);
+    int err = qp_check_attr(ctx->hca, attr);
 
     if (err) {
         errno = err;
         return NULL;
     }
-    qp = new_qp(ctx, attr);
+    qp = qp_new(ctx, attr);
     if (!qp) {
         return NULL;
     }
-    err = qp->ind ? uverbs_create_rss_qp(qp, &attr->rx_hash_conf) : create_queues(qp, ctx, attr);
+    err = qp->ind ? uverbs_create_rss_qp(qp, &attr->rx_hash_conf) : qp_create_queues(qp, ctx, attr);
     if (err) {
-        free_qp(qp);
+        qp_free(qp);
         errno = err;
         return NULL;
     }
@@ -360,7 +361,7 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     }
     hv_qp_clean_cqs(qp, true);
     uverbs_use_qp(qp, -1);
-    free_qp(qp);
+    qp_free(qp);
     return 0;
 }
 

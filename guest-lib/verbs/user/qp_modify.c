@@ -4,7 +4,7 @@
 #include "guest-lib/verbs/user/qp.h"
 
 /* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
-static void reset_rings(struct hv_qp *qp)
+static void qp_reset_rings(struct hv_qp *qp)
 {
     hv_qp_clean_cqs(qp, false);
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
@@ -33,7 +33,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     }
     uverbs_qp_changed(qp);
     if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
-        reset_rings(qp);
+        qp_reset_rings(qp);
     }
     if (ibqp->qp_type == IBV_QPT_RAW_PACKET && to == IBV_QPS_RTR) {
         /* its RQ has been ready since INIT, but nothing may be received before */
@@ -44,8 +44,8 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     return 0;
 }
 
-static void fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
-                           struct ibv_qp_init_attr *init)
+static void qp_fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
+                              struct ibv_qp_init_attr *init)
 {
     attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
                                     qp->max_inline};
@@ -73,7 +73,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     if (err) {
         return err;
     }
-    fill_init_attr(qp, attr, init);
+    qp_fill_init_attr(qp, attr, init);
     if (mask & IBV_QP_STATE) {
         ibqp->state = attr->qp_state;
     }

@@ -14,7 +14,7 @@
 
 /* -- building ---------------------------------------------------------------------------------- */
 
-static void fail(struct hv_qp *qp, int err)
+static void send_fail(struct hv_qp *qp, int err)
 {
     if (!qp->wr_err) {
         qp->wr_err = err;
@@ -22,7 +22,7 @@ static void fail(struct hv_qp *qp, int err)
 }
 
 /* Copies what does not fit before the end of the ring. */
-static G_GNUC_NO_INLINE void put_round(struct hv_qp *qp, const void *data, size_t len)
+static G_GNUC_NO_INLINE void send_put_round(struct hv_qp *qp, const void *data, size_t len)
 {
     uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
     size_t part = MIN(len, (size_t)(end - qp->cur_data));
@@ -33,7 +33,7 @@ static G_GNUC_NO_INLINE void put_round(struct hv_qp *qp, const void *data, size_
 }
 
 /* Copies whole units to where the WQE goes on. */
-static inline void put(struct hv_qp *qp, const void *data, size_t len)
+static inline void send_put(struct hv_qp *qp, const void *data, size_t len)
 {
     const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
 
@@ -41,14 +41,14 @@ static inline void put(struct hv_qp *qp, const void *data, size_t len)
         memcpy(qp->cur_data, data, len);
         qp->cur_data += len;
     } else {
-        put_round(qp, data, len);
+        send_put_round(qp, data, len);
     }
     qp->cur_size += (uint32_t)len / 16;
 }
 
 /* Begins a WQE: false (wr_err) if there is no room. */
-static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
-                  enum ibv_wc_opcode wc, uint32_t imm)
+static bool send_begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
+                       enum ibv_wc_opcode wc, uint32_t imm)
 {
     uint32_t index = qp->sq_post & (qp->sq.wqe_cnt - 1);
     uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)] = {0};
@@ -58,7 +58,7 @@ static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_
         return false;
     }
     if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
-        fail(qp, ENOMEM);
+        send_fail(qp, ENOMEM);
         return false;
     }
     fence = flags & IBV_SEND_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE
@@ -78,11 +78,11 @@ static bool begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_
     qp->sq_wqe_head[index] = qp->sq.head;
     qp->cur_ctrl = qp->cur_data = qp->sq.buf + (size_t)index * WQEBB;
     qp->cur_size = 0;
-    put(qp, ctrl, sizeof(ctrl));
+    send_put(qp, ctrl, sizeof(ctrl));
     return true;
 }
 
-static void end(struct hv_qp *qp)
+static void send_end(struct hv_qp *qp)
 {
     PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, ds, qp->cur_size);
     qp->sq_post += (qp->cur_size + 3) / 4;
@@ -90,25 +90,25 @@ static void end(struct hv_qp *qp)
     qp->nreq++;
 }
 
-static void put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
+static void send_put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
 {
     uint8_t seg[PRM_SIZE(wqe_raddr_seg)] = {0};
 
     PRM_SET(wqe_raddr_seg, seg, raddr, raddr);
     PRM_SET(wqe_raddr_seg, seg, rkey, rkey);
-    put(qp, seg, sizeof(seg));
+    send_put(qp, seg, sizeof(seg));
 }
 
-static void put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value)
+static void send_put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value)
 {
     uint8_t seg[PRM_SIZE(wqe_atomic_seg)] = {0};
 
     PRM_SET(wqe_atomic_seg, seg, swap_add, swap ? swap_value : compare_add);
     PRM_SET(wqe_atomic_seg, seg, compare, swap ? compare_add : 0);
-    put(qp, seg, sizeof(seg));
+    send_put(qp, seg, sizeof(seg));
 }
 
-static void put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+static void send_put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
     uint8_t seg[PRM_SIZE(wqe_datagram_seg)];
 
@@ -116,19 +116,19 @@ static void put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint
     PRM_SET(wqe_av, seg, ext, 1);
     PRM_SET(wqe_av, seg, dqp_dct, qpn & 0xffffff);
     PRM_SET(wqe_av, seg, qkey, qkey);
-    put(qp, seg, sizeof(seg));
+    send_put(qp, seg, sizeof(seg));
 }
 
-static void put_xrc(struct hv_qp *qp, uint32_t srqn)
+static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
 {
     uint8_t seg[PRM_SIZE(wqe_xrc_seg)] = {0};
 
     PRM_SET(wqe_xrc_seg, seg, xrc_srqn, srqn & 0xffffff);
-    put(qp, seg, sizeof(seg));
+    send_put(qp, seg, sizeof(seg));
 }
 
 /* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr). */
-static void put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
     uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
@@ -137,24 +137,24 @@ static void put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, 
     PRM_SET(wqe_eth_seg, seg, l4_csum, csum);
     if (hdr) {
         if (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header) {
-            fail(qp, EINVAL);
+            send_fail(qp, EINVAL);
             return;
         }
         PRM_SET(wqe_eth_seg, seg, mss, mss);
         PRM_SET(wqe_eth_seg, seg, inline_hdr_sz, hdr_len);
         memcpy(PRM_PTR(wqe_eth_seg, seg, inline_hdr_start), hdr, in_seg);
     }
-    put(qp, seg, sizeof(seg));
+    send_put(qp, seg, sizeof(seg));
     for (size_t at = in_seg; hdr && at < hdr_len; at += sizeof(unit)) {
         size_t part = MIN(hdr_len - at, sizeof(unit));
 
         memset(unit, 0, sizeof(unit));
         memcpy(unit, (const uint8_t *)hdr + at, part);
-        put(qp, unit, sizeof(unit));
+        send_put(qp, unit, sizeof(unit));
     }
 }
 
-static void put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+static void send_put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
 {
     uint8_t seg[PRM_SIZE(wqe_data_seg)] = {0};
 
@@ -162,23 +162,23 @@ static void put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t len
         PRM_SET(wqe_data_seg, seg, byte_count, length & 0x7fffffff);
         PRM_SET(wqe_data_seg, seg, lkey, lkey);
         PRM_SET(wqe_data_seg, seg, addr, addr);
-        put(qp, seg, sizeof(seg));
+        send_put(qp, seg, sizeof(seg));
     }
 }
 
-static void put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
+static void send_put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
 {
     if (num > qp->sq.max_gs) {
-        fail(qp, ENOMEM);
+        send_fail(qp, ENOMEM);
         return;
     }
     for (size_t i = 0; i < num; i++) {
-        put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length);
+        send_put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length);
     }
 }
 
 /* Inline data in as many pieces as there are. */
-static void put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *bufs)
+static void send_put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *bufs)
 {
     uint8_t unit[16] = {0};
     size_t total = 0, fill = 4;
@@ -187,7 +187,7 @@ static void put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *
         total += bufs[i].length;
     }
     if (total > qp->max_inline) {
-        fail(qp, ENOMEM);
+        send_fail(qp, ENOMEM);
         return;
     }
     if (!total) {
@@ -206,28 +206,28 @@ static void put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *
             at += part;
             left -= part;
             if (fill == sizeof(unit)) {
-                put(qp, unit, sizeof(unit));
+                send_put(qp, unit, sizeof(unit));
                 fill = 0;
             }
         }
     }
     if (fill) {
         memset(unit + fill, 0, sizeof(unit) - fill);
-        put(qp, unit, sizeof(unit));
+        send_put(qp, unit, sizeof(unit));
     }
 }
 
 #define BIT(name) (1ull << PRM_MKEY_MASK_##name)
 
 /* A UMR that binds a window, or with no length takes a key back. */
-static void put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
-                     const struct ibv_mw_bind_info *info)
+static void send_put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
+                          const struct ibv_mw_bind_info *info)
 {
     uint8_t umr[PRM_SIZE(wqe_umr_ctrl_seg)] = {0}, mkc[PRM_SIZE(mkc)] = {0}, klm[64] = {0};
     uint64_t mask = BIT(FREE) | BIT(KEY) | (type == IBV_MW_TYPE_2 ? BIT(QPN) : 0);
 
     if (info->length > 1ull << 31) {
-        fail(qp, EOPNOTSUPP);
+        send_fail(qp, EOPNOTSUPP);
         return;
     }
     PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
@@ -255,10 +255,10 @@ static void put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
         PRM_SET(wqe_umr_ctrl_seg, umr, check_qpn, type == IBV_MW_TYPE_2);
     }
     PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask, mask);
-    put(qp, umr, sizeof(umr));
-    put(qp, mkc, sizeof(mkc));
+    send_put(qp, umr, sizeof(umr));
+    send_put(qp, mkc, sizeof(mkc));
     if (info->length) {
-        put(qp, klm, sizeof(klm));
+        send_put(qp, klm, sizeof(klm));
     }
     qp->small_fence = true;
 }
@@ -268,16 +268,17 @@ void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_
 {
     const uint8_t *ctrl = wqe;
 
-    if (!ds || !begin(qp, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode), qp->ex.wr_flags,
-                      qp->ex.wr_id, wc_opcode, (uint32_t)PRM_GET(wqe_ctrl_seg, ctrl, general_id))) {
+    if (!ds ||
+        !send_begin(qp, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode), qp->ex.wr_flags, qp->ex.wr_id,
+                    wc_opcode, (uint32_t)PRM_GET(wqe_ctrl_seg, ctrl, general_id))) {
         return;
     }
     if (raw) {
         prm_store32(qp->cur_ctrl, (prm_load32(ctrl) & 0xff0000ff) | (qp->sq_post & 0xffff) << 8);
         memcpy(qp->cur_ctrl + 4, ctrl + 4, 12);
     }
-    put(qp, ctrl + 16, ds * 16 - 16);
-    end(qp);
+    send_put(qp, ctrl + 16, ds * 16 - 16);
+    send_end(qp);
     if (!raw) {
         qp->small_fence = true;
     }
@@ -312,7 +313,7 @@ static const struct {
 #undef T
 };
 
-static uint32_t imm_of(const struct ibv_send_wr *wr)
+static uint32_t send_imm_of(const struct ibv_send_wr *wr)
 {
     switch (wr->opcode) {
     case IBV_WR_SEND_WITH_IMM:
@@ -327,67 +328,67 @@ static uint32_t imm_of(const struct ibv_send_wr *wr)
     }
 }
 
-static void build(struct hv_qp *qp, const struct ibv_send_wr *wr)
+static void send_build(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_mw_bind_info none = {0};
     enum ibv_wr_opcode op = wr->opcode;
     bool fits;
 
     if ((unsigned)op >= G_N_ELEMENTS(ops) || !ops[op].known) {
-        fail(qp, EINVAL);
+        send_fail(qp, EINVAL);
         return;
     }
     /* One that this type of QP does not do goes to the device all the same, without the segments
      * that are its own; the device completes it in error. */
     fits = ops[op].types >> qp->ibv.qp_type & 1;
-    if (!begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
-               fits || op != IBV_WR_BIND_MW ? imm_of(wr) : 0)) {
+    if (!send_begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
+                    fits || op != IBV_WR_BIND_MW ? send_imm_of(wr) : 0)) {
         return;
     }
     if (qp->ibv.qp_type == IBV_QPT_UD) {
-        put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+        send_put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
     } else if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
-                op == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
+        send_put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
+                     op == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
     } else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND && ops[op].opcode != PRM_WQE_OPCODE_UMR) {
-        put_xrc(qp, wr->qp_type.xrc.remote_srqn);
+        send_put_xrc(qp, wr->qp_type.xrc.remote_srqn);
     }
     if (fits && op == IBV_WR_BIND_MW) {
-        put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+        send_put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
     } else if (fits && op == IBV_WR_LOCAL_INV) {
-        put_bind(qp, IBV_MW_TYPE_2, 0, &none);
+        send_put_bind(qp, IBV_MW_TYPE_2, 0, &none);
     } else {
         bool swap = op == IBV_WR_ATOMIC_CMP_AND_SWP;
 
         if (fits && (swap || op == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
-            put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
-            put_atomic(qp, swap, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+            send_put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+            send_put_atomic(qp, swap, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
         } else if (fits && ops[op].raddr) {
-            put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+            send_put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
         }
         if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge) {
             struct ibv_data_buf bufs[64];
 
             if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
-                fail(qp, ENOMEM);
+                send_fail(qp, ENOMEM);
                 return;
             }
             for (int i = 0; i < wr->num_sge; i++) {
                 bufs[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
                 bufs[i].length = wr->sg_list[i].length;
             }
-            put_inline(qp, (size_t)wr->num_sge, bufs);
+            send_put_inline(qp, (size_t)wr->num_sge, bufs);
         } else {
-            put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
+            send_put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
         }
     }
     if (!qp->wr_err) {
-        end(qp);
+        send_end(qp);
     }
 }
 
 /* Ends what was begun under the lock: tells the device of what was posted. 0 or EIO. */
-static int unlock_and_ring(struct hv_qp *qp)
+static int send_unlock_and_ring(struct hv_qp *qp)
 {
     bool any = qp->nreq;
     uint64_t ctrl = 0;
@@ -400,7 +401,7 @@ static int unlock_and_ring(struct hv_qp *qp)
     return any ? hv_ring_sq(qp->hca, qp->uar, ctrl) : 0;
 }
 
-static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     struct ibv_send_wr *first = wr;
@@ -413,14 +414,14 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
     for (; wr; wr = wr->next) {
-        build(qp, wr);
+        send_build(qp, wr);
         if (qp->wr_err) {
             *bad_wr = wr;
             break;
         }
     }
     err = qp->wr_err;
-    lost = unlock_and_ring(qp);
+    lost = send_unlock_and_ring(qp);
     if (lost) {
         *bad_wr = first;
     }
@@ -464,7 +465,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
     return err;
 }
 
-static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     int err;
@@ -495,7 +496,7 @@ static void wr_start(struct ibv_qp_ex *ex)
     qp->wr_setters_left = 0;
 }
 
-static void roll_back(struct hv_qp *qp)
+static void wr_roll_back(struct hv_qp *qp)
 {
     qp->sq.head -= (uint32_t)qp->nreq;
     qp->sq_post = qp->cur_post_rb;
@@ -507,9 +508,9 @@ static int wr_complete(struct ibv_qp_ex *ex)
     int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
 
     if (!err) {
-        return unlock_and_ring(qp);
+        return send_unlock_and_ring(qp);
     }
-    roll_back(qp);
+    wr_roll_back(qp);
     pthread_spin_unlock(&qp->sq.lock);
     return err;
 }
@@ -518,62 +519,62 @@ static void wr_abort(struct ibv_qp_ex *ex)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
-    roll_back(qp);
+    wr_roll_back(qp);
     pthread_spin_unlock(&qp->sq.lock);
 }
 
 /* A datagram needs its address as well as its data, an XRC message its SRQ, in either order. */
-static bool start_wr(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
+static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
     enum ibv_qp_type type = qp->ibv.qp_type;
 
     qp->wr_setters_left = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ? 2 : 1;
-    if (!begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
+    if (!send_begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
         return false;
     }
     if (type == IBV_QPT_XRC_SEND) {
-        put_xrc(qp, 0); /* wr_set_xrc_srqn() */
+        send_put_xrc(qp, 0); /* wr_set_xrc_srqn() */
     } else if (type == IBV_QPT_RAW_PACKET && opcode == PRM_WQE_OPCODE_SEND) {
-        put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
+        send_put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
     }
     return true;
 }
 
-static void setter_done(struct hv_qp *qp)
+static void wr_setter_done(struct hv_qp *qp)
 {
     if (!qp->wr_err && qp->wr_setters_left && --qp->wr_setters_left == 0) {
-        end(qp);
+        send_end(qp);
     }
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-    start_wr(ex, PRM_WQE_OPCODE_SEND, 0);
+    wr_begin(ex, PRM_WQE_OPCODE_SEND, 0);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-    start_wr(ex, PRM_WQE_OPCODE_SEND_IMM, GUINT32_FROM_BE(imm));
+    wr_begin(ex, PRM_WQE_OPCODE_SEND_IMM, GUINT32_FROM_BE(imm));
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-    start_wr(ex, PRM_WQE_OPCODE_SEND_INVAL, rkey);
+    wr_begin(ex, PRM_WQE_OPCODE_SEND_INVAL, rkey);
 }
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-    if (start_wr(ex, PRM_WQE_OPCODE_TSO, 0)) {
-        put_eth(hv_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
+    if (wr_begin(ex, PRM_WQE_OPCODE_TSO, 0)) {
+        send_put_eth(hv_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
     }
 }
 
 static void wr_rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t raddr,
                     uint32_t imm)
 {
-    if (start_wr(ex, opcode, imm)) {
-        put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
+    if (wr_begin(ex, opcode, imm)) {
+        send_put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
     }
 }
 
@@ -595,9 +596,9 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr)
 static void wr_atomic(struct ibv_qp_ex *ex, bool swap, uint32_t rkey, uint64_t raddr, uint64_t a,
                       uint64_t b)
 {
-    if (start_wr(ex, swap ? PRM_WQE_OPCODE_ATOMIC_CS : PRM_WQE_OPCODE_ATOMIC_FA, 0)) {
-        put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
-        put_atomic(hv_qp(&ex->qp_base), swap, a, b);
+    if (wr_begin(ex, swap ? PRM_WQE_OPCODE_ATOMIC_CS : PRM_WQE_OPCODE_ATOMIC_FA, 0)) {
+        send_put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
+        send_put_atomic(hv_qp(&ex->qp_base), swap, a, b);
     }
 }
 
@@ -612,15 +613,15 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ra
     wr_atomic(ex, false, rkey, raddr, add, 0);
 }
 
-static void bind(struct ibv_qp_ex *ex, enum ibv_wc_opcode wc, uint32_t old_rkey, uint32_t new_rkey,
-                 const struct ibv_mw_bind_info *info)
+static void wr_bind(struct ibv_qp_ex *ex, enum ibv_wc_opcode wc, uint32_t old_rkey,
+                    uint32_t new_rkey, const struct ibv_mw_bind_info *info)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
-    if (begin(qp, PRM_WQE_OPCODE_UMR, ex->wr_flags, ex->wr_id, wc, old_rkey)) {
-        put_bind(qp, IBV_MW_TYPE_2, new_rkey, info);
+    if (send_begin(qp, PRM_WQE_OPCODE_UMR, ex->wr_flags, ex->wr_id, wc, old_rkey)) {
+        send_put_bind(qp, IBV_MW_TYPE_2, new_rkey, info);
         if (!qp->wr_err) {
-            end(qp);
+            send_end(qp);
         }
     }
 }
@@ -628,14 +629,14 @@ static void bind(struct ibv_qp_ex *ex, enum ibv_wc_opcode wc, uint32_t old_rkey,
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
-    bind(ex, IBV_WC_BIND_MW, mw->rkey, rkey, info);
+    wr_bind(ex, IBV_WC_BIND_MW, mw->rkey, rkey, info);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
     const struct ibv_mw_bind_info none = {0};
 
-    bind(ex, IBV_WC_LOCAL_INV, rkey, 0, &none);
+    wr_bind(ex, IBV_WC_LOCAL_INV, rkey, 0, &none);
 }
 
 /* The address comes first in the WQE: data that was set before it moves behind it. */
@@ -650,7 +651,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     }
     len = qp->cur_size * 16 - 16;
     if (len > sizeof(data)) {
-        fail(qp, ENOMEM);
+        send_fail(qp, ENOMEM);
         return;
     }
     for (size_t i = 0; i < len; i += 16) {
@@ -660,10 +661,10 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     }
     qp->cur_data = qp->cur_ctrl;
     qp->cur_size = 0;
-    put(qp, qp->cur_ctrl, 16);
-    put_av(qp, ah, qpn, qkey);
-    put(qp, data, len);
-    setter_done(qp);
+    send_put(qp, qp->cur_ctrl, 16);
+    send_put_av(qp, ah, qpn, qkey);
+    send_put(qp, data, len);
+    wr_setter_done(qp);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
@@ -673,7 +674,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
     if (!qp->wr_err) { /* right after the control segment: they share a basic block */
         PRM_SET(wqe_xrc_seg, qp->cur_ctrl + PRM_SIZE(wqe_ctrl_seg), xrc_srqn,
                 remote_srqn & 0xffffff);
-        setter_done(qp);
+        wr_setter_done(qp);
     }
 }
 
@@ -682,8 +683,8 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
-        put_sge(qp, lkey, addr, length);
-        setter_done(qp);
+        send_put_sge(qp, lkey, addr, length);
+        wr_setter_done(qp);
     }
 }
 
@@ -692,8 +693,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_s
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
-        put_sges(qp, num, list);
-        setter_done(qp);
+        send_put_sges(qp, num, list);
+        wr_setter_done(qp);
     }
 }
 
@@ -703,8 +704,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num,
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
-        put_inline(qp, num, list);
-        setter_done(qp);
+        send_put_inline(qp, num, list);
+        wr_setter_done(qp);
     }
 }
 
@@ -776,6 +777,6 @@ int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
 
 void hv_qp_send_ops(struct verbs_context *verbs)
 {
-    verbs->context.ops.post_send = post_send;
-    verbs->context.ops.post_recv = post_recv;
+    verbs->context.ops.post_send = qp_post_send;
+    verbs->context.ops.post_recv = qp_post_recv;
 }

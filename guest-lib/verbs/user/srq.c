@@ -30,30 +30,30 @@ static void srq_unlock(struct hv_srq *srq)
 /* -- WQEs ---------------------------------------------------------------------------------------
  */
 
-static uint8_t *wqe_at(const struct hv_srq *srq, uint32_t index)
+static uint8_t *srq_wqe_at(const struct hv_srq *srq, uint32_t index)
 {
     return srq->ring + ((size_t)index << srq->wqe_shift);
 }
 
-static uint32_t next_of(const struct hv_srq *srq, uint32_t index)
+static uint32_t srq_next_of(const struct hv_srq *srq, uint32_t index)
 {
-    return PRM_GET(wqe_srq_next_seg, wqe_at(srq, index), next_wqe_index);
+    return PRM_GET(wqe_srq_next_seg, srq_wqe_at(srq, index), next_wqe_index);
 }
 
-static void set_next(struct hv_srq *srq, uint32_t index, uint32_t next)
+static void srq_set_next(struct hv_srq *srq, uint32_t index, uint32_t next)
 {
-    PRM_SET(wqe_srq_next_seg, wqe_at(srq, index), next_wqe_index, next);
+    PRM_SET(wqe_srq_next_seg, srq_wqe_at(srq, index), next_wqe_index, next);
 }
 
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index)
 {
     srq_lock(srq);
-    set_next(srq, srq->tail, index);
+    srq_set_next(srq, srq->tail, index);
     srq->tail = index;
     srq_unlock(srq);
 }
 
-static void write_wqe(struct hv_srq *srq, uint8_t *wqe, const struct ibv_recv_wr *wr)
+static void srq_write_wqe(struct hv_srq *srq, uint8_t *wqe, const struct ibv_recv_wr *wr)
 {
     uint8_t *seg = wqe + NEXT_SEG;
 
@@ -91,8 +91,8 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
             break;
         }
         srq->wrid[srq->head] = wr->wr_id;
-        write_wqe(srq, wqe_at(srq, srq->head), wr);
-        srq->head = next_of(srq, srq->head);
+        srq_write_wqe(srq, srq_wqe_at(srq, srq->head), wr);
+        srq->head = srq_next_of(srq, srq->head);
     }
     if (posted) {
         srq->counter = (uint16_t)(srq->counter + posted);
@@ -107,7 +107,7 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
  */
 
 /* Counts and sizes, rounded up as libmlx5 does: 0 or EINVAL. */
-static int choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
+static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
 {
     uint32_t max_wqes = 1u << HV_CAP(srq->hca, log_max_srq_sz);
     uint32_t max_wqe_size = HV_CAP(srq->hca, max_wqe_sz_rq);
@@ -127,7 +127,7 @@ static int choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
     return 0;
 }
 
-static int alloc_memory(struct hv_srq *srq)
+static int srq_alloc_memory(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
 
@@ -138,14 +138,14 @@ static int alloc_memory(struct hv_srq *srq)
         return ENOMEM;
     }
     for (uint32_t i = 0; i + 1 < srq->wqe_cnt; i++) {
-        set_next(srq, i, i + 1);
+        srq_set_next(srq, i, i + 1);
     }
     srq->head = 0;
     srq->tail = srq->wqe_cnt - 1;
     return 0;
 }
 
-static void free_srq(struct hv_srq *srq)
+static void srq_free(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
 
@@ -166,8 +166,8 @@ static void free_srq(struct hv_srq *srq)
 }
 
 /* Creates either kind; attr's sizes become those of the queue. */
-static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *srq_context,
-                              struct ibv_srq_attr *attr, struct hv_xrcd *xrcd, struct hv_cq *cq)
+static struct ibv_srq *srq_create(struct ibv_pd *pd, enum ibv_srq_type type, void *srq_context,
+                                  struct ibv_srq_attr *attr, struct hv_xrcd *xrcd, struct hv_cq *cq)
 {
     struct hv_context *ctx = hv_context(pd->context);
     struct hv_srq *srq = calloc(1, sizeof(*srq));
@@ -187,9 +187,9 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
     srq->ibv.context = pd->context;
     srq->ibv.srq_context = srq_context;
     srq->ibv.pd = pd;
-    err = choose_size(srq, attr);
+    err = srq_choose_size(srq, attr);
     if (!err) {
-        err = alloc_memory(srq);
+        err = srq_alloc_memory(srq);
     }
     if (!err && type == IBV_SRQT_XRC) {
         srq->uidx = hv_uidx_alloc(ctx, HV_RSC_XSRQ, srq);
@@ -199,7 +199,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
     pthread_cond_init(&srq->ibv.cond, NULL);
     err = err ? err : uverbs_create_srq(srq);
     if (err) {
-        free_srq(srq);
+        srq_free(srq);
         errno = err;
         return NULL;
     }
@@ -210,7 +210,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, enum ibv_srq_type type, void *s
 
 HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    return create(pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
+    return srq_create(pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
 }
 
 static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
@@ -226,7 +226,7 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
         return NULL;
     }
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC) {
-        return create(attr->pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
+        return srq_create(attr->pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
     }
     /* the device has no tag matching: its list may have no entries */
     if (attr->srq_type != IBV_SRQT_XRC || (attr->comp_mask & xrc_mask) != xrc_mask || !attr->cq ||
@@ -234,8 +234,8 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
         errno = EINVAL;
         return NULL;
     }
-    return create(attr->pd, IBV_SRQT_XRC, attr->srq_context, &attr->attr,
-                  (struct hv_xrcd *)attr->xrcd, hv_cq(attr->cq));
+    return srq_create(attr->pd, IBV_SRQT_XRC, attr->srq_context, &attr->attr,
+                      (struct hv_xrcd *)attr->xrcd, hv_cq(attr->cq));
 }
 
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
@@ -257,7 +257,7 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
         g_atomic_int_add(&srq->cq->users, -1);
     }
     uverbs_use_pd(ibsrq->pd, -1);
-    free_srq(srq);
+    srq_free(srq);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #define CHUNK_SIZE (1u << HV_UIDX_CHUNK_SHIFT)
 
 /* Under the table's lock. NULL: out of memory. */
-static struct hv_rsc *entry(struct hv_uidx_table *table, uint32_t uidx)
+static struct hv_rsc *uidx_entry(struct hv_uidx_table *table, uint32_t uidx)
 {
     struct hv_rsc *chunk = table->chunk[uidx >> HV_UIDX_CHUNK_SHIFT];
 
@@ -32,7 +32,7 @@ int hv_uidx_alloc(struct hv_context *ctx, enum hv_rsc_type type, void *obj)
     pthread_mutex_lock(&table->lock);
     for (uint32_t tried = 0; tried < HV_UIDX_NONE && found < 0; tried++) {
         uint32_t uidx = (table->next + tried) % HV_UIDX_NONE;
-        struct hv_rsc *rsc = entry(table, uidx);
+        struct hv_rsc *rsc = uidx_entry(table, uidx);
 
         if (!rsc) {
             break;
@@ -57,7 +57,7 @@ void hv_uidx_free(struct hv_context *ctx, uint32_t uidx)
     struct hv_rsc *rsc;
 
     pthread_mutex_lock(&table->lock);
-    rsc = entry(table, uidx);
+    rsc = uidx_entry(table, uidx);
     if (rsc) {
         __atomic_store_n(&rsc->type, HV_RSC_NONE, __ATOMIC_RELEASE);
         rsc->obj = NULL;

@@ -14,7 +14,7 @@ static uint32_t power_of_two(uint32_t n)
 /* -- posting -----------------------------------------------------------------------------------
  */
 
-static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct hv_rwq *wq = hv_rwq(ibwq);
     int err;
@@ -34,7 +34,7 @@ static int post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_rec
  */
 
 /* Sizes as libmlx5 rounds them up: 0 or errno. */
-static int choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
+static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
 {
     uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq), stride;
 
@@ -51,7 +51,7 @@ static int choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
     return 0;
 }
 
-static void free_wq(struct hv_rwq *wq)
+static void wq_free(struct hv_rwq *wq)
 {
     struct hv_context *ctx = hv_context(wq->ibv.context);
 
@@ -71,7 +71,7 @@ static void free_wq(struct hv_rwq *wq)
     free(wq);
 }
 
-static int alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
+static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 {
     wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, MLX5DV_RES_TYPE_RWQ, &wq->ring_custom);
     wq->rq.buf = wq->ring;
@@ -112,16 +112,16 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     wq->ibv.cq = attr->cq;
     wq->ibv.wq_type = attr->wq_type;
     wq->ibv.state = IBV_WQS_RESET;
-    wq->ibv.post_recv = post_recv;
-    err = choose_size(wq, attr);
-    err = err ? err : alloc_memory(wq, ctx);
+    wq->ibv.post_recv = wq_post_recv;
+    err = wq_choose_size(wq, attr);
+    err = err ? err : wq_alloc_memory(wq, ctx);
     pthread_mutex_init(&wq->ibv.mutex, NULL);
     pthread_cond_init(&wq->ibv.cond, NULL);
     err = err ? err
               : uverbs_create_wq(wq,
                                  attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? attr->create_flags : 0);
     if (err) {
-        free_wq(wq);
+        wq_free(wq);
         errno = err;
         return NULL;
     }
@@ -147,7 +147,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
     cq_unlock(cq);
     g_atomic_int_add(&cq->users, -1);
     uverbs_use_pd(ibwq->pd, -1);
-    free_wq(wq);
+    wq_free(wq);
     return 0;
 }
 
@@ -155,7 +155,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
  */
 
 /* From RESET the queue is empty, whatever was in it. */
-static void reset_ring(struct hv_rwq *wq)
+static void wq_reset_ring(struct hv_rwq *wq)
 {
     struct hv_cq *cq = hv_cq(wq->ibv.cq);
 
@@ -175,7 +175,7 @@ static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
         return -EINVAL; /* libmlx5's sign */
     }
     if (to_ready && ibwq->state == IBV_WQS_RESET) {
-        reset_ring(hv_rwq(ibwq));
+        wq_reset_ring(hv_rwq(ibwq));
     }
     return hv_kernel(uverbs_modify_wq(hv_rwq(ibwq), attr));
 }
