@@ -368,12 +368,12 @@ struct drv *drv_attach(struct pci_dev dev)
     drv->dev = dev;
     drv->pages = g_hash_table_new(NULL, NULL);
     drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
+    drv_init_dbs(drv);
     if (!wait_initialized(drv)) {
         drv_close(drv);
         return NULL;
     }
     cmdq_setup(drv);
-    drv->db_pages = drv_alloc(drv, 64 * PCI_PAGE);
     return drv;
 }
 
@@ -475,7 +475,7 @@ unsigned drv_close(struct drv *drv)
     iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
     free_all_pages(drv);
     drv_free(drv, &drv->eq.ring);
-    drv_free(drv, &drv->db_pages);
+    drv_close_dbs(drv);
     drv_free(drv, &drv->cmdq);
     for (unsigned i = 0; i < DRV_SLOTS; i++) {
         drv_free(drv, &drv->mailboxes[i]);

@@ -62,10 +62,10 @@ struct drv {
     uint8_t cap[4096]; /* general device capabilities, current */
     /* likewise of these sections; all zero of one that the device has not */
     uint8_t eth_cap[4096], roce_cap[4096], event_cap[4096];
-    struct drv_eq eq;        /* async and completion events */
-    GArray *events;          /* struct drv_event seen and not taken: page requests excluded */
-    struct drv_mem db_pages; /* doorbell records */
-    unsigned next_db;
+    struct drv_eq eq; /* async and completion events */
+    GArray *events;   /* struct drv_event seen and not taken: page requests excluded */
+    GArray *db_pages; /* struct drv_mem, of doorbell records (drv_db.c) */
+    GArray *free_dbs; /* those that nobody has */
     uint32_t uarn, pdn;
     uint32_t resd_lkey, dump_fill_mkey;
     struct drv_umr *umr; /* or NULL: nobody needed it yet */

@@ -6,15 +6,6 @@
 
 #define CQE_SIZE 64
 
-uint32_t *drv_new_db(struct drv *drv, uint64_t *bus)
-{
-    size_t at = (size_t)drv->next_db++ * 64;
-
-    g_assert(at + 64 <= drv->db_pages.size);
-    *bus = drv->db_pages.bus + at;
-    return (uint32_t *)((uint8_t *)drv->db_pages.ptr + at);
-}
-
 void drv_set_pas(uint8_t *pas, const struct drv_mem *mem)
 {
     for (size_t i = 0; i < drv_pages(mem->size); i++) {
@@ -40,7 +31,6 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
         cqe[63] = PRM_CQE_OPCODE_INVALID << 4 | 1;
     }
     cq->dbr = drv_new_db(drv, &cq->dbr_bus);
-    cq->dbr[0] = cq->dbr[1] = 0;
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, drv->uid);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
@@ -52,6 +42,7 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
     cq->cqn = PRM_GET(create_cq_out, out, cqn);
     if (status) {
         drv_free(drv, &cq->ring);
+        drv_free_db(drv, cq->dbr, cq->dbr_bus);
     }
     return status;
 }
@@ -67,6 +58,7 @@ int drv_destroy_cq(struct drv *drv, struct drv_cq *cq)
     status = drv_cmd_simple(drv, in, sizeof(in));
     if (!status) {
         drv_free(drv, &cq->ring);
+        drv_free_db(drv, cq->dbr, cq->dbr_bus);
     }
     return status;
 }

@@ -5,8 +5,11 @@
 
 #include "guest-lib/drv/drv.h"
 
-/* A doorbell record of its own cache line, never given back before drv_close(). */
+/* Doorbell records (drv_db.c): zeroed, in a cache line of its own; given back. */
 uint32_t *drv_new_db(struct drv *drv, uint64_t *bus);
+void drv_free_db(struct drv *drv, uint32_t *rec, uint64_t bus);
+void drv_init_dbs(struct drv *drv);
+void drv_close_dbs(struct drv *drv);
 
 static inline size_t drv_pages(size_t size)
 {

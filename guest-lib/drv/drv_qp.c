@@ -22,7 +22,6 @@ int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_
     srq->log_stride = SRQ_LOG_STRIDE;
     srq->ring = drv_alloc(drv, ring);
     srq->dbr = drv_new_db(drv, &srq->dbr_bus);
-    srq->dbr[0] = 0;
     /* the free list: every slot's next segment names the slot after it */
     for (uint32_t i = 0; i < size; i++) {
         prm_store16((uint8_t *)srq->ring.ptr + ((size_t)i << SRQ_LOG_STRIDE) + 2,
@@ -39,6 +38,7 @@ int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_
     srq->srqn = PRM_GET(create_srq_out, out, srqn);
     if (status) {
         drv_free(drv, &srq->ring);
+        drv_free_db(drv, srq->dbr, srq->dbr_bus);
     }
     return status;
 }
@@ -54,6 +54,7 @@ int drv_destroy_srq(struct drv *drv, struct drv_srq *srq)
     status = drv_cmd_simple(drv, in, sizeof(in));
     if (!status) {
         drv_free(drv, &srq->ring);
+        drv_free_db(drv, srq->dbr, srq->dbr_bus);
     }
     return status;
 }
@@ -89,7 +90,6 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     qp->sq_offset = rq_bytes;
     qp->ring = drv_alloc(drv, ring);
     qp->dbr = drv_new_db(drv, &qp->dbr_bus);
-    qp->dbr[0] = qp->dbr[1] = 0;
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
     PRM_SET(create_qp_in, in, uid, drv->uid);
     PRM_SET(qpc, qpc, st, attr->st);
@@ -115,6 +115,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     qp->qpn = PRM_GET(create_qp_out, out, qpn);
     if (status) {
         drv_free(drv, &qp->ring);
+        drv_free_db(drv, qp->dbr, qp->dbr_bus);
     }
     return status;
 }
@@ -130,6 +131,7 @@ int drv_destroy_qp(struct drv_qp *qp)
     status = drv_cmd_simple(qp->drv, in, sizeof(in));
     if (!status) {
         drv_free(qp->drv, &qp->ring);
+        drv_free_db(qp->drv, qp->dbr, qp->dbr_bus);
     }
     return status;
 }

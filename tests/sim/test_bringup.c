@@ -55,6 +55,27 @@ START_TEST(driver_finds_the_permanent_mac_and_a_reserved_key)
 }
 END_TEST
 
+/* A queue that is gone gives its doorbell record back: their number is not that of all queues that
+ * ever were. */
+START_TEST(doorbell_records_are_used_again)
+{
+    struct drv *drv = open_driver();
+    size_t before = 0;
+
+    for (int i = 0; i < 5000; i++) {
+        struct drv_cq cq;
+
+        ck_assert_int_eq(drv_create_cq(drv, 0, &cq), 0);
+        cq.dbr[1] = 1;
+        ck_assert_int_eq(drv_destroy_cq(drv, &cq), 0);
+        before = i == 0 ? hca->outstanding : before;
+    }
+    ck_assert_uint_eq(hca->outstanding, before);
+    ck_assert_uint_eq(drv_close(drv), 0);
+    ck_assert_uint_eq(hca->outstanding, 0);
+}
+END_TEST
+
 /* Pages that objects need beyond the first supply are asked for by event and supplied. */
 START_TEST(device_asks_for_pages_while_it_runs)
 {
@@ -126,6 +147,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, bring_up_and_tear_down_leave_nothing_behind);
     tcase_add_test(tc, driver_finds_the_permanent_mac_and_a_reserved_key);
+    tcase_add_test(tc, doorbell_records_are_used_again);
     tcase_add_test(tc, device_asks_for_pages_while_it_runs);
     tcase_add_test(tc, reset_under_a_running_driver);
     tcase_add_test(tc, tear_down_takes_forgotten_objects_along);
