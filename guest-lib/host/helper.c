@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The helper of a local HCA: when it works, how long it sleeps, whom it leaves the work to. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "guest-lib/host/local_internal.h"
+#include "wire/cancel.h"
+
+#define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
+#define PROBATION_MAX 256000000u /* the most; it doubles each time */
+#define HELPER_SLICE  100000u    /* ns, the least that may be asked for */
+#define SPIN_PERIOD   20u        /* us between looks at watched doorbells when nothing happens */
+#define LINGER        50000u     /* ns after its last work for which the helper looks for more */
+
+void local_helper_wake(struct local_hca *hca)
+{
+    uint64_t one = 1;
+    int state = cancel_disable();
+
+    if (write(hca->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
+        g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
+    }
+    cancel_restore(state);
+}
+
+/* How long it may sleep: 0 not at all. */
+static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
+{
+    uint64_t until = __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE);
+    uint64_t most = polled ? POLL_GRACE : UINT64_MAX;
+
+    if (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) && !polled) {
+        return 0;
+    }
+    if (g_atomic_int_get(hca->watching)) {
+        most = MIN(most, SPIN_PERIOD * 1000u);
+    }
+    if (polled) {
+        return most; /* the poller sees to timers */
+    }
+    return until <= now ? 0 : MIN(until - now, most);
+}
+
+static void helper_sleep(struct local_hca *hca, uint64_t ns)
+{
+    struct pollfd fds[2] = {{.fd = hca->wake_fd, .events = POLLIN},
+                            {.fd = hca->wire_fd, .events = POLLIN}};
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+    uint64_t count;
+    int n = ppoll(fds, hca->wire_fd >= 0 ? 2 : 1, ns == UINT64_MAX ? NULL : &ts, NULL);
+
+    __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
+    if (n > 0 && (fds[0].revents & POLLIN) && read(hca->wake_fd, &count, sizeof(count)) < 0 &&
+        errno != EAGAIN) {
+        g_warning("%s: the helper's descriptor: %s", hca->name, g_strerror(errno));
+    }
+    if (n > 0 && hca->wire_fd >= 0 && (fds[1].revents & POLLIN)) {
+        pthread_mutex_lock(&hca->lock);
+        wire_fd_event(hca->port);
+        pthread_mutex_unlock(&hca->lock);
+    }
+}
+
+/* Asks for short slices: then a program that spins on its memory does not keep the helper, which is
+ * to change that memory, from the processor until its own slice ends. Kernels before 6.12 do not
+ * look at this. */
+static void helper_ask_for_short_slices(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {.size = sizeof(attr)}; /* struct sched_attr, sched_setattr(2) */
+
+    if (!syscall(SYS_sched_getattr, 0, &attr, attr.size, 0) && attr.policy == SCHED_OTHER) {
+        attr.runtime = HELPER_SLICE;
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
+}
+
+/* Processor time that the poller has used since the last call of this; 0: it has ended, or is
+ * another one than then. */
+static uint64_t helper_poller_ran(struct local_hca *hca)
+{
+    struct timespec ran;
+    uint64_t before = hca->poller_ran_ns;
+
+    if (clock_gettime(hca->poller_clock, &ran)) {
+        return 0;
+    }
+    hca->poller_ran_ns = local_timespec_ns(&ran);
+    return before == UINT64_MAX ? 0 : hca->poller_ran_ns - before;
+}
+
+/* The poller did not come again. If frames waited for it although it had the processor, it is a
+ * program that polls a CQ now and then and looks at its memory in between: then the helper stays
+ * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
+ * welcome back at once. */
+static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
+{
+    struct wire_stats before, after;
+
+    if (now - hca->trusted_since_ns > PROBATION_MAX) {
+        hca->probation_ns = 0;
+    }
+    hca->polled = false;
+    wire_get_stats(hca->port, &before);
+    local_set_busy(hca, false);
+    local_turn(hca, now, true);
+    wire_get_stats(hca->port, &after);
+    if (after.rx_frames != before.rx_frames && ran > POLL_GRACE / 2) {
+        hca->probation_ns = CLAMP(hca->probation_ns * 2, PROBATION, PROBATION_MAX);
+        hca->polling_since_ns = now;
+    }
+}
+
+/* Where one frame came the next is near, and to sleep between them costs both sides more than a
+ * frame does: the sender a system call, this one a context switch. So the helper of a program that
+ * leaves everything to it looks for a while. One that is at work itself may need the processor. */
+static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
+{
+    return !hca->polled && now < last_work_ns + LINGER &&
+           now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
+}
+
+static void *helper_main(void *opaque)
+{
+    struct local_hca *hca = opaque;
+    uint64_t last_work_ns = 0;
+
+    memory_unblock_faults();
+    helper_ask_for_short_slices();
+    while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
+        uint64_t ns, now;
+        bool polled, linger;
+
+        pthread_mutex_lock(&hca->lock);
+        now = local_monotonic_ns();
+        if (hca->polled) {
+            uint64_t ran = helper_poller_ran(hca);
+
+            if (now >= hca->last_poll_ns + POLL_GRACE) {
+                helper_take_over(hca, now, ran);
+            }
+        }
+        polled = hca->polled;
+        if ((!polled || g_atomic_int_get(hca->watching)) && local_turn(hca, now, true)) {
+            last_work_ns = now;
+        }
+        linger = helper_lingers(hca, last_work_ns, now);
+        local_set_busy(hca, polled || linger);
+        pthread_mutex_unlock(&hca->lock);
+        local_tell_irq(hca);
+        if (linger) {
+            sched_yield();
+            continue;
+        }
+        /* who leaves work from now on wakes us, or we see the work */
+        __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
+        __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
+        ns = helper_sleep_ns(hca, polled, local_monotonic_ns());
+        if (ns != 0) {
+            __atomic_store_n(&hca->asleep_until_ns,
+                             ns == UINT64_MAX ? UINT64_MAX : local_monotonic_ns() + ns,
+                             __ATOMIC_RELEASE);
+            helper_sleep(hca, ns);
+        }
+        __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
+    }
+    return NULL;
+}
+
+bool local_helper_start(struct local_hca *hca)
+{
+    sigset_t all, old;
+    int err;
+
+    /* the program's signals are not for this thread */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&hca->helper, NULL, helper_main, hca);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    hca->started = err == 0;
+    errno = err;
+    return hca->started;
+}
+
+void local_helper_stop(struct local_hca *hca)
+{
+    if (hca->started) {
+        __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
+        local_helper_wake(hca);
+        pthread_join(hca->helper, NULL);
+    }
+    hca->started = false;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of a local HCA share: local.c has its life, and what device and driver see of each
+ * other; progress.c lets it work; helper.c is the thread that does when nobody else does.
+ */
+#ifndef HCASIM_GUEST_LIB_HOST_LOCAL_INTERNAL_H
+#define HCASIM_GUEST_LIB_HOST_LOCAL_INTERNAL_H
+
+#include <pthread.h>
+#include <time.h>
+#include "guest-lib/host/local.h"
+#include "guest-lib/host/memory.h"
+#include "wire/port.h"
+
+#define POLL_GRACE 1000000u /* ns after a poll for which the poller is trusted to come again */
+
+/* Who lets it work. */
+enum local_driven {
+    LOCAL_BY_THREADS, /* of this process, by its helper at the least */
+    LOCAL_BY_WORLD,
+    LOCAL_BY_PARENT /* this process is a child of the one whose HCA it is */
+};
+
+struct local_hca {
+    enum local_driven driven;
+    struct inproc_world *world;
+    struct inproc_member member;
+    pthread_mutex_t lock; /* around every call into fw */
+    struct fw *fw;
+    struct wire_port *port;
+    struct memory_missed missed;
+    int wire_fd, wake_fd;
+    int log_level;
+    char *name;
+    /* written under the lock, read by all */
+    uint64_t deadline_ns;
+    bool woken;       /* the HCA asked for a turn */
+    bool irq_raised;  /* and nobody told yet */
+    bool busy;        /* the wire need not wake anyone: somebody looks */
+    bool polled;      /* it is the program that does */
+    uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
+    uint64_t last_poll_ns, last_doorbell_ns;
+    unsigned doorbells;
+    uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
+    uint64_t trusted_since_ns; /* while polled */
+    uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */
+    unsigned idle_polls;
+    pthread_t poller;       /* who polled last */
+    clockid_t poller_clock; /* its processor time */
+    uint64_t poller_ran_ns; /* that, when the helper last looked; UINT64_MAX: it has not */
+    /* the helper */
+    pthread_t helper;
+    bool started, stop;
+    bool said_so;
+    bool asleep;
+    uint64_t asleep_until_ns;
+    void (*irq)(void *opaque);
+    bool (*scan)(void *opaque);
+    const gint *watching;
+    void *opaque;
+};
+
+/* -- progress.c -------------------------------------------------------------------------------- */
+
+static inline uint64_t local_timespec_ns(const struct timespec *ts)
+{
+    return (uint64_t)ts->tv_sec * 1000000000u + (uint64_t)ts->tv_nsec;
+}
+
+static inline uint64_t local_monotonic_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return local_timespec_ns(&now);
+}
+
+/* The HCA's clock: real, or its world's. */
+static inline uint64_t local_now_ns(const struct local_hca *hca)
+{
+    return hca->world ? hca->world->now_ns : local_monotonic_ns();
+}
+
+/* With the lock held. look: for frames, too, should no wake-up tell of them. True: something was
+ * done. */
+bool local_turn(struct local_hca *hca, uint64_t now, bool look);
+/* Whether somebody looks at the wire, so that it need not wake anyone. With the lock held. */
+void local_set_busy(struct local_hca *hca, bool busy);
+/* After a turn: is there something that the sleeping helper must not sleep over? */
+void local_leave_rest_to_helper(struct local_hca *hca);
+
+/* On a world's clock from now on, or no more. */
+void local_join(struct local_hca *hca, struct inproc_world *world);
+void local_leave(struct local_hca *hca);
+
+/* -- helper.c ---------------------------------------------------------------------------------- */
+
+void local_helper_wake(struct local_hca *hca);
+/* False: errno. */
+bool local_helper_start(struct local_hca *hca);
+/* Ends it, if there is one. */
+void local_helper_stop(struct local_hca *hca);
+
+#endif
