@@ -6,7 +6,6 @@
  * Every command goes to the firmware with the context's user number, so what it may touch is
  * checked there; what it may be is checked here, as the kernel's driver does (devx_cmd.h).
  */
-#include <string.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
 #include "guest-lib/verbs/kernel/watch.h"

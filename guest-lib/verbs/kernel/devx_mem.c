@@ -2,7 +2,6 @@
 /*
  * DevX: what a program's own queues stand on: user memory (umem), doorbell pages (UAR), EQ numbers.
  */
-#include <string.h>
 #include <sys/mman.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/mkey.h"

@@ -3,7 +3,6 @@
  * Keys that a program fills by UMR (mlx5dv_create_mkey()), and device memory, of which there is
  * none.
  */
-#include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Events: from the EQ to the queues that programs read. */
-#include <string.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"

@@ -8,6 +8,7 @@
  * their priority. mlx5_ib has a table for each priority, and gives a packet that two flows match
  * with equal values to both; here the older one gets it.
  */
+#include <string.h>
 #include "guest-lib/verbs/kernel/flow.h"
 
 #define OF_PRIORITY 256 /* flows of one */

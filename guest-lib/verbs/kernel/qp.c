@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: the commands that make and destroy them (mlx5_ib create_user_qp()). */
-#include <string.h>
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"

@@ -19,7 +19,6 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     if (err) {
         return err;
     }
-
     PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
     PRM_SET(create_rq_in, in, uid, ctx->uid);
     PRM_SET(rqc, rqc, vsd, !(flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));

@@ -3,7 +3,6 @@
  * Direct verbs' ways to make queues: mlx5dv_create_cq(), _create_qp(), _create_wq(), and what they
  * may ask for beyond verbs.
  */
-#include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"

@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include "guest-lib/verbs/verbs.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: what a change of state means to the rings, and what is told of a QP. */
-#include <string.h>
 #include "guest-lib/verbs/user/qp.h"
 
 /* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
