@@ -2,8 +2,9 @@
 /*
  * Programs of the verbs library on a virtual clock, hosts of one wire: three of them, each with a
  * reliable connection to each other one, on bad cables. Every operation has its effect exactly
- * once, in order, and the same seed repeats bit for bit. HCASIM_SEED in the environment is the
- * first of the seeds, for runs that look further.
+ * once, in order, also where receives come late and CQs are resized meanwhile, and the same seed
+ * repeats bit for bit. HCASIM_SEED in the environment is the first of the seeds, for runs that look
+ * further.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ struct side {
 struct conn {
     struct side a, b;
     unsigned posted, completed;     /* operations */
-    unsigned recvs, received;       /* receives posted and completed at b */
+    unsigned owed, recvs, received; /* receives that a counts on, b posted, b saw completed */
     enum ibv_wr_opcode opcode[OPS]; /* by operation */
     size_t len[OPS], at[OPS];       /* at: of a READ, at the peer */
     unsigned recv_op[OPS];          /* the operation that a receive is for */
@@ -119,13 +120,14 @@ static bool takes_receive(enum ibv_wr_opcode opcode)
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static void post_receive(struct conn *c, unsigned op)
+/* The next receive that b owes. Until it does, it answers RNR NAK. */
+static void post_receive(struct conn *c)
 {
     uint8_t *to = c->b.area->received[c->recvs % WINDOW];
     struct ibv_sge sge = {.addr = addr_in(&c->b, to), .length = MSG, .lkey = c->b.mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = c->recvs, .sg_list = &sge, .num_sge = 1}, *bad;
 
-    c->recv_op[c->recvs++] = op;
+    c->recvs++;
     verbs_must_be_0(ibv_post_recv(c->b.qp, &wr, &bad));
 }
 
@@ -176,7 +178,7 @@ static void post_one(struct run *r, struct conn *c)
     sge.length = (uint32_t)c->len[op];
     plan(c, op, &wr, &sge);
     if (takes_receive(c->opcode[op])) {
-        post_receive(c, op);
+        c->recv_op[c->owed++] = op;
     }
     verbs_must_be_0(ibv_post_send(c->a.qp, &wr, &bad));
 }
@@ -228,12 +230,12 @@ static void poll(struct conn *c)
 /* A receive's memory is used again after WINDOW more. */
 static bool has_room(const struct conn *c)
 {
-    return c->posted < OPS && c->posted - c->completed < WINDOW && c->recvs - c->received < WINDOW;
+    return c->posted < OPS && c->posted - c->completed < WINDOW && c->owed - c->received < WINDOW;
 }
 
 static bool is_done(const struct conn *c)
 {
-    return c->completed == OPS && c->received == c->recvs;
+    return c->completed == OPS && c->received == c->owed;
 }
 
 static char *run(uint32_t seed, unsigned hosts, const struct lossy_config *loss, unsigned *faults)
@@ -257,6 +259,13 @@ static char *run(uint32_t seed, unsigned hosts, const struct lossy_config *loss,
 
         if (has_room(c)) {
             post_one(&r, c);
+        }
+        c = &r.conns[upto(&r, n - 1)];
+        if (c->recvs < c->owed) {
+            post_receive(c);
+        }
+        if (upto(&r, 20) == 0) {
+            verbs_must_be_0(ibv_resize_cq(c->a.cq, (int)(2 * WINDOW + upto(&r, 6 * WINDOW))));
         }
         ck_assert_uint_lt(r.v->world->now_ns, limit);
         inproc_step(r.v->world, r.v->world->now_ns + VERBS_SECOND / 1000);
