@@ -284,3 +284,13 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
     hv_mac_of_ipv4(config->ipv4, config->mac);
     config_make_gids(config);
 }
+
+__be64 hv_config_guid(const struct hv_port_config *config)
+{
+    const uint8_t *mac = config->mac;
+    const uint8_t bytes[8] = {mac[0], mac[1], mac[2], 3, 0, mac[3], mac[4], mac[5]};
+    __be64 guid;
+
+    memcpy(&guid, bytes, sizeof(guid));
+    return guid;
+}

@@ -55,6 +55,9 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err);
 void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
                         struct wire_port *port);
 
+/* The device's GUID, which is known before it is open; the same as its own (fw/cmd_vport.c). */
+__be64 hv_config_guid(const struct hv_port_config *config);
+
 /* The MAC address that belongs to an address. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
 

@@ -44,7 +44,7 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
     memset(attr, 0, sizeof(*attr));
     snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%04u", rev & 0xffff, rev >> 16,
              sub & 0xffff);
-    attr->node_guid = ibv_get_device_guid(context->device);
+    attr->node_guid = hv_config_guid(hv_device(context->device)->config);
     attr->sys_image_guid = attr->node_guid;
     attr->max_mr_size = UINT64_MAX;
     attr->page_size_cap = ~(uint64_t)(PCI_PAGE - 1);

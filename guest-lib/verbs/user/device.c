@@ -131,15 +131,9 @@ HV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
-/* Known before the device is open; the same as the device's own (fw/cmd_vport.c). */
 HV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-    const uint8_t *mac = hv_device(device)->config->mac;
-    const uint8_t bytes[8] = {mac[0], mac[1], mac[2], 3, 0, mac[3], mac[4], mac[5]};
-    __be64 guid;
-
-    memcpy(&guid, bytes, sizeof(guid));
-    return guid;
+    return hv_config_guid(hv_device(device)->config);
 }
 
 HV_EXPORT int ibv_get_device_index(struct ibv_device *device)
