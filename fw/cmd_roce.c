@@ -36,15 +36,15 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     uint32_t index = PRM_GET(set_roce_address_in, cmd->in, roce_address_index);
     uint32_t version = PRM_GET(roce_addr_layout, addr, roce_version);
     uint32_t l3_type = PRM_GET(roce_addr_layout, addr, roce_l3_type);
-    struct port_gid *entry;
+    struct vport_gid *entry;
 
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.port->gids[index];
+    entry = &fw->hca.vport->gids[index];
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
         memset(entry, 0, sizeof(*entry));
-        fw->hca.port->gid_version++;
+        fw->hca.vport->gid_version++;
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
@@ -58,7 +58,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     get_mac(addr, entry->mac);
     entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
-    fw->hca.port->gid_version++;
+    fw->hca.vport->gid_version++;
     return SYN_OK;
 }
 
@@ -66,12 +66,12 @@ static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
 {
     uint8_t *addr = PRM_PTR(query_roce_address_out, cmd->out, roce_address);
     uint32_t index = PRM_GET(query_roce_address_in, cmd->in, roce_address_index);
-    const struct port_gid *entry;
+    const struct vport_gid *entry;
 
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.port->gids[index];
+    entry = &fw->hca.vport->gids[index];
     if (entry->valid) {
         memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), entry->gid, sizeof(entry->gid));
         put_mac(addr, entry->mac);

@@ -3,7 +3,7 @@
  * Commands on the function's virtual port: state, NIC context (addresses, filters, RoCE), counters.
  *
  * The function has one virtual port, its own (number 0); it manages no others. What filters
- * frames lives in struct port; what only the driver reads back lives in struct fw_vport.
+ * frames lives in struct vport; what only the driver reads back lives in struct fw_vport.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -19,12 +19,12 @@ static uint64_t guid_from_mac(const uint8_t mac[6])
 
 void vport_reset(struct fw *fw)
 {
-    uint64_t guid = guid_from_mac(fw->hca.port->permanent_mac);
+    uint64_t guid = guid_from_mac(fw->hca.vport->permanent_mac);
 
     memset(&fw->vport, 0, sizeof(fw->vport));
     fw->vport.node_guid = fw->vport.port_guid = fw->vport.system_image_guid = guid;
-    fw->vport.mtu = fw->hca.port->mtu;
-    fw->vport.cleared = fw->hca.port->counters;
+    fw->vport.mtu = fw->hca.vport->mtu;
+    fw->vport.cleared = fw->hca.vport->counters;
 }
 
 /* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
@@ -70,8 +70,8 @@ static unsigned list_size(const struct fw *fw, uint32_t type)
 
     if (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ||
         type == PRM_ALLOWED_LIST_TYPE_CURRENT_MC_MAC_ADDRESS) {
-        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.port->num_uc
-                                                                    : fw->hca.port->num_mc;
+        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.vport->num_uc
+                                                                    : fw->hca.vport->num_mc;
     }
     for (unsigned vlan = 0; vlan < FW_MAX_VLANS; vlan++) {
         n += vlan_is_set(fw, vlan);
@@ -82,7 +82,7 @@ static unsigned list_size(const struct fw *fw, uint32_t type)
 /* Entries are 8 bytes each, after the context. */
 static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *list)
 {
-    const struct port *port = fw->hca.port;
+    const struct vport *vport = fw->hca.vport;
 
     if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         for (unsigned vlan = 0; n && vlan < FW_MAX_VLANS; vlan++) {
@@ -95,8 +95,8 @@ static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *l
         return;
     }
     for (unsigned i = 0; i < n; i++) {
-        put_mac(list, type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? port->uc_list[i]
-                                                                           : port->mc_list[i]);
+        put_mac(list, type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? vport->uc_list[i]
+                                                                           : vport->mc_list[i]);
         list += PRM_SIZE(mac_address_layout);
     }
 }
@@ -109,7 +109,7 @@ static uint16_t violations(uint64_t count)
 
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port *port = fw->hca.port;
+    const struct vport *vport = fw->hca.vport;
     uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
     uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
     size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
@@ -122,18 +122,19 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
         return SYN_BAD_LIST;
     }
     n = list_size(fw, type);
-    PRM_SET(nic_vport_context, ctx, roce_en, port->roce_enabled);
+    PRM_SET(nic_vport_context, ctx, roce_en, vport->roce_enabled);
     PRM_SET(nic_vport_context, ctx, mtu, fw->vport.mtu);
     PRM_SET(nic_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
     PRM_SET(nic_vport_context, ctx, port_guid, fw->vport.port_guid);
     PRM_SET(nic_vport_context, ctx, node_guid, fw->vport.node_guid);
-    PRM_SET(nic_vport_context, ctx, qkey_violation_counter, violations(port->counters.rx_bad_qkey));
-    PRM_SET(nic_vport_context, ctx, promisc_uc, port->promisc_uc);
-    PRM_SET(nic_vport_context, ctx, promisc_mc, port->promisc_mc);
-    PRM_SET(nic_vport_context, ctx, promisc_all, port->promisc_all);
+    PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
+            violations(vport->counters.rx_bad_qkey));
+    PRM_SET(nic_vport_context, ctx, promisc_uc, vport->promisc_uc);
+    PRM_SET(nic_vport_context, ctx, promisc_mc, vport->promisc_mc);
+    PRM_SET(nic_vport_context, ctx, promisc_all, vport->promisc_all);
     PRM_SET(nic_vport_context, ctx, allowed_list_type, type);
     PRM_SET(nic_vport_context, ctx, allowed_list_size, n);
-    put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), port->mac);
+    put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
     /* A caller that asks for the context alone leaves no room for the list: it gets what fits. */
     fill_list(fw, type, (unsigned)MIN(n, room),
               PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
@@ -142,7 +143,7 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
 {
-    struct port *port = fw->hca.port;
+    struct vport *vport = fw->hca.vport;
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
     const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
@@ -168,10 +169,10 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
     }
     for (uint32_t i = 0; i < n; i++) {
         get_mac(list + i * PRM_SIZE(mac_address_layout),
-                type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? port->uc_list[i]
-                                                                     : port->mc_list[i]);
+                type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? vport->uc_list[i]
+                                                                     : vport->mc_list[i]);
     }
-    *(type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &port->num_uc : &port->num_mc) = n;
+    *(type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &vport->num_uc : &vport->num_mc) = n;
     return SYN_OK;
 }
 
@@ -209,7 +210,7 @@ static enum syn check_select(const struct fw *fw, const uint8_t *select, const u
 
 static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct port *port = fw->hca.port;
+    struct vport *vport = fw->hca.vport;
     const uint8_t *select = PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
     const uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
@@ -226,15 +227,15 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
         return syn;
     }
     if (PRM_GET(modify_nic_vport_field_select, select, roce_en)) {
-        port->roce_enabled = PRM_GET(nic_vport_context, ctx, roce_en);
+        vport->roce_enabled = PRM_GET(nic_vport_context, ctx, roce_en);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, permanent_address)) {
-        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), port->mac);
+        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, promisc)) {
-        port->promisc_uc = PRM_GET(nic_vport_context, ctx, promisc_uc);
-        port->promisc_mc = PRM_GET(nic_vport_context, ctx, promisc_mc);
-        port->promisc_all = PRM_GET(nic_vport_context, ctx, promisc_all);
+        vport->promisc_uc = PRM_GET(nic_vport_context, ctx, promisc_uc);
+        vport->promisc_mc = PRM_GET(nic_vport_context, ctx, promisc_mc);
+        vport->promisc_all = PRM_GET(nic_vport_context, ctx, promisc_all);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
         fw->vport.mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);
@@ -262,8 +263,8 @@ static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
 
 static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port_counters *now = &fw->hca.port->counters;
-    const struct port_counters *base = &fw->vport.cleared;
+    const struct vport_counters *now = &fw->hca.vport->counters;
+    const struct vport_counters *base = &fw->vport.cleared;
 
     if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
         return SYN_NO_VPORT;
@@ -300,7 +301,7 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
         return SYN_NO_VPORT;
     }
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
-            fw->hca.port->counters.rx_no_steering);
+            fw->hca.vport->counters.rx_no_steering);
     PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
     PRM_SET(vnic_diagnostic_statistics, env, cq_overrun, fw->hca.cq_overruns);
     return SYN_OK;
@@ -311,7 +312,7 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
  * subnet manager's, and a RoCE port has none. */
 static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct port *port = fw->hca.port;
+    const struct vport *vport = fw->hca.vport;
     uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
     bool up = port_is_up(&fw->hca);
 
@@ -325,8 +326,10 @@ static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(hca_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
     PRM_SET(hca_vport_context, ctx, port_guid, fw->vport.port_guid);
     PRM_SET(hca_vport_context, ctx, node_guid, fw->vport.node_guid);
-    PRM_SET(hca_vport_context, ctx, qkey_violation_counter, violations(port->counters.rx_bad_qkey));
-    PRM_SET(hca_vport_context, ctx, pkey_violation_counter, violations(port->counters.rx_bad_pkey));
+    PRM_SET(hca_vport_context, ctx, qkey_violation_counter,
+            violations(vport->counters.rx_bad_qkey));
+    PRM_SET(hca_vport_context, ctx, pkey_violation_counter,
+            violations(vport->counters.rx_bad_pkey));
     return SYN_OK;
 }
 

@@ -76,12 +76,12 @@ struct fw_caps {
     bool roce;
 };
 
-/* What the virtual port keeps besides struct port (fw/cmd_vport.c). */
+/* What the virtual port keeps besides struct vport (fw/cmd_vport.c). */
 struct fw_vport {
     uint64_t node_guid, port_guid, system_image_guid;
     uint16_t mtu; /* nic_vport_context.mtu: frame bytes with FCS */
     uint8_t vlans[FW_MAX_VLANS / 8];
-    struct port_counters cleared; /* as they stood when QUERY_VPORT_COUNTER last cleared them */
+    struct vport_counters cleared; /* as they stood when QUERY_VPORT_COUNTER last cleared them */
 };
 
 /* What port and device registers keep (fw/regs*.c). */

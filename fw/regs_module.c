@@ -78,7 +78,7 @@ static void eeprom_check(uint8_t *eeprom, size_t first, size_t check)
 
 static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
 {
-    const uint8_t *mac = fw->hca.port->permanent_mac;
+    const uint8_t *mac = fw->hca.vport->permanent_mac;
     char serial[17];
 
     memset(eeprom, 0, EEPROM_BYTES);
@@ -107,7 +107,7 @@ static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
         return SYN_REG_VALUE;
     }
     memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
-    if (!fw->hca.port->wire) {
+    if (!fw->hca.vport->wire) {
         PRM_SET(mcia_reg, out, status, MCIA_NOT_CONNECTED);
         return SYN_OK;
     }

@@ -24,7 +24,7 @@ static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     PRM_SET(paos_reg, out, local_port, 1);
     PRM_SET(paos_reg, out, admin_status,
-            fw->hca.port->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
+            fw->hca.vport->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
     PRM_SET(paos_reg, out, oper_status,
             port_is_up(&fw->hca) ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
     return SYN_OK;
@@ -38,7 +38,7 @@ static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
         if (admin != PRM_PAOS_STATUS_UP && admin != PRM_PAOS_STATUS_DOWN) {
             return SYN_REG_VALUE;
         }
-        fw->hca.port->admin_up = admin == PRM_PAOS_STATUS_UP;
+        fw->hca.vport->admin_up = admin == PRM_PAOS_STATUS_UP;
         port_update_link(&fw->hca);
     }
     return SYN_OK;
@@ -76,7 +76,7 @@ static uint32_t fastest(uint32_t protos)
 uint32_t regs_eth_proto_oper(struct fw *fw)
 {
     struct fw_link *link = &fw->regs.link;
-    uint64_t downs = fw->hca.port->counters.link_downs;
+    uint64_t downs = fw->hca.vport->counters.link_downs;
 
     if (!port_is_up(&fw->hca)) {
         memset(link, 0, sizeof(*link));
@@ -127,8 +127,8 @@ static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     PRM_SET(pmtu_reg, out, local_port, 1);
     PRM_SET(pmtu_reg, out, max_mtu, PORT_MAX_MTU);
-    PRM_SET(pmtu_reg, out, admin_mtu, fw->hca.port->mtu);
-    PRM_SET(pmtu_reg, out, oper_mtu, fw->hca.port->mtu);
+    PRM_SET(pmtu_reg, out, admin_mtu, fw->hca.vport->mtu);
+    PRM_SET(pmtu_reg, out, oper_mtu, fw->hca.vport->mtu);
     return SYN_OK;
 }
 
@@ -139,7 +139,7 @@ static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (mtu < FW_MIN_MTU || mtu > PORT_MAX_MTU) {
         return SYN_BAD_MTU;
     }
-    fw->hca.port->mtu = (uint16_t)mtu;
+    fw->hca.vport->mtu = (uint16_t)mtu;
     return SYN_OK;
 }
 
@@ -192,9 +192,9 @@ static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (PRM_GET(pddr_reg, in, page_select) != PDDR_PAGE_TROUBLESHOOTING) {
         return SYN_REG_VALUE;
     }
-    if (!fw->hca.port->wire) {
+    if (!fw->hca.vport->wire) {
         opcode = PDDR_NO_CABLE;
-    } else if (fw->hca.port->admin_up && !port_is_up(&fw->hca)) {
+    } else if (fw->hca.vport->admin_up && !port_is_up(&fw->hca)) {
         opcode = PDDR_NO_PARTNER;
     }
     PRM_SET(pddr_reg, out, local_port, 1);

@@ -23,7 +23,7 @@
         PRM_SET(s, p, field##_low, put_value_ & 0xffffffff);                                       \
     } while (0)
 
-static void fill_802_3(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_802_3(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_802_3_cntrs_grp_data_layout, set, field, value)
     P(a_frames_transmitted_ok, c->tx_frames);
@@ -38,7 +38,7 @@ static void fill_802_3(struct fw *fw, const struct port_counters *c, uint8_t *se
 #undef P
 }
 
-static void fill_rfc_2863(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_rfc_2863(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_2863_cntrs_grp_data_layout, set, field, value)
     P(if_in_octets, RX_OCTETS(c));
@@ -55,7 +55,7 @@ static void fill_rfc_2863(struct fw *fw, const struct port_counters *c, uint8_t 
 #undef P
 }
 
-static void fill_rfc_2819(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_rfc_2819(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_2819_cntrs_grp_data_layout, set, field, value)
     P(ether_stats_octets, RX_OCTETS(c));
@@ -76,17 +76,17 @@ static void fill_rfc_2819(struct fw *fw, const struct port_counters *c, uint8_t 
 #undef P
 }
 
-static void fill_rfc_3635(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_rfc_3635(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
     PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, c->rx_oversize);
 }
 
-static void fill_extended(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_extended(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
     PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, c->rx_bad_icrc);
 }
 
-static void fill_per_priority(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_per_priority(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
     P(rx_octets, RX_OCTETS(c));
@@ -96,7 +96,7 @@ static void fill_per_priority(struct fw *fw, const struct port_counters *c, uint
 #undef P
 }
 
-static void fill_physical(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_physical(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
     uint64_t age = hca_now(&fw->hca) - fw->regs.counters_cleared_ns;
 
@@ -105,7 +105,7 @@ static void fill_physical(struct fw *fw, const struct port_counters *c, uint8_t 
 }
 
 /* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
-static void fill_infiniband(struct fw *fw, const struct port_counters *c, uint8_t *set)
+static void fill_infiniband(struct fw *fw, const struct vport_counters *c, uint8_t *set)
 {
     uint64_t bad = c->rx_truncated + c->rx_bad_header + c->rx_bad_icrc + c->rx_oversize;
 
@@ -116,7 +116,7 @@ static void fill_infiniband(struct fw *fw, const struct port_counters *c, uint8_
 
 static const struct {
     uint8_t group;
-    void (*fill)(struct fw *fw, const struct port_counters *c, uint8_t *set);
+    void (*fill)(struct fw *fw, const struct vport_counters *c, uint8_t *set);
 } groups[] = {
     {PRM_PPCNT_GRP_IEEE_802_3, fill_802_3},
     {PRM_PPCNT_GRP_RFC_2863, fill_rfc_2863},
@@ -142,7 +142,7 @@ enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (groups[i].group == group) {
             if (group != PRM_PPCNT_GRP_PER_PRIORITY || prio == 0) {
-                groups[i].fill(fw, &fw->hca.port->counters, PRM_PTR(ppcnt_reg, out, counter_set));
+                groups[i].fill(fw, &fw->hca.vport->counters, PRM_PTR(ppcnt_reg, out, counter_set));
             }
             return SYN_OK;
         }

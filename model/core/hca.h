@@ -20,10 +20,10 @@
 struct blueflame;
 struct hca;
 struct mem_space;
-struct port;
 struct q_counter;
 struct rdma;
 struct steering;
+struct vport;
 
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
 struct work {
@@ -87,7 +87,9 @@ struct hca {
     struct pager *pager;                            /* NULL: nobody brings pages in */
     struct mem_fault fault;                         /* of the access that came to MEM_FAULT last */
 
-    struct port *port;
+    union {
+        struct vport *vport, *port;
+    };
     uint64_t event_count; /* async events delivered, for tests and traces */
 
     /* What everything costs is counted in pieces: a call of the host for DMA, a frame received or

@@ -19,11 +19,11 @@ bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
     struct eth_info info;
 
     if (!eth_parse(frame, len, &info)) {
-        hca->port->counters.rx_truncated += wanted;
+        hca->vport->counters.rx_truncated += wanted;
         return false;
     }
     if (steering_rx(hca, frame, len, &info, from_td) == 0) {
-        hca->port->counters.rx_no_steering += wanted;
+        hca->vport->counters.rx_no_steering += wanted;
         return false;
     }
     return true;
@@ -149,7 +149,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     enum mem_result result = MEM_OK;
 
     if (rq->state != PRM_RQC_STATE_RDY) {
-        hca->port->counters.rx_no_steering++;
+        hca->vport->counters.rx_no_steering++;
         return;
     }
     wqe.num_sge = 0; /* what is said of a WQE that cannot be read */
@@ -162,7 +162,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
                 rq->obj.num);
-        hca->port->counters.rx_no_steering++; /* as what comes later */
+        hca->vport->counters.rx_no_steering++; /* as what comes later */
         eth_rq_fatal(hca, rq);
         return;
     }

@@ -88,7 +88,7 @@ static const struct flow_entry *lookup(struct walk *walk, const struct flow_tabl
 static bool may_deliver(struct walk *walk)
 {
     if (walk->offered == STEERING_MAX_DELIVERIES) {
-        walk->hca->port->counters.rx_discards++;
+        walk->hca->vport->counters.rx_discards++;
         return false;
     }
     return port_may_copy(walk->hca, walk->offered++ == 0);

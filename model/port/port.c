@@ -38,22 +38,22 @@ static bool mac_in_list(const uint8_t list[][6], unsigned n, const uint8_t mac[6
     return false;
 }
 
-static bool mac_is_own(const struct port *port, const uint8_t mac[6])
+static bool mac_is_own(const struct vport *vport, const uint8_t mac[6])
 {
-    return memcmp(port->mac, mac, 6) == 0 || mac_in_list(port->uc_list, port->num_uc, mac);
+    return memcmp(vport->mac, mac, 6) == 0 || mac_in_list(vport->uc_list, vport->num_uc, mac);
 }
 
 bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6])
 {
-    const struct port *port = hca->port;
+    const struct vport *vport = hca->vport;
 
-    if (port->promisc_all || mac_is_broadcast(dmac)) {
+    if (vport->promisc_all || mac_is_broadcast(dmac)) {
         return true;
     }
     if (mac_is_group(dmac)) {
-        return port->promisc_mc || mac_in_list(port->mc_list, port->num_mc, dmac);
+        return vport->promisc_mc || mac_in_list(vport->mc_list, vport->num_mc, dmac);
     }
-    return port->promisc_uc || mac_is_own(port, dmac);
+    return vport->promisc_uc || mac_is_own(vport, dmac);
 }
 
 /* -- counters -----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ static bool frame_is_roce(const uint8_t *frame, size_t len)
            prm_load16(frame + l4 + 2) == ROCE_UDP_DPORT;
 }
 
-static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len, bool is_roce)
+static void count_tx(struct vport_counters *c, const uint8_t *frame, size_t len, bool is_roce)
 {
     c->tx_frames++;
     c->tx_bytes += len;
@@ -111,7 +111,7 @@ static void count_tx(struct port_counters *c, const uint8_t *frame, size_t len, 
     count_size(c->tx_size_hist, len);
 }
 
-static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
+static void count_rx(struct vport_counters *c, const uint8_t *frame, size_t len)
 {
     c->rx_frames++;
     c->rx_bytes += len;
@@ -129,7 +129,7 @@ static void count_rx(struct port_counters *c, const uint8_t *frame, size_t len)
 }
 
 /* A frame that count_rx() has counted turned out to be RoCE. */
-static void count_rx_roce(struct port_counters *c, const uint8_t *frame, size_t len)
+static void count_rx_roce(struct vport_counters *c, const uint8_t *frame, size_t len)
 {
     if (!mac_is_group(frame)) {
         c->rx_roce_unicast_frames++;
@@ -146,7 +146,7 @@ static void count_rx_roce(struct port_counters *c, const uint8_t *frame, size_t 
 static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
                     uint32_t from_td)
 {
-    struct port_counters *c = &hca->port->counters;
+    struct vport_counters *c = &hca->vport->counters;
     struct roce_packet pkt;
     enum roce_verdict verdict;
     bool for_vport;
@@ -159,18 +159,18 @@ static void port_rx(struct hca *hca, const uint8_t *frame, size_t len, unsigned 
     for_vport = port_accepts_mac(hca, frame);
     if (!for_vport && !port_receivers.wants_mac(hca, frame)) {
         /* Nothing that the lists know, but a rule of a raw packet QP may name it. */
-        if (len + FCS_LEN <= hca->port->mtu &&
+        if (len + FCS_LEN <= hca->vport->mtu &&
             port_receivers.eth(hca, frame, len, from_td, false)) {
             count_rx(c, frame, len);
         }
         return;
     }
     count_rx(c, frame, len);
-    if (len + FCS_LEN > hca->port->mtu) {
+    if (len + FCS_LEN > hca->vport->mtu) {
         c->rx_oversize++;
         return;
     }
-    if (!hca->port->roce_enabled) {
+    if (!hca->vport->roce_enabled) {
         verdict = ROCE_NOT_ROCE;
     } else if (flags & WIRE_NO_ICRC) {
         verdict = roce_parse_unchecked(frame, len, &pkt);
@@ -204,7 +204,7 @@ static void wire_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fla
 {
     struct hca *hca = opaque;
 
-    if (hca->port->admin_up) {
+    if (hca->vport->admin_up) {
         port_rx(hca, frame, len, flags, PORT_NO_TD);
     }
 }
@@ -221,9 +221,9 @@ static void loop_tx_is_ready(void *opaque)
     hca_tx_ready(opaque);
 }
 
-static void set_pending(struct port *port, enum port_pending which, bool pends)
+static void set_pending(struct vport *vport, enum port_pending which, bool pends)
 {
-    port->pending = pends ? port->pending | which : port->pending & ~(uint32_t)which;
+    vport->pending = pends ? vport->pending | which : vport->pending & ~(uint32_t)which;
 }
 
 /* It may come in the midst of anything, so the event waits for the next turn. */
@@ -232,7 +232,7 @@ static void wire_link_change(void *opaque)
     struct hca *hca = opaque;
 
     set_pending(hca->port, PORT_PENDING_LINK, true);
-    hca->port->link_lost |= !wire_link_up(hca->port->wire);
+    hca->vport->link_lost |= !wire_link_up(hca->vport->wire);
     hca_wake(hca);
 }
 
@@ -255,7 +255,7 @@ static void loop_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fla
 {
     struct hca *hca = opaque;
 
-    port_rx(hca, frame, len, flags, hca->port->loop_td[hca->port->loop_out++ % PORT_LOOP_SLOTS]);
+    port_rx(hca, frame, len, flags, hca->vport->loop_td[hca->vport->loop_out++ % PORT_LOOP_SLOTS]);
 }
 
 static void loop_rx_is_ready(void *opaque)
@@ -280,16 +280,16 @@ static const struct wire_client loop_client = {
 bool port_may_copy(struct hca *hca, bool is_first)
 {
     hca_spend(hca, 1);
-    if (is_first || hca->pieces < hca->port->copies_end) {
+    if (is_first || hca->pieces < hca->vport->copies_end) {
         return true;
     }
-    hca->port->counters.rx_discards++;
+    hca->vport->counters.rx_discards++;
     return false;
 }
 
 bool port_rx_pending(const struct hca *hca)
 {
-    return hca->port->pending;
+    return hca->vport->pending;
 }
 
 /* Frames that are taken before a look at what they cost. */
@@ -298,44 +298,44 @@ bool port_rx_pending(const struct hca *hca)
 /* One batch from a source. A source that still delivered something is asked again in the next turn,
  * so that an empty answer is what lets a backend go to sleep (wire/port.h). True: there may be more
  * now. */
-static bool poll_batch(struct port *port, struct wire_port *from, enum port_pending which)
+static bool poll_batch(struct vport *vport, struct wire_port *from, enum port_pending which)
 {
     unsigned n;
 
-    if (!(port->pending & which) || !from) {
+    if (!(vport->pending & which) || !from) {
         return false;
     }
     n = wire_poll(from, RX_BATCH);
-    set_pending(port, which, n > 0);
+    set_pending(vport, which, n > 0);
     return n == RX_BATCH;
 }
 
 bool port_poll(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
     bool more_looped = true, more = true;
 
-    port->copies_end = hca->pieces + PORT_COPY_PIECES;
+    vport->copies_end = hca->pieces + PORT_COPY_PIECES;
     if (!port_rx_pending(hca)) {
         return false; /* most turns are a doorbell's */
     }
-    if (port->pending & PORT_PENDING_LINK && !hca->off) {
+    if (vport->pending & PORT_PENDING_LINK && !hca->off) {
         port_update_link(hca);
     }
     while ((more_looped || more) && hca_may_go_on(hca)) {
-        more_looped = more_looped && poll_batch(port, port->loop[1], PORT_PENDING_LOOP);
-        more = more && poll_batch(port, port->wire, PORT_PENDING_CABLE);
+        more_looped = more_looped && poll_batch(vport, vport->loop[1], PORT_PENDING_LOOP);
+        more = more && poll_batch(vport, vport->wire, PORT_PENDING_CABLE);
     }
     return more_looped || more;
 }
 
 void port_look(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    poll_batch(port, port->loop[1], PORT_PENDING_LOOP);
-    set_pending(port, PORT_PENDING_CABLE, port->wire);
-    poll_batch(port, port->wire, PORT_PENDING_CABLE);
+    poll_batch(vport, vport->loop[1], PORT_PENDING_LOOP);
+    set_pending(vport, PORT_PENDING_CABLE, vport->wire);
+    poll_batch(vport, vport->wire, PORT_PENDING_CABLE);
 }
 
 /* -- send ---------------------------------------------------------------------------------------
@@ -343,98 +343,94 @@ void port_look(struct hca *hca)
 
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
     g_assert(len <= WIRE_FRAME_MAX);
-    if (mac_is_own(port, dmac)) {
-        port->reserved = port->loop[0];
-        port->frame = wire_tx_reserve(port->reserved, len);
-        hca->tx_room = 0; /* it has but one */
-        return port->frame;
+    if (mac_is_own(vport, dmac)) {
+        vport->reserved = vport->loop[0];
+        vport->frame = wire_tx_reserve(vport->reserved, len);
+        return vport->frame;
     }
     if (!port_is_up(hca)) {
-        port->reserved = NULL;
-        port->frame = port->drop;
-        return port->frame;
+        vport->reserved = NULL;
+        vport->frame = vport->drop;
+        return vport->frame;
     }
-    port->reserved = port->wire;
-    port->frame = wire_tx_reserve_to(port->wire, dmac, len);
-    if (!port->frame) {
-        hca->tx_room = wire_tx_waits_for(port->wire);
-    }
-    return port->frame;
+    vport->reserved = vport->wire;
+    vport->frame = wire_tx_reserve_to(vport->wire, dmac, len);
+    return vport->frame;
 }
 
-static void loop_commit(struct port *port, size_t len, unsigned flags, uint32_t from_td)
+static void loop_commit(struct vport *vport, size_t len, unsigned flags, uint32_t from_td)
 {
     if (len) {
-        port->loop_td[port->loop_in++ % PORT_LOOP_SLOTS] = from_td;
+        vport->loop_td[vport->loop_in++ % PORT_LOOP_SLOTS] = from_td;
     }
-    wire_tx_commit_as(port->loop[0], len, flags);
+    wire_tx_commit_as(vport->loop[0], len, flags);
 }
 
 static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
     hca_spend(hca, 1);
-    if (len && port->reserved) {
-        count_tx(&port->counters, port->frame, len, is_roce);
+    if (len && vport->reserved) {
+        count_tx(&vport->counters, vport->frame, len, is_roce);
     }
-    if (port->reserved == port->loop[0]) {
-        loop_commit(port, len, flags, from_td);
-    } else if (port->reserved) {
-        wire_tx_commit_as(port->reserved, len, flags | (hca->running ? WIRE_MORE : 0));
+    if (vport->reserved == vport->loop[0]) {
+        loop_commit(vport, len, flags, from_td);
+    } else if (vport->reserved) {
+        wire_tx_commit_as(vport->reserved, len, flags | (hca->running ? WIRE_MORE : 0));
     }
-    port->reserved = NULL;
+    vport->reserved = NULL;
 }
 
 bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    if (mac_is_own(port, dmac) || !port_is_up(hca)) {
+    if (mac_is_own(vport, dmac) || !port_is_up(hca)) {
         *pause = (struct wire_pause){0};
         return false;
     }
-    return wire_is_paused(port->wire, dmac, pause);
+    return wire_is_paused(vport->wire, dmac, pause);
 }
 
 void port_tx_flush(struct hca *hca)
 {
-    if (hca->port->wire) {
-        wire_tx_flush(hca->port->wire);
+    if (hca->vport->wire) {
+        wire_tx_flush(hca->vport->wire);
     }
 }
 
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 {
-    bool is_roce = len && hca->port->reserved && frame_is_roce(hca->port->frame, len);
+    bool is_roce = len && hca->vport->reserved && frame_is_roce(hca->vport->frame, len);
 
     commit(hca, len, 0, from_td, is_roce);
 }
 
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
-    struct port *port = hca->port;
-    unsigned flags = port->reserved ? port->reserved->offers & WIRE_NO_ICRC : 0;
-    size_t len = flags ? roce_finish_no_icrc(port->frame, pkt, payload_len)
-                       : roce_finish(port->frame, pkt, payload_len);
+    struct vport *vport = hca->vport;
+    unsigned flags = vport->reserved ? vport->reserved->offers & WIRE_NO_ICRC : 0;
+    size_t len = flags ? roce_finish_no_icrc(vport->frame, pkt, payload_len)
+                       : roce_finish(vport->frame, pkt, payload_len);
 
-    if (len + FCS_LEN > port->mtu) {
+    if (len + FCS_LEN > vport->mtu) {
         commit(hca, 0, 0, PORT_NO_TD, true);
-        port->counters.tx_oversize++;
+        vport->counters.tx_oversize++;
         return;
     }
     if ((pkt->opcode & 0xe0) == BTH_UD && port_receivers.wants_copy(hca, &pkt->addr)) {
-        port_loop(hca, port->frame, len, flags, PORT_NO_TD);
+        port_loop(hca, vport->frame, len, flags, PORT_NO_TD);
     }
     commit(hca, len, flags, PORT_NO_TD, true);
 }
 
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)
 {
-    uint8_t *copy = wire_tx_reserve(hca->port->loop[0], len);
+    uint8_t *copy = wire_tx_reserve(hca->vport->loop[0], len);
 
     if (copy) {
         memcpy(copy, frame, len);
@@ -447,20 +443,20 @@ void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags
 
 bool port_is_up(const struct hca *hca)
 {
-    const struct port *port = hca->port;
+    const struct vport *vport = hca->vport;
 
-    return port->admin_up && port->wire && wire_link_up(port->wire);
+    return vport->admin_up && vport->wire && wire_link_up(vport->wire);
 }
 
 static void announce_link(struct hca *hca, bool up)
 {
     uint8_t data[EQE_DATA_LEN] = {0};
 
-    if (up == hca->port->was_up) {
+    if (up == hca->vport->was_up) {
         return;
     }
-    hca->port->was_up = up;
-    hca->port->counters.link_downs += !up;
+    hca->vport->was_up = up;
+    hca->vport->counters.link_downs += !up;
     PRM_SET(port_state_change_event, data, port_num, 1);
     eq_async(hca, PRM_EVENT_TYPE_PORT_CHANGE,
              up ? PRM_PORT_CHANGE_SUBTYPE_ACTIVE : PRM_PORT_CHANGE_SUBTYPE_DOWN, data);
@@ -469,26 +465,26 @@ static void announce_link(struct hca *hca, bool up)
 
 void port_update_link(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    if (port->link_lost) {
+    if (vport->link_lost) {
         announce_link(hca, false);
     }
-    set_pending(port, PORT_PENDING_LINK, false);
-    port->link_lost = false;
+    set_pending(vport, PORT_PENDING_LINK, false);
+    vport->link_lost = false;
     announce_link(hca, port_is_up(hca));
 }
 
 void port_set_wire(struct hca *hca, struct wire_port *wire)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    if (port->wire) {
-        wire_set_client(port->wire, NULL, NULL);
+    if (vport->wire) {
+        wire_set_client(vport->wire, NULL, NULL);
     }
-    port->wire = wire;
-    set_pending(port, PORT_PENDING_CABLE, wire);
-    port->link_lost = !wire;
+    vport->wire = wire;
+    set_pending(vport, PORT_PENDING_CABLE, wire);
+    vport->link_lost = !wire;
     if (wire) {
         wire_set_client(wire, &cable_client, hca);
         hca->ops->wake(hca->host);
@@ -502,72 +498,73 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
 /* Frames to oneself that wait belong to queues that are gone. */
 static void drain_loop(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    wire_set_client(port->loop[1], NULL, NULL);
-    while (wire_poll(port->loop[1], PORT_LOOP_SLOTS)) {
+    wire_set_client(vport->loop[1], NULL, NULL);
+    while (wire_poll(vport->loop[1], PORT_LOOP_SLOTS)) {
     }
-    wire_set_client(port->loop[1], &loop_client, hca);
-    port->loop_out = port->loop_in;
-    set_pending(port, PORT_PENDING_LOOP, false);
+    wire_set_client(vport->loop[1], &loop_client, hca);
+    vport->loop_out = vport->loop_in;
+    set_pending(vport, PORT_PENDING_LOOP, false);
 }
 
 void port_release(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
     drain_loop(hca);
-    memcpy(port->mac, port->permanent_mac, 6);
-    port->roce_enabled = false;
-    port->promisc_uc = port->promisc_mc = port->promisc_all = false;
-    port->num_uc = port->num_mc = 0;
-    memset(port->gids, 0, sizeof(port->gids));
+    memcpy(vport->mac, vport->permanent_mac, 6);
+    vport->roce_enabled = false;
+    vport->promisc_uc = vport->promisc_mc = vport->promisc_all = false;
+    vport->num_uc = vport->num_mc = 0;
+    memset(vport->gids, 0, sizeof(vport->gids));
 }
 
 void port_reset(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
     port_release(hca);
-    port->admin_up = true;
-    port->mtu = PORT_DEFAULT_MTU;
-    memset(&port->counters, 0, sizeof(port->counters));
-    set_pending(port, PORT_PENDING_LINK, false);
-    port->link_lost = false;
-    port->was_up = port_is_up(hca);
+    vport->admin_up = true;
+    vport->mtu = PORT_DEFAULT_MTU;
+    memset(&vport->counters, 0, sizeof(vport->counters));
+    set_pending(vport, PORT_PENDING_LINK, false);
+    vport->link_lost = false;
+    vport->was_up = port_is_up(hca);
 }
 
 void port_init(struct hca *hca, const uint8_t mac[6])
 {
-    struct port *port = hca->port = g_new0(struct port, 1);
+    struct vport *vport = hca->vport = g_new0(struct vport, 1);
 
-    memcpy(port->permanent_mac, mac, 6);
-    wire_pair_new(PORT_LOOP_SLOTS, port->loop);
-    port->loop[0]->offers = WIRE_NO_ICRC;
-    wire_set_client(port->loop[0], &loop_client, hca);
-    wire_set_client(port->loop[1], &loop_client, hca);
-    port->drop = g_malloc(WIRE_FRAME_MAX);
+    memcpy(vport->permanent_mac, mac, 6);
+    wire_pair_new(PORT_LOOP_SLOTS, vport->loop);
+    vport->loop[0]->offers = WIRE_NO_ICRC;
+    wire_set_client(vport->loop[0], &loop_client, hca);
+    wire_set_client(vport->loop[1], &loop_client, hca);
+    vport->drop = g_malloc(WIRE_FRAME_MAX);
     port_reset(hca);
 }
 
 void port_clear(struct hca *hca)
 {
-    struct port *port = hca->port;
+    struct vport *vport = hca->vport;
 
-    if (port->wire) {
-        wire_set_client(port->wire, NULL, NULL);
-        port->wire = NULL;
+    if (vport->wire) {
+        wire_set_client(vport->wire, NULL, NULL);
+        vport->wire = NULL;
     }
-    wire_close(port->loop[0]);
-    wire_close(port->loop[1]);
-    g_free(port->drop);
-    g_clear_pointer(&hca->port, g_free);
+    wire_close(vport->loop[0]);
+    wire_close(vport->loop[1]);
+    g_free(vport->drop);
+    g_clear_pointer(&hca->vport, g_free);
 }
 
-int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id)
+int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
+                   uint16_t vlan_id)
 {
-    for (unsigned i = 0; i < hca->limits.max_gid; i++) {
-        const struct port_gid *entry = &hca->port->gids[i];
+    for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
+        const struct vport_gid *entry = &vport->gids[i];
 
         if (entry->valid && entry->version == PRM_ROCE_VERSION_V2 &&
             memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&

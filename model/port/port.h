@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "model/core/hca.h"
 #include "wire/encap/roce.h"
 
-struct hca;
 struct wire_pause;
 struct wire_port;
 
@@ -34,7 +34,7 @@ struct wire_port;
 #define PORT_NO_TD 0xffffffffu
 
 /* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
-struct port_gid {
+struct vport_gid {
     bool valid;
     uint8_t version; /* PRM roce_version: 0 v1, 1 v1.5, 2 v2 */
     uint8_t l3_type; /* 0 IPv4, 1 IPv6 */
@@ -45,7 +45,7 @@ struct port_gid {
 };
 
 /* What the port has seen; the source of PPCNT, vport counters and sysfs. */
-struct port_counters {
+struct vport_counters {
     uint64_t rx_frames, rx_bytes, tx_frames, tx_bytes;
     uint64_t rx_unicast_frames, rx_unicast_bytes, rx_multicast_frames, rx_multicast_bytes,
         rx_broadcast_frames, rx_broadcast_bytes;
@@ -74,7 +74,7 @@ enum port_pending {
     PORT_PENDING_LINK = 4,  /* the cable said that its state changed */
 };
 
-struct port {
+struct vport {
     struct wire_port *wire;            /* the cable, or NULL */
     struct wire_port *loop[2];         /* loopback: written at [0], polled at [1] */
     uint32_t loop_td[PORT_LOOP_SLOTS]; /* senders of the frames in it, in their order */
@@ -90,9 +90,9 @@ struct port {
     uint8_t uc_list[PORT_MAX_MACS][6], mc_list[PORT_MAX_MACS][6];
     unsigned num_uc, num_mc;
     uint16_t mtu; /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
-    struct port_gid gids[PORT_MAX_GIDS];
+    struct vport_gid gids[PORT_MAX_GIDS];
     uint32_t gid_version; /* goes up with each change of gids[]; who keeps something of one looks */
-    struct port_counters counters;
+    struct vport_counters counters;
     uint32_t pending;    /* enum port_pending; one word, for each turn looks at all of it */
     bool was_up;         /* link state last announced */
     bool link_lost;      /* in between it was down, if only for a moment */
@@ -109,6 +109,12 @@ void port_clear(struct hca *hca);
 
 /* Cable in (or NULL: out). */
 void port_set_wire(struct hca *hca, struct wire_port *wire);
+
+/* PMTU: the longest frame, in bytes with one VLAN tag and FCS. */
+static inline uint16_t port_mtu(const struct hca *hca)
+{
+    return hca->vport->mtu;
+}
 
 /* True if cable, link and administration say so. Operational state of PAOS and vport state. */
 bool port_is_up(const struct hca *hca);
@@ -153,7 +159,13 @@ void port_look(struct hca *hca);
 bool port_accepts_mac(const struct hca *hca, const uint8_t dmac[6]);
 
 /* The RoCEv2 entry whose GID and VLAN match, or -1. */
-int port_find_gid(const struct hca *hca, const uint8_t gid[16], bool has_vlan, uint16_t vlan_id);
+int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
+                   uint16_t vlan_id);
+
+/* Names of before, for model/rdma. */
+#define port_gid                vport_gid
+#define port_counters           vport_counters
+#define port_find_gid(hca, ...) vport_find_gid((hca)->vport, __VA_ARGS__)
 
 /* What a turn's frames may cost at the second and further of their receivers. Some frames to 64 QPs
  * or 128 queues each, as a turn takes them at a time, cost less; to memory in small pieces, more.

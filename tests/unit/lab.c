@@ -223,7 +223,7 @@ uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t
 static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wire)
 {
     uint8_t mkc[PRM_SIZE(mkc)] = {0};
-    struct port_gid *gid;
+    struct vport_gid *gid;
 
     fake_host_init(&side->host);
     side->host.now = 1000;
@@ -231,11 +231,11 @@ static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wir
     hca_init(&side->hca, &fake_host_ops, &side->host, &limits, side->mac);
     side->hca.resd_lkey = 0x700;
     port_set_wire(&side->hca, wire);
-    side->hca.port->admin_up = true;
-    side->hca.port->roce_enabled = true;
-    side->hca.port->mtu = 4200 + 22;
-    gid = &side->hca.port->gids[3];
-    *gid = (struct port_gid){.valid = true, .version = PRM_ROCE_VERSION_V2};
+    side->hca.vport->admin_up = true;
+    side->hca.vport->roce_enabled = true;
+    side->hca.vport->mtu = 4200 + 22;
+    gid = &side->hca.vport->gids[3];
+    *gid = (struct vport_gid){.valid = true, .version = PRM_ROCE_VERSION_V2};
     memcpy(gid->gid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(nth + 1)},
            16);
     memcpy(gid->mac, side->mac, 6);
@@ -266,7 +266,7 @@ struct lab *lab_new(void)
 void lab_free(struct lab *lab)
 {
     for (unsigned i = 0; i < 2; i++) {
-        struct wire_port *wire = lab->side[i].hca.port->wire;
+        struct wire_port *wire = lab->side[i].hca.vport->wire;
 
         hca_clear(&lab->side[i].hca);
         ck_assert_uint_eq(lab->side[i].host.open_maps, 0);
@@ -396,7 +396,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(ads, ads, hop_limit, 64);
         PRM_SET(ads, ads, rmac_47_32, mac[0] << 8 | mac[1]);
         PRM_SET(ads, ads, rmac_31_0, (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
-        memcpy(PRM_PTR(ads, ads, rgid_rip), peer->side->hca.port->gids[3].gid, 16);
+        memcpy(PRM_PTR(ads, ads, rgid_rip), peer->side->hca.vport->gids[3].gid, 16);
     }
     return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc);
 }
@@ -444,7 +444,7 @@ static uint8_t *put_av(const struct lab_qp *qp, const struct lab_wr *wr, uint8_t
     PRM_SET(wqe_av, seg, tclass, 0x48);
     PRM_SET(wqe_av, seg, src_addr_index, 3);
     memcpy(PRM_PTR(wqe_av, seg, rmac), peer->mac, 6);
-    memcpy(PRM_PTR(wqe_av, seg, rgid), peer->hca.port->gids[3].gid, 16);
+    memcpy(PRM_PTR(wqe_av, seg, rgid), peer->hca.vport->gids[3].gid, 16);
     return seg + PRM_SIZE(wqe_av);
 }
 

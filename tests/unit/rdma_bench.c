@@ -118,10 +118,10 @@ void bench_init(struct bench *b)
     port_set_wire(&b->hca, ends[0]);
     b->peer = ends[1];
     wire_set_client(b->peer, &peer_client, b);
-    b->hca.port->roce_enabled = true;
-    b->hca.port->mtu = PORT_MAX_MTU;
+    b->hca.vport->roce_enabled = true;
+    b->hca.vport->mtu = PORT_MAX_MTU;
     for (int i = 0; i < 2; i++) {
-        struct port_gid *gid = &b->hca.port->gids[i];
+        struct vport_gid *gid = &b->hca.vport->gids[i];
 
         gid->valid = true;
         gid->version = PRM_ROCE_VERSION_V2;
@@ -143,7 +143,7 @@ void bench_init(struct bench *b)
 
 void bench_clear(struct bench *b)
 {
-    struct wire_port *end = b->hca.port->wire;
+    struct wire_port *end = b->hca.vport->wire;
 
     hca_clear(&b->hca);
     wire_close(end);

@@ -431,12 +431,12 @@ START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
     bench_expect_none(&rq);
     bench_expect_fatal(&rq, PRM_EVENT_QUEUE_TYPE_RQ);
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
-    ck_assert_uint_eq(b->rig.hca.port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(b->rig.hca.vport->counters.rx_no_steering, 1);
     ck_assert_uint_eq(b->rig.host.guest_errors, 1);
     ck_assert_ptr_nonnull(
         strstr(b->rig.host.last_line, "doorbell record is unreadable or impossible"));
     bench_rx(b, frame, sizeof(frame));
-    ck_assert_uint_eq(b->rig.hca.port->counters.rx_no_steering, 2);
+    ck_assert_uint_eq(b->rig.hca.vport->counters.rx_no_steering, 2);
     ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
 }
 END_TEST
@@ -455,7 +455,7 @@ START_TEST(a_cq_that_fails_takes_its_queue_down)
     bench_expect_fatal(&rq, PRM_EVENT_QUEUE_TYPE_RQ);
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
     bench_rx(b, frame, sizeof(frame));
-    ck_assert_uint_eq(b->rig.hca.port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(b->rig.hca.vport->counters.rx_no_steering, 1);
     ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
 }
 END_TEST

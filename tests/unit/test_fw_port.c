@@ -104,7 +104,7 @@ START_TEST(paths_learn_of_a_change_of_the_gid_table)
 {
     uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[16];
     uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
-    uint32_t before = d.fw->hca.port->gid_version;
+    uint32_t before = d.fw->hca.vport->gid_version;
     uint64_t looks = d.fw->hca.qpns.steps;
 
     PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
@@ -112,11 +112,11 @@ START_TEST(paths_learn_of_a_change_of_the_gid_table)
     PRM_SET(roce_addr_layout, addr, roce_version, 2);
     addr[15] = 9;
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
-    ck_assert_uint_ne(d.fw->hca.port->gid_version, before);
-    before = d.fw->hca.port->gid_version;
+    ck_assert_uint_ne(d.fw->hca.vport->gid_version, before);
+    before = d.fw->hca.vport->gid_version;
     addr[15] = 0;
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
-    ck_assert_uint_ne(d.fw->hca.port->gid_version, before);
+    ck_assert_uint_ne(d.fw->hca.vport->gid_version, before);
     ck_assert_uint_eq(d.fw->hca.qpns.steps, looks);
 }
 END_TEST
@@ -344,9 +344,9 @@ START_TEST(counter_groups_answer)
 }
 END_TEST
 
-static struct port_counters *counters(void)
+static struct vport_counters *counters(void)
 {
-    return &d.fw->hca.port->counters;
+    return &d.fw->hca.vport->counters;
 }
 
 /* Driver pport_2863_stats_desc: rx_discards_phy is RFC 2863's ifInDiscards. */
@@ -507,28 +507,29 @@ END_TEST
 START_TEST(teardown_leaves_the_port_as_it_is)
 {
     uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
-    struct port *port = d.fw->hca.port;
+    struct vport *vport = d.fw->hca.vport;
 
     plug();
     PRM_SET(pmtu_reg, reg, local_port, 1);
     PRM_SET(pmtu_reg, reg, admin_mtu, 3000);
     ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_OK);
     set_link(false);
-    port->promisc_all = port->roce_enabled = true;
-    port->num_mc = 3;
-    port->gids[0].valid = true;
+    vport->promisc_all = vport->roce_enabled = true;
+    vport->num_mc = 3;
+    vport->gids[0].valid = true;
     counters()->rx_oversize = 5;
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), SYN_OK);
-    ck_assert(!port->promisc_all && !port->roce_enabled && !port->num_mc && !port->gids[0].valid);
+    ck_assert(!vport->promisc_all && !vport->roce_enabled && !vport->num_mc &&
+              !vport->gids[0].valid);
     ck_assert(!port_is_up(&d.fw->hca));
-    ck_assert_uint_eq(port->mtu, 3000);
+    ck_assert_uint_eq(vport->mtu, 3000);
     ck_assert_uint_eq(counters()->rx_oversize, 5);
     ck_assert_uint_eq(counters()->link_downs, 1);
 
     fw_reset(d.fw);
     ck_assert(port_is_up(&d.fw->hca));
-    ck_assert_uint_eq(port->mtu, PORT_DEFAULT_MTU);
+    ck_assert_uint_eq(vport->mtu, PORT_DEFAULT_MTU);
     ck_assert_uint_eq(counters()->link_downs, 0);
 }
 END_TEST

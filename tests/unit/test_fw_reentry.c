@@ -400,15 +400,15 @@ START_TEST(link_that_went_down_for_a_moment_is_told)
     fw_set_wire(d.fw, ends[0]);
     settle();
     ck_assert(port_is_up(&d.fw->hca));
-    downs = d.fw->hca.port->counters.link_downs;
+    downs = d.fw->hca.vport->counters.link_downs;
     ends[0]->client->link_change(ends[0]->opaque);
     settle();
-    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs);
-    d.fw->hca.port->link_lost = true;
+    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs);
+    d.fw->hca.vport->link_lost = true;
     ends[0]->client->link_change(ends[0]->opaque);
-    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs);
+    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs);
     settle();
-    ck_assert_uint_eq(d.fw->hca.port->counters.link_downs, downs + 1);
+    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs + 1);
     ck_assert(port_is_up(&d.fw->hca));
     end();
 }

@@ -4,9 +4,9 @@
 
 #define GID_INDEX 3 /* of both sides (lab.c) */
 
-static struct port_gid *entry(struct lab_side *side)
+static struct vport_gid *entry(struct lab_side *side)
 {
-    return &side->hca.port->gids[GID_INDEX];
+    return &side->hca.vport->gids[GID_INDEX];
 }
 
 static const struct roce_addr *last_address(void)
@@ -20,7 +20,7 @@ static const struct roce_addr *last_address(void)
 START_TEST(packets_leave_from_the_address_that_is_there_now)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
-    struct port_gid first = *entry(left);
+    struct vport_gid first = *entry(left);
 
     write_from(src, 64, dst);
     lab_run(lab);
@@ -30,7 +30,7 @@ START_TEST(packets_leave_from_the_address_that_is_there_now)
     entry(left)->mac[5] ^= 0x40;
     entry(left)->has_vlan = true;
     entry(left)->vlan_id = 7;
-    left->hca.port->gid_version++;
+    left->hca.vport->gid_version++;
     write_from(src, 64, dst);
     lab_run(lab);
     ck_assert_uint_eq(last_address()->sgid[15], 99);
@@ -40,7 +40,7 @@ START_TEST(packets_leave_from_the_address_that_is_there_now)
     expect_none(left); /* that is not whom the other side is connected to */
 
     *entry(left) = first;
-    left->hca.port->gid_version++;
+    left->hca.vport->gid_version++;
     lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
 }
@@ -50,9 +50,9 @@ START_TEST(another_entry_is_no_concern)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
 
-    left->hca.port->gids[GID_INDEX + 1] = *entry(left);
-    left->hca.port->gids[GID_INDEX + 1].gid[15] = 99;
-    left->hca.port->gid_version++;
+    left->hca.vport->gids[GID_INDEX + 1] = *entry(left);
+    left->hca.vport->gids[GID_INDEX + 1].gid[15] = 99;
+    left->hca.vport->gid_version++;
     write_from(src, 64, dst);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
@@ -63,7 +63,7 @@ END_TEST
 START_TEST(without_a_source_address_nothing_is_sent)
 {
     memset(entry(left), 0, sizeof(*entry(left)));
-    left->hca.port->gid_version++;
+    left->hca.vport->gid_version++;
     write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
     lab_run(lab);
     ck_assert_uint_eq(lab->num_packets, 0);
@@ -77,15 +77,15 @@ START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 {
     uint64_t src = lab_mem(left, 1024, 1), dst = lab_mem(right, 1024, 0);
 
-    left->hca.port->mtu = 600;
+    left->hca.vport->mtu = 600;
     write_from(src, 64, dst);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
-    ck_assert_uint_eq(left->hca.port->counters.tx_oversize, 0);
+    ck_assert_uint_eq(left->hca.vport->counters.tx_oversize, 0);
 
     write_from(src, 1024, dst);
     lab_run(lab);
-    ck_assert_uint_eq(left->hca.port->counters.tx_oversize, 1);
+    ck_assert_uint_eq(left->hca.vport->counters.tx_oversize, 1);
     ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 1);
     expect_none(left);
     lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);

@@ -7,7 +7,7 @@
 #include "model/eth/tir.h"
 
 static struct bench *b;
-static struct port *port;
+static struct vport *vport;
 static struct bench_queue rq, sq;
 static uint32_t tirn;
 
@@ -18,7 +18,7 @@ static const uint8_t stranger[6] = {2, 0, 0, 0, 0, 9};
 static void setup(void)
 {
     b = bench_new();
-    port = b->rig.hca.port;
+    vport = b->rig.hca.vport;
     bench_rq_new(b, NULL, &rq);
     bench_sq_new(b, b->tisn, &sq);
     tirn = bench_direct_tir(b, rq.num);
@@ -46,10 +46,10 @@ static size_t frame_to(uint8_t *frame, const uint8_t *dmac, size_t len)
 static bool arrives(const uint8_t *dmac)
 {
     uint8_t frame[60];
-    uint64_t before = port->counters.rx_frames;
+    uint64_t before = vport->counters.rx_frames;
 
     bench_rx(b, frame, frame_to(frame, dmac, sizeof(frame)));
-    return port->counters.rx_frames > before;
+    return vport->counters.rx_frames > before;
 }
 
 /* Rules of flow tables do not help: there are none. */
@@ -91,14 +91,14 @@ START_TEST(own_address_is_taken_and_a_strangers_is_not)
     without_rules();
     ck_assert(arrives(bench_mac));
     ck_assert(!arrives(stranger));
-    ck_assert_uint_eq(port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(vport->counters.rx_no_steering, 1);
 }
 END_TEST
 
 START_TEST(a_changed_address_replaces_the_old_one)
 {
     without_rules();
-    memcpy(port->mac, stranger, 6);
+    memcpy(vport->mac, stranger, 6);
     ck_assert(arrives(stranger));
     ck_assert(!arrives(bench_mac));
 }
@@ -107,8 +107,8 @@ END_TEST
 START_TEST(unicast_list_adds_addresses)
 {
     without_rules();
-    memcpy(port->uc_list[0], stranger, 6);
-    port->num_uc = 1;
+    memcpy(vport->uc_list[0], stranger, 6);
+    vport->num_uc = 1;
     ck_assert(arrives(stranger));
     ck_assert(!arrives(group));
 }
@@ -118,8 +118,8 @@ START_TEST(multicast_list_adds_groups)
 {
     without_rules();
     ck_assert(!arrives(group));
-    memcpy(port->mc_list[0], group, 6);
-    port->num_mc = 1;
+    memcpy(vport->mc_list[0], group, 6);
+    vport->num_mc = 1;
     ck_assert(arrives(group));
     ck_assert(!arrives(stranger));
 }
@@ -135,15 +135,15 @@ END_TEST
 START_TEST(promiscuous_modes_take_all_of_their_kind)
 {
     without_rules();
-    port->promisc_uc = true;
+    vport->promisc_uc = true;
     ck_assert(arrives(stranger));
     ck_assert(!arrives(group));
-    port->promisc_uc = false;
-    port->promisc_mc = true;
+    vport->promisc_uc = false;
+    vport->promisc_mc = true;
     ck_assert(!arrives(stranger));
     ck_assert(arrives(group));
-    port->promisc_mc = false;
-    port->promisc_all = true;
+    vport->promisc_mc = false;
+    vport->promisc_all = true;
     ck_assert(arrives(stranger));
     ck_assert(arrives(group));
 }
@@ -161,9 +161,9 @@ END_TEST
 
 START_TEST(nothing_comes_in_while_the_port_is_administratively_down)
 {
-    port->admin_up = false;
+    vport->admin_up = false;
     ck_assert(!arrives(bench_mac));
-    port->admin_up = true;
+    vport->admin_up = true;
     ck_assert(arrives(bench_mac));
 }
 END_TEST
@@ -177,10 +177,10 @@ START_TEST(frames_longer_than_the_mtu_are_counted_and_dropped)
 
     bench_rx(b, frame, frame_to(frame, bench_mac, 1518));
     ck_assert_ptr_nonnull(bench_cqe(&rq));
-    ck_assert_uint_eq(port->counters.rx_oversize, 0);
+    ck_assert_uint_eq(vport->counters.rx_oversize, 0);
     bench_rx(b, frame, frame_to(frame, bench_mac, 1519));
     bench_expect_none(&rq);
-    ck_assert_uint_eq(port->counters.rx_oversize, 1);
+    ck_assert_uint_eq(vport->counters.rx_oversize, 1);
 }
 END_TEST
 
@@ -196,23 +196,23 @@ START_TEST(frames_are_counted_by_size_and_class)
     static uint8_t frame[WIRE_FRAME_MAX];
     uint64_t bytes = 0;
 
-    port->mtu = PORT_MAX_MTU;
+    vport->mtu = PORT_MAX_MTU;
     for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
         bench_rx(b, frame, frame_to(frame, bench_mac, sizes[i].len));
         want[sizes[i].class]++;
         bytes += sizes[i].len;
     }
-    ck_assert_mem_eq(port->counters.rx_size_hist, want, sizeof(want));
+    ck_assert_mem_eq(vport->counters.rx_size_hist, want, sizeof(want));
     bench_rx(b, frame, frame_to(frame, group, 60));
     bench_rx(b, frame, frame_to(frame, broadcast, 70));
-    ck_assert_uint_eq(port->counters.rx_unicast_frames, G_N_ELEMENTS(sizes));
-    ck_assert_uint_eq(port->counters.rx_unicast_bytes, bytes);
-    ck_assert_uint_eq(port->counters.rx_multicast_frames, 1);
-    ck_assert_uint_eq(port->counters.rx_multicast_bytes, 60);
-    ck_assert_uint_eq(port->counters.rx_broadcast_frames, 1);
-    ck_assert_uint_eq(port->counters.rx_broadcast_bytes, 70);
-    ck_assert_uint_eq(port->counters.rx_frames, G_N_ELEMENTS(sizes) + 2);
-    ck_assert_uint_eq(port->counters.rx_bytes, bytes + 130);
+    ck_assert_uint_eq(vport->counters.rx_unicast_frames, G_N_ELEMENTS(sizes));
+    ck_assert_uint_eq(vport->counters.rx_unicast_bytes, bytes);
+    ck_assert_uint_eq(vport->counters.rx_multicast_frames, 1);
+    ck_assert_uint_eq(vport->counters.rx_multicast_bytes, 60);
+    ck_assert_uint_eq(vport->counters.rx_broadcast_frames, 1);
+    ck_assert_uint_eq(vport->counters.rx_broadcast_bytes, 70);
+    ck_assert_uint_eq(vport->counters.rx_frames, G_N_ELEMENTS(sizes) + 2);
+    ck_assert_uint_eq(vport->counters.rx_bytes, bytes + 130);
 }
 END_TEST
 
@@ -222,12 +222,12 @@ START_TEST(sent_frames_are_counted_by_class)
     send_to(&sq, group);
     send_to(&sq, broadcast);
     ck_assert_uint_eq(b->num_frames, 3);
-    ck_assert_uint_eq(port->counters.tx_frames, 3);
-    ck_assert_uint_eq(port->counters.tx_bytes, 300);
-    ck_assert_uint_eq(port->counters.tx_unicast_frames, 1);
-    ck_assert_uint_eq(port->counters.tx_multicast_frames, 1);
-    ck_assert_uint_eq(port->counters.tx_broadcast_frames, 1);
-    ck_assert_uint_eq(port->counters.tx_size_hist[1], 3);
+    ck_assert_uint_eq(vport->counters.tx_frames, 3);
+    ck_assert_uint_eq(vport->counters.tx_bytes, 300);
+    ck_assert_uint_eq(vport->counters.tx_unicast_frames, 1);
+    ck_assert_uint_eq(vport->counters.tx_multicast_frames, 1);
+    ck_assert_uint_eq(vport->counters.tx_broadcast_frames, 1);
+    ck_assert_uint_eq(vport->counters.tx_size_hist[1], 3);
 }
 END_TEST
 
@@ -273,7 +273,7 @@ END_TEST
 /* A group's frame comes back only while there is somebody who takes it. */
 START_TEST(who_listens_no_more_has_no_groups_brought_back)
 {
-    unsigned before = port->loop_in;
+    unsigned before = vport->loop_in;
     uint32_t second = bench_direct_tir(b, rq.num);
 
     set_lb(1 << PRM_SELF_LB_MULTICAST);
@@ -281,10 +281,10 @@ START_TEST(who_listens_no_more_has_no_groups_brought_back)
     set_lb(1 << PRM_SELF_LB_UNICAST);
     set_lb_of(second, 1 << PRM_SELF_LB_MULTICAST);
     send_to(&sq, group);
-    ck_assert_uint_eq(port->loop_in, before + 1);
+    ck_assert_uint_eq(vport->loop_in, before + 1);
     ck_assert_int_eq(tir_destroy(&b->rig.hca, 0, second), SYN_OK);
     send_to(&sq, group);
-    ck_assert_uint_eq(port->loop_in, before + 1);
+    ck_assert_uint_eq(vport->loop_in, before + 1);
 }
 END_TEST
 
@@ -364,7 +364,7 @@ START_TEST(a_reset_empties_the_loopback)
     ck_assert(port_rx_pending(hca));
     hca_reset(hca);
     bench_run(b);
-    ck_assert_uint_eq(hca->port->counters.rx_frames, 0);
+    ck_assert_uint_eq(hca->vport->counters.rx_frames, 0);
     ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, sizeof(frame)));
     port_tx_commit(hca, 0, PORT_NO_TD);
 }
@@ -421,22 +421,22 @@ START_TEST(link_changes_are_events_once_each)
     ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
     port_set_wire(&b->rig.hca, b->wire);
     expect_port_change(PRM_PORT_CHANGE_SUBTYPE_ACTIVE);
-    port->admin_up = false;
+    vport->admin_up = false;
     port_update_link(&b->rig.hca);
     expect_port_change(PRM_PORT_CHANGE_SUBTYPE_DOWN);
-    ck_assert_uint_eq(port->counters.link_downs, 2);
+    ck_assert_uint_eq(vport->counters.link_downs, 2);
 }
 END_TEST
 
 /* As a NIC without a link: WQEs complete, frames vanish. */
 START_TEST(frames_sent_while_the_link_is_down_vanish)
 {
-    port->admin_up = false;
+    vport->admin_up = false;
     port_update_link(&b->rig.hca);
     send_to(&sq, bench_peer_mac);
     bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
     ck_assert_uint_eq(b->num_frames, 0);
-    ck_assert_uint_eq(port->counters.tx_frames, 0);
+    ck_assert_uint_eq(vport->counters.tx_frames, 0);
 }
 END_TEST
 

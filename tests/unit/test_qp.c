@@ -330,10 +330,10 @@ START_TEST(a_bad_value_changes_nothing)
     attr = rc;
     attr.log_rra_max = 5;
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &attr), SYN_LIMIT);
-    b.hca.port->gids[BENCH_IPV4].valid = false;
+    b.hca.vport->gids[BENCH_IPV4].valid = false;
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
-    b.hca.port->gids[BENCH_IPV4].valid = true;
-    b.hca.port->gids[BENCH_IPV4].version = PRM_ROCE_VERSION_V1;
+    b.hca.vport->gids[BENCH_IPV4].valid = true;
+    b.hca.vport->gids[BENCH_IPV4].version = PRM_ROCE_VERSION_V1;
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
     ck_assert_int_eq(qp_query(&b.hca, qp.qpn, after), SYN_OK);
     ck_assert_mem_eq(before, after, sizeof(before));

@@ -792,7 +792,7 @@ END_TEST
 START_TEST(packets_of_others_are_not_taken)
 {
     struct roce_packet pkt = request(BTH_WRITE_ONLY, 0);
-    struct port_counters *c = &b.hca.port->counters;
+    struct vport_counters *c = &b.hca.vport->counters;
     const uint64_t *counter = NULL;
 
     pkt.reth.va = mem;
@@ -876,7 +876,7 @@ START_TEST(a_qp_that_is_destroyed_leaves_nothing_behind)
     bench_run(&b);
     ck_assert_uint_lt(b.got, 100);
     rx_rdma(BTH_WRITE_ONLY, 100, mem, all, 4, 4);
-    ck_assert_uint_eq(b.hca.port->counters.rx_no_qp, 1);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_no_qp, 1);
 }
 END_TEST
 

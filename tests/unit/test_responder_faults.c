@@ -204,8 +204,8 @@ START_TEST(without_a_source_address_no_answer_is_sent)
 
     b.deaf = true;
     bench_rx(&b, &pkt, NULL, 0);
-    memset(&b.hca.port->gids[BENCH_IPV4], 0, sizeof(b.hca.port->gids[0]));
-    b.hca.port->gid_version++;
+    memset(&b.hca.vport->gids[BENCH_IPV4], 0, sizeof(b.hca.vport->gids[0]));
+    b.hca.vport->gid_version++;
     b.deaf = false;
     bench_run(&b);
     ck_assert_uint_lt(b.got, 100);

@@ -202,7 +202,7 @@ START_TEST(a_miss_leads_to_tables_of_higher_levels_only)
 
     set_root(first);
     ck_assert_uint_eq(taken_by(&pkt), 0);
-    ck_assert_uint_eq(hca->port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 1);
     ck_assert_int_eq(set_miss(first, PRM_FLOW_TABLE_MISS_ACTION_FWD, first), SYN_FT_LEVEL);
     ck_assert_int_eq(set_miss(first, PRM_FLOW_TABLE_MISS_ACTION_FWD, same), SYN_FT_LEVEL);
     ck_assert_int_eq(set_miss(next, PRM_FLOW_TABLE_MISS_ACTION_FWD, first), SYN_FT_LEVEL);
@@ -734,7 +734,7 @@ START_TEST(a_loop_of_tables_ends)
     set_root(a);
     ck_assert_uint_eq(taken_by(&pkt), 0);
     ck_assert_uint_eq(flow_counter_find(hca, counter)->packets, STEERING_MAX_STEPS / 2);
-    ck_assert_uint_eq(hca->port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 1);
 
     /* a table that leads to itself is held by itself until its entry goes */
     ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, z, 0), SYN_OK);
@@ -839,7 +839,7 @@ START_TEST(reset_takes_everything_away)
     counter_new();
     hca_reset(hca);
     bench_rx(b, frame, bench_build(frame, &pkt));
-    ck_assert_uint_eq(hca->port->counters.rx_no_steering, 1);
+    ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 1);
     ck_assert_uint_eq(hca->flow_counters.count, 0);
 }
 END_TEST

@@ -262,7 +262,7 @@ START_TEST(a_frame_goes_to_a_bounded_number_of_queues)
             ck_assert_uint_eq(PRM_GET(cqe64, bench_cqe(&rq), opcode), PRM_CQE_OPCODE_RESP_SEND);
         }
         bench_expect_none(&rq);
-        ck_assert_uint_eq(hca->port->counters.rx_discards,
+        ck_assert_uint_eq(hca->vport->counters.rx_discards,
                           n * (TABLES * STEERING_MAX_DEST - STEERING_MAX_DELIVERIES));
     }
     ck_assert_uint_le(hca->most_pieces, 1024 + 8 * STEERING_MAX_DELIVERIES);

@@ -572,7 +572,7 @@ static void multicast(void)
 
     memcpy(pkt.addr.dmac, (const uint8_t[]){0x01, 0x00, 0x5e, 1, 2, 3}, 6);
     memcpy(pkt.addr.smac, left->mac, 6);
-    memcpy(pkt.addr.sgid, left->hca.port->gids[3].gid, 16);
+    memcpy(pkt.addr.sgid, left->hca.vport->gids[3].gid, 16);
     memcpy(pkt.addr.dgid, mgid, 16);
     pkt.addr.is_ipv4 = true;
     pkt.addr.udp_sport = 0xd000;
@@ -610,7 +610,7 @@ START_TEST(a_multicast_reaches_as_many_members_as_there_may_be)
     }
     lab_run(lab);
     ck_assert_uint_eq(received(), FRAMES * MCG_MAX_QPS);
-    ck_assert_uint_eq(right->hca.port->counters.rx_discards, 0);
+    ck_assert_uint_eq(right->hca.vport->counters.rx_discards, 0);
 }
 END_TEST
 
@@ -637,7 +637,7 @@ START_TEST(a_multicast_to_memory_in_crumbs_ends)
     seen = received();
     ck_assert_uint_gt(seen, FRAMES);
     ck_assert_uint_lt(seen, FRAMES * MCG_MAX_QPS);
-    ck_assert_uint_eq(right->hca.port->counters.rx_discards, FRAMES * MCG_MAX_QPS - seen);
+    ck_assert_uint_eq(right->hca.vport->counters.rx_discards, FRAMES * MCG_MAX_QPS - seen);
 }
 END_TEST
 

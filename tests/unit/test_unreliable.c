@@ -249,8 +249,8 @@ START_TEST(a_datagram_carries_immediate_solicited_event_and_vlan)
     struct roce_packet pkt = datagram();
     const uint8_t *cqe;
 
-    b.hca.port->gids[BENCH_IPV4].has_vlan = true;
-    b.hca.port->gids[BENCH_IPV4].vlan_id = 9;
+    b.hca.vport->gids[BENCH_IPV4].has_vlan = true;
+    b.hca.vport->gids[BENCH_IPV4].vlan_id = 9;
     pkt.addr.has_vlan = true;
     pkt.addr.vlan_tci = 3 << 13 | 9;
     pkt.opcode = BTH_UD | BTH_SEND_ONLY_IMM;
@@ -276,7 +276,7 @@ START_TEST(a_wrong_q_key_is_counted)
     pkt.deth.qkey++;
     bench_rx(&b, &pkt, data, 4);
     expect_no_cqe();
-    ck_assert_uint_eq(b.hca.port->counters.rx_bad_qkey, 1);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_bad_qkey, 1);
 }
 END_TEST
 
@@ -341,7 +341,7 @@ START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 
     ck_assert_int_eq(qp_destroy(&b.hca, 0, qp.qpn), SYN_OK);
     bench_rx(&b, &pkt, data, 256);
-    ck_assert_uint_eq(b.hca.port->counters.rx_no_qp, 1);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_no_qp, 1);
 }
 END_TEST
 
@@ -404,8 +404,8 @@ START_TEST(a_multicast_goes_to_every_member)
     ck_assert_uint_eq(PRM_GET(cqe64, expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10), qpn),
                       other.qpn);
     expect_no_cqe();
-    ck_assert_uint_eq(b.hca.port->counters.rx_roce_multicast_frames, 2);
-    ck_assert_uint_eq(b.hca.port->counters.rx_roce_unicast_frames, 0);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_roce_multicast_frames, 2);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_roce_unicast_frames, 0);
 
     /* A member that is destroyed is a member no more. */
     ck_assert_int_eq(qp_destroy(&b.hca, 0, other.qpn), SYN_OK);
@@ -432,7 +432,7 @@ START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
     memcpy(pkt.addr.smac, pkt.addr.dmac, 6);
     memcpy(pkt.addr.dmac, mac, 6);
     pkt.addr.is_ipv4 = false;
-    memcpy(pkt.addr.sgid, b.hca.port->gids[BENCH_IPV6].gid, 16);
+    memcpy(pkt.addr.sgid, b.hca.vport->gids[BENCH_IPV6].gid, 16);
     memcpy(pkt.addr.dgid, mgid, 16);
     pkt.dest_qp = 0xffffff;
     bench_post_recv(&qp, mem, 1000, all);

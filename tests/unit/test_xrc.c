@@ -302,11 +302,11 @@ START_TEST(packets_of_another_kind_are_dropped)
     static const uint8_t opcodes[] = {BTH_RC | BTH_SEND_ONLY, BTH_UC | BTH_SEND_ONLY,
                                       BTH_XRC | BTH_ACK};
     struct roce_packet pkt = bench_packet(&target, opcodes[_i], 0);
-    uint64_t before = b.hca.port->counters.rx_no_qp;
+    uint64_t before = b.hca.vport->counters.rx_no_qp;
 
     bench_rx(&b, &pkt, data, 0);
     ck_assert(!bench_tx(&b, &pkt));
-    ck_assert_uint_eq(b.hca.port->counters.rx_no_qp, before + 1);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_no_qp, before + 1);
     ck_assert_uint_eq(target.qp->state, PRM_QP_STATE_RTS);
 }
 END_TEST
