@@ -153,7 +153,7 @@ void peer_path_update(struct peer *peer);
 /* Before a peer's path is used. */
 static inline void peer_path_check(struct peer *peer)
 {
-    if (G_UNLIKELY(peer->path_version != peer->qp->hca->port->gid_version)) {
+    if (G_UNLIKELY(peer->path_version != peer->qp->hca->vport->gid_version)) {
         peer_path_update(peer);
     }
 }

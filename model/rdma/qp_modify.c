@@ -235,7 +235,7 @@ static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_a
 {
     struct hca *hca = qp->hca;
     uint32_t index = PRM_GET(ads, ads, src_addr_index);
-    const struct port_gid *gid;
+    const struct vport_gid *gid;
     uint16_t rmac_hi = (uint16_t)PRM_GET(ads, ads, rmac_47_32);
     uint32_t rmac_lo = PRM_GET(ads, ads, rmac_31_0);
     static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -243,7 +243,7 @@ static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_a
     if (index >= hca->limits.max_gid || index >= PORT_MAX_GIDS) {
         return SYN_QP_GID;
     }
-    gid = &hca->port->gids[index];
+    gid = &hca->vport->gids[index];
     if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
         return SYN_QP_GID;
     }
@@ -277,7 +277,7 @@ void peer_path_update(struct peer *peer)
     const struct qp *qp = peer->qp;
     struct roce_addr path;
 
-    peer->path_version = qp->hca->port->gid_version;
+    peer->path_version = qp->hca->vport->gid_version;
     if (!qp->service->connected || (S(RST) | S(INIT)) & 1u << qp->state) {
         return;
     }
@@ -391,7 +391,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (groups & G(PRIMARY_ADDR_PATH)) {
         qp->peer.path = path;
         qp->peer.path_gone = false;
-        qp->peer.path_version = qp->hca->port->gid_version;
+        qp->peer.path_version = qp->hca->vport->gid_version;
     }
     if (groups & G(UDP_SPORT)) {
         const uint8_t *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);

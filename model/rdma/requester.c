@@ -264,7 +264,7 @@ static uint32_t requester_datagram_max(const struct qp *qp)
     const uint32_t fcs = 4;
     uint32_t mtu = qp->mtu;
 
-    while (mtu > 256 && mtu + ROCE_HEADER_MAX + ICRC_BYTES + fcs > qp->hca->port->mtu) {
+    while (mtu > 256 && mtu + ROCE_HEADER_MAX + ICRC_BYTES + fcs > port_mtu(qp->hca)) {
         mtu /= 2;
     }
     return mtu;

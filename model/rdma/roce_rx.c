@@ -58,7 +58,7 @@ static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 __attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
                                          const struct roce_packet *pkt)
 {
-    struct port_counters *c = &hca->port->counters;
+    struct vport_counters *c = &hca->vport->counters;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
     uint32_t states = flags & PKT_RESPONSE ? RESPONSE_STATES : REQUEST_STATES;
 
@@ -103,13 +103,13 @@ bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
 /* A datagram to a group goes to each QP that is a member of it. */
 static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
-    bool is_own =
-        port_find_gid(hca, pkt->addr.sgid, pkt->addr.has_vlan, pkt->addr.vlan_tci & 0xfff) >= 0;
+    bool is_own = vport_find_gid(hca->vport, pkt->addr.sgid, pkt->addr.has_vlan,
+                                 pkt->addr.vlan_tci & 0xfff) >= 0;
     const struct mcg *mcg = mcg_find(hca, pkt->addr.dgid);
     bool is_first = true;
 
     if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {
-        hca->port->counters.rx_no_qp++;
+        hca->vport->counters.rx_no_qp++;
         return;
     }
     for (unsigned i = 0; mcg && i < mcg->num_qps; i++) {
@@ -125,7 +125,7 @@ static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 
 void roce_rx(struct hca *hca, const struct roce_packet *pkt)
 {
-    struct port_counters *c = &hca->port->counters;
+    struct vport_counters *c = &hca->vport->counters;
     uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
     struct qp *qp;
 
@@ -134,7 +134,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         return;
     }
     /* A tag of VLAN 0 carries a priority only (IEEE 802.1Q). */
-    if (port_find_gid(hca, pkt->addr.dgid, pkt->addr.has_vlan && vlan_id, vlan_id) < 0) {
+    if (vport_find_gid(hca->vport, pkt->addr.dgid, pkt->addr.has_vlan && vlan_id, vlan_id) < 0) {
         c->rx_bad_gid++;
         return;
     }

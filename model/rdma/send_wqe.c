@@ -290,14 +290,14 @@ bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_a
 {
     const uint8_t *av = wqe->av;
     uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
-    const struct port_gid *gid;
+    const struct vport_gid *gid;
 
     /* av.grh says nothing on an Ethernet port, where every packet has a GRH or an IP header: the
      * kernel sets it, rdma-core does not (mlx5_create_ah()). */
     if (!PRM_GET(wqe_av, av, ext) || index >= PORT_MAX_GIDS) {
         return false;
     }
-    gid = &hca->port->gids[index];
+    gid = &hca->vport->gids[index];
     if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
         return false;
     }
