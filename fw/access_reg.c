@@ -9,6 +9,8 @@
 #include "fw/cmd.h"
 #include "fw/regs.h"
 
+#define LOCAL_PORT_AT 1 /* byte of local_port in a port register */
+
 static const struct fw_reg *const tables[] = {regs_port, regs_module, regs_device};
 
 const struct fw_reg *fw_reg_find(uint16_t id)
@@ -54,9 +56,10 @@ static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
         return SYN_REG_ACCESS;
     }
     memcpy(in, cmd->in + in_at, MIN(cmd->in_len - in_at, reg->size));
-    if (reg->port && in[1] != 1) {
+    if (reg->port && in[LOCAL_PORT_AT] != fw_uplink(fw)->number) {
         return SYN_NO_PORT;
     }
+    out[LOCAL_PORT_AT] = reg->port ? in[LOCAL_PORT_AT] : 0;
     if (cmd->op_mod == PRM_ACCESS_REGISTER_OP_WRITE) {
         memcpy(out, in, reg->size);
     }

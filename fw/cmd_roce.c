@@ -36,29 +36,25 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     uint32_t index = PRM_GET(set_roce_address_in, cmd->in, roce_address_index);
     uint32_t version = PRM_GET(roce_addr_layout, addr, roce_version);
     uint32_t l3_type = PRM_GET(roce_addr_layout, addr, roce_l3_type);
-    struct vport_gid *entry;
+    struct vport_gid entry = {.valid = true};
 
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.vport->gids[index];
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
-        memset(entry, 0, sizeof(*entry));
-        fw->hca.vport->gid_version++;
+        vport_set_gid(fw->hca.vport, index, NULL);
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
         return SYN_BAD_ROCE_TYPE;
     }
-    memset(entry, 0, sizeof(*entry));
-    entry->valid = true;
-    entry->version = (uint8_t)version;
-    entry->l3_type = (uint8_t)l3_type;
-    memcpy(entry->gid, gid, sizeof(entry->gid));
-    get_mac(addr, entry->mac);
-    entry->has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
-    entry->vlan_id = entry->has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
-    fw->hca.vport->gid_version++;
+    entry.version = (uint8_t)version;
+    entry.l3_type = (uint8_t)l3_type;
+    memcpy(entry.gid, gid, sizeof(entry.gid));
+    get_mac(addr, entry.mac);
+    entry.has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
+    entry.vlan_id = entry.has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
+    vport_set_gid(fw->hca.vport, index, &entry);
     return SYN_OK;
 }
 

@@ -2,30 +2,13 @@
 /*
  * Commands on the function's virtual port: state, NIC context (addresses, filters, RoCE), counters.
  *
- * The function has one virtual port, its own (number 0); it manages no others. What filters
- * frames lives in struct vport; what only the driver reads back lives in struct fw_vport.
+ * The function has one virtual port, its own (struct vport); it manages no others.
  */
 #include <string.h>
 #include "fw/cmd.h"
+#include "model/port/eswitch.h"
 
 #define MAX_LIST_SIZE 0xfff /* allowed_list_size has 12 bits */
-
-/* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
-static uint64_t guid_from_mac(const uint8_t mac[6])
-{
-    return (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 | (uint64_t)mac[2] << 40 |
-           0x0300000000ull | (uint64_t)mac[3] << 16 | (uint64_t)mac[4] << 8 | mac[5];
-}
-
-void vport_reset(struct fw *fw)
-{
-    uint64_t guid = guid_from_mac(fw->hca.vport->permanent_mac);
-
-    memset(&fw->vport, 0, sizeof(fw->vport));
-    fw->vport.node_guid = fw->vport.port_guid = fw->vport.system_image_guid = guid;
-    fw->vport.mtu = fw->hca.vport->mtu;
-    fw->vport.cleared = fw->hca.vport->counters;
-}
 
 /* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
 #define PORT_DOWN    1
@@ -59,45 +42,48 @@ static void get_mac(const uint8_t *layout, uint8_t mac[6])
     memcpy(mac, layout + PRM_SIZE(mac_address_layout) - 6, 6);
 }
 
-static bool vlan_is_set(const struct fw *fw, unsigned vlan)
+static bool vlan_is_set(const struct vport *vport, unsigned vlan)
 {
-    return fw->vport.vlans[vlan / 8] >> vlan % 8 & 1;
+    return vport->vlans[vlan / 8] >> vlan % 8 & 1;
 }
 
-static unsigned list_size(const struct fw *fw, uint32_t type)
+/* The vport's list of that type, or NULL: the VLANs. */
+static struct mac_list *list_of(struct vport *vport, uint32_t type)
 {
+    if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
+        return NULL;
+    }
+    return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &vport->uc : &vport->mc;
+}
+
+static unsigned list_size(struct vport *vport, uint32_t type)
+{
+    const struct mac_list *macs = list_of(vport, type);
     unsigned n = 0;
 
-    if (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ||
-        type == PRM_ALLOWED_LIST_TYPE_CURRENT_MC_MAC_ADDRESS) {
-        return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? fw->hca.vport->num_uc
-                                                                    : fw->hca.vport->num_mc;
+    if (macs) {
+        return macs->n;
     }
-    for (unsigned vlan = 0; vlan < FW_MAX_VLANS; vlan++) {
-        n += vlan_is_set(fw, vlan);
+    for (unsigned vlan = 0; vlan < VPORT_MAX_VLANS; vlan++) {
+        n += vlan_is_set(vport, vlan);
     }
     return MIN(n, MAX_LIST_SIZE);
 }
 
 /* Entries are 8 bytes each, after the context. */
-static void fill_list(const struct fw *fw, uint32_t type, unsigned n, uint8_t *list)
+static void fill_list(struct vport *vport, uint32_t type, unsigned n, uint8_t *list)
 {
-    const struct vport *vport = fw->hca.vport;
+    const struct mac_list *macs = list_of(vport, type);
 
-    if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
-        for (unsigned vlan = 0; n && vlan < FW_MAX_VLANS; vlan++) {
-            if (vlan_is_set(fw, vlan)) {
-                PRM_SET(vlan_layout, list, vlan, vlan);
-                list += PRM_SIZE(vlan_layout);
-                n--;
-            }
-        }
-        return;
+    for (unsigned i = 0; macs && i < n; i++) {
+        put_mac(list + i * PRM_SIZE(mac_address_layout), macs->mac[i]);
     }
-    for (unsigned i = 0; i < n; i++) {
-        put_mac(list, type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? vport->uc_list[i]
-                                                                           : vport->mc_list[i]);
-        list += PRM_SIZE(mac_address_layout);
+    for (unsigned vlan = 0; !macs && n && vlan < VPORT_MAX_VLANS; vlan++) {
+        if (vlan_is_set(vport, vlan)) {
+            PRM_SET(vlan_layout, list, vlan, vlan);
+            list += PRM_SIZE(vlan_layout);
+            n--;
+        }
     }
 }
 
@@ -109,7 +95,7 @@ static uint16_t violations(uint64_t count)
 
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct vport *vport = fw->hca.vport;
+    struct vport *vport = fw->hca.vport;
     uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
     uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
     size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
@@ -121,12 +107,12 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
     }
-    n = list_size(fw, type);
+    n = list_size(vport, type);
     PRM_SET(nic_vport_context, ctx, roce_en, vport->roce_enabled);
-    PRM_SET(nic_vport_context, ctx, mtu, fw->vport.mtu);
-    PRM_SET(nic_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
-    PRM_SET(nic_vport_context, ctx, port_guid, fw->vport.port_guid);
-    PRM_SET(nic_vport_context, ctx, node_guid, fw->vport.node_guid);
+    PRM_SET(nic_vport_context, ctx, mtu, vport->mtu);
+    PRM_SET(nic_vport_context, ctx, system_image_guid, vport->sw->system_image_guid);
+    PRM_SET(nic_vport_context, ctx, port_guid, vport->port_guid);
+    PRM_SET(nic_vport_context, ctx, node_guid, vport->node_guid);
     PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
             violations(vport->counters.rx_bad_qkey));
     PRM_SET(nic_vport_context, ctx, promisc_uc, vport->promisc_uc);
@@ -136,7 +122,7 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(nic_vport_context, ctx, allowed_list_size, n);
     put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
     /* A caller that asks for the context alone leaves no room for the list: it gets what fits. */
-    fill_list(fw, type, (unsigned)MIN(n, room),
+    fill_list(vport, type, (unsigned)MIN(n, room),
               PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
     return SYN_OK;
 }
@@ -147,6 +133,8 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
     const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
+    uint8_t taken[PORT_MAX_MACS][6];
+    struct mac_list *macs;
 
     if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
@@ -154,25 +142,23 @@ static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
     if (n > room) {
         return SYN_IN_LEN;
     }
-    if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
-        memset(fw->vport.vlans, 0, sizeof(fw->vport.vlans));
+    macs = list_of(vport, type);
+    if (!macs) {
+        memset(vport->vlans, 0, sizeof(vport->vlans));
         for (uint32_t i = 0; i < n; i++) {
             uint32_t vlan = PRM_GET(vlan_layout, list + i * PRM_SIZE(vlan_layout), vlan);
 
-            fw->vport.vlans[vlan / 8] |= (uint8_t)(1u << vlan % 8);
+            vport->vlans[vlan / 8] |= (uint8_t)(1u << vlan % 8);
         }
         return SYN_OK;
     }
-    if (n > PORT_MAX_MACS || (type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS &&
-                              n > 1u << fw->caps.log_max_current_uc_list)) {
+    if (n > PORT_MAX_MACS || (macs == &vport->uc && n > 1u << fw->caps.log_max_current_uc_list)) {
         return SYN_LIMIT;
     }
     for (uint32_t i = 0; i < n; i++) {
-        get_mac(list + i * PRM_SIZE(mac_address_layout),
-                type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? vport->uc_list[i]
-                                                                     : vport->mc_list[i]);
+        get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
     }
-    *(type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &vport->num_uc : &vport->num_mc) = n;
+    mac_list_set(macs, (const uint8_t(*)[6])taken, n);
     return SYN_OK;
 }
 
@@ -238,60 +224,88 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
         vport->promisc_all = PRM_GET(nic_vport_context, ctx, promisc_all);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
-        fw->vport.mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);
+        vport->mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);
     }
     return SYN_OK;
 }
 
 /* -- counters ---------------------------------------------------------------------------------- */
 
-/* How far a counter has come since it was last cleared. */
-#define SINCE(field)  (now->field - base->field)
-#define COUNTER(name) PRM_PTR(query_vport_counter_out, cmd->out, name)
+#define OF(field) offsetof(struct vport_counters, field)
+#define NOTHING   SIZE_MAX
 
-static void put_counter(uint8_t *counter, uint64_t packets, uint64_t octets)
+/* A counter of packets and octets: traffic of a class, less some part of it. What is RoCE's is not
+ * Ethernet's. */
+static const struct {
+    size_t at; /* in the command's output */
+    size_t traffic, less;
+    enum frame_class class;
+} traffic_counters[] = {
+#define ROW(name, ...)                                                                             \
+    {                                                                                              \
+        PRM_OFFSET(query_vport_counter_out, name), __VA_ARGS__                                     \
+    }
+    ROW(received_ib_unicast, OF(rx_roce), NOTHING, FRAME_UNICAST),
+    ROW(received_ib_multicast, OF(rx_roce), NOTHING, FRAME_MULTICAST),
+    ROW(transmitted_ib_unicast, OF(tx_roce), NOTHING, FRAME_UNICAST),
+    ROW(transmitted_ib_multicast, OF(tx_roce), NOTHING, FRAME_MULTICAST),
+    ROW(received_eth_unicast, OF(rx), OF(rx_roce), FRAME_UNICAST),
+    ROW(received_eth_multicast, OF(rx), OF(rx_roce), FRAME_MULTICAST),
+    ROW(received_eth_broadcast, OF(rx), NOTHING, FRAME_BROADCAST),
+    ROW(transmitted_eth_unicast, OF(tx), OF(tx_roce), FRAME_UNICAST),
+    ROW(transmitted_eth_multicast, OF(tx), OF(tx_roce), FRAME_MULTICAST),
+    ROW(transmitted_eth_broadcast, OF(tx), NOTHING, FRAME_BROADCAST),
+#undef ROW
+};
+
+/* How far some traffic of a vport has come since its counters were last cleared. */
+static void since_cleared(const struct vport *vport, size_t traffic, enum frame_class class,
+                          uint64_t *packets, uint64_t *octets)
 {
-    PRM_SET(traffic_counter, counter, packets, packets);
-    PRM_SET(traffic_counter, counter, octets, octets);
+    const struct traffic *now = (const void *)((const char *)&vport->counters + traffic);
+    const struct traffic *then = (const void *)((const char *)&vport->cleared + traffic);
+
+    *packets = now->frames[class] - then->frames[class];
+    *octets = now->bytes[class] - then->bytes[class];
 }
 
-/* What is RoCE's is not Ethernet's. */
-#define PUT(name, from) put_counter(COUNTER(name), SINCE(from##_frames), SINCE(from##_bytes))
-#define PUT_LESS(name, from, part)                                                                 \
-    put_counter(COUNTER(name), SINCE(from##_frames) - SINCE(part##_frames),                        \
-                SINCE(from##_bytes) - SINCE(part##_bytes))
+static void put_traffic(const struct vport *vport, size_t row, uint8_t *out)
+{
+    uint8_t *counter = out + traffic_counters[row].at;
+    uint64_t packets, octets, less_packets = 0, less_octets = 0;
+
+    since_cleared(vport, traffic_counters[row].traffic, traffic_counters[row].class, &packets,
+                  &octets);
+    if (traffic_counters[row].less != NOTHING) {
+        since_cleared(vport, traffic_counters[row].less, traffic_counters[row].class, &less_packets,
+                      &less_octets);
+    }
+    PRM_SET(traffic_counter, counter, packets, packets - less_packets);
+    PRM_SET(traffic_counter, counter, octets, octets - less_octets);
+}
+
+static uint64_t errors(const struct vport_counters *c)
+{
+    return c->rx_truncated + c->rx_bad_header + c->rx_bad_icrc + c->rx_oversize;
+}
 
 static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct vport_counters *now = &fw->hca.vport->counters;
-    const struct vport_counters *base = &fw->vport.cleared;
+    struct vport *vport = fw->hca.vport;
 
     if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
         return SYN_NO_VPORT;
     }
-    put_counter(
-        COUNTER(received_errors),
-        SINCE(rx_truncated) + SINCE(rx_bad_header) + SINCE(rx_bad_icrc) + SINCE(rx_oversize), 0);
-    PUT(received_ib_unicast, rx_roce_unicast);
-    PUT(transmitted_ib_unicast, tx_roce_unicast);
-    PUT(received_ib_multicast, rx_roce_multicast);
-    PUT(transmitted_ib_multicast, tx_roce_multicast);
-    PUT(received_eth_broadcast, rx_broadcast);
-    PUT(transmitted_eth_broadcast, tx_broadcast);
-    PUT_LESS(received_eth_unicast, rx_unicast, rx_roce_unicast);
-    PUT_LESS(transmitted_eth_unicast, tx_unicast, tx_roce_unicast);
-    PUT_LESS(received_eth_multicast, rx_multicast, rx_roce_multicast);
-    PUT_LESS(transmitted_eth_multicast, tx_multicast, tx_roce_multicast);
+    for (size_t i = 0; i < G_N_ELEMENTS(traffic_counters); i++) {
+        put_traffic(vport, i, cmd->out);
+    }
+    PRM_SET(traffic_counter, PRM_PTR(query_vport_counter_out, cmd->out, received_errors), packets,
+            errors(&vport->counters) - errors(&vport->cleared));
     if (PRM_GET(query_vport_counter_in, cmd->in, clear)) {
-        fw->vport.cleared = *now;
+        vport->cleared = vport->counters;
     }
     return SYN_OK;
 }
-
-#undef PUT_LESS
-#undef PUT
-#undef COUNTER
-#undef SINCE
 
 static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -323,9 +337,9 @@ static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(hca_vport_context, ctx, port_physical_state, up ? PHYS_LINK_UP : PHYS_POLLING);
     PRM_SET(hca_vport_context, ctx, port_state, up ? PORT_ACTIVE : PORT_DOWN);
     PRM_SET(hca_vport_context, ctx, vport_state, up ? PORT_ACTIVE : PORT_DOWN);
-    PRM_SET(hca_vport_context, ctx, system_image_guid, fw->vport.system_image_guid);
-    PRM_SET(hca_vport_context, ctx, port_guid, fw->vport.port_guid);
-    PRM_SET(hca_vport_context, ctx, node_guid, fw->vport.node_guid);
+    PRM_SET(hca_vport_context, ctx, system_image_guid, vport->sw->system_image_guid);
+    PRM_SET(hca_vport_context, ctx, port_guid, vport->port_guid);
+    PRM_SET(hca_vport_context, ctx, node_guid, vport->node_guid);
     PRM_SET(hca_vport_context, ctx, qkey_violation_counter,
             violations(vport->counters.rx_bad_qkey));
     PRM_SET(hca_vport_context, ctx, pkey_violation_counter,

@@ -37,16 +37,17 @@ static void power_on(struct fw *fw)
     cmdq_reset(fw);
     pages_reset(fw);
     caps_reset(fw);
-    fw_restart(fw);
+    health_reset(fw);
+    regs_reset(fw);
 }
 
 void fw_restart(struct fw *fw)
 {
     health_reset(fw);
-    port_reset(&fw->hca);
-    vport_reset(fw);
     regs_reset(fw);
-    fw->regs.counters_cleared_ns = hca_now(&fw->hca);
+    if (hca_restart_card(&fw->hca)) {
+        regs_port_reset(fw);
+    }
 }
 
 struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
@@ -91,6 +92,9 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     cmdq_init(fw);
     pages_init(fw);
     power_on(fw);
+    if (!fw_uplink(fw)->phy.eth_proto_admin) { /* the card is new */
+        regs_port_reset(fw);
+    }
     return fw;
 }
 
@@ -120,7 +124,6 @@ void fw_free(struct fw *fw)
 void fw_objects_reset(struct fw *fw)
 {
     hca_reset(&fw->hca);
-    vport_reset(fw);
 }
 
 void fw_do_reset(struct fw *fw)
@@ -128,6 +131,7 @@ void fw_do_reset(struct fw *fw)
     cmdq_forget(fw);
     fw_objects_reset(fw);
     power_on(fw);
+    fw_restart(fw);
     /* within a turn, what the turn holds is still there */
     g_assert(fw->hca.running || (fw->hca.memory.used == 0 && fw->hca.icm.used == 0));
 }

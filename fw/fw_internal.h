@@ -14,9 +14,7 @@
 #include "model/port/port.h"
 #include "prm/prm.h"
 
-#define FW_MAX_VLANS  4096
-#define FW_FEC_SPEEDS 4  /* for which PPLM has a wish (fw/regs_module.c) */
-#define FW_MIN_MTU    90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
+#define FW_MIN_MTU 90 /* 68 bytes of IPv4, Ethernet header, VLAN tag, FCS */
 
 /* Register writes from the function's own DMA that wait for the end of an entry. */
 #define ENTRY_WRITES 16
@@ -76,29 +74,6 @@ struct fw_caps {
     bool roce;
 };
 
-/* What the virtual port keeps besides struct vport (fw/cmd_vport.c). */
-struct fw_vport {
-    uint64_t node_guid, port_guid, system_image_guid;
-    uint16_t mtu; /* nic_vport_context.mtu: frame bytes with FCS */
-    uint8_t vlans[FW_MAX_VLANS / 8];
-    struct vport_counters cleared; /* as they stood when QUERY_VPORT_COUNTER last cleared them */
-};
-
-/* What port and device registers keep (fw/regs*.c). */
-struct fw_regs {
-    uint32_t eth_proto_admin; /* PTYS */
-    bool an_disable_admin;
-    struct fw_link {
-        uint32_t proto; /* the mode since the link came up; 0: not known, or down */
-        uint64_t downs; /* times that it had been down before */
-    } link;
-    bool pause_rx, pause_tx; /* PFCC */
-    uint8_t pfc_rx, pfc_tx;
-    uint8_t fec_admin[FW_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */
-    char node_desc[64];               /* NODE_DESC */
-    uint64_t counters_cleared_ns;
-};
-
 /* What the firmware says of its own health (fw/health.c). */
 struct fw_health {
     uint8_t syndrome; /* enum prm_health_syndrome; 0: well */
@@ -117,8 +92,7 @@ struct fw {
     struct fw_cmdq cmdq;
     struct fw_pages pages;
     struct fw_caps caps;
-    struct fw_vport vport;
-    struct fw_regs regs;
+    char node_desc[64]; /* NODE_DESC */
     struct fw_health health;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
@@ -128,12 +102,20 @@ static inline struct fw *fw_of_hca(struct hca *hca)
     return (struct fw *)hca;
 }
 
+/* The physical port that the function's vport goes out by. */
+static inline struct uplink *fw_uplink(const struct fw *fw)
+{
+    return fw->hca.vport->uplink;
+}
+
 /* The function's state changes only here: DISABLED <-> ENABLED <-> READY. */
 void fw_set_state(struct fw *fw, uint8_t state);
 
-/* Forgets every object, as TEARDOWN_HCA and a reset do; pages, command queue and port stay. */
+/* Forgets every object, and what the driver said of its vport, as TEARDOWN_HCA and a reset do;
+ * pages, command queue and port stay. */
 void fw_objects_reset(struct fw *fw);
-/* The firmware begins anew: health, port and registers are as after power-on. */
+/* The firmware begins anew: health and registers are as after power-on; the port, too, unless the
+ * card has other functions. */
 void fw_restart(struct fw *fw);
 
 /* -- health (fw/health.c) ---------------------------------------------------------------------- */
@@ -228,9 +210,11 @@ void pages_balance(struct fw *fw);
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid);
 
-/* -- virtual port, registers ------------------------------------------------------------------- */
+/* -- registers ------------------------------------------------------------------- */
 
-void vport_reset(struct fw *fw);
+/* The description of the node is the device's own again. */
 void regs_reset(struct fw *fw);
+/* The port's registers are as after power-on. */
+void regs_port_reset(struct fw *fw);
 
 #endif

@@ -11,14 +11,14 @@
 
 /*
  * in and out are images of the register's size. in is what the command carries, cut or filled with
- * zeros; out is zeroed (query) or a copy of in (write).
+ * zeros; out is zeroed but for local_port (query) or a copy of in (write).
  */
 typedef enum syn fw_reg_fn(struct fw *fw, const uint8_t *in, uint8_t *out);
 
 struct fw_reg {
     uint16_t id;      /* enum prm_reg_id */
     uint16_t size;    /* bytes, at most REG_MAX_BYTES */
-    bool port;        /* local_port (bits 23:16 of the first dword) must be 1 */
+    bool port;        /* local_port (bits 23:16 of the first dword) must be the function's */
     fw_reg_fn *query; /* NULL: cannot be read */
     fw_reg_fn *write; /* NULL: cannot be written */
 };

@@ -15,15 +15,21 @@ static enum syn endianness_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
+void regs_reset(struct fw *fw)
+{
+    memset(fw->node_desc, 0, sizeof(fw->node_desc));
+    g_snprintf(fw->node_desc, sizeof(fw->node_desc), "hcasim %s", fw->profile->name);
+}
+
 static enum syn node_desc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    memcpy(out, fw->regs.node_desc, sizeof(fw->regs.node_desc));
+    memcpy(out, fw->node_desc, sizeof(fw->node_desc));
     return SYN_OK;
 }
 
 static enum syn node_desc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    memcpy(fw->regs.node_desc, in, sizeof(fw->regs.node_desc));
+    memcpy(fw->node_desc, in, sizeof(fw->node_desc));
     return SYN_OK;
 }
 

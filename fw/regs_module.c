@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/eswitch.h"
 
 /* -- PMLP: lanes ------------------------------------------------------------------------------- */
 
@@ -18,7 +19,6 @@ static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
         PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
         PRM_OFFSET(pmlp_reg, lane2_module_mapping), PRM_OFFSET(pmlp_reg, lane3_module_mapping)};
 
-    PRM_SET(pmlp_reg, out, local_port, 1);
     PRM_SET(pmlp_reg, out, width, G_N_ELEMENTS(lanes));
     for (unsigned i = 0; i < G_N_ELEMENTS(lanes); i++) {
         PRM_SET(lane_2_module_mapping, out + lanes[i], module, 0);
@@ -78,7 +78,7 @@ static void eeprom_check(uint8_t *eeprom, size_t first, size_t check)
 
 static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
 {
-    const uint8_t *mac = fw->hca.vport->permanent_mac;
+    const uint8_t *mac = fw->hca.vport->sw->vports[0]->permanent_mac;
     char serial[17];
 
     memset(eeprom, 0, EEPROM_BYTES);
@@ -107,7 +107,7 @@ static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
         return SYN_REG_VALUE;
     }
     memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
-    if (!fw->hca.vport->wire) {
+    if (!fw_uplink(fw)->wire) {
         PRM_SET(mcia_reg, out, status, MCIA_NOT_CONNECTED);
         return SYN_OK;
     }
@@ -154,7 +154,7 @@ static const struct {
      PRM_pplm_reg_fec_override_admin_100g_FIELD, FEC_NONE | FEC_RS_528_514, FEC_RS_528_514},
 };
 
-G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == FW_FEC_SPEEDS);
+G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == UPLINK_FEC_SPEEDS);
 
 /* The strongest of what is wished. */
 static uint32_t fec_in_use(size_t speed, uint8_t wished)
@@ -171,12 +171,11 @@ static enum syn pplm_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     uint32_t proto = regs_eth_proto_oper(fw);
 
-    PRM_SET(pplm_reg, out, local_port, 1);
     for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
         prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");
-        prm_set(out, fec_speeds[i].admin, fw->regs.fec_admin[i], "fec_override_admin");
+        prm_set(out, fec_speeds[i].admin, fw_uplink(fw)->phy.fec_admin[i], "fec_override_admin");
         if (fec_speeds[i].protos & proto) {
-            PRM_SET(pplm_reg, out, fec_mode_active, fec_in_use(i, fw->regs.fec_admin[i]));
+            PRM_SET(pplm_reg, out, fec_mode_active, fec_in_use(i, fw_uplink(fw)->phy.fec_admin[i]));
         }
     }
     return SYN_OK;
@@ -196,7 +195,7 @@ static enum syn pplm_write(struct fw *fw, const uint8_t *in, uint8_t *out)
             return SYN_REG_VALUE;
         }
     }
-    memcpy(fw->regs.fec_admin, wished, sizeof(wished));
+    memcpy(fw_uplink(fw)->phy.fec_admin, wished, sizeof(wished));
     return SYN_OK;
 }
 

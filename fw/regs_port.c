@@ -11,22 +11,22 @@
 #include <string.h>
 #include "fw/regs.h"
 
-void regs_reset(struct fw *fw)
+void regs_port_reset(struct fw *fw)
 {
-    memset(&fw->regs, 0, sizeof(fw->regs));
-    fw->regs.eth_proto_admin = fw->profile->eth_proto_cap;
-    g_snprintf(fw->regs.node_desc, sizeof(fw->regs.node_desc), "hcasim %s", fw->profile->name);
+    fw_uplink(fw)->phy = (struct uplink_phy){
+        .eth_proto_admin = fw->profile->eth_proto_cap,
+        .counters_cleared_ns = hca_now(&fw->hca),
+    };
 }
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
 static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    PRM_SET(paos_reg, out, local_port, 1);
     PRM_SET(paos_reg, out, admin_status,
-            fw->hca.vport->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
+            fw_uplink(fw)->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
     PRM_SET(paos_reg, out, oper_status,
-            port_is_up(&fw->hca) ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
+            uplink_is_up(fw_uplink(fw)) ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
     return SYN_OK;
 }
 
@@ -38,7 +38,7 @@ static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
         if (admin != PRM_PAOS_STATUS_UP && admin != PRM_PAOS_STATUS_DOWN) {
             return SYN_REG_VALUE;
         }
-        fw->hca.vport->admin_up = admin == PRM_PAOS_STATUS_UP;
+        fw_uplink(fw)->admin_up = admin == PRM_PAOS_STATUS_UP;
         port_update_link(&fw->hca);
     }
     return SYN_OK;
@@ -75,33 +75,33 @@ static uint32_t fastest(uint32_t protos)
  * out from; a link that went down since came up with what was enabled then. */
 uint32_t regs_eth_proto_oper(struct fw *fw)
 {
-    struct fw_link *link = &fw->regs.link;
-    uint64_t downs = fw->hca.vport->counters.link_downs;
+    struct uplink *uplink = fw_uplink(fw);
+    struct uplink_phy *phy = &uplink->phy;
+    uint64_t downs = uplink->counters.link_downs;
 
-    if (!port_is_up(&fw->hca)) {
-        memset(link, 0, sizeof(*link));
-    } else if (!link->proto || link->downs != downs) {
-        link->proto = fastest(fw->regs.eth_proto_admin);
-        link->downs = downs;
+    if (!uplink_is_up(uplink)) {
+        phy->proto = 0;
+    } else if (!phy->proto || phy->proto_downs != downs) {
+        phy->proto = fastest(phy->eth_proto_admin);
+        phy->proto_downs = downs;
     }
-    return link->proto;
+    return phy->proto;
 }
 
 static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    bool up = port_is_up(&fw->hca);
+    bool up = uplink_is_up(fw_uplink(fw));
     uint32_t mask = PRM_GET(ptys_reg, in, proto_mask);
 
-    PRM_SET(ptys_reg, out, local_port, 1);
     PRM_SET(ptys_reg, out, proto_mask, mask);
     if (!(mask & 1u << PRM_PTYS_PROTO_ETH)) {
         return SYN_OK; /* nothing is supported of any other protocol */
     }
     PRM_SET(ptys_reg, out, an_disable_cap, 1);
-    PRM_SET(ptys_reg, out, an_disable_admin, fw->regs.an_disable_admin);
+    PRM_SET(ptys_reg, out, an_disable_admin, fw_uplink(fw)->phy.an_disable_admin);
     PRM_SET(ptys_reg, out, an_status, up ? PRM_AN_STATUS_LINK_UP : PRM_AN_STATUS_LINK_DOWN);
     PRM_SET(ptys_reg, out, eth_proto_capability, fw->profile->eth_proto_cap);
-    PRM_SET(ptys_reg, out, eth_proto_admin, fw->regs.eth_proto_admin);
+    PRM_SET(ptys_reg, out, eth_proto_admin, fw_uplink(fw)->phy.eth_proto_admin);
     PRM_SET(ptys_reg, out, eth_proto_oper, regs_eth_proto_oper(fw));
     PRM_SET(ptys_reg, out, connector_type, PRM_CONNECTOR_TYPE_DA);
     return SYN_OK;
@@ -116,8 +116,8 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
         return SYN_REG_VALUE;
     }
     regs_eth_proto_oper(fw); /* a link that is up keeps its mode */
-    fw->regs.eth_proto_admin = admin;
-    fw->regs.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
+    fw_uplink(fw)->phy.eth_proto_admin = admin;
+    fw_uplink(fw)->phy.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
     return SYN_OK;
 }
 
@@ -125,10 +125,9 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    PRM_SET(pmtu_reg, out, local_port, 1);
     PRM_SET(pmtu_reg, out, max_mtu, PORT_MAX_MTU);
-    PRM_SET(pmtu_reg, out, admin_mtu, fw->hca.vport->mtu);
-    PRM_SET(pmtu_reg, out, oper_mtu, fw->hca.vport->mtu);
+    PRM_SET(pmtu_reg, out, admin_mtu, fw_uplink(fw)->mtu);
+    PRM_SET(pmtu_reg, out, oper_mtu, fw_uplink(fw)->mtu);
     return SYN_OK;
 }
 
@@ -139,7 +138,7 @@ static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (mtu < FW_MIN_MTU || mtu > PORT_MAX_MTU) {
         return SYN_BAD_MTU;
     }
-    fw->hca.vport->mtu = (uint16_t)mtu;
+    fw_uplink(fw)->mtu = (uint16_t)mtu;
     return SYN_OK;
 }
 
@@ -147,28 +146,30 @@ static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 static enum syn pfcc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    PRM_SET(pfcc_reg, out, local_port, 1);
-    PRM_SET(pfcc_reg, out, pptx, fw->regs.pause_tx);
-    PRM_SET(pfcc_reg, out, pprx, fw->regs.pause_rx);
-    PRM_SET(pfcc_reg, out, pfctx, fw->regs.pfc_tx);
-    PRM_SET(pfcc_reg, out, pfcrx, fw->regs.pfc_rx);
+    const struct uplink_phy *phy = &fw_uplink(fw)->phy;
+
+    PRM_SET(pfcc_reg, out, pptx, phy->pause_tx);
+    PRM_SET(pfcc_reg, out, pprx, phy->pause_rx);
+    PRM_SET(pfcc_reg, out, pfctx, phy->pfc_tx);
+    PRM_SET(pfcc_reg, out, pfcrx, phy->pfc_rx);
     return SYN_OK;
 }
 
 static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
+    struct uplink_phy *phy = &fw_uplink(fw)->phy;
     uint8_t tx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_tx);
     uint8_t rx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_rx);
     uint8_t pfc_tx = (uint8_t)PRM_GET(pfcc_reg, in, pfctx);
     uint8_t pfc_rx = (uint8_t)PRM_GET(pfcc_reg, in, pfcrx);
 
-    fw->regs.pfc_tx = (uint8_t)((fw->regs.pfc_tx & ~tx_mask) | (pfc_tx & tx_mask));
-    fw->regs.pfc_rx = (uint8_t)((fw->regs.pfc_rx & ~rx_mask) | (pfc_rx & rx_mask));
+    phy->pfc_tx = (uint8_t)((phy->pfc_tx & ~tx_mask) | (pfc_tx & tx_mask));
+    phy->pfc_rx = (uint8_t)((phy->pfc_rx & ~rx_mask) | (pfc_rx & rx_mask));
     if (!PRM_GET(pfcc_reg, in, pptx_mask_n)) {
-        fw->regs.pause_tx = PRM_GET(pfcc_reg, in, pptx);
+        phy->pause_tx = PRM_GET(pfcc_reg, in, pptx);
     }
     if (!PRM_GET(pfcc_reg, in, pprx_mask_n)) {
-        fw->regs.pause_rx = PRM_GET(pfcc_reg, in, pprx);
+        phy->pause_rx = PRM_GET(pfcc_reg, in, pprx);
     }
     return SYN_OK;
 }
@@ -192,12 +193,11 @@ static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (PRM_GET(pddr_reg, in, page_select) != PDDR_PAGE_TROUBLESHOOTING) {
         return SYN_REG_VALUE;
     }
-    if (!fw->hca.vport->wire) {
+    if (!fw_uplink(fw)->wire) {
         opcode = PDDR_NO_CABLE;
-    } else if (fw->hca.vport->admin_up && !port_is_up(&fw->hca)) {
+    } else if (fw_uplink(fw)->admin_up && !uplink_is_up(fw_uplink(fw))) {
         opcode = PDDR_NO_PARTNER;
     }
-    PRM_SET(pddr_reg, out, local_port, 1);
     PRM_SET(pddr_reg, out, page_select, PDDR_PAGE_TROUBLESHOOTING);
     PRM_SET(pddr_troubleshooting_page, page, status_opcode, opcode);
     return SYN_OK;

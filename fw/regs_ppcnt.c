@@ -2,18 +2,35 @@
 /*
  * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635),
  * per priority, of the physical layer, of InfiniBand, and the RoCE packets whose ICRC was wrong.
+ * They count what passed the cable; what is wrong with a frame its vport finds and counts.
  *
  * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
  * port has one buffer and one priority, 0. Errors of a physical layer that the model does not
  * have are 0 because they cannot happen.
  */
 #include "fw/regs.h"
+#include "model/port/eswitch.h"
 
-#define FCS_BYTES    4
-#define NS_PER_MS    1000000
+#define NS_PER_MS 1000000
 
-#define RX_OCTETS(c) ((c)->rx_bytes + FCS_BYTES * (c)->rx_frames)
-#define TX_OCTETS(c) ((c)->tx_bytes + FCS_BYTES * (c)->tx_frames)
+/* What the card's vports found wrong with the frames that came to them. */
+static uint64_t found_wrong(const struct fw *fw, size_t counter)
+{
+    const struct eswitch *sw = fw->hca.vport->sw;
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        sum += *(const uint64_t *)((const char *)&sw->vports[i]->counters + counter);
+    }
+    return sum;
+}
+
+#define FOUND(fw, counter) found_wrong(fw, offsetof(struct vport_counters, counter))
+
+static uint64_t octets(const struct traffic *t)
+{
+    return traffic_bytes(t) + FCS_LEN * traffic_frames(t);
+}
 
 /* A 64-bit counter is two dwords, high and low. */
 #define PUT(s, p, field, value)                                                                    \
@@ -23,91 +40,92 @@
         PRM_SET(s, p, field##_low, put_value_ & 0xffffffff);                                       \
     } while (0)
 
-static void fill_802_3(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_802_3(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_802_3_cntrs_grp_data_layout, set, field, value)
-    P(a_frames_transmitted_ok, c->tx_frames);
-    P(a_frames_received_ok, c->rx_frames);
-    P(a_octets_transmitted_ok, TX_OCTETS(c));
-    P(a_octets_received_ok, RX_OCTETS(c));
-    P(a_multicast_frames_xmitted_ok, c->tx_multicast_frames);
-    P(a_broadcast_frames_xmitted_ok, c->tx_broadcast_frames);
-    P(a_multicast_frames_received_ok, c->rx_multicast_frames);
-    P(a_broadcast_frames_received_ok, c->rx_broadcast_frames);
-    P(a_frame_too_long_errors, c->rx_oversize);
+    P(a_frames_transmitted_ok, traffic_frames(&c->tx));
+    P(a_frames_received_ok, traffic_frames(&c->rx));
+    P(a_octets_transmitted_ok, octets(&c->tx));
+    P(a_octets_received_ok, octets(&c->rx));
+    P(a_multicast_frames_xmitted_ok, c->tx.frames[FRAME_MULTICAST]);
+    P(a_broadcast_frames_xmitted_ok, c->tx.frames[FRAME_BROADCAST]);
+    P(a_multicast_frames_received_ok, c->rx.frames[FRAME_MULTICAST]);
+    P(a_broadcast_frames_received_ok, c->rx.frames[FRAME_BROADCAST]);
+    P(a_frame_too_long_errors, FOUND(fw, rx_oversize));
 #undef P
 }
 
-static void fill_rfc_2863(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_2863_cntrs_grp_data_layout, set, field, value)
-    P(if_in_octets, RX_OCTETS(c));
-    P(if_in_ucast_pkts, c->rx_unicast_frames);
-    P(if_in_discards, c->rx_discards);
-    P(if_in_errors, c->rx_oversize);
-    P(if_out_octets, TX_OCTETS(c));
-    P(if_out_ucast_pkts, c->tx_unicast_frames);
-    P(if_out_discards, c->tx_oversize);
-    P(if_in_multicast_pkts, c->rx_multicast_frames);
-    P(if_in_broadcast_pkts, c->rx_broadcast_frames);
-    P(if_out_multicast_pkts, c->tx_multicast_frames);
-    P(if_out_broadcast_pkts, c->tx_broadcast_frames);
+    P(if_in_octets, octets(&c->rx));
+    P(if_in_ucast_pkts, c->rx.frames[FRAME_UNICAST]);
+    P(if_in_discards, FOUND(fw, rx_discards));
+    P(if_in_errors, FOUND(fw, rx_oversize));
+    P(if_out_octets, octets(&c->tx));
+    P(if_out_ucast_pkts, c->tx.frames[FRAME_UNICAST]);
+    P(if_out_discards, FOUND(fw, tx_oversize));
+    P(if_in_multicast_pkts, c->rx.frames[FRAME_MULTICAST]);
+    P(if_in_broadcast_pkts, c->rx.frames[FRAME_BROADCAST]);
+    P(if_out_multicast_pkts, c->tx.frames[FRAME_MULTICAST]);
+    P(if_out_broadcast_pkts, c->tx.frames[FRAME_BROADCAST]);
 #undef P
 }
 
-static void fill_rfc_2819(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_2819_cntrs_grp_data_layout, set, field, value)
-    P(ether_stats_octets, RX_OCTETS(c));
-    P(ether_stats_pkts, c->rx_frames);
-    P(ether_stats_broadcast_pkts, c->rx_broadcast_frames);
-    P(ether_stats_multicast_pkts, c->rx_multicast_frames);
-    P(ether_stats_oversize_pkts, c->rx_oversize);
-    P(ether_stats_pkts64octets, c->rx_size_hist[0]);
-    P(ether_stats_pkts65to127octets, c->rx_size_hist[1]);
-    P(ether_stats_pkts128to255octets, c->rx_size_hist[2]);
-    P(ether_stats_pkts256to511octets, c->rx_size_hist[3]);
-    P(ether_stats_pkts512to1023octets, c->rx_size_hist[4]);
-    P(ether_stats_pkts1024to1518octets, c->rx_size_hist[5]);
-    P(ether_stats_pkts1519to2047octets, c->rx_size_hist[6]);
-    P(ether_stats_pkts2048to4095octets, c->rx_size_hist[7]);
-    P(ether_stats_pkts4096to8191octets, c->rx_size_hist[8]);
-    P(ether_stats_pkts8192to10239octets, c->rx_size_hist[9]);
+    P(ether_stats_octets, octets(&c->rx));
+    P(ether_stats_pkts, traffic_frames(&c->rx));
+    P(ether_stats_broadcast_pkts, c->rx.frames[FRAME_BROADCAST]);
+    P(ether_stats_multicast_pkts, c->rx.frames[FRAME_MULTICAST]);
+    P(ether_stats_oversize_pkts, FOUND(fw, rx_oversize));
+    P(ether_stats_pkts64octets, c->rx_sizes[0]);
+    P(ether_stats_pkts65to127octets, c->rx_sizes[1]);
+    P(ether_stats_pkts128to255octets, c->rx_sizes[2]);
+    P(ether_stats_pkts256to511octets, c->rx_sizes[3]);
+    P(ether_stats_pkts512to1023octets, c->rx_sizes[4]);
+    P(ether_stats_pkts1024to1518octets, c->rx_sizes[5]);
+    P(ether_stats_pkts1519to2047octets, c->rx_sizes[6]);
+    P(ether_stats_pkts2048to4095octets, c->rx_sizes[7]);
+    P(ether_stats_pkts4096to8191octets, c->rx_sizes[8]);
+    P(ether_stats_pkts8192to10239octets, c->rx_sizes[9]);
 #undef P
 }
 
-static void fill_rfc_3635(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_rfc_3635(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
-    PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, c->rx_oversize);
+    PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, FOUND(fw, rx_oversize));
 }
 
-static void fill_extended(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_extended(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
-    PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, c->rx_bad_icrc);
+    PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, FOUND(fw, rx_bad_icrc));
 }
 
-static void fill_per_priority(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_per_priority(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
-    P(rx_octets, RX_OCTETS(c));
-    P(rx_frames, c->rx_frames);
-    P(tx_octets, TX_OCTETS(c));
-    P(tx_frames, c->tx_frames);
+    P(rx_octets, octets(&c->rx));
+    P(rx_frames, traffic_frames(&c->rx));
+    P(tx_octets, octets(&c->tx));
+    P(tx_frames, traffic_frames(&c->tx));
 #undef P
 }
 
-static void fill_physical(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_physical(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
-    uint64_t age = hca_now(&fw->hca) - fw->regs.counters_cleared_ns;
+    uint64_t age = hca_now(&fw->hca) - fw_uplink(fw)->phy.counters_cleared_ns;
 
     PUT(phys_layer_cntrs, set, time_since_last_clear, age / NS_PER_MS);
     PRM_SET(phys_layer_cntrs, set, link_down_events, (uint32_t)c->link_downs);
 }
 
 /* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
-static void fill_infiniband(struct fw *fw, const struct vport_counters *c, uint8_t *set)
+static void fill_infiniband(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
 {
-    uint64_t bad = c->rx_truncated + c->rx_bad_header + c->rx_bad_icrc + c->rx_oversize;
+    uint64_t bad = c->rx_truncated + FOUND(fw, rx_truncated) + FOUND(fw, rx_bad_header) +
+                   FOUND(fw, rx_bad_icrc) + FOUND(fw, rx_oversize);
 
     PRM_SET(ib_port_cntrs_grp_data_layout, set, link_downed_counter,
             (uint32_t)MIN(c->link_downs, UINT8_MAX));
@@ -116,7 +134,7 @@ static void fill_infiniband(struct fw *fw, const struct vport_counters *c, uint8
 
 static const struct {
     uint8_t group;
-    void (*fill)(struct fw *fw, const struct vport_counters *c, uint8_t *set);
+    void (*fill)(struct fw *fw, const struct uplink_counters *c, uint8_t *set);
 } groups[] = {
     {PRM_PPCNT_GRP_IEEE_802_3, fill_802_3},
     {PRM_PPCNT_GRP_RFC_2863, fill_rfc_2863},
@@ -136,13 +154,12 @@ enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     if (PRM_GET(ppcnt_reg, in, clr)) {
         return SYN_REG_VALUE; /* the counters run on for every reader */
     }
-    PRM_SET(ppcnt_reg, out, local_port, 1);
     PRM_SET(ppcnt_reg, out, grp, group);
     PRM_SET(ppcnt_reg, out, prio_tc, prio);
     for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (groups[i].group == group) {
             if (group != PRM_PPCNT_GRP_PER_PRIORITY || prio == 0) {
-                groups[i].fill(fw, &fw->hca.vport->counters, PRM_PTR(ppcnt_reg, out, counter_set));
+                groups[i].fill(fw, &fw_uplink(fw)->counters, PRM_PTR(ppcnt_reg, out, counter_set));
             }
             return SYN_OK;
         }

@@ -37,8 +37,9 @@ static void objects_free(struct hca *hca)
     }
 }
 
-void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
-              const struct hca_limits *limits, const uint8_t mac[6])
+void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
+                 const struct hca_limits *limits, struct card *card, unsigned number,
+                 const uint8_t mac[6])
 {
     hca->ops = ops;
     hca->host = host;
@@ -50,7 +51,17 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     rdma_init(hca);
     obj_spaces_init(hca);
     steering_init(hca);
-    port_init(hca, mac);
+    hca->card = card;
+    port_init(hca, eswitch_vport(&card->sw, number, mac));
+}
+
+void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
+              const struct hca_limits *limits, const uint8_t mac[6])
+{
+    struct card *card = card_new();
+
+    card->ends_with_function = true;
+    hca_init_on(hca, ops, host, limits, card, 0, mac);
 }
 
 static void objects_clear(struct hca *hca)
@@ -66,7 +77,7 @@ void hca_reset(struct hca *hca)
 {
     objects_clear(hca);
     steering_init(hca);
-    port_release(hca);
+    vport_release(hca->vport);
     hca->cq_overruns = 0;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
 }
@@ -78,6 +89,10 @@ void hca_clear(struct hca *hca)
         obj_table_clear(obj_space(hca, i));
     }
     port_clear(hca);
+    if (hca->card->ends_with_function) {
+        card_free(hca->card);
+    }
+    hca->card = NULL;
     hca_log_end(hca);
     q_counter_clear(hca);
     blueflame_clear(hca);

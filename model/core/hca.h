@@ -18,6 +18,7 @@
 #include "model/core/syndrome.h"
 
 struct blueflame;
+struct card;
 struct hca;
 struct mem_space;
 struct q_counter;
@@ -87,9 +88,8 @@ struct hca {
     struct pager *pager;                            /* NULL: nobody brings pages in */
     struct mem_fault fault;                         /* of the access that came to MEM_FAULT last */
 
-    union {
-        struct vport *vport, *port;
-    };
+    struct card *card;    /* that it is a function of (model/card/card.h) */
+    struct vport *vport;  /* where it stands there */
     uint64_t event_count; /* async events delivered, for tests and traces */
 
     /* What everything costs is counted in pieces: a call of the host for DMA, a frame received or

@@ -223,7 +223,7 @@ uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t
 static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wire)
 {
     uint8_t mkc[PRM_SIZE(mkc)] = {0};
-    struct vport_gid *gid;
+    struct vport_gid gid = {.valid = true, .version = PRM_ROCE_VERSION_V2};
 
     fake_host_init(&side->host);
     side->host.now = 1000;
@@ -231,14 +231,13 @@ static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wir
     hca_init(&side->hca, &fake_host_ops, &side->host, &limits, side->mac);
     side->hca.resd_lkey = 0x700;
     port_set_wire(&side->hca, wire);
-    side->hca.vport->admin_up = true;
+    side->hca.vport->uplink->admin_up = true;
     side->hca.vport->roce_enabled = true;
-    side->hca.vport->mtu = 4200 + 22;
-    gid = &side->hca.vport->gids[3];
-    *gid = (struct vport_gid){.valid = true, .version = PRM_ROCE_VERSION_V2};
-    memcpy(gid->gid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(nth + 1)},
+    side->hca.vport->uplink->mtu = 4200 + 22;
+    memcpy(gid.gid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(nth + 1)},
            16);
-    memcpy(gid->mac, side->mac, 6);
+    memcpy(gid.mac, side->mac, 6);
+    vport_set_gid(side->hca.vport, 3, &gid);
     ck_assert_int_eq(uar_alloc(&side->hca, 0, &side->uarn), SYN_OK);
     ck_assert_int_eq(pd_alloc(&side->hca, 0, &side->pdn), SYN_OK);
     make_eq(side);
@@ -266,7 +265,7 @@ struct lab *lab_new(void)
 void lab_free(struct lab *lab)
 {
     for (unsigned i = 0; i < 2; i++) {
-        struct wire_port *wire = lab->side[i].hca.vport->wire;
+        struct wire_port *wire = lab->side[i].hca.vport->uplink->wire;
 
         hca_clear(&lab->side[i].hca);
         ck_assert_uint_eq(lab->side[i].host.open_maps, 0);

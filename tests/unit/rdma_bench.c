@@ -119,15 +119,14 @@ void bench_init(struct bench *b)
     b->peer = ends[1];
     wire_set_client(b->peer, &peer_client, b);
     b->hca.vport->roce_enabled = true;
-    b->hca.vport->mtu = PORT_MAX_MTU;
+    b->hca.vport->uplink->mtu = PORT_MAX_MTU;
     for (int i = 0; i < 2; i++) {
-        struct vport_gid *gid = &b->hca.vport->gids[i];
+        struct vport_gid gid = {
+            .valid = true, .version = PRM_ROCE_VERSION_V2, .l3_type = i == BENCH_IPV6};
 
-        gid->valid = true;
-        gid->version = PRM_ROCE_VERSION_V2;
-        gid->l3_type = i == BENCH_IPV6;
-        memcpy(gid->gid, own_gid[i], 16);
-        memcpy(gid->mac, own_mac, 6);
+        memcpy(gid.gid, own_gid[i], 16);
+        memcpy(gid.mac, own_mac, 6);
+        vport_set_gid(b->hca.vport, (unsigned)i, &gid);
     }
     ck_assert_int_eq(pd_alloc(&b->hca, 0, &b->pdn), SYN_OK);
     ck_assert_int_eq(uar_alloc(&b->hca, 0, &b->uarn), SYN_OK);
@@ -143,7 +142,7 @@ void bench_init(struct bench *b)
 
 void bench_clear(struct bench *b)
 {
-    struct wire_port *end = b->hca.vport->wire;
+    struct wire_port *end = b->hca.vport->uplink->wire;
 
     hca_clear(&b->hca);
     wire_close(end);

@@ -371,7 +371,7 @@ START_TEST(infiniband_counters_stop_at_their_largest)
     uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
     const uint8_t *set = PRM_PTR(ppcnt_reg, reg, counter_set);
 
-    counters()->link_downs = 3;
+    d.fw->hca.vport->uplink->counters.link_downs = 3;
     counters()->rx_bad_icrc = 4;
     counters()->rx_oversize = 5;
     PRM_SET(ppcnt_reg, reg, local_port, 1);
@@ -380,7 +380,7 @@ START_TEST(infiniband_counters_stop_at_their_largest)
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 3);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors), 9);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, symbol_error_counter), 0);
-    counters()->link_downs = 256;
+    d.fw->hca.vport->uplink->counters.link_downs = 256;
     counters()->rx_bad_icrc = 65536;
     ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 255);
@@ -397,12 +397,12 @@ START_TEST(a_vport_counts_each_frame_once)
 {
     uint8_t in[PRM_SIZE(query_vport_counter_in)] = {0}, out[PRM_SIZE(query_vport_counter_out)];
 
-    counters()->rx_unicast_frames = 10;
-    counters()->rx_roce_unicast_frames = 4;
-    counters()->rx_multicast_frames = 20;
-    counters()->rx_roce_multicast_frames = 7;
-    counters()->tx_multicast_frames = 5;
-    counters()->tx_roce_multicast_frames = 5;
+    counters()->rx.frames[FRAME_UNICAST] = 10;
+    counters()->rx_roce.frames[FRAME_UNICAST] = 4;
+    counters()->rx.frames[FRAME_MULTICAST] = 20;
+    counters()->rx_roce.frames[FRAME_MULTICAST] = 7;
+    counters()->tx.frames[FRAME_MULTICAST] = 5;
+    counters()->tx_roce.frames[FRAME_MULTICAST] = 5;
     PRM_SET(query_vport_counter_in, in, opcode, PRM_CMD_OP_QUERY_VPORT_COUNTER);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_OK);
     ck_assert_uint_eq(VPORT_PACKETS(received_ib_unicast), 4);
@@ -515,22 +515,21 @@ START_TEST(teardown_leaves_the_port_as_it_is)
     ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_OK);
     set_link(false);
     vport->promisc_all = vport->roce_enabled = true;
-    vport->num_mc = 3;
-    vport->gids[0].valid = true;
+    vport->mc.n = 3;
+    vport_set_gid(vport, 0, &(struct vport_gid){.valid = true});
     counters()->rx_oversize = 5;
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), SYN_OK);
-    ck_assert(!vport->promisc_all && !vport->roce_enabled && !vport->num_mc &&
-              !vport->gids[0].valid);
+    ck_assert(!vport->promisc_all && !vport->roce_enabled && !vport->mc.n && !vport->gids[0].valid);
     ck_assert(!port_is_up(&d.fw->hca));
-    ck_assert_uint_eq(vport->mtu, 3000);
+    ck_assert_uint_eq(vport->uplink->mtu, 3000);
     ck_assert_uint_eq(counters()->rx_oversize, 5);
-    ck_assert_uint_eq(counters()->link_downs, 1);
+    ck_assert_uint_eq(vport->uplink->counters.link_downs, 1);
 
     fw_reset(d.fw);
     ck_assert(port_is_up(&d.fw->hca));
-    ck_assert_uint_eq(vport->mtu, PORT_DEFAULT_MTU);
-    ck_assert_uint_eq(counters()->link_downs, 0);
+    ck_assert_uint_eq(vport->uplink->mtu, PORT_DEFAULT_MTU);
+    ck_assert_uint_eq(vport->uplink->counters.link_downs, 0);
 }
 END_TEST
 

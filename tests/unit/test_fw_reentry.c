@@ -388,11 +388,19 @@ START_TEST(register_writes_beyond_the_queue_are_lost_and_counted)
 }
 END_TEST
 
+static bool link_is_down(struct wire_port *port)
+{
+    return false;
+}
+
 /* A cable that is pulled and plugged in again before the function could look was down all the same.
  */
 START_TEST(link_that_went_down_for_a_moment_is_told)
 {
-    uint64_t downs;
+    const struct uplink *uplink;
+    struct wire_port_ops pulled;
+    const struct wire_port_ops *plugged;
+    uint64_t downs, events;
 
     begin(FAKE_WRITE, NOWHERE, NULL, false);
     wire_pair_new(16, ends);
@@ -400,15 +408,24 @@ START_TEST(link_that_went_down_for_a_moment_is_told)
     fw_set_wire(d.fw, ends[0]);
     settle();
     ck_assert(port_is_up(&d.fw->hca));
-    downs = d.fw->hca.vport->counters.link_downs;
+    uplink = d.fw->hca.vport->uplink;
+    downs = uplink->counters.link_downs;
+    events = d.fw->hca.event_count;
     ends[0]->client->link_change(ends[0]->opaque);
     settle();
-    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs);
-    d.fw->hca.vport->link_lost = true;
+    ck_assert_uint_eq(uplink->counters.link_downs, downs);
+    ck_assert_uint_eq(d.fw->hca.event_count, events);
+    plugged = ends[0]->ops;
+    pulled = *plugged;
+    pulled.link_up = link_is_down;
+    ends[0]->ops = &pulled;
     ends[0]->client->link_change(ends[0]->opaque);
-    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs);
+    ends[0]->ops = plugged;
+    ends[0]->client->link_change(ends[0]->opaque);
+    ck_assert_uint_eq(d.fw->hca.event_count, events);
     settle();
-    ck_assert_uint_eq(d.fw->hca.vport->counters.link_downs, downs + 1);
+    ck_assert_uint_eq(uplink->counters.link_downs, downs + 1);
+    ck_assert_uint_eq(d.fw->hca.event_count, events + 2); /* down, and up */
     ck_assert(port_is_up(&d.fw->hca));
     end();
 }

@@ -4,9 +4,14 @@
 
 #define GID_INDEX 3 /* of both sides (lab.c) */
 
-static struct vport_gid *entry(struct lab_side *side)
+static const struct vport_gid *entry(struct lab_side *side)
 {
     return &side->hca.vport->gids[GID_INDEX];
+}
+
+static void set_entry(struct lab_side *side, const struct vport_gid *gid)
+{
+    vport_set_gid(side->hca.vport, GID_INDEX, gid);
 }
 
 static const struct roce_addr *last_address(void)
@@ -20,17 +25,17 @@ static const struct roce_addr *last_address(void)
 START_TEST(packets_leave_from_the_address_that_is_there_now)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
-    struct vport_gid first = *entry(left);
+    struct vport_gid first = *entry(left), other = first;
 
     write_from(src, 64, dst);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
 
-    entry(left)->gid[15] = 99;
-    entry(left)->mac[5] ^= 0x40;
-    entry(left)->has_vlan = true;
-    entry(left)->vlan_id = 7;
-    left->hca.vport->gid_version++;
+    other.gid[15] = 99;
+    other.mac[5] ^= 0x40;
+    other.has_vlan = true;
+    other.vlan_id = 7;
+    set_entry(left, &other);
     write_from(src, 64, dst);
     lab_run(lab);
     ck_assert_uint_eq(last_address()->sgid[15], 99);
@@ -39,8 +44,7 @@ START_TEST(packets_leave_from_the_address_that_is_there_now)
     ck_assert_uint_eq(last_address()->vlan_tci & 0xfff, 7);
     expect_none(left); /* that is not whom the other side is connected to */
 
-    *entry(left) = first;
-    left->hca.vport->gid_version++;
+    set_entry(left, &first);
     lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
 }
@@ -49,10 +53,10 @@ END_TEST
 START_TEST(another_entry_is_no_concern)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+    struct vport_gid other = *entry(left);
 
-    left->hca.vport->gids[GID_INDEX + 1] = *entry(left);
-    left->hca.vport->gids[GID_INDEX + 1].gid[15] = 99;
-    left->hca.vport->gid_version++;
+    other.gid[15] = 99;
+    vport_set_gid(left->hca.vport, GID_INDEX + 1, &other);
     write_from(src, 64, dst);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
@@ -62,8 +66,7 @@ END_TEST
 /* As for a datagram whose address vector names an entry that is empty. */
 START_TEST(without_a_source_address_nothing_is_sent)
 {
-    memset(entry(left), 0, sizeof(*entry(left)));
-    left->hca.vport->gid_version++;
+    set_entry(left, NULL);
     write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
     lab_run(lab);
     ck_assert_uint_eq(lab->num_packets, 0);
@@ -77,7 +80,7 @@ START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 {
     uint64_t src = lab_mem(left, 1024, 1), dst = lab_mem(right, 1024, 0);
 
-    left->hca.vport->mtu = 600;
+    left->hca.vport->uplink->mtu = 600;
     write_from(src, 64, dst);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);

@@ -46,10 +46,10 @@ static size_t frame_to(uint8_t *frame, const uint8_t *dmac, size_t len)
 static bool arrives(const uint8_t *dmac)
 {
     uint8_t frame[60];
-    uint64_t before = vport->counters.rx_frames;
+    uint64_t before = traffic_frames(&vport->counters.rx);
 
     bench_rx(b, frame, frame_to(frame, dmac, sizeof(frame)));
-    return vport->counters.rx_frames > before;
+    return traffic_frames(&vport->counters.rx) > before;
 }
 
 /* Rules of flow tables do not help: there are none. */
@@ -107,8 +107,7 @@ END_TEST
 START_TEST(unicast_list_adds_addresses)
 {
     without_rules();
-    memcpy(vport->uc_list[0], stranger, 6);
-    vport->num_uc = 1;
+    mac_list_set(&vport->uc, &stranger, 1);
     ck_assert(arrives(stranger));
     ck_assert(!arrives(group));
 }
@@ -118,8 +117,7 @@ START_TEST(multicast_list_adds_groups)
 {
     without_rules();
     ck_assert(!arrives(group));
-    memcpy(vport->mc_list[0], group, 6);
-    vport->num_mc = 1;
+    mac_list_set(&vport->mc, &group, 1);
     ck_assert(arrives(group));
     ck_assert(!arrives(stranger));
 }
@@ -161,9 +159,9 @@ END_TEST
 
 START_TEST(nothing_comes_in_while_the_port_is_administratively_down)
 {
-    vport->admin_up = false;
+    vport->uplink->admin_up = false;
     ck_assert(!arrives(bench_mac));
-    vport->admin_up = true;
+    vport->uplink->admin_up = true;
     ck_assert(arrives(bench_mac));
 }
 END_TEST
@@ -196,23 +194,23 @@ START_TEST(frames_are_counted_by_size_and_class)
     static uint8_t frame[WIRE_FRAME_MAX];
     uint64_t bytes = 0;
 
-    vport->mtu = PORT_MAX_MTU;
+    vport->uplink->mtu = PORT_MAX_MTU;
     for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
         bench_rx(b, frame, frame_to(frame, bench_mac, sizes[i].len));
         want[sizes[i].class]++;
         bytes += sizes[i].len;
     }
-    ck_assert_mem_eq(vport->counters.rx_size_hist, want, sizeof(want));
+    ck_assert_mem_eq(vport->uplink->counters.rx_sizes, want, sizeof(want));
     bench_rx(b, frame, frame_to(frame, group, 60));
     bench_rx(b, frame, frame_to(frame, broadcast, 70));
-    ck_assert_uint_eq(vport->counters.rx_unicast_frames, G_N_ELEMENTS(sizes));
-    ck_assert_uint_eq(vport->counters.rx_unicast_bytes, bytes);
-    ck_assert_uint_eq(vport->counters.rx_multicast_frames, 1);
-    ck_assert_uint_eq(vport->counters.rx_multicast_bytes, 60);
-    ck_assert_uint_eq(vport->counters.rx_broadcast_frames, 1);
-    ck_assert_uint_eq(vport->counters.rx_broadcast_bytes, 70);
-    ck_assert_uint_eq(vport->counters.rx_frames, G_N_ELEMENTS(sizes) + 2);
-    ck_assert_uint_eq(vport->counters.rx_bytes, bytes + 130);
+    ck_assert_uint_eq(vport->counters.rx.frames[FRAME_UNICAST], G_N_ELEMENTS(sizes));
+    ck_assert_uint_eq(vport->counters.rx.bytes[FRAME_UNICAST], bytes);
+    ck_assert_uint_eq(vport->counters.rx.frames[FRAME_MULTICAST], 1);
+    ck_assert_uint_eq(vport->counters.rx.bytes[FRAME_MULTICAST], 60);
+    ck_assert_uint_eq(vport->counters.rx.frames[FRAME_BROADCAST], 1);
+    ck_assert_uint_eq(vport->counters.rx.bytes[FRAME_BROADCAST], 70);
+    ck_assert_uint_eq(traffic_frames(&vport->counters.rx), G_N_ELEMENTS(sizes) + 2);
+    ck_assert_uint_eq(traffic_bytes(&vport->counters.rx), bytes + 130);
 }
 END_TEST
 
@@ -222,12 +220,12 @@ START_TEST(sent_frames_are_counted_by_class)
     send_to(&sq, group);
     send_to(&sq, broadcast);
     ck_assert_uint_eq(b->num_frames, 3);
-    ck_assert_uint_eq(vport->counters.tx_frames, 3);
-    ck_assert_uint_eq(vport->counters.tx_bytes, 300);
-    ck_assert_uint_eq(vport->counters.tx_unicast_frames, 1);
-    ck_assert_uint_eq(vport->counters.tx_multicast_frames, 1);
-    ck_assert_uint_eq(vport->counters.tx_broadcast_frames, 1);
-    ck_assert_uint_eq(vport->counters.tx_size_hist[1], 3);
+    ck_assert_uint_eq(traffic_frames(&vport->counters.tx), 3);
+    ck_assert_uint_eq(traffic_bytes(&vport->counters.tx), 300);
+    ck_assert_uint_eq(vport->counters.tx.frames[FRAME_UNICAST], 1);
+    ck_assert_uint_eq(vport->counters.tx.frames[FRAME_MULTICAST], 1);
+    ck_assert_uint_eq(vport->counters.tx.frames[FRAME_BROADCAST], 1);
+    ck_assert_uint_eq(vport->uplink->counters.tx_sizes[1], 3);
 }
 END_TEST
 
@@ -273,7 +271,7 @@ END_TEST
 /* A group's frame comes back only while there is somebody who takes it. */
 START_TEST(who_listens_no_more_has_no_groups_brought_back)
 {
-    unsigned before = vport->loop_in;
+    unsigned before = vport->queued;
     uint32_t second = bench_direct_tir(b, rq.num);
 
     set_lb(1 << PRM_SELF_LB_MULTICAST);
@@ -281,10 +279,10 @@ START_TEST(who_listens_no_more_has_no_groups_brought_back)
     set_lb(1 << PRM_SELF_LB_UNICAST);
     set_lb_of(second, 1 << PRM_SELF_LB_MULTICAST);
     send_to(&sq, group);
-    ck_assert_uint_eq(vport->loop_in, before + 1);
+    ck_assert_uint_eq(vport->queued, before + 1);
     ck_assert_int_eq(tir_destroy(&b->rig.hca, 0, second), SYN_OK);
     send_to(&sq, group);
-    ck_assert_uint_eq(vport->loop_in, before + 1);
+    ck_assert_uint_eq(vport->queued, before + 1);
 }
 END_TEST
 
@@ -357,14 +355,14 @@ START_TEST(a_reset_empties_the_loopback)
     uint8_t frame[100];
 
     frame_to(frame, bench_mac, sizeof(frame));
-    for (unsigned i = 0; i < PORT_LOOP_SLOTS; i++) {
+    for (unsigned i = 0; i < VPORT_QUEUE; i++) {
         memcpy(port_tx_reserve(hca, bench_mac, sizeof(frame)), frame, sizeof(frame));
         port_tx_commit(hca, sizeof(frame), PORT_NO_TD);
     }
     ck_assert(port_rx_pending(hca));
     hca_reset(hca);
     bench_run(b);
-    ck_assert_uint_eq(hca->vport->counters.rx_frames, 0);
+    ck_assert_uint_eq(traffic_frames(&hca->vport->counters.rx), 0);
     ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, sizeof(frame)));
     port_tx_commit(hca, 0, PORT_NO_TD);
 }
@@ -421,22 +419,22 @@ START_TEST(link_changes_are_events_once_each)
     ck_assert_ptr_null(rig_eq_next(&b->rig, &b->eq));
     port_set_wire(&b->rig.hca, b->wire);
     expect_port_change(PRM_PORT_CHANGE_SUBTYPE_ACTIVE);
-    vport->admin_up = false;
+    vport->uplink->admin_up = false;
     port_update_link(&b->rig.hca);
     expect_port_change(PRM_PORT_CHANGE_SUBTYPE_DOWN);
-    ck_assert_uint_eq(vport->counters.link_downs, 2);
+    ck_assert_uint_eq(vport->uplink->counters.link_downs, 2);
 }
 END_TEST
 
 /* As a NIC without a link: WQEs complete, frames vanish. */
 START_TEST(frames_sent_while_the_link_is_down_vanish)
 {
-    vport->admin_up = false;
+    vport->uplink->admin_up = false;
     port_update_link(&b->rig.hca);
     send_to(&sq, bench_peer_mac);
     bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
     ck_assert_uint_eq(b->num_frames, 0);
-    ck_assert_uint_eq(vport->counters.tx_frames, 0);
+    ck_assert_uint_eq(traffic_frames(&vport->counters.tx), 0);
 }
 END_TEST
 

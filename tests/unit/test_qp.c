@@ -320,6 +320,7 @@ END_TEST
 /* A transition that is refused leaves state and context as they were. */
 START_TEST(a_bad_value_changes_nothing)
 {
+    struct vport_gid gid = b.hca.vport->gids[BENCH_IPV4];
     struct bench_qp_attr attr = rc;
     uint8_t before[PRM_SIZE(qpc)], after[PRM_SIZE(qpc)];
 
@@ -330,10 +331,12 @@ START_TEST(a_bad_value_changes_nothing)
     attr = rc;
     attr.log_rra_max = 5;
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &attr), SYN_LIMIT);
-    b.hca.vport->gids[BENCH_IPV4].valid = false;
+    gid.valid = false;
+    vport_set_gid(b.hca.vport, BENCH_IPV4, &gid);
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
-    b.hca.vport->gids[BENCH_IPV4].valid = true;
-    b.hca.vport->gids[BENCH_IPV4].version = PRM_ROCE_VERSION_V1;
+    gid.valid = true;
+    gid.version = PRM_ROCE_VERSION_V1;
+    vport_set_gid(b.hca.vport, BENCH_IPV4, &gid);
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
     ck_assert_int_eq(qp_query(&b.hca, qp.qpn, after), SYN_OK);
     ck_assert_mem_eq(before, after, sizeof(before));

@@ -302,7 +302,7 @@ static bool say_paused(struct wire_port *port, const uint8_t dmac[6], struct wir
 
 static void pause_wire(void)
 {
-    struct wire_port *wire = left->hca.vport->wire;
+    struct wire_port *wire = left->hca.vport->uplink->wire;
 
     pausing_ops = *wire->ops;
     pausing_ops.is_paused = say_paused;

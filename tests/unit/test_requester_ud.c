@@ -178,7 +178,7 @@ START_TEST(ud_longer_than_the_port_allows)
 
     attr.st = PRM_QP_ST_UD;
     path.mtu = PRM_QP_MTU_4096;
-    left->hca.vport->mtu = 1522;
+    left->hca.vport->uplink->mtu = 1522;
     lab_qp_new(left, &attr, &a);
     lab_qp_new(right, &attr, &b);
     lab_connect(lab, &a, &b, &path);

@@ -42,10 +42,10 @@ static void setup(void)
     psn = other_psn = 0;
     more = 0;
     in_turns = false;
-    pair_ops = b.hca.vport->wire->ops;
+    pair_ops = b.hca.vport->uplink->wire->ops;
     ops = *pair_ops;
     ops.poll = look;
-    b.hca.vport->wire->ops = &ops;
+    b.hca.vport->uplink->wire->ops = &ops;
 }
 
 static void teardown(void)

@@ -204,8 +204,7 @@ START_TEST(without_a_source_address_no_answer_is_sent)
 
     b.deaf = true;
     bench_rx(&b, &pkt, NULL, 0);
-    memset(&b.hca.vport->gids[BENCH_IPV4], 0, sizeof(b.hca.vport->gids[0]));
-    b.hca.vport->gid_version++;
+    vport_set_gid(b.hca.vport, BENCH_IPV4, NULL);
     b.deaf = false;
     bench_run(&b);
     ck_assert_uint_lt(b.got, 100);

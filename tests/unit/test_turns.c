@@ -387,7 +387,7 @@ static const struct wire_port_ops flood_ops = {
 
 START_TEST(frames_without_end_keep_nobody_from_sending)
 {
-    struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.vport->wire;
+    struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.vport->uplink->wire;
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
     struct hca_timer timer = {.fire = count};
 
@@ -396,11 +396,11 @@ START_TEST(frames_without_end_keep_nobody_from_sending)
     left->host.now = 3000;
     write_from(src, 0, dst, right->key, 64);
     for (unsigned i = 0; i < 10; i++) {
-        uint64_t before = left->hca.vport->counters.rx_frames;
+        uint64_t before = traffic_frames(&left->hca.vport->counters.rx);
 
         ck_assert(hca_run(&left->hca, BUDGET));
-        ck_assert_uint_gt(left->hca.vport->counters.rx_frames, before);
-        ck_assert_uint_le(left->hca.vport->counters.rx_frames - before, BUDGET);
+        ck_assert_uint_gt(traffic_frames(&left->hca.vport->counters.rx), before);
+        ck_assert_uint_le(traffic_frames(&left->hca.vport->counters.rx) - before, BUDGET);
     }
     ck_assert_uint_eq(flood_sent, 1);
     ck_assert_uint_eq(fired, 1); /* timers wait for frames, but not for ever */

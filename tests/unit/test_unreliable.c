@@ -246,11 +246,13 @@ END_TEST
 
 START_TEST(a_datagram_carries_immediate_solicited_event_and_vlan)
 {
+    struct vport_gid gid = b.hca.vport->gids[BENCH_IPV4];
     struct roce_packet pkt = datagram();
     const uint8_t *cqe;
 
-    b.hca.vport->gids[BENCH_IPV4].has_vlan = true;
-    b.hca.vport->gids[BENCH_IPV4].vlan_id = 9;
+    gid.has_vlan = true;
+    gid.vlan_id = 9;
+    vport_set_gid(b.hca.vport, BENCH_IPV4, &gid);
     pkt.addr.has_vlan = true;
     pkt.addr.vlan_tci = 3 << 13 | 9;
     pkt.opcode = BTH_UD | BTH_SEND_ONLY_IMM;
@@ -404,8 +406,8 @@ START_TEST(a_multicast_goes_to_every_member)
     ck_assert_uint_eq(PRM_GET(cqe64, expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 10), qpn),
                       other.qpn);
     expect_no_cqe();
-    ck_assert_uint_eq(b.hca.vport->counters.rx_roce_multicast_frames, 2);
-    ck_assert_uint_eq(b.hca.vport->counters.rx_roce_unicast_frames, 0);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_roce.frames[FRAME_MULTICAST], 2);
+    ck_assert_uint_eq(b.hca.vport->counters.rx_roce.frames[FRAME_UNICAST], 0);
 
     /* A member that is destroyed is a member no more. */
     ck_assert_int_eq(qp_destroy(&b.hca, 0, other.qpn), SYN_OK);

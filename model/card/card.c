@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A card's life, and what of it a function's reset begins anew. */
+#include "model/card/card.h"
+#include "model/port/port.h"
+
+struct card *card_new(void)
+{
+    struct card *card = g_new0(struct card, 1);
+
+    eswitch_init(&card->sw);
+    return card;
+}
+
+void card_free(struct card *card)
+{
+    eswitch_clear(&card->sw);
+    g_free(card);
+}
+
+bool hca_restart_card(struct hca *hca)
+{
+    struct vport *vport = hca->vport;
+    bool alone = vport->sw->num_functions == 1;
+
+    if (alone) {
+        uplink_reset(vport->uplink);
+        vport->counters = vport->cleared = (struct vport_counters){0};
+    }
+    vport_release(vport);
+    vport_set_pending(vport, VPORT_PENDING_LINK, false);
+    vport->link_lost = false;
+    vport->was_up = port_is_up(hca);
+    return alone;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames between the vports of a card, and between them and the cable. */
+#include "model/port/eswitch.h"
+#include "model/core/hca.h"
+#include "model/port/port.h"
+#include "wire/port.h"
+
+/* Whether a vport has a function that takes frames. */
+static bool is_served(const struct vport *vport)
+{
+    return vport->hca && !vport->hca->off;
+}
+
+static bool wants(const struct vport *vport, const uint8_t dmac[6])
+{
+    return vport_accepts_mac(vport, dmac) || port_receivers.wants_mac(vport->hca, dmac);
+}
+
+/* -- from a vport ------------------------------------------------------------------------------
+ */
+
+struct vport *eswitch_find(const struct vport *from, const uint8_t dmac[6])
+{
+    struct eswitch *sw = from->sw;
+
+    if (mac_is_group(dmac)) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        if (sw->vports[i] != from && sw->vports[i]->hca && vport_has_mac(sw->vports[i], dmac)) {
+            return sw->vports[i];
+        }
+    }
+    return NULL;
+}
+
+bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned flags,
+                  uint32_t from_td)
+{
+    uint8_t *copy = wire_tx_reserve(to->queue[0], len);
+
+    if (!copy) {
+        return false;
+    }
+    memcpy(copy, frame, len);
+    to->queue_td[to->queued++ % VPORT_QUEUE] = from_td;
+    wire_tx_commit_as(to->queue[0], len, flags);
+    return true;
+}
+
+void eswitch_copy_group(const struct vport *from, const uint8_t *frame, size_t len, unsigned flags)
+{
+    struct eswitch *sw = from->sw;
+
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        struct vport *to = sw->vports[i];
+
+        if (to != from && is_served(to) && wants(to, frame)) {
+            hca_spend(from->hca, 1);
+            to->counters.rx_discards += !eswitch_copy(to, frame, len, flags, PORT_NO_TD);
+        }
+    }
+}
+
+void eswitch_tx_ready(struct eswitch *sw)
+{
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        if (sw->vports[i]->hca) {
+            hca_tx_ready(sw->vports[i]->hca);
+        }
+    }
+}
+
+/* -- from the cable ----------------------------------------------------------------------------
+ */
+
+/* The reader's function is in its turn; the others have theirs later. */
+static void bring(struct vport *to, const uint8_t *frame, size_t len, unsigned flags)
+{
+    if (to == to->sw->reader) {
+        vport_rx(to, frame, len, flags, PORT_NO_TD);
+    } else {
+        hca_spend(to->sw->reader->hca, 1);
+        to->counters.rx_discards += !eswitch_copy(to, frame, len, flags, PORT_NO_TD);
+    }
+}
+
+static void distribute(struct eswitch *sw, const uint8_t *frame, size_t len, unsigned flags)
+{
+    bool wanted = false;
+
+    for (unsigned pass = 0; pass < 2 && !wanted; pass++) {
+        for (unsigned i = 0; i < sw->num_vports; i++) {
+            struct vport *to = sw->vports[i];
+
+            if (is_served(to) && (pass || wants(to, frame))) {
+                wanted = true;
+                bring(to, frame, len, flags);
+            }
+        }
+    }
+}
+
+static void cable_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+{
+    struct eswitch *sw = opaque;
+
+    if (!sw->uplink.admin_up) {
+        return;
+    }
+    if (len < 14) {
+        hca_spend(sw->reader->hca, 1);
+        sw->uplink.counters.rx_truncated++;
+        return;
+    }
+    uplink_count_rx(&sw->uplink, frame_class(frame), len);
+    if (G_LIKELY(sw->num_functions == 1)) {
+        vport_rx(sw->reader, frame, len, flags, PORT_NO_TD);
+    } else {
+        distribute(sw, frame, len, flags);
+    }
+}
+
+static void cable_has_room(void *opaque)
+{
+    eswitch_tx_ready(opaque);
+}
+
+static void look_at_cable(struct eswitch *sw)
+{
+    if (sw->reader) {
+        vport_set_pending(sw->reader, VPORT_PENDING_CABLE, sw->uplink.wire);
+    }
+    if (sw->reader && sw->uplink.wire) {
+        hca_wake(sw->reader->hca);
+    }
+}
+
+static void cable_has_frames(void *opaque)
+{
+    look_at_cable(opaque);
+}
+
+bool eswitch_may_read(struct eswitch *sw, unsigned frames)
+{
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        const struct vport *to = sw->vports[i];
+
+        if (to != sw->reader && is_served(to) && VPORT_QUEUE - (to->queued - to->taken) < frames) {
+            sw->cable_waits = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+void eswitch_queue_taken(struct eswitch *sw)
+{
+    if (sw->cable_waits) {
+        sw->cable_waits = false;
+        look_at_cable(sw);
+    }
+}
+
+/* -- the link ----------------------------------------------------------------------------------
+ */
+
+void eswitch_link_changed(struct eswitch *sw, const struct vport *but)
+{
+    bool up = uplink_look(&sw->uplink);
+
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        struct vport *vport = sw->vports[i];
+
+        vport->link_lost |= !up;
+        if (vport->hca && vport != but) {
+            vport_set_pending(vport, VPORT_PENDING_LINK, true);
+            hca_wake(vport->hca);
+        }
+    }
+}
+
+/* It may come in the midst of anything, so the events wait for the next turns. */
+static void cable_link_change(void *opaque)
+{
+    eswitch_link_changed(opaque, NULL);
+}
+
+static const struct wire_client cable_client = {
+    .rx = cable_rx,
+    .tx_ready = cable_has_room,
+    .link_change = cable_link_change,
+    .rx_ready = cable_has_frames,
+};
+
+void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
+{
+    if (sw->uplink.wire) {
+        wire_set_client(sw->uplink.wire, NULL, NULL);
+    }
+    sw->uplink.wire = wire;
+    if (wire) {
+        wire_set_client(wire, &cable_client, sw);
+    }
+    look_at_cable(sw);
+}
+
+/* -- vports and functions ----------------------------------------------------------------------
+ */
+
+void eswitch_init(struct eswitch *sw)
+{
+    sw->uplink.number = 1;
+    uplink_reset(&sw->uplink);
+}
+
+void eswitch_clear(struct eswitch *sw)
+{
+    g_assert(!sw->num_functions);
+    eswitch_set_wire(sw, NULL);
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        vport_free(sw->vports[i]);
+    }
+    sw->num_vports = 0;
+}
+
+struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t mac[6])
+{
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        if (sw->vports[i]->number == number) {
+            return sw->vports[i];
+        }
+    }
+    g_assert(sw->num_vports < ESWITCH_MAX_VPORTS);
+    sw->vports[sw->num_vports] = vport_new(sw, number, mac);
+    if (sw->num_vports == 0) {
+        sw->system_image_guid = sw->vports[0]->node_guid;
+    }
+    return sw->vports[sw->num_vports++];
+}
+
+/* The first vport that has a function. */
+static void choose_reader(struct eswitch *sw)
+{
+    if (sw->reader) {
+        vport_set_pending(sw->reader, VPORT_PENDING_CABLE, false);
+    }
+    sw->reader = NULL;
+    for (unsigned i = 0; i < sw->num_vports && !sw->reader; i++) {
+        sw->reader = sw->vports[i]->hca ? sw->vports[i] : NULL;
+    }
+    look_at_cable(sw);
+}
+
+void eswitch_attach(struct vport *vport, struct hca *hca)
+{
+    g_assert(!vport->hca);
+    vport_release(vport);
+    vport->hca = hca;
+    vport->pending = 0;
+    vport->link_lost = false;
+    vport->was_up = uplink_is_up(vport->uplink);
+    vport->sw->num_functions++;
+    if (!vport->sw->reader) {
+        choose_reader(vport->sw);
+    }
+}
+
+void eswitch_detach(struct vport *vport)
+{
+    vport->hca = NULL;
+    vport->sw->num_functions--;
+    choose_reader(vport->sw);
+    vport_release(vport);
+}

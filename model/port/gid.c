@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The RoCE address table: its entries, and where a GID stands in it.
+ *
+ * Places are kept in a hash table that is made anew with each change, for changes are few and
+ * look-ups two a packet. One GID may be there many times, in one VLAN each: then a look-up passes
+ * them all.
+ */
+#include <glib.h>
+#include <string.h>
+#include "model/port/vport.h"
+#include "prm/prm.h"
+
+static unsigned gid_slot(const uint8_t gid[16])
+{
+    uint64_t half[2], mixed;
+
+    memcpy(half, gid, sizeof(half));
+    mixed = (half[0] ^ half[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+    return (unsigned)(mixed >> 32) % VPORT_GID_SLOTS;
+}
+
+static void gids_index(struct vport *vport)
+{
+    memset(vport->gid_slots, 0, sizeof(vport->gid_slots));
+    for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
+        const struct vport_gid *entry = &vport->gids[i];
+        unsigned at = gid_slot(entry->gid);
+
+        if (!entry->valid || entry->version != PRM_ROCE_VERSION_V2) {
+            continue;
+        }
+        while (vport->gid_slots[at]) {
+            at = (at + 1) % VPORT_GID_SLOTS;
+        }
+        vport->gid_slots[at] = (uint16_t)(i + 1);
+    }
+}
+
+void vport_set_gid(struct vport *vport, unsigned index, const struct vport_gid *gid)
+{
+    g_assert(index < PORT_MAX_GIDS);
+    vport->gids[index] = gid ? *gid : (struct vport_gid){0};
+    vport->gid_version++;
+    gids_index(vport);
+}
+
+void vport_clear_gids(struct vport *vport)
+{
+    memset(vport->gids, 0, sizeof(vport->gids));
+    memset(vport->gid_slots, 0, sizeof(vport->gid_slots));
+    vport->gid_version++;
+}
+
+int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
+                   uint16_t vlan_id)
+{
+    for (unsigned at = gid_slot(gid); vport->gid_slots[at]; at = (at + 1) % VPORT_GID_SLOTS) {
+        unsigned i = vport->gid_slots[at] - 1u;
+        const struct vport_gid *entry = &vport->gids[i];
+
+        if (memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&
+            (!has_vlan || entry->vlan_id == vlan_id)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}

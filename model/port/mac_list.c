@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lists of MACs: an open hash table of places, never more than half full. */
+#include <string.h>
+#include "model/port/mac_list.h"
+
+static unsigned mac_slot(const uint8_t mac[6])
+{
+    uint64_t key = 0;
+
+    memcpy(&key, mac, 6);
+    return (unsigned)(key * 0x9e3779b97f4a7c15u >> 56) % MAC_LIST_SLOTS;
+}
+
+void mac_list_set(struct mac_list *list, const uint8_t (*macs)[6], unsigned n)
+{
+    memset(list, 0, sizeof(*list));
+    list->n = n;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned at = mac_slot(macs[i]);
+
+        memcpy(list->mac[i], macs[i], 6);
+        while (list->slots[at]) {
+            at = (at + 1) % MAC_LIST_SLOTS;
+        }
+        list->slots[at] = (uint8_t)(i + 1);
+    }
+}
+
+bool mac_list_find(const struct mac_list *list, const uint8_t mac[6])
+{
+    for (unsigned at = mac_slot(mac); list->slots[at]; at = (at + 1) % MAC_LIST_SLOTS) {
+        if (memcmp(list->mac[list->slots[at] - 1], mac, 6) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A physical port of the card: cable, administration, what its PHY's registers keep, and what
+ * passed the cable. It knows nothing of functions, and none of their resets changes it.
+ */
+#ifndef HCASIM_MODEL_UPLINK_H
+#define HCASIM_MODEL_UPLINK_H
+
+#include "model/port/traffic.h"
+
+struct wire_port;
+
+/* PMTU: the largest frame, and the one in force after reset (bytes, VLAN tag and FCS included). */
+#define PORT_MAX_MTU      9978
+#define PORT_DEFAULT_MTU  1522
+
+#define FCS_LEN           4
+#define UPLINK_FEC_SPEEDS 4 /* for which PPLM has a wish (fw/regs_module.c) */
+
+struct uplink_counters {
+    struct traffic rx, tx;
+    uint64_t rx_sizes[10], tx_sizes[10]; /* RFC 2819 classes, PPCNT group 2 */
+    uint64_t rx_truncated;               /* frames without a whole header */
+    uint64_t link_downs;                 /* times that the link went down */
+};
+
+/* What the registers of the PHY keep (fw/regs_port.c, fw/regs_module.c). */
+struct uplink_phy {
+    uint32_t eth_proto_admin; /* PTYS */
+    bool an_disable_admin;
+    uint32_t proto;          /* the mode since the link came up; 0: not known, or down */
+    uint64_t proto_downs;    /* times that it had been down before */
+    bool pause_rx, pause_tx; /* PFCC */
+    uint8_t pfc_rx, pfc_tx;
+    uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */
+    uint64_t counters_cleared_ns;
+};
+
+struct uplink {
+    unsigned number;        /* as registers and events name it, from 1 */
+    struct wire_port *wire; /* the cable, or NULL */
+    bool admin_up;          /* PAOS.admin_status */
+    bool was_up;            /* when it was last looked at */
+    uint16_t mtu;           /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
+    struct uplink_phy phy;
+    struct uplink_counters counters;
+};
+
+/* As after power-on, but for the cable. */
+void uplink_reset(struct uplink *uplink);
+
+/* True if cable, link and administration say so. */
+bool uplink_is_up(const struct uplink *uplink);
+/* The link may have changed: counts it if it went down. Returns whether it is up. */
+bool uplink_look(struct uplink *uplink);
+
+void uplink_count_rx(struct uplink *uplink, enum frame_class class, size_t len);
+void uplink_count_tx(struct uplink *uplink, enum frame_class class, size_t len);
+
+#endif

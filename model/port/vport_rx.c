@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A frame that has come to a vport: its filter, its MTU, and whether the frame is RoCE; then the
+ * wings above take it (struct port_receivers).
+ */
+#include "model/core/hca.h"
+#include "model/port/port.h"
+#include "wire/port.h"
+
+/* Nothing that the lists know, but a rule of a raw packet QP may name it. */
+static void rx_unlisted(struct vport *vport, const uint8_t *frame, size_t len, uint32_t from_td)
+{
+    if (len + FCS_LEN <= vport->uplink->mtu &&
+        port_receivers.eth(vport->hca, frame, len, from_td, false)) {
+        traffic_count(&vport->counters.rx, frame_class(frame), len);
+    }
+}
+
+static void rx_roce(struct vport *vport, enum roce_verdict verdict, const struct roce_packet *pkt)
+{
+    struct vport_counters *c = &vport->counters;
+
+    switch (verdict) {
+    case ROCE_OK:
+        port_receivers.roce(vport->hca, pkt);
+        break;
+    case ROCE_BAD_ICRC:
+        c->rx_bad_icrc++;
+        break;
+    case ROCE_TRUNCATED:
+        c->rx_truncated++;
+        break;
+    default:
+        c->rx_bad_header++;
+        break;
+    }
+}
+
+void vport_rx(struct vport *vport, const uint8_t *frame, size_t len, unsigned flags,
+              uint32_t from_td)
+{
+    struct vport_counters *c = &vport->counters;
+    bool accepted = vport_accepts_mac(vport, frame);
+    enum frame_class class = frame_class(frame);
+    struct roce_packet pkt;
+    enum roce_verdict verdict;
+
+    hca_spend(vport->hca, 1);
+    if (!accepted && !port_receivers.wants_mac(vport->hca, frame)) {
+        rx_unlisted(vport, frame, len, from_td);
+        return;
+    }
+    traffic_count(&c->rx, class, len);
+    if (len + FCS_LEN > vport->uplink->mtu) {
+        c->rx_oversize++;
+        return;
+    }
+    if (!vport->roce_enabled) {
+        verdict = ROCE_NOT_ROCE;
+    } else if (flags & WIRE_NO_ICRC) {
+        verdict = roce_parse_unchecked(frame, len, &pkt);
+    } else {
+        verdict = roce_parse(frame, len, &pkt);
+    }
+    if (verdict != ROCE_NOT_ROCE) {
+        traffic_count(&c->rx_roce, class, len);
+        rx_roce(vport, verdict, &pkt);
+    } else if (accepted) {
+        port_receivers.eth(vport->hca, frame, len, from_td, true);
+    }
+}
+
+bool port_may_copy(struct hca *hca, bool is_first)
+{
+    hca_spend(hca, 1);
+    if (is_first || hca->pieces < hca->vport->copies_end) {
+        return true;
+    }
+    hca->vport->counters.rx_discards++;
+    return false;
+}
