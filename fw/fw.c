@@ -80,11 +80,20 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
                     config->memory, FW_MEMORY_MIN);
         return NULL;
     }
+    if (config->card && !card_has_room(config->card, config->function)) {
+        g_set_error(err, fw_error_quark(), 0, "the card has no room for function %u",
+                    config->function);
+        return NULL;
+    }
     fw = g_new0(struct fw, 1);
     fw->profile = profile;
     limits = profile->limits;
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
-    hca_init(&fw->hca, ops, host, &limits, config->mac);
+    if (config->card) {
+        hca_init_on(&fw->hca, ops, host, &limits, config->card, config->function, config->mac);
+    } else {
+        hca_init(&fw->hca, ops, host, &limits, config->mac);
+    }
     fw->hca.memory.limit = config->memory ? config->memory : FW_MEMORY_DEFAULT;
     fw->hca.null_mkey = NULL_MKEY;
     fw->hca.resd_lkey = RESERVED_LKEY;

@@ -14,6 +14,7 @@
 #include <glib.h>
 #include "model/core/host.h"
 
+struct card;
 struct fw;
 struct wire_port;
 
@@ -28,10 +29,16 @@ struct wire_port;
 
 struct fw_config {
     const char *profile; /* NULL: FW_PROFILE_DEFAULT */
-    uint8_t mac[6];      /* permanent MAC of the port; unicast and not zero */
+    uint8_t mac[6];      /* permanent MAC of its vport; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
     uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
     bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
+    /* NULL: a card of its own. Else one of model/card/card.h, which must outlive the function: it
+     * is the card's function of this number, and stands at the vport of this number, which has
+     * none. A vport that had a function before keeps its MAC. All calls for the functions of a card
+     * come from one thread; each has its own owner's host, reset and turns. */
+    struct card *card;
+    unsigned function;
 };
 
 /* PCI identity of a profile, for the owner's configuration space. */
@@ -66,7 +73,8 @@ void fw_retire(struct fw *fw);
 void fw_free(struct fw *fw);
 
 /* Function-level or bus reset: every object is gone, the initialization segment starts over.
- * The cable stays plugged in. While fw_is_entered(), the function is off until it comes to that. */
+ * The cable stays plugged in. The port starts over, too, unless the card has other functions. While
+ * fw_is_entered(), the function is off until it comes to that. */
 void fw_reset(struct fw *fw);
 
 /*
@@ -107,9 +115,9 @@ void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal);
 uint8_t fw_get_health(const struct fw *fw, bool *fatal);
 
 /*
- * Plugs in (or, with NULL, pulls out) the cable. The function uses the port until the next call
- * or fw_free(), while fw_is_entered() until that has ended, and does not own it. Link state events
- * follow.
+ * Plugs in (or, with NULL, pulls out) the cable, which is the card's: any of its functions' handles
+ * will do. The card uses the port until the next call or its end, while fw_is_entered() until that
+ * has ended, and does not own it. Link state events follow.
  */
 void fw_set_wire(struct fw *fw, struct wire_port *port);
 

@@ -17,6 +17,13 @@ void card_free(struct card *card)
     g_free(card);
 }
 
+bool card_has_room(const struct card *card, unsigned number)
+{
+    const struct vport *vport = eswitch_find_vport(&card->sw, number);
+
+    return vport ? !vport->hca : card->sw.num_vports < ESWITCH_MAX_VPORTS;
+}
+
 bool hca_restart_card(struct hca *hca)
 {
     struct vport *vport = hca->vport;

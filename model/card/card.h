@@ -24,6 +24,9 @@ struct card *card_new(void);
  */
 void card_free(struct card *card);
 
+/* Whether the card can have a function of that number, which it has not. */
+bool card_has_room(const struct card *card, unsigned number);
+
 /* Prepares an empty HCA (hca is zeroed by the caller), alone on a card of its own. */
 void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
               const struct hca_limits *limits, const uint8_t mac[6]);

@@ -224,12 +224,22 @@ void eswitch_clear(struct eswitch *sw)
     sw->num_vports = 0;
 }
 
-struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t mac[6])
+struct vport *eswitch_find_vport(const struct eswitch *sw, unsigned number)
 {
     for (unsigned i = 0; i < sw->num_vports; i++) {
         if (sw->vports[i]->number == number) {
             return sw->vports[i];
         }
+    }
+    return NULL;
+}
+
+struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t mac[6])
+{
+    struct vport *vport = eswitch_find_vport(sw, number);
+
+    if (vport) {
+        return vport;
     }
     g_assert(sw->num_vports < ESWITCH_MAX_VPORTS);
     sw->vports[sw->num_vports] = vport_new(sw, number, mac);

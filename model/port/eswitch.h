@@ -35,6 +35,8 @@ struct eswitch {
 void eswitch_init(struct eswitch *sw);
 void eswitch_clear(struct eswitch *sw);
 
+/* The vport of that number, or NULL. */
+struct vport *eswitch_find_vport(const struct eswitch *sw, unsigned number);
 /* The vport of that number, which is made if it is not there: mac is its permanent MAC then. */
 struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t mac[6]);
 /* A function comes to a vport that has none, or leaves. */

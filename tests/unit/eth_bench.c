@@ -41,19 +41,21 @@ static const struct wire_client far_client = {
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-struct bench *bench_new(void)
+struct bench *bench_new_on(struct card *card, unsigned number)
 {
     struct bench *b = g_new0(struct bench, 1);
     struct wire_port *ends[2];
 
     b->frames = g_new0(struct bench_frame, BENCH_FRAMES);
-    rig_init(&b->rig);
+    rig_init_on(&b->rig, card, number);
     rig_eq_create(&b->rig, &b->eq, 6, 0, RIG_ASYNC_MASK);
-    wire_pair_new(16, ends);
-    b->wire = ends[0];
-    b->far = ends[1];
-    wire_set_client(b->far, &far_client, b);
-    port_set_wire(&b->rig.hca, b->wire);
+    if (number == 0) {
+        wire_pair_new(16, ends);
+        b->wire = ends[0];
+        b->far = ends[1];
+        wire_set_client(b->far, &far_client, b);
+        port_set_wire(&b->rig.hca, b->wire);
+    }
     b->tdn = bench_td(b);
     b->tisn = bench_tis(b, b->tdn);
     while (rig_eq_next(&b->rig, &b->eq)) {
@@ -62,11 +64,21 @@ struct bench *bench_new(void)
     return b;
 }
 
+struct bench *bench_new(void)
+{
+    return bench_new_on(NULL, 0);
+}
+
 void bench_free(struct bench *b)
 {
+    if (b->wire) {
+        port_set_wire(&b->rig.hca, NULL);
+    }
     rig_clear(&b->rig);
-    wire_close(b->wire);
-    wire_close(b->far);
+    if (b->wire) {
+        wire_close(b->wire);
+        wire_close(b->far);
+    }
     g_free(b->frames);
     g_free(b);
 }
@@ -75,7 +87,7 @@ void bench_run(struct bench *b)
 {
     do {
         rig_run(&b->rig);
-    } while (wire_poll(b->far, 64));
+    } while (b->far && wire_poll(b->far, 64));
 }
 
 void bench_rx(struct bench *b, const uint8_t *frame, size_t len)

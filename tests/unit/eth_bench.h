@@ -63,6 +63,8 @@ struct bench_wr {
 extern const uint8_t bench_mac[6], bench_peer_mac[6];
 
 struct bench *bench_new(void);
+/* As a card's function of that number (rig_init_on()); the first has the cable. */
+struct bench *bench_new_on(struct card *card, unsigned number);
 void bench_free(struct bench *b);
 
 /* Runs HCA and cable until nothing is left to do. Frames that came out are in b->frames. */

@@ -27,19 +27,28 @@ static const struct hca_limits limits = {
     .max_rq_wqe = 512,
 };
 
-void rig_init(struct rig *rig)
+void rig_init_on(struct rig *rig, struct card *card, unsigned number)
 {
-    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    const uint8_t mac[6] = {2, 0, 0, 0, 0, (uint8_t)(1 + 0x10 * number)};
 
     memset(rig, 0, sizeof(*rig));
     fake_host_init(&rig->host);
-    hca_init(&rig->hca, &fake_host_ops, &rig->host, &limits, mac);
+    if (card) {
+        hca_init_on(&rig->hca, &fake_host_ops, &rig->host, &limits, card, number, mac);
+    } else {
+        hca_init(&rig->hca, &fake_host_ops, &rig->host, &limits, mac);
+    }
     rig->hca.resd_lkey = RIG_RESD_LKEY;
     rig->hca.null_mkey = RIG_NULL_MKEY;
     ck_assert_int_eq(pd_alloc(&rig->hca, 0, &rig->pdn), SYN_OK);
     ck_assert_int_eq(uar_alloc(&rig->hca, 0, &rig->uarn), SYN_OK);
     ck_assert_int_eq(pd_alloc(&rig->hca, RIG_USER, &rig->user_pdn), SYN_OK);
     ck_assert_int_eq(uar_alloc(&rig->hca, RIG_USER, &rig->user_uarn), SYN_OK);
+}
+
+void rig_init(struct rig *rig)
+{
+    rig_init_on(rig, NULL, 0);
 }
 
 void rig_clear(struct rig *rig)

@@ -31,6 +31,8 @@ struct rig {
 #define RIG_USER 7 /* a user context's uid */
 
 void rig_init(struct rig *rig);
+/* As a card's function of that number; its MAC ends with 1 + 0x10 * number. */
+void rig_init_on(struct rig *rig, struct card *card, unsigned number);
 /* Also checks that no map was left open. */
 void rig_clear(struct rig *rig);
 
