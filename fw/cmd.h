@@ -4,9 +4,10 @@
  *
  * Each fw/cmd_*.c exports one table; fw/cmd_table.c lists the tables. Before a handler runs, the
  * dispatcher has checked the opcode, function state, user context, lengths and reserved bits
- * (fw/cmd_table.c); the output is zeroed and out_len bytes long, and the dispatcher fills in status
- * and syndrome from what the handler returns. op_mod is one of the command's variants, of which the
- * handler may know fewer. A command that is not in a table fails with BAD_OP.
+ * (fw/cmd_table.c), and found whom it is about: the function that handlers get, and a vport; the
+ * output is zeroed and out_len bytes long, and the dispatcher fills in status and syndrome from
+ * what the handler returns. op_mod is one of the command's variants, of which the handler may know
+ * fewer. A command that is not in a table fails with BAD_OP.
  *
  * A handler whose work may be long does it in steps: as long as hca_may_go_on(), one at least, each
  * with hca_spend(), and returns SYN_AGAIN if there is more. It is called again in a later turn,
@@ -27,7 +28,8 @@ struct fw_cmd_row;
 struct fw_cmd {
     const struct fw_cmd_row *row; /* NULL: not checked yet */
     uint16_t opcode, op_mod, uid;
-    const uint8_t *in; /* the whole input, mailboxes joined */
+    struct vport *vport; /* that it is about */
+    const uint8_t *in;   /* the whole input, mailboxes joined */
     size_t in_len;
     uint8_t *out; /* zeroed; status and syndrome are written after the handler */
     size_t out_len;

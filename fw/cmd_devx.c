@@ -52,6 +52,7 @@ static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *ob
     struct fw_cmd cmd = {.row = row,
                          .opcode = row->command->opcode,
                          .uid = uid,
+                         .vport = fw->hca.vport,
                          .in = in,
                          .in_len = sizeof(in),
                          .out = out,

@@ -2,7 +2,6 @@
 /*
  * Commands of flow steering: tables, groups, entries, counters (model/eth/steering.h).
  *
- * Tables of other virtual ports (other_vport) need an e-switch manager, which this function is not.
  * The kernel passes a process's commands on with its uid (driver: devx_is_obj_create_cmd()), but
  * for SET_FLOW_TABLE_ROOT, which is its own.
  */
@@ -10,13 +9,9 @@
 #include "model/core/pd.h"
 #include "model/eth/steering.h"
 
-/* Of a command that changes a table or what is in it. */
-#define OTHER_VPORT(name, cmd) PRM_GET(name##_in, (cmd)->in, other_vport)
-
 static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(set_flow_table_root, cmd) ||
-        PRM_GET(set_flow_table_root_in, cmd->in, underlay_qpn)) {
+    if (PRM_GET(set_flow_table_root_in, cmd->in, underlay_qpn)) {
         return SYN_FT_TYPE;
     }
     if (cmd->op_mod > PRM_SET_FLOW_TABLE_ROOT_OP_UNSET) {
@@ -33,9 +28,6 @@ static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
     uint32_t id = 0;
     enum syn syn;
 
-    if (OTHER_VPORT(create_flow_table, cmd)) {
-        return SYN_FT_TYPE;
-    }
     syn = flow_table_create(&fw->hca, cmd->uid,
                             (uint8_t)PRM_GET(create_flow_table_in, cmd->in, table_type),
                             PRM_PTR(create_flow_table_in, cmd->in, flow_table_context), &id);
@@ -52,9 +44,6 @@ static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(modify_flow_table, cmd)) {
-        return SYN_FT_TYPE;
-    }
     return flow_table_modify(&fw->hca, cmd->uid,
                              (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
                              PRM_GET(modify_flow_table_in, cmd->in, table_id),
@@ -64,9 +53,6 @@ static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(destroy_flow_table, cmd)) {
-        return SYN_FT_TYPE;
-    }
     return flow_table_destroy(&fw->hca, cmd->uid,
                               (uint8_t)PRM_GET(destroy_flow_table_in, cmd->in, table_type),
                               PRM_GET(destroy_flow_table_in, cmd->in, table_id));
@@ -77,9 +63,6 @@ static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
     uint32_t id = 0;
     enum syn syn;
 
-    if (OTHER_VPORT(create_flow_group, cmd)) {
-        return SYN_FT_TYPE;
-    }
     syn = flow_group_create(&fw->hca, cmd->uid, cmd->in, &id);
     PRM_SET(create_flow_group_out, cmd->out, group_id, id);
     return syn;
@@ -94,9 +77,6 @@ static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(destroy_flow_group, cmd)) {
-        return SYN_FT_TYPE;
-    }
     return flow_group_destroy(&fw->hca, cmd->uid,
                               (uint8_t)PRM_GET(destroy_flow_group_in, cmd->in, table_type),
                               PRM_GET(destroy_flow_group_in, cmd->in, table_id),
@@ -105,9 +85,6 @@ static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(set_fte, cmd)) {
-        return SYN_FT_TYPE;
-    }
     if (cmd->op_mod > PRM_SET_FTE_OP_MODIFY) {
         return SYN_BAD_OP_MOD;
     }
@@ -126,9 +103,6 @@ static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (OTHER_VPORT(delete_fte, cmd)) {
-        return SYN_FT_TYPE;
-    }
     return flow_entry_delete(
         &fw->hca, cmd->uid, (uint8_t)PRM_GET(delete_fte_in, cmd->in, table_type),
         PRM_GET(delete_fte_in, cmd->in, table_id), PRM_GET(delete_fte_in, cmd->in, flow_index));

@@ -13,18 +13,8 @@
 
 #define IEEE_VENDOR_ID 0x2c9
 
-static enum syn check_function(uint32_t function_id)
-{
-    return function_id ? SYN_NO_FUNCTION : SYN_OK;
-}
-
 static enum syn cmd_enable_hca(struct fw *fw, struct fw_cmd *cmd)
 {
-    enum syn syn = check_function(PRM_GET(enable_hca_in, cmd->in, function_id));
-
-    if (syn) {
-        return syn;
-    }
     if (fw->state != CMD_DISABLED) {
         /* A driver that did not say goodbye (a crashed guest): start over. */
         hca_log(&fw->hca, HCA_LOG_INFO, "ENABLE_HCA on a function in use: starting over");
@@ -39,11 +29,6 @@ static enum syn cmd_enable_hca(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_disable_hca(struct fw *fw, struct fw_cmd *cmd)
 {
-    enum syn syn = check_function(PRM_GET(disable_hca_in, cmd->in, function_id));
-
-    if (syn) {
-        return syn;
-    }
     if (fw->pages.list->len) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "DISABLE_HCA with %u pages not taken back",
                 fw->pages.list->len);

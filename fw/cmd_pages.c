@@ -6,9 +6,6 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
 {
     int32_t n;
 
-    if (PRM_GET(query_pages_in, cmd->in, function_id)) {
-        return SYN_NO_FUNCTION;
-    }
     switch (cmd->op_mod) {
     case PRM_QUERY_PAGES_OP_BOOT_PAGES:
         n = (int32_t)pages_wanted_boot(fw);
@@ -34,9 +31,6 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
     size_t out_room = (cmd->out_len - PRM_SIZE(manage_pages_out)) / 8;
     enum syn syn;
 
-    if (PRM_GET(manage_pages_in, cmd->in, function_id)) {
-        return SYN_NO_FUNCTION;
-    }
     switch (cmd->op_mod) {
     case PRM_MANAGE_PAGES_OP_ALLOCATION_FAIL:
         pages_cant_give(fw);

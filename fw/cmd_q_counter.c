@@ -20,8 +20,7 @@ static enum syn dealloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(query_q_counter_in, cmd->in, other_vport) ||
-        PRM_GET(query_q_counter_in, cmd->in, aggregate)) {
+    if (PRM_GET(query_q_counter_in, cmd->in, aggregate)) {
         return SYN_Q_COUNTER_VPORT;
     }
     return q_counter_query(&fw->hca, PRM_GET(query_q_counter_in, cmd->in, counter_set_id),

@@ -42,7 +42,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
         return SYN_BAD_GID_INDEX;
     }
     if (memcmp(gid, zero, sizeof(zero)) == 0) {
-        vport_set_gid(fw->hca.vport, index, NULL);
+        vport_set_gid(cmd->vport, index, NULL);
         return SYN_OK;
     }
     if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
@@ -54,7 +54,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     get_mac(addr, entry.mac);
     entry.has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry.vlan_id = entry.has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
-    vport_set_gid(fw->hca.vport, index, &entry);
+    vport_set_gid(cmd->vport, index, &entry);
     return SYN_OK;
 }
 
@@ -67,7 +67,7 @@ static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
     if (index >= fw->hca.limits.max_gid) {
         return SYN_BAD_GID_INDEX;
     }
-    entry = &fw->hca.vport->gids[index];
+    entry = &cmd->vport->gids[index];
     if (entry->valid) {
         memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), entry->gid, sizeof(entry->gid));
         put_mac(addr, entry->mac);

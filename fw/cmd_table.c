@@ -2,7 +2,8 @@
 /*
  * All commands, and the checks that each passes before its handler runs.
  *
- * Order of the checks: opcode, state of the function, user context, lengths, op_mod, reserved bits.
+ * Order of the checks: opcode, state of the function, user context, lengths, op_mod, reserved bits,
+ * and whom the command is about (fw/cmd_about.c).
  * The first that fails gives the status. Reserved is what no field of the command's layout covers
  * (prm), also behind the layout's end, unless a list is there: so an input that is longer than we
  * know it is taken as long as the rest is zero. What a real device also knows but a table here does
@@ -144,6 +145,9 @@ static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
                 prm_cmd_op_name(cmd->opcode), cmd->opcode);
     }
     syn = check(fw, row, cmd);
+    if (syn == SYN_OK) {
+        syn = fw_cmd_resolve(fw, cmd);
+    }
     cmd->row = syn == SYN_OK ? row : NULL;
     return syn;
 }

@@ -13,6 +13,9 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
 /* The i-th row of all, NULL behind the last: to walk the command set. */
 const struct fw_cmd_row *fw_cmd_at(size_t i);
 
+/* Whom a checked command is about: what handlers find of that in *cmd. */
+enum syn fw_cmd_resolve(struct fw *fw, struct fw_cmd *cmd);
+
 /*
  * Executes a command, or goes on with it. Of *cmd, which is zeroed before, only in, in_len, out and
  * out_len are the caller's: in has at least 8 bytes; out has at least 8, is zeroed, and receives

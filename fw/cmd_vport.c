@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on the function's virtual port: state, NIC context (addresses, filters, RoCE), counters.
- *
- * The function has one virtual port, its own (struct vport); it manages no others.
+ * Commands on a virtual port: state, NIC context (addresses, filters, RoCE), counters. Which one it
+ * is the dispatcher has found out (fw/cmd_about.c).
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -18,15 +17,12 @@
 
 static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(query_vport_state_in, cmd->in, other_vport)) {
-        return SYN_NO_VPORT;
-    }
     if (cmd->op_mod == PRM_VPORT_STATE_OP_ESW_VPORT) { /* the function manages no e-switch */
         return SYN_BAD_OP_MOD;
     }
     PRM_SET(query_vport_state_out, cmd->out, admin_state, PRM_VPORT_ADMIN_STATE_UP);
     PRM_SET(query_vport_state_out, cmd->out, state,
-            port_is_up(&fw->hca) ? PRM_VPORT_STATE_UP : PRM_VPORT_STATE_DOWN);
+            uplink_is_up(cmd->vport->uplink) ? PRM_VPORT_STATE_UP : PRM_VPORT_STATE_DOWN);
     return SYN_OK;
 }
 
@@ -95,15 +91,12 @@ static uint16_t violations(uint64_t count)
 
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct vport *vport = fw->hca.vport;
+    struct vport *vport = cmd->vport;
     uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
     uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
     size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
     unsigned n;
 
-    if (PRM_GET(query_nic_vport_context_in, cmd->in, other_vport)) {
-        return SYN_NO_VPORT;
-    }
     if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
     }
@@ -127,9 +120,8 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn set_list(struct fw *fw, const uint8_t *ctx, size_t room)
+static enum syn set_list(const struct fw *fw, struct vport *vport, const uint8_t *ctx, size_t room)
 {
-    struct vport *vport = fw->hca.vport;
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
     const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
@@ -196,18 +188,15 @@ static enum syn check_select(const struct fw *fw, const uint8_t *select, const u
 
 static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct vport *vport = fw->hca.vport;
+    struct vport *vport = cmd->vport;
     const uint8_t *select = PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
     const uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
     enum syn syn;
 
-    if (PRM_GET(modify_nic_vport_context_in, cmd->in, other_vport)) {
-        return SYN_NO_VPORT;
-    }
     syn = check_select(fw, select, ctx);
     if (!syn && PRM_GET(modify_nic_vport_field_select, select, addresses_list)) {
-        syn = set_list(fw, ctx, room);
+        syn = set_list(fw, vport, ctx, room);
     }
     if (syn) {
         return syn;
@@ -291,11 +280,8 @@ static uint64_t errors(const struct vport_counters *c)
 
 static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct vport *vport = fw->hca.vport;
+    struct vport *vport = cmd->vport;
 
-    if (PRM_GET(query_vport_counter_in, cmd->in, other_vport)) {
-        return SYN_NO_VPORT;
-    }
     for (size_t i = 0; i < G_N_ELEMENTS(traffic_counters); i++) {
         put_traffic(vport, i, cmd->out);
     }
@@ -311,11 +297,8 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
 {
     uint8_t *env = PRM_PTR(query_vnic_env_out, cmd->out, vport_env);
 
-    if (PRM_GET(query_vnic_env_in, cmd->in, other_vport)) {
-        return SYN_NO_VPORT;
-    }
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
-            fw->hca.vport->counters.rx_no_steering);
+            cmd->vport->counters.rx_no_steering);
     PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
     PRM_SET(vnic_diagnostic_statistics, env, cq_overrun, fw->hca.cq_overruns);
     return SYN_OK;
@@ -326,14 +309,10 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
  * subnet manager's, and a RoCE port has none. */
 static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct vport *vport = fw->hca.vport;
+    const struct vport *vport = cmd->vport;
     uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
-    bool up = port_is_up(&fw->hca);
+    bool up = uplink_is_up(cmd->vport->uplink);
 
-    if (PRM_GET(query_hca_vport_context_in, cmd->in, other_vport) ||
-        PRM_GET(query_hca_vport_context_in, cmd->in, port_num) > 1) {
-        return SYN_NO_VPORT;
-    }
     PRM_SET(hca_vport_context, ctx, port_physical_state, up ? PHYS_LINK_UP : PHYS_POLLING);
     PRM_SET(hca_vport_context, ctx, port_state, up ? PORT_ACTIVE : PORT_DOWN);
     PRM_SET(hca_vport_context, ctx, vport_state, up ? PORT_ACTIVE : PORT_DOWN);
@@ -356,10 +335,6 @@ static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
     uint32_t n = first == 0xffff ? size : 1;
     size_t stride = PRM_STRIDE(query_hca_vport_pkey_out, pkey);
 
-    if (PRM_GET(query_hca_vport_pkey_in, cmd->in, other_vport) ||
-        PRM_GET(query_hca_vport_pkey_in, cmd->in, port_num) > 1) {
-        return SYN_NO_VPORT;
-    }
     if (first != 0xffff && first >= size) {
         return SYN_LIMIT;
     }

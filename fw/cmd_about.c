@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whom a command is about: the functions, vports and ports that commands name, and where each of
+ * them has those fields.
+ *
+ * What is not listed here is about the function that it is given to, its vport and its port. A
+ * function is 0 for oneself, a port 0 or the number of one's own. A vport is one's own, whatever
+ * its number, unless other_vport is set; then it takes a function that manages others, and there is
+ * none.
+ */
+#include "fw/cmd_table.h"
+
+/* A place is a field's code (prm/access.h), or 0. */
+static const struct about {
+    uint16_t opcode;
+    enum syn refusal;
+    uint32_t other; /* names somebody else where it is not 0 */
+    uint32_t port;
+} abouts[] = {
+#define FUNCTION(op, layout)                                                                       \
+    {                                                                                              \
+        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_##layout##_in_function_id_FIELD, 0                   \
+    }
+#define VPORT(op, layout)                                                                          \
+    {                                                                                              \
+        PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD, 0                      \
+    }
+#define VPORT_AND_PORT(op, layout)                                                                 \
+    {                                                                                              \
+        PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD,                        \
+            PRM_##layout##_in_port_num_FIELD                                                       \
+    }
+    FUNCTION(ENABLE_HCA, enable_hca),
+    FUNCTION(DISABLE_HCA, disable_hca),
+    FUNCTION(QUERY_PAGES, query_pages),
+    FUNCTION(MANAGE_PAGES, manage_pages),
+    VPORT(QUERY_VPORT_STATE, query_vport_state),
+    VPORT(QUERY_NIC_VPORT_CONTEXT, query_nic_vport_context),
+    VPORT(MODIFY_NIC_VPORT_CONTEXT, modify_nic_vport_context),
+    VPORT_AND_PORT(QUERY_HCA_VPORT_CONTEXT, query_hca_vport_context),
+    VPORT_AND_PORT(QUERY_HCA_VPORT_PKEY, query_hca_vport_pkey),
+    VPORT_AND_PORT(QUERY_VPORT_COUNTER, query_vport_counter),
+    VPORT(QUERY_VNIC_ENV, query_vnic_env),
+    VPORT(QUERY_Q_COUNTER, query_q_counter),
+    VPORT(SET_FLOW_TABLE_ROOT, set_flow_table_root),
+    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT,
+     PRM_set_flow_table_root_in_table_of_other_vport_FIELD, 0},
+    VPORT(CREATE_FLOW_TABLE, create_flow_table),
+    VPORT(MODIFY_FLOW_TABLE, modify_flow_table),
+    VPORT(DESTROY_FLOW_TABLE, destroy_flow_table),
+    VPORT(CREATE_FLOW_GROUP, create_flow_group),
+    VPORT(DESTROY_FLOW_GROUP, destroy_flow_group),
+    VPORT(SET_FLOW_TABLE_ENTRY, set_fte),
+    VPORT(DELETE_FLOW_TABLE_ENTRY, delete_fte),
+#undef VPORT_AND_PORT
+#undef VPORT
+#undef FUNCTION
+};
+
+static enum syn resolve(const struct fw *fw, const struct about *about, const struct fw_cmd *cmd)
+{
+    uint64_t port = about->port ? prm_get(cmd->in, about->port) : 0;
+
+    if (prm_get(cmd->in, about->other) || (port && port != fw_uplink(fw)->number)) {
+        return about->refusal;
+    }
+    return SYN_OK;
+}
+
+enum syn fw_cmd_resolve(struct fw *fw, struct fw_cmd *cmd)
+{
+    cmd->vport = fw->hca.vport;
+    for (size_t i = 0; i < G_N_ELEMENTS(abouts); i++) {
+        enum syn syn = abouts[i].opcode == cmd->opcode ? resolve(fw, &abouts[i], cmd) : SYN_OK;
+
+        if (syn != SYN_OK) {
+            return syn;
+        }
+    }
+    return SYN_OK;
+}
