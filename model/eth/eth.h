@@ -12,6 +12,9 @@
 /* For struct port_receivers: a frame that arrived. from_td: the transport domain of the queue that
  * sent it, or PORT_NO_TD; wanted: it passed the MAC filter. False: nobody took it. */
 bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted);
+/* For struct port_receivers: a RoCE frame, on its way to a QP, passes the flow tables that see
+ * RoCE. False: a rule dropped it, or led it elsewhere. */
+bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len);
 /* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.
  * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,

@@ -22,11 +22,25 @@ bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
         hca->vport->counters.rx_truncated += wanted;
         return false;
     }
+    if (G_UNLIKELY(hca->steers_roce) && wanted) {
+        steering_sniff(hca, frame, len, &info);
+    }
     if (steering_rx(hca, frame, len, &info, from_td) == 0) {
         hca->vport->counters.rx_no_steering += wanted;
         return false;
     }
     return true;
+}
+
+bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len)
+{
+    struct eth_info info;
+
+    if (!eth_parse(frame, len, &info)) {
+        return true; /* for the RoCE parser to count */
+    }
+    steering_sniff(hca, frame, len, &info);
+    return steering_rx_rdma(hca, frame, len, &info);
 }
 
 /* cqe64.l4_hdr_type of a parsed frame. */

@@ -52,9 +52,21 @@ static gboolean key_equal(gconstpointer a, gconstpointer b)
     return memcmp(a, b, sizeof(struct flow_key)) == 0;
 }
 
-static bool type_supported(uint8_t type)
+static const uint8_t domain_types[STEERING_DOMAINS] = {
+    [STEERING_NIC_RX] = PRM_FLOW_TABLE_TYPE_NIC_RX,
+    [STEERING_RDMA_RX] = PRM_FLOW_TABLE_TYPE_RDMA_RX,
+    [STEERING_SNIFFER_RX] = PRM_FLOW_TABLE_TYPE_SNIFFER_RX,
+};
+
+/* The root of the tables of a type; NULL: there are no such tables. */
+static struct flow_table **root_of(struct hca *hca, uint8_t type)
 {
-    return type == PRM_FLOW_TABLE_TYPE_NIC_RX;
+    for (unsigned i = 0; i < STEERING_DOMAINS; i++) {
+        if (domain_types[i] == type) {
+            return &hca->steering->roots[i];
+        }
+    }
+    return NULL;
 }
 
 /* -- tables -------------------------------------------------------------------------------------
@@ -150,7 +162,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const vo
     struct flow_table *table;
     enum syn syn;
 
-    if (!type_supported(type)) {
+    if (!root_of(hca, type)) {
         return SYN_FT_TYPE;
     }
     if (asks_for_more(ctx)) {
@@ -229,6 +241,7 @@ static void table_free(struct hca *hca, struct flow_table *table)
 enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id)
 {
     struct flow_table *table;
+    bool is_root;
     enum syn syn = find_own_table(hca, uid, type, table_id, &table);
 
     if (syn != SYN_OK) {
@@ -236,10 +249,11 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
     }
     /* Being the root does not keep a table: the driver destroys its last table as it stands
      * (update_root_ft_destroy()), and then there is no root. */
-    if (table->obj.refs - (hca->steering->rx_root == table) || table->groups->len) {
+    is_root = *root_of(hca, type) == table;
+    if (table->obj.refs - is_root || table->groups->len) {
         return SYN_IN_USE;
     }
-    if (hca->steering->rx_root == table) {
+    if (is_root) {
         flow_table_set_root(hca, type, table_id, false);
     }
     set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
@@ -249,22 +263,23 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
 
 enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set)
 {
-    struct steering *steering = hca->steering;
     struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_table **roots = hca->steering->roots, **root = root_of(hca, type);
 
     if (!table) {
         return SYN_FT_NOT_FOUND;
     }
-    if (!set && steering->rx_root != table) {
+    if (!set && *root != table) {
         return SYN_FT_NOT_ROOT;
     }
-    if (steering->rx_root) {
-        steering->rx_root->obj.refs--;
+    if (*root) {
+        (*root)->obj.refs--;
     }
-    steering->rx_root = set ? table : NULL;
+    *root = set ? table : NULL;
     if (set) {
         table->obj.refs++;
     }
+    hca->steers_roce = roots[STEERING_RDMA_RX] || roots[STEERING_SNIFFER_RX];
     return SYN_OK;
 }
 
@@ -811,6 +826,7 @@ void steering_init(struct hca *hca)
 {
     key_factors_init();
     hca->steering = g_new0(struct steering, 1);
+    hca->steers_roce = false;
     obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
 }
 

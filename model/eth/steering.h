@@ -12,7 +12,11 @@
  * A table belongs to the user context that made it, its groups and entries with it; they may name
  * what that context may use.
  *
- * Domain: NIC receive. Match criteria: outer headers of layers 2 to 4.
+ * Domains, each with tables and a root of its own:
+ *   NIC receive   frames that are not RoCE; what no rule leads to a TIR is dropped
+ *   RDMA receive  RoCE frames, before their QP; what no rule drops or leads to a TIR goes on to it
+ *   sniffer       every frame that the function's vport takes; its TIRs get copies
+ * Match criteria: outer headers of layers 2 to 4.
  */
 #ifndef HCASIM_MODEL_STEERING_H
 #define HCASIM_MODEL_STEERING_H
@@ -81,6 +85,12 @@ struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
  * how many; 0: the frame was dropped. */
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td);
+
+/* Walks the RDMA receive domain with a RoCE frame. False: it goes to no QP. */
+bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
+                      const struct eth_info *info);
+/* Copies of a received frame for the sniffer domain's TIRs. */
+void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info);
 
 /* For hca_init() and hca_reset(). */
 void steering_init(struct hca *hca);

@@ -46,9 +46,17 @@ struct flow_table {
     uint32_t next_group_id;
 };
 
+/* Where a walk begins: each kind of table has a root of its own. */
+enum steering_domain {
+    STEERING_NIC_RX,
+    STEERING_RDMA_RX,
+    STEERING_SNIFFER_RX,
+    STEERING_DOMAINS
+};
+
 struct steering {
     struct obj_table tables;
-    struct flow_table *rx_root;
+    struct flow_table *roots[STEERING_DOMAINS];
 };
 
 static inline struct flow_table *flow_table_find(struct hca *hca, uint32_t id)

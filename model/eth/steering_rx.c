@@ -17,6 +17,7 @@ struct walk {
     struct flow_key key;
     unsigned offered, delivered; /* copies to a TIR, and those it took */
     unsigned steps;
+    bool dropped; /* by a rule that says so */
 };
 
 /* The frame's outer headers in the layout in which entries describe them. */
@@ -113,6 +114,7 @@ static void walk_table(struct walk *walk, struct flow_table *table)
                 counter->bytes += walk->len;
             }
         }
+        walk->dropped |= (entry->action & PRM_FLOW_ACTION_DROP) != 0;
         if (!(entry->action & PRM_FLOW_ACTION_FWD_DEST)) {
             return;
         }
@@ -128,6 +130,18 @@ static void walk_table(struct walk *walk, struct flow_table *table)
     }
 }
 
+/* Walks a domain, if it has a root. */
+static void walk_domain(struct walk *walk, enum steering_domain domain)
+{
+    struct flow_table *root = walk->hca->steering->roots[domain];
+
+    if (root) {
+        key_from_frame(&walk->key, walk->frame, walk->info);
+        walk_table(walk, root);
+        hca_spend(walk->hca, walk->steps / STEPS_A_PIECE);
+    }
+}
+
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td)
 {
@@ -139,11 +153,35 @@ unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const st
         .from_td = from_td,
     };
 
-    if (!hca->steering->rx_root) {
-        return 0;
-    }
-    key_from_frame(&walk.key, frame, info);
-    walk_table(&walk, hca->steering->rx_root);
-    hca_spend(hca, walk.steps / STEPS_A_PIECE);
+    walk_domain(&walk, STEERING_NIC_RX);
     return walk.delivered;
+}
+
+bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
+                      const struct eth_info *info)
+{
+    struct walk walk = {
+        .hca = hca,
+        .frame = frame,
+        .len = len,
+        .info = info,
+        .from_td = PORT_NO_TD,
+    };
+
+    walk_domain(&walk, STEERING_RDMA_RX);
+    return !walk.dropped && !walk.offered;
+}
+
+void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)
+{
+    struct walk walk = {
+        .hca = hca,
+        .frame = frame,
+        .len = len,
+        .info = info,
+        .from_td = PORT_NO_TD,
+        .offered = 1, /* who the frame is for */
+    };
+
+    walk_domain(&walk, STEERING_SNIFFER_RX);
 }

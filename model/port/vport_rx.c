@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A frame that has come to a vport: its filter, its MTU, and whether the frame is RoCE; then the
- * wings above take it (struct port_receivers).
+ * wings above take it (struct port_receivers). RoCE passes the flow tables that are for it first.
  */
 #include "model/core/hca.h"
 #include "model/port/port.h"
@@ -64,7 +64,10 @@ void vport_rx(struct vport *vport, const uint8_t *frame, size_t len, unsigned fl
     }
     if (verdict != ROCE_NOT_ROCE) {
         traffic_count(&c->rx_roce, class, len);
-        rx_roce(vport, verdict, &pkt);
+        if (G_LIKELY(!vport->hca->steers_roce) ||
+            port_receivers.steer_roce(vport->hca, frame, len)) {
+            rx_roce(vport, verdict, &pkt);
+        }
     } else if (accepted) {
         port_receivers.eth(vport->hca, frame, len, from_td, true);
     }

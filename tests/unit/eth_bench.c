@@ -361,8 +361,7 @@ uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size)
 
     PRM_SET(flow_table_context, ctx, level, level);
     PRM_SET(flow_table_context, ctx, log_size, log_size);
-    ck_assert_int_eq(flow_table_create(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX, ctx, &id),
-                     SYN_OK);
+    ck_assert_int_eq(flow_table_create(&b->rig.hca, 0, b->table_type, ctx, &id), SYN_OK);
     return id;
 }
 
@@ -372,7 +371,7 @@ uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t e
     uint8_t in[PRM_SIZE(create_flow_group_in)] = {0};
     uint32_t id;
 
-    PRM_SET(create_flow_group_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(create_flow_group_in, in, table_type, b->table_type);
     PRM_SET(create_flow_group_in, in, table_id, table);
     PRM_SET(create_flow_group_in, in, start_flow_index, start);
     PRM_SET(create_flow_group_in, in, end_flow_index, end);
@@ -398,7 +397,7 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
     if (!action) {
         action = PRM_FLOW_ACTION_FWD_DEST | (fte->num_counters ? PRM_FLOW_ACTION_COUNT : 0);
     }
-    PRM_SET(set_fte_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(set_fte_in, in, table_type, b->table_type);
     PRM_SET(set_fte_in, in, table_id, fte->table);
     PRM_SET(set_fte_in, in, flow_index, fte->index);
     PRM_SET(set_fte_in, in, modify_enable_mask, fte->modify);
@@ -446,8 +445,7 @@ void bench_catch_all(struct bench *b, uint32_t tirn)
     };
 
     ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
-    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, PRM_FLOW_TABLE_TYPE_NIC_RX, table, true),
-                     SYN_OK);
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, b->table_type, table, true), SYN_OK);
 }
 
 /* -- frames ------------------------------------------------------------------------------------ */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCE frames and flow tables: sniffers get copies, rules of the RDMA receive domain see a frame
+ * before its QP does, and those of the NIC receive domain see none (driver: RoCE does not reach
+ * mlx5e).
+ */
+#include <check.h>
+#include <string.h>
+#include "model/eth/steering.h"
+#include "tests/unit/eth_bench.h"
+#include "wire/packet.h"
+
+static struct bench *b;
+static struct bench_queue rq;
+static uint32_t tirn;
+static uint8_t frame[512];
+static size_t frame_len;
+
+static void setup(void)
+{
+    struct vport_gid gid = {.valid = true, .version = PRM_ROCE_VERSION_V2};
+    struct roce_packet pkt = {.opcode = BTH_RC | BTH_SEND_ONLY, .pkey = 0xffff, .dest_qp = 77};
+
+    b = bench_new();
+    bench_rq_new(b, NULL, &rq);
+    tirn = bench_direct_tir(b, rq.num);
+    for (unsigned i = 0; i < 4; i++) {
+        bench_post_recv(&rq, bench_mem(b, NULL, BENCH_RX_SIZE), BENCH_RX_SIZE);
+    }
+    b->rig.hca.vport->roce_enabled = true;
+    memcpy(gid.gid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, 16);
+    vport_set_gid(b->rig.hca.vport, 0, &gid);
+    memcpy(pkt.addr.dmac, bench_mac, 6);
+    memcpy(pkt.addr.smac, bench_peer_mac, 6);
+    memcpy(pkt.addr.dgid, gid.gid, 16);
+    memcpy(pkt.addr.sgid, gid.gid, 16);
+    pkt.addr.sgid[15] = 2;
+    pkt.addr.is_ipv4 = true;
+    pkt.addr.hop_limit = 64;
+    pkt.addr.udp_sport = 0xc000;
+    memset(roce_build(frame, &pkt, 100), 0x5a, 100);
+    frame_len = roce_finish(frame, &pkt, 100);
+}
+
+static void teardown(void)
+{
+    bench_free(b);
+}
+
+/* Whether a RoCE frame comes as far as to QPs: there is none of that number, which is counted. */
+static bool reaches_qps(void)
+{
+    uint64_t before = b->rig.hca.vport->counters.rx_no_qp;
+
+    bench_rx(b, frame, frame_len);
+    return b->rig.hca.vport->counters.rx_no_qp > before;
+}
+
+/* A root table of that type with one rule for UDP to port 4791, which counts and does action. */
+static uint32_t rule(uint8_t type, uint16_t action, uint32_t *counter)
+{
+    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0};
+    uint8_t value[PRM_SIZE(fte_match_set_lyr_2_4)] = {0};
+    struct bench_fte fte = {
+        .action = action | PRM_FLOW_ACTION_COUNT, .num_counters = 1, .value = value};
+
+    b->table_type = type;
+    PRM_SET(fte_match_set_lyr_2_4, mask, udp_dport, 0xffff);
+    PRM_SET(fte_match_set_lyr_2_4, value, udp_dport, 4791);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, counter), SYN_OK);
+    fte.counters[0] = *counter;
+    fte.table = bench_table(b, 0, 0);
+    fte.group = bench_group(b, fte.table, 0, 0, mask);
+    if (action & PRM_FLOW_ACTION_FWD_DEST) {
+        fte.dests[0] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_TIR, tirn};
+        fte.num_dests = 1;
+    }
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, type, fte.table, true), SYN_OK);
+    return fte.table;
+}
+
+static uint64_t counted(uint32_t counter)
+{
+    return flow_counter_find(&b->rig.hca, counter)->packets;
+}
+
+static void expect_copy(void)
+{
+    const uint8_t *cqe = bench_cqe(&rq);
+
+    ck_assert_ptr_nonnull(cqe);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), frame_len);
+}
+
+START_TEST(without_rules_it_goes_to_qps)
+{
+    ck_assert(!b->rig.hca.steers_roce);
+    ck_assert(reaches_qps());
+}
+END_TEST
+
+START_TEST(the_nic_domain_sees_none)
+{
+    uint32_t counter;
+
+    rule(PRM_FLOW_TABLE_TYPE_NIC_RX, PRM_FLOW_ACTION_FWD_DEST, &counter);
+    ck_assert(!b->rig.hca.steers_roce);
+    ck_assert(reaches_qps());
+    ck_assert_uint_eq(counted(counter), 0);
+    bench_expect_none(&rq);
+    /* it is plain UDP to a function whose RoCE is off */
+    b->rig.hca.vport->roce_enabled = false;
+    ck_assert(!reaches_qps());
+    ck_assert_uint_eq(counted(counter), 1);
+    expect_copy();
+}
+END_TEST
+
+/* Driver: IB_FLOW_ATTR_SNIFFER, create_sniffer_rule(). */
+START_TEST(a_sniffer_gets_a_copy)
+{
+    uint32_t counter;
+
+    rule(PRM_FLOW_TABLE_TYPE_SNIFFER_RX, PRM_FLOW_ACTION_FWD_DEST, &counter);
+    ck_assert(reaches_qps());
+    ck_assert_uint_eq(counted(counter), 1);
+    expect_copy();
+}
+END_TEST
+
+START_TEST(a_sniffer_sees_other_frames_too)
+{
+    uint32_t counter;
+
+    rule(PRM_FLOW_TABLE_TYPE_SNIFFER_RX, PRM_FLOW_ACTION_FWD_DEST, &counter);
+    b->rig.hca.vport->roce_enabled = false;
+    bench_rx(b, frame, frame_len);
+    expect_copy();
+    /* and nobody else takes it: there are no rules */
+    ck_assert_uint_eq(b->rig.hca.vport->counters.rx_no_steering, 1);
+    frame[5] ^= 0x40; /* nor does the sniffer see what is not for this vport */
+    bench_rx(b, frame, frame_len);
+    bench_expect_none(&rq);
+    ck_assert_uint_eq(counted(counter), 1);
+}
+END_TEST
+
+/* Driver: mlx5_ib_fs_add_op_fc() counts so and lets go on. */
+START_TEST(a_rule_of_the_rdma_domain_counts)
+{
+    uint32_t counter;
+
+    rule(PRM_FLOW_TABLE_TYPE_RDMA_RX, PRM_FLOW_ACTION_ALLOW, &counter);
+    ck_assert(b->rig.hca.steers_roce);
+    ck_assert(reaches_qps());
+    ck_assert(reaches_qps());
+    ck_assert_uint_eq(counted(counter), 2);
+}
+END_TEST
+
+START_TEST(a_rule_of_the_rdma_domain_drops)
+{
+    uint32_t counter, table;
+
+    table = rule(PRM_FLOW_TABLE_TYPE_RDMA_RX, PRM_FLOW_ACTION_DROP, &counter);
+    ck_assert(!reaches_qps());
+    ck_assert_uint_eq(counted(counter), 1);
+    /* what no rule matches goes on */
+    ck_assert_int_eq(flow_entry_delete(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_RDMA_RX, table, 0),
+                     SYN_OK);
+    ck_assert(reaches_qps());
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, PRM_FLOW_TABLE_TYPE_RDMA_RX, table, false),
+                     SYN_OK);
+    ck_assert(!b->rig.hca.steers_roce);
+    ck_assert(reaches_qps());
+}
+END_TEST
+
+START_TEST(a_rule_of_the_rdma_domain_leads_elsewhere)
+{
+    uint32_t counter;
+
+    rule(PRM_FLOW_TABLE_TYPE_RDMA_RX, PRM_FLOW_ACTION_FWD_DEST, &counter);
+    ck_assert(!reaches_qps());
+    expect_copy();
+    hca_reset(&b->rig.hca);
+    ck_assert(!b->rig.hca.steers_roce);
+}
+END_TEST
+
+/* Each domain has tables of its own type: none leads into another. */
+START_TEST(domains_do_not_mix)
+{
+    uint32_t counter,
+        sniffer = rule(PRM_FLOW_TABLE_TYPE_SNIFFER_RX, PRM_FLOW_ACTION_ALLOW, &counter);
+
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, PRM_FLOW_TABLE_TYPE_NIC_RX, sniffer, true),
+                     SYN_FT_NOT_FOUND);
+    ck_assert_int_eq(flow_table_destroy(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_RDMA_RX, sniffer),
+                     SYN_FT_NOT_FOUND);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("steering_roce");
+    TCase *tcase = tcase_create("steering_roce");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, without_rules_it_goes_to_qps);
+    tcase_add_test(tcase, the_nic_domain_sees_none);
+    tcase_add_test(tcase, a_sniffer_gets_a_copy);
+    tcase_add_test(tcase, a_sniffer_sees_other_frames_too);
+    tcase_add_test(tcase, a_rule_of_the_rdma_domain_counts);
+    tcase_add_test(tcase, a_rule_of_the_rdma_domain_drops);
+    tcase_add_test(tcase, a_rule_of_the_rdma_domain_leads_elsewhere);
+    tcase_add_test(tcase, domains_do_not_mix);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
