@@ -67,10 +67,9 @@ static void fill_match(uint8_t *match)
 
 #define FT(field, value) PRM_SET(flow_table_prop_layout, ft, field, value)
 
-void caps_fill_flow_table(const struct fw *fw, bool max, uint8_t *cap)
+/* Tables of the domains of model/eth/steering.h are alike. */
+static void fill_properties(uint8_t *ft)
 {
-    uint8_t *ft = PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive);
-
     FT(ft_support, 1);
     FT(flow_modify_en, 1);
     FT(modify_root, 1);
@@ -88,4 +87,12 @@ void caps_fill_flow_table(const struct fw *fw, bool max, uint8_t *cap)
     }
     fill_match(PRM_PTR(flow_table_prop_layout, ft, ft_field_support));
     fill_match(PRM_PTR(flow_table_prop_layout, ft, ft_field_bitmask_support));
+}
+
+/* RoCE's domain lacks table_miss_action_domain, without which Linux makes no tables there. */
+void caps_fill_flow_table(const struct fw *fw, bool max, uint8_t *cap)
+{
+    fill_properties(PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive));
+    fill_properties(PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive_rdma));
+    fill_properties(PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive_sniffer));
 }

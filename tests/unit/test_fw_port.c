@@ -533,6 +533,37 @@ START_TEST(teardown_leaves_the_port_as_it_is)
 }
 END_TEST
 
+/* -- flow tables ------------------------------------------------------------------------------- */
+
+static enum syn create_table(uint8_t type)
+{
+    uint8_t in[PRM_SIZE(create_flow_table_in)] = {0}, out[PRM_SIZE(create_flow_table_out)];
+
+    PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(create_flow_table_in, in, table_type, type);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+/* Tables of a kind can be made if, and only if, its capabilities say so. */
+START_TEST(flow_tables_are_of_the_kinds_that_are_told)
+{
+    uint8_t cap[4096];
+
+#define SUPPORTED(kind)                                                                            \
+    PRM_GET(flow_table_prop_layout,                                                                \
+            PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_##kind), ft_support)
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_FLOW_TABLE, false, cap), SYN_OK);
+    ck_assert(SUPPORTED(receive) && SUPPORTED(receive_rdma) && SUPPORTED(receive_sniffer));
+    ck_assert_int_eq(create_table(PRM_FLOW_TABLE_TYPE_NIC_RX), SYN_OK);
+    ck_assert_int_eq(create_table(PRM_FLOW_TABLE_TYPE_RDMA_RX), SYN_OK);
+    ck_assert_int_eq(create_table(PRM_FLOW_TABLE_TYPE_SNIFFER_RX), SYN_OK);
+    ck_assert(!SUPPORTED(transmit) && !SUPPORTED(transmit_sniffer));
+    ck_assert_int_eq(create_table(PRM_FLOW_TABLE_TYPE_NIC_TX), SYN_FT_TYPE);
+    ck_assert_int_eq(create_table(PRM_FLOW_TABLE_TYPE_SNIFFER_TX), SYN_FT_TYPE);
+#undef SUPPORTED
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fw_port");
@@ -563,6 +594,7 @@ int main(void)
     tcase_add_test(tc, ptys_takes_only_what_it_offers);
     tcase_add_test(tc, a_speed_is_for_the_next_time_the_link_comes_up);
     tcase_add_test(tc, teardown_leaves_the_port_as_it_is);
+    tcase_add_test(tc, flow_tables_are_of_the_kinds_that_are_told);
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
