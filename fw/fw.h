@@ -116,8 +116,8 @@ uint8_t fw_get_health(const struct fw *fw, bool *fatal);
 
 /*
  * Plugs in (or, with NULL, pulls out) the cable, which is the card's: any of its functions' handles
- * will do. The card uses the port until the next call or its end, while fw_is_entered() until that
- * has ended, and does not own it. Link state events follow.
+ * will do, while none of the others is entered. The card uses the port until the next call or its
+ * end, while fw_is_entered() until that has ended, and does not own it. Link state events follow.
  */
 void fw_set_wire(struct fw *fw, struct wire_port *port);
 
