@@ -25,11 +25,12 @@ static void gids_index(struct vport *vport)
     memset(vport->gid_slots, 0, sizeof(vport->gid_slots));
     for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
         const struct vport_gid *entry = &vport->gids[i];
-        unsigned at = gid_slot(entry->gid);
+        unsigned at;
 
         if (!entry->valid || entry->version != PRM_ROCE_VERSION_V2) {
             continue;
         }
+        at = gid_slot(entry->gid);
         while (vport->gid_slots[at]) {
             at = (at + 1) % VPORT_GID_SLOTS;
         }

@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "fw/fw_internal.h"
 #include "guest-lib/drv.h"
 #include "guest-lib/inproc.h"
@@ -80,8 +81,35 @@ static void plug(void)
     inproc_settle(world);
 }
 
+/* The driver goes, whatever it has made. */
+static void forget(struct side *side)
+{
+    fw_reset(side->hca->fw);
+    side->drv->up = false;
+    drv_close(side->drv);
+    side->drv = NULL;
+}
+
+/* The function, too; its vport stays. */
+static void end(struct side *side)
+{
+    struct inproc_hca *hca = side->hca;
+
+    forget(side);
+    g_ptr_array_remove(world->hcas, hca);
+    fw_free(hca->fw);
+    munmap(hca->arena, INPROC_ARENA_SIZE);
+    g_hash_table_destroy(hca->freed);
+    g_free(hca);
+}
+
 static void teardown(void)
 {
+    forget(&a);
+    forget(&b);
+    if (far.drv) {
+        forget(&far);
+    }
     inproc_world_free(world);
     card_free(card);
     wire_close(ends[0]);
@@ -376,8 +404,7 @@ START_TEST(a_function_that_ends_leaves_the_card_to_the_other)
     talk(&pair);
     vport = vport_of(&a);
     ck_assert_ptr_eq(card->sw.reader, vport);
-    g_ptr_array_remove(world->hcas, a.hca);
-    fw_free(a.hca->fw);
+    end(&a);
     ck_assert_ptr_null(vport->hca);
     ck_assert_ptr_eq(card->sw.reader, vport_of(&b));
     talk(&pair);
