@@ -123,7 +123,14 @@ static void cable_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
 
 static void cable_has_room(void *opaque)
 {
-    eswitch_tx_ready(opaque);
+    struct eswitch *sw = opaque;
+    uint64_t rooms = wire_tx_rooms(sw->uplink.wire);
+
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        if (sw->vports[i]->hca) {
+            hca_tx_rooms_ready(sw->vports[i]->hca, rooms);
+        }
+    }
 }
 
 static void look_at_cable(struct eswitch *sw)

@@ -137,9 +137,13 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
         vport->frame = wire_tx_reserve(vport->reserved, len);
+        hca->tx_room = 0; /* a queue has but one */
     } else if (port_is_up(hca)) {
         vport->reserved = vport->uplink->wire;
         vport->frame = wire_tx_reserve_to(vport->reserved, dmac, len);
+        if (!vport->frame) {
+            hca->tx_room = wire_tx_waits_for(vport->reserved);
+        }
     } else {
         vport->reserved = NULL;
         vport->frame = vport->drop;

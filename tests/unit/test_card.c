@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "fw/fw_internal.h"
-#include "guest-lib/drv.h"
-#include "guest-lib/inproc.h"
+#include "guest-lib/drv/drv.h"
+#include "guest-lib/host/inproc.h"
 #include "model/card/card.h"
 #include "wire/pair.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "model/eth/steering.h"
 #include "tests/unit/eth_bench.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 static struct bench *b;
 static struct bench_queue rq;
