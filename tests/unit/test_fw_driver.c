@@ -67,9 +67,9 @@ static const struct pci_ops pci_ops = {
     .now = pci_now,
 };
 
-static void make_function(struct fwd *d)
+static void make_function(struct fwd *d, const char *profile)
 {
-    struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, 1}};
+    struct fw_config config = {.profile = profile, .mac = {0x02, 0, 0, 0, 0, 1}};
     GError *err = NULL;
 
     memset(d, 0, sizeof(*d));
@@ -81,7 +81,12 @@ static void make_function(struct fwd *d)
 
 void fwd_init(struct fwd *d)
 {
-    make_function(d);
+    fwd_init_as(d, NULL);
+}
+
+void fwd_init_as(struct fwd *d, const char *profile)
+{
+    make_function(d, profile);
     d->drv = drv_attach((struct pci_dev){.ops = &pci_ops, .pci = d});
     ck_assert_ptr_nonnull(d->drv);
 }
@@ -90,7 +95,7 @@ void fwd_open(struct fwd *d)
 {
     GError *err = NULL;
 
-    make_function(d);
+    make_function(d, NULL);
     d->drv = drv_open((struct pci_dev){.ops = &pci_ops, .pci = d}, &err);
     ck_assert_msg(d->drv, "%s", err ? err->message : "");
 }

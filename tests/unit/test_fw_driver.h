@@ -26,6 +26,8 @@ struct fwd {
 };
 
 void fwd_init(struct fwd *d);
+/* The same for a device of that generation (fw/profile.h). */
+void fwd_init_as(struct fwd *d, const char *profile);
 /* The same with the driver's bring-up done: EQ, UAR, PD, port. */
 void fwd_open(struct fwd *d);
 void fwd_clear(struct fwd *d);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Capabilities: what QUERY_HCA_CAP says is what there is, and SET_HCA_CAP changes nothing else.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fw/cmd_table.h"
+#include "tests/unit/test_fw_driver.h"
+
+#define CAP_CUR false
+#define CAP_MAX true
+
+static struct fwd d;
+
+static void setup(void)
+{
+    fwd_init(&d);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+}
+
+static void setup_ready(void)
+{
+    fwd_init(&d);
+    fwd_bring_up(&d);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+/* The sections, each with its layout. */
+static const struct section {
+    const char *name;
+    uint16_t section; /* op_mod >> 1 */
+    const char *layout;
+} sections[] = {
+    {"GENERAL", PRM_HCA_CAP_TYPE_GENERAL, "cmd_hca_cap"},
+    {"ETHERNET_OFFLOADS", PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+     "per_protocol_networking_offload_caps"},
+    {"ATOMIC", PRM_HCA_CAP_TYPE_ATOMIC, "atomic_caps"},
+    {"ROCE", PRM_HCA_CAP_TYPE_ROCE, "roce_cap"},
+    {"FLOW_TABLE", PRM_HCA_CAP_TYPE_FLOW_TABLE, "flow_table_nic_cap"},
+    {"DEV_EVENT", PRM_HCA_CAP_TYPE_DEV_EVENT, "device_event_cap"},
+};
+
+/* -- what the default generation says ---------------------------------------------------------- */
+
+/* All sections as text: a line for each field that is not 0. */
+static char *describe_all(struct fwd *fwd)
+{
+    GString *text = g_string_new(NULL);
+    uint8_t cap[4096];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
+        const struct section *s = &sections[i];
+
+        for (int max = 1; max >= 0; max--) {
+            char *dump;
+
+            ck_assert_uint_eq(fwd_query_cap(fwd, s->section, max, cap), 0);
+            dump = prm_dump_string(prm_struct_find(s->layout), cap, sizeof(cap), PRM_DUMP_NONZERO);
+            g_string_append_printf(text, "%s, %s\n%s", s->name, max ? "maximum" : "current", dump);
+            free(dump);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* tests/unit/cx5.caps is what users of the default generation rely on. What changes there changes
+ * for them: a line of that file belongs into the commit that does it. */
+START_TEST(the_default_generation_says_what_it_always_said)
+{
+    g_autofree char *path = g_build_filename(g_getenv("HCASIM_TESTS"), "cx5.caps", NULL);
+    g_autofree char *pinned = NULL, *says = describe_all(&d);
+    const char *begin;
+
+    ck_assert_msg(g_file_get_contents(path, &pinned, NULL, NULL), "no %s", path);
+    begin = strchr(pinned, '\n') + 1; /* the licence */
+    if (strcmp(begin, says) != 0) {
+        g_autofree char *now = g_build_filename(g_get_tmp_dir(), "cx5.caps", NULL);
+
+        g_file_set_contents(now, says, -1, NULL);
+        ck_abort_msg("%s differs, see diff %s %s", path, path, now);
+    }
+}
+END_TEST
+
+/* -- what is there -----------------------------------------------------------------------------*/
+
+/* The current value of no field exceeds its maximum. */
+START_TEST(current_is_within_maximum)
+{
+    uint8_t cur[4096], max[4096];
+    const struct prm_struct *s = prm_struct_find(sections[_i].layout);
+
+    ck_assert_ptr_nonnull(s);
+    ck_assert_uint_eq(fwd_query_cap(&d, sections[_i].section, CAP_CUR, cur), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, sections[_i].section, CAP_MAX, max), 0);
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct prm_field *f = &s->fields[i];
+
+        if (!f->type && f->width <= 64) {
+            ck_assert_msg(prm_field_get(f, cur, 0) <= prm_field_get(f, max, 0),
+                          "%s.%s: current exceeds maximum", s->name, f->name);
+        }
+    }
+}
+END_TEST
+
+/* What is not described in a section stays 0: nothing is advertised by accident. */
+START_TEST(no_reserved_capability_bit)
+{
+    uint8_t cap[4096];
+    size_t bad;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, sections[_i].section, CAP_MAX, cap), 0);
+    ck_assert(prm_reserved_clear(prm_struct_find(sections[_i].layout), cap, sizeof(cap), &bad));
+}
+END_TEST
+
+/* Every advertised ability has the commands that it consists of. */
+START_TEST(advertised_is_implemented)
+{
+    static const struct {
+        const char *field;
+        uint16_t opcode;
+    } needs[] = {
+        {"rc", PRM_CMD_OP_CREATE_QP},
+        {"ud", PRM_CMD_OP_QUERY_QP},
+        {"xrc", PRM_CMD_OP_ALLOC_XRCD},
+        {"xrc", PRM_CMD_OP_CREATE_XRC_SRQ},
+        {"roce", PRM_CMD_OP_SET_ROCE_ADDRESS},
+        {"eth_net_offloads", PRM_CMD_OP_CREATE_SQ},
+        {"eth_net_offloads", PRM_CMD_OP_MODIFY_TIR},
+        {"nic_flow_table", PRM_CMD_OP_SET_FLOW_TABLE_ENTRY},
+        {"cq_moderation", PRM_CMD_OP_MODIFY_CQ},
+        {"vport_counters", PRM_CMD_OP_QUERY_VPORT_COUNTER},
+        {"nic_receive_steering_discard", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"vnic_env_cq_overrun", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"retransmission_q_counters", PRM_CMD_OP_QUERY_Q_COUNTER},
+        {"log_max_uctx", PRM_CMD_OP_CREATE_UCTX},
+        {"log_max_umem", PRM_CMD_OP_CREATE_UMEM},
+        {"driver_version", PRM_CMD_OP_SET_DRIVER_VERSION},
+        {"log_max_mcg", PRM_CMD_OP_ATTACH_TO_MCG},
+        {"log_max_rmp", PRM_CMD_OP_CREATE_RMP},
+        {"pcam_reg", PRM_CMD_OP_ACCESS_REG},
+    };
+    const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(needs); i++) {
+        const struct prm_field *f = prm_field_find(s, needs[i].field);
+
+        ck_assert_ptr_nonnull(f);
+        ck_assert_msg(!prm_field_get(f, cap, 0) || fw_cmd_find(needs[i].opcode),
+                      "%s without its command", needs[i].field);
+    }
+}
+END_TEST
+
+/* Abilities whose commands do not exist, and which would make the driver use them. */
+START_TEST(not_advertised)
+{
+    static const char *const absent[] = {
+        "eswitch_manager",
+        "vport_group_manager",
+        "vhca_group_manager",
+        "pg",
+        "dct",
+        "sf",
+        "fpga",
+        "tag_matching",
+        "device_memory",
+        "striding_rq",
+        "ipsec_offload",
+        "crypto",
+        "tls_tx",
+        "tls_rx",
+        "hairpin",
+        "qos",
+        "ets",
+        "dcbx",
+        "lag_master",
+        "cqe_compression",
+        "pps",
+        "qcam_reg",
+        "ib_virt",
+        "hca_cap_2",
+        "general_obj_types",
+        "debug",
+        "temp_warn_event",
+        "port_module_event",
+        "vhca_state",
+        "ece_support",
+        "sho",
+        "end_pad",
+        "repeated_block_disabled",
+        "flow_counter_bulk_alloc",
+    };
+    const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(absent); i++) {
+        const struct prm_field *f = prm_field_find(s, absent[i]);
+
+        ck_assert_ptr_nonnull(f);
+        ck_assert_msg(prm_field_get(f, cap, 0) == 0, "%s is advertised", absent[i]);
+    }
+}
+END_TEST
+
+/* Driver mlx5_eth_supported(): what the network half demands. */
+START_TEST(ethernet_is_complete)
+{
+    uint8_t cap[4096];
+    const uint8_t *ft;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 1, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(PRM_GET(per_protocol_networking_offload_caps, cap, csum_cap), 1);
+    ck_assert_uint_ne(PRM_GET(per_protocol_networking_offload_caps, cap, max_lso_cap), 0);
+    ck_assert_uint_eq(PRM_GET(per_protocol_networking_offload_caps, cap, vlan_cap), 1);
+    ck_assert_uint_ne(PRM_GET(per_protocol_networking_offload_caps, cap, rss_ind_tbl_cap), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 7, CAP_CUR, cap), 0);
+    ft = PRM_PTR(flow_table_nic_cap, cap, flow_table_properties_nic_receive);
+    ck_assert_uint_ge(PRM_GET(flow_table_prop_layout, ft, max_ft_level), 3);
+}
+END_TEST
+
+START_TEST(unknown_sections_are_refused)
+{
+    static const uint16_t unknown[] = {0x2, 0x5, 0x6, 0x8, 0xc, 0x11, 0x13, 0x20, 0x7fff};
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, unknown[_i], CAP_CUR, cap), SYN_NO_CAP_SECTION);
+}
+END_TEST
+
+static enum syn set_cap(uint16_t section, const uint8_t *cap)
+{
+    static uint8_t in[PRM_SIZE(set_hca_cap_in)];
+    uint8_t out[16];
+
+    memset(in, 0, sizeof(in));
+    PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
+    PRM_SET(set_hca_cap_in, in, op_mod, (uint32_t)section << 1);
+    memcpy(PRM_PTR(set_hca_cap_in, in, capability), cap, 4096);
+    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+}
+
+/* Driver handle_hca_cap(): current values back with a few changed. */
+START_TEST(capabilities_are_set)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 17);
+    PRM_SET(cmd_hca_cap, cap, cmdif_checksum, 0);
+    PRM_SET(cmd_hca_cap, cap, roce, 0);
+    ck_assert_uint_eq(set_cap(0, cap), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, log_max_qp), 17);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, roce), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, 4, CAP_CUR, cap), SYN_NO_CAP_SECTION);
+    ck_assert_uint_eq(fwd_query_cap(&d, 4, CAP_MAX, cap), 0);
+}
+END_TEST
+
+START_TEST(capabilities_beyond_maximum_are_refused)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 31);
+    ck_assert_uint_eq(set_cap(0, cap), SYN_CAP_TOO_HIGH);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0xffff);
+    ck_assert_uint_eq(set_cap(0, cap), SYN_CAP_TOO_HIGH);
+    memset(cap, 0, sizeof(cap)); /* big-endian atomics are not offered */
+    ck_assert_uint_eq(set_cap(3, cap), SYN_CAP_TOO_HIGH);
+    ck_assert_uint_eq(set_cap(4, cap), SYN_NO_CAP_SECTION);
+}
+END_TEST
+
+/* Abilities that the function does not have, and such that are not the driver's to take away: of a
+ * set that fails nothing is kept. */
+START_TEST(capabilities_are_not_made_by_setting_them)
+{
+    static const struct {
+        const char *field;
+        uint64_t value;
+        enum syn syn;
+    } table[] = {
+        {"dct", 1, SYN_CAP_FIXED},
+        {"pg", 1, SYN_CAP_FIXED},
+        {"release_all_pages", 1, SYN_CAP_FIXED},
+        {"mkey_by_name", 1, SYN_CAP_FIXED},
+        {"num_vhca_ports", 2, SYN_CAP_FIXED},
+        {"xrc", 0, SYN_CAP_FIXED},
+        {"log_max_cq", 3, SYN_CAP_FIXED},
+        {"log_uar_page_sz", 4, SYN_CAP_TOO_HIGH}, /* a host of 64 KiB pages */
+        {"pkey_table_size", 1, SYN_CAP_TOO_HIGH},
+        {"cmdif_checksum", 2, SYN_CAP_TOO_HIGH},
+    };
+    uint8_t before[4096], after[4096], cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, before), 0);
+    memcpy(cap, before, sizeof(cap));
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 10);
+    fwd_set(cap, prm_struct_find("cmd_hca_cap"), table[_i].field, table[_i].value);
+    ck_assert_uint_eq(set_cap(0, cap), table[_i].syn);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, after), 0);
+    ck_assert_mem_eq(before, after, sizeof(before));
+}
+END_TEST
+
+START_TEST(capabilities_are_fixed_after_init)
+{
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    ck_assert_uint_eq(set_cap(0, cap), SYN_SYS_STATE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("caps");
+    TCase *cold = tcase_create("cold"), *ready = tcase_create("ready");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(cold, setup, teardown);
+    tcase_add_test(cold, the_default_generation_says_what_it_always_said);
+    tcase_add_test(cold, capabilities_are_set);
+    tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 10);
+    tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
+    suite_add_tcase(s, cold);
+
+    tcase_add_checked_fixture(ready, setup_ready, teardown);
+    tcase_add_loop_test(ready, current_is_within_maximum, 0, G_N_ELEMENTS(sections));
+    tcase_add_loop_test(ready, no_reserved_capability_bit, 0, G_N_ELEMENTS(sections));
+    tcase_add_test(ready, advertised_is_implemented);
+    tcase_add_test(ready, not_advertised);
+    tcase_add_test(ready, ethernet_is_complete);
+    tcase_add_loop_test(ready, unknown_sections_are_refused, 0, 9);
+    tcase_add_test(ready, capabilities_are_fixed_after_init);
+    suite_add_tcase(s, ready);
+
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
