@@ -15,6 +15,8 @@
 #define COMMANDS(c, q, d)                                                                          \
     .create = PRM_COMMAND(c), .query = PRM_COMMAND(q), .destroy = PRM_COMMAND(d)
 #define NUMBER_COMMANDS(c, d) .create = PRM_COMMAND(c), .destroy = PRM_COMMAND(d)
+#define LOG_MAX(what)         .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
+#define EVENT(type)           (1ull << PRM_EVENT_TYPE_##type)
 
 const struct obj_class obj_classes[OBJ_KINDS] = {
 #define SPACE(table, first, log_end)

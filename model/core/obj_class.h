@@ -27,6 +27,8 @@ struct obj_class {
     void (*free)(struct hca *hca, struct obj *obj);
     /* Its number is at byte 8 of create's output and of destroy's input. NULL: there is none. */
     const struct prm_command *create, *query, *destroy;
+    uint32_t log_max; /* the field of cmd_hca_cap that has log2 of their numbers' end; 0: none */
+    uint64_t events;  /* a bit for each type of affiliated event that it can raise */
     const struct obj_sender *sender; /* NULL: it sends nothing */
     /* A CQ has failed, which is this object's or another's. NULL: it has none. */
     void (*cq_failed)(struct hca *hca, struct obj *obj, const struct cq *cq);
