@@ -105,7 +105,7 @@ static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const
 
 static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct fw_cmd *cmd)
 {
-    if (!row) {
+    if (!row || !caps_allow_command(fw, cmd->opcode)) {
         return SYN_BAD_OPCODE;
     }
     if (!(row->states & fw->state)) {

@@ -45,12 +45,6 @@
  */
 #define CMD_FREE_BYTES (64u << 10)
 
-enum cmdif_checksum {
-    CHECKSUM_DISABLED = 0,
-    CHECKSUM_INITIAL_STATE = 1,
-    CHECKSUM_ENABLED = 3,
-};
-
 enum stage {
     STAGE_IDLE, /* no entry is under way */
     STAGE_READ_INPUT,
@@ -101,9 +95,9 @@ static uint8_t xor8(const uint8_t *p, size_t len)
 static bool must_check(const struct fw *fw, uint8_t signature)
 {
     switch (fw->caps.cmdif_checksum) {
-    case CHECKSUM_DISABLED:
+    case PRM_CAP_CMDIF_CHECKSUM_DISABLED:
         return false;
-    case CHECKSUM_INITIAL_STATE:
+    case PRM_CAP_CMDIF_CHECKSUM_INITIAL:
         return signature != 0;
     default:
         return true;

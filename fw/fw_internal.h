@@ -65,13 +65,14 @@ struct pages_progress {
     enum syn why; /* giving failed, what was given is given back */
 };
 
-/* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c). */
+/* Capabilities that SET_HCA_CAP can change, as they stand now (fw/caps.c); all of them bytes. */
 struct fw_caps {
     uint8_t log_max_qp;
     uint8_t log_max_current_uc_list;
     uint8_t cmdif_checksum;
-    bool cache_line_128byte;
-    bool roce;
+    uint8_t cache_line_128byte;
+    uint8_t roce;
+    uint8_t atomic_mode;
 };
 
 /* What the firmware says of its own health (fw/health.c). */
@@ -174,15 +175,18 @@ void cmdq_reset(struct fw *fw);
 /* Doorbell vector: a bit per entry. */
 void cmdq_doorbell(struct fw *fw, uint32_t vector);
 
-/* -- capabilities (fw/caps.c, fw/caps_net.c) --------------------------------------------------- */
+/* -- capabilities (fw/caps.c) ------------------------------------------------------------------ */
 
 #define CAP_SECTION_BYTES 4096 /* query_hca_cap_out.capability */
 
 void caps_reset(struct fw *fw);
 /* Fills a section (op_mod >> 1) of CAP_SECTION_BYTES zeroed bytes. False: no such section. */
 bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap);
-/* Takes over what may be changed in a section. cap has CAP_SECTION_BYTES. */
+/* Takes over what may be changed in a section: the rest must be as it was read. cap has
+ * CAP_SECTION_BYTES. */
 enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap);
+/* False: the command belongs to what the profile does not allow; such a card does not know it. */
+bool caps_allow_command(const struct fw *fw, uint16_t opcode);
 
 /* -- pages (fw/pages.c) ------------------------------------------------------------------------ */
 

@@ -22,6 +22,13 @@
 #define PAGE_SHIFT 12
 #define PAGE_BYTES (1u << PAGE_SHIFT)
 
+/* Pages asked for before anything else, and before INIT_HCA; more when fewer than so many are free;
+ * how many are then asked for or given back at once. */
+#define BOOT_PAGES  16
+#define INIT_PAGES  1024
+#define LOW_PAGES   512
+#define BATCH_PAGES 1024
+
 /* More than a guest of this size could sensibly give: 4 GiB. */
 #define MAX_OWNED (1u << 20)
 
@@ -50,43 +57,41 @@ static uint32_t owned(const struct fw *fw)
 /* Pages that boot and the objects of now take; the rest of those owned are free. */
 static uint32_t in_use(const struct fw *fw)
 {
-    return fw->profile->boot_pages + (uint32_t)((fw->hca.icm.used + PAGE_BYTES - 1) >> PAGE_SHIFT);
+    return BOOT_PAGES + (uint32_t)((fw->hca.icm.used + PAGE_BYTES - 1) >> PAGE_SHIFT);
 }
 
 /* What the objects may take follows the pages. */
 static void set_limit(struct fw *fw)
 {
-    uint32_t boot = fw->profile->boot_pages;
+    uint64_t have = owned(fw);
 
-    fw->hca.icm.limit = owned(fw) > boot ? (uint64_t)(owned(fw) - boot) << PAGE_SHIFT : 0;
+    fw->hca.icm.limit = have > BOOT_PAGES ? (have - BOOT_PAGES) << PAGE_SHIFT : 0;
 }
 
 uint32_t pages_wanted_boot(const struct fw *fw)
 {
     uint32_t have = owned(fw);
 
-    return fw->profile->boot_pages > have ? fw->profile->boot_pages - have : 0;
+    return BOOT_PAGES > have ? BOOT_PAGES - have : 0;
 }
 
 uint32_t pages_wanted_init(const struct fw *fw)
 {
-    uint32_t have = owned(fw), need = fw->profile->boot_pages + fw->profile->init_pages;
+    uint32_t have = owned(fw), need = BOOT_PAGES + INIT_PAGES;
 
     return need > have ? need - have : 0;
 }
 
 int32_t pages_wanted_regular(const struct fw *fw)
 {
-    const struct fw_profile *p = fw->profile;
     int64_t idle = (int64_t)owned(fw) - in_use(fw);
 
-    if (idle < p->low_pages) {
-        return (int32_t)p->batch_pages;
+    if (idle < LOW_PAGES) {
+        return BATCH_PAGES;
     }
     /* What INIT_HCA asked for stays; of the rest, as much as leaves two batches idle. */
-    if (owned(fw) >= p->boot_pages + p->init_pages + p->batch_pages &&
-        idle >= (int64_t)p->low_pages + 3 * (int64_t)p->batch_pages) {
-        return -(int32_t)p->batch_pages;
+    if (owned(fw) >= BOOT_PAGES + INIT_PAGES + BATCH_PAGES && idle >= LOW_PAGES + 3 * BATCH_PAGES) {
+        return -BATCH_PAGES;
     }
     return 0;
 }
@@ -191,8 +196,7 @@ static uint32_t spare(const struct fw *fw)
     if (fw->state != CMD_READY) {
         return owned(fw);
     }
-    keep =
-        MAX(in_use(fw) + fw->profile->low_pages, fw->profile->boot_pages + fw->profile->init_pages);
+    keep = MAX(in_use(fw) + LOW_PAGES, BOOT_PAGES + INIT_PAGES);
     return owned(fw) > keep ? owned(fw) - keep : 0;
 }
 

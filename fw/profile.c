@@ -47,25 +47,12 @@ static const struct fw_profile profiles[] = {
                 .max_sq_wqe = 1024,
                 .max_rq_wqe = 512,
             },
-        .device_frequency_khz = 1000000,
         .eth_proto_cap = 1u << PRM_ETH_LINK_MODE_1000BASE_CX_SGMII |
                          1u << PRM_ETH_LINK_MODE_10GBASE_CR | 1u << PRM_ETH_LINK_MODE_40GBASE_CR4 |
                          1u << PRM_ETH_LINK_MODE_25GBASE_CR | 1u << PRM_ETH_LINK_MODE_50GBASE_CR2 |
                          1u << PRM_ETH_LINK_MODE_100GBASE_CR4,
-        .boot_pages = 16,
-        .init_pages = 1024,
-        .low_pages = 512,
-        .batch_pages = 1024,
-        .log_max_current_uc_list = 7, /* PORT_MAX_MACS */
-        .log_max_current_mc_list = 7,
-        .log_max_vlan_list = 12,
-        .local_ca_ack_delay = 16,
-        .r_roce_min_src_udp_port = 0xc000,
-        .r_roce_max_src_udp_port = 0xffff,
     },
 };
-
-G_STATIC_ASSERT(PORT_MAX_MACS == 1 << 7);
 
 const struct fw_profile *fw_profile_find(const char *name)
 {

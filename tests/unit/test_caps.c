@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
+#include "fw/fw_internal.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define CAP_CUR false
@@ -326,6 +327,169 @@ START_TEST(capabilities_are_fixed_after_init)
 }
 END_TEST
 
+/* -- every field ------------------------------------------------------------------------------- */
+
+/* Calls visit() for each scalar of a layout and of what is nested in it, with its place there. */
+typedef void field_fn(const struct section *section, const char *name, uint32_t field);
+
+static void each_field(const struct section *section, const struct prm_struct *s, uint32_t bit,
+                       field_fn *visit)
+{
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct prm_field *f = &s->fields[i];
+
+        if (f->type) {
+            each_field(section, f->type, bit + f->bit, visit);
+        } else {
+            visit(section, f->name, (bit + f->bit) << 8 | f->width);
+        }
+    }
+}
+
+static GString *taken; /* names of the fields of which a change was taken over */
+
+/* SET_HCA_CAP with one field changed: it is refused and changes nothing, or else what was set is
+ * what is then read, and no more than the maximum. */
+static void try_to_set(const struct section *section, const char *name, uint64_t value,
+                       uint32_t field)
+{
+    static uint8_t max[4096], before[4096], wished[4096], after[4096];
+    enum syn syn;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, section->section, CAP_MAX, max), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, section->section, CAP_CUR, before), 0);
+    memcpy(wished, before, sizeof(wished));
+    prm_set(wished, field, value & prm_field_mask(field), name);
+    if (memcmp(wished, before, sizeof(wished)) == 0) {
+        return;
+    }
+    syn = set_cap(section->section, wished);
+    ck_assert_uint_eq(fwd_query_cap(&d, section->section, CAP_CUR, after), 0);
+    if (syn == SYN_OK && section->section == PRM_HCA_CAP_TYPE_ATOMIC) {
+        ck_assert_uint_eq(prm_get(wished, field), 0); /* the driver leaves the others out */
+        ck_assert_mem_eq(after, before, sizeof(after));
+    } else if (syn == SYN_OK) {
+        ck_assert_mem_eq(after, wished, sizeof(after));
+        ck_assert_uint_le(prm_get(after, field), prm_get(max, field));
+        g_string_append_printf(taken, "%s ", name);
+        ck_assert_uint_eq(set_cap(section->section, before), SYN_OK);
+    } else {
+        ck_assert_mem_eq(after, before, sizeof(after));
+        ck_assert_msg(syn == SYN_CAP_FIXED || syn == SYN_CAP_TOO_HIGH || syn == SYN_NO_CAP_SECTION,
+                      "%s: syndrome 0x%x", name, syn_code(syn));
+    }
+}
+
+static void try_field(const struct section *section, const char *name, uint32_t field)
+{
+    static uint8_t cur[4096];
+    uint64_t value;
+
+    ck_assert_uint_eq(fwd_query_cap(&d, section->section, CAP_CUR, cur), 0);
+    value = prm_get(cur, field);
+    try_to_set(section, name, value - 1, field);
+    if (PRM_FIELD_WIDTH(field) > 1) {
+        try_to_set(section, name, value + 1, field);
+    }
+}
+
+/* Which those are, no other and no fewer: for every generation the same. */
+START_TEST(few_fields_can_be_set)
+{
+    fwd_clear(&d);
+    fwd_init_as(&d, fw_profile_names()[_i]);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    taken = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
+        each_field(&sections[i], prm_struct_find(sections[i].layout), 0, try_field);
+    }
+    ck_assert_str_eq(taken->str, "log_max_qp cache_line_128byte cmdif_checksum roce "
+                                 "log_max_current_uc_list ");
+    g_string_free(taken, TRUE);
+}
+END_TEST
+
+/* -- what a profile allows --------------------------------------------------------------------- */
+
+#define AT_MOST(name, most)                                                                        \
+    {                                                                                              \
+        PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_##name##_FIELD, most                             \
+    }
+
+/* The device becomes one of a generation that has no more than this. */
+static void allow(const struct fw_cap_limit *at_most)
+{
+    static struct fw_profile profile;
+
+    profile = *d.fw->profile;
+    profile.at_most = at_most;
+    d.fw->profile = &profile;
+}
+
+static uint64_t general(bool max, uint32_t field)
+{
+    static uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, max, cap), 0);
+    return prm_get(cap, field);
+}
+
+/* What a generation lacks is not reported, cannot be set, and its commands are unknown, as they are
+ * to a card that was made before them. */
+START_TEST(a_profile_takes_away)
+{
+    static const struct fw_cap_limit at_most[] = {AT_MOST(xrc, 0), AT_MOST(log_max_xrcd, 0), {0}};
+    uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_XRCD, 0), SYN_OK);
+    allow(at_most);
+    ck_assert_uint_eq(general(CAP_MAX, PRM_cmd_hca_cap_xrc_FIELD), 0);
+    ck_assert_uint_eq(general(CAP_CUR, PRM_cmd_hca_cap_log_max_xrcd_FIELD), 0);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_XRCD, 0), SYN_BAD_OPCODE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_CREATE_XRC_SRQ, 0), SYN_BAD_OPCODE);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_PD, 0), SYN_OK);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), SYN_OK);
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
+    PRM_SET(cmd_hca_cap, cap, xrc, 1);
+    ck_assert_uint_eq(set_cap(0, cap), SYN_CAP_TOO_HIGH);
+}
+END_TEST
+
+/* A command that something else stands on, too, stays: MODIFY_CQ moderates, and resizes. */
+START_TEST(a_shared_command_stays)
+{
+    static const struct fw_cap_limit no_resize[] = {AT_MOST(cq_resize, 0), {0}};
+    static const struct fw_cap_limit nothing[] = {
+        AT_MOST(cq_resize, 0), AT_MOST(cq_moderation, 0), AT_MOST(cq_period_mode_modify, 0), {0}};
+
+    allow(no_resize);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_MODIFY_CQ, 0), SYN_IN_LEN);
+    allow(nothing);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_MODIFY_CQ, 0), SYN_BAD_OPCODE);
+}
+END_TEST
+
+/* A number is capped, and a section goes with its flag. What the model does not have a profile does
+ * not bring. */
+START_TEST(a_profile_caps_and_grants_nothing)
+{
+    static const struct fw_cap_limit at_most[] = {AT_MOST(max_indirection, 1),
+                                                  AT_MOST(nic_flow_table, 0),
+                                                  AT_MOST(dct, 1),
+                                                  AT_MOST(log_max_pd, 24),
+                                                  {0}};
+    uint64_t pds = general(CAP_MAX, PRM_cmd_hca_cap_log_max_pd_FIELD);
+    uint8_t cap[4096];
+
+    allow(at_most);
+    ck_assert_uint_eq(general(CAP_MAX, PRM_cmd_hca_cap_max_indirection_FIELD), 1);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_FLOW_TABLE, CAP_MAX, cap),
+                      SYN_NO_CAP_SECTION);
+    ck_assert_uint_eq(general(CAP_MAX, PRM_cmd_hca_cap_dct_FIELD), 0);
+    ck_assert_uint_eq(general(CAP_MAX, PRM_cmd_hca_cap_log_max_pd_FIELD), pds);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("caps");
@@ -338,6 +502,8 @@ int main(void)
     tcase_add_test(cold, capabilities_are_set);
     tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 10);
     tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
+    tcase_add_loop_test(cold, few_fields_can_be_set, 0,
+                        (int)g_strv_length((char **)fw_profile_names()));
     suite_add_tcase(s, cold);
 
     tcase_add_checked_fixture(ready, setup_ready, teardown);
@@ -348,6 +514,9 @@ int main(void)
     tcase_add_test(ready, ethernet_is_complete);
     tcase_add_loop_test(ready, unknown_sections_are_refused, 0, 9);
     tcase_add_test(ready, capabilities_are_fixed_after_init);
+    tcase_add_test(ready, a_profile_takes_away);
+    tcase_add_test(ready, a_shared_command_stays);
+    tcase_add_test(ready, a_profile_caps_and_grants_nothing);
     suite_add_tcase(s, ready);
 
     r = srunner_create(s);

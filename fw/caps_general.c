@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The general capabilities (cmd_hca_cap), but for how many of each kind of object there can be:
+ * that is in the kind's row of model/core/obj_classes.def.
+ */
+#include "fw/caps.h"
+#include "model/eth/steering.h"
+#include "model/memory/mkey.h"
+#include "model/port/port.h"
+#include "model/rdma/mcg.h"
+
+#define VALUE(name, n, ...)                                                                        \
+    {                                                                                              \
+        CAP_NAMED(cmd_hca_cap, name), .value = (n), ##__VA_ARGS__                                  \
+    }
+#define FLAG(name, ...) VALUE(name, 1, ##__VA_ARGS__)
+#define LIMIT(name, m, ...)                                                                        \
+    {                                                                                              \
+        CAP_NAMED(cmd_hca_cap, name), CAP_LIMIT(m), ##__VA_ARGS__                                  \
+    }
+#define NEEDS(op)     CAP_NEEDS(PRM_CMD_OP_##op)
+
+#define LOG_MIB       20
+#define FREQUENCY_KHZ 1000000 /* of the free-running timer and of time stamps: ticks of 1 ns */
+
+/* log2 of the doorbell pages in MiB; UARs are pages of 4 KiB. */
+static uint64_t uar_sz(const struct fw *fw)
+{
+    return fw->hca.limits.log_max_uar + 12 - LOG_MIB;
+}
+
+const struct cap caps_general[] = {
+    /* queues */
+    LIMIT(log_max_qp, log_max_qp, CAP_SET(log_max_qp)),
+    LIMIT(log_max_qp_sz, log_max_qp_sz),
+    LIMIT(log_max_srq_sz, log_max_srq_sz),
+    LIMIT(log_max_cq_sz, log_max_cq_sz),
+    LIMIT(log_max_eq_sz, log_max_eq_sz),
+    LIMIT(log_max_wq_sz, log_max_qp_sz),
+    LIMIT(max_wqe_sz_sq, max_sq_wqe),
+    LIMIT(max_wqe_sz_rq, max_rq_wqe),
+    VALUE(max_sgl_for_optimized_performance, 16),
+    VALUE(log_max_tis_per_sq, 0),
+    VALUE(log_max_rqt_size, 11),
+    VALUE(log_min_stride_sz_rq, 4),
+    VALUE(log_max_stride_sz_rq, 9),
+    VALUE(log_min_stride_sz_sq, 6),
+    VALUE(log_max_stride_sz_sq, 6),
+    FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
+    VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
+    FLAG(cq_oi),
+    FLAG(cq_resize, NEEDS(MODIFY_CQ)),
+    FLAG(cq_moderation, NEEDS(MODIFY_CQ)),
+    FLAG(cq_period_mode_modify, NEEDS(MODIFY_CQ)),
+    FLAG(cq_period_start_from_cqe),
+    FLAG(cache_line_128byte, CAP_SET(cache_line_128byte)),
+    FLAG(event_cap),
+
+    /* memory */
+    VALUE(log_pg_sz, 12),
+    VALUE(log_max_mrw_sz, 64),
+    VALUE(log_max_klm_list_size, MKEY_LOG_MAX_KLM),
+    FLAG(fixed_buffer_size),
+    FLAG(umr_extended_translation_offset),
+    VALUE(max_indirection, 4),
+    FLAG(null_mkey),
+    FLAG(imaicl),
+    /* WQEs run in order: a UMR is done before the next one starts */
+    VALUE(umr_fence, PRM_CAP_UMR_FENCE_NONE),
+    /* the order of a model's writes is always strong: asking for less changes nothing */
+    FLAG(relaxed_ordering_write),
+    FLAG(relaxed_ordering_read),
+    FLAG(relaxed_ordering_write_umr),
+    FLAG(relaxed_ordering_read_umr),
+
+    /* doorbells: UARs of 4 KiB, one in each of the host's pages, no larger ones */
+    FLAG(uar_4k),
+    {CAP_NAMED(cmd_hca_cap, uar_sz), .of = uar_sz},
+    VALUE(log_uar_page_sz, 0),
+    VALUE(num_of_uars_per_page, 1),
+    FLAG(bf),
+    VALUE(log_bf_reg_size, 9), /* two buffers of BLUEFLAME_BYTES */
+
+    /* transports */
+    FLAG(rc, NEEDS(CREATE_QP)),
+    FLAG(uc, NEEDS(CREATE_QP)),
+    FLAG(ud, NEEDS(CREATE_QP)),
+    FLAG(xrc, CAP_NEEDS(PRM_CMD_OP_CREATE_XRC_SRQ, PRM_CMD_OP_ALLOC_XRCD)),
+    VALUE(log_max_mcg, MCG_LOG_MAX, NEEDS(ATTACH_TO_MCG)),
+    VALUE(max_qp_mcg, MCG_MAX_QPS, NEEDS(ATTACH_TO_MCG)),
+    FLAG(block_lb_mc, NEEDS(ATTACH_TO_MCG)),
+    LIMIT(log_max_msg, log_max_msg),
+    LIMIT(log_max_ra_req_qp, log_max_ra_req_qp),
+    LIMIT(log_max_ra_res_qp, log_max_ra_res_qp),
+    FLAG(atomic),
+    FLAG(roce, CAP_SET(roce), NEEDS(SET_ROCE_ADDRESS)),
+    FLAG(roce_rw_supported),
+    FLAG(compact_address_vector),
+    FLAG(qp_data_in_order),
+    FLAG(rts2rts_qp_udp_sport, NEEDS(RTS2RTS_QP)),
+    VALUE(pkey_table_size, PRM_CAP_PKEY_TABLE_128),
+    VALUE(gid_table_size, PRM_CAP_GID_TABLE_128), /* which an Ethernet port does not use */
+    VALUE(local_ca_ack_delay, 16),
+
+    /* counters */
+    FLAG(out_of_seq_cnt, NEEDS(QUERY_Q_COUNTER)),
+    FLAG(retransmission_q_counters, NEEDS(QUERY_Q_COUNTER)),
+    FLAG(enhanced_error_q_counters, NEEDS(QUERY_Q_COUNTER)),
+    FLAG(rts2rts_qp_counters_set_id, CAP_NEEDS(PRM_CMD_OP_QUERY_Q_COUNTER, PRM_CMD_OP_RTS2RTS_QP)),
+    FLAG(modify_rq_counter_set_id, CAP_NEEDS(PRM_CMD_OP_QUERY_Q_COUNTER, PRM_CMD_OP_MODIFY_RQ)),
+    VALUE(max_qp_cnt, 255, NEEDS(QUERY_Q_COUNTER)),
+    VALUE(max_flow_counter_15_0, 0xffff, NEEDS(ALLOC_FLOW_COUNTER)),
+    VALUE(log_max_flow_counter_bulk, STEERING_LOG_COUNTER_BULK, NEEDS(ALLOC_FLOW_COUNTER)),
+    FLAG(vport_counters, NEEDS(QUERY_VPORT_COUNTER)),
+    FLAG(nic_receive_steering_discard, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(vnic_env_cq_overrun, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(invalid_command_count, NEEDS(QUERY_VNIC_ENV)),
+
+    /* the port */
+    VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),
+    VALUE(num_ports, 1),
+    VALUE(native_port_num, 1),
+    VALUE(max_tc, 1), /* the port has one queue (fw/regs_ppcnt.c) */
+    FLAG(pcam_reg, NEEDS(ACCESS_REG)),
+    FLAG(mcam_reg, NEEDS(ACCESS_REG)),
+    VALUE(log_max_current_uc_list, CAP_LOG2(PORT_MAX_MACS), CAP_SET(log_max_current_uc_list)),
+    FLAG(log_max_current_uc_list_wr_supported),
+    VALUE(log_max_current_mc_list, CAP_LOG2(PORT_MAX_MACS)),
+    VALUE(log_max_vlan_list, 12),
+    FLAG(eth_net_offloads,
+         CAP_NEEDS(PRM_CMD_OP_CREATE_SQ, PRM_CMD_OP_CREATE_RQ, PRM_CMD_OP_CREATE_TIR,
+                   PRM_CMD_OP_CREATE_TIS, PRM_CMD_OP_CREATE_RQT)),
+    FLAG(nic_flow_table, NEEDS(CREATE_FLOW_TABLE)),
+
+    /* the function */
+    VALUE(device_frequency_khz, FREQUENCY_KHZ),
+    VALUE(device_frequency_mhz, FREQUENCY_KHZ / 1000),
+    VALUE(uctx_cap, PRM_UCTX_CAP_RAW_TX, NEEDS(CREATE_UCTX)),
+    VALUE(cmdif_checksum, PRM_CAP_CMDIF_CHECKSUM_ENABLED, CAP_SET(cmdif_checksum),
+          .values = 1u << PRM_CAP_CMDIF_CHECKSUM_DISABLED | 1u << PRM_CAP_CMDIF_CHECKSUM_INITIAL |
+                    1u << PRM_CAP_CMDIF_CHECKSUM_ENABLED),
+    FLAG(driver_version, NEEDS(SET_DRIVER_VERSION)),
+    FLAG(dtor, NEEDS(ACCESS_REG)),
+    FLAG(force_teardown, NEEDS(TEARDOWN_HCA)),
+    FLAG(fast_teardown, NEEDS(TEARDOWN_HCA)),
+    {0},
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Capabilities of atomics, of RoCE and of the events that a user context may subscribe to. */
+#include "fw/caps.h"
+#include "model/core/obj_class.h"
+#include "wire/packet.h"
+
+#define ATOMIC(name, n, ...)                                                                       \
+    {                                                                                              \
+        CAP_NAMED(atomic_caps, name), .value = (n), ##__VA_ARGS__                                  \
+    }
+
+const struct cap caps_atomic[] = {
+    /* the model has one byte order, the one that every driver asks for */
+    ATOMIC(atomic_req_8B_endianness_mode, PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS, CAP_SET(atomic_mode),
+           .values = 1u << PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS),
+    ATOMIC(supported_atomic_req_8B_endianness_mode_1, 1),
+    ATOMIC(atomic_operations,
+           1u << PRM_ATOMIC_OPERATION_CMP_SWAP | 1u << PRM_ATOMIC_OPERATION_FETCH_ADD),
+    ATOMIC(atomic_size_qp, 8), /* bytes: a bit for each size */
+    {0},
+};
+
+#define ROCE(name, n)                                                                              \
+    {                                                                                              \
+        CAP_NAMED(roce_cap, name), .value = (n)                                                    \
+    }
+
+const struct cap caps_roce[] = {
+    ROCE(l3_type, 1u << PRM_ROCE_L3_TYPE_CAP_IPV4 | 1u << PRM_ROCE_L3_TYPE_CAP_IPV6),
+    ROCE(roce_version, 1u << PRM_ROCE_VERSION_V2),
+    ROCE(r_roce_dest_udp_port, ROCE_UDP_DPORT),
+    ROCE(r_roce_min_src_udp_port, 0xc000),
+    ROCE(r_roce_max_src_udp_port, 0xffff),
+    {CAP_NAMED(roce_cap, roce_address_table_size), CAP_LIMIT(max_gid)},
+    {0},
+};
+
+static uint64_t affiliated_events(const struct fw *fw)
+{
+    uint64_t events = 0;
+
+    for (unsigned kind = 0; kind < OBJ_KINDS; kind++) {
+        events |= obj_classes[kind].events;
+    }
+    return events;
+}
+
+/* Of the array for 256 types the element that has those below 64, which are all. */
+#define EVENTS(member) .field = PRM_device_event_cap_##member##_ARRAY, .name = #member
+
+const struct cap caps_event[] = {
+    {EVENTS(user_affiliated_events), .of = affiliated_events},
+    {EVENTS(user_unaffiliated_events), .value = 1ull << PRM_EVENT_TYPE_PORT_CHANGE},
+    {0},
+};
