@@ -57,6 +57,7 @@ struct hca_limits {
     unsigned num_msix;
     unsigned max_gid;                /* entries of the RoCE address table */
     uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
+    bool inline_l2;                  /* a send WQE of an SQ must carry the layer 2 header itself */
 };
 
 enum {

@@ -14,6 +14,7 @@
 #define WQEBB            64
 #define INLINE_AT        14 /* of inline_hdr_start in the Ethernet segment */
 #define INSERT_VLAN      0x8000
+#define ETH_MIN_HEADER   14 /* addresses and type */
 #define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
 #define INLINE_SIZE_MASK 0x3ff
 
@@ -196,6 +197,22 @@ void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, 
     port_tx_commit(hca, len, sq->tdn);
 }
 
+/* Whether the WQE itself has the layer 2 header, VLAN tags included, of a packet of len bytes. */
+static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
+{
+    size_t l2 = ETH_MIN_HEADER;
+
+    while (l2 <= wqe->inline_len) {
+        uint64_t type = prm_load16(wqe->inline_hdr + l2 - 2);
+
+        if (type != ETH_TYPE_VLAN && type != ETH_TYPE_QINQ) {
+            return true;
+        }
+        l2 += 4;
+    }
+    return wqe->inline_len == len;
+}
+
 /* An ordinary packet. */
 static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
@@ -204,7 +221,8 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
     uint8_t dmac[6];
     uint8_t *frame;
 
-    if (len < 14 || total > WIRE_FRAME_MAX) {
+    if (len < ETH_MIN_HEADER || total > WIRE_FRAME_MAX ||
+        (hca->limits.inline_l2 && !eth_l2_is_inline(wqe, len))) {
         return ETH_BAD_WQE;
     }
     if (eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {

@@ -102,6 +102,45 @@ START_TEST(headers_may_be_inline_from_none_to_all)
 }
 END_TEST
 
+/* wqe_inline_mode L2, as ConnectX-4 and -4 Lx have it: the layer 2 header is in the WQE, with all
+ * its tags (DPDK's mlx5 guide, txq_inline_min). So no tag can be put in: it takes the header's
+ * place. */
+START_TEST(a_generation_may_want_layer_2_inline)
+{
+    const struct {
+        bool vlan, insert;
+        size_t inline_len;
+        bool is_sent;
+    } table[] = {
+        {false, false, 14, true}, {false, false, 54, true}, {false, false, 13, false},
+        {false, false, 0, false}, {true, false, 18, true},  {true, false, 17, false},
+        {true, false, 14, false}, {false, true, 0, false},
+    };
+    unsigned sent = 0;
+
+    b->rig.hca.limits.inline_l2 = true;
+    for (unsigned i = 0; i < G_N_ELEMENTS(table); i++) {
+        struct bench_pkt pkt = packet(4, 6, 60);
+        uint8_t frame[256];
+        uint16_t at = sq.pi;
+        struct bench_wr wr;
+
+        pkt.vlan = table[i].vlan;
+        wr = wr_of(frame, bench_build(frame, &pkt), table[i].inline_len);
+        wr.insert_vlan = table[i].insert;
+        bench_send(&sq, &wr);
+        if (table[i].is_sent) {
+            bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, at);
+            sent++;
+        } else {
+            expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, at);
+            revive();
+        }
+    }
+    ck_assert_uint_eq(b->num_frames, sent);
+}
+END_TEST
+
 START_TEST(segments_follow_each_other_and_empty_ones_do_not_count)
 {
     struct bench_pkt pkt = packet(6, 17, 500);
@@ -659,6 +698,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, headers_may_be_inline_from_none_to_all);
+    tcase_add_test(tcase, a_generation_may_want_layer_2_inline);
     tcase_add_test(tcase, segments_follow_each_other_and_empty_ones_do_not_count);
     tcase_add_test(tcase, short_frames_are_padded_with_zeros);
     tcase_add_test(tcase, vlan_tag_is_inserted_behind_the_addresses);
