@@ -236,6 +236,10 @@ void caps_reset(struct fw *fw)
     }
     fw->caps.cmdif_checksum = PRM_CAP_CMDIF_CHECKSUM_INITIAL;
     fw->caps.cache_line_128byte = 0;
+    fw->hca.limits.inline_l2 =
+        caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                   PRM_per_protocol_networking_offload_caps_wqe_inline_mode_FIELD,
+                   true) == PRM_CAP_INLINE_MODE_L2;
 }
 
 /* -- what commands that makes ------------------------------------------------------------------ */

@@ -18,7 +18,8 @@ struct card;
 struct fw;
 struct wire_port;
 
-/* The generations this firmware can present; more are data (fw/profile.c). */
+/* Of the generations that this firmware can present (fw/profile.c) the one that nobody asked for.
+ */
 #define FW_PROFILE_DEFAULT "cx5"
 
 /* 1 GiB: translation entries of 512 GiB of registered memory in pages of 4 KiB (eight bytes each),
@@ -47,6 +48,7 @@ struct fw_pci_id {
     uint8_t revision;
     unsigned num_msix;                 /* size of the MSI-X table to present */
     uint64_t bar_size;                 /* BAR0, bytes, a power of two */
+    unsigned link_speed, link_width;   /* PCI Express: generation, lanes */
     const char *product, *part_number; /* as the card's vital product data names it */
 };
 

@@ -179,6 +179,7 @@ void cmdq_doorbell(struct fw *fw, uint32_t vector);
 
 #define CAP_SECTION_BYTES 4096 /* query_hca_cap_out.capability */
 
+/* What can be set is as after power-on, and the model does what the profile allows. */
 void caps_reset(struct fw *fw);
 /* Fills a section (op_mod >> 1) of CAP_SECTION_BYTES zeroed bytes. False: no such section. */
 bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap);

@@ -1,56 +1,133 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The profiles: one table row per device generation. */
+/*
+ * The profiles: a row for each device generation.
+ *
+ * Where what is public tells no difference, generations are equal: in sizes, in the clock, and in
+ * every capability that is in no list here. Identities are those of one board each, as the PCI ID
+ * list and outputs of lspci and flint that users published have them; of the -7's subsystem id
+ * there was none. Hardware ids are mstflint's (tools_dev_types.c), speeds of port and bus those of
+ * DPDK's mlx5 guide.
+ */
 #include <string.h>
 #include "fw/profile.h"
 #include "model/port/port.h"
 #include "prm/prm.h"
 
+/* BAR0: 2^13 UAR pages of 4 KiB. */
+#define PCI_COMMON                                                                                 \
+    .vendor = 0x15b3, .subsys_vendor = 0x15b3, .revision = 0, .num_msix = 64, .bar_size = 32u << 20
+
+#define LIMITS                                                                                     \
+    {                                                                                              \
+        .log_max_qp = 18, .log_max_cq = 20, .log_max_srq = 20, .log_max_mkey = 24,                 \
+        .log_max_pd = 20, .log_max_eq = 7, .log_max_uar = 13, .log_max_qp_sz = 15,                 \
+        .log_max_cq_sz = 22, .log_max_srq_sz = 15, .log_max_umem = 20, .log_max_uctx = 13,         \
+        .log_max_eq_sz = 22, .log_max_msg = 30, .log_max_ra_res_qp = 4, .log_max_ra_req_qp = 4,    \
+        .max_gid = PORT_MAX_GIDS, .max_sq_wqe = 1024, .max_rq_wqe = 512                            \
+    }
+
+/* -- link modes: the media of a copper cable ----------------------------------------------------
+ */
+
+#define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
+#define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
+
+#define LEGACY_25G   (LEGACY(1000BASE_CX_SGMII) | LEGACY(10GBASE_CR) | LEGACY(25GBASE_CR))
+#define LEGACY_100G  (LEGACY_25G | LEGACY(40GBASE_CR4) | LEGACY(50GBASE_CR2) | LEGACY(100GBASE_CR4))
+
+/* 50 Gb/s lanes came with the extended modes (the driver's mlx5e_ptys_ext_supported()), 100 Gb/s
+ * lanes with ConnectX-7. */
+#define EXT_100G                                                                                   \
+    (EXT(1000BASE_X_SGMII) | EXT(10GBASE_XFI_XAUI_1) | EXT(40GBASE_XLAUI_4_XLPPI_4) |              \
+     EXT(25GAUI_1_25GBASE_CR_KR) | EXT(50GAUI_2_LAUI_2_50GBASE_CR2_KR2) |                          \
+     EXT(50GAUI_1_LAUI_1_50GBASE_CR_KR) | EXT(CAUI_4_100GBASE_CR4_KR4) |                           \
+     EXT(100GAUI_2_100GBASE_CR2_KR2))
+#define EXT_400G                                                                                   \
+    (EXT_100G | EXT(100GAUI_1_100GBASE_CR_KR) | EXT(200GAUI_4_200GBASE_CR4_KR4) |                  \
+     EXT(200GAUI_2_200GBASE_CR2_KR2) | EXT(400GAUI_4_400GBASE_CR4_KR4))
+
+/* -- what earlier generations lack --------------------------------------------------------------
+ */
+
+#define AT_MOST(section, layout, field, most)                                                      \
+    {                                                                                              \
+        PRM_HCA_CAP_TYPE_##section, PRM_##layout##_##field##_FIELD, most                           \
+    }
+
+/* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and no VLAN tag is put in
+ * (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). A -4 Lx can be told otherwise in
+ * its virtual port's context, which is not modelled. */
+static const struct fw_cap_limit before_cx5[] = {
+    AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
+            PRM_CAP_INLINE_MODE_L2),
+    AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
+    {0},
+};
+
 static const struct fw_profile profiles[] = {
     {
+        .name = "cx4",
+        .pci = {PCI_COMMON, .device = 0x1013, .subsys = 0x0008, .link_speed = 3, .link_width = 16,
+                .product = "CX416A - ConnectX-4 QSFP28", .part_number = "MCX416A-CCAT"},
+        .fw_major = 12,
+        .fw_minor = 28,
+        .fw_subminor = 2006,
+        .hw_id = 0x209,
+        .psid = "MT_2150110033",
+        .limits = LIMITS,
+        .at_most = before_cx5,
+        .eth_modes = {LEGACY_100G, 0},
+    },
+    {
+        .name = "cx4lx",
+        .pci = {PCI_COMMON, .device = 0x1015, .subsys = 0x0003, .link_speed = 3, .link_width = 8,
+                .product = "CX4121A - ConnectX-4 LX SFP28", .part_number = "MCX4121A-ACAT"},
+        .fw_major = 14,
+        .fw_minor = 32,
+        .fw_subminor = 1900,
+        .hw_id = 0x20b,
+        .psid = "MT_2420110034",
+        .limits = LIMITS,
+        .at_most = before_cx5,
+        .eth_modes = {LEGACY_25G, 0},
+    },
+    {
         .name = "cx5",
-        .pci =
-            {
-                .vendor = 0x15b3,
-                .device = 0x1017,
-                .subsys_vendor = 0x15b3,
-                .subsys = 0x0007,
-                .revision = 0,
-                .num_msix = 64,
-                .bar_size = 32u << 20, /* 2^13 UAR pages of 4 KiB */
-                .product = "CX516A - ConnectX-5 QSFP28",
-                .part_number = "MCX516A-CCAT",
-            },
+        .pci = {PCI_COMMON, .device = 0x1017, .subsys = 0x0007, .link_speed = 3, .link_width = 16,
+                .product = "CX516A - ConnectX-5 QSFP28", .part_number = "MCX516A-CCAT"},
         .fw_major = 16,
         .fw_minor = 35,
         .fw_subminor = 4030,
         .hw_id = 0x20d,
         .psid = "MT_0000000012",
-        .limits =
-            {
-                .log_max_qp = 18,
-                .log_max_cq = 20,
-                .log_max_srq = 20,
-                .log_max_mkey = 24,
-                .log_max_pd = 20,
-                .log_max_eq = 7,
-                .log_max_uar = 13,
-                .log_max_qp_sz = 15,
-                .log_max_cq_sz = 22,
-                .log_max_srq_sz = 15,
-                .log_max_umem = 20,
-                .log_max_uctx = 13,
-                .log_max_eq_sz = 22,
-                .log_max_msg = 30,
-                .log_max_ra_res_qp = 4,
-                .log_max_ra_req_qp = 4,
-                .max_gid = PORT_MAX_GIDS,
-                .max_sq_wqe = 1024,
-                .max_rq_wqe = 512,
-            },
-        .eth_proto_cap = 1u << PRM_ETH_LINK_MODE_1000BASE_CX_SGMII |
-                         1u << PRM_ETH_LINK_MODE_10GBASE_CR | 1u << PRM_ETH_LINK_MODE_40GBASE_CR4 |
-                         1u << PRM_ETH_LINK_MODE_25GBASE_CR | 1u << PRM_ETH_LINK_MODE_50GBASE_CR2 |
-                         1u << PRM_ETH_LINK_MODE_100GBASE_CR4,
+        .limits = LIMITS,
+        .eth_modes = {LEGACY_100G, 0},
+    },
+    {
+        .name = "cx6dx",
+        .pci = {PCI_COMMON, .device = 0x101d, .subsys = 0x0016, .link_speed = 4, .link_width = 16,
+                .product = "ConnectX-6 Dx EN adapter card, 100GbE, Dual-port QSFP56, PCIe 4.0 x16",
+                .part_number = "MCX623106AN-CDAT"},
+        .fw_major = 22,
+        .fw_minor = 41,
+        .fw_subminor = 1000,
+        .hw_id = 0x212,
+        .psid = "MT_0000000359",
+        .limits = LIMITS,
+        .eth_modes = {LEGACY_100G, EXT_100G},
+    },
+    {
+        .name = "cx7",
+        .pci = {PCI_COMMON, .device = 0x1021, .subsys = 0x0041, .link_speed = 5, .link_width = 16,
+                .product = "NVIDIA ConnectX-7 HHHL Adapter card",
+                .part_number = "MCX75310AAS-NEAT"},
+        .fw_major = 28,
+        .fw_minor = 43,
+        .fw_subminor = 1014,
+        .hw_id = 0x218,
+        .psid = "MT_0000000838",
+        .limits = LIMITS,
+        .eth_modes = {LEGACY_100G, EXT_400G},
     },
 };
 

@@ -9,6 +9,7 @@
 
 #include "fw/fw.h"
 #include "model/core/hca.h"
+#include "model/port/uplink.h"
 
 /* The most that a field of QUERY_HCA_CAP can be. Sizes that the model holds objects to are in
  * limits instead. */
@@ -29,9 +30,8 @@ struct fw_profile {
      * has all. */
     const struct fw_cap_limit *at_most;
 
-    /* Ethernet link: legacy protocol bits of PTYS (the driver's enum mlx5e_link_mode). The port
-     * runs at the fastest that its administrator allows. */
-    uint32_t eth_proto_cap;
+    /* The port runs at the fastest of these that its administrator allows. */
+    struct link_modes eth_modes;
 };
 
 /* NULL: no such profile. name NULL: the default one. */

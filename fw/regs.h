@@ -36,8 +36,8 @@ extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
 extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
 
-/* The Ethernet mode in use, a bit of PTYS.eth_proto_*; 0: the link is down (fw/regs_port.c). */
-uint32_t regs_eth_proto_oper(struct fw *fw);
+/* The Ethernet mode in use; none: the link is down (fw/regs_port.c). */
+struct link_modes regs_eth_mode(struct fw *fw);
 
 /* fw/regs_ppcnt.c */
 enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out);

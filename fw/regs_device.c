@@ -34,11 +34,9 @@ static enum syn node_desc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 /* DTOR: how long the driver should wait for what (tout.c). */
-#define DTOR_SECONDS 1
-
 static void put_timeout(uint8_t *timeout, uint32_t seconds)
 {
-    PRM_SET(default_timeout, timeout, to_multiplier, DTOR_SECONDS);
+    PRM_SET(default_timeout, timeout, to_multiplier, PRM_TIMEOUT_UNIT_SECONDS);
     PRM_SET(default_timeout, timeout, to_value, seconds);
 }
 
@@ -59,8 +57,6 @@ static enum syn dtor_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 }
 
 /* MCQS, MCQI: the firmware's components. There is one, the running image, and no update of it. */
-#define COMPONENT_BOOT_IMAGE 1
-#define COMPONENT_PRESENT    1
 
 static enum syn mcqs_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
@@ -68,15 +64,10 @@ static enum syn mcqs_query(struct fw *fw, const uint8_t *in, uint8_t *out)
         return SYN_REG_VALUE;
     }
     PRM_SET(mcqs_reg, out, last_index_flag, 1);
-    PRM_SET(mcqs_reg, out, identifier, COMPONENT_BOOT_IMAGE);
-    PRM_SET(mcqs_reg, out, component_status, COMPONENT_PRESENT);
+    PRM_SET(mcqs_reg, out, identifier, PRM_MCQS_IDENTIFIER_BOOT_IMAGE);
+    PRM_SET(mcqs_reg, out, component_status, PRM_MCQS_COMPONENT_STATUS_PRESENT);
     return SYN_OK;
 }
-
-enum mcqi_info {
-    MCQI_CAPABILITIES = 0,
-    MCQI_VERSION = 1,
-};
 
 static void fill_version(const struct fw *fw, uint8_t *version)
 {
@@ -101,12 +92,13 @@ static enum syn mcqi_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     }
     memcpy(out, in, PRM_SIZE(mcqi_reg));
     switch (type) {
-    case MCQI_CAPABILITIES: /* which kinds of information there are; nothing can be written */
+    case PRM_MCQI_INFO_TYPE_CAPABILITIES: /* which kinds of information there are; nothing can be
+                                             written */
         PRM_SET(mcqi_cap, data, supported_info_bitmask,
-                1u << MCQI_CAPABILITIES | 1u << MCQI_VERSION);
+                1u << PRM_MCQI_INFO_TYPE_CAPABILITIES | 1u << PRM_MCQI_INFO_TYPE_VERSION);
         PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_cap));
         return SYN_OK;
-    case MCQI_VERSION:
+    case PRM_MCQI_INFO_TYPE_VERSION:
         fill_version(fw, data);
         PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_version));
         return SYN_OK;

@@ -34,12 +34,6 @@ static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 #define I2C_ADDRESS  0x50
 #define MCIA_BYTES   48 /* at a time, without MCAM's mcia_32dwords */
 
-enum mcia_status {
-    MCIA_GOOD = 0,
-    MCIA_NO_EEPROM = 1, /* nobody answers on the module's bus */
-    MCIA_NOT_CONNECTED = 3,
-};
-
 /* Bytes of SFF-8636 that are not 0 and not text. */
 static const struct {
     uint8_t at, value;
@@ -108,50 +102,49 @@ static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     }
     memcpy(out, in, PRM_OFFSET(mcia_reg, dwords));
     if (!fw_uplink(fw)->wire) {
-        PRM_SET(mcia_reg, out, status, MCIA_NOT_CONNECTED);
+        PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_NOT_CONNECTED);
         return SYN_OK;
     }
     if (PRM_GET(mcia_reg, in, i2c_device_address) != I2C_ADDRESS) {
-        PRM_SET(mcia_reg, out, status, MCIA_NO_EEPROM);
+        PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_NO_EEPROM);
         return SYN_OK;
     }
     /* A flat memory has no page select byte: every upper page is page 0. */
     eeprom_fill(fw, eeprom);
     memcpy(PRM_PTR(mcia_reg, out, dwords), eeprom + first, size);
-    PRM_SET(mcia_reg, out, status, MCIA_GOOD);
+    PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_GOOD);
     return SYN_OK;
 }
 
 /* -- PPLM: forward error correction ------------------------------------------------------------ */
 
-/* Bits of the capabilities, of what is wished and of fec_mode_active (the driver's MLX5E_FEC_*). */
-enum fec {
-    FEC_NONE = 1 << 0,
-    FEC_FIRECODE = 1 << 1,
-    FEC_RS_528_514 = 1 << 2,
-};
+#define FEC_NONE       (1u << PRM_FEC_NONE)
+#define FEC_FIRECODE   (1u << PRM_FEC_FIRECODE)
+#define FEC_RS_528_514 (1u << PRM_FEC_RS_528_514)
 
-#define BIT(n) (1u << (n))
+#define MODE(mode)     (1u << PRM_ETH_LINK_MODE_##mode)
 
-/* By speed: which modes of PTYS.eth_proto_* run at it, the fields of the register, what can be, and
+/* By speed: which legacy modes of PTYS run at it, the fields of the register, what can be, and
  * what both ends of the cable agree on if nothing is wished. */
 static const struct {
     uint32_t protos;
     unsigned cap, admin;
     uint8_t can, automatic;
 } fec_speeds[] = {
-    {BIT(2) | BIT(3) | BIT(4) | BIT(6) | BIT(7) | BIT(12) | BIT(13) | BIT(14) | BIT(15) | BIT(16) |
-         BIT(26),
+    {MODE(10GBASE_CX4) | MODE(10GBASE_KX4) | MODE(10GBASE_KR) | MODE(10GBASE_CR) |
+         MODE(10GBASE_SR) | MODE(10GBASE_ER) | MODE(10GBASE_T) | MODE(40GBASE_CR4) |
+         MODE(40GBASE_KR4) | MODE(40GBASE_SR4) | MODE(40GBASE_LR4),
      PRM_pplm_reg_fec_override_cap_10g_40g_FIELD, PRM_pplm_reg_fec_override_admin_10g_40g_FIELD,
      FEC_NONE | FEC_FIRECODE, FEC_NONE},
-    {BIT(27) | BIT(28) | BIT(29), PRM_pplm_reg_fec_override_cap_25g_FIELD,
-     PRM_pplm_reg_fec_override_admin_25g_FIELD, FEC_NONE | FEC_FIRECODE | FEC_RS_528_514,
-     FEC_RS_528_514},
-    {BIT(18) | BIT(30) | BIT(31), PRM_pplm_reg_fec_override_cap_50g_FIELD,
-     PRM_pplm_reg_fec_override_admin_50g_FIELD, FEC_NONE | FEC_FIRECODE | FEC_RS_528_514,
-     FEC_RS_528_514},
-    {BIT(20) | BIT(21) | BIT(22) | BIT(23), PRM_pplm_reg_fec_override_cap_100g_FIELD,
-     PRM_pplm_reg_fec_override_admin_100g_FIELD, FEC_NONE | FEC_RS_528_514, FEC_RS_528_514},
+    {MODE(25GBASE_CR) | MODE(25GBASE_KR) | MODE(25GBASE_SR),
+     PRM_pplm_reg_fec_override_cap_25g_FIELD, PRM_pplm_reg_fec_override_admin_25g_FIELD,
+     FEC_NONE | FEC_FIRECODE | FEC_RS_528_514, FEC_RS_528_514},
+    {MODE(50GBASE_SR2) | MODE(50GBASE_CR2) | MODE(50GBASE_KR2),
+     PRM_pplm_reg_fec_override_cap_50g_FIELD, PRM_pplm_reg_fec_override_admin_50g_FIELD,
+     FEC_NONE | FEC_FIRECODE | FEC_RS_528_514, FEC_RS_528_514},
+    {MODE(100GBASE_CR4) | MODE(100GBASE_SR4) | MODE(100GBASE_KR4) | MODE(100GBASE_LR4),
+     PRM_pplm_reg_fec_override_cap_100g_FIELD, PRM_pplm_reg_fec_override_admin_100g_FIELD,
+     FEC_NONE | FEC_RS_528_514, FEC_RS_528_514},
 };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == UPLINK_FEC_SPEEDS);
@@ -169,7 +162,7 @@ static uint32_t fec_in_use(size_t speed, uint8_t wished)
 
 static enum syn pplm_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    uint32_t proto = regs_eth_proto_oper(fw);
+    uint32_t proto = regs_eth_mode(fw).legacy;
 
     for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
         prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");

@@ -14,7 +14,7 @@
 void regs_port_reset(struct fw *fw)
 {
     fw_uplink(fw)->phy = (struct uplink_phy){
-        .eth_proto_admin = fw->profile->eth_proto_cap,
+        .eth_admin = fw->profile->eth_modes,
         .counters_cleared_ns = hca_now(&fw->hca),
     };
 }
@@ -46,50 +46,90 @@ static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* -- PTYS: protocols and speed ----------------------------------------------------------------- */
 
-/* Legacy Ethernet protocol bits from fast to slow. */
-static const uint8_t protos_by_speed[] = {
-    23, 22, 21, 20,          /* 100 Gb/s */
-    8,                       /* 56 */
-    31, 30, 18,              /* 50 */
-    16, 15, 7,  6,           /* 40 */
-    29, 28, 27,              /* 25 */
-    5,                       /* 20 */
-    26, 14, 13, 12, 4, 3, 2, /* 10 */
-    25, 1,  0,               /* 1 */
-    24,                      /* 0.1 */
+#define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
+#define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
+
+/* From fast to slow. A legacy bit stands for a medium, an extended one for all of them. */
+static const struct link_modes modes_by_speed[] = {
+    {0, EXT(400GAUI_4_400GBASE_CR4_KR4)},
+    {0, EXT(400GAUI_8_400GBASE_CR8)},
+    {0, EXT(200GAUI_2_200GBASE_CR2_KR2)},
+    {0, EXT(200GAUI_4_200GBASE_CR4_KR4)},
+    {0, EXT(100GAUI_1_100GBASE_CR_KR)},
+    {0, EXT(100GAUI_2_100GBASE_CR2_KR2)},
+    {LEGACY(100GBASE_CR4) | LEGACY(100GBASE_SR4) | LEGACY(100GBASE_KR4) | LEGACY(100GBASE_LR4),
+     EXT(CAUI_4_100GBASE_CR4_KR4)},
+    {LEGACY(56GBASE_R4), 0},
+    {0, EXT(50GAUI_1_LAUI_1_50GBASE_CR_KR)},
+    {LEGACY(50GBASE_SR2) | LEGACY(50GBASE_CR2) | LEGACY(50GBASE_KR2),
+     EXT(50GAUI_2_LAUI_2_50GBASE_CR2_KR2)},
+    {LEGACY(40GBASE_CR4) | LEGACY(40GBASE_KR4) | LEGACY(40GBASE_SR4) | LEGACY(40GBASE_LR4),
+     EXT(40GBASE_XLAUI_4_XLPPI_4)},
+    {LEGACY(25GBASE_CR) | LEGACY(25GBASE_KR) | LEGACY(25GBASE_SR), EXT(25GAUI_1_25GBASE_CR_KR)},
+    {LEGACY(20GBASE_KR2), 0},
+    {LEGACY(10GBASE_CX4) | LEGACY(10GBASE_KX4) | LEGACY(10GBASE_KR) | LEGACY(10GBASE_CR) |
+         LEGACY(10GBASE_SR) | LEGACY(10GBASE_ER) | LEGACY(10GBASE_T),
+     EXT(10GBASE_XFI_XAUI_1)},
+    {0, EXT(5GBASE_R)},
+    {LEGACY(1000BASE_CX_SGMII) | LEGACY(1000BASE_KX) | LEGACY(1000BASE_T), EXT(1000BASE_X_SGMII)},
+    {LEGACY(100BASE_TX), EXT(SGMII_100M)},
 };
 
-static uint32_t fastest(uint32_t protos)
+static bool modes_overlap(struct link_modes a, struct link_modes b)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(protos_by_speed); i++) {
-        uint32_t bit = 1u << protos_by_speed[i];
+    return (a.legacy & b.legacy) || (a.ext & b.ext);
+}
 
-        if (protos & bit) {
-            return bit;
+static struct link_modes modes_fastest(struct link_modes of)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
+        if (modes_overlap(modes_by_speed[i], of)) {
+            uint32_t legacy = modes_by_speed[i].legacy & of.legacy;
+
+            return (struct link_modes){legacy & (0 - legacy), modes_by_speed[i].ext & of.ext};
         }
     }
-    return 0;
+    return (struct link_modes){0, 0};
+}
+
+/* All that the card has at the speeds of these. */
+static struct link_modes modes_at_speeds_of(const struct fw *fw, struct link_modes some)
+{
+    struct link_modes all = {0, 0};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
+        if (modes_overlap(modes_by_speed[i], some)) {
+            all.legacy |= modes_by_speed[i].legacy & fw->profile->eth_modes.legacy;
+            all.ext |= modes_by_speed[i].ext & fw->profile->eth_modes.ext;
+        }
+    }
+    return all;
 }
 
 /* The mode is worked out when somebody looks, and before somebody changes what it would be worked
  * out from; a link that went down since came up with what was enabled then. */
-uint32_t regs_eth_proto_oper(struct fw *fw)
+struct link_modes regs_eth_mode(struct fw *fw)
 {
     struct uplink *uplink = fw_uplink(fw);
     struct uplink_phy *phy = &uplink->phy;
     uint64_t downs = uplink->counters.link_downs;
 
     if (!uplink_is_up(uplink)) {
-        phy->proto = 0;
-    } else if (!phy->proto || phy->proto_downs != downs) {
-        phy->proto = fastest(phy->eth_proto_admin);
-        phy->proto_downs = downs;
+        phy->has_mode = false;
+        phy->mode = (struct link_modes){0, 0};
+    } else if (!phy->has_mode || phy->mode_downs != downs) {
+        phy->has_mode = true;
+        phy->mode = modes_fastest(phy->eth_admin);
+        phy->mode_downs = downs;
     }
-    return phy->proto;
+    return phy->mode;
 }
 
 static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
+    const struct link_modes *can = &fw->profile->eth_modes;
+    const struct link_modes *admin = &fw_uplink(fw)->phy.eth_admin;
+    struct link_modes oper = regs_eth_mode(fw);
     bool up = uplink_is_up(fw_uplink(fw));
     uint32_t mask = PRM_GET(ptys_reg, in, proto_mask);
 
@@ -100,23 +140,32 @@ static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     PRM_SET(ptys_reg, out, an_disable_cap, 1);
     PRM_SET(ptys_reg, out, an_disable_admin, fw_uplink(fw)->phy.an_disable_admin);
     PRM_SET(ptys_reg, out, an_status, up ? PRM_AN_STATUS_LINK_UP : PRM_AN_STATUS_LINK_DOWN);
-    PRM_SET(ptys_reg, out, eth_proto_capability, fw->profile->eth_proto_cap);
-    PRM_SET(ptys_reg, out, eth_proto_admin, fw_uplink(fw)->phy.eth_proto_admin);
-    PRM_SET(ptys_reg, out, eth_proto_oper, regs_eth_proto_oper(fw));
+    PRM_SET(ptys_reg, out, eth_proto_capability, can->legacy);
+    PRM_SET(ptys_reg, out, ext_eth_proto_capability, can->ext);
+    PRM_SET(ptys_reg, out, eth_proto_admin, admin->legacy);
+    PRM_SET(ptys_reg, out, ext_eth_proto_admin, admin->ext);
+    PRM_SET(ptys_reg, out, eth_proto_oper, oper.legacy);
+    PRM_SET(ptys_reg, out, ext_eth_proto_oper, oper.ext);
     PRM_SET(ptys_reg, out, connector_type, PRM_CONNECTOR_TYPE_DA);
     return SYN_OK;
 }
 
+/* A driver wishes in one kind of bits (mlx5_port_set_eth_ptys()), extended ones before the others,
+ * which follow. */
 static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
-    uint32_t admin = PRM_GET(ptys_reg, in, eth_proto_admin);
+    const struct link_modes *can = &fw->profile->eth_modes;
+    struct link_modes wish = {PRM_GET(ptys_reg, in, eth_proto_admin),
+                                PRM_GET(ptys_reg, in, ext_eth_proto_admin)};
+    struct link_modes all = modes_at_speeds_of(fw, wish);
 
-    if (!(PRM_GET(ptys_reg, in, proto_mask) & 1u << PRM_PTYS_PROTO_ETH) || admin == 0 ||
-        (admin & ~fw->profile->eth_proto_cap) || PRM_GET(ptys_reg, in, ext_eth_proto_admin)) {
+    if (!(PRM_GET(ptys_reg, in, proto_mask) & 1u << PRM_PTYS_PROTO_ETH) ||
+        !(wish.legacy | wish.ext) || (wish.legacy & ~can->legacy) || (wish.ext & ~can->ext)) {
         return SYN_REG_VALUE;
     }
-    regs_eth_proto_oper(fw); /* a link that is up keeps its mode */
-    fw_uplink(fw)->phy.eth_proto_admin = admin;
+    regs_eth_mode(fw); /* a link that is up keeps its mode */
+    fw_uplink(fw)->phy.eth_admin = wish.ext ? (struct link_modes){all.legacy, wish.ext}
+                                            : (struct link_modes){wish.legacy, all.ext};
     fw_uplink(fw)->phy.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
     return SYN_OK;
 }
@@ -176,29 +225,20 @@ static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* -- PDDR: why the link is down ---------------------------------------------------------------- */
 
-#define PDDR_PAGE_TROUBLESHOOTING 1
-
-/* Monitor opcodes (the driver's mlx5e_link_ext_state_opcode_map). */
-enum pddr_opcode {
-    PDDR_NO_ISSUE = 0,
-    PDDR_NO_PARTNER = 2,
-    PDDR_NO_CABLE = 1024,
-};
-
 static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     uint8_t *page = PRM_PTR(pddr_reg, out, page_data);
-    uint32_t opcode = PDDR_NO_ISSUE;
+    uint32_t opcode = PRM_PDDR_STATUS_OPCODE_NO_ISSUE;
 
-    if (PRM_GET(pddr_reg, in, page_select) != PDDR_PAGE_TROUBLESHOOTING) {
+    if (PRM_GET(pddr_reg, in, page_select) != PRM_PDDR_PAGE_TROUBLESHOOTING) {
         return SYN_REG_VALUE;
     }
     if (!fw_uplink(fw)->wire) {
-        opcode = PDDR_NO_CABLE;
+        opcode = PRM_PDDR_STATUS_OPCODE_NO_CABLE;
     } else if (fw_uplink(fw)->admin_up && !uplink_is_up(fw_uplink(fw))) {
-        opcode = PDDR_NO_PARTNER;
+        opcode = PRM_PDDR_STATUS_OPCODE_NO_PARTNER;
     }
-    PRM_SET(pddr_reg, out, page_select, PDDR_PAGE_TROUBLESHOOTING);
+    PRM_SET(pddr_reg, out, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING);
     PRM_SET(pddr_troubleshooting_page, page, status_opcode, opcode);
     return SYN_OK;
 }
@@ -217,6 +257,8 @@ static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     }
     fw_reg_mask(PCAM_FIRST, mask);
     PRM_SET(pcam_enhanced_features, features, ptys_connector_type, 1);
+    PRM_SET(pcam_enhanced_features, features, ptys_extended_ethernet,
+            fw->profile->eth_modes.ext != 0);
     PRM_SET(pcam_enhanced_features, features, rx_icrc_encapsulated_counter, 1);
     return SYN_OK;
 }

@@ -24,12 +24,19 @@ struct uplink_counters {
     uint64_t link_downs;                 /* times that the link went down */
 };
 
+/* Modes of an Ethernet link, as PTYS has them. */
+struct link_modes {
+    uint32_t legacy; /* bits: enum prm_eth_link_mode */
+    uint32_t ext;    /* bits: enum prm_ext_eth_link_mode; 0: the generation does not know these */
+};
+
 /* What the registers of the PHY keep (fw/regs_port.c, fw/regs_module.c). */
 struct uplink_phy {
-    uint32_t eth_proto_admin; /* PTYS */
+    struct link_modes eth_admin; /* PTYS */
     bool an_disable_admin;
-    uint32_t proto;          /* the mode since the link came up; 0: not known, or down */
-    uint64_t proto_downs;    /* times that it had been down before */
+    bool has_mode;           /* of the next two something is known */
+    struct link_modes mode;  /* since the link came up */
+    uint64_t mode_downs;     /* times that it had been down before */
     bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
     uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */

@@ -136,6 +136,16 @@ START_TEST(tear_down_takes_forgotten_objects_along)
 }
 END_TEST
 
+/* A driver brings up whatever generation it finds, and they talk. */
+START_TEST(every_generation_works)
+{
+    struct two_hcas *t = two_hcas_of(fw_profile_names()[_i]);
+
+    ping(t);
+    two_hcas_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bring-up");
@@ -151,6 +161,8 @@ int main(void)
     tcase_add_test(tc, device_asks_for_pages_while_it_runs);
     tcase_add_test(tc, reset_under_a_running_driver);
     tcase_add_test(tc, tear_down_takes_forgotten_objects_along);
+    tcase_add_loop_test(tc, every_generation_works, 0,
+                        (int)g_strv_length((char **)fw_profile_names()));
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -27,9 +27,9 @@ static void bring_up(struct node *node)
 }
 
 static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struct wire_port *end,
-                      const struct lossy_config *loss)
+                      const struct lossy_config *loss, const char *profile)
 {
-    struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, host}};
+    struct fw_config config = {.profile = profile, .mac = {0x02, 0, 0, 0, 0, host}};
     struct lossy_config faults = {0};
     GError *err = NULL;
 
@@ -56,12 +56,8 @@ static uint64_t world_clock_ns(void *opaque)
     return world->now_ns;
 }
 
-struct two_hcas *two_hcas_new(const struct lossy_config *loss)
-{
-    return two_hcas_captured(loss, NULL);
-}
-
-struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture)
+static struct two_hcas *two_hcas_make(const struct lossy_config *loss, const char *capture,
+                                      const char *profile)
 {
     struct two_hcas *t = g_new0(struct two_hcas, 1);
     struct wire_port *ends[2];
@@ -74,9 +70,24 @@ struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *
         ends[0] = wire_capture_new(ends[0], capture, world_clock_ns, t->world, &err);
         require(ends[0], "%s", err ? err->message : "");
     }
-    node_init(t, &t->a, 1, ends[0], loss);
-    node_init(t, &t->b, 2, ends[1], loss);
+    node_init(t, &t->a, 1, ends[0], loss, profile);
+    node_init(t, &t->b, 2, ends[1], loss, profile);
     return t;
+}
+
+struct two_hcas *two_hcas_new(const struct lossy_config *loss)
+{
+    return two_hcas_make(loss, NULL, NULL);
+}
+
+struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture)
+{
+    return two_hcas_make(loss, capture, NULL);
+}
+
+struct two_hcas *two_hcas_of(const char *profile)
+{
+    return two_hcas_make(NULL, NULL, profile);
 }
 
 /* What only the driver knows of an object that the device has forgotten. */

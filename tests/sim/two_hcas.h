@@ -61,6 +61,8 @@ struct two_hcas *two_hcas_new(const struct lossy_config *loss);
 /* As above; capture, if not NULL, is a file for the frames at a's end of the cable: those that a
  * sends, and those that arrive there before the cable's faults are done to them. */
 struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture);
+/* Of that generation (fw/profile.h), on a perfect cable. */
+struct two_hcas *two_hcas_of(const char *profile);
 void two_hcas_free(struct two_hcas *t);
 
 /* A function-level reset, and a new driver; what there was is gone, whatever state it was in. */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The generations: what each says that it is, and what it has less of than the model. What a driver
+ * can do on them all: tests/sim/test_bringup.c. Capabilities as a whole: test_caps.c.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fw/fw_internal.h"
+#include "tests/unit/test_fw_driver.h"
+
+static const struct generation {
+    const char *name;
+    uint16_t device;    /* PCI */
+    uint16_t family;    /* major firmware version */
+    uint16_t hw_id;     /* mstflint: tools_dev_types.c */
+    const char *psid;   /* of the board */
+    bool inline_l2;     /* headers in send WQEs, and no VLAN insertion */
+    uint32_t eth_modes; /* PTYS: legacy, extended */
+    uint32_t ext_modes;
+} generations[] = {
+    {"cx4", 0x1013, 12, 0x209, "MT_2150110033", true, 0x48101041, 0},
+    {"cx4lx", 0x1015, 14, 0x20b, "MT_2420110034", true, 0x08001001, 0},
+    {"cx5", 0x1017, 16, 0x20d, "MT_0000000012", false, 0x48101041, 0},
+    {"cx6dx", 0x101d, 22, 0x212, "MT_0000000359", false, 0x48101041, 0x7f2},
+    {"cx7", 0x1021, 28, 0x218, "MT_0000000838", false, 0x48101041, 0x13ff2},
+};
+
+static struct fwd d;
+static const struct generation *g;
+
+static void be(const char *profile)
+{
+    fwd_init_as(&d, profile);
+    fwd_bring_up(&d);
+}
+
+static void teardown(void)
+{
+    fwd_clear(&d);
+}
+
+static enum syn access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
+{
+    size_t in_at = PRM_OFFSET(access_register_in, register_data);
+    size_t out_at = PRM_OFFSET(access_register_out, register_data);
+    uint8_t in[512] = {0}, out[512];
+    enum syn syn;
+
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod,
+            write ? PRM_ACCESS_REGISTER_OP_WRITE : PRM_ACCESS_REGISTER_OP_READ);
+    PRM_SET(access_register_in, in, register_id, id);
+    memcpy(in + in_at, reg, size);
+    syn = fwd_cmd(&d, in, in_at + size, out, out_at + size);
+    memcpy(reg, out + out_at, size);
+    return syn;
+}
+
+/* -- identity ---------------------------------------------------------------------------------- */
+
+/* Tools and drivers tell a card by these: PCI id (mlx5_core_pci_table), the firmware's version in
+ * the initialization segment, the health buffer's hardware id, the board's PSID. */
+START_TEST(each_says_what_it_is)
+{
+    uint8_t in[16] = {0}, out[PRM_SIZE(query_adapter_out)];
+    const uint8_t *psid;
+    struct fw_pci_id id;
+
+    g = &generations[_i];
+    be(g->name);
+    ck_assert(fw_profile_pci_id(g->name, &id));
+    ck_assert_uint_eq(id.vendor, 0x15b3);
+    ck_assert_uint_eq(id.device, g->device);
+    ck_assert_uint_eq(fw_mmio_read(d.fw, 0, 4) & 0xffff, g->family);
+    ck_assert_uint_eq(
+        fw_mmio_read(d.fw,
+                     PRM_OFFSET(initial_seg, health_buffer) + PRM_OFFSET(health_buffer, hw_id), 4),
+        g->hw_id);
+    PRM_SET(query_adapter_in, in, opcode, PRM_CMD_OP_QUERY_ADAPTER);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_OK);
+    psid = PRM_PTR(query_adapter_param_block, PRM_PTR(query_adapter_out, out, query_adapter_struct),
+                   vsd_contd_psid);
+    ck_assert_str_eq((const char *)psid, g->psid);
+}
+END_TEST
+
+START_TEST(they_are_listed_and_the_default_is_one_of_them)
+{
+    const char *const *names = fw_profile_names();
+
+    be(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(generations); i++) {
+        ck_assert_str_eq(names[i], generations[i].name);
+    }
+    ck_assert_ptr_null(names[G_N_ELEMENTS(generations)]);
+    ck_assert_str_eq(d.fw->profile->name, "cx5");
+}
+END_TEST
+
+/* -- capabilities ------------------------------------------------------------------------------ */
+
+static uint32_t eth_cap(uint32_t field)
+{
+    static uint8_t cap[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS, false, cap), SYN_OK);
+    return (uint32_t)prm_get(cap, field);
+}
+
+#define ETH_CAP(name) eth_cap(PRM_per_protocol_networking_offload_caps_##name##_FIELD)
+
+/* DPDK's mlx5 guide, txq_inline_min: ConnectX-4 and -4 Lx want the layer 2 header in the WQE, later
+ * ones nothing. What the model does of that: test_eth_tx.c. */
+START_TEST(headers_are_inline_before_connectx_5)
+{
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(ETH_CAP(wqe_inline_mode),
+                      g->inline_l2 ? PRM_CAP_INLINE_MODE_L2 : PRM_CAP_INLINE_MODE_NOT_REQUIRED);
+    ck_assert_uint_eq(ETH_CAP(wqe_vlan_insert), !g->inline_l2);
+    ck_assert_uint_eq(ETH_CAP(vlan_cap), 1);
+    ck_assert_int_eq(d.fw->hca.limits.inline_l2, g->inline_l2);
+}
+END_TEST
+
+/* A ConnectX-5 has all of the model: nobody has more of anything. */
+START_TEST(none_has_more_than_the_model)
+{
+    static const struct {
+        uint16_t section;
+        const char *layout;
+    } sections[] = {
+        {PRM_HCA_CAP_TYPE_GENERAL, "cmd_hca_cap"},
+        {PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS, "per_protocol_networking_offload_caps"},
+        {PRM_HCA_CAP_TYPE_ATOMIC, "atomic_caps"},
+        {PRM_HCA_CAP_TYPE_ROCE, "roce_cap"},
+    };
+    static uint8_t model[G_N_ELEMENTS(sections)][4096], cap[4096];
+
+    be("cx5");
+    ck_assert_ptr_null(d.fw->profile->at_most);
+    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
+        ck_assert_uint_eq(fwd_query_cap(&d, sections[i].section, true, model[i]), SYN_OK);
+    }
+    fwd_clear(&d);
+    be(generations[_i].name);
+    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
+        const struct prm_struct *s = prm_struct_find(sections[i].layout);
+
+        ck_assert_uint_eq(fwd_query_cap(&d, sections[i].section, true, cap), SYN_OK);
+        for (size_t f = 0; f < s->n_fields; f++) {
+            if (!s->fields[f].type && s->fields[f].count < 0) {
+                ck_assert_msg(prm_field_get(&s->fields[f], cap, 0) <=
+                                  prm_field_get(&s->fields[f], model[i], 0),
+                              "%s has more %s", generations[_i].name, s->fields[f].name);
+            }
+        }
+    }
+}
+END_TEST
+
+/* -- the port ---------------------------------------------------------------------------------- */
+
+static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, uint8_t *reg)
+{
+    memset(reg, 0, PRM_SIZE(ptys_reg));
+    PRM_SET(ptys_reg, reg, local_port, 1);
+    PRM_SET(ptys_reg, reg, proto_mask, 1u << PRM_PTYS_PROTO_ETH);
+    PRM_SET(ptys_reg, reg, eth_proto_admin, legacy);
+    PRM_SET(ptys_reg, reg, ext_eth_proto_admin, ext);
+    return access_reg(PRM_REG_ID_PTYS, write, reg, PRM_SIZE(ptys_reg));
+}
+
+/* Driver mlx5e_ptys_ext_supported(): PCAM's ptys_extended_ethernet, or else extended modes that can
+ * be, say which bits count. */
+START_TEST(link_modes_are_those_of_the_generation)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)], pcam[PRM_SIZE(pcam_reg)] = {0};
+
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(ptys(false, 0, 0, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_capability), g->eth_modes);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_capability), g->ext_modes);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_admin), g->eth_modes);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_admin), g->ext_modes);
+    ck_assert_uint_eq(access_reg(PRM_REG_ID_PCAM, false, pcam, sizeof(pcam)), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(pcam_enhanced_features,
+                              PRM_PTR(pcam_reg, pcam, feature_cap_mask_enhanced_features),
+                              ptys_extended_ethernet),
+                      g->ext_modes != 0);
+}
+END_TEST
+
+#define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
+#define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
+
+/* A wish in either kind of bits is seen in both; a lane of 50 Gb/s has no legacy bit. */
+START_TEST(the_two_kinds_of_link_modes_agree)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)];
+
+    be("cx6dx");
+    ck_assert_uint_eq(ptys(true, 0, EXT(25GAUI_1_25GBASE_CR_KR), reg), SYN_OK);
+    ck_assert_uint_eq(ptys(false, 0, 0, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_admin), LEGACY(25GBASE_CR));
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_admin), EXT(25GAUI_1_25GBASE_CR_KR));
+    ck_assert_uint_eq(ptys(true, LEGACY(40GBASE_CR4), 0, reg), SYN_OK);
+    ck_assert_uint_eq(ptys(false, 0, 0, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_admin), LEGACY(40GBASE_CR4));
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_admin), EXT(40GBASE_XLAUI_4_XLPPI_4));
+    ck_assert_uint_eq(ptys(true, 0, EXT(50GAUI_1_LAUI_1_50GBASE_CR_KR), reg), SYN_OK);
+    ck_assert_uint_eq(ptys(false, 0, 0, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_admin), 0);
+    ck_assert_uint_eq(ptys(true, 0, EXT(400GAUI_4_400GBASE_CR4_KR4), reg), SYN_REG_VALUE);
+    ck_assert_uint_eq(ptys(true, 0, 0, reg), SYN_REG_VALUE);
+}
+END_TEST
+
+START_TEST(extended_link_modes_are_refused_by_who_lacks_them)
+{
+    uint8_t reg[PRM_SIZE(ptys_reg)];
+
+    be("cx5");
+    ck_assert_uint_eq(ptys(true, 0, EXT(25GAUI_1_25GBASE_CR_KR), reg), SYN_REG_VALUE);
+    ck_assert_uint_eq(ptys(true, LEGACY(25GBASE_CR), EXT(25GAUI_1_25GBASE_CR_KR), reg),
+                      SYN_REG_VALUE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("profile");
+    TCase *tc = tcase_create("profile");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_add_loop_test(tc, each_says_what_it_is, 0, G_N_ELEMENTS(generations));
+    tcase_add_test(tc, they_are_listed_and_the_default_is_one_of_them);
+    tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, none_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
+    tcase_add_test(tc, the_two_kinds_of_link_modes_agree);
+    tcase_add_test(tc, extended_link_modes_are_refused_by_who_lacks_them);
+    suite_add_tcase(s, tc);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
