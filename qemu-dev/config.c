@@ -14,32 +14,28 @@
 /* Bits 2:0 of PCI_PM_PMC: version 1.2 of the specification. */
 #define PM_VERSION 3
 
-/* The card's link: PCI Express 3.0 x16. */
-#define LINK_SPEED QEMU_PCI_EXP_LNK_8GT
-#define LINK_WIDTH QEMU_PCI_EXP_LNK_X16
-#define LINK_SPEEDS                                                                                \
-    (PCI_EXP_LNKCAP2_SLS_2_5GB | PCI_EXP_LNKCAP2_SLS_5_0GB | PCI_EXP_LNKCAP2_SLS_8_0GB)
-
 /* Secondary PCI Express: link control 3, lane errors, then 2 bytes of equalization a lane. */
-#define SECPCI_VERSION 1
-#define SECPCI_SIZEOF  (0x0c + 2 * LINK_WIDTH)
+#define SECPCI_VERSION       1
+#define SECPCI_SIZEOF(lanes) (0x0c + 2 * (lanes))
 
-/* QEMU's own default is the slowest link there is. */
-static void init_link(PCIDevice *dev)
+/* QEMU's own default is the slowest link there is. A speed is the number of its generation (PCI
+ * Express 5.0, 7.5.3.6), and each card has the slower ones, too: bits of LNKCAP2, from 1 on. */
+static void init_link(PCIDevice *dev, const struct fw_pci_id *id)
 {
+    unsigned speed = id->link_speed, width = id->link_width;
     uint8_t *cap = dev->config + dev->exp.exp_cap;
 
     if (pcie_cap_get_type(dev) != PCI_EXP_TYPE_ENDPOINT) {
         return;
     }
     pci_long_test_and_clear_mask(cap + PCI_EXP_LNKCAP, PCI_EXP_LNKCAP_SLS | PCI_EXP_LNKCAP_MLW);
-    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP, QEMU_PCI_EXP_LNKCAP_MLS(LINK_SPEED) |
-                                                         QEMU_PCI_EXP_LNKCAP_MLW(LINK_WIDTH));
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP,
+                               QEMU_PCI_EXP_LNKCAP_MLS(speed) | QEMU_PCI_EXP_LNKCAP_MLW(width));
     pci_word_test_and_clear_mask(cap + PCI_EXP_LNKSTA, PCI_EXP_LNKSTA_CLS | PCI_EXP_LNKSTA_NLW);
-    pci_word_test_and_set_mask(cap + PCI_EXP_LNKSTA, QEMU_PCI_EXP_LNKSTA_CLS(LINK_SPEED) |
-                                                         QEMU_PCI_EXP_LNKSTA_NLW(LINK_WIDTH));
-    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP2, LINK_SPEEDS);
-    pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, LINK_SPEED);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKSTA,
+                               QEMU_PCI_EXP_LNKSTA_CLS(speed) | QEMU_PCI_EXP_LNKSTA_NLW(width));
+    pci_long_test_and_set_mask(cap + PCI_EXP_LNKCAP2, ((1u << speed) - 1) << 1);
+    pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, speed);
 }
 
 static bool init_pm(PCIDevice *dev, Error **errp)
@@ -59,13 +55,14 @@ static bool init_pm(PCIDevice *dev, Error **errp)
  * The rest of what PCI Express asks of a device like this one. ARI: there is no function after
  * this one. Secondary PCI Express comes with 8 GT/s; its registers are for the port above the link.
  */
-static void init_extended(PCIDevice *dev)
+static void init_extended(PCIDevice *dev, const struct fw_pci_id *id)
 {
     pcie_add_capability(dev, PCI_EXT_CAP_ID_ARI, PCI_ARI_VER, CAP_ARI, PCI_ARI_SIZEOF);
-    pcie_add_capability(dev, PCI_EXT_CAP_ID_SECPCI, SECPCI_VERSION, CAP_SECPCI, SECPCI_SIZEOF);
+    pcie_add_capability(dev, PCI_EXT_CAP_ID_SECPCI, SECPCI_VERSION, CAP_SECPCI,
+                        SECPCI_SIZEOF(id->link_width));
 }
 
-bool config_init(PCIDevice *dev, Error **errp)
+bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
 {
     if (!init_pm(dev, errp)) {
         return false;
@@ -74,12 +71,12 @@ bool config_init(PCIDevice *dev, Error **errp)
         error_setg(errp, "hcasim: no room for the PCI Express capability");
         return false;
     }
-    init_link(dev);
+    init_link(dev, id);
     pcie_cap_flr_init(dev);
     if (pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
         return false;
     }
-    init_extended(dev);
+    init_extended(dev, id);
     return true;
 }
 

@@ -3,15 +3,17 @@
  * What lspci shows of the card beside its BAR, MSI-X, VPD and the vendor's gateway: power
  * management, PCI Express and its link, and the extended capabilities. All of it as on a
  * ConnectX-5, but for SR-IOV, which is not here, and ACS, which a function that has no other beside
- * it must not have (PCI Express 3.0, 6.12).
+ * it must not have (PCI Express 3.0, 6.12). Later generations have a faster link, and nothing of
+ * what PCI Express 4.0 and 5.0 add beside it.
  */
 #ifndef HCASIM_QEMU_DEV_CONFIG_H
 #define HCASIM_QEMU_DEV_CONFIG_H
 
 #include "qemu-dev/compat.h"
+#include "fw/fw.h"
 
 /* Adds the capabilities. False: *errp says why; some may be left. */
-bool config_init(PCIDevice *dev, Error **errp);
+bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp);
 /* Takes back what config_init() has added, all of it or a part. */
 void config_exit(PCIDevice *dev);
 

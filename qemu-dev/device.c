@@ -370,7 +370,7 @@ static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp
     memory_region_init_io(&s->bar, OBJECT(s), &bar_ops, s, TYPE_HCASIM, id->bar_size);
     pci_register_bar(dev, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar);
 
-    if (!config_init(dev, errp)) {
+    if (!config_init(dev, id, errp)) {
         return false;
     }
     if (msix_init(dev, id->num_msix, &s->bar, 0, BAR_MSIX_TAB, &s->bar, 0, BAR_MSIX_PBA, CAP_MSIX,
@@ -589,7 +589,7 @@ static const struct {
     {"netdev", "<id>", "plugs the port into the QEMU netdev of this id"},
     {"wire", "<uri>", "plugs the port into a link of hcasim's own, such as shm:NAME"},
     {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
-    {"profile", "<name>", "the kind of card"},
+    {"profile", "<name>", "the generation of the card, see below"},
     {"memory", "<size>", "host memory that the guest may make the device take (default: 1G)"},
     {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
 };
@@ -609,7 +609,7 @@ static void class_init(ObjectClass *klass, void *data)
     pc->vendor_id = id.vendor;
     pc->device_id = id.device;
     pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
-    dc->desc = "ConnectX-5 (mlx5) HCA model";
+    dc->desc = "ConnectX (mlx5) HCA model";
     dc->vmsd = &vmstate_hcasim;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     compat_set_reset(dc, reset);

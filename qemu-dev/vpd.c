@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fields are those that a ConnectX-5 has: beside part and serial number V2 (part number again),
+ * The fields are those that a ConnectX has: beside part and serial number V2 (part number again),
  * V3 (a UUID that ends in the MAC address), V0 (the link) and VA, which says what those are.
  */
 #include "qemu-dev/vpd.h"
@@ -40,12 +40,18 @@ static void fill(struct vpd *vpd, const struct fw_pci_id *id, const uint8_t mac[
         g_strdup_printf("%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
     g_autofree char *serial = g_strdup_printf("HS%s", address);
     g_autofree char *uuid = g_strdup_printf("00000000000010008000%s", address);
-    g_autofree char *vendor = g_strdup_printf("MLX:MODL=%.*s:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0",
-                                              (int)strcspn(id->product, " "), id->product);
+    g_autofree char *vendor =
+        g_strdup_printf("MLX:MODL=%.*s:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0",
+                        (int)strcspn(id->part_number, "-") - 1, id->part_number + 1);
+    g_autofree char *link = g_strdup_printf("PCIeGen%u x%u", id->link_speed, id->link_width);
     const char *const fields[][2] = {
-        {"PN", id->part_number}, {"EC", "A1"}, {"V2", id->part_number},
-        {"SN", serial},          {"V3", uuid}, {"VA", vendor},
-        {"V0", "PCIeGen3 x16"},
+        {"PN", id->part_number},
+        {"EC", "A1"},
+        {"V2", id->part_number},
+        {"SN", serial},
+        {"V3", uuid},
+        {"VA", vendor},
+        {"V0", link},
     };
     size_t at = put_tag(vpd, 0, TAG_NAME, strlen(id->product)), read, i;
     uint8_t sum = 0;
