@@ -66,6 +66,7 @@ START_TEST(what_does_not_change_is_asked_for_once)
     must_be_0(ibv_query_gid_ex(ctx[0], 1, 0, &entry, 0));
     must_be_0(ibv_query_pkey(ctx[0], 1, 0, &pkey));
     must_be_0(ibv_query_device(ctx[0], &attr));
+    ck_assert_uint_eq(attr.vendor_part_id, 0x1017); /* the default generation */
     must_be_0(ibv_query_device_ex(ctx[0], NULL, &attr_ex));
     must_be_0(hv_context(ctx[0])->dv->query_device(ctx[0], &dv_attr));
     ah = ibv_create_ah(pd[0], &ah_attr);

@@ -9,7 +9,7 @@
  *   HCASIM_MAC      MAC address of the first device; others follow it        that of the address
  *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
  *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
- *   HCASIM_PROFILE  generation of the device                                 the firmware's default
+ *   HCASIM_PROFILE  generation: cx4, cx4lx, cx5, cx6dx or cx7                cx5
  *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
  *   HCASIM_CONFIG   glib key file; group [hcasim], keys wire, host, ...      none

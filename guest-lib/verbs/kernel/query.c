@@ -10,7 +10,6 @@
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 #define VENDOR_ID  0x02c9
-#define PART_ID    0x1017 /* ConnectX-5 */
 #define MAX_SGE_RD 30
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
 #define LARGEST_WQE 4
@@ -33,6 +32,23 @@ static unsigned device_flags(struct hv_hca *hca)
     return flags;
 }
 
+static struct hv_port_config *port_config(struct ibv_context *context)
+{
+    struct hv_port_config *ports;
+
+    hv_config_load(&ports, NULL);
+    return &ports[hv_device(context->device)->index];
+}
+
+/* The PCI device id of the generation. */
+static uint16_t part_id(struct ibv_context *context)
+{
+    struct fw_pci_id id = {0};
+
+    fw_profile_pci_id(port_config(context)->profile, &id);
+    return id.device;
+}
+
 static void fill_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     struct hv_hca *hca = hv_hca_of(context);
@@ -49,7 +65,7 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
     attr->max_mr_size = UINT64_MAX;
     attr->page_size_cap = ~(uint64_t)(PCI_PAGE - 1);
     attr->vendor_id = VENDOR_ID;
-    attr->vendor_part_id = PART_ID;
+    attr->vendor_part_id = part_id(context);
     attr->max_qp = table_size(HV_CAP(hca, log_max_qp));
     attr->max_qp_wr = table_size(HV_CAP(hca, log_max_qp_sz)) / LARGEST_WQE;
     attr->device_cap_flags = device_flags(hca);
