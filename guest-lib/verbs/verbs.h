@@ -291,6 +291,8 @@ struct hv_qp {
     uint8_t rq_state, sq_state;    /* of those, as they were set or queried last */
     struct hv_ind_table *ind;      /* of an RSS QP, which has no queues of its own */
     uint32_t max_tso_header;       /* raw packet QPs */
+    bool inline_l2;                /* of those: the device wants layer 2 in the WQE */
+    bool l2_due, l2_csum;          /* its Ethernet segment comes with the data, and what it says */
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see user/qp_send.c */
     uint8_t *cur_ctrl, *cur_data;

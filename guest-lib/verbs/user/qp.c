@@ -48,7 +48,8 @@ static int qp_size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type
         cap->max_inline_data > max || qp->max_tso_header > max) {
         return EINVAL;
     }
-    gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
+    gather = fixed + ((MAX(qp->max_tso_header, qp->inline_l2 ? HV_L2_HEADER : 0) + 15) & ~15u) +
+             cap->max_send_sge * 16;
     inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
     wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
     if (wqe > max) {
@@ -210,6 +211,8 @@ static struct hv_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_att
     qp->ibv.qp_type = attr->qp_type;
     qp->ibv.state = IBV_QPS_RESET;
     qp->sq_sig_all = attr->sq_sig_all;
+    qp->inline_l2 = attr->qp_type == IBV_QPT_RAW_PACKET &&
+                    HV_ETH_CAP(qp->hca, wqe_inline_mode) == PRM_CAP_INLINE_MODE_L2;
     qp->max_tso_header =
         attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
     qp->end_padding = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&

@@ -6,6 +6,9 @@
 #include <infiniband/mlx5dv.h>
 #include "guest-lib/verbs/user/user.h"
 
+/* What of a raw packet goes into a WQE where layer 2 is wanted there: with a VLAN tag. */
+#define HV_L2_HEADER 18
+
 void hv_qp_modify_ops(struct verbs_context *ops);
 void hv_qp_send_ops(struct verbs_context *ops);
 /* Fills in ibv_wr_*(): 0, or EOPNOTSUPP if an operation is not the service type's. */

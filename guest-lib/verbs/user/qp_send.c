@@ -127,8 +127,8 @@ static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
     send_put(qp, seg, sizeof(seg));
 }
 
-/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr). */
-static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+/* With its first bytes (hdr), or none. */
+static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
     uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
@@ -136,10 +136,6 @@ static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *
     PRM_SET(wqe_eth_seg, seg, l3_csum, csum);
     PRM_SET(wqe_eth_seg, seg, l4_csum, csum);
     if (hdr) {
-        if (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header) {
-            send_fail(qp, EINVAL);
-            return;
-        }
         PRM_SET(wqe_eth_seg, seg, mss, mss);
         PRM_SET(wqe_eth_seg, seg, inline_hdr_sz, hdr_len);
         memcpy(PRM_PTR(wqe_eth_seg, seg, inline_hdr_start), hdr, in_seg);
@@ -151,6 +147,21 @@ static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *
         memset(unit, 0, sizeof(unit));
         memcpy(unit, (const uint8_t *)hdr + at, part);
         send_put(qp, unit, sizeof(unit));
+    }
+}
+
+/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr), or the
+ * device wants them there: then the segment waits for the data (send_put_l2()). */
+static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+{
+    if (hdr && (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header)) {
+        send_fail(qp, EINVAL);
+        return;
+    }
+    qp->l2_due = !hdr && qp->inline_l2;
+    qp->l2_csum = csum;
+    if (!qp->l2_due) {
+        send_put_eth_seg(qp, csum, mss, hdr, hdr_len);
     }
 }
 
@@ -166,14 +177,39 @@ static void send_put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_
     }
 }
 
+/* The Ethernet segment with the packet's first bytes, as libmlx5 copies them; how many those are.
+ */
+static size_t send_put_l2(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
+{
+    uint8_t hdr[HV_L2_HEADER];
+    size_t len = 0;
+
+    for (size_t i = 0; i < num && len < sizeof(hdr); i++) {
+        size_t part = MIN(sizeof(hdr) - len, sge[i].length);
+
+        memcpy(hdr + len, (const void *)(uintptr_t)sge[i].addr, part);
+        len += part;
+    }
+    len = len < MIN_TSO_HEADER ? 0 : len; /* no packet: the device says so */
+    send_put_eth_seg(qp, qp->l2_csum, 0, len ? hdr : NULL, len);
+    qp->l2_due = false;
+    return len;
+}
+
 static void send_put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
 {
+    size_t inlined;
+
     if (num > qp->sq.max_gs) {
         send_fail(qp, ENOMEM);
         return;
     }
+    inlined = qp->l2_due ? send_put_l2(qp, num, sge) : 0;
     for (size_t i = 0; i < num; i++) {
-        send_put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length);
+        uint32_t part = (uint32_t)MIN(inlined, sge[i].length);
+
+        send_put_sge(qp, sge[i].lkey, sge[i].addr + part, sge[i].length - part);
+        inlined -= part;
     }
 }
 
@@ -678,22 +714,24 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
     }
 }
 
-static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
-{
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
-
-    if (!qp->wr_err) {
-        send_put_sge(qp, lkey, addr, length);
-        wr_setter_done(qp);
-    }
-}
-
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 {
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
         send_put_sges(qp, num, list);
+        wr_setter_done(qp);
+    }
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+    struct hv_qp *qp = hv_qp(&ex->qp_base);
+
+    if (!qp->wr_err && qp->l2_due) {
+        wr_set_sge_list(ex, 1, &(struct ibv_sge){addr, length, lkey});
+    } else if (!qp->wr_err) {
+        send_put_sge(qp, lkey, addr, length);
         wr_setter_done(qp);
     }
 }
