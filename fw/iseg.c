@@ -13,8 +13,8 @@
 #define ISEG_CLR_INT  0x100c /* the dword of clear_int */
 #define ISEG_CLR_INTX 0x200c
 
-/* A timeout is a value and, in bits 31:29, its unit: 0 ms, 1 s, 2 min, 3 h (tout.c). */
-#define TIMEOUT_SECONDS(s)    (1u << 29 | (s))
+/* A timeout is a value and, in bits 31:29, its unit (tout.c). */
+#define TIMEOUT_SECONDS(s)    ((uint32_t)PRM_TIMEOUT_UNIT_SECONDS << 29 | (s))
 
 #define CMDQ_ADDR_HI          ISEG(cmdq_phy_addr_63_32)
 #define CMDQ_ADDR_LO          ISEG(cmdq_phy_addr_31_12) /* and nic_interface */
