@@ -26,59 +26,46 @@ const struct cap caps_ethernet[] = {
     {0},
 };
 
-/* A field of a layout that lies in another one, at a member of that. */
-#define WITHIN(outer, member, layout, name)                                                        \
-    (PRM_##layout##_##name##_FIELD + ((uint32_t)PRM_##outer##_##member##_OFFSET * 8 << 8))
-
-#define RX(layout, name) WITHIN(flow_table_nic_cap, flow_table_properties_nic_receive, layout, name)
-
-#define FT(f, n, ...)                                                                              \
+/* Properties of a kind of flow tables: what is at a member of flow_table_nic_cap. */
+#define FT_FIELD(at, layout, name)                                                                 \
+    (PRM_##layout##_##name##_FIELD + ((uint32_t)PRM_flow_table_nic_cap_##at##_OFFSET * 8 << 8))
+#define FT(at, f, n, ...)                                                                          \
     {                                                                                              \
-        .field = RX(flow_table_prop_layout, f), .name = #f, .value = (n), ##__VA_ARGS__            \
+        .field = FT_FIELD(at, flow_table_prop_layout, f), .name = #f, .value = (n), ##__VA_ARGS__  \
     }
 
-/* A header field that a receive rule can match on, whole and under a mask. */
-#define MATCH_AS(support, f)                                                                       \
+/* A header field that a rule can match on, whole and under a mask. */
+#define MATCH_AS(at, support, f)                                                                   \
     {                                                                                              \
-        .field = RX(flow_table_fields_supported, f) +                                              \
+        .field = FT_FIELD(at, flow_table_fields_supported, f) +                                    \
                  ((uint32_t)PRM_flow_table_prop_layout_##support##_OFFSET * 8 << 8),               \
         .name = #f, .value = 1                                                                     \
     }
-#define MATCH(f) MATCH_AS(ft_field_support, f), MATCH_AS(ft_field_bitmask_support, f)
+#define MATCH(at, f) MATCH_AS(at, ft_field_support, f), MATCH_AS(at, ft_field_bitmask_support, f)
+
+/* Untunnelled layers 2 to 4. */
+#define MATCHES(at)                                                                                \
+    MATCH(at, outer_dmac), MATCH(at, outer_smac), MATCH(at, outer_ether_type),                     \
+        MATCH(at, outer_ip_version), MATCH(at, outer_first_prio), MATCH(at, outer_first_cfi),      \
+        MATCH(at, outer_first_vid), MATCH(at, outer_sip), MATCH(at, outer_dip),                    \
+        MATCH(at, outer_frag), MATCH(at, outer_ip_protocol), MATCH(at, outer_ip_ecn),              \
+        MATCH(at, outer_ip_dscp), MATCH(at, outer_ipv4_ttl), MATCH(at, outer_udp_sport),           \
+        MATCH(at, outer_udp_dport), MATCH(at, outer_tcp_sport), MATCH(at, outer_tcp_dport),        \
+        MATCH(at, outer_tcp_flags)
+
+#define PROPERTIES(at)                                                                             \
+    FT(at, ft_support, 1), FT(at, flow_modify_en, 1),                                              \
+        FT(at, modify_root, 1, CAP_NEEDS(PRM_CMD_OP_SET_FLOW_TABLE_ROOT)),                         \
+        FT(at, identified_miss_table_mode, 1),                                                     \
+        FT(at, flow_table_modify, 1, CAP_NEEDS(PRM_CMD_OP_MODIFY_FLOW_TABLE)),                     \
+        FT(at, ignore_flow_level, 1), FT(at, log_max_ft_size, STEERING_LOG_FT_SIZE),               \
+        FT(at, max_ft_level, STEERING_MAX_LEVEL), FT(at, log_max_ft_num, STEERING_LOG_FT_NUM),     \
+        FT(at, log_max_destination, CAP_LOG2(STEERING_MAX_DEST)),                                  \
+        FT(at, log_max_flow, STEERING_LOG_FT_SIZE),                                                \
+        FT(at, flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),                         \
+        FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)), MATCHES(at)
 
 const struct cap caps_flow_table[] = {
-    FT(ft_support, 1),
-    FT(flow_modify_en, 1),
-    FT(modify_root, 1, CAP_NEEDS(PRM_CMD_OP_SET_FLOW_TABLE_ROOT)),
-    FT(identified_miss_table_mode, 1),
-    FT(flow_table_modify, 1, CAP_NEEDS(PRM_CMD_OP_MODIFY_FLOW_TABLE)),
-    FT(ignore_flow_level, 1),
-    FT(log_max_ft_size, STEERING_LOG_FT_SIZE),
-    FT(max_ft_level, STEERING_MAX_LEVEL),
-    FT(log_max_ft_num, STEERING_LOG_FT_NUM),
-    FT(log_max_destination, CAP_LOG2(STEERING_MAX_DEST)),
-    FT(log_max_flow, STEERING_LOG_FT_SIZE),
-    FT(flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),
-    FT(log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),
-    /* untunnelled layers 2 to 4 */
-    MATCH(outer_dmac),
-    MATCH(outer_smac),
-    MATCH(outer_ether_type),
-    MATCH(outer_ip_version),
-    MATCH(outer_first_prio),
-    MATCH(outer_first_cfi),
-    MATCH(outer_first_vid),
-    MATCH(outer_sip),
-    MATCH(outer_dip),
-    MATCH(outer_frag),
-    MATCH(outer_ip_protocol),
-    MATCH(outer_ip_ecn),
-    MATCH(outer_ip_dscp),
-    MATCH(outer_ipv4_ttl),
-    MATCH(outer_udp_sport),
-    MATCH(outer_udp_dport),
-    MATCH(outer_tcp_sport),
-    MATCH(outer_tcp_dport),
-    MATCH(outer_tcp_flags),
+    PROPERTIES(flow_table_properties_nic_receive),
     {0},
 };
