@@ -65,7 +65,10 @@ const struct cap caps_ethernet[] = {
         FT(at, flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),                         \
         FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)), MATCHES(at)
 
+/* RoCE's domain lacks table_miss_action_domain, without which Linux makes no tables there. */
 const struct cap caps_flow_table[] = {
     PROPERTIES(flow_table_properties_nic_receive),
+    PROPERTIES(flow_table_properties_nic_receive_rdma),
+    PROPERTIES(flow_table_properties_nic_receive_sniffer),
     {0},
 };

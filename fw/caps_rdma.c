@@ -2,7 +2,7 @@
 /* Capabilities of atomics, of RoCE and of the events that a user context may subscribe to. */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
-#include "wire/packet.h"
+#include "wire/encap/roce.h"
 
 #define ATOMIC(name, n, ...)                                                                       \
     {                                                                                              \

@@ -101,7 +101,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     cmdq_init(fw);
     pages_init(fw);
     power_on(fw);
-    if (!fw_uplink(fw)->phy.eth_proto_admin) { /* the card is new */
+    if (!fw_uplink(fw)->phy.eth_admin.legacy) { /* the card is new */
         regs_port_reset(fw);
     }
     return fw;

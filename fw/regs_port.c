@@ -156,7 +156,7 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
     struct link_modes wish = {PRM_GET(ptys_reg, in, eth_proto_admin),
-                                PRM_GET(ptys_reg, in, ext_eth_proto_admin)};
+                              PRM_GET(ptys_reg, in, ext_eth_proto_admin)};
     struct link_modes all = modes_at_speeds_of(fw, wish);
 
     if (!(PRM_GET(ptys_reg, in, proto_mask) & 1u << PRM_PTYS_PROTO_ETH) ||

@@ -202,6 +202,13 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
     return hca;
 }
 
+void inproc_hca_end(struct inproc_hca *hca)
+{
+    inproc_leave(hca->world, &hca->member);
+    g_ptr_array_remove(hca->world->hcas, hca);
+    inproc_hca_free(hca);
+}
+
 bool inproc_run_ready(struct inproc_world *world)
 {
     bool any = false;

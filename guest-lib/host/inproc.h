@@ -58,6 +58,8 @@ void inproc_leave(struct inproc_world *world, struct inproc_member *member);
 
 struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_config *config,
                                   GError **err);
+/* Takes it out of its world, which frees those that are left. */
+void inproc_hca_end(struct inproc_hca *hca);
 
 /* One round; true if any member did something. */
 bool inproc_run_ready(struct inproc_world *world);

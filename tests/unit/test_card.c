@@ -6,7 +6,6 @@
  */
 #include <check.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "fw/fw_internal.h"
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/host/inproc.h"
@@ -96,11 +95,7 @@ static void end(struct side *side)
     struct inproc_hca *hca = side->hca;
 
     forget(side);
-    g_ptr_array_remove(world->hcas, hca);
-    fw_free(hca->fw);
-    munmap(hca->arena, INPROC_ARENA_SIZE);
-    g_hash_table_destroy(hca->freed);
-    g_free(hca);
+    inproc_hca_end(hca);
 }
 
 static void teardown(void)

@@ -128,7 +128,8 @@ static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
 }
 
 /* With its first bytes (hdr), or none. */
-static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr,
+                             size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
     uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
