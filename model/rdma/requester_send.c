@@ -5,7 +5,7 @@
  * Messages are cut at the path MTU. On a reliable QP no more than a window of request packets is
  * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
  * set on the last packet of a message, and within it as often as qpc.log_ack_req_freq says, but
- * every quarter window, so that the window keeps moving (docs/adr/0006).
+ * every quarter window, so that the window keeps moving (docs/adr/0007).
  */
 #include "model/rdma/requester_internal.h"
 
