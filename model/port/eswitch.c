@@ -172,17 +172,22 @@ void eswitch_queue_taken(struct eswitch *sw)
 /* -- the link ----------------------------------------------------------------------------------
  */
 
+static void tell_link(struct vport *vport)
+{
+    if (vport->hca) {
+        vport_set_pending(vport, VPORT_PENDING_LINK, true);
+        hca_wake(vport->hca);
+    }
+}
+
 void eswitch_link_changed(struct eswitch *sw, const struct vport *but)
 {
     bool up = uplink_look(&sw->uplink);
 
     for (unsigned i = 0; i < sw->num_vports; i++) {
-        struct vport *vport = sw->vports[i];
-
-        vport->link_lost |= !up;
-        if (vport->hca && vport != but) {
-            vport_set_pending(vport, VPORT_PENDING_LINK, true);
-            hca_wake(vport->hca);
+        sw->vports[i]->link_lost |= !up;
+        if (sw->vports[i] != but) {
+            tell_link(sw->vports[i]);
         }
     }
 }

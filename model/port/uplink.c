@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A physical port: its state and what it counts. */
+#include <glib.h>
 #include "model/port/uplink.h"
 #include "wire/port.h"
 
-/* Upper bounds of the RFC 2819 size classes, frame bytes with FCS; what is longer is in the last.
- */
-static const uint16_t size_classes[9] = {64, 127, 255, 511, 1023, 1518, 2047, 4095, 8191};
-
+/* The RFC 2819 size class, of a frame with its FCS: to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
+ * 8191, and longer. All but two bounds are powers of two. */
 static unsigned size_class(size_t len)
 {
-    unsigned class = 0;
+    unsigned bytes = (unsigned)len + FCS_LEN;
+    unsigned log2 = 31u - (unsigned)__builtin_clz(bytes);
 
-    for (unsigned i = 0; i < 9; i++) {
-        class += len + FCS_LEN > size_classes[i];
+    if (bytes <= 64) {
+        return 0;
     }
-    return class;
+    if (log2 <= 10) {
+        return log2 - 5 + (bytes > 1518);
+    }
+    return MIN(log2 - 4, 9);
 }
 
 void uplink_count_rx(struct uplink *uplink, enum frame_class class, size_t len)

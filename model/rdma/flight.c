@@ -80,6 +80,8 @@ struct flight *flight_get(struct qp *qp)
     if (flight) {
         memset(flight, 0, offsetof(struct flight, ring));
         flight->qp = qp;
+        flight->tx_line = &qp->hca->rdma->lines.tx[qp->obj.num % WQE_LINES];
+        flight->rx_line = &qp->hca->rdma->lines.rx[qp->obj.num % WQE_LINES];
         flight->mask = MIN(1u << qp->sq.log_size, STARTED_MAX) - 1;
         flight->tx_psn = flight->sent_psn = flight->watched_psn = qp->req.next_psn;
         qp->req.flight = flight;

@@ -27,6 +27,7 @@
 
 struct hca;
 struct qp;
+struct send_line;
 
 enum send_status {
     SEND_ACTIVE, /* to be sent, or waiting for its acknowledgement */
@@ -60,9 +61,11 @@ struct umr_entries {
 #define STARTED_MAX 256
 
 struct flight {
-    struct qp *qp;       /* whose it is; NULL: nobody's */
-    struct flight *next; /* nobody's: another one */
-    uint32_t mask;       /* of descriptor numbers: as many as the queue has basic blocks, or less */
+    struct qp *qp;                       /* whose it is; NULL: nobody's */
+    struct flight *next;                 /* nobody's: another one */
+    struct send_line *tx_line, *rx_line; /* where its WQEs are taken apart (wqe_lines.h): the one
+                                          * that is sent, the one whose data comes */
+    uint32_t mask; /* of descriptor numbers: as many as the queue has basic blocks, or less */
     uint32_t head, tx, tail;
     uint32_t tx_psn;
     uint32_t sent_psn;       /* one past the last PSN that was ever used on the wire */

@@ -328,7 +328,6 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
     syn = find_refs(qp, uid, qpc);
     if (syn == SYN_OK) {
         init_rings(qp, qpc, buf, dbr);
-        responder_init(&qp->peer);
         rq_flush_init(qp);
         if (!requester_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
             syn = SYN_NO_MEMORY;
@@ -338,6 +337,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_bu
         release(qp);
         return syn;
     }
+    responder_init(&qp->peer);
     count_refs(qp, 1);
     qp_load(qp);
     if (qp->service->is_gsi) {

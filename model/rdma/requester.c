@@ -118,16 +118,6 @@ bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event)
 
 /* -- lines ------------------------------------------------------------------------------------- */
 
-struct send_line *requester_tx_line(const struct qp *qp)
-{
-    return &qp->hca->rdma->lines.tx[qp->obj.num % WQE_LINES];
-}
-
-struct send_line *requester_rx_line(const struct qp *qp)
-{
-    return &qp->hca->rdma->lines.rx[qp->obj.num % WQE_LINES];
-}
-
 static void line_forget(struct send_line *line, const struct qp *qp)
 {
     if (line->qp == qp) {
@@ -137,8 +127,8 @@ static void line_forget(struct send_line *line, const struct qp *qp)
 
 void requester_forget_lines(struct qp *qp)
 {
-    line_forget(requester_tx_line(qp), qp);
-    line_forget(requester_rx_line(qp), qp);
+    line_forget(qp->req.flight->tx_line, qp);
+    line_forget(qp->req.flight->rx_line, qp);
 }
 
 static void line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum wqe_source_id id,
@@ -222,8 +212,8 @@ void requester_retire(struct qp *qp)
             break;
         }
         /* The next WQE of this number must not find this one's. */
-        if (requester_rx_line(qp)->num == s->head) {
-            line_forget(requester_rx_line(qp), qp);
+        if (qp->req.flight->rx_line->num == s->head) {
+            line_forget(qp->req.flight->rx_line, qp);
         }
         s->head++;
         if (desc.status == SEND_FAILED) {
@@ -377,7 +367,7 @@ static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const s
 static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
 {
     struct flight *s = qp->req.flight;
-    struct send_line *line = requester_tx_line(qp);
+    struct send_line *line = qp->req.flight->tx_line;
     unsigned posted;
 
     if (qp->state != PRM_QP_STATE_RTS || s->queue != QUEUE_OPEN) {

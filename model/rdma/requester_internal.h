@@ -28,9 +28,6 @@ static inline bool qp_may_send(const struct qp *qp)
 bool requester_queue_step(struct qp *qp, enum requester_queue_event event);
 bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event);
 
-/* The lines that hold the WQE whose data is sent, and the one whose data comes. */
-struct send_line *requester_tx_line(const struct qp *qp);
-struct send_line *requester_rx_line(const struct qp *qp);
 /* No line has a WQE of the QP's. */
 void requester_forget_lines(struct qp *qp);
 

@@ -116,7 +116,9 @@ static void requester_note_progress(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
 
-    requester_recovery_step(qp, RECOVERY_PROGRESS);
+    if (G_UNLIKELY(s->recovery != RECOVERY_NONE)) {
+        requester_recovery_step(qp, RECOVERY_PROGRESS);
+    }
     s->retries = 0;
     s->rnr_retries = 0;
 }
@@ -276,7 +278,7 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
                               const void *data, size_t len)
 {
     struct flight *s = qp->req.flight;
-    struct send_line *line = requester_rx_line(qp);
+    struct send_line *line = s->rx_line;
     uint32_t num = s->head;
     const struct send_wqe *wqe;
     enum mem_result result;

@@ -152,7 +152,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
 {
     struct flight *s = qp->req.flight;
     uint32_t nth = send_is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
-    struct send_line *line = requester_tx_line(qp);
+    struct send_line *line = s->tx_line;
     const struct send_wqe *wqe;
     struct roce_packet pkt;
     uint64_t offset;

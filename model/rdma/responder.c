@@ -21,6 +21,7 @@
  * requester so (IBTA 9.7.7.2); an empty receive queue then shows as an RNR NAK.
  */
 #include "model/queue/q_counter.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
 
 static const char *const responder_states[] = {
@@ -277,7 +278,9 @@ static void responder_rx_reliable(struct peer *peer, const struct roce_packet *p
     if (qp->state == PRM_QP_STATE_ERR) {
         return; /* the completion found no room in its CQ */
     }
-    responder_step(peer, RESPONDER_CARRIED_OUT);
+    if (G_UNLIKELY(s->state != RESPONDER_EXPECTS)) {
+        responder_step(peer, RESPONDER_CARRIED_OUT);
+    }
     s->epsn = (pkt->psn + (flags & PKT_READ ? responder_read_packets(peer, pkt->reth.len) : 1)) &
               PSN_MASK;
     if (flags & PKT_LAST) {
@@ -340,6 +343,9 @@ void responder_rx(struct peer *peer, const struct roce_packet *pkt)
 
 void responder_init(struct peer *peer)
 {
+    const struct qp *qp = peer->qp;
+
+    peer->resp.line = &qp->hca->rdma->lines.recv[qp->obj.num % WQE_LINES];
     responder_tx_init(peer);
 }
 

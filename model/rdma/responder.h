@@ -26,6 +26,7 @@
 
 struct answers;
 struct peer;
+struct recv_line;
 
 enum responder_state {
     RESPONDER_EXPECTS,
@@ -82,9 +83,11 @@ struct responder {
     uint32_t looked_psn; /* since its PSN is this */
     uint32_t acked_psn;  /* of the last answer sent */
 
+    struct recv_line *line;  /* where the receive WQE is taken apart (model/rdma/wqe_lines.h) */
     struct answers *answers; /* NULL: no READ or atomic came yet */
 };
 
+/* Once the QP has its number. */
 void responder_init(struct peer *peer);
 void responder_clear(struct peer *peer);
 /* To RST, and at INIT->RTR with the RQ PSN. */

@@ -20,18 +20,11 @@ struct srq *responder_srq(const struct peer *peer)
     return srq && srq->xrcd == qp->xrcd ? srq : NULL;
 }
 
-static struct recv_line *responder_line(const struct peer *peer)
-{
-    const struct qp *qp = peer->qp;
-
-    return &qp->hca->rdma->lines.recv[qp->obj.num % WQE_LINES];
-}
-
 void responder_forget_wqe(struct peer *peer)
 {
-    struct recv_line *line = responder_line(peer);
+    struct recv_line *line = peer->resp.line;
 
-    if (line->peer == peer) {
+    if (line && line->peer == peer) {
         line->peer = NULL;
     }
 }
@@ -39,7 +32,7 @@ void responder_forget_wqe(struct peer *peer)
 enum verdict responder_take(struct peer *peer)
 {
     struct responder *s = &peer->resp;
-    struct recv_line *line = responder_line(peer);
+    struct recv_line *line = peer->resp.line;
 
     if (s->have_wqe) {
         return VERDICT_OK;
@@ -64,7 +57,7 @@ enum verdict responder_take(struct peer *peer)
 static const struct recv_wqe *responder_wqe(struct peer *peer)
 {
     struct responder *s = &peer->resp;
-    struct recv_line *line = responder_line(peer);
+    struct recv_line *line = peer->resp.line;
 
     if (line->peer != peer) {
         line->peer = NULL;
