@@ -172,22 +172,17 @@ void eswitch_queue_taken(struct eswitch *sw)
 /* -- the link ----------------------------------------------------------------------------------
  */
 
-static void tell_link(struct vport *vport)
-{
-    if (vport->hca) {
-        vport_set_pending(vport, VPORT_PENDING_LINK, true);
-        hca_wake(vport->hca);
-    }
-}
-
-void eswitch_link_changed(struct eswitch *sw, const struct vport *but)
+void eswitch_link_changed(struct eswitch *sw)
 {
     bool up = uplink_look(&sw->uplink);
 
     for (unsigned i = 0; i < sw->num_vports; i++) {
-        sw->vports[i]->link_lost |= !up;
-        if (sw->vports[i] != but) {
-            tell_link(sw->vports[i]);
+        struct vport *vport = sw->vports[i];
+
+        vport->link_lost |= !up;
+        if (vport->hca) {
+            vport_set_pending(vport, VPORT_PENDING_LINK, true);
+            hca_wake(vport->hca);
         }
     }
 }
@@ -195,7 +190,7 @@ void eswitch_link_changed(struct eswitch *sw, const struct vport *but)
 /* It may come in the midst of anything, so the events wait for the next turns. */
 static void cable_link_change(void *opaque)
 {
-    eswitch_link_changed(opaque, NULL);
+    eswitch_link_changed(opaque);
 }
 
 static const struct wire_client cable_client = {

@@ -45,9 +45,8 @@ void eswitch_detach(struct vport *vport);
 
 /* Cable in (or NULL: out). */
 void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire);
-/* The link may have changed: each function but that of but (or NULL) is told in a turn of its own.
- */
-void eswitch_link_changed(struct eswitch *sw, const struct vport *but);
+/* The link may have changed: each function is told in a turn of its own. */
+void eswitch_link_changed(struct eswitch *sw);
 
 /* The vport of another function that a unicast goes to, or NULL: to the cable. */
 struct vport *eswitch_find(const struct vport *from, const uint8_t dmac[6]);

@@ -257,7 +257,7 @@ void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags
 
 void port_update_link(struct hca *hca)
 {
-    eswitch_link_changed(hca->vport->sw, hca->vport);
+    eswitch_link_changed(hca->vport->sw);
     announce_links(hca);
 }
 
