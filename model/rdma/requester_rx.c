@@ -91,12 +91,17 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     struct qp *qp = requester_timer_qp(timer);
     struct flight *s = qp->req.flight;
 
-    if (!requester_is_waiting(qp) || !qp_may_send(qp)) {
+    if (!s || !qp_may_send(qp)) {
         return;
     }
     if (requester_recovery_step(qp, RECOVERY_RNR_TIMEOUT)) {
         hca_schedule(hca, &qp->req.work);
-        requester_watch(qp);
+        if (requester_is_waiting(qp)) {
+            requester_watch(qp);
+        }
+        return;
+    }
+    if (!requester_is_waiting(qp)) {
         return;
     }
     if (s->paging == PAGING_PARKED || s->watched_psn != qp->req.unacked_psn || s->tx_blocked) {

@@ -472,6 +472,28 @@ START_TEST(rnr_nak_twice)
 }
 END_TEST
 
+/* The ACK for all that was under way comes late, or from a peer that lies: the wait ends with its
+ * timer all the same. */
+START_TEST(what_is_posted_in_an_rnr_wait_goes_out_after_it)
+{
+    uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
+
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_run(lab);
+    fake_response(BTH_ACK, lab_path.psn, 0x20 | 12); /* 0.64 ms */
+    fake_response(BTH_ACK, lab_path.psn, 0x1f);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    lab->tap = NULL;
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_none(left);
+    lab_advance(lab, LAB_MS);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
+    same(src, dst, 64);
+}
+END_TEST
+
 START_TEST(rnr_retry_7_never_ends)
 {
     uint64_t dst = lab_mem(right, 64, 0);
@@ -922,6 +944,7 @@ int main(void)
     tcase_add_test(rc, progress_starts_the_count_anew);
     tcase_add_test(rc, idle_qp_has_no_timer);
     tcase_add_test(rc, receiver_not_ready);
+    tcase_add_test(rc, what_is_posted_in_an_rnr_wait_goes_out_after_it);
     tcase_add_test(rc, rnr_retry_7_never_ends);
     tcase_add_test(rc, remote_access_refused);
     tcase_add_test(rc, receive_buffer_too_short);
