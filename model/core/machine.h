@@ -9,6 +9,7 @@
 #ifndef HCASIM_MODEL_MACHINE_H
 #define HCASIM_MODEL_MACHINE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,13 @@ struct machine {
     const uint8_t *next; /* [state * n_events + event]: the next state, or MACHINE_IGNORES */
     unsigned n_events;
 };
+
+/* A machine of the tables PREFIX_states, PREFIX_events and PREFIX_next. */
+#define MACHINE(title, prefix)                                                                     \
+    {                                                                                              \
+        .name = title, .states = prefix##_states, .events = prefix##_events,                       \
+        .next = prefix##_next, .n_events = G_N_ELEMENTS(prefix##_events),                          \
+    }
 
 /* Traces a change; qpn says whose machine it is. */
 void machine_trace(const struct machine *machine, struct hca *hca, uint32_t qpn, uint8_t from,

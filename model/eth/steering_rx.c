@@ -142,16 +142,16 @@ static void walk_domain(struct walk *walk, enum steering_domain domain)
     }
 }
 
+static struct walk walk_of(struct hca *hca, const uint8_t *frame, size_t len,
+                           const struct eth_info *info, uint32_t from_td)
+{
+    return (struct walk){.hca = hca, .frame = frame, .len = len, .info = info, .from_td = from_td};
+}
+
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td)
 {
-    struct walk walk = {
-        .hca = hca,
-        .frame = frame,
-        .len = len,
-        .info = info,
-        .from_td = from_td,
-    };
+    struct walk walk = walk_of(hca, frame, len, info, from_td);
 
     walk_domain(&walk, STEERING_NIC_RX);
     return walk.delivered;
@@ -160,13 +160,7 @@ unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const st
 bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
                       const struct eth_info *info)
 {
-    struct walk walk = {
-        .hca = hca,
-        .frame = frame,
-        .len = len,
-        .info = info,
-        .from_td = PORT_NO_TD,
-    };
+    struct walk walk = walk_of(hca, frame, len, info, PORT_NO_TD);
 
     walk_domain(&walk, STEERING_RDMA_RX);
     return !walk.dropped && !walk.offered;
@@ -174,14 +168,8 @@ bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
 
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)
 {
-    struct walk walk = {
-        .hca = hca,
-        .frame = frame,
-        .len = len,
-        .info = info,
-        .from_td = PORT_NO_TD,
-        .offered = 1, /* who the frame is for */
-    };
+    struct walk walk = walk_of(hca, frame, len, info, PORT_NO_TD);
 
+    walk.offered = 1; /* who the frame is for */
     walk_domain(&walk, STEERING_SNIFFER_RX);
 }

@@ -7,8 +7,11 @@
  *                  the state
  *   qp_modify.c    the transition commands as data: which fields each takes, address path
  *   qp_recv.c      receive WQEs and their completions
- *   requester*.c   send queue: WQEs to packets, ACKs and timeouts to completions
+ *   requester*.c   send queue: WQEs to packets, ACKs and timeouts to completions; of it flight.c
+ *                  keeps what is started, wqe_source.c knows where WQEs come from
  *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
+ *   rq_flush.c     the receive queue in ERR
+ *   rdma.c         what all QPs of a function share
  *   mcg.c          the multicast groups that it is a member of
  *   roce_rx.c      which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
  *

@@ -2,9 +2,11 @@
 /* The life of what QPs share. */
 #include "model/core/hca.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/responder_internal.h"
 
 void rdma_init(struct hca *hca)
 {
+    g_assert(1u << hca->limits.log_max_ra_res_qp <= RESPONDER_RESOURCES);
     hca->rdma = g_new0(struct rdma, 1);
     hca->rdma->flights.all = g_ptr_array_new();
 }

@@ -37,8 +37,10 @@ static const char *const queue_states[] = {
 };
 
 static const char *const queue_events[] = {
-    [QUEUE_WQE_FAILED] = "WQE failed", [QUEUE_RTS] = "RTS",     [QUEUE_FLUSHES] = "flushes",
-    [QUEUE_FLUSHED] = "flushed",       [QUEUE_RESET] = "reset",
+    [QUEUE_WQE_FAILED] = "WQE failed",
+    [QUEUE_RTS] = "RTS",
+    [QUEUE_FLUSHES] = "flushes",
+    [QUEUE_FLUSHED] = "flushed",
 };
 
 #define OPEN     QUEUE_OPEN
@@ -47,10 +49,10 @@ static const char *const queue_events[] = {
 
 /* clang-format off */
 static const uint8_t queue_next[] = {
-    /*             WQE failed RTS       flushes  flushed reset */
-    /* open     */ FAILED,    IGNORES,  IGNORES, OPEN,   OPEN,
-    /* failed   */ FAILED,    RESUMING, FAILED,  OPEN,   OPEN,
-    /* resuming */ IGNORES,   RESUMING, FAILED,  OPEN,   OPEN,
+    /*             WQE failed RTS       flushes  flushed */
+    /* open     */ FAILED,    IGNORES,  IGNORES, OPEN,
+    /* failed   */ FAILED,    RESUMING, FAILED,  OPEN,
+    /* resuming */ IGNORES,   RESUMING, FAILED,  OPEN,
 };
 /* clang-format on */
 
@@ -58,13 +60,7 @@ static const uint8_t queue_next[] = {
 #undef FAILED
 #undef RESUMING
 
-const struct machine requester_queue_machine = {
-    .name = "send queue",
-    .states = queue_states,
-    .events = queue_events,
-    .next = queue_next,
-    .n_events = G_N_ELEMENTS(queue_events),
-};
+const struct machine requester_queue_machine = MACHINE("send queue", queue);
 
 static const char *const recovery_states[] = {
     [RECOVERY_NONE] = "none",
@@ -96,13 +92,7 @@ static const uint8_t recovery_next[] = {
 #undef RNR_WAIT
 #undef IGNORES
 
-const struct machine requester_recovery_machine = {
-    .name = "recovery",
-    .states = recovery_states,
-    .events = recovery_events,
-    .next = recovery_next,
-    .n_events = G_N_ELEMENTS(recovery_events),
-};
+const struct machine requester_recovery_machine = MACHINE("recovery", recovery);
 
 bool requester_queue_step(struct qp *qp, enum requester_queue_event event)
 {

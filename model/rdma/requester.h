@@ -51,7 +51,6 @@ enum requester_queue_event {
     QUEUE_RTS,     /* the QP is set to RTS */
     QUEUE_FLUSHES, /* the QP is in ERR or SQER */
     QUEUE_FLUSHED, /* nothing is left of what was posted */
-    QUEUE_RESET,
 };
 
 enum requester_recovery {

@@ -57,13 +57,7 @@ static const uint8_t responder_next[] = {
 #undef REFUSES
 #undef FAILED
 
-const struct machine responder_machine = {
-    .name = "responder",
-    .states = responder_states,
-    .events = responder_events,
-    .next = responder_next,
-    .n_events = G_N_ELEMENTS(responder_events),
-};
+const struct machine responder_machine = MACHINE("responder", responder);
 
 bool responder_step(struct peer *peer, enum responder_event event)
 {
