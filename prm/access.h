@@ -131,6 +131,17 @@ PRM_INLINE void prm_store(void *p, unsigned span, uint64_t value)
     }
 }
 
+/* What PRM_READ() and PRM_WRITE() are for a pointer that they take. */
+PRM_INLINE const void *prm_read(const void *p)
+{
+    return p;
+}
+
+PRM_INLINE void *prm_write(void *p)
+{
+    return p;
+}
+
 PRM_INLINE uint64_t prm_get(const void *p, unsigned field)
 {
     return prm_load((const uint8_t *)p + prm_span_offset(field), prm_span(field)) >>

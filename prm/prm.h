@@ -3,16 +3,18 @@
  * Every layout of the programming interface, by name. The one header of prm/ to include.
  *
  * Layouts are described in prm/ (*.prm, grammar: prm/README.md); structure and field names are
- * those of the Linux driver's mlx5_ifc.h. A layout is a big-endian byte image (uint8_t *,
- * void *) of any alignment; values are host numbers. Pointers must be good for PRM_SIZE bytes:
- * nothing here knows how long a buffer is.
+ * those of the Linux driver's mlx5_ifc.h. A layout is a big-endian byte image of any alignment,
+ * struct prm_qpc, an array of bytes; values are host numbers. Pointers must be good for PRM_SIZE
+ * bytes: nothing here knows how long a buffer is. An image of one's own is an array of one,
+ * struct prm_qpc qpc[1], so that its name is a pointer.
  *
  *   PRM_GET(qpc, p, state)            uint32_t, or uint64_t for fields wider than 32 bits
  *   PRM_SET(qpc, p, state, v)         aborts if v does not fit the field
  *   PRM_GET_AT(s, p, array, i)        element of an array of scalars
  *   PRM_SET_AT(s, p, array, i, v)
- *   PRM_PTR(create_qp_in, p, qpc)     uint8_t * to a nested structure or any byte-aligned field
- *   PRM_PTR_AT(s, p, array, i)        uint8_t * to element i; open arrays have no upper bound
+ *   PRM_PTR(create_qp_in, p, qpc)     to a nested structure, struct prm_qpc *, or, uint8_t *, to
+ *                                     any byte-aligned field; const if p's is
+ *   PRM_PTR_AT(s, p, array, i)        to element i; open arrays have no upper bound
  *   PRM_SIZE(qpc)                     bytes, without an open array at the end
  *   PRM_OFFSET(create_qp_in, pas)     bytes, of a byte-aligned field
  *   PRM_COUNT(s, array)               elements of an array, 0 for an open one
@@ -29,28 +31,59 @@
 #include "prm/prm_layout.h"
 #include "prm/reflect.h"
 
+/* clang-format off */
+/*
+ * What p may be: a pointer to the layout that is named, or one that says nothing, void * or
+ * uint8_t *. Another layout's does not compile, nor does a pointer to const where something is
+ * written.
+ */
+#define PRM_READ(s, p)                                                                             \
+    _Generic((p),                                                                                  \
+             struct prm_##s *: prm_read, const struct prm_##s *: prm_read,                         \
+             void *: prm_read, const void *: prm_read,                                             \
+             uint8_t *: prm_read, const uint8_t *: prm_read)(p)
+#define PRM_WRITE(s, p)                                                                            \
+    _Generic((p), struct prm_##s *: prm_write, void *: prm_write, uint8_t *: prm_write)(p)
+
+/*
+ * at, which lies in what p points to: of the field's type, const if p's is. From an image of
+ * bytes it is bytes again.
+ */
+#define PRM_FIELD_AT(s, p, f, at)                                                                  \
+    ((__typeof__(_Generic((p),                                                                     \
+                          struct prm_##s *: (PRM_##s##_##f##_TYPE *)0,                             \
+                          const struct prm_##s *: (const PRM_##s##_##f##_TYPE *)0,                 \
+                          void *: (PRM_##s##_##f##_TYPE *)0,                                       \
+                          const void *: (const PRM_##s##_##f##_TYPE *)0,                           \
+                          uint8_t *: (uint8_t *)0,                                                 \
+                          const uint8_t *: (const uint8_t *)0)))(at))
+/* clang-format on */
+
 #define PRM_GET(s, p, f)                                                                           \
     __builtin_choose_expr(PRM_FIELD_WIDTH(PRM_##s##_##f##_FIELD) > 32,                             \
-                          prm_get(p, PRM_##s##_##f##_FIELD),                                       \
-                          (uint32_t)prm_get(p, PRM_##s##_##f##_FIELD))
-#define PRM_SET(s, p, f, v) prm_set(p, PRM_##s##_##f##_FIELD, v, #s "." #f)
+                          prm_get(PRM_READ(s, p), PRM_##s##_##f##_FIELD),                          \
+                          (uint32_t)prm_get(PRM_READ(s, p), PRM_##s##_##f##_FIELD))
+#define PRM_SET(s, p, f, v) prm_set(PRM_WRITE(s, p), PRM_##s##_##f##_FIELD, v, #s "." #f)
 
 /* An element is reached as a scalar at the start of its own bytes. */
+#define PRM_ELEMENT(s, p, f, i)                                                                    \
+    prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)
 #define PRM_GET_AT(s, p, f, i)                                                                     \
     __builtin_choose_expr(                                                                         \
         PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY) > 32,                                               \
-        prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)),                   \
-        (uint32_t)prm_get(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)))
+        prm_get(PRM_ELEMENT(s, PRM_READ(s, p), f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)),     \
+        (uint32_t)prm_get(PRM_ELEMENT(s, PRM_READ(s, p), f, i),                                    \
+                          PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY)))
 #define PRM_SET_AT(s, p, f, i, v)                                                                  \
-    prm_set(PRM_PTR_AT(s, p, f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY), v, #s "." #f)
+    prm_set(PRM_ELEMENT(s, PRM_WRITE(s, p), f, i), PRM_FIELD_WIDTH(PRM_##s##_##f##_ARRAY), v,      \
+            #s "." #f)
 
-#define PRM_SIZE(s)      ((size_t)PRM_##s##_SIZE)
-#define PRM_OFFSET(s, f) ((size_t)PRM_##s##_##f##_OFFSET)
-#define PRM_COUNT(s, f)  ((size_t)PRM_##s##_##f##_COUNT)
-#define PRM_STRIDE(s, f) ((size_t)PRM_##s##_##f##_STRIDE)
-#define PRM_COMMAND(op)  (&prm_command_##op)
-#define PRM_PTR(s, p, f) prm_at(p, PRM_OFFSET(s, f))
-#define PRM_PTR_AT(s, p, f, i)                                                                     \
-    prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)
+#define PRM_SIZE(s)            ((size_t)PRM_##s##_SIZE)
+#define PRM_OFFSET(s, f)       ((size_t)PRM_##s##_##f##_OFFSET)
+#define PRM_COUNT(s, f)        ((size_t)PRM_##s##_##f##_COUNT)
+#define PRM_STRIDE(s, f)       ((size_t)PRM_##s##_##f##_STRIDE)
+#define PRM_COMMAND(op)        (&prm_command_##op)
+#define PRM_PTR(s, p, f)       PRM_FIELD_AT(s, p, f, prm_at(p, PRM_OFFSET(s, f)))
+#define PRM_PTR_AT(s, p, f, i) PRM_FIELD_AT(s, p, f, PRM_ELEMENT(s, p, f, i))
 
 #endif

@@ -87,7 +87,7 @@ static void hold_pd(struct hca *hca, uint32_t pdn, int by)
 enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
                        uint64_t dbr, uint32_t *sqn)
 {
-    const uint8_t *wq = PRM_PTR(sqc, sqc, wq);
+    const struct prm_wq *wq = PRM_PTR(sqc, sqc, wq);
     struct eth_tis *tis = NULL;
     struct eth_sq *sq;
     struct obj *pd;
@@ -219,7 +219,7 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
 enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
                        uint64_t dbr, uint32_t *rqn)
 {
-    const uint8_t *wq = PRM_PTR(rqc, rqc, wq);
+    const struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);
     struct eth_rq *rq;
     struct obj *pd;
     struct cq *cq;

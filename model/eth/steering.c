@@ -307,7 +307,7 @@ static bool all_zero(const uint8_t *p, size_t len)
 /* Only outer headers, and of them only what frames are matched on. */
 static enum syn read_mask(const void *in, struct flow_key *mask)
 {
-    const uint8_t *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    const struct prm_fte_match_param *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
     uint8_t enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
     size_t outer = PRM_SIZE(fte_match_set_lyr_2_4);
 
@@ -315,12 +315,12 @@ static enum syn read_mask(const void *in, struct flow_key *mask)
     if (enable & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS)) {
         return SYN_FG_CRITERIA;
     }
-    if (!all_zero(criteria + outer, PRM_SIZE(fte_match_param) - outer)) {
+    if (!all_zero(criteria->bytes + outer, PRM_SIZE(fte_match_param) - outer)) {
         return SYN_FG_CRITERIA;
     }
     if (enable) {
         memcpy(mask->word, criteria, outer);
-    } else if (!all_zero(criteria, outer)) {
+    } else if (!all_zero(criteria->bytes, outer)) {
         return SYN_FG_CRITERIA;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(unsupported_bits); i++) {
@@ -449,7 +449,7 @@ static void hold(struct hca *hca, const struct flow_entry *entry, int by)
 
 /* The objects that an entry names must be there for who owns its table. any_level: destination
  * tables need not be on higher levels; a loop that this makes is for the walk to end. */
-static enum syn read_dests(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+static enum syn read_dests(struct hca *hca, const struct flow_table *table, const void *list,
                            bool any_level, struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
@@ -483,7 +483,7 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table, cons
     return SYN_OK;
 }
 
-static enum syn read_counters(struct hca *hca, const struct flow_table *table, const uint8_t *list,
+static enum syn read_counters(struct hca *hca, const struct flow_table *table, const void *list,
                               struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
@@ -514,11 +514,11 @@ static bool action_ok(const struct flow_entry *entry)
 }
 
 /* Reads action, tag and lists of a set_fte_in into entry, whose key, index and group stay. */
-static enum syn read_entry(struct hca *hca, const struct flow_table *table, const uint8_t *in,
-                           size_t in_len, struct flow_entry *entry)
+static enum syn read_entry(struct hca *hca, const struct flow_table *table,
+                           const struct prm_set_fte_in *in, size_t in_len, struct flow_entry *entry)
 {
-    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    const uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    const uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0)->bytes;
     enum syn syn;
 
     entry->action = (uint16_t)PRM_GET(flow_context, ctx, action);
@@ -531,8 +531,8 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table, cons
     if (entry->num_dests > STEERING_MAX_DEST || entry->num_counters > STEERING_MAX_COUNTERS) {
         return SYN_LIMIT;
     }
-    if (in_len <
-        (size_t)(list - in) + entry->num_dests * DEST_LEN + entry->num_counters * COUNTER_LEN) {
+    if (in_len < (size_t)(list - in->bytes) + entry->num_dests * DEST_LEN +
+                     entry->num_counters * COUNTER_LEN) {
         return SYN_IN_LEN;
     }
     if (!action_ok(entry)) {
@@ -584,7 +584,7 @@ static enum syn modify_entry(struct hca *hca, struct flow_table *table, const vo
 static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in, size_t in_len,
                           uint32_t index)
 {
-    const uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     struct flow_group *group = find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
     struct flow_entry *entry;
     struct flow_key value;
@@ -638,7 +638,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
 {
     struct flow_table *table = find_table(hca, type, table_id);
     const struct flow_entry *entry;
-    uint8_t *list;
+    void *list;
 
     if (!table) {
         return SYN_FT_NOT_FOUND;
@@ -657,7 +657,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     PRM_SET(flow_context, ctx, destination_list_size, entry->num_dests);
     PRM_SET(flow_context, ctx, flow_counter_list_size, entry->num_counters);
     memcpy(PRM_PTR(flow_context, ctx, match_value), &entry->key, sizeof(entry->key));
-    list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    list = PRM_PTR_AT(flow_context, ctx, destination, 0)->bytes;
     for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
         PRM_SET(dest_format_struct, list, destination_type, entry->dests[i].type);
         PRM_SET(dest_format_struct, list, destination_id, entry->dests[i].id);

@@ -241,7 +241,8 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
 /* Takes the hash function, key and fields of a tirc. */
 static enum syn read_hash(struct eth_tir *tir, const void *tirc)
 {
-    const uint8_t *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
+    const struct prm_rx_hash_field_select *select =
+        PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
     uint8_t fn = (uint8_t)PRM_GET(tirc, tirc, rx_hash_fn);
     uint32_t fields = PRM_GET(rx_hash_field_select, select, selected_fields);
 

@@ -48,7 +48,7 @@ static bool devx_is_tunnelled(const void *in)
 static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void *in, uint16_t op,
                                             uint32_t num)
 {
-    const uint8_t *queue;
+    const void *queue;
     uint32_t umem, uar, *dbrec;
     uint64_t at;
     bool cq = op == PRM_CMD_OP_CREATE_CQ;

@@ -256,7 +256,8 @@ void devx_cmd_set_umem_valid(void *in, size_t inlen)
 #define WQ_IN(name, ctx_field, layout)                                                             \
     case PRM_CMD_OP_CREATE_##name:                                                                 \
         if (ROOM(create_##layout##_in)) {                                                          \
-            uint8_t *wq = PRM_PTR(layout##c, PRM_PTR(create_##layout##_in, in, ctx_field), wq);    \
+            struct prm_wq *wq =                                                                    \
+                PRM_PTR(layout##c, PRM_PTR(create_##layout##_in, in, ctx_field), wq);              \
             PRM_SET(wq, wq, dbr_umem_valid, 1);                                                    \
             PRM_SET(wq, wq, wq_umem_valid, 1);                                                     \
         }                                                                                          \
