@@ -25,11 +25,13 @@ const struct fw_reg *fw_reg_find(uint16_t id)
     return NULL;
 }
 
-void fw_reg_mask(uint16_t first, uint8_t mask[REG_GROUP / 8])
+void fw_reg_mask(uint16_t first, void *mask)
 {
+    uint8_t *bytes = mask;
+
     for (unsigned i = 0; i < REG_GROUP; i++) {
         if (fw_reg_find((uint16_t)(first + i))) {
-            mask[REG_GROUP / 8 - 1 - i / 8] |= (uint8_t)(1u << i % 8);
+            bytes[REG_GROUP / 8 - 1 - i / 8] |= (uint8_t)(1u << i % 8);
         }
     }
 }

@@ -29,9 +29,9 @@ struct fw_cmd {
     const struct fw_cmd_row *row; /* NULL: not checked yet */
     uint16_t opcode, op_mod, uid;
     struct vport *vport; /* that it is about */
-    const uint8_t *in;   /* the whole input, mailboxes joined */
+    const void *in;      /* the whole input, mailboxes joined */
     size_t in_len;
-    uint8_t *out; /* zeroed; status and syndrome are written after the handler */
+    void *out; /* zeroed; status and syndrome are written after the handler */
     size_t out_len;
     union {
         struct pages_progress pages; /* fw/pages.c */

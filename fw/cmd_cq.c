@@ -4,8 +4,8 @@
 #include "model/queue/cq.h"
 
 /* The ring that a command's cqc describes, which is a page list or lies in a umem. */
-static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const uint8_t *cqc, bool umem_valid,
-                        uint32_t umem_id, uint64_t umem_offset, size_t pas_off,
+static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const struct prm_cqc *cqc,
+                        bool umem_valid, uint32_t umem_id, uint64_t umem_offset, size_t pas_off,
                         struct mem_buf *ring)
 {
     uint8_t log_page = PRM_GET(cqc, cqc, log_page_size) + 12;
@@ -25,8 +25,8 @@ static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const uint8_t *cqc, b
 
 static enum syn create_cq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *in = cmd->in;
-    const uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    const struct prm_create_cq_in *in = cmd->in;
+    const struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     struct mem_buf ring;
     uint64_t dbr = 0;
     uint32_t cqn = 0;
@@ -60,8 +60,8 @@ static enum syn query_cq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *in = cmd->in;
-    const uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    const struct prm_modify_cq_in *in = cmd->in;
+    const struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
     uint32_t cqn = PRM_GET(modify_cq_in, in, cqn);
     uint32_t fields = PRM_GET(modify_cq_in, in, modify_field_select_resize_field_select);
     struct mem_buf ring;

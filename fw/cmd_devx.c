@@ -25,7 +25,7 @@ bool devx_uid_exists(const struct fw *fw, uint16_t uid)
 
 static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *ctx = PRM_PTR(create_uctx_in, cmd->in, uctx);
+    const struct prm_uctx *ctx = PRM_PTR(create_uctx_in, cmd->in, uctx);
     struct obj *uctx;
 
     if (PRM_GET(uctx, ctx, cap) & ~PRM_UCTX_CAP_RAW_TX) {
@@ -146,7 +146,7 @@ static void umem_drop(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *in = PRM_PTR(create_umem_in, cmd->in, umem);
+    const struct prm_umem *in = PRM_PTR(create_umem_in, cmd->in, umem);
     uint8_t log_page = (uint8_t)(PRM_GET(umem, in, log_page_size) + 12);
     uint64_t page_offset = PRM_GET(umem, in, page_offset);
     uint64_t n = PRM_GET(umem, in, num_of_mtt);
@@ -180,7 +180,7 @@ static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
 /* The list of its pages is taken over part by part. */
 static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *pas = PRM_PTR(umem, PRM_PTR(create_umem_in, cmd->in, umem), mtt);
+    const uint8_t *pas = PRM_PTR(umem, PRM_PTR(create_umem_in, cmd->in, umem), mtt)->bytes;
     enum syn syn = cmd->at.list.object ? SYN_OK : umem_begin(fw, cmd);
     struct umem *umem = cmd->at.list.object;
     uint64_t *done = &cmd->at.list.done;

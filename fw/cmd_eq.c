@@ -44,7 +44,7 @@ static enum syn destroy_eq(struct fw *fw, struct fw_cmd *cmd)
 /* Puts an EQE of the kernel's own making on an EQ. */
 static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *eqe = PRM_PTR(gen_eqe_in, cmd->in, eqe);
+    const void *eqe = PRM_PTR(gen_eqe_in, cmd->in, eqe);
     uint32_t eqn = PRM_GET(gen_eqe_in, cmd->in, eq_number);
 
     if (!eq_find(&fw->hca, eqn)) {

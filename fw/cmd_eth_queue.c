@@ -4,15 +4,15 @@
 #include "model/eth/eth_queue.h"
 
 /* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
-static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const uint8_t *wq, struct mem_buf *buf,
-                        uint64_t *dbr)
+static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
+                        struct mem_buf *buf, uint64_t *dbr)
 {
     struct fw_ring_ref ref = {
         .umem_valid = PRM_GET(wq, wq, wq_umem_valid),
         .umem_id = PRM_GET(wq, wq, wq_umem_id),
         .umem_offset = PRM_GET(wq, wq, wq_umem_offset),
         .log_page = (uint8_t)(PRM_GET(wq, wq, log_wq_pg_sz) + 12),
-        .pas_off = (size_t)(wq - cmd->in) + PRM_SIZE(wq),
+        .pas_off = (size_t)(wq->bytes - (const uint8_t *)cmd->in) + PRM_SIZE(wq),
     };
     uint64_t size = eth_wq_size(wq);
     enum syn syn;
@@ -30,7 +30,7 @@ static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const uint8_t *wq, st
 
 static enum syn create_sq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *sqc = PRM_PTR(create_sq_in, cmd->in, ctx);
+    const struct prm_sqc *sqc = PRM_PTR(create_sq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t sqn = 0;
     uint64_t dbr = 0;
@@ -68,7 +68,7 @@ static enum syn destroy_sq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn create_rq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *rqc = PRM_PTR(create_rq_in, cmd->in, ctx);
+    const struct prm_rqc *rqc = PRM_PTR(create_rq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t rqn = 0;
     uint64_t dbr = 0;

@@ -155,7 +155,8 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
     hca_spend(&fw->hca, n / HCA_PIECE_ENTRIES);
     for (uint32_t i = 0; i < n; i++) {
         struct flow_counter *counter = flow_counter_find(&fw->hca, first + i);
-        uint8_t *stat = PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);
+        struct prm_traffic_counter *stat =
+            PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);
 
         if (!counter || !uid_may_use(&counter->obj, cmd->uid)) {
             continue;

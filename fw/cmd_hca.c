@@ -97,7 +97,8 @@ static enum syn cmd_set_driver_version(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_adapter(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint8_t *block = PRM_PTR(query_adapter_out, cmd->out, query_adapter_struct);
+    struct prm_query_adapter_param_block *block =
+        PRM_PTR(query_adapter_out, cmd->out, query_adapter_struct);
     const char *psid = fw->profile->psid;
 
     PRM_SET(query_adapter_param_block, block, ieee_vendor_id, IEEE_VENDOR_ID);

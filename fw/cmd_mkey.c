@@ -26,7 +26,7 @@ struct umem_xlt {
 /* Its pages must not be larger than the umem's, nor begin inside one of its own. */
 static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt)
 {
-    const uint8_t *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
+    const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
     struct umem *umem = umem_find(&fw->hca, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
     uint64_t offset = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);
     uint64_t start = PRM_GET(mkc, mkc, start_addr), len = PRM_GET(mkc, mkc, len);

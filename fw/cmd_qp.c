@@ -12,9 +12,9 @@
 #include "model/rdma/qp.h"
 
 /* page_offset counts 64ths of a page (driver: mlx5_umem_find_best_quantized_pgoff()). */
-static struct fw_ring_ref ring_ref(const uint8_t *in)
+static struct fw_ring_ref ring_ref(const struct prm_create_qp_in *in)
 {
-    const uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     uint8_t log_page = (uint8_t)(PRM_GET(qpc, qpc, log_page_size) + 12);
 
     return (struct fw_ring_ref){
@@ -29,7 +29,7 @@ static struct fw_ring_ref ring_ref(const uint8_t *in)
 
 static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *qpc = PRM_PTR(create_qp_in, cmd->in, qpc);
+    const struct prm_qpc *qpc = PRM_PTR(create_qp_in, cmd->in, qpc);
     struct fw_ring_ref ref = ring_ref(cmd->in);
     uint64_t size = qp_ring_size(qpc);
     struct mem_buf buf = {0};

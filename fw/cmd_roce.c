@@ -7,7 +7,7 @@
 /* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
 #define ROCE_VERSION_2 2
 
-static void get_mac(const uint8_t *addr, uint8_t mac[6])
+static void get_mac(const struct prm_roce_addr_layout *addr, uint8_t mac[6])
 {
     uint32_t high = PRM_GET(roce_addr_layout, addr, source_mac_47_32);
     uint32_t low = PRM_GET(roce_addr_layout, addr, source_mac_31_0);
@@ -20,7 +20,7 @@ static void get_mac(const uint8_t *addr, uint8_t mac[6])
     mac[5] = (uint8_t)low;
 }
 
-static void put_mac(uint8_t *addr, const uint8_t mac[6])
+static void put_mac(struct prm_roce_addr_layout *addr, const uint8_t mac[6])
 {
     PRM_SET(roce_addr_layout, addr, source_mac_47_32, (uint32_t)mac[0] << 8 | mac[1]);
     PRM_SET(roce_addr_layout, addr, source_mac_31_0,
@@ -31,7 +31,7 @@ static void put_mac(uint8_t *addr, const uint8_t mac[6])
 static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
 {
     static const uint8_t zero[16];
-    const uint8_t *addr = PRM_PTR(set_roce_address_in, cmd->in, roce_address);
+    const struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, cmd->in, roce_address);
     const uint8_t *gid = PRM_PTR(roce_addr_layout, addr, source_l3_address);
     uint32_t index = PRM_GET(set_roce_address_in, cmd->in, roce_address_index);
     uint32_t version = PRM_GET(roce_addr_layout, addr, roce_version);
@@ -60,7 +60,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint8_t *addr = PRM_PTR(query_roce_address_out, cmd->out, roce_address);
+    struct prm_roce_addr_layout *addr = PRM_PTR(query_roce_address_out, cmd->out, roce_address);
     uint32_t index = PRM_GET(query_roce_address_in, cmd->in, roce_address_index);
     const struct vport_gid *entry;
 

@@ -88,7 +88,7 @@ static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t
 
 static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *ctx = PRM_PTR(create_srq_in, cmd->in, srq_context_entry);
+    const struct prm_srqc *ctx = PRM_PTR(create_srq_in, cmd->in, srq_context_entry);
     struct srq_attr attr = {
         .kind = OBJ_SRQ,
         COMMON_ATTR(srqc, ctx),
@@ -109,7 +109,7 @@ static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
 static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     struct srq *srq = find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ);
-    uint8_t *ctx = PRM_PTR(query_srq_out, cmd->out, srq_context_entry);
+    struct prm_srqc *ctx = PRM_PTR(query_srq_out, cmd->out, srq_context_entry);
 
     if (!srq) {
         return SYN_SRQ_NUM;
@@ -138,7 +138,7 @@ static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
+    const struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
     struct srq_attr attr = {
         .kind = OBJ_XRC_SRQ,
         COMMON_ATTR(xrc_srqc, ctx),
@@ -168,7 +168,7 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     struct srq *srq = find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ);
-    uint8_t *ctx = PRM_PTR(query_xrc_srq_out, cmd->out, xrc_srq_context_entry);
+    struct prm_xrc_srqc *ctx = PRM_PTR(query_xrc_srq_out, cmd->out, xrc_srq_context_entry);
 
     if (!srq) {
         return SYN_SRQ_NUM;
@@ -202,8 +202,8 @@ static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *ctx = PRM_PTR(create_rmp_in, cmd->in, ctx);
-    const uint8_t *wq = PRM_PTR(rmpc, ctx, wq);
+    const struct prm_rmpc *ctx = PRM_PTR(create_rmp_in, cmd->in, ctx);
+    const struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
     struct srq_attr attr = {
         .kind = OBJ_RMP,
         .pdn = PRM_GET(wq, wq, pd),
@@ -242,8 +242,8 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     struct srq *srq = find(fw, PRM_GET(modify_rmp_in, cmd->in, rmpn), OBJ_RMP);
-    const uint8_t *ctx = PRM_PTR(modify_rmp_in, cmd->in, ctx);
-    const uint8_t *bitmask = PRM_PTR(modify_rmp_in, cmd->in, bitmask);
+    const struct prm_rmpc *ctx = PRM_PTR(modify_rmp_in, cmd->in, ctx);
+    const struct prm_rmp_bitmask *bitmask = PRM_PTR(modify_rmp_in, cmd->in, bitmask);
 
     if (!srq) {
         return SYN_SRQ_NUM;
@@ -264,8 +264,8 @@ static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     struct srq *srq = find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP);
-    uint8_t *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
-    uint8_t *wq = PRM_PTR(rmpc, ctx, wq);
+    struct prm_rmpc *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
+    struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
 
     if (!srq) {
         return SYN_SRQ_NUM;

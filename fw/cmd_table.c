@@ -94,7 +94,7 @@ static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const
                 return true;
             }
         }
-        if (cmd->in[at] & mask) {
+        if (((const uint8_t *)cmd->in)[at] & mask) {
             hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s: reserved bits of byte 0x%zx",
                     prm_cmd_op_name(cmd->opcode), at);
             return false;

@@ -28,14 +28,14 @@ static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 
 /* -- NIC vport context ------------------------------------------------------------------------- */
 
-static void put_mac(uint8_t *layout, const uint8_t mac[6])
+static void put_mac(struct prm_mac_address_layout *layout, const uint8_t mac[6])
 {
-    memcpy(layout + PRM_SIZE(mac_address_layout) - 6, mac, 6);
+    memcpy(layout->bytes + PRM_SIZE(mac_address_layout) - 6, mac, 6);
 }
 
-static void get_mac(const uint8_t *layout, uint8_t mac[6])
+static void get_mac(const struct prm_mac_address_layout *layout, uint8_t mac[6])
 {
-    memcpy(mac, layout + PRM_SIZE(mac_address_layout) - 6, 6);
+    memcpy(mac, layout->bytes + PRM_SIZE(mac_address_layout) - 6, 6);
 }
 
 static bool vlan_is_set(const struct vport *vport, unsigned vlan)
@@ -67,7 +67,7 @@ static unsigned list_size(struct vport *vport, uint32_t type)
 }
 
 /* Entries are 8 bytes each, after the context. */
-static void fill_list(struct vport *vport, uint32_t type, unsigned n, uint8_t *list)
+static void fill_list(struct vport *vport, uint32_t type, unsigned n, void *list)
 {
     const struct mac_list *macs = list_of(vport, type);
 
@@ -92,7 +92,8 @@ static uint16_t violations(uint64_t count)
 static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
     struct vport *vport = cmd->vport;
-    uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
+    struct prm_nic_vport_context *ctx =
+        PRM_PTR(query_nic_vport_context_out, cmd->out, nic_vport_context);
     uint32_t type = PRM_GET(query_nic_vport_context_in, cmd->in, allowed_list_type);
     size_t room = (cmd->out_len - PRM_SIZE(query_nic_vport_context_out)) / 8;
     unsigned n;
@@ -120,11 +121,12 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn set_list(const struct fw *fw, struct vport *vport, const uint8_t *ctx, size_t room)
+static enum syn set_list(const struct fw *fw, struct vport *vport,
+                         const struct prm_nic_vport_context *ctx, size_t room)
 {
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
-    const uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
+    const void *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
     uint8_t taken[PORT_MAX_MACS][6];
     struct mac_list *macs;
 
@@ -154,7 +156,9 @@ static enum syn set_list(const struct fw *fw, struct vport *vport, const uint8_t
     return SYN_OK;
 }
 
-static enum syn check_select(const struct fw *fw, const uint8_t *select, const uint8_t *ctx)
+static enum syn check_select(const struct fw *fw,
+                             const struct prm_modify_nic_vport_field_select *select,
+                             const struct prm_nic_vport_context *ctx)
 {
     uint8_t mac[6];
 
@@ -189,8 +193,10 @@ static enum syn check_select(const struct fw *fw, const uint8_t *select, const u
 static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
     struct vport *vport = cmd->vport;
-    const uint8_t *select = PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
-    const uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
+    const struct prm_modify_nic_vport_field_select *select =
+        PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
+    const struct prm_nic_vport_context *ctx =
+        PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
     enum syn syn;
 
@@ -260,7 +266,7 @@ static void since_cleared(const struct vport *vport, size_t traffic, enum frame_
 
 static void put_traffic(const struct vport *vport, size_t row, uint8_t *out)
 {
-    uint8_t *counter = out + traffic_counters[row].at;
+    struct prm_traffic_counter *counter = (void *)(out + traffic_counters[row].at);
     uint64_t packets, octets, less_packets = 0, less_octets = 0;
 
     since_cleared(vport, traffic_counters[row].traffic, traffic_counters[row].class, &packets,
@@ -295,7 +301,7 @@ static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint8_t *env = PRM_PTR(query_vnic_env_out, cmd->out, vport_env);
+    struct prm_vnic_diagnostic_statistics *env = PRM_PTR(query_vnic_env_out, cmd->out, vport_env);
 
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
             cmd->vport->counters.rx_no_steering);
@@ -310,7 +316,8 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct vport *vport = cmd->vport;
-    uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
+    struct prm_hca_vport_context *ctx =
+        PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
     bool up = uplink_is_up(cmd->vport->uplink);
 
     PRM_SET(hca_vport_context, ctx, port_physical_state, up ? PHYS_LINK_UP : PHYS_POLLING);

@@ -47,10 +47,10 @@ static uint32_t identity(const struct fw *fw, uint64_t offset)
 
 static uint32_t health(struct fw *fw, uint64_t offset)
 {
-    uint8_t image[PRM_SIZE(health_buffer)] = {0};
+    struct prm_health_buffer image[1] = {0};
 
-    health_fill(fw, image);
-    return dword(image, offset - HEALTH);
+    health_fill(fw, image->bytes);
+    return dword(image->bytes, offset - HEALTH);
 }
 
 /* The free-running timer: ticks of device_frequency_khz, which are nanoseconds. */

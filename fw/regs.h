@@ -13,7 +13,7 @@
  * in and out are images of the register's size. in is what the command carries, cut or filled with
  * zeros; out is zeroed but for local_port (query) or a copy of in (write).
  */
-typedef enum syn fw_reg_fn(struct fw *fw, const uint8_t *in, uint8_t *out);
+typedef enum syn fw_reg_fn(struct fw *fw, const void *in, void *out);
 
 struct fw_reg {
     uint16_t id;      /* enum prm_reg_id */
@@ -29,7 +29,7 @@ const struct fw_reg *fw_reg_find(uint16_t id);
 #define REG_GROUP 128 /* registers that one capability mask covers */
 
 /* Which of the REG_GROUP registers from first on exist; the last bit is the first register's. */
-void fw_reg_mask(uint16_t first, uint8_t mask[REG_GROUP / 8]);
+void fw_reg_mask(uint16_t first, void *mask);
 
 /* Tables end with a row of size 0. */
 extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
@@ -40,6 +40,6 @@ extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
 struct link_modes regs_eth_mode(struct fw *fw);
 
 /* fw/regs_ppcnt.c */
-enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out);
+enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out);
 
 #endif

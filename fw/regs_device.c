@@ -4,12 +4,12 @@
 #include "fw/regs.h"
 
 /* HOST_ENDIANNESS: the byte order of the host's memory; the model runs on little-endian ones. */
-static enum syn endianness_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn endianness_write(struct fw *fw, const void *in, void *out)
 {
     return PRM_GET(register_host_endianness, in, he) ? SYN_REG_VALUE : SYN_OK;
 }
 
-static enum syn endianness_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn endianness_query(struct fw *fw, const void *in, void *out)
 {
     PRM_SET(register_host_endianness, out, he, 0);
     return SYN_OK;
@@ -21,26 +21,26 @@ void regs_reset(struct fw *fw)
     g_snprintf(fw->node_desc, sizeof(fw->node_desc), "hcasim %s", fw->profile->name);
 }
 
-static enum syn node_desc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn node_desc_query(struct fw *fw, const void *in, void *out)
 {
     memcpy(out, fw->node_desc, sizeof(fw->node_desc));
     return SYN_OK;
 }
 
-static enum syn node_desc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn node_desc_write(struct fw *fw, const void *in, void *out)
 {
     memcpy(fw->node_desc, in, sizeof(fw->node_desc));
     return SYN_OK;
 }
 
 /* DTOR: how long the driver should wait for what (tout.c). */
-static void put_timeout(uint8_t *timeout, uint32_t seconds)
+static void put_timeout(struct prm_default_timeout *timeout, uint32_t seconds)
 {
     PRM_SET(default_timeout, timeout, to_multiplier, PRM_TIMEOUT_UNIT_SECONDS);
     PRM_SET(default_timeout, timeout, to_value, seconds);
 }
 
-static enum syn dtor_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn dtor_query(struct fw *fw, const void *in, void *out)
 {
     put_timeout(PRM_PTR(dtor_reg, out, pcie_toggle_to), 2);
     put_timeout(PRM_PTR(dtor_reg, out, health_poll_to), 2);
@@ -58,7 +58,7 @@ static enum syn dtor_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* MCQS, MCQI: the firmware's components. There is one, the running image, and no update of it. */
 
-static enum syn mcqs_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn mcqs_query(struct fw *fw, const void *in, void *out)
 {
     if (PRM_GET(mcqs_reg, in, component_index)) {
         return SYN_REG_VALUE;
@@ -69,7 +69,7 @@ static enum syn mcqs_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-static void fill_version(const struct fw *fw, uint8_t *version)
+static void fill_version(const struct fw *fw, struct prm_mcqi_version *version)
 {
     const struct fw_profile *p = fw->profile;
     char *text = (char *)PRM_PTR(mcqi_version, version, version_string);
@@ -81,9 +81,9 @@ static void fill_version(const struct fw *fw, uint8_t *version)
             (uint32_t)p->fw_major << 24 | (uint32_t)p->fw_minor << 16 | p->fw_subminor);
 }
 
-static enum syn mcqi_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn mcqi_query(struct fw *fw, const void *in, void *out)
 {
-    uint8_t *data = PRM_PTR(mcqi_reg, out, data);
+    void *data = PRM_PTR(mcqi_reg, out, data);
     uint32_t type = PRM_GET(mcqi_reg, in, info_type);
 
     if (PRM_GET(mcqi_reg, in, component_index) || PRM_GET(mcqi_reg, in, offset) ||
@@ -111,7 +111,7 @@ static enum syn mcqi_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 #define MCAM_FIRST  0x9000
 #define MCAM_GROUPS 4
 
-static enum syn mcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn mcam_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t group = PRM_GET(mcam_reg, in, access_reg_group);
 

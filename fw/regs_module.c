@@ -13,7 +13,7 @@
 
 /* -- PMLP: lanes ------------------------------------------------------------------------------- */
 
-static enum syn pmlp_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pmlp_query(struct fw *fw, const void *in, void *out)
 {
     static const size_t lanes[] = {
         PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
@@ -90,7 +90,7 @@ static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
     eeprom_check(eeprom, 192, 223);
 }
 
-static enum syn mcia_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn mcia_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t first = PRM_GET(mcia_reg, in, device_address);
     uint32_t size = PRM_GET(mcia_reg, in, size);
@@ -160,7 +160,7 @@ static uint32_t fec_in_use(size_t speed, uint8_t wished)
                                    : FEC_NONE;
 }
 
-static enum syn pplm_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pplm_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t proto = regs_eth_mode(fw).legacy;
 
@@ -174,7 +174,7 @@ static enum syn pplm_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-static enum syn pplm_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pplm_write(struct fw *fw, const void *in, void *out)
 {
     uint8_t wished[G_N_ELEMENTS(fec_speeds)];
 

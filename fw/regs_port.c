@@ -21,7 +21,7 @@ void regs_port_reset(struct fw *fw)
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
-static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn paos_query(struct fw *fw, const void *in, void *out)
 {
     PRM_SET(paos_reg, out, admin_status,
             fw_uplink(fw)->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
@@ -30,7 +30,7 @@ static enum syn paos_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-static enum syn paos_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn paos_write(struct fw *fw, const void *in, void *out)
 {
     uint32_t admin = PRM_GET(paos_reg, in, admin_status);
 
@@ -125,7 +125,7 @@ struct link_modes regs_eth_mode(struct fw *fw)
     return phy->mode;
 }
 
-static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn ptys_query(struct fw *fw, const void *in, void *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
     const struct link_modes *admin = &fw_uplink(fw)->phy.eth_admin;
@@ -152,7 +152,7 @@ static enum syn ptys_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* A driver wishes in one kind of bits (mlx5_port_set_eth_ptys()), extended ones before the others,
  * which follow. */
-static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn ptys_write(struct fw *fw, const void *in, void *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
     struct link_modes wish = {PRM_GET(ptys_reg, in, eth_proto_admin),
@@ -172,7 +172,7 @@ static enum syn ptys_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* -- PMTU -------------------------------------------------------------------------------------- */
 
-static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pmtu_query(struct fw *fw, const void *in, void *out)
 {
     PRM_SET(pmtu_reg, out, max_mtu, PORT_MAX_MTU);
     PRM_SET(pmtu_reg, out, admin_mtu, fw_uplink(fw)->mtu);
@@ -180,7 +180,7 @@ static enum syn pmtu_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pmtu_write(struct fw *fw, const void *in, void *out)
 {
     uint32_t mtu = PRM_GET(pmtu_reg, in, admin_mtu);
 
@@ -193,7 +193,7 @@ static enum syn pmtu_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* -- PFCC: global pause and priority flow control ---------------------------------------------- */
 
-static enum syn pfcc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pfcc_query(struct fw *fw, const void *in, void *out)
 {
     const struct uplink_phy *phy = &fw_uplink(fw)->phy;
 
@@ -204,7 +204,7 @@ static enum syn pfcc_query(struct fw *fw, const uint8_t *in, uint8_t *out)
     return SYN_OK;
 }
 
-static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pfcc_write(struct fw *fw, const void *in, void *out)
 {
     struct uplink_phy *phy = &fw_uplink(fw)->phy;
     uint8_t tx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_tx);
@@ -225,9 +225,9 @@ static enum syn pfcc_write(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 /* -- PDDR: why the link is down ---------------------------------------------------------------- */
 
-static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pddr_query(struct fw *fw, const void *in, void *out)
 {
-    uint8_t *page = PRM_PTR(pddr_reg, out, page_data);
+    void *page = PRM_PTR(pddr_reg, out, page_data);
     uint32_t opcode = PRM_PDDR_STATUS_OPCODE_NO_ISSUE;
 
     if (PRM_GET(pddr_reg, in, page_select) != PRM_PDDR_PAGE_TROUBLESHOOTING) {
@@ -247,10 +247,12 @@ static enum syn pddr_query(struct fw *fw, const uint8_t *in, uint8_t *out)
 
 #define PCAM_FIRST 0x5000
 
-static enum syn pcam_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+static enum syn pcam_query(struct fw *fw, const void *in, void *out)
 {
-    uint8_t *mask = PRM_PTR(pcam_reg, out, port_access_reg_cap_mask_regs_5000_to_507f);
-    uint8_t *features = PRM_PTR(pcam_reg, out, feature_cap_mask_enhanced_features);
+    struct prm_pcam_regs_5000_to_507f *mask =
+        PRM_PTR(pcam_reg, out, port_access_reg_cap_mask_regs_5000_to_507f);
+    struct prm_pcam_enhanced_features *features =
+        PRM_PTR(pcam_reg, out, feature_cap_mask_enhanced_features);
 
     if (PRM_GET(pcam_reg, in, feature_group) || PRM_GET(pcam_reg, in, access_reg_group)) {
         return SYN_REG_VALUE;

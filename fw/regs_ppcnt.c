@@ -40,7 +40,7 @@ static uint64_t octets(const struct traffic *t)
         PRM_SET(s, p, field##_low, put_value_ & 0xffffffff);                                       \
     } while (0)
 
-static void fill_802_3(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_802_3(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_802_3_cntrs_grp_data_layout, set, field, value)
     P(a_frames_transmitted_ok, traffic_frames(&c->tx));
@@ -55,7 +55,7 @@ static void fill_802_3(struct fw *fw, const struct uplink_counters *c, uint8_t *
 #undef P
 }
 
-static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_2863_cntrs_grp_data_layout, set, field, value)
     P(if_in_octets, octets(&c->rx));
@@ -72,7 +72,7 @@ static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, uint8_
 #undef P
 }
 
-static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_2819_cntrs_grp_data_layout, set, field, value)
     P(ether_stats_octets, octets(&c->rx));
@@ -93,17 +93,17 @@ static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, uint8_
 #undef P
 }
 
-static void fill_rfc_3635(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_rfc_3635(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, FOUND(fw, rx_oversize));
 }
 
-static void fill_extended(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_extended(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, FOUND(fw, rx_bad_icrc));
 }
 
-static void fill_per_priority(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_per_priority(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
     P(rx_octets, octets(&c->rx));
@@ -113,7 +113,7 @@ static void fill_per_priority(struct fw *fw, const struct uplink_counters *c, ui
 #undef P
 }
 
-static void fill_physical(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_physical(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     uint64_t age = hca_now(&fw->hca) - fw_uplink(fw)->phy.counters_cleared_ns;
 
@@ -122,7 +122,7 @@ static void fill_physical(struct fw *fw, const struct uplink_counters *c, uint8_
 }
 
 /* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
-static void fill_infiniband(struct fw *fw, const struct uplink_counters *c, uint8_t *set)
+static void fill_infiniband(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     uint64_t bad = c->rx_truncated + FOUND(fw, rx_truncated) + FOUND(fw, rx_bad_header) +
                    FOUND(fw, rx_bad_icrc) + FOUND(fw, rx_oversize);
@@ -134,7 +134,7 @@ static void fill_infiniband(struct fw *fw, const struct uplink_counters *c, uint
 
 static const struct {
     uint8_t group;
-    void (*fill)(struct fw *fw, const struct uplink_counters *c, uint8_t *set);
+    void (*fill)(struct fw *fw, const struct uplink_counters *c, void *set);
 } groups[] = {
     {PRM_PPCNT_GRP_IEEE_802_3, fill_802_3},
     {PRM_PPCNT_GRP_RFC_2863, fill_rfc_2863},
@@ -146,7 +146,7 @@ static const struct {
     {PRM_PPCNT_GRP_INFINIBAND_PORT, fill_infiniband},
 };
 
-enum syn reg_ppcnt_query(struct fw *fw, const uint8_t *in, uint8_t *out)
+enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t group = PRM_GET(ppcnt_reg, in, grp);
     uint32_t prio = PRM_GET(ppcnt_reg, in, prio_tc);

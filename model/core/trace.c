@@ -56,13 +56,13 @@ void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_
             num_sge, len);
 }
 
-void trace_cqe(struct hca *hca, uint32_t cqn, const uint8_t *cqe)
+void trace_cqe(struct hca *hca, uint32_t cqn, const struct prm_cqe64 *cqe)
 {
-    say(hca, title("cq 0x%x: cqe %s", cqn, name_of("cqe_opcode", PRM_GET(cqe64, cqe, opcode))), cqe,
-        PRM_SIZE(cqe64));
+    say(hca, title("cq 0x%x: cqe %s", cqn, name_of("cqe_opcode", PRM_GET(cqe64, cqe, opcode))),
+        cqe->bytes, PRM_SIZE(cqe64));
 }
 
-void trace_eqe(struct hca *hca, uint32_t eqn, const uint8_t *eqe)
+void trace_eqe(struct hca *hca, uint32_t eqn, const struct prm_eqe *eqe)
 {
     say(hca,
         title("eq %u: event %s.%u", eqn, name_of("event_type", PRM_GET(eqe, eqe, event_type)),

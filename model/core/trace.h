@@ -17,6 +17,9 @@
 
 #include "model/core/hca.h"
 
+struct prm_cqe64;
+struct prm_eqe;
+
 /* Input of a command and the status that it got; len bytes, of which no more are shown than
  * describe objects (lists of pages may be long). */
 void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8_t *in, size_t len);
@@ -24,7 +27,7 @@ void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8
 void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,
                     const uint8_t *image, size_t len);
 void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_sge, uint64_t len);
-void trace_cqe(struct hca *hca, uint32_t cqn, const uint8_t *cqe);
-void trace_eqe(struct hca *hca, uint32_t eqn, const uint8_t *eqe);
+void trace_cqe(struct hca *hca, uint32_t cqn, const struct prm_cqe64 *cqe);
+void trace_eqe(struct hca *hca, uint32_t eqn, const struct prm_eqe *eqe);
 
 #endif

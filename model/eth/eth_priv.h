@@ -15,13 +15,13 @@
 /* Transport interface send: which domain and priority an SQ sends in. */
 struct eth_tis {
     struct obj obj; /* refs: SQs */
-    uint8_t tisc[PRM_SIZE(tisc)];
+    struct prm_tisc tisc[1];
 };
 
 /* Send queue (model/eth/eth_tx.c). */
 struct eth_sq {
     struct obj obj; /* num is the SQN, in the QPN space */
-    uint8_t sqc[PRM_SIZE(sqc)];
+    struct prm_sqc sqc[1];
     uint8_t state;       /* PRM_SQC_STATE_ */
     uint32_t user_index; /* goes into each CQE, as a QP's does */
     struct wq wq;        /* slots are 64-byte basic blocks */
@@ -36,7 +36,7 @@ struct eth_sq {
 /* Receive queue (model/eth/eth_rx.c). */
 struct eth_rq {
     struct obj obj; /* refs: TIRs and RQTs */
-    uint8_t rqc[PRM_SIZE(rqc)];
+    struct prm_rqc rqc[1];
     uint8_t state; /* PRM_RQC_STATE_ */
     bool vsd;      /* VLAN tags stay in the frame */
     uint32_t user_index, counter_set_id, pdn;
@@ -55,7 +55,7 @@ struct eth_rqt {
 /* Transport interface receive: how a steered frame finds its RQ (model/eth/tir.c). */
 struct eth_tir {
     struct obj obj; /* refs: flow table entries */
-    uint8_t tirc[PRM_SIZE(tirc)];
+    struct prm_tirc tirc[1];
     bool indirect;
     uint32_t rqn, rqtn; /* by disp_type */
     uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */

@@ -34,7 +34,7 @@ uint64_t eth_wq_size(const void *wq)
     return 1ull << (log_size + log_stride);
 }
 
-static void wq_init(struct wq *out, const void *wq, struct mem_buf *buf, uint64_t dbr)
+static void wq_init(struct wq *out, const struct prm_wq *wq, struct mem_buf *buf, uint64_t dbr)
 {
     memset(out, 0, sizeof(*out));
     out->buf = *buf;
@@ -44,7 +44,7 @@ static void wq_init(struct wq *out, const void *wq, struct mem_buf *buf, uint64_
 }
 
 /* The context as software gave it, with what the device counts. */
-static void wq_query(const struct wq *wq, void *out)
+static void wq_query(const struct wq *wq, struct prm_wq *out)
 {
     PRM_SET(wq, out, hw_counter, wq->ci);
     PRM_SET(wq, out, sw_counter, wq->pi);

@@ -65,7 +65,7 @@ static uint8_t l4_hdr_type(const struct eth_info *info)
  * takes it for every frame with IP's ethertype (mlx5e_handle_csum()), whatever the headers behind
  * it say.
  */
-static void fill_checksums(uint8_t *cqe, const uint8_t *frame, size_t len,
+static void fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len,
                            const struct eth_info *info)
 {
     size_t end = info->ip_version ? info->ip_end : len;
@@ -90,7 +90,7 @@ static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t sy
 {
     struct cqe_about about = {
         .qpn = rq->obj.num, .srqn = rq->user_index, .index = (uint16_t)rq->wq.ci++};
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     cqe_receive_failed(cqe, about, syndrome);
     cq_post(hca, rq->cq, cqe, true);
@@ -157,7 +157,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
 {
     bool strip = !rq->vsd && info->vlan_count && info->vlan_tpid[0] == ETH_TYPE_VLAN;
     size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
     struct recv_wqe wqe;
     enum recv_result taken;
     enum mem_result result = MEM_OK;

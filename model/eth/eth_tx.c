@@ -25,7 +25,7 @@ static struct cqe_about eth_sq_about(const struct eth_sq *sq, uint16_t index)
 
 static void eth_sq_complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     cqe_sent(cqe, eth_sq_about(sq, wqe->index), wqe->opcode, 0);
     cq_post(hca, sq->cq, cqe, false);
@@ -34,7 +34,7 @@ static void eth_sq_complete(struct hca *hca, struct eth_sq *sq, const struct eth
 static void eth_sq_complete_error(struct hca *hca, struct eth_sq *sq, uint16_t index,
                                   uint8_t opcode, uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     cqe_send_failed(cqe, eth_sq_about(sq, index), opcode, syndrome);
     cq_post(hca, sq->cq, cqe, true);
@@ -73,7 +73,7 @@ static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds
 /* Walks what is posted by its control segments; a malformed length ends the walk. */
 static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
 {
-    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
+    struct prm_wqe_ctrl_seg ctrl[1];
 
     if (!PRM_GET(sqc, sq->sqc, flush_in_error_en) || !wq_update_pi(hca, &sq->wq)) {
         return;

@@ -147,7 +147,7 @@ static void groups_free(struct hca *hca, struct flow_table *table)
 
 /* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
  * apart or put them together. */
-static bool asks_for_more(const void *ctx)
+static bool asks_for_more(const struct prm_flow_table_context *ctx)
 {
     return PRM_GET(flow_table_context, ctx, sw_owner) ||
            PRM_GET(flow_table_context, ctx, reformat_en) ||
@@ -305,7 +305,7 @@ static bool all_zero(const uint8_t *p, size_t len)
 }
 
 /* Only outer headers, and of them only what frames are matched on. */
-static enum syn read_mask(const void *in, struct flow_key *mask)
+static enum syn read_mask(const struct prm_create_flow_group_in *in, struct flow_key *mask)
 {
     const struct prm_fte_match_param *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
     uint8_t enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
@@ -542,8 +542,9 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table,
     return syn ? syn : read_counters(hca, table, list + entry->num_dests * DEST_LEN, entry);
 }
 
-static enum syn modify_entry(struct hca *hca, struct flow_table *table, const void *in,
-                             size_t in_len, struct flow_entry *entry)
+static enum syn modify_entry(struct hca *hca, struct flow_table *table,
+                             const struct prm_set_fte_in *in, size_t in_len,
+                             struct flow_entry *entry)
 {
     uint8_t select = (uint8_t)PRM_GET(set_fte_in, in, modify_enable_mask);
     uint8_t known = 1u << PRM_SET_FTE_MODIFY_ACTION | 1u << PRM_SET_FTE_MODIFY_FLOW_TAG |
@@ -581,8 +582,8 @@ static enum syn modify_entry(struct hca *hca, struct flow_table *table, const vo
     return SYN_OK;
 }
 
-static enum syn new_entry(struct hca *hca, struct flow_table *table, const void *in, size_t in_len,
-                          uint32_t index)
+static enum syn new_entry(struct hca *hca, struct flow_table *table,
+                          const struct prm_set_fte_in *in, size_t in_len, uint32_t index)
 {
     const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     struct flow_group *group = find_group(hca, table, PRM_GET(flow_context, ctx, group_id));

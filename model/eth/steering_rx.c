@@ -23,7 +23,7 @@ struct walk {
 /* The frame's outer headers in the layout in which entries describe them. */
 static void key_from_frame(struct flow_key *out, const uint8_t *frame, const struct eth_info *info)
 {
-    uint8_t *key = (uint8_t *)out->word;
+    struct prm_fte_match_set_lyr_2_4 *key = (void *)out->word;
 
     memset(out, 0, sizeof(*out));
     PRM_SET(fte_match_set_lyr_2_4, key, dmac_47_16, prm_load32(frame));

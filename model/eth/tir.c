@@ -239,7 +239,7 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
  */
 
 /* Takes the hash function, key and fields of a tirc. */
-static enum syn read_hash(struct eth_tir *tir, const void *tirc)
+static enum syn read_hash(struct eth_tir *tir, const struct prm_tirc *tirc)
 {
     const struct prm_rx_hash_field_select *select =
         PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
@@ -273,7 +273,7 @@ static struct obj *tir_target(struct hca *hca, const struct eth_tir *tir)
                          : obj_find_kind(&hca->qpns, tir->rqn, OBJ_RQ);
 }
 
-static enum syn check_tirc(const void *tirc)
+static enum syn check_tirc(const struct prm_tirc *tirc)
 {
     if (PRM_GET(tirc, tirc, disp_type) > PRM_TIRC_DISP_TYPE_INDIRECT) {
         return SYN_ETH_DISP_TYPE;
@@ -358,7 +358,8 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bi
         }
         PRM_SET(tirc, tir->tirc, rx_hash_fn, tir->hash_fn);
         PRM_SET(tirc, tir->tirc, rx_hash_symmetric, tir->symmetric);
-        memcpy(tir->tirc + hash_from, (const uint8_t *)tirc + hash_from, hash_to - hash_from);
+        memcpy(tir->tirc->bytes + hash_from, (const uint8_t *)tirc + hash_from,
+               hash_to - hash_from);
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
         struct td *td = find_td(hca, tir->tdn);

@@ -10,14 +10,14 @@
  * were created with fewer: what software may write there belongs to the key. */
 #define XLT_ALIGN_OCTWORDS 4
 
-static uint32_t mkc_mode(const void *mkc)
+static uint32_t mkc_mode(const struct prm_mkc *mkc)
 {
     return PRM_GET(mkc, mkc, access_mode_4_2) << 2 | PRM_GET(mkc, mkc, access_mode_1_0);
 }
 
 void mkey_parse(struct mkey *mkey)
 {
-    const uint8_t *mkc = mkey->mkc;
+    const struct prm_mkc *mkc = mkey->mkc;
 
     mkey->mode = mkc_mode(mkc);
     mkey->log_page = PRM_GET(mkc, mkc, log_page_size);

@@ -29,7 +29,7 @@ struct klm {
 
 struct mkey {
     struct obj obj;
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
 
     uint8_t mode; /* PRM_MKC_ACCESS_MODE_ */
     uint8_t log_page;

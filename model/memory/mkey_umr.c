@@ -13,7 +13,7 @@
 
 /* Copies a field of the mkc from one image to another. */
 #define COPY(field)                                                                                \
-    static void copy_##field(uint8_t *to, const uint8_t *from)                                     \
+    static void copy_##field(struct prm_mkc *to, const struct prm_mkc *from)                       \
     {                                                                                              \
         PRM_SET(mkc, to, field, PRM_GET(mkc, from, field));                                        \
     }
@@ -33,20 +33,20 @@ COPY(relaxed_ordering_read)
 COPY(free)
 #undef COPY
 
-static void copy_len(uint8_t *to, const uint8_t *from)
+static void copy_len(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, len, PRM_GET(mkc, from, len));
     PRM_SET(mkc, to, length64, PRM_GET(mkc, from, length64));
 }
 
 /* The page size has five bits, and a sixth under a mask bit of its own. */
-static void copy_page_size(uint8_t *to, const uint8_t *from)
+static void copy_page_size(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, log_page_size,
             (PRM_GET(mkc, to, log_page_size) & 0x20) | (PRM_GET(mkc, from, log_page_size) & 0x1f));
 }
 
-static void copy_page_size_5(uint8_t *to, const uint8_t *from)
+static void copy_page_size_5(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, log_page_size,
             (PRM_GET(mkc, to, log_page_size) & 0x1f) | (PRM_GET(mkc, from, log_page_size) & 0x20));
@@ -54,7 +54,7 @@ static void copy_page_size_5(uint8_t *to, const uint8_t *from)
 
 static const struct {
     uint64_t mask;
-    void (*copy)(uint8_t *to, const uint8_t *from);
+    void (*copy)(struct prm_mkc *to, const struct prm_mkc *from);
 } umr_fields[] = {
     {BIT(LEN), copy_len},
     {BIT(PAGE_SIZE), copy_page_size},
@@ -145,7 +145,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     struct mkey *mkey = mkey_find(hca, umr->key >> 8);
     uint64_t mask = PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, mkey_mask);
     uint64_t known = 0;
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     struct obj *pd;
     uint32_t first, n;
 

@@ -26,7 +26,7 @@
 struct cq {
     struct obj obj;
     struct hca *hca;
-    uint8_t cqc[PRM_SIZE(cqc)]; /* as created and modified */
+    struct prm_cqc cqc[1]; /* as created and modified */
     struct mem_buf ring;
     uint8_t log_size, log_stride;
     uint8_t cqe_offset; /* of the cqe64 in a slot */
@@ -114,7 +114,7 @@ struct cq *cq_find(struct hca *hca, uint32_t cqn)
     return (struct cq *)obj_find(&hca->cqs, cqn);
 }
 
-static unsigned cqe_log_stride(const void *cqc)
+static unsigned cqe_log_stride(const struct prm_cqc *cqc)
 {
     return PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_64_BYTES ? 6 : 7;
 }
@@ -128,7 +128,8 @@ uint64_t cq_ring_size(const void *cqc)
     return 1ULL << (PRM_GET(cqc, cqc, log_cq_size) + cqe_log_stride(cqc));
 }
 
-static enum syn cq_ring_check(const struct hca *hca, const void *cqc, const struct mem_buf *buf)
+static enum syn cq_ring_check(const struct hca *hca, const struct prm_cqc *cqc,
+                              const struct mem_buf *buf)
 {
     uint64_t size = cq_ring_size(cqc);
 
@@ -209,7 +210,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_bu
 /* Reads the consumer index. False: the doorbell record does not answer. */
 static bool cq_read_ci(struct hca *hca, struct cq *cq)
 {
-    uint8_t dbr[PRM_SIZE(cq_dbr)];
+    struct prm_cq_dbr dbr[1];
 
     if (!hca_dma_read(hca, cq->dbr, dbr, 4)) {
         return false;
@@ -303,7 +304,7 @@ static bool cq_has_room(struct hca *hca, struct cq *cq, uint32_t n)
 }
 
 /* Puts the CQE into the ring at pi. False: the CQ has failed. */
-static bool cq_put(struct hca *hca, struct cq *cq, uint8_t *cqe)
+static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe)
 {
     uint32_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
 
@@ -328,16 +329,17 @@ static bool cqe_has_timestamp(uint32_t opcode)
 }
 
 /* What is the same for every sender of CQEs. */
-static void cqe_finish(uint8_t *cqe, uint64_t now)
+static void cqe_finish(struct prm_cqe64 *cqe, uint64_t now)
 {
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
 
     if (cqe_has_timestamp(opcode)) {
         PRM_SET(cqe64, cqe, timestamp, now);
     } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
-        uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, cqe, syndrome);
+        uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, failed, syndrome);
 
-        PRM_SET(err_cqe, cqe, vendor_err_synd, cqe_vendor_synd(opcode, syndrome));
+        PRM_SET(err_cqe, failed, vendor_err_synd, cqe_vendor_synd(opcode, syndrome));
     }
 }
 
@@ -447,9 +449,10 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
 
 /* -- MODIFY_CQ -------------------------------------------------------------------------------- */
 
-static enum syn cq_resize(struct hca *hca, struct cq *cq, const void *cqc, struct mem_buf *buf)
+static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *cqc,
+                          struct mem_buf *buf)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
     enum syn syn;
 
     if (PRM_GET(cqc, cqc, cqe_sz) != PRM_GET(cqc, cq->cqc, cqe_sz) || cq->cc) {

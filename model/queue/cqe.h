@@ -16,7 +16,8 @@ struct cqe_about {
     uint16_t index; /* wqe_counter */
 };
 
-static inline void cqe_fill(uint8_t *cqe, struct cqe_about about, enum prm_cqe_opcode opcode)
+static inline void cqe_fill(struct prm_cqe64 *cqe, struct cqe_about about,
+                            enum prm_cqe_opcode opcode)
 {
     PRM_SET(cqe64, cqe, qpn, about.qpn);
     PRM_SET(cqe64, cqe, srqn, about.srqn);
@@ -25,7 +26,7 @@ static inline void cqe_fill(uint8_t *cqe, struct cqe_about about, enum prm_cqe_o
 }
 
 /* A send WQE is done; byte_cnt is what a READ or an atomic brought, else 0. */
-static inline void cqe_sent(uint8_t *cqe, struct cqe_about about, uint8_t wqe_opcode,
+static inline void cqe_sent(struct prm_cqe64 *cqe, struct cqe_about about, uint8_t wqe_opcode,
                             uint32_t byte_cnt)
 {
     cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ);
@@ -34,17 +35,19 @@ static inline void cqe_sent(uint8_t *cqe, struct cqe_about about, uint8_t wqe_op
 }
 
 /* A send WQE failed; syndrome: PRM_CQE_SYNDROME_. */
-static inline void cqe_send_failed(uint8_t *cqe, struct cqe_about about, uint8_t wqe_opcode,
-                                   uint8_t syndrome)
+static inline void cqe_send_failed(struct prm_cqe64 *cqe, struct cqe_about about,
+                                   uint8_t wqe_opcode, uint8_t syndrome)
 {
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
+
     cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ_ERR);
-    PRM_SET(err_cqe, cqe, send_wqe_opcode, wqe_opcode);
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, failed, send_wqe_opcode, wqe_opcode);
+    PRM_SET(err_cqe, failed, syndrome, syndrome);
 }
 
 /* A receive WQE took byte_cnt bytes; opcode: one of PRM_CQE_OPCODE_RESP_. */
-static inline void cqe_received(uint8_t *cqe, struct cqe_about about, enum prm_cqe_opcode opcode,
-                                uint32_t byte_cnt, bool solicited)
+static inline void cqe_received(struct prm_cqe64 *cqe, struct cqe_about about,
+                                enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited)
 {
     cqe_fill(cqe, about, opcode);
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
@@ -52,10 +55,13 @@ static inline void cqe_received(uint8_t *cqe, struct cqe_about about, enum prm_c
 }
 
 /* A receive WQE failed; syndrome: PRM_CQE_SYNDROME_. */
-static inline void cqe_receive_failed(uint8_t *cqe, struct cqe_about about, uint8_t syndrome)
+static inline void cqe_receive_failed(struct prm_cqe64 *cqe, struct cqe_about about,
+                                      uint8_t syndrome)
 {
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
+
     cqe_fill(cqe, about, PRM_CQE_OPCODE_RESP_ERR);
-    PRM_SET(err_cqe, cqe, syndrome, syndrome);
+    PRM_SET(err_cqe, failed, syndrome, syndrome);
 }
 
 #endif

@@ -18,7 +18,7 @@
 
 struct eq {
     struct obj obj;
-    uint8_t eqc[PRM_SIZE(eqc)]; /* as created */
+    struct prm_eqc eqc[1]; /* as created */
     uint64_t event_bitmask[4];
     struct mem_buf ring;
     uint8_t log_size;
@@ -165,7 +165,7 @@ static void eq_write(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_t
                      const void *data)
 {
     uint32_t slot = eq->pi & ((1u << eq->log_size) - 1);
-    uint8_t eqe[PRM_SIZE(eqe)] = {0};
+    struct prm_eqe eqe[1] = {0};
 
     PRM_SET(eqe, eqe, event_type, type);
     PRM_SET(eqe, eqe, event_sub_type, sub_type);

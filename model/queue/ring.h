@@ -18,7 +18,7 @@
  * False: the host does not answer.
  */
 static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
-                              const uint8_t *entry)
+                              const void *entry)
 {
     const struct mtt *mtt = ring->mtt;
     uint64_t pos = ring->offset + offset;

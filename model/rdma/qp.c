@@ -123,20 +123,20 @@ struct q_counter *qp_counters(struct qp *qp)
 
 /* -- creation ---------------------------------------------------------------------------------- */
 
-static bool has_rq(const void *qpc)
+static bool has_rq(const struct prm_qpc *qpc)
 {
     return PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
            !services[PRM_GET(qpc, qpc, st)].is_umr;
 }
 
-static bool has_srq(const void *qpc)
+static bool has_srq(const struct prm_qpc *qpc)
 {
     uint32_t type = PRM_GET(qpc, qpc, rq_type);
 
     return type == PRM_RQ_TYPE_SRQ || type == PRM_RQ_TYPE_RMP;
 }
 
-static uint64_t rq_bytes(const void *qpc)
+static uint64_t rq_bytes(const struct prm_qpc *qpc)
 {
     uint32_t log_stride = PRM_GET(qpc, qpc, log_rq_stride) + 4;
 
@@ -146,7 +146,7 @@ static uint64_t rq_bytes(const void *qpc)
     return 1ull << (PRM_GET(qpc, qpc, log_rq_size) + log_stride);
 }
 
-static uint64_t sq_bytes(const void *qpc)
+static uint64_t sq_bytes(const struct prm_qpc *qpc)
 {
     return PRM_GET(qpc, qpc, no_sq) ? 0 : 64ull << PRM_GET(qpc, qpc, log_sq_size);
 }
@@ -157,7 +157,7 @@ uint64_t qp_ring_size(const void *qpc)
 }
 
 /* What of a qpc this device does not do, or what does not fit. */
-static enum syn check_qpc(struct hca *hca, const void *qpc)
+static enum syn check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
@@ -192,7 +192,7 @@ static enum syn check_qpc(struct hca *hca, const void *qpc)
 }
 
 /* Looks up what the qpc names and stores it in the QP, without counting yet. */
-static enum syn find_refs(struct qp *qp, uint16_t uid, const void *qpc)
+static enum syn find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc)
 {
     struct hca *hca = qp->hca;
 
@@ -248,7 +248,7 @@ static void count_refs(struct qp *qp, int n)
     }
 }
 
-static void init_rings(struct qp *qp, const void *qpc, struct mem_buf *buf, uint64_t dbr)
+static void init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf *buf, uint64_t dbr)
 {
     qp->buf = *buf;
     if (qp->has_rq) {

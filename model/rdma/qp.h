@@ -45,7 +45,7 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 struct qp {
     struct obj obj; /* num is the QPN */
     struct hca *hca;
-    uint8_t qpc[PRM_SIZE(qpc)]; /* as last set by commands; live fields are put in on query */
+    struct prm_qpc qpc[1]; /* as last set by commands; live fields are put in on query */
 
     uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
     const struct service *service;
@@ -173,7 +173,8 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
 /* Posts a receive completion, for XRC to the CQ of xrc_srq. opcode: one of PRM_CQE_OPCODE_RESP_;
  * cqe: cqe64 image in which the caller has set what only it knows (immediate, address). */
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
-                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe);
+                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited,
+                      struct prm_cqe64 *cqe);
 /* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome);
 

@@ -134,7 +134,7 @@ static const struct fields *fields_of(const struct transition *t, const struct q
 #define COPY_PATH(f) PRM_SET(ads, to_path, f, PRM_GET(ads, from_path, f))
 
 /* The primary path without those of its fields that are groups of their own. */
-static void copy_path(uint8_t *to, const uint8_t *from)
+static void copy_path(struct prm_ads *to, const struct prm_ads *from)
 {
     uint32_t pkey_index = PRM_GET(ads, to, pkey_index);
     uint32_t port = PRM_GET(ads, to, vhca_port_num);
@@ -146,10 +146,10 @@ static void copy_path(uint8_t *to, const uint8_t *from)
     PRM_SET(ads, to, ack_timeout, ack_timeout);
 }
 
-static void copy_fields(uint64_t groups, uint8_t *to, const uint8_t *from)
+static void copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qpc *from)
 {
-    uint8_t *to_path = PRM_PTR(qpc, to, primary_address_path);
-    const uint8_t *from_path = PRM_PTR(qpc, from, primary_address_path);
+    struct prm_ads *to_path = PRM_PTR(qpc, to, primary_address_path);
+    const struct prm_ads *from_path = PRM_PTR(qpc, from, primary_address_path);
 
     if (groups & G(PRIMARY_ADDR_PATH)) {
         copy_path(to_path, from_path);
@@ -231,7 +231,7 @@ static uint16_t default_sport(const struct qp *qp)
 }
 
 /* The addresses of a connected QP's packets. */
-static enum syn make_path(const struct qp *qp, const uint8_t *ads, struct roce_addr *path)
+static enum syn make_path(const struct qp *qp, const struct prm_ads *ads, struct roce_addr *path)
 {
     struct hca *hca = qp->hca;
     uint32_t index = PRM_GET(ads, ads, src_addr_index);
@@ -290,10 +290,10 @@ void peer_path_update(struct peer *peer)
 
 /* -- check and take over ----------------------------------------------------------------------- */
 
-static enum syn check_fields(const struct qp *qp, uint64_t groups, const uint8_t *qpc)
+static enum syn check_fields(const struct qp *qp, uint64_t groups, const struct prm_qpc *qpc)
 {
     const struct hca_limits *limits = &qp->hca->limits;
-    const uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    const struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
     uint32_t mtu = PRM_GET(qpc, qpc, mtu);
 
     if ((groups & G(PRI_PORT)) && PRM_GET(ads, path, vhca_port_num) > 1) {
@@ -319,8 +319,8 @@ static enum syn check_fields(const struct qp *qp, uint64_t groups, const uint8_t
 
 void qp_load(struct qp *qp)
 {
-    const uint8_t *qpc = qp->qpc;
-    const uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    const struct prm_qpc *qpc = qp->qpc;
+    const struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
     uint32_t mtu = PRM_GET(qpc, qpc, mtu);
 
     qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
@@ -353,7 +353,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     const struct transition *t = find_transition(opcode);
     const struct fields *fields;
     struct roce_addr path;
-    uint8_t merged[PRM_SIZE(qpc)];
+    struct prm_qpc merged[1];
     uint64_t groups;
     enum syn syn;
 
@@ -394,7 +394,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         qp->peer.path_version = qp->hca->vport->gid_version;
     }
     if (groups & G(UDP_SPORT)) {
-        const uint8_t *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);
+        const struct prm_ads *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);
 
         qp->peer.path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
     }

@@ -67,7 +67,8 @@ static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_sr
 }
 
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
-                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited, uint8_t *cqe)
+                      enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited,
+                      struct prm_cqe64 *cqe)
 {
     cqe_received(cqe, recv_about(qp, xrc_srq, index), opcode, byte_cnt, solicited);
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
@@ -75,7 +76,7 @@ void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
 
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
     struct q_counter *counters = qp_counters(qp);
 
     counters->resp_cqe_error++;

@@ -34,7 +34,7 @@ static bool exec_len_ok(const struct peer *peer, uint32_t flags, size_t len)
 static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct responder *s = &peer->resp;
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
     enum prm_cqe_opcode opcode = PRM_CQE_OPCODE_RESP_SEND;
 
     if (flags & HDR_IETH) {

@@ -84,7 +84,7 @@ enum verdict responder_take(struct peer *peer);
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len);
 /* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special. */
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
-                        uint8_t *cqe, bool solicited);
+                        struct prm_cqe64 *cqe, bool solicited);
 /* Completes the WQE held in error. */
 void responder_abandon(struct peer *peer, uint8_t syndrome);
 /* No line has a WQE of this peer's. */

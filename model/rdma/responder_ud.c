@@ -35,7 +35,7 @@ static enum verdict responder_scatter_ud(struct peer *peer, const struct roce_pa
 static void responder_complete_ud(struct peer *peer, const struct roce_packet *pkt)
 {
     bool has_imm = bth_opcodes[pkt->opcode].flags & HDR_IMM_DT;
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     PRM_SET(cqe64, cqe, rqpn, pkt->deth.src_qp);
     PRM_SET(cqe64, cqe, grh, GRH_IN_BUFFER);

@@ -90,7 +90,7 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
 }
 
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
-                        uint8_t *cqe, bool solicited)
+                        struct prm_cqe64 *cqe, bool solicited)
 {
     struct responder *s = &peer->resp;
 

@@ -49,7 +49,7 @@ struct parse {
     const uint8_t *pos, *end;
 };
 
-static const uint8_t *take(struct parse *p, size_t len)
+static const void *take(struct parse *p, size_t len)
 {
     const uint8_t *seg = p->pos;
 
@@ -64,7 +64,7 @@ static bool parse_inline(struct send_wqe *wqe, struct parse *p)
 {
     uint32_t bytes = PRM_GET(wqe_inline_seg, p->pos, byte_count);
     size_t padded = (PRM_SIZE(wqe_inline_seg) + bytes + DS_BYTES - 1) & ~(size_t)(DS_BYTES - 1);
-    const uint8_t *seg = take(p, padded);
+    const struct prm_wqe_inline_seg *seg = take(p, padded);
 
     if (!seg || wqe->num_sge == WQE_MAX_SGE) {
         return false;
@@ -81,7 +81,7 @@ static bool parse_inline(struct send_wqe *wqe, struct parse *p)
 static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
 {
     while (p->pos < p->end) {
-        const uint8_t *seg = p->pos;
+        const void *seg = p->pos;
         uint32_t bytes = PRM_GET(wqe_data_seg, seg, byte_count);
         uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
@@ -187,7 +187,7 @@ static bool length_ok(const struct send_wqe *wqe, const struct send_limits *limi
 unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        uint8_t *opcode)
 {
-    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)];
+    struct prm_wqe_ctrl_seg ctrl[1];
     unsigned num_bb;
 
     *opcode = 0;
@@ -202,7 +202,7 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe)
 {
-    const uint8_t *ctrl = wqe->image;
+    const struct prm_wqe_ctrl_seg *ctrl = (const void *)wqe->image;
     struct parse p;
     unsigned ds, num_bb;
 
@@ -288,7 +288,7 @@ enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uin
 
 bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr)
 {
-    const uint8_t *av = wqe->av;
+    const struct prm_wqe_av *av = wqe->av;
     uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
     const struct vport_gid *gid;
 

@@ -49,7 +49,7 @@ struct send_wqe {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    const uint8_t *av;                 /* UD: wqe_av in the image */
+    const struct prm_wqe_av *av;       /* UD: wqe_av in the image */
     const uint8_t *umr_ctrl, *umr_mkc; /* UMR: in the image */
     const uint8_t *umr_xlt;            /* inline entries, or NULL: to be gathered from the list */
     size_t umr_xlt_len;                /* bytes of the entries */

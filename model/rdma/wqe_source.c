@@ -57,7 +57,7 @@ static struct cqe_about ring_about(const struct qp *qp, uint16_t index)
 
 static void ring_complete_error(struct qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
     struct q_counter *counters = qp_counters(qp);
 
     counters->req_cqe_error++;
@@ -69,7 +69,7 @@ static void ring_complete_error(struct qp *qp, uint16_t index, uint8_t opcode, u
 static void ring_complete(struct qp *qp, const struct send_desc *desc)
 {
     bool has_bytes = desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     if (desc->ce != PRM_WQE_CE_ALWAYS && desc->ce != PRM_WQE_CE_ALWAYS_EQE) {
         return;
