@@ -40,7 +40,7 @@ def header_struct(out, struct):
     out.append(f'    uint8_t bytes[0x{max(struct.size, 1):x}];')
     out.append('};')
     for entry in struct.fields:  # what PRM_PTR points to
-        kind = f'struct prm_{entry.type}' if entry.type else 'uint8_t'
+        kind = f'struct prm_{entry.type}' if entry.type else 'void'
         if entry.bit % 8 == 0:
             out.append(f'typedef {kind} PRM_{struct.name}_{entry.name}_TYPE;')
     out.append('enum {')

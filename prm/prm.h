@@ -12,8 +12,8 @@
  *   PRM_SET(qpc, p, state, v)         aborts if v does not fit the field
  *   PRM_GET_AT(s, p, array, i)        element of an array of scalars
  *   PRM_SET_AT(s, p, array, i, v)
- *   PRM_PTR(create_qp_in, p, qpc)     to a nested structure, struct prm_qpc *, or, uint8_t *, to
- *                                     any byte-aligned field; const if p's is
+ *   PRM_PTR(create_qp_in, p, qpc)     to a nested structure, struct prm_qpc *, or, void *, to any
+ *                                     byte-aligned field; const if p's is
  *   PRM_PTR_AT(s, p, array, i)        to element i; open arrays have no upper bound
  *   PRM_SIZE(qpc)                     bytes, without an open array at the end
  *   PRM_OFFSET(create_qp_in, pas)     bytes, of a byte-aligned field

@@ -35,6 +35,12 @@ class Types(unittest.TestCase):
         self.assertFalse(compiles('struct prm_create_sq_in *in',
                                   '(void)PRM_GET(qpc, PRM_PTR(create_sq_in, in, ctx), state)'))
 
+    def test_a_union_of_bytes_is_read_as_what_applies(self):
+        self.assertTrue(compiles('const struct prm_eqe *eqe',
+                                 '(void)PRM_GET(qp_events, PRM_PTR(eqe, eqe, event_data), type)'))
+        self.assertFalse(compiles('const struct prm_eqe *eqe',
+                                  'PRM_SET(qp_events, PRM_PTR(eqe, eqe, event_data), type, 1)'))
+
     def test_const_is_not_written(self):
         self.assertFalse(compiles('const struct prm_qpc *qpc', 'PRM_SET(qpc, qpc, state, 3)'))
         self.assertFalse(compiles('const void *in', 'PRM_SET(create_qp_in, in, uid, 1)'))
