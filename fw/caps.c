@@ -149,7 +149,7 @@ static bool caps_section_is_there(const struct fw *fw, const struct cap_section 
     return s->flag == ALWAYS || caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, s->flag, max);
 }
 
-bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap)
+bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap)
 {
     const struct cap_section *s = caps_section(section);
     const struct cap *row;
@@ -173,7 +173,7 @@ static bool caps_can_be(const struct cap *row, uint64_t value, uint64_t max)
 
 /* Takes a field of what a driver sends over into *now. */
 static enum syn caps_take(const struct fw *fw, const struct cap_section *s, const struct cap *row,
-                          const uint8_t *cap, struct fw_caps *now)
+                          const void *cap, struct fw_caps *now)
 {
     uint64_t value = prm_get(cap, row->field), max = caps_max(fw, s, row);
 
@@ -188,7 +188,7 @@ static enum syn caps_take(const struct fw *fw, const struct cap_section *s, cons
     return SYN_OK;
 }
 
-enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap)
+enum syn caps_set(struct fw *fw, uint16_t section, const void *cap)
 {
     const struct cap_section *s = caps_section(section);
     g_autofree uint8_t *known = g_malloc0(CAP_SECTION_BYTES);

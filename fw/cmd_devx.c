@@ -57,10 +57,11 @@ static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *ob
                          .in_len = sizeof(in),
                          .out = out,
                          .out_len = sizeof(out)};
+    void *hdr = in;
 
-    PRM_SET(general_obj_in_cmd_hdr, in, opcode, row->command->opcode);
-    PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_id, obj->num);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, opcode, row->command->opcode);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, uid);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_id, obj->num);
     return row->handler(fw, &cmd);
 }
 

@@ -264,9 +264,9 @@ static void since_cleared(const struct vport *vport, size_t traffic, enum frame_
     *octets = now->bytes[class] - then->bytes[class];
 }
 
-static void put_traffic(const struct vport *vport, size_t row, uint8_t *out)
+static void put_traffic(const struct vport *vport, size_t row, void *out)
 {
-    struct prm_traffic_counter *counter = (void *)(out + traffic_counters[row].at);
+    struct prm_traffic_counter *counter = out + traffic_counters[row].at;
     uint64_t packets, octets, less_packets = 0, less_octets = 0;
 
     since_cleared(vport, traffic_counters[row].traffic, traffic_counters[row].class, &packets,

@@ -69,7 +69,7 @@ struct cmdq_entry {
     enum stage stage;
     unsigned index;
     uint64_t addr;
-    uint8_t image[PRM_SIZE(cmd_queue_entry)];
+    struct prm_cmd_queue_entry image[1];
     uint32_t in_len, out_len;
     uint8_t token;
     uint8_t status;    /* of the delivery: PRM_CMD_DELIVERY_STATUS_ */
@@ -104,26 +104,28 @@ static bool must_check(const struct fw *fw, uint8_t signature)
     }
 }
 
-static bool box_signature_ok(const struct fw *fw, const uint8_t *box)
+static bool box_signature_ok(const struct fw *fw, const struct prm_cmd_if_box *box)
 {
     if (must_check(fw, PRM_GET(cmd_if_box, box, ctrl_signature)) &&
-        xor8(box + BOX_DATA, BOX_BYTES - BOX_DATA - 1) != 0xff) {
+        xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1) != 0xff) {
         return false;
     }
-    return !must_check(fw, PRM_GET(cmd_if_box, box, signature)) || xor8(box, BOX_BYTES) == 0xff;
+    return !must_check(fw, PRM_GET(cmd_if_box, box, signature)) ||
+           xor8(box->bytes, BOX_BYTES) == 0xff;
 }
 
-static void box_sign(uint8_t *box)
+static void box_sign(struct prm_cmd_if_box *box)
 {
     PRM_SET(cmd_if_box, box, ctrl_signature, 0);
     PRM_SET(cmd_if_box, box, signature, 0);
     PRM_SET(cmd_if_box, box, ctrl_signature,
-            (uint8_t)~xor8(box + BOX_DATA, BOX_BYTES - BOX_DATA - 1));
-    PRM_SET(cmd_if_box, box, signature, (uint8_t)~xor8(box, BOX_BYTES));
+            (uint8_t)~xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1));
+    PRM_SET(cmd_if_box, box, signature, (uint8_t)~xor8(box->bytes, BOX_BYTES));
 }
 
 /* Checks what links a box to its chain, from a whole image of which the control part is filled. */
-static uint8_t box_check(const struct cmdq_entry *e, const uint8_t *box, uint32_t block)
+static uint8_t box_check(const struct cmdq_entry *e, const struct prm_cmd_if_box *box,
+                         uint32_t block)
 {
     if (PRM_GET(cmd_if_box, box, token) != e->token) {
         return PRM_CMD_DELIVERY_STATUS_TOKEN_ERR;
@@ -134,16 +136,16 @@ static uint8_t box_check(const struct cmdq_entry *e, const uint8_t *box, uint32_
     return PRM_CMD_DELIVERY_STATUS_OK;
 }
 
-static uint64_t box_next(const uint8_t *box)
+static uint64_t box_next(const struct prm_cmd_if_box *box)
 {
     return (uint64_t)PRM_GET(cmd_if_box, box, next_pointer_63_32) << 32 |
            (uint64_t)PRM_GET(cmd_if_box, box, next_pointer_31_10) << 10;
 }
 
 /* Low bits of a next pointer that are not part of the address. */
-static bool box_next_aligned(const uint8_t *box)
+static bool box_next_aligned(const struct prm_cmd_if_box *box)
 {
-    return (box[BOX_CTRL + 7] | (box[BOX_CTRL + 6] & 3)) == 0;
+    return (box->bytes[BOX_CTRL + 7] | (box->bytes[BOX_CTRL + 6] & 3)) == 0;
 }
 
 static enum stage fail(struct cmdq_entry *e, uint8_t status)
@@ -156,15 +158,16 @@ static enum stage fail(struct cmdq_entry *e, uint8_t status)
 
 static uint8_t check_entry(struct fw *fw, struct cmdq_entry *e)
 {
-    const uint8_t *p = e->image;
+    const struct prm_cmd_queue_entry *p = e->image;
 
     if (PRM_GET(cmd_queue_entry, p, type) != PRM_CMD_TYPE_PCIE_CMD_IF_TRANSPORT) {
         return PRM_CMD_DELIVERY_STATUS_BAD_CMD_TYPE;
     }
-    if (must_check(fw, PRM_GET(cmd_queue_entry, p, signature)) && xor8(p, ENTRY_BYTES) != 0xff) {
+    if (must_check(fw, PRM_GET(cmd_queue_entry, p, signature)) &&
+        xor8(p->bytes, ENTRY_BYTES) != 0xff) {
         return PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR;
     }
-    if (p[1] || p[2] || p[3] || p[0x3e]) {
+    if (p->bytes[1] || p->bytes[2] || p->bytes[3] || p->bytes[0x3e]) {
         return PRM_CMD_DELIVERY_STATUS_RESERVED_NOT_ZERO;
     }
     e->token = PRM_GET(cmd_queue_entry, p, token);
@@ -211,7 +214,7 @@ static bool buffer_trim(struct fw *fw, struct buffer *b)
     return false;
 }
 
-static void buffer_append(struct buffer *b, const uint8_t *data, uint32_t max)
+static void buffer_append(struct buffer *b, const void *data, uint32_t max)
 {
     uint32_t n = MIN(b->len - b->have, max);
 
@@ -222,7 +225,7 @@ static void buffer_append(struct buffer *b, const uint8_t *data, uint32_t max)
 /* The answer to a command for which there is no memory: it is not read. */
 static void refuse(struct fw *fw, struct cmdq_entry *e)
 {
-    uint8_t *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
+    void *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
 
     hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command of %u bytes of input, %u of output: %s",
             e->in_len, e->out_len, syn_text(SYN_NO_MEMORY));
@@ -270,7 +273,7 @@ static enum stage take(struct fw *fw, struct cmdq_entry *e)
         refuse(fw, e);
         return STAGE_HAND_BACK;
     }
-    if (e->in_len > INLINE_BYTES && (e->image[0xf] || (e->image[0xe] & 1))) {
+    if (e->in_len > INLINE_BYTES && (e->image->bytes[0xf] || (e->image->bytes[0xe] & 1))) {
         return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
     }
     buffer_append(&e->in, PRM_PTR(cmd_queue_entry, e->image, command_input_inline_data),
@@ -287,7 +290,7 @@ static const uint8_t zeros[BOX_DATA];
 
 static enum stage begin_output(struct cmdq_entry *e)
 {
-    if (e->out_len > INLINE_BYTES && (e->image[0x37] || (e->image[0x36] & 1))) {
+    if (e->out_len > INLINE_BYTES && (e->image->bytes[0x37] || (e->image->bytes[0x36] & 1))) {
         return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
     }
     buffer_append(&e->out, zeros, INLINE_BYTES);
@@ -300,7 +303,8 @@ static enum stage begin_output(struct cmdq_entry *e)
 
 static enum stage read_input(struct fw *fw, struct cmdq_entry *e)
 {
-    uint8_t box[PRM_SIZE(cmd_if_box)], status;
+    struct prm_cmd_if_box box[1];
+    uint8_t status;
 
     if (e->in.have == e->in.len) {
         return begin_output(e);
@@ -338,7 +342,8 @@ static enum stage begin_command(struct cmdq_entry *e)
  * effect. */
 static enum stage walk_output(struct fw *fw, struct cmdq_entry *e)
 {
-    uint8_t box[PRM_SIZE(cmd_if_box)], status;
+    struct prm_cmd_if_box box[1];
+    uint8_t status;
 
     if (e->out.have == e->out.len) {
         return begin_command(e);
@@ -346,7 +351,7 @@ static enum stage walk_output(struct fw *fw, struct cmdq_entry *e)
     if (!e->box) {
         return fail(e, PRM_CMD_DELIVERY_STATUS_OUTPUT_LEN_ERR);
     }
-    if (!hca_dma_read(&fw->hca, e->box + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
+    if (!hca_dma_read(&fw->hca, e->box + BOX_DATA, box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA)) {
         return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
     status = box_check(e, box, e->block);
@@ -365,7 +370,7 @@ static enum stage walk_output(struct fw *fw, struct cmdq_entry *e)
 
 static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
 {
-    uint8_t box[PRM_SIZE(cmd_if_box)];
+    struct prm_cmd_if_box box[1];
     size_t done = INLINE_BYTES + (size_t)e->block * BOX_DATA;
     uint64_t addr;
 
@@ -373,7 +378,7 @@ static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
         return STAGE_HAND_BACK;
     }
     addr = g_array_index(e->out_blocks, uint64_t, e->block);
-    if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box + BOX_DATA, BOX_BYTES - BOX_DATA)) {
+    if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA)) {
         return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
     memset(box, 0, BOX_DATA);
@@ -412,7 +417,7 @@ static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
 {
     size_t out = PRM_OFFSET(cmd_queue_entry, command_output_inline_data);
     size_t last = ENTRY_BYTES - 4;
-    uint8_t event[EQE_DATA_LEN] = {0};
+    struct prm_cmd_inter_comp_event event[1] = {0};
 
     if (e->status) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u: %s (%u)", e->index,
@@ -421,9 +426,9 @@ static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
     PRM_SET(cmd_queue_entry, e->image, status, e->status);
     PRM_SET(cmd_queue_entry, e->image, ownership, 0);
     PRM_SET(cmd_queue_entry, e->image, signature, 0);
-    PRM_SET(cmd_queue_entry, e->image, signature, (uint8_t)~xor8(e->image, ENTRY_BYTES));
-    if (!hca_dma_write(&fw->hca, e->addr + out, e->image + out, last - out) ||
-        !hca_dma_write(&fw->hca, e->addr + last, e->image + last, 4)) {
+    PRM_SET(cmd_queue_entry, e->image, signature, (uint8_t)~xor8(e->image->bytes, ENTRY_BYTES));
+    if (!hca_dma_write(&fw->hca, e->addr + out, e->image->bytes + out, last - out) ||
+        !hca_dma_write(&fw->hca, e->addr + last, e->image->bytes + last, 4)) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u does not answer", e->index);
         return STAGE_RELEASE;
     }

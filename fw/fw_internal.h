@@ -124,9 +124,8 @@ void fw_restart(struct fw *fw);
 void health_reset(struct fw *fw);
 /* Whether the firmware has stopped: it answers nothing until it is reset. */
 bool health_is_fatal(const struct fw *fw);
-/* The health buffer's image (PRM_SIZE(health_buffer) zeroed bytes), and the counter that runs while
- * the firmware does. */
-void health_fill(struct fw *fw, uint8_t *image);
+/* The health buffer, zeroed before, and the counter that runs while the firmware does. */
+void health_fill(struct fw *fw, struct prm_health_buffer *image);
 uint32_t health_counter(struct fw *fw);
 
 /* -- entries (fw/entry.c) ---------------------------------------------------------------------- */
@@ -182,10 +181,10 @@ void cmdq_doorbell(struct fw *fw, uint32_t vector);
 /* What can be set is as after power-on, and the model does what the profile allows. */
 void caps_reset(struct fw *fw);
 /* Fills a section (op_mod >> 1) of CAP_SECTION_BYTES zeroed bytes. False: no such section. */
-bool caps_fill(const struct fw *fw, uint16_t section, bool max, uint8_t *cap);
+bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap);
 /* Takes over what may be changed in a section: the rest must be as it was read. cap has
  * CAP_SECTION_BYTES. */
-enum syn caps_set(struct fw *fw, uint16_t section, const uint8_t *cap);
+enum syn caps_set(struct fw *fw, uint16_t section, const void *cap);
 /* False: the command belongs to what the profile does not allow; such a card does not know it. */
 bool caps_allow_command(const struct fw *fw, uint16_t opcode);
 

@@ -43,7 +43,7 @@ bool health_is_fatal(const struct fw *fw)
     return fw->health.fatal;
 }
 
-void health_fill(struct fw *fw, uint8_t *image)
+void health_fill(struct fw *fw, struct prm_health_buffer *image)
 {
     const struct fw_profile *p = fw->profile;
     const struct fw_health *h = &fw->health;

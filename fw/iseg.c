@@ -36,12 +36,13 @@ static uint32_t dword(const uint8_t *image, uint64_t offset)
 
 static uint32_t identity(const struct fw *fw, uint64_t offset)
 {
-    uint8_t image[8] = {0};
+    uint8_t image[8] = {0}; /* of the segment */
+    void *seg = image;
 
-    PRM_SET(initial_seg, image, fw_rev_major, fw->profile->fw_major);
-    PRM_SET(initial_seg, image, fw_rev_minor, fw->profile->fw_minor);
-    PRM_SET(initial_seg, image, cmd_interface_rev, COMMAND_INTERFACE_REV);
-    PRM_SET(initial_seg, image, fw_rev_subminor, fw->profile->fw_subminor);
+    PRM_SET(initial_seg, seg, fw_rev_major, fw->profile->fw_major);
+    PRM_SET(initial_seg, seg, fw_rev_minor, fw->profile->fw_minor);
+    PRM_SET(initial_seg, seg, cmd_interface_rev, COMMAND_INTERFACE_REV);
+    PRM_SET(initial_seg, seg, fw_rev_subminor, fw->profile->fw_subminor);
     return dword(image, offset);
 }
 
@@ -49,7 +50,7 @@ static uint32_t health(struct fw *fw, uint64_t offset)
 {
     struct prm_health_buffer image[1] = {0};
 
-    health_fill(fw, image->bytes);
+    health_fill(fw, image);
     return dword(image->bytes, offset - HEALTH);
 }
 

@@ -223,7 +223,7 @@ enum syn pages_take(struct fw *fw, uint8_t *pas, uint32_t n, struct pages_progre
 void pages_balance(struct fw *fw)
 {
     int32_t wanted = pages_wanted_regular(fw);
-    uint8_t event[EQE_DATA_LEN] = {0};
+    struct prm_pages_req_event event[1] = {0};
 
     if (wanted <= 0) {
         fw->pages.refused = false;

@@ -37,7 +37,7 @@ static const char *name_of(const char *enum_name, uint64_t value)
     return name ? name : "unknown";
 }
 
-void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8_t *in, size_t len)
+void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const void *in, size_t len)
 {
     say(hca, title("command %s status %u", prm_cmd_op_name(opcode), status), in,
         MIN(len, COMMAND_BYTES));

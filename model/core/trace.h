@@ -16,13 +16,11 @@
 #define HCASIM_MODEL_TRACE_H
 
 #include "model/core/hca.h"
-
-struct prm_cqe64;
-struct prm_eqe;
+#include "prm/prm.h"
 
 /* Input of a command and the status that it got; len bytes, of which no more are shown than
  * describe objects (lists of pages may be long). */
-void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const uint8_t *in, size_t len);
+void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const void *in, size_t len);
 /* image: the len bytes of the WQE. */
 void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,
                     const uint8_t *image, size_t len);

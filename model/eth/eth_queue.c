@@ -22,7 +22,7 @@ static bool move_is_legal(uint8_t from, uint8_t to)
     return from < 4 && to < 4 && legal_moves[from] & 1 << to;
 }
 
-uint64_t eth_wq_size(const void *wq)
+uint64_t eth_wq_size(const struct prm_wq *wq)
 {
     unsigned log_size = PRM_GET(wq, wq, log_wq_sz);
     unsigned log_stride = PRM_GET(wq, wq, log_wq_stride);
@@ -84,8 +84,8 @@ static void hold_pd(struct hca *hca, uint32_t pdn, int by)
 /* -- SQ -----------------------------------------------------------------------------------------
  */
 
-enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
-                       uint64_t dbr, uint32_t *sqn)
+enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
+                       struct mem_buf *buf, uint64_t dbr, uint32_t *sqn)
 {
     const struct prm_wq *wq = PRM_PTR(sqc, sqc, wq);
     struct eth_tis *tis = NULL;
@@ -140,7 +140,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct me
 }
 
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,
-                       uint64_t bitmask, const void *sqc)
+                       uint64_t bitmask, const struct prm_sqc *sqc)
 {
     struct eth_sq *sq = eth_sq_find(hca, sqn);
     uint8_t next = (uint8_t)PRM_GET(sqc, sqc, state);
@@ -171,7 +171,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     return SYN_OK;
 }
 
-enum syn eth_sq_query(struct hca *hca, uint32_t sqn, void *sqc)
+enum syn eth_sq_query(struct hca *hca, uint32_t sqn, struct prm_sqc *sqc)
 {
     const struct eth_sq *sq = eth_sq_find(hca, sqn);
 
@@ -216,8 +216,8 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
 /* -- RQ -----------------------------------------------------------------------------------------
  */
 
-enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
-                       uint64_t dbr, uint32_t *rqn)
+enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
+                       struct mem_buf *buf, uint64_t dbr, uint32_t *rqn)
 {
     const struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);
     struct eth_rq *rq;
@@ -261,7 +261,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct me
 }
 
 enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
-                       uint64_t bitmask, const void *rqc)
+                       uint64_t bitmask, const struct prm_rqc *rqc)
 {
     uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
     struct eth_rq *rq = eth_rq_find(hca, rqn);
@@ -299,7 +299,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     return SYN_OK;
 }
 
-enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc)
+enum syn eth_rq_query(struct hca *hca, uint32_t rqn, struct prm_rqc *rqc)
 {
     const struct eth_rq *rq = eth_rq_find(hca, rqn);
 

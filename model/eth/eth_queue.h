@@ -10,27 +10,28 @@
 
 #include "model/core/hca.h"
 #include "model/memory/mem.h"
+#include "prm/prm.h"
 
 /* Payload of one large send, log2 of bytes (max_lso_cap). */
 #define ETH_LOG_MAX_LSO 18
 
 /* Bytes of the ring that a wq context describes; 0: a size or type that is not there. */
-uint64_t eth_wq_size(const void *wq);
+uint64_t eth_wq_size(const struct prm_wq *wq);
 
 /* sqc and rqc as in the commands; buf comes with one reference that is taken over on success. dbr
  * is the doorbell record's bus address: receive counter at 0, send counter at 4. */
-enum syn eth_sq_create(struct hca *hca, uint16_t uid, const void *sqc, struct mem_buf *buf,
-                       uint64_t dbr, uint32_t *sqn);
+enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
+                       struct mem_buf *buf, uint64_t dbr, uint32_t *sqn);
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,
-                       uint64_t bitmask, const void *sqc);
-enum syn eth_sq_query(struct hca *hca, uint32_t sqn, void *sqc);
+                       uint64_t bitmask, const struct prm_sqc *sqc);
+enum syn eth_sq_query(struct hca *hca, uint32_t sqn, struct prm_sqc *sqc);
 enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn);
 
-enum syn eth_rq_create(struct hca *hca, uint16_t uid, const void *rqc, struct mem_buf *buf,
-                       uint64_t dbr, uint32_t *rqn);
+enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
+                       struct mem_buf *buf, uint64_t dbr, uint32_t *rqn);
 enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
-                       uint64_t bitmask, const void *rqc);
-enum syn eth_rq_query(struct hca *hca, uint32_t rqn, void *rqc);
+                       uint64_t bitmask, const struct prm_rqc *rqc);
+enum syn eth_rq_query(struct hca *hca, uint32_t rqn, struct prm_rqc *rqc);
 enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn);
 
 #endif

@@ -95,22 +95,22 @@ static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
     }
 }
 
-/* Data segments from p on; inline data segments do not occur in Ethernet WQEs. */
-static bool parse_data(struct eth_wqe *wqe, const uint8_t *p, const uint8_t *end)
+/* Data segments from seg on; inline data segments do not occur in Ethernet WQEs. */
+static bool parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end)
 {
-    for (; p + PRM_SIZE(wqe_data_seg) <= end; p += PRM_SIZE(wqe_data_seg)) {
-        uint32_t len = PRM_GET(wqe_data_seg, p, byte_count);
+    for (; (const void *)(seg + 1) <= end; seg++) {
+        uint32_t len = PRM_GET(wqe_data_seg, seg, byte_count);
 
-        if (PRM_GET(wqe_data_seg, p, inl) || wqe->num_sge == WQE_MAX_SGE) {
+        if (PRM_GET(wqe_data_seg, seg, inl) || wqe->num_sge == WQE_MAX_SGE) {
             return false;
         }
         if (len == 0) {
             continue;
         }
         wqe->sge[wqe->num_sge++] = (struct sge){
-            .va = PRM_GET(wqe_data_seg, p, addr),
+            .va = PRM_GET(wqe_data_seg, seg, addr),
             .len = len,
-            .lkey = PRM_GET(wqe_data_seg, p, lkey),
+            .lkey = PRM_GET(wqe_data_seg, seg, lkey),
         };
         wqe->data_len += len;
     }
@@ -118,9 +118,10 @@ static bool parse_data(struct eth_wqe *wqe, const uint8_t *p, const uint8_t *end
 }
 
 /* The Ethernet segment with its inline headers, and what follows. */
-static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
+static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len)
 {
-    const uint8_t *eth = raw + PRM_SIZE(wqe_ctrl_seg), *end = raw + len, *data;
+    const struct prm_wqe_eth_seg *eth = raw + PRM_SIZE(wqe_ctrl_seg);
+    const void *data = eth + 1, *end = raw + len;
     uint32_t inline_word;
 
     if (len < PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg)) {
@@ -129,14 +130,13 @@ static bool parse_eth(struct eth_wqe *wqe, const uint8_t *raw, size_t len)
     wqe->cs_flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, cs_flags);
     wqe->mss = (uint16_t)PRM_GET(wqe_eth_seg, eth, mss);
     inline_word = PRM_GET(wqe_eth_seg, eth, inline_hdr_sz);
-    data = eth + PRM_SIZE(wqe_eth_seg);
     if (inline_word & INSERT_VLAN) {
         wqe->insert_vlan = true;
         wqe->vlan_tpid = PRM_GET(wqe_eth_seg, eth, insert_svlan) ? ETH_TYPE_QINQ : ETH_TYPE_VLAN;
         wqe->vlan_tci = (uint16_t)PRM_GET(wqe_eth_seg, eth, vlan_tci);
     } else {
         wqe->inline_len = inline_word & INLINE_SIZE_MASK;
-        wqe->inline_hdr = eth + INLINE_AT;
+        wqe->inline_hdr = eth->bytes + INLINE_AT;
         if (wqe->inline_len > 2) {
             data += (wqe->inline_len - 2 + 15) / 16 * 16;
         }
@@ -252,24 +252,27 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
 /* Decodes the WQE at ci and sends what it says. */
 static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
 {
-    uint8_t raw[WQE_MAX_BYTES];
+    union {
+        struct prm_wqe_ctrl_seg ctrl[1];
+        uint8_t bytes[WQE_MAX_BYTES];
+    } raw;
     unsigned blocks;
 
-    if (!wq_read(hca, &sq->wq, wqe->index, raw, WQEBB)) {
+    if (!wq_read(hca, &sq->wq, wqe->index, raw.bytes, WQEBB)) {
         return ETH_NO_DATA;
     }
-    wqe->opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, opcode);
-    wqe->ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw, ds);
-    wqe->signaled = PRM_GET(wqe_ctrl_seg, raw, ce) >= PRM_WQE_CE_ALWAYS;
+    wqe->opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, raw.ctrl, opcode);
+    wqe->ds = (uint8_t)PRM_GET(wqe_ctrl_seg, raw.ctrl, ds);
+    wqe->signaled = PRM_GET(wqe_ctrl_seg, raw.ctrl, ce) >= PRM_WQE_CE_ALWAYS;
     blocks = (wqe->ds + 3) / 4;
     if (wqe->ds == 0 || blocks > wq_posted(&sq->wq) ||
-        !wq_read(hca, &sq->wq, wqe->index, raw, blocks * WQEBB)) {
+        !wq_read(hca, &sq->wq, wqe->index, raw.bytes, blocks * WQEBB)) {
         return ETH_BAD_WQE;
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw, wqe->ds * 16u)) {
+    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
         return send_one(hca, sq, wqe);
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw, wqe->ds * 16u)) {
+    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
         return eth_send_lso(hca, sq, wqe);
     }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {

@@ -156,8 +156,8 @@ static bool asks_for_more(const struct prm_flow_table_context *ctx)
            PRM_GET(flow_table_context, ctx, lag_master_next_table_id);
 }
 
-enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const void *ctx,
-                           uint32_t *table_id)
+enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
+                           const struct prm_flow_table_context *ctx, uint32_t *table_id)
 {
     struct flow_table *table;
     enum syn syn;
@@ -196,7 +196,8 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const vo
     return SYN_OK;
 }
 
-enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void *ctx)
+enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
+                          struct prm_flow_table_context *ctx)
 {
     const struct flow_table *table = find_table(hca, type, table_id);
 
@@ -211,7 +212,7 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void
 }
 
 enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
-                           uint16_t select, const void *ctx)
+                           uint16_t select, const struct prm_flow_table_context *ctx)
 {
     struct flow_table *table;
     enum syn syn = find_own_table(hca, uid, type, table_id, &table);
@@ -351,7 +352,8 @@ static bool group_place(const struct flow_table *table, uint32_t start, uint32_t
     return true;
 }
 
-enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32_t *group_id)
+enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_create_flow_group_in *in,
+                           uint32_t *group_id)
 {
     uint32_t start = PRM_GET(create_flow_group_in, in, start_flow_index);
     uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
@@ -392,7 +394,7 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32
 }
 
 enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id,
-                          void *out)
+                          struct prm_query_flow_group_out *out)
 {
     struct flow_table *table = find_table(hca, type, table_id);
     struct flow_group *group = table ? find_group(hca, table, group_id) : NULL;
@@ -449,10 +451,11 @@ static void hold(struct hca *hca, const struct flow_entry *entry, int by)
 
 /* The objects that an entry names must be there for who owns its table. any_level: destination
  * tables need not be on higher levels; a loop that this makes is for the walk to end. */
-static enum syn read_dests(struct hca *hca, const struct flow_table *table, const void *list,
-                           bool any_level, struct flow_entry *entry)
+static enum syn read_dests(struct hca *hca, const struct flow_table *table,
+                           const struct prm_dest_format_struct *list, bool any_level,
+                           struct flow_entry *entry)
 {
-    for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
+    for (unsigned i = 0; i < entry->num_dests; i++, list++) {
         struct flow_dest *dest = &entry->dests[i];
         const struct flow_table *next;
         const struct obj *obj;
@@ -483,10 +486,10 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table, cons
     return SYN_OK;
 }
 
-static enum syn read_counters(struct hca *hca, const struct flow_table *table, const void *list,
-                              struct flow_entry *entry)
+static enum syn read_counters(struct hca *hca, const struct flow_table *table,
+                              const struct prm_flow_counter_list *list, struct flow_entry *entry)
 {
-    for (unsigned i = 0; i < entry->num_counters; i++, list += COUNTER_LEN) {
+    for (unsigned i = 0; i < entry->num_counters; i++, list++) {
         const struct flow_counter *counter;
 
         entry->counters[i] = PRM_GET(flow_counter_list, list, flow_counter_id);
@@ -518,7 +521,8 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table,
                            const struct prm_set_fte_in *in, size_t in_len, struct flow_entry *entry)
 {
     const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    const uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0)->bytes;
+    const struct prm_dest_format_struct *dests = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    const void *counters;
     enum syn syn;
 
     entry->action = (uint16_t)PRM_GET(flow_context, ctx, action);
@@ -531,15 +535,16 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table,
     if (entry->num_dests > STEERING_MAX_DEST || entry->num_counters > STEERING_MAX_COUNTERS) {
         return SYN_LIMIT;
     }
-    if (in_len < (size_t)(list - in->bytes) + entry->num_dests * DEST_LEN +
+    if (in_len < (size_t)(dests->bytes - in->bytes) + entry->num_dests * DEST_LEN +
                      entry->num_counters * COUNTER_LEN) {
         return SYN_IN_LEN;
     }
     if (!action_ok(entry)) {
         return SYN_FTE_ACTION;
     }
-    syn = read_dests(hca, table, list, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
-    return syn ? syn : read_counters(hca, table, list + entry->num_dests * DEST_LEN, entry);
+    counters = dests + entry->num_dests;
+    syn = read_dests(hca, table, dests, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
+    return syn ? syn : read_counters(hca, table, counters, entry);
 }
 
 static enum syn modify_entry(struct hca *hca, struct flow_table *table,
@@ -616,7 +621,8 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table,
     return SYN_OK;
 }
 
-enum syn flow_entry_set(struct hca *hca, uint16_t uid, const void *in, size_t in_len, bool modify)
+enum syn flow_entry_set(struct hca *hca, uint16_t uid, const struct prm_set_fte_in *in,
+                        size_t in_len, bool modify)
 {
     uint32_t index = PRM_GET(set_fte_in, in, flow_index);
     struct flow_table *table;
@@ -635,7 +641,7 @@ enum syn flow_entry_set(struct hca *hca, uint16_t uid, const void *in, size_t in
 }
 
 enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
-                          void *ctx, size_t ctx_len)
+                          struct prm_flow_context *ctx, size_t ctx_len)
 {
     struct flow_table *table = find_table(hca, type, table_id);
     const struct flow_entry *entry;
@@ -658,7 +664,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     PRM_SET(flow_context, ctx, destination_list_size, entry->num_dests);
     PRM_SET(flow_context, ctx, flow_counter_list_size, entry->num_counters);
     memcpy(PRM_PTR(flow_context, ctx, match_value), &entry->key, sizeof(entry->key));
-    list = PRM_PTR_AT(flow_context, ctx, destination, 0)->bytes;
+    list = PRM_PTR_AT(flow_context, ctx, destination, 0);
     for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
         PRM_SET(dest_format_struct, list, destination_type, entry->dests[i].type);
         PRM_SET(dest_format_struct, list, destination_id, entry->dests[i].id);

@@ -45,11 +45,12 @@ struct flow_counter {
 };
 
 /* CREATE_FLOW_TABLE; type is PRM_FLOW_TABLE_TYPE_, ctx flow_table_context. */
-enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type, const void *ctx,
-                           uint32_t *table_id);
-enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id, void *ctx);
+enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
+                           const struct prm_flow_table_context *ctx, uint32_t *table_id);
+enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
+                          struct prm_flow_table_context *ctx);
 enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
-                           uint16_t select, const void *ctx);
+                           uint16_t select, const struct prm_flow_table_context *ctx);
 enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id);
 /* Empties the tables of a user context: entries, groups, and where a miss leads, as long as
  * hca_may_go_on(). True: all are empty. */
@@ -61,19 +62,21 @@ unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left);
 enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set);
 
 /* CREATE_FLOW_GROUP; in is create_flow_group_in. */
-enum syn flow_group_create(struct hca *hca, uint16_t uid, const void *in, uint32_t *group_id);
+enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_create_flow_group_in *in,
+                           uint32_t *group_id);
 /* Fills the group's part of query_flow_group_out. */
 enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id,
-                          void *out);
+                          struct prm_query_flow_group_out *out);
 enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
                             uint32_t group_id);
 
 /* SET_FLOW_TABLE_ENTRY, new or modify; in is set_fte_in with in_len bytes (destinations and
  * counters follow the flow context). */
-enum syn flow_entry_set(struct hca *hca, uint16_t uid, const void *in, size_t in_len, bool modify);
+enum syn flow_entry_set(struct hca *hca, uint16_t uid, const struct prm_set_fte_in *in,
+                        size_t in_len, bool modify);
 /* Fills flow_context with its destination list; out_len bytes are there. */
 enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
-                          void *ctx, size_t ctx_len);
+                          struct prm_flow_context *ctx, size_t ctx_len);
 enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
                            uint32_t index);
 

@@ -27,7 +27,7 @@ static struct td *find_td(struct hca *hca, uint32_t tdn)
 /* -- TIS ----------------------------------------------------------------------------------------
  */
 
-enum syn tis_create(struct hca *hca, uint16_t uid, const void *tisc, uint32_t *tisn)
+enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, uint32_t *tisn)
 {
     struct td *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
     struct eth_tis *tis;
@@ -61,8 +61,8 @@ static enum syn find_owned(struct obj_table *table, uint32_t num, uint16_t uid, 
     return uid_owns(*obj, uid) ? SYN_OK : SYN_BAD_UID;
 }
 
-enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn, const void *bitmask,
-                    const void *tisc)
+enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn,
+                    const struct prm_modify_tis_bitmask *bitmask, const struct prm_tisc *tisc)
 {
     struct obj *obj;
     struct eth_tis *tis;
@@ -82,7 +82,7 @@ enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn, const void *bi
     return SYN_OK;
 }
 
-enum syn tis_query(struct hca *hca, uint32_t tisn, void *tisc)
+enum syn tis_query(struct hca *hca, uint32_t tisn, struct prm_tisc *tisc)
 {
     const struct eth_tis *tis = obj_find_kind(&hca->tiss, tisn, OBJ_TIS);
 
@@ -120,10 +120,10 @@ static void rqt_hold(struct hca *hca, const struct eth_rqt *rqt, int by)
 }
 
 /* Reads the list behind rqtc into rqn[]; its size must be a power of two (the hash is masked). */
-static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const uint8_t *rqtc, size_t list_len,
-                              uint32_t max_size, uint32_t *rqn, uint32_t *size)
+static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const struct prm_rqtc *rqtc,
+                              size_t list_len, uint32_t max_size, uint32_t *rqn, uint32_t *size)
 {
-    const uint8_t *list = rqtc + PRM_SIZE(rqtc);
+    const struct prm_rq_num *list = PRM_PTR_AT(rqtc, rqtc, rq_num, 0);
 
     *size = PRM_GET(rqtc, rqtc, rqt_actual_size);
     if (PRM_GET(rqtc, rqtc, list_q_type) || PRM_GET(rqtc, rqtc, rq_vhca_id_format)) {
@@ -138,7 +138,7 @@ static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const uint8_t *rqtc
     for (uint32_t i = 0; i < *size; i++) {
         const struct eth_rq *rq;
 
-        rqn[i] = PRM_GET(rq_num, list + i * PRM_SIZE(rq_num), rq_num);
+        rqn[i] = PRM_GET(rq_num, &list[i], rq_num);
         rq = eth_rq_find(hca, rqn[i]);
         if (!rq) {
             return SYN_ETH_RQT_LIST;
@@ -150,7 +150,7 @@ static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const uint8_t *rqtc
     return SYN_OK;
 }
 
-enum syn rqt_create(struct hca *hca, uint16_t uid, const void *rqtc, size_t list_len,
+enum syn rqt_create(struct hca *hca, uint16_t uid, const struct prm_rqtc *rqtc, size_t list_len,
                     uint32_t *rqtn)
 {
     uint32_t max_size = PRM_GET(rqtc, rqtc, rqt_max_size);
@@ -178,8 +178,9 @@ enum syn rqt_create(struct hca *hca, uint16_t uid, const void *rqtc, size_t list
     return SYN_OK;
 }
 
-enum syn rqt_modify(struct hca *hca, uint16_t uid, uint32_t rqtn, const void *bitmask,
-                    const void *rqtc, size_t list_len)
+enum syn rqt_modify(struct hca *hca, uint16_t uid, uint32_t rqtn,
+                    const struct prm_rqt_bitmask *bitmask, const struct prm_rqtc *rqtc,
+                    size_t list_len)
 {
     g_autofree uint32_t *rqn = NULL;
     struct obj *obj;
@@ -203,10 +204,10 @@ enum syn rqt_modify(struct hca *hca, uint16_t uid, uint32_t rqtn, const void *bi
     return SYN_OK;
 }
 
-enum syn rqt_query(struct hca *hca, uint32_t rqtn, void *rqtc, size_t list_len)
+enum syn rqt_query(struct hca *hca, uint32_t rqtn, struct prm_rqtc *rqtc, size_t list_len)
 {
     const struct eth_rqt *rqt = obj_find_kind(&hca->rqts, rqtn, OBJ_RQT);
-    uint8_t *list = (uint8_t *)rqtc + PRM_SIZE(rqtc);
+    struct prm_rq_num *list = PRM_PTR_AT(rqtc, rqtc, rq_num, 0);
 
     if (!rqt) {
         return SYN_ETH_NOT_FOUND;
@@ -214,7 +215,7 @@ enum syn rqt_query(struct hca *hca, uint32_t rqtn, void *rqtc, size_t list_len)
     PRM_SET(rqtc, rqtc, rqt_max_size, rqt->max_size);
     PRM_SET(rqtc, rqtc, rqt_actual_size, rqt->size);
     for (uint32_t i = 0; i < rqt->size && (i + 1) * PRM_SIZE(rq_num) <= list_len; i++) {
-        PRM_SET(rq_num, list + i * PRM_SIZE(rq_num), rq_num, rqt->rqn[i]);
+        PRM_SET(rq_num, &list[i], rq_num, rqt->rqn[i]);
     }
     return SYN_OK;
 }
@@ -287,7 +288,7 @@ static enum syn check_tirc(const struct prm_tirc *tirc)
     return SYN_OK;
 }
 
-enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *tirn)
+enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, uint32_t *tirn)
 {
     struct td *td = find_td(hca, PRM_GET(tirc, tirc, transport_domain));
     struct obj *target;
@@ -333,8 +334,8 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const void *tirc, uint32_t *t
     return SYN_OK;
 }
 
-enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bitmask,
-                    const void *tirc)
+enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
+                    const struct prm_modify_tir_bitmask *bitmask, const struct prm_tirc *tirc)
 {
     static const size_t hash_from = PRM_OFFSET(tirc, rx_hash_toeplitz_key);
     static const size_t hash_to =
@@ -358,8 +359,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bi
         }
         PRM_SET(tirc, tir->tirc, rx_hash_fn, tir->hash_fn);
         PRM_SET(tirc, tir->tirc, rx_hash_symmetric, tir->symmetric);
-        memcpy(tir->tirc->bytes + hash_from, (const uint8_t *)tirc + hash_from,
-               hash_to - hash_from);
+        memcpy(tir->tirc->bytes + hash_from, tirc->bytes + hash_from, hash_to - hash_from);
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
         struct td *td = find_td(hca, tir->tdn);
@@ -372,7 +372,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn, const void *bi
     return SYN_OK;
 }
 
-enum syn tir_query(struct hca *hca, uint32_t tirn, void *tirc)
+enum syn tir_query(struct hca *hca, uint32_t tirn, struct prm_tirc *tirc)
 {
     const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
 

@@ -71,19 +71,20 @@ void mkey_layout(struct hca *hca, struct mkey *mkey)
 
 void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
 {
-    const uint8_t *entry = xlt;
+    const struct prm_wqe_klm_seg *entry = xlt;
+    const uint8_t *page = xlt;
 
     hca_spend(hca, n / HCA_PIECE_ENTRIES);
     if (mkey->mode == PRM_MKC_ACCESS_MODE_MTT) {
-        for (uint32_t i = 0; i < n; i++, entry += MTT_ENTRY_SIZE) {
-            uint64_t ptag = prm_load64(entry);
+        for (uint32_t i = 0; i < n; i++, page += MTT_ENTRY_SIZE) {
+            uint64_t ptag = prm_load64(page);
 
             /* bits 11:0 are flags (present, access); an entry of 0 maps nothing */
             mkey->mtt[first + i] = ptag ? (ptag & ~0xfffULL) | MTT_PRESENT : 0;
         }
         return;
     }
-    for (uint32_t i = 0; i < n; i++, entry += KLM_ENTRY_SIZE) {
+    for (uint32_t i = 0; i < n; i++, entry++) {
         struct klm *klm = &mkey->klm[first + i];
 
         klm->count = PRM_GET(wqe_klm_seg, entry, byte_count);
@@ -168,8 +169,8 @@ void mkey_drop(struct hca *hca, struct mkey *mkey)
     obj_free(hca, &mkey->obj);
 }
 
-enum syn mkey_new(struct hca *hca, uint16_t uid, const void *mkc, size_t xlt_len, bool physical_ok,
-                  struct mkey **made)
+enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size_t xlt_len,
+                  bool physical_ok, struct mkey **made)
 {
     struct mkey *mkey = obj_new(hca, OBJ_MKEY, uid, sizeof(*mkey));
     size_t entry;
@@ -218,7 +219,7 @@ enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)
     return SYN_OK;
 }
 
-enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
+enum syn mkey_create(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, const void *xlt,
                      size_t xlt_len, bool physical_ok, uint32_t *index)
 {
     struct mkey *mkey;
@@ -233,7 +234,7 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void 
     return mkey_enter(hca, mkey, index);
 }
 
-enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc)
+enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc)
 {
     struct mkey *mkey = mkey_find(hca, index);
 

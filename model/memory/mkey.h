@@ -14,6 +14,7 @@
 #define HCASIM_MODEL_MKEY_H
 
 #include "model/core/hca.h"
+#include "prm/prm.h"
 
 /* Rights of an access; compared with mkc.lr/lw/rr/rw/a. */
 enum mem_access {
@@ -102,13 +103,13 @@ enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, boo
 
 /* A UMR WQE: changes the key that the immediate field of its control segment names. */
 struct mkey_umr {
-    uint32_t key;         /* with the variant byte it has, or is to have (mkey_mask KEY) */
-    uint32_t pdn, qpn;    /* of the QP that posts it */
-    bool privileged;      /* QP of service type REG_UMR: any PD's keys, and may change the PD */
-    const void *ctrl;     /* wqe_umr_ctrl_seg */
-    const void *mkey_seg; /* mkc-shaped memory key segment */
-    const void *xlt;      /* translation entries: inline, or read by the caller */
-    size_t xlt_len;       /* bytes there */
+    uint32_t key;      /* with the variant byte it has, or is to have (mkey_mask KEY) */
+    uint32_t pdn, qpn; /* of the QP that posts it */
+    bool privileged;   /* QP of service type REG_UMR: any PD's keys, and may change the PD */
+    const struct prm_wqe_umr_ctrl_seg *ctrl;
+    const struct prm_mkc *mkey_seg; /* memory key segment, which is like an mkc */
+    const void *xlt;                /* translation entries: inline, or read by the caller */
+    size_t xlt_len;                 /* bytes there */
 };
 /* MEM_BAD_KEY: the key may not be changed by this QP or is in the wrong state; MEM_BAD_BOUNDS: a
  * value or the translation range is out of range. Then nothing was changed. */
@@ -120,20 +121,20 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr);
  * in mkc.mkey_7_0). A user context may not choose bus addresses: MTTs are taken from it only with
  * physical_ok, which says that they come from a umem that the kernel pinned.
  */
-enum syn mkey_create(struct hca *hca, uint16_t uid, const void *mkc, const void *xlt,
+enum syn mkey_create(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, const void *xlt,
                      size_t xlt_len, bool physical_ok, uint32_t *index);
 /*
  * The same in parts, for there may be millions of entries: a key that nobody finds yet, with room
  * for xlt_len bytes of them; those at byte at, whole ones; and the end, which makes it a key, or
  * frees it if that fails. Or it is dropped.
  */
-enum syn mkey_new(struct hca *hca, uint16_t uid, const void *mkc, size_t xlt_len, bool physical_ok,
-                  struct mkey **made);
+enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size_t xlt_len,
+                  bool physical_ok, struct mkey **made);
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len);
 enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index);
 void mkey_drop(struct hca *hca, struct mkey *mkey);
 /* QUERY_MKEY: fills the 64 bytes of mkc. */
-enum syn mkey_query(struct hca *hca, uint32_t index, void *mkc);
+enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc);
 /* SYN_AGAIN: of its many entries a part is gone, none can be used any more. */
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);
 void mkey_free(struct hca *hca, struct obj *obj); /* for hca_reset() */

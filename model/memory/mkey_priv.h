@@ -16,7 +16,7 @@
 
 #define MTT_PRESENT    1ULL /* in an entry that was written */
 #define MTT_ENTRY_SIZE 8
-#define KLM_ENTRY_SIZE 16
+#define KLM_ENTRY_SIZE PRM_SIZE(wqe_klm_seg)
 #define OCTWORD        16
 #define KLM_OP_REPEAT  0x400 /* wqe_repeat_block_seg.op, where a KLM has its key */
 

@@ -62,7 +62,7 @@ static bool poll_cable(struct vport *vport)
 
 static void announce_link(struct hca *hca, bool up)
 {
-    uint8_t data[EQE_DATA_LEN] = {0};
+    struct prm_port_state_change_event data[1] = {0};
 
     if (up == hca->vport->was_up) {
         return;

@@ -119,7 +119,7 @@ static unsigned cqe_log_stride(const struct prm_cqc *cqc)
     return PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_64_BYTES ? 6 : 7;
 }
 
-uint64_t cq_ring_size(const void *cqc)
+uint64_t cq_ring_size(const struct prm_cqc *cqc)
 {
     if (PRM_GET(cqc, cqc, cqe_sz) > PRM_CQE_SZ_128_BYTES_PAD ||
         PRM_GET(cqc, cqc, log_cq_size) >= 24) {
@@ -150,7 +150,7 @@ static void cq_moderation(struct cq *cq)
         PRM_GET(cqc, cq->cqc, cq_period_mode) == PRM_CQ_PERIOD_MODE_START_FROM_CQE;
 }
 
-enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_buf *buf,
+enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, struct mem_buf *buf,
                    uint64_t dbr_addr, uint32_t *cqn)
 {
     struct eq *eq = eq_find(hca, PRM_GET(cqc, cqc, c_eqn_or_apu_element));
@@ -219,7 +219,7 @@ static bool cq_read_ci(struct hca *hca, struct cq *cq)
     return true;
 }
 
-enum syn cq_query(struct hca *hca, uint32_t cqn, void *cqc)
+enum syn cq_query(struct hca *hca, uint32_t cqn, struct prm_cqc *cqc)
 {
     struct cq *cq = cq_find(hca, cqn);
 
@@ -271,7 +271,7 @@ void cq_free(struct hca *hca, struct obj *obj)
 
 static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t syndrome)
 {
-    uint8_t data[EQE_DATA_LEN] = {0};
+    struct prm_cq_error data[1] = {0};
 
     cq->status = status;
     hca_log(hca, HCA_LOG_GUEST_ERROR, "CQ 0x%x: %s at index %u", cq->obj.num,
@@ -348,7 +348,7 @@ bool cq_has_overrun(const struct cq *cq)
     return cq->status == PRM_CQC_STATUS_CQ_OVERFLOW;
 }
 
-bool cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited)
+bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
 {
     uint64_t now;
 
@@ -485,7 +485,7 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
 }
 
 enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
-                   const void *cqc, struct mem_buf *buf)
+                   const struct prm_cqc *cqc, struct mem_buf *buf)
 {
     struct cq *cq = cq_find(hca, cqn);
     const uint32_t known = PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT | PRM_CQ_MODIFY_OI |

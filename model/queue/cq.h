@@ -17,6 +17,7 @@
 
 #include "model/core/hca.h"
 #include "model/memory/mem.h"
+#include "prm/prm.h"
 
 struct cq;
 
@@ -25,18 +26,18 @@ struct cq;
     (PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE)
 
 /* Bytes of the ring that cqc describes; 0: log_cq_size or cqe_sz is out of range. */
-uint64_t cq_ring_size(const void *cqc);
+uint64_t cq_ring_size(const struct prm_cqc *cqc);
 
 /* cqc as in CREATE_CQ; buf comes with one reference which the CQ takes over on success only. */
-enum syn cq_create(struct hca *hca, uint16_t uid, const void *cqc, struct mem_buf *buf,
+enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, struct mem_buf *buf,
                    uint64_t dbr_addr, uint32_t *cqn);
 /* The cqc with its live fields. */
-enum syn cq_query(struct hca *hca, uint32_t cqn, void *cqc);
+enum syn cq_query(struct hca *hca, uint32_t cqn, struct prm_cqc *cqc);
 /* MODIFY_CQ: field_select picks from cqc; buf is the new ring for a resize, else NULL. A resize
  * ends the old ring with a RESIZE_CQ CQE; the next index is the new ring's (driver:
  * copy_resize_cqes()). */
 enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
-                   const void *cqc, struct mem_buf *buf);
+                   const struct prm_cqc *cqc, struct mem_buf *buf);
 enum syn cq_destroy(struct hca *hca, uint16_t uid, uint32_t cqn);
 void cq_free(struct hca *hca, struct obj *obj);
 
@@ -54,7 +55,7 @@ static inline struct obj *cq_obj(struct cq *cq)
  * bytes it is the second half; the first is left as it is. False: the CQ has failed, now or before,
  * and nobody will see this CQE.
  */
-bool cq_post(struct hca *hca, struct cq *cq, void *cqe, bool solicited);
+bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited);
 
 /* Whether it failed for want of room. */
 bool cq_has_overrun(const struct cq *cq);

@@ -51,8 +51,8 @@ struct eq *eq_find(struct hca *hca, uint32_t eqn)
     return (struct eq *)obj_find(&hca->eqs, eqn);
 }
 
-enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas, uint32_t npas,
-                   const uint64_t event_bitmask[4], uint32_t *eqn)
+enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, const void *pas,
+                   uint32_t npas, const uint64_t event_bitmask[4], uint32_t *eqn)
 {
     uint32_t log_size = PRM_GET(eqc, eqc, log_eq_size);
     uint32_t log_page = PRM_GET(eqc, eqc, log_page_size) + 12;
@@ -108,7 +108,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *p
     return SYN_OK;
 }
 
-enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t event_bitmask[4])
+enum syn eq_query(struct hca *hca, uint32_t eqn, struct prm_eqc *eqc, uint64_t event_bitmask[4])
 {
     struct eq *eq = eq_find(hca, eqn);
 
@@ -215,7 +215,7 @@ static bool eq_has_waiters(const struct eq *eq)
 
 bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter)
 {
-    uint8_t data[EQE_DATA_LEN] = {0};
+    struct prm_comp_event data[1] = {0};
 
     if (eq_full(eq) || (eq_has_waiters(eq) && !eq->retrying)) {
         if (!waiter->next) {
@@ -273,7 +273,7 @@ void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)
 
 void eq_async_qp(struct hca *hca, uint8_t type, uint8_t queue_type, uint32_t qpn)
 {
-    uint8_t data[EQE_DATA_LEN] = {0};
+    struct prm_qp_events data[1] = {0};
 
     PRM_SET(qp_events, data, type, queue_type);
     PRM_SET(qp_events, data, qpn_rqn_sqn, qpn);

@@ -14,6 +14,7 @@
 #define HCASIM_MODEL_EQ_H
 
 #include "model/core/hca.h"
+#include "prm/prm.h"
 
 struct eq;
 
@@ -28,10 +29,10 @@ struct eq_waiter {
 
 /* eqc and page list as in CREATE_EQ, event_bitmask as its four 64-bit words: bit t % 64 of word t /
  * 64 asks for event type t. */
-enum syn eq_create(struct hca *hca, uint16_t uid, const void *eqc, const void *pas, uint32_t npas,
-                   const uint64_t event_bitmask[4], uint32_t *eqn);
+enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, const void *pas,
+                   uint32_t npas, const uint64_t event_bitmask[4], uint32_t *eqn);
 /* The eqc with its live fields, and the bitmask. */
-enum syn eq_query(struct hca *hca, uint32_t eqn, void *eqc, uint64_t event_bitmask[4]);
+enum syn eq_query(struct hca *hca, uint32_t eqn, struct prm_eqc *eqc, uint64_t event_bitmask[4]);
 enum syn eq_destroy(struct hca *hca, uint16_t uid, uint32_t eqn);
 void eq_free(struct hca *hca, struct obj *obj);
 

@@ -57,7 +57,8 @@ enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
     return obj_dealloc(hca, &hca->q_counters, uid, id, SYN_NO_Q_COUNTER);
 }
 
-enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out)
+enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear,
+                         struct prm_query_q_counter_out *out)
 {
     struct q_counter *set = (struct q_counter *)obj_find(&hca->q_counters, id);
 

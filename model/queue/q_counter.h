@@ -9,6 +9,7 @@
 #define HCASIM_MODEL_Q_COUNTER_H
 
 #include "model/core/hca.h"
+#include "prm/prm.h"
 
 struct q_counter {
     struct obj obj;
@@ -26,7 +27,8 @@ struct q_counter {
 enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
 /* Fills query_q_counter_out's counters; clear resets them. */
-enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear, void *out);
+enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear,
+                         struct prm_query_q_counter_out *out);
 
 /* The set, or a scratch set of the HCA when id names none: counting never fails. */
 struct q_counter *q_counter_get(struct hca *hca, uint32_t id);

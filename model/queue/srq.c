@@ -155,18 +155,20 @@ void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, struct recv_wqe *wqe,
                           uint32_t *next)
 {
-    uint8_t slot[WQE_MAX_BYTES];
+    struct {
+        struct prm_wqe_srq_next_seg next[1];
+        struct prm_wqe_data_seg data[WQE_MAX_BYTES / PRM_SIZE(wqe_data_seg) - 1];
+    } slot;
     size_t len = 1ULL << srq->wq.log_stride;
 
-    if (!wq_read(hca, &srq->wq, index, slot, len) ||
-        !recv_wqe_parse(wqe, slot + PRM_SIZE(wqe_srq_next_seg), len - PRM_SIZE(wqe_srq_next_seg),
-                        false)) {
+    if (!wq_read(hca, &srq->wq, index, &slot, len) ||
+        !recv_wqe_parse(wqe, slot.data, len - sizeof(slot.next), false)) {
         srq_fail(hca, srq, "WQE is unreadable or malformed");
         return RECV_ERROR;
     }
     wqe->index = index;
     if (next) {
-        *next = PRM_GET(wqe_srq_next_seg, slot, next_wqe_index);
+        *next = PRM_GET(wqe_srq_next_seg, slot.next, next_wqe_index);
     }
     return RECV_OK;
 }

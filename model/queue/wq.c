@@ -16,7 +16,7 @@ static inline uint64_t ring_bytes(const struct wq *wq)
 
 bool wq_update_pi(struct hca *hca, struct wq *wq)
 {
-    uint8_t record[4];
+    struct prm_srq_dbr record[1];
     uint16_t pi;
 
     if (!hca_dma_read(hca, wq->dbr, record, sizeof(record))) {
@@ -63,15 +63,16 @@ bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offse
     return mem_buf_write(hca, &wq->buf, wq->offset + start + offset, data, len);
 }
 
-bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding)
+bool recv_wqe_parse(struct recv_wqe *wqe, const struct prm_wqe_data_seg *seg, size_t len,
+                    bool start_padding)
 {
     wqe->num_sge = 0;
     wqe->len = 0;
-    for (; len >= PRM_SIZE(wqe_data_seg); len -= PRM_SIZE(wqe_data_seg)) {
-        uint32_t bytes = PRM_GET(wqe_data_seg, data, byte_count);
-        uint32_t lkey = PRM_GET(wqe_data_seg, data, lkey);
+    for (; len >= PRM_SIZE(wqe_data_seg); len -= PRM_SIZE(wqe_data_seg), seg++) {
+        uint32_t bytes = PRM_GET(wqe_data_seg, seg, byte_count);
+        uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
-        if (PRM_GET(wqe_data_seg, data, inl) && !start_padding) {
+        if (PRM_GET(wqe_data_seg, seg, inl) && !start_padding) {
             return false;
         }
         if (bytes == 0 && lkey == WQE_TERMINATOR_LKEY) {
@@ -84,12 +85,11 @@ bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool 
             bytes = 1u << 31;
         }
         wqe->sge[wqe->num_sge++] = (struct sge){
-            .va = PRM_GET(wqe_data_seg, data, addr),
+            .va = PRM_GET(wqe_data_seg, seg, addr),
             .len = bytes,
             .lkey = lkey,
         };
         wqe->len += bytes;
-        data += PRM_SIZE(wqe_data_seg);
     }
     return true;
 }
@@ -97,12 +97,13 @@ bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool 
 enum recv_result rq_read(struct hca *hca, const struct wq *rq, uint32_t index, bool has_signature,
                          struct recv_wqe *wqe)
 {
-    uint8_t slot[WQE_MAX_BYTES];
-    size_t skip = has_signature ? PRM_SIZE(wqe_data_seg) : 0;
+    struct prm_wqe_data_seg slot[WQE_MAX_BYTES / PRM_SIZE(wqe_data_seg)];
+    const struct prm_wqe_data_seg *first = slot + has_signature;
+    size_t skip = (size_t)(first->bytes - slot->bytes);
     size_t len = MIN(1ULL << rq->log_stride, sizeof(slot));
 
     if (skip > len || !wq_read(hca, rq, index, slot, len) ||
-        !recv_wqe_parse(wqe, slot + skip, len - skip, rq->start_padding)) {
+        !recv_wqe_parse(wqe, first, len - skip, rq->start_padding)) {
         return RECV_ERROR;
     }
     wqe->index = index & 0xffff;

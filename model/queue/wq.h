@@ -66,11 +66,12 @@ enum recv_result {
 };
 
 /*
- * The data segments in data (len bytes) to *wqe: len, num_sge and sge; ends at the terminator or
- * at the end of data. A length of 0 in a segment is 2^31 bytes (PRM, memory pointer data segment).
+ * The data segments from seg on (len bytes) to *wqe: len, num_sge and sge; ends at the terminator
+ * or at their end. A length of 0 in a segment is 2^31 bytes (PRM, memory pointer data segment).
  * False: an inline segment, or more than WQE_MAX_SGE.
  */
-bool recv_wqe_parse(struct recv_wqe *wqe, const uint8_t *data, size_t len, bool start_padding);
+bool recv_wqe_parse(struct recv_wqe *wqe, const struct prm_wqe_data_seg *seg, size_t len,
+                    bool start_padding);
 
 /* Fills *wqe from the cyclic receive queue's slot at index; ends at the terminator key
  * (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end. has_signature: the

@@ -100,7 +100,7 @@ void qp_fatal(struct qp *qp, uint8_t event_type)
     qp_event(qp, event_type);
 }
 
-void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited)
+void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
 {
     if (!cq_post(qp->hca, cq, cqe, solicited) && qp->state != PRM_QP_STATE_ERR) {
         qp_counters(qp)->cq_overflow += cq_has_overrun(cq);
@@ -151,7 +151,7 @@ static uint64_t sq_bytes(const struct prm_qpc *qpc)
     return PRM_GET(qpc, qpc, no_sq) ? 0 : 64ull << PRM_GET(qpc, qpc, log_sq_size);
 }
 
-uint64_t qp_ring_size(const void *qpc)
+uint64_t qp_ring_size(const struct prm_qpc *qpc)
 {
     return rq_bytes(qpc) + sq_bytes(qpc);
 }
@@ -297,7 +297,7 @@ static void release(struct qp *qp)
     obj_free(qp->hca, &qp->obj);
 }
 
-enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
+enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
                    uint64_t dbr, uint32_t *qpn)
 {
     enum syn syn = check_qpc(hca, qpc);
@@ -401,7 +401,7 @@ enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn)
 
 /* -- query ------------------------------------------------------------------------------------- */
 
-enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc)
+enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc)
 {
     struct qp *qp = qp_find(hca, qpn);
 

@@ -96,14 +96,14 @@ static inline uint32_t qp_recv_pdn(const struct qp *qp)
 struct qp *qp_find(struct hca *hca, uint32_t qpn);
 
 /* Bytes of the ring that qpc asks for: receive queue, then send queue. 0: a QP without queues. */
-uint64_t qp_ring_size(const void *qpc);
+uint64_t qp_ring_size(const struct prm_qpc *qpc);
 
 /* CREATE_QP: qpc as in the command, buf the ring (one reference, taken over on success; empty if
  * qp_ring_size() is 0), dbr the bus address of the doorbell record. */
-enum syn qp_create(struct hca *hca, uint16_t uid, const void *qpc, struct mem_buf *buf,
+enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
                    uint64_t dbr, uint32_t *qpn);
 /* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
-enum syn qp_query(struct hca *hca, uint32_t qpn, void *qpc);
+enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
 void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
@@ -132,7 +132,7 @@ void qp_event(struct qp *qp, uint8_t event_type);
 
 /* Posts a CQE of the QP's. A CQ that does not take it takes the QP down: what completed is not
  * acknowledged to a peer, since no program will ever know (IBTA 10.2.9.3). */
-void qp_post_cqe(struct qp *qp, struct cq *cq, void *cqe, bool solicited);
+void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited);
 
 /* What the srqn field of this QP's CQEs carries (CQE version 1): the user index, or for a QP of
  * index 0xffffff, which asks for version 0, the SRQN or 0. */
@@ -143,7 +143,7 @@ uint32_t qp_cqe_srqn(const struct qp *qp);
 /* One of the state transition commands (opcode names it), with its qpc and optional parameter mask:
  * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const void *qpc);
+                   const struct prm_qpc *qpc);
 /* Sets the fields of *qp that stand for qpc fields. */
 void qp_load(struct qp *qp);
 

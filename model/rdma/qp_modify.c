@@ -347,7 +347,7 @@ void qp_load(struct qp *qp)
 }
 
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const void *qpc)
+                   const struct prm_qpc *qpc)
 {
     struct qp *qp = qp_find(hca, qpn);
     const struct transition *t = find_transition(opcode);

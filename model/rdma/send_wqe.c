@@ -46,12 +46,12 @@ const struct send_op send_ops[SEND_OPS] = {
 
 /* The rest of the image while it is taken apart. */
 struct parse {
-    const uint8_t *pos, *end;
+    const void *pos, *end;
 };
 
 static const void *take(struct parse *p, size_t len)
 {
-    const uint8_t *seg = p->pos;
+    const void *seg = p->pos;
 
     if ((size_t)(p->end - p->pos) < len) {
         return NULL;
@@ -81,7 +81,7 @@ static bool parse_inline(struct send_wqe *wqe, struct parse *p)
 static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
 {
     while (p->pos < p->end) {
-        const void *seg = p->pos;
+        const struct prm_wqe_data_seg *seg = p->pos;
         uint32_t bytes = PRM_GET(wqe_data_seg, seg, byte_count);
         uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
@@ -131,10 +131,9 @@ static bool parse_umr(struct send_wqe *wqe, struct parse *p)
 
 static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct service *service)
 {
-    const uint8_t *seg;
-
     if (service->names_srq && !(wqe->op->flags & SEND_OP_LOCAL)) {
-        seg = take(p, PRM_SIZE(wqe_xrc_seg));
+        const struct prm_wqe_xrc_seg *seg = take(p, PRM_SIZE(wqe_xrc_seg));
+
         if (!seg) {
             return false;
         }
@@ -147,7 +146,8 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct s
         }
     }
     if (wqe->op->flags & SEND_OP_RADDR) {
-        seg = take(p, PRM_SIZE(wqe_raddr_seg));
+        const struct prm_wqe_raddr_seg *seg = take(p, PRM_SIZE(wqe_raddr_seg));
+
         if (!seg) {
             return false;
         }
@@ -155,7 +155,8 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct s
         wqe->rkey = PRM_GET(wqe_raddr_seg, seg, rkey);
     }
     if (wqe->op->flags & SEND_OP_ATOMIC) {
-        seg = take(p, PRM_SIZE(wqe_atomic_seg));
+        const struct prm_wqe_atomic_seg *seg = take(p, PRM_SIZE(wqe_atomic_seg));
+
         if (!seg) {
             return false;
         }
@@ -202,7 +203,6 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe)
 {
-    const struct prm_wqe_ctrl_seg *ctrl = (const void *)wqe->image;
     struct parse p;
     unsigned ds, num_bb;
 
@@ -212,13 +212,13 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
         memset(wqe->image, 0, BB_BYTES); /* not an earlier WQE's */
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    ds = PRM_GET(wqe_ctrl_seg, ctrl, ds);
+    ds = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds);
     num_bb = (ds * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
-    wqe->opcode = PRM_GET(wqe_ctrl_seg, ctrl, opcode);
-    wqe->fence = PRM_GET(wqe_ctrl_seg, ctrl, fm);
-    wqe->ce = PRM_GET(wqe_ctrl_seg, ctrl, ce);
-    wqe->solicited = PRM_GET(wqe_ctrl_seg, ctrl, se);
-    wqe->imm = PRM_GET(wqe_ctrl_seg, ctrl, imm);
+    wqe->opcode = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opcode);
+    wqe->fence = PRM_GET(wqe_ctrl_seg, wqe->ctrl, fm);
+    wqe->ce = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ce);
+    wqe->solicited = PRM_GET(wqe_ctrl_seg, wqe->ctrl, se);
+    wqe->imm = PRM_GET(wqe_ctrl_seg, wqe->ctrl, imm);
     if (num_bb == 0 || num_bb > max_bb || ds * DS_BYTES > limits->max_wqe) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
@@ -242,7 +242,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
 
 size_t send_wqe_bytes(const struct send_wqe *wqe)
 {
-    return wqe->num_bb ? PRM_GET(wqe_ctrl_seg, wqe->image, ds) * 16u : BB_BYTES;
+    return wqe->num_bb ? PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds) * 16u : BB_BYTES;
 }
 
 enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,

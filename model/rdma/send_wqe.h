@@ -49,16 +49,20 @@ struct send_wqe {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    const struct prm_wqe_av *av;       /* UD: wqe_av in the image */
-    const uint8_t *umr_ctrl, *umr_mkc; /* UMR: in the image */
-    const uint8_t *umr_xlt;            /* inline entries, or NULL: to be gathered from the list */
-    size_t umr_xlt_len;                /* bytes of the entries */
-    uint64_t len;                      /* bytes of the list, inline data included */
+    const struct prm_wqe_av *av;                 /* UD: wqe_av in the image */
+    const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: in the image */
+    const struct prm_mkc *umr_mkc;               /* the same */
+    const void *umr_xlt; /* inline entries, or NULL: to be gathered from the list */
+    size_t umr_xlt_len;  /* bytes of the entries */
+    uint64_t len;        /* bytes of the list, inline data included */
     unsigned num_sge;
     bool has_inline;
     struct sge sge[WQE_MAX_SGE];
     const uint8_t *inl[WQE_MAX_SGE]; /* NULL, or the element's data in the image */
-    uint8_t image[WQE_MAX_BYTES];
+    union {
+        struct prm_wqe_ctrl_seg ctrl[1]; /* first in it */
+        uint8_t image[WQE_MAX_BYTES];
+    };
 };
 
 /* What of a QP a WQE is checked against. */

@@ -80,8 +80,9 @@ static void connect(const struct guest_input *in, unsigned i)
 /* A target of XRC: no queue, and an SRQ that it never uses. */
 static struct drv_qp *new_xrc_target(struct guest_input *in)
 {
-    uint8_t cmd[PRM_SIZE(create_qp_in)] = {0}, out[PRM_SIZE(create_qp_out)] = {0};
-    uint8_t *qpc = PRM_PTR(create_qp_in, cmd, qpc);
+    struct prm_create_qp_in cmd[1] = {0};
+    struct prm_create_qp_out out[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, cmd, qpc);
     struct node *node = &in->t->a;
     struct drv_qp *qp = g_new0(struct drv_qp, 1);
 
@@ -111,8 +112,10 @@ static struct drv_qp *new_xrc_target(struct guest_input *in)
 
 static void new_xrc_srq(struct guest_input *in)
 {
-    uint8_t cmd[EXAMPLE_MAX], out[PRM_SIZE(create_xrc_srq_out)] = {0};
-    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, cmd, xrc_srq_context_entry);
+    uint8_t cmd_bytes[EXAMPLE_MAX];
+    void *cmd = cmd_bytes;
+    struct prm_create_xrc_srq_out out[1] = {0};
+    struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, cmd, xrc_srq_context_entry);
     size_t len = example(&in->guest, PRM_CMD_OP_CREATE_XRC_SRQ, cmd);
     const struct buf *mem = in->guest.mem;
     struct drv_srq *srq = &peer.xrc_srq;
@@ -144,9 +147,9 @@ static uint32_t flow_command(struct guest_input *in, const void *cmd, size_t len
 /* In front of the guest's table, which takes all: two groups that look at every header. */
 static void steer(struct guest_input *in)
 {
-    uint8_t table[PRM_SIZE(create_flow_table_in)] = {0};
-    uint8_t root[PRM_SIZE(set_flow_table_root_in)] = {0};
-    uint8_t *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
+    struct prm_create_flow_table_in table[1] = {0};
+    struct prm_set_flow_table_root_in root[1] = {0};
+    struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
     uint32_t id;
 
     PRM_SET(create_flow_table_in, table, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
@@ -155,8 +158,10 @@ static void steer(struct guest_input *in)
     PRM_SET(flow_table_context, ctx, table_miss_id, in->guest.table);
     id = flow_command(in, table, sizeof(table));
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t cmd[PRM_SIZE(create_flow_group_in)] = {0}, fte[EXAMPLE_MAX];
-        uint8_t *mask = PRM_PTR(create_flow_group_in, cmd, match_criteria);
+        struct prm_create_flow_group_in cmd[1] = {0};
+        uint8_t fte_bytes[EXAMPLE_MAX];
+        void *fte = fte_bytes;
+        void *mask = PRM_PTR(create_flow_group_in, cmd, match_criteria);
         uint32_t num;
         size_t len;
 
@@ -189,7 +194,7 @@ static void steer(struct guest_input *in)
 
 static void join(struct guest_input *in)
 {
-    uint8_t cmd[PRM_SIZE(attach_to_mcg_in)] = {0};
+    struct prm_attach_to_mcg_in cmd[1] = {0};
 
     PRM_SET(attach_to_mcg_in, cmd, opcode, PRM_CMD_OP_ATTACH_TO_MCG);
     PRM_SET(attach_to_mcg_in, cmd, qpn, peer.qps[UD]->qpn);

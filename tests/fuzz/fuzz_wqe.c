@@ -78,6 +78,7 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
 {
     uint16_t pi = (uint16_t)GUINT32_FROM_BE(*ring->dbr);
     uint8_t wqe[512] = {0};
+    void *ctrl = wqe;
     unsigned ds = 1 + input_u8(in) % 24, blocks = send ? (ds + 3) / 4 : 1;
 
     for (unsigned i = 1; i < ds; i++) {
@@ -86,12 +87,12 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
         prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
     }
     if (send) {
-        PRM_SET(wqe_ctrl_seg, wqe, wqe_index, pi);
-        PRM_SET(wqe_ctrl_seg, wqe, opcode, input_u8(in));
-        PRM_SET(wqe_ctrl_seg, wqe, qpn, ring->qpn);
-        PRM_SET(wqe_ctrl_seg, wqe, ds, ds);
-        PRM_SET(wqe_ctrl_seg, wqe, ce, PRM_WQE_CE_ALWAYS);
-        PRM_SET(wqe_ctrl_seg, wqe, imm, in->guest.umr_key);
+        PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, pi);
+        PRM_SET(wqe_ctrl_seg, ctrl, opcode, input_u8(in));
+        PRM_SET(wqe_ctrl_seg, ctrl, qpn, ring->qpn);
+        PRM_SET(wqe_ctrl_seg, ctrl, ds, ds);
+        PRM_SET(wqe_ctrl_seg, ctrl, ce, PRM_WQE_CE_ALWAYS);
+        PRM_SET(wqe_ctrl_seg, ctrl, imm, in->guest.umr_key);
     }
     input_patch(in, wqe, 16 * ds);
     for (unsigned i = 0; i < blocks; i++) {

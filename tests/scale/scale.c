@@ -89,7 +89,7 @@ static uint64_t resident(void)
 
 static uint32_t make_idle(void)
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    struct prm_qpc qpc[1] = {0};
     struct mem_buf buf = ring;
     uint32_t qpn;
 

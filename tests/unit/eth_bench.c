@@ -131,14 +131,14 @@ static struct mem_buf ring_buf(uint64_t addr, uint64_t size)
 
 static void cq_new(struct bench *b, struct bench_queue *queue)
 {
-    uint8_t cqc[PRM_SIZE(cqc)] = {0};
+    struct prm_cqc cqc[1] = {0};
     size_t bytes = (size_t)64 << BENCH_CQ_LOG;
     struct mem_buf buf;
 
     queue->cq_ring = fake_host_alloc(&b->rig.host, bytes, PAGE);
     queue->cq_dbr = fake_host_alloc(&b->rig.host, 8, 8);
     for (size_t i = 0; i < 1u << BENCH_CQ_LOG; i++) {
-        uint8_t *cqe = fake_host_ptr(&b->rig.host, queue->cq_ring + i * 64, 64);
+        struct prm_cqe64 *cqe = fake_host_ptr(&b->rig.host, queue->cq_ring + i * 64, 64);
 
         PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_INVALID);
         PRM_SET(cqe64, cqe, owner, 1);
@@ -151,7 +151,7 @@ static void cq_new(struct bench *b, struct bench_queue *queue)
 }
 
 static void queue_init(struct bench *b, struct bench_queue *queue, unsigned log_size,
-                       unsigned log_stride, uint8_t *wq)
+                       unsigned log_stride, struct prm_wq *wq)
 {
     *queue = (struct bench_queue){.bench = b, .log_size = log_size, .log_stride = log_stride};
     cq_new(b, queue);
@@ -174,7 +174,7 @@ uint32_t bench_td(struct bench *b)
 
 uint32_t bench_tis(struct bench *b, uint32_t tdn)
 {
-    uint8_t tisc[PRM_SIZE(tisc)] = {0};
+    struct prm_tisc tisc[1] = {0};
     uint32_t tisn;
 
     PRM_SET(tisc, tisc, transport_domain, tdn);
@@ -189,7 +189,7 @@ void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq)
 
 void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struct bench_queue *sq)
 {
-    uint8_t sqc[PRM_SIZE(sqc)] = {0};
+    struct prm_sqc sqc[1] = {0};
     struct mem_buf buf;
 
     PRM_SET(sqc, sqc, user_index, BENCH_SQ_INDEX);
@@ -204,15 +204,15 @@ void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struc
     ck_assert_int_eq(bench_sq_move(sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
 }
 
-void bench_rq_new(struct bench *b, const uint8_t *more, struct bench_queue *rq)
+void bench_rq_new(struct bench *b, const struct prm_rqc *more, struct bench_queue *rq)
 {
     bench_rq_new_sized(b, more, BENCH_LOG_RQ, rq);
 }
 
-void bench_rq_new_sized(struct bench *b, const uint8_t *more, unsigned log_size,
+void bench_rq_new_sized(struct bench *b, const struct prm_rqc *more, unsigned log_size,
                         struct bench_queue *rq)
 {
-    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct prm_rqc rqc[1] = {0};
     struct mem_buf buf;
 
     if (more) {
@@ -228,7 +228,7 @@ void bench_rq_new_sized(struct bench *b, const uint8_t *more, unsigned log_size,
 
 enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to)
 {
-    uint8_t sqc[PRM_SIZE(sqc)] = {0};
+    struct prm_sqc sqc[1] = {0};
 
     PRM_SET(sqc, sqc, state, to);
     return eth_sq_modify(&sq->bench->rig.hca, 0, sq->num, from, 0, sqc);
@@ -236,16 +236,19 @@ enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to)
 
 enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to)
 {
-    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct prm_rqc rqc[1] = {0};
 
     PRM_SET(rqc, rqc, state, to);
     return eth_rq_modify(&rq->bench->rig.hca, 0, rq->num, from, 0, rqc);
 }
 
-uint8_t *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr)
+void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr)
 {
-    uint8_t wqe[1024] = {0};
-    uint8_t *eth = wqe + PRM_SIZE(wqe_ctrl_seg), *seg = eth + PRM_SIZE(wqe_eth_seg);
+    union {
+        struct prm_wqe_ctrl_seg ctrl[1];
+        uint8_t bytes[1024];
+    } wqe = {0};
+    void *eth = wqe.bytes + PRM_SIZE(wqe_ctrl_seg), *seg = eth + PRM_SIZE(wqe_eth_seg);
     uint8_t *ring = fake_host_ptr(&sq->bench->rig.host, sq->ring, 64u << sq->log_size);
     unsigned slots = 1u << sq->log_size, blocks;
     uint16_t first = sq->pi;
@@ -265,14 +268,14 @@ uint8_t *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr)
         PRM_SET(wqe_data_seg, seg, lkey, wr->sge[i].key ? wr->sge[i].key : RIG_RESD_LKEY);
         PRM_SET(wqe_data_seg, seg, addr, wr->sge[i].addr);
     }
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, first);
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, wr->opcode);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, sq->num);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, (size_t)(seg - wqe) / 16);
-    PRM_SET(wqe_ctrl_seg, wqe, ce, wr->unsignaled ? PRM_WQE_CE_ERROR : PRM_WQE_CE_ALWAYS);
-    blocks = (unsigned)((seg - wqe + 63) / 64);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, first);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, wr->opcode);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, sq->num);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, (size_t)(seg - (void *)wqe.bytes) / 16);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, wr->unsignaled ? PRM_WQE_CE_ERROR : PRM_WQE_CE_ALWAYS);
+    blocks = (unsigned)((seg - (void *)wqe.bytes + 63) / 64);
     for (unsigned i = 0; i < blocks; i++) {
-        memcpy(ring + (first + i) % slots * 64, wqe + i * 64, 64);
+        memcpy(ring + (first + i) % slots * 64, wqe.bytes + i * 64, 64);
     }
     sq->pi = (uint16_t)(first + blocks);
     return ring + first % slots * 64;
@@ -296,7 +299,7 @@ void bench_send(struct bench_queue *sq, const struct bench_wr *wr)
 void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len)
 {
     uint32_t slot = rq->pi % (1u << rq->log_size);
-    uint8_t *wqe = fake_host_ptr(&rq->bench->rig.host, rq->ring + slot * 64, 64);
+    void *wqe = fake_host_ptr(&rq->bench->rig.host, rq->ring + slot * 64, 64);
 
     memset(wqe, 0, 64);
     PRM_SET(wqe_data_seg, wqe, byte_count, len);
@@ -307,11 +310,11 @@ void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len)
     PRM_SET(qp_dbr, fake_host_ptr(&rq->bench->rig.host, rq->dbr, 8), rcv_counter, rq->pi);
 }
 
-const uint8_t *bench_cqe(struct bench_queue *queue)
+const void *bench_cqe(struct bench_queue *queue)
 {
     uint32_t slot = queue->cq_ci % (1u << BENCH_CQ_LOG);
     struct fake_host *host = &queue->bench->rig.host;
-    const uint8_t *cqe = fake_host_ptr(host, queue->cq_ring + slot * 64, 64);
+    const struct prm_cqe64 *cqe = fake_host_ptr(host, queue->cq_ring + slot * 64, 64);
 
     if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, cqe, owner) != (queue->cq_ci >> BENCH_CQ_LOG & 1)) {
@@ -324,7 +327,7 @@ const uint8_t *bench_cqe(struct bench_queue *queue)
 
 void bench_expect(struct bench_queue *queue, uint8_t opcode, uint8_t syndrome, uint16_t counter)
 {
-    const uint8_t *cqe = bench_cqe(queue);
+    const void *cqe = bench_cqe(queue);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), opcode);
@@ -341,7 +344,8 @@ void bench_expect_none(struct bench_queue *queue)
 
 void bench_expect_fatal(struct bench_queue *queue, uint8_t kind)
 {
-    const uint8_t *eqe, *data;
+    const struct prm_eqe *eqe;
+    const struct prm_qp_events *data;
 
     do {
         eqe = rig_eq_next(&queue->bench->rig, &queue->bench->eq);
@@ -356,7 +360,7 @@ void bench_expect_fatal(struct bench_queue *queue, uint8_t kind)
 
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
     uint32_t id;
 
     PRM_SET(flow_table_context, ctx, level, level);
@@ -366,9 +370,9 @@ uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size)
 }
 
 uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
-                     const uint8_t *mask)
+                     const struct prm_fte_match_set_lyr_2_4 *mask)
 {
-    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0};
+    struct prm_create_flow_group_in in[1] = {0};
     uint32_t id;
 
     PRM_SET(create_flow_group_in, in, table_type, b->table_type);
@@ -389,9 +393,9 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
 {
     size_t len = PRM_SIZE(set_fte_in) + fte->num_dests * PRM_SIZE(dest_format_struct) +
                  fte->num_counters * PRM_SIZE(flow_counter_list);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    uint8_t *list = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    g_autofree struct prm_set_fte_in *in = g_malloc0(len);
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    void *list = PRM_PTR_AT(flow_context, ctx, destination, 0);
     uint16_t action = fte->action;
 
     if (!action) {
@@ -423,7 +427,7 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
 
 uint32_t bench_direct_tir(struct bench *b, uint32_t rqn)
 {
-    uint8_t tirc[PRM_SIZE(tirc)] = {0};
+    struct prm_tirc tirc[1] = {0};
     uint32_t tirn;
 
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_DIRECT);

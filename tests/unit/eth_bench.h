@@ -81,22 +81,22 @@ uint32_t bench_td(struct bench *b);
 
 /* In state RDY. rqc, sqc: a context with further fields set, or NULL. */
 void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq);
-void bench_rq_new(struct bench *b, const uint8_t *rqc, struct bench_queue *rq);
+void bench_rq_new(struct bench *b, const struct prm_rqc *rqc, struct bench_queue *rq);
 void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struct bench_queue *sq);
-void bench_rq_new_sized(struct bench *b, const uint8_t *rqc, unsigned log_size,
+void bench_rq_new_sized(struct bench *b, const struct prm_rqc *rqc, unsigned log_size,
                         struct bench_queue *rq);
 enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to);
 enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to);
 
 /* Writes a WQE; returns its control segment. */
-uint8_t *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr);
+void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr);
 void bench_ring_sq(struct bench_queue *sq);
 /* Both, and runs. */
 void bench_send(struct bench_queue *sq, const struct bench_wr *wr);
 /* A receive WQE of one segment. */
 void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len);
-/* The next CQE (valid until the ring comes round), or NULL. */
-const uint8_t *bench_cqe(struct bench_queue *queue);
+/* The next CQE, a cqe64 or err_cqe (valid until the ring comes round), or NULL. */
+const void *bench_cqe(struct bench_queue *queue);
 /* Expects a CQE of that opcode, syndrome (0: none) and wqe_counter. */
 void bench_expect(struct bench_queue *queue, uint8_t opcode, uint8_t syndrome, uint16_t counter);
 void bench_expect_none(struct bench_queue *queue);
@@ -105,17 +105,17 @@ void bench_expect_fatal(struct bench_queue *queue, uint8_t kind);
 
 /* -- steering: each returns what it made */
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);
-/* mask: fte_match_set_lyr_2_4, NULL for none. */
+/* mask: NULL for none. */
 uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
-                     const uint8_t *mask);
+                     const struct prm_fte_match_set_lyr_2_4 *mask);
 struct bench_dest {
     uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_ */
     uint32_t id;
 };
 struct bench_fte {
     uint32_t table, group, index;
-    const uint8_t *value; /* fte_match_set_lyr_2_4 or NULL */
-    uint16_t action;      /* 0: FWD_DEST, and COUNT if there are counters */
+    const struct prm_fte_match_set_lyr_2_4 *value; /* or NULL */
+    uint16_t action; /* 0: FWD_DEST, and COUNT if there are counters */
     uint32_t flow_tag;
     struct bench_dest dests[40];
     unsigned num_dests;

@@ -119,7 +119,7 @@ struct mem_buf lab_buf(uint64_t addr, uint64_t size)
 
 static void make_eq(struct lab_side *side)
 {
-    uint8_t eqc[PRM_SIZE(eqc)] = {0};
+    struct prm_eqc eqc[1] = {0};
     uint64_t bitmask[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     uint64_t pas[(64 << LAB_EQ_LOG) / PAGE];
 
@@ -138,7 +138,7 @@ static void make_eq(struct lab_side *side)
 
 uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr)
 {
-    uint8_t cqc[PRM_SIZE(cqc)] = {0};
+    struct prm_cqc cqc[1] = {0};
     size_t bytes = (size_t)64 << log_size;
     struct mem_buf buf;
     uint32_t cqn;
@@ -156,8 +156,8 @@ uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, ui
     return cqn;
 }
 
-static uint32_t make_key(struct lab_side *side, uint8_t *mkc, unsigned rights, const void *xlt,
-                         size_t xlt_len)
+static uint32_t make_key(struct lab_side *side, struct prm_mkc *mkc, unsigned rights,
+                         const void *xlt, size_t xlt_len)
 {
     uint32_t index;
 
@@ -177,7 +177,7 @@ static uint32_t make_key(struct lab_side *side, uint8_t *mkc, unsigned rights, c
 
 uint32_t lab_mr(struct lab_side *side, uint64_t addr, size_t len, unsigned rights)
 {
-    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    struct prm_mkc mkc[1] = {0};
     uint64_t first = addr & ~(PAGE - 1);
     size_t npages = (addr + len - first + PAGE - 1) / PAGE;
     uint64_t *pas = g_new0(uint64_t, npages + 1);
@@ -198,14 +198,14 @@ uint32_t lab_mr(struct lab_side *side, uint64_t addr, size_t len, unsigned right
 
 uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t start)
 {
-    g_autofree uint8_t *xlt = g_malloc0(len * 16);
-    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    g_autofree struct prm_wqe_klm_seg *xlt = g_new0(struct prm_wqe_klm_seg, len);
+    struct prm_mkc mkc[1] = {0};
     uint32_t index;
 
     for (unsigned i = 0; i < len; i++) {
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, byte_count, 1);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, mkey, side->key);
-        PRM_SET(wqe_klm_seg, xlt + 16 * i, va, addr + i);
+        PRM_SET(wqe_klm_seg, &xlt[i], byte_count, 1);
+        PRM_SET(wqe_klm_seg, &xlt[i], mkey, side->key);
+        PRM_SET(wqe_klm_seg, &xlt[i], va, addr + i);
     }
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, lr, 1);
@@ -216,13 +216,14 @@ uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t
     PRM_SET(mkc, mkc, start_addr, start);
     PRM_SET(mkc, mkc, len, len);
     PRM_SET(mkc, mkc, translations_octword_size, len);
-    ck_assert_int_eq(mkey_create(&side->hca, 0, mkc, xlt, len * 16, true, &index), SYN_OK);
+    ck_assert_int_eq(mkey_create(&side->hca, 0, mkc, xlt, len * sizeof(*xlt), true, &index),
+                     SYN_OK);
     return index << 8;
 }
 
 static void make_side(struct lab_side *side, unsigned nth, struct wire_port *wire)
 {
-    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    struct prm_mkc mkc[1] = {0};
     struct vport_gid gid = {.valid = true, .version = PRM_ROCE_VERSION_V2};
 
     fake_host_init(&side->host);
@@ -329,7 +330,7 @@ uint64_t lab_mem(struct lab_side *side, size_t len, unsigned seed)
 
 void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct lab_qp *qp)
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    struct prm_qpc qpc[1] = {0};
     bool own_rq = !attr->srqn && !attr->no_rq;
     struct mem_buf buf;
     uint32_t qpn;
@@ -366,8 +367,8 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
 enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *path, uint32_t psn,
                     const struct lab_qp *peer)
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
-    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_qpc qpc[1] = {0};
+    struct prm_ads *ads = PRM_PTR(qpc, qpc, primary_address_path);
 
     PRM_SET(qpc, qpc, rre, 1);
     PRM_SET(qpc, qpc, rwe, 1);
@@ -431,7 +432,7 @@ static bool has_raddr(uint8_t opcode)
            opcode == PRM_WQE_OPCODE_ATOMIC_FA;
 }
 
-static uint8_t *put_av(const struct lab_qp *qp, const struct lab_wr *wr, uint8_t *seg,
+static uint8_t *put_av(const struct lab_qp *qp, const struct lab_wr *wr, void *seg,
                        const struct lab_side *peer)
 {
     PRM_SET(wqe_av, seg, qkey, wr->qkey);
@@ -447,10 +448,13 @@ static uint8_t *put_av(const struct lab_qp *qp, const struct lab_wr *wr, uint8_t
     return seg + PRM_SIZE(wqe_av);
 }
 
-uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
+void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
 {
-    uint8_t wqe[1024] = {0};
-    uint8_t *seg = wqe + PRM_SIZE(wqe_ctrl_seg);
+    union {
+        struct prm_wqe_ctrl_seg ctrl[1];
+        uint8_t bytes[1024];
+    } wqe = {0};
+    void *seg = wqe.bytes + PRM_SIZE(wqe_ctrl_seg);
     uint8_t *ring = lab_ptr(qp->side, qp->sq_ring, 64ull << qp->log_sq);
     uint16_t slots = (uint16_t)(1u << qp->log_sq);
     uint16_t first = qp->sq_pi;
@@ -484,17 +488,17 @@ uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
         PRM_SET(wqe_data_seg, seg, addr, wr->sge[i].addr);
         seg += PRM_SIZE(wqe_data_seg);
     }
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, first);
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, wr->opcode);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, qp->qp->obj.num);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, (size_t)(seg - wqe) / 16);
-    PRM_SET(wqe_ctrl_seg, wqe, fm, wr->fence);
-    PRM_SET(wqe_ctrl_seg, wqe, ce, wr->unsignaled ? PRM_WQE_CE_ERROR : PRM_WQE_CE_ALWAYS);
-    PRM_SET(wqe_ctrl_seg, wqe, se, wr->solicited);
-    PRM_SET(wqe_ctrl_seg, wqe, imm, wr->imm);
-    num_bb = (unsigned)((seg - wqe + 63) / 64);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, first);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, wr->opcode);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, qp->qp->obj.num);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, (size_t)(seg - (void *)wqe.bytes) / 16);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, fm, wr->fence);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, wr->unsignaled ? PRM_WQE_CE_ERROR : PRM_WQE_CE_ALWAYS);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, se, wr->solicited);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, imm, wr->imm);
+    num_bb = (unsigned)((seg - (void *)wqe.bytes + 63) / 64);
     for (unsigned i = 0; i < num_bb; i++) {
-        memcpy(ring + (size_t)((first + i) % slots) * 64, wqe + i * 64, 64);
+        memcpy(ring + (size_t)((first + i) % slots) * 64, wqe.bytes + i * 64, 64);
     }
     qp->sq_pi = (uint16_t)(first + num_bb);
     return ring + (size_t)(first % slots) * 64;
@@ -515,7 +519,7 @@ void lab_post(struct lab_qp *qp, const struct lab_wr *wr)
 void lab_post_recv(struct lab_qp *qp, uint64_t addr, uint32_t len)
 {
     uint32_t slot = qp->rq_pi % (1u << qp->log_rq);
-    uint8_t *wqe = lab_ptr(qp->side, qp->rq_ring + ((uint64_t)slot << qp->log_rq_stride), 64);
+    void *wqe = lab_ptr(qp->side, qp->rq_ring + ((uint64_t)slot << qp->log_rq_stride), 64);
 
     memset(wqe, 0, 64);
     PRM_SET(wqe_data_seg, wqe, byte_count, len);
@@ -531,7 +535,7 @@ void lab_post_recv(struct lab_qp *qp, uint64_t addr, uint32_t len)
 bool lab_poll(struct lab_side *side, struct lab_cqe *cqe)
 {
     uint32_t size = 1u << LAB_CQ_LOG;
-    uint8_t *raw = lab_ptr(side, side->cq_ring + (side->cq_ci % size) * 64ull, 64);
+    void *raw = lab_ptr(side, side->cq_ring + (side->cq_ci % size) * 64ull, 64);
 
     if (PRM_GET(cqe64, raw, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, raw, owner) != (side->cq_ci >> LAB_CQ_LOG & 1)) {
@@ -559,7 +563,7 @@ bool lab_event(struct lab_side *side, uint8_t *type, uint32_t *num)
     uint32_t size = 1u << LAB_EQ_LOG;
 
     for (;;) {
-        uint8_t *raw = lab_ptr(side, side->eq_ring + (side->eq_ci % size) * 64ull, 64);
+        struct prm_eqe *raw = lab_ptr(side, side->eq_ring + (side->eq_ci % size) * 64ull, 64);
 
         if (PRM_GET(eqe, raw, owner) != (side->eq_ci >> LAB_EQ_LOG & 1)) {
             return false;

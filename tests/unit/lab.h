@@ -141,7 +141,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
 void lab_rc_pair(struct lab *lab, struct lab_qp *a, struct lab_qp *b, const struct lab_path *path);
 
 /* Writes a WQE without telling; returns where its control segment is. */
-uint8_t *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr);
+void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr);
 /* Doorbell record and doorbell. */
 void lab_ring(struct lab_qp *qp);
 /* Both. */

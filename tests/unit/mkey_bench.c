@@ -34,7 +34,7 @@ void teardown(void)
 /* -- keys ------------------------------------------------------------------------------------- */
 
 /* A context in use with all rights, no translation room yet. */
-void fill_mkc(uint8_t *mkc, unsigned mode, uint64_t start, uint64_t len)
+void fill_mkc(struct prm_mkc *mkc, unsigned mode, uint64_t start, uint64_t len)
 {
     memset(mkc, 0, PRM_SIZE(mkc));
     PRM_SET(mkc, mkc, access_mode_1_0, mode & 3);
@@ -53,7 +53,7 @@ void fill_mkc(uint8_t *mkc, unsigned mode, uint64_t start, uint64_t len)
     PRM_SET(mkc, mkc, log_page_size, mode == PRM_MKC_ACCESS_MODE_KLMS ? 0 : 12);
 }
 
-uint32_t create(const uint8_t *mkc, const void *xlt, size_t xlt_len)
+uint32_t create(const struct prm_mkc *mkc, const void *xlt, size_t xlt_len)
 {
     uint32_t index;
 
@@ -64,7 +64,8 @@ uint32_t create(const uint8_t *mkc, const void *xlt, size_t xlt_len)
 /* An MTT key of n of our pages, by their numbers, from va start. */
 uint32_t create_mtt(uint64_t start, uint64_t len, const unsigned *pages, unsigned n)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[PAGES * 8];
+    struct prm_mkc mkc[1];
+    uint8_t mtt[PAGES * 8];
 
     for (unsigned i = 0; i < n; i++) {
         prm_store64(mtt + 8 * i, mem + (uint64_t)pages[i] * PAGE);
@@ -74,16 +75,18 @@ uint32_t create_mtt(uint64_t start, uint64_t len, const unsigned *pages, unsigne
     return create(mkc, mtt, n * 8);
 }
 
-void klm(uint8_t *list, unsigned i, uint32_t count, uint32_t key, uint64_t va)
+void klm(void *list, unsigned i, uint32_t count, uint32_t key, uint64_t va)
 {
-    PRM_SET(wqe_klm_seg, list + 16 * i, byte_count, count);
-    PRM_SET(wqe_klm_seg, list + 16 * i, mkey, key);
-    PRM_SET(wqe_klm_seg, list + 16 * i, va, va);
+    struct prm_wqe_klm_seg *entry = list;
+
+    PRM_SET(wqe_klm_seg, &entry[i], byte_count, count);
+    PRM_SET(wqe_klm_seg, &entry[i], mkey, key);
+    PRM_SET(wqe_klm_seg, &entry[i], va, va);
 }
 
-uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const uint8_t *list, unsigned n)
+uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const void *list, unsigned n)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
 
     fill_mkc(mkc, mode, start, len);
     PRM_SET(mkc, mkc, translations_octword_size, n);
@@ -137,7 +140,7 @@ void umr_mtts(struct umr *umr, const unsigned *pages, unsigned n)
 /* A key of the driver's cache: free, of the driver's PD, room for ndescs pages. */
 uint32_t create_cached(unsigned ndescs, uint32_t pdn)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_MTT, 0, 0);
     PRM_SET(mkc, mkc, free, 1);

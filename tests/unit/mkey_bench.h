@@ -31,7 +31,9 @@ extern uint64_t mem;                /* bus address of page 0 */
 extern const unsigned scattered[4]; /* pages of create_scattered() in order */
 
 struct umr {
-    uint8_t ctrl[PRM_SIZE(wqe_umr_ctrl_seg)], mkc[PRM_SIZE(mkc)], xlt[1024];
+    struct prm_wqe_umr_ctrl_seg ctrl[1];
+    struct prm_mkc mkc[1];
+    uint8_t xlt[1024];
     struct mkey_umr req;
 };
 
@@ -41,13 +43,13 @@ void setup(void);
 void teardown(void);
 
 /* A context in use with all rights, no translation room yet. */
-void fill_mkc(uint8_t *mkc, unsigned mode, uint64_t start, uint64_t len);
-uint32_t create(const uint8_t *mkc, const void *xlt, size_t xlt_len);
+void fill_mkc(struct prm_mkc *mkc, unsigned mode, uint64_t start, uint64_t len);
+uint32_t create(const struct prm_mkc *mkc, const void *xlt, size_t xlt_len);
 
 /* An MTT key of n of our pages, by their numbers, from va start. */
 uint32_t create_mtt(uint64_t start, uint64_t len, const unsigned *pages, unsigned n);
-void klm(uint8_t *list, unsigned i, uint32_t count, uint32_t key, uint64_t va);
-uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const uint8_t *list, unsigned n);
+void klm(void *list, unsigned i, uint32_t count, uint32_t key, uint64_t va);
+uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const void *list, unsigned n);
 uint32_t create_scattered(void);
 
 /* Where byte at of that key is in memory. */

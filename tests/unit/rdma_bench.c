@@ -67,7 +67,7 @@ static struct mem_buf ring_buf(uint64_t addr, uint64_t size)
 
 static void make_eq(struct bench *b)
 {
-    uint8_t eqc[PRM_SIZE(eqc)] = {0};
+    struct prm_eqc eqc[1] = {0};
     uint64_t events[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     uint64_t ring = fake_host_alloc(&b->host, 64 << LOG_EQ, PAGE);
     uint64_t pas[(64 << LOG_EQ) / PAGE];
@@ -165,7 +165,7 @@ void bench_run(struct bench *b)
 uint32_t bench_key(struct bench *b, const struct bench_key_attr *attr)
 {
     unsigned access = attr->access;
-    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    struct prm_mkc mkc[1] = {0};
     uint32_t index;
 
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_PA);
@@ -192,7 +192,7 @@ uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned acces
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
 {
-    uint8_t cqc[PRM_SIZE(cqc)] = {0};
+    struct prm_cqc cqc[1] = {0};
     struct mem_buf buf;
 
     cq->log_size = log_size;
@@ -200,7 +200,7 @@ void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
     cq->ring = fake_host_alloc(&b->host, 64u << log_size, PAGE);
     cq->dbr = fake_host_alloc(&b->host, 8, 8);
     for (uint32_t i = 0; i < 1u << log_size; i++) {
-        uint8_t *cqe = fake_host_ptr(&b->host, cq->ring + 64 * i, 64);
+        struct prm_cqe64 *cqe = fake_host_ptr(&b->host, cq->ring + 64 * i, 64);
 
         PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_INVALID);
         PRM_SET(cqe64, cqe, owner, 1);
@@ -213,10 +213,10 @@ void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
     ck_assert_int_eq(cq_create(&b->hca, 0, cqc, &buf, cq->dbr, &cq->cqn), SYN_OK);
 }
 
-const uint8_t *bench_poll(struct bench *b, struct bench_cq *cq)
+const void *bench_poll(struct bench *b, struct bench_cq *cq)
 {
     uint32_t slot = cq->ci & ((1u << cq->log_size) - 1);
-    const uint8_t *cqe = fake_host_ptr(&b->host, cq->ring + 64 * slot, 64);
+    const struct prm_cqe64 *cqe = fake_host_ptr(&b->host, cq->ring + 64 * slot, 64);
 
     if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, cqe, owner) != (cq->ci >> cq->log_size & 1)) {
@@ -230,8 +230,8 @@ const uint8_t *bench_poll(struct bench *b, struct bench_cq *cq)
 int bench_event(struct bench *b, uint32_t qpn)
 {
     while (b->eq_ci < 1u << LOG_EQ) {
-        const uint8_t *eqe = fake_host_ptr(&b->host, b->eq_ring + 64 * b->eq_ci, 64);
-        const uint8_t *data = PRM_PTR(eqe, eqe, event_data);
+        const struct prm_eqe *eqe = fake_host_ptr(&b->host, b->eq_ring + 64 * b->eq_ci, 64);
+        const struct prm_qp_events *data = PRM_PTR(eqe, eqe, event_data);
         uint32_t type = PRM_GET(eqe, eqe, event_type);
 
         if (PRM_GET(eqe, eqe, owner)) {
@@ -247,7 +247,7 @@ int bench_event(struct bench *b, uint32_t qpn)
 
 /* -- queue pairs ------------------------------------------------------------------------------- */
 
-void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc)
+void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, struct prm_qpc *qpc)
 {
     memset(qpc, 0, PRM_SIZE(qpc));
     PRM_SET(qpc, qpc, st, attr->st);
@@ -272,7 +272,7 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc)
 
 void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
     uint64_t size;
     struct mem_buf buf = {0};
 
@@ -294,8 +294,8 @@ void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp
 enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
                       const struct bench_qp_attr *attr)
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
-    uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_qpc qpc[1] = {0};
+    struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
     bool reliable = attr->st == PRM_QP_ST_RC || attr->st == PRM_QP_ST_XRC;
 
     PRM_SET(qpc, qpc, st, attr->st);
@@ -337,7 +337,7 @@ void bench_post_recv(struct bench_qp *qp, uint64_t addr, uint32_t len, uint32_t 
 {
     struct bench *b = qp->bench;
     uint32_t slot = qp->posted & ((1u << LOG_RQ) - 1);
-    uint8_t *wqe =
+    void *wqe =
         fake_host_ptr(&b->host, qp->ring + ((uint64_t)slot << LOG_RQ_STRIDE), 1u << LOG_RQ_STRIDE);
 
     memset(wqe, 0, 1u << LOG_RQ_STRIDE);

@@ -92,14 +92,14 @@ uint32_t bench_key(struct bench *b, const struct bench_key_attr *attr);
 uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access);
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq);
-/* The next CQE, or NULL. */
-const uint8_t *bench_poll(struct bench *b, struct bench_cq *cq);
+/* The next CQE, a cqe64 or err_cqe, or NULL. */
+const void *bench_poll(struct bench *b, struct bench_cq *cq);
 
 /* The next async event that names this QP, or -1. */
 int bench_event(struct bench *b, uint32_t qpn);
 
 /* A qpc for CREATE_QP with 16 receive WQEs of 64 bytes and 16 send basic blocks. */
-void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, uint8_t *qpc);
+void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, struct prm_qpc *qpc);
 /* In RST. */
 void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp);
 /* Created and taken to RTS towards the peer. */

@@ -74,7 +74,8 @@ void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsign
                    uint64_t event_mask)
 {
     const uint64_t mask[4] = {event_mask, 0, 0, 0};
-    uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
+    struct prm_eqc eqc[1] = {0};
+    uint8_t pas[8];
 
     eq->log_size = log_size;
     eq->ci = 0;
@@ -92,17 +93,18 @@ void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsign
     ck_assert_int_eq(eq_create(&rig->hca, 0, eqc, pas, 1, mask, &eq->eqn), SYN_OK);
 }
 
-const uint8_t *rig_eq_peek(struct rig *rig, struct rig_eq *eq)
+const struct prm_eqe *rig_eq_peek(struct rig *rig, struct rig_eq *eq)
 {
     uint32_t slot = eq->ci & ((1u << eq->log_size) - 1);
-    const uint8_t *eqe = fake_host_ptr(&rig->host, eq->ring + slot * PRM_SIZE(eqe), PRM_SIZE(eqe));
+    const struct prm_eqe *eqe =
+        fake_host_ptr(&rig->host, eq->ring + slot * PRM_SIZE(eqe), PRM_SIZE(eqe));
 
     return (PRM_GET(eqe, eqe, owner) ^ eq->ci >> eq->log_size) & 1 ? NULL : eqe;
 }
 
-const uint8_t *rig_eq_next(struct rig *rig, struct rig_eq *eq)
+const struct prm_eqe *rig_eq_next(struct rig *rig, struct rig_eq *eq)
 {
-    const uint8_t *eqe = rig_eq_peek(rig, eq);
+    const struct prm_eqe *eqe = rig_eq_peek(rig, eq);
 
     if (eqe) {
         eq->ci++;

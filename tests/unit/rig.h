@@ -51,9 +51,9 @@ struct rig_eq {
 void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsigned vector,
                    uint64_t event_mask);
 /* The next EQE if software owns it (driver: next_eqe_sw()), else NULL. */
-const uint8_t *rig_eq_peek(struct rig *rig, struct rig_eq *eq);
+const struct prm_eqe *rig_eq_peek(struct rig *rig, struct rig_eq *eq);
 /* Takes it. */
-const uint8_t *rig_eq_next(struct rig *rig, struct rig_eq *eq);
+const struct prm_eqe *rig_eq_next(struct rig *rig, struct rig_eq *eq);
 /* The EQ's doorbell with the present consumer index. */
 void rig_eq_doorbell(struct rig *rig, struct rig_eq *eq, bool arm);
 

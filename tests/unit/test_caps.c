@@ -217,8 +217,9 @@ END_TEST
 /* Driver mlx5_eth_supported(): what the network half demands. */
 START_TEST(ethernet_is_complete)
 {
-    uint8_t cap[4096];
-    const uint8_t *ft;
+    uint8_t bytes[4096];
+    void *cap = bytes;
+    const struct prm_flow_table_prop_layout *ft;
 
     ck_assert_uint_eq(fwd_query_cap(&d, 1, CAP_CUR, cap), 0);
     ck_assert_uint_eq(PRM_GET(per_protocol_networking_offload_caps, cap, csum_cap), 1);
@@ -240,9 +241,9 @@ START_TEST(unknown_sections_are_refused)
 }
 END_TEST
 
-static enum syn set_cap(uint16_t section, const uint8_t *cap)
+static enum syn set_cap(uint16_t section, const void *cap)
 {
-    static uint8_t in[PRM_SIZE(set_hca_cap_in)];
+    static struct prm_set_hca_cap_in in[1];
     uint8_t out[16];
 
     memset(in, 0, sizeof(in));
@@ -255,7 +256,8 @@ static enum syn set_cap(uint16_t section, const uint8_t *cap)
 /* Driver handle_hca_cap(): current values back with a few changed. */
 START_TEST(capabilities_are_set)
 {
-    uint8_t cap[4096];
+    uint8_t bytes[4096];
+    void *cap = bytes;
 
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, cap), 0);
     PRM_SET(cmd_hca_cap, cap, log_max_qp, 17);
@@ -272,7 +274,8 @@ END_TEST
 
 START_TEST(capabilities_beyond_maximum_are_refused)
 {
-    uint8_t cap[4096];
+    uint8_t bytes[4096];
+    void *cap = bytes;
 
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
     PRM_SET(cmd_hca_cap, cap, log_max_qp, 31);
@@ -280,7 +283,7 @@ START_TEST(capabilities_beyond_maximum_are_refused)
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_MAX, cap), 0);
     PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0xffff);
     ck_assert_uint_eq(set_cap(0, cap), SYN_CAP_TOO_HIGH);
-    memset(cap, 0, sizeof(cap)); /* big-endian atomics are not offered */
+    memset(cap, 0, sizeof(bytes)); /* big-endian atomics are not offered */
     ck_assert_uint_eq(set_cap(3, cap), SYN_CAP_TOO_HIGH);
     ck_assert_uint_eq(set_cap(4, cap), SYN_NO_CAP_SECTION);
 }
@@ -306,10 +309,12 @@ START_TEST(capabilities_are_not_made_by_setting_them)
         {"pkey_table_size", 1, SYN_CAP_TOO_HIGH},
         {"cmdif_checksum", 2, SYN_CAP_TOO_HIGH},
     };
-    uint8_t before[4096], after[4096], cap[4096];
+    uint8_t before[4096], after[4096];
+    uint8_t bytes[4096];
+    void *cap = bytes;
 
     ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, before), 0);
-    memcpy(cap, before, sizeof(cap));
+    memcpy(cap, before, sizeof(bytes));
     PRM_SET(cmd_hca_cap, cap, log_max_qp, 10);
     fwd_set(cap, prm_struct_find("cmd_hca_cap"), table[_i].field, table[_i].value);
     ck_assert_uint_eq(set_cap(0, cap), table[_i].syn);
@@ -439,7 +444,8 @@ static uint64_t general(bool max, uint32_t field)
 START_TEST(a_profile_takes_away)
 {
     static const struct fw_cap_limit at_most[] = {AT_MOST(xrc, 0), AT_MOST(log_max_xrcd, 0), {0}};
-    uint8_t cap[4096];
+    uint8_t bytes[4096];
+    void *cap = bytes;
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ALLOC_XRCD, 0), SYN_OK);
     allow(at_most);

@@ -39,7 +39,7 @@ static void teardown(void)
     rig_clear(&rig);
 }
 
-static void fill_cqc(uint8_t *cqc, unsigned log_size, unsigned cqe_sz)
+static void fill_cqc(struct prm_cqc *cqc, unsigned log_size, unsigned cqe_sz)
 {
     memset(cqc, 0, PRM_SIZE(cqc));
     PRM_SET(cqc, cqc, log_cq_size, log_size);
@@ -69,7 +69,7 @@ static uint64_t new_ring(struct mem_buf *buf, unsigned log_size, unsigned stride
     return addr;
 }
 
-static void create_cq(struct test_cq *t, unsigned log_size, const uint8_t *cqc)
+static void create_cq(struct test_cq *t, unsigned log_size, const struct prm_cqc *cqc)
 {
     struct mem_buf buf;
 
@@ -84,7 +84,7 @@ static void create_cq(struct test_cq *t, unsigned log_size, const uint8_t *cqc)
 
 static void create_plain_cq(struct test_cq *t, unsigned log_size)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
 
     fill_cqc(cqc, log_size, PRM_CQE_SZ_64_BYTES);
     create_cq(t, log_size, cqc);
@@ -92,14 +92,14 @@ static void create_plain_cq(struct test_cq *t, unsigned log_size)
 
 static void post(struct test_cq *t, unsigned opcode, uint16_t wqe_counter, bool solicited)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     PRM_SET(cqe64, cqe, opcode, opcode);
     PRM_SET(cqe64, cqe, wqe_counter, wqe_counter);
     cq_post(&rig.hca, t->cq, cqe, solicited);
 }
 
-static uint8_t *cqe_at(struct test_cq *t, uint32_t index)
+static void *cqe_at(struct test_cq *t, uint32_t index)
 {
     uint32_t slot = index & ((1u << t->log_size) - 1);
 
@@ -107,9 +107,9 @@ static uint8_t *cqe_at(struct test_cq *t, uint32_t index)
 }
 
 /* The CQE at ci if software owns it, else NULL. */
-static uint8_t *poll(struct test_cq *t)
+static void *poll(struct test_cq *t)
 {
-    uint8_t *cqe = cqe_at(t, t->ci);
+    struct prm_cqe64 *cqe = cqe_at(t, t->ci);
 
     if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, cqe, owner) != (t->ci >> t->log_size & 1)) {
@@ -131,7 +131,7 @@ static void arm(struct test_cq *t, uint32_t cmd)
 /* Takes a completion event off the EQ as the driver's interrupt handler does. */
 static bool take_event(struct test_cq *t)
 {
-    const uint8_t *eqe = rig_eq_next(&rig, &comp_eq);
+    const struct prm_eqe *eqe = rig_eq_next(&rig, &comp_eq);
 
     if (!eqe) {
         return false;
@@ -143,9 +143,9 @@ static bool take_event(struct test_cq *t)
     return true;
 }
 
-static const uint8_t *take_cq_error(struct test_cq *t)
+static const struct prm_cq_error *take_cq_error(struct test_cq *t)
 {
-    const uint8_t *eqe = rig_eq_next(&rig, &async_eq);
+    const struct prm_eqe *eqe = rig_eq_next(&rig, &async_eq);
 
     ck_assert_ptr_nonnull(eqe);
     ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PRM_EVENT_TYPE_CQ_ERROR);
@@ -155,7 +155,7 @@ static const uint8_t *take_cq_error(struct test_cq *t)
 
 static uint32_t status(struct test_cq *t)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
 
     ck_assert_int_eq(cq_query(&rig.hca, t->cqn, cqc), SYN_OK);
     return PRM_GET(cqc, cqc, status);
@@ -170,7 +170,7 @@ START_TEST(owner_bit_changes_with_each_round)
 
     create_plain_cq(&t, 2);
     for (unsigned i = 0; i < 4 * 5; i++) {
-        uint8_t *cqe;
+        struct prm_cqe64 *cqe;
 
         ck_assert_ptr_null(poll(&t));
         post(&t, PRM_CQE_OPCODE_REQ, i, false);
@@ -198,7 +198,7 @@ END_TEST
 /* With 128-byte CQEs the cqe64 is the second half. */
 START_TEST(large_cqe_has_the_completion_in_its_second_half)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct test_cq t;
 
     fill_cqc(cqc, 3, PRM_CQE_SZ_128_BYTES);
@@ -213,7 +213,7 @@ END_TEST
 /* cqc.cc: all CQEs are written to the first entry. */
 START_TEST(collapsed_cq_has_one_slot)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct test_cq t;
 
     fill_cqc(cqc, 3, PRM_CQE_SZ_64_BYTES);
@@ -385,7 +385,7 @@ START_TEST(event_waits_for_a_full_eq)
 {
     struct rig_eq small;
     struct test_cq t[6];
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     unsigned seen = 0;
 
     rig_eq_create(&rig, &small, 2, 1, 0);
@@ -410,7 +410,7 @@ END_TEST
 
 static void create_moderated(struct test_cq *t, unsigned usec, unsigned count, unsigned mode)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
 
     fill_cqc(cqc, 6, PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, cq_period, usec);
@@ -472,7 +472,7 @@ END_TEST
 
 START_TEST(moderation_can_be_modified)
 {
-    uint8_t cqc[PRM_SIZE(cqc)] = {0};
+    struct prm_cqc cqc[1] = {0};
     struct test_cq t;
 
     create_moderated(&t, 100, 50, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
@@ -535,7 +535,7 @@ END_TEST
 /* cqc.oi: overruns are software's problem. */
 START_TEST(overrun_can_be_ignored)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct test_cq t;
 
     fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES);
@@ -555,7 +555,8 @@ END_TEST
 
 START_TEST(ring_that_does_not_answer_ends_the_cq)
 {
-    uint8_t cqc[PRM_SIZE(cqc)], pas[8];
+    struct prm_cqc cqc[1];
+    uint8_t pas[8];
     struct mem_buf buf;
     struct test_cq t = {0};
     struct mtt *mtt;
@@ -591,7 +592,7 @@ START_TEST(bad_contexts_are_refused)
         {.log_size = 2, .comp = 1, .want = SYN_CQ_FEATURE},
         {.log_size = 2, .mode = 3, .want = SYN_CQ_FEATURE},
     };
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct mem_buf buf;
     uint64_t ring = new_ring(&buf, 6, 64);
     uint32_t cqn;
@@ -640,7 +641,7 @@ END_TEST
  * index further, and the device goes on there (mlx5_ib: copy_resize_cqes()). */
 START_TEST(resize_goes_on_in_the_new_ring)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct mem_buf buf;
     struct test_cq t;
     uint64_t ring;
@@ -657,7 +658,7 @@ START_TEST(resize_goes_on_in_the_new_ring)
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_OK);
 
     for (i = t.ci; PRM_GET(cqe64, cqe_at(&t, i), opcode) != PRM_CQE_OPCODE_RESIZE_CQ; i++) {
-        uint8_t *to = fake_host_ptr(&rig.host, ring + ((i + 1) & 31) * 64, 64);
+        struct prm_cqe64 *to = fake_host_ptr(&rig.host, ring + ((i + 1) & 31) * 64, 64);
 
         ck_assert_uint_lt(i, 8);
         memcpy(to, cqe_at(&t, i), 64);
@@ -684,7 +685,7 @@ END_TEST
 
 START_TEST(resize_that_cannot_be_is_refused)
 {
-    uint8_t cqc[PRM_SIZE(cqc)];
+    struct prm_cqc cqc[1];
     struct mem_buf buf;
     struct test_cq t;
 

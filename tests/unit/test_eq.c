@@ -34,7 +34,7 @@ START_TEST(owner_bit_changes_with_each_round)
 
     rig_eq_create(&rig, &eq, 2, 1, RIG_ASYNC_MASK);
     for (unsigned i = 0; i < 4 * 5; i++) {
-        const uint8_t *eqe;
+        const struct prm_eqe *eqe;
 
         ck_assert_ptr_null(rig_eq_peek(&rig, &eq));
         event(PORT_CHANGE, i);
@@ -42,7 +42,7 @@ START_TEST(owner_bit_changes_with_each_round)
         ck_assert_ptr_nonnull(eqe);
         ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PORT_CHANGE);
         ck_assert_uint_eq(PRM_GET(eqe, eqe, event_sub_type), 3);
-        ck_assert_uint_eq(*PRM_PTR(eqe, eqe, event_data), i);
+        ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, eqe, event_data), i);
         rig_eq_doorbell(&rig, &eq, false);
     }
 }
@@ -111,7 +111,7 @@ END_TEST
 START_TEST(async_event_names_queue_type_and_number)
 {
     struct rig_eq eq;
-    const uint8_t *eqe;
+    const struct prm_eqe *eqe;
 
     rig_eq_create(&rig, &eq, 3, 1, RIG_ASYNC_MASK);
     eq_async_qp(&rig.hca, PRM_EVENT_TYPE_SRQ_RQ_LIMIT, 1, 0xabcdef);
@@ -125,7 +125,7 @@ END_TEST
 START_TEST(full_eq_keeps_what_it_has)
 {
     struct rig_eq eq;
-    uint8_t eqc[PRM_SIZE(eqc)];
+    struct prm_eqc eqc[1];
     uint64_t mask[4];
 
     rig_eq_create(&rig, &eq, 2, 1, RIG_ASYNC_MASK);
@@ -137,12 +137,12 @@ START_TEST(full_eq_keeps_what_it_has)
     ck_assert_uint_eq(PRM_GET(eqc, eqc, producer_counter), 4);
     ck_assert_uint_eq(rig.host.guest_errors, 2);
     for (unsigned i = 0; i < 4; i++) {
-        ck_assert_uint_eq(*PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), i);
+        ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), i);
     }
     ck_assert_ptr_null(rig_eq_next(&rig, &eq));
     rig_eq_doorbell(&rig, &eq, true);
     event(PORT_CHANGE, 9);
-    ck_assert_uint_eq(*PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 9);
+    ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 9);
     ck_assert_uint_eq(rig.host.irqs[1], 1);
 }
 END_TEST
@@ -150,7 +150,7 @@ END_TEST
 START_TEST(query_tells_the_live_state)
 {
     struct rig_eq eq;
-    uint8_t eqc[PRM_SIZE(eqc)];
+    struct prm_eqc eqc[1];
     uint64_t mask[4];
 
     rig_eq_create(&rig, &eq, 3, 1, 1ull << PORT_CHANGE);
@@ -176,7 +176,8 @@ START_TEST(ring_may_begin_inside_a_page)
 {
     const uint64_t mask[4] = {RIG_ASYNC_MASK};
     uint64_t page = fake_host_alloc(&rig.host, 8192, 8192);
-    uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
+    struct prm_eqc eqc[1] = {0};
+    uint8_t pas[8];
     uint32_t eqn;
 
     PRM_SET(eqc, eqc, log_eq_size, 4);
@@ -209,7 +210,7 @@ START_TEST(bad_contexts_are_refused)
     uint32_t eqn;
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        uint8_t eqc[PRM_SIZE(eqc)] = {0};
+        struct prm_eqc eqc[1] = {0};
 
         PRM_SET(eqc, eqc, log_eq_size, cases[i].log_size);
         PRM_SET(eqc, eqc, uar_page, cases[i].uar ? cases[i].uar : rig.uarn);
@@ -247,7 +248,8 @@ END_TEST
 START_TEST(query_tells_every_event_asked_for)
 {
     const uint64_t mask[4] = {1, 2, 0, 1ull << 63};
-    uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
+    struct prm_eqc eqc[1] = {0};
+    uint8_t pas[8];
     uint64_t got[4];
     uint32_t eqn;
 
@@ -262,7 +264,8 @@ END_TEST
 START_TEST(ring_that_does_not_answer_is_reported)
 {
     const uint64_t mask[4] = {RIG_ASYNC_MASK};
-    uint8_t eqc[PRM_SIZE(eqc)] = {0}, pas[8];
+    struct prm_eqc eqc[1] = {0};
+    uint8_t pas[8];
     uint32_t eqn;
     uint64_t got[4];
 
@@ -284,11 +287,11 @@ START_TEST(ring_that_cannot_be_mapped_is_written)
     rig.host.no_map = true;
     rig_eq_create(&rig, &eq, 3, 1, RIG_ASYNC_MASK);
     event(PORT_CHANGE, 7);
-    ck_assert_uint_eq(*PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 7);
+    ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 7);
     rig.host.no_map = false;
     rig.host.map_limit = 32;
     event(PORT_CHANGE, 8);
-    ck_assert_uint_eq(*PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 8);
+    ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), 8);
 }
 END_TEST
 

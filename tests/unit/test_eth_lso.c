@@ -113,7 +113,7 @@ START_TEST(a_message_becomes_segments)
     for (unsigned i = 0; i < G_N_ELEMENTS(payloads); i++) {
         uint16_t at = sq.pi;
         struct bench_wr wr;
-        const uint8_t *cqe;
+        const struct prm_cqe64 *cqe;
 
         pkt.payload = payloads[i];
         b->num_frames = 0;

@@ -13,7 +13,7 @@ static uint32_t counter_set;
 /* An RQ with a counter set that takes every frame. */
 static void make_rq(bool vsd, bool flush)
 {
-    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct prm_rqc rqc[1] = {0};
 
     ck_assert_int_eq(q_counter_alloc(&b->rig.hca, 0, &counter_set), SYN_OK);
     PRM_SET(rqc, rqc, vsd, vsd);
@@ -56,10 +56,10 @@ static uint64_t post(void)
 }
 
 /* Receives one frame; returns its CQE. */
-static const uint8_t *receive(const uint8_t *frame, size_t len, const uint8_t **stored)
+static const void *receive(const uint8_t *frame, size_t len, const uint8_t **stored)
 {
     uint64_t addr = post();
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_rx(b, frame, len);
     cqe = bench_cqe(&rq);
@@ -71,7 +71,7 @@ static const uint8_t *receive(const uint8_t *frame, size_t len, const uint8_t **
 
 static uint32_t rq_state(void)
 {
-    uint8_t rqc[PRM_SIZE(rqc)];
+    struct prm_rqc rqc[1];
 
     ck_assert_int_eq(eth_rq_query(&b->rig.hca, rq.num, rqc), SYN_OK);
     return PRM_GET(rqc, rqc, state);
@@ -84,7 +84,8 @@ START_TEST(the_frame_lands_in_the_wqe_and_nowhere_else)
     struct bench_pkt pkt = packet(4, 6, 400);
     uint8_t frame[1024];
     size_t len = bench_build(frame, &pkt);
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     for (unsigned i = 0; i < 20; i++) { /* more than the ring holds */
@@ -105,7 +106,7 @@ START_TEST(segments_are_filled_in_order)
     static const uint32_t lens[3] = {13, 600, 1000};
     uint8_t frame[1100], joined[1613];
     uint64_t at[3];
-    uint8_t *wqe;
+    struct prm_wqe_data_seg *wqe;
     size_t len = bench_build(frame, &pkt), n = 0;
 
     make_rq(false, false);
@@ -113,11 +114,11 @@ START_TEST(segments_are_filled_in_order)
     wqe = fake_host_ptr(&b->rig.host, rq.ring, 64);
     for (unsigned i = 0; i < 3; i++) {
         at[i] = bench_mem(b, NULL, lens[i]);
-        PRM_SET(wqe_data_seg, wqe + 16 * i, byte_count, lens[i]);
-        PRM_SET(wqe_data_seg, wqe + 16 * i, lkey, RIG_RESD_LKEY);
-        PRM_SET(wqe_data_seg, wqe + 16 * i, addr, at[i]);
+        PRM_SET(wqe_data_seg, &wqe[i], byte_count, lens[i]);
+        PRM_SET(wqe_data_seg, &wqe[i], lkey, RIG_RESD_LKEY);
+        PRM_SET(wqe_data_seg, &wqe[i], addr, at[i]);
     }
-    PRM_SET(wqe_data_seg, wqe + 48, lkey, 0x100);
+    PRM_SET(wqe_data_seg, &wqe[3], lkey, 0x100);
     bench_rx(b, frame, len);
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_SEND, 0, 0);
     for (unsigned i = 0; i < 3; i++) {
@@ -135,7 +136,8 @@ START_TEST(vlan_tag_goes_into_the_cqe_unless_vsd)
     struct bench_pkt pkt = packet(4, 6, 200);
     uint8_t tagged[512], plain[512];
     size_t len = bench_build(plain, &pkt);
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     pkt.vlan = true;
     pkt.tci = 0x6007;
@@ -157,7 +159,8 @@ START_TEST(untagged_frames_and_service_tags_are_left_as_they_are)
     struct bench_pkt pkt = packet(4, 6, 200);
     uint8_t frame[512];
     size_t len;
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     len = bench_build(frame, &pkt);
@@ -192,7 +195,8 @@ START_TEST(header_types_and_checksums)
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         struct bench_pkt pkt = packet(cases[i].version, cases[i].proto, cases[i].payload);
         uint8_t frame[256] = {0};
-        const uint8_t *stored, *cqe;
+        const uint8_t *stored;
+        const struct prm_cqe64 *cqe;
         size_t len;
 
         pkt.tcp_flags = cases[i].flags;
@@ -213,7 +217,8 @@ START_TEST(padding_is_not_in_the_sum)
 {
     struct bench_pkt pkt = packet(4, 17, 3);
     uint8_t frame[100];
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
     size_t len;
 
     memset(frame, 0xee, sizeof(frame));
@@ -231,7 +236,8 @@ START_TEST(wrong_checksums_are_not_ok)
     struct bench_pkt pkt = packet(4, 6, 100);
     uint8_t frame[256];
     size_t len = bench_build(frame, &pkt);
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     frame[60] ^= 1; /* payload */
@@ -252,7 +258,8 @@ START_TEST(fragments_have_no_transport)
     struct bench_pkt pkt = packet(4, 17, 100);
     uint8_t frame[256];
     size_t len = bench_build(frame, &pkt);
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     frame[20] = 0x20;
@@ -276,7 +283,8 @@ START_TEST(the_sum_is_right_for_headers_that_make_no_sense)
     struct bench_pkt pkt = packet(4, 6, 100);
     uint8_t good[256], frame[256];
     size_t len = bench_build(good, &pkt);
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
     static const struct {
         size_t at;
         uint8_t value;
@@ -309,7 +317,8 @@ END_TEST
 START_TEST(frames_that_are_not_ip_have_only_their_fcs_checked)
 {
     uint8_t frame[60] = {2, 0, 0, 0, 0, 1, [12] = 0x08, 0x06};
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     cqe = receive(frame, sizeof(frame), &stored);
@@ -514,7 +523,8 @@ END_TEST
 START_TEST(a_queue_in_reset_drops_and_starts_again_at_0)
 {
     uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
-    const uint8_t *stored, *cqe;
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
 
     make_rq(false, false);
     receive(frame, sizeof(frame), &stored);
@@ -531,7 +541,7 @@ END_TEST
 
 START_TEST(illegal_moves_and_fields_are_refused)
 {
-    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct prm_rqc rqc[1] = {0};
     struct hca *hca = &b->rig.hca;
 
     make_rq(false, false);
@@ -551,8 +561,10 @@ END_TEST
 START_TEST(vsd_can_be_changed_while_the_queue_runs)
 {
     struct bench_pkt pkt = packet(4, 6, 200);
-    uint8_t frame[512], rqc[PRM_SIZE(rqc)] = {0};
-    const uint8_t *stored, *cqe;
+    uint8_t frame[512];
+    struct prm_rqc rqc[1] = {0};
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
     size_t len;
 
     pkt.vlan = true;

@@ -61,7 +61,7 @@ static void expect_frame(unsigned nth, const uint8_t *frame, size_t len)
 
 static uint32_t sq_state(void)
 {
-    uint8_t sqc[PRM_SIZE(sqc)];
+    struct prm_sqc sqc[1];
 
     ck_assert_int_eq(eth_sq_query(&b->rig.hca, sq.num, sqc), SYN_OK);
     return PRM_GET(sqc, sqc, state);
@@ -200,7 +200,7 @@ START_TEST(service_tag_is_inserted_with_its_type)
     uint8_t plain[256], tagged[256];
     size_t len = bench_build(plain, &pkt);
     struct bench_wr wr = wr_of(plain, len, 0);
-    uint8_t *wqe;
+    void *wqe;
 
     pkt.vlan = true;
     pkt.tci = 0xa123;
@@ -357,7 +357,7 @@ END_TEST
 START_TEST(a_nop_completes_and_sends_nothing)
 {
     const struct bench_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_send(&sq, &nop);
     cqe = bench_cqe(&sq);
@@ -647,7 +647,7 @@ END_TEST
 
 START_TEST(only_the_owner_may_modify_and_destroy)
 {
-    uint8_t sqc[PRM_SIZE(sqc)] = {0};
+    struct prm_sqc sqc[1] = {0};
 
     ck_assert_int_eq(eth_sq_modify(&b->rig.hca, RIG_USER, sq.num, PRM_SQC_STATE_RDY, 0, sqc),
                      SYN_BAD_UID);
@@ -660,7 +660,8 @@ END_TEST
 
 START_TEST(a_queue_that_names_what_is_not_there_is_refused)
 {
-    uint8_t sqc[PRM_SIZE(sqc)] = {0}, *wq = PRM_PTR(sqc, sqc, wq);
+    struct prm_sqc sqc[1] = {0};
+    struct prm_wq *wq = PRM_PTR(sqc, sqc, wq);
     struct mem_buf buf = {0};
     uint32_t num;
 

@@ -41,7 +41,9 @@ END_TEST
 
 START_TEST(issi_is_negotiated)
 {
-    uint8_t in[16] = {0}, out[PRM_SIZE(query_issi_out)];
+    uint8_t in_bytes[16] = {0};
+    void *in = in_bytes;
+    struct prm_query_issi_out out[1];
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
     PRM_SET(set_issi_in, in, opcode, PRM_CMD_OP_SET_ISSI);
@@ -51,7 +53,7 @@ START_TEST(issi_is_negotiated)
     ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), SYN_BAD_ISSI);
     PRM_SET(set_issi_in, in, current_issi, 0xffff);
     ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), SYN_BAD_ISSI);
-    memset(in, 0, sizeof(in));
+    memset(in, 0, sizeof(in_bytes));
     PRM_SET(query_issi_in, in, opcode, PRM_CMD_OP_QUERY_ISSI);
     ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, sizeof(out)), 0);
     ck_assert_uint_eq(PRM_GET(query_issi_out, out, current_issi), 1);
@@ -101,18 +103,20 @@ END_TEST
 
 static enum syn give_one(uint64_t pa)
 {
-    uint8_t in[PRM_SIZE(manage_pages_in) + 8] = {0}, out[16];
+    uint8_t in_bytes[PRM_SIZE(manage_pages_in) + 8] = {0}, out[16];
+    void *in = in_bytes;
 
     PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
     PRM_SET(manage_pages_in, in, op_mod, 1);
     PRM_SET(manage_pages_in, in, input_num_entries, 1);
     PRM_SET_AT(manage_pages_in, in, pas, 0, pa);
-    return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
+    return fwd_cmd(&d, in, sizeof(in_bytes), out, sizeof(out));
 }
 
 START_TEST(bad_pages_are_refused)
 {
-    uint8_t in[PRM_SIZE(manage_pages_in) + 16] = {0}, out[16];
+    uint8_t in_bytes[PRM_SIZE(manage_pages_in) + 16] = {0}, out[16];
+    void *in = in_bytes;
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
     ck_assert_uint_eq(give_one(0x10000), 0);
@@ -125,11 +129,11 @@ START_TEST(bad_pages_are_refused)
     PRM_SET(manage_pages_in, in, input_num_entries, 2);
     PRM_SET_AT(manage_pages_in, in, pas, 0, 0x30000);
     PRM_SET_AT(manage_pages_in, in, pas, 1, 0x10000);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_BAD_PAGE);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), SYN_BAD_PAGE);
     ck_assert_uint_eq(give_one(0x30000), 0);
     /* more entries than the input has */
     PRM_SET(manage_pages_in, in, input_num_entries, 0xffffffff);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_IN_LEN);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), SYN_IN_LEN);
     ck_assert_uint_eq(fwd_take_pages(&d, 100), 2);
     ck_assert_uint_eq(fwd_take_pages(&d, 100), 0);
 }
@@ -152,7 +156,8 @@ END_TEST
 /* Driver mlx5_cmd_fast_teardown_hca(): prepare, write "disabled", read it back. */
 START_TEST(fast_teardown)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_teardown_hca_in in[1] = {0};
+    struct prm_teardown_hca_out out[1];
 
     fwd_bring_up(&d);
     PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
@@ -183,7 +188,7 @@ static void tell_queue(uint32_t nic_interface)
  * the driver writes "SW reset" if that is supported, waits for "disabled", and starts over. */
 START_TEST(a_firmware_that_failed_is_reset)
 {
-    uint8_t in[16] = {0};
+    struct prm_cmd_in in[2] = {0};
     uint64_t counter;
 
     fwd_bring_up(&d);
@@ -233,7 +238,8 @@ END_TEST
 
 START_TEST(bad_teardown_profile)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_teardown_hca_in in[1] = {0};
+    uint8_t out[16];
 
     fwd_bring_up(&d);
     PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
@@ -264,7 +270,8 @@ END_TEST
 
 static uint32_t create_uctx(enum syn *status)
 {
-    uint8_t in[PRM_SIZE(create_uctx_in)] = {0}, out[16];
+    struct prm_create_uctx_in in[1] = {0};
+    struct prm_create_uctx_out out[1];
 
     PRM_SET(create_uctx_in, in, opcode, PRM_CMD_OP_CREATE_UCTX);
     *status = fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
@@ -273,7 +280,8 @@ static uint32_t create_uctx(enum syn *status)
 
 static enum syn destroy_uctx(uint32_t uid)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_destroy_uctx_in in[1] = {0};
+    uint8_t out[16];
 
     PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);
     PRM_SET(destroy_uctx_in, in, uid, uid);
@@ -283,8 +291,10 @@ static enum syn destroy_uctx(uint32_t uid)
 static enum syn create_umem(uint32_t uid, uint32_t n, uint32_t listed, uint32_t offset,
                             uint32_t *id)
 {
-    uint8_t in[PRM_SIZE(create_umem_in) + 64] = {0}, out[16];
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    uint8_t in_bytes[PRM_SIZE(create_umem_in) + 64] = {0};
+    void *in = in_bytes;
+    struct prm_create_umem_out out[1];
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
     enum syn status;
 
     PRM_SET(create_umem_in, in, opcode, PRM_CMD_OP_CREATE_UMEM);
@@ -298,7 +308,8 @@ static enum syn create_umem(uint32_t uid, uint32_t n, uint32_t listed, uint32_t 
 
 static enum syn destroy_umem(uint32_t uid, uint32_t id)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_destroy_umem_in in[1] = {0};
+    uint8_t out[16];
 
     PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
     PRM_SET(destroy_umem_in, in, uid, uid);
@@ -331,8 +342,12 @@ END_TEST
 /* An EQ of 64 entries that takes page requests only, armed; returns where its ring lies. */
 static uint64_t create_page_eq(void)
 {
-    uint8_t in[PRM_SIZE(create_eq_in) + 8] = {0}, out[16];
-    uint8_t uar_in[16] = {0}, *eqc = PRM_PTR(create_eq_in, in, eq_context_entry), *ring;
+    uint8_t in_bytes[PRM_SIZE(create_eq_in) + 8] = {0}, out_bytes[16];
+    void *out = out_bytes;
+    void *in = in_bytes;
+    struct prm_alloc_uar_in uar_in[1] = {0};
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    struct prm_eqe *ring;
     uint64_t pa = fake_host_alloc(&d.host, 4096, 4096);
     uint32_t uarn;
 
@@ -341,14 +356,14 @@ static uint64_t create_page_eq(void)
     uarn = PRM_GET(alloc_uar_out, out, uar);
     ring = fake_host_ptr(&d.host, pa, 4096);
     for (unsigned i = 0; i < 64; i++) {
-        PRM_SET(eqe, ring + i * 64, owner, 1); /* the device's */
+        PRM_SET(eqe, &ring[i], owner, 1); /* the device's */
     }
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
     PRM_SET(eqc, eqc, log_eq_size, 6);
     PRM_SET(eqc, eqc, uar_page, uarn);
     PRM_SET_AT(create_eq_in, in, event_bitmask, 0, 1ull << PRM_EVENT_TYPE_PAGE_REQUEST);
     PRM_SET_AT(create_eq_in, in, pas, 0, pa);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
     fw_mmio_write(d.fw, (uint64_t)uarn * 4096 + 0x40, PRM_GET(create_eq_out, out, eq_number) << 24,
                   4);
     return pa;
@@ -356,7 +371,7 @@ static uint64_t create_page_eq(void)
 
 static int32_t requested(uint64_t ring, unsigned index)
 {
-    const uint8_t *eqe = fake_host_ptr(&d.host, ring + index * 64, 64);
+    const struct prm_eqe *eqe = fake_host_ptr(&d.host, ring + index * 64, 64);
 
     if (PRM_GET(eqe, eqe, owner)) {
         return 0; /* not written */
@@ -468,7 +483,8 @@ END_TEST
 
 static enum syn alloc_pd(uint32_t uid, uint32_t *pdn)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_alloc_pd_in in[1] = {0};
+    struct prm_alloc_pd_out out[1];
     enum syn status;
 
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
@@ -480,7 +496,8 @@ static enum syn alloc_pd(uint32_t uid, uint32_t *pdn)
 
 START_TEST(context_takes_its_objects_along)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_dealloc_pd_in in[1] = {0};
+    uint8_t out[16];
     enum syn status;
     uint32_t uid = create_uctx(&status), pdn, kernel_pdn;
 
@@ -496,9 +513,10 @@ START_TEST(context_takes_its_objects_along)
 }
 END_TEST
 
-static enum syn flow_counter(uint16_t opcode, uint32_t uid, uint32_t id, uint8_t out[48])
+static enum syn flow_counter(uint16_t opcode, uint32_t uid, uint32_t id, void *out)
 {
-    uint8_t in[32] = {0};
+    uint8_t in_bytes[32] = {0};
+    void *in = in_bytes;
 
     PRM_SET(query_flow_counter_in, in, opcode, opcode);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
@@ -517,7 +535,8 @@ START_TEST(flow_counters_belong_to_their_context)
 {
     enum syn status;
     uint32_t uid = create_uctx(&status), other = create_uctx(&status), id;
-    uint8_t out[48];
+    uint8_t bytes[48];
+    void *out = bytes;
 
     ck_assert_uint_eq(flow_counter(PRM_CMD_OP_ALLOC_FLOW_COUNTER, uid, 0, out), SYN_OK);
     id = PRM_GET(alloc_flow_counter_out, out, flow_counter_id);
@@ -533,7 +552,8 @@ END_TEST
 
 START_TEST(privileged_commands_take_no_uid)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_general_obj_in_cmd_hdr in[1] = {0};
+    uint8_t out[16];
     enum syn status;
     uint32_t uid = create_uctx(&status);
 
@@ -546,8 +566,9 @@ END_TEST
 static enum syn create_cq_in_umem(uint32_t uid, uint32_t ring, uint64_t offset, uint32_t dbr_umem,
                                   uint64_t dbr)
 {
-    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[16];
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    struct prm_create_cq_in in[1] = {0};
+    uint8_t out[16];
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
 
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, uid);
@@ -602,7 +623,8 @@ START_TEST(general_objects_are_refused)
         PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_CMD_OP_MODIFY_GENERAL_OBJECT,
         PRM_CMD_OP_QUERY_GENERAL_OBJECT, PRM_CMD_OP_DESTROY_GENERAL_OBJECT};
     static const uint16_t types[] = {0, 0xd, 0xffff};
-    uint8_t in[16] = {0}, out[16];
+    struct prm_general_obj_in_cmd_hdr in[1] = {0};
+    uint8_t out[16];
 
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
         PRM_SET(general_obj_in_cmd_hdr, in, opcode, opcodes[_i]);

@@ -55,7 +55,8 @@ static void give_pages(uint32_t n)
 
 static uint32_t alloc_pd(void)
 {
-    uint8_t request[PRM_SIZE(alloc_pd_in)] = {0}, answer[PRM_SIZE(alloc_pd_out)];
+    struct prm_alloc_pd_in request[1] = {0};
+    struct prm_alloc_pd_out answer[1];
 
     PRM_SET(alloc_pd_in, request, opcode, PRM_CMD_OP_ALLOC_PD);
     must(request, sizeof(request), answer, sizeof(answer));
@@ -65,8 +66,10 @@ static uint32_t alloc_pd(void)
 /* A memory region of eight pages. */
 static void create_key(uint32_t of_pd)
 {
-    uint8_t request[PRM_SIZE(create_mkey_in) + 64] = {0}, answer[PRM_SIZE(create_mkey_out)];
-    uint8_t *mkc = PRM_PTR(create_mkey_in, request, memory_key_mkey_entry);
+    uint8_t request_bytes[PRM_SIZE(create_mkey_in) + 64] = {0};
+    void *request = request_bytes;
+    struct prm_create_mkey_out answer[1];
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, request, memory_key_mkey_entry);
 
     PRM_SET(create_mkey_in, request, opcode, PRM_CMD_OP_CREATE_MKEY);
     PRM_SET(create_mkey_in, request, translations_octword_actual_size, 4);
@@ -75,7 +78,7 @@ static void create_key(uint32_t of_pd)
     PRM_SET(mkc, mkc, len, 8 * 4096);
     PRM_SET(mkc, mkc, pd, of_pd);
     PRM_SET(mkc, mkc, translations_octword_size, 4);
-    must(request, sizeof(request), answer, sizeof(answer));
+    must(request, sizeof(request_bytes), answer, sizeof(answer));
 }
 
 static uint64_t steps(void)
@@ -123,20 +126,21 @@ END_TEST
 #define SLACK    (4ull << 20)
 #define LIST     4096 /* entries of a long list in a command */
 #define RING_LOG 9
+#define OUT_ROOM 0x40
 
 static uint32_t xrcdn, pdn, tdn, uarn, eqn, cqn, rqn, tirn, table_id, group_id, uid, qpn;
 static uint64_t ring_addr;
 static uint32_t nth; /* how many were made */
-static uint8_t in[PRM_SIZE(create_mkey_in) + 8 * LIST];
-static uint8_t out[0x40]; /* of the last command */
+static void *const in = (uint8_t[PRM_SIZE(create_mkey_in) + 8 * LIST]){0};
+static void *const out = (uint8_t[OUT_ROOM]){0}; /* of the last command */
 
-/* Runs what is in in[], and clears that; returns the status. */
+/* Runs what is in in, and clears that; returns the status. */
 static uint8_t run_in(uint16_t opcode, size_t len)
 {
     int status;
 
     PRM_SET(cmd_in, in, opcode, opcode);
-    status = drv_cmd(d.drv, in, len, out, sizeof(out));
+    status = drv_cmd(d.drv, in, len, out, OUT_ROOM);
     memset(in, 0, len);
     if (status < 0) {
         ck_abort_msg("%s: no answer", prm_cmd_op_name(opcode));
@@ -200,7 +204,7 @@ static uint8_t make_uctx(void)
 
 static uint8_t make_umem(void)
 {
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
 
     PRM_SET(create_umem_in, in, uid, uid);
     PRM_SET(umem, umem, num_of_mtt, LIST);
@@ -213,7 +217,7 @@ static uint8_t make_umem(void)
 /* Without translation entries: a window. */
 static uint8_t make_window(void)
 {
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
 
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, free, 1);
@@ -223,7 +227,7 @@ static uint8_t make_window(void)
 
 static uint8_t make_region(void)
 {
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
 
     PRM_SET(create_mkey_in, in, translations_octword_actual_size, LIST / 2);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
@@ -239,7 +243,7 @@ static uint8_t make_region(void)
 
 static uint8_t make_eq(void)
 {
-    uint8_t *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
     uint8_t status;
 
     PRM_SET(eqc, eqc, log_eq_size, 6);
@@ -252,7 +256,7 @@ static uint8_t make_eq(void)
 
 static uint8_t make_cq(void)
 {
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     uint8_t status;
 
     PRM_SET(cqc, cqc, log_cq_size, 6);
@@ -267,7 +271,7 @@ static uint8_t make_cq(void)
 
 static uint8_t make_srq(void)
 {
-    uint8_t *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
+    struct prm_srqc *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
 
     PRM_SET(srqc, srqc, log_srq_size, 4);
     PRM_SET(srqc, srqc, log_rq_stride, 2);
@@ -279,7 +283,7 @@ static uint8_t make_srq(void)
 
 static uint8_t make_xrc_srq(void)
 {
-    uint8_t *srqc = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
+    struct prm_xrc_srqc *srqc = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
 
     PRM_SET(xrc_srqc, srqc, log_xrc_srq_size, 4);
     PRM_SET(xrc_srqc, srqc, log_rq_stride, 2);
@@ -294,7 +298,8 @@ static uint8_t make_xrc_srq(void)
 
 static uint8_t make_rmp(void)
 {
-    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx), *wq = PRM_PTR(rmpc, rmpc, wq);
+    struct prm_rmpc *rmpc = PRM_PTR(create_rmp_in, in, ctx);
+    struct prm_wq *wq = PRM_PTR(rmpc, rmpc, wq);
 
     PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
@@ -309,7 +314,7 @@ static uint8_t make_rmp(void)
 /* Its ring lies in eight pages side by side. */
 static uint8_t create_qp(uint8_t st)
 {
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     uint8_t status;
 
     PRM_SET(qpc, qpc, st, st);
@@ -350,7 +355,7 @@ static uint8_t make_member(void)
     return run_in(PRM_CMD_OP_ATTACH_TO_MCG, PRM_SIZE(attach_to_mcg_in));
 }
 
-static void put_wq(uint8_t *wq)
+static void put_wq(struct prm_wq *wq)
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, pd, pdn);
@@ -363,7 +368,7 @@ static void put_wq(uint8_t *wq)
 
 static uint8_t make_sq(void)
 {
-    uint8_t *sqc = PRM_PTR(create_sq_in, in, ctx);
+    struct prm_sqc *sqc = PRM_PTR(create_sq_in, in, ctx);
 
     PRM_SET(sqc, sqc, cqn, cqn);
     put_wq(PRM_PTR(sqc, sqc, wq));
@@ -372,7 +377,7 @@ static uint8_t make_sq(void)
 
 static uint8_t make_rq(void)
 {
-    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx);
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
     uint8_t status;
 
     PRM_SET(rqc, rqc, cqn, cqn);
@@ -390,7 +395,7 @@ static uint8_t make_tis(void)
 
 static uint8_t make_tir(void)
 {
-    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
+    struct prm_tirc *tirc = PRM_PTR(create_tir_in, in, ctx);
     uint8_t status;
 
     PRM_SET(tirc, tirc, transport_domain, tdn);
@@ -404,7 +409,7 @@ static uint8_t make_tir(void)
 
 static uint8_t make_rqt(void)
 {
-    uint8_t *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    void *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
 
     PRM_SET(rqtc, rqtc, rqt_max_size, 2048);
     PRM_SET(rqtc, rqtc, rqt_actual_size, 1);
@@ -446,8 +451,8 @@ static uint8_t make_group(void)
 /* Entries that tell UDP and TCP ports apart, in tables full of them. */
 static uint8_t make_entry(void)
 {
-    uint8_t *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
-    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    void *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     uint8_t status = 0;
 
     if (nth % 65536 == 0) {
@@ -463,7 +468,9 @@ static uint8_t make_entry(void)
     PRM_SET(set_fte_in, in, flow_index, nth % 65536);
     PRM_SET(flow_context, ctx, group_id, group_id);
     PRM_SET(flow_context, ctx, action, PRM_FLOW_ACTION_DROP);
-    PRM_SET(fte_match_set_lyr_2_4, PRM_PTR(flow_context, ctx, match_value), tcp_dport, nth % 65536);
+    PRM_SET(fte_match_set_lyr_2_4,
+            PRM_PTR(fte_match_param, PRM_PTR(flow_context, ctx, match_value), outer_headers),
+            tcp_dport, nth % 65536);
     return run_in(PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, PRM_SIZE(set_fte_in));
 }
 
@@ -614,16 +621,16 @@ END_TEST
 START_TEST(a_long_command_is_paid_for)
 {
     size_t len = 1u << 20;
-    uint8_t *request = g_malloc0(len);
+    struct prm_cmd_in *request = g_malloc0(len);
     struct ledger *memory = &d.fw->hca.memory;
     uint64_t used = memory->used, limit = memory->limit;
 
     PRM_SET(cmd_in, request, opcode, PRM_CMD_OP_NOP);
     memory->limit = used + len - 1;
-    ck_assert_uint_eq(fwd_cmd(&d, request, len, out, sizeof(out)), SYN_NO_MEMORY);
-    ck_assert_uint_eq(fwd_cmd(&d, request, 32 << 10, out, sizeof(out)), SYN_OK);
+    ck_assert_uint_eq(fwd_cmd(&d, request, len, out, OUT_ROOM), SYN_NO_MEMORY);
+    ck_assert_uint_eq(fwd_cmd(&d, request, 32 << 10, out, OUT_ROOM), SYN_OK);
     memory->limit = limit;
-    ck_assert_uint_eq(fwd_cmd(&d, request, len, out, sizeof(out)), SYN_OK);
+    ck_assert_uint_eq(fwd_cmd(&d, request, len, out, OUT_ROOM), SYN_OK);
     ck_assert_uint_eq(memory->used, used);
     g_free(request);
 }

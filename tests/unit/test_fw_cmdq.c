@@ -23,7 +23,7 @@ static void teardown(void)
  * round. */
 static void prepare_long_input(void)
 {
-    static uint8_t in[PRM_SIZE(set_hca_cap_in)];
+    static struct prm_set_hca_cap_in in[1];
 
     memset(in, 0, sizeof(in));
     PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
@@ -32,7 +32,7 @@ static void prepare_long_input(void)
 
 static void prepare_long_output(void)
 {
-    uint8_t in[16] = {0};
+    struct prm_query_hca_cap_in in[1] = {0};
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
     PRM_SET(query_hca_cap_in, in, op_mod, 1);
@@ -41,18 +41,19 @@ static void prepare_long_output(void)
 
 static void prepare_short(void)
 {
-    uint8_t in[16] = {0};
+    struct prm_cmd_in in[2] = {0};
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_QUERY_ISSI);
     fwd_prepare(&d, in, sizeof(in), PRM_SIZE(query_issi_out));
 }
 
-static uint8_t xor8(const uint8_t *p, size_t len)
+static uint8_t xor8(const void *p, size_t len)
 {
+    const uint8_t *byte = p;
     uint8_t sum = 0;
 
     while (len--) {
-        sum ^= *p++;
+        sum ^= *byte++;
     }
     return sum;
 }
@@ -60,20 +61,20 @@ static uint8_t xor8(const uint8_t *p, size_t len)
 /* Signs entry and input mailboxes: the XOR of all bytes is 0xff. */
 static void sign(void)
 {
-    uint8_t *e = fwd_entry(&d);
+    struct prm_cmd_queue_entry *e = fwd_entry(&d);
 
     for (unsigned i = 0; i < d.in_boxes; i++) {
-        uint8_t *box = fwd_in_box(&d, i);
+        struct prm_cmd_if_box *box = fwd_in_box(&d, i);
 
-        PRM_SET(cmd_if_box, box, ctrl_signature, (uint8_t)~xor8(box + 512, 0x240 - 512));
+        PRM_SET(cmd_if_box, box, ctrl_signature, (uint8_t)~xor8(box->bytes + 512, 0x240 - 512));
         PRM_SET(cmd_if_box, box, signature, (uint8_t)~xor8(box, 0x240));
     }
     PRM_SET(cmd_queue_entry, e, signature, (uint8_t)~xor8(e, 64));
 }
 
-static uint64_t bus_of(const uint8_t *ptr)
+static uint64_t bus_of(const void *ptr)
 {
-    return FAKE_HOST_BASE + (uint64_t)(ptr - d.host.ram);
+    return FAKE_HOST_BASE + (uint64_t)((const uint8_t *)ptr - d.host.ram);
 }
 
 /* Driver mlx5_cmd_enable(): interface revision 5; at most 32 entries that fit in a 4 KiB page. */
@@ -91,7 +92,7 @@ END_TEST
 
 START_TEST(inline_command_completes)
 {
-    uint8_t out[PRM_SIZE(query_issi_out)];
+    struct prm_query_issi_out out[1];
 
     prepare_short();
     ck_assert_int_eq(fwd_ring(&d), 0);
@@ -111,7 +112,7 @@ START_TEST(outputs_are_signed)
     ck_assert_uint_eq(xor8(fwd_entry(&d), 64), 0xff);
     for (unsigned i = 0; i < 8; i++) {
         ck_assert_uint_eq(xor8(fwd_out_box(&d, i), 0x240), 0xff);
-        ck_assert_uint_eq(xor8(fwd_out_box(&d, i) + 512, 0x240 - 512 - 1), 0xff);
+        ck_assert_uint_eq(xor8(fwd_out_box(&d, i)->bytes + 512, 0x240 - 512 - 1), 0xff);
     }
 }
 END_TEST
@@ -126,7 +127,8 @@ END_TEST
 
 START_TEST(truncated_input_is_bad_length)
 {
-    uint8_t in[8] = {0}, out[16];
+    struct prm_cmd_in in[1] = {0};
+    uint8_t out[16];
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_IN_LEN);
@@ -135,7 +137,8 @@ END_TEST
 
 START_TEST(short_output_is_bad_length)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_cmd_in in[2] = {0};
+    uint8_t out[16];
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_QUERY_ISSI);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 8), SYN_OUT_LEN);
@@ -194,7 +197,7 @@ static const uint8_t expected[BEND_COUNT] = {
     [BEND_OUT_DMA] = PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR,
 };
 
-static void set_next(uint8_t *box, uint64_t addr)
+static void set_next(struct prm_cmd_if_box *box, uint64_t addr)
 {
     PRM_SET(cmd_if_box, box, next_pointer_63_32, addr >> 32);
     PRM_SET(cmd_if_box, box, next_pointer_31_10, (addr & 0xffffffff) >> 10);
@@ -202,7 +205,8 @@ static void set_next(uint8_t *box, uint64_t addr)
 
 static void bend(int how)
 {
-    uint8_t *e = fwd_entry(&d), *in = fwd_in_box(&d, 3), *out = fwd_out_box(&d, 3);
+    struct prm_cmd_queue_entry *e = fwd_entry(&d);
+    struct prm_cmd_if_box *in = fwd_in_box(&d, 3), *out = fwd_out_box(&d, 3);
 
     switch (how) {
     case BEND_TYPE:
@@ -221,7 +225,7 @@ static void bend(int how)
         PRM_SET(cmd_queue_entry, e, output_length, 0xffffffff);
         break;
     case BEND_RESERVED:
-        e[2] = 1;
+        e->bytes[2] = 1;
         break;
     case BEND_SIGNATURE:
         PRM_SET(cmd_queue_entry, e, signature, (uint8_t)~xor8(e, 64) ^ 0x10);
@@ -239,16 +243,16 @@ static void bend(int how)
         set_next(in, 0);
         break;
     case BEND_IN_ALIGN:
-        e[0xf] = 0x40;
+        e->bytes[0xf] = 0x40;
         break;
     case BEND_IN_NEXT_ALIGN:
-        in[0x237] = 0x40;
+        in->bytes[0x237] = 0x40;
         break;
     case BEND_IN_DMA:
         set_next(in, 0x1000);
         break;
     case BEND_IN_BOX_SIGNATURE:
-        in[5] ^= 1;
+        in->bytes[5] ^= 1;
         PRM_SET(cmd_if_box, in, signature, (uint8_t)~xor8(in, 0x240) ^ 1);
         break;
     case BEND_IN_CTRL_SIGNATURE:
@@ -267,7 +271,7 @@ static void bend(int how)
         set_next(out, 0);
         break;
     case BEND_OUT_ALIGN:
-        e[0x37] = 0x40;
+        e->bytes[0x37] = 0x40;
         break;
     case BEND_OUT_DMA:
         set_next(out, 0x1000);
@@ -298,7 +302,7 @@ END_TEST
 /* A broken output chain must be seen before the command takes effect. */
 START_TEST(broken_output_chain_has_no_effect)
 {
-    uint8_t in[16] = {0};
+    struct prm_cmd_in in[2] = {0};
 
     PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
     fwd_prepare(&d, in, sizeof(in), 2048);
@@ -322,15 +326,15 @@ END_TEST
 /* cmdif_checksum 3 (enabled): an unsigned entry is an error; 0 (disabled): a wrong one is not. */
 START_TEST(checksum_mode_is_obeyed)
 {
-    static uint8_t in[PRM_SIZE(set_hca_cap_in)];
-    uint8_t cap[4096], out[16];
+    static struct prm_set_hca_cap_in in[1];
+    void *cap = PRM_PTR(set_hca_cap_in, in, capability);
+    uint8_t out[16];
     static const uint8_t modes[] = {3, 0};
 
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
     ck_assert_uint_eq(fwd_query_cap(&d, 0, false, cap), 0);
-    memcpy(in + 16, cap, sizeof(cap));
     PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
-    PRM_SET(cmd_hca_cap, in + 16, cmdif_checksum, modes[_i]);
+    PRM_SET(cmd_hca_cap, cap, cmdif_checksum, modes[_i]);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), 0);
 
     prepare_short();
@@ -369,7 +373,7 @@ END_TEST
 /* Many doorbells at once: every entry is served, in any order. */
 START_TEST(all_entries_are_served)
 {
-    uint8_t *e;
+    struct prm_cmd_queue_entry *e;
 
     prepare_short();
     for (unsigned i = 1; i < 32; i++) {

@@ -108,19 +108,23 @@ void fwd_clear(struct fwd *d)
     fake_host_clear(&d->host);
 }
 
-uint8_t *fwd_entry(struct fwd *d)
+struct prm_cmd_queue_entry *fwd_entry(struct fwd *d)
 {
-    return drv_cmd_entry(d->drv, DRV_SLOT_CMD);
+    void *entry = drv_cmd_entry(d->drv, DRV_SLOT_CMD);
+
+    return entry;
 }
 
-uint8_t *fwd_in_box(struct fwd *d, unsigned i)
+struct prm_cmd_if_box *fwd_in_box(struct fwd *d, unsigned i)
 {
-    return drv_cmd_mailbox(d->drv, DRV_SLOT_CMD, i);
+    void *box = drv_cmd_mailbox(d->drv, DRV_SLOT_CMD, i);
+
+    return box;
 }
 
-uint8_t *fwd_out_box(struct fwd *d, unsigned i)
+struct prm_cmd_if_box *fwd_out_box(struct fwd *d, unsigned i)
 {
-    return drv_cmd_mailbox(d->drv, DRV_SLOT_CMD, d->in_boxes + i);
+    return fwd_in_box(d, d->in_boxes + i);
 }
 
 void fwd_prepare(struct fwd *d, const void *in, size_t in_len, size_t out_len)
@@ -158,8 +162,9 @@ enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t
     ck_abort_msg("syndrome 0x%x is not in the table", code);
 }
 
-void fwd_set(uint8_t *image, const struct prm_struct *s, const char *path, uint64_t value)
+void fwd_set(void *image, const struct prm_struct *s, const char *path, uint64_t value)
 {
+    uint8_t *bytes = image;
     g_auto(GStrv) parts = g_strsplit(path, ".", -1);
     const struct prm_field *f = NULL;
     unsigned at = 0;
@@ -170,14 +175,15 @@ void fwd_set(uint8_t *image, const struct prm_struct *s, const char *path, uint6
         at += f->bit;
     }
     for (unsigned i = 0; i < f->width; i++, at++) {
-        image[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
-        image[at / 8] |= (uint8_t)((value >> (f->width - 1 - i) & 1) << (7 - at % 8));
+        bytes[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
+        bytes[at / 8] |= (uint8_t)((value >> (f->width - 1 - i) & 1) << (7 - at % 8));
     }
 }
 
 enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod)
 {
-    uint8_t in[32] = {0}, out[16];
+    struct prm_cmd_in in[4] = {0};
+    uint8_t out[16];
 
     PRM_SET(cmd_in, in, opcode, opcode);
     PRM_SET(cmd_in, in, op_mod, op_mod);
@@ -186,7 +192,8 @@ enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod)
 
 uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod)
 {
-    uint8_t in[16] = {0}, out[16];
+    struct prm_query_pages_in in[1] = {0};
+    struct prm_query_pages_out out[1];
 
     PRM_SET(query_pages_in, in, opcode, PRM_CMD_OP_QUERY_PAGES);
     PRM_SET(query_pages_in, in, op_mod, op_mod);
@@ -197,7 +204,8 @@ uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod)
 enum syn fwd_give_pages(struct fwd *d, uint32_t n)
 {
     size_t len = PRM_SIZE(manage_pages_in) + 8u * n;
-    uint8_t out[16], *in = g_malloc0(len);
+    uint8_t out[16];
+    struct prm_manage_pages_in *in = g_malloc0(len);
     enum syn status;
 
     PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
@@ -215,7 +223,8 @@ enum syn fwd_give_pages(struct fwd *d, uint32_t n)
 uint32_t fwd_take_pages(struct fwd *d, uint32_t n)
 {
     size_t len = PRM_SIZE(manage_pages_out) + 8u * n;
-    uint8_t in[16] = {0}, *out = g_malloc0(len);
+    struct prm_manage_pages_in in[1] = {0};
+    struct prm_manage_pages_out *out = g_malloc0(len);
     uint32_t taken;
 
     PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
@@ -235,9 +244,10 @@ void fwd_bring_up(struct fwd *d)
     ck_assert_msg(!failed, "%s: status %d", failed, status);
 }
 
-enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap)
+enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap)
 {
-    uint8_t in[16] = {0}, out[PRM_SIZE(query_hca_cap_out)];
+    struct prm_query_hca_cap_in in[1] = {0};
+    uint8_t out[PRM_SIZE(query_hca_cap_out)];
     enum syn status;
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);

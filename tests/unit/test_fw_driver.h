@@ -33,9 +33,9 @@ void fwd_open(struct fwd *d);
 void fwd_clear(struct fwd *d);
 
 /* The entry and a mailbox as the CPU sees them. */
-uint8_t *fwd_entry(struct fwd *d);
-uint8_t *fwd_in_box(struct fwd *d, unsigned i);
-uint8_t *fwd_out_box(struct fwd *d, unsigned i);
+struct prm_cmd_queue_entry *fwd_entry(struct fwd *d);
+struct prm_cmd_if_box *fwd_in_box(struct fwd *d, unsigned i);
+struct prm_cmd_if_box *fwd_out_box(struct fwd *d, unsigned i);
 
 /* Writes entry 0 and its chains, without signatures. */
 void fwd_prepare(struct fwd *d, const void *in, size_t in_len, size_t out_len);
@@ -51,7 +51,7 @@ enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t
 
 /* Sets a field that is named as prm does, parts of nested structures by dots:
  * "nic_vport_context.mtu". */
-void fwd_set(uint8_t *image, const struct prm_struct *s, const char *path, uint64_t value);
+void fwd_set(void *image, const struct prm_struct *s, const char *path, uint64_t value);
 
 /* Commands by the handful. */
 enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
@@ -64,6 +64,6 @@ uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
 void fwd_bring_up(struct fwd *d);
 
 /* QUERY_HCA_CAP of a section into cap (4096 bytes). */
-enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, uint8_t *cap);
+enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap);
 
 #endif

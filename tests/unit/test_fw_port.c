@@ -36,9 +36,9 @@ static void plug(void)
 
 /* -- virtual port ------------------------------------------------------------------------------ */
 
-static enum syn query_vport(uint32_t list_type, uint8_t *out, size_t out_len)
+static enum syn query_vport(uint32_t list_type, void *out, size_t out_len)
 {
-    uint8_t in[16] = {0};
+    struct prm_query_nic_vport_context_in in[1] = {0};
 
     PRM_SET(query_nic_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
     PRM_SET(query_nic_vport_context_in, in, allowed_list_type, list_type);
@@ -47,10 +47,13 @@ static enum syn query_vport(uint32_t list_type, uint8_t *out, size_t out_len)
 
 START_TEST(mac_list_round_trip)
 {
-    uint8_t in[PRM_SIZE(modify_nic_vport_context_in) + 3 * 8] = {0}, out[16];
-    uint8_t seen[PRM_SIZE(query_nic_vport_context_out) + 8 * 8];
-    uint8_t *ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
-    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+    uint8_t in_bytes[PRM_SIZE(modify_nic_vport_context_in) + 3 * 8] = {0}, out[16];
+    void *in = in_bytes;
+    uint8_t seen_bytes[PRM_SIZE(query_nic_vport_context_out) + 8 * 8];
+    void *seen = seen_bytes;
+    struct prm_nic_vport_context *ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
+    struct prm_modify_nic_vport_field_select *select =
+        PRM_PTR(modify_nic_vport_context_in, in, field_select);
 
     PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
     PRM_SET(modify_nic_vport_field_select, select, addresses_list, 1);
@@ -59,8 +62,8 @@ START_TEST(mac_list_round_trip)
     for (unsigned i = 0; i < 3; i++) {
         PRM_SET_AT(nic_vport_context, ctx, current_uc_mac_address, i, 0x01005e000000ull + i);
     }
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
-    ck_assert_uint_eq(query_vport(1, seen, sizeof(seen)), 0);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
+    ck_assert_uint_eq(query_vport(1, seen, sizeof(seen_bytes)), 0);
     ctx = PRM_PTR(query_nic_vport_context_out, seen, nic_vport_context);
     ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, allowed_list_size), 3);
     ck_assert_uint_eq(PRM_GET_AT(nic_vport_context, ctx, current_uc_mac_address, 2),
@@ -68,14 +71,16 @@ START_TEST(mac_list_round_trip)
     /* the list is longer than what was sent */
     ctx = PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
     PRM_SET(nic_vport_context, ctx, allowed_list_size, 4);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_IN_LEN);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), SYN_IN_LEN);
 }
 END_TEST
 
 START_TEST(vport_refuses_what_it_does_not_manage)
 {
-    uint8_t in[PRM_SIZE(modify_nic_vport_context_in)] = {0}, out[16];
-    uint8_t *select = PRM_PTR(modify_nic_vport_context_in, in, field_select);
+    struct prm_modify_nic_vport_context_in in[1] = {0};
+    uint8_t out[16];
+    struct prm_modify_nic_vport_field_select *select =
+        PRM_PTR(modify_nic_vport_context_in, in, field_select);
 
     PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
     PRM_SET(modify_nic_vport_field_select, select, node_guid, 1);
@@ -88,8 +93,9 @@ END_TEST
 
 START_TEST(guid_comes_from_mac)
 {
-    uint8_t out[PRM_SIZE(query_nic_vport_context_out)];
-    const uint8_t *ctx = PRM_PTR(query_nic_vport_context_out, out, nic_vport_context);
+    struct prm_query_nic_vport_context_out out[1];
+    const struct prm_nic_vport_context *ctx =
+        PRM_PTR(query_nic_vport_context_out, out, nic_vport_context);
 
     ck_assert_uint_eq(query_vport(0, out, sizeof(out)), 0);
     ck_assert_uint_eq(PRM_GET(nic_vport_context, ctx, node_guid), 0x0200000300000001ull);
@@ -102,19 +108,20 @@ END_TEST
  */
 START_TEST(paths_learn_of_a_change_of_the_gid_table)
 {
-    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[16];
-    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    struct prm_set_roce_address_in in[1] = {0};
+    uint8_t out[16];
+    struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
     uint32_t before = d.fw->hca.vport->gid_version;
     uint64_t looks = d.fw->hca.qpns.steps;
 
     PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
     PRM_SET(set_roce_address_in, in, roce_address_index, 7);
     PRM_SET(roce_addr_layout, addr, roce_version, 2);
-    addr[15] = 9;
+    addr->bytes[15] = 9;
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
     ck_assert_uint_ne(d.fw->hca.vport->gid_version, before);
     before = d.fw->hca.vport->gid_version;
-    addr[15] = 0;
+    addr->bytes[15] = 0;
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
     ck_assert_uint_ne(d.fw->hca.vport->gid_version, before);
     ck_assert_uint_eq(d.fw->hca.qpns.steps, looks);
@@ -123,32 +130,35 @@ END_TEST
 
 START_TEST(gid_table_is_bounded)
 {
-    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0}, out[PRM_SIZE(query_roce_address_out)];
-    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    uint8_t in_bytes[PRM_SIZE(set_roce_address_in)] = {0};
+    void *in = in_bytes;
+    struct prm_query_roce_address_out out[1];
+    struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
 
     PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
     PRM_SET(set_roce_address_in, in, roce_address_index, 7);
     PRM_SET(roce_addr_layout, addr, roce_version, 2);
     PRM_SET(roce_addr_layout, addr, source_mac_31_0, 0x11223344);
-    addr[15] = 9;
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), 0);
+    addr->bytes[15] = 9;
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
     PRM_SET(set_roce_address_in, in, roce_address_index, 0xffff);
-    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_BAD_GID_INDEX);
-    memset(in, 0, sizeof(in));
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), SYN_BAD_GID_INDEX);
+    memset(in, 0, sizeof(in_bytes));
     PRM_SET(query_roce_address_in, in, opcode, PRM_CMD_OP_QUERY_ROCE_ADDRESS);
     PRM_SET(query_roce_address_in, in, roce_address_index, 7);
     ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, sizeof(out)), 0);
     addr = PRM_PTR(query_roce_address_out, out, roce_address);
-    ck_assert_uint_eq(addr[15], 9);
+    ck_assert_uint_eq(addr->bytes[15], 9);
     ck_assert_uint_eq(PRM_GET(roce_addr_layout, addr, source_mac_31_0), 0x11223344);
 }
 END_TEST
 
 /* -- registers --------------------------------------------------------------------------------- */
 
-static enum syn access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
+static enum syn access_reg(uint16_t id, bool write, void *reg, size_t size)
 {
-    uint8_t in[16 + 256] = {0}, out[16 + 256];
+    uint8_t in_bytes[16 + 256] = {0}, out[16 + 256];
+    void *in = in_bytes;
     enum syn status;
 
     PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
@@ -170,7 +180,7 @@ END_TEST
 
 START_TEST(a_register_has_one_dword_at_least)
 {
-    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+    struct prm_paos_reg reg[1] = {0};
 
     ck_assert_uint_eq(access_reg(PRM_REG_ID_PAOS, false, reg, 3), SYN_IN_LEN);
     PRM_SET(paos_reg, reg, local_port, 1);
@@ -180,7 +190,7 @@ END_TEST
 
 START_TEST(port_goes_down_and_up)
 {
-    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+    struct prm_paos_reg reg[1] = {0};
 
     PRM_SET(paos_reg, reg, local_port, 1);
     PRM_SET(paos_reg, reg, admin_status, 2);
@@ -197,7 +207,7 @@ END_TEST
 
 START_TEST(mtu_is_bounded)
 {
-    uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
+    struct prm_pmtu_reg reg[1] = {0};
     uint32_t max;
 
     PRM_SET(pmtu_reg, reg, local_port, 1);
@@ -214,7 +224,7 @@ END_TEST
 /* Driver mlx5_query_mcia(): 48 bytes at a time, from module 0 at address 0x50 of its bus. */
 static uint32_t read_module(uint8_t first, uint8_t size, uint8_t *bytes)
 {
-    uint8_t reg[PRM_SIZE(mcia_reg)] = {0};
+    struct prm_mcia_reg reg[1] = {0};
 
     PRM_SET(mcia_reg, reg, i2c_device_address, 0x50);
     PRM_SET(mcia_reg, reg, device_address, first);
@@ -257,7 +267,7 @@ START_TEST(module_memory_is_bounded)
     } wrong[] = {{1, 0, 1}, {0, 0, 0}, {0, 0, 49}, {0, 220, 37}, {0, 65535, 1}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
-        uint8_t reg[PRM_SIZE(mcia_reg)] = {0};
+        struct prm_mcia_reg reg[1] = {0};
 
         PRM_SET(mcia_reg, reg, i2c_device_address, 0x50);
         PRM_SET(mcia_reg, reg, module, wrong[i].module);
@@ -271,7 +281,7 @@ END_TEST
 /* Driver mlx5e_set_fec_mode(): reads PPLM, changes what is wished, writes it; 2 is Reed-Solomon. */
 START_TEST(error_correction_is_what_was_wished)
 {
-    uint8_t reg[PRM_SIZE(pplm_reg)] = {0};
+    struct prm_pplm_reg reg[1] = {0};
 
     plug();
     PRM_SET(pplm_reg, reg, local_port, 1);
@@ -295,16 +305,17 @@ START_TEST(pcam_tells_the_truth)
 
     ck_assert_uint_eq(access_reg(0x507f, false, pcam, sizeof(pcam)), 0);
     for (unsigned i = 0; i < 128; i++) {
-        uint8_t reg[256] = {0};
+        uint8_t reg_bytes[256] = {0};
+        void *reg = reg_bytes;
         bool named = pcam[8 + 15 - i / 8] >> i % 8 & 1;
         bool known;
 
         PRM_SET(paos_reg, reg, local_port, 1);
         PRM_SET(pddr_reg, reg, page_select, 1);
         if (0x5000 + i == 0x507f) {
-            memset(reg, 0, sizeof(reg));
+            memset(reg, 0, sizeof(reg_bytes));
         }
-        known = access_reg((uint16_t)(0x5000 + i), false, reg, sizeof(reg)) == 0;
+        known = access_reg((uint16_t)(0x5000 + i), false, reg, sizeof(reg_bytes)) == 0;
         ck_assert_msg(named == known, "register 0x%x", 0x5000 + i);
     }
 }
@@ -313,9 +324,12 @@ END_TEST
 /* Driver mlx5_fw_version_query(): the boot image is found, and its version is the running one. */
 START_TEST(firmware_version_is_told)
 {
-    uint8_t mcam[PRM_SIZE(mcam_reg)] = {0}, mcqs[PRM_SIZE(mcqs_reg)] = {0};
-    uint8_t mcqi[PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version)] = {0};
-    const uint8_t *regs = PRM_PTR(mcam_reg, mcam, mng_access_reg_cap_mask_access_regs);
+    struct prm_mcam_reg mcam[1] = {0};
+    struct prm_mcqs_reg mcqs[1] = {0};
+    uint8_t mcqi_bytes[PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version)] = {0};
+    void *mcqi = mcqi_bytes;
+    const struct prm_mcam_access_reg *regs =
+        PRM_PTR(mcam_reg, mcam, mng_access_reg_cap_mask_access_regs);
 
     ck_assert_uint_eq(access_reg(0x907f, false, mcam, sizeof(mcam)), 0);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqs), 1);
@@ -326,7 +340,7 @@ START_TEST(firmware_version_is_told)
     ck_assert_uint_eq(PRM_GET(mcqs_reg, mcqs, identifier), 1);
     PRM_SET(mcqi_reg, mcqi, info_type, 1);
     PRM_SET(mcqi_reg, mcqi, data_size, PRM_SIZE(mcqi_version));
-    ck_assert_uint_eq(access_reg(0x9061, false, mcqi, sizeof(mcqi)), 0);
+    ck_assert_uint_eq(access_reg(0x9061, false, mcqi, sizeof(mcqi_bytes)), 0);
     ck_assert_uint_eq(PRM_GET(mcqi_version, mcqi + PRM_SIZE(mcqi_reg), version),
                       fw_mmio_read(d.fw, 0x230, 4));
 }
@@ -336,7 +350,7 @@ END_TEST
 START_TEST(counter_groups_answer)
 {
     static const uint8_t groups[] = {0x0, 0x1, 0x2, 0x10, 0x12, 0x20};
-    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+    struct prm_ppcnt_reg reg[1] = {0};
 
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, groups[_i]);
@@ -352,8 +366,8 @@ static struct vport_counters *counters(void)
 /* Driver pport_2863_stats_desc: rx_discards_phy is RFC 2863's ifInDiscards. */
 START_TEST(copies_for_receivers_too_many_are_discards)
 {
-    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
-    const uint8_t *set = PRM_PTR(ppcnt_reg, reg, counter_set);
+    struct prm_ppcnt_reg reg[1] = {0};
+    const struct prm_eth_2863_cntrs_grp_data_layout *set = PRM_PTR(ppcnt_reg, reg, counter_set);
 
     counters()->rx_discards = 1ull << 32 | 7;
     PRM_SET(ppcnt_reg, reg, local_port, 1);
@@ -368,8 +382,8 @@ END_TEST
  * 16.1.3.5: a counter that reaches the largest value of its field stays there. */
 START_TEST(infiniband_counters_stop_at_their_largest)
 {
-    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
-    const uint8_t *set = PRM_PTR(ppcnt_reg, reg, counter_set);
+    struct prm_ppcnt_reg reg[1] = {0};
+    const struct prm_ib_port_cntrs_grp_data_layout *set = PRM_PTR(ppcnt_reg, reg, counter_set);
 
     d.fw->hca.vport->uplink->counters.link_downs = 3;
     counters()->rx_bad_icrc = 4;
@@ -395,7 +409,8 @@ END_TEST
  * and none of Ethernet's. */
 START_TEST(a_vport_counts_each_frame_once)
 {
-    uint8_t in[PRM_SIZE(query_vport_counter_in)] = {0}, out[PRM_SIZE(query_vport_counter_out)];
+    struct prm_query_vport_counter_in in[1] = {0};
+    struct prm_query_vport_counter_out out[1];
 
     counters()->rx.frames[FRAME_UNICAST] = 10;
     counters()->rx_roce.frames[FRAME_UNICAST] = 4;
@@ -416,7 +431,7 @@ END_TEST
 
 START_TEST(unknown_counter_group_is_refused)
 {
-    uint8_t reg[PRM_SIZE(ppcnt_reg)] = {0};
+    struct prm_ppcnt_reg reg[1] = {0};
 
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, 0x3f);
@@ -426,7 +441,7 @@ END_TEST
 
 START_TEST(ptys_takes_only_what_it_offers)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+    struct prm_ptys_reg reg[1] = {0};
     uint32_t cap;
 
     PRM_SET(ptys_reg, reg, local_port, 1);
@@ -449,7 +464,7 @@ END_TEST
 
 static void set_link(bool up)
 {
-    uint8_t reg[PRM_SIZE(paos_reg)] = {0};
+    struct prm_paos_reg reg[1] = {0};
 
     PRM_SET(paos_reg, reg, local_port, 1);
     PRM_SET(paos_reg, reg, admin_status, up ? 1 : 2);
@@ -459,7 +474,7 @@ static void set_link(bool up)
 
 static uint32_t ptys_oper(void)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+    struct prm_ptys_reg reg[1] = {0};
 
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
@@ -469,7 +484,7 @@ static uint32_t ptys_oper(void)
 
 static void ptys_set(uint32_t protos)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)] = {0};
+    struct prm_ptys_reg reg[1] = {0};
 
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
@@ -506,7 +521,7 @@ END_TEST
  * filters belong to the function. A reset of the function takes everything back. */
 START_TEST(teardown_leaves_the_port_as_it_is)
 {
-    uint8_t reg[PRM_SIZE(pmtu_reg)] = {0};
+    struct prm_pmtu_reg reg[1] = {0};
     struct vport *vport = d.fw->hca.vport;
 
     plug();
@@ -537,7 +552,8 @@ END_TEST
 
 static enum syn create_table(uint8_t type)
 {
-    uint8_t in[PRM_SIZE(create_flow_table_in)] = {0}, out[PRM_SIZE(create_flow_table_out)];
+    struct prm_create_flow_table_in in[1] = {0};
+    struct prm_create_flow_table_out out[1];
 
     PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
     PRM_SET(create_flow_table_in, in, table_type, type);
@@ -547,7 +563,7 @@ static enum syn create_table(uint8_t type)
 /* Tables of a kind can be made if, and only if, its capabilities say so. */
 START_TEST(flow_tables_are_of_the_kinds_that_are_told)
 {
-    uint8_t cap[4096];
+    struct prm_flow_table_nic_cap cap[1];
 
 #define SUPPORTED(kind)                                                                            \
     PRM_GET(flow_table_prop_layout,                                                                \

@@ -7,20 +7,21 @@
 #include "model/rdma/requester_internal.h"
 #include "tests/unit/test_fw_driver.h"
 
-#define PAGE   4096
-#define LOG_RQ 6 /* 64 WQEs of 64 bytes: one page */
-#define LOG_SQ 7 /* 128 basic blocks: two pages */
-#define NPAS   3
-#define IN_LEN (PRM_SIZE(create_qp_in) + 8 * NPAS)
+#define PAGE     4096
+#define LOG_RQ   6 /* 64 WQEs of 64 bytes: one page */
+#define LOG_SQ   7 /* 128 basic blocks: two pages */
+#define NPAS     3
+#define IN_LEN   (PRM_SIZE(create_qp_in) + 8 * NPAS)
+#define CMD_ROOM 512
 
 static struct fwd d;
 static uint32_t pdn, uarn, eqn, cqn, qpn;
 static uint64_t dbr;
-static uint8_t in[512], out[512];
+static void *const in = (uint8_t[CMD_ROOM]){0}, *const out = (uint8_t[CMD_ROOM]){0};
 
 static void *begin(uint16_t opcode)
 {
-    memset(in, 0, sizeof(in));
+    memset(in, 0, CMD_ROOM);
     PRM_SET(create_qp_in, in, opcode, opcode);
     return in;
 }
@@ -40,7 +41,7 @@ static void must(size_t in_len, size_t out_len)
 static void set_gid(void)
 {
     static const uint8_t gid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
-    uint8_t *addr;
+    struct prm_roce_addr_layout *addr;
 
     begin(PRM_CMD_OP_SET_ROCE_ADDRESS);
     addr = PRM_PTR(set_roce_address_in, in, roce_address);
@@ -54,7 +55,7 @@ static void set_gid(void)
 static void make_eq(void)
 {
     uint64_t ring = fake_host_alloc(&d.host, PAGE, PAGE);
-    uint8_t *eqc;
+    struct prm_eqc *eqc;
 
     begin(PRM_CMD_OP_CREATE_EQ);
     eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
@@ -68,7 +69,7 @@ static void make_eq(void)
 static void make_cq(void)
 {
     uint64_t ring = fake_host_alloc(&d.host, PAGE, PAGE);
-    uint8_t *cqc;
+    struct prm_cqc *cqc;
 
     begin(PRM_CMD_OP_CREATE_CQ);
     cqc = PRM_PTR(create_cq_in, in, cq_context);
@@ -82,9 +83,9 @@ static void make_cq(void)
 }
 
 /* CREATE_QP in in: RC, its ring at offset page_offset * 64 bytes of the first page. */
-static uint8_t *create_in(uint32_t page_offset)
+static struct prm_qpc *create_in(uint32_t page_offset)
 {
-    uint8_t *qpc;
+    struct prm_qpc *qpc;
 
     begin(PRM_CMD_OP_CREATE_QP);
     qpc = PRM_PTR(create_qp_in, in, qpc);
@@ -133,7 +134,8 @@ static void teardown(void)
 static void modify_in(uint16_t opcode)
 {
     static const uint8_t rgid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 2};
-    uint8_t *qpc, *path;
+    struct prm_qpc *qpc;
+    struct prm_ads *path;
 
     begin(opcode);
     PRM_SET(rst2init_qp_in, in, qpn, qpn);
@@ -175,7 +177,7 @@ static enum syn destroy(void)
 
 START_TEST(a_qp_lives)
 {
-    const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc);
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
 
     ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
     ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), 0);
@@ -233,7 +235,7 @@ END_TEST
 
 START_TEST(what_a_qpc_names_must_be_there)
 {
-    uint8_t *qpc;
+    struct prm_qpc *qpc;
 
     PRM_SET(qpc, create_in(0), pd, pdn + 1);
     ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_PD);
@@ -281,7 +283,7 @@ END_TEST
 /* A source of IPv4 does not reach a destination of IPv6. */
 START_TEST(a_path_from_one_network_to_another_is_refused)
 {
-    uint8_t *path = PRM_PTR(qpc, PRM_PTR(rst2init_qp_in, in, qpc), primary_address_path);
+    struct prm_ads *path = PRM_PTR(qpc, PRM_PTR(rst2init_qp_in, in, qpc), primary_address_path);
 
     ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
     modify_in(PRM_CMD_OP_INIT2RTR_QP);
@@ -292,7 +294,7 @@ END_TEST
 
 START_TEST(a_qp_without_queues_needs_no_ring)
 {
-    uint8_t *qpc = create_in(0);
+    struct prm_qpc *qpc = create_in(0);
 
     PRM_SET(qpc, qpc, no_sq, 1);
     PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);

@@ -153,7 +153,7 @@ static void settle(void)
 
 static void generate_event(void)
 {
-    uint8_t in[PRM_SIZE(gen_eqe_in)] = {0};
+    struct prm_gen_eqe_in in[1] = {0};
 
     PRM_SET(gen_eqe_in, in, opcode, PRM_CMD_OP_GEN_EQE);
     PRM_SET(gen_eqe_in, in, eq_number, d.drv->eq.eqn);
@@ -164,7 +164,7 @@ static void generate_event(void)
 /* What is logged: a command that there is none of, a doorbell that nobody has. */
 static void mistakes(void)
 {
-    uint8_t in[PRM_SIZE(nop_in)] = {0};
+    struct prm_nop_in in[1] = {0};
 
     PRM_SET(nop_in, in, opcode, 0xfff);
     drv_cmd_simple(d.drv, in, sizeof(in));

@@ -133,7 +133,8 @@ START_TEST(a_command_that_cannot_be_is_refused_by_name)
 {
     const struct refusal *r = &refusals[_i];
     const struct fw_cmd_row *row = fw_cmd_find(r->opcode);
-    uint8_t in[LONGEST] = {0}, out[LONGEST] = {0};
+    uint8_t in_bytes[LONGEST] = {0}, out[LONGEST] = {0};
+    void *in = in_bytes;
     size_t in_len = row ? row->command->in_least : 16, out_len = row ? row->command->out_least : 16;
     enum syn syn;
 
@@ -146,7 +147,7 @@ START_TEST(a_command_that_cannot_be_is_refused_by_name)
         const char *path = r->fields[i].path;
 
         if (path[0] == '+') {
-            in[atoi(path)] = (uint8_t)r->fields[i].value;
+            in_bytes[atoi(path)] = (uint8_t)r->fields[i].value;
         } else if (strcmp(path, "uid") == 0 && r->opcode == PRM_CMD_OP_ALLOC_PD) {
             PRM_SET(general_obj_in_cmd_hdr, in, uid, r->fields[i].value);
         } else {

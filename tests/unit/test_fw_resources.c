@@ -12,16 +12,17 @@
 
 #define SHARED_UID 0xffff /* what the driver makes for everybody (MLX5_SHARED_RESOURCE_UID) */
 #define UMEM_PAGES 4
+#define OUT_ROOM   0x400
 
 static struct fwd d;
 static uint32_t uarn, eqn; /* of the kernel; the EQ is for everybody */
 
-static uint8_t out[0x400]; /* of the last command */
+static void *const out = (uint8_t[OUT_ROOM]){0}; /* of the last command */
 
 /* Fails the test unless the command's status is want. */
 static void run(const void *in, size_t in_len, size_t out_len, enum syn want)
 {
-    ck_assert_uint_le(out_len, sizeof(out));
+    ck_assert_uint_le(out_len, OUT_ROOM);
     ck_assert_uint_eq(fwd_cmd(&d, in, in_len, out, out_len), want);
 }
 
@@ -29,7 +30,7 @@ static void run(const void *in, size_t in_len, size_t out_len, enum syn want)
  * output. */
 static uint32_t small(uint16_t opcode, uint16_t uid, uint32_t num, enum syn want)
 {
-    uint8_t in[16] = {0};
+    struct prm_general_obj_in_cmd_hdr in[1] = {0};
 
     PRM_SET(general_obj_in_cmd_hdr, in, opcode, opcode);
     PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
@@ -40,8 +41,9 @@ static uint32_t small(uint16_t opcode, uint16_t uid, uint32_t num, enum syn want
 
 static uint32_t create_eq(uint16_t uid, enum syn want)
 {
-    uint8_t in[PRM_SIZE(create_eq_in) + 8] = {0};
-    uint8_t *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    uint8_t in_bytes[PRM_SIZE(create_eq_in) + 8] = {0};
+    void *in = in_bytes;
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
 
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
     PRM_SET(create_eq_in, in, uid, uid);
@@ -49,7 +51,7 @@ static uint32_t create_eq(uint16_t uid, enum syn want)
     PRM_SET(eqc, eqc, uar_page, uarn);
     PRM_SET(eqc, eqc, intr, 2);
     prm_store64(PRM_PTR_AT(create_eq_in, in, pas, 0), fake_host_alloc(&d.host, 4096, 4096));
-    run(in, sizeof(in), PRM_SIZE(create_eq_out), want);
+    run(in, sizeof(in_bytes), PRM_SIZE(create_eq_out), want);
     return PRM_GET(create_eq_out, out, eq_number);
 }
 
@@ -68,7 +70,7 @@ static void teardown(void)
 
 static uint16_t create_uctx(void)
 {
-    uint8_t in[PRM_SIZE(create_uctx_in)] = {0};
+    struct prm_create_uctx_in in[1] = {0};
 
     PRM_SET(create_uctx_in, in, opcode, PRM_CMD_OP_CREATE_UCTX);
     run(in, sizeof(in), PRM_SIZE(create_uctx_out), SYN_OK);
@@ -78,8 +80,9 @@ static uint16_t create_uctx(void)
 /* A umem of pages that lie apart; pages[i] receives the bus address of each. */
 static uint32_t create_umem(uint16_t uid, uint32_t page_offset, uint64_t pages[UMEM_PAGES])
 {
-    uint8_t in[PRM_SIZE(create_umem_in) + 8 * UMEM_PAGES] = {0};
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    uint8_t in_bytes[PRM_SIZE(create_umem_in) + 8 * UMEM_PAGES] = {0};
+    void *in = in_bytes;
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
 
     PRM_SET(create_umem_in, in, opcode, PRM_CMD_OP_CREATE_UMEM);
     PRM_SET(create_umem_in, in, uid, uid);
@@ -89,7 +92,7 @@ static uint32_t create_umem(uint16_t uid, uint32_t page_offset, uint64_t pages[U
         pages[i] = fake_host_alloc(&d.host, 4096, 8192);
         prm_store64(PRM_PTR_AT(umem, umem, mtt, i), pages[i]);
     }
-    run(in, sizeof(in), PRM_SIZE(create_umem_out), SYN_OK);
+    run(in, sizeof(in_bytes), PRM_SIZE(create_umem_out), SYN_OK);
     return PRM_GET(create_umem_out, out, umem_id);
 }
 
@@ -128,8 +131,9 @@ END_TEST
 
 START_TEST(eq_answers_query_and_generated_event)
 {
-    uint8_t in[PRM_SIZE(gen_eqe_in)] = {0};
-    uint8_t *eqc = PRM_PTR(query_eq_out, out, eq_context_entry);
+    uint8_t in_bytes[PRM_SIZE(gen_eqe_in)] = {0};
+    void *in = in_bytes;
+    struct prm_eqc *eqc = PRM_PTR(query_eq_out, out, eq_context_entry);
 
     fw_mmio_write(d.fw, uarn * 4096ull + 0x40, eqn << 24, 4);
     small(PRM_CMD_OP_QUERY_EQ, 0, eqn, SYN_OUT_LEN);
@@ -140,10 +144,10 @@ START_TEST(eq_answers_query_and_generated_event)
 
     PRM_SET(gen_eqe_in, in, opcode, PRM_CMD_OP_GEN_EQE);
     PRM_SET(eqe, PRM_PTR(gen_eqe_in, in, eqe), event_type, PRM_EVENT_TYPE_GENERAL_EVENT);
-    run(in, sizeof(in), PRM_SIZE(gen_eq_out), SYN_OK);
+    run(in, sizeof(in_bytes), PRM_SIZE(gen_eq_out), SYN_OK);
     ck_assert_uint_eq(d.host.irqs[2], 1);
 
-    memset(in, 0, sizeof(in));
+    memset(in, 0, sizeof(in_bytes));
     PRM_SET(query_eq_in, in, opcode, PRM_CMD_OP_QUERY_EQ);
     PRM_SET(query_eq_in, in, eq_number, eqn);
     run(in, PRM_SIZE(query_eq_in), PRM_SIZE(query_eq_out), SYN_OK);
@@ -165,7 +169,7 @@ END_TEST
 
 static void post(uint32_t cqn, uint16_t wqe_counter)
 {
-    uint8_t cqe[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 cqe[1] = {0};
 
     PRM_SET(cqe64, cqe, wqe_counter, wqe_counter);
     cq_post(&d.fw->hca, cq_find(&d.fw->hca, cqn), cqe, false);
@@ -176,7 +180,7 @@ static uint32_t cqe_counter(uint64_t addr)
     return PRM_GET(cqe64, fake_host_ptr(&d.host, addr, 64), wqe_counter);
 }
 
-static void fill_cqc(uint8_t *cqc, unsigned log_size, uint32_t uar, uint64_t dbr)
+static void fill_cqc(struct prm_cqc *cqc, unsigned log_size, uint32_t uar, uint64_t dbr)
 {
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     PRM_SET(cqc, cqc, uar_page, uar);
@@ -186,7 +190,9 @@ static void fill_cqc(uint8_t *cqc, unsigned log_size, uint32_t uar, uint64_t dbr
 
 START_TEST(cq_lives_by_commands)
 {
-    uint8_t in[PRM_SIZE(create_cq_in) + 8] = {0}, *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    uint8_t in_bytes[PRM_SIZE(create_cq_in) + 8] = {0};
+    void *in = in_bytes;
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     uint64_t ring = fake_host_alloc(&d.host, 4096, 4096), next, dbr;
     uint32_t cqn;
 
@@ -196,7 +202,7 @@ START_TEST(cq_lives_by_commands)
     PRM_SET(cqc, cqc, page_offset, 5); /* 64ths of a page */
     run(in, PRM_SIZE(create_cq_in), PRM_SIZE(create_cq_out), SYN_BAD_PAS);
     prm_store64(PRM_PTR_AT(create_cq_in, in, pas, 0), ring);
-    run(in, sizeof(in), PRM_SIZE(create_cq_out), SYN_OK);
+    run(in, sizeof(in_bytes), PRM_SIZE(create_cq_out), SYN_OK);
     cqn = PRM_GET(create_cq_out, out, cqn);
     post(cqn, 77);
     ck_assert_uint_eq(cqe_counter(ring + 5 * 64), 77);
@@ -206,17 +212,17 @@ START_TEST(cq_lives_by_commands)
     fw_mmio_write(d.fw, uarn * 4096ull + 0x20, cqn, 8);
     ck_assert_uint_eq(d.host.irqs[2], 1);
 
-    memset(in, 0, sizeof(in));
+    memset(in, 0, sizeof(in_bytes));
     next = fake_host_alloc(&d.host, 4096, 4096);
     PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
     PRM_SET(modify_cq_in, in, op_mod, 2);
     PRM_SET(modify_cq_in, in, cqn, cqn);
-    run(in, sizeof(in), PRM_SIZE(modify_cq_out), SYN_BAD_OP_MOD);
+    run(in, sizeof(in_bytes), PRM_SIZE(modify_cq_out), SYN_BAD_OP_MOD);
     PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
     PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, CQ_RESIZE_ALL);
     PRM_SET(cqc, cqc, log_cq_size, 6);
     prm_store64(PRM_PTR_AT(modify_cq_in, in, pas, 0), next);
-    run(in, sizeof(in), PRM_SIZE(modify_cq_out), SYN_OK);
+    run(in, sizeof(in_bytes), PRM_SIZE(modify_cq_out), SYN_OK);
     post(cqn, 78);
     ck_assert_uint_eq(cqe_counter(next + 2 * 64), 78);
 
@@ -225,7 +231,7 @@ START_TEST(cq_lives_by_commands)
     PRM_SET(cqc, cqc, cq_period, 33);
     run(in, PRM_SIZE(modify_cq_in), PRM_SIZE(modify_cq_out), SYN_OK);
 
-    memset(in, 0, sizeof(in));
+    memset(in, 0, sizeof(in_bytes));
     PRM_SET(query_cq_in, in, opcode, PRM_CMD_OP_QUERY_CQ);
     PRM_SET(query_cq_in, in, cqn, cqn);
     run(in, PRM_SIZE(query_cq_in), PRM_SIZE(query_cq_out), SYN_OK);
@@ -243,7 +249,8 @@ END_TEST
 /* DevX: ring and doorbell record in a umem of the context. */
 START_TEST(cq_may_lie_in_a_umem)
 {
-    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    struct prm_create_cq_in in[1] = {0};
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     uint16_t uid = create_uctx(), other = create_uctx();
     uint32_t uar = small(PRM_CMD_OP_ALLOC_UAR, uid, 0, SYN_OK), umem, cqn;
     uint64_t pages[UMEM_PAGES];
@@ -284,7 +291,8 @@ END_TEST
 
 /* -- memory keys ------------------------------------------------------------------------------ */
 
-static void fill_mkc(uint8_t *mkc, uint32_t pdn, uint64_t start, uint64_t len, unsigned octwords)
+static void fill_mkc(struct prm_mkc *mkc, uint32_t pdn, uint64_t start, uint64_t len,
+                     unsigned octwords)
 {
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
     PRM_SET(mkc, mkc, lr, 1);
@@ -308,8 +316,9 @@ static uint8_t byte_at(uint32_t index, uint32_t pdn, uint64_t va)
 
 START_TEST(mkey_lives_by_commands)
 {
-    uint8_t in[PRM_SIZE(create_mkey_in) + 16] = {0};
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint8_t in_bytes[PRM_SIZE(create_mkey_in) + 16] = {0};
+    void *in = in_bytes;
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint64_t page = fake_host_alloc(&d.host, 4096, 4096);
     uint32_t pdn = small(PRM_CMD_OP_ALLOC_PD, 0, 0, SYN_OK), index;
 
@@ -317,15 +326,15 @@ START_TEST(mkey_lives_by_commands)
     PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
     fill_mkc(mkc, pdn, 0x7010, 100, 1);
     PRM_SET(create_mkey_in, in, translations_octword_actual_size, 2); /* more than there is */
-    run(in, sizeof(in), PRM_SIZE(create_mkey_out), SYN_MKEY_XLT);
+    run(in, sizeof(in_bytes), PRM_SIZE(create_mkey_out), SYN_MKEY_XLT);
     PRM_SET(create_mkey_in, in, translations_octword_actual_size, 1);
     prm_store64(PRM_PTR_AT(create_mkey_in, in, klm_pas_mtt, 0), page);
-    run(in, sizeof(in), PRM_SIZE(create_mkey_out), SYN_OK);
+    run(in, sizeof(in_bytes), PRM_SIZE(create_mkey_out), SYN_OK);
     index = PRM_GET(create_mkey_out, out, mkey_index);
     ck_assert_uint_eq(byte_at(index, pdn, 0x7010), 42);
     small(PRM_CMD_OP_DEALLOC_PD, 0, pdn, SYN_IN_USE);
 
-    memset(in, 0, sizeof(in));
+    memset(in, 0, sizeof(in_bytes));
     PRM_SET(query_mkey_in, in, opcode, PRM_CMD_OP_QUERY_MKEY);
     PRM_SET(query_mkey_in, in, mkey_index, index);
     run(in, PRM_SIZE(query_mkey_in), PRM_SIZE(query_mkey_out), SYN_OK);
@@ -341,8 +350,8 @@ END_TEST
 /* DevX: the key covers a umem, from an offset on. */
 START_TEST(mkey_may_cover_a_umem)
 {
-    uint8_t in[PRM_SIZE(create_mkey_in)] = {0};
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint16_t uid = create_uctx();
     uint32_t pdn = small(PRM_CMD_OP_ALLOC_PD, uid, 0, SYN_OK), umem, index;
     uint64_t pages[UMEM_PAGES];
@@ -388,7 +397,7 @@ END_TEST
 START_TEST(q_counters_are_read_and_cleared)
 {
     uint32_t id = small(PRM_CMD_OP_ALLOC_Q_COUNTER, SHARED_UID, 0, SYN_OK);
-    uint8_t in[PRM_SIZE(query_q_counter_in)] = {0};
+    struct prm_query_q_counter_in in[1] = {0};
 
     q_counter_get(&d.fw->hca, id)->out_of_sequence = (5ull << 32) + 3;
     q_counter_get(&d.fw->hca, id)->req_cqe_flush_error = 9;

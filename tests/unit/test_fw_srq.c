@@ -9,15 +9,16 @@
 #define LOG_SIZE   6
 #define LOG_STRIDE 6 /* 64 slots of 64 bytes: one page */
 #define LIST_BYTES 8 /* one page */
+#define CMD_ROOM   512
 
 static struct fwd d;
 static uint32_t pdn, xrcdn, cqn;
 static uint64_t ring, dbr;
-static uint8_t in[512], out[512];
+static void *const in = (uint8_t[CMD_ROOM]){0}, *const out = (uint8_t[CMD_ROOM]){0};
 
 static void begin(uint16_t opcode, uint16_t op_mod)
 {
-    memset(in, 0, sizeof(in));
+    memset(in, 0, CMD_ROOM);
     PRM_SET(create_srq_in, in, opcode, opcode);
     PRM_SET(create_srq_in, in, op_mod, op_mod);
 }
@@ -27,7 +28,7 @@ static void begin(uint16_t opcode, uint16_t op_mod)
 static void make_cq(void)
 {
     uint32_t uarn, eqn;
-    uint8_t *ctx;
+    void *ctx;
 
     begin(PRM_CMD_OP_ALLOC_UAR, 0);
     ck_assert_uint_eq(RUN(alloc_uar, 0), 0);
@@ -71,9 +72,10 @@ static void teardown(void)
 }
 
 /* CREATE_RMP in in; returns its wq. */
-static uint8_t *rmp_in(void)
+static struct prm_wq *rmp_in(void)
 {
-    uint8_t *ctx, *wq;
+    struct prm_rmpc *ctx;
+    struct prm_wq *wq;
 
     begin(PRM_CMD_OP_CREATE_RMP, 0);
     ctx = PRM_PTR(create_rmp_in, in, ctx);
@@ -98,7 +100,7 @@ static uint32_t make_rmp(void)
 /* The driver's arm_rmp_cmd(). */
 static enum syn arm_rmp(uint32_t rmpn, uint16_t lwm)
 {
-    uint8_t *ctx;
+    struct prm_rmpc *ctx;
 
     begin(PRM_CMD_OP_MODIFY_RMP, 0);
     ctx = PRM_PTR(modify_rmp_in, in, ctx);
@@ -110,7 +112,7 @@ static enum syn arm_rmp(uint32_t rmpn, uint16_t lwm)
     return RUN(modify_rmp, 0);
 }
 
-static const uint8_t *query_rmp(uint32_t rmpn)
+static const struct prm_rmpc *query_rmp(uint32_t rmpn)
 {
     begin(PRM_CMD_OP_QUERY_RMP, 0);
     PRM_SET(query_rmp_in, in, rmpn, rmpn);
@@ -128,7 +130,8 @@ static enum syn destroy(uint16_t opcode, uint32_t num)
 START_TEST(an_rmp_lives)
 {
     uint32_t rmpn = make_rmp();
-    const uint8_t *ctx = query_rmp(rmpn), *wq = PRM_PTR(rmpc, ctx, wq);
+    const struct prm_rmpc *ctx = query_rmp(rmpn);
+    const struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
 
     ck_assert_uint_eq(PRM_GET(rmpc, ctx, state), PRM_RMPC_STATE_RDY);
     ck_assert_uint_eq(PRM_GET(wq, wq, log_wq_sz), LOG_SIZE);
@@ -221,7 +224,7 @@ END_TEST
 /* What mlx5_ib makes before its first QP (devr->s0). */
 START_TEST(an_xrc_srq_lives)
 {
-    uint8_t *ctx;
+    struct prm_xrc_srqc *ctx;
     uint32_t srqn;
 
     begin(PRM_CMD_OP_CREATE_XRC_SRQ, 0);
@@ -262,7 +265,7 @@ END_TEST
 /* A driver with ISSI 0 makes plain SRQs. */
 START_TEST(an_srq_lives)
 {
-    uint8_t *ctx;
+    struct prm_srqc *ctx;
     uint32_t srqn;
 
     begin(PRM_CMD_OP_CREATE_SRQ, 0);

@@ -17,11 +17,13 @@
 #define STEP     16    /* more than those of the largest step, where no statement says otherwise */
 #define PAGES    10000 /* of a long list: more than a command has room for without paying */
 #define OBJECTS  500   /* of a kind */
+#define OUT_ROOM (PRM_SIZE(manage_pages_out) + 8 * PAGES)
 #define ADDR_LO  (PRM_OFFSET(initial_seg, cmdq_phy_addr_63_32) + 4)
 #define DOORBELL PRM_OFFSET(initial_seg, command_doorbell_vector)
 
 static struct fwd d;
-static uint8_t *in, out[PRM_SIZE(manage_pages_out) + 8 * PAGES];
+static void *in;
+static void *const out = (uint8_t[OUT_ROOM]){0};
 static uint32_t uid, pdn, umem_id;
 
 /* Somebody else, who has work all the time. */
@@ -50,7 +52,7 @@ static void teardown(void)
 
 /* -- commands in steps ------------------------------------------------------------------------- */
 
-/* Puts a command whose input is in in[] into the queue, and rings. */
+/* Puts a command whose input is in in into the queue, and rings. */
 static void begin(uint16_t opcode, size_t in_len, size_t out_len)
 {
     PRM_SET(cmd_in, in, opcode, opcode);
@@ -84,7 +86,7 @@ static unsigned finish(void)
     return turns;
 }
 
-/* The same as fwd_cmd(), for what is in in[]. */
+/* The same as fwd_cmd(), for what is in in. */
 static enum syn run(uint16_t opcode, size_t in_len, size_t out_len)
 {
     enum syn syn;
@@ -158,7 +160,7 @@ static void make_pd(uint32_t of_uid)
 
 static void put_mkc(uint32_t npages, bool with_list)
 {
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
 
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
     PRM_SET(mkc, mkc, log_page_size, 12);
@@ -184,7 +186,7 @@ static void begin_key(void)
 
 static void begin_umem(void)
 {
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
 
     make_uctx();
     PRM_SET(create_umem_in, in, uid, uid);
@@ -212,7 +214,7 @@ static void begin_key_on_umem(void)
 /* A table with groups of one entry each, whose misses lead to the table made before it. */
 static uint32_t make_table(uint32_t next, unsigned level)
 {
-    uint8_t *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
+    struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
     uint32_t table_id;
 
     PRM_SET(create_flow_table_in, in, uid, uid);
@@ -225,7 +227,7 @@ static uint32_t make_table(uint32_t next, unsigned level)
     must(PRM_CMD_OP_CREATE_FLOW_TABLE, PRM_SIZE(create_flow_table_in), 16);
     table_id = PRM_GET(create_flow_table_out, out, table_id);
     for (unsigned i = 0; i < OBJECTS; i++) {
-        uint8_t *fc = PRM_PTR(set_fte_in, in, flow_context);
+        struct prm_flow_context *fc = PRM_PTR(set_fte_in, in, flow_context);
         uint32_t group_id;
 
         PRM_SET(general_obj_in_cmd_hdr, in, uid, uid);
@@ -333,7 +335,7 @@ START_TEST(pages_are_taken_back_once_each)
     begin_take();
     before = owned();
     finish();
-    fwd_output(&d, out, sizeof(out));
+    fwd_output(&d, out, OUT_ROOM);
     taken = PRM_GET(manage_pages_out, out, output_num_entries);
     ck_assert_uint_gt(taken, PAGES / 2);
     ck_assert_uint_eq(owned(), before - taken);
@@ -449,7 +451,7 @@ END_TEST
 
 START_TEST(a_second_command_waits_for_the_first)
 {
-    uint8_t *second = drv_cmd_entry(d.drv, 1);
+    void *second = drv_cmd_entry(d.drv, 1);
     unsigned errors;
 
     memset(second, 0, PRM_SIZE(cmd_queue_entry));
@@ -510,7 +512,7 @@ START_TEST(a_long_tail_is_one_step)
     ck_assert_uint_eq(PRM_GET(cmd_out, out, status), 0);
     ck_assert_uint_le(d.fw->hca.most_pieces, BUDGET + STEP + 8 * PAGES / 4096);
 
-    in[8 * PAGES - 1] = 1;
+    memset(in + 8 * PAGES - 1, 1, 1);
     begin(PRM_CMD_OP_NOP, 8 * PAGES, 16);
     finish();
     fwd_output(&d, out, 16);

@@ -125,7 +125,7 @@ START_TEST(nothing_gets_through_or_breaks)
     rnd = g_rand_new_with_seed((guint32)_i);
     for (int i = 0; i < PACKETS; i++) {
         struct bench_qp *qp = &qps[below(QPS)];
-        const uint8_t *cqe;
+        const struct prm_cqe64 *cqe;
 
         if (qp->qp->state == PRM_QP_STATE_RST || qp->qp->state == PRM_QP_STATE_ERR) {
             start(qp, &attrs[qp - qps]);

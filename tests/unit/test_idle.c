@@ -153,7 +153,7 @@ static void half_a_message(uint64_t addr)
  * has to be what it was. */
 START_TEST(a_receive_wqe_that_changed_meanwhile_ends_the_qp)
 {
-    uint8_t *seg;
+    struct prm_wqe_data_seg *seg;
 
     lab_post_recv(&b, lab_mem(right, LONG, 0), LONG);
     half_a_message(lab_mem(left, LONG, 1));

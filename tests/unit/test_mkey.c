@@ -49,7 +49,8 @@ END_TEST
 START_TEST(large_pages_are_followed)
 {
     const uint64_t pages[2] = {4, 0};
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[16], byte;
+    struct prm_mkc mkc[1];
+    uint8_t mtt[16], byte;
     uint32_t key;
 
     for (unsigned i = 0; i < 2; i++) {
@@ -68,7 +69,8 @@ END_TEST
 
 START_TEST(pa_key_translates_nothing)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], byte;
+    struct prm_mkc mkc[1];
+    uint8_t byte;
     uint32_t key;
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, 0);
@@ -161,7 +163,8 @@ END_TEST
 /* The inner key must allow local access of that sort, and be of the same PD. */
 START_TEST(inner_keys_are_checked)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[8], list[16] = {0}, byte = 0;
+    struct prm_mkc mkc[1];
+    uint8_t mtt[8], list[16] = {0}, byte = 0;
     uint32_t inner, key;
 
     prm_store64(mtt, mem);
@@ -207,7 +210,8 @@ END_TEST
 /* Interleaved: a round takes byte_count bytes of each source, the next begins stride further on. */
 START_TEST(interleaved_list_takes_turns)
 {
-    uint8_t list[3 * 16] = {0}, buf[120];
+    uint8_t list_bytes[3 * 16] = {0}, buf[120];
+    void *list = list_bytes;
     uint32_t key;
 
     PRM_SET(wqe_repeat_block_seg, list, byte_count, 12);
@@ -215,7 +219,7 @@ START_TEST(interleaved_list_takes_turns)
     PRM_SET(wqe_repeat_block_seg, list, repeat_count, 10);
     PRM_SET(wqe_repeat_block_seg, list, num_ent, 2);
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t *entry = list + 16 + 16 * i;
+        struct prm_wqe_repeat_ent_seg *entry = list + 16 + 16 * i;
 
         PRM_SET(wqe_repeat_ent_seg, entry, stride, i ? 64 : 9);
         PRM_SET(wqe_repeat_ent_seg, entry, byte_count, i ? 4 : 8);
@@ -237,7 +241,9 @@ END_TEST
 
 START_TEST(keys_that_name_each_other_end)
 {
-    uint8_t list[16] = {0}, mkc[PRM_SIZE(mkc)], umr_ctrl[PRM_SIZE(wqe_umr_ctrl_seg)] = {0};
+    uint8_t list[16] = {0};
+    struct prm_mkc mkc[1];
+    struct prm_wqe_umr_ctrl_seg umr_ctrl[1] = {0};
     uint8_t xlt[64] = {0}, byte;
     struct mkey_umr umr = {
         .pdn = rig.pdn, .ctrl = umr_ctrl, .mkey_seg = mkc, .xlt = xlt, .xlt_len = sizeof(xlt)};
@@ -315,7 +321,7 @@ END_TEST
 START_TEST(each_right_is_its_own)
 {
     for (unsigned have = 0; have < 32; have++) {
-        uint8_t mkc[PRM_SIZE(mkc)];
+        struct prm_mkc mkc[1];
         uint32_t key;
 
         fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, UINT64_MAX);
@@ -353,7 +359,7 @@ END_TEST
 /* mkc.qpn 0xffffff is every QP. */
 START_TEST(key_can_be_bound_to_a_qp)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     uint32_t key;
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, 0);
@@ -367,7 +373,8 @@ END_TEST
 
 START_TEST(bad_contexts_are_refused)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[16] = {0};
+    struct prm_mkc mkc[1];
+    uint8_t mtt[16] = {0};
     uint32_t index;
 
     prm_store64(mtt, mem);
@@ -404,7 +411,8 @@ END_TEST
 /* A user context could reach all of memory if it might name bus addresses. */
 START_TEST(user_context_names_no_bus_addresses)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[16] = {0};
+    struct prm_mkc mkc[1];
+    uint8_t mtt[16] = {0};
     uint32_t index;
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
@@ -425,7 +433,7 @@ END_TEST
 START_TEST(key_holds_its_pd)
 {
     uint32_t key = create_scattered();
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
 
     ck_assert_int_eq(pd_dealloc(&rig.hca, 0, rig.pdn), SYN_IN_USE);
     ck_assert_int_eq(mkey_query(&rig.hca, key >> 8, mkc), SYN_OK);
@@ -466,7 +474,8 @@ END_TEST
 START_TEST(atomics_are_checked)
 {
     uint32_t key = create_scattered();
-    uint8_t mkc[PRM_SIZE(mkc)], list[2 * 16] = {0};
+    struct prm_mkc mkc[1];
+    uint8_t list[2 * 16] = {0};
     uint64_t original;
 
     ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, VA + 0x12c, 1, &original),
@@ -568,6 +577,7 @@ START_TEST(arbitrary_requests_do_no_harm)
     for (unsigned n = 0; n < 20000; n++) {
         unsigned slot = g_rand_int_range(rand, 0, 32);
         struct umr umr;
+        void *xlt = umr.xlt;
         uint8_t buf[64];
         uint64_t original;
         uint32_t index;
@@ -578,10 +588,10 @@ START_TEST(arbitrary_requests_do_no_harm)
                 keys[g_rand_int_range(rand, 0, 32)], g_rand_int_range(rand, 0, 5000));
         }
         if (g_rand_int_range(rand, 0, 8) == 0) {
-            PRM_SET(wqe_klm_seg, umr.xlt, mkey, 0x400);
+            PRM_SET(wqe_klm_seg, xlt, mkey, 0x400);
         }
         for (unsigned i = 0; i < sizeof(umr.mkc); i++) {
-            umr.mkc[i] = g_rand_int(rand);
+            umr.mkc->bytes[i] = g_rand_int(rand);
         }
         PRM_SET(mkc, umr.mkc, pd, g_rand_boolean(rand) ? rig.pdn : rig.user_pdn);
         PRM_SET(mkc, umr.mkc, bsf_en, 0);
@@ -592,7 +602,7 @@ START_TEST(arbitrary_requests_do_no_harm)
         PRM_SET(mkc, umr.mkc, log_page_size, g_rand_int_range(rand, 10, 16));
         PRM_SET(mkc, umr.mkc, translations_octword_size, g_rand_int_range(rand, 0, 70));
         for (unsigned i = 0; i < 4; i++) {
-            umr.ctrl[i] = g_rand_int(rand);
+            umr.ctrl->bytes[i] = g_rand_int(rand);
         }
         PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, g_rand_int_range(rand, 0, 70));
         PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, g_rand_int_range(rand, 0, 70));

@@ -88,7 +88,8 @@ END_TEST
 START_TEST(refused_umr_changes_nothing)
 {
     uint32_t key = create_scattered();
-    uint8_t before[PRM_SIZE(mkc)], after[PRM_SIZE(mkc)], byte;
+    struct prm_mkc before[1], after[1];
+    uint8_t byte;
     struct umr umr;
 
     mkey_query(&rig.hca, key >> 8, before);
@@ -118,7 +119,7 @@ END_TEST
 
 START_TEST(umr_needs_umr_en)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     struct umr umr;
     uint32_t key;
 
@@ -161,7 +162,7 @@ END_TEST
 
 START_TEST(remote_invalidate_needs_en_rinval)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     uint32_t key;
 
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
@@ -181,7 +182,8 @@ END_TEST
 /* A process may bind windows (KLM), but not change what the kernel put behind its pages. */
 START_TEST(user_qp_cannot_change_a_page_key)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mtt[64] = {0};
+    struct prm_mkc mkc[1];
+    uint8_t mtt[64] = {0};
     uint32_t index, key;
     struct umr umr;
 

@@ -72,7 +72,8 @@ static void send_to(struct bench_queue *from, const uint8_t *dmac)
 
 static void set_lb_of(uint32_t num, uint8_t bits)
 {
-    uint8_t bitmask[PRM_SIZE(modify_tir_bitmask)] = {0}, tirc[PRM_SIZE(tirc)] = {0};
+    struct prm_modify_tir_bitmask bitmask[1] = {0};
+    struct prm_tirc tirc[1] = {0};
 
     PRM_SET(modify_tir_bitmask, bitmask, self_lb_en, 1);
     PRM_SET(tirc, tirc, self_lb_block, bits);
@@ -400,7 +401,7 @@ END_TEST
 
 static void expect_port_change(uint8_t subtype)
 {
-    const uint8_t *eqe = rig_eq_next(&b->rig, &b->eq);
+    const struct prm_eqe *eqe = rig_eq_next(&b->rig, &b->eq);
 
     ck_assert_ptr_nonnull(eqe);
     ck_assert_uint_eq(PRM_GET(eqe, eqe, event_type), PRM_EVENT_TYPE_PORT_CHANGE);

@@ -11,14 +11,14 @@
 /* "All layouts are big-endian; bit 31 is the most significant bit of a dword." */
 START_TEST(test_get_reads_big_endian_bits)
 {
-    uint8_t qpc[PRM_qpc_SIZE] = {0};
+    struct prm_qpc qpc[1] = {0};
 
-    qpc[0x00] = 0x35; /* state 3, lag_tx_port_affinity 5 */
-    qpc[0x01] = 0x02; /* st */
-    qpc[0x04] = 0xff; /* reserved beside pd */
-    qpc[0x05] = 0x12;
-    qpc[0x06] = 0x34;
-    qpc[0x07] = 0x56;
+    qpc->bytes[0x00] = 0x35; /* state 3, lag_tx_port_affinity 5 */
+    qpc->bytes[0x01] = 0x02; /* st */
+    qpc->bytes[0x04] = 0xff; /* reserved beside pd */
+    qpc->bytes[0x05] = 0x12;
+    qpc->bytes[0x06] = 0x34;
+    qpc->bytes[0x07] = 0x56;
     ck_assert_uint_eq(PRM_GET(qpc, qpc, state), 3);
     ck_assert_uint_eq(PRM_GET(qpc, qpc, lag_tx_port_affinity), 5);
     ck_assert_uint_eq(PRM_GET(qpc, qpc, st), 2);
@@ -30,7 +30,7 @@ END_TEST
 START_TEST(test_get_reads_64_bits_at_any_alignment)
 {
     uint8_t image[PRM_mkc_SIZE + 1] = {0};
-    uint8_t *mkc = image + 1;
+    void *mkc = image + 1;
     static const uint8_t start_addr[8] = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef};
 
     memcpy(mkc + 0x10, start_addr, sizeof(start_addr));
@@ -43,7 +43,7 @@ END_TEST
 /* Setting a field leaves the bits around it as they were. */
 START_TEST(test_set_changes_only_its_bits)
 {
-    uint8_t cqc[PRM_cqc_SIZE];
+    struct prm_cqc cqc[1];
     uint8_t want[PRM_cqc_SIZE];
 
     memset(cqc, 0xff, sizeof(cqc));
@@ -62,7 +62,7 @@ END_TEST
 /* Every width of access: 8, 16, 32, 64 bits and a single bit. */
 START_TEST(test_set_writes_big_endian_bytes)
 {
-    uint8_t ctrl[PRM_wqe_ctrl_seg_SIZE] = {0};
+    struct prm_wqe_ctrl_seg ctrl[1] = {0};
     static const uint8_t want[PRM_wqe_ctrl_seg_SIZE] = {
         0x00, 0xbe, 0xef, 0x0a, 0x12, 0x34, 0x56, 0x03, 0x5a, 0, 0, 0x4a, 0xde, 0xad, 0xbe, 0xef,
     };
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(test_set_64_bits)
 {
-    uint8_t raddr[PRM_wqe_raddr_seg_SIZE] = {0};
+    struct prm_wqe_raddr_seg raddr[1] = {0};
     static const uint8_t want[PRM_wqe_raddr_seg_SIZE] = {0xfe, 0xdc, 0xba, 0x98,
                                                          0x76, 0x54, 0x32, 0x10};
 
@@ -95,15 +95,16 @@ END_TEST
 /* Arrays: of scalars, of structures, open at the end. */
 START_TEST(test_arrays)
 {
-    uint8_t in[PRM_create_eq_in_SIZE + 16] = {0};
+    uint8_t bytes[PRM_create_eq_in_SIZE + 16] = {0};
+    void *in = bytes;
 
     PRM_SET_AT(create_eq_in, in, event_bitmask, 3, 0x1122334455667788);
     ck_assert_uint_eq(PRM_GET_AT(create_eq_in, in, event_bitmask, 3), 0x1122334455667788);
-    ck_assert_uint_eq(in[0x58 + 24], 0x11);
+    ck_assert_uint_eq(bytes[0x58 + 24], 0x11);
     PRM_SET_AT(create_eq_in, in, pas, 1, 0xabcd000);
-    ck_assert_ptr_eq(PRM_PTR_AT(create_eq_in, in, pas, 1), in + 0x118);
-    ck_assert_uint_eq(in[0x110 + 15], 0);
-    ck_assert_uint_eq(in[0x110 + 14], 0xd0);
+    ck_assert_ptr_eq(PRM_PTR_AT(create_eq_in, in, pas, 1), bytes + 0x118);
+    ck_assert_uint_eq(bytes[0x110 + 15], 0);
+    ck_assert_uint_eq(bytes[0x110 + 14], 0xd0);
     ck_assert_uint_eq(PRM_COUNT(create_eq_in, event_bitmask), 4);
     ck_assert_uint_eq(PRM_COUNT(create_eq_in, pas), 0);
     ck_assert_uint_eq(PRM_STRIDE(create_eq_in, pas), 8);
@@ -114,12 +115,12 @@ END_TEST
 
 START_TEST(test_ptr_reaches_nested_structures)
 {
-    uint8_t in[PRM_create_qp_in_SIZE] = {0};
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
-    uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_create_qp_in in[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
+    struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
 
-    ck_assert_ptr_eq(qpc, in + 0x18);
-    ck_assert_ptr_eq(path, in + 0x18 + 0x18);
+    ck_assert_ptr_eq(qpc, in->bytes + 0x18);
+    ck_assert_ptr_eq(path, in->bytes + 0x18 + 0x18);
     memset(PRM_PTR(ads, path, rgid_rip), 0xab, 16);
     ck_assert_uint_eq(PRM_GET_AT(ads, path, rgid_rip, 15), 0xab);
 }
@@ -128,7 +129,7 @@ END_TEST
 /* "A value too wide for its field is an assertion, never a silent truncation." */
 START_TEST(test_set_aborts_on_a_value_too_wide)
 {
-    uint8_t qpc[PRM_qpc_SIZE] = {0};
+    struct prm_qpc qpc[1] = {0};
 
     PRM_SET(qpc, qpc, state, 16);
 }
@@ -136,7 +137,7 @@ END_TEST
 
 START_TEST(test_set_aborts_on_a_value_wider_than_32_bits)
 {
-    uint8_t ctrl[PRM_wqe_ctrl_seg_SIZE] = {0};
+    struct prm_wqe_ctrl_seg ctrl[1] = {0};
 
     PRM_SET(wqe_ctrl_seg, ctrl, imm, UINT64_C(1) << 32);
 }
@@ -144,7 +145,7 @@ END_TEST
 
 START_TEST(test_set_at_aborts_on_a_value_too_wide)
 {
-    uint8_t path[PRM_ads_SIZE] = {0};
+    struct prm_ads path[1] = {0};
 
     PRM_SET_AT(ads, path, rgid_rip, 0, 0x100);
 }
@@ -152,7 +153,7 @@ END_TEST
 
 START_TEST(test_get_at_aborts_past_the_array)
 {
-    uint8_t path[PRM_ads_SIZE] = {0};
+    struct prm_ads path[1] = {0};
     volatile size_t index = 16;
 
     ck_assert_uint_eq(PRM_GET_AT(ads, path, rgid_rip, index), 0);
@@ -161,7 +162,7 @@ END_TEST
 
 START_TEST(test_ptr_at_aborts_past_the_array)
 {
-    uint8_t context[PRM_flow_context_SIZE] = {0};
+    struct prm_flow_context context[1] = {0};
     volatile size_t index = 4;
 
     ck_assert_ptr_nonnull(PRM_PTR_AT(flow_context, context, execute_aso, index));
@@ -188,11 +189,11 @@ END_TEST
 
 START_TEST(test_field_get_agrees_with_the_accessor)
 {
-    uint8_t mkc[PRM_mkc_SIZE];
+    struct prm_mkc mkc[1];
     const struct prm_struct *s = prm_struct_find("mkc");
 
     for (size_t i = 0; i < sizeof(mkc); i++) {
-        mkc[i] = (uint8_t)(i * 37 + 11);
+        mkc->bytes[i] = (uint8_t)(i * 37 + 11);
     }
     ck_assert_uint_eq(prm_field_get(prm_field_find(s, "qpn"), mkc, 0), PRM_GET(mkc, mkc, qpn));
     ck_assert_uint_eq(prm_field_get(prm_field_find(s, "len"), mkc, 0), PRM_GET(mkc, mkc, len));
@@ -239,14 +240,15 @@ END_TEST
 
 START_TEST(test_dump_names_nested_fields_and_constants)
 {
-    uint8_t in[PRM_create_cq_in_SIZE + 8] = {0};
+    uint8_t bytes[PRM_create_cq_in_SIZE + 8] = {0};
+    void *in = bytes;
     char *text;
 
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(cqc, PRM_PTR(create_cq_in, in, cq_context), log_cq_size, 9);
     PRM_SET_AT(create_cq_in, in, pas, 0, 0x7000);
 
-    text = prm_dump_string(prm_struct_find("create_cq_in"), in, sizeof(in), PRM_DUMP_NONZERO);
+    text = prm_dump_string(prm_struct_find("create_cq_in"), in, sizeof(bytes), PRM_DUMP_NONZERO);
     ck_assert_str_eq(text, "create_cq_in\n"
                            "  opcode: 0x400 (CREATE_CQ)\n"
                            "  cq_context:\n"
@@ -297,15 +299,15 @@ END_TEST
 START_TEST(test_reserved_clear_looks_into_nested_structures)
 {
     const struct prm_struct *s = prm_struct_find("create_cq_in");
-    uint8_t in[PRM_create_cq_in_SIZE + 8];
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    uint8_t bytes[PRM_create_cq_in_SIZE + 8] = {0};
+    void *in = bytes;
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     size_t bad;
 
-    memset(in, 0, sizeof(in));
     PRM_SET(cqc, cqc, status, 0xf);
-    ck_assert(prm_reserved_clear(s, in, sizeof(in), &bad));
-    cqc[0x0c] = 0xe0; /* above log_cq_size */
-    ck_assert(!prm_reserved_clear(s, in, sizeof(in), &bad));
+    ck_assert(prm_reserved_clear(s, in, sizeof(bytes), &bad));
+    cqc->bytes[0x0c] = 0xe0; /* above log_cq_size */
+    ck_assert(!prm_reserved_clear(s, in, sizeof(bytes), &bad));
     ck_assert_uint_eq(bad, 0x10 + 0x0c);
 }
 END_TEST

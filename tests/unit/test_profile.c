@@ -40,11 +40,12 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-static enum syn access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
+static enum syn access_reg(uint16_t id, bool write, void *reg, size_t size)
 {
     size_t in_at = PRM_OFFSET(access_register_in, register_data);
     size_t out_at = PRM_OFFSET(access_register_out, register_data);
-    uint8_t in[512] = {0}, out[512];
+    uint8_t in_bytes[512] = {0}, out[512];
+    void *in = in_bytes;
     enum syn syn;
 
     PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
@@ -63,7 +64,8 @@ static enum syn access_reg(uint16_t id, bool write, uint8_t *reg, size_t size)
  * the initialization segment, the health buffer's hardware id, the board's PSID. */
 START_TEST(each_says_what_it_is)
 {
-    uint8_t in[16] = {0}, out[PRM_SIZE(query_adapter_out)];
+    struct prm_query_adapter_in in[1] = {0};
+    struct prm_query_adapter_out out[1];
     const uint8_t *psid;
     struct fw_pci_id id;
 
@@ -162,7 +164,7 @@ END_TEST
 
 /* -- the port ---------------------------------------------------------------------------------- */
 
-static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, uint8_t *reg)
+static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, struct prm_ptys_reg *reg)
 {
     memset(reg, 0, PRM_SIZE(ptys_reg));
     PRM_SET(ptys_reg, reg, local_port, 1);
@@ -176,7 +178,8 @@ static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, uint8_t *reg)
  * be, say which bits count. */
 START_TEST(link_modes_are_those_of_the_generation)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)], pcam[PRM_SIZE(pcam_reg)] = {0};
+    struct prm_ptys_reg reg[1];
+    struct prm_pcam_reg pcam[1] = {0};
 
     g = &generations[_i];
     be(g->name);
@@ -199,7 +202,7 @@ END_TEST
 /* A wish in either kind of bits is seen in both; a lane of 50 Gb/s has no legacy bit. */
 START_TEST(the_two_kinds_of_link_modes_agree)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)];
+    struct prm_ptys_reg reg[1];
 
     be("cx6dx");
     ck_assert_uint_eq(ptys(true, 0, EXT(25GAUI_1_25GBASE_CR_KR), reg), SYN_OK);
@@ -220,7 +223,7 @@ END_TEST
 
 START_TEST(extended_link_modes_are_refused_by_who_lacks_them)
 {
-    uint8_t reg[PRM_SIZE(ptys_reg)];
+    struct prm_ptys_reg reg[1];
 
     be("cx5");
     ck_assert_uint_eq(ptys(true, 0, EXT(25GAUI_1_25GBASE_CR_KR), reg), SYN_REG_VALUE);

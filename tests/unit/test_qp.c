@@ -29,7 +29,7 @@ static void teardown(void)
 
 static uint8_t queried_state(uint32_t qpn)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
 
     ck_assert_int_eq(qp_query(&b.hca, qpn, qpc), SYN_OK);
     return (uint8_t)PRM_GET(qpc, qpc, state);
@@ -37,7 +37,7 @@ static uint8_t queried_state(uint32_t qpn)
 
 /* -- creation ---------------------------------------------------------------------------------- */
 
-static enum syn create(const uint8_t *qpc, uint16_t uid)
+static enum syn create(const struct prm_qpc *qpc, uint16_t uid)
 {
     uint64_t ring = fake_host_alloc(&b.host, 8192, 4096);
     uint64_t pas[2] = {GUINT64_TO_BE(ring), GUINT64_TO_BE(ring + 4096)};
@@ -57,7 +57,7 @@ static enum syn create(const uint8_t *qpc, uint16_t uid)
 
 #define REFUSED(field, value, expected)                                                            \
     do {                                                                                           \
-        uint8_t qpc[PRM_SIZE(qpc)];                                                                \
+        struct prm_qpc qpc[1];                                                                     \
         bench_qpc(&b, &rc, qpc);                                                                   \
         PRM_SET(qpc, qpc, field, value);                                                           \
         ck_assert_int_eq(create(qpc, 0), expected);                                                \
@@ -83,7 +83,7 @@ END_TEST
 /* QUERY_HCA_CAP's log_max_qp_sz and max_wqe_sz_rq are the last that the device takes. */
 START_TEST(queues_beyond_the_limits_are_refused)
 {
-    uint8_t largest[PRM_SIZE(qpc)];
+    struct prm_qpc largest[1];
 
     b.hca.limits.log_max_qp_sz = 5;
     b.hca.limits.max_rq_wqe = 128;
@@ -128,7 +128,7 @@ END_TEST
 START_TEST(there_is_one_gsi_qp)
 {
     struct bench_qp_attr attr = {.st = PRM_QP_ST_QP1};
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
 
     bench_qp(&b, &attr, &qp);
     bench_qpc(&b, &attr, qpc);
@@ -141,7 +141,7 @@ END_TEST
 
 START_TEST(a_user_context_has_its_own_qps_only)
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    struct prm_qpc qpc[1] = {0};
 
     bench_qpc(&b, &rc, qpc);
     /* PD and CQ are the kernel's. */
@@ -156,8 +156,8 @@ END_TEST
 
 START_TEST(a_qp_is_taken_to_rts_and_tells_what_it_was_told)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
-    const uint8_t *path = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_qpc qpc[1];
+    const struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
 
     bench_qp(&b, &rc, &qp);
     ck_assert_uint_eq(queried_state(qp.qpn), PRM_QP_STATE_RST);
@@ -272,21 +272,21 @@ START_TEST(a_drained_send_queue_is_announced)
 }
 END_TEST
 
-static enum syn modify_field(uint16_t opcode, uint64_t opt, void (*change)(uint8_t *qpc))
+static enum syn modify_field(uint16_t opcode, uint64_t opt, void (*change)(struct prm_qpc *qpc))
 {
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    struct prm_qpc qpc[1] = {0};
 
     change(qpc);
     return qp_modify(&b.hca, 0, qp.qpn, opcode, opt, qpc);
 }
 
-static void set_rre(uint8_t *qpc)
+static void set_rre(struct prm_qpc *qpc)
 {
     PRM_SET(qpc, qpc, rre, 1);
     PRM_SET(qpc, qpc, rwe, 1);
 }
 
-static void set_sport(uint8_t *qpc)
+static void set_sport(struct prm_qpc *qpc)
 {
     PRM_SET(ads, PRM_PTR(qpc, qpc, primary_address_path), udp_sport, 0xd00d);
 }
@@ -322,7 +322,7 @@ START_TEST(a_bad_value_changes_nothing)
 {
     struct vport_gid gid = b.hca.vport->gids[BENCH_IPV4];
     struct bench_qp_attr attr = rc;
-    uint8_t before[PRM_SIZE(qpc)], after[PRM_SIZE(qpc)];
+    struct prm_qpc before[1], after[1];
 
     qp_in(PRM_QP_ST_RC, ST(INIT), &qp);
     ck_assert_int_eq(qp_query(&b.hca, qp.qpn, before), SYN_OK);
@@ -349,7 +349,7 @@ END_TEST
 
 static unsigned flushed(void)
 {
-    const uint8_t *cqe;
+    const struct prm_err_cqe *cqe;
     unsigned n = 0;
 
     while ((cqe = bench_poll(&b, &b.cq))) {
@@ -480,7 +480,7 @@ END_TEST
 /* The driver finds a user's QP by its index, a kernel's by QPN and SRQN (CQE versions 1 and 0). */
 START_TEST(completions_name_the_qp_as_its_owner_knows_it)
 {
-    const uint8_t *cqe;
+    const struct prm_err_cqe *cqe;
 
     bench_qp_rts(&b, &(struct bench_qp_attr){.st = PRM_QP_ST_RC, .user_index = 0x4321}, &qp);
     bench_post_recv(&qp, 0, 0, 0);

@@ -650,7 +650,7 @@ START_TEST(wqe_changed_in_flight)
 {
     uint64_t src = lab_mem(left, 64, 1);
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, src, 64, lab_mem(right, 64, 0));
-    uint8_t *wqe;
+    void *wqe;
 
     lab->tap = drop_all;
     wqe = lab_write_wqe(&a, &wr);

@@ -196,7 +196,7 @@ END_TEST
 START_TEST(ud_without_a_source_gid)
 {
     struct lab_wr wr;
-    uint8_t *wqe;
+    void *wqe;
 
     pair_of(PRM_QP_ST_UD);
     wr = ud_wr(8);
@@ -234,7 +234,7 @@ static uint32_t make_umr(struct lab_qp *umr, uint64_t *elsewhere)
     uint64_t pages = lab_mem(left, 8192, 9), entries = fake_host_alloc(&left->host, 64, 64);
     uint32_t key = lab_mr(left, pages, 8192, MEM_LOCAL_READ);
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = key};
-    uint8_t *wqe;
+    void *wqe;
 
     *elsewhere = fake_host_alloc(&left->host, 8192, 4096);
     lab_qp_new(left, &attr, umr);
@@ -279,7 +279,7 @@ END_TEST
 START_TEST(umr_that_is_refused)
 {
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = 0x777700};
-    uint8_t *wqe = lab_write_wqe(&a, &wr);
+    void *wqe = lab_write_wqe(&a, &wr);
 
     a.sq_pi = 2;
     PRM_SET(wqe_ctrl_seg, wqe, ds, 8);

@@ -107,9 +107,9 @@ static void expect_state(uint8_t state)
     ck_assert_uint_eq(qp.qp->state, state);
 }
 
-static const uint8_t *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
+static const struct prm_cqe64 *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_cqe64 *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), opcode);
@@ -121,7 +121,7 @@ static const uint8_t *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 
 static void expect_error_cqe(uint8_t syndrome)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_err_cqe *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(err_cqe, cqe, opcode), PRM_CQE_OPCODE_RESP_ERR);
@@ -159,7 +159,7 @@ END_TEST
 
 START_TEST(a_message_of_three_packets_is_one_completion)
 {
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
     struct roce_packet last = request(BTH_SEND_LAST_IMM, 2);
 
     bench_post_recv(&qp, mem, 1000, all);
@@ -204,7 +204,7 @@ START_TEST(send_with_invalidate_takes_the_key_back)
 {
     struct roce_packet pkt = request(BTH_SEND_ONLY_INV, 0);
     uint32_t window = bench_mkey(&b, mem, 4096, MEM_REMOTE_WRITE | MEM_LOCAL_WRITE);
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_post_recv(&qp, mem, 1000, all);
     pkt.imm = window;
@@ -238,7 +238,7 @@ END_TEST
 START_TEST(a_write_with_immediate_takes_a_receive_wqe)
 {
     struct roce_packet pkt = request(BTH_WRITE_ONLY_IMM, 0);
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_post_recv(&qp, mem + 0x1000, 10, all);
     pkt.reth.va = mem;

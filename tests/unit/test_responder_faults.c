@@ -103,7 +103,7 @@ static void expect_state(uint8_t state)
 
 static void expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_cqe64 *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), opcode);
@@ -112,7 +112,7 @@ static void expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 
 static void expect_error_cqe(uint8_t syndrome)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_err_cqe *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(err_cqe, cqe, opcode), PRM_CQE_OPCODE_RESP_ERR);
@@ -366,8 +366,8 @@ static void srq_qp(uint8_t st, uint32_t key_pdn, uint32_t bytes)
     struct srq_attr attr = {.kind = OBJ_RMP, .log_size = LOG_SIZE, .log_stride = LOG_STRIDE};
     uint64_t ring = fake_host_alloc(&b.host, 4096, 4096), pa = GUINT64_TO_BE(ring);
     struct mtt *mtt = mtt_new(&pa, 1, 12);
-    uint8_t *slot = fake_host_ptr(&b.host, ring, 64);
-    uint8_t *seg = slot + PRM_SIZE(wqe_srq_next_seg);
+    void *slot = fake_host_ptr(&b.host, ring, 64);
+    void *seg = slot + PRM_SIZE(wqe_srq_next_seg);
     uint32_t pdn = b.pdn, key;
     struct srq *srq;
 

@@ -17,7 +17,7 @@ static struct srq_attr attr;
 static uint64_t ring, dbr;
 static struct recv_wqe wqe;
 
-static uint8_t *slot(unsigned index)
+static void *slot(unsigned index)
 {
     return lab_ptr(side, ring + ((uint64_t)index << LOG_STRIDE), 1 << LOG_STRIDE);
 }
@@ -48,7 +48,7 @@ static void setup(void)
         .dbr = dbr,
     };
     for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
-        uint8_t *seg = slot(i) + PRM_SIZE(wqe_srq_next_seg);
+        void *seg = slot(i) + PRM_SIZE(wqe_srq_next_seg);
 
         set_next(i, (i + 1) % (1 << LOG_SIZE));
         PRM_SET(wqe_data_seg, seg, byte_count, 100 + i);

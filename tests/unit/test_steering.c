@@ -50,8 +50,9 @@ static uint32_t counter_new(void)
     return id;
 }
 
-static enum syn entry(uint32_t table, uint32_t group, uint32_t index, const uint8_t *value,
-                      uint8_t dest_type, uint32_t dest)
+static enum syn entry(uint32_t table, uint32_t group, uint32_t index,
+                      const struct prm_fte_match_set_lyr_2_4 *value, uint8_t dest_type,
+                      uint32_t dest)
 {
     const struct bench_fte fte = {.table = table,
                                   .group = group,
@@ -64,8 +65,8 @@ static enum syn entry(uint32_t table, uint32_t group, uint32_t index, const uint
     return bench_fte_set(b, &fte);
 }
 
-static enum syn to_tir(uint32_t table, uint32_t group, uint32_t index, const uint8_t *value,
-                       unsigned queue)
+static enum syn to_tir(uint32_t table, uint32_t group, uint32_t index,
+                       const struct prm_fte_match_set_lyr_2_4 *value, unsigned queue)
 {
     return entry(table, group, index, value, PRM_FLOW_DESTINATION_TYPE_TIR, tirs[queue]);
 }
@@ -114,7 +115,7 @@ static unsigned taken_by(const struct bench_pkt *pkt)
 
 static enum syn set_miss(uint32_t table, uint8_t action, uint32_t next)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
 
     PRM_SET(flow_table_context, ctx, table_miss_action, action);
     PRM_SET(flow_table_context, ctx, table_miss_id, next);
@@ -125,7 +126,7 @@ static enum syn set_miss(uint32_t table, uint8_t action, uint32_t next)
 
 START_TEST(tables_that_cannot_be_are_refused)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
     uint32_t id, low = bench_table(b, 3, 1);
 
     ck_assert_int_eq(flow_table_create(hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX + 1, ctx, &id),
@@ -156,7 +157,7 @@ END_TEST
  * reformat, decap, termination_table), and none of it is reported. */
 START_TEST(tables_that_ask_for_more_are_refused)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
     uint32_t id;
 
     switch (_i) {
@@ -182,7 +183,7 @@ END_TEST
 
 START_TEST(there_are_as_many_tables_as_reported)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
     uint32_t id, n = 0;
 
     while (flow_table_create(hca, 0, NIC_RX, ctx, &id) == SYN_OK) {
@@ -219,7 +220,7 @@ END_TEST
 
 START_TEST(only_the_miss_table_can_be_modified)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
     uint32_t table = bench_table(b, 1, 0);
 
     ck_assert_int_eq(
@@ -255,7 +256,8 @@ END_TEST
 
 START_TEST(groups_that_cannot_be_are_refused)
 {
-    uint8_t good[PRM_SIZE(create_flow_group_in)] = {0}, in[sizeof(good)];
+    struct prm_create_flow_group_in good[1] = {0};
+    struct prm_create_flow_group_in in[1];
     uint32_t table = bench_table(b, 0, 4), id;
 
     PRM_SET(create_flow_group_in, good, table_id, table);
@@ -291,24 +293,25 @@ END_TEST
 
 START_TEST(masks_beyond_what_frames_are_matched_on_are_refused)
 {
-    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0};
-    uint8_t *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    struct prm_create_flow_group_in in[1] = {0};
+    struct prm_fte_match_param *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
+    struct prm_fte_match_set_lyr_2_4 *outer = PRM_PTR(fte_match_param, criteria, outer_headers);
     uint32_t id;
 
     PRM_SET(create_flow_group_in, in, table_id, bench_table(b, 0, 4));
     /* a mask without its enable bit */
-    criteria[0] = 1;
+    criteria->bytes[0] = 1;
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
     PRM_SET(create_flow_group_in, in, match_criteria_enable, 1 << PRM_MATCH_CRITERIA_OUTER_HEADERS);
     /* every byte behind the outer headers */
     for (size_t i = PRM_SIZE(fte_match_set_lyr_2_4); i < PRM_SIZE(fte_match_param); i++) {
-        criteria[i] = 0x80;
+        criteria->bytes[i] = 0x80;
         ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
-        criteria[i] = 0;
+        criteria->bytes[i] = 0;
     }
-    PRM_SET(fte_match_set_lyr_2_4, criteria, ipv4_ihl, 1);
+    PRM_SET(fte_match_set_lyr_2_4, outer, ipv4_ihl, 1);
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
-    PRM_SET(fte_match_set_lyr_2_4, criteria, ipv4_ihl, 0);
+    PRM_SET(fte_match_set_lyr_2_4, outer, ipv4_ihl, 0);
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_OK);
 }
 END_TEST
@@ -370,20 +373,21 @@ END_TEST
 /* The lists come behind the context: what claims more than the command has is cut off. */
 START_TEST(lists_longer_than_the_command_are_refused)
 {
-    uint8_t in[PRM_SIZE(set_fte_in) + 8] = {0};
-    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    uint8_t bytes[PRM_SIZE(set_fte_in) + 8] = {0};
+    void *in = bytes;
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     uint32_t table = bench_table(b, 0, 0);
 
     PRM_SET(set_fte_in, in, table_id, table);
     PRM_SET(flow_context, ctx, group_id, bench_group(b, table, 0, 0, NULL));
     PRM_SET(flow_context, ctx, action, PRM_FLOW_ACTION_FWD_DEST);
     PRM_SET(flow_context, ctx, destination_list_size, 2);
-    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_IN_LEN);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(bytes), false), SYN_IN_LEN);
     PRM_SET(flow_context, ctx, destination_list_size, 0xffffff);
-    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_LIMIT);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(bytes), false), SYN_LIMIT);
     PRM_SET(flow_context, ctx, destination_list_size, 1);
     PRM_SET(flow_context, ctx, flow_counter_list_size, 1);
-    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(in), false), SYN_IN_LEN);
+    ck_assert_int_eq(flow_entry_set(hca, 0, in, sizeof(bytes), false), SYN_IN_LEN);
 }
 END_TEST
 
@@ -444,9 +448,12 @@ END_TEST
 
 START_TEST(queries_tell_what_was_set)
 {
-    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0}, value[sizeof(mask)] = {0};
-    uint8_t out[PRM_SIZE(query_flow_group_out)] = {0}, ctx[PRM_SIZE(flow_context) + 16] = {0};
-    uint8_t table_ctx[PRM_SIZE(flow_table_context)] = {0};
+    struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
+    struct prm_fte_match_set_lyr_2_4 value[1] = {0};
+    struct prm_query_flow_group_out out[1] = {0};
+    uint8_t ctx_bytes[PRM_SIZE(flow_context) + 16] = {0};
+    void *ctx = ctx_bytes, *counters;
+    struct prm_flow_table_context table_ctx[1] = {0};
     uint32_t table = bench_table(b, 5, 3), counter = counter_new(), group;
     struct bench_fte fte = {.table = table,
                             .index = 6,
@@ -469,18 +476,19 @@ START_TEST(queries_tell_what_was_set)
     ck_assert_uint_eq(PRM_GET(query_flow_group_out, out, end_flow_index), 7);
     ck_assert_mem_eq(PRM_PTR(query_flow_group_out, out, match_criteria), mask, sizeof(mask));
     ck_assert_int_eq(flow_group_query(hca, NIC_RX, table, group + 1, out), SYN_FG_NOT_FOUND);
-    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 6, ctx, sizeof(ctx) - 1), SYN_OUT_LEN);
-    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 6, ctx, sizeof(ctx)), SYN_OK);
+    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 6, ctx, sizeof(ctx_bytes) - 1),
+                     SYN_OUT_LEN);
+    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 6, ctx, sizeof(ctx_bytes)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(flow_context, ctx, group_id), group);
     ck_assert_uint_eq(PRM_GET(flow_context, ctx, flow_tag), 0x123456);
     ck_assert_mem_eq(PRM_PTR(flow_context, ctx, match_value), value, sizeof(value));
     ck_assert_uint_eq(
         PRM_GET(dest_format_struct, PRM_PTR_AT(flow_context, ctx, destination, 0), destination_id),
         tirs[1]);
-    ck_assert_uint_eq(
-        PRM_GET(flow_counter_list, PRM_PTR_AT(flow_context, ctx, destination, 1), flow_counter_id),
-        counter);
-    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 5, ctx, sizeof(ctx)), SYN_FTE_NOT_FOUND);
+    counters = PRM_PTR_AT(flow_context, ctx, destination, 1);
+    ck_assert_uint_eq(PRM_GET(flow_counter_list, counters, flow_counter_id), counter);
+    ck_assert_int_eq(flow_entry_query(hca, NIC_RX, table, 5, ctx, sizeof(ctx_bytes)),
+                     SYN_FTE_NOT_FOUND);
 }
 END_TEST
 
@@ -489,7 +497,8 @@ END_TEST
 /* Groups are tried by their indices, whatever the order they were made in. */
 START_TEST(lower_indices_come_first)
 {
-    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0}, value[sizeof(mask)] = {0};
+    struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
+    struct prm_fte_match_set_lyr_2_4 value[1] = {0};
     uint32_t table = bench_table(b, 0, 4), any, dport;
     struct bench_pkt pkt = packet();
 
@@ -513,7 +522,8 @@ START_TEST(every_field_is_matched)
     PRM_SET(fte_match_set_lyr_2_4, mask, f,                                                        \
             (uint32_t)(((1ull << (PRM_fte_match_set_lyr_2_4_##f##_FIELD & 0xff)) - 1)));           \
     PRM_SET(fte_match_set_lyr_2_4, value, f, v)
-    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0}, value[sizeof(mask)] = {0};
+    struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
+    struct prm_fte_match_set_lyr_2_4 value[1] = {0};
     uint32_t table = bench_table(b, 0, 0), group;
     struct bench_pkt with = packet(), without = packet();
 
@@ -591,7 +601,8 @@ END_TEST
 /* Value bits outside the mask do not count. */
 START_TEST(values_are_masked)
 {
-    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0}, value[sizeof(mask)];
+    struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
+    struct prm_fte_match_set_lyr_2_4 value[1];
     uint32_t table = bench_table(b, 0, 0);
     struct bench_pkt pkt = packet();
 
@@ -751,8 +762,8 @@ END_TEST
  * with its uid. They are its own, and lead to its own. */
 START_TEST(a_user_context_has_tables_of_its_own)
 {
-    uint8_t ctx[PRM_SIZE(flow_table_context)] = {0};
-    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0};
+    struct prm_flow_table_context ctx[1] = {0};
+    struct prm_create_flow_group_in in[1] = {0};
     uint32_t table, other, group, counter, kernels = counter_new(), id;
     unsigned left;
     struct bench_fte fte = {.num_dests = 1, .uid = RIG_USER};

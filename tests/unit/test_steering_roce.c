@@ -59,8 +59,8 @@ static bool reaches_qps(void)
 /* A root table of that type with one rule for UDP to port 4791, which counts and does action. */
 static uint32_t rule(uint8_t type, uint16_t action, uint32_t *counter)
 {
-    uint8_t mask[PRM_SIZE(fte_match_set_lyr_2_4)] = {0};
-    uint8_t value[PRM_SIZE(fte_match_set_lyr_2_4)] = {0};
+    struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
+    struct prm_fte_match_set_lyr_2_4 value[1] = {0};
     struct bench_fte fte = {
         .action = action | PRM_FLOW_ACTION_COUNT, .num_counters = 1, .value = value};
 
@@ -87,7 +87,7 @@ static uint64_t counted(uint32_t counter)
 
 static void expect_copy(void)
 {
-    const uint8_t *cqe = bench_cqe(&rq);
+    const struct prm_cqe64 *cqe = bench_cqe(&rq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), frame_len);

@@ -48,7 +48,8 @@ static void teardown(void)
 static enum syn make_rqt(unsigned max, unsigned size, const uint32_t *rqn, size_t list_len,
                          uint32_t *rqtn)
 {
-    uint8_t in[PRM_SIZE(rqtc) + 64 * 4] = {0};
+    uint8_t in_bytes[PRM_SIZE(rqtc) + 64 * 4] = {0};
+    void *in = in_bytes;
 
     PRM_SET(rqtc, in, rqt_max_size, max);
     PRM_SET(rqtc, in, rqt_actual_size, size);
@@ -67,10 +68,10 @@ static uint32_t rqt_of_all(void)
     return rqtn;
 }
 
-static void fill_hash(uint8_t *tirc, uint8_t fn, const uint8_t *key, uint8_t version, uint8_t proto,
-                      uint32_t fields)
+static void fill_hash(struct prm_tirc *tirc, uint8_t fn, const uint8_t *key, uint8_t version,
+                      uint8_t proto, uint32_t fields)
 {
-    uint8_t *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
+    struct prm_rx_hash_field_select *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
 
     PRM_SET(tirc, tirc, rx_hash_fn, fn);
     memcpy(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), key, 40);
@@ -84,7 +85,7 @@ static void fill_hash(uint8_t *tirc, uint8_t fn, const uint8_t *key, uint8_t ver
 /* A TIR over all queues that takes every frame. */
 static uint32_t rss_tir(uint8_t fn, bool symmetric, uint8_t version, uint8_t proto, uint32_t fields)
 {
-    uint8_t tirc[PRM_SIZE(tirc)] = {0};
+    struct prm_tirc tirc[1] = {0};
     uint32_t tirn;
 
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_INDIRECT);
@@ -98,14 +99,14 @@ static uint32_t rss_tir(uint8_t fn, bool symmetric, uint8_t version, uint8_t pro
 }
 
 /* The CQE of the frame and the queue that took it; exactly one does. */
-static const uint8_t *deliver(const struct bench_pkt *pkt, unsigned *queue)
+static const void *deliver(const struct bench_pkt *pkt, unsigned *queue)
 {
-    const uint8_t *cqe = NULL;
+    const void *cqe = NULL;
     uint8_t frame[256] = {0};
 
     bench_rx(b, frame, MAX(bench_build(frame, pkt), 60));
     for (unsigned i = 0; i < QUEUES; i++) {
-        const uint8_t *one = bench_cqe(&rqs[i]);
+        const void *one = bench_cqe(&rqs[i]);
 
         ck_assert(!one || !cqe);
         if (one) {
@@ -160,8 +161,9 @@ START_TEST(toeplitz_gives_the_published_values)
     struct bench_pkt pkt =
         flow(6, vectors[_i].src, vectors[_i].sport, vectors[_i].dst, vectors[_i].dport);
     uint32_t tirn = rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, version, 6, IPS | PORTS);
-    uint8_t tirc[PRM_SIZE(tirc)] = {0}, bitmask[PRM_SIZE(modify_tir_bitmask)] = {0};
-    const uint8_t *cqe;
+    struct prm_tirc tirc[1] = {0};
+    struct prm_modify_tir_bitmask bitmask[1] = {0};
+    const struct prm_cqe64 *cqe;
     unsigned queue;
 
     cqe = deliver(&pkt, &queue);
@@ -185,7 +187,7 @@ END_TEST
 START_TEST(ports_of_the_other_transport_do_not_count)
 {
     struct bench_pkt pkt = flow(17, vectors[0].src, 2794, vectors[0].dst, 1766);
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
     unsigned queue;
 
     rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 6, IPS | PORTS);
@@ -198,7 +200,7 @@ END_TEST
 START_TEST(frames_of_another_network_protocol_are_not_hashed)
 {
     struct bench_pkt pkt = flow(6, "fe80::1", 1, "fe80::2", 2);
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
     unsigned queue;
 
     rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 6, IPS | PORTS);
@@ -299,10 +301,12 @@ END_TEST
 START_TEST(a_changed_rqt_is_used_at_once)
 {
     struct bench_pkt pkt = flow(6, vectors[0].src, 2794, vectors[0].dst, 1766);
-    uint8_t in[PRM_SIZE(rqtc) + 4] = {0}, bitmask[PRM_SIZE(rqt_bitmask)] = {0};
+    uint8_t in_bytes[PRM_SIZE(rqtc) + 4] = {0};
+    void *in = in_bytes;
+    struct prm_rqt_bitmask bitmask[1] = {0};
     unsigned queue;
     uint32_t tirn = rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 6, IPS | PORTS), rqtn;
-    uint8_t tirc[PRM_SIZE(tirc)];
+    struct prm_tirc tirc[1];
 
     ck_assert_int_eq(tir_query(hca, tirn, tirc), SYN_OK);
     rqtn = PRM_GET(tirc, tirc, indirect_table);
@@ -324,7 +328,9 @@ END_TEST
 START_TEST(rqts_that_cannot_be_are_refused)
 {
     uint32_t rqn[64] = {rqs[0].num, rqs[1].num, rqs[2].num, rqs[3].num}, rqtn;
-    uint8_t in[PRM_SIZE(rqtc) + 16] = {0}, bitmask[PRM_SIZE(rqt_bitmask)] = {0};
+    uint8_t in_bytes[PRM_SIZE(rqtc) + 16] = {0};
+    void *in = in_bytes;
+    struct prm_rqt_bitmask bitmask[1] = {0};
 
     ck_assert_int_eq(make_rqt(0, 1, rqn, 16, &rqtn), SYN_ETH_RQT_LIST);
     ck_assert_int_eq(make_rqt(4096, 4, rqn, 16, &rqtn), SYN_ETH_RQT_LIST);
@@ -363,7 +369,7 @@ END_TEST
 
 START_TEST(tirs_that_cannot_be_are_refused)
 {
-    uint8_t good[PRM_SIZE(tirc)] = {0}, tirc[PRM_SIZE(tirc)];
+    struct prm_tirc good[1] = {0}, tirc[1];
     uint32_t tirn, before = hca->tirs.count;
 
     PRM_SET(tirc, good, inline_rqn, rqs[0].num);
@@ -398,7 +404,8 @@ END_TEST
 START_TEST(tirs_hold_what_they_name)
 {
     uint32_t tirn = bench_direct_tir(b, rqs[0].num), tdn = bench_td(b);
-    uint8_t tirc[PRM_SIZE(tirc)] = {0}, bitmask[PRM_SIZE(modify_tir_bitmask)] = {0};
+    struct prm_tirc tirc[1] = {0};
+    struct prm_modify_tir_bitmask bitmask[1] = {0};
 
     ck_assert_int_eq(td_dealloc(hca, 0, b->tdn), SYN_IN_USE);
     ck_assert_int_eq(td_dealloc(hca, 0, tdn), SYN_OK);
@@ -418,7 +425,8 @@ START_TEST(a_modify_that_fails_changes_nothing)
 {
     struct bench_pkt pkt = flow(6, vectors[0].src, 2794, vectors[0].dst, 1766);
     uint32_t tirn = rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 6, IPS | PORTS);
-    uint8_t tirc[PRM_SIZE(tirc)] = {0}, bitmask[PRM_SIZE(modify_tir_bitmask)] = {0};
+    struct prm_tirc tirc[1] = {0};
+    struct prm_modify_tir_bitmask bitmask[1] = {0};
     unsigned queue;
 
     PRM_SET(modify_tir_bitmask, bitmask, hash, 1);
@@ -436,7 +444,8 @@ END_TEST
 
 START_TEST(tises_hold_their_domain_and_are_held_by_queues)
 {
-    uint8_t tisc[PRM_SIZE(tisc)] = {0}, bitmask[PRM_SIZE(modify_tis_bitmask)] = {0};
+    struct prm_tisc tisc[1] = {0};
+    struct prm_modify_tis_bitmask bitmask[1] = {0};
     uint32_t tdn = bench_td(b), tisn = bench_tis(b, tdn), other;
     struct bench_queue sq;
 

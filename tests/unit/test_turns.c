@@ -108,7 +108,7 @@ static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
     uint64_t entries = lab_mem(left, UMR_BYTES, 0);
     uint32_t key = lab_mr(left, lab_mem(left, BYTES, 0) & ~4095ull, 4096ull * UMR_PAGES, 1);
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = key};
-    uint8_t *wqe = lab_write_wqe(umr, &wr);
+    void *wqe = lab_write_wqe(umr, &wr);
 
     for (unsigned i = 0; i < UMR_PAGES; i++) {
         prm_store64((uint8_t *)lab_ptr(left, entries, UMR_BYTES) + 8 * i, page);
@@ -119,7 +119,7 @@ static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
     PRM_SET(wqe_umr_ctrl_seg, wqe + 16, mkey_mask, 1ull << PRM_MKEY_MASK_START_ADDR);
     PRM_SET(mkc, wqe + 64, mkey_7_0, key & 0xff);
     for (unsigned i = 0; i < UMR_BYTES / BYTES; i++) {
-        uint8_t *seg = wqe + 128 + 16 * i;
+        struct prm_wqe_data_seg *seg = wqe + 128 + 16 * i;
 
         PRM_SET(wqe_data_seg, seg, byte_count, BYTES);
         PRM_SET(wqe_data_seg, seg, lkey, lab_crumbs(left, entries + i * BYTES, BYTES, 0));
@@ -316,7 +316,7 @@ START_TEST(failing_cq_takes_its_qps_down_over_several_turns)
         ck_assert_int_eq(lab_modify(&qps[i], PRM_CMD_OP_RST2INIT_QP, &lab_path, 0, &b), SYN_OK);
     }
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t image[PRM_SIZE(cqe64)] = {0};
+        struct prm_cqe64 image[1] = {0};
 
         cq_post(&left->hca, cq_find(&left->hca, attr.cqn), image, false);
     }

@@ -22,7 +22,7 @@ static const struct bench_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
 
 static void setup(void)
 {
-    uint8_t rqc[PRM_SIZE(rqc)] = {0};
+    struct prm_rqc rqc[1] = {0};
 
     b = bench_new();
     hca = &b->rig.hca;
@@ -59,7 +59,7 @@ static void post_recvs(unsigned n, uint32_t len)
 /* Takes completions of WQEs from, from + 1..., all flushed; returns the number behind the last. */
 static uint16_t take(struct bench_queue *queue, uint16_t from)
 {
-    const uint8_t *cqe;
+    const void *cqe;
 
     while ((cqe = bench_cqe(queue))) {
         ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode),
@@ -146,7 +146,7 @@ END_TEST
  * flushed. */
 START_TEST(a_cq_that_overruns_during_a_flush_does_not_keep_it)
 {
-    const uint8_t *eqe;
+    const struct prm_eqe *eqe;
     unsigned errors = 0;
 
     post_nops(POSTED);

@@ -340,7 +340,7 @@ START_TEST(failing_cq_takes_its_srqs_down_over_several_turns)
         srqs[i] = xrc_srq(cqn, xrcdn);
     }
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t image[PRM_SIZE(cqe64)] = {0};
+        struct prm_cqe64 image[1] = {0};
 
         cq_post(&left->hca, cq_find(&left->hca, cqn), image, false);
     }
@@ -377,7 +377,7 @@ static unsigned next_cq;
 
 static void arm_and_post(unsigned i)
 {
-    uint8_t image[PRM_SIZE(cqe64)] = {0};
+    struct prm_cqe64 image[1] = {0};
 
     cq_doorbell(&left->hca, left->uarn, 0, cqns[i]);
     cq_post(&left->hca, cq_find(&left->hca, cqns[i]), image, false);
@@ -386,10 +386,10 @@ static void arm_and_post(unsigned i)
 /* Events of CQs in the order in which they came. */
 static void take_events(void)
 {
-    const uint8_t *ring = lab_ptr(left, left->eq_ring, 64 * EQ_SIZE);
+    const struct prm_eqe *ring = lab_ptr(left, left->eq_ring, 64 * EQ_SIZE);
 
     for (;;) {
-        const uint8_t *eqe = ring + left->eq_ci % EQ_SIZE * 64;
+        const struct prm_eqe *eqe = &ring[left->eq_ci % EQ_SIZE];
 
         if (PRM_GET(eqe, eqe, owner) != (left->eq_ci >> LAB_EQ_LOG & 1)) {
             return;
@@ -548,7 +548,7 @@ static void make_members(uint64_t mem, uint32_t key, unsigned receives)
         ck_assert_int_eq(mcg_attach(&right->hca, 0, qp->qp->obj.num, mgid), SYN_OK);
         for (unsigned n = 0; n < receives; n++) {
             uint32_t slot = qp->rq_pi % (1u << qp->log_rq);
-            uint8_t *wqe = lab_ptr(right, qp->rq_ring + ((uint64_t)slot << 6), 64);
+            struct prm_wqe_data_seg *wqe = lab_ptr(right, qp->rq_ring + ((uint64_t)slot << 6), 64);
 
             lab_post_recv(qp, mem, MEMBER_BYTES);
             PRM_SET(wqe_data_seg, wqe, lkey, key);

@@ -40,9 +40,9 @@ static void *at(uint64_t addr, size_t len)
     return fake_host_ptr(&b.host, addr, len);
 }
 
-static const uint8_t *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
+static const struct prm_cqe64 *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_cqe64 *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), opcode);
@@ -52,7 +52,7 @@ static const uint8_t *expect_cqe(uint8_t opcode, uint32_t byte_cnt)
 
 static void expect_error_cqe(uint8_t syndrome)
 {
-    const uint8_t *cqe = bench_poll(&b, &b.cq);
+    const struct prm_err_cqe *cqe = bench_poll(&b, &b.cq);
 
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(err_cqe, cqe, opcode), PRM_CQE_OPCODE_RESP_ERR);
@@ -207,7 +207,8 @@ static struct roce_packet datagram(void)
 START_TEST(a_datagram_lands_behind_its_ipv4_header)
 {
     struct roce_packet pkt = datagram();
-    const uint8_t *cqe, *ip;
+    const struct prm_cqe64 *cqe;
+    const uint8_t *ip;
 
     bench_post_recv(&qp, mem, 1000, all);
     bench_rx(&b, &pkt, data, 100);
@@ -229,7 +230,8 @@ END_TEST
 START_TEST(a_datagram_lands_behind_its_ipv6_header)
 {
     struct roce_packet pkt;
-    const uint8_t *cqe, *ip;
+    const struct prm_cqe64 *cqe;
+    const uint8_t *ip;
 
     qp.gid = BENCH_IPV6;
     pkt = datagram();
@@ -248,7 +250,7 @@ START_TEST(a_datagram_carries_immediate_solicited_event_and_vlan)
 {
     struct vport_gid gid = b.hca.vport->gids[BENCH_IPV4];
     struct roce_packet pkt = datagram();
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     gid.has_vlan = true;
     gid.vlan_id = 9;
@@ -327,7 +329,7 @@ END_TEST
 START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 {
     struct roce_packet pkt;
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_qp_rts(&b, &(struct bench_qp_attr){.st = PRM_QP_ST_QP1, .qkey = 0x80010000}, &qp);
     pkt = datagram();

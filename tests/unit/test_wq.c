@@ -40,7 +40,7 @@ static void teardown(void)
     lab_free(lab);
 }
 
-static uint8_t *slot(unsigned index)
+static void *slot(unsigned index)
 {
     return lab_ptr(side, ring + ((uint64_t)index << wq.log_stride), 1u << wq.log_stride);
 }
@@ -50,7 +50,7 @@ static void set_pi(uint32_t pi)
     PRM_SET(uint64, lab_ptr(side, dbr, 8), hi, pi);
 }
 
-static void put_sge(uint8_t *seg, uint32_t len, uint32_t lkey, uint64_t addr)
+static void put_sge(struct prm_wqe_data_seg *seg, uint32_t len, uint32_t lkey, uint64_t addr)
 {
     PRM_SET(wqe_data_seg, seg, byte_count, len);
     PRM_SET(wqe_data_seg, seg, lkey, lkey);
@@ -176,9 +176,9 @@ static struct send_wqe send_wqe;
 static const struct send_limits rc_limits = {
     .service = &services[PRM_QP_ST_RC], .log_msg_max = 20, .max_wqe = 512};
 
-static uint8_t *put_ctrl(unsigned index, uint8_t opcode, unsigned ds)
+static void *put_ctrl(unsigned index, uint8_t opcode, unsigned ds)
 {
-    uint8_t *ctrl = slot(index);
+    void *ctrl = slot(index);
 
     PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode);
     PRM_SET(wqe_ctrl_seg, ctrl, ds, ds);
@@ -192,7 +192,7 @@ static uint8_t fetch(unsigned index, unsigned max_bb, const struct send_limits *
 
 START_TEST(send_with_two_elements)
 {
-    uint8_t *seg = put_ctrl(2, PRM_WQE_OPCODE_SEND_IMM, 3);
+    void *seg = put_ctrl(2, PRM_WQE_OPCODE_SEND_IMM, 3);
 
     PRM_SET(wqe_ctrl_seg, slot(2), imm, 0xdeadbeef);
     PRM_SET(wqe_ctrl_seg, slot(2), se, 1);
@@ -211,13 +211,13 @@ START_TEST(inline_data_wraps_with_the_ring)
 {
     struct sge_cursor cursor = {0};
     uint8_t out[100], expected[100];
-    uint8_t *seg = put_ctrl(7, PRM_WQE_OPCODE_SEND, 1 + 7);
+    void *seg = put_ctrl(7, PRM_WQE_OPCODE_SEND, 1 + 7);
 
     PRM_SET(wqe_inline_seg, seg, inl, 1);
     PRM_SET(wqe_inline_seg, seg, byte_count, 100);
     for (unsigned i = 0; i < 100; i++) {
         expected[i] = (uint8_t)(i + 1);
-        *(i < 44 ? seg + 4 + i : slot(0) + i - 44) = expected[i];
+        memcpy(i < 44 ? seg + 4 + i : slot(0) + i - 44, &expected[i], 1);
     }
     ck_assert_uint_eq(fetch(7, 2, &rc_limits), 0);
     ck_assert_uint_eq(send_wqe.len, 100);
@@ -236,7 +236,7 @@ START_TEST(inline_and_pointers_in_one_list)
     struct sge_cursor cursor = {0};
     uint64_t mem = lab_mem(side, 16, 9);
     uint8_t out[16];
-    uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 4);
+    void *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 4);
 
     PRM_SET(wqe_inline_seg, seg, inl, 1);
     PRM_SET(wqe_inline_seg, seg, byte_count, 3);
@@ -262,7 +262,7 @@ END_TEST
 
 START_TEST(inline_data_beyond_the_wqe)
 {
-    uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 2);
+    struct prm_wqe_inline_seg *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 2);
 
     PRM_SET(wqe_inline_seg, seg, inl, 1);
     PRM_SET(wqe_inline_seg, seg, byte_count, 13);
@@ -341,7 +341,7 @@ END_TEST
 
 START_TEST(message_longer_than_allowed)
 {
-    uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 3);
+    void *seg = put_ctrl(0, PRM_WQE_OPCODE_SEND, 3);
 
     put_sge(seg, 1u << 19, 1, 0);
     put_sge(seg + 16, 1u << 19, 1, 0);
@@ -354,7 +354,7 @@ END_TEST
 /* IBTA 9.4.5: the operand of an atomic has 64 bits. */
 START_TEST(atomic_takes_eight_bytes)
 {
-    uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_ATOMIC_FA, 4);
+    void *seg = put_ctrl(0, PRM_WQE_OPCODE_ATOMIC_FA, 4);
 
     put_sge(seg + 32, 8, 1, 0);
     ck_assert_uint_eq(fetch(0, 1, &rc_limits), 0);
@@ -365,7 +365,7 @@ END_TEST
 
 START_TEST(read_has_no_inline_data)
 {
-    uint8_t *seg = put_ctrl(0, PRM_WQE_OPCODE_RDMA_READ, 3);
+    void *seg = put_ctrl(0, PRM_WQE_OPCODE_RDMA_READ, 3);
 
     PRM_SET(wqe_inline_seg, seg + 16, inl, 1);
     PRM_SET(wqe_inline_seg, seg + 16, byte_count, 4);
@@ -375,7 +375,7 @@ END_TEST
 
 START_TEST(umr_entries_inline_or_behind_a_pointer)
 {
-    uint8_t *umr = put_ctrl(0, PRM_WQE_OPCODE_UMR, 12);
+    struct prm_wqe_umr_ctrl_seg *umr = put_ctrl(0, PRM_WQE_OPCODE_UMR, 12);
 
     PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, 4);
     PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);

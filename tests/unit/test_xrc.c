@@ -80,8 +80,8 @@ static void make_srq(struct xrc_srq *x, uint32_t domain, uint32_t user_index)
                             MEM_REMOTE_ATOMIC);
     b.pdn = pdn;
     for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
-        uint8_t *slot = fake_host_ptr(&b.host, x->ring + ((uint64_t)i << LOG_STRIDE), 64);
-        uint8_t *seg = slot + PRM_SIZE(wqe_srq_next_seg);
+        void *slot = fake_host_ptr(&b.host, x->ring + ((uint64_t)i << LOG_STRIDE), 64);
+        void *seg = slot + PRM_SIZE(wqe_srq_next_seg);
 
         PRM_SET(wqe_srq_next_seg, slot, next_wqe_index, (i + 1) % (1 << LOG_SIZE));
         PRM_SET(wqe_data_seg, seg, byte_count, 4 * MTU);
@@ -156,7 +156,7 @@ static void expect_data(const struct xrc_srq *x, size_t len)
 
 START_TEST(a_send_goes_to_the_srq_that_it_names)
 {
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     post(&one);
     post(&two);
@@ -313,7 +313,7 @@ END_TEST
 
 START_TEST(a_qp_holds_its_domain)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
     struct mem_buf none = {0};
     uint32_t qpn;
 
@@ -333,8 +333,9 @@ END_TEST
 /* Writes a SEND of 8 inline bytes to SRQ 0x4321 and rings. */
 static void post_send(struct bench_qp *qp)
 {
-    uint8_t *wqe = fake_host_ptr(&b.host, qp->ring, 64);
-    uint8_t *xrc = wqe + PRM_SIZE(wqe_ctrl_seg), *inl = xrc + PRM_SIZE(wqe_xrc_seg);
+    void *wqe = fake_host_ptr(&b.host, qp->ring, 64);
+    struct prm_wqe_xrc_seg *xrc = wqe + PRM_SIZE(wqe_ctrl_seg);
+    struct prm_wqe_inline_seg *inl = wqe + PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_xrc_seg);
 
     PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_SEND);
     PRM_SET(wqe_ctrl_seg, wqe, ds, 3);
@@ -354,7 +355,7 @@ START_TEST(an_initiator_sends_the_srq_number_and_completes_on_an_ack)
     struct bench_qp_attr attr = {.st = PRM_QP_ST_XRC, .srqn = srqn(&one), .xrcd = xrcd};
     struct bench_qp initiator;
     struct roce_packet pkt;
-    const uint8_t *cqe;
+    const struct prm_cqe64 *cqe;
 
     bench_qp_rts(&b, &attr, &initiator);
     post_send(&initiator);
