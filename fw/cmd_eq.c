@@ -6,6 +6,7 @@
 
 static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_create_eq_in *in = cmd->in;
     const size_t pas_off = PRM_OFFSET(create_eq_in, pas);
     uint64_t mask[4];
     uint32_t eqn = 0;
@@ -16,9 +17,9 @@ static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
         return SYN_EQ_UID;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(mask); i++) {
-        mask[i] = PRM_GET_AT(create_eq_in, cmd->in, event_bitmask, i);
+        mask[i] = PRM_GET_AT(create_eq_in, in, event_bitmask, i);
     }
-    syn = eq_create(&fw->hca, cmd->uid, PRM_PTR(create_eq_in, cmd->in, eq_context_entry),
+    syn = eq_create(&fw->hca, cmd->uid, PRM_PTR(create_eq_in, in, eq_context_entry),
                     cmd->in + pas_off, (uint32_t)((cmd->in_len - pas_off) / 8), mask, &eqn);
     PRM_SET(create_eq_out, cmd->out, eq_number, eqn);
     return syn;
@@ -26,12 +27,13 @@ static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_eq(struct fw *fw, struct fw_cmd *cmd)
 {
+    struct prm_query_eq_out *out = cmd->out;
     uint64_t mask[4] = {0};
     enum syn syn = eq_query(&fw->hca, PRM_GET(query_eq_in, cmd->in, eq_number),
-                            PRM_PTR(query_eq_out, cmd->out, eq_context_entry), mask);
+                            PRM_PTR(query_eq_out, out, eq_context_entry), mask);
 
     for (unsigned i = 0; i < G_N_ELEMENTS(mask); i++) {
-        PRM_SET_AT(query_eq_out, cmd->out, event_bitmask, i, mask[i]);
+        PRM_SET_AT(query_eq_out, out, event_bitmask, i, mask[i]);
     }
     return syn;
 }
@@ -44,8 +46,9 @@ static enum syn destroy_eq(struct fw *fw, struct fw_cmd *cmd)
 /* Puts an EQE of the kernel's own making on an EQ. */
 static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 {
-    const void *eqe = PRM_PTR(gen_eqe_in, cmd->in, eqe);
-    uint32_t eqn = PRM_GET(gen_eqe_in, cmd->in, eq_number);
+    const struct prm_gen_eqe_in *in = cmd->in;
+    const void *eqe = PRM_PTR(gen_eqe_in, in, eqe);
+    uint32_t eqn = PRM_GET(gen_eqe_in, in, eq_number);
 
     if (!eq_find(&fw->hca, eqn)) {
         return SYN_NO_EQ;

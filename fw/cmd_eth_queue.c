@@ -49,10 +49,11 @@ static enum syn create_sq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_sq(struct fw *fw, struct fw_cmd *cmd)
 {
-    return eth_sq_modify(&fw->hca, cmd->uid, PRM_GET(modify_sq_in, cmd->in, sqn),
-                         (uint8_t)PRM_GET(modify_sq_in, cmd->in, sq_state),
-                         PRM_GET(modify_sq_in, cmd->in, modify_bitmask),
-                         PRM_PTR(modify_sq_in, cmd->in, ctx));
+    const struct prm_modify_sq_in *in = cmd->in;
+
+    return eth_sq_modify(&fw->hca, cmd->uid, PRM_GET(modify_sq_in, in, sqn),
+                         (uint8_t)PRM_GET(modify_sq_in, in, sq_state),
+                         PRM_GET(modify_sq_in, in, modify_bitmask), PRM_PTR(modify_sq_in, in, ctx));
 }
 
 static enum syn query_sq(struct fw *fw, struct fw_cmd *cmd)
@@ -87,10 +88,11 @@ static enum syn create_rq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_rq(struct fw *fw, struct fw_cmd *cmd)
 {
-    return eth_rq_modify(&fw->hca, cmd->uid, PRM_GET(modify_rq_in, cmd->in, rqn),
-                         (uint8_t)PRM_GET(modify_rq_in, cmd->in, rq_state),
-                         PRM_GET(modify_rq_in, cmd->in, modify_bitmask),
-                         PRM_PTR(modify_rq_in, cmd->in, ctx));
+    const struct prm_modify_rq_in *in = cmd->in;
+
+    return eth_rq_modify(&fw->hca, cmd->uid, PRM_GET(modify_rq_in, in, rqn),
+                         (uint8_t)PRM_GET(modify_rq_in, in, rq_state),
+                         PRM_GET(modify_rq_in, in, modify_bitmask), PRM_PTR(modify_rq_in, in, ctx));
 }
 
 static enum syn query_rq(struct fw *fw, struct fw_cmd *cmd)

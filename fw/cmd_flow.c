@@ -11,51 +11,59 @@
 
 static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(set_flow_table_root_in, cmd->in, underlay_qpn)) {
+    const struct prm_set_flow_table_root_in *in = cmd->in;
+
+    if (PRM_GET(set_flow_table_root_in, in, underlay_qpn)) {
         return SYN_FT_TYPE;
     }
     if (cmd->op_mod > PRM_SET_FLOW_TABLE_ROOT_OP_UNSET) {
         return SYN_BAD_OP_MOD;
     }
-    return flow_table_set_root(&fw->hca,
-                               (uint8_t)PRM_GET(set_flow_table_root_in, cmd->in, table_type),
-                               PRM_GET(set_flow_table_root_in, cmd->in, table_id),
+    return flow_table_set_root(&fw->hca, (uint8_t)PRM_GET(set_flow_table_root_in, in, table_type),
+                               PRM_GET(set_flow_table_root_in, in, table_id),
                                cmd->op_mod == PRM_SET_FLOW_TABLE_ROOT_OP_SET);
 }
 
 static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_create_flow_table_in *in = cmd->in;
     uint32_t id = 0;
     enum syn syn;
 
     syn = flow_table_create(&fw->hca, cmd->uid,
-                            (uint8_t)PRM_GET(create_flow_table_in, cmd->in, table_type),
-                            PRM_PTR(create_flow_table_in, cmd->in, flow_table_context), &id);
+                            (uint8_t)PRM_GET(create_flow_table_in, in, table_type),
+                            PRM_PTR(create_flow_table_in, in, flow_table_context), &id);
     PRM_SET(create_flow_table_out, cmd->out, table_id, id);
     return syn;
 }
 
 static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_table_query(&fw->hca, (uint8_t)PRM_GET(query_flow_table_in, cmd->in, table_type),
-                            PRM_GET(query_flow_table_in, cmd->in, table_id),
+    const struct prm_query_flow_table_in *in = cmd->in;
+
+    return flow_table_query(&fw->hca, (uint8_t)PRM_GET(query_flow_table_in, in, table_type),
+                            PRM_GET(query_flow_table_in, in, table_id),
                             PRM_PTR(query_flow_table_out, cmd->out, flow_table_context));
 }
 
 static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_modify_flow_table_in *in = cmd->in;
+
     return flow_table_modify(&fw->hca, cmd->uid,
-                             (uint8_t)PRM_GET(modify_flow_table_in, cmd->in, table_type),
-                             PRM_GET(modify_flow_table_in, cmd->in, table_id),
-                             (uint16_t)PRM_GET(modify_flow_table_in, cmd->in, modify_field_select),
-                             PRM_PTR(modify_flow_table_in, cmd->in, flow_table_context));
+                             (uint8_t)PRM_GET(modify_flow_table_in, in, table_type),
+                             PRM_GET(modify_flow_table_in, in, table_id),
+                             (uint16_t)PRM_GET(modify_flow_table_in, in, modify_field_select),
+                             PRM_PTR(modify_flow_table_in, in, flow_table_context));
 }
 
 static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_destroy_flow_table_in *in = cmd->in;
+
     return flow_table_destroy(&fw->hca, cmd->uid,
-                              (uint8_t)PRM_GET(destroy_flow_table_in, cmd->in, table_type),
-                              PRM_GET(destroy_flow_table_in, cmd->in, table_id));
+                              (uint8_t)PRM_GET(destroy_flow_table_in, in, table_type),
+                              PRM_GET(destroy_flow_table_in, in, table_id));
 }
 
 static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
@@ -70,17 +78,20 @@ static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_group_query(&fw->hca, (uint8_t)PRM_GET(query_flow_group_in, cmd->in, table_type),
-                            PRM_GET(query_flow_group_in, cmd->in, table_id),
-                            PRM_GET(query_flow_group_in, cmd->in, group_id), cmd->out);
+    const struct prm_query_flow_group_in *in = cmd->in;
+
+    return flow_group_query(&fw->hca, (uint8_t)PRM_GET(query_flow_group_in, in, table_type),
+                            PRM_GET(query_flow_group_in, in, table_id),
+                            PRM_GET(query_flow_group_in, in, group_id), cmd->out);
 }
 
 static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_group_destroy(&fw->hca, cmd->uid,
-                              (uint8_t)PRM_GET(destroy_flow_group_in, cmd->in, table_type),
-                              PRM_GET(destroy_flow_group_in, cmd->in, table_id),
-                              PRM_GET(destroy_flow_group_in, cmd->in, group_id));
+    const struct prm_destroy_flow_group_in *in = cmd->in;
+
+    return flow_group_destroy(
+        &fw->hca, cmd->uid, (uint8_t)PRM_GET(destroy_flow_group_in, in, table_type),
+        PRM_GET(destroy_flow_group_in, in, table_id), PRM_GET(destroy_flow_group_in, in, group_id));
 }
 
 static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
@@ -94,28 +105,33 @@ static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_entry_query(&fw->hca, (uint8_t)PRM_GET(query_fte_in, cmd->in, table_type),
-                            PRM_GET(query_fte_in, cmd->in, table_id),
-                            PRM_GET(query_fte_in, cmd->in, flow_index),
+    const struct prm_query_fte_in *in = cmd->in;
+
+    return flow_entry_query(&fw->hca, (uint8_t)PRM_GET(query_fte_in, in, table_type),
+                            PRM_GET(query_fte_in, in, table_id),
+                            PRM_GET(query_fte_in, in, flow_index),
                             PRM_PTR(query_fte_out, cmd->out, flow_context),
                             cmd->out_len - PRM_OFFSET(query_fte_out, flow_context));
 }
 
 static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    return flow_entry_delete(
-        &fw->hca, cmd->uid, (uint8_t)PRM_GET(delete_fte_in, cmd->in, table_type),
-        PRM_GET(delete_fte_in, cmd->in, table_id), PRM_GET(delete_fte_in, cmd->in, flow_index));
+    const struct prm_delete_fte_in *in = cmd->in;
+
+    return flow_entry_delete(&fw->hca, cmd->uid, (uint8_t)PRM_GET(delete_fte_in, in, table_type),
+                             PRM_GET(delete_fte_in, in, table_id),
+                             PRM_GET(delete_fte_in, in, flow_index));
 }
 
 /* One counter at a time: flow_counter_bulk_alloc is not reported. */
 static enum syn alloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_alloc_flow_counter_in *in = cmd->in;
     uint32_t id = 0;
     enum syn syn;
 
-    if (PRM_GET(alloc_flow_counter_in, cmd->in, flow_counter_bulk) ||
-        PRM_GET(alloc_flow_counter_in, cmd->in, flow_counter_bulk_log_size)) {
+    if (PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk) ||
+        PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk_log_size)) {
         return SYN_FC_BULK;
     }
     syn = flow_counter_alloc(&fw->hca, cmd->uid, &id);
@@ -133,9 +149,10 @@ static enum syn dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
  * asker's read as zero. */
 static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint32_t first = PRM_GET(query_flow_counter_in, cmd->in, flow_counter_id);
-    uint32_t n = PRM_GET(query_flow_counter_in, cmd->in, num_of_counters);
-    bool clear = PRM_GET(query_flow_counter_in, cmd->in, clear);
+    const struct prm_query_flow_counter_in *in = cmd->in;
+    uint32_t first = PRM_GET(query_flow_counter_in, in, flow_counter_id);
+    uint32_t n = PRM_GET(query_flow_counter_in, in, num_of_counters);
+    bool clear = PRM_GET(query_flow_counter_in, in, clear);
     size_t stride = PRM_STRIDE(query_flow_counter_out, flow_statistics);
 
     if (n == 0) {

@@ -67,8 +67,10 @@ static enum syn cmd_teardown_hca(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_issi(struct fw *fw, struct fw_cmd *cmd)
 {
-    PRM_SET(query_issi_out, cmd->out, current_issi, fw->issi);
-    PRM_SET(query_issi_out, cmd->out, supported_issi_dw0, SUPPORTED_ISSI);
+    struct prm_query_issi_out *out = cmd->out;
+
+    PRM_SET(query_issi_out, out, current_issi, fw->issi);
+    PRM_SET(query_issi_out, out, supported_issi_dw0, SUPPORTED_ISSI);
     return SYN_OK;
 }
 
@@ -108,8 +110,10 @@ static enum syn cmd_query_adapter(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_special_contexts(struct fw *fw, struct fw_cmd *cmd)
 {
-    PRM_SET(query_special_contexts_out, cmd->out, resd_lkey, fw->hca.resd_lkey);
-    PRM_SET(query_special_contexts_out, cmd->out, null_mkey, fw->hca.null_mkey);
+    struct prm_query_special_contexts_out *out = cmd->out;
+
+    PRM_SET(query_special_contexts_out, out, resd_lkey, fw->hca.resd_lkey);
+    PRM_SET(query_special_contexts_out, out, null_mkey, fw->hca.null_mkey);
     return SYN_OK;
 }
 

@@ -26,9 +26,10 @@ struct umem_xlt {
 /* Its pages must not be larger than the umem's, nor begin inside one of its own. */
 static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt)
 {
-    const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry);
-    struct umem *umem = umem_find(&fw->hca, PRM_GET(create_mkey_in, cmd->in, mkey_umem_id));
-    uint64_t offset = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);
+    const struct prm_create_mkey_in *in = cmd->in;
+    const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct umem *umem = umem_find(&fw->hca, PRM_GET(create_mkey_in, in, mkey_umem_id));
+    uint64_t offset = PRM_GET(create_mkey_in, in, mkey_umem_offset);
     uint64_t start = PRM_GET(mkc, mkc, start_addr), len = PRM_GET(mkc, mkc, len);
     uint32_t log_page = PRM_GET(mkc, mkc, log_page_size);
     uint64_t room = PRM_GET(mkc, mkc, translations_octword_size) * 2ULL;
@@ -100,16 +101,17 @@ static enum syn begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool p
 /* The entries of the command, or of the umem that it names, are taken over part by part. */
 static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
-    const uint8_t *list = PRM_PTR(create_mkey_in, cmd->in, klm_pas_mtt);
-    struct umem_xlt xlt = {
-        .len = PRM_GET(create_mkey_in, cmd->in, translations_octword_actual_size) * (size_t)16};
-    bool has_umem = PRM_GET(create_mkey_in, cmd->in, mkey_umem_valid);
+    const struct prm_create_mkey_in *in = cmd->in;
+    const uint8_t *list = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
+    struct umem_xlt xlt = {.len = PRM_GET(create_mkey_in, in, translations_octword_actual_size) *
+                                  (size_t)16};
+    bool has_umem = PRM_GET(create_mkey_in, in, mkey_umem_valid);
     struct list_progress *at = &cmd->at.list;
     uint8_t entries[FW_LIST_PART * MTT_BYTES];
     uint32_t index = 0;
     enum syn syn = SYN_OK;
 
-    if (PRM_GET(create_mkey_in, cmd->in, data_direct)) {
+    if (PRM_GET(create_mkey_in, in, data_direct)) {
         return SYN_MKEY_MODE;
     }
     if (has_umem) {

@@ -25,7 +25,9 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint32_t n = PRM_GET(manage_pages_in, cmd->in, input_num_entries);
+    const struct prm_manage_pages_in *in = cmd->in;
+    struct prm_manage_pages_out *out = cmd->out;
+    uint32_t n = PRM_GET(manage_pages_in, in, input_num_entries);
     struct pages_progress *at = &cmd->at.pages;
     size_t in_room = (cmd->in_len - PRM_SIZE(manage_pages_in)) / 8;
     size_t out_room = (cmd->out_len - PRM_SIZE(manage_pages_out)) / 8;
@@ -36,14 +38,13 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
         pages_cant_give(fw);
         return SYN_OK;
     case PRM_MANAGE_PAGES_OP_ALLOCATION_SUCCESS:
-        return n > in_room ? SYN_IN_LEN
-                           : pages_give(fw, PRM_PTR(manage_pages_in, cmd->in, pas), n, at);
+        return n > in_room ? SYN_IN_LEN : pages_give(fw, PRM_PTR(manage_pages_in, in, pas), n, at);
     case PRM_MANAGE_PAGES_OP_HCA_RETURN_PAGES:
         if (n > out_room) {
             return SYN_OUT_LEN;
         }
-        syn = pages_take(fw, PRM_PTR(manage_pages_out, cmd->out, pas), n, at);
-        PRM_SET(manage_pages_out, cmd->out, output_num_entries, at->n);
+        syn = pages_take(fw, PRM_PTR(manage_pages_out, out, pas), n, at);
+        PRM_SET(manage_pages_out, out, output_num_entries, at->n);
         return syn;
     default:
         return SYN_BAD_OP_MOD;

@@ -20,11 +20,13 @@ static enum syn dealloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (PRM_GET(query_q_counter_in, cmd->in, aggregate)) {
+    const struct prm_query_q_counter_in *in = cmd->in;
+
+    if (PRM_GET(query_q_counter_in, in, aggregate)) {
         return SYN_Q_COUNTER_VPORT;
     }
-    return q_counter_query(&fw->hca, PRM_GET(query_q_counter_in, cmd->in, counter_set_id),
-                           PRM_GET(query_q_counter_in, cmd->in, clear), cmd->out);
+    return q_counter_query(&fw->hca, PRM_GET(query_q_counter_in, in, counter_set_id),
+                           PRM_GET(query_q_counter_in, in, clear), cmd->out);
 }
 
 const struct fw_cmd_row cmds_q_counter[] = {

@@ -29,7 +29,8 @@ static struct fw_ring_ref ring_ref(const struct prm_create_qp_in *in)
 
 static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct prm_qpc *qpc = PRM_PTR(create_qp_in, cmd->in, qpc);
+    const struct prm_create_qp_in *in = cmd->in;
+    const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     struct fw_ring_ref ref = ring_ref(cmd->in);
     uint64_t size = qp_ring_size(qpc);
     struct mem_buf buf = {0};
@@ -37,7 +38,7 @@ static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
     uint32_t qpn;
     enum syn syn;
 
-    if (PRM_GET(create_qp_in, cmd->in, input_qpn)) {
+    if (PRM_GET(create_qp_in, in, input_qpn)) {
         return SYN_QP_FEATURE;
     }
     if (size) {
@@ -61,18 +62,19 @@ static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_qp(struct fw *fw, struct fw_cmd *cmd)
 {
-    uint64_t opt_mask = PRM_GET(rts2rts_qp_in, cmd->in, opt_param_mask);
+    const struct prm_rts2rts_qp_in *in = cmd->in;
+    uint64_t opt_mask = PRM_GET(rts2rts_qp_in, in, opt_param_mask);
 
     if (cmd->opcode == PRM_CMD_OP_RTS2RTS_QP) {
-        uint64_t high = PRM_GET(rts2rts_qp_in, cmd->in, opt_param_mask_95_32);
+        uint64_t high = PRM_GET(rts2rts_qp_in, in, opt_param_mask_95_32);
 
         if (high >> 32) {
             return SYN_QP_OPT_MASK;
         }
         opt_mask |= high << 32;
     }
-    return qp_modify(&fw->hca, cmd->uid, PRM_GET(rts2rts_qp_in, cmd->in, qpn), cmd->opcode,
-                     opt_mask, PRM_PTR(rts2rts_qp_in, cmd->in, qpc));
+    return qp_modify(&fw->hca, cmd->uid, PRM_GET(rts2rts_qp_in, in, qpn), cmd->opcode, opt_mask,
+                     PRM_PTR(rts2rts_qp_in, in, qpc));
 }
 
 static enum syn end_qp(struct fw *fw, struct fw_cmd *cmd)
@@ -93,14 +95,18 @@ static enum syn destroy_qp(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
-    return mcg_attach(&fw->hca, cmd->uid, PRM_GET(attach_to_mcg_in, cmd->in, qpn),
-                      PRM_PTR(attach_to_mcg_in, cmd->in, multicast_gid));
+    const struct prm_attach_to_mcg_in *in = cmd->in;
+
+    return mcg_attach(&fw->hca, cmd->uid, PRM_GET(attach_to_mcg_in, in, qpn),
+                      PRM_PTR(attach_to_mcg_in, in, multicast_gid));
 }
 
 static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
-    return mcg_detach(&fw->hca, cmd->uid, PRM_GET(detach_from_mcg_in, cmd->in, qpn),
-                      PRM_PTR(detach_from_mcg_in, cmd->in, multicast_gid));
+    const struct prm_detach_from_mcg_in *in = cmd->in;
+
+    return mcg_detach(&fw->hca, cmd->uid, PRM_GET(detach_from_mcg_in, in, qpn),
+                      PRM_PTR(detach_from_mcg_in, in, multicast_gid));
 }
 
 const struct fw_cmd_row cmds_qp[] = {

@@ -30,10 +30,11 @@ static void put_mac(struct prm_roce_addr_layout *addr, const uint8_t mac[6])
 /* An address of all zeros empties the entry, whatever else is in the layout. */
 static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_set_roce_address_in *in = cmd->in;
     static const uint8_t zero[16];
-    const struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, cmd->in, roce_address);
+    const struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
     const uint8_t *gid = PRM_PTR(roce_addr_layout, addr, source_l3_address);
-    uint32_t index = PRM_GET(set_roce_address_in, cmd->in, roce_address_index);
+    uint32_t index = PRM_GET(set_roce_address_in, in, roce_address_index);
     uint32_t version = PRM_GET(roce_addr_layout, addr, roce_version);
     uint32_t l3_type = PRM_GET(roce_addr_layout, addr, roce_l3_type);
     struct vport_gid entry = {.valid = true};

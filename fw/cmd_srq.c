@@ -127,18 +127,21 @@ static enum syn destroy_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_arm_rq_in *in = cmd->in;
+
     if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, cmd->in, srq_number), OBJ_SRQ),
-               PRM_GET(arm_rq_in, cmd->in, lwm));
+    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, in, srq_number), OBJ_SRQ),
+               PRM_GET(arm_rq_in, in, lwm));
 }
 
 /* -- XRC SRQ ----------------------------------------------------------------------------------- */
 
 static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, cmd->in, xrc_srq_context_entry);
+    const struct prm_create_xrc_srq_in *in = cmd->in;
+    const struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
     struct srq_attr attr = {
         .kind = OBJ_XRC_SRQ,
         COMMON_ATTR(xrc_srqc, ctx),
@@ -155,7 +158,7 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     enum syn syn;
 
     if (PRM_GET(xrc_srqc, ctx, basic_cyclic_rcv_wqe) || PRM_GET(xrc_srqc, ctx, dbr_umem_valid) ||
-        PRM_GET(create_xrc_srq_in, cmd->in, xrc_srq_umem_valid)) {
+        PRM_GET(create_xrc_srq_in, in, xrc_srq_umem_valid)) {
         return SYN_SRQ_TYPE;
     }
     syn = create(fw, cmd, &attr, &ref, &num);
@@ -191,11 +194,13 @@ static enum syn destroy_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_arm_xrc_srq_in *in = cmd->in;
+
     if (cmd->op_mod != PRM_ARM_XRC_SRQ_OP_XRC_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ),
-               PRM_GET(arm_xrc_srq_in, cmd->in, lwm));
+    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, in, xrc_srqn), OBJ_XRC_SRQ),
+               PRM_GET(arm_xrc_srq_in, in, lwm));
 }
 
 /* -- RMP --------------------------------------------------------------------------------------- */
@@ -241,14 +246,15 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 /* What can change is the limit; the state cannot be chosen. */
 static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, cmd->in, rmpn), OBJ_RMP);
-    const struct prm_rmpc *ctx = PRM_PTR(modify_rmp_in, cmd->in, ctx);
-    const struct prm_rmp_bitmask *bitmask = PRM_PTR(modify_rmp_in, cmd->in, bitmask);
+    const struct prm_modify_rmp_in *in = cmd->in;
+    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, in, rmpn), OBJ_RMP);
+    const struct prm_rmpc *ctx = PRM_PTR(modify_rmp_in, in, ctx);
+    const struct prm_rmp_bitmask *bitmask = PRM_PTR(modify_rmp_in, in, bitmask);
 
     if (!srq) {
         return SYN_SRQ_NUM;
     }
-    if (srq->error || PRM_GET(modify_rmp_in, cmd->in, rmp_state) != PRM_RMPC_STATE_RDY ||
+    if (srq->error || PRM_GET(modify_rmp_in, in, rmp_state) != PRM_RMPC_STATE_RDY ||
         PRM_GET(rmpc, ctx, state) != PRM_RMPC_STATE_RDY) {
         return SYN_SRQ_STATE;
     }

@@ -154,14 +154,16 @@ static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
 
 static void finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
 {
+    struct prm_cmd_out *out = cmd->out;
+
     if (syn != SYN_OK) {
         fw->invalid_commands++;
         memset(cmd->out, 0, cmd->out_len);
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s (0x%x) op_mod 0x%x: %s",
                 prm_cmd_op_name(cmd->opcode), cmd->opcode, cmd->op_mod, syn_text(syn));
     }
-    PRM_SET(cmd_out, cmd->out, status, syn_status(syn));
-    PRM_SET(cmd_out, cmd->out, syndrome, syn_code(syn));
+    PRM_SET(cmd_out, out, status, syn_status(syn));
+    PRM_SET(cmd_out, out, syndrome, syn_code(syn));
     if (fw->hca.tracing) {
         trace_command(&fw->hca, cmd->opcode, (uint8_t)syn_status(syn), cmd->in, cmd->in_len);
     }

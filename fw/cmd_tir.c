@@ -14,9 +14,10 @@ static enum syn create_tis(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_tis(struct fw *fw, struct fw_cmd *cmd)
 {
-    return tis_modify(&fw->hca, cmd->uid, PRM_GET(modify_tis_in, cmd->in, tisn),
-                      PRM_PTR(modify_tis_in, cmd->in, bitmask),
-                      PRM_PTR(modify_tis_in, cmd->in, ctx));
+    const struct prm_modify_tis_in *in = cmd->in;
+
+    return tis_modify(&fw->hca, cmd->uid, PRM_GET(modify_tis_in, in, tisn),
+                      PRM_PTR(modify_tis_in, in, bitmask), PRM_PTR(modify_tis_in, in, ctx));
 }
 
 static enum syn query_tis(struct fw *fw, struct fw_cmd *cmd)
@@ -48,9 +49,10 @@ static enum syn create_rqt(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_rqt(struct fw *fw, struct fw_cmd *cmd)
 {
-    return rqt_modify(&fw->hca, cmd->uid, PRM_GET(modify_rqt_in, cmd->in, rqtn),
-                      PRM_PTR(modify_rqt_in, cmd->in, bitmask),
-                      PRM_PTR(modify_rqt_in, cmd->in, ctx),
+    const struct prm_modify_rqt_in *in = cmd->in;
+
+    return rqt_modify(&fw->hca, cmd->uid, PRM_GET(modify_rqt_in, in, rqtn),
+                      PRM_PTR(modify_rqt_in, in, bitmask), PRM_PTR(modify_rqt_in, in, ctx),
                       list_len(cmd->in_len, PRM_OFFSET(modify_rqt_in, ctx)));
 }
 
@@ -77,9 +79,10 @@ static enum syn create_tir(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn modify_tir(struct fw *fw, struct fw_cmd *cmd)
 {
-    return tir_modify(&fw->hca, cmd->uid, PRM_GET(modify_tir_in, cmd->in, tirn),
-                      PRM_PTR(modify_tir_in, cmd->in, bitmask),
-                      PRM_PTR(modify_tir_in, cmd->in, ctx));
+    const struct prm_modify_tir_in *in = cmd->in;
+
+    return tir_modify(&fw->hca, cmd->uid, PRM_GET(modify_tir_in, in, tirn),
+                      PRM_PTR(modify_tir_in, in, bitmask), PRM_PTR(modify_tir_in, in, ctx));
 }
 
 static enum syn query_tir(struct fw *fw, struct fw_cmd *cmd)

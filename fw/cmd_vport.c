@@ -17,11 +17,13 @@
 
 static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 {
+    struct prm_query_vport_state_out *out = cmd->out;
+
     if (cmd->op_mod == PRM_VPORT_STATE_OP_ESW_VPORT) { /* the function manages no e-switch */
         return SYN_BAD_OP_MOD;
     }
-    PRM_SET(query_vport_state_out, cmd->out, admin_state, PRM_VPORT_ADMIN_STATE_UP);
-    PRM_SET(query_vport_state_out, cmd->out, state,
+    PRM_SET(query_vport_state_out, out, admin_state, PRM_VPORT_ADMIN_STATE_UP);
+    PRM_SET(query_vport_state_out, out, state,
             uplink_is_up(cmd->vport->uplink) ? PRM_VPORT_STATE_UP : PRM_VPORT_STATE_DOWN);
     return SYN_OK;
 }
@@ -192,11 +194,12 @@ static enum syn check_select(const struct fw *fw,
 
 static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
+    const struct prm_modify_nic_vport_context_in *in = cmd->in;
     struct vport *vport = cmd->vport;
     const struct prm_modify_nic_vport_field_select *select =
-        PRM_PTR(modify_nic_vport_context_in, cmd->in, field_select);
+        PRM_PTR(modify_nic_vport_context_in, in, field_select);
     const struct prm_nic_vport_context *ctx =
-        PRM_PTR(modify_nic_vport_context_in, cmd->in, nic_vport_context);
+        PRM_PTR(modify_nic_vport_context_in, in, nic_vport_context);
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
     enum syn syn;
 
