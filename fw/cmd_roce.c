@@ -4,9 +4,6 @@
 #include "fw/cmd.h"
 #include "model/rdma/qp.h"
 
-/* roce_addr_layout.roce_version and roce_l3_type (the driver's MLX5_ROCE_*). */
-#define ROCE_VERSION_2 2
-
 static void get_mac(const struct prm_roce_addr_layout *addr, uint8_t mac[6])
 {
     uint32_t high = PRM_GET(roce_addr_layout, addr, source_mac_47_32);
@@ -46,7 +43,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
         vport_set_gid(cmd->vport, index, NULL);
         return SYN_OK;
     }
-    if (version != ROCE_VERSION_2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
+    if (version != PRM_ROCE_VERSION_V2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
         return SYN_BAD_ROCE_TYPE;
     }
     entry.version = (uint8_t)version;

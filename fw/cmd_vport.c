@@ -9,12 +9,6 @@
 
 #define MAX_LIST_SIZE 0xfff /* allowed_list_size has 12 bits */
 
-/* PortInfo.PortState and PortPhysicalState (IBTA 14.2.5.6) */
-#define PORT_DOWN    1
-#define PORT_ACTIVE  4
-#define PHYS_POLLING 2
-#define PHYS_LINK_UP 5
-
 static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 {
     struct prm_query_vport_state_out *out = cmd->out;
@@ -322,10 +316,12 @@ static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
     struct prm_hca_vport_context *ctx =
         PRM_PTR(query_hca_vport_context_out, cmd->out, hca_vport_context);
     bool up = uplink_is_up(cmd->vport->uplink);
+    enum prm_port_state state = up ? PRM_PORT_STATE_ACTIVE : PRM_PORT_STATE_DOWN;
 
-    PRM_SET(hca_vport_context, ctx, port_physical_state, up ? PHYS_LINK_UP : PHYS_POLLING);
-    PRM_SET(hca_vport_context, ctx, port_state, up ? PORT_ACTIVE : PORT_DOWN);
-    PRM_SET(hca_vport_context, ctx, vport_state, up ? PORT_ACTIVE : PORT_DOWN);
+    PRM_SET(hca_vport_context, ctx, port_physical_state,
+            up ? PRM_PORT_PHYSICAL_STATE_LINK_UP : PRM_PORT_PHYSICAL_STATE_POLLING);
+    PRM_SET(hca_vport_context, ctx, port_state, state);
+    PRM_SET(hca_vport_context, ctx, vport_state, state);
     PRM_SET(hca_vport_context, ctx, system_image_guid, vport->sw->system_image_guid);
     PRM_SET(hca_vport_context, ctx, port_guid, vport->port_guid);
     PRM_SET(hca_vport_context, ctx, node_guid, vport->node_guid);

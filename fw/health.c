@@ -12,12 +12,6 @@
 /* The counter moves every 10 ms: the driver looks every few seconds. */
 #define TICK_NS 10000000
 
-/* health_buffer.severity: a kernel's log levels. */
-enum severity {
-    SEVERITY_CRITICAL = 2,
-    SEVERITY_ERROR = 3,
-};
-
 void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal)
 {
     fw->health = (struct fw_health){
@@ -57,7 +51,8 @@ void health_fill(struct fw *fw, struct prm_health_buffer *image)
     PRM_SET(health_buffer, image, time, (uint32_t)(h->since / 1000000000));
     PRM_SET(health_buffer, image, rfr, h->fatal);
     PRM_SET(health_buffer, image, valid, 1);
-    PRM_SET(health_buffer, image, severity, h->fatal ? SEVERITY_CRITICAL : SEVERITY_ERROR);
+    PRM_SET(health_buffer, image, severity,
+            h->fatal ? PRM_HEALTH_SEVERITY_CRITICAL : PRM_HEALTH_SEVERITY_ERROR);
     PRM_SET(health_buffer, image, synd, h->syndrome);
 }
 

@@ -54,7 +54,7 @@ void mkey_layout(struct hca *hca, struct mkey *mkey)
     mkey->ranges = mkey->klm;
     mkey->nranges = mkey->capacity;
     mkey->rounds = 1;
-    mkey->repeat = mkey->capacity && mkey->klm[0].key == KLM_OP_REPEAT;
+    mkey->repeat = mkey->capacity && mkey->klm[0].key == PRM_WQE_REPEAT_OP_STRIDED_BLOCK;
     if (mkey->repeat) {
         /* wqe_repeat_block_seg, followed by wqe_repeat_ent_seg */
         mkey->rounds = mkey->klm[0].va >> 32;

@@ -18,7 +18,6 @@
 #define MTT_ENTRY_SIZE 8
 #define KLM_ENTRY_SIZE PRM_SIZE(wqe_klm_seg)
 #define OCTWORD        16
-#define KLM_OP_REPEAT  0x400 /* wqe_repeat_block_seg.op, where a KLM has its key */
 
 struct klm {
     uint32_t count; /* dword 0: bytes of the range; stride and bytes of an interleaved source */

@@ -12,8 +12,6 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
 
-#define GRH_IN_BUFFER 1 /* cqe64.grh: the driver's MLX5_GRH_IN_BUFFER */
-
 static enum verdict responder_scatter_ud(struct peer *peer, const struct roce_packet *pkt)
 {
     uint8_t grh[GRH_BYTES];
@@ -38,7 +36,7 @@ static void responder_complete_ud(struct peer *peer, const struct roce_packet *p
     struct prm_cqe64 cqe[1] = {0};
 
     PRM_SET(cqe64, cqe, rqpn, pkt->deth.src_qp);
-    PRM_SET(cqe64, cqe, grh, GRH_IN_BUFFER);
+    PRM_SET(cqe64, cqe, grh, PRM_CQE_GRH_IN_BUFFER);
     PRM_SET(cqe64, cqe, roce_l3_hdr_type,
             pkt->addr.is_ipv4 ? PRM_CQE_ROCE_L3_IPV4 : PRM_CQE_ROCE_L3_IPV6);
     if (pkt->addr.has_vlan) {
