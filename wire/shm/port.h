@@ -73,6 +73,7 @@ struct shm_port {
     uint64_t tag;
     int epoll_fd, timer_fd;
     bool timer_armed, busy;
+    bool freed;         /* slots here are free since senders who wait were last told of room */
     bool scarce;        /* somebody has waited for room here since the last look for dead owners */
     unsigned waits_for; /* the room that the last reservation waits for that failed */
     uint64_t wanted;    /* rooms for which one has failed since the client was told of them */
@@ -122,6 +123,9 @@ void shm_wake_fenced(struct shm_port *sp, unsigned id);
 /* Tells up to most of those who wait for room in id's region to try again. Whoever is left finds
  * out by himself, after SHM_RECHECK_MS. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
+/* Likewise for the room that this member has made (`freed`), once for all frames of a turn. fenced:
+ * there has been a fence since. */
+void shm_tell_of_room(struct shm_port *sp, bool fenced);
 /* Has shm_tx_check_blocked() called after a while, whatever others do. */
 void shm_arm_timer(struct shm_port *sp);
 bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);

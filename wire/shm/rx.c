@@ -152,19 +152,26 @@ bool shm_rx_reap(struct shm_port *sp)
     return freed;
 }
 
-/* The sender's CPU has the frame after this one: its headers may come while this one is taken. */
+/* The sender's CPU has the lines of a frame: all of its headers' come at once. */
+static void prefetch_slot(const struct shm_region *own, unsigned index)
+{
+    const uint8_t *slot = (const uint8_t *)&own->slot[index % SHM_SLOTS];
+
+    for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
+        __builtin_prefetch(slot + (size_t)i * SHM_LINE);
+    }
+}
+
+/* The frame after this one, which may come while this one is taken. */
 static void prefetch_next(struct shm_port *sp, unsigned id)
 {
     const struct shm_region *own = own_region(sp);
     const struct shm_source *s = &sp->source[id];
     uint64_t entry =
         atomic_load_explicit(&own->ring[id].entry[(s->pos + 1) % SHM_RING], memory_order_relaxed);
-    const uint8_t *slot = (const uint8_t *)&own->slot[(entry & 0xffff) % SHM_SLOTS];
 
     if (entry >> 16 == shm_stamp(s->gen, s->pos + 1)) {
-        for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
-            __builtin_prefetch(slot + (size_t)i * SHM_LINE);
-        }
+        prefetch_slot(own, entry & 0xffff);
     }
 }
 
@@ -212,6 +219,9 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
     unsigned n, index;
 
     for (n = 0; n < max && peek(sp, id, &index); n++) {
+        if (n == 0) {
+            prefetch_slot(own_region(sp), index);
+        }
         prefetch_next(sp, id);
         if (!take_slot(sp, id, index)) {
             sp->stats.rx_malformed++;
@@ -357,7 +367,8 @@ bool shm_rx_waits_from(struct shm_port *sp, unsigned id)
     return peek(sp, id, &slot);
 }
 
-/* Takes the senders in turn, beginning after the one that was served last. */
+/* Takes the senders in turn, beginning after the one that was served last. Goes on as long as one
+ * of them may have been left before its ring was empty. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
 {
     unsigned n = 0, vain = 0, round;
@@ -368,7 +379,8 @@ unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
         look_for_new_senders(sp);
         round += drain_rings(sp, max - n - round);
         n += round;
-    } while (n < max && (round || (vain < VAIN_LOGS && shm_set_any(&sp->self->floods))));
+    } while (n < max &&
+             (round >= FRAMES_PER_TURN || (vain < VAIN_LOGS && shm_set_any(&sp->self->floods))));
     return n;
 }
 

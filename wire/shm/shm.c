@@ -23,8 +23,9 @@
  * fences, looks once more; a sender publishes, fences (the same fence), and puts itself back if it
  * is not there.
  * - a sender without room adds itself to the receiver's `waiters`, fences, tries again; a receiver
- *   frees slots, fences, looks at `waiters`, adds itself to the `room` of each and wakes it if it
- *   sleeps. Should the receiver be dead, or die over this, the sender's own timer
+ *   frees slots, fences (once in a turn, for the fence waits for those stores, and with the one for
+ *   what it sent itself, if any), looks at `waiters`, adds itself to the `room` of each and wakes
+ * it if it sleeps. Should the receiver be dead, or die over this, the sender's own timer
  *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
  *   detached, and its addresses are unknown from then on.
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
@@ -131,17 +132,13 @@ static unsigned wake_word(struct shm_port *sp, unsigned id, unsigned word, uint6
 }
 
 /* Takes the waiters in turn, beginning after the one that was told last. */
-void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
+static __attribute__((noinline)) void wake_some_waiters(struct shm_port *sp, unsigned id,
+                                                        unsigned most)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     unsigned first = sp->next_waiter;
-    uint64_t from_first = ~0ull << first % 64, some;
+    uint64_t from_first = ~0ull << first % 64, some = shm_set_take_some(waiters);
 
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!shm_set_any(waiters)) {
-        return;
-    }
-    some = shm_set_take_some(waiters);
     for (unsigned w = 0; w <= SHM_WORDS; w++) {
         unsigned word = (first / 64 + w) % SHM_WORDS;
 
@@ -155,6 +152,27 @@ void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
     for (unsigned w = 0; w < SHM_WORDS; w++) {
         if (some >> w & 1 && atomic_load(&waiters->word[w])) {
             atomic_fetch_or(&waiters->some, 1ull << w); /* for the next time */
+        }
+    }
+}
+
+void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (shm_set_any(&shm_member_at(sp, id)->waiters)) {
+        wake_some_waiters(sp, id, most);
+    }
+}
+
+void shm_tell_of_room(struct shm_port *sp, bool fenced)
+{
+    if (sp->freed) {
+        sp->freed = false;
+        if (!fenced) {
+            atomic_thread_fence(memory_order_seq_cst);
+        }
+        if (shm_set_any(&sp->self->waiters)) {
+            wake_some_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
         }
     }
 }
@@ -232,6 +250,7 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     unsigned n = 0, taken;
 
     shm_rx_settle(sp);
+    shm_tell_of_room(sp, false);
     sp->scarce |= shm_set_any(&sp->self->waiters);
     if (anything_waits(sp)) {
         disarm(sp); /* senders need not wake a port that is at work */
@@ -240,16 +259,16 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
         shm_tx_check_blocked(sp);
         taken = shm_rx_drain(sp, max - n);
         n += taken;
-        if (taken) {
-            shm_wake_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
+        sp->freed |= taken > 0;
+        if (sp->busy) {
+            break; /* the owner's turn ends with a flush, and the next poll is near */
         }
         if (n == max) {
+            shm_tell_of_room(sp, false);
             return n;
         }
-        if (sp->busy) {
-            break;
-        }
         arm(sp);
+        shm_tell_of_room(sp, true);
         if (!anything_waits(sp)) {
             break;
         }
@@ -261,7 +280,8 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
         sp->scarce = false;
         if (shm_rx_reap(sp)) {
-            shm_wake_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
+            sp->freed = true;
+            shm_tell_of_room(sp, false);
         }
     }
     return n;

@@ -254,25 +254,29 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
     shm_wake_waiters(sp, id, 1);
 }
 
-static void wake_due(struct shm_port *sp)
+/* True: there has been a fence. */
+static bool wake_due(struct shm_port *sp)
 {
-    if (sp->wake_due) {
-        struct shm_set *senders = &shm_member_at(sp, sp->wake_id)->senders;
+    struct shm_set *senders;
 
-        sp->wake_due = false;
-        atomic_thread_fence(memory_order_seq_cst);
-        if (!shm_set_has(senders, sp->seg.id)) {
-            shm_set_add(senders, sp->seg.id);
-        }
-        shm_wake_fenced(sp, sp->wake_id);
+    if (!sp->wake_due) {
+        return false;
     }
+    senders = &shm_member_at(sp, sp->wake_id)->senders;
+    sp->wake_due = false;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!shm_set_has(senders, sp->seg.id)) {
+        shm_set_add(senders, sp->seg.id);
+    }
+    shm_wake_fenced(sp, sp->wake_id);
+    return true;
 }
 
 void shm_tx_flush(struct wire_port *port)
 {
     struct shm_port *sp = shm_port_of(port);
 
-    wake_due(sp);
+    shm_tell_of_room(sp, wake_due(sp));
     shm_rx_settle(sp);
 }
 
