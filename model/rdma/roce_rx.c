@@ -53,6 +53,22 @@ static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }
 
+/* Whether a packet is for one of the vport's GIDs and its VLAN. Those of a connection are
+ * (peer_path_update()), so what comes over it is not looked for in the table. A tag of VLAN 0
+ * carries a priority only (IEEE 802.1Q). */
+static bool is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
+{
+    uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
+    bool has_vlan = pkt->addr.has_vlan && vlan_id;
+
+    if (G_LIKELY(qp && qp->service->connected) && connection_ok(qp, pkt) && !qp->peer.path_gone &&
+        qp->peer.path.has_vlan == has_vlan &&
+        (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
+        return true;
+    }
+    return vport_find_gid(hca->vport, pkt->addr.dgid, has_vlan, vlan_id) >= 0;
+}
+
 /* The checks that need the QP, and delivery. */
 /* Hot: a datagram's way is not a rare one. */
 __attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
@@ -126,19 +142,17 @@ static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 void roce_rx(struct hca *hca, const struct roce_packet *pkt)
 {
     struct vport_counters *c = &hca->vport->counters;
-    uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
     struct qp *qp;
 
     if (roce_gid_is_multicast(pkt->addr.dgid)) {
         deliver_multicast(hca, pkt);
         return;
     }
-    /* A tag of VLAN 0 carries a priority only (IEEE 802.1Q). */
-    if (vport_find_gid(hca->vport, pkt->addr.dgid, pkt->addr.has_vlan && vlan_id, vlan_id) < 0) {
+    qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
+    if (!is_for_vport(hca, qp, pkt)) {
         c->rx_bad_gid++;
         return;
     }
-    qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
     if (!qp) {
         c->rx_no_qp++;
         return;
