@@ -40,7 +40,7 @@ struct local_hca {
     bool polled;      /* it is the program that does */
     uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
-    unsigned doorbells;
+    unsigned doorbells;        /* since the last poll, of those that may wait */
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
     uint64_t trusted_since_ns; /* while polled */
     uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */

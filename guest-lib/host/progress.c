@@ -6,7 +6,7 @@
 #include "wire/cancel.h"
 
 #define BUDGET     512 /* pieces (fw/fw.h) of one turn */
-#define LOOK_EVERY 8   /* doorbells of a program that polls, too, after which it looks */
+#define GATHER     8   /* doorbells of a program that polls, too, between which it does nothing */
 #define SETTLE     4   /* turns of one that is not trusted to come again, if there is work */
 #define IDLE_POLLS 100 /* in a row, after which other processes may have the processor */
 
@@ -89,6 +89,7 @@ bool local_run(struct local_hca *hca)
     if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
+    hca->doorbells = 0;
     now = local_monotonic_ns();
     if (local_note_poll(hca, now)) {
         local_set_busy(hca, true);
@@ -147,27 +148,53 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
     return true;
 }
 
-bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
+/* Who polls is about to poll again. So the first doorbell after a poll is worked on at once, and
+ * what the next ones ring for waits for that poll, or for the GATHER-th of them. Several WQEs in a
+ * turn cost less than each in its own, and their frames share a fence (WIRE_MORE). */
+static bool local_gathers(struct local_hca *hca)
+{
+    return hca->polled && hca->doorbells++ % GATHER;
+}
+
+/* A turn for a doorbell. With the lock held. */
+static void local_answer_doorbell(struct local_hca *hca)
+{
+    hca->last_doorbell_ns = local_monotonic_ns();
+    if (hca->polled) {
+        /* As good as a poll; the wire was looked at in the last one, unless that was long ago. */
+        hca->last_poll_ns = hca->last_doorbell_ns;
+        local_turn(hca, hca->last_doorbell_ns, hca->doorbells > 1);
+        return;
+    }
+    for (unsigned i = 0; i < SETTLE && local_turn(hca, hca->last_doorbell_ns, true) && hca->woken;
+         i++) {
+    }
+}
+
+static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, bool may_wait)
 {
     if (hca->driven != LOCAL_BY_THREADS) {
         return local_note_doorbell(hca, offset, value);
     }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
-    hca->last_doorbell_ns = local_monotonic_ns();
-    if (hca->polled) {
-        /* As good as a poll: one in LOOK_EVERY looks at the wire, too. */
-        hca->last_poll_ns = hca->last_doorbell_ns;
-        local_turn(hca, hca->last_doorbell_ns, hca->doorbells++ % LOOK_EVERY == 0);
-    } else {
-        for (unsigned i = 0;
-             i < SETTLE && local_turn(hca, hca->last_doorbell_ns, true) && hca->woken; i++) {
-        }
+    if (!may_wait || !local_gathers(hca)) {
+        local_answer_doorbell(hca);
     }
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);
     local_tell_irq(hca);
     return true;
+}
+
+bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    return local_ring(hca, offset, value, false);
+}
+
+bool local_doorbell_soon(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    return local_ring(hca, offset, value, true);
 }
 
 /* -- on a world's clock --------------------------------------------------------------------------

@@ -62,6 +62,36 @@ START_TEST(one_thread_at_both_ends_has_one_message_outstanding)
 }
 END_TEST
 
+/* Who polls all the time is left to bring its own work on: what it posts between two polls may wait
+ * for the second one. Should that not come, it goes out all the same. */
+START_TEST(who_posts_and_polls_no_more_is_served)
+{
+    struct pair *p = pair_new(false, _i);
+
+    for (unsigned round = 0; round < times(50); round++) {
+        double until = now() + 0.005;
+        struct ibv_wc wc;
+
+        while (now() < until) {
+            must_be_0(ibv_poll_cq(p->cq[0], 1, &wc));
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            post_recv(p, 1, i);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            post_send(p, 0, i);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            success(p->cq[1]);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            success(p->cq[0]);
+        }
+    }
+    pair_free(p);
+}
+END_TEST
+
 /* The second thread answers each message; both poll. */
 static void *answers(void *worker)
 {
@@ -391,6 +421,7 @@ static void add_tests(Suite *s, const char *name, SFun open)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, open, device_close);
     tcase_add_loop_test(tc, one_thread_at_both_ends_has_one_message_outstanding, 0, 2);
+    tcase_add_loop_test(tc, who_posts_and_polls_no_more_is_served, 0, 2);
     tcase_add_loop_test(tc, two_threads_answer_each_other, 0, 2);
     tcase_add_loop_test(tc, each_thread_has_queues_of_its_own, 0, 2);
     tcase_add_loop_test(tc, all_threads_share_a_qp_and_its_cqs, 0, 2);

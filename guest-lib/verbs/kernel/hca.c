@@ -112,6 +112,11 @@ int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
     return local_doorbell(hca->local, bar_offset, value) ? 0 : EIO;
 }
 
+int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
+{
+    return local_doorbell_soon(hca->local, bar_offset, value) ? 0 : EIO;
+}
+
 bool hv_is_ours(struct hv_hca *hca)
 {
     return local_is_ours(hca->local);

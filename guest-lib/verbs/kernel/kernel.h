@@ -120,6 +120,8 @@ int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc);
 /* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
  * usual case a frame is on the wire before this returns. 0, or EIO if hv_is_ours() is false. */
 int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
+/* The same, but in a program that polls the work may wait for its next poll. */
+int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
 
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
  * Polling functions call it when they find nothing. True: there was something to do. */

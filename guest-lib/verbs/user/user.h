@@ -45,8 +45,8 @@ static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ct
     unsigned toggle = __atomic_load_n(&uar->bf_toggle, __ATOMIC_RELAXED);
 
     __atomic_store_n(&uar->bf_toggle, toggle ^ 0x100, __ATOMIC_RELAXED);
-    return hv_doorbell(hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + toggle,
-                       ctrl);
+    return hv_doorbell_soon(
+        hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + toggle, ctrl);
 }
 
 /* The device's clock: a cycle is this many nanoseconds, shifted left; 0: it has none. */
