@@ -82,8 +82,8 @@ static int give_pages(struct drv *drv, uint32_t n)
     while (n && !status) {
         uint32_t now = MIN(n, 500);
         size_t len = PRM_SIZE(manage_pages_in) + now * 8;
-        g_autofree uint8_t *in = g_malloc0(len);
-        uint8_t out[PRM_SIZE(manage_pages_out)] = {0};
+        g_autofree struct prm_manage_pages_in *in = g_malloc0(len);
+        struct prm_manage_pages_out out[1] = {0};
 
         PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
         PRM_SET(manage_pages_in, in, op_mod, 1);
@@ -115,8 +115,8 @@ static uint32_t reclaim_pages(struct drv *drv, uint32_t n)
 {
     uint32_t want = MIN(n, 500), got;
     size_t len = PRM_SIZE(manage_pages_out) + want * 8;
-    g_autofree uint8_t *out = g_malloc0(len);
-    uint8_t in[PRM_SIZE(manage_pages_in)] = {0};
+    g_autofree struct prm_manage_pages_out *out = g_malloc0(len);
+    struct prm_manage_pages_in in[1] = {0};
 
     PRM_SET(manage_pages_in, in, opcode, PRM_CMD_OP_MANAGE_PAGES);
     PRM_SET(manage_pages_in, in, op_mod, 2);
@@ -134,7 +134,8 @@ static uint32_t reclaim_pages(struct drv *drv, uint32_t n)
 /* QUERY_PAGES op_mod: 1 boot, 2 init. */
 static int satisfy_pages(struct drv *drv, unsigned stage)
 {
-    uint8_t in[PRM_SIZE(query_pages_in)] = {0}, out[PRM_SIZE(query_pages_out)] = {0};
+    struct prm_query_pages_in in[1] = {0};
+    struct prm_query_pages_out out[1] = {0};
     int status;
 
     PRM_SET(query_pages_in, in, opcode, PRM_CMD_OP_QUERY_PAGES);
@@ -148,7 +149,7 @@ static int satisfy_pages(struct drv *drv, unsigned stage)
 
 static int enable_hca(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(enable_hca_in)] = {0};
+    struct prm_enable_hca_in in[1] = {0};
 
     PRM_SET(enable_hca_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
     return drv_cmd_simple(drv, in, sizeof(in));
@@ -156,8 +157,9 @@ static int enable_hca(struct drv *drv)
 
 static int set_issi(struct drv *drv)
 {
-    uint8_t query[PRM_SIZE(query_issi_in)] = {0}, reply[PRM_SIZE(query_issi_out)] = {0};
-    uint8_t set[PRM_SIZE(set_issi_in)] = {0};
+    struct prm_query_issi_in query[1] = {0};
+    struct prm_query_issi_out reply[1] = {0};
+    struct prm_set_issi_in set[1] = {0};
     int status;
 
     PRM_SET(query_issi_in, query, opcode, PRM_CMD_OP_QUERY_ISSI);
@@ -170,25 +172,29 @@ static int set_issi(struct drv *drv)
     return drv_cmd_simple(drv, set, sizeof(set));
 }
 
-static int query_caps(struct drv *drv, unsigned type, bool current, uint8_t cap[4096])
+/* The current values of a section; cap is of len bytes of it. */
+static int query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
 {
-    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0};
-    g_autofree uint8_t *out = g_malloc0(PRM_SIZE(query_hca_cap_out));
+    struct prm_query_hca_cap_in in[1] = {0};
+    g_autofree struct prm_query_hca_cap_out *out = g_malloc0(PRM_SIZE(query_hca_cap_out));
     int status;
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
-    PRM_SET(query_hca_cap_in, in, op_mod, type << 1 | current);
+    PRM_SET(query_hca_cap_in, in, op_mod, type << 1 | 1);
     status = drv_cmd(drv, in, sizeof(in), out, PRM_SIZE(query_hca_cap_out));
-    memcpy(cap, PRM_PTR(query_hca_cap_out, out, capability), 4096);
+    memcpy(cap, PRM_PTR(query_hca_cap_out, out, capability), len);
     return status;
 }
 
 /* What handle_hca_cap() sets: 4 KiB UARs, no command checksums. */
 static int set_caps(struct drv *drv)
 {
-    g_autofree uint8_t *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
-    uint8_t *cap = PRM_PTR(set_hca_cap_in, in, capability);
-    int status = query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, true, cap);
+    g_autofree struct prm_set_hca_cap_in *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
+    void *section = PRM_PTR(set_hca_cap_in, in, capability);
+    struct prm_cmd_hca_cap *cap = section;
+    int status =
+        query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, section,
+                   PRM_STRIDE(set_hca_cap_in, capability) * PRM_COUNT(set_hca_cap_in, capability));
 
     if (status) {
         return status;
@@ -199,7 +205,7 @@ static int set_caps(struct drv *drv)
     PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
     PRM_SET(set_hca_cap_in, in, op_mod, PRM_HCA_CAP_TYPE_GENERAL << 1);
     status = drv_cmd_simple(drv, in, PRM_SIZE(set_hca_cap_in));
-    return status ? status : query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, true, drv->cap);
+    return status ? status : query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, drv->cap, sizeof(drv->cap));
 }
 
 /* The sections that somebody asks for, once (mlx5_query_hca_caps()). */
@@ -208,18 +214,21 @@ static int query_sections(struct drv *drv)
     const struct {
         bool there;
         uint16_t type;
-        uint8_t *cap;
+        void *cap;
+        size_t len;
     } sections[] = {
         {PRM_GET(cmd_hca_cap, drv->cap, eth_net_offloads), PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
-         drv->eth_cap},
-        {PRM_GET(cmd_hca_cap, drv->cap, roce), PRM_HCA_CAP_TYPE_ROCE, drv->roce_cap},
-        {PRM_GET(cmd_hca_cap, drv->cap, event_cap), PRM_HCA_CAP_TYPE_DEV_EVENT, drv->event_cap},
+         drv->eth_cap, sizeof(drv->eth_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, roce), PRM_HCA_CAP_TYPE_ROCE, drv->roce_cap,
+         sizeof(drv->roce_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, event_cap), PRM_HCA_CAP_TYPE_DEV_EVENT, drv->event_cap,
+         sizeof(drv->event_cap)},
     };
     int status = 0;
 
     for (size_t i = 0; i < G_N_ELEMENTS(sections) && !status; i++) {
         if (sections[i].there) {
-            status = query_caps(drv, sections[i].type, true, sections[i].cap);
+            status = query_caps(drv, sections[i].type, sections[i].cap, sections[i].len);
         }
     }
     return status;
@@ -237,7 +246,7 @@ static int init_pages(struct drv *drv)
 
 static int init_hca(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(init_hca_in)] = {0};
+    struct prm_init_hca_in in[1] = {0};
 
     PRM_SET(init_hca_in, in, opcode, PRM_CMD_OP_INIT_HCA);
     return drv_cmd_simple(drv, in, sizeof(in));
@@ -245,7 +254,8 @@ static int init_hca(struct drv *drv)
 
 static int alloc_uar(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(alloc_uar_in)] = {0}, out[PRM_SIZE(alloc_uar_out)] = {0};
+    struct prm_alloc_uar_in in[1] = {0};
+    struct prm_alloc_uar_out out[1] = {0};
     int status;
 
     PRM_SET(alloc_uar_in, in, opcode, PRM_CMD_OP_ALLOC_UAR);
@@ -265,16 +275,18 @@ static int alloc_pd(struct drv *drv)
 static int create_eq(struct drv *drv)
 {
     size_t len = PRM_SIZE(create_eq_in) + 8 * ((64u << EQ_LOG_SIZE) / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_eq_out)] = {0};
-    uint8_t *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    g_autofree struct prm_create_eq_in *in = g_malloc0(len);
+    struct prm_create_eq_out out[1] = {0};
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
     struct drv_eq *eq = &drv->eq;
+    struct prm_eqe *eqe;
     int status;
 
     eq->log_size = EQ_LOG_SIZE;
     eq->ring = drv_alloc(drv, 64u << EQ_LOG_SIZE);
+    eqe = eq->ring.ptr;
     for (unsigned i = 0; i < 1u << EQ_LOG_SIZE; i++) {
-        PRM_SET(eqe, (uint8_t *)eq->ring.ptr + 64 * i, owner, 1);
+        PRM_SET(eqe, &eqe[i], owner, 1);
     }
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
     /* as mlx5_core's: CQs of every user context may report to it */
@@ -293,8 +305,8 @@ static int create_eq(struct drv *drv)
 
 static int query_special_contexts(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(query_special_contexts_in)] = {0};
-    uint8_t out[PRM_SIZE(query_special_contexts_out)] = {0};
+    struct prm_query_special_contexts_in in[1] = {0};
+    struct prm_query_special_contexts_out out[1] = {0};
     int status;
 
     PRM_SET(query_special_contexts_in, in, opcode, PRM_CMD_OP_QUERY_SPECIAL_CONTEXTS);
@@ -307,10 +319,13 @@ static int query_special_contexts(struct drv *drv)
 /* Reads the port's MAC and switches RoCE on, as mlx5_nic_vport_enable_roce() does. */
 static int setup_vport(struct drv *drv)
 {
-    uint8_t query[PRM_SIZE(query_nic_vport_context_in)] = {0};
-    g_autofree uint8_t *reply = g_malloc0(PRM_SIZE(query_nic_vport_context_out));
-    g_autofree uint8_t *in = g_malloc0(PRM_SIZE(modify_nic_vport_context_in));
-    uint8_t *ctx, *mac;
+    struct prm_query_nic_vport_context_in query[1] = {0};
+    g_autofree struct prm_query_nic_vport_context_out *reply =
+        g_malloc0(PRM_SIZE(query_nic_vport_context_out));
+    g_autofree struct prm_modify_nic_vport_context_in *in =
+        g_malloc0(PRM_SIZE(modify_nic_vport_context_in));
+    struct prm_nic_vport_context *ctx;
+    const struct prm_mac_address_layout *mac;
     int status;
 
     PRM_SET(query_nic_vport_context_in, query, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
@@ -320,7 +335,7 @@ static int setup_vport(struct drv *drv)
     }
     ctx = PRM_PTR(query_nic_vport_context_out, reply, nic_vport_context);
     mac = PRM_PTR(nic_vport_context, ctx, permanent_address);
-    memcpy(drv->mac, mac + 2, 6);
+    memcpy(drv->mac, &mac->bytes[2], 6);
 
     PRM_SET(modify_nic_vport_context_in, in, opcode, PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT);
     PRM_SET(modify_nic_vport_field_select, PRM_PTR(modify_nic_vport_context_in, in, field_select),
@@ -411,7 +426,7 @@ struct drv *drv_open(struct pci_dev dev, GError **err)
 
 static int destroy_eq(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(destroy_eq_in)] = {0};
+    struct prm_destroy_eq_in in[1] = {0};
 
     drv->up = false;
     PRM_SET(destroy_eq_in, in, opcode, PRM_CMD_OP_DESTROY_EQ);
@@ -421,7 +436,7 @@ static int destroy_eq(struct drv *drv)
 
 static int dealloc_uar(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(dealloc_uar_in)] = {0};
+    struct prm_dealloc_uar_in in[1] = {0};
 
     PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
     PRM_SET(dealloc_uar_in, in, uar, drv->uarn);
@@ -430,7 +445,7 @@ static int dealloc_uar(struct drv *drv)
 
 static int teardown_hca(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(teardown_hca_in)] = {0};
+    struct prm_teardown_hca_in in[1] = {0};
 
     PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
     return drv_cmd_simple(drv, in, sizeof(in));
@@ -438,7 +453,7 @@ static int teardown_hca(struct drv *drv)
 
 static int disable_hca(struct drv *drv)
 {
-    uint8_t in[PRM_SIZE(disable_hca_in)] = {0};
+    struct prm_disable_hca_in in[1] = {0};
 
     PRM_SET(disable_hca_in, in, opcode, PRM_CMD_OP_DISABLE_HCA);
     return drv_cmd_simple(drv, in, sizeof(in));
@@ -490,30 +505,31 @@ unsigned drv_close(struct drv *drv)
  */
 
 /* Owner bit of an EQE that the device wrote in this round of the ring. */
-static const uint8_t *next_eqe(struct drv_eq *eq)
+static const struct prm_eqe *next_eqe(struct drv_eq *eq)
 {
     uint32_t mask = (1u << eq->log_size) - 1;
-    const uint8_t *eqe = (uint8_t *)eq->ring.ptr + 64 * (eq->ci & mask);
+    const struct prm_eqe *ring = eq->ring.ptr, *eqe = &ring[eq->ci & mask];
     unsigned round = eq->ci >> eq->log_size & 1;
 
     return (drv_last_word(eqe) & DRV_OWNER) == round ? eqe : NULL;
 }
 
-static void handle_eqe(struct drv *drv, const uint8_t *eqe)
+static void handle_eqe(struct drv *drv, const struct prm_eqe *eqe)
 {
     struct drv_event event = {
         .type = (uint8_t)PRM_GET(eqe, eqe, event_type),
         .sub_type = (uint8_t)PRM_GET(eqe, eqe, event_sub_type),
     };
 
-    memcpy(event.data, PRM_PTR(eqe, eqe, event_data), sizeof(event.data));
-    event.num = event.type == PRM_EVENT_TYPE_CQ_ERROR ? PRM_GET(cq_error, event.data, cqn)
-                                                      : PRM_GET(qp_events, event.data, qpn_rqn_sqn);
+    memcpy(event.data.bytes, PRM_PTR(eqe, eqe, event_data), sizeof(event.data.bytes));
+    event.num = event.type == PRM_EVENT_TYPE_CQ_ERROR
+                    ? PRM_GET(cq_error, event.data.cq, cqn)
+                    : PRM_GET(qp_events, event.data.queue, qpn_rqn_sqn);
     if (event.type != PRM_EVENT_TYPE_PAGE_REQUEST) {
         g_array_append_val(drv->events, event);
         return;
     }
-    int32_t pages = (int32_t)PRM_GET(pages_req_event, event.data, num_pages);
+    int32_t pages = (int32_t)PRM_GET(pages_req_event, event.data.pages, num_pages);
 
     if (pages > 0) {
         give_pages(drv, (uint32_t)pages);
@@ -525,16 +541,15 @@ static void handle_eqe(struct drv *drv, const uint8_t *eqe)
 void drv_poll_events(struct drv *drv)
 {
     struct drv_eq *eq = &drv->eq;
-    const uint8_t *eqe;
+    const struct prm_eqe *eqe;
     bool any = false;
 
     while ((eqe = next_eqe(eq))) {
-        uint8_t copy[64];
+        struct prm_eqe copy = *eqe;
 
-        memcpy(copy, eqe, sizeof(copy));
         eq->ci++;
         any = true;
-        handle_eqe(drv, copy);
+        handle_eqe(drv, &copy);
     }
     if (any) {
         drv->dev.ops->mmio_write(drv->dev.pci,

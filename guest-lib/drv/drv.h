@@ -43,7 +43,12 @@ struct drv_mem {
 struct drv_event {
     uint8_t type, sub_type;
     uint32_t num; /* the CQ, QP, SRQ or queue that the event is about */
-    uint8_t data[28];
+    union {
+        uint8_t bytes[28];
+        struct prm_qp_events queue[1];
+        struct prm_cq_error cq[1];
+        struct prm_pages_req_event pages[1];
+    } data; /* as the type says */
 };
 
 struct drv_eq {
@@ -56,12 +61,14 @@ struct drv {
     struct drv_mem cmdq, mailboxes[DRV_SLOTS];
     unsigned cmd_log_stride;
     uint8_t token;
-    uint32_t syndrome; /* of the last command */
-    uint16_t uid;      /* put into every command that has the field; 0 is the kernel */
-    GHashTable *pages; /* bus address -> driver's pointer: pages the firmware holds */
-    uint8_t cap[4096]; /* general device capabilities, current */
+    uint32_t syndrome;             /* of the last command */
+    uint16_t uid;                  /* put into every command that has the field; 0 is the kernel */
+    GHashTable *pages;             /* bus address -> driver's pointer: pages the firmware holds */
+    struct prm_cmd_hca_cap cap[1]; /* general device capabilities, current */
     /* likewise of these sections; all zero of one that the device has not */
-    uint8_t eth_cap[4096], roce_cap[4096], event_cap[4096];
+    struct prm_per_protocol_networking_offload_caps eth_cap[1];
+    struct prm_roce_cap roce_cap[1];
+    struct prm_device_event_cap event_cap[1];
     struct drv_eq eq; /* async and completion events */
     GArray *events;   /* struct drv_event seen and not taken: page requests excluded */
     GArray *db_pages; /* struct drv_mem, of doorbell records (drv_db.c) */
@@ -101,8 +108,8 @@ unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t 
                          size_t out_len);
 int drv_cmd_ring(struct drv *drv, unsigned slot);
 int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out, size_t out_len);
-uint8_t *drv_cmd_entry(const struct drv *drv, unsigned slot);
-uint8_t *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i);
+struct prm_cmd_queue_entry *drv_cmd_entry(const struct drv *drv, unsigned slot);
+struct prm_cmd_if_box *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i);
 /* Delivery status of the last command (the queue entry's status field), 0 if delivered. */
 uint8_t drv_delivery_status(const struct drv *drv);
 /* As drv_cmd() for the many commands whose output nobody reads. */
@@ -147,7 +154,7 @@ void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 
 /* Changes the fields of a key that mask says (bits PRM_MKEY_MASK_) to those of mkc, by a UMR on the
  * driver's own queue, and waits until it is done. BAD_PARAM: the device refused. */
-int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc);
+int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 
 /* -- completion queues --------------------------------------------------------------------------
  */
@@ -157,9 +164,9 @@ int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc);
  * last: it has the owner bit, and what the others hold is read after it. In host order.
  */
 #define DRV_OWNER 1u
-static inline uint32_t drv_last_word(const uint8_t *entry)
+static inline uint32_t drv_last_word(const void *entry)
 {
-    const uint32_t *last = (const uint32_t *)(const void *)(entry + 60);
+    const uint32_t *last = (const uint32_t *)entry + 15;
 
     return GUINT32_FROM_BE(__atomic_load_n(last, __ATOMIC_ACQUIRE));
 }
@@ -182,7 +189,7 @@ struct drv_wc {
     uint32_t qpn, byte_cnt, imm, src_qp, srqn;
     uint16_t wqe_counter;
     bool grh, solicited;
-    uint8_t raw[64];
+    struct prm_cqe64 raw[1];
 };
 /* Takes the next completion if there is one. */
 bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc);
@@ -251,9 +258,9 @@ int drv_destroy_srq(struct drv *drv, struct drv_srq *srq);
 int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit);
 int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp);
 int drv_destroy_qp(struct drv_qp *qp);
-int drv_query_qp(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)]);
+int drv_query_qp(struct drv_qp *qp, struct prm_qpc *qpc);
 /* One state transition command (PRM_CMD_OP_..._QP) with a qpc that the caller filled in. */
-int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const void *qpc);
+int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const struct prm_qpc *qpc);
 int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path);
 int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path);
 int drv_qp_to_rts(struct drv_qp *qp, const struct drv_path *path);

@@ -15,9 +15,9 @@
 #define CMD_PCI_TYPE 7 /* cmd_queue_entry.type: PCI command interface transport */
 
 /* A slot's mailboxes, block i. */
-static uint8_t *mailbox(const struct drv_mem *boxes, unsigned i)
+static struct prm_cmd_if_box *mailbox(const struct drv_mem *boxes, unsigned i)
 {
-    return (uint8_t *)boxes->ptr + (size_t)i * MBOX_STRIDE;
+    return (void *)((uint8_t *)boxes->ptr + (size_t)i * MBOX_STRIDE);
 }
 
 static uint64_t mailbox_bus(const struct drv_mem *boxes, unsigned i)
@@ -34,7 +34,7 @@ static unsigned blocks_for(size_t len)
 static void chain(const struct drv_mem *boxes, unsigned first, unsigned n, uint8_t token)
 {
     for (unsigned i = 0; i < n; i++) {
-        uint8_t *box = mailbox(boxes, first + i);
+        struct prm_cmd_if_box *box = mailbox(boxes, first + i);
         uint64_t next = i + 1 < n ? mailbox_bus(boxes, first + i + 1) : 0;
 
         memset(box, 0, PRM_SIZE(cmd_if_box));
@@ -45,12 +45,12 @@ static void chain(const struct drv_mem *boxes, unsigned first, unsigned n, uint8
     }
 }
 
-uint8_t *drv_cmd_entry(const struct drv *drv, unsigned slot)
+struct prm_cmd_queue_entry *drv_cmd_entry(const struct drv *drv, unsigned slot)
 {
-    return (uint8_t *)drv->cmdq.ptr + ((size_t)slot << drv->cmd_log_stride);
+    return (void *)((uint8_t *)drv->cmdq.ptr + ((size_t)slot << drv->cmd_log_stride));
 }
 
-uint8_t *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i)
+struct prm_cmd_if_box *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i)
 {
     return mailbox(&drv->mailboxes[slot], i);
 }
@@ -62,7 +62,7 @@ uint8_t drv_delivery_status(const struct drv *drv)
 
 static bool wait_done(struct drv *drv, unsigned slot)
 {
-    const uint8_t *entry = drv_cmd_entry(drv, slot);
+    const struct prm_cmd_queue_entry *entry = drv_cmd_entry(drv, slot);
     uint64_t now = drv->dev.ops->now(drv->dev.pci), deadline = now + DRV_CMD_TIMEOUT;
 
     while (drv_last_word(entry) & DRV_OWNER) {
@@ -82,7 +82,7 @@ unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t 
                          size_t out_len)
 {
     struct drv_mem *boxes = &drv->mailboxes[slot];
-    uint8_t *entry = drv_cmd_entry(drv, slot);
+    struct prm_cmd_queue_entry *entry = drv_cmd_entry(drv, slot);
     unsigned in_blocks = blocks_for(in_len), out_blocks = blocks_for(out_len);
     const uint8_t *src = in;
 
@@ -142,8 +142,8 @@ int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out
 
         memcpy(dst + at, drv_cmd_mailbox(drv, slot, in_blocks + i), MIN(out_len - at, MBOX_DATA));
     }
-    drv->syndrome = PRM_GET(cmd_out, dst, syndrome);
-    return (int)PRM_GET(cmd_out, dst, status);
+    drv->syndrome = PRM_GET(cmd_out, out, syndrome);
+    return (int)PRM_GET(cmd_out, out, status);
 }
 
 int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,

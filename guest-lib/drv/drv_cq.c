@@ -17,9 +17,9 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
 {
     size_t ring = (size_t)CQE_SIZE << log_size;
     size_t len = PRM_SIZE(create_cq_in) + 8 * drv_pages(ring);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_cq_out)] = {0};
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    g_autofree struct prm_create_cq_in *in = g_malloc0(len);
+    struct prm_create_cq_out out[1] = {0};
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     int status;
 
     memset(cq, 0, sizeof(*cq));
@@ -49,7 +49,7 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
 
 int drv_destroy_cq(struct drv *drv, struct drv_cq *cq)
 {
-    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
+    struct prm_destroy_cq_in in[1] = {0};
     int status;
 
     PRM_SET(destroy_cq_in, in, opcode, PRM_CMD_OP_DESTROY_CQ);
@@ -65,8 +65,8 @@ int drv_destroy_cq(struct drv *drv, struct drv_cq *cq)
 
 bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
 {
-    const uint8_t *cqe = (uint8_t *)cq->ring.ptr + CQE_SIZE * (cq->ci & ((1u << cq->log_size) - 1));
-    uint8_t op_own = __atomic_load_n(&cqe[63], __ATOMIC_ACQUIRE);
+    const struct prm_cqe64 *ring = cq->ring.ptr, *cqe = &ring[cq->ci & ((1u << cq->log_size) - 1)];
+    uint8_t op_own = __atomic_load_n(&cqe->bytes[63], __ATOMIC_ACQUIRE);
     unsigned round = cq->ci >> cq->log_size & 1;
 
     if ((op_own & 1) != round || op_own >> 4 == PRM_CQE_OPCODE_INVALID) {
@@ -75,7 +75,7 @@ bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
     cq->ci++;
     cq->dbr[0] = GUINT32_TO_BE(cq->ci & 0xffffff);
     memset(wc, 0, sizeof(*wc));
-    memcpy(wc->raw, cqe, CQE_SIZE);
+    wc->raw[0] = *cqe;
     wc->opcode = op_own >> 4;
     wc->send_opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
     wc->imm = PRM_GET(cqe64, cqe, immediate);
@@ -87,8 +87,10 @@ bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
     wc->qpn = PRM_GET(cqe64, cqe, qpn);
     wc->wqe_counter = (uint16_t)PRM_GET(cqe64, cqe, wqe_counter);
     if (wc->opcode == PRM_CQE_OPCODE_REQ_ERR || wc->opcode == PRM_CQE_OPCODE_RESP_ERR) {
-        wc->vendor_syndrome = (uint8_t)PRM_GET(err_cqe, cqe, vendor_err_synd);
-        wc->syndrome = (uint8_t)PRM_GET(err_cqe, cqe, syndrome);
+        const struct prm_err_cqe *failed = (const void *)cqe; /* the same bytes */
+
+        wc->vendor_syndrome = (uint8_t)PRM_GET(err_cqe, failed, vendor_err_synd);
+        wc->syndrome = (uint8_t)PRM_GET(err_cqe, failed, syndrome);
     }
     return true;
 }
@@ -112,7 +114,7 @@ bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t
 /* mlx5_cq_arm(): the doorbell record first, then the same words to the UAR. */
 void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only)
 {
-    uint8_t db[PRM_SIZE(cq_doorbell)] = {0};
+    struct prm_cq_doorbell db[1] = {0};
 
     PRM_SET(cq_doorbell, db, arm_sn, cq->arm_sn & 3);
     PRM_SET(cq_doorbell, db, cmd,

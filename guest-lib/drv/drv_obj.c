@@ -5,7 +5,8 @@
 
 int drv_alloc_pd(struct drv *drv, uint32_t *pdn)
 {
-    uint8_t in[PRM_SIZE(alloc_pd_in)] = {0}, out[PRM_SIZE(alloc_pd_out)] = {0};
+    struct prm_alloc_pd_in in[1] = {0};
+    struct prm_alloc_pd_out out[1] = {0};
     int status;
 
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
@@ -17,7 +18,7 @@ int drv_alloc_pd(struct drv *drv, uint32_t *pdn)
 
 int drv_dealloc_pd(struct drv *drv, uint32_t pdn)
 {
-    uint8_t in[PRM_SIZE(dealloc_pd_in)] = {0};
+    struct prm_dealloc_pd_in in[1] = {0};
 
     PRM_SET(dealloc_pd_in, in, opcode, PRM_CMD_OP_DEALLOC_PD);
     PRM_SET(dealloc_pd_in, in, uid, drv->uid);
@@ -34,9 +35,9 @@ int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_
     uint32_t pages = (uint32_t)((va % PCI_PAGE + len + PCI_PAGE - 1) / PCI_PAGE);
     uint32_t octwords = (pages + 1) / 2;
     size_t in_len = PRM_SIZE(create_mkey_in) + (size_t)octwords * 16;
-    g_autofree uint8_t *in = g_malloc0(in_len);
-    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    g_autofree struct prm_create_mkey_in *in = g_malloc0(in_len);
+    struct prm_create_mkey_out out[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint8_t *mtt = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
     int status;
 
@@ -68,7 +69,7 @@ int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_
 
 int drv_dereg_mr(struct drv *drv, struct drv_mr *mr)
 {
-    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
+    struct prm_destroy_mkey_in in[1] = {0};
 
     PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
     PRM_SET(destroy_mkey_in, in, uid, drv->uid);
@@ -88,8 +89,8 @@ void drv_ipv4_gid(uint8_t gid[16], uint8_t host)
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    uint8_t in[PRM_SIZE(set_roce_address_in)] = {0};
-    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    struct prm_set_roce_address_in in[1] = {0};
+    struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
 
     PRM_SET(set_roce_address_in, in, opcode, PRM_CMD_OP_SET_ROCE_ADDRESS);
     PRM_SET(set_roce_address_in, in, roce_address_index, index);
@@ -103,14 +104,19 @@ int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
 
 int drv_set_port_mtu(struct drv *drv, unsigned bytes)
 {
-    uint8_t in[PRM_SIZE(access_register_in) + PRM_SIZE(pmtu_reg)] = {0};
-    uint8_t out[PRM_SIZE(access_register_out) + PRM_SIZE(pmtu_reg)] = {0};
-    uint8_t *pmtu = in + PRM_SIZE(access_register_in);
+    struct {
+        struct prm_access_register_in in;
+        struct prm_pmtu_reg pmtu;
+    } write = {0};
+    struct {
+        struct prm_access_register_out out;
+        struct prm_pmtu_reg pmtu;
+    } done = {0};
 
-    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
-    PRM_SET(access_register_in, in, op_mod, PRM_ACCESS_REGISTER_OP_WRITE);
-    PRM_SET(access_register_in, in, register_id, PRM_REG_ID_PMTU);
-    PRM_SET(pmtu_reg, pmtu, local_port, 1);
-    PRM_SET(pmtu_reg, pmtu, admin_mtu, bytes);
-    return drv_cmd(drv, in, sizeof(in), out, sizeof(out));
+    PRM_SET(access_register_in, &write.in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, &write.in, op_mod, PRM_ACCESS_REGISTER_OP_WRITE);
+    PRM_SET(access_register_in, &write.in, register_id, PRM_REG_ID_PMTU);
+    PRM_SET(pmtu_reg, &write.pmtu, local_port, 1);
+    PRM_SET(pmtu_reg, &write.pmtu, admin_mtu, bytes);
+    return drv_cmd(drv, &write, sizeof(write), &done, sizeof(done));
 }

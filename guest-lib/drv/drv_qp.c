@@ -11,9 +11,9 @@ int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_
 {
     size_t ring = 1ul << (log_size + SRQ_LOG_STRIDE);
     size_t len = PRM_SIZE(create_srq_in) + 8 * drv_pages(ring);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_srq_out)] = {0};
-    uint8_t *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
+    g_autofree struct prm_create_srq_in *in = g_malloc0(len);
+    struct prm_create_srq_out out[1] = {0};
+    struct prm_srqc *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
     uint32_t size = 1u << log_size;
     int status;
 
@@ -45,7 +45,7 @@ int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_
 
 int drv_destroy_srq(struct drv *drv, struct drv_srq *srq)
 {
-    uint8_t in[PRM_SIZE(destroy_srq_in)] = {0};
+    struct prm_destroy_srq_in in[1] = {0};
     int status;
 
     PRM_SET(destroy_srq_in, in, opcode, PRM_CMD_OP_DESTROY_SRQ);
@@ -61,7 +61,7 @@ int drv_destroy_srq(struct drv *drv, struct drv_srq *srq)
 
 int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit)
 {
-    uint8_t in[PRM_SIZE(arm_rq_in)] = {0};
+    struct prm_arm_rq_in in[1] = {0};
 
     PRM_SET(arm_rq_in, in, opcode, PRM_CMD_OP_ARM_RQ);
     PRM_SET(arm_rq_in, in, op_mod, PRM_ARM_RQ_OP_SRQ);
@@ -78,9 +78,9 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     size_t rq_bytes = attr->srq || attr->no_rq ? 0 : 1ul << (attr->log_rq + log_stride);
     size_t ring = rq_bytes + (64ul << attr->log_sq);
     size_t len = PRM_SIZE(create_qp_in) + 8 * drv_pages(ring);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_qp_out)] = {0};
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    g_autofree struct prm_create_qp_in *in = g_malloc0(len);
+    struct prm_create_qp_out out[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     int status;
 
     memset(qp, 0, sizeof(*qp));
@@ -122,7 +122,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
 
 int drv_destroy_qp(struct drv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+    struct prm_destroy_qp_in in[1] = {0};
     int status;
 
     PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
@@ -136,9 +136,10 @@ int drv_destroy_qp(struct drv_qp *qp)
     return status;
 }
 
-int drv_query_qp(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)])
+int drv_query_qp(struct drv_qp *qp, struct prm_qpc *qpc)
 {
-    uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)] = {0};
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_query_qp_out out[1] = {0};
     int status;
 
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
@@ -149,9 +150,9 @@ int drv_query_qp(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)])
 }
 
 /* All transition commands have the layout of rst2init_qp_in; 2ERR and 2RST end before the qpc. */
-int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const void *qpc)
+int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const struct prm_qpc *qpc)
 {
-    uint8_t in[PRM_SIZE(rst2init_qp_in)] = {0};
+    struct prm_rst2init_qp_in in[1] = {0};
     size_t len = qpc ? sizeof(in) : PRM_SIZE(qp_2err_in);
 
     PRM_SET(rst2init_qp_in, in, opcode, opcode);
@@ -165,7 +166,7 @@ int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const v
 }
 
 /* What every transition carries again: the identity that mlx5_ib puts into each qpc. */
-static void fill_common(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)])
+static void fill_common(struct drv_qp *qp, struct prm_qpc *qpc)
 {
     memset(qpc, 0, PRM_SIZE(qpc));
     PRM_SET(qpc, qpc, st, qp->attr.st);
@@ -175,7 +176,7 @@ static void fill_common(struct drv_qp *qp, uint8_t qpc[PRM_SIZE(qpc)])
     PRM_SET(qpc, qpc, cqn_rcv, qp->attr.recv_cq->cqn);
 }
 
-static void fill_access(const struct drv_path *path, uint8_t *qpc)
+static void fill_access(const struct drv_path *path, struct prm_qpc *qpc)
 {
     PRM_SET(qpc, qpc, rre, !path->no_remote_access);
     PRM_SET(qpc, qpc, rwe, !path->no_remote_access);
@@ -190,7 +191,7 @@ static bool is_ud(const struct drv_qp *qp)
 
 int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
 
     fill_common(qp, qpc);
     fill_access(path, qpc);
@@ -201,8 +202,8 @@ int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path)
 
 int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
-    uint8_t *ads;
+    struct prm_qpc qpc[1];
+    struct prm_ads *ads;
 
     fill_common(qp, qpc);
     fill_access(path, qpc);
@@ -232,7 +233,7 @@ static unsigned retries(uint8_t value)
 
 int drv_qp_to_rts(struct drv_qp *qp, const struct drv_path *path)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
 
     fill_common(qp, qpc);
     fill_access(path, qpc);

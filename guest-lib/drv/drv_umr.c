@@ -10,8 +10,13 @@
 #define LOG_SQ      4
 #define LOG_CQ      4
 #define WQEBB       64u
-#define WQE_SIZE    (PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc))
 #define UMR_TIMEOUT 10000000000ull /* ns */
+
+struct umr_wqe {
+    struct prm_wqe_ctrl_seg ctrl[1];
+    struct prm_wqe_umr_ctrl_seg umr[1];
+    struct prm_mkc mkc[1];
+};
 
 struct drv_umr {
     struct drv_cq cq;
@@ -62,9 +67,9 @@ void drv_umr_close(struct drv *drv)
     }
 }
 
-int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc)
+int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *mkc)
 {
-    uint8_t wqe[WQE_SIZE] = {0}, *ctrl = wqe + PRM_SIZE(wqe_ctrl_seg);
+    struct umr_wqe wqe = {0};
     int status = drv->umr ? 0 : umr_open(drv);
     struct drv_qp *qp;
     struct drv_wc wc;
@@ -73,24 +78,24 @@ int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const void *mkc)
         return status;
     }
     qp = &drv->umr->qp;
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, qp->sq_pi);
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_UMR);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, qp->qpn);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, WQE_SIZE / 16);
-    PRM_SET(wqe_ctrl_seg, wqe, ce, PRM_WQE_CE_ALWAYS);
-    PRM_SET(wqe_ctrl_seg, wqe, umr_mkey, key);
-    PRM_SET(wqe_umr_ctrl_seg, ctrl, inl, 1);
-    PRM_SET(wqe_umr_ctrl_seg, ctrl, check_free, PRM_UMR_CHECK_FREE);
-    PRM_SET(wqe_umr_ctrl_seg, ctrl, mkey_mask, mask);
-    memcpy(ctrl + PRM_SIZE(wqe_umr_ctrl_seg), mkc, PRM_SIZE(mkc));
-    for (size_t at = 0; at < WQE_SIZE; at += WQEBB) {
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, qp->sq_pi);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, PRM_WQE_OPCODE_UMR);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, qp->qpn);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, sizeof(wqe) / 16);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, PRM_WQE_CE_ALWAYS);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, umr_mkey, key);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, check_free, PRM_UMR_CHECK_FREE);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, mkey_mask, mask);
+    wqe.mkc[0] = *mkc;
+    for (size_t at = 0; at < sizeof(wqe); at += WQEBB) {
         memcpy((uint8_t *)qp->ring.ptr + qp->sq_offset +
                    (size_t)(qp->sq_pi & ((1u << LOG_SQ) - 1)) * WQEBB,
-               wqe + at, WQEBB);
+               (const uint8_t *)&wqe + at, WQEBB);
         qp->sq_pi++;
     }
     __atomic_store_n(&qp->dbr[1], GUINT32_TO_BE(qp->sq_pi), __ATOMIC_RELEASE);
-    drv_ring_doorbell(qp, (uint32_t)prm_load32(wqe), (uint32_t)prm_load32(wqe + 4));
+    drv_ring_doorbell(qp, (uint32_t)prm_load32(&wqe), (uint32_t)prm_load32(&wqe.ctrl->bytes[4]));
     if (!drv_wait_cq(drv, &drv->umr->cq, &wc, UMR_TIMEOUT)) {
         return DRV_TIMEOUT;
     }

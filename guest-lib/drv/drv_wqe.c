@@ -48,8 +48,10 @@ static uint8_t *put_inline(uint8_t *seg, const struct drv_send *send)
 }
 
 /* Always the whole address vector. */
-static uint8_t *put_av(uint8_t *av, const struct drv_path *ah, uint32_t qkey)
+static uint8_t *put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
 {
+    struct prm_wqe_av *av = (void *)seg;
+
     PRM_SET(wqe_av, av, qkey, qkey);
     PRM_SET(wqe_av, av, ext, 1);
     PRM_SET(wqe_av, av, dqp_dct, ah->remote_qpn);
@@ -59,12 +61,13 @@ static uint8_t *put_av(uint8_t *av, const struct drv_path *ah, uint32_t qkey)
     PRM_SET(wqe_av, av, grh, 1);
     PRM_SET(wqe_av, av, src_addr_index, ah->sgid_index);
     memcpy(PRM_PTR(wqe_av, av, rgid), ah->gid, 16);
-    return av + PRM_SIZE(wqe_av);
+    return seg + PRM_SIZE(wqe_av);
 }
 
 uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
 {
     uint8_t wqe[MAX_WQE + WQEBB] = {0};
+    struct prm_wqe_ctrl_seg *ctrl = (void *)wqe;
     uint8_t *seg = wqe + SEGMENT;
     uint16_t index = qp->sq_pi;
     uint32_t mask = (1u << qp->attr.log_sq) - 1;
@@ -96,14 +99,14 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     }
     ds = (unsigned)(seg - wqe) / SEGMENT;
     blocks = (ds + 3) / 4;
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, index);
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, send->opcode);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, qp->qpn);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, ds);
-    PRM_SET(wqe_ctrl_seg, wqe, ce, send->flags & DRV_SIGNALED ? PRM_WQE_CE_ALWAYS : 0);
-    PRM_SET(wqe_ctrl_seg, wqe, se, !!(send->flags & DRV_SOLICITED));
-    PRM_SET(wqe_ctrl_seg, wqe, fm, send->flags & DRV_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE : 0);
-    PRM_SET(wqe_ctrl_seg, wqe, imm, send->imm);
+    PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, index);
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode, send->opcode);
+    PRM_SET(wqe_ctrl_seg, ctrl, qpn, qp->qpn);
+    PRM_SET(wqe_ctrl_seg, ctrl, ds, ds);
+    PRM_SET(wqe_ctrl_seg, ctrl, ce, send->flags & DRV_SIGNALED ? PRM_WQE_CE_ALWAYS : 0);
+    PRM_SET(wqe_ctrl_seg, ctrl, se, !!(send->flags & DRV_SOLICITED));
+    PRM_SET(wqe_ctrl_seg, ctrl, fm, send->flags & DRV_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE : 0);
+    PRM_SET(wqe_ctrl_seg, ctrl, imm, send->imm);
     for (unsigned i = 0; i < blocks; i++) {
         memcpy((uint8_t *)qp->ring.ptr + qp->sq_offset + (size_t)((index + i) & mask) * WQEBB,
                wqe + (size_t)i * WQEBB, WQEBB);

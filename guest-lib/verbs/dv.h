@@ -99,6 +99,14 @@ struct hv_dv_mkey {
     uint32_t num_desc; /* translation entries, a multiple of 4 */
 };
 
+/* A UMR WQE that says all inline. */
+struct hv_umr_wqe {
+    struct prm_wqe_ctrl_seg ctrl[1];
+    struct prm_wqe_umr_ctrl_seg umr[1];
+    struct prm_mkc mkc[1];
+    uint8_t entries[]; /* translation entries */
+};
+
 /* What a QP made by mlx5dv_create_qp() has beside it (struct hv_qp's dv). */
 struct hv_dv_qp {
     struct mlx5dv_qp_ex ex;
@@ -107,12 +115,12 @@ struct hv_dv_qp {
     struct hv_dv_mkey *cur_mkey;
     unsigned setters_left;
     size_t wqe_size, wqe_room;
-    uint8_t wqe[];
+    struct hv_umr_wqe *wqe; /* of that room */
 };
 
 struct mlx5dv_flow_matcher {
     struct ibv_context *context;
-    uint8_t mask[PRM_SIZE(fte_match_param)];
+    struct prm_fte_match_param mask[1];
     uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
     uint16_t priority;
     gint flows; /* made with it */

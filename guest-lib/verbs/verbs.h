@@ -165,8 +165,8 @@ struct hv_xrcd {
 
 struct hv_ah {
     struct ibv_ah ibv;
-    struct hv_pd *pd;             /* whose refs count it */
-    uint8_t av[PRM_SIZE(wqe_av)]; /* address vector as UD and DC WQEs carry it */
+    struct hv_pd *pd;        /* whose refs count it */
+    struct prm_wqe_av av[1]; /* address vector as UD and DC WQEs carry it */
 };
 
 struct hv_cq {
@@ -190,7 +190,7 @@ struct hv_cq {
     const struct hv_rsc *cur_rsc; /* of the CQE polled last */
     uint32_t cur_uidx;            /* its user index */
     /* extended polling: the cqe64 that readers look at, and what it does not tell */
-    const uint8_t *cur_cqe;
+    const struct prm_cqe64 *cur_cqe;
     enum ibv_wc_opcode cur_opcode;
     bool cur_csum_valid;
     uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
@@ -295,7 +295,8 @@ struct hv_qp {
     bool l2_due, l2_csum;          /* its Ethernet segment comes with the data, and what it says */
     uint32_t cur_qkey;
     /* send builder (ibv_wr_*): see user/qp_send.c */
-    uint8_t *cur_ctrl, *cur_data;
+    struct prm_wqe_ctrl_seg *cur_ctrl;
+    uint8_t *cur_data;
     uint32_t sq_post; /* WQEBBs posted since RESET */
     bool small_fence; /* the next WQE waits for a UMR before it */
     uint32_t cur_post_rb, cur_size;

@@ -454,7 +454,8 @@ CALL(xrc, return xrc();)
 
 /* A command: its opcode and where its object's number is, both of which all have in one place. */
 #define COMMAND(in_type, op)                                                                       \
-    uint8_t in[PRM_SIZE(in_type)] = {0}, out[8192] = {0};                                          \
+    struct prm_##in_type in[1] = {0};                                                              \
+    uint8_t out[8192] = {0};                                                                       \
     PRM_SET(in_type, in, opcode, PRM_CMD_OP_##op)
 
 static uint32_t cqn_of(struct ibv_cq *of)
@@ -615,26 +616,30 @@ CALL(table_query, COMMAND(query_rqt_in, QUERY_RQT);
      return num(mlx5dv_devx_ind_tbl_query(table, in, sizeof(in), out,
                                           PRM_SIZE(query_rqt_out) + PRM_SIZE(rq_num)));)
 
-CALL(table_modify, uint8_t in[PRM_SIZE(modify_rqt_in) + PRM_SIZE(rq_num)] = {0};
-     uint8_t out[16] = {0}; uint8_t *rqtc = PRM_PTR(modify_rqt_in, in, ctx);
-     PRM_SET(modify_rqt_in, in, opcode, PRM_CMD_OP_MODIFY_RQT);
-     PRM_SET(modify_rqt_in, in, rqtn, (uint32_t)table->ind_tbl_num);
-     PRM_SET(rqt_bitmask, PRM_PTR(modify_rqt_in, in, bitmask), rqn_list, 1);
-     PRM_SET(rqtc, rqtc, rqt_actual_size, 1);
-     PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc), rq_num, wq->wq_num);
-     return num(mlx5dv_devx_ind_tbl_modify(table, in, sizeof(in), out, sizeof(out)));)
+CALL(
+    table_modify,
+    struct {
+        struct prm_modify_rqt_in in[1];
+        struct prm_rq_num rqn[1];
+    } cmd = {0};
+    uint8_t out[16] = {0}; struct prm_rqtc *rqtc = PRM_PTR(modify_rqt_in, cmd.in, ctx);
+    PRM_SET(modify_rqt_in, cmd.in, opcode, PRM_CMD_OP_MODIFY_RQT);
+    PRM_SET(modify_rqt_in, cmd.in, rqtn, (uint32_t)table->ind_tbl_num);
+    PRM_SET(rqt_bitmask, PRM_PTR(modify_rqt_in, cmd.in, bitmask), rqn_list, 1);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, 1); PRM_SET(rq_num, cmd.rqn, rq_num, wq->wq_num);
+    return num(mlx5dv_devx_ind_tbl_modify(table, &cmd, sizeof(cmd), out, sizeof(out)));)
 
 /* An object that a command makes, and what is asked of it. */
 struct devx {
     struct mlx5dv_devx_obj *domain, *tis;
-    uint8_t made[PRM_SIZE(create_tis_out)];
+    struct prm_create_tis_out made[1];
 };
 
 static int with_object(int (*ask)(struct devx *))
 {
-    uint8_t domain_in[PRM_SIZE(alloc_transport_domain_in)] = {0};
-    uint8_t domain_out[PRM_SIZE(alloc_transport_domain_out)] = {0};
-    uint8_t in[PRM_SIZE(create_tis_in)] = {0};
+    struct prm_alloc_transport_domain_in domain_in[1] = {0};
+    struct prm_alloc_transport_domain_out domain_out[1] = {0};
+    struct prm_create_tis_in in[1] = {0};
     struct devx devx = {0};
     int err;
 

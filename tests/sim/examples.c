@@ -19,8 +19,8 @@ static uint64_t page(struct guest *g)
     return offset;
 }
 
-static void put_wq(struct guest *g, uint8_t *wq, unsigned type, unsigned log_stride, uint64_t *dbr,
-                   uint64_t *ring)
+static void put_wq(struct guest *g, struct prm_wq *wq, unsigned type, unsigned log_stride,
+                   uint64_t *dbr, uint64_t *ring)
 {
     *dbr = page(g);
     *ring = page(g);
@@ -31,12 +31,12 @@ static void put_wq(struct guest *g, uint8_t *wq, unsigned type, unsigned log_str
     PRM_SET(wq, wq, dbr_addr, bus(g, *dbr));
     PRM_SET(wq, wq, log_wq_stride, log_stride);
     PRM_SET(wq, wq, log_wq_sz, LOG_RING);
-    prm_store64(wq + PRM_SIZE(wq), bus(g, *ring));
+    prm_store64(PRM_PTR_AT(wq, wq, pas, 0), bus(g, *ring));
 }
 
-static size_t create_cq(struct guest *g, uint8_t *in)
+static size_t create_cq(struct guest *g, struct prm_create_cq_in *in)
 {
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
 
     PRM_SET(cqc, cqc, log_cq_size, LOG_RING);
     PRM_SET(cqc, cqc, uar_page, g->node->drv->uarn);
@@ -46,9 +46,9 @@ static size_t create_cq(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_cq_in) + 8;
 }
 
-static size_t create_eq(struct guest *g, uint8_t *in)
+static size_t create_eq(struct guest *g, struct prm_create_eq_in *in)
 {
-    uint8_t *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
 
     PRM_SET(eqc, eqc, log_eq_size, LOG_RING);
     PRM_SET(eqc, eqc, uar_page, g->node->drv->uarn);
@@ -56,9 +56,9 @@ static size_t create_eq(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_eq_in) + 8;
 }
 
-static size_t create_qp(struct guest *g, uint8_t *in)
+static size_t create_qp(struct guest *g, struct prm_create_qp_in *in)
 {
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
 
     PRM_SET(qpc, qpc, st, PRM_QP_ST_RC);
     PRM_SET(qpc, qpc, pm_state, 3);
@@ -75,10 +75,10 @@ static size_t create_qp(struct guest *g, uint8_t *in)
 }
 
 /* A transition of the QP that is in the state for it. */
-static size_t modify_qp(struct guest *g, uint8_t *in, const struct drv_qp *qp)
+static size_t modify_qp(struct guest *g, struct prm_rst2init_qp_in *in, const struct drv_qp *qp)
 {
-    uint8_t *qpc = PRM_PTR(rst2init_qp_in, in, qpc);
-    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_qpc *qpc = PRM_PTR(rst2init_qp_in, in, qpc);
+    struct prm_ads *ads = PRM_PTR(qpc, qpc, primary_address_path);
 
     PRM_SET(rst2init_qp_in, in, qpn, qp->qpn);
     PRM_SET(qpc, qpc, pm_state, 3);
@@ -91,9 +91,9 @@ static size_t modify_qp(struct guest *g, uint8_t *in, const struct drv_qp *qp)
     return PRM_SIZE(rst2init_qp_in);
 }
 
-static size_t create_srq(struct guest *g, uint8_t *in)
+static size_t create_srq(struct guest *g, struct prm_create_srq_in *in)
 {
-    uint8_t *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
+    struct prm_srqc *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
 
     PRM_SET(srqc, srqc, log_srq_size, LOG_RING);
     PRM_SET(srqc, srqc, log_rq_stride, 2);
@@ -103,9 +103,9 @@ static size_t create_srq(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_srq_in) + 8;
 }
 
-static size_t create_xrc_srq(struct guest *g, uint8_t *in)
+static size_t create_xrc_srq(struct guest *g, struct prm_create_xrc_srq_in *in)
 {
-    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
+    struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
     uint64_t dbr = bus(g, page(g));
 
     PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, LOG_RING);
@@ -119,9 +119,9 @@ static size_t create_xrc_srq(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_xrc_srq_in) + 8;
 }
 
-static size_t create_rmp(struct guest *g, uint8_t *in)
+static size_t create_rmp(struct guest *g, struct prm_create_rmp_in *in)
 {
-    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx);
+    struct prm_rmpc *rmpc = PRM_PTR(create_rmp_in, in, ctx);
     uint64_t dbr, ring;
 
     PRM_SET(rmpc, rmpc, state, 1);
@@ -129,9 +129,9 @@ static size_t create_rmp(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_rmp_in) + 8;
 }
 
-static size_t create_mkey(struct guest *g, uint8_t *in)
+static size_t create_mkey(struct guest *g, struct prm_create_mkey_in *in)
 {
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint8_t *mtt = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
 
     PRM_SET(create_mkey_in, in, translations_octword_actual_size, 4);
@@ -154,15 +154,15 @@ static size_t create_mkey(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_mkey_in) + 64;
 }
 
-static size_t create_tis(struct guest *g, uint8_t *in)
+static size_t create_tis(struct guest *g, struct prm_create_tis_in *in)
 {
     PRM_SET(tisc, PRM_PTR(create_tis_in, in, ctx), transport_domain, g->tdn);
     return PRM_SIZE(create_tis_in);
 }
 
-static size_t create_sq(struct guest *g, uint8_t *in)
+static size_t create_sq(struct guest *g, struct prm_create_sq_in *in)
 {
-    uint8_t *sqc = PRM_PTR(create_sq_in, in, ctx);
+    struct prm_sqc *sqc = PRM_PTR(create_sq_in, in, ctx);
 
     PRM_SET(sqc, sqc, cqn, g->node->cq.cqn);
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
@@ -171,7 +171,7 @@ static size_t create_sq(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_sq_in) + 8;
 }
 
-static size_t modify_sq(struct guest *g, uint8_t *in)
+static size_t modify_sq(struct guest *g, struct prm_modify_sq_in *in)
 {
     PRM_SET(modify_sq_in, in, sqn, g->sqn);
     PRM_SET(modify_sq_in, in, sq_state, g->ready ? PRM_SQC_STATE_RDY : PRM_SQC_STATE_RST);
@@ -179,16 +179,16 @@ static size_t modify_sq(struct guest *g, uint8_t *in)
     return PRM_SIZE(modify_sq_in);
 }
 
-static size_t create_rq(struct guest *g, uint8_t *in)
+static size_t create_rq(struct guest *g, struct prm_create_rq_in *in)
 {
-    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx);
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
 
     PRM_SET(rqc, rqc, cqn, g->node->cq.cqn);
     put_wq(g, PRM_PTR(rqc, rqc, wq), PRM_WQ_TYPE_CYCLIC, 6, &g->rq_dbr, &g->rq_ring);
     return PRM_SIZE(create_rq_in) + 8;
 }
 
-static size_t modify_rq(struct guest *g, uint8_t *in)
+static size_t modify_rq(struct guest *g, struct prm_modify_rq_in *in)
 {
     PRM_SET(modify_rq_in, in, rqn, g->rqn);
     PRM_SET(modify_rq_in, in, rq_state, g->ready ? PRM_RQC_STATE_RDY : PRM_RQC_STATE_RST);
@@ -196,32 +196,32 @@ static size_t modify_rq(struct guest *g, uint8_t *in)
     return PRM_SIZE(modify_rq_in);
 }
 
-static size_t create_rqt(struct guest *g, uint8_t *in)
+static size_t create_rqt(struct guest *g, struct prm_create_rqt_in *in)
 {
-    uint8_t *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    struct prm_rqtc *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
 
     PRM_SET(rqtc, rqtc, rqt_max_size, 2);
     PRM_SET(rqtc, rqtc, rqt_actual_size, 2);
-    PRM_SET(rq_num, in + PRM_SIZE(create_rqt_in), rq_num, g->rqn);
-    PRM_SET(rq_num, in + PRM_SIZE(create_rqt_in) + 4, rq_num, g->rqn);
+    PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, 0), rq_num, g->rqn);
+    PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, 1), rq_num, g->rqn);
     return PRM_SIZE(create_rqt_in) + 8;
 }
 
-static size_t modify_rqt(struct guest *g, uint8_t *in)
+static size_t modify_rqt(struct guest *g, struct prm_modify_rqt_in *in)
 {
-    uint8_t *rqtc = PRM_PTR(modify_rqt_in, in, ctx);
+    struct prm_rqtc *rqtc = PRM_PTR(modify_rqt_in, in, ctx);
 
     PRM_SET(modify_rqt_in, in, rqtn, g->rqtn);
     PRM_SET(rqt_bitmask, PRM_PTR(modify_rqt_in, in, bitmask), rqn_list, 1);
     PRM_SET(rqtc, rqtc, rqt_actual_size, 1);
-    PRM_SET(rq_num, in + PRM_SIZE(modify_rqt_in), rq_num, g->rqn);
+    PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, 0), rq_num, g->rqn);
     return PRM_SIZE(modify_rqt_in) + 8;
 }
 
-static size_t create_tir(struct guest *g, uint8_t *in)
+static size_t create_tir(struct guest *g, struct prm_create_tir_in *in)
 {
-    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
-    uint8_t *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
+    struct prm_tirc *tirc = PRM_PTR(create_tir_in, in, ctx);
+    struct prm_rx_hash_field_select *select = PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
 
     PRM_SET(tirc, tirc, transport_domain, g->tdn);
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_INDIRECT);
@@ -232,22 +232,22 @@ static size_t create_tir(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_tir_in);
 }
 
-static size_t create_flow_table(struct guest *g, uint8_t *in)
+static size_t create_flow_table(struct guest *g, struct prm_create_flow_table_in *in)
 {
-    uint8_t *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
+    struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
 
     PRM_SET(flow_table_context, ctx, log_size, 4);
     PRM_SET(flow_table_context, ctx, level, 64);
     return PRM_SIZE(create_flow_table_in);
 }
 
-static size_t set_flow_table_root(struct guest *g, uint8_t *in)
+static size_t set_flow_table_root(struct guest *g, struct prm_set_flow_table_root_in *in)
 {
     PRM_SET(set_flow_table_root_in, in, table_id, g->table);
     return PRM_SIZE(set_flow_table_root_in);
 }
 
-static size_t create_flow_group(struct guest *g, uint8_t *in)
+static size_t create_flow_group(struct guest *g, struct prm_create_flow_group_in *in)
 {
     PRM_SET(create_flow_group_in, in, table_id, g->table);
     PRM_SET(create_flow_group_in, in, start_flow_index, g->group_made ? 8 : 0);
@@ -256,10 +256,10 @@ static size_t create_flow_group(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_flow_group_in);
 }
 
-static size_t set_fte(struct guest *g, uint8_t *in)
+static size_t set_fte(struct guest *g, struct prm_set_fte_in *in)
 {
-    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    uint8_t *dest = PRM_PTR_AT(flow_context, ctx, destination, 0);
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
+    struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, ctx, destination, 0);
 
     PRM_SET(set_fte_in, in, table_id, g->table);
     PRM_SET(set_fte_in, in, flow_index, g->next_entry++ % 8);
@@ -272,7 +272,7 @@ static size_t set_fte(struct guest *g, uint8_t *in)
 }
 
 /* Commands about a flow table, group or entry have their numbers in the same places. */
-static size_t about_flow(struct guest *g, uint8_t *in)
+static size_t about_flow(struct guest *g, struct prm_query_flow_group_in *in)
 {
     PRM_SET(query_flow_group_in, in, table_id, g->table);
     switch (prm_load16(in)) {
@@ -284,9 +284,9 @@ static size_t about_flow(struct guest *g, uint8_t *in)
     return fw_cmd_find((uint16_t)prm_load16(in))->command->in_least;
 }
 
-static size_t create_umem(struct guest *g, uint8_t *in)
+static size_t create_umem(struct guest *g, struct prm_create_umem_in *in)
 {
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
 
     PRM_SET(create_umem_in, in, uid, g->uid);
     PRM_SET(umem, umem, num_of_mtt, 4);
@@ -296,9 +296,9 @@ static size_t create_umem(struct guest *g, uint8_t *in)
     return PRM_SIZE(create_umem_in) + 32;
 }
 
-static size_t set_roce_address(struct guest *g, uint8_t *in)
+static size_t set_roce_address(struct guest *g, struct prm_set_roce_address_in *in)
 {
-    uint8_t *addr = PRM_PTR(set_roce_address_in, in, roce_address);
+    struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
 
     memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), g->node->gid, 16);
     PRM_SET(roce_addr_layout, addr, source_mac_31_0, 7);
@@ -319,21 +319,21 @@ static size_t about_variant(struct guest *g, uint8_t *in, uint16_t op_mod, uint3
     return about(g, in, num);
 }
 
-static size_t query_q_counter(struct guest *g, uint8_t *in)
+static size_t query_q_counter(struct guest *g, struct prm_query_q_counter_in *in)
 {
     PRM_SET(query_q_counter_in, in, counter_set_id, g->q_counter);
     return PRM_SIZE(query_q_counter_in);
 }
 
-static size_t query_flow_counter(struct guest *g, uint8_t *in)
+static size_t query_flow_counter(struct guest *g, struct prm_query_flow_counter_in *in)
 {
     PRM_SET(query_flow_counter_in, in, flow_counter_id, g->counter);
     return PRM_SIZE(query_flow_counter_in);
 }
 
-static size_t modify_rmp(struct guest *g, uint8_t *in)
+static size_t modify_rmp(struct guest *g, struct prm_modify_rmp_in *in)
 {
-    uint8_t *rmpc = PRM_PTR(modify_rmp_in, in, ctx);
+    struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, in, ctx);
 
     PRM_SET(modify_rmp_in, in, rmp_state, PRM_RMPC_STATE_RDY);
     PRM_SET(modify_rmp_in, in, rmpn, g->rmpn);
@@ -350,7 +350,7 @@ static size_t modify_rmp(struct guest *g, uint8_t *in)
     case PRM_CMD_OP_##op:                                                                          \
         return fn(g, in)
 
-size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX])
+size_t example(struct guest *g, uint16_t opcode, void *in)
 {
     memset(in, 0, EXAMPLE_MAX);
     prm_store16(in, opcode);

@@ -34,9 +34,10 @@ struct guest {
 /* Makes the objects; each command must succeed. */
 void guest_init(struct guest *g, struct node *node);
 
-/* Fills in the input of a command, opcode and all; returns its length. For commands that there is
- * no example of, a zeroed input with the guest's number of the object that the command is about. */
-size_t example(struct guest *g, uint16_t opcode, uint8_t in[EXAMPLE_MAX]);
+/* Fills in the input of a command, EXAMPLE_MAX bytes, opcode and all; returns its length. For
+ * commands that there is no example of, a zeroed input with the guest's number of the object that
+ * the command is about. */
+size_t example(struct guest *g, uint16_t opcode, void *in);
 
 /* Commands of the firmware's table; fw_cmd_at() has each. */
 int num_commands(void);

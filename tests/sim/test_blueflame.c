@@ -33,7 +33,8 @@ static void teardown(void)
 /* Puts a NOP that asks for nothing into the ring; the copy that asks for a CQE into image. */
 static void put_nop(uint8_t image[64])
 {
-    uint8_t *slot = (uint8_t *)rc.a->ring.ptr + rc.a->sq_offset + (size_t)posted * 64;
+    uint8_t *sq = (uint8_t *)rc.a->ring.ptr + rc.a->sq_offset;
+    struct prm_wqe_ctrl_seg *slot = (void *)(sq + (size_t)posted * 64), *copy = (void *)image;
 
     memset(slot, 0, 64);
     PRM_SET(wqe_ctrl_seg, slot, wqe_index, posted);
@@ -41,7 +42,7 @@ static void put_nop(uint8_t image[64])
     PRM_SET(wqe_ctrl_seg, slot, qpn, rc.a->qpn);
     PRM_SET(wqe_ctrl_seg, slot, ds, NOP_DS);
     memcpy(image, slot, 64);
-    PRM_SET(wqe_ctrl_seg, image, ce, PRM_WQE_CE_ALWAYS);
+    PRM_SET(wqe_ctrl_seg, copy, ce, PRM_WQE_CE_ALWAYS);
     rc.a->dbr[1] = GUINT32_TO_BE(++posted);
 }
 
@@ -117,9 +118,10 @@ END_TEST
 START_TEST(a_wqe_longer_than_what_was_written_comes_from_the_ring)
 {
     uint8_t image[64];
+    struct prm_wqe_ctrl_seg *ctrl = (void *)image;
 
     put_nop(image);
-    PRM_SET(wqe_ctrl_seg, image, ds, 5);
+    PRM_SET(wqe_ctrl_seg, ctrl, ds, 5);
     store(image, 0, 64);
     expect_no_wc(t, &t->a);
 }

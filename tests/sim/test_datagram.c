@@ -129,7 +129,7 @@ START_TEST(failed_datagram_stops_the_send_queue_only)
     struct drv_sge sge = buf_sge(a_dst, 0, 4096), from = buf_sge(dst, 0, 64);
     struct drv_send send = {
         .opcode = PRM_WQE_OPCODE_SEND, .sge = &from, .num_sge = 1, .ah = &back, .qkey = QKEY};
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
+    struct prm_qpc qpc[1] = {0};
 
     post_datagram(a, &to, PRM_WQE_OPCODE_SEND, 1025, QKEY); /* frames are of 1522 bytes */
     expect_error(&t->a, a, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR);

@@ -327,8 +327,9 @@ END_TEST
 /* vnic_diagnostic_statistics, which devlink health shows. */
 static uint32_t cq_overruns(struct node *node)
 {
-    uint8_t in[PRM_SIZE(query_vnic_env_in)] = {0}, out[PRM_SIZE(query_vnic_env_out)] = {0};
-    const uint8_t *env = PRM_PTR(query_vnic_env_out, out, vport_env);
+    struct prm_query_vnic_env_in in[1] = {0};
+    struct prm_query_vnic_env_out out[1] = {0};
+    const struct prm_vnic_diagnostic_statistics *env = PRM_PTR(query_vnic_env_out, out, vport_env);
 
     PRM_SET(query_vnic_env_in, in, opcode, PRM_CMD_OP_QUERY_VNIC_ENV);
     ck_assert_int_eq(drv_cmd(node->drv, in, sizeof(in), out, sizeof(out)), 0);

@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(after_teardown_hca)
 {
-    uint8_t in[PRM_SIZE(teardown_hca_in)] = {0};
+    struct prm_teardown_hca_in in[1] = {0};
 
     PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
     ck_assert_int_eq(attempt(in, sizeof(in), 16), 0);
@@ -279,9 +279,12 @@ END_TEST
 START_TEST(key_of_terabytes)
 {
     struct guest g;
-    uint8_t in[EXAMPLE_MAX], out[64] = {0};
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint8_t in[EXAMPLE_MAX];
+    struct prm_create_umem_in *umem_in = (void *)in;
+    struct prm_create_mkey_in *mkey_in = (void *)in;
+    struct prm_umem *umem = PRM_PTR(create_umem_in, umem_in, umem);
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, mkey_in, memory_key_mkey_entry);
+    struct prm_create_umem_out out[1] = {0};
     const uint64_t pages = 32, log_page = 31;
     uint32_t id, pdn;
     size_t len;
@@ -297,9 +300,9 @@ START_TEST(key_of_terabytes)
     id = PRM_GET(create_umem_out, out, umem_id);
 
     len = example(&g, PRM_CMD_OP_CREATE_MKEY, in);
-    PRM_SET(create_mkey_in, in, uid, g.uid);
-    PRM_SET(create_mkey_in, in, mkey_umem_valid, 1);
-    PRM_SET(create_mkey_in, in, mkey_umem_id, id);
+    PRM_SET(create_mkey_in, mkey_in, uid, g.uid);
+    PRM_SET(create_mkey_in, mkey_in, mkey_umem_valid, 1);
+    PRM_SET(create_mkey_in, mkey_in, mkey_umem_id, id);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
     PRM_SET(mkc, mkc, pd, pdn);
     PRM_SET(mkc, mkc, start_addr, 0);
@@ -319,9 +322,10 @@ START_TEST(umems_without_end)
 {
     const uint64_t pages = 2u << 20;
     const size_t len = PRM_SIZE(create_umem_in) + 8 * pages;
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t *umem = PRM_PTR(create_umem_in, in, umem);
-    uint8_t out[16] = {0}, destroy[PRM_SIZE(destroy_umem_in)] = {0};
+    g_autofree struct prm_create_umem_in *in = g_malloc0(len);
+    struct prm_umem *umem = PRM_PTR(create_umem_in, in, umem);
+    struct prm_create_umem_out out[1] = {0};
+    struct prm_destroy_umem_in destroy[1] = {0};
     uint32_t ids[256];
     unsigned n = 0;
     struct guest g;
@@ -357,20 +361,21 @@ START_TEST(noise_in_the_command_queue)
     struct storm s;
     struct guest g;
     const struct pci_dev *dev = &a->drv->dev;
-    uint8_t *entries = a->drv->cmdq.ptr, in[EXAMPLE_MAX];
+    struct prm_cmd_queue_entry *entries = a->drv->cmdq.ptr;
+    uint8_t in[EXAMPLE_MAX];
 
     storm_init(&s, (uint32_t)_i);
     guest_init(&g, a);
     guest_tell(&g, &s);
     for (int i = 0; i < 2000; i++) {
         unsigned slot = storm_upto(&s, 31);
-        uint8_t *entry = entries + slot * PRM_SIZE(cmd_queue_entry);
+        struct prm_cmd_queue_entry *entry = &entries[slot];
         size_t len = example(&g, PRM_CMD_OP_CREATE_QP, in);
 
         /* a good one first, whose remains are bent */
         attempt(in, len, 64);
         memcpy(entry, entries, PRM_SIZE(cmd_queue_entry));
-        storm_bend(&s, entry, PRM_SIZE(cmd_queue_entry));
+        storm_bend(&s, entry->bytes, PRM_SIZE(cmd_queue_entry));
         if (storm_upto(&s, 1)) {
             storm_bend(&s, a->drv->mailboxes[DRV_SLOT_CMD].ptr, PRM_SIZE(cmd_if_box));
         }

@@ -56,7 +56,7 @@ static void expect(const void *in, size_t in_len, size_t out_len, int status, ui
 /* A function in whose state the command is legal: ready, or else between INIT_HCA and the end. */
 static void bring_into_state(const struct fw_cmd_row *row)
 {
-    uint8_t in[PRM_SIZE(teardown_hca_in)] = {0};
+    struct prm_teardown_hca_in in[1] = {0};
 
     if (!(row->states & CMD_READY)) {
         PRM_SET(teardown_hca_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
@@ -322,7 +322,8 @@ START_TEST(objects_of_another_user)
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
     uint8_t in[IN_MAX];
     size_t len;
-    uint8_t create[PRM_SIZE(create_uctx_in)] = {0}, out[PRM_SIZE(create_uctx_out)] = {0};
+    struct prm_create_uctx_in create[1] = {0};
+    struct prm_create_uctx_out out[1] = {0};
     int status, want = PRM_CMD_STATUS_BAD_RES;
 
     if (!(row->states & CMD_READY) || is_open_to_all(row->command->opcode)) {
@@ -351,7 +352,8 @@ END_TEST
 
 static uint32_t alloc_uar(void)
 {
-    uint8_t in[PRM_SIZE(alloc_uar_in)] = {0}, out[PRM_SIZE(alloc_uar_out)] = {0};
+    struct prm_alloc_uar_in in[1] = {0};
+    struct prm_alloc_uar_out out[1] = {0};
 
     PRM_SET(alloc_uar_in, in, opcode, PRM_CMD_OP_ALLOC_UAR);
     ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);

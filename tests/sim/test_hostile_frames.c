@@ -133,8 +133,8 @@ static void fix_icrc(size_t len)
 /* sysfs qkey_viol_cntr: mlx5_query_nic_vport_qkey_viol_cntr(). */
 static uint32_t qkey_violations(void)
 {
-    uint8_t in[PRM_SIZE(query_nic_vport_context_in)] = {0};
-    uint8_t out[PRM_SIZE(query_nic_vport_context_out)] = {0};
+    struct prm_query_nic_vport_context_in in[1] = {0};
+    struct prm_query_nic_vport_context_out out[1] = {0};
 
     PRM_SET(query_nic_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_NIC_VPORT_CONTEXT);
     ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);
@@ -145,9 +145,10 @@ static uint32_t qkey_violations(void)
 /* mlx5_query_hca_vport_context(). */
 static uint32_t pkey_violations(void)
 {
-    uint8_t in[PRM_SIZE(query_hca_vport_context_in)] = {0};
-    uint8_t out[PRM_SIZE(query_hca_vport_context_out)] = {0};
-    const uint8_t *ctx = PRM_PTR(query_hca_vport_context_out, out, hca_vport_context);
+    struct prm_query_hca_vport_context_in in[1] = {0};
+    struct prm_query_hca_vport_context_out out[1] = {0};
+    const struct prm_hca_vport_context *ctx =
+        PRM_PTR(query_hca_vport_context_out, out, hca_vport_context);
 
     PRM_SET(query_hca_vport_context_in, in, opcode, PRM_CMD_OP_QUERY_HCA_VPORT_CONTEXT);
     ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);
@@ -159,26 +160,31 @@ static uint32_t pkey_violations(void)
 /* hw_counters/rx_icrc_encapsulated: PPCNT, extended Ethernet group. */
 static uint32_t bad_icrcs(void)
 {
-    uint8_t in[PRM_SIZE(access_register_in) + PRM_SIZE(ppcnt_reg)] = {0};
-    uint8_t out[PRM_SIZE(access_register_out) + PRM_SIZE(ppcnt_reg)] = {0};
-    uint8_t *ppcnt = in + PRM_SIZE(access_register_in);
+    struct {
+        struct prm_access_register_in in[1];
+        struct prm_ppcnt_reg ppcnt[1];
+    } read = {0};
+    struct {
+        struct prm_access_register_out out[1];
+        struct prm_ppcnt_reg ppcnt[1];
+    } told = {0};
+    const struct prm_eth_extended_cntrs_grp_data_layout *counters =
+        (const void *)PRM_PTR(ppcnt_reg, told.ppcnt, counter_set);
 
-    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
-    PRM_SET(access_register_in, in, op_mod, PRM_ACCESS_REGISTER_OP_READ);
-    PRM_SET(access_register_in, in, register_id, PRM_REG_ID_PPCNT);
-    PRM_SET(ppcnt_reg, ppcnt, local_port, 1);
-    PRM_SET(ppcnt_reg, ppcnt, grp, 5);
-    ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);
-    ppcnt = out + PRM_SIZE(access_register_out);
-    return PRM_GET(eth_extended_cntrs_grp_data_layout, PRM_PTR(ppcnt_reg, ppcnt, counter_set),
-                   rx_icrc_encapsulated_low);
+    PRM_SET(access_register_in, read.in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, read.in, op_mod, PRM_ACCESS_REGISTER_OP_READ);
+    PRM_SET(access_register_in, read.in, register_id, PRM_REG_ID_PPCNT);
+    PRM_SET(ppcnt_reg, read.ppcnt, local_port, 1);
+    PRM_SET(ppcnt_reg, read.ppcnt, grp, 5);
+    ck_assert_int_eq(drv_cmd(a->drv, &read, sizeof(read), &told, sizeof(told)), 0);
+    return PRM_GET(eth_extended_cntrs_grp_data_layout, counters, rx_icrc_encapsulated_low);
 }
 
 /* QUERY_VPORT_COUNTER received_errors. */
 static uint64_t received_errors(void)
 {
-    uint8_t in[PRM_SIZE(query_vport_counter_in)] = {0};
-    uint8_t out[PRM_SIZE(query_vport_counter_out)] = {0};
+    struct prm_query_vport_counter_in in[1] = {0};
+    struct prm_query_vport_counter_out out[1] = {0};
 
     PRM_SET(query_vport_counter_in, in, opcode, PRM_CMD_OP_QUERY_VPORT_COUNTER);
     ck_assert_int_eq(drv_cmd(a->drv, in, sizeof(in), out, sizeof(out)), 0);
@@ -188,7 +194,7 @@ static uint64_t received_errors(void)
 
 static uint32_t expected_psn(void)
 {
-    uint8_t qpc[PRM_SIZE(qpc)];
+    struct prm_qpc qpc[1];
 
     ck_assert_int_eq(drv_query_qp(rc, qpc), 0);
     return PRM_GET(qpc, qpc, next_rcv_psn);

@@ -127,12 +127,14 @@ static uint8_t *put_raddr(uint8_t *seg)
 /* A change of the guest's own key: its control segment, the new context, and entries for it. */
 static uint8_t *put_umr(uint8_t *seg)
 {
-    uint8_t *mkc = seg + PRM_SIZE(wqe_umr_ctrl_seg), *xlt = mkc + PRM_SIZE(mkc);
+    struct prm_wqe_umr_ctrl_seg *umr = (void *)seg;
+    struct prm_mkc *mkc = (void *)(umr + 1);
+    uint8_t *xlt = (uint8_t *)(mkc + 1);
     unsigned n = storm_upto(&s, 2) * 4;
 
-    PRM_SET(wqe_umr_ctrl_seg, seg, inl, 1);
-    PRM_SET(wqe_umr_ctrl_seg, seg, xlt_octowords, storm_upto(&s, 9) ? n : storm_upto(&s, 0xffff));
-    PRM_SET(wqe_umr_ctrl_seg, seg, mkey_mask,
+    PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, storm_upto(&s, 9) ? n : storm_upto(&s, 0xffff));
+    PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask,
             1ull << PRM_MKEY_MASK_FREE | 1ull << PRM_MKEY_MASK_LEN |
                 (storm_upto(&s, 3) ? 0 : 1ull << storm_upto(&s, 63)));
     PRM_SET(mkc, mkc, len, storm_upto(&s, 3) ? 1 << 16 : storm_word(&s));
@@ -152,11 +154,13 @@ static size_t put_segments(uint8_t *wqe, uint8_t opcode, uint8_t st)
     uint8_t *seg = wqe + 16;
 
     if (st == PRM_QP_ST_UD) {
-        PRM_SET(wqe_av, seg, ext, 1);
-        PRM_SET(wqe_av, seg, dqp_dct, storm_upto(&s, 3) ? g.ud->qpn : storm_word(&s) & 0xffffff);
-        memcpy(PRM_PTR(wqe_av, seg, rmac), t->a.drv->mac, 6);
-        memcpy(PRM_PTR(wqe_av, seg, rgid), t->a.gid, 16);
-        PRM_SET(wqe_av, seg, grh, 1);
+        struct prm_wqe_av *av = (void *)seg;
+
+        PRM_SET(wqe_av, av, ext, 1);
+        PRM_SET(wqe_av, av, dqp_dct, storm_upto(&s, 3) ? g.ud->qpn : storm_word(&s) & 0xffffff);
+        memcpy(PRM_PTR(wqe_av, av, rmac), t->a.drv->mac, 6);
+        memcpy(PRM_PTR(wqe_av, av, rgid), t->a.gid, 16);
+        PRM_SET(wqe_av, av, grh, 1);
         seg += PRM_SIZE(wqe_av);
     }
     if (opcode == PRM_WQE_OPCODE_UMR) {
@@ -193,19 +197,20 @@ static void post_noise(struct sq *sq)
         PRM_WQE_OPCODE_TSO,
     };
     uint8_t wqe[1024] = {0};
+    struct prm_wqe_ctrl_seg *ctrl = (void *)wqe;
     uint8_t opcode = storm_upto(&s, 5) ? opcodes[storm_upto(&s, G_N_ELEMENTS(opcodes) - 1)]
                                        : (uint8_t)storm_upto(&s, 255);
     size_t ds = put_segments(wqe, opcode, sq->st),
            claimed = storm_upto(&s, 9) ? ds : storm_upto(&s, 63);
     unsigned blocks = (unsigned)(ds + 3) / 4;
 
-    PRM_SET(wqe_ctrl_seg, wqe, opmod, storm_upto(&s, 9) ? 0 : storm_upto(&s, 255));
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, storm_upto(&s, 30) ? sq->pi : storm_upto(&s, 0xffff));
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, opcode);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, storm_upto(&s, 30) ? sq->qpn : storm_upto(&s, 0xffffff));
-    PRM_SET(wqe_ctrl_seg, wqe, ds, claimed);
+    PRM_SET(wqe_ctrl_seg, ctrl, opmod, storm_upto(&s, 9) ? 0 : storm_upto(&s, 255));
+    PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, storm_upto(&s, 30) ? sq->pi : storm_upto(&s, 0xffff));
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode);
+    PRM_SET(wqe_ctrl_seg, ctrl, qpn, storm_upto(&s, 30) ? sq->qpn : storm_upto(&s, 0xffffff));
+    PRM_SET(wqe_ctrl_seg, ctrl, ds, claimed);
     wqe[11] = (uint8_t)storm_word(&s);
-    PRM_SET(wqe_ctrl_seg, wqe, imm, storm_word(&s));
+    PRM_SET(wqe_ctrl_seg, ctrl, imm, storm_word(&s));
     for (unsigned i = 0; i < blocks; i++) {
         memcpy(sq->ring + (sq->pi + i) % sq->blocks * 64, wqe + i * 64, 64);
     }
@@ -272,7 +277,7 @@ static struct sq eth_sq(void)
 
 static void modify_eth(uint16_t opcode, uint32_t num, unsigned from, unsigned to)
 {
-    uint8_t in[PRM_SIZE(modify_sq_in)] = {0};
+    struct prm_modify_sq_in in[1] = {0};
 
     PRM_SET(modify_sq_in, in, opcode, opcode);
     PRM_SET(modify_sq_in, in, sqn, num);
@@ -290,6 +295,7 @@ static void post_frame(struct sq *sq)
         0x12, 0x34, 0x56, 0x78, 0, 0, 0,    1, 0,  0, 0, 0, 0x50, 0x10, 1, 0, 0,  0, 0, 0,
     };
     uint8_t wqe[1024] = {0}, headers[sizeof(start)];
+    struct prm_wqe_ctrl_seg *ctrl = (void *)wqe;
     uint8_t *eth = wqe + 16, *data;
     unsigned inline_len = storm_upto(&s, 3) ? 54 : storm_upto(&s, 80), blocks;
     size_t ds;
@@ -311,13 +317,13 @@ static void post_frame(struct sq *sq)
     }
     ds = (size_t)(data - wqe) / 16;
     blocks = (unsigned)(ds + 3) / 4;
-    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, sq->pi);
-    PRM_SET(wqe_ctrl_seg, wqe, opcode,
+    PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, sq->pi);
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode,
             storm_upto(&s, 1)   ? PRM_WQE_OPCODE_SEND
             : storm_upto(&s, 3) ? PRM_WQE_OPCODE_TSO
                                 : storm_upto(&s, 0x3f));
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, sq->qpn);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, storm_upto(&s, 20) ? ds : storm_upto(&s, 63));
+    PRM_SET(wqe_ctrl_seg, ctrl, qpn, sq->qpn);
+    PRM_SET(wqe_ctrl_seg, ctrl, ds, storm_upto(&s, 20) ? ds : storm_upto(&s, 63));
     wqe[11] = 8;
     for (unsigned i = 0; i < blocks; i++) {
         memcpy(sq->ring + (sq->pi + i) % sq->blocks * 64, wqe + i * 64, 64);
@@ -372,13 +378,14 @@ static void post_endless_lso(struct sq *sq, uint32_t len)
         3,    4, 0, 0, 0,  1, 0,    0, 0,  0, 0x50, 0x10, 1,    0,    0,    0, 0, 0,
     };
     uint8_t wqe[128] = {0};
+    struct prm_wqe_ctrl_seg *ctrl = (void *)wqe;
     uint8_t *eth = wqe + 16, *data = wqe + 16 + 16 + 64;
     G_STATIC_ASSERT(sizeof(headers) == 54);
 
-    PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_TSO);
-    PRM_SET(wqe_ctrl_seg, wqe, qpn, sq->qpn);
-    PRM_SET(wqe_ctrl_seg, wqe, ds, 7);
-    PRM_SET(wqe_ctrl_seg, wqe, ce, PRM_WQE_CE_ALWAYS);
+    PRM_SET(wqe_ctrl_seg, ctrl, opcode, PRM_WQE_OPCODE_TSO);
+    PRM_SET(wqe_ctrl_seg, ctrl, qpn, sq->qpn);
+    PRM_SET(wqe_ctrl_seg, ctrl, ds, 7);
+    PRM_SET(wqe_ctrl_seg, ctrl, ce, PRM_WQE_CE_ALWAYS);
     prm_store16(eth + 6, 1); /* mss */
     prm_store16(eth + 12, sizeof(headers));
     memcpy(eth + 14, headers, sizeof(headers));
@@ -537,10 +544,10 @@ static uint32_t flow_command(void *in, size_t len)
 /* A table of groups that have no entry for any frame; what misses goes on to the guest's table. */
 static void root_table_of_groups(unsigned log_groups)
 {
-    uint8_t table[PRM_SIZE(create_flow_table_in)] = {0};
-    uint8_t root[PRM_SIZE(set_flow_table_root_in)] = {0};
-    uint8_t group[PRM_SIZE(create_flow_group_in)] = {0};
-    uint8_t *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
+    struct prm_create_flow_table_in table[1] = {0};
+    struct prm_set_flow_table_root_in root[1] = {0};
+    struct prm_create_flow_group_in group[1] = {0};
+    struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, table, flow_table_context);
     uint32_t id;
 
     PRM_SET(create_flow_table_in, table, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
@@ -617,8 +624,8 @@ START_TEST(rings_at_no_memory)
         struct drv_qp qp = {.drv = t->a.drv, .attr = g.rc->attr, .qpn = num};
         struct drv_path self = path_to(&t->a, &qp);
         uint64_t db[3] = {num << 8 | 1, 0xffffff00 | num, (uint64_t)1 << 40 | num << 8 | 2};
-
-        uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+        const struct prm_create_qp_in *made = (const void *)in;
+        const struct prm_qpc *qpc = PRM_PTR(create_qp_in, made, qpc);
 
         prm_store32(g.mem->ptr + PRM_GET(qpc, qpc, dbr_addr) - g.mem->mem.bus + 4, 3);
         ck_assert_int_eq(drv_qp_connect(&qp, &self), 0);
@@ -641,7 +648,9 @@ END_TEST
 /* Without doorbell record there is no WQE that a completion could name. */
 START_TEST(doorbell_record_at_no_memory)
 {
-    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    uint8_t image[EXAMPLE_MAX];
+    struct prm_create_qp_in *in = (void *)image;
+    struct prm_create_qp_out out[1] = {0};
     size_t len = example(&g, PRM_CMD_OP_CREATE_QP, in);
     struct drv_qp qp = {.drv = t->a.drv, .attr = g.rc->attr};
     struct drv_path self;
@@ -711,7 +720,7 @@ START_TEST(cq_at_no_memory)
 
     post_to_oneself(qp, PRM_WQE_OPCODE_RDMA_WRITE);
     ck_assert(drv_wait_event(t->a.drv, PRM_EVENT_TYPE_CQ_ERROR, cq.cqn, &event, SECOND));
-    ck_assert_uint_eq(PRM_GET(cq_error, event.data, syndrome),
+    ck_assert_uint_eq(PRM_GET(cq_error, event.data.cq, syndrome),
                       PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
     ck_assert_uint_eq(qp_state(qp), PRM_QP_STATE_ERR);
 }
@@ -735,11 +744,13 @@ END_TEST
 /* An EQ that cannot be written: its events are lost, completions still come. */
 START_TEST(eq_at_no_memory)
 {
-    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    uint8_t image[EXAMPLE_MAX];
+    struct prm_create_cq_in *in = (void *)image;
+    struct prm_create_cq_out out[1] = {0};
     uint32_t eqn = make_at_no_memory(PRM_CMD_OP_CREATE_EQ);
     size_t len = example(&g, PRM_CMD_OP_CREATE_CQ, in);
-    uint64_t ring = prm_load64(in + len - 8);
-    uint8_t *cqe = g.mem->ptr + (ring - g.mem->mem.bus);
+    uint64_t ring = prm_load64(image + len - 8);
+    struct prm_cqe64 *cqe = (void *)(g.mem->ptr + (ring - g.mem->mem.bus));
     struct drv_cq cq = {0};
     struct drv_qp *qp;
 

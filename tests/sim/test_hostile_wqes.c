@@ -41,7 +41,7 @@ static void teardown(void)
 }
 
 /* A good WQE of that opcode at the start of the ring, its doorbell not yet rung. */
-static uint8_t *write_wqe(uint8_t opcode)
+static struct prm_wqe_ctrl_seg *write_wqe(uint8_t opcode)
 {
     bool atomic = opcode == PRM_WQE_OPCODE_ATOMIC_FA || opcode == PRM_WQE_OPCODE_ATOMIC_CS;
     struct drv_sge sge = buf_sge(src, 0, atomic ? 8 : LEN);
@@ -53,7 +53,7 @@ static uint8_t *write_wqe(uint8_t opcode)
                             .rkey = dst->mr.key};
 
     drv_post_send(pair.a, &send);
-    return (uint8_t *)pair.a->ring.ptr + pair.a->sq_offset;
+    return (void *)((uint8_t *)pair.a->ring.ptr + pair.a->sq_offset);
 }
 
 static void ring(void)
@@ -64,122 +64,127 @@ static void ring(void)
 }
 
 /* The segments behind control and remote address: data of a WRITE or READ. */
-static uint8_t *data_of(uint8_t *wqe)
+static struct prm_wqe_data_seg *data_of(struct prm_wqe_ctrl_seg *wqe)
 {
-    return wqe + 32;
+    return (void *)(wqe + 2);
+}
+
+static struct prm_wqe_raddr_seg *raddr_of(struct prm_wqe_ctrl_seg *wqe)
+{
+    return (void *)(wqe + 1);
 }
 
 /* -- what can be wrong with it ------------------------------------------------------------------
  */
 
-static void bad_opcode(uint8_t *wqe)
+static void bad_opcode(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_ctrl_seg, wqe, opcode, 0x7f);
 }
 
-static void opcode_of_another_service(uint8_t *wqe)
+static void opcode_of_another_service(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_TSO);
 }
 
-static void no_segments(uint8_t *wqe)
+static void no_segments(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_ctrl_seg, wqe, ds, 0);
 }
 
-static void control_segment_only(uint8_t *wqe)
+static void control_segment_only(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_ctrl_seg, wqe, ds, 1);
 }
 
-static void longer_than_what_was_posted(uint8_t *wqe)
+static void longer_than_what_was_posted(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_ctrl_seg, wqe, ds, 63);
 }
 
-static void key_of_nothing(uint8_t *wqe)
+static void key_of_nothing(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), lkey, 0xabcdef00);
 }
 
-static void key_with_another_variant(uint8_t *wqe)
+static void key_with_another_variant(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), lkey, src->mr.key ^ 1);
 }
 
-static void key_of_another_pd(uint8_t *wqe)
+static void key_of_another_pd(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), lkey, other_pd->mr.key);
     PRM_SET(wqe_data_seg, data_of(wqe), addr, other_pd->va);
 }
 
-static void beyond_the_region(uint8_t *wqe)
+static void beyond_the_region(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), addr, src->va + src->len - LEN + 1);
 }
 
-static void before_the_region(uint8_t *wqe)
+static void before_the_region(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), addr, src->va - 1);
 }
 
-static void around_the_end_of_addresses(uint8_t *wqe)
+static void around_the_end_of_addresses(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), addr, UINT64_MAX - 3);
 }
 
-static void no_local_write(uint8_t *wqe)
+static void no_local_write(struct prm_wqe_ctrl_seg *wqe)
 {
     PRM_SET(wqe_data_seg, data_of(wqe), lkey, read_only->mr.key);
     PRM_SET(wqe_data_seg, data_of(wqe), addr, read_only->va);
 }
 
-static void inline_beyond_the_wqe(uint8_t *wqe)
+static void inline_beyond_the_wqe(struct prm_wqe_ctrl_seg *wqe)
 {
     prm_store32(data_of(wqe), 1u << 31 | 500);
 }
 
-static void inline_read(uint8_t *wqe)
+static void inline_read(struct prm_wqe_ctrl_seg *wqe)
 {
     prm_store32(data_of(wqe), 1u << 31 | 8);
 }
 
-static void two_gigabytes_and_one(uint8_t *wqe)
+static void two_gigabytes_and_one(struct prm_wqe_ctrl_seg *wqe)
 {
-    uint8_t *data = data_of(wqe);
+    struct prm_wqe_data_seg *data = data_of(wqe);
 
     /* 0 stands for 2^31; one byte more is one too many (C9-94) */
     PRM_SET(wqe_data_seg, data, byte_count, 0);
-    PRM_SET(wqe_data_seg, data + 16, byte_count, 1);
-    PRM_SET(wqe_data_seg, data + 16, lkey, src->mr.key);
-    PRM_SET(wqe_data_seg, data + 16, addr, src->va);
+    PRM_SET(wqe_data_seg, &data[1], byte_count, 1);
+    PRM_SET(wqe_data_seg, &data[1], lkey, src->mr.key);
+    PRM_SET(wqe_data_seg, &data[1], addr, src->va);
     PRM_SET(wqe_ctrl_seg, wqe, ds, 4);
 }
 
-static void atomic_of_four_bytes(uint8_t *wqe)
+static void atomic_of_four_bytes(struct prm_wqe_ctrl_seg *wqe)
 {
-    PRM_SET(wqe_data_seg, data_of(wqe) + 16, byte_count, 4);
+    PRM_SET(wqe_data_seg, data_of(wqe) + 1, byte_count, 4);
 }
 
-static void remote_key_of_nothing(uint8_t *wqe)
+static void remote_key_of_nothing(struct prm_wqe_ctrl_seg *wqe)
 {
-    prm_store32(wqe + 24, 0xabcdef00);
+    PRM_SET(wqe_raddr_seg, raddr_of(wqe), rkey, 0xabcdef00);
 }
 
-static void remote_beyond_the_region(uint8_t *wqe)
+static void remote_beyond_the_region(struct prm_wqe_ctrl_seg *wqe)
 {
-    prm_store64(wqe + 16, dst->va + dst->len - 7);
+    PRM_SET(wqe_raddr_seg, raddr_of(wqe), raddr, dst->va + dst->len - 7);
 }
 
-static void remote_misaligned(uint8_t *wqe)
+static void remote_misaligned(struct prm_wqe_ctrl_seg *wqe)
 {
-    prm_store64(wqe + 16, dst->va + 4);
+    PRM_SET(wqe_raddr_seg, raddr_of(wqe), raddr, dst->va + 4);
 }
 
 static const struct wrong {
     const char *what;
     uint8_t opcode;
-    void (*spoil)(uint8_t *wqe);
+    void (*spoil)(struct prm_wqe_ctrl_seg *wqe);
     uint8_t syndrome;
 } wrongs[] = {
 #define QP_OP   PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR
@@ -213,7 +218,7 @@ static const struct wrong {
 START_TEST(wrong_wqe)
 {
     const struct wrong *w = &wrongs[_i];
-    uint8_t *wqe = write_wqe(w->opcode);
+    struct prm_wqe_ctrl_seg *wqe = write_wqe(w->opcode);
     struct drv_wc wc;
 
     w->spoil(wqe);

@@ -49,7 +49,7 @@ START_TEST(the_address_vector_is_as_the_device_wants_it)
 {
     struct ibv_ah_attr attr = usual();
     struct ibv_ah *ah = ibv_create_ah(pd, &attr);
-    const uint8_t *av;
+    const struct prm_wqe_av *av;
 
     ck_assert_ptr_nonnull(ah);
     av = hv_ah(ah)->av;

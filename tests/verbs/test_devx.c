@@ -74,16 +74,24 @@ static void memory_free(struct memory *m)
     free(m->ptr);
 }
 
+static struct prm_cqe64 *cqe_at(const struct side *s, uint32_t i)
+{
+    struct prm_cqe64 *ring = (void *)s->cq_ring.ptr;
+
+    return &ring[i & ((1u << LOG_SIZE) - 1)];
+}
+
 static struct mlx5dv_devx_obj *create_cq(struct side *s)
 {
-    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[PRM_SIZE(create_cq_out)] = {0};
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    struct prm_create_cq_in in[1] = {0};
+    struct prm_create_cq_out out[1] = {0};
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     uint32_t eqn;
 
     ck_assert_int_eq(hv_dv_devx_query_eqn(s->ctx, 0, &eqn), 0);
     for (unsigned i = 0; i < 1u << LOG_SIZE; i++) {
-        PRM_SET(cqe64, s->cq_ring.ptr + (size_t)i * 64, opcode, PRM_CQE_OPCODE_INVALID);
-        PRM_SET(cqe64, s->cq_ring.ptr + (size_t)i * 64, owner, 1);
+        PRM_SET(cqe64, cqe_at(s, i), opcode, PRM_CQE_OPCODE_INVALID);
+        PRM_SET(cqe64, cqe_at(s, i), owner, 1);
     }
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, cq_umem_id, s->cq_ring.umem->umem_id);
@@ -96,8 +104,9 @@ static struct mlx5dv_devx_obj *create_cq(struct side *s)
 
 static struct mlx5dv_devx_obj *create_qp(struct side *s)
 {
-    uint8_t in[PRM_SIZE(create_qp_in)] = {0}, out[PRM_SIZE(create_qp_out)] = {0};
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    struct prm_create_qp_in in[1] = {0};
+    struct prm_create_qp_out out[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
 
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
     PRM_SET(create_qp_in, in, wq_umem_id, s->qp_ring.umem->umem_id);
@@ -150,9 +159,10 @@ static void side_free(struct side *s)
 }
 
 /* One transition, with a context that the caller fills in. */
-static void transition(struct side *s, uint16_t opcode, const uint8_t qpc[PRM_SIZE(qpc)])
+static void transition(struct side *s, uint16_t opcode, const struct prm_qpc *qpc)
 {
-    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
+    struct prm_rts2rts_qp_in in[1] = {0};
+    struct prm_rts2rts_qp_out out[1] = {0};
 
     PRM_SET(rts2rts_qp_in, in, opcode, opcode);
     PRM_SET(rts2rts_qp_in, in, qpn, s->qp->id);
@@ -163,8 +173,8 @@ static void transition(struct side *s, uint16_t opcode, const uint8_t qpc[PRM_SI
 static void to_rts(struct side *s, const struct side *peer)
 {
     const struct hv_port_config *to = &v->hosts->host[peer->index].config;
-    uint8_t qpc[PRM_SIZE(qpc)] = {0};
-    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_qpc qpc[1] = {0};
+    struct prm_ads *ads = PRM_PTR(qpc, qpc, primary_address_path);
 
     PRM_SET(qpc, qpc, pm_state, 3);
     PRM_SET(ads, ads, vhca_port_num, 1);
@@ -191,7 +201,7 @@ static void to_rts(struct side *s, const struct side *peer)
 
 /* -- driving them ------------------------------------------------------------------------------ */
 
-static void data_seg(uint8_t *seg, const struct side *s, uint32_t len)
+static void data_seg(struct prm_wqe_data_seg *seg, const struct side *s, uint32_t len)
 {
     PRM_SET(wqe_data_seg, seg, byte_count, len);
     PRM_SET(wqe_data_seg, seg, lkey, s->mr->lkey);
@@ -200,14 +210,17 @@ static void data_seg(uint8_t *seg, const struct side *s, uint32_t len)
 
 static void post_recv(struct side *s)
 {
-    data_seg(s->qp_ring.ptr + (s->rq_pi++ & ((1u << LOG_SIZE) - 1)) * 16u, s, MSG_SIZE);
+    struct prm_wqe_data_seg *ring = (void *)s->qp_ring.ptr;
+
+    data_seg(&ring[s->rq_pi++ & ((1u << LOG_SIZE) - 1)], s, MSG_SIZE);
     prm_store32(s->qp_dbr.ptr, s->rq_pi);
 }
 
 /* Writes a WQE, the record and, if doorbell, the doorbell page. */
 static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
 {
-    uint8_t *wqe = s->qp_ring.ptr + RQ_BYTES + (s->sq_pi & ((1u << LOG_SIZE) - 1)) * 64u;
+    uint8_t *at = s->qp_ring.ptr + RQ_BYTES + (s->sq_pi & ((1u << LOG_SIZE) - 1)) * 64u;
+    struct prm_wqe_ctrl_seg *wqe = (void *)at;
 
     memset(wqe, 0, 64);
     PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_SEND_IMM);
@@ -216,7 +229,7 @@ static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
     PRM_SET(wqe_ctrl_seg, wqe, ds, 2);
     PRM_SET(wqe_ctrl_seg, wqe, fm_ce_se, 8);
     PRM_SET(wqe_ctrl_seg, wqe, imm, imm);
-    data_seg(wqe + 16, s, len);
+    data_seg((void *)(wqe + 1), s, len);
     s->sq_pi++;
     prm_store32(s->qp_dbr.ptr + 4, s->sq_pi & 0xffff);
     if (doorbell) {
@@ -231,9 +244,9 @@ static void settle(void)
 }
 
 /* The next CQE, or NULL. */
-static const uint8_t *poll_cqe(struct side *s)
+static const struct prm_cqe64 *poll_cqe(struct side *s)
 {
-    const uint8_t *cqe = s->cq_ring.ptr + (size_t)(s->ci & ((1u << LOG_SIZE) - 1)) * 64;
+    const struct prm_cqe64 *cqe = cqe_at(s, s->ci);
 
     if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, cqe, owner) != (s->ci >> LOG_SIZE & 1)) {
@@ -252,7 +265,7 @@ START_TEST(a_program_drives_its_own_queues_by_memory_alone)
     to_rts(b, a);
     /* several times around each ring */
     for (uint32_t i = 0; i < 100; i++) {
-        const uint8_t *cqe;
+        const struct prm_cqe64 *cqe;
 
         for (unsigned at = 0; at < MSG_SIZE; at++) {
             a->msg[at] = (uint8_t)(at * (i + 1) + i);
@@ -266,7 +279,7 @@ START_TEST(a_program_drives_its_own_queues_by_memory_alone)
         cqe = poll_cqe(b);
         ck_assert_ptr_nonnull(cqe);
         ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_RESP_SEND_IMM);
-        ck_assert_uint_eq(prm_load32(cqe + PRM_OFFSET(cqe64, imm_inval_pkey)), i);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, imm_inval_pkey), i);
         ck_assert_mem_eq(a->msg, b->msg, MSG_SIZE);
     }
     side_free(a);
@@ -304,7 +317,9 @@ END_TEST
 /* devx.c of mlx5_ib: creating, changing, asking and the rest are calls of their own. */
 START_TEST(each_call_has_its_own_commands)
 {
-    uint8_t in[PRM_SIZE(query_hca_cap_in)] = {0}, out[PRM_SIZE(query_hca_cap_out)] = {0};
+    struct prm_query_hca_cap_in in[1] = {0};
+    struct prm_query_qp_in *query_qp = (void *)in; /* as long */
+    struct prm_query_hca_cap_out out[1] = {0};
     struct side *s = side_new(0);
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
@@ -312,8 +327,8 @@ START_TEST(each_call_has_its_own_commands)
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_ptr_null(hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out)));
     ck_assert_int_eq(errno, EINVAL);
-    PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_QP);
-    PRM_SET(query_qp_in, in, qpn, s->qp->id);
+    PRM_SET(query_qp_in, query_qp, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, query_qp, qpn, s->qp->id);
     ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_modify(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), 0);
@@ -326,7 +341,8 @@ END_TEST
 
 START_TEST(a_command_is_about_the_object_that_the_call_names)
 {
-    uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)] = {0};
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_query_qp_out out[1] = {0};
     struct side *s = side_new(0), *other = side_new(0);
 
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
@@ -347,14 +363,15 @@ END_TEST
 /* mlx5_cmd_do(): what the device refused is EREMOTEIO, and its answer comes back. */
 START_TEST(what_the_device_refuses_comes_back_with_its_reason)
 {
-    uint8_t in[PRM_SIZE(create_cq_in)] = {0}, out[PRM_SIZE(create_cq_out)] = {0};
+    struct prm_create_cq_in in[1] = {0};
+    struct prm_create_cq_out out[1] = {0};
 
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, cq_umem_id, 0x123456);
     ck_assert_ptr_null(hv_dv_devx_obj_create(v->a, in, sizeof(in), out, sizeof(out)));
     ck_assert_int_eq(errno, EREMOTEIO);
-    ck_assert_uint_ne(PRM_GET(cmd_out, out, status), PRM_CMD_STATUS_OK);
-    ck_assert_uint_ne(PRM_GET(cmd_out, out, syndrome), 0);
+    ck_assert_uint_ne(PRM_GET(create_cq_out, out, status), PRM_CMD_STATUS_OK);
+    ck_assert_uint_ne(PRM_GET(create_cq_out, out, syndrome), 0);
     /* no object of a general type exists */
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
     ck_assert_ptr_null(hv_dv_devx_obj_create(v->a, in, sizeof(in), out, sizeof(out)));
@@ -412,11 +429,12 @@ static bool readable(int fd)
 
 START_TEST(an_answer_waits_in_its_channel)
 {
-    uint8_t in[PRM_SIZE(query_qp_in)] = {0};
+    struct prm_query_qp_in in[1] = {0};
     uint64_t answer[(sizeof(struct mlx5dv_devx_async_cmd_hdr) + PRM_SIZE(query_qp_out)) / 8];
     struct mlx5dv_devx_async_cmd_hdr *hdr = (struct mlx5dv_devx_async_cmd_hdr *)answer;
     struct mlx5dv_devx_cmd_comp *comp = hv_dv_devx_create_cmd_comp(v->a);
     struct side *s = side_new(0);
+    const struct prm_query_qp_out *out = (const void *)hdr->out_data;
     size_t size = sizeof(struct mlx5dv_devx_async_cmd_hdr) + PRM_SIZE(query_qp_out);
 
     ck_assert_ptr_nonnull(comp);
@@ -432,7 +450,7 @@ START_TEST(an_answer_waits_in_its_channel)
     ck_assert(readable(comp->fd));
     ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, hdr, size), 0);
     ck_assert_uint_eq(hdr->wr_id, 0x1234567890);
-    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, hdr->out_data, qpc), cqn_snd), s->cq->id);
+    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, out, qpc), cqn_snd), s->cq->id);
     ck_assert(!readable(comp->fd));
     side_free(s);
     hv_dv_devx_destroy_cmd_comp(comp);
@@ -449,6 +467,8 @@ START_TEST(completions_are_events_of_a_cq)
     uint64_t message[(sizeof(struct mlx5dv_devx_async_event_hdr) + PRM_SIZE(eqe)) / 8];
     struct mlx5dv_devx_async_event_hdr *hdr = (struct mlx5dv_devx_async_event_hdr *)message;
     struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->b, 0);
+    const struct prm_eqe *eqe = (const void *)hdr->out_data;
+    const struct prm_comp_event *data = (const void *)PRM_PTR(eqe, eqe, event_data);
     uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
     struct side *a = side_new(0), *b = side_new(1);
     int fd = eventfd(0, EFD_NONBLOCK);
@@ -468,8 +488,7 @@ START_TEST(completions_are_events_of_a_cq)
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_int_eq(hv_dv_devx_get_event(channel, hdr, sizeof(message)), sizeof(message));
     ck_assert_uint_eq(hdr->cookie, 0xc00c1e);
-    ck_assert_uint_eq(PRM_GET(comp_event, hdr->out_data + PRM_OFFSET(eqe, event_data), cq_number),
-                      b->cq->id);
+    ck_assert_uint_eq(PRM_GET(comp_event, data, cq_number), b->cq->id);
     ck_assert_int_eq(read(fd, &count, sizeof(count)), sizeof(count));
     ck_assert_uint_eq(count, 1);
     close(fd);

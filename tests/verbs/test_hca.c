@@ -97,11 +97,12 @@ static gint second_is_due;
 /* The EQ has been emptied and is about to be armed: an event comes before it is. */
 static void event_before_arming(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
+    const struct prm_cqe64 *cqe = (const void *)hv_cq(second->cq[1])->ring;
     uint64_t arm = (uint64_t)hca->drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
 
     if (offset == arm && g_atomic_int_compare_and_exchange(&second_is_due, 1, 0)) {
         post_send(second, 0, 0);
-        must(PRM_GET(cqe64, hv_cq(second->cq[1])->ring, opcode) == PRM_CQE_OPCODE_RESP_SEND,
+        must(PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_RESP_SEND,
              "the completion is not there yet");
     }
     real->mmio_write(pci, offset, value, size);

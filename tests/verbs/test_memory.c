@@ -35,9 +35,10 @@ static void expect_refused(struct ibv_pd *in, void *addr, size_t length, uint64_
 }
 
 /* What QUERY_MKEY says of a key. */
-static void query_mkey(uint32_t key, uint8_t mkc[PRM_SIZE(mkc)])
+static void query_mkey(uint32_t key, struct prm_mkc mkc[1])
 {
-    uint8_t in[PRM_SIZE(query_mkey_in)] = {0}, out[PRM_SIZE(query_mkey_out)] = {0};
+    struct prm_query_mkey_in in[1] = {0};
+    struct prm_query_mkey_out out[1] = {0};
 
     PRM_SET(query_mkey_in, in, opcode, PRM_CMD_OP_QUERY_MKEY);
     PRM_SET(query_mkey_in, in, mkey_index, key >> 8);
@@ -47,7 +48,8 @@ static void query_mkey(uint32_t key, uint8_t mkc[PRM_SIZE(mkc)])
 
 START_TEST(a_region_has_the_rights_that_it_was_registered_with)
 {
-    uint8_t *mem = aligned_alloc(4096, LEN), mkc[PRM_SIZE(mkc)];
+    uint8_t *mem = aligned_alloc(4096, LEN);
+    struct prm_mkc mkc[1];
     struct ibv_mr *mr =
         ibv_reg_mr(pd, mem + 5, LEN - 7, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 
@@ -72,7 +74,7 @@ END_TEST
 START_TEST(a_large_region_needs_two_entries)
 {
     size_t len = (size_t)64 << 20;
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     void *mem = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct ibv_mr *mr;
 
@@ -90,7 +92,7 @@ END_TEST
 START_TEST(pages_are_as_large_as_the_addresses_allow)
 {
     size_t len = (size_t)8 << 20;
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     uint8_t *mem = mmap((void *)0x100000, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct ibv_mr *mr = ibv_reg_mr(pd, mem, len, 0);
     uint64_t page;
@@ -168,7 +170,7 @@ END_TEST
 /* ib_umem_get(): what has no page is no region; no bytes inside a page have that page. */
 START_TEST(a_region_of_no_bytes_has_a_page)
 {
-    uint8_t mkc[PRM_SIZE(mkc)];
+    struct prm_mkc mkc[1];
     uint8_t *page = aligned_alloc(4096, 4096);
     struct ibv_mr *mr = ibv_reg_mr(pd, page + 8, 0, IBV_ACCESS_LOCAL_WRITE);
 
@@ -184,7 +186,8 @@ END_TEST
 
 START_TEST(a_region_can_be_registered_anew)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mem[128];
+    struct prm_mkc mkc[1];
+    uint8_t mem[128];
     struct ibv_pd *other = ibv_alloc_pd(v->a);
     struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
 
@@ -215,7 +218,8 @@ END_TEST
 /* mlx5_ib changes PD and these rights by UMR: peers go on with the key that they know. */
 START_TEST(a_change_of_rights_or_domain_keeps_the_key)
 {
-    uint8_t mkc[PRM_SIZE(mkc)], mem[64];
+    struct prm_mkc mkc[1];
+    uint8_t mem[64];
     struct ibv_pd *other = ibv_alloc_pd(v->a);
     struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
     uint32_t key = mr->rkey;

@@ -44,14 +44,14 @@ static struct {
 
 static void refuse_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
-    uint8_t *entry = drv_cmd_entry(refusal.drv, DRV_SLOT_CMD);
+    struct prm_cmd_queue_entry *entry = drv_cmd_entry(refusal.drv, DRV_SLOT_CMD);
+    struct prm_cmd_out *out = (void *)PRM_PTR(cmd_queue_entry, entry, command_output_inline_data);
 
     if (offset != PRM_OFFSET(initial_seg, command_doorbell_vector)) {
         refusal.real->mmio_write(pci, offset, value, size);
         return;
     }
-    PRM_SET(cmd_out, PRM_PTR(cmd_queue_entry, entry, command_output_inline_data), status,
-            refusal.status);
+    PRM_SET(cmd_out, out, status, refusal.status);
     PRM_SET(cmd_queue_entry, entry, ownership, 0);
     refusal.drv->dev.ops = refusal.real;
 }

@@ -6,9 +6,10 @@
 
 static int context_alloc(struct hv_context *ctx)
 {
-    uint8_t uctx_in[PRM_SIZE(create_uctx_in)] = {0}, uctx_out[PRM_SIZE(create_uctx_out)];
-    uint8_t td_in[PRM_SIZE(alloc_transport_domain_in)] = {0};
-    uint8_t td_out[PRM_SIZE(alloc_transport_domain_out)];
+    struct prm_create_uctx_in uctx_in[1] = {0};
+    struct prm_create_uctx_out uctx_out[1];
+    struct prm_alloc_transport_domain_in td_in[1] = {0};
+    struct prm_alloc_transport_domain_out td_out[1];
     const uint32_t raw_tx = PRM_UCTX_CAP_RAW_TX;
     int err;
 
@@ -33,7 +34,7 @@ static int context_alloc(struct hv_context *ctx)
 
 static void context_free_td(struct hv_context *ctx)
 {
-    uint8_t in[PRM_SIZE(dealloc_transport_domain_in)] = {0};
+    struct prm_dealloc_transport_domain_in in[1] = {0};
 
     PRM_SET(dealloc_transport_domain_in, in, opcode, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN);
     PRM_SET(dealloc_transport_domain_in, in, uid, ctx->uid);
@@ -44,7 +45,7 @@ static void context_free_td(struct hv_context *ctx)
 /* The user's objects go with it, whatever the program forgot. */
 static void context_free_user(struct hv_context *ctx)
 {
-    uint8_t in[PRM_SIZE(destroy_uctx_in)] = {0};
+    struct prm_destroy_uctx_in in[1] = {0};
 
     if (ctx->uid) {
         PRM_SET(destroy_uctx_in, in, opcode, PRM_CMD_OP_DESTROY_UCTX);

@@ -7,9 +7,9 @@
 #define MAX_CQ_PERIOD 0xfff /* microseconds (mlx5_ib: MLX5_MAX_CQ_PERIOD) */
 
 /* A command with a page list for a ring, as CREATE_CQ and MODIFY_CQ both end with. */
-static uint8_t *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
+static void *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
 {
-    uint8_t *in;
+    struct prm_create_cq_in *in;
 
     *len = PRM_SIZE(create_cq_in) + 8 * (size / PCI_PAGE);
     in = g_malloc0(*len);
@@ -19,10 +19,10 @@ static uint8_t *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
 
 int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
 {
-    uint8_t out[PRM_SIZE(create_cq_out)] = {0};
+    struct prm_create_cq_out out[1] = {0};
     size_t len;
-    g_autofree uint8_t *in = cq_ring_cmd(cq->ring, cq->ring_size, &len);
-    uint8_t *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    g_autofree struct prm_create_cq_in *in = cq_ring_cmd(cq->ring, cq->ring_size, &len);
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     int err;
 
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
@@ -44,7 +44,7 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
 
 int uverbs_destroy_cq(struct hv_cq *cq)
 {
-    uint8_t in[PRM_SIZE(destroy_cq_in)] = {0};
+    struct prm_destroy_cq_in in[1] = {0};
     int err = hv_cq_check(&cq->ibv);
 
     if (!err && g_atomic_int_get(&cq->users)) {
@@ -67,8 +67,8 @@ int uverbs_destroy_cq(struct hv_cq *cq)
 /* Moderation. */
 int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
 {
-    uint8_t in[PRM_SIZE(modify_cq_in)] = {0};
-    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    struct prm_modify_cq_in in[1] = {0};
+    struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
     int err;
 
     if (!attr->attr_mask) {
@@ -113,8 +113,8 @@ int uverbs_check_resize_cq(struct hv_cq *cq, int cqe)
 int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size)
 {
     size_t len;
-    g_autofree uint8_t *in = cq_ring_cmd(ring, size, &len);
-    uint8_t *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    g_autofree struct prm_modify_cq_in *in = cq_ring_cmd(ring, size, &len);
+    struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
 
     G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
     PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);

@@ -16,7 +16,7 @@
 int hv_dv_command(struct ibv_context *ctx, const void *in, size_t inlen, void *out, size_t outlen,
                   bool umem)
 {
-    uint8_t *copy = g_memdup2(in, inlen);
+    struct prm_general_obj_in_cmd_hdr *copy = g_memdup2(in, inlen);
     int err;
 
     PRM_SET(general_obj_in_cmd_hdr, copy, uid, hv_context(ctx)->uid);
@@ -36,7 +36,7 @@ static bool devx_lengths_fit(size_t inlen, size_t outlen)
     return inlen >= MIN_LEN && outlen >= MIN_LEN && inlen <= UINT16_MAX && outlen <= UINT16_MAX;
 }
 
-static bool devx_is_tunnelled(const void *in)
+static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
 {
     return PRM_GET(general_obj_in_cmd_hdr, in, vhca_tunnel_id) != 0;
 }
@@ -86,7 +86,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
                                               void *out, size_t outlen)
 {
     struct mlx5dv_devx_obj *obj;
-    uint8_t *copy;
+    struct prm_general_obj_in_cmd_hdr *copy;
     int err;
 
     if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) ||

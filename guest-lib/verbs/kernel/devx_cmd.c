@@ -278,6 +278,7 @@ void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
     uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
     const struct create_row *row = devx_find_create(op);
     const uint8_t *where = row->in_input ? in : out;
+    struct prm_general_obj_in_cmd_hdr *destroy = (void *)obj->destroy;
 
     obj->create_op = op;
     if (row->at + 4u <= (row->in_input ? inlen : outlen)) {
@@ -286,12 +287,12 @@ void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
     obj->destroy_len = row->destroy_len;
     if (op == PRM_CMD_OP_CREATE_GENERAL_OBJECT) {
         obj->obj_type = (uint32_t)PRM_GET(general_obj_in_cmd_hdr, in, obj_type);
-        PRM_SET(general_obj_in_cmd_hdr, obj->destroy, obj_type, obj->obj_type);
+        PRM_SET(general_obj_in_cmd_hdr, destroy, obj_type, obj->obj_type);
     }
     if (8u + row->copied <= inlen) {
         memcpy(obj->destroy + 8, (const uint8_t *)in + 8, row->copied);
     }
-    PRM_SET(general_obj_in_cmd_hdr, obj->destroy, opcode, row->destroy);
-    PRM_SET(general_obj_in_cmd_hdr, obj->destroy, uid, PRM_GET(general_obj_in_cmd_hdr, in, uid));
+    PRM_SET(general_obj_in_cmd_hdr, destroy, opcode, row->destroy);
+    PRM_SET(general_obj_in_cmd_hdr, destroy, uid, PRM_GET(general_obj_in_cmd_hdr, in, uid));
     prm_store32(obj->destroy + row->destroy_at, obj->id);
 }

@@ -193,7 +193,7 @@ void hv_dv_unsubscribe_obj(struct mlx5dv_devx_obj *obj)
 /* Whether the device offers the event to users, about an object or about none. */
 static bool devx_is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
 {
-    const uint8_t *cap = hv_drv(hv_hca_of(ctx))->event_cap;
+    const struct prm_device_event_cap *cap = hv_drv(hv_hca_of(ctx))->event_cap;
 
     if (event > 255) {
         return false;
@@ -330,9 +330,11 @@ static void devx_deliver(struct subscription *sub, const struct drv_event *event
     message = g_malloc0(size);
     message->cookie = sub->cookie;
     if (!sub->channel->omit_data) {
-        PRM_SET(eqe, message->out_data, event_type, event->type);
-        PRM_SET(eqe, message->out_data, event_sub_type, event->sub_type);
-        memcpy(message->out_data + PRM_OFFSET(eqe, event_data), event->data, sizeof(event->data));
+        struct prm_eqe *eqe = (void *)message->out_data;
+
+        PRM_SET(eqe, eqe, event_type, event->type);
+        PRM_SET(eqe, eqe, event_sub_type, event->sub_type);
+        memcpy(PRM_PTR(eqe, eqe, event_data), event->data.bytes, sizeof(event->data.bytes));
     }
     hv_event_put(&sub->channel->queue, g_bytes_new_take(message, size));
 }
@@ -346,7 +348,7 @@ void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
         if (sub->hca == hca && sub->event == event->type &&
             (!sub->obj || sub->obj->id == event->num) &&
             (!sub->obj || !devx_names_queue_type(event->type) ||
-             PRM_GET(qp_events, event->data, type) == sub->queue_type)) {
+             PRM_GET(qp_events, event->data.queue, type) == sub->queue_type)) {
             devx_deliver(sub, event);
         }
     }

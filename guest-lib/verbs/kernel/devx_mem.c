@@ -31,7 +31,9 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
 {
     const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING;
-    uint8_t out[PRM_SIZE(create_umem_out)] = {0}, *in, *mem;
+    struct prm_create_umem_out out[1] = {0};
+    struct prm_create_umem_in *in;
+    struct prm_umem *mem;
     struct hv_dv_umem *umem;
     uintptr_t start = (uintptr_t)addr;
     size_t in_len, num;
@@ -64,7 +66,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     for (size_t i = 0; i < num; i++) {
         uint64_t page = ((start >> log_page) + i) << log_page;
 
-        prm_store64(in + PRM_SIZE(create_umem_in) + i * PRM_SIZE(mtt),
+        prm_store64(PRM_PTR_AT(umem, mem, mtt, i),
                     page | 1 | (access & IBV_ACCESS_LOCAL_WRITE ? 2 : 0));
     }
     err = hv_cmd(hv_hca_of(ctx), in, in_len, out, sizeof(out));
@@ -105,7 +107,7 @@ struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
 int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
 {
     struct hv_dv_umem *umem = DV_CONTAINER(dv, struct hv_dv_umem);
-    uint8_t in[PRM_SIZE(destroy_umem_in)] = {0};
+    struct prm_destroy_umem_in in[1] = {0};
     int err;
 
     PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);

@@ -11,7 +11,8 @@
 #include "guest-lib/verbs/kernel/flow.h"
 
 /* Match parameters of a program: 0; EINVAL: longer than the device's. */
-static int dv_flow_read_match(uint8_t *to, const struct mlx5dv_flow_match_parameters *match)
+static int dv_flow_read_match(struct prm_fte_match_param *to,
+                              const struct mlx5dv_flow_match_parameters *match)
 {
     if (match->match_sz > PRM_SIZE(fte_match_param)) {
         return EINVAL;
@@ -133,8 +134,8 @@ struct ibv_flow *hv_dv_create_flow(struct mlx5dv_flow_matcher *matcher,
     int err = dv_flow_read_match(rule.value, value);
 
     memcpy(rule.mask, matcher->mask, sizeof(rule.mask));
-    for (size_t i = 0; i < sizeof(rule.value); i++) {
-        rule.value[i] &= rule.mask[i];
+    for (size_t i = 0; i < PRM_SIZE(fte_match_param); i++) {
+        rule.value->bytes[i] &= rule.mask->bytes[i];
     }
     for (size_t i = 0; !err && i < num_actions; i++) {
         err = dv_flow_read_action(&out, &actions[i]);

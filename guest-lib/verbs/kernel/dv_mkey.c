@@ -10,7 +10,8 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
     const uint32_t known =
         MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE;
-    uint8_t in[PRM_SIZE(create_mkey_in)] = {0}, *mkc;
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc;
     struct ibv_context *ctx = attr->pd->context;
     struct hv_dv_mkey *mkey;
     int err;

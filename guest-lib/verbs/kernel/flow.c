@@ -75,7 +75,8 @@ static int flow_add_proto(struct hv_flow_rule *rule, uint8_t mask, uint8_t value
 static void flow_add_address(struct hv_flow_rule *rule, size_t offset, const void *mask,
                              const void *value, size_t len)
 {
-    uint8_t *m = OUTER(rule->mask) + offset + 16 - len, *v = OUTER(rule->value) + offset + 16 - len;
+    uint8_t *m = OUTER(rule->mask)->bytes + offset + 16 - len;
+    uint8_t *v = OUTER(rule->value)->bytes + offset + 16 - len;
 
     memcpy(m, mask, len);
     for (size_t i = 0; i < len; i++) {

@@ -11,9 +11,9 @@
 #define HV_FLOW_PRIORITIES 16 /* of ordinary flows; the one behind is the defaults' */
 #define HV_FLOW_TAG_LIMIT  (1u << 24)
 
-/* What a flow asks for; mask and value are fte_match_param. */
+/* What a flow asks for. */
 struct hv_flow_rule {
-    uint8_t mask[PRM_SIZE(fte_match_param)], value[PRM_SIZE(fte_match_param)];
+    struct prm_fte_match_param mask[1], value[1];
     uint8_t criteria;  /* which parts of the mask count: bits PRM_MATCH_CRITERIA_ */
     unsigned priority; /* 0 to HV_FLOW_PRIORITIES, 0 first */
     bool drop;

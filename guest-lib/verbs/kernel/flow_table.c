@@ -34,7 +34,7 @@ static GHashTable *tables; /* struct hv_hca -> struct table */
 
 static int flow_set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
 {
-    uint8_t in[PRM_SIZE(set_flow_table_root_in)] = {0};
+    struct prm_set_flow_table_root_in in[1] = {0};
 
     PRM_SET(set_flow_table_root_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ROOT);
     PRM_SET(set_flow_table_root_in, in, op_mod, op_mod);
@@ -45,7 +45,7 @@ static int flow_set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
 
 static void flow_destroy_table(struct hv_hca *hca, uint32_t table_id)
 {
-    uint8_t in[PRM_SIZE(destroy_flow_table_in)] = {0};
+    struct prm_destroy_flow_table_in in[1] = {0};
 
     flow_set_root(hca, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
     PRM_SET(destroy_flow_table_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_TABLE);
@@ -56,7 +56,8 @@ static void flow_destroy_table(struct hv_hca *hca, uint32_t table_id)
 
 static int flow_create_table(struct hv_hca *hca, uint32_t *table_id)
 {
-    uint8_t in[PRM_SIZE(create_flow_table_in)] = {0}, out[PRM_SIZE(create_flow_table_out)] = {0};
+    struct prm_create_flow_table_in in[1] = {0};
+    struct prm_create_flow_table_out out[1] = {0};
     int err;
 
     PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
@@ -111,7 +112,8 @@ static void flow_put_table(struct hv_hca *hca, struct table *table)
 static int flow_create_group(struct hv_flow *flow, const struct table *table,
                              const struct hv_flow_rule *rule)
 {
-    uint8_t in[PRM_SIZE(create_flow_group_in)] = {0}, out[PRM_SIZE(create_flow_group_out)] = {0};
+    struct prm_create_flow_group_in in[1] = {0};
+    struct prm_create_flow_group_out out[1] = {0};
     int err;
 
     PRM_SET(create_flow_group_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
@@ -128,7 +130,7 @@ static int flow_create_group(struct hv_flow *flow, const struct table *table,
 
 static int flow_destroy_group(const struct hv_flow *flow, const struct table *table)
 {
-    uint8_t in[PRM_SIZE(destroy_flow_group_in)] = {0};
+    struct prm_destroy_flow_group_in in[1] = {0};
 
     PRM_SET(destroy_flow_group_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_GROUP);
     PRM_SET(destroy_flow_group_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
@@ -140,10 +142,9 @@ static int flow_destroy_group(const struct hv_flow *flow, const struct table *ta
 static int flow_set_entry(struct hv_flow *flow, const struct table *table,
                           const struct hv_flow_rule *rule)
 {
-    uint8_t in[PRM_SIZE(set_fte_in) + PRM_SIZE(dest_format_struct)] = {0};
-    uint8_t *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    uint8_t *dest = ctx + PRM_SIZE(flow_context);
-    size_t len = rule->drop ? PRM_SIZE(set_fte_in) : sizeof(in);
+    size_t len = PRM_SIZE(set_fte_in) + (rule->drop ? 0 : PRM_SIZE(dest_format_struct));
+    g_autofree struct prm_set_fte_in *in = g_malloc0(len);
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
 
     PRM_SET(set_fte_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
     PRM_SET(set_fte_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
@@ -155,6 +156,8 @@ static int flow_set_entry(struct hv_flow *flow, const struct table *table,
             rule->drop ? PRM_FLOW_ACTION_DROP : PRM_FLOW_ACTION_FWD_DEST);
     memcpy(PRM_PTR(flow_context, ctx, match_value), rule->value, sizeof(rule->value));
     if (!rule->drop) {
+        struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, ctx, destination, 0);
+
         PRM_SET(flow_context, ctx, destination_list_size, 1);
         PRM_SET(dest_format_struct, dest, destination_type, PRM_FLOW_DESTINATION_TYPE_TIR);
         PRM_SET(dest_format_struct, dest, destination_id, rule->tirn);
@@ -164,7 +167,7 @@ static int flow_set_entry(struct hv_flow *flow, const struct table *table,
 
 static int flow_delete_entry(const struct hv_flow *flow, const struct table *table)
 {
-    uint8_t in[PRM_SIZE(delete_fte_in)] = {0};
+    struct prm_delete_fte_in in[1] = {0};
 
     PRM_SET(delete_fte_in, in, opcode, PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY);
     PRM_SET(delete_fte_in, in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);

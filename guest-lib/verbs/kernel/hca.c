@@ -88,7 +88,7 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     return hv_status_errno(status);
 }
 
-int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc)
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc)
 {
     int status, state;
 

@@ -115,7 +115,7 @@ int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
 int hv_status_errno(int status);
 
 /* drv_umr(), as a command's: any thread; 0 or errno. */
-int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const void *mkc);
+int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 
 /* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
  * usual case a frame is on the wire before this returns. 0, or EIO if hv_is_ours() is false. */

@@ -12,7 +12,7 @@ struct hv_mcast {
 
 static int mcast_attach(struct hv_qp *qp, const union ibv_gid *gid)
 {
-    uint8_t in[PRM_SIZE(attach_to_mcg_in)] = {0};
+    struct prm_attach_to_mcg_in in[1] = {0};
 
     PRM_SET(attach_to_mcg_in, in, opcode, PRM_CMD_OP_ATTACH_TO_MCG);
     PRM_SET(attach_to_mcg_in, in, uid, qp->uid);
@@ -23,7 +23,7 @@ static int mcast_attach(struct hv_qp *qp, const union ibv_gid *gid)
 
 static int mcast_detach(struct hv_qp *qp, const union ibv_gid *gid)
 {
-    uint8_t in[PRM_SIZE(detach_from_mcg_in)] = {0};
+    struct prm_detach_from_mcg_in in[1] = {0};
 
     PRM_SET(detach_from_mcg_in, in, opcode, PRM_CMD_OP_DETACH_FROM_MCG);
     PRM_SET(detach_from_mcg_in, in, uid, qp->uid);

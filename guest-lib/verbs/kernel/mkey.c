@@ -10,10 +10,10 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static int mkey_create(struct hv_hca *hca, uint16_t uid, uint8_t variant, void *in, size_t in_len,
-                       uint32_t *key)
+static int mkey_create(struct hv_hca *hca, uint16_t uid, uint8_t variant,
+                       struct prm_create_mkey_in *in, size_t in_len, uint32_t *key)
 {
-    uint8_t out[PRM_SIZE(create_mkey_out)] = {0};
+    struct prm_create_mkey_out out[1] = {0};
     int err;
 
     PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
@@ -24,21 +24,22 @@ static int mkey_create(struct hv_hca *hca, uint16_t uid, uint8_t variant, void *
     return err;
 }
 
-int hv_mkey_create(struct hv_hca *hca, void *in, size_t in_len, uint32_t *key)
+int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key)
 {
     uint8_t variant = (uint8_t)(g_atomic_int_add(&hca->key_variant, 1) + 1);
 
     return mkey_create(hca, 0, variant, in, in_len, key);
 }
 
-int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, void *in, size_t in_len, uint32_t *key)
+int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, struct prm_create_mkey_in *in,
+                       size_t in_len, uint32_t *key)
 {
     return mkey_create(hca, uid, 0, in, in_len, key);
 }
 
 int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key)
 {
-    uint8_t in[PRM_SIZE(destroy_mkey_in)] = {0};
+    struct prm_destroy_mkey_in in[1] = {0};
 
     PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
     PRM_SET(destroy_mkey_in, in, uid, uid);

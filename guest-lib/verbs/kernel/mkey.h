@@ -8,10 +8,11 @@
 /* Creates a key from a CREATE_MKEY command in which opcode and variant are still missing; destroys
  * one. 0 or errno. Keys are the kernel's, uid 0, as mlx5_ib's, with a variant (the low byte) that
  * is another one each time. */
-int hv_mkey_create(struct hv_hca *hca, void *in, size_t in_len, uint32_t *key);
+int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key);
 int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
 /* The same in the name of a DevX user, whose command says so; the variant is 0. */
-int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, void *in, size_t in_len, uint32_t *key);
+int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, struct prm_create_mkey_in *in,
+                       size_t in_len, uint32_t *key);
 int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key);
 
 /* As pinning a range does (ib_umem_get()): 0; EFAULT: some of it is not mapped, or cannot be
@@ -19,10 +20,12 @@ int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key);
 int hv_umem_check(const void *addr, size_t len, bool writable);
 
 /* The pages of a ring, for a command. */
-static inline void hv_set_pas(uint8_t *pas, const uint8_t *ring, size_t size)
+static inline void hv_set_pas(void *pas, const uint8_t *ring, size_t size)
 {
+    uint8_t *to = pas;
+
     for (size_t i = 0; i < (size + PCI_PAGE - 1) / PCI_PAGE; i++) {
-        prm_store64(pas + 8 * i, (uintptr_t)ring + i * PCI_PAGE);
+        prm_store64(to + 8 * i, (uintptr_t)ring + i * PCI_PAGE);
     }
 }
 

@@ -56,7 +56,7 @@ static unsigned choose_log_page(uint64_t addr, uint64_t len, uint64_t iova)
     return log_page;
 }
 
-static void mr_set_rights(struct hv_hca *hca, uint8_t *mkc, unsigned access)
+static void mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access)
 {
     bool relaxed = access & IBV_ACCESS_RELAXED_ORDERING;
 
@@ -78,8 +78,9 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
     uint64_t pages = pages_at(addr, len, log_page), octwords = (pages + 1) / 2;
     uint64_t base = addr >> log_page << log_page;
     size_t in_len = PRM_SIZE(create_mkey_in) + octwords * 16;
-    g_autofree uint8_t *in = g_try_malloc0(in_len);
-    uint8_t *mkc, *mtt;
+    g_autofree struct prm_create_mkey_in *in = g_try_malloc0(in_len);
+    struct prm_mkc *mkc;
+    uint8_t *mtt;
 
     if (!in) {
         return ENOMEM;
@@ -150,7 +151,7 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
 static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     struct hv_hca *hca = hv_hca_of(mr->ibv.context);
-    uint8_t mkc[PRM_SIZE(mkc)] = {0};
+    struct prm_mkc mkc[1] = {0};
     int err = hv_umem_check(mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
 
     if (err) {

@@ -8,8 +8,8 @@
 
 int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type)
 {
-    uint8_t in[PRM_SIZE(create_mkey_in)] = {0};
-    uint8_t *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     int err = hv_pd_check(mw->ibv.pd);
 
     if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {

@@ -7,7 +7,8 @@
 
 int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar)
 {
-    uint8_t in[PRM_SIZE(alloc_uar_in)] = {0}, out[PRM_SIZE(alloc_uar_out)] = {0};
+    struct prm_alloc_uar_in in[1] = {0};
+    struct prm_alloc_uar_out out[1] = {0};
     int err;
 
     PRM_SET(alloc_uar_in, in, opcode, PRM_CMD_OP_ALLOC_UAR);
@@ -20,7 +21,7 @@ int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar)
 
 void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar)
 {
-    uint8_t in[PRM_SIZE(dealloc_uar_in)] = {0};
+    struct prm_dealloc_uar_in in[1] = {0};
 
     PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
     PRM_SET(dealloc_uar_in, in, uid, ctx->uid);
@@ -34,7 +35,8 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar)
 int uverbs_alloc_pd(struct hv_pd *pd)
 {
     struct hv_context *ctx = hv_context(pd->ibv.context);
-    uint8_t in[PRM_SIZE(alloc_pd_in)] = {0}, out[PRM_SIZE(alloc_pd_out)] = {0};
+    struct prm_alloc_pd_in in[1] = {0};
+    struct prm_alloc_pd_out out[1] = {0};
     int err;
 
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
@@ -49,7 +51,7 @@ int uverbs_alloc_pd(struct hv_pd *pd)
 
 int uverbs_dealloc_pd(struct ibv_pd *ibpd)
 {
-    uint8_t in[PRM_SIZE(dealloc_pd_in)] = {0};
+    struct prm_dealloc_pd_in in[1] = {0};
     struct hv_context *ctx = hv_context(ibpd->context);
     struct hv_pd *pd = hv_real_pd(ibpd);
     int err = hv_pd_check(ibpd);

@@ -21,7 +21,8 @@ static bool qp_is_xrc(enum ibv_qp_type type)
 static int qp_use_xrcd(struct hv_context *ctx)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    struct prm_alloc_xrcd_in in[1] = {0};
+    struct prm_alloc_xrcd_out out[1] = {0};
     int err = 0;
 
     pthread_mutex_lock(&lock);
@@ -37,7 +38,7 @@ static int qp_use_xrcd(struct hv_context *ctx)
 }
 
 /* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
-void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
+void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc)
 {
     PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
@@ -50,7 +51,7 @@ void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc)
     }
 }
 
-static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qpc)
+static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, struct prm_qpc *qpc)
 {
     enum ibv_qp_type type = qp->ibv.qp_type;
 
@@ -77,9 +78,9 @@ static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, uint8_t *qp
 static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t len = PRM_SIZE(create_qp_in) + qp->ring_size / PCI_PAGE * 8;
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_qp_out)];
-    uint8_t *qpc = PRM_PTR(create_qp_in, in, qpc);
+    g_autofree struct prm_create_qp_in *in = g_malloc0(len);
+    struct prm_create_qp_out out[1];
+    struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     int err = qp->ibv.qp_type == IBV_QPT_XRC_SEND ? qp_use_xrcd(ctx) : 0;
 
     if (err) {
@@ -134,7 +135,7 @@ static int qp_check_handles(const struct hv_qp *qp)
 /* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
 static int qp_destroy_cmd(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(destroy_qp_in)] = {0};
+    struct prm_destroy_qp_in in[1] = {0};
 
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_destroy(qp);

@@ -6,7 +6,7 @@
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 /* What every command that makes or changes a QP says of it: service, PD, CQs. */
-void hv_qp_fill_identity(const struct hv_qp *qp, uint8_t *qpc);
+void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
 /* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 

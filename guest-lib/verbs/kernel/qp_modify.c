@@ -119,7 +119,7 @@ static uint16_t modify_udp_sport(const struct hv_qp *qp, const struct ibv_ah_att
     return ibv_flow_label_to_udp_sport(label);
 }
 
-static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, uint8_t *ads)
+static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, struct prm_ads *ads)
 {
     const struct ibv_ah_attr *ah = &attr->ah_attr;
     uint8_t mac[6];
@@ -149,7 +149,7 @@ static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, ui
 
 /* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
 static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
-                               uint8_t *qpc)
+                               struct prm_qpc *qpc)
 {
     unsigned access = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags : qp->access;
     uint8_t depth =
@@ -164,9 +164,10 @@ static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr 
     PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
 }
 
-static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask, uint8_t *qpc)
+static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                           struct prm_qpc *qpc)
 {
-    uint8_t *ads = PRM_PTR(qpc, qpc, primary_address_path);
+    struct prm_ads *ads = PRM_PTR(qpc, qpc, primary_address_path);
     int err = 0;
 
     if (qp->ibv.qp_type == IBV_QPT_UD) {
@@ -212,7 +213,7 @@ static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int
 
 int hv_qp_stop(struct hv_qp *qp, uint16_t op)
 {
-    uint8_t in[PRM_SIZE(qp_2err_in)] = {0};
+    struct prm_qp_2err_in in[1] = {0};
 
     PRM_SET(qp_2err_in, in, opcode, op);
     PRM_SET(qp_2err_in, in, uid, qp->uid);
@@ -264,8 +265,9 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
                           enum ibv_qp_state to, int mask)
 {
     const struct transition *t = transition_find(qp->ibv.qp_type, from, to);
-    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0}, out[PRM_SIZE(rts2rts_qp_out)] = {0};
-    uint8_t *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
+    struct prm_rts2rts_qp_in in[1] = {0};
+    struct prm_rts2rts_qp_out out[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
     int err;
 
     if (!t || (mask & t->required) != t->required ||
@@ -329,8 +331,11 @@ static enum ibv_qp_state state_of(uint32_t state)
 
 int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
 {
-    uint8_t in[PRM_SIZE(query_qp_in)] = {0}, out[PRM_SIZE(query_qp_out)];
-    const uint8_t *qpc = PRM_PTR(query_qp_out, out, qpc), *ads;
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
+    struct prm_query_qp_out out[1];
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
+    const struct prm_ads *ads;
     int err = hv_qp_check(&qp->ibv);
 
     if (err) {
@@ -344,7 +349,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
         return err;
     }
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
-    PRM_SET(general_obj_in_cmd_hdr, in, uid, qp->uid);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, qp->uid);
     PRM_SET(query_qp_in, in, qpn, qp->ibv.qp_num);
     err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err) {

@@ -15,7 +15,7 @@
 
 static int raw_destroy_part(struct hv_qp *qp, uint16_t op, uint32_t num)
 {
-    uint8_t in[PRM_SIZE(destroy_tir_in)] = {0};
+    struct prm_destroy_tir_in in[1] = {0};
 
     /* all of the four have this layout */
     PRM_SET(destroy_tir_in, in, opcode, op);
@@ -24,7 +24,7 @@ static int raw_destroy_part(struct hv_qp *qp, uint16_t op, uint32_t num)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-static void raw_fill_wq(struct hv_qp *qp, uint8_t *wq, const struct hv_wq *ring)
+static void raw_fill_wq(struct hv_qp *qp, struct prm_wq *wq, const struct hv_wq *ring)
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, pd, hv_real_pd(qp->ibv.pd)->pdn);
@@ -39,7 +39,8 @@ static void raw_fill_wq(struct hv_qp *qp, uint8_t *wq, const struct hv_wq *ring)
 
 static int raw_create_tis(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(create_tis_in)] = {0}, out[PRM_SIZE(create_tis_out)] = {0};
+    struct prm_create_tis_in in[1] = {0};
+    struct prm_create_tis_out out[1] = {0};
     int err;
 
     PRM_SET(create_tis_in, in, opcode, PRM_CMD_OP_CREATE_TIS);
@@ -55,9 +56,9 @@ static int raw_create_sq(struct hv_qp *qp)
 {
     size_t len = PRM_SIZE(create_sq_in) +
                  8 * (hv_whole_pages((size_t)qp->sq.wqe_cnt << SQ_STRIDE) / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_sq_out)] = {0};
-    uint8_t *sqc = PRM_PTR(create_sq_in, in, ctx);
+    g_autofree struct prm_create_sq_in *in = g_malloc0(len);
+    struct prm_create_sq_out out[1] = {0};
+    struct prm_sqc *sqc = PRM_PTR(create_sq_in, in, ctx);
     int err = raw_create_tis(qp);
 
     if (err) {
@@ -93,7 +94,7 @@ static int raw_destroy_sq(struct hv_qp *qp)
 
 static int raw_modify_sq(struct hv_qp *qp, uint8_t state)
 {
-    uint8_t in[PRM_SIZE(modify_sq_in)] = {0};
+    struct prm_modify_sq_in in[1] = {0};
     int err;
 
     PRM_SET(modify_sq_in, in, opcode, PRM_CMD_OP_MODIFY_SQ);
@@ -108,7 +109,8 @@ static int raw_modify_sq(struct hv_qp *qp, uint8_t state)
 
 static int raw_query_sq(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(query_sq_in)] = {0}, out[PRM_SIZE(query_sq_out)];
+    struct prm_query_sq_in in[1] = {0};
+    struct prm_query_sq_out out[1];
     int err;
 
     PRM_SET(query_sq_in, in, opcode, PRM_CMD_OP_QUERY_SQ);
@@ -123,9 +125,9 @@ static int raw_query_sq(struct hv_qp *qp)
 /* -- the receive half --------------------------------------------------------------------------
  */
 
-static int raw_create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
+static int raw_create_tir(struct hv_qp *qp, struct prm_create_tir_in *in)
 {
-    uint8_t out[PRM_SIZE(create_tir_out)] = {0};
+    struct prm_create_tir_out out[1] = {0};
     int err;
 
     PRM_SET(create_tir_in, in, opcode, PRM_CMD_OP_CREATE_TIR);
@@ -139,8 +141,8 @@ static int raw_create_tir(struct hv_qp *qp, uint8_t in[PRM_SIZE(create_tir_in)])
 
 static int raw_create_direct_tir(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(create_tir_in)] = {0};
-    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
+    struct prm_create_tir_in in[1] = {0};
+    struct prm_tirc *tirc = PRM_PTR(create_tir_in, in, ctx);
 
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_DIRECT);
     PRM_SET(tirc, tirc, inline_rqn, qp->rqn);
@@ -151,9 +153,9 @@ static int raw_create_rq(struct hv_qp *qp)
 {
     size_t size = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t len = PRM_SIZE(create_rq_in) + 8 * (hv_whole_pages(size) / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_rq_out)] = {0};
-    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx);
+    g_autofree struct prm_create_rq_in *in = g_malloc0(len);
+    struct prm_create_rq_out out[1] = {0};
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
     int err;
 
     PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
@@ -180,7 +182,7 @@ static int raw_create_rq(struct hv_qp *qp)
 
 static int raw_modify_rq(struct hv_qp *qp, uint8_t state)
 {
-    uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
+    struct prm_modify_rq_in in[1] = {0};
     int err;
 
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
@@ -195,7 +197,8 @@ static int raw_modify_rq(struct hv_qp *qp, uint8_t state)
 
 static int raw_query_rq(struct hv_qp *qp)
 {
-    uint8_t in[PRM_SIZE(query_rq_in)] = {0}, out[PRM_SIZE(query_rq_out)];
+    struct prm_query_rq_in in[1] = {0};
+    struct prm_query_rq_out out[1];
     int err;
 
     PRM_SET(query_rq_in, in, opcode, PRM_CMD_OP_QUERY_RQ);
@@ -304,7 +307,7 @@ int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
 #define DPRT (IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_DST_PORT_UDP)
 
 /* The fields to hash: of one network and one transport protocol at most. 0 or errno. */
-static int raw_fill_hash(uint8_t *select, uint64_t fields)
+static int raw_fill_hash(struct prm_rx_hash_field_select *select, uint64_t fields)
 {
     uint32_t selected = 0;
 
@@ -328,8 +331,8 @@ static int raw_fill_hash(uint8_t *select, uint64_t fields)
 
 int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
 {
-    uint8_t in[PRM_SIZE(create_tir_in)] = {0};
-    uint8_t *tirc = PRM_PTR(create_tir_in, in, ctx);
+    struct prm_create_tir_in in[1] = {0};
+    struct prm_tirc *tirc = PRM_PTR(create_tir_in, in, ctx);
     const size_t key_len =
         PRM_OFFSET(tirc, rx_hash_field_selector_outer) - PRM_OFFSET(tirc, rx_hash_toeplitz_key);
     int err;

@@ -157,7 +157,8 @@ static int query_device_ex(struct ibv_context *context,
 
 static bool link_is_up(struct hv_hca *hca)
 {
-    uint8_t in[PRM_SIZE(query_vport_state_in)] = {0}, out[PRM_SIZE(query_vport_state_out)];
+    struct prm_query_vport_state_in in[1] = {0};
+    struct prm_query_vport_state_out out[1];
 
     PRM_SET(query_vport_state_in, in, opcode, PRM_CMD_OP_QUERY_VPORT_STATE);
     return hv_cmd(hca, in, sizeof(in), out, sizeof(out)) == 0 &&

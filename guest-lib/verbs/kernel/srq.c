@@ -16,9 +16,10 @@ static uint16_t srq_uid(const struct hv_srq *srq)
 static int srq_create_rmp(struct hv_srq *srq)
 {
     size_t len = PRM_SIZE(create_rmp_in) + 8 * (srq->ring_size / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_rmp_out)] = {0};
-    uint8_t *rmpc = PRM_PTR(create_rmp_in, in, ctx), *wq = PRM_PTR(rmpc, rmpc, wq);
+    g_autofree struct prm_create_rmp_in *in = g_malloc0(len);
+    struct prm_create_rmp_out out[1] = {0};
+    struct prm_rmpc *rmpc = PRM_PTR(create_rmp_in, in, ctx);
+    struct prm_wq *wq = PRM_PTR(rmpc, rmpc, wq);
     int err;
 
     PRM_SET(create_rmp_in, in, opcode, PRM_CMD_OP_CREATE_RMP);
@@ -38,9 +39,9 @@ static int srq_create_rmp(struct hv_srq *srq)
 static int srq_create_xrc(struct hv_srq *srq)
 {
     size_t len = PRM_SIZE(create_xrc_srq_in) + 8 * (srq->ring_size / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_xrc_srq_out)] = {0};
-    uint8_t *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
+    g_autofree struct prm_create_xrc_srq_in *in = g_malloc0(len);
+    struct prm_create_xrc_srq_out out[1] = {0};
+    struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
     uint64_t dbr = (uintptr_t)srq->dbrec;
     int err;
 
@@ -62,7 +63,8 @@ static int srq_create_xrc(struct hv_srq *srq)
 
 static int srq_destroy_cmd(struct hv_srq *srq)
 {
-    uint8_t rmp[PRM_SIZE(destroy_rmp_in)] = {0}, xrc[PRM_SIZE(destroy_xrc_srq_in)] = {0};
+    struct prm_destroy_rmp_in rmp[1] = {0};
+    struct prm_destroy_xrc_srq_in xrc[1] = {0};
 
     if (srq->type == IBV_SRQT_XRC) {
         PRM_SET(destroy_xrc_srq_in, xrc, opcode, PRM_CMD_OP_DESTROY_XRC_SRQ);
@@ -78,8 +80,9 @@ static int srq_destroy_cmd(struct hv_srq *srq)
 
 static int srq_arm(struct hv_srq *srq, uint16_t limit)
 {
-    uint8_t rmp[PRM_SIZE(modify_rmp_in)] = {0}, xrc[PRM_SIZE(arm_xrc_srq_in)] = {0};
-    uint8_t *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
+    struct prm_modify_rmp_in rmp[1] = {0};
+    struct prm_arm_xrc_srq_in xrc[1] = {0};
+    struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
 
     if (srq->type == IBV_SRQT_XRC) {
         PRM_SET(arm_xrc_srq_in, xrc, opcode, PRM_CMD_OP_ARM_XRC_SRQ);
@@ -108,15 +111,17 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit)
     }
 
     if (srq->type == IBV_SRQT_XRC) {
-        uint8_t in[PRM_SIZE(query_xrc_srq_in)] = {0}, out[PRM_SIZE(query_xrc_srq_out)] = {0};
+        struct prm_query_xrc_srq_in in[1] = {0};
+        struct prm_query_xrc_srq_out out[1] = {0};
 
         PRM_SET(query_xrc_srq_in, in, opcode, PRM_CMD_OP_QUERY_XRC_SRQ);
         PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
         err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
         *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
     } else {
-        uint8_t in[PRM_SIZE(query_rmp_in)] = {0}, out[PRM_SIZE(query_rmp_out)] = {0};
-        uint8_t *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
+        struct prm_query_rmp_in in[1] = {0};
+        struct prm_query_rmp_out out[1] = {0};
+        struct prm_rmpc *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
 
         PRM_SET(query_rmp_in, in, opcode, PRM_CMD_OP_QUERY_RMP);
         PRM_SET(query_rmp_in, in, rmpn, srq->srqn);

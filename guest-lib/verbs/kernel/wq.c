@@ -10,9 +10,10 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
 {
     struct hv_context *ctx = hv_context(wq->ibv.context);
     size_t len = PRM_SIZE(create_rq_in) + 8 * (wq->ring_size / PCI_PAGE);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_rq_out)] = {0};
-    uint8_t *rqc = PRM_PTR(create_rq_in, in, ctx), *ring = PRM_PTR(rqc, rqc, wq);
+    g_autofree struct prm_create_rq_in *in = g_malloc0(len);
+    struct prm_create_rq_out out[1] = {0};
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
+    struct prm_wq *ring = PRM_PTR(rqc, rqc, wq);
     int err = hv_pd_check(wq->ibv.pd);
 
     err = err ? err : hv_cq_check(wq->ibv.cq);
@@ -48,7 +49,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
 
 int uverbs_destroy_wq(struct hv_rwq *wq)
 {
-    uint8_t in[PRM_SIZE(destroy_rq_in)] = {0};
+    struct prm_destroy_rq_in in[1] = {0};
     int err = hv_wq_check(&wq->ibv);
 
     if (!err && g_atomic_int_get(&wq->users)) {
@@ -80,8 +81,8 @@ static uint8_t rq_state(enum ibv_wq_state state)
 int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
 {
     struct ibv_wq *ibwq = &wq->ibv;
-    uint8_t in[PRM_SIZE(modify_rq_in)] = {0};
-    uint8_t *rqc = PRM_PTR(modify_rq_in, in, ctx);
+    struct prm_modify_rq_in in[1] = {0};
+    struct prm_rqc *rqc = PRM_PTR(modify_rq_in, in, ctx);
     enum ibv_wq_state from =
         attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : ibwq->state;
     enum ibv_wq_state to = attr->attr_mask & IBV_WQ_ATTR_STATE ? attr->wq_state : from;
@@ -118,9 +119,9 @@ int uverbs_create_ind_table(struct hv_ind_table *table)
 {
     struct ibv_context *context = table->ibv.context;
     size_t len = PRM_SIZE(create_rqt_in) + table->num * PRM_SIZE(rq_num);
-    g_autofree uint8_t *in = g_malloc0(len);
-    uint8_t out[PRM_SIZE(create_rqt_out)] = {0};
-    uint8_t *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
+    g_autofree struct prm_create_rqt_in *in = g_malloc0(len);
+    struct prm_create_rqt_out out[1] = {0};
+    struct prm_rqtc *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
     int err = 0;
 
     PRM_SET(create_rqt_in, in, opcode, PRM_CMD_OP_CREATE_RQT);
@@ -129,7 +130,7 @@ int uverbs_create_ind_table(struct hv_ind_table *table)
     PRM_SET(rqtc, rqtc, rqt_max_size, table->num);
     for (unsigned i = 0; i < table->num && !err; i++) {
         err = hv_wq_check(&table->wqs[i]->ibv);
-        PRM_SET(rq_num, rqtc + PRM_SIZE(rqtc) + i * PRM_SIZE(rq_num), rq_num, table->wqs[i]->rqn);
+        PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, i), rq_num, table->wqs[i]->rqn);
     }
     err = err ? err : hv_cmd(hv_hca_of(context), in, len, out, sizeof(out));
     if (err) {
@@ -147,7 +148,7 @@ int uverbs_create_ind_table(struct hv_ind_table *table)
 int uverbs_destroy_ind_table(struct hv_ind_table *table)
 {
     struct ibv_context *context = table->ibv.context;
-    uint8_t in[PRM_SIZE(destroy_rqt_in)] = {0};
+    struct prm_destroy_rqt_in in[1] = {0};
     int err = hv_ind_table_check(&table->ibv);
 
     if (!err && g_atomic_int_get(&table->users)) {

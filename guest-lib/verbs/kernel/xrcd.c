@@ -21,7 +21,8 @@ static GPtrArray *inodes; /* struct hv_xrcd_inode */
 
 static int alloc_xrcd(struct hv_hca *hca, uint32_t *xrcdn)
 {
-    uint8_t in[PRM_SIZE(alloc_xrcd_in)] = {0}, out[PRM_SIZE(alloc_xrcd_out)] = {0};
+    struct prm_alloc_xrcd_in in[1] = {0};
+    struct prm_alloc_xrcd_out out[1] = {0};
     int err;
 
     PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
@@ -32,7 +33,7 @@ static int alloc_xrcd(struct hv_hca *hca, uint32_t *xrcdn)
 
 static int dealloc_xrcd(struct hv_hca *hca, uint32_t xrcdn)
 {
-    uint8_t in[PRM_SIZE(dealloc_xrcd_in)] = {0};
+    struct prm_dealloc_xrcd_in in[1] = {0};
 
     PRM_SET(dealloc_xrcd_in, in, opcode, PRM_CMD_OP_DEALLOC_XRCD);
     PRM_SET(dealloc_xrcd_in, in, xrcd, xrcdn);

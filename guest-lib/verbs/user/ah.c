@@ -38,7 +38,8 @@ static uint16_t ah_udp_sport(uint32_t flow_label)
 static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
 {
     struct ibv_gid_entry sgid;
-    uint8_t *av = ah->av, mac[6];
+    struct prm_wqe_av *av = ah->av;
+    uint8_t mac[6];
     int err;
 
     if (attr->port_num < 1 || attr->port_num > PORTS || !attr->is_global) {

@@ -109,7 +109,7 @@ static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_a
 static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
 {
     for (uint32_t i = 0; i < ncqe; i++) {
-        cqe64_at(ring, ncqe - 1, cqe_size, i)[CQE64_OP_OWN] = PRM_CQE_OPCODE_INVALID << 4;
+        cqe_set_op_own(cqe64_at(ring, ncqe - 1, cqe_size, i), PRM_CQE_OPCODE_INVALID << 4);
     }
 }
 
@@ -272,7 +272,7 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
     struct hv_cq *cq = hv_cq(ibcq);
-    uint8_t db[PRM_SIZE(cq_doorbell)] = {0};
+    struct prm_cq_doorbell db[1] = {0};
     uint32_t arm;
 
     PRM_SET(cq_doorbell, db, arm_sn, __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & 3);
@@ -294,22 +294,30 @@ static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 /* -- resizing -----------------------------------------------------------------------------------
  */
 
+/* A whole CQE, of which cqe64 is the end, with the owner bit of its new place. */
+static void cq_copy_cqe(const struct hv_cq *cq, struct prm_cqe64 *to, const struct prm_cqe64 *from,
+                        unsigned owner)
+{
+    size_t before = cq->cqe_size - PRM_SIZE(cqe64);
+
+    memcpy((uint8_t *)to - before, (const uint8_t *)from - before, cq->cqe_size);
+    cqe_set_op_own(to, (cqe_op_own(to) & ~1u) | owner);
+}
+
 /* Moves what was not polled from the old ring to the new one, behind the slot that corresponds to
  * the RESIZE_CQ entry: the device goes on in the new ring behind its own producer index, which
  * that entry takes one of. */
 static void cq_copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
 {
     uint32_t i = cq->ci;
-    const uint8_t *from;
+    const struct prm_cqe64 *from;
 
-    while ((from = cq_sw_cqe64(cq, i)) && from[CQE64_OP_OWN] >> 4 != PRM_CQE_OPCODE_RESIZE_CQ &&
+    while ((from = cq_sw_cqe64(cq, i)) && cqe_op_own(from) >> 4 != PRM_CQE_OPCODE_RESIZE_CQ &&
            i - cq->ci <= (1u << cq->log_size)) {
-        uint8_t *to = cqe64_at(ring, (1u << log_size) - 1, cq->cqe_size, i + 1);
+        struct prm_cqe64 *to = cqe64_at(ring, (1u << log_size) - 1, cq->cqe_size, i + 1);
         unsigned owner = (i + 1) >> log_size & 1;
 
-        memcpy(to + PRM_SIZE(cqe64) - cq->cqe_size, from + PRM_SIZE(cqe64) - cq->cqe_size,
-               cq->cqe_size);
-        to[CQE64_OP_OWN] = (uint8_t)((from[CQE64_OP_OWN] & ~1u) | owner);
+        cq_copy_cqe(cq, to, from, owner);
         i++;
     }
     cq->ci++;
@@ -389,20 +397,17 @@ void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq)
     }
     /* backwards: what stays moves up over what goes */
     while (pi != cq->ci) {
-        uint8_t *cqe = cq_cqe64(cq, --pi);
+        const struct prm_cqe64 *cqe = cq_cqe64(cq, --pi);
 
         if (PRM_GET(cqe64, cqe, srqn) == uidx) {
             freed++;
-            if (srq && is_receive(cqe[CQE64_OP_OWN] >> 4)) {
+            if (srq && is_receive(cqe_op_own(cqe) >> 4)) {
                 hv_srq_free_wqe(srq, (uint16_t)PRM_GET(cqe64, cqe, wqe_counter));
             }
         } else if (freed) {
-            uint8_t *to = cq_cqe64(cq, pi + freed);
-            uint8_t owner = to[CQE64_OP_OWN] & 1;
+            struct prm_cqe64 *to = cq_cqe64(cq, pi + freed);
 
-            memcpy(to + PRM_SIZE(cqe64) - cq->cqe_size, cqe + PRM_SIZE(cqe64) - cq->cqe_size,
-                   cq->cqe_size);
-            to[CQE64_OP_OWN] = (uint8_t)((to[CQE64_OP_OWN] & ~1u) | owner);
+            cq_copy_cqe(cq, to, cqe, cqe_op_own(to) & 1);
         }
     }
     if (freed) {

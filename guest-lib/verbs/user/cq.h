@@ -20,8 +20,6 @@ void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq);
 void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b);
 void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b);
 
-#define CQE64_OP_OWN 63
-
 /* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names nothing
  * that exists. */
 #define CQ_POLL_ERR (-2)
@@ -41,25 +39,43 @@ static inline void cq_unlock(struct hv_cq *cq)
 }
 
 /* The cqe64 of entry n of a ring: the second half of a CQE of 128 bytes. */
-static inline uint8_t *cqe64_at(uint8_t *ring, uint32_t mask, unsigned cqe_size, uint32_t n)
+static inline struct prm_cqe64 *cqe64_at(uint8_t *ring, uint32_t mask, unsigned cqe_size,
+                                         uint32_t n)
 {
-    return ring + (size_t)(n & mask) * cqe_size + (cqe_size - PRM_SIZE(cqe64));
+    return (void *)(ring + (size_t)(n & mask) * cqe_size + (cqe_size - PRM_SIZE(cqe64)));
 }
 
-static inline uint8_t *cq_cqe64(const struct hv_cq *cq, uint32_t n)
+static inline struct prm_cqe64 *cq_cqe64(const struct hv_cq *cq, uint32_t n)
 {
     return cqe64_at(cq->ring, (1u << cq->log_size) - 1, cq->cqe_size, n);
 }
 
 /* Entry n if it is software's, else NULL. The owner bit changes with every round; what comes after
  * it in program order is read after it. */
-static inline uint8_t *cq_sw_cqe64(const struct hv_cq *cq, uint32_t n)
+static inline struct prm_cqe64 *cq_sw_cqe64(const struct hv_cq *cq, uint32_t n)
 {
-    uint8_t *cqe = cq_cqe64(cq, n);
+    struct prm_cqe64 *cqe = cq_cqe64(cq, n);
     uint8_t op_own = (uint8_t)drv_last_word(cqe);
 
     return op_own >> 4 != PRM_CQE_OPCODE_INVALID && (op_own & 1) == (n >> cq->log_size & 1) ? cqe
                                                                                             : NULL;
+}
+
+/* The byte with opcode and owner bit, the last. */
+static inline uint8_t cqe_op_own(const struct prm_cqe64 *cqe)
+{
+    return cqe->bytes[PRM_SIZE(cqe64) - 1];
+}
+
+static inline void cqe_set_op_own(struct prm_cqe64 *cqe, unsigned op_own)
+{
+    cqe->bytes[PRM_SIZE(cqe64) - 1] = (uint8_t)op_own;
+}
+
+/* A CQE whose opcode says that it failed: the same bytes. */
+static inline const struct prm_err_cqe *cqe_failed(const struct prm_cqe64 *cqe)
+{
+    return (const void *)cqe;
 }
 
 /* Tells the device what has been consumed. */
@@ -77,13 +93,13 @@ struct completion {
 };
 
 /* Takes the CQE's WQE off its queue: 0, or CQ_POLL_ERR. The CQ's lock is held. */
-int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done);
+int cq_complete(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
 
 /* ibv_poll_cq() */
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
 /* IBV_WC_IP_CSUM_OK or 0, of a CQE of a queue whose checksums count. */
-static inline unsigned cqe_csum_ok(const uint8_t *cqe)
+static inline unsigned cqe_csum_ok(const struct prm_cqe64 *cqe)
 {
     bool ok = PRM_GET(cqe64, cqe, l4_ok) && PRM_GET(cqe64, cqe, l3_ok) &&
               PRM_GET(cqe64, cqe, l3_hdr_type) == PRM_CQE_L3_HDR_TYPE_IPV4;

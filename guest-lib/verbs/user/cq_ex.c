@@ -17,7 +17,7 @@ static struct hv_cq *cq_of(struct ibv_cq_ex *ex)
 /* Takes the next CQE: 0, ENOENT or CQ_POLL_ERR. */
 static inline int cq_ex_take(struct hv_cq *cq)
 {
-    const uint8_t *cqe = cq_sw_cqe64(cq, cq->ci);
+    const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
     struct completion done = {0};
 
     if (!cqe) {
@@ -79,7 +79,7 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
     const struct hv_cq *cq = cq_of(ex);
 
-    switch (cq->cur_cqe[CQE64_OP_OWN] >> 4) {
+    switch (cqe_op_own(cq->cur_cqe) >> 4) {
     case PRM_CQE_OPCODE_RESP_WR_IMM:
         return IBV_WC_RECV_RDMA_WITH_IMM;
     case PRM_CQE_OPCODE_RESP_SEND:
@@ -95,7 +95,7 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-    return PRM_GET(err_cqe, cq_of(ex)->cur_cqe, vendor_err_synd);
+    return PRM_GET(err_cqe, cqe_failed(cq_of(ex)->cur_cqe), vendor_err_synd);
 }
 
 static unsigned read_wc_flags(struct ibv_cq_ex *ex)
@@ -103,7 +103,7 @@ static unsigned read_wc_flags(struct ibv_cq_ex *ex)
     const struct hv_cq *cq = cq_of(ex);
     unsigned flags = cq->cur_csum_valid ? cqe_csum_ok(cq->cur_cqe) : 0;
 
-    switch (cq->cur_cqe[CQE64_OP_OWN] >> 4) {
+    switch (cqe_op_own(cq->cur_cqe) >> 4) {
     case PRM_CQE_OPCODE_RESP_WR_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
         flags |= IBV_WC_WITH_IMM;
@@ -124,10 +124,10 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ex)
  * (ibv_wc_read_invalidated_rkey()). */
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-    const uint8_t *cqe = cq_of(ex)->cur_cqe;
+    const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
     uint32_t value = PRM_GET(cqe64, cqe, immediate);
 
-    return cqe[CQE64_OP_OWN] >> 4 == PRM_CQE_OPCODE_RESP_SEND_INV ? value : GUINT32_TO_BE(value);
+    return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_RESP_SEND_INV ? value : GUINT32_TO_BE(value);
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
@@ -186,11 +186,11 @@ static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
 
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
 {
-    const uint8_t *cqe = cq_of(ex)->cur_cqe;
+    const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
 
     /* the tag matching header as it came: opcode, application context, tag */
-    tm_info->priv = (uint32_t)prm_load32(cqe + 4);
-    tm_info->tag = prm_load64(cqe + 8);
+    tm_info->priv = (uint32_t)prm_load32(&cqe->bytes[4]);
+    tm_info->tag = prm_load64(&cqe->bytes[8]);
 }
 
 #define READER(flag, reader)                                                                       \

@@ -46,7 +46,7 @@ static const struct {
 };
 
 /* The queue that a CQE names, or NULL. The CQ remembers the one before. */
-static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const uint8_t *cqe)
+static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const struct prm_cqe64 *cqe)
 {
     uint32_t uidx = PRM_GET(cqe64, cqe, srqn);
 
@@ -57,7 +57,7 @@ static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const uint8_t *cqe
     return cq->cur_rsc;
 }
 
-static inline int complete_send(const struct hv_rsc *rsc, const uint8_t *cqe,
+static inline int complete_send(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
                                 struct completion *done)
 {
     struct hv_qp *qp = rsc->obj;
@@ -76,7 +76,8 @@ static inline int complete_send(const struct hv_rsc *rsc, const uint8_t *cqe,
     return 0;
 }
 
-static inline int complete_srq(struct hv_srq *srq, const uint8_t *cqe, struct completion *done)
+static inline int complete_srq(struct hv_srq *srq, const struct prm_cqe64 *cqe,
+                               struct completion *done)
 {
     uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
 
@@ -88,7 +89,8 @@ static inline int complete_srq(struct hv_srq *srq, const uint8_t *cqe, struct co
     return 0;
 }
 
-static inline int complete_rq(struct hv_wq *rq, const uint8_t *cqe, struct completion *done)
+static inline int complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
+                              struct completion *done)
 {
     if (!rq->wqe_cnt) {
         return CQ_POLL_ERR;
@@ -98,7 +100,7 @@ static inline int complete_rq(struct hv_wq *rq, const uint8_t *cqe, struct compl
     return 0;
 }
 
-static inline int complete_recv(const struct hv_rsc *rsc, const uint8_t *cqe,
+static inline int complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
                                 struct completion *done)
 {
     struct hv_qp *qp = rsc->obj;
@@ -119,7 +121,7 @@ static inline int complete_recv(const struct hv_rsc *rsc, const uint8_t *cqe,
     }
 }
 
-int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
+int cq_complete(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
 {
     const struct hv_rsc *rsc = find_rsc(cq, cqe);
 
@@ -127,7 +129,7 @@ int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
     if (!rsc) {
         return CQ_POLL_ERR;
     }
-    switch (cqe[CQE64_OP_OWN] >> 4) {
+    switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_REQ:
         return complete_send(rsc, cqe, done);
     case PRM_CQE_OPCODE_RESP_WR_IMM:
@@ -137,12 +139,12 @@ int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
         return complete_recv(rsc, cqe, done);
     case PRM_CQE_OPCODE_REQ_ERR:
     case PRM_CQE_OPCODE_RESP_ERR:
-        done->status = status_of_syndrome[PRM_GET(err_cqe, cqe, syndrome)];
+        done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];
         if (done->status == IBV_WC_SUCCESS) {
             done->status = IBV_WC_GENERAL_ERR;
         }
-        return cqe[CQE64_OP_OWN] >> 4 == PRM_CQE_OPCODE_REQ_ERR ? complete_send(rsc, cqe, done)
-                                                                : complete_recv(rsc, cqe, done);
+        return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR ? complete_send(rsc, cqe, done)
+                                                              : complete_recv(rsc, cqe, done);
     default:
         return CQ_POLL_ERR;
     }
@@ -151,7 +153,8 @@ int cq_complete(struct hv_cq *cq, const uint8_t *cqe, struct completion *done)
 /* -- ibv_poll_cq() ------------------------------------------------------------------------------
  */
 
-static inline void fill_send(struct ibv_wc *wc, const uint8_t *cqe, const struct completion *done)
+static inline void fill_send(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
+                             const struct completion *done)
 {
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
 
@@ -166,11 +169,12 @@ static inline void fill_send(struct ibv_wc *wc, const uint8_t *cqe, const struct
     }
 }
 
-static inline void fill_recv(struct ibv_wc *wc, const uint8_t *cqe, const struct completion *done)
+static inline void fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
+                             const struct completion *done)
 {
     wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
     wc->wc_flags = done->csum_valid ? cqe_csum_ok(cqe) : 0;
-    switch (cqe[CQE64_OP_OWN] >> 4) {
+    switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_RESP_WR_IMM:
         wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
         wc->wc_flags |= IBV_WC_WITH_IMM;
@@ -199,9 +203,9 @@ static inline void fill_recv(struct ibv_wc *wc, const uint8_t *cqe, const struct
 }
 
 /* One completion: 0, or CQ_POLL_ERR. */
-static inline int poll_one(struct hv_cq *cq, const uint8_t *cqe, struct ibv_wc *wc)
+static inline int poll_one(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
 {
-    uint8_t opcode = cqe[CQE64_OP_OWN] >> 4;
+    uint8_t opcode = cqe_op_own(cqe) >> 4;
     struct completion done;
 
     if (cq_complete(cq, cqe, &done)) {
@@ -214,7 +218,7 @@ static inline int poll_one(struct hv_cq *cq, const uint8_t *cqe, struct ibv_wc *
     if (opcode == PRM_CQE_OPCODE_REQ) {
         fill_send(wc, cqe, &done);
     } else if (opcode >= PRM_CQE_OPCODE_SIG_ERR) {
-        wc->vendor_err = PRM_GET(err_cqe, cqe, vendor_err_synd);
+        wc->vendor_err = PRM_GET(err_cqe, cqe_failed(cqe), vendor_err_synd);
     } else {
         fill_recv(wc, cqe, &done);
     }
@@ -226,7 +230,7 @@ static inline int poll_locked(struct hv_cq *cq, int num_entries, struct ibv_wc *
     int polled = 0, err = 0;
 
     while (polled < num_entries) {
-        const uint8_t *cqe = cq_sw_cqe64(cq, cq->ci);
+        const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
 
         if (!cqe) {
             break;

@@ -124,8 +124,8 @@ struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 /* mlx5_ib has RTS2RTS_QP for connected QPs only. */
 int hv_dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
 {
-    uint8_t in[PRM_SIZE(rts2rts_qp_in)] = {0};
-    uint8_t out[PRM_SIZE(rts2rts_qp_out)] = {0};
+    struct prm_rts2rts_qp_in in[1] = {0};
+    struct prm_rts2rts_qp_out out[1] = {0};
     const uint64_t udp_sport_mask = 1 << 2; /* MLX5_QPC_OPT_MASK_32_UDP_SPORT */
     int err = hv_kernel(hv_qp_check(qp));
 

@@ -11,9 +11,6 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/qp.h"
 
-#define UMR_CTRL      PRM_SIZE(wqe_ctrl_seg)
-#define UMR_MKC       (UMR_CTRL + PRM_SIZE(wqe_umr_ctrl_seg))
-#define UMR_DATA      (UMR_MKC + PRM_SIZE(mkc))
 #define INL_SEG_BYTES 4u /* of an inline segment's own; the limit on payload is without it */
 
 static size_t dv_wr_data_room(const struct hv_qp *qp)
@@ -28,13 +25,13 @@ static void dv_wr_set_err(struct hv_qp *qp, int err)
     }
 }
 
-static void mask_bit(uint8_t *umr, unsigned bit)
+static void mask_bit(struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
 {
     PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask,
             PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) | 1ull << bit);
 }
 
-static bool has_mask_bit(const uint8_t *umr, unsigned bit)
+static bool has_mask_bit(const struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
 {
     return PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) >> bit & 1;
 }
@@ -52,7 +49,8 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
 {
     struct hv_dv_qp *dv = hv_dv_qp(ex);
     struct hv_qp *qp = dv->qp;
-    uint8_t *umr = dv->wqe + UMR_CTRL, *mkc = dv->wqe + UMR_MKC;
+    struct prm_wqe_umr_ctrl_seg *umr = dv->wqe->umr;
+    struct prm_mkc *mkc = dv->wqe->mkc;
 
     if (!(qp->ex.wr_flags & IBV_SEND_INLINE) || attr->comp_mask ||
         (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR)) {
@@ -60,14 +58,14 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
         return;
     }
     memset(dv->wqe, 0, dv->wqe_room);
-    PRM_SET(wqe_ctrl_seg, dv->wqe, opcode, PRM_WQE_OPCODE_UMR);
-    PRM_SET(wqe_ctrl_seg, dv->wqe, umr_mkey, mkey->lkey);
+    PRM_SET(wqe_ctrl_seg, dv->wqe->ctrl, opcode, PRM_WQE_OPCODE_UMR);
+    PRM_SET(wqe_ctrl_seg, dv->wqe->ctrl, umr_mkey, mkey->lkey);
     PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
     mask_bit(umr, PRM_MKEY_MASK_FREE);
     mask_bit(umr, PRM_MKEY_MASK_KEY);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
     PRM_SET(mkc, mkc, mkey_7_0, mkey->lkey & 0xff);
-    dv->wqe_size = UMR_DATA;
+    dv->wqe_size = sizeof(struct hv_umr_wqe);
     dv->cur_mkey = DV_CONTAINER(mkey, struct hv_dv_mkey);
     dv->setters_left = num_setters ? num_setters : 1;
     if (!num_setters) {
@@ -80,7 +78,8 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
     const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     struct hv_dv_qp *dv = hv_dv_qp(ex);
-    uint8_t *umr = dv->wqe + UMR_CTRL, *mkc = dv->wqe + UMR_MKC;
+    struct prm_wqe_umr_ctrl_seg *umr = dv->wqe->umr;
+    struct prm_mkc *mkc = dv->wqe->mkc;
 
     if (dv->qp->wr_err) {
         return;
@@ -112,7 +111,7 @@ static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
         dv_wr_set_err(qp, EINVAL);
     } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > dv_wr_data_room(qp)) {
         dv_wr_set_err(qp, ENOMEM);
-    } else if (PRM_GET(wqe_umr_ctrl_seg, dv->wqe + UMR_CTRL, xlt_octowords)) {
+    } else if (PRM_GET(wqe_umr_ctrl_seg, dv->wqe->umr, xlt_octowords)) {
         dv_wr_set_err(qp, EINVAL);
     }
     return !qp->wr_err;
@@ -120,11 +119,11 @@ static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
 
 static void dv_wr_layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t length)
 {
-    uint8_t *umr = dv->wqe + UMR_CTRL;
+    struct prm_wqe_umr_ctrl_seg *umr = dv->wqe->umr;
     size_t padded = (entries * 16 + 63) & ~(size_t)63;
 
     mask_bit(umr, PRM_MKEY_MASK_LEN);
-    PRM_SET(mkc, dv->wqe + UMR_MKC, len, length);
+    PRM_SET(mkc, dv->wqe->mkc, len, length);
     PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, padded / 16);
     dv->wqe_size += padded;
     dv_wr_setter_done(dv);
@@ -134,14 +133,13 @@ static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
                                     const struct ibv_sge *sge)
 {
     struct hv_dv_qp *dv = hv_dv_qp(ex);
+    struct prm_wqe_klm_seg *klm = (void *)dv->wqe->entries;
     uint64_t length = 0;
 
     if (!may_set_layout(dv, num_sges, num_sges)) {
         return;
     }
-    for (uint16_t i = 0; i < num_sges; i++) {
-        uint8_t *klm = dv->wqe + UMR_DATA + (size_t)i * PRM_SIZE(wqe_klm_seg);
-
+    for (uint16_t i = 0; i < num_sges; i++, klm++) {
         PRM_SET(wqe_klm_seg, klm, byte_count, sge[i].length);
         PRM_SET(wqe_klm_seg, klm, mkey, sge[i].lkey);
         PRM_SET(wqe_klm_seg, klm, va, sge[i].addr);
@@ -156,16 +154,15 @@ static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t rep
                                            uint16_t num, const struct mlx5dv_mr_interleaved *data)
 {
     struct hv_dv_qp *dv = hv_dv_qp(ex);
-    uint8_t *block = dv->wqe + UMR_DATA;
+    struct prm_wqe_repeat_block_seg *block = (void *)dv->wqe->entries;
+    struct prm_wqe_repeat_ent_seg *entry = (void *)(block + 1);
     uint64_t length = 0;
 
     /* the block itself takes an entry */
     if (!may_set_layout(dv, num + 1u, num)) {
         return;
     }
-    for (uint16_t i = 0; i < num; i++) {
-        uint8_t *entry = block + PRM_SIZE(wqe_repeat_block_seg) + i * PRM_SIZE(wqe_repeat_ent_seg);
-
+    for (uint16_t i = 0; i < num; i++, entry++) {
         PRM_SET(wqe_repeat_ent_seg, entry, stride,
                 (data[i].bytes_count + data[i].bytes_skip) & 0xffff);
         PRM_SET(wqe_repeat_ent_seg, entry, byte_count, data[i].bytes_count & 0xffff);
@@ -225,7 +222,7 @@ static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
 
 void *hv_dv_qp_new(struct hv_qp *qp)
 {
-    size_t room = UMR_DATA + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
+    size_t room = sizeof(struct hv_umr_wqe) + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
     struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
 
     if (!dv) {
@@ -233,6 +230,7 @@ void *hv_dv_qp_new(struct hv_qp *qp)
     }
     dv->qp = qp;
     dv->wqe_room = room;
+    dv->wqe = (void *)(dv + 1);
     dv->ex.wr_raw_wqe = wr_raw_wqe;
     if (qp->ibv.qp_type == IBV_QPT_RC) {
         dv->ex.wr_mr_interleaved = wr_mr_interleaved;
@@ -277,7 +275,7 @@ static int wc_opcode_of(uint8_t opcode)
 /* Makes a NOP of a WQE in the ring. */
 static int dv_wr_cancel(struct hv_qp *qp, uint32_t index)
 {
-    uint8_t *ctrl = qp->sq.buf + ((size_t)index << qp->sq.wqe_shift);
+    struct prm_wqe_ctrl_seg *ctrl = (void *)(qp->sq.buf + ((size_t)index << qp->sq.wqe_shift));
     uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
 
     if (qp->sq.wr_data[index] != IBV_WC_DRIVER2 && opcode != PRM_WQE_OPCODE_UMR) {
@@ -297,14 +295,16 @@ static int dv_wr_cancel(struct hv_qp *qp, uint32_t index)
 int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
 {
     struct hv_qp *qp = hv_dv_qp(mqp)->qp;
-    uint8_t in[PRM_SIZE(query_qp_in)] = {0};
-    uint8_t out[PRM_SIZE(query_qp_out)] = {0}, *qpc = PRM_PTR(query_qp_out, out, qpc);
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
+    struct prm_query_qp_out out[1] = {0};
+    struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
     uint32_t mask = qp->sq.wqe_cnt - 1, index, head;
     int err, canceled = 0;
 
     pthread_spin_lock(&qp->sq.lock);
     PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
-    PRM_SET(general_obj_in_cmd_hdr, in, uid, hv_context(qp->ibv.context)->uid);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, hv_context(qp->ibv.context)->uid);
     PRM_SET(query_qp_in, in, qpn, qp->ibv.qp_num);
     err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err || PRM_GET(qpc, qpc, state) != PRM_QP_STATE_SQD) {

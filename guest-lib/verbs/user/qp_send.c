@@ -51,7 +51,7 @@ static bool send_begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_
                        enum ibv_wc_opcode wc, uint32_t imm)
 {
     uint32_t index = qp->sq_post & (qp->sq.wqe_cnt - 1);
-    uint8_t ctrl[PRM_SIZE(wqe_ctrl_seg)] = {0};
+    struct prm_wqe_ctrl_seg ctrl[1] = {0};
     unsigned fence;
 
     if (qp->wr_err) {
@@ -76,7 +76,8 @@ static bool send_begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_
     qp->sq.wrid[index] = wr_id;
     qp->sq.wr_data[index] = (uint8_t)wc;
     qp->sq_wqe_head[index] = qp->sq.head;
-    qp->cur_ctrl = qp->cur_data = qp->sq.buf + (size_t)index * WQEBB;
+    qp->cur_data = qp->sq.buf + (size_t)index * WQEBB;
+    qp->cur_ctrl = (void *)qp->cur_data;
     qp->cur_size = 0;
     send_put(qp, ctrl, sizeof(ctrl));
     return true;
@@ -92,7 +93,7 @@ static void send_end(struct hv_qp *qp)
 
 static void send_put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
 {
-    uint8_t seg[PRM_SIZE(wqe_raddr_seg)] = {0};
+    struct prm_wqe_raddr_seg seg[1] = {0};
 
     PRM_SET(wqe_raddr_seg, seg, raddr, raddr);
     PRM_SET(wqe_raddr_seg, seg, rkey, rkey);
@@ -101,7 +102,7 @@ static void send_put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
 
 static void send_put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value)
 {
-    uint8_t seg[PRM_SIZE(wqe_atomic_seg)] = {0};
+    struct prm_wqe_atomic_seg seg[1] = {0};
 
     PRM_SET(wqe_atomic_seg, seg, swap_add, swap ? swap_value : compare_add);
     PRM_SET(wqe_atomic_seg, seg, compare, swap ? compare_add : 0);
@@ -110,9 +111,8 @@ static void send_put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, u
 
 static void send_put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-    uint8_t seg[PRM_SIZE(wqe_datagram_seg)];
+    struct prm_wqe_av seg[1] = {((const struct hv_ah *)ah)->av[0]};
 
-    memcpy(seg, ((const struct hv_ah *)ah)->av, sizeof(seg));
     PRM_SET(wqe_av, seg, ext, 1);
     PRM_SET(wqe_av, seg, dqp_dct, qpn & 0xffffff);
     PRM_SET(wqe_av, seg, qkey, qkey);
@@ -121,7 +121,7 @@ static void send_put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn,
 
 static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
 {
-    uint8_t seg[PRM_SIZE(wqe_xrc_seg)] = {0};
+    struct prm_wqe_xrc_seg seg[1] = {0};
 
     PRM_SET(wqe_xrc_seg, seg, xrc_srqn, srqn & 0xffffff);
     send_put(qp, seg, sizeof(seg));
@@ -132,7 +132,8 @@ static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const vo
                              size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
-    uint8_t seg[PRM_SIZE(wqe_eth_seg)] = {0}, unit[16];
+    struct prm_wqe_eth_seg seg[1] = {0};
+    uint8_t unit[16];
 
     PRM_SET(wqe_eth_seg, seg, l3_csum, csum);
     PRM_SET(wqe_eth_seg, seg, l4_csum, csum);
@@ -168,7 +169,7 @@ static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *
 
 static void send_put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-    uint8_t seg[PRM_SIZE(wqe_data_seg)] = {0};
+    struct prm_wqe_data_seg seg[1] = {0};
 
     if (length) { /* 0 would be 2 GiB */
         PRM_SET(wqe_data_seg, seg, byte_count, length & 0x7fffffff);
@@ -260,7 +261,9 @@ static void send_put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_
 static void send_put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
                           const struct ibv_mw_bind_info *info)
 {
-    uint8_t umr[PRM_SIZE(wqe_umr_ctrl_seg)] = {0}, mkc[PRM_SIZE(mkc)] = {0}, klm[64] = {0};
+    struct prm_wqe_umr_ctrl_seg umr[1] = {0};
+    struct prm_mkc mkc[1] = {0};
+    struct prm_wqe_klm_seg klm[4] = {0}; /* the one, and padding */
     uint64_t mask = BIT(FREE) | BIT(KEY) | (type == IBV_MW_TYPE_2 ? BIT(QPN) : 0);
 
     if (info->length > 1ull << 31) {
@@ -303,7 +306,7 @@ static void send_put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_
 void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
                     bool raw)
 {
-    const uint8_t *ctrl = wqe;
+    const struct prm_wqe_ctrl_seg *ctrl = wqe;
 
     if (!ds ||
         !send_begin(qp, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode), qp->ex.wr_flags, qp->ex.wr_id,
@@ -312,9 +315,9 @@ void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_
     }
     if (raw) {
         prm_store32(qp->cur_ctrl, (prm_load32(ctrl) & 0xff0000ff) | (qp->sq_post & 0xffff) << 8);
-        memcpy(qp->cur_ctrl + 4, ctrl + 4, 12);
+        memcpy(&qp->cur_ctrl->bytes[4], &ctrl->bytes[4], 12);
     }
-    send_put(qp, ctrl + 16, ds * 16 - 16);
+    send_put(qp, ctrl + 1, ds * 16 - 16);
     send_end(qp);
     if (!raw) {
         qp->small_fence = true;
@@ -471,7 +474,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 
     for (; wr; wr = wr->next) {
         uint32_t index = rq->head & (rq->wqe_cnt - 1);
-        uint8_t *seg = rq->buf + ((size_t)index << rq->wqe_shift);
+        struct prm_wqe_data_seg *seg = (void *)(rq->buf + ((size_t)index << rq->wqe_shift));
         uint32_t n = 0;
 
         if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->max_post) {
@@ -485,16 +488,16 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
         }
         for (int i = 0; i < wr->num_sge; i++) {
             if (wr->sg_list[i].length) {
-                PRM_SET(wqe_data_seg, seg + n * 16, inl, 0);
-                PRM_SET(wqe_data_seg, seg + n * 16, byte_count, wr->sg_list[i].length & 0x7fffffff);
-                PRM_SET(wqe_data_seg, seg + n * 16, lkey, wr->sg_list[i].lkey);
-                PRM_SET(wqe_data_seg, seg + n * 16, addr, wr->sg_list[i].addr);
+                PRM_SET(wqe_data_seg, &seg[n], inl, 0);
+                PRM_SET(wqe_data_seg, &seg[n], byte_count, wr->sg_list[i].length & 0x7fffffff);
+                PRM_SET(wqe_data_seg, &seg[n], lkey, wr->sg_list[i].lkey);
+                PRM_SET(wqe_data_seg, &seg[n], addr, wr->sg_list[i].addr);
                 n++;
             }
         }
         if (n < rq->max_gs) { /* the list ends before the WQE does */
-            memset(seg + n * 16, 0, 16);
-            PRM_SET(wqe_data_seg, seg + n * 16, lkey, 0x100);
+            memset(&seg[n], 0, sizeof(seg[n]));
+            PRM_SET(wqe_data_seg, &seg[n], lkey, 0x100);
         }
         rq->wrid[index] = wr->wr_id;
         rq->head++;
@@ -692,11 +695,11 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
         return;
     }
     for (size_t i = 0; i < len; i += 16) {
-        size_t at = (size_t)(qp->cur_ctrl - qp->sq.buf) + 16 + i;
+        size_t at = (size_t)(qp->cur_ctrl->bytes - qp->sq.buf) + 16 + i;
 
         memcpy(data + i, qp->sq.buf + at % ((size_t)qp->sq.wqe_cnt * WQEBB), 16);
     }
-    qp->cur_data = qp->cur_ctrl;
+    qp->cur_data = qp->cur_ctrl->bytes;
     qp->cur_size = 0;
     send_put(qp, qp->cur_ctrl, 16);
     send_put_av(qp, ah, qpn, qkey);
@@ -709,8 +712,9 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
     struct hv_qp *qp = hv_qp(&ex->qp_base);
 
     if (!qp->wr_err) { /* right after the control segment: they share a basic block */
-        PRM_SET(wqe_xrc_seg, qp->cur_ctrl + PRM_SIZE(wqe_ctrl_seg), xrc_srqn,
-                remote_srqn & 0xffffff);
+        struct prm_wqe_xrc_seg *xrc = (void *)(qp->cur_ctrl + 1);
+
+        PRM_SET(wqe_xrc_seg, xrc, xrc_srqn, remote_srqn & 0xffffff);
         wr_setter_done(qp);
     }
 }

@@ -8,7 +8,7 @@
  */
 #include "guest-lib/verbs/user/cq.h"
 
-#define NEXT_SEG        16
+#define NEXT_SEG        PRM_SIZE(wqe_srq_next_seg)
 #define DATA_SEG        PRM_SIZE(wqe_data_seg)
 #define WQE_MIN         32
 #define TERMINATOR_LKEY 0x100 /* ends a scatter list */
@@ -30,9 +30,9 @@ static void srq_unlock(struct hv_srq *srq)
 /* -- WQEs ---------------------------------------------------------------------------------------
  */
 
-static uint8_t *srq_wqe_at(const struct hv_srq *srq, uint32_t index)
+static struct prm_wqe_srq_next_seg *srq_wqe_at(const struct hv_srq *srq, uint32_t index)
 {
-    return srq->ring + ((size_t)index << srq->wqe_shift);
+    return (void *)(srq->ring + ((size_t)index << srq->wqe_shift));
 }
 
 static uint32_t srq_next_of(const struct hv_srq *srq, uint32_t index)
@@ -53,11 +53,12 @@ void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index)
     srq_unlock(srq);
 }
 
-static void srq_write_wqe(struct hv_srq *srq, uint8_t *wqe, const struct ibv_recv_wr *wr)
+static void srq_write_wqe(struct hv_srq *srq, struct prm_wqe_srq_next_seg *wqe,
+                          const struct ibv_recv_wr *wr)
 {
-    uint8_t *seg = wqe + NEXT_SEG;
+    struct prm_wqe_data_seg *seg = (void *)(wqe + 1);
 
-    for (int i = 0; i < wr->num_sge; i++, seg += DATA_SEG) {
+    for (int i = 0; i < wr->num_sge; i++, seg++) {
         PRM_SET(wqe_data_seg, seg, byte_count, wr->sg_list[i].length);
         PRM_SET(wqe_data_seg, seg, lkey, wr->sg_list[i].lkey);
         PRM_SET(wqe_data_seg, seg, addr, wr->sg_list[i].addr);
