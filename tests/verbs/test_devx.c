@@ -360,6 +360,49 @@ START_TEST(a_command_is_about_the_object_that_the_call_names)
 }
 END_TEST
 
+/* A table is named by its type too, a group by its table, an entry by both and by its index, which
+ * the program chose: the command that ends each says it all. */
+START_TEST(objects_of_steering_end_as_they_were_named)
+{
+    struct prm_create_flow_table_in table_in[1] = {0};
+    struct prm_create_flow_table_out table_out[1] = {0};
+    struct prm_create_flow_group_in group_in[1] = {0};
+    struct prm_create_flow_group_out group_out[1] = {0};
+    struct prm_set_fte_in entry_in[1] = {0};
+    struct prm_set_fte_out entry_out[1] = {0};
+    struct prm_flow_context *entry = PRM_PTR(set_fte_in, entry_in, flow_context);
+    struct mlx5dv_devx_obj *table, *group, *rule;
+
+    PRM_SET(create_flow_table_in, table_in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(create_flow_table_in, table_in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(flow_table_context, PRM_PTR(create_flow_table_in, table_in, flow_table_context),
+            log_size, 3);
+    table = hv_dv_devx_obj_create(v->a, table_in, sizeof(table_in), table_out, sizeof(table_out));
+    ck_assert_ptr_nonnull(table);
+    PRM_SET(create_flow_group_in, group_in, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
+    PRM_SET(create_flow_group_in, group_in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(create_flow_group_in, group_in, table_id,
+            PRM_GET(create_flow_table_out, table_out, table_id));
+    PRM_SET(create_flow_group_in, group_in, start_flow_index, 2);
+    PRM_SET(create_flow_group_in, group_in, end_flow_index, 5);
+    group = hv_dv_devx_obj_create(v->a, group_in, sizeof(group_in), group_out, sizeof(group_out));
+    ck_assert_ptr_nonnull(group);
+    PRM_SET(set_fte_in, entry_in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
+    PRM_SET(set_fte_in, entry_in, table_type, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    PRM_SET(set_fte_in, entry_in, table_id, PRM_GET(create_flow_table_out, table_out, table_id));
+    PRM_SET(set_fte_in, entry_in, flow_index, 4);
+    PRM_SET(flow_context, entry, group_id, PRM_GET(create_flow_group_out, group_out, group_id));
+    PRM_SET(flow_context, entry, action, PRM_FLOW_ACTION_DROP);
+    rule = hv_dv_devx_obj_create(v->a, entry_in, sizeof(entry_in), entry_out, sizeof(entry_out));
+    ck_assert_ptr_nonnull(rule);
+    /* what is in use stays */
+    ck_assert_int_ne(hv_dv_devx_obj_destroy(group), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(rule), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(group), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(table), 0);
+}
+END_TEST
+
 /* mlx5_cmd_do(): what the device refused is EREMOTEIO, and its answer comes back. */
 START_TEST(what_the_device_refuses_comes_back_with_its_reason)
 {
@@ -577,6 +620,7 @@ int main(void)
     tcase_add_test(tc, no_doorbell_hides_another);
     tcase_add_test(tc, each_call_has_its_own_commands);
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
+    tcase_add_test(tc, objects_of_steering_end_as_they_were_named);
     tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
     tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
     tcase_add_test(tc, a_umem_that_is_written_is_writable);
