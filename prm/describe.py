@@ -7,7 +7,7 @@ here, so a mistake is reported once, with file and line.
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 
@@ -64,6 +64,9 @@ class Command:
     input_until: Optional[str] = None     # field before which a caller may end it
     output_until: Optional[str] = None
     any_variant: bool = False             # op_mod is bits, not one of its field's enum
+    act: Optional[str] = None             # what it does (ACTS) with
+    object: Optional[str] = None          # an object of this kind,
+    number: Optional[str] = None          # whose number this field has
 
 
 @dataclass
@@ -78,8 +81,11 @@ FIELD = re.compile(r'(?P<alt>\|\s*)?(?P<byte>0x[0-9a-f]+)'
                    r'(?P<bits>\.(?P<msb>\d+)(?::(?P<lsb>\d+))?)?\s+(?P<rest>.*)$')
 TYPE = re.compile(r'(?P<base>[a-z]\w*)(?P<array>\[(?P<count>\d*)\])?$')
 IDENT = re.compile(r'[A-Za-z_]\w*$')
+ACTS = ('creates', 'queries', 'modifies', 'destroys')
 COMMAND = re.compile(r'(?P<opcode>0x[0-9a-f]+)\s+(?P<name>\w+)'
-                     r'(?:\s+(?P<input>[\w.]+)\s+(?P<output>[\w.]+)(?P<any>\s+any-variant)?)?$')
+                     r'(?:\s+(?P<input>[\w.]+)\s+(?P<output>[\w.]+)(?P<any>\s+any-variant)?'
+                     rf'(?:\s+(?P<act>{"|".join(ACTS)})\s+(?P<object>[A-Z]\w+)\s+(?P<number>[\w.]+))?'
+                     r')?$')
 SCALAR = re.compile(r'u(8|16|24|32|40|48|56|64)$')
 
 
@@ -95,6 +101,7 @@ class Descriptions:
             self._resolve(struct)
         for command in self.commands.values():
             self._resolve_command(command)
+        self.objects = self._objects()
         self._check_cycles()
         for struct in self.structs.values():
             self._check(struct)
@@ -166,7 +173,8 @@ class Descriptions:
         """A row of `commands`: a value of the enum, and what input and output look like."""
         match = COMMAND.match(text)
         if not match:
-            raise DescriptionError(f'{where}: want "OPCODE NAME [IN OUT [any-variant]]"')
+            raise DescriptionError(f'{where}: want "OPCODE NAME [IN OUT [any-variant] '
+                                   '[ACT OBJECT NUMBER]]"')
         layouts = ' and '.join(match[part].partition('..')[0] for part in ('input', 'output')
                                if match[part])
         self._value(enum, f"{match['opcode']} {match['name']} {layouts}", where)
@@ -175,6 +183,8 @@ class Descriptions:
             command.input, _, command.input_until = match['input'].partition('..')
             command.output, _, command.output_until = match['output'].partition('..')
             command.any_variant = bool(match['any'])
+            command.act, command.object = match['act'], match['object']
+            command.number = match['number']
         self.commands[command.name] = command
 
     @staticmethod
@@ -234,6 +244,46 @@ class Descriptions:
                 raise DescriptionError(f'{command.where}: no structure "{name}"')
             if until and all(until != entry.name for entry in self.structs[name].fields):
                 raise DescriptionError(f'{command.where}: no field "{until}" in {name}')
+
+        if command.number and not self.number(command):
+            raise DescriptionError(f'{command.where}: no number "{command.number}"')
+
+    def _objects(self):
+        """Kind -> act -> command; of commands that modify, the last."""
+        objects = {}
+        for command in self.commands.values():
+            if command.object:
+                commands = objects.setdefault(command.object, {})
+                if command.act in commands and command.act != 'modifies':
+                    raise DescriptionError(f'{command.where}: second that {command.act} '
+                                           f'{command.object}')
+                commands[command.act] = command
+        for name, commands in objects.items():
+            if 'creates' not in commands or 'destroys' not in commands:
+                raise DescriptionError(f'object {name} is not created or not destroyed')
+            given, taken = (self.number(commands[act])[0] for act in ('creates', 'destroys'))
+            if given.width > taken.width:
+                raise DescriptionError(f'object {name}: a number of {given.width} bits is created, '
+                                       f'of {taken.width} destroyed')
+        return objects
+
+    def _scalar(self, struct, path):
+        """The field of that path ("hdr.obj_id") as if it were the structure's own, or None."""
+        name, _, rest = path.partition('.')
+        entry = next((e for e in self.structs[struct].fields if e.name == name), None)
+        if not rest or not entry or not entry.type:
+            return None if not entry or entry.type or entry.count is not None else entry
+        inner = self._scalar(entry.type, rest)
+        return inner and replace(inner, bit=entry.bit + inner.bit)
+
+    def number(self, command):
+        """The field with the object's number, and whether it is in the output: it is in the input of
+        a command that creates an object whose number its caller chooses, and of all others."""
+        chosen = self._scalar(command.input, command.number)
+        given = self._scalar(command.output, command.number)
+        if command.act == 'creates' and given:
+            return given, True
+        return (chosen, False) if chosen else None
 
     def variants(self, command):
         """The enum of a command's op_mod, or None: op_mod is 0, or any_variant."""

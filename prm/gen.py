@@ -76,6 +76,9 @@ def header_commands(out, desc):
     out.append('\n/* Commands whose layouts are described: PRM_COMMAND(name). */')
     for command in described(desc):
         out.append(f'extern const struct prm_command prm_command_{command.name};')
+    out.append('\n/* Objects that they are about: PRM_OBJECT(name). */')
+    for name in desc.objects:
+        out.append(f'extern const struct prm_object prm_object_{name};')
 
 
 def header(desc):
@@ -95,6 +98,15 @@ def header(desc):
     return '\n'.join(out)
 
 
+def about(desc, command):
+    """The object that a command is about: the last members of struct prm_command."""
+    if not command.object:
+        return 'PRM_ABOUT_NONE, NULL, 0, false'
+    entry, in_output = desc.number(command)
+    return (f'PRM_{command.act.upper()}, &prm_object_{command.object}, '
+            f'0x{entry.bit << 8 | entry.width:x}, {str(in_output).lower()}')
+
+
 def source_commands(out, desc, struct_index, enum_index):
     for command in described(desc):
         variants = desc.variants(command)
@@ -105,7 +117,14 @@ def source_commands(out, desc, struct_index, enum_index):
                 f'&prm_structs[{struct_index[command.output]}],',
                 f'    {desc.least(command.input, command.input_until)}, '
                 f'{desc.least(command.output, command.output_until)},',
-                f'    {str(command.any_variant).lower()}, {names},', '};']
+                f'    {str(command.any_variant).lower()}, {names},',
+                f'    {about(desc, command)},', '};']
+    for name, commands in desc.objects.items():
+        out.append(f'const struct prm_object prm_object_{name} = {{')
+        out.append(f'    "{name}", ' + ', '.join(
+            f'&prm_command_{commands[act].name}' if act in commands else 'NULL'
+            for act in ('creates', 'queries', 'destroys')) + ',')
+        out.append('};')
 
 
 def source(desc):

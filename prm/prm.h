@@ -21,6 +21,7 @@
  *   PRM_STRIDE(s, array)              bytes from one element of an array to the next
  *
  *   PRM_COMMAND(CREATE_QP)            const struct prm_command * (prm/reflect.h): layouts, lengths
+ *   PRM_OBJECT(QP)                    const struct prm_object *: what creates and what ends it
  *
  * Constants are PRM_<ENUM>_<NAME>, for example PRM_CMD_OP_QUERY_HCA_CAP.
  */
@@ -83,6 +84,7 @@
 #define PRM_COUNT(s, f)        ((size_t)PRM_##s##_##f##_COUNT)
 #define PRM_STRIDE(s, f)       ((size_t)PRM_##s##_##f##_STRIDE)
 #define PRM_COMMAND(op)        (&prm_command_##op)
+#define PRM_OBJECT(kind)       (&prm_object_##kind)
 #define PRM_PTR(s, p, f)       PRM_FIELD_AT(s, p, f, prm_at(p, PRM_OFFSET(s, f)))
 #define PRM_PTR_AT(s, p, f, i) PRM_FIELD_AT(s, p, f, PRM_ELEMENT(s, p, f, i))
 

@@ -59,6 +59,30 @@ uint64_t prm_field_get(const struct prm_field *f, const void *p, size_t index)
     return value;
 }
 
+static void copy_bits(uint8_t *to, const uint8_t *from, size_t first, size_t n)
+{
+    for (size_t bit = first; bit < first + n; bit++) {
+        uint8_t mask = (uint8_t)(0x80 >> bit % 8);
+
+        to[bit / 8] = (uint8_t)((to[bit / 8] & ~mask) | (from[bit / 8] & mask));
+    }
+}
+
+void prm_copy_common(const struct prm_struct *to_layout, void *to,
+                     const struct prm_struct *from_layout, const void *from, size_t from_len)
+{
+    for (size_t i = 0; i < to_layout->n_fields; i++) {
+        const struct prm_field *t = &to_layout->fields[i];
+        const struct prm_field *f = prm_field_find(from_layout, t->name);
+        size_t bits = t->width * (size_t)(t->count < 0 ? 1 : t->count);
+
+        if (f && f->bit == t->bit && f->width == t->width && f->count == t->count &&
+            t->bit + bits <= from_len * 8) {
+            copy_bits(to, from, t->bit, bits);
+        }
+    }
+}
+
 static const char *value_name(const struct prm_enum *e, uint64_t value)
 {
     for (size_t i = 0; i < e->n_values; i++) {

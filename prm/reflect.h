@@ -41,7 +41,23 @@ struct prm_struct {
     const uint8_t *reserved; /* size bytes: a bit is set where no field is */
 };
 
-/* A command: its layouts, and what of them nobody may leave out. */
+struct prm_command;
+
+/* A kind of object, and the commands that all of its kind have. */
+struct prm_object {
+    const char *name;
+    const struct prm_command *create, *query, *destroy; /* query may be NULL */
+};
+
+enum prm_act {
+    PRM_ABOUT_NONE,
+    PRM_CREATES,
+    PRM_QUERIES,
+    PRM_MODIFIES,
+    PRM_DESTROYS,
+};
+
+/* A command: its layouts, what of them nobody may leave out, and the object that it is about. */
 struct prm_command {
     uint16_t opcode;
     const char *name;
@@ -49,6 +65,10 @@ struct prm_command {
     size_t in_least, out_least;      /* bytes, without open arrays at the end */
     bool any_variant;                /* op_mod is bits that the command itself explains */
     const struct prm_enum *variants; /* else: the values of op_mod; NULL: 0 alone */
+    enum prm_act act;
+    const struct prm_object *object; /* NULL: about none */
+    uint32_t number;                 /* where its number is (prm_get(), prm_set()): in the input */
+    bool number_in_out;              /* or, of one that the command creates, in the output */
 };
 
 /* The structure of that name ("qpc"), or NULL. */
@@ -60,6 +80,11 @@ const struct prm_field *prm_field_find(const struct prm_struct *s, const char *n
 /* Value of a scalar field of at most 64 bits; index counts array elements, else 0. The caller
  * vouches that the image at p reaches that far. */
 uint64_t prm_field_get(const struct prm_field *f, const void *p, size_t index);
+
+/* Copies the fields that both layouts have by the same name in the same place, as far as the
+ * from_len bytes of from reach. */
+void prm_copy_common(const struct prm_struct *to_layout, void *to,
+                     const struct prm_struct *from_layout, const void *from, size_t from_len);
 
 /* How prm_dump() treats fields whose bits are all zero. */
 enum prm_dump_mode {

@@ -78,6 +78,29 @@ class Commands(unittest.TestCase):
         desc = read(COMMANDS + '    0x10 GO go_in go_out any-variant\n')
         self.assertIsNone(desc.variants(desc.commands['GO']))
 
+    def test_a_command_may_be_about_an_object(self):
+        desc = read(COMMANDS + '    0x10 GO go_in go_out creates TRIP last\n'
+                               '    0x11 END go_in go_out destroys TRIP last\n')
+        entry, in_output = desc.number(desc.commands['GO'])
+        self.assertEqual((entry.bit, entry.width, in_output), (64, 64, False))
+        self.assertIn('prm_object_TRIP;', gen.header(desc))
+        self.assertIn('"TRIP", &prm_command_GO, NULL, &prm_command_END,', gen.source(desc))
+
+    def test_a_creating_command_answers_with_the_number(self):
+        desc = read(COMMANDS + '    0x10 GO go_in go_out creates TRIP status\n'
+                               '    0x11 END go_in go_out destroys TRIP last\n')
+        self.assertTrue(desc.number(desc.commands['GO'])[1])
+
+    def test_objects_are_created_once_and_destroyed(self):
+        go = '    0x10 GO go_in go_out creates TRIP last\n'
+        for rows, why in ((go, 'TRIP is not created or not destroyed'),
+                          (go + go.replace('0x10 GO', '0x12 RUN'), 'second that creates TRIP'),
+                          (go + '    0x11 END go_in go_out destroys TRIP op_mod\n',
+                           'a number of 64 bits is created, of 16 destroyed'),
+                          (go.replace('last', 'gone'), 'no number "gone"')):
+            with self.assertRaisesRegex(describe.DescriptionError, why):
+                read(COMMANDS + rows)
+
     def test_layouts_must_be_described(self):
         for row, why in (('GO go_in', 'want "OPCODE NAME'),
                          ('GO go_in gone', 'no structure "gone"'),

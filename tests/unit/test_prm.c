@@ -227,6 +227,46 @@ START_TEST(test_a_command_has_layouts_and_lengths)
 }
 END_TEST
 
+START_TEST(test_a_command_is_about_an_object)
+{
+    const struct prm_command *c = PRM_COMMAND(MODIFY_CQ);
+    struct prm_destroy_cq_in destroy[1] = {0};
+    struct prm_create_cq_out created[1] = {0};
+
+    ck_assert_int_eq(c->act, PRM_MODIFIES);
+    ck_assert_ptr_eq(c->object, PRM_OBJECT(CQ));
+    ck_assert_ptr_eq(PRM_OBJECT(CQ)->create, PRM_COMMAND(CREATE_CQ));
+    ck_assert_ptr_eq(PRM_OBJECT(CQ)->query, PRM_COMMAND(QUERY_CQ));
+    ck_assert_ptr_eq(PRM_OBJECT(CQ)->destroy, PRM_COMMAND(DESTROY_CQ));
+    ck_assert_ptr_null(PRM_OBJECT(PD)->query);
+    ck_assert_ptr_null(PRM_COMMAND(NOP)->object);
+    /* its number is in what creates it, and in the inputs of the others */
+    PRM_SET(create_cq_out, created, cqn, 0x123456);
+    PRM_SET(destroy_cq_in, destroy, cqn, 0x654321);
+    ck_assert(PRM_COMMAND(CREATE_CQ)->number_in_out);
+    ck_assert_uint_eq(prm_get(created, PRM_COMMAND(CREATE_CQ)->number), 0x123456);
+    ck_assert_uint_eq(prm_get(destroy, PRM_COMMAND(DESTROY_CQ)->number), 0x654321);
+    /* the caller chooses it */
+    ck_assert(!PRM_COMMAND(SET_FLOW_TABLE_ENTRY)->number_in_out);
+}
+END_TEST
+
+START_TEST(test_what_two_layouts_have_in_common_is_copied)
+{
+    struct prm_set_fte_in set[1] = {0};
+    struct prm_delete_fte_in end[1] = {0};
+
+    memset(set, 0xff, sizeof(set));
+    PRM_SET(set_fte_in, set, table_id, 0x123456);
+    prm_copy_common(PRM_COMMAND(DELETE_FLOW_TABLE_ENTRY)->in, end,
+                    PRM_COMMAND(SET_FLOW_TABLE_ENTRY)->in, set, PRM_OFFSET(set_fte_in, flow_index));
+    ck_assert_uint_eq(PRM_GET(delete_fte_in, end, table_id), 0x123456);
+    ck_assert_uint_eq(PRM_GET(delete_fte_in, end, vport_number), 0xffff);
+    ck_assert_uint_eq(PRM_GET(delete_fte_in, end, flow_index), 0); /* past what there is */
+    ck_assert(prm_reserved_clear(PRM_COMMAND(DELETE_FLOW_TABLE_ENTRY)->in, end, sizeof(end), NULL));
+}
+END_TEST
+
 START_TEST(test_a_command_has_the_variants_of_its_op_mod)
 {
     ck_assert(prm_command_has_variant(PRM_COMMAND(CREATE_QP), 0));
@@ -351,6 +391,8 @@ int main(void)
     tcase_add_test(reflect, test_field_get_agrees_with_the_accessor);
     tcase_add_test(reflect, test_enum_names);
     tcase_add_test(reflect, test_a_command_has_layouts_and_lengths);
+    tcase_add_test(reflect, test_a_command_is_about_an_object);
+    tcase_add_test(reflect, test_what_two_layouts_have_in_common_is_copied);
     tcase_add_test(reflect, test_a_command_has_the_variants_of_its_op_mod);
     tcase_add_test(reflect, test_dump_names_nested_fields_and_constants);
     tcase_add_test(reflect, test_dump_stops_at_the_length);
