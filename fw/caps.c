@@ -51,12 +51,13 @@ struct cap_walk {
 static struct cap caps_of_kind(const struct fw *fw, const struct obj_class *c)
 {
     const struct obj_table *numbers = (const void *)((const char *)&fw->hca + c->space);
+    const struct prm_object *o = c->object;
 
     return (struct cap){
         .field = c->log_max,
         .name = c->name,
         .value = g_bit_storage(numbers->end) - 1,
-        .commands = {c->create->opcode, c->destroy->opcode, c->query ? c->query->opcode : 0},
+        .commands = {o->create->opcode, o->destroy->opcode, o->query ? o->query->opcode : 0},
     };
 }
 

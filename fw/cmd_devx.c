@@ -47,10 +47,11 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *obj)
 {
-    const struct fw_cmd_row *row = fw_cmd_find(obj_class(obj)->destroy->opcode);
+    const struct prm_command *destroy = obj_class(obj)->object->destroy;
+    const struct fw_cmd_row *row = fw_cmd_find(destroy->opcode);
     uint8_t in[DESTROY_CMD_BYTES] = {0}, out[DESTROY_CMD_BYTES] = {0};
     struct fw_cmd cmd = {.row = row,
-                         .opcode = row->command->opcode,
+                         .opcode = destroy->opcode,
                          .uid = uid,
                          .vport = fw->hca.vport,
                          .in = in,
@@ -59,9 +60,9 @@ static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *ob
                          .out_len = sizeof(out)};
     void *hdr = in;
 
-    PRM_SET(general_obj_in_cmd_hdr, hdr, opcode, row->command->opcode);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, opcode, destroy->opcode);
     PRM_SET(general_obj_in_cmd_hdr, hdr, uid, uid);
-    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_id, obj->num);
+    prm_set(in, destroy->number, obj->num, destroy->name);
     return row->handler(fw, &cmd);
 }
 

@@ -12,16 +12,19 @@
 #include "model/rdma/qp.h"
 #include "model/rdma/requester.h"
 
-#define COMMANDS(c, q, d)                                                                          \
-    .create = PRM_COMMAND(c), .query = PRM_COMMAND(q), .destroy = PRM_COMMAND(d)
-#define NUMBER_COMMANDS(c, d) .create = PRM_COMMAND(c), .destroy = PRM_COMMAND(d)
-#define LOG_MAX(what)         .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
-#define EVENT(type)           (1ull << PRM_EVENT_TYPE_##type)
+#define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
+#define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)
 
 const struct obj_class obj_classes[OBJ_KINDS] = {
 #define SPACE(table, first, log_end)
-#define KIND(kind, table, icm, host, free, ...)                                                    \
-    [OBJ_##kind] = {#kind, offsetof(struct hca, table), icm, host, free, __VA_ARGS__},
+#define KIND(kind, table, icm_bytes, host_bytes, end, ...)                                         \
+    [OBJ_##kind] = {.name = #kind,                                                                 \
+                    .space = offsetof(struct hca, table),                                          \
+                    .icm = icm_bytes,                                                              \
+                    .host = host_bytes,                                                            \
+                    .free = end,                                                                   \
+                    .object = PRM_OBJECT(kind),                                                    \
+                    __VA_ARGS__},
 #define PART(kind, icm_bytes, host_bytes)                                                          \
     [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes},
 #include "model/core/obj_classes.def"
