@@ -55,11 +55,10 @@ struct hv_dv_watch;
 /* An object that a DevX command made. */
 struct mlx5dv_devx_obj {
     struct ibv_context *context;
-    uint16_t create_op;  /* PRM_CMD_OP_ */
-    uint32_t obj_type;   /* of a general object */
-    uint32_t id;         /* its number */
-    uint8_t destroy[64]; /* the command that ends it */
-    size_t destroy_len;
+    const struct prm_object *object;
+    uint32_t obj_type;         /* of a general object */
+    uint32_t id;               /* its number */
+    uint8_t destroy[64];       /* the input of the command that ends it */
     struct hv_dv_watch *watch; /* its doorbell record, or NULL */
 };
 

@@ -45,15 +45,15 @@ static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
  */
 
 /* The doorbell record of a queue that was just made, so that its doorbells are noticed. */
-static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void *in, uint16_t op,
-                                            uint32_t num)
+static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void *in,
+                                            const struct prm_object *object, uint32_t num)
 {
     const void *queue;
     uint32_t umem, uar, *dbrec;
     uint64_t at;
-    bool cq = op == PRM_CMD_OP_CREATE_CQ;
+    bool cq = object == PRM_OBJECT(CQ);
 
-    switch (op) {
+    switch (object->create->opcode) {
     case PRM_CMD_OP_CREATE_CQ:
         queue = PRM_PTR(create_cq_in, in, cq_context);
         umem = PRM_GET(cqc, queue, dbr_umem_id);
@@ -90,7 +90,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     int err;
 
     if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) ||
-        !devx_cmd_is(in, DEVX_CREATE)) {
+        !devx_cmd_does(in, PRM_CREATES)) {
         errno = EINVAL;
         return NULL;
     }
@@ -104,7 +104,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     obj = g_new0(struct mlx5dv_devx_obj, 1);
     obj->context = ctx;
     devx_cmd_created(obj, copy, inlen, out, outlen);
-    obj->watch = devx_watch_queue(ctx, in, obj->create_op, obj->id);
+    obj->watch = devx_watch_queue(ctx, in, obj->object, obj->id);
     g_free(copy);
     return obj;
 }
@@ -112,8 +112,8 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
 int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 {
     uint8_t out[MIN_LEN] = {0};
-    int err = hv_kernel(
-        hv_cmd(hv_hca_of(obj->context), obj->destroy, obj->destroy_len, out, sizeof(out)));
+    int err = hv_kernel(hv_cmd(hv_hca_of(obj->context), obj->destroy,
+                               obj->object->destroy->in_least, out, sizeof(out)));
 
     if (err) {
         return err;
@@ -124,51 +124,50 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
     return 0;
 }
 
-/* A command about the object with that creating command and number: 0 or errno. */
-static int devx_try_use(struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
+/* A command about the object of that kind and number: 0 or errno. */
+static int devx_try_use(struct ibv_context *ctx, enum prm_act act, const struct prm_object *object,
                         uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
                         size_t outlen)
 {
-    uint16_t its_op;
+    const struct prm_object *its;
     uint32_t its_id, its_type;
 
-    if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) || !devx_cmd_is(in, role) ||
-        !devx_cmd_object(in, inlen, &its_op, &its_id, &its_type) || its_op != create_op ||
-        its_id != id || its_type != obj_type) {
+    if (!devx_lengths_fit(inlen, outlen) || devx_is_tunnelled(in) || !devx_cmd_does(in, act) ||
+        !devx_cmd_object(in, inlen, &its, &its_id, &its_type) || its != object || its_id != id ||
+        its_type != obj_type) {
         return EINVAL;
     }
-    return hv_dv_command(ctx, in, inlen, out, outlen, role == DEVX_MODIFY);
+    return hv_dv_command(ctx, in, inlen, out, outlen, act == PRM_MODIFIES);
 }
 
 /* The same from a program, which names the object by handle: checked is what that was found to be
  * (hv_handle_check()). */
-static int devx_use(int checked, struct ibv_context *ctx, enum devx_role role, uint16_t create_op,
-                    uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
-                    size_t outlen)
+static int devx_use(int checked, struct ibv_context *ctx, enum prm_act act,
+                    const struct prm_object *object, uint32_t id, uint32_t obj_type, const void *in,
+                    size_t inlen, void *out, size_t outlen)
 {
     return hv_kernel(
-        checked ? checked
-                : devx_try_use(ctx, role, create_op, id, obj_type, in, inlen, out, outlen));
+        checked ? checked : devx_try_use(ctx, act, object, id, obj_type, in, inlen, out, outlen));
 }
 
 int hv_dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                          size_t outlen)
 {
-    return devx_use(0, obj->context, DEVX_QUERY, obj->create_op, obj->id, obj->obj_type, in, inlen,
+    return devx_use(0, obj->context, PRM_QUERIES, obj->object, obj->id, obj->obj_type, in, inlen,
                     out, outlen);
 }
 
 int hv_dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return devx_use(0, obj->context, DEVX_MODIFY, obj->create_op, obj->id, obj->obj_type, in, inlen,
+    return devx_use(0, obj->context, PRM_MODIFIES, obj->object, obj->id, obj->obj_type, in, inlen,
                     out, outlen);
 }
 
 int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen, void *out,
                            size_t outlen)
 {
-    if (!devx_lengths_fit(inlen, outlen) || !devx_cmd_is(in, DEVX_GENERAL)) {
+    if (!devx_lengths_fit(inlen, outlen) || !devx_cmd_is_general(in)) {
         return hv_kernel(EINVAL);
     }
     return hv_kernel(hv_dv_command(ctx, in, inlen, out, outlen, false));
@@ -179,39 +178,39 @@ int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen
 
 int hv_dv_devx_cq_query(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return devx_use(hv_cq_check(cq), cq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn,
-                    0, in, inlen, out, outlen);
+    return devx_use(hv_cq_check(cq), cq->context, PRM_QUERIES, PRM_OBJECT(CQ), hv_cq(cq)->cqn, 0,
+                    in, inlen, out, outlen);
 }
 
 int hv_dv_devx_cq_modify(struct ibv_cq *cq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return devx_use(hv_cq_check(cq), cq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_CQ, hv_cq(cq)->cqn,
-                    0, in, inlen, out, outlen);
+    return devx_use(hv_cq_check(cq), cq->context, PRM_MODIFIES, PRM_OBJECT(CQ), hv_cq(cq)->cqn, 0,
+                    in, inlen, out, outlen);
 }
 
 /* A raw packet QP is four objects; a command may be about any of them. */
-static int devx_use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in, size_t inlen,
+static int devx_use_qp(struct ibv_qp *ibqp, enum prm_act act, const void *in, size_t inlen,
                        void *out, size_t outlen)
 {
     struct hv_qp *qp = hv_qp(ibqp);
     const struct {
-        uint16_t create_op;
+        const struct prm_object *object;
         uint32_t id;
     } parts[] = {
-        {PRM_CMD_OP_CREATE_RQ, qp->rqn},
-        {PRM_CMD_OP_CREATE_SQ, qp->sqn},
-        {PRM_CMD_OP_CREATE_TIR, qp->tirn},
-        {PRM_CMD_OP_CREATE_TIS, qp->tisn},
+        {PRM_OBJECT(RQ), qp->rqn},
+        {PRM_OBJECT(SQ), qp->sqn},
+        {PRM_OBJECT(TIR), qp->tirn},
+        {PRM_OBJECT(TIS), qp->tisn},
     };
     int err = hv_qp_check(ibqp);
 
     if (err || ibqp->qp_type != IBV_QPT_RAW_PACKET) {
-        return devx_use(err, ibqp->context, role, PRM_CMD_OP_CREATE_QP, ibqp->qp_num, 0, in, inlen,
-                        out, outlen);
+        return devx_use(err, ibqp->context, act, PRM_OBJECT(QP), ibqp->qp_num, 0, in, inlen, out,
+                        outlen);
     }
     err = EINVAL;
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && err == EINVAL; i++) {
-        err = devx_try_use(ibqp->context, role, parts[i].create_op, parts[i].id, 0, in, inlen, out,
+        err = devx_try_use(ibqp->context, act, parts[i].object, parts[i].id, 0, in, inlen, out,
                            outlen);
     }
     return hv_kernel(err);
@@ -219,7 +218,7 @@ static int devx_use_qp(struct ibv_qp *ibqp, enum devx_role role, const void *in,
 
 int hv_dv_devx_qp_query(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return devx_use_qp(qp, DEVX_QUERY, in, inlen, out, outlen);
+    return devx_use_qp(qp, PRM_QUERIES, in, inlen, out, outlen);
 }
 
 /* The state that a transition command leads to; -1: no such command. */
@@ -246,7 +245,7 @@ static int devx_state_after(uint16_t op)
 
 int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    int err = devx_use_qp(qp, DEVX_MODIFY, in, inlen, out, outlen);
+    int err = devx_use_qp(qp, PRM_MODIFIES, in, inlen, out, outlen);
     int state = err ? -1 : devx_state_after((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
 
     if (state >= 0) {
@@ -255,39 +254,39 @@ int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *
     return err;
 }
 
-static uint16_t devx_srq_create_op(const struct hv_srq *srq)
+static const struct prm_object *devx_srq_object(const struct hv_srq *srq)
 {
-    return srq->type == IBV_SRQT_XRC ? PRM_CMD_OP_CREATE_XRC_SRQ : PRM_CMD_OP_CREATE_RMP;
+    return srq->type == IBV_SRQT_XRC ? PRM_OBJECT(XRC_SRQ) : PRM_OBJECT(RMP);
 }
 
-static int devx_use_srq(struct ibv_srq *srq, enum devx_role role, const void *in, size_t inlen,
+static int devx_use_srq(struct ibv_srq *srq, enum prm_act act, const void *in, size_t inlen,
                         void *out, size_t outlen)
 {
-    return devx_use(hv_srq_check(srq), srq->context, role, devx_srq_create_op(hv_srq(srq)),
+    return devx_use(hv_srq_check(srq), srq->context, act, devx_srq_object(hv_srq(srq)),
                     hv_srq(srq)->srqn, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_srq_query(struct ibv_srq *srq, const void *in, size_t inlen, void *out,
                          size_t outlen)
 {
-    return devx_use_srq(srq, DEVX_QUERY, in, inlen, out, outlen);
+    return devx_use_srq(srq, PRM_QUERIES, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_srq_modify(struct ibv_srq *srq, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return devx_use_srq(srq, DEVX_MODIFY, in, inlen, out, outlen);
+    return devx_use_srq(srq, PRM_MODIFIES, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_wq_query(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return devx_use(hv_wq_check(wq), wq->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQ,
+    return devx_use(hv_wq_check(wq), wq->context, PRM_QUERIES, PRM_OBJECT(RQ),
                     ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen)
 {
-    return devx_use(hv_wq_check(wq), wq->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQ,
+    return devx_use(hv_wq_check(wq), wq->context, PRM_MODIFIES, PRM_OBJECT(RQ),
                     ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
@@ -295,13 +294,13 @@ int hv_dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *
 int hv_dv_devx_ind_tbl_query(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                              void *out, size_t outlen)
 {
-    return devx_use(hv_ind_table_check(table), table->context, DEVX_QUERY, PRM_CMD_OP_CREATE_RQT,
+    return devx_use(hv_ind_table_check(table), table->context, PRM_QUERIES, PRM_OBJECT(RQT),
                     (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }
 
 int hv_dv_devx_ind_tbl_modify(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                               void *out, size_t outlen)
 {
-    return devx_use(hv_ind_table_check(table), table->context, DEVX_MODIFY, PRM_CMD_OP_CREATE_RQT,
+    return devx_use(hv_ind_table_check(table), table->context, PRM_MODIFIES, PRM_OBJECT(RQT),
                     (uint32_t)table->ind_tbl_num, 0, in, inlen, out, outlen);
 }

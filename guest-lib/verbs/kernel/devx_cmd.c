@@ -3,135 +3,63 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/devx_cmd.h"
 
-#define MASK24 0xffffffu
-#define MASK32 0xffffffffu
-
-/* Creating commands: where the new object's number is, and how the command that ends it is made. */
-static const struct create_row {
-    uint16_t op, destroy;
-    bool in_input;   /* the program chose the number */
-    uint16_t at;     /* the dword with the number in the output, or the input */
-    uint32_t mask;   /* its bits */
-    uint16_t copied; /* bytes of the input, from the third dword, that say where the object is */
-    uint16_t destroy_at, destroy_len; /* where the number goes in the destroying command */
-} creates[] = {
-#define ROW(create, end)                                                                           \
-    {                                                                                              \
-        PRM_CMD_OP_##create, PRM_CMD_OP_##end, false, 8, MASK24, 0, 8, 16                          \
-    }
-#define ROW32(create, end)                                                                         \
-    {                                                                                              \
-        PRM_CMD_OP_##create, PRM_CMD_OP_##end, false, 8, MASK32, 0, 8, 16                          \
-    }
-    ROW32(CREATE_GENERAL_OBJECT, DESTROY_GENERAL_OBJECT),
-    ROW(CREATE_MKEY, DESTROY_MKEY),
-    ROW(CREATE_CQ, DESTROY_CQ),
-    ROW(ALLOC_PD, DEALLOC_PD),
-    ROW(ALLOC_TRANSPORT_DOMAIN, DEALLOC_TRANSPORT_DOMAIN),
-    ROW(CREATE_RMP, DESTROY_RMP),
-    ROW(CREATE_SQ, DESTROY_SQ),
-    ROW(CREATE_RQ, DESTROY_RQ),
-    ROW(CREATE_RQT, DESTROY_RQT),
-    ROW(CREATE_TIR, DESTROY_TIR),
-    ROW(CREATE_TIS, DESTROY_TIS),
-    ROW(ALLOC_Q_COUNTER, DEALLOC_Q_COUNTER),
-    ROW32(ALLOC_FLOW_COUNTER, DEALLOC_FLOW_COUNTER),
-    ROW32(ALLOC_PACKET_REFORMAT_CONTEXT, DEALLOC_PACKET_REFORMAT_CONTEXT),
-    ROW32(ALLOC_MODIFY_HEADER_CONTEXT, DEALLOC_MODIFY_HEADER_CONTEXT),
-    ROW(CREATE_QP, DESTROY_QP),
-    ROW(CREATE_SRQ, DESTROY_SRQ),
-    ROW(CREATE_XRC_SRQ, DESTROY_XRC_SRQ),
-    ROW(CREATE_DCT, DESTROY_DCT),
-    ROW(CREATE_XRQ, DESTROY_XRQ),
-    ROW(ALLOC_XRCD, DEALLOC_XRCD),
-    ROW(CREATE_PSV, DESTROY_PSV),
-    /* a table is named by its vport and type, a group and a rule by their table, too */
-    {PRM_CMD_OP_CREATE_FLOW_TABLE, PRM_CMD_OP_DESTROY_FLOW_TABLE, false, 8, MASK24, 12, 0x14,
-     PRM_SIZE(destroy_flow_table_in)},
-    {PRM_CMD_OP_CREATE_FLOW_GROUP, PRM_CMD_OP_DESTROY_FLOW_GROUP, false, 8, MASK24, 16, 0x18,
-     PRM_SIZE(destroy_flow_group_in)},
-    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY, true, 0x20, MASK32, 16,
-     0x20, PRM_SIZE(delete_fte_in)},
-    /* a membership is named by QPN and group */
-    {PRM_CMD_OP_ATTACH_TO_MCG, PRM_CMD_OP_DETACH_FROM_MCG, true, 8, MASK24, 24, 8,
-     PRM_SIZE(detach_from_mcg_in)},
-    {PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT, PRM_CMD_OP_DESTROY_SCHEDULING_ELEMENT, false, 0x10,
-     MASK32, 4, 0x0c, PRM_SIZE(destroy_scheduling_element_in)},
-    {PRM_CMD_OP_ADD_VXLAN_UDP_DPORT, PRM_CMD_OP_DELETE_VXLAN_UDP_DPORT, true, 0x0c, 0xffff, 0, 0x0c,
-     16},
-    {PRM_CMD_OP_SET_L2_TABLE_ENTRY, PRM_CMD_OP_DELETE_L2_TABLE_ENTRY, true, 0x14, MASK24, 0, 0x14,
-     PRM_SIZE(delete_l2_table_entry_in)},
-#undef ROW
-#undef ROW32
-};
-
-/* Commands on an object that is there: who created it, and where its number stands. */
-static const struct use_row {
-    uint16_t op;
-    enum devx_role role;
-    uint16_t create_op, at;
-    uint32_t mask;
-} uses[] = {
-#define QUERY(op, create)                                                                          \
-    {                                                                                              \
-        PRM_CMD_OP_##op, DEVX_QUERY, PRM_CMD_OP_##create, 8, MASK24                                \
-    }
-#define MODIFY(op, create)                                                                         \
-    {                                                                                              \
-        PRM_CMD_OP_##op, DEVX_MODIFY, PRM_CMD_OP_##create, 8, MASK24                               \
-    }
-    {PRM_CMD_OP_QUERY_GENERAL_OBJECT, DEVX_QUERY, PRM_CMD_OP_CREATE_GENERAL_OBJECT, 8, MASK32},
-    {PRM_CMD_OP_MODIFY_GENERAL_OBJECT, DEVX_MODIFY, PRM_CMD_OP_CREATE_GENERAL_OBJECT, 8, MASK32},
-    QUERY(QUERY_MKEY, CREATE_MKEY),
-    QUERY(QUERY_CQ, CREATE_CQ),
-    MODIFY(MODIFY_CQ, CREATE_CQ),
-    QUERY(QUERY_SQ, CREATE_SQ),
-    MODIFY(MODIFY_SQ, CREATE_SQ),
-    QUERY(QUERY_RQ, CREATE_RQ),
-    MODIFY(MODIFY_RQ, CREATE_RQ),
-    QUERY(QUERY_RMP, CREATE_RMP),
-    MODIFY(MODIFY_RMP, CREATE_RMP),
-    QUERY(QUERY_RQT, CREATE_RQT),
-    MODIFY(MODIFY_RQT, CREATE_RQT),
-    QUERY(QUERY_TIR, CREATE_TIR),
-    MODIFY(MODIFY_TIR, CREATE_TIR),
-    QUERY(QUERY_TIS, CREATE_TIS),
-    MODIFY(MODIFY_TIS, CREATE_TIS),
-    {PRM_CMD_OP_QUERY_FLOW_TABLE, DEVX_QUERY, PRM_CMD_OP_CREATE_FLOW_TABLE, 0x14, MASK24},
-    {PRM_CMD_OP_MODIFY_FLOW_TABLE, DEVX_MODIFY, PRM_CMD_OP_CREATE_FLOW_TABLE, 0x14, MASK24},
-    {PRM_CMD_OP_QUERY_FLOW_GROUP, DEVX_QUERY, PRM_CMD_OP_CREATE_FLOW_GROUP, 0x18, MASK32},
-    {PRM_CMD_OP_QUERY_FLOW_TABLE_ENTRY, DEVX_QUERY, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, 0x20, MASK32},
-    {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, DEVX_MODIFY, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, 0x20, MASK32},
-    {PRM_CMD_OP_QUERY_Q_COUNTER, DEVX_QUERY, PRM_CMD_OP_ALLOC_Q_COUNTER, 0x1c, 0xff},
-    {PRM_CMD_OP_QUERY_FLOW_COUNTER, DEVX_QUERY, PRM_CMD_OP_ALLOC_FLOW_COUNTER, 0x1c, MASK32},
-    QUERY(QUERY_QP, CREATE_QP),
-    MODIFY(RST2INIT_QP, CREATE_QP),
-    MODIFY(INIT2INIT_QP, CREATE_QP),
-    MODIFY(INIT2RTR_QP, CREATE_QP),
-    MODIFY(RTR2RTS_QP, CREATE_QP),
-    MODIFY(RTS2RTS_QP, CREATE_QP),
-    MODIFY(SQERR2RTS_QP, CREATE_QP),
-    MODIFY(2ERR_QP, CREATE_QP),
-    MODIFY(2RST_QP, CREATE_QP),
-    QUERY(QUERY_SRQ, CREATE_SRQ),
-    MODIFY(ARM_RQ, CREATE_RQ),
-    QUERY(QUERY_XRC_SRQ, CREATE_XRC_SRQ),
-    MODIFY(ARM_XRC_SRQ, CREATE_XRC_SRQ),
-    QUERY(QUERY_DCT, CREATE_DCT),
-    MODIFY(ARM_DCT_FOR_KEY_VIOLATION, CREATE_DCT),
-    QUERY(QUERY_XRQ, CREATE_XRQ),
-    QUERY(QUERY_XRQ_DC_PARAMS_ENTRY, CREATE_XRQ),
-    QUERY(QUERY_XRQ_ERROR_PARAMS, CREATE_XRQ),
-    MODIFY(ARM_XRQ, CREATE_XRQ),
-    MODIFY(SET_XRQ_DC_PARAMS_ENTRY, CREATE_XRQ),
-    MODIFY(RELEASE_XRQ_ERROR, CREATE_XRQ),
-    MODIFY(MODIFY_XRQ, CREATE_XRQ),
-    {PRM_CMD_OP_QUERY_MODIFY_HEADER_CONTEXT, DEVX_QUERY, PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT, 8,
-     MASK32},
-    {PRM_CMD_OP_QUERY_PACKET_REFORMAT_CONTEXT, DEVX_QUERY, PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT,
-     8, MASK32},
-#undef QUERY
-#undef MODIFY
+/* Commands on objects; what each is about, prm tells. */
+static const struct prm_command *const objects[] = {
+#define CREATE_AND_QUERY(kind) PRM_COMMAND(CREATE_##kind), PRM_COMMAND(QUERY_##kind)
+    CREATE_AND_QUERY(MKEY),
+    CREATE_AND_QUERY(CQ),
+    CREATE_AND_QUERY(QP),
+    CREATE_AND_QUERY(SRQ),
+    CREATE_AND_QUERY(XRC_SRQ),
+    CREATE_AND_QUERY(DCT),
+    CREATE_AND_QUERY(XRQ),
+    CREATE_AND_QUERY(RMP),
+    CREATE_AND_QUERY(SQ),
+    CREATE_AND_QUERY(RQ),
+    CREATE_AND_QUERY(RQT),
+    CREATE_AND_QUERY(TIR),
+    CREATE_AND_QUERY(TIS),
+    CREATE_AND_QUERY(FLOW_TABLE),
+    CREATE_AND_QUERY(FLOW_GROUP),
+    CREATE_AND_QUERY(GENERAL_OBJECT),
+#undef CREATE_AND_QUERY
+    PRM_COMMAND(CREATE_PSV),
+    PRM_COMMAND(CREATE_SCHEDULING_ELEMENT),
+    PRM_COMMAND(ALLOC_PD),
+    PRM_COMMAND(ALLOC_TRANSPORT_DOMAIN),
+    PRM_COMMAND(ALLOC_XRCD),
+    PRM_COMMAND(ALLOC_Q_COUNTER),
+    PRM_COMMAND(QUERY_Q_COUNTER),
+    PRM_COMMAND(ALLOC_FLOW_COUNTER),
+    PRM_COMMAND(QUERY_FLOW_COUNTER),
+    PRM_COMMAND(ALLOC_PACKET_REFORMAT_CONTEXT),
+    PRM_COMMAND(QUERY_PACKET_REFORMAT_CONTEXT),
+    PRM_COMMAND(ALLOC_MODIFY_HEADER_CONTEXT),
+    PRM_COMMAND(SET_FLOW_TABLE_ENTRY),
+    PRM_COMMAND(QUERY_FLOW_TABLE_ENTRY),
+    PRM_COMMAND(ATTACH_TO_MCG),
+    PRM_COMMAND(ADD_VXLAN_UDP_DPORT),
+    PRM_COMMAND(SET_L2_TABLE_ENTRY),
+    PRM_COMMAND(MODIFY_CQ),
+    PRM_COMMAND(RST2INIT_QP),
+    PRM_COMMAND(INIT2INIT_QP),
+    PRM_COMMAND(INIT2RTR_QP),
+    PRM_COMMAND(RTR2RTS_QP),
+    PRM_COMMAND(RTS2RTS_QP),
+    PRM_COMMAND(SQERR2RTS_QP),
+    PRM_COMMAND(2ERR_QP),
+    PRM_COMMAND(2RST_QP),
+    PRM_COMMAND(ARM_RQ),
+    PRM_COMMAND(ARM_XRC_SRQ),
+    PRM_COMMAND(ARM_XRQ),
+    PRM_COMMAND(MODIFY_RMP),
+    PRM_COMMAND(MODIFY_SQ),
+    PRM_COMMAND(MODIFY_RQ),
+    PRM_COMMAND(MODIFY_RQT),
+    PRM_COMMAND(MODIFY_TIR),
+    PRM_COMMAND(MODIFY_TIS),
+    PRM_COMMAND(MODIFY_FLOW_TABLE),
+    PRM_COMMAND(MODIFY_GENERAL_OBJECT),
 };
 
 /* Commands on the function as a whole. */
@@ -150,28 +78,39 @@ static const uint16_t generals[] = {
 #define GENERAL_START 0xb00
 #define GENERAL_END   0xd00
 
-static const struct create_row *devx_find_create(uint16_t op)
+static const struct prm_command *devx_find(const void *in)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(creates); i++) {
-        if (creates[i].op == op) {
-            return &creates[i];
+    uint16_t op = (uint16_t)PRM_GET(cmd_in, in, opcode);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++) {
+        if (objects[i]->opcode == op) {
+            return objects[i];
         }
     }
     return NULL;
 }
 
-static const struct use_row *devx_find_use(uint16_t op)
+bool devx_cmd_does(const void *in, enum prm_act act)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
-        if (uses[i].op == op) {
-            return &uses[i];
+    const struct prm_command *command = devx_find(in);
+
+    if (command == PRM_COMMAND(SET_FLOW_TABLE_ENTRY)) { /* makes a rule, or changes one */
+        switch (PRM_GET(cmd_in, in, op_mod)) {
+        case PRM_SET_FTE_OP_NEW:
+            return act == PRM_CREATES;
+        case PRM_SET_FTE_OP_MODIFY:
+            return act == PRM_MODIFIES;
+        default:
+            return false;
         }
     }
-    return NULL;
+    return command && command->act == act;
 }
 
-static bool devx_is_general(uint16_t op)
+bool devx_cmd_is_general(const void *in)
 {
+    uint16_t op = (uint16_t)PRM_GET(cmd_in, in, opcode);
+
     for (size_t i = 0; i < G_N_ELEMENTS(generals); i++) {
         if (generals[i] == op) {
             return true;
@@ -180,39 +119,29 @@ static bool devx_is_general(uint16_t op)
     return op >= GENERAL_START && op < GENERAL_END;
 }
 
-bool devx_cmd_is(const void *in, enum devx_role role)
+/* The number of the command's object, in len bytes of input or output; false: they end before it.
+ */
+static bool devx_number(const struct prm_command *command, const void *image, size_t len,
+                        uint32_t *num)
 {
-    uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
-    /* SET_FLOW_TABLE_ENTRY makes a rule, or changes one */
-    bool second = op == PRM_CMD_OP_SET_FLOW_TABLE_ENTRY && PRM_GET(cmd_in, in, op_mod) == 1;
-    const struct use_row *use;
-
-    if (op == PRM_CMD_OP_SET_FLOW_TABLE_ENTRY && PRM_GET(cmd_in, in, op_mod) > 1) {
+    if (PRM_FIELD_BIT(command->number) / 32 * 4 + 4u > len) {
         return false;
     }
-    switch (role) {
-    case DEVX_CREATE:
-        return devx_find_create(op) && !second;
-    case DEVX_GENERAL:
-        return devx_is_general(op);
-    default:
-        use = devx_find_use(op);
-        return use && use->role == role && (op != PRM_CMD_OP_SET_FLOW_TABLE_ENTRY || second);
-    }
+    *num = (uint32_t)prm_get(image, command->number);
+    return true;
 }
 
-bool devx_cmd_object(const void *in, size_t inlen, uint16_t *create_op, uint32_t *id,
+bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **object, uint32_t *id,
                      uint32_t *obj_type)
 {
-    const struct use_row *use =
-        devx_find_use((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
+    const struct prm_command *command = devx_find(in);
 
-    if (!use || use->at + 4u > inlen) {
+    if (!command || !devx_number(command, in, inlen, id)) {
         return false;
     }
-    *create_op = use->create_op;
-    *id = (uint32_t)prm_load32((const uint8_t *)in + use->at) & use->mask;
-    *obj_type = use->create_op == PRM_CMD_OP_CREATE_GENERAL_OBJECT
+    /* an SRQ's number in ARM_RQ counts as an RQ's, as with mlx5_ib */
+    *object = command == PRM_COMMAND(ARM_RQ) ? PRM_OBJECT(RQ) : command->object;
+    *obj_type = *object == PRM_OBJECT(GENERAL_OBJECT)
                     ? (uint32_t)PRM_GET(general_obj_in_cmd_hdr, in, obj_type)
                     : 0;
     return true;
@@ -275,24 +204,23 @@ void devx_cmd_set_umem_valid(void *in, size_t inlen)
 void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, const void *out,
                       size_t outlen)
 {
-    uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
-    const struct create_row *row = devx_find_create(op);
-    const uint8_t *where = row->in_input ? in : out;
-    struct prm_general_obj_in_cmd_hdr *destroy = (void *)obj->destroy;
+    const struct prm_command *create = devx_find(in), *destroy = create->object->destroy;
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)obj->destroy; /* all inputs begin with it */
 
-    obj->create_op = op;
-    if (row->at + 4u <= (row->in_input ? inlen : outlen)) {
-        obj->id = (uint32_t)prm_load32(where + row->at) & row->mask;
+    g_assert(destroy->in_least <= sizeof(obj->destroy));
+    obj->object = create->object;
+    if (create->number_in_out) {
+        devx_number(create, out, outlen, &obj->id);
+    } else {
+        devx_number(create, in, inlen, &obj->id);
     }
-    obj->destroy_len = row->destroy_len;
-    if (op == PRM_CMD_OP_CREATE_GENERAL_OBJECT) {
+    /* what else the object is named by */
+    prm_copy_common(destroy->in, obj->destroy, create->in, in, inlen);
+    if (obj->object == PRM_OBJECT(GENERAL_OBJECT)) {
         obj->obj_type = (uint32_t)PRM_GET(general_obj_in_cmd_hdr, in, obj_type);
-        PRM_SET(general_obj_in_cmd_hdr, destroy, obj_type, obj->obj_type);
+        PRM_SET(general_obj_in_cmd_hdr, hdr, obj_type, obj->obj_type);
     }
-    if (8u + row->copied <= inlen) {
-        memcpy(obj->destroy + 8, (const uint8_t *)in + 8, row->copied);
-    }
-    PRM_SET(general_obj_in_cmd_hdr, destroy, opcode, row->destroy);
-    PRM_SET(general_obj_in_cmd_hdr, destroy, uid, PRM_GET(general_obj_in_cmd_hdr, in, uid));
-    prm_store32(obj->destroy + row->destroy_at, obj->id);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, opcode, destroy->opcode);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, PRM_GET(general_obj_in_cmd_hdr, in, uid));
+    prm_set(obj->destroy, destroy->number, obj->id, destroy->name);
 }

@@ -11,19 +11,14 @@
 
 #include "guest-lib/verbs/dv.h"
 
-enum devx_role {
-    DEVX_CREATE,
-    DEVX_MODIFY,
-    DEVX_QUERY,
-    DEVX_GENERAL
-};
+/* Whether the command in, of at least 16 bytes, is one that a program may send to do that to an
+ * object; whether it is one that is about no object. */
+bool devx_cmd_does(const void *in, enum prm_act act);
+bool devx_cmd_is_general(const void *in);
 
-/* Whether the command in, of at least 16 bytes, has that role. */
-bool devx_cmd_is(const void *in, enum devx_role role);
-
-/* What creating command and number the object of a MODIFY or QUERY command has. False: the
- * command is about no object. For general objects, *obj_type is set. */
-bool devx_cmd_object(const void *in, size_t inlen, uint16_t *create_op, uint32_t *id,
+/* Kind and number of the object that a command is about which is there already. False: the command
+ * is about none. *obj_type is that of a general object, else 0. */
+bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **object, uint32_t *id,
                      uint32_t *obj_type);
 
 /* Says that rings and doorbell records are in umems, in commands that can say so. */

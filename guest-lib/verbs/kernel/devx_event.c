@@ -207,18 +207,12 @@ static bool devx_is_offered(struct ibv_context *ctx, uint16_t event, bool affili
            1;
 }
 
-/* type in the EQEs about an object made by that command (enum of struct qp_events). */
-static uint8_t devx_queue_type_of(uint16_t create_op)
+/* type in the EQEs about such an object (enum of struct qp_events). */
+static uint8_t devx_queue_type_of(const struct prm_object *object)
 {
-    switch (create_op) {
-    case PRM_CMD_OP_CREATE_RQ:
-    case PRM_CMD_OP_CREATE_RMP:
-        return 1;
-    case PRM_CMD_OP_CREATE_SQ:
-        return 2;
-    default:
-        return 0;
-    }
+    return object == PRM_OBJECT(RQ) || object == PRM_OBJECT(RMP) ? 1
+           : object == PRM_OBJECT(SQ)                            ? 2
+                                                                 : 0;
 }
 
 #define MAX_EVENTS 16
@@ -253,7 +247,7 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
                                          .obj = obj,
                                          .hca = hv_hca_of(channel->context),
                                          .event = events[i],
-                                         .queue_type = obj ? devx_queue_type_of(obj->create_op) : 0,
+                                         .queue_type = obj ? devx_queue_type_of(obj->object) : 0,
                                          .cookie = cookie,
                                          .eventfd = own};
     }

@@ -91,7 +91,7 @@ static int dv_flow_to_devx(struct outcome *out, const struct mlx5dv_flow_action_
 {
     out->rule->tirn = action->obj->id;
     out->destinations++;
-    return action->obj->create_op == PRM_CMD_OP_CREATE_TIR ? 0 : EOPNOTSUPP;
+    return action->obj->object == PRM_OBJECT(TIR) ? 0 : EOPNOTSUPP;
 }
 
 static int dv_flow_drop(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
