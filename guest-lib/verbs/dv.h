@@ -51,6 +51,7 @@ int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port 
  */
 
 struct hv_dv_watch;
+struct user_qp;
 
 /* An object that a DevX command made. */
 struct mlx5dv_devx_obj {
@@ -106,10 +107,11 @@ struct hv_umr_wqe {
     uint8_t entries[]; /* translation entries */
 };
 
-/* What a QP made by mlx5dv_create_qp() has beside it (struct hv_qp's dv). */
+/* What a QP made by mlx5dv_create_qp() has beside it (struct user_qp's dv). */
 struct hv_dv_qp {
     struct mlx5dv_qp_ex ex;
-    struct hv_qp *qp;
+    struct ibv_context *context;
+    struct user_qp *qp;
     /* between wr_mkey_configure() and its last setter: the UMR that is being put together */
     struct hv_dv_mkey *cur_mkey;
     unsigned setters_left;

@@ -8,6 +8,9 @@
  * rdma-core does with rings and doorbells, user/ does, which calls kernel/ as a program makes
  * system calls. So command stream, WQEs and CQEs are those of a real host.
  *
+ * A queue pair or CQ here has what a command about it says, and what the kernel half keeps; with
+ * the user half's rings and builders around it, it is a struct user_qp or user_cq (user/queues.h).
+ *
  * Bus addresses are process addresses: a pointer is what goes into a pas[] list, a WQE or a key.
  *
  * Locks, in the order in which they are taken: an object's own (a QP's send or receive lock, a
@@ -177,24 +180,11 @@ struct hv_cq {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
-    uint32_t cqn, log_size, ci;
-    unsigned cqe_size;              /* 64 or 128 */
-    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
-    uint32_t *dbrec;                /* [0] consumer index, [1] arm word, big-endian */
-    uint64_t arm_sn;                /* ibv_get_cq_event() adds one */
-    bool single_threaded;           /* the lock is not taken */
-    pthread_spinlock_t lock;
+    uint32_t cqn, log_size;
+    unsigned cqe_size; /* 64 or 128 */
+    uint32_t *dbrec;   /* [0] consumer index, [1] arm word, big-endian */
     struct hv_uar *uar;
-    struct hv_pd *parent_domain;  /* or NULL */
-    gint users;                   /* QPs (once for each of send and receive), WQs, XRC SRQs */
-    const struct hv_rsc *cur_rsc; /* of the CQE polled last */
-    uint32_t cur_uidx;            /* its user index */
-    /* extended polling: the cqe64 that readers look at, and what it does not tell */
-    const struct prm_cqe64 *cur_cqe;
-    enum ibv_wc_opcode cur_opcode;
-    bool cur_csum_valid;
-    uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
-    uint32_t unacked_comp, unacked_async; /* events handed out, under ibv.mutex */
+    gint users; /* QPs (once for each of send and receive), WQs, XRC SRQs */
 };
 
 /* A work queue's ring: WQE index -> wr_id. */
@@ -270,40 +260,23 @@ struct hv_qp {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
-    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
-    uint32_t *dbrec;                /* [0] receive, [1] send counter, big-endian */
+    uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
     struct hv_uar *uar;
     struct hv_wq sq, rq;
-    uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
-    int uidx;              /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
-    bool rx_csum_valid;    /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
-    uint32_t max_inline;
-    bool sq_sig_all, single_threaded, block_self_mcast, strip_vlan, end_padding;
-    uint16_t uid;               /* in whose name its commands are: the kernel's of XRC targets */
-    bool can_send;              /* has been in RTS since RESET */
+    int uidx;           /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
+    bool rx_csum_valid; /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
+    bool block_self_mcast, strip_vlan, end_padding;
+    uint16_t uid;             /* in whose name its commands are: the kernel's of XRC targets */
+    struct hv_xrcd *xrcd;     /* of an XRC target */
+    struct hv_ind_table *ind; /* of an RSS QP, which has no queues of its own */
+    /* the kernel half's: */
     unsigned access;            /* IBV_ACCESS_ that ibv_modify_qp() gave last */
     uint8_t max_dest_rd_atomic; /* likewise */
     gint refs;                  /* multicast groups and flows: destroying it then is EBUSY */
     struct hv_mcast *groups;    /* that it is in (mcast.c) */
-    struct hv_xrcd *xrcd;       /* of an XRC target */
     struct hv_qp *next_handle; /* the circle of its handles (xrc_tgt.c); NULL: it is the only one */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
     uint8_t rq_state, sq_state;    /* of those, as they were set or queried last */
-    struct hv_ind_table *ind;      /* of an RSS QP, which has no queues of its own */
-    uint32_t max_tso_header;       /* raw packet QPs */
-    bool inline_l2;                /* of those: the device wants layer 2 in the WQE */
-    bool l2_due, l2_csum;          /* its Ethernet segment comes with the data, and what it says */
-    uint32_t cur_qkey;
-    /* send builder (ibv_wr_*): see user/qp_send.c */
-    struct prm_wqe_ctrl_seg *cur_ctrl;
-    uint8_t *cur_data;
-    uint32_t sq_post; /* WQEBBs posted since RESET */
-    bool small_fence; /* the next WQE waits for a UMR before it */
-    uint32_t cur_post_rb, cur_size;
-    int wr_err, nreq;
-    unsigned wr_setters_left;
-    uint32_t unacked_async;
-    void *dv; /* mlx5dv's own, freed with free() */
 };
 
 /* ::ffff:a.b.c.d */

@@ -40,9 +40,7 @@ static void xrc_tgt_inherit(struct hv_qp *to, struct hv_qp *from)
 {
     to->ring = from->ring;
     to->ring_size = from->ring_size;
-    to->ring_custom = from->ring_custom;
     to->dbrec = from->dbrec;
-    to->dbrec_custom = from->dbrec_custom;
     from->ring = NULL;
     from->dbrec = NULL;
 }

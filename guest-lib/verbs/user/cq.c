@@ -16,10 +16,10 @@
     (MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |                    \
      MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)
 
-void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b)
+void hv_cq_lock_pair(struct user_cq *a, struct user_cq *b)
 {
-    struct hv_cq *first = a && b && b->cqn < a->cqn ? b : a;
-    struct hv_cq *second = first == a ? b : a;
+    struct user_cq *first = a && b && b->cqn < a->cqn ? b : a;
+    struct user_cq *second = first == a ? b : a;
 
     if (first) {
         cq_lock(first);
@@ -29,7 +29,7 @@ void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b)
     }
 }
 
-void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b)
+void hv_cq_unlock_pair(struct user_cq *a, struct user_cq *b)
 {
     if (a) {
         cq_unlock(a);
@@ -119,7 +119,7 @@ static size_t cq_ring_bytes(uint32_t ncqe, unsigned cqe_size)
 }
 
 /* verbs_init_cq() */
-static void cq_init_public(struct hv_cq *cq, struct ibv_context *context,
+static void cq_init_public(struct user_cq *cq, struct ibv_context *context,
                            const struct ibv_cq_init_attr_ex *attr)
 {
     struct ibv_cq *ibv = &cq->ibv;
@@ -133,7 +133,7 @@ static void cq_init_public(struct hv_cq *cq, struct ibv_context *context,
 }
 
 /* How many CQs a channel has, for who would destroy it. */
-static void cq_use_channel(struct hv_cq *cq, int change)
+static void cq_use_channel(struct user_cq *cq, int change)
 {
     struct ibv_comp_channel *channel = cq->ibv.channel;
 
@@ -144,7 +144,7 @@ static void cq_use_channel(struct hv_cq *cq, int change)
     }
 }
 
-static void cq_free_memory(struct hv_cq *cq, struct hv_context *ctx)
+static void cq_free_memory(struct user_cq *cq, struct hv_context *ctx)
 {
     if (cq->dbrec) {
         hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_custom);
@@ -157,13 +157,13 @@ static void cq_free_memory(struct hv_cq *cq, struct hv_context *ctx)
     free(cq);
 }
 
-struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-                           bool extended, const struct mlx5dv_cq_init_attr *dv)
+struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                             bool extended, const struct mlx5dv_cq_init_attr *dv)
 {
     struct hv_context *ctx = hv_context(context);
     uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
     const char *env = getenv("MLX5_SINGLE_THREADED");
-    struct hv_cq *cq;
+    struct user_cq *cq;
     int err;
 
     err = cq_check_attr(context, attr, dv);
@@ -199,7 +199,7 @@ struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init
     if (!err) {
         cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
         cq_init_public(cq, context, attr);
-        err = uverbs_create_cq(cq, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+        err = uverbs_create_cq(&cq->hv, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     }
     if (err) {
         cq_free_memory(cq, ctx);
@@ -223,7 +223,7 @@ HV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, voi
         .comp_vector = (uint32_t)comp_vector,
         .wc_flags = IBV_WC_STANDARD_FLAGS,
     };
-    struct hv_cq *cq;
+    struct user_cq *cq;
 
     if (cqe <= 0) {
         errno = EINVAL;
@@ -235,7 +235,7 @@ HV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, voi
 
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-    struct hv_cq *cq;
+    struct user_cq *cq;
 
     if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) {
         errno = EOPNOTSUPP;
@@ -247,9 +247,9 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 
 HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
+    struct user_cq *cq = user_cq(ibcq);
     struct hv_context *ctx = hv_context(ibcq->context);
-    int err = hv_kernel(uverbs_destroy_cq(cq));
+    int err = hv_kernel(uverbs_destroy_cq(&cq->hv));
 
     if (err) {
         return err;
@@ -271,7 +271,7 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 /* mlx5_cq_arm(): the doorbell record's arm word first, then the same words to the UAR. */
 static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
+    struct user_cq *cq = user_cq(ibcq);
     struct prm_cq_doorbell db[1] = {0};
     uint32_t arm;
 
@@ -295,8 +295,8 @@ static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
  */
 
 /* A whole CQE, of which cqe64 is the end, with the owner bit of its new place. */
-static void cq_copy_cqe(const struct hv_cq *cq, struct prm_cqe64 *to, const struct prm_cqe64 *from,
-                        unsigned owner)
+static void cq_copy_cqe(const struct user_cq *cq, struct prm_cqe64 *to,
+                        const struct prm_cqe64 *from, unsigned owner)
 {
     size_t before = cq->cqe_size - PRM_SIZE(cqe64);
 
@@ -307,7 +307,7 @@ static void cq_copy_cqe(const struct hv_cq *cq, struct prm_cqe64 *to, const stru
 /* Moves what was not polled from the old ring to the new one, behind the slot that corresponds to
  * the RESIZE_CQ entry: the device goes on in the new ring behind its own producer index, which
  * that entry takes one of. */
-static void cq_copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
+static void cq_copy_cqes(struct user_cq *cq, uint8_t *ring, unsigned log_size)
 {
     uint32_t i = cq->ci;
     const struct prm_cqe64 *from;
@@ -325,7 +325,7 @@ static void cq_copy_cqes(struct hv_cq *cq, uint8_t *ring, unsigned log_size)
 }
 
 /* With the CQ's lock held. */
-static int cq_resize_locked(struct hv_cq *cq, int cqe)
+static int cq_resize_locked(struct user_cq *cq, int cqe)
 {
     unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
     size_t size = cq_ring_bytes(1u << log_size, cq->cqe_size);
@@ -336,7 +336,7 @@ static int cq_resize_locked(struct hv_cq *cq, int cqe)
     if (cqe && log_size == cq->log_size) {
         return 0;
     }
-    err = uverbs_check_resize_cq(cq, cqe);
+    err = uverbs_check_resize_cq(&cq->hv, cqe);
     if (err) {
         return err;
     }
@@ -346,7 +346,7 @@ static int cq_resize_locked(struct hv_cq *cq, int cqe)
         return -1;
     }
     cq_init_ring(ring, 1u << log_size, cq->cqe_size);
-    err = uverbs_resize_cq(cq, ring, size, log_size);
+    err = uverbs_resize_cq(&cq->hv, ring, size, log_size);
     if (err) {
         hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, custom);
         return err;
@@ -363,7 +363,7 @@ static int cq_resize_locked(struct hv_cq *cq, int cqe)
 
 HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
+    struct user_cq *cq = user_cq(ibcq);
     int err;
 
     if (cqe < 0) {
@@ -388,7 +388,7 @@ static bool is_receive(uint8_t opcode)
            opcode == PRM_CQE_OPCODE_RESP_ERR;
 }
 
-void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq)
+void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq)
 {
     uint32_t pi = cq->ci, freed = 0;
 

@@ -8,30 +8,30 @@
 
 /* ibv_create_cq_ex() and mlx5dv_create_cq(): dv may be NULL. extended: the readers of struct
  * ibv_cq_ex are filled in. NULL with errno. */
-struct hv_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-                           bool extended, const struct mlx5dv_cq_init_attr *dv);
+struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                             bool extended, const struct mlx5dv_cq_init_attr *dv);
 /* Extended polling's functions for these wc_flags (cq_ex.c). */
-void hv_cq_ex_init(struct hv_cq *cq, uint64_t wc_flags);
+void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags);
 /* Removes the completions of a queue that goes away or to RESET (mlx5_cq_clean()), by its user
  * index. srq: gives their WQEs back. The caller holds the CQ's lock: hv_uidx_free() comes before
  * it is dropped. */
-void hv_cq_clean(struct hv_cq *cq, uint32_t uidx, struct hv_srq *srq);
+void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq);
 /* Both CQs of a QP, in an order that cannot deadlock; either may be NULL, or both the same. */
-void hv_cq_lock_pair(struct hv_cq *a, struct hv_cq *b);
-void hv_cq_unlock_pair(struct hv_cq *a, struct hv_cq *b);
+void hv_cq_lock_pair(struct user_cq *a, struct user_cq *b);
+void hv_cq_unlock_pair(struct user_cq *a, struct user_cq *b);
 
 /* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names nothing
  * that exists. */
 #define CQ_POLL_ERR (-2)
 
-static inline void cq_lock(struct hv_cq *cq)
+static inline void cq_lock(struct user_cq *cq)
 {
     if (!cq->single_threaded) {
         pthread_spin_lock(&cq->lock);
     }
 }
 
-static inline void cq_unlock(struct hv_cq *cq)
+static inline void cq_unlock(struct user_cq *cq)
 {
     if (!cq->single_threaded) {
         pthread_spin_unlock(&cq->lock);
@@ -45,14 +45,14 @@ static inline struct prm_cqe64 *cqe64_at(uint8_t *ring, uint32_t mask, unsigned 
     return (void *)(ring + (size_t)(n & mask) * cqe_size + (cqe_size - PRM_SIZE(cqe64)));
 }
 
-static inline struct prm_cqe64 *cq_cqe64(const struct hv_cq *cq, uint32_t n)
+static inline struct prm_cqe64 *cq_cqe64(const struct user_cq *cq, uint32_t n)
 {
     return cqe64_at(cq->ring, (1u << cq->log_size) - 1, cq->cqe_size, n);
 }
 
 /* Entry n if it is software's, else NULL. The owner bit changes with every round; what comes after
  * it in program order is read after it. */
-static inline struct prm_cqe64 *cq_sw_cqe64(const struct hv_cq *cq, uint32_t n)
+static inline struct prm_cqe64 *cq_sw_cqe64(const struct user_cq *cq, uint32_t n)
 {
     struct prm_cqe64 *cqe = cq_cqe64(cq, n);
     uint8_t op_own = (uint8_t)drv_last_word(cqe);
@@ -79,7 +79,7 @@ static inline const struct prm_err_cqe *cqe_failed(const struct prm_cqe64 *cqe)
 }
 
 /* Tells the device what has been consumed. */
-static inline void cq_update_ci(struct hv_cq *cq)
+static inline void cq_update_ci(struct user_cq *cq)
 {
     __atomic_store_n(&cq->dbrec[0], GUINT32_TO_BE(cq->ci & 0xffffff), __ATOMIC_RELEASE);
 }
@@ -93,7 +93,7 @@ struct completion {
 };
 
 /* Takes the CQE's WQE off its queue: 0, or CQ_POLL_ERR. The CQ's lock is held. */
-int cq_complete(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
+int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
 
 /* ibv_poll_cq() */
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);

@@ -9,13 +9,13 @@
 #include <time.h>
 #include "guest-lib/verbs/user/cq.h"
 
-static struct hv_cq *cq_of(struct ibv_cq_ex *ex)
+static struct user_cq *cq_of(struct ibv_cq_ex *ex)
 {
-    return hv_cq(ibv_cq_ex_to_cq(ex));
+    return user_cq(ibv_cq_ex_to_cq(ex));
 }
 
 /* Takes the next CQE: 0, ENOENT or CQ_POLL_ERR. */
-static inline int cq_ex_take(struct hv_cq *cq)
+static inline int cq_ex_take(struct user_cq *cq)
 {
     const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
     struct completion done = {0};
@@ -37,7 +37,7 @@ static inline int cq_ex_take(struct hv_cq *cq)
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-    struct hv_cq *cq = cq_of(ex);
+    struct user_cq *cq = cq_of(ex);
     int err;
 
     if (attr->comp_mask) {
@@ -66,7 +66,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-    struct hv_cq *cq = cq_of(ex);
+    struct user_cq *cq = cq_of(ex);
 
     cq_update_ci(cq);
     cq_unlock(cq);
@@ -77,7 +77,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-    const struct hv_cq *cq = cq_of(ex);
+    const struct user_cq *cq = cq_of(ex);
 
     switch (cqe_op_own(cq->cur_cqe) >> 4) {
     case PRM_CQE_OPCODE_RESP_WR_IMM:
@@ -100,7 +100,7 @@ static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 
 static unsigned read_wc_flags(struct ibv_cq_ex *ex)
 {
-    const struct hv_cq *cq = cq_of(ex);
+    const struct user_cq *cq = cq_of(ex);
     unsigned flags = cq->cur_csum_valid ? cqe_csum_ok(cq->cur_cqe) : 0;
 
     switch (cqe_op_own(cq->cur_cqe) >> 4) {
@@ -198,7 +198,7 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
         ex->reader = reader;                                                                       \
     }
 
-void hv_cq_ex_init(struct hv_cq *cq, uint64_t wc_flags)
+void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags)
 {
     struct ibv_cq_ex *ex = &cq->ex;
 

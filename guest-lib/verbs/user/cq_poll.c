@@ -46,7 +46,7 @@ static const struct {
 };
 
 /* The queue that a CQE names, or NULL. The CQ remembers the one before. */
-static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const struct prm_cqe64 *cqe)
+static inline const struct hv_rsc *find_rsc(struct user_cq *cq, const struct prm_cqe64 *cqe)
 {
     uint32_t uidx = PRM_GET(cqe64, cqe, srqn);
 
@@ -60,7 +60,7 @@ static inline const struct hv_rsc *find_rsc(struct hv_cq *cq, const struct prm_c
 static inline int complete_send(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
                                 struct completion *done)
 {
-    struct hv_qp *qp = rsc->obj;
+    struct user_qp *qp = rsc->obj;
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
     uint32_t index;
 
@@ -103,7 +103,7 @@ static inline int complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
 static inline int complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
                                 struct completion *done)
 {
-    struct hv_qp *qp = rsc->obj;
+    struct user_qp *qp = rsc->obj;
 
     switch (rsc->type) {
     case HV_RSC_QP:
@@ -121,7 +121,7 @@ static inline int complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64
     }
 }
 
-int cq_complete(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
+int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
 {
     const struct hv_rsc *rsc = find_rsc(cq, cqe);
 
@@ -203,7 +203,7 @@ static inline void fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
 }
 
 /* One completion: 0, or CQ_POLL_ERR. */
-static inline int poll_one(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
+static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
 {
     uint8_t opcode = cqe_op_own(cqe) >> 4;
     struct completion done;
@@ -225,7 +225,7 @@ static inline int poll_one(struct hv_cq *cq, const struct prm_cqe64 *cqe, struct
     return 0;
 }
 
-static inline int poll_locked(struct hv_cq *cq, int num_entries, struct ibv_wc *wc)
+static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
     int polled = 0, err = 0;
 
@@ -250,7 +250,7 @@ static inline int poll_locked(struct hv_cq *cq, int num_entries, struct ibv_wc *
 
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
+    struct user_cq *cq = user_cq(ibcq);
     int polled;
 
     cq_lock(cq);

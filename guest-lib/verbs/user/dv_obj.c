@@ -13,7 +13,7 @@ static uint8_t doorbell_page[PCI_PAGE] __attribute__((aligned(PCI_PAGE)));
 
 static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct user_qp *qp = user_qp(ibqp);
     uint32_t sqn = ibqp->qp_type == IBV_QPT_RAW_PACKET ? qp->sqn : ibqp->qp_num;
     uint64_t given = 0;
 
@@ -50,7 +50,7 @@ static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
 
 static void dv_obj_get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
 {
-    struct hv_cq *cq = hv_cq(ibcq);
+    struct user_cq *cq = user_cq(ibcq);
 
     if (!hv_dv_watched(cq->hca, HV_WATCH_CQ, cq->cqn)) {
         hv_dv_watch_new(cq->hca, HV_WATCH_CQ, cq->cqn, cq->uar->page, cq->dbrec + 1);

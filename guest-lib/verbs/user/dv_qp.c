@@ -10,7 +10,7 @@
 struct ibv_cq_ex *hv_dv_create_cq(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
                                   struct mlx5dv_cq_init_attr *dv)
 {
-    struct hv_cq *cq = hv_cq_create(ctx, attr, true, dv);
+    struct user_cq *cq = hv_cq_create(ctx, attr, true, dv);
 
     return cq ? &cq->ex : NULL;
 }
@@ -95,8 +95,8 @@ struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_
     }
     attr->cap = own.cap;
     if (ops) {
-        hv_qp(qp)->dv = hv_dv_qp_new(hv_qp(qp));
-        if (!hv_qp(qp)->dv) {
+        user_qp(qp)->dv = hv_dv_qp_new(user_qp(qp));
+        if (!user_qp(qp)->dv) {
             ibv_destroy_qp(qp);
             errno = ENOMEM;
             return NULL;
@@ -107,7 +107,7 @@ struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_
 
 struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (!qp->dv) { /* nothing was asked for: nothing can be called */
         struct hv_dv_qp *dv = calloc(1, sizeof(*dv));
@@ -115,6 +115,7 @@ struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
         if (!dv) {
             return NULL;
         }
+        dv->context = qp->ibv.context;
         dv->qp = qp;
         qp->dv = dv;
     }

@@ -13,12 +13,12 @@
 
 #define INL_SEG_BYTES 4u /* of an inline segment's own; the limit on payload is without it */
 
-static size_t dv_wr_data_room(const struct hv_qp *qp)
+static size_t dv_wr_data_room(const struct user_qp *qp)
 {
     return qp->max_inline ? qp->max_inline + INL_SEG_BYTES : 0;
 }
 
-static void dv_wr_set_err(struct hv_qp *qp, int err)
+static void dv_wr_set_err(struct user_qp *qp, int err)
 {
     if (!qp->wr_err) {
         qp->wr_err = err;
@@ -48,7 +48,7 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
                               uint8_t num_setters, struct mlx5dv_mkey_conf_attr *attr)
 {
     struct hv_dv_qp *dv = hv_dv_qp(ex);
-    struct hv_qp *qp = dv->qp;
+    struct user_qp *qp = dv->qp;
     struct prm_wqe_umr_ctrl_seg *umr = dv->wqe->umr;
     struct prm_mkc *mkc = dv->wqe->mkc;
 
@@ -102,7 +102,7 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
 /* Whether a layout of that many entries of 16 bytes can be set now. */
 static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
 {
-    struct hv_qp *qp = dv->qp;
+    struct user_qp *qp = dv->qp;
 
     if (qp->wr_err) {
         return false;
@@ -220,7 +220,7 @@ static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
     hv_wr_post_wqe(hv_dv_qp(ex)->qp, wqe, PRM_GET(wqe_ctrl_seg, wqe, ds), IBV_WC_DRIVER2, true);
 }
 
-void *hv_dv_qp_new(struct hv_qp *qp)
+void *hv_dv_qp_new(struct user_qp *qp)
 {
     size_t room = sizeof(struct hv_umr_wqe) + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
     struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
@@ -228,6 +228,7 @@ void *hv_dv_qp_new(struct hv_qp *qp)
     if (!dv) {
         return NULL;
     }
+    dv->context = qp->ibv.context;
     dv->qp = qp;
     dv->wqe_room = room;
     dv->wqe = (void *)(dv + 1);
@@ -273,7 +274,7 @@ static int wc_opcode_of(uint8_t opcode)
 }
 
 /* Makes a NOP of a WQE in the ring. */
-static int dv_wr_cancel(struct hv_qp *qp, uint32_t index)
+static int dv_wr_cancel(struct user_qp *qp, uint32_t index)
 {
     struct prm_wqe_ctrl_seg *ctrl = (void *)(qp->sq.buf + ((size_t)index << qp->sq.wqe_shift));
     uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
@@ -294,7 +295,7 @@ static int dv_wr_cancel(struct hv_qp *qp, uint32_t index)
 /* Only while the send queue is drained: nothing else reads the ring then. Returns how many. */
 int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
 {
-    struct hv_qp *qp = hv_dv_qp(mqp)->qp;
+    struct user_qp *qp = hv_dv_qp(mqp)->qp;
     struct prm_query_qp_in in[1] = {0};
     struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
     struct prm_query_qp_out out[1] = {0};

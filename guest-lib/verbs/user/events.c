@@ -77,7 +77,7 @@ HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 
 static bool comp_take(void *event, void *arg)
 {
-    struct hv_cq *cq = event;
+    struct user_cq *cq = event;
 
     unacked_count(UNACKED(cq, &cq->unacked_comp), 1);
     return true;
@@ -86,7 +86,7 @@ static bool comp_take(void *event, void *arg)
 HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
                                void **cq_context)
 {
-    struct hv_cq *hv;
+    struct user_cq *hv;
 
     if (!hv_is_ours(hv_hca_of(channel->context))) {
         errno = EIO; /* the descriptor is the parent's, too */
@@ -105,7 +105,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 
 HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    unacked_count(UNACKED(hv_cq(cq), &hv_cq(cq)->unacked_comp), -(int)nevents);
+    unacked_count(UNACKED(user_cq(cq), &user_cq(cq)->unacked_comp), -(int)nevents);
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
@@ -136,8 +136,8 @@ void hv_async_close(struct hv_context *ctx)
 /* False: it is about no object. */
 static bool unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
 {
-    struct hv_cq *cq = hv_cq(event->element.cq);
-    struct hv_qp *qp = hv_qp(event->element.qp);
+    struct user_cq *cq = user_cq(event->element.cq);
+    struct user_qp *qp = user_qp(event->element.qp);
     struct hv_srq *srq = hv_srq(event->element.srq);
     struct hv_rwq *wq = hv_rwq(event->element.wq);
 
@@ -216,7 +216,7 @@ static void async_forget(struct ibv_context *context, const void *obj)
     hv_event_take_out(&hv_context(context)->async->queue, async_is_about, obj, g_free);
 }
 
-void hv_event_drain_cq(struct hv_cq *cq)
+void hv_event_drain_cq(struct user_cq *cq)
 {
     if (cq->ibv.channel) {
         hv_event_take_out(&hv_channel(cq->ibv.channel)->queue, comp_is_about, cq, NULL);
@@ -226,7 +226,7 @@ void hv_event_drain_cq(struct hv_cq *cq)
     unacked_wait(UNACKED(cq, &cq->unacked_async));
 }
 
-void hv_event_drain_qp(struct hv_qp *qp)
+void hv_event_drain_qp(struct user_qp *qp)
 {
     async_forget(qp->ibv.context, qp);
     unacked_wait(UNACKED(qp, &qp->unacked_async));

@@ -37,7 +37,7 @@ static uint32_t power_of_two(uint32_t n)
 }
 
 /* 0 or errno. */
-static int qp_size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
+static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
 {
     uint32_t fixed = qp_overhead(type), gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
 
@@ -68,7 +68,7 @@ static int qp_size_sq(struct hv_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type
     return 0;
 }
 
-static int qp_size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
+static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
 {
     uint32_t wqe;
 
@@ -92,12 +92,12 @@ static int qp_size_rq(struct hv_qp *qp, struct ibv_qp_cap *cap, bool srq)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-static struct hv_pd *qp_allocator(const struct hv_qp *qp)
+static struct hv_pd *qp_allocator(const struct user_qp *qp)
 {
     return hv_pd(qp->ibv.pd);
 }
 
-static void qp_free(struct hv_qp *qp)
+static void qp_free(struct user_qp *qp)
 {
     struct hv_context *ctx = hv_context(qp->ibv.context);
 
@@ -118,7 +118,7 @@ static void qp_free(struct hv_qp *qp)
     free(qp);
 }
 
-static int qp_alloc_memory(struct hv_qp *qp, struct hv_context *ctx)
+static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
 {
     size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
@@ -188,9 +188,9 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
 }
 
 /* The structure, of what the service type has. */
-static struct hv_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
-    struct hv_qp *qp = calloc(1, sizeof(*qp));
+    struct user_qp *qp = calloc(1, sizeof(*qp));
     bool tgt = attr->qp_type == IBV_QPT_XRC_RECV, ini = attr->qp_type == IBV_QPT_XRC_SEND;
     bool rss = attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE;
 
@@ -230,8 +230,8 @@ static struct hv_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_att
 }
 
 /* A handle without a QP, of the type XRC_RECV. NULL with errno. */
-static struct hv_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
-                                    void *qp_context)
+static struct user_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
+                                      void *qp_context)
 {
     const struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
@@ -242,7 +242,7 @@ static struct hv_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
     const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-    struct hv_qp *qp;
+    struct user_qp *qp;
 
     if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED) {
         errno = EOPNOTSUPP;
@@ -258,14 +258,14 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
         return NULL;
     }
     qp->ibv.qp_num = attr->qp_num;
-    if (hv_kernel(uverbs_open_qp(qp))) {
+    if (hv_kernel(uverbs_open_qp(&qp->hv))) {
         free(qp);
         return NULL;
     }
     return &qp->ibv;
 }
 
-static int qp_create_queues(struct hv_qp *qp, struct hv_context *ctx,
+static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
                             struct ibv_qp_init_attr_ex *attr)
 {
     int err;
@@ -282,13 +282,13 @@ static int qp_create_queues(struct hv_qp *qp, struct hv_context *ctx,
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
         err = hv_qp_init_builders(qp, attr->send_ops_flags);
     }
-    return err ? err : uverbs_create_qp(qp);
+    return err ? err : uverbs_create_qp(&qp->hv);
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     struct hv_context *ctx = hv_context(context);
-    struct hv_qp *qp;
+    struct user_qp *qp;
     int err = qp_check_attr(ctx->hca, attr);
 
     if (err) {
@@ -299,7 +299,8 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
     if (!qp) {
         return NULL;
     }
-    err = qp->ind ? uverbs_create_rss_qp(qp, &attr->rx_hash_conf) : qp_create_queues(qp, ctx, attr);
+    err = qp->ind ? uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf)
+                  : qp_create_queues(qp, ctx, attr);
     if (err) {
         qp_free(qp);
         errno = err;
@@ -329,10 +330,10 @@ HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
     return qp;
 }
 
-void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
+void hv_qp_clean_cqs(struct user_qp *qp, bool forget)
 {
-    struct hv_cq *send_cq = qp->ibv.send_cq ? hv_cq(qp->ibv.send_cq) : NULL;
-    struct hv_cq *recv_cq = qp->ibv.recv_cq ? hv_cq(qp->ibv.recv_cq) : NULL;
+    struct user_cq *send_cq = qp->ibv.send_cq ? user_cq(qp->ibv.send_cq) : NULL;
+    struct user_cq *recv_cq = qp->ibv.recv_cq ? user_cq(qp->ibv.recv_cq) : NULL;
 
     if (qp->uidx < 0) {
         return;
@@ -353,8 +354,8 @@ void hv_qp_clean_cqs(struct hv_qp *qp, bool forget)
 
 HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
-    int err = hv_kernel(uverbs_destroy_qp(qp));
+    struct user_qp *qp = user_qp(ibqp);
+    int err = hv_kernel(uverbs_destroy_qp(&qp->hv));
 
     if (err) {
         return err;
@@ -363,7 +364,7 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);
-    uverbs_use_qp(qp, -1);
+    uverbs_use_qp(&qp->hv, -1);
     qp_free(qp);
     return 0;
 }
@@ -387,7 +388,7 @@ HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 HV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-    return hv_qp(qp)->ex.wr_start ? &hv_qp(qp)->ex : NULL;
+    return user_qp(qp)->ex.wr_start ? &user_qp(qp)->ex : NULL;
 }
 
 void hv_qp_ops(struct verbs_context *ops)

@@ -12,11 +12,11 @@
 void hv_qp_modify_ops(struct verbs_context *ops);
 void hv_qp_send_ops(struct verbs_context *ops);
 /* Fills in ibv_wr_*(): 0, or EOPNOTSUPP if an operation is not the service type's. */
-int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags);
+int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags);
 /* Posts to a receive queue, under its lock; the doorbell record is the caller's. */
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /* Takes what there is of the QP out of its CQs. forget: gives its user index back. */
-void hv_qp_clean_cqs(struct hv_qp *qp, bool forget);
+void hv_qp_clean_cqs(struct user_qp *qp, bool forget);
 
 /*
  * Puts a WQE that is whole into the send queue (qp_send.c), between ibv_wr_start() and
@@ -24,10 +24,10 @@ void hv_qp_clean_cqs(struct hv_qp *qp, bool forget);
  * index is filled in; if not raw, QPN, ds and flags as well. wc_opcode is what its completion
  * says. No room: wr_err is ENOMEM.
  */
-void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
+void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
                     bool raw);
 
 /* A QP's part of direct verbs (dv_wr.c), freed with free() when the QP goes; NULL: no memory. */
-void *hv_dv_qp_new(struct hv_qp *qp);
+void *hv_dv_qp_new(struct user_qp *qp);
 
 #endif

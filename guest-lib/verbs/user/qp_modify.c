@@ -3,7 +3,7 @@
 #include "guest-lib/verbs/user/qp.h"
 
 /* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
-static void qp_reset_rings(struct hv_qp *qp)
+static void qp_reset_rings(struct user_qp *qp)
 {
     hv_qp_clean_cqs(qp, false);
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
@@ -15,14 +15,14 @@ static void qp_reset_rings(struct hv_qp *qp)
 
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct user_qp *qp = user_qp(ibqp);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
     int err;
 
     if (qp->ind) {
         return EOPNOTSUPP;
     }
-    err = hv_kernel(uverbs_modify_qp(qp, attr, mask));
+    err = hv_kernel(uverbs_modify_qp(&qp->hv, attr, mask));
     if (err) {
         return err;
     }
@@ -30,7 +30,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
         ibqp->state = to;
         qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
     }
-    uverbs_qp_changed(qp);
+    uverbs_qp_changed(&qp->hv);
     if (mask & IBV_QP_STATE && to == IBV_QPS_RESET) {
         qp_reset_rings(qp);
     }
@@ -43,7 +43,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     return 0;
 }
 
-static void qp_fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
+static void qp_fill_init_attr(const struct user_qp *qp, struct ibv_qp_attr *attr,
                               struct ibv_qp_init_attr *init)
 {
     attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
@@ -62,13 +62,13 @@ static void qp_fill_init_attr(const struct hv_qp *qp, struct ibv_qp_attr *attr,
 HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
                            struct ibv_qp_init_attr *init)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct user_qp *qp = user_qp(ibqp);
     int err;
 
     if (qp->ind) {
         return EOPNOTSUPP;
     }
-    err = hv_kernel(uverbs_query_qp(qp, attr));
+    err = hv_kernel(uverbs_query_qp(&qp->hv, attr));
     if (err) {
         return err;
     }

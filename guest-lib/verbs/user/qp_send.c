@@ -14,7 +14,7 @@
 
 /* -- building ---------------------------------------------------------------------------------- */
 
-static void send_fail(struct hv_qp *qp, int err)
+static void send_fail(struct user_qp *qp, int err)
 {
     if (!qp->wr_err) {
         qp->wr_err = err;
@@ -22,7 +22,7 @@ static void send_fail(struct hv_qp *qp, int err)
 }
 
 /* Copies what does not fit before the end of the ring. */
-static G_GNUC_NO_INLINE void send_put_round(struct hv_qp *qp, const void *data, size_t len)
+static G_GNUC_NO_INLINE void send_put_round(struct user_qp *qp, const void *data, size_t len)
 {
     uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
     size_t part = MIN(len, (size_t)(end - qp->cur_data));
@@ -33,7 +33,7 @@ static G_GNUC_NO_INLINE void send_put_round(struct hv_qp *qp, const void *data, 
 }
 
 /* Copies whole units to where the WQE goes on. */
-static inline void send_put(struct hv_qp *qp, const void *data, size_t len)
+static inline void send_put(struct user_qp *qp, const void *data, size_t len)
 {
     const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * WQEBB;
 
@@ -47,7 +47,7 @@ static inline void send_put(struct hv_qp *qp, const void *data, size_t len)
 }
 
 /* Begins a WQE: false (wr_err) if there is no room. */
-static bool send_begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
+static bool send_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
                        enum ibv_wc_opcode wc, uint32_t imm)
 {
     uint32_t index = qp->sq_post & (qp->sq.wqe_cnt - 1);
@@ -83,7 +83,7 @@ static bool send_begin(struct hv_qp *qp, uint8_t opcode, unsigned flags, uint64_
     return true;
 }
 
-static void send_end(struct hv_qp *qp)
+static void send_end(struct user_qp *qp)
 {
     PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, ds, qp->cur_size);
     qp->sq_post += (qp->cur_size + 3) / 4;
@@ -91,7 +91,7 @@ static void send_end(struct hv_qp *qp)
     qp->nreq++;
 }
 
-static void send_put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
+static void send_put_raddr(struct user_qp *qp, uint64_t raddr, uint32_t rkey)
 {
     struct prm_wqe_raddr_seg seg[1] = {0};
 
@@ -100,7 +100,8 @@ static void send_put_raddr(struct hv_qp *qp, uint64_t raddr, uint32_t rkey)
     send_put(qp, seg, sizeof(seg));
 }
 
-static void send_put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value)
+static void send_put_atomic(struct user_qp *qp, bool swap, uint64_t compare_add,
+                            uint64_t swap_value)
 {
     struct prm_wqe_atomic_seg seg[1] = {0};
 
@@ -109,7 +110,7 @@ static void send_put_atomic(struct hv_qp *qp, bool swap, uint64_t compare_add, u
     send_put(qp, seg, sizeof(seg));
 }
 
-static void send_put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+static void send_put_av(struct user_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
     struct prm_wqe_av seg[1] = {((const struct hv_ah *)ah)->av[0]};
 
@@ -119,7 +120,7 @@ static void send_put_av(struct hv_qp *qp, const struct ibv_ah *ah, uint32_t qpn,
     send_put(qp, seg, sizeof(seg));
 }
 
-static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
+static void send_put_xrc(struct user_qp *qp, uint32_t srqn)
 {
     struct prm_wqe_xrc_seg seg[1] = {0};
 
@@ -128,7 +129,7 @@ static void send_put_xrc(struct hv_qp *qp, uint32_t srqn)
 }
 
 /* With its first bytes (hdr), or none. */
-static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr,
+static void send_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
                              size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
@@ -154,7 +155,8 @@ static void send_put_eth_seg(struct hv_qp *qp, bool csum, uint32_t mss, const vo
 
 /* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr), or the
  * device wants them there: then the segment waits for the data (send_put_l2()). */
-static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
+static void send_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
+                         size_t hdr_len)
 {
     if (hdr && (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header)) {
         send_fail(qp, EINVAL);
@@ -167,7 +169,7 @@ static void send_put_eth(struct hv_qp *qp, bool csum, uint32_t mss, const void *
     }
 }
 
-static void send_put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+static void send_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length)
 {
     struct prm_wqe_data_seg seg[1] = {0};
 
@@ -181,7 +183,7 @@ static void send_put_sge(struct hv_qp *qp, uint32_t lkey, uint64_t addr, uint32_
 
 /* The Ethernet segment with the packet's first bytes, as libmlx5 copies them; how many those are.
  */
-static size_t send_put_l2(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
+static size_t send_put_l2(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
 {
     uint8_t hdr[HV_L2_HEADER];
     size_t len = 0;
@@ -198,7 +200,7 @@ static size_t send_put_l2(struct hv_qp *qp, size_t num, const struct ibv_sge *sg
     return len;
 }
 
-static void send_put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sge)
+static void send_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
 {
     size_t inlined;
 
@@ -216,7 +218,7 @@ static void send_put_sges(struct hv_qp *qp, size_t num, const struct ibv_sge *sg
 }
 
 /* Inline data in as many pieces as there are. */
-static void send_put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_buf *bufs)
+static void send_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs)
 {
     uint8_t unit[16] = {0};
     size_t total = 0, fill = 4;
@@ -258,7 +260,7 @@ static void send_put_inline(struct hv_qp *qp, size_t num, const struct ibv_data_
 #define BIT(name) (1ull << PRM_MKEY_MASK_##name)
 
 /* A UMR that binds a window, or with no length takes a key back. */
-static void send_put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
+static void send_put_bind(struct user_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
                           const struct ibv_mw_bind_info *info)
 {
     struct prm_wqe_umr_ctrl_seg umr[1] = {0};
@@ -303,7 +305,7 @@ static void send_put_bind(struct hv_qp *qp, enum ibv_mw_type type, uint32_t new_
     qp->small_fence = true;
 }
 
-void hv_wr_post_wqe(struct hv_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
+void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
                     bool raw)
 {
     const struct prm_wqe_ctrl_seg *ctrl = wqe;
@@ -368,7 +370,7 @@ static uint32_t send_imm_of(const struct ibv_send_wr *wr)
     }
 }
 
-static void send_build(struct hv_qp *qp, const struct ibv_send_wr *wr)
+static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_mw_bind_info none = {0};
     enum ibv_wr_opcode op = wr->opcode;
@@ -428,7 +430,7 @@ static void send_build(struct hv_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* Ends what was begun under the lock: tells the device of what was posted. 0 or EIO. */
-static int send_unlock_and_ring(struct hv_qp *qp)
+static int send_unlock_and_ring(struct user_qp *qp)
 {
     bool any = qp->nreq;
     uint64_t ctrl = 0;
@@ -443,7 +445,7 @@ static int send_unlock_and_ring(struct hv_qp *qp)
 
 static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct user_qp *qp = user_qp(ibqp);
     struct ibv_send_wr *first = wr;
     int err, lost;
 
@@ -507,7 +509,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 
 static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-    struct hv_qp *qp = hv_qp(ibqp);
+    struct user_qp *qp = user_qp(ibqp);
     int err;
 
     if (ibqp->state == IBV_QPS_RESET || !hv_is_ours(qp->hca)) {
@@ -528,7 +530,7 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
@@ -536,7 +538,7 @@ static void wr_start(struct ibv_qp_ex *ex)
     qp->wr_setters_left = 0;
 }
 
-static void wr_roll_back(struct hv_qp *qp)
+static void wr_roll_back(struct user_qp *qp)
 {
     qp->sq.head -= (uint32_t)qp->nreq;
     qp->sq_post = qp->cur_post_rb;
@@ -544,7 +546,7 @@ static void wr_roll_back(struct hv_qp *qp)
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
     int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
 
     if (!err) {
@@ -557,7 +559,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     wr_roll_back(qp);
     pthread_spin_unlock(&qp->sq.lock);
@@ -566,7 +568,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 /* A datagram needs its address as well as its data, an XRC message its SRQ, in either order. */
 static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
     enum ibv_qp_type type = qp->ibv.qp_type;
 
     qp->wr_setters_left = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ? 2 : 1;
@@ -581,7 +583,7 @@ static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
     return true;
 }
 
-static void wr_setter_done(struct hv_qp *qp)
+static void wr_setter_done(struct user_qp *qp)
 {
     if (!qp->wr_err && qp->wr_setters_left && --qp->wr_setters_left == 0) {
         send_end(qp);
@@ -606,7 +608,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
     if (wr_begin(ex, PRM_WQE_OPCODE_TSO, 0)) {
-        send_put_eth(hv_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
+        send_put_eth(user_qp(&ex->qp_base), ex->wr_flags & IBV_SEND_IP_CSUM, mss, hdr, hdr_sz);
     }
 }
 
@@ -614,7 +616,7 @@ static void wr_rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_
                     uint32_t imm)
 {
     if (wr_begin(ex, opcode, imm)) {
-        send_put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
+        send_put_raddr(user_qp(&ex->qp_base), raddr, rkey);
     }
 }
 
@@ -637,8 +639,8 @@ static void wr_atomic(struct ibv_qp_ex *ex, bool swap, uint32_t rkey, uint64_t r
                       uint64_t b)
 {
     if (wr_begin(ex, swap ? PRM_WQE_OPCODE_ATOMIC_CS : PRM_WQE_OPCODE_ATOMIC_FA, 0)) {
-        send_put_raddr(hv_qp(&ex->qp_base), raddr, rkey);
-        send_put_atomic(hv_qp(&ex->qp_base), swap, a, b);
+        send_put_raddr(user_qp(&ex->qp_base), raddr, rkey);
+        send_put_atomic(user_qp(&ex->qp_base), swap, a, b);
     }
 }
 
@@ -656,7 +658,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ra
 static void wr_bind(struct ibv_qp_ex *ex, enum ibv_wc_opcode wc, uint32_t old_rkey,
                     uint32_t new_rkey, const struct ibv_mw_bind_info *info)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (send_begin(qp, PRM_WQE_OPCODE_UMR, ex->wr_flags, ex->wr_id, wc, old_rkey)) {
         send_put_bind(qp, IBV_MW_TYPE_2, new_rkey, info);
@@ -682,7 +684,7 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 /* The address comes first in the WQE: data that was set before it moves behind it. */
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
     uint8_t data[1024];
     size_t len;
 
@@ -709,7 +711,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (!qp->wr_err) { /* right after the control segment: they share a basic block */
         struct prm_wqe_xrc_seg *xrc = (void *)(qp->cur_ctrl + 1);
@@ -721,7 +723,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
         send_put_sges(qp, num, list);
@@ -731,7 +733,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_s
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (!qp->wr_err && qp->l2_due) {
         wr_set_sge_list(ex, 1, &(struct ibv_sge){addr, length, lkey});
@@ -744,7 +746,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num,
                                     const struct ibv_data_buf *list)
 {
-    struct hv_qp *qp = hv_qp(&ex->qp_base);
+    struct user_qp *qp = user_qp(&ex->qp_base);
 
     if (!qp->wr_err) {
         send_put_inline(qp, num, list);
@@ -784,7 +786,7 @@ static uint64_t possible_ops(enum ibv_qp_type type)
     }
 }
 
-int hv_qp_init_builders(struct hv_qp *qp, uint64_t send_ops_flags)
+int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags)
 {
     enum ibv_qp_type type = qp->ibv.qp_type;
     struct ibv_qp_ex *ex = &qp->ex;

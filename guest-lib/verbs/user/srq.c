@@ -249,10 +249,12 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
     }
     hv_event_drain_srq(srq);
     if (srq->type == IBV_SRQT_XRC) {
-        cq_lock(srq->cq);
-        hv_cq_clean(srq->cq, (uint32_t)srq->uidx, NULL);
+        struct user_cq *cq = user_cq(&srq->cq->ibv);
+
+        cq_lock(cq);
+        hv_cq_clean(cq, (uint32_t)srq->uidx, NULL);
         hv_uidx_free(hv_context(ibsrq->context), (uint32_t)srq->uidx);
-        cq_unlock(srq->cq);
+        cq_unlock(cq);
         srq->uidx = -1;
         g_atomic_int_add(&srq->xrcd->refs, -1);
         g_atomic_int_add(&srq->cq->users, -1);

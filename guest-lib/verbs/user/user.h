@@ -8,6 +8,7 @@
 
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
+#include "guest-lib/verbs/user/queues.h"
 
 /* The context's user indices (uidx.c). A zeroed table is an empty one; hv_uidx_fini() at close.
  * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). Objects leave under the
@@ -58,8 +59,8 @@ int hv_async_open(struct hv_context *ctx);
 void hv_async_close(struct hv_context *ctx);
 /* Waits until all events handed out for the object are acknowledged, and takes back those that
  * nobody has read, as ibv_destroy_*() do. */
-void hv_event_drain_cq(struct hv_cq *cq);
-void hv_event_drain_qp(struct hv_qp *qp);
+void hv_event_drain_cq(struct user_cq *cq);
+void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
 

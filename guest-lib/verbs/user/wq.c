@@ -133,7 +133,7 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
 static int destroy_wq(struct ibv_wq *ibwq)
 {
     struct hv_rwq *wq = hv_rwq(ibwq);
-    struct hv_cq *cq = hv_cq(ibwq->cq);
+    struct user_cq *cq = user_cq(ibwq->cq);
     int err = hv_kernel(uverbs_destroy_wq(wq));
 
     if (err) {
@@ -157,7 +157,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
 /* From RESET the queue is empty, whatever was in it. */
 static void wq_reset_ring(struct hv_rwq *wq)
 {
-    struct hv_cq *cq = hv_cq(wq->ibv.cq);
+    struct user_cq *cq = user_cq(wq->ibv.cq);
 
     cq_lock(cq);
     hv_cq_clean(cq, (uint32_t)wq->uidx, NULL);

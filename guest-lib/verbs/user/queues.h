@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CQs and queue pairs as the user half has them: what both halves know of one comes first, then
+ * what posting and polling keep, of which the kernel half knows nothing.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_USER_QUEUES_H
+#define HCASIM_GUEST_LIB_VERBS_USER_QUEUES_H
+
+#include "guest-lib/verbs/verbs.h"
+
+struct user_cq {
+    union {
+        struct hv_cq; /* its members are this structure's */
+        struct hv_cq hv;
+    };
+    uint32_t ci;
+    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
+    uint64_t arm_sn;                /* ibv_get_cq_event() adds one */
+    bool single_threaded;           /* the lock is not taken */
+    pthread_spinlock_t lock;
+    struct hv_pd *parent_domain;  /* or NULL */
+    const struct hv_rsc *cur_rsc; /* of the CQE polled last */
+    uint32_t cur_uidx;            /* its user index */
+    /* extended polling: the cqe64 that readers look at, and what it does not tell */
+    const struct prm_cqe64 *cur_cqe;
+    enum ibv_wc_opcode cur_opcode;
+    bool cur_csum_valid;
+    uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
+    uint32_t unacked_comp, unacked_async; /* events handed out, under ibv.mutex */
+};
+
+struct user_qp {
+    union {
+        struct hv_qp;
+        struct hv_qp hv;
+    };
+    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
+    uint32_t *sq_wqe_head;          /* WQEBB index -> head when it was posted, for completions */
+    uint32_t max_inline;
+    bool sq_sig_all;
+    bool can_send;           /* has been in RTS since RESET */
+    uint32_t max_tso_header; /* raw packet QPs */
+    bool inline_l2;          /* of those: the device wants layer 2 in the WQE */
+    bool l2_due, l2_csum;    /* its Ethernet segment comes with the data, and what it says */
+    /* send builder (ibv_wr_*): see qp_send.c */
+    struct prm_wqe_ctrl_seg *cur_ctrl;
+    uint8_t *cur_data;
+    uint32_t sq_post; /* WQEBBs posted since RESET */
+    bool small_fence; /* the next WQE waits for a UMR before it */
+    uint32_t cur_post_rb, cur_size;
+    int wr_err, nreq;
+    unsigned wr_setters_left;
+    uint32_t unacked_async;
+    void *dv; /* mlx5dv's own, freed with free() */
+};
+
+static inline struct user_cq *user_cq(struct ibv_cq *cq)
+{
+    return (struct user_cq *)cq;
+}
+
+static inline struct user_qp *user_qp(struct ibv_qp *qp)
+{
+    return (struct user_qp *)qp;
+}
+
+#endif
