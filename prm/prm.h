@@ -34,30 +34,23 @@
 
 /* clang-format off */
 /*
- * What p may be: a pointer to the layout that is named, or one that says nothing, void * or
- * uint8_t *. Another layout's does not compile, nor does a pointer to const where something is
- * written.
+ * What p may be: a pointer to the layout that is named, or one that says nothing, void *. Another
+ * layout's does not compile, nor one to bytes, nor a pointer to const where something is written.
  */
 #define PRM_READ(s, p)                                                                             \
     _Generic((p),                                                                                  \
              struct prm_##s *: prm_read, const struct prm_##s *: prm_read,                         \
-             void *: prm_read, const void *: prm_read,                                             \
-             uint8_t *: prm_read, const uint8_t *: prm_read)(p)
+             void *: prm_read, const void *: prm_read)(p)
 #define PRM_WRITE(s, p)                                                                            \
-    _Generic((p), struct prm_##s *: prm_write, void *: prm_write, uint8_t *: prm_write)(p)
+    _Generic((p), struct prm_##s *: prm_write, void *: prm_write)(p)
 
-/*
- * at, which lies in what p points to: of the field's type, const if p's is. From an image of
- * bytes it is bytes again.
- */
+/* at, which lies in what p points to: of the field's type, const if p's is. */
 #define PRM_FIELD_AT(s, p, f, at)                                                                  \
     ((__typeof__(_Generic((p),                                                                     \
                           struct prm_##s *: (PRM_##s##_##f##_TYPE *)0,                             \
                           const struct prm_##s *: (const PRM_##s##_##f##_TYPE *)0,                 \
                           void *: (PRM_##s##_##f##_TYPE *)0,                                       \
-                          const void *: (const PRM_##s##_##f##_TYPE *)0,                           \
-                          uint8_t *: (uint8_t *)0,                                                 \
-                          const uint8_t *: (const uint8_t *)0)))(at))
+                          const void *: (const PRM_##s##_##f##_TYPE *)0)))(at))
 /* clang-format on */
 
 #define PRM_GET(s, p, f)                                                                           \

@@ -35,6 +35,12 @@ class Types(unittest.TestCase):
         self.assertFalse(compiles('struct prm_create_sq_in *in',
                                   '(void)PRM_GET(qpc, PRM_PTR(create_sq_in, in, ctx), state)'))
 
+    def test_bytes_are_no_layout_and_void_is_any(self):
+        self.assertFalse(compiles('const uint8_t *qpc', '(void)PRM_GET(qpc, qpc, state)'))
+        self.assertFalse(compiles('uint8_t *qpc', 'PRM_SET(qpc, qpc, state, 3)'))
+        self.assertTrue(compiles('const void *qpc', '(void)PRM_GET(qpc, qpc, state)'))
+        self.assertTrue(compiles('void *qpc', 'PRM_SET(qpc, qpc, state, 3)'))
+
     def test_a_union_of_bytes_is_read_as_what_applies(self):
         self.assertTrue(compiles('const struct prm_eqe *eqe',
                                  '(void)PRM_GET(qp_events, PRM_PTR(eqe, eqe, event_data), type)'))
