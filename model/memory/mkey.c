@@ -44,31 +44,6 @@ bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
 
 /* -- translation entries ---------------------------------------------------------------------- */
 
-void mkey_layout(struct hca *hca, struct mkey *mkey)
-{
-    uint64_t end = 0;
-
-    if (mkey->mode != PRM_MKC_ACCESS_MODE_KLMS) {
-        return;
-    }
-    mkey->ranges = mkey->klm;
-    mkey->nranges = mkey->capacity;
-    mkey->rounds = 1;
-    mkey->repeat = mkey->capacity && mkey->klm[0].key == PRM_WQE_REPEAT_OP_STRIDED_BLOCK;
-    if (mkey->repeat) {
-        /* wqe_repeat_block_seg, followed by wqe_repeat_ent_seg */
-        mkey->rounds = mkey->klm[0].va >> 32;
-        mkey->ranges = mkey->klm + 1;
-        mkey->nranges = MIN(mkey->klm[0].va & 0xffff, mkey->capacity - 1);
-    }
-    for (uint32_t i = 0; i < mkey->nranges; i++) {
-        end += mkey->repeat ? mkey->ranges[i].count & 0xffff : mkey->ranges[i].count;
-        mkey->ranges[i].end = end;
-    }
-    mkey->round_len = end;
-    hca_spend(hca, mkey->nranges / HCA_PIECE_ENTRIES);
-}
-
 void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
 {
     const struct prm_wqe_klm_seg *entry = xlt;
@@ -90,6 +65,9 @@ void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void
         klm->count = PRM_GET(wqe_klm_seg, entry, byte_count);
         klm->key = PRM_GET(wqe_klm_seg, entry, mkey);
         klm->va = PRM_GET(wqe_klm_seg, entry, va);
+    }
+    if (mkey->mode == PRM_MKC_ACCESS_MODE_KLMS) {
+        hca_spend(hca, klm_changed(mkey, first, n) / HCA_PIECE_ENTRIES);
     }
 }
 
@@ -213,7 +191,6 @@ enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)
         mkey_drop(hca, mkey);
         return SYN_NO_MEMORY;
     }
-    mkey_layout(hca, mkey);
     mkey->pd->refs++;
     *index = mkey->obj.num;
     return SYN_OK;
@@ -252,7 +229,6 @@ static bool xlt_trim(struct hca *hca, struct mkey *mkey)
 
     while (!ledger_trim(&hca->memory, mkey->xlt, &bytes)) {
         mkey->capacity = (uint32_t)(bytes / entry);
-        mkey->nranges = 0;
         mkey->round_len = 0;
         hca_spend(hca, LEDGER_TRIM_PAGES);
         if (!hca_may_go_on(hca)) {

@@ -236,21 +236,25 @@ static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64
     return MEM_OK;
 }
 
-/* The first range that ends after offset in a round; offset is below round_len. */
-static uint32_t klm_search(const struct mkey *mkey, uint64_t offset)
+/* The range that has the byte at *offset of a round, which must have it; *offset is that in the
+ * range then. */
+static const struct klm *klm_search(const struct mkey *mkey, uint64_t *offset)
 {
-    uint32_t low = 0, high = mkey->nranges - 1;
+    uint32_t before = 0;
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
+    for (uint32_t step = 1u << (31 - __builtin_clz(mkey->capacity)); step; step >>= 1) {
+        uint64_t bytes;
 
-        if (mkey->ranges[mid].end > offset) {
-            high = mid;
-        } else {
-            low = mid + 1;
+        if (before + step > mkey->capacity) {
+            continue;
+        }
+        bytes = klm_bytes(mkey, mkey->klm[before + step - 1].sum);
+        if (bytes <= *offset) {
+            *offset -= bytes;
+            before += step;
         }
     }
-    return low;
+    return &mkey->klm[before];
 }
 
 static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
@@ -260,19 +264,17 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
 
     while (len) {
         uint64_t round = mkey->round_len ? pos / mkey->round_len : 0;
-        uint64_t in_round = mkey->round_len ? pos % mkey->round_len : 0;
+        uint64_t at = mkey->round_len ? pos % mkey->round_len : 0;
         const struct klm *range;
         enum mem_result result;
-        uint64_t run, at;
+        uint64_t run;
 
         if (!mkey->round_len || round >= mkey->rounds) {
             return MEM_BAD_BOUNDS;
         }
         hca_spend(hca, 1);
-        range = &mkey->ranges[klm_search(mkey, in_round)];
-        run = range->end - in_round;
-        at = (mkey->repeat ? range->count & 0xffff : range->count) - run;
-        run = MIN(len, run);
+        range = klm_search(mkey, &at);
+        run = MIN(len, klm_bytes(mkey, klm_halves(range->count)) - at);
         if (op->kind == OP_PLACE && run < len) {
             return MEM_BAD_BOUNDS;
         }

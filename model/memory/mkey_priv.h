@@ -5,7 +5,7 @@
  * mkc is the truth; the fields below it are read from it by mkey_parse() after every change.
  * Translation entries are kept in host order: MTTs as bus addresses with MTT_PRESENT, KLMs and KSMs
  * as struct klm. A KLM list is laid out as rounds of ranges so that both the plain and the
- * interleaved form are found by one binary search.
+ * interleaved form are found by one search (model/memory/klm.c).
  */
 #ifndef HCASIM_MODEL_MKEY_PRIV_H
 #define HCASIM_MODEL_MKEY_PRIV_H
@@ -23,7 +23,7 @@ struct klm {
     uint32_t count; /* dword 0: bytes of the range; stride and bytes of an interleaved source */
     uint32_t key;   /* dword 1 */
     uint64_t va;    /* dwords 2 and 3 */
-    uint64_t end;   /* offset after this range in its round */
+    uint64_t sum;   /* klm_halves() of this range and of some before it (model/memory/klm.c) */
 };
 
 struct mkey {
@@ -48,11 +48,9 @@ struct mkey {
         struct klm *klm;
     };
     /* layout of a KLM list */
-    struct klm *ranges; /* of a round */
-    uint32_t nranges;
     uint32_t rounds;
-    uint64_t round_len;
-    bool repeat; /* interleaved: range r of round n begins at va + n * stride */
+    uint64_t round_len; /* of the ranges of a round; 0: there are none */
+    bool repeat;        /* interleaved: range r of round n begins at va + n * stride */
 };
 
 /* Bytes of one translation entry as software writes it, 0 for keys that have none. */
@@ -80,7 +78,19 @@ bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
 /* Stores n entries from software's big-endian image at entry first; the caller checked that
  * they fit. */
 void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
-/* After a change of entries. */
-void mkey_layout(struct hca *hca, struct mkey *mkey);
+/* n entries of a KLM list have changed, from first on. Returns how many sums that took. */
+uint32_t klm_changed(struct mkey *mkey, uint32_t first, uint32_t n);
+
+/* The bytes of a range as sums keep them: the upper 16 bits of the count apart from the lower. */
+static inline uint64_t klm_halves(uint32_t count)
+{
+    return (uint64_t)(count >> 16) << 32 | (count & 0xffff);
+}
+
+/* Bytes of ranges whose halves sum up to this. */
+static inline uint64_t klm_bytes(const struct mkey *mkey, uint64_t sum)
+{
+    return (mkey->repeat ? 0 : sum >> 32 << 16) + (uint32_t)sum;
+}
 
 #endif

@@ -171,7 +171,6 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     mkey_parse(mkey);
     if (n) {
         mkey_set_xlt(hca, mkey, first, umr->xlt, n);
-        mkey_layout(hca, mkey);
     }
     if (pd != mkey->pd) {
         mkey->pd->refs--;

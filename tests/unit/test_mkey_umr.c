@@ -247,6 +247,132 @@ START_TEST(a_key_of_every_qp_passes_the_check_of_its_qpn)
 }
 END_TEST
 
+/* -- KLM lists -------------------------------------------------------------------------------- */
+
+/* A key's list as the test keeps it; its ranges are of the null key, or lie in our pages. */
+#define KLMS 203
+
+static struct prm_wqe_klm_seg klms[KLMS + 1];
+
+/* A value from 0 to n - 1, the same in each run. */
+static uint32_t any(uint32_t n)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % n;
+}
+
+/* What byte at of the list is, found by adding up. */
+static enum mem_result byte_in_list(uint64_t at, uint8_t *byte)
+{
+    const void *head = klms;
+    bool repeat = PRM_GET(wqe_klm_seg, klms, mkey) == PRM_WQE_REPEAT_OP_STRIDED_BLOCK;
+    unsigned rounds = repeat ? PRM_GET(wqe_repeat_block_seg, head, repeat_count) : 1;
+    unsigned end =
+        repeat ? MIN(PRM_GET(wqe_repeat_block_seg, head, num_ent) + 1, KLMS + 1) : KLMS + 1;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned i = repeat; i < end; i++) {
+            const struct prm_wqe_klm_seg *entry = &klms[i];
+            uint32_t count = PRM_GET(wqe_klm_seg, entry, byte_count);
+            uint64_t va = PRM_GET(wqe_klm_seg, entry, va);
+
+            if (repeat) {
+                va += (uint64_t)round * (count >> 16);
+                count &= 0xffff;
+            }
+            if (at < count) {
+                bool null = PRM_GET(wqe_klm_seg, entry, mkey) == RIG_NULL_MKEY;
+
+                *byte = null ? 0 : pattern(va + at - mem);
+                return MEM_OK;
+            }
+            at -= count;
+        }
+    }
+    return MEM_BAD_BOUNDS;
+}
+
+/* A range of none, of few or of very many bytes, or, to begin with, what makes the list repeat. */
+static void any_klm(void *entry, bool first)
+{
+    memset(entry, 0, 16);
+    if (first && any(2)) {
+        PRM_SET(wqe_repeat_block_seg, entry, byte_count, any(1 << 20));
+        PRM_SET(wqe_repeat_block_seg, entry, op, PRM_WQE_REPEAT_OP_STRIDED_BLOCK);
+        PRM_SET(wqe_repeat_block_seg, entry, repeat_count, 1 + any(3));
+        PRM_SET(wqe_repeat_block_seg, entry, num_ent, any(2 * KLMS));
+    } else if (any(4) == 0) {
+        klm(entry, 0, any(2) << 16 | any(1 << 16), RIG_NULL_MKEY, 0);
+    } else {
+        klm(entry, 0, any(20), RIG_RESD_LKEY, mem + any(PAGES * PAGE - 20));
+    }
+}
+
+/* Entries change a few at a time, the list from plain to interleaved and back: each byte is where
+ * the list now says. */
+START_TEST(a_changed_list_is_followed_as_it_is_now)
+{
+    uint32_t key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 1ull << 32, klms, KLMS + 1);
+    unsigned found = 0;
+    struct umr umr;
+
+    for (unsigned i = 0; i < 2000; i++) {
+        unsigned n = 1 + any(i % 10 ? 5 : 60), first = any(4) ? any(KLMS + 2 - n) : 0;
+
+        umr_start(&umr, key, 0);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, n);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, translation_offset_en, 1);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, first);
+        for (unsigned e = 0; e < n; e++) {
+            any_klm(umr.xlt + 16 * e, first + e == 0);
+        }
+        memcpy(klms + first, umr.xlt, 16 * n);
+        ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+        for (unsigned t = 0; t < 20; t++) {
+            uint64_t at = t % 2 ? any(4000) : any(6000000);
+            uint8_t want = 0, byte = 0xee;
+            enum mem_result result = byte_in_list(at, &want);
+
+            ck_assert_int_eq(peek(key, at, &byte), result);
+            if (result == MEM_OK) {
+                ck_assert_uint_eq(byte, want);
+                found++;
+            }
+        }
+    }
+    ck_assert_uint_gt(found, 5000);
+}
+END_TEST
+
+START_TEST(a_umr_costs_what_it_changes)
+{
+    uint32_t n = 1 << MKEY_LOG_MAX_KLM;
+    struct prm_mkc mkc[1];
+    uint64_t pieces;
+    struct umr umr;
+    uint32_t key;
+    uint8_t byte;
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_KLMS, 0, 100);
+    PRM_SET(mkc, mkc, translations_octword_size, n);
+    key = create(mkc, NULL, 0);
+    for (unsigned first = 0; first < n; first += n / 8) {
+        umr_start(&umr, key, 0);
+        klm(umr.xlt, 3, 8, RIG_RESD_LKEY, mem + first / 8);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 4);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, translation_offset_en, 1);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_offset, first);
+        pieces = rig.hca.pieces;
+        ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+        ck_assert_uint_eq(rig.hca.pieces, pieces); /* fewer than HCA_PIECE_ENTRIES entries */
+        ck_assert_int_eq(peek(key, first / (n / 8) * 8 + 7, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(first / 8 + 7));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mkey_umr");
@@ -264,6 +390,8 @@ int main(void)
     tcase_add_test(tc, remote_invalidate_needs_en_rinval);
     tcase_add_test(tc, user_qp_cannot_change_a_page_key);
     tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
+    tcase_add_test(tc, a_changed_list_is_followed_as_it_is_now);
+    tcase_add_test(tc, a_umr_costs_what_it_changes);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
