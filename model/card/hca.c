@@ -42,6 +42,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
                  const struct hca_limits *limits, struct card *card, unsigned number,
                  const uint8_t mac[6])
 {
+    g_assert(1u << limits->log_max_eq <= HCA_MAX_EQS);
     hca->ops = ops;
     hca->host = host;
     hca->limits = *limits;

@@ -63,6 +63,7 @@ struct hca_limits {
 enum {
     HCA_TX_ROOMS = 64,  /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
     HCA_MEM_SPACES = 2, /* enum mem_space_id */
+    HCA_MAX_EQS = 128,
 };
 
 struct hca {
@@ -83,8 +84,9 @@ struct hca {
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
     bool steers_roce; /* there are sniffers, or rules that RoCE passes before a QP gets it */
-    struct q_counter *scratch_q_counter; /* counts what names no set */
-    uint32_t cq_overruns;                /* CQs that had no room for a CQE */
+    struct q_counter *scratch_q_counter;     /* counts what names no set */
+    uint32_t cq_overruns;                    /* CQs that had no room for a CQE */
+    uint64_t eqs_for[256][HCA_MAX_EQS / 64]; /* a bit for each EQ that wants events of a type */
 
     const struct mem_space *spaces[HCA_MEM_SPACES]; /* model/memory/place.h */
     struct pager *pager;                            /* NULL: nobody brings pages in */

@@ -51,6 +51,20 @@ struct eq *eq_find(struct hca *hca, uint32_t eqn)
     return (struct eq *)obj_find(&hca->eqs, eqn);
 }
 
+/* It is among those that events of its types go to, or no more. */
+static void eq_set_wants(struct hca *hca, const struct eq *eq, bool wants)
+{
+    uint64_t bit = 1ull << eq->obj.num % 64;
+
+    for (unsigned type = 0; type < G_N_ELEMENTS(hca->eqs_for); type++) {
+        uint64_t *eqs = &hca->eqs_for[type][eq->obj.num / 64];
+
+        if (eq->event_bitmask[type / 64] >> type % 64 & 1) {
+            *eqs = wants ? *eqs | bit : *eqs & ~bit;
+        }
+    }
+}
+
 enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, const void *pas,
                    uint32_t npas, const uint64_t event_bitmask[4], uint32_t *eqn)
 {
@@ -102,6 +116,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, con
         obj_free(hca, &eq->obj);
         return SYN_NO_MEMORY;
     }
+    eq_set_wants(hca, eq, true);
     eq->uar = uar;
     uar->refs++;
     *eqn = eq->obj.num;
@@ -149,6 +164,7 @@ void eq_free(struct hca *hca, struct obj *obj)
     while (eq->waiting.next != &eq->waiting) {
         eq_stop_waiting(eq->waiting.next);
     }
+    eq_set_wants(hca, eq, false);
     eq->uar->refs--;
     mem_buf_clear(&eq->ring);
     obj_end(hca, obj);
@@ -262,11 +278,9 @@ static void eq_retry_run(struct hca *hca, struct work *work)
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)
 {
     hca->event_count++;
-    OBJ_TABLE_FOREACH (obj, &hca->eqs) {
-        struct eq *eq = (struct eq *)obj;
-
-        if (eq->event_bitmask[type / 64] >> type % 64 & 1) {
-            eq_put(hca, eq, type, sub_type, data);
+    for (uint32_t from = 0; from < HCA_MAX_EQS; from += 64) {
+        for (uint64_t eqs = hca->eqs_for[type][from / 64]; eqs; eqs &= eqs - 1) {
+            eq_post(hca, from + (uint32_t)__builtin_ctzll(eqs), type, sub_type, data);
         }
     }
 }

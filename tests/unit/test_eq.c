@@ -108,6 +108,44 @@ START_TEST(event_goes_to_the_eqs_that_asked)
 }
 END_TEST
 
+/* The table of EQs is not gone through: what is done depends on who asked. */
+START_TEST(event_costs_what_those_cost_who_asked)
+{
+    struct rig_eq asked[2], others[58];
+    uint64_t steps;
+
+    rig_eq_create(&rig, &asked[0], 3, 1, 1ull << CQ_ERROR);
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        rig_eq_create(&rig, &others[i], 3, 1, 0);
+    }
+    rig_eq_create(&rig, &asked[1], 3, 1, 1ull << CQ_ERROR);
+    steps = rig.hca.eqs.steps;
+    event(CQ_ERROR, 0);
+    ck_assert_uint_eq(rig.hca.eqs.steps, steps);
+    ck_assert_ptr_nonnull(rig_eq_next(&rig, &asked[0]));
+    ck_assert_ptr_nonnull(rig_eq_next(&rig, &asked[1]));
+}
+END_TEST
+
+/* A number is given to another EQ, which asks for something else. */
+START_TEST(event_forgets_an_eq_that_is_gone)
+{
+    struct rig_eq eq;
+    uint32_t gone;
+
+    rig_eq_create(&rig, &eq, 3, 1, 1ull << CQ_ERROR);
+    gone = eq.eqn;
+    ck_assert_int_eq(eq_destroy(&rig.hca, 0, gone), SYN_OK);
+    do {
+        rig_eq_create(&rig, &eq, 3, 1, 1ull << PORT_CHANGE);
+    } while (eq.eqn != gone);
+    event(CQ_ERROR, 0);
+    ck_assert_ptr_null(rig_eq_next(&rig, &eq));
+    event(PORT_CHANGE, 0);
+    ck_assert_ptr_nonnull(rig_eq_next(&rig, &eq));
+}
+END_TEST
+
 START_TEST(async_event_names_queue_type_and_number)
 {
     struct rig_eq eq;
@@ -344,6 +382,8 @@ int main(void)
     tcase_add_test(tc, arming_behind_the_producer_interrupts_at_once);
     tcase_add_test(tc, offset_0x48_does_not_arm);
     tcase_add_test(tc, event_goes_to_the_eqs_that_asked);
+    tcase_add_test(tc, event_costs_what_those_cost_who_asked);
+    tcase_add_test(tc, event_forgets_an_eq_that_is_gone);
     tcase_add_test(tc, async_event_names_queue_type_and_number);
     tcase_add_test(tc, full_eq_keeps_what_it_has);
     tcase_add_test(tc, query_tells_the_live_state);
