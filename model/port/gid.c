@@ -8,16 +8,13 @@
  */
 #include <glib.h>
 #include <string.h>
+#include "model/port/address_hash.h"
 #include "model/port/vport.h"
 #include "prm/prm.h"
 
 static unsigned gid_slot(const uint8_t gid[16])
 {
-    uint64_t half[2], mixed;
-
-    memcpy(half, gid, sizeof(half));
-    mixed = (half[0] ^ half[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
-    return (unsigned)(mixed >> 32) % VPORT_GID_SLOTS;
+    return gid_hash(gid) % VPORT_GID_SLOTS;
 }
 
 static void gids_index(struct vport *vport)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lists of MACs: an open hash table of places, never more than half full. */
 #include <string.h>
+#include "model/port/address_hash.h"
 #include "model/port/mac_list.h"
 
 static unsigned mac_slot(const uint8_t mac[6])
 {
-    uint64_t key = 0;
-
-    memcpy(&key, mac, 6);
-    return (unsigned)(key * 0x9e3779b97f4a7c15u >> 56) % MAC_LIST_SLOTS;
+    return (mac_hash(mac) >> 24) % MAC_LIST_SLOTS;
 }
 
 void mac_list_set(struct mac_list *list, const uint8_t (*macs)[6], unsigned n)

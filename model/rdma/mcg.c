@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups: a list of those with members, each with room for as many as it may have. */
+/* Multicast groups: those with members, each with room for as many as it may have. */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/port/address_hash.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/qp.h"
@@ -20,36 +21,66 @@ static void group_mac(const uint8_t mgid[16], uint8_t mac[6])
     }
 }
 
-/* Where a group stands in the list, or its end. */
-static struct mcg **group_at(struct hca *hca, const uint8_t mgid[16], unsigned *before)
+/* Where a group stands in its chain, or the end of that. */
+static struct mcg **at_gid(struct mcg_table *table, const uint8_t mgid[16])
 {
-    struct mcg **at = &hca->rdma->mcgs;
+    struct mcg **at = &table->by_gid[gid_hash(mgid) % MCG_SLOTS];
 
-    for (*before = 0; *at && memcmp((*at)->mgid, mgid, 16) != 0; ++*before) {
-        at = &(*at)->next;
+    while (*at && memcmp((*at)->mgid, mgid, 16) != 0) {
+        at = &(*at)->next_gid;
     }
     return at;
 }
 
-const struct mcg *mcg_find(struct hca *hca, const uint8_t mgid[16])
+static struct mcg **at_mac(struct mcg_table *table, const struct mcg *mcg)
 {
-    unsigned before;
-    const struct mcg *mcg = *group_at(hca, mgid, &before);
+    struct mcg **at = &table->by_mac[mac_hash(mcg->mac) % MCG_SLOTS];
 
-    hca_spend(hca, before / HCA_PIECE_ENTRIES);
-    return mcg;
+    while (*at && *at != mcg) {
+        at = &(*at)->next_mac;
+    }
+    return at;
+}
+
+struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16])
+{
+    return *at_gid(&hca->rdma->mcgs, mgid);
 }
 
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6])
 {
-    const struct mcg *mcg = hca->rdma->mcgs;
-    unsigned before;
+    const struct mcg *mcg = hca->rdma->mcgs.by_mac[mac_hash(dmac) % MCG_SLOTS];
 
-    for (before = 0; mcg && memcmp(mcg->mac, dmac, 6) != 0; before++) {
-        mcg = mcg->next;
+    while (mcg && memcmp(mcg->mac, dmac, 6) != 0) {
+        mcg = mcg->next_mac;
     }
-    hca_spend(hca, before / HCA_PIECE_ENTRIES);
     return mcg != NULL;
+}
+
+/* NULL: there are as many as there may be. */
+static struct mcg *mcg_new(struct hca *hca, const uint8_t mgid[16])
+{
+    struct mcg_table *table = &hca->rdma->mcgs;
+    struct mcg *mcg = table->n < 1u << MCG_LOG_MAX ? hca_alloc(hca, OBJ_MCG, sizeof(*mcg)) : NULL;
+
+    if (mcg) {
+        memcpy(mcg->mgid, mgid, 16);
+        group_mac(mgid, mcg->mac);
+        *at_gid(table, mgid) = mcg;
+        *at_mac(table, mcg) = mcg;
+        table->n++;
+    }
+    return mcg;
+}
+
+static void mcg_free(struct hca *hca, struct mcg *mcg)
+{
+    struct mcg_table *table = &hca->rdma->mcgs;
+
+    *at_gid(table, mcg->mgid) = mcg->next_gid;
+    *at_mac(table, mcg) = mcg->next_mac;
+    table->n--;
+    hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
 }
 
 /* -- members ----------------------------------------------------------------------------------- */
@@ -65,11 +96,9 @@ static unsigned member_at(const struct mcg *mcg, const struct qp *qp)
     return i;
 }
 
-/* The QP's membership in the group at *at ends, with the last one the group. False: there is none.
- */
-static bool leave_group(struct hca *hca, struct mcg **at, struct qp *qp)
+/* The QP's membership ends, with the last one the group. False: there is none. */
+static bool leave_group(struct mcg *mcg, struct qp *qp)
 {
-    struct mcg *mcg = *at;
     unsigned i = member_at(mcg, qp);
 
     if (i == mcg->num_qps) {
@@ -79,36 +108,31 @@ static bool leave_group(struct hca *hca, struct mcg **at, struct qp *qp)
     memmove(mcg->qps + i, mcg->qps + i + 1, (mcg->num_qps - i) * sizeof(mcg->qps[0]));
     qp->num_mcgs--;
     if (!mcg->num_qps) {
-        *at = mcg->next;
-        hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
+        mcg_free(qp->hca, mcg);
     }
     return true;
 }
 
 void mcg_leave(struct qp *qp)
 {
-    struct mcg **at = &qp->hca->rdma->mcgs;
+    const struct mcg_table *table = &qp->hca->rdma->mcgs;
 
-    while (qp->num_mcgs) {
-        struct mcg *mcg = *at;
-
-        leave_group(qp->hca, at, qp);
-        if (*at == mcg) {
-            at = &mcg->next;
+    for (unsigned i = 0; qp->num_mcgs && i < MCG_SLOTS; i++) {
+        for (struct mcg *mcg = table->by_gid[i], *next; mcg; mcg = next) {
+            next = mcg->next_gid;
+            leave_group(mcg, qp);
         }
     }
 }
 
 void mcg_clear(struct hca *hca)
 {
-    while (hca->rdma->mcgs) {
-        struct mcg *mcg = hca->rdma->mcgs;
+    struct mcg_table *table = &hca->rdma->mcgs;
 
-        for (unsigned i = 0; i < mcg->num_qps; i++) {
-            mcg->qps[i]->num_mcgs--;
+    for (unsigned i = 0; i < MCG_SLOTS; i++) {
+        while (table->by_gid[i]) {
+            leave_group(table->by_gid[i], table->by_gid[i]->qps[0]);
         }
-        hca->rdma->mcgs = mcg->next;
-        hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
     }
 }
 
@@ -130,32 +154,19 @@ static enum syn find_qp(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8
     return SYN_OK;
 }
 
-static struct mcg *group_new(struct hca *hca, const uint8_t mgid[16])
-{
-    struct mcg *mcg = hca_alloc(hca, OBJ_MCG, sizeof(*mcg));
-
-    if (mcg) {
-        memcpy(mcg->mgid, mgid, 16);
-        group_mac(mgid, mcg->mac);
-    }
-    return mcg;
-}
-
 enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16])
 {
-    struct mcg **at, *mcg;
-    unsigned groups;
+    struct mcg *mcg;
     struct qp *qp;
     enum syn syn = find_qp(hca, uid, qpn, mgid, &qp);
 
     if (syn != SYN_OK) {
         return syn;
     }
-    at = group_at(hca, mgid, &groups);
-    if (!*at) {
-        *at = groups < 1u << MCG_LOG_MAX ? group_new(hca, mgid) : NULL;
+    mcg = mcg_find(hca, mgid);
+    if (!mcg) {
+        mcg = mcg_new(hca, mgid);
     }
-    mcg = *at;
     if (!mcg) {
         return SYN_NO_MEMORY;
     }
@@ -172,14 +183,13 @@ enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t m
 
 enum syn mcg_detach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16])
 {
-    struct mcg **at;
-    unsigned before;
+    struct mcg *mcg;
     struct qp *qp;
     enum syn syn = find_qp(hca, uid, qpn, mgid, &qp);
 
     if (syn != SYN_OK) {
         return syn;
     }
-    at = group_at(hca, mgid, &before);
-    return *at && leave_group(hca, at, qp) ? SYN_OK : SYN_QP_MCG;
+    mcg = mcg_find(hca, mgid);
+    return mcg && leave_group(mcg, qp) ? SYN_OK : SYN_QP_MCG;
 }

@@ -3,8 +3,8 @@
  * Multicast groups: which datagram QPs of this HCA are members of which.
  *
  * A datagram to a group goes to each member here (IBTA 10.5.2), in the order in which they joined.
- * How many groups there are and how many members one has is what the capabilities report: so a
- * frame is looked up, and delivered, at a bounded cost.
+ * How many groups there are and how many members one has is what the capabilities report. A group
+ * is found by a hash of its GID, and of its MAC, which it may share with others.
  */
 #ifndef HCASIM_MODEL_MCG_H
 #define HCASIM_MODEL_MCG_H
@@ -17,10 +17,18 @@ struct qp;
 #define MCG_MAX_QPS 64 /* members of one */
 
 struct mcg {
-    struct mcg *next;
+    struct mcg *next_gid, *next_mac; /* of the same hash */
     uint8_t mgid[16], mac[6];
     unsigned num_qps;
     struct qp *qps[MCG_MAX_QPS];
+};
+
+#define MCG_SLOTS 256
+
+/* Of a function. */
+struct mcg_table {
+    unsigned n;
+    struct mcg *by_gid[MCG_SLOTS], *by_mac[MCG_SLOTS];
 };
 
 /* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership. SYN_NO_MEMORY: one of the above is reached.
@@ -33,7 +41,7 @@ void mcg_leave(struct qp *qp);
 void mcg_clear(struct hca *hca);
 
 /* NULL: nobody is a member. */
-const struct mcg *mcg_find(struct hca *hca, const uint8_t mgid[16]);
+struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16]);
 /* Whether a destination MAC is that of a group with members. */
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6]);
 

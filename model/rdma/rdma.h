@@ -7,15 +7,15 @@
 #define HCASIM_MODEL_RDMA_H
 
 #include "model/rdma/flight.h"
+#include "model/rdma/mcg.h"
 #include "model/rdma/wqe_lines.h"
 
 struct hca;
-struct mcg;
 struct qp;
 
 struct rdma {
     struct qp *gsi_qp; /* gets what is sent to QPN 1; NULL: none exists */
-    struct mcg *mcgs;  /* multicast groups with members here */
+    struct mcg_table mcgs;
     struct flight_pool flights;
     struct wqe_lines lines;
 };

@@ -372,6 +372,39 @@ START_TEST(groups_and_members_have_a_limit)
 }
 END_TEST
 
+static bool is_group_mac(unsigned x, unsigned y, unsigned z)
+{
+    const uint8_t mac[6] = {0x01, 0x00, 0x5e, (uint8_t)x, (uint8_t)y, (uint8_t)z};
+
+    return mcg_has_mac(&b.hca, mac);
+}
+
+/* RFC 1112 6.4: 32 groups have one MAC; it is wanted until the last of them is gone. */
+START_TEST(every_group_is_found_and_so_is_its_mac)
+{
+    uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 7, 0};
+
+    for (unsigned i = 0; i < 1u << MCG_LOG_MAX; i++) {
+        mgid[12] = 224 + i % 2;
+        mgid[15] = (uint8_t)(i / 2);
+        ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    }
+    for (unsigned i = 0; i < 1u << MCG_LOG_MAX; i++) {
+        mgid[12] = 224 + i % 2;
+        mgid[15] = (uint8_t)(i / 2);
+        ck_assert_mem_eq(mcg_find(&b.hca, mgid)->mgid, mgid, 16);
+        ck_assert(is_group_mac(0, 7, i / 2));
+        ck_assert_int_eq(mcg_detach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+        ck_assert_ptr_null(mcg_find(&b.hca, mgid));
+        ck_assert_int_eq(is_group_mac(0, 7, i / 2), i % 2 == 0);
+    }
+    mgid[12] = 224;
+    ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
+    ck_assert_int_eq(qp_destroy(&b.hca, 0, qp.qpn), SYN_OK);
+    ck_assert_ptr_null(mcg_find(&b.hca, mgid));
+}
+END_TEST
+
 START_TEST(a_multicast_goes_to_every_member)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 1, 2, 3};
@@ -483,6 +516,7 @@ int main(void)
     tcase_add_test(dgram, a_datagram_longer_than_the_mtu_is_dropped);
     tcase_add_test(dgram, what_is_sent_to_qp_1_goes_to_the_gsi_qp);
     tcase_add_test(dgram, groups_and_members_have_a_limit);
+    tcase_add_test(dgram, every_group_is_found_and_so_is_its_mac);
     tcase_add_test(dgram, a_multicast_goes_to_every_member);
     tcase_add_test(dgram, own_multicasts_come_back_but_to_who_does_not_want_them);
     suite_add_tcase(s, dgram);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Hashes of MACs and GIDs, for the tables that find one. Of a result the upper bits are the best.
+ */
+#ifndef HCASIM_MODEL_ADDRESS_HASH_H
+#define HCASIM_MODEL_ADDRESS_HASH_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define ADDRESS_HASH_FACTOR 0x9e3779b97f4a7c15u
+
+static inline uint32_t mac_hash(const uint8_t mac[6])
+{
+    uint64_t key = 0;
+
+    memcpy(&key, mac, 6);
+    return (uint32_t)(key * ADDRESS_HASH_FACTOR >> 32);
+}
+
+static inline uint32_t gid_hash(const uint8_t gid[16])
+{
+    uint64_t half[2];
+
+    memcpy(half, gid, sizeof(half));
+    return (uint32_t)((half[0] ^ half[1] * 0xff51afd7ed558ccdu) * ADDRESS_HASH_FACTOR >> 32);
+}
+
+#endif
