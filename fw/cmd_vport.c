@@ -148,7 +148,7 @@ static enum syn set_list(const struct fw *fw, struct vport *vport,
     for (uint32_t i = 0; i < n; i++) {
         get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
     }
-    mac_list_set(macs, (const uint8_t(*)[6])taken, n);
+    vport_set_macs(vport, macs, (const uint8_t(*)[6])taken, n);
     return SYN_OK;
 }
 
@@ -208,12 +208,15 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
         vport->roce_enabled = PRM_GET(nic_vport_context, ctx, roce_en);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, permanent_address)) {
-        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
+        uint8_t mac[6];
+
+        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
+        vport_set_mac(vport, mac);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, promisc)) {
-        vport->promisc_uc = PRM_GET(nic_vport_context, ctx, promisc_uc);
-        vport->promisc_mc = PRM_GET(nic_vport_context, ctx, promisc_mc);
-        vport->promisc_all = PRM_GET(nic_vport_context, ctx, promisc_all);
+        vport_set_promisc(vport, PRM_GET(nic_vport_context, ctx, promisc_uc),
+                          PRM_GET(nic_vport_context, ctx, promisc_mc),
+                          PRM_GET(nic_vport_context, ctx, promisc_all));
     }
     if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
         vport->mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);

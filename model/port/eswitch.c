@@ -11,27 +11,21 @@ static bool is_served(const struct vport *vport)
     return vport->hca && !vport->hca->off;
 }
 
-static bool wants(const struct vport *vport, const uint8_t dmac[6])
-{
-    return vport_accepts_mac(vport, dmac) || port_receivers.wants_mac(vport->hca, dmac);
-}
-
 /* -- from a vport ------------------------------------------------------------------------------
  */
 
 struct vport *eswitch_find(const struct vport *from, const uint8_t dmac[6])
 {
-    struct eswitch *sw = from->sw;
+    struct vport_set owners;
+    struct vport *to;
 
     if (mac_is_group(dmac)) {
         return NULL;
     }
-    for (unsigned i = 0; i < sw->num_vports; i++) {
-        if (sw->vports[i] != from && sw->vports[i]->hca && vport_has_mac(sw->vports[i], dmac)) {
-            return sw->vports[i];
-        }
+    owners = eswitch_owners(from->sw, dmac);
+    while ((to = eswitch_next(from->sw, &owners)) && (to == from || !to->hca)) {
     }
-    return NULL;
+    return to;
 }
 
 bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned flags,
@@ -50,12 +44,11 @@ bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned f
 
 void eswitch_copy_group(const struct vport *from, const uint8_t *frame, size_t len, unsigned flags)
 {
-    struct eswitch *sw = from->sw;
+    struct vport_set takers = eswitch_takers(from->sw, frame);
+    struct vport *to;
 
-    for (unsigned i = 0; i < sw->num_vports; i++) {
-        struct vport *to = sw->vports[i];
-
-        if (to != from && is_served(to) && wants(to, frame)) {
+    while ((to = eswitch_next(from->sw, &takers))) {
+        if (to != from && is_served(to)) {
             hca_spend(from->hca, 1);
             to->counters.rx_discards += !eswitch_copy(to, frame, len, flags, PORT_NO_TD);
         }
@@ -85,19 +78,26 @@ static void bring(struct vport *to, const uint8_t *frame, size_t len, unsigned f
     }
 }
 
+/* False: none of them has a function. */
+static bool bring_to(struct eswitch *sw, struct vport_set set, const uint8_t *frame, size_t len,
+                     unsigned flags)
+{
+    bool brought = false;
+    struct vport *to;
+
+    while ((to = eswitch_next(sw, &set))) {
+        if (is_served(to)) {
+            bring(to, frame, len, flags);
+            brought = true;
+        }
+    }
+    return brought;
+}
+
 static void distribute(struct eswitch *sw, const uint8_t *frame, size_t len, unsigned flags)
 {
-    bool wanted = false;
-
-    for (unsigned pass = 0; pass < 2 && !wanted; pass++) {
-        for (unsigned i = 0; i < sw->num_vports; i++) {
-            struct vport *to = sw->vports[i];
-
-            if (is_served(to) && (pass || wants(to, frame))) {
-                wanted = true;
-                bring(to, frame, len, flags);
-            }
-        }
+    if (!bring_to(sw, eswitch_takers(sw, frame), frame, len, flags)) {
+        bring_to(sw, sw->everyone, frame, len, flags);
     }
 }
 
@@ -217,6 +217,7 @@ void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
 
 void eswitch_init(struct eswitch *sw)
 {
+    eswitch_macs_init(sw);
     sw->uplink.number = 1;
     uplink_reset(&sw->uplink);
 }
@@ -229,6 +230,7 @@ void eswitch_clear(struct eswitch *sw)
         vport_free(sw->vports[i]);
     }
     sw->num_vports = 0;
+    eswitch_macs_clear(sw);
 }
 
 struct vport *eswitch_find_vport(const struct eswitch *sw, unsigned number)
@@ -249,6 +251,7 @@ struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t m
         return vport;
     }
     g_assert(sw->num_vports < ESWITCH_MAX_VPORTS);
+    sw->everyone.bits[sw->num_vports / 64] |= 1ull << sw->num_vports % 64;
     sw->vports[sw->num_vports] = vport_new(sw, number, mac);
     if (sw->num_vports == 0) {
         sw->system_image_guid = sw->vports[0]->node_guid;

@@ -18,17 +18,27 @@
 #ifndef HCASIM_MODEL_ESWITCH_H
 #define HCASIM_MODEL_ESWITCH_H
 
+#include <glib.h>
 #include "model/port/vport.h"
 
 #define ESWITCH_MAX_VPORTS 128
+
+/* Some of a card's vports: a bit each, by its place. */
+struct vport_set {
+    uint64_t bits[ESWITCH_MAX_VPORTS / 64];
+};
 
 struct eswitch {
     struct uplink uplink;
     struct vport *vports[ESWITCH_MAX_VPORTS]; /* in the order in which they were made */
     unsigned num_vports;
-    unsigned num_functions;     /* vports at which one stands */
-    struct vport *reader;       /* whose function reads the cable; NULL: there is no function */
-    bool cable_waits;           /* for room in some queue */
+    unsigned num_functions; /* vports at which one stands */
+    struct vport *reader;   /* whose function reads the cable; NULL: there is no function */
+    bool cable_waits;       /* for room in some queue */
+    /* who takes which frames (model/port/eswitch_macs.c) */
+    GHashTable *macs;
+    struct vport_set promiscuous[2]; /* who takes every unicast, every group frame */
+    struct vport_set everyone;
     uint64_t system_image_guid; /* of the card: the first vport's */
 };
 
@@ -62,5 +72,20 @@ void eswitch_tx_ready(struct eswitch *sw);
 bool eswitch_may_read(struct eswitch *sw, unsigned frames);
 /* Frames were taken from some queue. */
 void eswitch_queue_taken(struct eswitch *sw);
+
+/* -- by MAC (model/port/eswitch_macs.c) */
+
+void eswitch_macs_init(struct eswitch *sw);
+void eswitch_macs_clear(struct eswitch *sw);
+/* The vports whose address a unicast MAC is, or that want the group; and with those that take every
+ * such frame. With a function or without. */
+struct vport_set eswitch_owners(const struct eswitch *sw, const uint8_t mac[6]);
+struct vport_set eswitch_takers(const struct eswitch *sw, const uint8_t mac[6]);
+/* Takes the first one out of a set. NULL: it is empty. */
+struct vport *eswitch_next(const struct eswitch *sw, struct vport_set *set);
+/* What a vport takes has changed: as to a MAC in its lists or its function's groups; as to its
+ * promiscuous modes. */
+void eswitch_mac_changed(const struct vport *vport, const uint8_t mac[6]);
+void eswitch_promisc_changed(const struct vport *vport);
 
 #endif

@@ -17,6 +17,38 @@ bool vport_accepts_mac(const struct vport *vport, const uint8_t dmac[6])
     return vport->promisc_uc || vport_has_mac(vport, dmac);
 }
 
+void vport_set_mac(struct vport *vport, const uint8_t mac[6])
+{
+    uint8_t had[6];
+
+    memcpy(had, vport->mac, 6);
+    memcpy(vport->mac, mac, 6);
+    eswitch_mac_changed(vport, had);
+    eswitch_mac_changed(vport, mac);
+}
+
+void vport_set_macs(struct vport *vport, struct mac_list *list, const uint8_t (*macs)[6],
+                    unsigned n)
+{
+    struct mac_list had = *list;
+
+    mac_list_set(list, macs, n);
+    for (unsigned i = 0; i < had.n; i++) {
+        eswitch_mac_changed(vport, had.mac[i]);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        eswitch_mac_changed(vport, macs[i]);
+    }
+}
+
+void vport_set_promisc(struct vport *vport, bool uc, bool mc, bool all)
+{
+    vport->promisc_uc = uc;
+    vport->promisc_mc = mc;
+    vport->promisc_all = all;
+    eswitch_promisc_changed(vport);
+}
+
 /* -- the queue ---------------------------------------------------------------------------------
  */
 
@@ -84,6 +116,7 @@ struct vport *vport_new(struct eswitch *sw, unsigned number, const uint8_t mac[6
     struct vport *vport = g_new0(struct vport, 1);
 
     vport->number = number;
+    vport->place = sw->num_vports;
     vport->sw = sw;
     vport->uplink = &sw->uplink;
     memcpy(vport->permanent_mac, mac, 6);
@@ -111,12 +144,12 @@ void vport_free(struct vport *vport)
 void vport_release(struct vport *vport)
 {
     queue_drain(vport);
-    memcpy(vport->mac, vport->permanent_mac, 6);
+    vport_set_mac(vport, vport->permanent_mac);
     vport->mtu = vport->uplink->mtu;
     vport->roce_enabled = false;
-    vport->promisc_uc = vport->promisc_mc = vport->promisc_all = false;
-    mac_list_set(&vport->uc, NULL, 0);
-    mac_list_set(&vport->mc, NULL, 0);
+    vport_set_promisc(vport, false, false, false);
+    vport_set_macs(vport, &vport->uc, NULL, 0);
+    vport_set_macs(vport, &vport->mc, NULL, 0);
     vport_clear_gids(vport);
     memset(vport->vlans, 0, sizeof(vport->vlans));
 }

@@ -56,6 +56,7 @@ enum vport_pending {
 
 struct vport {
     unsigned number; /* on its card, from 0 */
+    unsigned place;  /* in its switch's list */
     struct eswitch *sw;
     struct uplink *uplink; /* the way out */
     struct hca *hca;       /* the function that stands here, or NULL */
@@ -93,6 +94,13 @@ struct vport *vport_new(struct eswitch *sw, unsigned number, const uint8_t mac[6
 void vport_free(struct vport *vport);
 /* What the function's driver said of it is forgotten, and so are the frames in its queue. */
 void vport_release(struct vport *vport);
+
+/* What its function's driver says of it: its current MAC; one of its lists, of at most
+ * PORT_MAX_MACS; its promiscuous modes. */
+void vport_set_mac(struct vport *vport, const uint8_t mac[6]);
+void vport_set_macs(struct vport *vport, struct mac_list *list, const uint8_t (*macs)[6],
+                    unsigned n);
+void vport_set_promisc(struct vport *vport, bool uc, bool mc, bool all);
 
 static inline void vport_set_pending(struct vport *vport, enum vport_pending which, bool pends)
 {

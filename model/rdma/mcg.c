@@ -3,6 +3,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/port/address_hash.h"
+#include "model/port/eswitch.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/qp.h"
@@ -69,6 +70,7 @@ static struct mcg *mcg_new(struct hca *hca, const uint8_t mgid[16])
         *at_gid(table, mgid) = mcg;
         *at_mac(table, mcg) = mcg;
         table->n++;
+        eswitch_mac_changed(hca->vport, mcg->mac);
     }
     return mcg;
 }
@@ -80,6 +82,7 @@ static void mcg_free(struct hca *hca, struct mcg *mcg)
     *at_gid(table, mcg->mgid) = mcg->next_gid;
     *at_mac(table, mcg) = mcg->next_mac;
     table->n--;
+    eswitch_mac_changed(hca->vport, mcg->mac);
     hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
 }
 

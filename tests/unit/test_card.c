@@ -10,6 +10,7 @@
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/host/inproc.h"
 #include "model/card/card.h"
+#include "model/rdma/mcg.h"
 #include "wire/pair.h"
 
 #define LEN    3000
@@ -301,6 +302,41 @@ START_TEST(a_full_queue_holds_the_cable_until_it_is_read)
 }
 END_TEST
 
+/* A multicast group is in none of the driver's lists: the card knows it by its members. */
+START_TEST(a_group_goes_to_the_function_whose_qps_are_in_it)
+{
+    static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 1, 2, 3};
+    static const uint8_t mac[6] = {0x01, 0x00, 0x5e, 1, 2, 3};
+    struct hca *hca = &b.hca->fw->hca;
+    struct drv_qp_attr attr = {.st = PRM_QP_ST_UD,
+                               .pdn = b.drv->pdn,
+                               .send_cq = &b.cq,
+                               .recv_cq = &b.cq,
+                               .log_sq = 6,
+                               .log_rq = 4,
+                               .max_recv_sge = 1};
+    struct drv_qp qp;
+
+    plug();
+    ck_assert_int_eq(drv_create_qp(b.drv, &attr, &qp), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        uint8_t *room = wire_tx_reserve(ends[1], 60);
+
+        if (i == 1) {
+            ck_assert_int_eq(mcg_attach(hca, 0, qp.qpn, mgid), SYN_OK);
+        } else if (i == 2) {
+            ck_assert_int_eq(drv_destroy_qp(&qp), 0);
+        }
+        memset(room, 0, 60);
+        memcpy(room, mac, 6);
+        wire_tx_commit(ends[1], 60);
+        inproc_settle(world);
+        ck_assert_uint_eq(traffic_frames(&vport_of(&b)->counters.rx), i > 0);
+        ck_assert_uint_eq(traffic_frames(&vport_of(&a)->counters.rx), 0);
+    }
+}
+END_TEST
+
 /* Driver: port_state_change_event. */
 static bool port_event(struct side *side)
 {
@@ -337,8 +373,8 @@ START_TEST(one_functions_reset_is_not_the_others)
     pair = rc_pair(&b, &far);
     talk(&pair);
     card->sw.uplink.mtu = 3000;
-    mac_list_set(&vport_of(&a)->uc, listed, 1);
-    mac_list_set(&vport_of(&b)->uc, listed, 1);
+    vport_set_macs(vport_of(&a), &vport_of(&a)->uc, listed, 1);
+    vport_set_macs(vport_of(&b), &vport_of(&b)->uc, listed, 1);
     a_had = vport_of(&a)->counters;
     b_had = vport_of(&b)->counters;
     memcpy(gid, b.gid, sizeof(gid));
@@ -438,6 +474,7 @@ int main(void)
     tcase_add_test(tcase, each_function_reaches_a_third_host);
     tcase_add_test(tcase, a_flood_from_the_cable_loses_none);
     tcase_add_test(tcase, a_full_queue_holds_the_cable_until_it_is_read);
+    tcase_add_test(tcase, a_group_goes_to_the_function_whose_qps_are_in_it);
     tcase_add_test(tcase, each_function_is_told_of_the_link);
     tcase_add_test(tcase, one_functions_reset_is_not_the_others);
     tcase_add_test(tcase, a_reset_amid_traffic_leaves_the_other_working);

@@ -117,11 +117,50 @@ END_TEST
 
 START_TEST(a_list_makes_an_address_ones_own)
 {
-    mac_list_set(&vport(1)->uc, &stranger, 1);
+    vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
     ck_assert_uint_eq(sent_by(0, stranger), TO_SECOND);
     ck_assert_uint_eq(sent_by_cable(stranger), TO_SECOND);
-    mac_list_set(&vport(1)->uc, NULL, 0);
+    vport_set_macs(vport(1), &vport(1)->uc, NULL, 0);
     ck_assert_uint_eq(sent_by(0, stranger), TO_CABLE);
+}
+END_TEST
+
+START_TEST(an_address_that_changes_is_found_anew)
+{
+    vport_set_mac(vport(1), stranger);
+    ck_assert_uint_eq(sent_by(0, stranger), TO_SECOND);
+    ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_CABLE);
+    vport_set_macs(vport(1), &vport(1)->uc, &mac_of[1], 1);
+    vport_set_mac(vport(1), mac_of[1]);
+    vport_set_macs(vport(1), &vport(1)->uc, NULL, 0); /* which had it, too */
+    ck_assert_uint_eq(sent_by(0, stranger), TO_CABLE);
+    ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_SECOND);
+}
+END_TEST
+
+/* The permanent MAC of a vport stays with it. */
+START_TEST(a_vport_that_is_released_keeps_its_first_address_alone)
+{
+    vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
+    vport_set_promisc(vport(1), false, false, true);
+    ck_assert_uint_eq(sent_by_cable(mac_of[0]), TO_FIRST | TO_SECOND);
+    vport_set_mac(vport(1), stranger);
+    vport_release(vport(1));
+    ck_assert_uint_eq(sent_by(0, stranger), TO_CABLE);
+    ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_SECOND);
+    ck_assert_uint_eq(sent_by_cable(mac_of[0]), TO_FIRST);
+}
+END_TEST
+
+START_TEST(an_address_of_two_brings_both_what_the_cable_has_for_it)
+{
+    vport_set_macs(vport(0), &vport(0)->uc, &stranger, 1);
+    vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
+    ck_assert_uint_eq(sent_by_cable(stranger), TO_FIRST | TO_SECOND);
+    vport_set_macs(vport(0), &vport(0)->uc, NULL, 0);
+    ck_assert_uint_eq(sent_by_cable(stranger), TO_SECOND);
+    vport_set_macs(vport(1), &vport(1)->uc, NULL, 0);
+    ck_assert_uint_eq(g_hash_table_size(card->sw.macs), 2); /* their own */
 }
 END_TEST
 
@@ -129,10 +168,10 @@ END_TEST
 START_TEST(a_group_goes_to_who_wants_it_and_out)
 {
     ck_assert_uint_eq(sent_by(0, group), TO_CABLE);
-    mac_list_set(&vport(1)->mc, &group, 1);
+    vport_set_macs(vport(1), &vport(1)->mc, &group, 1);
     ck_assert_uint_eq(sent_by(0, group), TO_SECOND | TO_CABLE);
     ck_assert_uint_eq(sent_by_cable(group), TO_SECOND);
-    mac_list_set(&vport(0)->mc, &group, 1);
+    vport_set_macs(vport(0), &vport(0)->mc, &group, 1);
     ck_assert_uint_eq(sent_by_cable(group), TO_FIRST | TO_SECOND);
     ck_assert_uint_eq(sent_by(1, group), TO_FIRST | TO_CABLE);
     ck_assert_uint_eq(sent_by(0, broadcast), TO_SECOND | TO_CABLE);
@@ -144,7 +183,7 @@ END_TEST
  * one function of the card says to another. */
 START_TEST(promiscuous_is_of_the_cable)
 {
-    vport(0)->promisc_all = true;
+    vport_set_promisc(vport(0), false, false, true);
     ck_assert_uint_eq(sent_by_cable(mac_of[1]), TO_FIRST | TO_SECOND);
     ck_assert_uint_eq(sent_by_cable(stranger), TO_FIRST);
     ck_assert_uint_eq(sent_by(1, stranger), TO_CABLE);
@@ -173,7 +212,7 @@ END_TEST
 START_TEST(no_link_is_needed_inside)
 {
     port_set_wire(&b[0]->rig.hca, NULL);
-    mac_list_set(&vport(1)->mc, &group, 1);
+    vport_set_macs(vport(1), &vport(1)->mc, &group, 1);
     ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_SECOND);
     ck_assert_uint_eq(sent_by(0, group), TO_SECOND);
 }
@@ -274,6 +313,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_unicast_goes_to_whose_address_it_is);
     tcase_add_test(tcase, a_list_makes_an_address_ones_own);
+    tcase_add_test(tcase, an_address_that_changes_is_found_anew);
+    tcase_add_test(tcase, a_vport_that_is_released_keeps_its_first_address_alone);
+    tcase_add_test(tcase, an_address_of_two_brings_both_what_the_cable_has_for_it);
     tcase_add_test(tcase, a_group_goes_to_who_wants_it_and_out);
     tcase_add_test(tcase, promiscuous_is_of_the_cable);
     tcase_add_test(tcase, what_nobody_lists_is_for_the_rules_of_all);

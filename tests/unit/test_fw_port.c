@@ -529,7 +529,8 @@ START_TEST(teardown_leaves_the_port_as_it_is)
     PRM_SET(pmtu_reg, reg, admin_mtu, 3000);
     ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_OK);
     set_link(false);
-    vport->promisc_all = vport->roce_enabled = true;
+    vport_set_promisc(vport, false, false, true);
+    vport->roce_enabled = true;
     vport->mc.n = 3;
     vport_set_gid(vport, 0, &(struct vport_gid){.valid = true});
     counters()->rx_oversize = 5;

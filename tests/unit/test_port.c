@@ -99,7 +99,7 @@ END_TEST
 START_TEST(a_changed_address_replaces_the_old_one)
 {
     without_rules();
-    memcpy(vport->mac, stranger, 6);
+    vport_set_mac(vport, stranger);
     ck_assert(arrives(stranger));
     ck_assert(!arrives(bench_mac));
 }
@@ -108,7 +108,7 @@ END_TEST
 START_TEST(unicast_list_adds_addresses)
 {
     without_rules();
-    mac_list_set(&vport->uc, &stranger, 1);
+    vport_set_macs(vport, &vport->uc, &stranger, 1);
     ck_assert(arrives(stranger));
     ck_assert(!arrives(group));
 }
@@ -118,7 +118,7 @@ START_TEST(multicast_list_adds_groups)
 {
     without_rules();
     ck_assert(!arrives(group));
-    mac_list_set(&vport->mc, &group, 1);
+    vport_set_macs(vport, &vport->mc, &group, 1);
     ck_assert(arrives(group));
     ck_assert(!arrives(stranger));
 }
@@ -134,15 +134,13 @@ END_TEST
 START_TEST(promiscuous_modes_take_all_of_their_kind)
 {
     without_rules();
-    vport->promisc_uc = true;
+    vport_set_promisc(vport, true, false, false);
     ck_assert(arrives(stranger));
     ck_assert(!arrives(group));
-    vport->promisc_uc = false;
-    vport->promisc_mc = true;
+    vport_set_promisc(vport, false, true, false);
     ck_assert(!arrives(stranger));
     ck_assert(arrives(group));
-    vport->promisc_mc = false;
-    vport->promisc_all = true;
+    vport_set_promisc(vport, false, false, true);
     ck_assert(arrives(stranger));
     ck_assert(arrives(group));
 }
