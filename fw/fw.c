@@ -80,6 +80,12 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
                     config->memory, FW_MEMORY_MIN);
         return NULL;
     }
+    if (config->log_max_qp &&
+        (config->log_max_qp < FW_LOG_QPS_MIN || config->log_max_qp > FW_LOG_QPS_MAX)) {
+        g_set_error(err, fw_error_quark(), 0, "log_max_qp is %u, not one of %u to %u",
+                    config->log_max_qp, FW_LOG_QPS_MIN, FW_LOG_QPS_MAX);
+        return NULL;
+    }
     if (config->card && !card_has_room(config->card, config->function)) {
         g_set_error(err, fw_error_quark(), 0, "the card has no room for function %u",
                     config->function);
@@ -88,6 +94,9 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     fw = g_new0(struct fw, 1);
     fw->profile = profile;
     limits = profile->limits;
+    if (config->log_max_qp) {
+        limits.log_max_qp = config->log_max_qp;
+    }
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
     if (config->card) {
         hca_init_on(&fw->hca, ops, host, &limits, config->card, config->function, config->mac);

@@ -25,6 +25,11 @@ struct wire_port;
 /* 1 GiB: translation entries of 512 GiB of registered memory in pages of 4 KiB (eight bytes each),
  * or about 80,000 QPs. So a host of many guests knows what each of them can cost it. */
 #define FW_MEMORY_DEFAULT (1ull << 30)
+/* QPNs, as powers of two: the first 64 are never handed out, and the last that has 24 bits is that
+ * of multicasts. */
+#define FW_LOG_QPS_MIN 8
+#define FW_LOG_QPS_MAX 23
+
 /* What a driver cannot do without: the pages that it gives to begin with, its queues and keys. */
 #define FW_MEMORY_MIN (8ull << 20)
 
@@ -33,6 +38,7 @@ struct fw_config {
     uint8_t mac[6];      /* permanent MAC of its vport; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
     uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
+    unsigned log_max_qp; /* QPNs, as a power of two; 0: the profile's number */
     bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
     /* NULL: a card of its own. Else one of model/card/card.h, which must outlive the function: it
      * is the card's function of this number, and stands at the vport of this number, which has

@@ -263,6 +263,31 @@ START_TEST(configuration_is_checked)
     config.num_msix = 100000;
     ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
     g_clear_error(&err);
+    config.num_msix = 0;
+    config.log_max_qp = FW_LOG_QPS_MIN - 1;
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
+    config.log_max_qp = FW_LOG_QPS_MAX + 1;
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
+}
+END_TEST
+
+/* How many QPNs there are is a card's setting: the owner may choose it, and the driver is told. */
+START_TEST(the_owner_says_how_many_qps_there_are)
+{
+    struct fw_config config = {.mac = {2, 0, 0, 0, 0, 1}, .log_max_qp = FW_LOG_QPS_MAX};
+    struct fw *fw = fw_new(&fake_host_ops, &d.host, &config, NULL);
+    uint8_t section[CAP_SECTION_BYTES];
+    const void *cap = section;
+
+    ck_assert_ptr_nonnull(fw);
+    for (unsigned max = 0; max < 2; max++) {
+        ck_assert(caps_fill(fw, PRM_HCA_CAP_TYPE_GENERAL, max, section));
+        ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, log_max_qp), FW_LOG_QPS_MAX);
+    }
+    ck_assert_uint_eq(fw->hca.qpns.end, 1u << FW_LOG_QPS_MAX);
+    fw_free(fw);
 }
 END_TEST
 
@@ -647,6 +672,7 @@ int main(void)
     tcase_add_test(cold, a_firmware_that_complains_goes_on);
     tcase_add_test(cold, bad_teardown_profile);
     tcase_add_test(cold, configuration_is_checked);
+    tcase_add_test(cold, the_owner_says_how_many_qps_there_are);
     suite_add_tcase(s, cold);
 
     tcase_add_checked_fixture(ready, setup_ready, teardown);
