@@ -13,7 +13,7 @@ static void *inproc_arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
 {
     uint64_t base = (uintptr_t)hca->arena;
 
-    if (addr < base || addr - base > INPROC_ARENA_SIZE || len > INPROC_ARENA_SIZE - (addr - base)) {
+    if (addr < base || addr - base > hca->arena_size || len > hca->arena_size - (addr - base)) {
         return NULL;
     }
     return hca->arena + (addr - base);
@@ -124,6 +124,7 @@ struct inproc_world *inproc_world_new(void)
     struct inproc_world *world = g_new0(struct inproc_world, 1);
 
     world->now_ns = 1000000000;
+    world->arena_size = INPROC_ARENA_SIZE;
     world->members = g_ptr_array_new();
     world->hcas = g_ptr_array_new();
     return world;
@@ -159,7 +160,7 @@ static uint64_t inproc_hca_deadline_ns(const struct inproc_member *member)
 static void inproc_hca_free(struct inproc_hca *hca)
 {
     fw_free(hca->fw);
-    munmap(hca->arena, INPROC_ARENA_SIZE);
+    munmap(hca->arena, hca->arena_size);
     g_hash_table_destroy(hca->freed);
     g_free(hca);
 }
@@ -185,14 +186,15 @@ struct inproc_hca *inproc_hca_new(struct inproc_world *world, const struct fw_co
     hca->budget = 2048;
     hca->verbose = g_getenv("HCASIM_LOG") != NULL;
     hca->freed = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
-    hca->arena = mmap((void *)(ARENA_HINT + world->hcas->len * ARENA_SPACING), INPROC_ARENA_SIZE,
+    hca->arena_size = world->arena_size;
+    hca->arena = mmap((void *)(ARENA_HINT + world->hcas->len * ARENA_SPACING), hca->arena_size,
                       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (hca->arena == MAP_FAILED) {
-        g_error("out of memory for a DMA arena of %u bytes", INPROC_ARENA_SIZE);
+        g_error("out of memory for a DMA arena of %zu bytes", hca->arena_size);
     }
     hca->fw = fw_new(&host_ops, hca, config, err);
     if (!hca->fw) {
-        munmap(hca->arena, INPROC_ARENA_SIZE);
+        munmap(hca->arena, hca->arena_size);
         g_hash_table_destroy(hca->freed);
         g_free(hca);
         return NULL;
@@ -284,8 +286,8 @@ static void *inproc_pci_dma_alloc(void *pci, size_t size, uint64_t *bus)
         ptr = g_ptr_array_steal_index_fast(list, list->len - 1);
         memset(ptr, 0, pages * PCI_PAGE);
     } else {
-        if (pages * PCI_PAGE > INPROC_ARENA_SIZE - hca->used) {
-            g_error("DMA arena of %u bytes is used up", INPROC_ARENA_SIZE);
+        if (pages * PCI_PAGE > hca->arena_size - hca->used) {
+            g_error("DMA arena of %zu bytes is used up", hca->arena_size);
         }
         ptr = hca->arena + hca->used;
         hca->used += pages * PCI_PAGE;

@@ -18,10 +18,11 @@
 #include "guest-lib/drv/pci.h"
 
 #define INPROC_VECTORS    64
-#define INPROC_ARENA_SIZE (256u << 20)
+#define INPROC_ARENA_SIZE (256ul << 20)
 
 struct inproc_world {
     uint64_t now_ns;
+    size_t arena_size;  /* of the HCAs that are made from now on; INPROC_ARENA_SIZE at first */
     GPtrArray *members; /* struct inproc_member */
     GPtrArray *hcas;    /* struct inproc_hca, which go with the world */
 };
@@ -41,6 +42,7 @@ struct inproc_hca {
     bool woken;
     uint64_t deadline_ns;
     uint8_t *arena;
+    size_t arena_size;
     size_t used;        /* bump pointer */
     GHashTable *freed;  /* size in pages -> GPtrArray of blocks */
     size_t outstanding; /* bytes allocated and not freed */
