@@ -33,7 +33,7 @@
 #define MAX_OWNED (1u << 20)
 
 /* Bytes of this process's memory that an owned page takes: in the list and in a set. */
-#define OWNED_COST (LEDGER_HASH_ENTRY + 2 * sizeof(uint64_t))
+#define OWNED_COST (LEDGER_SET_ENTRY + 2 * sizeof(uint64_t))
 
 static uint64_t load_pa(const uint8_t *pas, uint32_t i)
 {

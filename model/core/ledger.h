@@ -40,8 +40,9 @@ void ledger_free(struct ledger *ledger, void *block, uint64_t bytes);
 bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes);
 
 /* What an entry of one of glib's hash tables takes at most: key, value and hash in a table that is
- * one quarter full; and an empty table. */
+ * one quarter full, of a set the key and the hash; and an empty table. */
 #define LEDGER_HASH_ENTRY 80
+#define LEDGER_SET_ENTRY  48
 #define LEDGER_HASH_TABLE 512
 
 #endif
