@@ -145,42 +145,57 @@ static enum mem_result page_missing(struct hca *hca, const struct mkey *mkey, ui
     return MEM_FAULT;
 }
 
+/* What of a range lies in the first page that it touches. */
+struct page_run {
+    uint64_t page; /* its place in the list */
+    uint64_t offset, len;
+};
+
+/* False: the list has no such page. */
+static inline bool page_run(const struct mkey *mkey, uint64_t va, uint64_t len,
+                            struct page_run *run)
+{
+    uint64_t page_size = 1ULL << mkey->log_page;
+    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+
+    run->page = pos >> mkey->log_page;
+    run->offset = pos & (page_size - 1);
+    run->len = MIN(len, page_size - run->offset);
+    return run->page < mkey->capacity;
+}
+
 static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
                                 struct mem_op *op)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
-    uint64_t page_offset = (mkey->start & (page_size - 1)) - mkey->start; /* of va on the list */
-    uint64_t pos = va + page_offset;
+    struct page_run run;
 
     while (len) {
-        uint64_t page = pos >> mkey->log_page;
-        uint64_t in_page = pos & (page_size - 1);
-        uint64_t run = MIN(len, page_size - in_page);
         enum mem_result result;
         uint64_t pa;
 
-        if (page >= mkey->capacity) {
+        if (!page_run(mkey, va, len, &run)) {
             return MEM_BAD_BOUNDS;
         }
-        pa = mkey->mtt[page];
+        pa = mkey->mtt[run.page];
         if (!(pa & MTT_PRESENT)) {
-            return page_missing(hca, mkey, pos - page_offset, len, op);
+            return page_missing(hca, mkey, va, len, op);
         }
-        while (run < len && page + 1 < mkey->capacity &&
-               mkey->mtt[page + 1] == mkey->mtt[page] + page_size) {
-            page++;
-            run += MIN(len - run, page_size);
+        while (run.len < len && run.page + 1 < mkey->capacity &&
+               mkey->mtt[run.page + 1] == mkey->mtt[run.page] + page_size) {
+            run.page++;
+            run.len += MIN(len - run.len, page_size);
         }
-        result =
-            run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + in_page}, run, op);
+        result = run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + run.offset},
+                        run.len, op);
         if (result) {
             return result;
         }
-        if (op->kind == OP_PLACE && run < len) {
+        if (op->kind == OP_PLACE && run.len < len) {
             return MEM_BAD_BOUNDS;
         }
-        pos += run;
-        len -= run;
+        va += run.len;
+        len -= run.len;
     }
     return MEM_OK;
 }
@@ -213,25 +228,22 @@ static enum mem_result walk_inner(struct hca *hca, const struct mkey *outer, uin
 static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
                                 struct mem_op *op, unsigned depth)
 {
-    uint64_t page_size = 1ULL << mkey->log_page;
-    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+    struct page_run run;
 
     while (len) {
-        uint64_t page = pos >> mkey->log_page;
-        uint64_t in_page = pos & (page_size - 1);
-        uint64_t run = MIN(len, page_size - in_page);
+        const struct klm *klm;
         enum mem_result result;
 
-        if (page >= mkey->capacity || (op->kind == OP_PLACE && run < len)) {
+        if (!page_run(mkey, va, len, &run) || (op->kind == OP_PLACE && run.len < len)) {
             return MEM_BAD_BOUNDS;
         }
-        result = walk_inner(hca, mkey, mkey->klm[page].key, mkey->klm[page].va + in_page, run, op,
-                            depth);
+        klm = &mkey->klm[run.page];
+        result = walk_inner(hca, mkey, klm->key, klm->va + run.offset, run.len, op, depth);
         if (result) {
             return result;
         }
-        pos += run;
-        len -= run;
+        va += run.len;
+        len -= run.len;
     }
     return MEM_OK;
 }
