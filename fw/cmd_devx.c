@@ -31,12 +31,8 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(uctx, ctx, cap) & ~PRM_UCTX_CAP_RAW_TX) {
         return SYN_BAD_UCTX_CAP;
     }
-    uctx = obj_new(&fw->hca, OBJ_UCTX, 0, sizeof(*uctx));
+    uctx = obj_make(&fw->hca, OBJ_UCTX, 0, sizeof(*uctx));
     if (!uctx) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&fw->hca.uctxs, uctx)) {
-        obj_free(&fw->hca, uctx);
         return SYN_NO_MEMORY;
     }
     PRM_SET(create_uctx_out, cmd->out, uid, uctx->num);

@@ -13,10 +13,7 @@
 static enum syn find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id, struct umem **umem)
 {
     *umem = umem_find(&fw->hca, id);
-    if (!*umem) {
-        return SYN_NO_UMEM;
-    }
-    return uid_may_use(&(*umem)->obj, cmd->uid) ? SYN_OK : SYN_BAD_UID;
+    return uid_check((const struct obj *)*umem, cmd->uid, SYN_NO_UMEM);
 }
 
 enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *ref, uint64_t size,

@@ -174,8 +174,25 @@ struct obj *obj_next(struct obj_table *table, uint32_t num)
     return NULL;
 }
 
+/* Of an object's kind. */
+static struct obj_table *obj_table_of(struct hca *hca, const struct obj *obj)
+{
+    return (struct obj_table *)((char *)hca + obj_class(obj)->space);
+}
+
+void *obj_make(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)
+{
+    struct obj *obj = obj_new(hca, kind, uid, size);
+
+    if (obj && !obj_insert(obj_table_of(hca, obj), obj)) {
+        obj_free(hca, obj);
+        return NULL;
+    }
+    return obj;
+}
+
 void obj_end(struct hca *hca, struct obj *obj)
 {
-    obj_remove((struct obj_table *)((char *)hca + obj_class(obj)->space), obj);
+    obj_remove(obj_table_of(hca, obj), obj);
     obj_free(hca, obj);
 }

@@ -3,9 +3,9 @@
  * Numbered objects: the one kind of table that QPs, CQs, mkeys and all others live in.
  *
  * An object embeds struct obj first. Life: made by obj_new(), entered with
- * obj_insert() (which gives it its number), used, and taken out by obj_remove() when
- * nobody references it any more. Numbers are handed out in rotation, so that a freed number is
- * not reused at once and a stale packet or doorbell finds nothing.
+ * obj_insert() (which gives it its number), or both by obj_make(), used, and taken out by
+ * obj_remove() when nobody references it any more. Numbers are handed out in rotation, so that a
+ * freed number is not reused at once and a stale packet or doorbell finds nothing.
  */
 #ifndef HCASIM_MODEL_OBJ_H
 #define HCASIM_MODEL_OBJ_H
@@ -40,6 +40,8 @@ struct hca;
 /* A zeroed object of size bytes, which begins with a struct obj, in no table yet. NULL: the
  * function may have no more (model/core/ledger.h). */
 void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
+/* The same in its kind's table, under a free number. NULL: refused, or there is none. */
+void *obj_make(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
 /* It must be in no table. */
 void obj_free(struct hca *hca, struct obj *obj);
 /* Takes it out of its kind's table, and frees it. */

@@ -2,16 +2,12 @@
 /* Protection, transport and XRC domains: numbers with an owner and users. */
 #include "model/core/pd.h"
 
-static enum syn number_alloc(struct hca *hca, struct obj_table *table, enum obj_kind kind,
-                             uint16_t uid, size_t size, uint32_t *num)
+static enum syn number_alloc(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size,
+                             uint32_t *num)
 {
-    struct obj *obj = obj_new(hca, kind, uid, size);
+    struct obj *obj = obj_make(hca, kind, uid, size);
 
     if (!obj) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(table, obj)) {
-        obj_free(hca, obj);
         return SYN_NO_MEMORY;
     }
     *num = obj->num;
@@ -38,7 +34,7 @@ enum syn obj_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uin
 
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
 {
-    return number_alloc(hca, &hca->pds, OBJ_PD, uid, sizeof(struct obj), pdn);
+    return number_alloc(hca, OBJ_PD, uid, sizeof(struct obj), pdn);
 }
 
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
@@ -48,7 +44,7 @@ enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
 
 enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
 {
-    return number_alloc(hca, &hca->tds, OBJ_TD, uid, sizeof(struct td), tdn);
+    return number_alloc(hca, OBJ_TD, uid, sizeof(struct td), tdn);
 }
 
 enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
@@ -58,7 +54,7 @@ enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
 
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
 {
-    return number_alloc(hca, &hca->xrcds, OBJ_XRCD, uid, sizeof(struct obj), xrcdn);
+    return number_alloc(hca, OBJ_XRCD, uid, sizeof(struct obj), xrcdn);
 }
 
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)

@@ -21,6 +21,12 @@ static inline bool uid_may_use(const struct obj *obj, uint16_t uid)
     return uid == 0 || uid == UID_SHARED || obj->uid == uid || obj->uid == UID_SHARED;
 }
 
+/* The same as an answer: SYN_BAD_UID if it may not, none if there is no such object. */
+static inline enum syn uid_check(const struct obj *obj, uint16_t uid, enum syn none)
+{
+    return !obj ? none : uid_may_use(obj, uid) ? SYN_OK : SYN_BAD_UID;
+}
+
 /* Whether it may modify or destroy obj: the kernel, and the context that created it. */
 static inline bool uid_owns(const struct obj *obj, uint16_t uid)
 {

@@ -113,12 +113,8 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
             return SYN_ETH_TIS;
         }
     }
-    sq = obj_new(hca, OBJ_SQ, uid, sizeof(*sq));
+    sq = obj_make(hca, OBJ_SQ, uid, sizeof(*sq));
     if (!sq) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&hca->qpns, &sq->obj)) {
-        obj_free(hca, &sq->obj);
         return SYN_NO_MEMORY;
     }
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
@@ -236,12 +232,8 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         PRM_GET(rqc, rqc, scatter_fcs)) {
         return SYN_ETH_WQ;
     }
-    rq = obj_new(hca, OBJ_RQ, uid, sizeof(*rq));
+    rq = obj_make(hca, OBJ_RQ, uid, sizeof(*rq));
     if (!rq) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&hca->qpns, &rq->obj)) {
-        obj_free(hca, &rq->obj);
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));

@@ -90,21 +90,28 @@ static enum syn find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint
     return uid_owns(&(*table)->obj, uid) ? SYN_OK : SYN_BAD_UID;
 }
 
+/* A table that one of its type leads to, which is on a higher level unless any will do. none: there
+ * is no such table. */
+static enum syn find_next_table(struct hca *hca, const struct flow_table *table, uint32_t id,
+                                bool any_level, enum syn none, struct flow_table **next)
+{
+    enum syn syn;
+
+    *next = find_table(hca, table->type, id);
+    syn = uid_check((const struct obj *)*next, table->obj.uid, none);
+    return syn == SYN_OK && !any_level && (*next)->level <= table->level ? SYN_FT_LEVEL : syn;
+}
+
 /* The table's miss action: to another table of a higher level, which is then held. */
 static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id)
 {
     struct flow_table *next = NULL;
 
     if (action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
-        next = find_table(hca, table->type, id);
-        if (!next) {
-            return SYN_FT_NOT_FOUND;
-        }
-        if (!uid_may_use(&next->obj, table->obj.uid)) {
-            return SYN_BAD_UID;
-        }
-        if (next->level <= table->level) {
-            return SYN_FT_LEVEL;
+        enum syn syn = find_next_table(hca, table, id, false, SYN_FT_NOT_FOUND, &next);
+
+        if (syn != SYN_OK) {
+            return syn;
         }
         next->obj.refs++;
     } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF) {
@@ -457,30 +464,18 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table,
 {
     for (unsigned i = 0; i < entry->num_dests; i++, list++) {
         struct flow_dest *dest = &entry->dests[i];
-        const struct flow_table *next;
-        const struct obj *obj;
+        struct flow_table *next;
+        enum syn syn = SYN_FTE_DEST;
 
         dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
         dest->id = PRM_GET(dest_format_struct, list, destination_id);
         if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
-            obj = obj_find(&hca->tirs, dest->id);
-            if (!obj) {
-                return SYN_FTE_DEST;
-            }
+            syn = uid_check(obj_find(&hca->tirs, dest->id), table->obj.uid, SYN_FTE_DEST);
         } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
-            next = find_table(hca, table->type, dest->id);
-            if (!next) {
-                return SYN_FTE_DEST;
-            }
-            if (!any_level && next->level <= table->level) {
-                return SYN_FT_LEVEL;
-            }
-            obj = &next->obj;
-        } else {
-            return SYN_FTE_DEST;
+            syn = find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);
         }
-        if (!uid_may_use(obj, table->obj.uid)) {
-            return SYN_BAD_UID;
+        if (syn != SYN_OK) {
+            return syn;
         }
     }
     return SYN_OK;
@@ -490,15 +485,13 @@ static enum syn read_counters(struct hca *hca, const struct flow_table *table,
                               const struct prm_flow_counter_list *list, struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_counters; i++, list++) {
-        const struct flow_counter *counter;
+        enum syn syn;
 
         entry->counters[i] = PRM_GET(flow_counter_list, list, flow_counter_id);
-        counter = flow_counter_find(hca, entry->counters[i]);
-        if (!counter) {
-            return SYN_FTE_COUNTER;
-        }
-        if (!uid_may_use(&counter->obj, table->obj.uid)) {
-            return SYN_BAD_UID;
+        syn = uid_check((const struct obj *)flow_counter_find(hca, entry->counters[i]),
+                        table->obj.uid, SYN_FTE_COUNTER);
+        if (syn != SYN_OK) {
+            return syn;
         }
     }
     return SYN_OK;
@@ -675,10 +668,10 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     return SYN_OK;
 }
 
-static void entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
+/* An entry that its table knows no more. */
+static void entry_free(struct hca *hca, struct flow_entry *entry)
 {
     hold(hca, entry, -1);
-    g_hash_table_remove(table->entries, GUINT_TO_POINTER(entry->index));
     g_hash_table_remove(entry->group->by_key, &entry->key);
     entry_release(hca, entry);
 }
@@ -697,7 +690,8 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
     if (!entry) {
         return SYN_FTE_NOT_FOUND;
     }
-    entry_free(hca, table, entry);
+    g_hash_table_remove(table->entries, GUINT_TO_POINTER(index));
+    entry_free(hca, entry);
     return SYN_OK;
 }
 
@@ -722,12 +716,8 @@ static bool entries_empty(struct hca *hca, struct flow_table *table)
     }
     g_hash_table_iter_init(&iter, table->entries);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct flow_entry *entry = value;
-
-        hold(hca, entry, -1);
         g_hash_table_iter_remove(&iter);
-        g_hash_table_remove(entry->group->by_key, &entry->key);
-        entry_release(hca, entry);
+        entry_free(hca, value);
         if (!next_step(hca)) {
             return false;
         }
@@ -791,13 +781,9 @@ unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left)
 
 enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 {
-    struct flow_counter *counter = obj_new(hca, OBJ_FLOW_COUNTER, uid, sizeof(*counter));
+    struct flow_counter *counter = obj_make(hca, OBJ_FLOW_COUNTER, uid, sizeof(*counter));
 
     if (!counter) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&hca->flow_counters, &counter->obj)) {
-        obj_free(hca, &counter->obj);
         return SYN_NO_MEMORY;
     }
     *id = counter->obj.num;
@@ -811,19 +797,7 @@ struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id)
 
 enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
 {
-    struct flow_counter *counter = flow_counter_find(hca, id);
-
-    if (!counter) {
-        return SYN_FC_NOT_FOUND;
-    }
-    if (!uid_owns(&counter->obj, uid)) {
-        return SYN_BAD_UID;
-    }
-    if (counter->obj.refs) {
-        return SYN_IN_USE;
-    }
-    obj_end(hca, &counter->obj);
-    return SYN_OK;
+    return obj_dealloc(hca, &hca->flow_counters, uid, id, SYN_FC_NOT_FOUND);
 }
 
 /* -- life ---------------------------------------------------------------------------------------

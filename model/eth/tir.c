@@ -31,22 +31,16 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, 
 {
     struct td *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
     struct eth_tis *tis;
+    enum syn syn = uid_check((const struct obj *)td, uid, SYN_ETH_TD);
 
-    if (!td) {
-        return SYN_ETH_TD;
+    if (syn != SYN_OK) {
+        return syn;
     }
-    if (!uid_may_use(&td->obj, uid)) {
-        return SYN_BAD_UID;
-    }
-    tis = obj_new(hca, OBJ_TIS, uid, sizeof(*tis));
+    tis = obj_make(hca, OBJ_TIS, uid, sizeof(*tis));
     if (!tis) {
         return SYN_NO_MEMORY;
     }
     memcpy(tis->tisc, tisc, sizeof(tis->tisc));
-    if (!obj_insert(&hca->tiss, &tis->obj)) {
-        obj_free(hca, &tis->obj);
-        return SYN_NO_MEMORY;
-    }
     td->obj.refs++;
     *tisn = tis->obj.num;
     return SYN_OK;

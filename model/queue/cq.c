@@ -178,7 +178,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     if (syn) {
         return syn;
     }
-    cq = obj_new(hca, OBJ_CQ, uid, sizeof(*cq));
+    cq = obj_make(hca, OBJ_CQ, uid, sizeof(*cq));
     if (!cq) {
         return SYN_NO_MEMORY;
     }
@@ -194,10 +194,6 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     cq->waiter.retry = cq_eq_retry;
     cq->error_work.run = cq_error_run;
     cq_moderation(cq);
-    if (!obj_insert(&hca->cqs, &cq->obj)) {
-        obj_free(hca, &cq->obj);
-        return SYN_NO_MEMORY;
-    }
     cq->ring = *buf;
     cq->eq = eq;
     cq->uar = uar;

@@ -99,7 +99,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, con
     if (!covered) {
         return SYN_BAD_PAS;
     }
-    eq = obj_new(hca, OBJ_EQ, uid, sizeof(*eq));
+    eq = obj_make(hca, OBJ_EQ, uid, sizeof(*eq));
     if (!eq) {
         mem_buf_clear(&ring);
         return SYN_NO_MEMORY;
@@ -111,11 +111,6 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, con
     eq->intr = PRM_GET(eqc, eqc, intr);
     eq->waiting.prev = eq->waiting.next = &eq->waiting;
     eq->retry_work.run = eq_retry_run;
-    if (!obj_insert(&hca->eqs, &eq->obj)) {
-        mem_buf_clear(&ring);
-        obj_free(hca, &eq->obj);
-        return SYN_NO_MEMORY;
-    }
     eq_set_wants(hca, eq, true);
     eq->uar = uar;
     uar->refs++;

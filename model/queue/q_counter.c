@@ -39,13 +39,9 @@
 
 enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id)
 {
-    struct q_counter *set = obj_new(hca, OBJ_Q_COUNTER, uid, sizeof(*set));
+    struct q_counter *set = obj_make(hca, OBJ_Q_COUNTER, uid, sizeof(*set));
 
     if (!set) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&hca->q_counters, &set->obj)) {
-        obj_free(hca, &set->obj);
         return SYN_NO_MEMORY;
     }
     *id = set->obj.num;

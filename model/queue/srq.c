@@ -61,12 +61,8 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
         }
     }
 
-    srq = obj_new(hca, attr->kind, attr->uid, sizeof(*srq));
+    srq = obj_make(hca, attr->kind, attr->uid, sizeof(*srq));
     if (!srq) {
-        return SYN_NO_MEMORY;
-    }
-    if (!obj_insert(&hca->srqs, &srq->obj)) {
-        obj_free(hca, &srq->obj);
         return SYN_NO_MEMORY;
     }
     srq->attr = *attr;

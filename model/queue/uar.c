@@ -31,16 +31,12 @@ struct uar {
 
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn)
 {
-    struct uar *uar = obj_new(hca, OBJ_UAR, uid, sizeof(*uar));
+    struct uar *uar = obj_make(hca, OBJ_UAR, uid, sizeof(*uar));
 
     if (!uar) {
         return SYN_NO_MEMORY;
     }
     uar->latch_offset = NO_LATCH;
-    if (!obj_insert(&hca->uars, &uar->obj)) {
-        obj_free(hca, &uar->obj);
-        return SYN_NO_MEMORY;
-    }
     *uarn = uar->obj.num;
     return SYN_OK;
 }
