@@ -4,9 +4,9 @@
  * them has those fields.
  *
  * What is not listed here is about the function that it is given to, its vport and its port. A
- * function is 0 for oneself, a port 0 or the number of one's own. A vport is one's own, whatever
- * its number, unless other_vport is set; then it takes a function that manages others, and there is
- * none.
+ * function is 0 for oneself, and no flag says that it is another; a port is 0 or the number of
+ * one's own. A vport is one's own, whatever its number, unless other_vport is set. To name others
+ * takes a function that manages them, and there is none.
  */
 #include "fw/cmd_table.h"
 
@@ -17,10 +17,14 @@ static const struct about {
     uint32_t other; /* names somebody else where it is not 0 */
     uint32_t port;
 } abouts[] = {
-#define FUNCTION(op, layout)                                                                       \
+#define ABOUT_FUNCTION(op, layout, field)                                                          \
     {                                                                                              \
-        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_##layout##_in_function_id_FIELD, 0                   \
+        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_##layout##_in_##field##_FIELD, 0                     \
     }
+#define FUNCTION(op, layout) ABOUT_FUNCTION(op, layout, function_id)
+#define FUNCTION_OR_OTHER(op, layout)                                                              \
+    FUNCTION(op, layout), ABOUT_FUNCTION(op, layout, other_function),                              \
+        ABOUT_FUNCTION(op, layout, ec_vf_function)
 #define VPORT(op, layout)                                                                          \
     {                                                                                              \
         PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD, 0                      \
@@ -34,6 +38,8 @@ static const struct about {
     FUNCTION(DISABLE_HCA, disable_hca),
     FUNCTION(QUERY_PAGES, query_pages),
     FUNCTION(MANAGE_PAGES, manage_pages),
+    FUNCTION_OR_OTHER(QUERY_HCA_CAP, query_hca_cap),
+    FUNCTION_OR_OTHER(SET_HCA_CAP, set_hca_cap),
     VPORT(QUERY_VPORT_STATE, query_vport_state),
     VPORT(QUERY_NIC_VPORT_CONTEXT, query_nic_vport_context),
     VPORT(MODIFY_NIC_VPORT_CONTEXT, modify_nic_vport_context),
@@ -54,7 +60,9 @@ static const struct about {
     VPORT(DELETE_FLOW_TABLE_ENTRY, delete_fte),
 #undef VPORT_AND_PORT
 #undef VPORT
+#undef FUNCTION_OR_OTHER
 #undef FUNCTION
+#undef ABOUT_FUNCTION
 };
 
 static enum syn resolve(const struct fw *fw, const struct about *about, const struct fw_cmd *cmd)

@@ -7,14 +7,9 @@
 
 static enum syn cmd_query_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct prm_query_hca_cap_in *in = cmd->in;
     uint8_t cap[CAP_SECTION_BYTES] = {0};
     size_t at = PRM_OFFSET(query_hca_cap_out, capability);
 
-    if (PRM_GET(query_hca_cap_in, in, other_function) ||
-        PRM_GET(query_hca_cap_in, in, function_id)) {
-        return SYN_NO_FUNCTION;
-    }
     if (!caps_fill(fw, cmd->op_mod >> 1, !(cmd->op_mod & PRM_HCA_CAP_MODE_CUR), cap)) {
         return SYN_NO_CAP_SECTION;
     }
@@ -24,13 +19,9 @@ static enum syn cmd_query_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_set_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct prm_set_hca_cap_in *in = cmd->in;
     uint8_t cap[CAP_SECTION_BYTES] = {0};
     size_t at = PRM_OFFSET(set_hca_cap_in, capability);
 
-    if (PRM_GET(set_hca_cap_in, in, other_function) || PRM_GET(set_hca_cap_in, in, function_id)) {
-        return SYN_NO_FUNCTION;
-    }
     memcpy(cap, cmd->in + at, MIN(sizeof(cap), cmd->in_len - at));
     return caps_set(fw, cmd->op_mod >> 1, cap);
 }

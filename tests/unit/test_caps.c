@@ -253,6 +253,33 @@ static enum syn set_cap(uint16_t section, const void *cap)
     return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
 }
 
+/* What the driver of an e-switch's manager does for its VFs (mlx5_vport_set_other_func_cap()) this
+ * function may not, as a VF may not: bad parameter. Its own capabilities stay. */
+START_TEST(another_functions_capabilities_are_not_its_business)
+{
+    static const uint32_t fields[] = {PRM_set_hca_cap_in_other_function_FIELD,
+                                      PRM_set_hca_cap_in_ec_vf_function_FIELD,
+                                      PRM_set_hca_cap_in_function_id_FIELD};
+    struct prm_set_hca_cap_in in[1] = {0};
+    void *cap = PRM_PTR(set_hca_cap_in, in, capability);
+    struct prm_set_hca_cap_out out[1];
+    uint8_t before[4096], after[4096];
+
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, before), 0);
+    PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
+    memcpy(cap, before, sizeof(before));
+    PRM_SET(cmd_hca_cap, cap, log_max_qp, 17);
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
+        prm_set(in, fields[i], 1, "field");
+        ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_NO_FUNCTION);
+        ck_assert_uint_eq(PRM_GET(set_hca_cap_out, out, status), PRM_CMD_STATUS_BAD_PARAM);
+        prm_set(in, fields[i], 0, "field");
+    }
+    ck_assert_uint_eq(fwd_query_cap(&d, 0, CAP_CUR, after), 0);
+    ck_assert_mem_eq(after, before, sizeof(after));
+}
+END_TEST
+
 /* Driver handle_hca_cap(): current values back with a few changed. */
 START_TEST(capabilities_are_set)
 {
@@ -505,6 +532,7 @@ int main(void)
 
     tcase_add_checked_fixture(cold, setup, teardown);
     tcase_add_test(cold, the_default_generation_says_what_it_always_said);
+    tcase_add_test(cold, another_functions_capabilities_are_not_its_business);
     tcase_add_test(cold, capabilities_are_set);
     tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 10);
     tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
