@@ -22,16 +22,30 @@ static const struct fw_cmd_row *const tables[] = {
     cmds_qp,   cmds_srq,    cmds_eth_queue, cmds_tir,   cmds_flow,
 };
 
-const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
+/* The rows by opcode; those that there are have 12 bits. */
+static const struct fw_cmd_row *rows[0x1000];
+
+static void rows_init(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
         for (const struct fw_cmd_row *row = tables[i]; row->handler; row++) {
-            if (row->command->opcode == opcode) {
-                return row;
-            }
+            uint16_t opcode = row->command->opcode;
+
+            g_assert(opcode < G_N_ELEMENTS(rows) && !rows[opcode]);
+            rows[opcode] = row;
         }
     }
-    return NULL;
+}
+
+const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
+{
+    static gsize done;
+
+    if (g_once_init_enter(&done)) {
+        rows_init();
+        g_once_init_leave(&done, 1);
+    }
+    return opcode < G_N_ELEMENTS(rows) ? rows[opcode] : NULL;
 }
 
 const struct fw_cmd_row *fw_cmd_at(size_t i)

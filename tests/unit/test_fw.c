@@ -248,6 +248,24 @@ START_TEST(bad_teardown_profile)
 }
 END_TEST
 
+START_TEST(a_command_is_found_by_its_opcode)
+{
+    const struct fw_cmd_row *row;
+    unsigned n = 0;
+
+    while ((row = fw_cmd_at(n))) {
+        ck_assert_ptr_eq(fw_cmd_find(row->command->opcode), row);
+        n++;
+    }
+    for (unsigned opcode = 0; opcode <= UINT16_MAX; opcode++) {
+        row = fw_cmd_find((uint16_t)opcode);
+        ck_assert(!row || row->command->opcode == opcode);
+        n -= row != NULL;
+    }
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
 START_TEST(configuration_is_checked)
 {
     struct fw_config config = {.profile = "cx99", .mac = {2, 0, 0, 0, 0, 1}};
@@ -671,6 +689,7 @@ int main(void)
     tcase_add_test(cold, a_firmware_that_failed_is_reset);
     tcase_add_test(cold, a_firmware_that_complains_goes_on);
     tcase_add_test(cold, bad_teardown_profile);
+    tcase_add_test(cold, a_command_is_found_by_its_opcode);
     tcase_add_test(cold, configuration_is_checked);
     tcase_add_test(cold, the_owner_says_how_many_qps_there_are);
     suite_add_tcase(s, cold);
