@@ -7,7 +7,10 @@
 #ifndef HCASIM_MODEL_PEER_H
 #define HCASIM_MODEL_PEER_H
 
+#include "model/core/hca.h"
+#include "model/port/vport.h"
 #include "model/rdma/responder.h"
+#include "prm/prm.h"
 #include "wire/encap/roce.h"
 
 struct qp;
@@ -20,5 +23,24 @@ struct peer {
     uint32_t path_version; /* port.gid_version when the path was looked up */
     struct responder resp;
 };
+
+/* The addresses of a connected QP's packets, as its context's ads says. */
+enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path);
+/* It was found just now. */
+void peer_set_path(struct peer *peer, const struct roce_addr *path);
+
+/* The RoCE address table has changed since the path was looked up. A QP's context names its source
+ * by index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and
+ * are reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail
+ * with LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
+void peer_path_update(struct peer *peer);
+
+/* Before a peer's path is used. hca: of its QP. */
+static inline void peer_path_check(struct peer *peer, const struct hca *hca)
+{
+    if (G_UNLIKELY(peer->path_version != hca->vport->gid_version)) {
+        peer_path_update(peer);
+    }
+}
 
 #endif

@@ -5,7 +5,8 @@
  *   service.c      what a QP of each service type is and does
  *   qp.c           object, its life, context query; qp_set_state(), the only place that changes
  *                  the state
- *   qp_modify.c    the transition commands as data: which fields each takes, address path
+ *   qp_modify.c    the transition commands as data: which fields each takes
+ *   peer.c         the path to who is at the other end
  *   qp_recv.c      receive WQEs and their completions
  *   requester*.c   send queue: WQEs to packets, ACKs and timeouts to completions; of it flight.c
  *                  keeps what is started, wqe_source.c knows where WQEs come from
@@ -146,20 +147,6 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
                    const struct prm_qpc *qpc);
 /* Sets the fields of *qp that stand for qpc fields. */
 void qp_load(struct qp *qp);
-
-/* The RoCE address table has changed since the path was looked up. A QP's context names its source
- * by index (ads.src_addr_index), as a datagram's address vector does: connected QPs send from, and
- * are reached at, what the entry says now. Without an address a QP sends nothing: its WQEs fail
- * with LOCAL_QP_OP_ERR, as those of a datagram QP do, and its responses are dropped. */
-void peer_path_update(struct peer *peer);
-
-/* Before a peer's path is used. */
-static inline void peer_path_check(struct peer *peer)
-{
-    if (G_UNLIKELY(peer->path_version != peer->qp->hca->vport->gid_version)) {
-        peer_path_update(peer);
-    }
-}
 
 /* -- model/rdma/qp_recv.c --------------------------------------------------------------------- */
 

@@ -222,70 +222,10 @@ static void copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qp
     }
 }
 
-/* -- address path ------------------------------------------------------------------------------ */
-
 /* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
 static uint16_t default_sport(const struct qp *qp)
 {
     return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn ^ qp->peer.qpn >> 10) & 0x3fff));
-}
-
-/* The addresses of a connected QP's packets. */
-static enum syn make_path(const struct qp *qp, const struct prm_ads *ads, struct roce_addr *path)
-{
-    struct hca *hca = qp->hca;
-    uint32_t index = PRM_GET(ads, ads, src_addr_index);
-    const struct vport_gid *gid;
-    uint16_t rmac_hi = (uint16_t)PRM_GET(ads, ads, rmac_47_32);
-    uint32_t rmac_lo = PRM_GET(ads, ads, rmac_31_0);
-    static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    if (index >= hca->limits.max_gid || index >= PORT_MAX_GIDS) {
-        return SYN_QP_GID;
-    }
-    gid = &hca->vport->gids[index];
-    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
-        return SYN_QP_GID;
-    }
-    memset(path, 0, sizeof(*path));
-    path->dmac[0] = (uint8_t)(rmac_hi >> 8);
-    path->dmac[1] = (uint8_t)rmac_hi;
-    for (int i = 0; i < 4; i++) {
-        path->dmac[2 + i] = (uint8_t)(rmac_lo >> (24 - 8 * i));
-    }
-    memcpy(path->smac, gid->mac, 6);
-    memcpy(path->sgid, gid->gid, 16);
-    memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
-    path->is_ipv4 = memcmp(gid->gid, ipv4_prefix, 12) == 0;
-    if (path->is_ipv4 != (memcmp(path->dgid, ipv4_prefix, 12) == 0) ||
-        roce_gid_is_multicast(path->dgid)) {
-        return SYN_QP_PATH;
-    }
-    path->has_vlan = gid->has_vlan;
-    if (gid->has_vlan) {
-        path->vlan_tci = (uint16_t)(PRM_GET(ads, ads, eth_prio) << 13 | (gid->vlan_id & 0xfff));
-    }
-    path->tclass = (uint8_t)(PRM_GET(ads, ads, dscp) << 2 | PRM_GET(ads, ads, ecn));
-    path->hop_limit = (uint8_t)PRM_GET(ads, ads, hop_limit);
-    path->flow_label = path->is_ipv4 ? 0 : PRM_GET(ads, ads, flow_label);
-    path->udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
-    return SYN_OK;
-}
-
-void peer_path_update(struct peer *peer)
-{
-    const struct qp *qp = peer->qp;
-    struct roce_addr path;
-
-    peer->path_version = qp->hca->vport->gid_version;
-    if (!qp->service->connected || (S(RST) | S(INIT)) & 1u << qp->state) {
-        return;
-    }
-    peer->path_gone = make_path(qp, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
-    if (!peer->path_gone) {
-        path.udp_sport = peer->path.udp_sport;
-        peer->path = path;
-    }
 }
 
 /* -- check and take over ----------------------------------------------------------------------- */
@@ -380,7 +320,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     }
     syn = check_fields(qp, groups, merged);
     if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH))) {
-        syn = make_path(qp, PRM_PTR(qpc, merged, primary_address_path), &path);
+        syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
     }
     if (syn != SYN_OK) {
         return syn;
@@ -389,9 +329,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     memcpy(qp->qpc, merged, sizeof(merged));
     qp_load(qp);
     if (groups & G(PRIMARY_ADDR_PATH)) {
-        qp->peer.path = path;
-        qp->peer.path_gone = false;
-        qp->peer.path_version = qp->hca->vport->gid_version;
+        peer_set_path(&qp->peer, &path);
     }
     if (groups & G(UDP_SPORT)) {
         const struct prm_ads *ads = PRM_PTR(qpc, qp->qpc, primary_address_path);

@@ -531,7 +531,7 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
         return;
     }
     s->tx_blocked = false;
-    peer_path_check(&qp->peer);
+    peer_path_check(&qp->peer, hca);
     if (qp_may_send(qp) && s->queue != QUEUE_RESUMING) {
         requester_run_send(qp);
     } else if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER ||

@@ -252,7 +252,7 @@ static void responder_work(struct hca *hca, struct work *work)
     if (responder_waits_for_company(peer)) {
         return;
     }
-    peer_path_check(peer);
+    peer_path_check(peer, hca);
     while (responder_has_work(&peer->resp)) {
         if (!responder_send_one(peer)) {
             hca_wait_tx(hca, work);

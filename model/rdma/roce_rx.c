@@ -48,7 +48,7 @@ static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 {
     const struct peer *peer = &qp->peer;
 
-    peer_path_check(&qp->peer);
+    peer_path_check(&qp->peer, qp->hca);
     return memcmp(pkt->addr.sgid, peer->path.dgid, 16) == 0 &&
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }

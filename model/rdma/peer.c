@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The path to a peer: from a QP's context and the RoCE address table to the addresses of packets.
+ */
+#include <string.h>
+#include "model/rdma/qp.h"
+
+enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path)
+{
+    uint32_t index = PRM_GET(ads, ads, src_addr_index);
+    const struct vport_gid *gid;
+    uint16_t rmac_hi = (uint16_t)PRM_GET(ads, ads, rmac_47_32);
+    uint32_t rmac_lo = PRM_GET(ads, ads, rmac_31_0);
+    static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    if (index >= hca->limits.max_gid || index >= PORT_MAX_GIDS) {
+        return SYN_QP_GID;
+    }
+    gid = &hca->vport->gids[index];
+    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
+        return SYN_QP_GID;
+    }
+    memset(path, 0, sizeof(*path));
+    path->dmac[0] = (uint8_t)(rmac_hi >> 8);
+    path->dmac[1] = (uint8_t)rmac_hi;
+    for (int i = 0; i < 4; i++) {
+        path->dmac[2 + i] = (uint8_t)(rmac_lo >> (24 - 8 * i));
+    }
+    memcpy(path->smac, gid->mac, 6);
+    memcpy(path->sgid, gid->gid, 16);
+    memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
+    path->is_ipv4 = memcmp(gid->gid, ipv4_prefix, 12) == 0;
+    if (path->is_ipv4 != (memcmp(path->dgid, ipv4_prefix, 12) == 0) ||
+        roce_gid_is_multicast(path->dgid)) {
+        return SYN_QP_PATH;
+    }
+    path->has_vlan = gid->has_vlan;
+    if (gid->has_vlan) {
+        path->vlan_tci = (uint16_t)(PRM_GET(ads, ads, eth_prio) << 13 | (gid->vlan_id & 0xfff));
+    }
+    path->tclass = (uint8_t)(PRM_GET(ads, ads, dscp) << 2 | PRM_GET(ads, ads, ecn));
+    path->hop_limit = (uint8_t)PRM_GET(ads, ads, hop_limit);
+    path->flow_label = path->is_ipv4 ? 0 : PRM_GET(ads, ads, flow_label);
+    path->udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
+    return SYN_OK;
+}
+
+void peer_set_path(struct peer *peer, const struct roce_addr *path)
+{
+    peer->path = *path;
+    peer->path_gone = false;
+    peer->path_version = peer->qp->hca->vport->gid_version;
+}
+
+void peer_path_update(struct peer *peer)
+{
+    const struct qp *qp = peer->qp;
+    struct roce_addr path;
+
+    peer->path_version = qp->hca->vport->gid_version;
+    if (!qp->service->connected || qp->state == PRM_QP_STATE_RST ||
+        qp->state == PRM_QP_STATE_INIT) {
+        return;
+    }
+    peer->path_gone =
+        peer_find_path(qp->hca, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
+    if (!peer->path_gone) {
+        path.udp_sport = peer->path.udp_sport;
+        peer->path = path;
+    }
+}
