@@ -150,16 +150,4 @@ static inline bool drop_responses(struct lab *l, unsigned from, const struct roc
     return from != 1;
 }
 
-/* Runs a suite of one case; returns main()'s result. */
-static inline int run_suite(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "fw/fw_internal.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define CAP_CUR false
@@ -523,12 +524,10 @@ START_TEST(a_profile_caps_and_grants_nothing)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("caps");
     TCase *cold = tcase_create("cold"), *ready = tcase_create("ready");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(cold, setup, teardown);
     tcase_add_test(cold, the_default_generation_says_what_it_always_said);
@@ -552,10 +551,5 @@ int main(void)
     tcase_add_test(ready, a_shared_command_stays);
     tcase_add_test(ready, a_profile_caps_and_grants_nothing);
     suite_add_tcase(s, ready);
-
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -11,6 +11,7 @@
 #include "guest-lib/host/inproc.h"
 #include "model/card/card.h"
 #include "model/rdma/mcg.h"
+#include "tests/unit/suite.h"
 #include "wire/pair.h"
 
 #define LEN    3000
@@ -460,12 +461,10 @@ START_TEST(a_vport_has_one_function)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("card");
     TCase *tcase = tcase_create("card");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, functions_of_a_card_talk_without_a_cable);
@@ -481,9 +480,5 @@ int main(void)
     tcase_add_test(tcase, a_function_that_ends_leaves_the_card_to_the_other);
     tcase_add_test(tcase, a_vport_has_one_function);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

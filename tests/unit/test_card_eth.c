@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define FRAME 100
 
@@ -303,12 +304,10 @@ START_TEST(a_gid_is_found_by_its_vlan)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("card_eth");
     TCase *tcase = tcase_create("card_eth");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_unicast_goes_to_whose_address_it_is);
@@ -325,9 +324,5 @@ int main(void)
     tcase_add_test(tcase, a_full_table_of_gids_is_searched_right);
     tcase_add_test(tcase, a_gid_is_found_by_its_vlan);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

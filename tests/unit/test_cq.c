@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/rig.h"
+#include "tests/unit/suite.h"
 
 #define VECTOR 3
 #define NEXT   0u
@@ -718,12 +719,10 @@ START_TEST(resize_that_cannot_be_is_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("cq");
     TCase *tc = tcase_create("cq");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, owner_bit_changes_with_each_round);
@@ -752,8 +751,5 @@ int main(void)
     tcase_add_test(tc, resize_goes_on_in_the_new_ring);
     tcase_add_test(tc, resize_that_cannot_be_is_refused);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

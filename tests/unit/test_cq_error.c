@@ -8,6 +8,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "tests/unit/lab.h"
+#include "tests/unit/suite.h"
 
 static struct lab *lab;
 
@@ -73,18 +74,13 @@ START_TEST(overrun_takes_the_qps_down)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("cq-error");
     TCase *tc = tcase_create("cq-error");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, overrun_takes_the_qps_down);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/rig.h"
+#include "tests/unit/suite.h"
 
 #define PORT_CHANGE PRM_EVENT_TYPE_PORT_CHANGE
 #define CQ_ERROR    PRM_EVENT_TYPE_CQ_ERROR
@@ -369,12 +370,10 @@ START_TEST(numbers_have_owners)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("eq");
     TCase *tc = tcase_create("eq");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, owner_bit_changes_with_each_round);
@@ -396,8 +395,5 @@ int main(void)
     tcase_add_test(tc, eq_holds_its_uar);
     tcase_add_test(tc, numbers_have_owners);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "model/eth/eth_queue.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define CS_L3 0x40
 #define CS_L4 0x80
@@ -276,12 +277,10 @@ START_TEST(a_long_message_leaves_others_their_turn)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("eth_lso");
     TCase *tcase = tcase_create("eth_lso");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, a_message_becomes_segments, 0, 8);
@@ -292,9 +291,5 @@ int main(void)
     tcase_add_test(tcase, messages_longer_than_reported_are_refused);
     tcase_add_test(tcase, a_long_message_leaves_others_their_turn);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

@@ -5,6 +5,7 @@
 #include "model/eth/eth_queue.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 static struct bench *b;
 static struct bench_queue rq;
@@ -580,12 +581,10 @@ START_TEST(vsd_can_be_changed_while_the_queue_runs)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("eth_rx");
     TCase *tcase = tcase_create("eth_rx");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_frame_lands_in_the_wqe_and_nowhere_else);
@@ -612,9 +611,5 @@ int main(void)
     tcase_add_test(tcase, illegal_moves_and_fields_are_refused);
     tcase_add_test(tcase, vsd_can_be_changed_while_the_queue_runs);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

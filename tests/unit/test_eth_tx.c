@@ -5,6 +5,7 @@
 #include <string.h>
 #include "model/eth/eth_queue.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define CS_L3 0x40
 #define CS_L4 0x80
@@ -690,12 +691,10 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("eth_tx");
     TCase *tcase = tcase_create("eth_tx");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, headers_may_be_inline_from_none_to_all);
@@ -728,9 +727,5 @@ int main(void)
     tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
     tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

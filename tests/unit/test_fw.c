@@ -7,6 +7,7 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/obj_class.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 static struct fwd d;
@@ -671,12 +672,10 @@ START_TEST(general_objects_are_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw");
     TCase *cold = tcase_create("cold"), *ready = tcase_create("ready");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(cold, setup, teardown);
     tcase_add_test(cold, commands_wait_for_enable);
@@ -708,10 +707,5 @@ int main(void)
     tcase_add_test(ready, rings_lie_inside_their_umem);
     tcase_add_loop_test(ready, general_objects_are_refused, 0, 4);
     suite_add_tcase(s, ready);
-
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

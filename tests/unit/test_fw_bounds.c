@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "model/core/obj_class.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define MANY_PDS  1000000
@@ -729,12 +730,10 @@ START_TEST(what_the_log_left_out_is_told_once)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw bounds");
     TCase *tc = tcase_create("bounds");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 600);
@@ -748,9 +747,5 @@ int main(void)
     tcase_add_test(tc, what_the_log_left_out_is_told_once);
     tcase_add_test(tc, too_little_memory_is_no_configuration);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

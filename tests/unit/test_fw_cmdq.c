@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
+#include "tests/unit/suite.h"
 
 static struct fwd d;
 
@@ -428,12 +429,10 @@ START_TEST(mmio_outside_registers_is_harmless)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw-cmdq");
     TCase *tc = tcase_create("cmdq");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, interface_is_what_the_driver_takes);
@@ -453,9 +452,5 @@ int main(void)
     tcase_add_test(tc, timer_runs);
     tcase_add_test(tc, mmio_outside_registers_is_harmless);
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 #include "wire/pair.h"
 #include "wire/port.h"
@@ -581,12 +582,10 @@ START_TEST(flow_tables_are_of_the_kinds_that_are_told)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw_port");
     TCase *tc = tcase_create("fw_port");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, mac_list_round_trip);
@@ -613,9 +612,5 @@ int main(void)
     tcase_add_test(tc, teardown_leaves_the_port_as_it_is);
     tcase_add_test(tc, flow_tables_are_of_the_kinds_that_are_told);
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

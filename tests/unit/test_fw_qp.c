@@ -5,6 +5,7 @@
 #include <string.h>
 #include "fw/fw_internal.h"
 #include "model/rdma/requester_internal.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define PAGE     4096
@@ -352,12 +353,10 @@ START_TEST(multicast_groups_are_for_datagram_qps)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw qp");
     TCase *tc = tcase_create("qp");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qp_lives);
@@ -371,9 +370,5 @@ int main(void)
     tcase_add_test(tc, queues_need_pages);
     tcase_add_test(tc, multicast_groups_are_for_datagram_qps);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

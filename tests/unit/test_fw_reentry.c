@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 #include "wire/pair.h"
 #include "wire/port.h"
@@ -431,12 +432,10 @@ START_TEST(link_that_went_down_for_a_moment_is_told)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("re-entry");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 100);
     tcase_add_loop_test(tcase, whatever_comes_back_out_of_a_callback_waits_for_its_end, 0,
@@ -447,9 +446,5 @@ int main(void)
     tcase_add_test(tcase, register_writes_beyond_the_queue_are_lost_and_counted);
     tcase_add_test(tcase, link_that_went_down_for_a_moment_is_told);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

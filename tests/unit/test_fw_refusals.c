@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define FIELDS    3
@@ -162,19 +163,13 @@ START_TEST(a_command_that_cannot_be_is_refused_by_name)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw_refusals");
     TCase *tc = tcase_create("fw_refusals");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_command_that_cannot_be_is_refused_by_name, 0, G_N_ELEMENTS(refusals));
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -8,6 +8,7 @@
 #include "model/queue/eq.h"
 #include "model/memory/mkey.h"
 #include "model/queue/q_counter.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define SHARED_UID 0xffff /* what the driver makes for everybody (MLX5_SHARED_RESOURCE_UID) */
@@ -418,12 +419,10 @@ START_TEST(q_counters_are_read_and_cleared)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw-resources");
     TCase *tc = tcase_create("commands");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, numbers_come_and_go);
@@ -435,9 +434,5 @@ int main(void)
     tcase_add_test(tc, mkey_may_cover_a_umem);
     tcase_add_test(tc, q_counters_are_read_and_cleared);
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
+#include "tests/unit/suite.h"
 
 #define PAGE       4096
 #define LOG_SIZE   6
@@ -305,12 +306,10 @@ START_TEST(there_is_no_xrq)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("fw srq");
     TCase *tc = tcase_create("commands");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_rmp_lives);
@@ -323,9 +322,5 @@ int main(void)
     tcase_add_test(tc, an_srq_lives);
     tcase_add_test(tc, there_is_no_xrq);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -11,6 +11,7 @@
 #include "fw/fw_internal.h"
 #include "model/memory/mkey.h"
 #include "model/eth/steering.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 #define BUDGET   16    /* pieces of a turn */
@@ -520,13 +521,11 @@ START_TEST(a_long_tail_is_one_step)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     const int kinds = (int)G_N_ELEMENTS(commands);
     Suite *s = suite_create("fw turns");
     TCase *tc = tcase_create("turns");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -542,9 +541,5 @@ int main(void)
     tcase_add_test(tc, a_command_waits_for_firmware_that_has_stopped);
     tcase_add_test(tc, a_long_tail_is_one_step);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "guest-lib/host/memory.h"
+#include "tests/unit/suite.h"
 
 #define PAGE 4096u
 
@@ -149,12 +150,10 @@ START_TEST(a_signal_that_somebody_sends_is_the_programs)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("guest-memory");
     TCase *tc = tcase_create("guest-memory");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_is_there_is_read_and_written);
@@ -164,8 +163,5 @@ int main(void)
     tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);
     tcase_add_test_raise_signal(tc, a_signal_that_somebody_sends_is_the_programs, SIGSEGV);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

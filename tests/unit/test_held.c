@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/param.h>
 #include "guest-lib/host/held.h"
+#include "tests/unit/suite.h"
 
 #define PAGE   4096
 #define BLOCKS 100
@@ -86,21 +87,15 @@ START_TEST(pages_given_back_take_no_memory)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("held");
     TCase *tc = tcase_create("blocks");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, blocks_are_zero_and_apart, 0, (int)(sizeof(sizes) / sizeof(sizes[0])));
     tcase_add_loop_test(tc, a_block_given_back_is_taken_again, 0,
                         (int)(sizeof(sizes) / sizeof(sizes[0])));
     tcase_add_test(tc, pages_given_back_take_no_memory);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/core/work.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define SEEDS   8
 #define PACKETS 3000
@@ -159,20 +160,14 @@ START_TEST(nothing_gets_through_or_breaks)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("hostile peer");
     TCase *tc = tcase_create("peer");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, nothing_gets_through_or_breaks, 0, SEEDS);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
 #include "model/rdma/rdma.h"
 #include "model/rdma/wqe_source.h"
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 #define MANY 40
 #define LONG 8192 /* bytes of a message of several packets */
@@ -347,7 +348,7 @@ START_TEST(a_change_of_state_is_traced_by_name)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("idle");
     TCase *tc = tcase_create("pair"), *bare = tcase_create("bare");
@@ -368,5 +369,5 @@ int main(void)
     tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
     tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);
     suite_add_tcase(s, bare);
-    return run_suite(s);
+    return s;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/mkey_bench.h"
+#include "tests/unit/suite.h"
 
 START_TEST(page_list_is_followed)
 {
@@ -639,12 +640,10 @@ START_TEST(arbitrary_requests_do_no_harm)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("mkey");
     TCase *tc = tcase_create("mkey");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -675,8 +674,5 @@ int main(void)
     tcase_add_test(tc, scatter_writes_and_is_checked);
     tcase_add_test(tc, arbitrary_requests_do_no_harm);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

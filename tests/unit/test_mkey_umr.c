@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/mkey_bench.h"
+#include "tests/unit/suite.h"
 
 /* The driver's registration: mlx5r_umr_update_mr_pas() with MLX5_IB_UPD_XLT_ENABLE; then
  * re-registration of rights and PD, and revocation. */
@@ -373,12 +374,10 @@ START_TEST(a_umr_costs_what_it_changes)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("mkey_umr");
     TCase *tc = tcase_create("mkey_umr");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -393,8 +392,5 @@ int main(void)
     tcase_add_test(tc, a_changed_list_is_followed_as_it_is_now);
     tcase_add_test(tc, a_umr_costs_what_it_changes);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

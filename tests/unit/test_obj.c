@@ -5,6 +5,7 @@
 #include <string.h>
 #include <glib.h>
 #include "model/core/obj.h"
+#include "tests/unit/suite.h"
 
 #define FIRST 5
 #define END   (70 * OBJ_CHUNK + 3) /* more chunks than a word has bits, the last one short */
@@ -153,12 +154,10 @@ START_TEST(a_table_keeps_no_room_for_what_is_gone)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("obj");
     TCase *tc = tcase_create("table");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -168,9 +167,5 @@ int main(void)
     tcase_add_test(tc, a_walk_meets_what_is_there);
     tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
  */
 #include "model/memory/mkey_priv.h"
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 #define LEN  10000 /* bytes of a message: three pages of memory, ten packets */
 #define PAGE 4096
@@ -308,7 +309,7 @@ START_TEST(a_space_that_is_gone_does_not_answer)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("paging");
     TCase *tc = tcase_create("all");
@@ -323,5 +324,5 @@ int main(void)
     tcase_add_test(tc, a_key_may_lead_to_the_devices_own_memory);
     tcase_add_test(tc, a_space_that_is_gone_does_not_answer);
     suite_add_tcase(s, tc);
-    return run_suite(s);
+    return s;
 }

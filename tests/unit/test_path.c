@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a connection's path depends on: the port's RoCE address table and its MTU. */
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 #define GID_INDEX 3 /* of both sides (lab.c) */
 
@@ -96,7 +97,7 @@ START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("path");
     TCase *rc = tcase_create("connected");
@@ -107,5 +108,5 @@ int main(void)
     tcase_add_test(rc, without_a_source_address_nothing_is_sent);
     tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
     suite_add_tcase(suite, rc);
-    return run_suite(suite);
+    return suite;
 }

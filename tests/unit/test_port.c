@@ -5,6 +5,7 @@
 #include "tests/unit/eth_bench.h"
 #include "model/eth/steering.h"
 #include "model/eth/tir.h"
+#include "tests/unit/suite.h"
 
 static struct bench *b;
 static struct vport *vport;
@@ -491,12 +492,10 @@ START_TEST(a_queue_that_waits_for_room_can_be_reset)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("port");
     TCase *tcase = tcase_create("port");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, own_address_is_taken_and_a_strangers_is_not);
@@ -525,9 +524,5 @@ int main(void)
     tcase_add_test(tcase, a_full_wire_stops_a_queue_until_there_is_room);
     tcase_add_test(tcase, a_queue_that_waits_for_room_can_be_reset);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "prm/prm.h"
+#include "tests/unit/suite.h"
 
 /* "All layouts are big-endian; bit 31 is the most significant bit of a dword." */
 START_TEST(test_get_reads_big_endian_bits)
@@ -367,7 +368,7 @@ START_TEST(test_reserved_clear_looks_into_open_arrays)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("prm");
     TCase *access = tcase_create("access");
@@ -400,10 +401,5 @@ int main(void)
     tcase_add_test(reflect, test_reserved_clear_looks_into_nested_structures);
     tcase_add_test(reflect, test_reserved_clear_looks_into_open_arrays);
     suite_add_tcase(suite, reflect);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

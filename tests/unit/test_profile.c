@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
+#include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
 static const struct generation {
@@ -232,12 +233,10 @@ START_TEST(extended_link_modes_are_refused_by_who_lacks_them)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("profile");
     TCase *tc = tcase_create("profile");
-    SRunner *r;
-    int failed;
 
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_loop_test(tc, each_says_what_it_is, 0, G_N_ELEMENTS(generations));
@@ -248,9 +247,5 @@ int main(void)
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);
     tcase_add_test(tc, extended_link_modes_are_refused_by_who_lacks_them);
     suite_add_tcase(s, tc);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

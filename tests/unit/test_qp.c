@@ -4,6 +4,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 static struct bench b;
 static struct bench_qp qp;
@@ -521,12 +522,10 @@ START_TEST(the_last_wqe_of_a_qp_with_an_srq_is_announced)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("qp");
     TCase *tc = tcase_create("qp");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qpc_that_cannot_work_is_refused);
@@ -550,9 +549,5 @@ int main(void)
     tcase_add_test(tc, completions_name_the_qp_as_its_owner_knows_it);
     tcase_add_test(tc, the_last_wqe_of_a_qp_with_an_srq_is_announced);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A connected QP's send queue: what goes on the wire and what completes. */
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 /* -- what goes through ------------------------------------------------------------------------- */
 
@@ -457,7 +458,7 @@ START_TEST(send_with_invalidate_carries_the_key)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester");
     TCase *rc = tcase_create("connected");
@@ -486,5 +487,5 @@ int main(void)
     tcase_add_test(rc, local_invalidate_frees_the_key);
     tcase_add_test(rc, send_with_invalidate_carries_the_key);
     suite_add_tcase(suite, rc);
-    return run_suite(suite);
+    return suite;
 }

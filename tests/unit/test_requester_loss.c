@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lost packets, retries, peers that refuse or lie, and how a send queue ends. */
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 /* -- responses made up ------------------------------------------------------------------------- */
 
@@ -922,7 +923,7 @@ START_TEST(random_responses)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester-loss");
     TCase *rc = tcase_create("connected"), *bare = tcase_create("unconnected");
@@ -975,5 +976,5 @@ int main(void)
     tcase_add_test(bare, rnr_retries_are_used_up);
     tcase_add_test(bare, rnr_nak_twice);
     suite_add_tcase(suite, bare);
-    return run_suite(suite);
+    return suite;
 }

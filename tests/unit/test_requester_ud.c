@@ -2,6 +2,7 @@
 /* Send queues without acknowledgements (UC, UD, GSI), and UMR. */
 #include "model/core/pd.h"
 #include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
 
 /* -- UC, UD, UMR ------------------------------------------------------------------------------- */
 
@@ -306,7 +307,7 @@ START_TEST(umr_on_a_users_queue)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester-ud");
     TCase *rc = tcase_create("connected"), *bare = tcase_create("unconnected");
@@ -329,5 +330,5 @@ int main(void)
     tcase_add_test(bare, umr_on_the_drivers_queue);
     tcase_add_test(bare, umr_on_a_users_queue);
     suite_add_tcase(suite, bare);
-    return run_suite(suite);
+    return suite;
 }

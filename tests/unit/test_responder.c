@@ -8,6 +8,7 @@
 #include "model/core/pd.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define MTU 256
 
@@ -880,12 +881,10 @@ START_TEST(a_qp_that_is_destroyed_leaves_nothing_behind)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("responder");
     TCase *tc = tcase_create("rc");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_lands_in_the_receive_buffer_and_is_acknowledged);
@@ -928,9 +927,5 @@ int main(void)
     tcase_add_test(tc, it_works_over_ipv6);
     tcase_add_test(tc, a_qp_that_is_destroyed_leaves_nothing_behind);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

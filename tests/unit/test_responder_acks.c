@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define ACK          0x1f /* AETH syndromes on the wire (IBTA 9.5.4) */
 #define NAK_SEQ      0x60
@@ -267,12 +268,10 @@ START_TEST(a_turn_does_not_look_for_ever)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("responder_acks");
     TCase *tc = tcase_create("rc");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_peer_that_waits_for_each_ack_has_it_at_once);
@@ -285,9 +284,5 @@ int main(void)
     tcase_add_test(tc, a_gap_is_reported_at_once);
     tcase_add_test(tc, a_turn_does_not_look_for_ever);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -8,6 +8,7 @@
 #include "model/core/pd.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define MTU 256
 
@@ -449,12 +450,10 @@ START_TEST(a_datagram_longer_than_an_srqs_buffer_ends_the_qp)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("responder-faults");
     TCase *tc = tcase_create("rc");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_ack_of_a_duplicate_leaves_a_waiting_nak_alone);
@@ -475,9 +474,5 @@ int main(void)
     tcase_add_test(tc, datagrams_too_use_the_srqs_domain);
     tcase_add_test(tc, a_datagram_longer_than_an_srqs_buffer_ends_the_qp);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
 #include "model/core/pd.h"
 #include "model/queue/srq.h"
 #include "tests/unit/lab.h"
+#include "tests/unit/suite.h"
 
 #define LOG_SIZE   3
 #define LOG_STRIDE 6
@@ -268,12 +269,10 @@ START_TEST(destruction_waits_for_the_qps)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("srq");
     TCase *tc = tcase_create("srq");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, wqes_come_in_the_order_of_the_list);
@@ -291,9 +290,5 @@ int main(void)
     tcase_add_test(tc, xrc_srq_holds_its_domain_and_cq);
     tcase_add_test(tc, destruction_waits_for_the_qps);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

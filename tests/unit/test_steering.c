@@ -6,6 +6,7 @@
 #include "model/queue/q_counter.h"
 #include "model/eth/tir.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define NIC_RX PRM_FLOW_TABLE_TYPE_NIC_RX
 #define QUEUES 3
@@ -855,12 +856,10 @@ START_TEST(reset_takes_everything_away)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("steering");
     TCase *tcase = tcase_create("steering");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, tables_that_cannot_be_are_refused);
@@ -889,9 +888,5 @@ int main(void)
     tcase_add_test(tcase, frames_of_every_length_and_noise_are_looked_at_safely);
     tcase_add_test(tcase, reset_takes_everything_away);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

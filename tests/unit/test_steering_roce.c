@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/eth/steering.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 #include "wire/encap/roce.h"
 
 static struct bench *b;
@@ -202,12 +203,10 @@ START_TEST(domains_do_not_mix)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("steering_roce");
     TCase *tcase = tcase_create("steering_roce");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, without_rules_it_goes_to_qps);
@@ -219,9 +218,5 @@ int main(void)
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_leads_elsewhere);
     tcase_add_test(tcase, domains_do_not_mix);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include "model/eth/steering.h"
 #include "model/eth/tir.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define QUEUES 4
 
@@ -470,12 +471,10 @@ START_TEST(tises_hold_their_domain_and_are_held_by_queues)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("tir");
     TCase *tcase = tcase_create("tir");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, toeplitz_gives_the_published_values, 0, G_N_ELEMENTS(vectors));
@@ -493,9 +492,5 @@ int main(void)
     tcase_add_test(tcase, a_modify_that_fails_changes_nothing);
     tcase_add_test(tcase, tises_hold_their_domain_and_are_held_by_queues);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "model/rdma/flight.h"
 #include "prm/prm.h"
 #include "tests/unit/lab.h"
+#include "tests/unit/suite.h"
 
 #define BUDGET 64 /* pieces of a turn that a test takes itself */
 #define BATCH  8  /* frames that are taken before a look at what they cost */
@@ -430,12 +431,10 @@ START_TEST(acknowledgement_in_the_ring_is_seen_before_the_timeout)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("turns");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
@@ -449,9 +448,5 @@ int main(void)
     tcase_add_test(tcase, frames_without_end_keep_nobody_from_sending);
     tcase_add_test(tcase, acknowledgement_in_the_ring_is_seen_before_the_timeout);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -9,6 +9,7 @@
 #include "model/eth/eth_queue.h"
 #include "model/eth/steering.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/suite.h"
 
 #define BUDGET   64 /* pieces of a turn that a test takes itself */
 #define STEP     16 /* what the last step may take more */
@@ -269,12 +270,10 @@ START_TEST(a_frame_goes_to_a_bounded_number_of_queues)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("turns-eth");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_long_send_queue_is_flushed_over_several_turns);
@@ -287,9 +286,5 @@ int main(void)
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_receive_queues_flush);
     tcase_add_test(tcase, a_frame_goes_to_a_bounded_number_of_queues);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -17,6 +17,7 @@
 #include "model/queue/uar.h"
 #include "prm/prm.h"
 #include "tests/unit/lab.h"
+#include "tests/unit/suite.h"
 
 #define BUDGET 64 /* pieces of a turn that a test takes itself */
 #define STEP   16 /* what the last step of a share may take more: an entry, a CQE, an event each */
@@ -641,12 +642,10 @@ START_TEST(a_multicast_to_memory_in_crumbs_ends)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("turns-queues");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
@@ -664,9 +663,5 @@ int main(void)
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);
     tcase_add_test(tcase, a_multicast_to_memory_in_crumbs_ends);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include "model/rdma/mcg.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define MTU  256
 #define QKEY 0x11223344
@@ -491,12 +492,10 @@ START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("unreliable");
     TCase *conn = tcase_create("uc"), *dgram = tcase_create("ud");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(conn, setup_uc, teardown);
     tcase_add_test(conn, uc_messages_arrive_and_are_not_acknowledged);
@@ -520,9 +519,5 @@ int main(void)
     tcase_add_test(dgram, a_multicast_goes_to_every_member);
     tcase_add_test(dgram, own_multicasts_come_back_but_to_who_does_not_want_them);
     suite_add_tcase(s, dgram);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

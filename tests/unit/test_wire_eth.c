@@ -3,6 +3,7 @@
  * What a NIC finds in a frame, its checksums, and the receive-side scaling hash.
  */
 #include "wire/encap/eth.h"
+#include "tests/unit/suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -585,12 +586,10 @@ START_TEST(toeplitz_looks_at_36_bytes)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire eth");
     TCase *tc = tcase_create("eth");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, udp_over_ipv4);
     tcase_add_test(tc, tcp_over_ipv4_with_options_and_a_tag);
@@ -611,9 +610,5 @@ int main(void)
     tcase_add_loop_test(tc, toeplitz_known_answers, 0, (int)(sizeof(rss) / sizeof(rss[0])));
     tcase_add_test(tc, toeplitz_looks_at_36_bytes);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -5,6 +5,7 @@
  * (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not made twice.
  */
 #include "wire/encap/roce.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -721,12 +722,10 @@ START_TEST(lengths_must_agree)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire packet");
     TCase *tc = tcase_create("packet");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, opcode_table_is_the_specifications);
     tcase_add_test(tc, roles_in_a_message);
@@ -745,9 +744,5 @@ int main(void)
     tcase_add_test(tc, ipv4_options_are_refused);
     tcase_add_test(tc, lengths_must_agree);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
 #include "wire/open.h"
 #include "wire/encap/roce.h"
 #include "wire/pair.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <glib/gstdio.h>
@@ -463,12 +464,10 @@ START_TEST(a_killed_process_leaves_a_readable_capture)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire port");
     TCase *tc = tcase_create("port");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, frames_arrive_in_order_when_polled);
     tcase_add_test(tc, a_full_pair_makes_the_sender_wait);
@@ -482,9 +481,5 @@ int main(void)
     tcase_add_test(tc, a_full_disk_ends_the_capture_and_not_the_traffic);
     tcase_add_test(tc, a_killed_process_leaves_a_readable_capture);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

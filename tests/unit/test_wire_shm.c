@@ -6,6 +6,7 @@
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
 #include "wire/shm/port.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -783,12 +784,10 @@ START_TEST(sixteen_members)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm");
     TCase *tc = tcase_create("shm");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     tcase_set_timeout(tc, 60);
@@ -821,10 +820,5 @@ int main(void)
     tcase_add_test(tc, a_captured_port_is_woken);
     tcase_add_test(tc, sixteen_members);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -7,6 +7,7 @@
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm/file.h"
 #include "wire/shm/port.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -383,12 +384,10 @@ START_TEST(a_truncated_segment_is_not_joined)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm hostile");
     TCase *tc = tcase_create("hostile");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     tcase_set_timeout(tc, 50); /* less than what used to be waited for the lock */
@@ -404,10 +403,5 @@ int main(void)
     tcase_add_test(tc, another_file_of_the_name_stays);
     tcase_add_test(tc, a_truncated_segment_is_not_joined);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm/file.h"
 #include "wire/shm/port.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -389,12 +390,10 @@ START_TEST(another_version_is_refused_in_one_line)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm many");
     TCase *tc = tcase_create("many");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     rnd = g_rand_new_with_seed(1);
@@ -408,11 +407,5 @@ int main(void)
     tcase_add_test(tc, a_place_has_no_addresses_of_who_was_there);
     tcase_add_test(tc, another_version_is_refused_in_one_line);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    g_rand_free(rnd);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

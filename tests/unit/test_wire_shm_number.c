@@ -4,6 +4,7 @@
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/open.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -154,12 +155,10 @@ START_TEST(a_bad_uri_has_no_numbers)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm number");
     TCase *tc = tcase_create("number");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     tcase_set_timeout(tc, 60);
@@ -169,10 +168,5 @@ int main(void)
     tcase_add_test(tc, a_number_does_not_need_a_member);
     tcase_add_test(tc, a_bad_uri_has_no_numbers);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

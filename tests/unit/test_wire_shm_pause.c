@@ -6,6 +6,7 @@
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
 #include "wire/shm/port.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <glib/gstdio.h>
@@ -263,12 +264,10 @@ START_TEST(stopped_is_paused_and_killed_is_not)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm pause");
     TCase *tc = tcase_create("pause");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     tcase_set_timeout(tc, 60);
@@ -282,10 +281,5 @@ int main(void)
     tcase_add_test(tc, a_filter_passes_it_on);
     tcase_add_test(tc, stopped_is_paused_and_killed_is_not);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

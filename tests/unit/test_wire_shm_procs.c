@@ -8,6 +8,7 @@
 #include "wire/shm/file.h"
 #include "wire/shm/port.h"
 #include "wire/shm/segment.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -573,12 +574,10 @@ START_TEST(scribbled_memory_harms_nobody)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire shm processes");
     TCase *tc = tcase_create("shm");
-    SRunner *sr;
-    int failed;
 
     nodes_make_dir();
     tcase_set_timeout(tc, 60);
@@ -594,10 +593,5 @@ int main(void)
     tcase_add_test(tc, kills_at_random_moments);
     tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    nodes_remove_dir();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -8,6 +8,7 @@
  */
 #include "wire/packet/icrc.h"
 #include "wire/packet/transport.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -245,12 +246,10 @@ START_TEST(unknown_opcodes_and_versions_are_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("wire transport");
     TCase *tc = tcase_create("transport");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, each_opcode_comes_back_out_of_any_encapsulation, 0, 256);
     tcase_add_test(tc, the_longest_headers_byte_by_byte);
@@ -259,9 +258,5 @@ int main(void)
     tcase_add_test(tc, lengths_that_do_not_agree_are_refused);
     tcase_add_test(tc, unknown_opcodes_and_versions_are_refused);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -6,6 +6,7 @@
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/service.h"
 #include "tests/unit/lab.h"
+#include "tests/unit/suite.h"
 
 static struct lab *lab;
 static struct lab_side *side;
@@ -425,12 +426,10 @@ START_TEST(random_wqes)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("wq");
     TCase *tc = tcase_create("rings");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -456,9 +455,5 @@ int main(void)
     tcase_add_test(tc, umr_entries_inline_or_behind_a_pointer);
     tcase_add_test(tc, random_wqes);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "tests/unit/rdma_bench.h"
+#include "tests/unit/suite.h"
 
 #define MTU         256
 #define LOG_SIZE    3
@@ -378,12 +379,10 @@ START_TEST(an_initiator_sends_the_srq_number_and_completes_on_an_ack)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("xrc");
     TCase *tc = tcase_create("xrc");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_goes_to_the_srq_that_it_names);
@@ -397,9 +396,5 @@ int main(void)
     tcase_add_test(tc, a_qp_holds_its_domain);
     tcase_add_test(tc, an_initiator_sends_the_srq_number_and_completes_on_an_ack);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

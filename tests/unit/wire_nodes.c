@@ -10,14 +10,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *nodes_dir;
 static char *uri;
+static pid_t dir_owner;
+
+/* At the end of the program, not of each test's process. */
+static void nodes_remove_dir(void)
+{
+    GDir *d = getpid() == dir_owner ? g_dir_open(nodes_dir, 0, NULL) : NULL;
+    const char *name;
+
+    if (!d) {
+        return;
+    }
+    while ((name = g_dir_read_name(d))) {
+        char *path = g_build_filename(nodes_dir, name, NULL);
+
+        g_remove(path);
+        g_free(path);
+    }
+    g_dir_close(d);
+    g_rmdir(nodes_dir);
+}
 
 void nodes_make_dir(void)
 {
     char template[] = "/dev/shm/hcasim-test-XXXXXX";
 
+    dir_owner = getpid();
+    atexit(nodes_remove_dir);
     nodes_dir = g_strdup(g_mkdtemp(template));
     uri = g_strdup_printf("shm:%s/seg", nodes_dir);
 }
@@ -32,21 +55,6 @@ unsigned nodes_files_left(void)
     }
     g_dir_close(d);
     return n;
-}
-
-void nodes_remove_dir(void)
-{
-    GDir *d = g_dir_open(nodes_dir, 0, NULL);
-    const char *name;
-
-    while ((name = g_dir_read_name(d))) {
-        char *path = g_build_filename(nodes_dir, name, NULL);
-
-        g_remove(path);
-        g_free(path);
-    }
-    g_dir_close(d);
-    g_rmdir(nodes_dir);
 }
 
 void mac_of(uint8_t mac[6], uint8_t id)

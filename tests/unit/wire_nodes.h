@@ -25,9 +25,8 @@ struct node {
 
 extern char *nodes_dir;
 
-/* Around all tests of a program. */
+/* Before all tests of a program, which removes it when it ends. */
 void nodes_make_dir(void);
-void nodes_remove_dir(void);
 unsigned nodes_files_left(void);
 
 struct node *join(uint8_t id);
