@@ -24,7 +24,7 @@
 #define FREQUENCY_KHZ 1000000 /* of the free-running timer and of time stamps: ticks of 1 ns */
 
 /* log2 of the doorbell pages in MiB; UARs are pages of 4 KiB. */
-static uint64_t uar_sz(const struct fw *fw)
+static uint64_t caps_uar_sz(const struct fw *fw)
 {
     return fw->hca.limits.log_max_uar + 12 - LOG_MIB;
 }
@@ -75,7 +75,7 @@ const struct cap caps_general[] = {
 
     /* doorbells: UARs of 4 KiB, one in each of the host's pages, no larger ones */
     FLAG(uar_4k),
-    {CAP_NAMED(cmd_hca_cap, uar_sz), .of = uar_sz},
+    {CAP_NAMED(cmd_hca_cap, uar_sz), .of = caps_uar_sz},
     VALUE(log_uar_page_sz, 0),
     VALUE(num_of_uars_per_page, 1),
     FLAG(bf),

@@ -35,7 +35,7 @@ const struct cap caps_roce[] = {
     {0},
 };
 
-static uint64_t affiliated_events(const struct fw *fw)
+static uint64_t caps_affiliated_events(const struct fw *fw)
 {
     uint64_t events = 0;
 
@@ -49,7 +49,7 @@ static uint64_t affiliated_events(const struct fw *fw)
 #define EVENTS(member) .field = PRM_device_event_cap_##member##_ARRAY, .name = #member
 
 const struct cap caps_event[] = {
-    {EVENTS(user_affiliated_events), .of = affiliated_events},
+    {EVENTS(user_affiliated_events), .of = caps_affiliated_events},
     {EVENTS(user_unaffiliated_events), .value = 1ull << PRM_EVENT_TYPE_PORT_CHANGE},
     {0},
 };

@@ -65,7 +65,8 @@ static const struct about {
 #undef ABOUT_FUNCTION
 };
 
-static enum syn resolve(const struct fw *fw, const struct about *about, const struct fw_cmd *cmd)
+static enum syn cmd_about_resolve(const struct fw *fw, const struct about *about,
+                                  const struct fw_cmd *cmd)
 {
     uint64_t port = about->port ? prm_get(cmd->in, about->port) : 0;
 
@@ -79,7 +80,8 @@ enum syn fw_cmd_resolve(struct fw *fw, struct fw_cmd *cmd)
 {
     cmd->vport = fw->hca.vport;
     for (size_t i = 0; i < G_N_ELEMENTS(abouts); i++) {
-        enum syn syn = abouts[i].opcode == cmd->opcode ? resolve(fw, &abouts[i], cmd) : SYN_OK;
+        enum syn syn =
+            abouts[i].opcode == cmd->opcode ? cmd_about_resolve(fw, &abouts[i], cmd) : SYN_OK;
 
         if (syn != SYN_OK) {
             return syn;

@@ -4,9 +4,9 @@
 #include "model/queue/cq.h"
 
 /* The ring that a command's cqc describes, which is a page list or lies in a umem. */
-static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const struct prm_cqc *cqc,
-                        bool umem_valid, uint32_t umem_id, uint64_t umem_offset, size_t pas_off,
-                        struct mem_buf *ring)
+static enum syn cmd_cq_ring(struct fw *fw, struct fw_cmd *cmd, const struct prm_cqc *cqc,
+                            bool umem_valid, uint32_t umem_id, uint64_t umem_offset, size_t pas_off,
+                            struct mem_buf *ring)
 {
     uint8_t log_page = PRM_GET(cqc, cqc, log_page_size) + 12;
     struct fw_ring_ref ref = {
@@ -23,7 +23,7 @@ static enum syn cq_ring(struct fw *fw, struct fw_cmd *cmd, const struct prm_cqc 
     return size ? fw_ring(fw, cmd, &ref, size, ring) : SYN_CQ_SIZE;
 }
 
-static enum syn create_cq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_cq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_cq_in *in = cmd->in;
     const struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
@@ -37,9 +37,10 @@ static enum syn create_cq(struct fw *fw, struct fw_cmd *cmd)
     if (syn) {
         return syn;
     }
-    syn = cq_ring(fw, cmd, cqc, PRM_GET(create_cq_in, in, cq_umem_valid),
-                  PRM_GET(create_cq_in, in, cq_umem_id), PRM_GET(create_cq_in, in, cq_umem_offset),
-                  PRM_OFFSET(create_cq_in, pas), &ring);
+    syn = cmd_cq_ring(fw, cmd, cqc, PRM_GET(create_cq_in, in, cq_umem_valid),
+                      PRM_GET(create_cq_in, in, cq_umem_id),
+                      PRM_GET(create_cq_in, in, cq_umem_offset), PRM_OFFSET(create_cq_in, pas),
+                      &ring);
     if (syn) {
         return syn;
     }
@@ -52,13 +53,13 @@ static enum syn create_cq(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn query_cq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_cq(struct fw *fw, struct fw_cmd *cmd)
 {
     return cq_query(&fw->hca, PRM_GET(query_cq_in, cmd->in, cqn),
                     PRM_PTR(query_cq_out, cmd->out, cq_context));
 }
 
-static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_cq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_cq_in *in = cmd->in;
     const struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
@@ -70,9 +71,10 @@ static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
     if (cmd->op_mod == PRM_MODIFY_CQ_OP_MODIFY_CQ) {
         return cq_modify(&fw->hca, cmd->uid, cqn, fields, cqc, NULL);
     }
-    syn = cq_ring(fw, cmd, cqc, PRM_GET(modify_cq_in, in, cq_umem_valid),
-                  PRM_GET(modify_cq_in, in, cq_umem_id), PRM_GET(modify_cq_in, in, cq_umem_offset),
-                  PRM_OFFSET(modify_cq_in, pas), &ring);
+    syn = cmd_cq_ring(fw, cmd, cqc, PRM_GET(modify_cq_in, in, cq_umem_valid),
+                      PRM_GET(modify_cq_in, in, cq_umem_id),
+                      PRM_GET(modify_cq_in, in, cq_umem_offset), PRM_OFFSET(modify_cq_in, pas),
+                      &ring);
     if (syn) {
         return syn;
     }
@@ -83,15 +85,15 @@ static enum syn modify_cq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn destroy_cq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_cq(struct fw *fw, struct fw_cmd *cmd)
 {
     return cq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_cq_in, cmd->in, cqn));
 }
 
 const struct fw_cmd_row cmds_cq[] = {
-    FW_CMD(CREATE_CQ, create_cq),
-    FW_CMD(QUERY_CQ, query_cq),
-    FW_CMD(MODIFY_CQ, modify_cq),
-    FW_CMD(DESTROY_CQ, destroy_cq),
+    FW_CMD(CREATE_CQ, cmd_create_cq),
+    FW_CMD(QUERY_CQ, cmd_query_cq),
+    FW_CMD(MODIFY_CQ, cmd_modify_cq),
+    FW_CMD(DESTROY_CQ, cmd_destroy_cq),
     {0},
 };

@@ -41,7 +41,7 @@ static enum syn cmd_create_uctx(struct fw *fw, struct fw_cmd *cmd)
 
 #define DESTROY_CMD_BYTES 0x40 /* no destroy command is longer */
 
-static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *obj)
+static enum syn cmd_destroy_object(struct fw *fw, uint16_t uid, const struct obj *obj)
 {
     const struct prm_command *destroy = obj_class(obj)->object->destroy;
     const struct fw_cmd_row *row = fw_cmd_find(destroy->opcode);
@@ -64,15 +64,15 @@ static enum syn destroy_object(struct fw *fw, uint16_t uid, const struct obj *ob
 
 /* Goes on with the objects of a number space, each a piece to look at. False: the turn is over. How
  * far the destruction of a large object has come is known to the object alone. */
-static bool destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
-                       struct uctx_progress *at)
+static bool cmd_destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
+                           struct uctx_progress *at)
 {
     struct obj *obj;
 
     while ((obj = obj_next(table, at->num))) {
         at->num = obj->num;
         if (obj->uid == uid) {
-            enum syn syn = destroy_object(fw, uid, obj);
+            enum syn syn = cmd_destroy_object(fw, uid, obj);
 
             if (syn == SYN_AGAIN) {
                 return false;
@@ -91,7 +91,7 @@ static bool destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
 
 /* Goes on with a pass over all number spaces, which counts how many objects went away and how many
  * stayed. Flow tables come first: their entries name others, and are no objects of their own. */
-static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
+static bool cmd_destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
 {
     if (!at->tables_gone) {
         if (!flow_tables_empty_of(&fw->hca, uid)) {
@@ -101,7 +101,7 @@ static bool destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
         at->tables_gone = true;
     }
     for (; at->space < obj_n_spaces; at->space++, at->num = 0) {
-        if (!destroy_in(fw, uid, obj_space(&fw->hca, at->space), at)) {
+        if (!cmd_destroy_in(fw, uid, obj_space(&fw->hca, at->space), at)) {
             return false;
         }
     }
@@ -117,7 +117,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (!uctx) {
         return SYN_NO_UCTX;
     }
-    if (!destroy_owned(fw, uid, at)) {
+    if (!cmd_destroy_owned(fw, uid, at)) {
         return SYN_AGAIN;
     }
     if (at->gone && at->left) {
@@ -134,7 +134,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
 /* -- user memory ------------------------------------------------------------------------------- */
 
 /* Before its pages are listed, nobody finds it. */
-static void umem_drop(struct fw *fw, struct fw_cmd *cmd)
+static void cmd_umem_drop(struct fw *fw, struct fw_cmd *cmd)
 {
     struct umem *umem = cmd->at.list.object;
 
@@ -142,7 +142,7 @@ static void umem_drop(struct fw *fw, struct fw_cmd *cmd)
     obj_free(&fw->hca, &umem->obj);
 }
 
-static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_umem_begin(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_umem *in = PRM_PTR(create_umem_in, cmd->in, umem);
     uint8_t log_page = (uint8_t)(PRM_GET(umem, in, log_page_size) + 12);
@@ -171,7 +171,7 @@ static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
     umem->page_offset = page_offset;
     umem->size = (n << log_page) - page_offset;
     cmd->at.list.object = umem;
-    cmd->drop = umem_drop;
+    cmd->drop = cmd_umem_drop;
     return SYN_OK;
 }
 
@@ -179,7 +179,7 @@ static enum syn umem_begin(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
 {
     const uint8_t *pas = PRM_PTR(umem, PRM_PTR(create_umem_in, cmd->in, umem), mtt)->bytes;
-    enum syn syn = cmd->at.list.object ? SYN_OK : umem_begin(fw, cmd);
+    enum syn syn = cmd->at.list.object ? SYN_OK : cmd_umem_begin(fw, cmd);
     struct umem *umem = cmd->at.list.object;
     uint64_t *done = &cmd->at.list.done;
 
@@ -197,7 +197,7 @@ static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
         }
     }
     if (!obj_insert(&fw->hca.umems, &umem->obj)) {
-        umem_drop(fw, cmd);
+        cmd_umem_drop(fw, cmd);
         cmd->drop = NULL;
         return SYN_NO_MEMORY;
     }

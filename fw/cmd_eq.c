@@ -4,7 +4,7 @@
 #include "model/queue/eq.h"
 #include "model/core/pd.h"
 
-static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_eq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_eq_in *in = cmd->in;
     const size_t pas_off = PRM_OFFSET(create_eq_in, pas);
@@ -25,7 +25,7 @@ static enum syn create_eq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn query_eq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_eq(struct fw *fw, struct fw_cmd *cmd)
 {
     struct prm_query_eq_out *out = cmd->out;
     uint64_t mask[4] = {0};
@@ -38,13 +38,13 @@ static enum syn query_eq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn destroy_eq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_eq(struct fw *fw, struct fw_cmd *cmd)
 {
     return eq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_eq_in, cmd->in, eq_number));
 }
 
 /* Puts an EQE of the kernel's own making on an EQ. */
-static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_gen_eqe_in *in = cmd->in;
     const void *eqe = PRM_PTR(gen_eqe_in, in, eqe);
@@ -59,9 +59,9 @@ static enum syn gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_eq[] = {
-    FW_CMD(CREATE_EQ, create_eq),
-    FW_KERNEL_CMD(QUERY_EQ, query_eq),
-    FW_KERNEL_CMD(DESTROY_EQ, destroy_eq),
-    FW_KERNEL_CMD(GEN_EQE, gen_eqe),
+    FW_CMD(CREATE_EQ, cmd_create_eq),
+    FW_KERNEL_CMD(QUERY_EQ, cmd_query_eq),
+    FW_KERNEL_CMD(DESTROY_EQ, cmd_destroy_eq),
+    FW_KERNEL_CMD(GEN_EQE, cmd_gen_eqe),
     {0},
 };

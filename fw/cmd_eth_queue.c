@@ -4,8 +4,8 @@
 #include "model/eth/eth_queue.h"
 
 /* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
-static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
-                        struct mem_buf *buf, uint64_t *dbr)
+static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
+                            struct mem_buf *buf, uint64_t *dbr)
 {
     struct fw_ring_ref ref = {
         .umem_valid = PRM_GET(wq, wq, wq_umem_valid),
@@ -28,13 +28,13 @@ static enum syn ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *
     return syn ? syn : fw_ring(fw, cmd, &ref, size, buf);
 }
 
-static enum syn create_sq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_sq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_sqc *sqc = PRM_PTR(create_sq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t sqn = 0;
     uint64_t dbr = 0;
-    enum syn syn = ring_of(fw, cmd, PRM_PTR(sqc, sqc, wq), &buf, &dbr);
+    enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(sqc, sqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;
@@ -47,7 +47,7 @@ static enum syn create_sq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn modify_sq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_sq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_sq_in *in = cmd->in;
 
@@ -56,24 +56,24 @@ static enum syn modify_sq(struct fw *fw, struct fw_cmd *cmd)
                          PRM_GET(modify_sq_in, in, modify_bitmask), PRM_PTR(modify_sq_in, in, ctx));
 }
 
-static enum syn query_sq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_sq(struct fw *fw, struct fw_cmd *cmd)
 {
     return eth_sq_query(&fw->hca, PRM_GET(query_sq_in, cmd->in, sqn),
                         PRM_PTR(query_sq_out, cmd->out, sq_context));
 }
 
-static enum syn destroy_sq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_sq(struct fw *fw, struct fw_cmd *cmd)
 {
     return eth_sq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_sq_in, cmd->in, sqn));
 }
 
-static enum syn create_rq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_rqc *rqc = PRM_PTR(create_rq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t rqn = 0;
     uint64_t dbr = 0;
-    enum syn syn = ring_of(fw, cmd, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
+    enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;
@@ -86,7 +86,7 @@ static enum syn create_rq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn modify_rq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_rq_in *in = cmd->in;
 
@@ -95,19 +95,25 @@ static enum syn modify_rq(struct fw *fw, struct fw_cmd *cmd)
                          PRM_GET(modify_rq_in, in, modify_bitmask), PRM_PTR(modify_rq_in, in, ctx));
 }
 
-static enum syn query_rq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     return eth_rq_query(&fw->hca, PRM_GET(query_rq_in, cmd->in, rqn),
                         PRM_PTR(query_rq_out, cmd->out, rq_context));
 }
 
-static enum syn destroy_rq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     return eth_rq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rq_in, cmd->in, rqn));
 }
 
 const struct fw_cmd_row cmds_eth_queue[] = {
-    FW_CMD(CREATE_SQ, create_sq),   FW_CMD(MODIFY_SQ, modify_sq),   FW_CMD(QUERY_SQ, query_sq),
-    FW_CMD(DESTROY_SQ, destroy_sq), FW_CMD(CREATE_RQ, create_rq),   FW_CMD(MODIFY_RQ, modify_rq),
-    FW_CMD(QUERY_RQ, query_rq),     FW_CMD(DESTROY_RQ, destroy_rq), {0},
+    FW_CMD(CREATE_SQ, cmd_create_sq),
+    FW_CMD(MODIFY_SQ, cmd_modify_sq),
+    FW_CMD(QUERY_SQ, cmd_query_sq),
+    FW_CMD(DESTROY_SQ, cmd_destroy_sq),
+    FW_CMD(CREATE_RQ, cmd_create_rq),
+    FW_CMD(MODIFY_RQ, cmd_modify_rq),
+    FW_CMD(QUERY_RQ, cmd_query_rq),
+    FW_CMD(DESTROY_RQ, cmd_destroy_rq),
+    {0},
 };

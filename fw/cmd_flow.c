@@ -9,7 +9,7 @@
 #include "model/core/pd.h"
 #include "model/eth/steering.h"
 
-static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_set_flow_table_root_in *in = cmd->in;
 
@@ -24,7 +24,7 @@ static enum syn set_root(struct fw *fw, struct fw_cmd *cmd)
                                cmd->op_mod == PRM_SET_FLOW_TABLE_ROOT_OP_SET);
 }
 
-static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_table(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_flow_table_in *in = cmd->in;
     uint32_t id = 0;
@@ -37,7 +37,7 @@ static enum syn create_table(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_table(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_flow_table_in *in = cmd->in;
 
@@ -46,7 +46,7 @@ static enum syn query_table(struct fw *fw, struct fw_cmd *cmd)
                             PRM_PTR(query_flow_table_out, cmd->out, flow_table_context));
 }
 
-static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_table(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_flow_table_in *in = cmd->in;
 
@@ -57,7 +57,7 @@ static enum syn modify_table(struct fw *fw, struct fw_cmd *cmd)
                              PRM_PTR(modify_flow_table_in, in, flow_table_context));
 }
 
-static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_table(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_destroy_flow_table_in *in = cmd->in;
 
@@ -66,7 +66,7 @@ static enum syn destroy_table(struct fw *fw, struct fw_cmd *cmd)
                               PRM_GET(destroy_flow_table_in, in, table_id));
 }
 
-static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_group(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t id = 0;
     enum syn syn;
@@ -76,7 +76,7 @@ static enum syn create_group(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_group(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_flow_group_in *in = cmd->in;
 
@@ -85,7 +85,7 @@ static enum syn query_group(struct fw *fw, struct fw_cmd *cmd)
                             PRM_GET(query_flow_group_in, in, group_id), cmd->out);
 }
 
-static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_group(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_destroy_flow_group_in *in = cmd->in;
 
@@ -94,7 +94,7 @@ static enum syn destroy_group(struct fw *fw, struct fw_cmd *cmd)
         PRM_GET(destroy_flow_group_in, in, table_id), PRM_GET(destroy_flow_group_in, in, group_id));
 }
 
-static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_set_entry(struct fw *fw, struct fw_cmd *cmd)
 {
     if (cmd->op_mod > PRM_SET_FTE_OP_MODIFY) {
         return SYN_BAD_OP_MOD;
@@ -103,7 +103,7 @@ static enum syn set_entry(struct fw *fw, struct fw_cmd *cmd)
                           cmd->op_mod == PRM_SET_FTE_OP_MODIFY);
 }
 
-static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_entry(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_fte_in *in = cmd->in;
 
@@ -114,7 +114,7 @@ static enum syn query_entry(struct fw *fw, struct fw_cmd *cmd)
                             cmd->out_len - PRM_OFFSET(query_fte_out, flow_context));
 }
 
-static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_delete_entry(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_delete_fte_in *in = cmd->in;
 
@@ -124,7 +124,7 @@ static enum syn delete_entry(struct fw *fw, struct fw_cmd *cmd)
 }
 
 /* One counter at a time: flow_counter_bulk_alloc is not reported. */
-static enum syn alloc_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_alloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_alloc_flow_counter_in *in = cmd->in;
     uint32_t id = 0;
@@ -139,7 +139,7 @@ static enum syn alloc_counter(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     return flow_counter_dealloc(&fw->hca, cmd->uid,
                                 PRM_GET(dealloc_flow_counter_in, cmd->in, flow_counter_id));
@@ -147,7 +147,7 @@ static enum syn dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
 
 /* num_of_counters 0 asks for one; numbers in a bulk that name no counter of the
  * asker's read as zero. */
-static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_flow_counter_in *in = cmd->in;
     uint32_t first = PRM_GET(query_flow_counter_in, in, flow_counter_id);
@@ -188,19 +188,19 @@ static enum syn query_counter(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_flow[] = {
-    FW_KERNEL_CMD(SET_FLOW_TABLE_ROOT, set_root),
-    FW_CMD(CREATE_FLOW_TABLE, create_table),
-    FW_CMD(QUERY_FLOW_TABLE, query_table),
-    FW_CMD(MODIFY_FLOW_TABLE, modify_table),
-    FW_CMD(DESTROY_FLOW_TABLE, destroy_table),
-    FW_CMD(CREATE_FLOW_GROUP, create_group),
-    FW_CMD(QUERY_FLOW_GROUP, query_group),
-    FW_CMD(DESTROY_FLOW_GROUP, destroy_group),
-    FW_CMD(SET_FLOW_TABLE_ENTRY, set_entry),
-    FW_CMD(QUERY_FLOW_TABLE_ENTRY, query_entry),
-    FW_CMD(DELETE_FLOW_TABLE_ENTRY, delete_entry),
-    FW_CMD(ALLOC_FLOW_COUNTER, alloc_counter),
-    FW_CMD(DEALLOC_FLOW_COUNTER, dealloc_counter),
-    FW_CMD(QUERY_FLOW_COUNTER, query_counter),
+    FW_KERNEL_CMD(SET_FLOW_TABLE_ROOT, cmd_set_root),
+    FW_CMD(CREATE_FLOW_TABLE, cmd_create_table),
+    FW_CMD(QUERY_FLOW_TABLE, cmd_query_table),
+    FW_CMD(MODIFY_FLOW_TABLE, cmd_modify_table),
+    FW_CMD(DESTROY_FLOW_TABLE, cmd_destroy_table),
+    FW_CMD(CREATE_FLOW_GROUP, cmd_create_group),
+    FW_CMD(QUERY_FLOW_GROUP, cmd_query_group),
+    FW_CMD(DESTROY_FLOW_GROUP, cmd_destroy_group),
+    FW_CMD(SET_FLOW_TABLE_ENTRY, cmd_set_entry),
+    FW_CMD(QUERY_FLOW_TABLE_ENTRY, cmd_query_entry),
+    FW_CMD(DELETE_FLOW_TABLE_ENTRY, cmd_delete_entry),
+    FW_CMD(ALLOC_FLOW_COUNTER, cmd_alloc_counter),
+    FW_CMD(DEALLOC_FLOW_COUNTER, cmd_dealloc_counter),
+    FW_CMD(QUERY_FLOW_COUNTER, cmd_query_counter),
     {0},
 };

@@ -16,7 +16,7 @@
 #define MTT_BYTES     PRM_SIZE(mtt)
 
 /* The entries of a key on a umem's pages: those that CREATE_MKEY would carry. */
-struct umem_xlt {
+struct cmd_umem_xlt {
     const struct umem *umem;
     uint8_t log_page; /* of the key */
     uint64_t pos;     /* of the first page, from the start of the umem's first */
@@ -24,7 +24,7 @@ struct umem_xlt {
 };
 
 /* Its pages must not be larger than the umem's, nor begin inside one of its own. */
-static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt)
+static enum syn cmd_umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct cmd_umem_xlt *xlt)
 {
     const struct prm_create_mkey_in *in = cmd->in;
     const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
@@ -59,7 +59,7 @@ static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt
     if ((in_page + len) >> log_page > MIN(room, XLT_MAX_PAGES)) {
         return SYN_MKEY_XLT;
     }
-    *xlt = (struct umem_xlt){
+    *xlt = (struct cmd_umem_xlt){
         .umem = umem,
         .log_page = (uint8_t)log_page,
         .pos = pos - in_page,
@@ -69,7 +69,8 @@ static enum syn umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct umem_xlt *xlt
 }
 
 /* The umem's entries from byte at on, len bytes of them. */
-static void umem_entries(const struct umem_xlt *xlt, size_t at, uint8_t *entries, size_t len)
+static void cmd_umem_entries(const struct cmd_umem_xlt *xlt, size_t at, uint8_t *entries,
+                             size_t len)
 {
     const struct mtt *mtt = xlt->umem->mtt;
 
@@ -81,12 +82,12 @@ static void umem_entries(const struct umem_xlt *xlt, size_t at, uint8_t *entries
     }
 }
 
-static void drop_mkey(struct fw *fw, struct fw_cmd *cmd)
+static void cmd_drop_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
     mkey_drop(&fw->hca, cmd->at.list.object);
 }
 
-static enum syn begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool physical_ok)
+static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool physical_ok)
 {
     struct mkey *mkey = NULL;
     enum syn syn =
@@ -94,17 +95,17 @@ static enum syn begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool p
                  physical_ok, &mkey);
 
     cmd->at.list.object = mkey;
-    cmd->drop = mkey ? drop_mkey : NULL;
+    cmd->drop = mkey ? cmd_drop_mkey : NULL;
     return syn;
 }
 
 /* The entries of the command, or of the umem that it names, are taken over part by part. */
-static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_mkey_in *in = cmd->in;
     const uint8_t *list = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
-    struct umem_xlt xlt = {.len = PRM_GET(create_mkey_in, in, translations_octword_actual_size) *
-                                  (size_t)16};
+    struct cmd_umem_xlt xlt = {
+        .len = PRM_GET(create_mkey_in, in, translations_octword_actual_size) * (size_t)16};
     bool has_umem = PRM_GET(create_mkey_in, in, mkey_umem_valid);
     struct list_progress *at = &cmd->at.list;
     uint8_t entries[FW_LIST_PART * MTT_BYTES];
@@ -115,12 +116,12 @@ static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
         return SYN_MKEY_MODE;
     }
     if (has_umem) {
-        syn = umem_xlt(fw, cmd, &xlt);
+        syn = cmd_umem_xlt(fw, cmd, &xlt);
     } else if (xlt.len > cmd->in_len - PRM_OFFSET(create_mkey_in, klm_pas_mtt)) {
         syn = SYN_MKEY_XLT;
     }
     if (!syn && !at->object) {
-        syn = begin_mkey(fw, cmd, xlt.len, has_umem);
+        syn = cmd_begin_mkey(fw, cmd, xlt.len, has_umem);
     }
     if (syn) {
         return syn;
@@ -129,7 +130,7 @@ static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
         size_t part = MIN(xlt.len - at->done, sizeof(entries));
 
         if (has_umem) {
-            umem_entries(&xlt, at->done, entries, part);
+            cmd_umem_entries(&xlt, at->done, entries, part);
         }
         mkey_fill(&fw->hca, at->object, at->done, has_umem ? entries : list + at->done, part);
         at->done += part;
@@ -143,20 +144,20 @@ static enum syn create_mkey(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn query_mkey(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
     return mkey_query(&fw->hca, PRM_GET(query_mkey_in, cmd->in, mkey_index),
                       PRM_PTR(query_mkey_out, cmd->out, memory_key_mkey_entry));
 }
 
-static enum syn destroy_mkey(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
     return mkey_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_mkey_in, cmd->in, mkey_index));
 }
 
 const struct fw_cmd_row cmds_mkey[] = {
-    FW_CMD(CREATE_MKEY, create_mkey),
-    FW_CMD(QUERY_MKEY, query_mkey),
-    FW_CMD(DESTROY_MKEY, destroy_mkey),
+    FW_CMD(CREATE_MKEY, cmd_create_mkey),
+    FW_CMD(QUERY_MKEY, cmd_query_mkey),
+    FW_CMD(DESTROY_MKEY, cmd_destroy_mkey),
     {0},
 };

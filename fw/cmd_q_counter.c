@@ -3,7 +3,7 @@
 #include "fw/cmd.h"
 #include "model/queue/q_counter.h"
 
-static enum syn alloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_alloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t id = 0;
     enum syn syn = q_counter_alloc(&fw->hca, cmd->uid, &id);
@@ -12,13 +12,13 @@ static enum syn alloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn dealloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_dealloc_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     return q_counter_dealloc(&fw->hca, cmd->uid,
                              PRM_GET(dealloc_q_counter_in, cmd->in, counter_set_id));
 }
 
-static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_q_counter_in *in = cmd->in;
 
@@ -30,8 +30,8 @@ static enum syn query_q_counter(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_q_counter[] = {
-    FW_CMD(ALLOC_Q_COUNTER, alloc_q_counter),
-    FW_CMD(DEALLOC_Q_COUNTER, dealloc_q_counter),
-    FW_CMD(QUERY_Q_COUNTER, query_q_counter),
+    FW_CMD(ALLOC_Q_COUNTER, cmd_alloc_q_counter),
+    FW_CMD(DEALLOC_Q_COUNTER, cmd_dealloc_q_counter),
+    FW_CMD(QUERY_Q_COUNTER, cmd_query_q_counter),
     {0},
 };

@@ -12,7 +12,7 @@
 #include "model/rdma/qp.h"
 
 /* page_offset counts 64ths of a page (driver: mlx5_umem_find_best_quantized_pgoff()). */
-static struct fw_ring_ref ring_ref(const struct prm_create_qp_in *in)
+static struct fw_ring_ref cmd_qp_ring(const struct prm_create_qp_in *in)
 {
     const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
     uint8_t log_page = (uint8_t)(PRM_GET(qpc, qpc, log_page_size) + 12);
@@ -27,11 +27,11 @@ static struct fw_ring_ref ring_ref(const struct prm_create_qp_in *in)
     };
 }
 
-static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_qp_in *in = cmd->in;
     const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
-    struct fw_ring_ref ref = ring_ref(cmd->in);
+    struct fw_ring_ref ref = cmd_qp_ring(cmd->in);
     uint64_t size = qp_ring_size(qpc);
     struct mem_buf buf = {0};
     uint64_t dbr = 0;
@@ -60,7 +60,7 @@ static enum syn create_qp(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn modify_qp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_rts2rts_qp_in *in = cmd->in;
     uint64_t opt_mask = PRM_GET(rts2rts_qp_in, in, opt_param_mask);
@@ -77,23 +77,23 @@ static enum syn modify_qp(struct fw *fw, struct fw_cmd *cmd)
                      PRM_PTR(rts2rts_qp_in, in, qpc));
 }
 
-static enum syn end_qp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     return qp_modify(&fw->hca, cmd->uid, PRM_GET(qp_2rst_in, cmd->in, qpn), cmd->opcode, 0, NULL);
 }
 
-static enum syn query_qp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     return qp_query(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
                     PRM_PTR(query_qp_out, cmd->out, qpc));
 }
 
-static enum syn destroy_qp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     return qp_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_qp_in, cmd->in, qpn));
 }
 
-static enum syn attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_attach_to_mcg_in *in = cmd->in;
 
@@ -101,7 +101,7 @@ static enum syn attach_to_mcg(struct fw *fw, struct fw_cmd *cmd)
                       PRM_PTR(attach_to_mcg_in, in, multicast_gid));
 }
 
-static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_detach_from_mcg_in *in = cmd->in;
 
@@ -110,20 +110,20 @@ static enum syn detach_from_mcg(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_qp[] = {
-    FW_CMD(CREATE_QP, create_qp),
-    FW_CMD(RST2INIT_QP, modify_qp),
-    FW_CMD(INIT2INIT_QP, modify_qp),
-    FW_CMD(INIT2RTR_QP, modify_qp),
-    FW_CMD(RTR2RTS_QP, modify_qp),
-    FW_CMD(RTS2RTS_QP, modify_qp),
-    FW_CMD(SQERR2RTS_QP, modify_qp),
-    FW_CMD(RTS2SQD_QP, modify_qp),
-    FW_CMD(SQD_RTS_QP, modify_qp),
-    FW_CMD(2ERR_QP, end_qp),
-    FW_CMD(2RST_QP, end_qp),
-    FW_CMD(QUERY_QP, query_qp),
-    FW_CMD(DESTROY_QP, destroy_qp),
-    FW_CMD(ATTACH_TO_MCG, attach_to_mcg),
-    FW_CMD(DETACH_FROM_MCG, detach_from_mcg),
+    FW_CMD(CREATE_QP, cmd_create_qp),
+    FW_CMD(RST2INIT_QP, cmd_modify_qp),
+    FW_CMD(INIT2INIT_QP, cmd_modify_qp),
+    FW_CMD(INIT2RTR_QP, cmd_modify_qp),
+    FW_CMD(RTR2RTS_QP, cmd_modify_qp),
+    FW_CMD(RTS2RTS_QP, cmd_modify_qp),
+    FW_CMD(SQERR2RTS_QP, cmd_modify_qp),
+    FW_CMD(RTS2SQD_QP, cmd_modify_qp),
+    FW_CMD(SQD_RTS_QP, cmd_modify_qp),
+    FW_CMD(2ERR_QP, cmd_end_qp),
+    FW_CMD(2RST_QP, cmd_end_qp),
+    FW_CMD(QUERY_QP, cmd_query_qp),
+    FW_CMD(DESTROY_QP, cmd_destroy_qp),
+    FW_CMD(ATTACH_TO_MCG, cmd_attach_to_mcg),
+    FW_CMD(DETACH_FROM_MCG, cmd_detach_from_mcg),
     {0},
 };

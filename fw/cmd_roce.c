@@ -4,7 +4,7 @@
 #include "fw/cmd.h"
 #include "model/rdma/qp.h"
 
-static void get_mac(const struct prm_roce_addr_layout *addr, uint8_t mac[6])
+static void cmd_roce_get_mac(const struct prm_roce_addr_layout *addr, uint8_t mac[6])
 {
     uint32_t high = PRM_GET(roce_addr_layout, addr, source_mac_47_32);
     uint32_t low = PRM_GET(roce_addr_layout, addr, source_mac_31_0);
@@ -17,7 +17,7 @@ static void get_mac(const struct prm_roce_addr_layout *addr, uint8_t mac[6])
     mac[5] = (uint8_t)low;
 }
 
-static void put_mac(struct prm_roce_addr_layout *addr, const uint8_t mac[6])
+static void cmd_roce_put_mac(struct prm_roce_addr_layout *addr, const uint8_t mac[6])
 {
     PRM_SET(roce_addr_layout, addr, source_mac_47_32, (uint32_t)mac[0] << 8 | mac[1]);
     PRM_SET(roce_addr_layout, addr, source_mac_31_0,
@@ -49,7 +49,7 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
     entry.version = (uint8_t)version;
     entry.l3_type = (uint8_t)l3_type;
     memcpy(entry.gid, gid, sizeof(entry.gid));
-    get_mac(addr, entry.mac);
+    cmd_roce_get_mac(addr, entry.mac);
     entry.has_vlan = PRM_GET(roce_addr_layout, addr, vlan_valid);
     entry.vlan_id = entry.has_vlan ? (uint16_t)PRM_GET(roce_addr_layout, addr, vlan_id) : 0;
     vport_set_gid(cmd->vport, index, &entry);
@@ -68,7 +68,7 @@ static enum syn cmd_query_roce_address(struct fw *fw, struct fw_cmd *cmd)
     entry = &cmd->vport->gids[index];
     if (entry->valid) {
         memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), entry->gid, sizeof(entry->gid));
-        put_mac(addr, entry->mac);
+        cmd_roce_put_mac(addr, entry->mac);
         PRM_SET(roce_addr_layout, addr, vlan_valid, entry->has_vlan);
         PRM_SET(roce_addr_layout, addr, vlan_id, entry->vlan_id);
         PRM_SET(roce_addr_layout, addr, roce_version, entry->version);

@@ -30,7 +30,7 @@
     } while (0)
 
 /* page_offset counts 64ths of a page (driver: po_quanta). */
-static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, size_t pas_off)
+static struct fw_ring_ref cmd_srq_ring(uint8_t log_page_size, uint8_t page_offset, size_t pas_off)
 {
     uint8_t log_page = log_page_size + 12;
 
@@ -43,8 +43,8 @@ static struct fw_ring_ref ring_ref(uint8_t log_page_size, uint8_t page_offset, s
 }
 
 /* Common end of the create commands: ring, object, number. On failure no reference is left. */
-static enum syn create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
-                       const struct fw_ring_ref *ref, uint32_t *num)
+static enum syn cmd_srq_create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
+                               const struct fw_ring_ref *ref, uint32_t *num)
 {
     struct srq *srq;
     enum syn syn;
@@ -66,14 +66,14 @@ static enum syn create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
     return SYN_OK;
 }
 
-static struct srq *find(struct fw *fw, uint32_t num, uint8_t kind)
+static struct srq *cmd_srq_find(struct fw *fw, uint32_t num, uint8_t kind)
 {
     struct srq *srq = srq_find(&fw->hca, num);
 
     return srq && srq->obj.kind == kind ? srq : NULL;
 }
 
-static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t lwm)
+static enum syn cmd_srq_arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t lwm)
 {
     if (!srq) {
         return SYN_SRQ_NUM;
@@ -86,7 +86,7 @@ static enum syn arm(struct fw *fw, struct fw_cmd *cmd, struct srq *srq, uint32_t
 
 /* -- SRQ --------------------------------------------------------------------------------------- */
 
-static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_srqc *ctx = PRM_PTR(create_srq_in, cmd->in, srq_context_entry);
     struct srq_attr attr = {
@@ -96,9 +96,9 @@ static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
         .dbr = PRM_GET(srqc, ctx, dbr_addr),
     };
     struct fw_ring_ref ref =
-        ring_ref(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_srq_in, pas));
+        cmd_srq_ring(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_srq_in, pas));
     uint32_t num;
-    enum syn syn = create(fw, cmd, &attr, &ref, &num);
+    enum syn syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
 
     if (syn == SYN_OK) {
         PRM_SET(create_srq_out, cmd->out, srqn, num);
@@ -106,9 +106,9 @@ static enum syn create_srq(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ);
+    struct srq *srq = cmd_srq_find(fw, PRM_GET(query_srq_in, cmd->in, srqn), OBJ_SRQ);
     struct prm_srqc *ctx = PRM_PTR(query_srq_out, cmd->out, srq_context_entry);
 
     if (!srq) {
@@ -120,25 +120,25 @@ static enum syn query_srq(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn destroy_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_srq_in, cmd->in, srqn), OBJ_SRQ);
 }
 
-static enum syn arm_rq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_arm_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_arm_rq_in *in = cmd->in;
 
     if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_rq_in, in, srq_number), OBJ_SRQ),
-               PRM_GET(arm_rq_in, in, lwm));
+    return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_rq_in, in, srq_number), OBJ_SRQ),
+                       PRM_GET(arm_rq_in, in, lwm));
 }
 
 /* -- XRC SRQ ----------------------------------------------------------------------------------- */
 
-static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_xrc_srq_in *in = cmd->in;
     const struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
@@ -153,7 +153,7 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
         .user_index = PRM_GET(xrc_srqc, ctx, user_index),
     };
     struct fw_ring_ref ref =
-        ring_ref(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_xrc_srq_in, pas));
+        cmd_srq_ring(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_xrc_srq_in, pas));
     uint32_t num;
     enum syn syn;
 
@@ -161,16 +161,16 @@ static enum syn create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
         PRM_GET(create_xrc_srq_in, in, xrc_srq_umem_valid)) {
         return SYN_SRQ_TYPE;
     }
-    syn = create(fw, cmd, &attr, &ref, &num);
+    syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
     if (syn == SYN_OK) {
         PRM_SET(create_xrc_srq_out, cmd->out, xrc_srqn, num);
     }
     return syn;
 }
 
-static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ);
+    struct srq *srq = cmd_srq_find(fw, PRM_GET(query_xrc_srq_in, cmd->in, xrc_srqn), OBJ_XRC_SRQ);
     struct prm_xrc_srqc *ctx = PRM_PTR(query_xrc_srq_out, cmd->out, xrc_srq_context_entry);
 
     if (!srq) {
@@ -186,26 +186,27 @@ static enum syn query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn destroy_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_xrc_srq_in, cmd->in, xrc_srqn),
                        OBJ_XRC_SRQ);
 }
 
-static enum syn arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_arm_xrc_srq_in *in = cmd->in;
 
     if (cmd->op_mod != PRM_ARM_XRC_SRQ_OP_XRC_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return arm(fw, cmd, find(fw, PRM_GET(arm_xrc_srq_in, in, xrc_srqn), OBJ_XRC_SRQ),
-               PRM_GET(arm_xrc_srq_in, in, lwm));
+    return cmd_srq_arm(fw, cmd,
+                       cmd_srq_find(fw, PRM_GET(arm_xrc_srq_in, in, xrc_srqn), OBJ_XRC_SRQ),
+                       PRM_GET(arm_xrc_srq_in, in, lwm));
 }
 
 /* -- RMP --------------------------------------------------------------------------------------- */
 
-static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_create_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_rmpc *ctx = PRM_PTR(create_rmp_in, cmd->in, ctx);
     const struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
@@ -220,7 +221,7 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
         .page_offset = PRM_GET(wq, wq, page_offset),
     };
     size_t pas = PRM_OFFSET(create_rmp_in, ctx) + PRM_OFFSET(rmpc, wq) + PRM_OFFSET(wq, pas);
-    struct fw_ring_ref ref = ring_ref(attr.log_page_size, attr.page_offset, pas);
+    struct fw_ring_ref ref = cmd_srq_ring(attr.log_page_size, attr.page_offset, pas);
     uint32_t num;
     enum syn syn;
 
@@ -235,7 +236,7 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
     syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
                  PRM_GET(wq, wq, dbr_addr), &attr.dbr);
     if (syn == SYN_OK) {
-        syn = create(fw, cmd, &attr, &ref, &num);
+        syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
     }
     if (syn == SYN_OK) {
         PRM_SET(create_rmp_out, cmd->out, rmpn, num);
@@ -244,10 +245,10 @@ static enum syn create_rmp(struct fw *fw, struct fw_cmd *cmd)
 }
 
 /* What can change is the limit; the state cannot be chosen. */
-static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_rmp_in *in = cmd->in;
-    struct srq *srq = find(fw, PRM_GET(modify_rmp_in, in, rmpn), OBJ_RMP);
+    struct srq *srq = cmd_srq_find(fw, PRM_GET(modify_rmp_in, in, rmpn), OBJ_RMP);
     const struct prm_rmpc *ctx = PRM_PTR(modify_rmp_in, in, ctx);
     const struct prm_rmp_bitmask *bitmask = PRM_PTR(modify_rmp_in, in, bitmask);
 
@@ -264,12 +265,12 @@ static enum syn modify_rmp(struct fw *fw, struct fw_cmd *cmd)
     if (!PRM_GET(rmp_bitmask, bitmask, lwm)) {
         return SYN_OK;
     }
-    return arm(fw, cmd, srq, PRM_GET(wq, PRM_PTR(rmpc, ctx, wq), lwm));
+    return cmd_srq_arm(fw, cmd, srq, PRM_GET(wq, PRM_PTR(rmpc, ctx, wq), lwm));
 }
 
-static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_query_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
-    struct srq *srq = find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP);
+    struct srq *srq = cmd_srq_find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP);
     struct prm_rmpc *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
     struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
 
@@ -291,23 +292,23 @@ static enum syn query_rmp(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-static enum syn destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP);
 }
 
 const struct fw_cmd_row cmds_srq[] = {
-    FW_CMD(CREATE_SRQ, create_srq),
-    FW_CMD(QUERY_SRQ, query_srq),
-    FW_CMD(DESTROY_SRQ, destroy_srq),
-    FW_CMD(ARM_RQ, arm_rq),
-    FW_CMD(CREATE_XRC_SRQ, create_xrc_srq),
-    FW_CMD(QUERY_XRC_SRQ, query_xrc_srq),
-    FW_CMD(DESTROY_XRC_SRQ, destroy_xrc_srq),
-    FW_CMD(ARM_XRC_SRQ, arm_xrc_srq),
-    FW_CMD(CREATE_RMP, create_rmp),
-    FW_CMD(MODIFY_RMP, modify_rmp),
-    FW_CMD(QUERY_RMP, query_rmp),
-    FW_CMD(DESTROY_RMP, destroy_rmp),
+    FW_CMD(CREATE_SRQ, cmd_create_srq),
+    FW_CMD(QUERY_SRQ, cmd_query_srq),
+    FW_CMD(DESTROY_SRQ, cmd_destroy_srq),
+    FW_CMD(ARM_RQ, cmd_arm_rq),
+    FW_CMD(CREATE_XRC_SRQ, cmd_create_xrc_srq),
+    FW_CMD(QUERY_XRC_SRQ, cmd_query_xrc_srq),
+    FW_CMD(DESTROY_XRC_SRQ, cmd_destroy_xrc_srq),
+    FW_CMD(ARM_XRC_SRQ, cmd_arm_xrc_srq),
+    FW_CMD(CREATE_RMP, cmd_create_rmp),
+    FW_CMD(MODIFY_RMP, cmd_modify_rmp),
+    FW_CMD(QUERY_RMP, cmd_query_rmp),
+    FW_CMD(DESTROY_RMP, cmd_destroy_rmp),
     {0},
 };

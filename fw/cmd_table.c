@@ -25,7 +25,7 @@ static const struct fw_cmd_row *const tables[] = {
 /* The rows by opcode; those that there are have 12 bits. */
 static const struct fw_cmd_row *rows[0x1000];
 
-static void rows_init(void)
+static void cmd_rows_init(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
         for (const struct fw_cmd_row *row = tables[i]; row->handler; row++) {
@@ -42,7 +42,7 @@ const struct fw_cmd_row *fw_cmd_find(uint16_t opcode)
     static gsize done;
 
     if (g_once_init_enter(&done)) {
-        rows_init();
+        cmd_rows_init();
         g_once_init_leave(&done, 1);
     }
     return opcode < G_N_ELEMENTS(rows) ? rows[opcode] : NULL;
@@ -61,13 +61,13 @@ const struct fw_cmd_row *fw_cmd_at(size_t i)
 }
 
 /* Whether a list without end is the last thing of a layout, or of what is nested there. */
-static bool has_list(const struct prm_struct *s)
+static bool cmd_has_list(const struct prm_struct *s)
 {
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct prm_field *f = &s->fields[i];
 
         if (f->count == 0 ||
-            (f->type && f->bit / 8 + f->type->size == s->size && has_list(f->type))) {
+            (f->type && f->bit / 8 + f->type->size == s->size && cmd_has_list(f->type))) {
             return true;
         }
     }
@@ -80,7 +80,7 @@ static bool has_list(const struct prm_struct *s)
 #define ZEROS         4096 /* bytes that are compared at a time: a piece */
 
 /* Where the next byte is that is not 0, as far as that is quickly found. */
-static size_t skip_zeros(const uint8_t *p, size_t at, size_t end)
+static size_t cmd_skip_zeros(const uint8_t *p, size_t at, size_t end)
 {
     static const uint8_t zeros[ZEROS];
 
@@ -90,9 +90,10 @@ static size_t skip_zeros(const uint8_t *p, size_t at, size_t end)
     return at;
 }
 
-static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const struct fw_cmd *cmd)
+static bool cmd_reserved_clear(struct fw *fw, const struct prm_struct *layout,
+                               const struct fw_cmd *cmd)
 {
-    bool is_open = has_list(layout);
+    bool is_open = cmd_has_list(layout);
 
     for (size_t at = RESERVED_FROM; at < cmd->in_len; at++) {
         uint8_t mask = 0xff;
@@ -103,7 +104,7 @@ static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const
             return true;
         } else if (at == layout->size) {
             hca_spend(&fw->hca, (cmd->in_len - at) / ZEROS);
-            at = skip_zeros(cmd->in, at, cmd->in_len);
+            at = cmd_skip_zeros(cmd->in, at, cmd->in_len);
             if (at == cmd->in_len) {
                 return true;
             }
@@ -117,7 +118,7 @@ static bool reserved_clear(struct fw *fw, const struct prm_struct *layout, const
     return true;
 }
 
-static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct fw_cmd *cmd)
+static enum syn cmd_check(struct fw *fw, const struct fw_cmd_row *row, const struct fw_cmd *cmd)
 {
     if (!row || !caps_allow_command(fw, cmd->opcode)) {
         return SYN_BAD_OPCODE;
@@ -138,14 +139,14 @@ static enum syn check(struct fw *fw, const struct fw_cmd_row *row, const struct 
     if (!prm_command_has_variant(row->command, cmd->op_mod)) {
         return SYN_BAD_OP_MOD;
     }
-    if (!reserved_clear(fw, row->command->in, cmd)) {
+    if (!cmd_reserved_clear(fw, row->command->in, cmd)) {
         return SYN_RESERVED;
     }
     return SYN_OK;
 }
 
 /* Says what command it is, and whether that may run. */
-static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
+static enum syn cmd_begin(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct fw_cmd_row *row;
     enum syn syn;
@@ -158,7 +159,7 @@ static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled command %s (0x%x)",
                 prm_cmd_op_name(cmd->opcode), cmd->opcode);
     }
-    syn = check(fw, row, cmd);
+    syn = cmd_check(fw, row, cmd);
     if (syn == SYN_OK) {
         syn = fw_cmd_resolve(fw, cmd);
     }
@@ -166,7 +167,7 @@ static enum syn begin(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static void finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
+static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
 {
     struct prm_cmd_out *out = cmd->out;
 
@@ -188,7 +189,7 @@ static void finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
 
 bool fw_execute(struct fw *fw, struct fw_cmd *cmd)
 {
-    enum syn syn = cmd->row ? SYN_OK : begin(fw, cmd);
+    enum syn syn = cmd->row ? SYN_OK : cmd_begin(fw, cmd);
 
     if (syn == SYN_OK) {
         syn = cmd->row->handler(fw, cmd);
@@ -196,6 +197,6 @@ bool fw_execute(struct fw *fw, struct fw_cmd *cmd)
     if (syn == SYN_AGAIN) {
         return false;
     }
-    finish(fw, cmd, syn);
+    cmd_finish(fw, cmd, syn);
     return true;
 }

@@ -24,23 +24,23 @@ static enum syn cmd_query_vport_state(struct fw *fw, struct fw_cmd *cmd)
 
 /* -- NIC vport context ------------------------------------------------------------------------- */
 
-static void put_mac(struct prm_mac_address_layout *layout, const uint8_t mac[6])
+static void cmd_vport_put_mac(struct prm_mac_address_layout *layout, const uint8_t mac[6])
 {
     memcpy(layout->bytes + PRM_SIZE(mac_address_layout) - 6, mac, 6);
 }
 
-static void get_mac(const struct prm_mac_address_layout *layout, uint8_t mac[6])
+static void cmd_vport_get_mac(const struct prm_mac_address_layout *layout, uint8_t mac[6])
 {
     memcpy(mac, layout->bytes + PRM_SIZE(mac_address_layout) - 6, 6);
 }
 
-static bool vlan_is_set(const struct vport *vport, unsigned vlan)
+static bool cmd_vlan_is_set(const struct vport *vport, unsigned vlan)
 {
     return vport->vlans[vlan / 8] >> vlan % 8 & 1;
 }
 
 /* The vport's list of that type, or NULL: the VLANs. */
-static struct mac_list *list_of(struct vport *vport, uint32_t type)
+static struct mac_list *cmd_list_of(struct vport *vport, uint32_t type)
 {
     if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return NULL;
@@ -48,30 +48,30 @@ static struct mac_list *list_of(struct vport *vport, uint32_t type)
     return type == PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS ? &vport->uc : &vport->mc;
 }
 
-static unsigned list_size(struct vport *vport, uint32_t type)
+static unsigned cmd_list_size(struct vport *vport, uint32_t type)
 {
-    const struct mac_list *macs = list_of(vport, type);
+    const struct mac_list *macs = cmd_list_of(vport, type);
     unsigned n = 0;
 
     if (macs) {
         return macs->n;
     }
     for (unsigned vlan = 0; vlan < VPORT_MAX_VLANS; vlan++) {
-        n += vlan_is_set(vport, vlan);
+        n += cmd_vlan_is_set(vport, vlan);
     }
     return MIN(n, MAX_LIST_SIZE);
 }
 
 /* Entries are 8 bytes each, after the context. */
-static void fill_list(struct vport *vport, uint32_t type, unsigned n, void *list)
+static void cmd_fill_list(struct vport *vport, uint32_t type, unsigned n, void *list)
 {
-    const struct mac_list *macs = list_of(vport, type);
+    const struct mac_list *macs = cmd_list_of(vport, type);
 
     for (unsigned i = 0; macs && i < n; i++) {
-        put_mac(list + i * PRM_SIZE(mac_address_layout), macs->mac[i]);
+        cmd_vport_put_mac(list + i * PRM_SIZE(mac_address_layout), macs->mac[i]);
     }
     for (unsigned vlan = 0; !macs && n && vlan < VPORT_MAX_VLANS; vlan++) {
-        if (vlan_is_set(vport, vlan)) {
+        if (cmd_vlan_is_set(vport, vlan)) {
             PRM_SET(vlan_layout, list, vlan, vlan);
             list += PRM_SIZE(vlan_layout);
             n--;
@@ -80,7 +80,7 @@ static void fill_list(struct vport *vport, uint32_t type, unsigned n, void *list
 }
 
 /* IBTA 14.2.5.6: violation counters stop at their largest value. */
-static uint16_t violations(uint64_t count)
+static uint16_t cmd_vport_violations(uint64_t count)
 {
     return (uint16_t)MIN(count, UINT16_MAX);
 }
@@ -97,28 +97,28 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     if (type > PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
         return SYN_BAD_LIST;
     }
-    n = list_size(vport, type);
+    n = cmd_list_size(vport, type);
     PRM_SET(nic_vport_context, ctx, roce_en, vport->roce_enabled);
     PRM_SET(nic_vport_context, ctx, mtu, vport->mtu);
     PRM_SET(nic_vport_context, ctx, system_image_guid, vport->sw->system_image_guid);
     PRM_SET(nic_vport_context, ctx, port_guid, vport->port_guid);
     PRM_SET(nic_vport_context, ctx, node_guid, vport->node_guid);
     PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
-            violations(vport->counters.rx_bad_qkey));
+            cmd_vport_violations(vport->counters.rx_bad_qkey));
     PRM_SET(nic_vport_context, ctx, promisc_uc, vport->promisc_uc);
     PRM_SET(nic_vport_context, ctx, promisc_mc, vport->promisc_mc);
     PRM_SET(nic_vport_context, ctx, promisc_all, vport->promisc_all);
     PRM_SET(nic_vport_context, ctx, allowed_list_type, type);
     PRM_SET(nic_vport_context, ctx, allowed_list_size, n);
-    put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
+    cmd_vport_put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
     /* A caller that asks for the context alone leaves no room for the list: it gets what fits. */
-    fill_list(vport, type, (unsigned)MIN(n, room),
-              PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
+    cmd_fill_list(vport, type, (unsigned)MIN(n, room),
+                  PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
     return SYN_OK;
 }
 
-static enum syn set_list(const struct fw *fw, struct vport *vport,
-                         const struct prm_nic_vport_context *ctx, size_t room)
+static enum syn cmd_set_list(const struct fw *fw, struct vport *vport,
+                             const struct prm_nic_vport_context *ctx, size_t room)
 {
     uint32_t type = PRM_GET(nic_vport_context, ctx, allowed_list_type);
     uint32_t n = PRM_GET(nic_vport_context, ctx, allowed_list_size);
@@ -132,7 +132,7 @@ static enum syn set_list(const struct fw *fw, struct vport *vport,
     if (n > room) {
         return SYN_IN_LEN;
     }
-    macs = list_of(vport, type);
+    macs = cmd_list_of(vport, type);
     if (!macs) {
         memset(vport->vlans, 0, sizeof(vport->vlans));
         for (uint32_t i = 0; i < n; i++) {
@@ -146,15 +146,15 @@ static enum syn set_list(const struct fw *fw, struct vport *vport,
         return SYN_LIMIT;
     }
     for (uint32_t i = 0; i < n; i++) {
-        get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
+        cmd_vport_get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
     }
     vport_set_macs(vport, macs, (const uint8_t(*)[6])taken, n);
     return SYN_OK;
 }
 
-static enum syn check_select(const struct fw *fw,
-                             const struct prm_modify_nic_vport_field_select *select,
-                             const struct prm_nic_vport_context *ctx)
+static enum syn cmd_check_select(const struct fw *fw,
+                                 const struct prm_modify_nic_vport_field_select *select,
+                                 const struct prm_nic_vport_context *ctx)
 {
     uint8_t mac[6];
 
@@ -179,7 +179,7 @@ static enum syn check_select(const struct fw *fw,
             return SYN_BAD_MTU;
         }
     }
-    get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
+    cmd_vport_get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
     if (PRM_GET(modify_nic_vport_field_select, select, permanent_address) && (mac[0] & 1)) {
         return SYN_BAD_MAC;
     }
@@ -197,9 +197,9 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     size_t room = (cmd->in_len - PRM_SIZE(modify_nic_vport_context_in)) / 8;
     enum syn syn;
 
-    syn = check_select(fw, select, ctx);
+    syn = cmd_check_select(fw, select, ctx);
     if (!syn && PRM_GET(modify_nic_vport_field_select, select, addresses_list)) {
-        syn = set_list(fw, vport, ctx, room);
+        syn = cmd_set_list(fw, vport, ctx, room);
     }
     if (syn) {
         return syn;
@@ -210,7 +210,7 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(modify_nic_vport_field_select, select, permanent_address)) {
         uint8_t mac[6];
 
-        get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
+        cmd_vport_get_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), mac);
         vport_set_mac(vport, mac);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, promisc)) {
@@ -254,8 +254,8 @@ static const struct {
 };
 
 /* How far some traffic of a vport has come since its counters were last cleared. */
-static void since_cleared(const struct vport *vport, size_t traffic, enum frame_class class,
-                          uint64_t *packets, uint64_t *octets)
+static void cmd_since_cleared(const struct vport *vport, size_t traffic, enum frame_class class,
+                              uint64_t *packets, uint64_t *octets)
 {
     const struct traffic *now = (const void *)((const char *)&vport->counters + traffic);
     const struct traffic *then = (const void *)((const char *)&vport->cleared + traffic);
@@ -264,22 +264,22 @@ static void since_cleared(const struct vport *vport, size_t traffic, enum frame_
     *octets = now->bytes[class] - then->bytes[class];
 }
 
-static void put_traffic(const struct vport *vport, size_t row, void *out)
+static void cmd_put_traffic(const struct vport *vport, size_t row, void *out)
 {
     struct prm_traffic_counter *counter = out + traffic_counters[row].at;
     uint64_t packets, octets, less_packets = 0, less_octets = 0;
 
-    since_cleared(vport, traffic_counters[row].traffic, traffic_counters[row].class, &packets,
-                  &octets);
+    cmd_since_cleared(vport, traffic_counters[row].traffic, traffic_counters[row].class, &packets,
+                      &octets);
     if (traffic_counters[row].less != NOTHING) {
-        since_cleared(vport, traffic_counters[row].less, traffic_counters[row].class, &less_packets,
-                      &less_octets);
+        cmd_since_cleared(vport, traffic_counters[row].less, traffic_counters[row].class,
+                          &less_packets, &less_octets);
     }
     PRM_SET(traffic_counter, counter, packets, packets - less_packets);
     PRM_SET(traffic_counter, counter, octets, octets - less_octets);
 }
 
-static uint64_t errors(const struct vport_counters *c)
+static uint64_t cmd_vport_errors(const struct vport_counters *c)
 {
     return c->rx_truncated + c->rx_bad_header + c->rx_bad_icrc + c->rx_oversize;
 }
@@ -289,10 +289,10 @@ static enum syn cmd_query_vport_counter(struct fw *fw, struct fw_cmd *cmd)
     struct vport *vport = cmd->vport;
 
     for (size_t i = 0; i < G_N_ELEMENTS(traffic_counters); i++) {
-        put_traffic(vport, i, cmd->out);
+        cmd_put_traffic(vport, i, cmd->out);
     }
     PRM_SET(traffic_counter, PRM_PTR(query_vport_counter_out, cmd->out, received_errors), packets,
-            errors(&vport->counters) - errors(&vport->cleared));
+            cmd_vport_errors(&vport->counters) - cmd_vport_errors(&vport->cleared));
     if (PRM_GET(query_vport_counter_in, cmd->in, clear)) {
         vport->cleared = vport->counters;
     }
@@ -329,9 +329,9 @@ static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(hca_vport_context, ctx, port_guid, vport->port_guid);
     PRM_SET(hca_vport_context, ctx, node_guid, vport->node_guid);
     PRM_SET(hca_vport_context, ctx, qkey_violation_counter,
-            violations(vport->counters.rx_bad_qkey));
+            cmd_vport_violations(vport->counters.rx_bad_qkey));
     PRM_SET(hca_vport_context, ctx, pkey_violation_counter,
-            violations(vport->counters.rx_bad_pkey));
+            cmd_vport_violations(vport->counters.rx_bad_pkey));
     return SYN_OK;
 }
 

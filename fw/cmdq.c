@@ -81,7 +81,7 @@ struct cmdq_entry {
     GArray *out_blocks; /* bus addresses (uint64_t) of the output mailboxes */
 };
 
-static uint8_t xor8(const uint8_t *p, size_t len)
+static uint8_t cmdq_xor8(const uint8_t *p, size_t len)
 {
     uint8_t sum = 0;
 
@@ -92,7 +92,7 @@ static uint8_t xor8(const uint8_t *p, size_t len)
 }
 
 /* Whether a signature byte must be checked. */
-static bool must_check(const struct fw *fw, uint8_t signature)
+static bool cmdq_must_check(const struct fw *fw, uint8_t signature)
 {
     switch (fw->caps.cmdif_checksum) {
     case PRM_CAP_CMDIF_CHECKSUM_DISABLED:
@@ -104,28 +104,28 @@ static bool must_check(const struct fw *fw, uint8_t signature)
     }
 }
 
-static bool box_signature_ok(const struct fw *fw, const struct prm_cmd_if_box *box)
+static bool cmdq_box_signature_ok(const struct fw *fw, const struct prm_cmd_if_box *box)
 {
-    if (must_check(fw, PRM_GET(cmd_if_box, box, ctrl_signature)) &&
-        xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1) != 0xff) {
+    if (cmdq_must_check(fw, PRM_GET(cmd_if_box, box, ctrl_signature)) &&
+        cmdq_xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1) != 0xff) {
         return false;
     }
-    return !must_check(fw, PRM_GET(cmd_if_box, box, signature)) ||
-           xor8(box->bytes, BOX_BYTES) == 0xff;
+    return !cmdq_must_check(fw, PRM_GET(cmd_if_box, box, signature)) ||
+           cmdq_xor8(box->bytes, BOX_BYTES) == 0xff;
 }
 
-static void box_sign(struct prm_cmd_if_box *box)
+static void cmdq_box_sign(struct prm_cmd_if_box *box)
 {
     PRM_SET(cmd_if_box, box, ctrl_signature, 0);
     PRM_SET(cmd_if_box, box, signature, 0);
     PRM_SET(cmd_if_box, box, ctrl_signature,
-            (uint8_t)~xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1));
-    PRM_SET(cmd_if_box, box, signature, (uint8_t)~xor8(box->bytes, BOX_BYTES));
+            (uint8_t)~cmdq_xor8(box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA - 1));
+    PRM_SET(cmd_if_box, box, signature, (uint8_t)~cmdq_xor8(box->bytes, BOX_BYTES));
 }
 
 /* Checks what links a box to its chain, from a whole image of which the control part is filled. */
-static uint8_t box_check(const struct cmdq_entry *e, const struct prm_cmd_if_box *box,
-                         uint32_t block)
+static uint8_t cmdq_box_check(const struct cmdq_entry *e, const struct prm_cmd_if_box *box,
+                              uint32_t block)
 {
     if (PRM_GET(cmd_if_box, box, token) != e->token) {
         return PRM_CMD_DELIVERY_STATUS_TOKEN_ERR;
@@ -136,19 +136,19 @@ static uint8_t box_check(const struct cmdq_entry *e, const struct prm_cmd_if_box
     return PRM_CMD_DELIVERY_STATUS_OK;
 }
 
-static uint64_t box_next(const struct prm_cmd_if_box *box)
+static uint64_t cmdq_box_next(const struct prm_cmd_if_box *box)
 {
     return (uint64_t)PRM_GET(cmd_if_box, box, next_pointer_63_32) << 32 |
            (uint64_t)PRM_GET(cmd_if_box, box, next_pointer_31_10) << 10;
 }
 
 /* Low bits of a next pointer that are not part of the address. */
-static bool box_next_aligned(const struct prm_cmd_if_box *box)
+static bool cmdq_box_next_aligned(const struct prm_cmd_if_box *box)
 {
     return (box->bytes[BOX_CTRL + 7] | (box->bytes[BOX_CTRL + 6] & 3)) == 0;
 }
 
-static enum stage fail(struct cmdq_entry *e, uint8_t status)
+static enum stage cmdq_fail(struct cmdq_entry *e, uint8_t status)
 {
     e->status = status;
     return STAGE_HAND_BACK;
@@ -156,15 +156,15 @@ static enum stage fail(struct cmdq_entry *e, uint8_t status)
 
 /* -- taking an entry --------------------------------------------------------------------------- */
 
-static uint8_t check_entry(struct fw *fw, struct cmdq_entry *e)
+static uint8_t cmdq_check_entry(struct fw *fw, struct cmdq_entry *e)
 {
     const struct prm_cmd_queue_entry *p = e->image;
 
     if (PRM_GET(cmd_queue_entry, p, type) != PRM_CMD_TYPE_PCIE_CMD_IF_TRANSPORT) {
         return PRM_CMD_DELIVERY_STATUS_BAD_CMD_TYPE;
     }
-    if (must_check(fw, PRM_GET(cmd_queue_entry, p, signature)) &&
-        xor8(p->bytes, ENTRY_BYTES) != 0xff) {
+    if (cmdq_must_check(fw, PRM_GET(cmd_queue_entry, p, signature)) &&
+        cmdq_xor8(p->bytes, ENTRY_BYTES) != 0xff) {
         return PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR;
     }
     if (p->bytes[1] || p->bytes[2] || p->bytes[3] || p->bytes[0x3e]) {
@@ -183,7 +183,7 @@ static uint8_t check_entry(struct fw *fw, struct cmdq_entry *e)
 }
 
 /* Room for len bytes. False: it cannot be paid for. */
-static bool buffer_begin(struct fw *fw, struct buffer *b, uint32_t len)
+static bool cmdq_buffer_begin(struct fw *fw, struct buffer *b, uint32_t len)
 {
     b->len = len;
     b->have = 0;
@@ -195,7 +195,7 @@ static bool buffer_begin(struct fw *fw, struct buffer *b, uint32_t len)
     return b->data;
 }
 
-static void buffer_end(struct fw *fw, struct buffer *b)
+static void cmdq_buffer_end(struct fw *fw, struct buffer *b)
 {
     if (b->size) {
         ledger_free(&fw->hca.memory, b->data, b->size);
@@ -204,17 +204,17 @@ static void buffer_end(struct fw *fw, struct buffer *b)
 }
 
 /* A step of it. True: it has ended. */
-static bool buffer_trim(struct fw *fw, struct buffer *b)
+static bool cmdq_buffer_trim(struct fw *fw, struct buffer *b)
 {
     if (!b->size || ledger_trim(&fw->hca.memory, b->data, &b->size)) {
-        buffer_end(fw, b);
+        cmdq_buffer_end(fw, b);
         return true;
     }
     hca_spend(&fw->hca, LEDGER_TRIM_PAGES);
     return false;
 }
 
-static void buffer_append(struct buffer *b, const void *data, uint32_t max)
+static void cmdq_buffer_append(struct buffer *b, const void *data, uint32_t max)
 {
     uint32_t n = MIN(b->len - b->have, max);
 
@@ -223,7 +223,7 @@ static void buffer_append(struct buffer *b, const void *data, uint32_t max)
 }
 
 /* The answer to a command for which there is no memory: it is not read. */
-static void refuse(struct fw *fw, struct cmdq_entry *e)
+static void cmdq_refuse(struct fw *fw, struct cmdq_entry *e)
 {
     void *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
 
@@ -236,7 +236,7 @@ static void refuse(struct fw *fw, struct cmdq_entry *e)
 }
 
 /* Reads the entry of the lowest doorbell. False: it is not there, or not the device's. */
-static bool read_entry(struct fw *fw, struct cmdq_entry *e)
+static bool cmdq_read_entry(struct fw *fw, struct cmdq_entry *e)
 {
     struct fw_cmdq *q = &fw->cmdq;
 
@@ -257,27 +257,27 @@ static bool read_entry(struct fw *fw, struct cmdq_entry *e)
     return true;
 }
 
-static enum stage take(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_take(struct fw *fw, struct cmdq_entry *e)
 {
     uint8_t status;
 
-    if (!fw->cmdq.pending || !read_entry(fw, e)) {
+    if (!fw->cmdq.pending || !cmdq_read_entry(fw, e)) {
         return STAGE_IDLE;
     }
-    status = check_entry(fw, e);
+    status = cmdq_check_entry(fw, e);
     if (status) {
-        return fail(e, status);
+        return cmdq_fail(e, status);
     }
     e->status = PRM_CMD_DELIVERY_STATUS_OK;
-    if (!buffer_begin(fw, &e->in, e->in_len) || !buffer_begin(fw, &e->out, e->out_len)) {
-        refuse(fw, e);
+    if (!cmdq_buffer_begin(fw, &e->in, e->in_len) || !cmdq_buffer_begin(fw, &e->out, e->out_len)) {
+        cmdq_refuse(fw, e);
         return STAGE_HAND_BACK;
     }
     if (e->in_len > INLINE_BYTES && (e->image->bytes[0xf] || (e->image->bytes[0xe] & 1))) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
     }
-    buffer_append(&e->in, PRM_PTR(cmd_queue_entry, e->image, command_input_inline_data),
-                  INLINE_BYTES);
+    cmdq_buffer_append(&e->in, PRM_PTR(cmd_queue_entry, e->image, command_input_inline_data),
+                       INLINE_BYTES);
     e->block = 0;
     e->box = (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_63_32) << 32 |
              (uint64_t)PRM_GET(cmd_queue_entry, e->image, input_mailbox_pointer_31_9) << 9;
@@ -288,12 +288,12 @@ static enum stage take(struct fw *fw, struct cmdq_entry *e)
 
 static const uint8_t zeros[BOX_DATA];
 
-static enum stage begin_output(struct cmdq_entry *e)
+static enum stage cmdq_begin_output(struct cmdq_entry *e)
 {
     if (e->out_len > INLINE_BYTES && (e->image->bytes[0x37] || (e->image->bytes[0x36] & 1))) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
     }
-    buffer_append(&e->out, zeros, INLINE_BYTES);
+    cmdq_buffer_append(&e->out, zeros, INLINE_BYTES);
     g_array_set_size(e->out_blocks, 0);
     e->block = 0;
     e->box = (uint64_t)PRM_GET(cmd_queue_entry, e->image, output_mailbox_pointer_63_32) << 32 |
@@ -301,37 +301,37 @@ static enum stage begin_output(struct cmdq_entry *e)
     return STAGE_WALK_OUTPUT;
 }
 
-static enum stage read_input(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_read_input(struct fw *fw, struct cmdq_entry *e)
 {
     struct prm_cmd_if_box box[1];
     uint8_t status;
 
     if (e->in.have == e->in.len) {
-        return begin_output(e);
+        return cmdq_begin_output(e);
     }
     if (!e->box) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_INPUT_LEN_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_INPUT_LEN_ERR);
     }
     if (!hca_dma_read(&fw->hca, e->box, box, BOX_BYTES)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
-    status = box_check(e, box, e->block);
+    status = cmdq_box_check(e, box, e->block);
     if (status) {
-        return fail(e, status);
+        return cmdq_fail(e, status);
     }
-    if (!box_signature_ok(fw, box)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR);
+    if (!cmdq_box_signature_ok(fw, box)) {
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_SIGNATURE_ERR);
     }
-    if (!box_next_aligned(box)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
+    if (!cmdq_box_next_aligned(box)) {
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_BAD_INPUT_POINTER);
     }
-    buffer_append(&e->in, box, BOX_DATA);
-    e->box = box_next(box);
+    cmdq_buffer_append(&e->in, box, BOX_DATA);
+    e->box = cmdq_box_next(box);
     e->block++;
     return STAGE_READ_INPUT;
 }
 
-static enum stage begin_command(struct cmdq_entry *e)
+static enum stage cmdq_begin_command(struct cmdq_entry *e)
 {
     e->cmd = (struct fw_cmd){
         .in = e->in.data, .in_len = e->in.len, .out = e->out.data, .out_len = e->out.len};
@@ -340,35 +340,35 @@ static enum stage begin_command(struct cmdq_entry *e)
 
 /* The output chain is walked before, so that a broken one is known before the command has an
  * effect. */
-static enum stage walk_output(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_walk_output(struct fw *fw, struct cmdq_entry *e)
 {
     struct prm_cmd_if_box box[1];
     uint8_t status;
 
     if (e->out.have == e->out.len) {
-        return begin_command(e);
+        return cmdq_begin_command(e);
     }
     if (!e->box) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_OUTPUT_LEN_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_OUTPUT_LEN_ERR);
     }
     if (!hca_dma_read(&fw->hca, e->box + BOX_DATA, box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
-    status = box_check(e, box, e->block);
+    status = cmdq_box_check(e, box, e->block);
     if (status) {
-        return fail(e, status);
+        return cmdq_fail(e, status);
     }
-    if (!box_next_aligned(box)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
+    if (!cmdq_box_next_aligned(box)) {
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_BAD_OUTPUT_POINTER);
     }
     g_array_append_val(e->out_blocks, e->box);
-    buffer_append(&e->out, zeros, BOX_DATA);
-    e->box = box_next(box);
+    cmdq_buffer_append(&e->out, zeros, BOX_DATA);
+    e->box = cmdq_box_next(box);
     e->block++;
     return STAGE_WALK_OUTPUT;
 }
 
-static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_write_output(struct fw *fw, struct cmdq_entry *e)
 {
     struct prm_cmd_if_box box[1];
     size_t done = INLINE_BYTES + (size_t)e->block * BOX_DATA;
@@ -379,13 +379,13 @@ static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
     }
     addr = g_array_index(e->out_blocks, uint64_t, e->block);
     if (!hca_dma_read(&fw->hca, addr + BOX_DATA, box->bytes + BOX_DATA, BOX_BYTES - BOX_DATA)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
     memset(box, 0, BOX_DATA);
     memcpy(box, e->out.data + done, MIN(e->out.len - done, BOX_DATA));
-    box_sign(box);
+    cmdq_box_sign(box);
     if (!hca_dma_write(&fw->hca, addr, box, BOX_BYTES)) {
-        return fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
+        return cmdq_fail(e, PRM_CMD_DELIVERY_STATUS_INTERNAL_ERR);
     }
     e->block++;
     return STAGE_WRITE_OUTPUT;
@@ -393,7 +393,7 @@ static enum stage write_output(struct fw *fw, struct cmdq_entry *e)
 
 /* -- executing, and giving back ---------------------------------------------------------------- */
 
-static enum stage execute(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_execute(struct fw *fw, struct cmdq_entry *e)
 {
     bool done;
 
@@ -413,7 +413,7 @@ static enum stage execute(struct fw *fw, struct cmdq_entry *e)
 }
 
 /* Output first, then the word with status and ownership. */
-static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_hand_back(struct fw *fw, struct cmdq_entry *e)
 {
     size_t out = PRM_OFFSET(cmd_queue_entry, command_output_inline_data);
     size_t last = ENTRY_BYTES - 4;
@@ -426,7 +426,8 @@ static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
     PRM_SET(cmd_queue_entry, e->image, status, e->status);
     PRM_SET(cmd_queue_entry, e->image, ownership, 0);
     PRM_SET(cmd_queue_entry, e->image, signature, 0);
-    PRM_SET(cmd_queue_entry, e->image, signature, (uint8_t)~xor8(e->image->bytes, ENTRY_BYTES));
+    PRM_SET(cmd_queue_entry, e->image, signature,
+            (uint8_t)~cmdq_xor8(e->image->bytes, ENTRY_BYTES));
     if (!hca_dma_write(&fw->hca, e->addr + out, e->image->bytes + out, last - out) ||
         !hca_dma_write(&fw->hca, e->addr + last, e->image->bytes + last, 4)) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u does not answer", e->index);
@@ -438,25 +439,26 @@ static enum stage hand_back(struct fw *fw, struct cmdq_entry *e)
 }
 
 /* What the entry took, it gives back. */
-static enum stage release(struct fw *fw, struct cmdq_entry *e)
+static enum stage cmdq_release(struct fw *fw, struct cmdq_entry *e)
 {
-    return buffer_trim(fw, &e->in) && buffer_trim(fw, &e->out) ? STAGE_IDLE : STAGE_RELEASE;
+    return cmdq_buffer_trim(fw, &e->in) && cmdq_buffer_trim(fw, &e->out) ? STAGE_IDLE
+                                                                         : STAGE_RELEASE;
 }
 
 /* -- work -------------------------------------------------------------------------------------- */
 
 /* A step of each stage: returns the stage that the next step is of. */
 static enum stage (*const steps[STAGES])(struct fw *fw, struct cmdq_entry *e) = {
-    [STAGE_IDLE] = take,
-    [STAGE_READ_INPUT] = read_input,
-    [STAGE_WALK_OUTPUT] = walk_output,
-    [STAGE_EXECUTE] = execute,
-    [STAGE_WRITE_OUTPUT] = write_output,
-    [STAGE_HAND_BACK] = hand_back,
-    [STAGE_RELEASE] = release,
+    [STAGE_IDLE] = cmdq_take,
+    [STAGE_READ_INPUT] = cmdq_read_input,
+    [STAGE_WALK_OUTPUT] = cmdq_walk_output,
+    [STAGE_EXECUTE] = cmdq_execute,
+    [STAGE_WRITE_OUTPUT] = cmdq_write_output,
+    [STAGE_HAND_BACK] = cmdq_hand_back,
+    [STAGE_RELEASE] = cmdq_release,
 };
 
-static bool has_work(const struct fw_cmdq *q)
+static bool cmdq_has_work(const struct fw_cmdq *q)
 {
     return q->pending || q->entry->stage != STAGE_IDLE;
 }
@@ -472,7 +474,7 @@ static void cmdq_work(struct hca *hca, struct work *work)
     do {
         e->stage = steps[e->stage](fw, e);
     } while (e->stage != STAGE_IDLE && hca_may_go_on(hca));
-    if (has_work(&fw->cmdq)) {
+    if (cmdq_has_work(&fw->cmdq)) {
         hca_schedule(hca, work);
     }
 }
@@ -480,7 +482,7 @@ static void cmdq_work(struct hca *hca, struct work *work)
 void cmdq_doorbell(struct fw *fw, uint32_t vector)
 {
     fw->cmdq.pending |= vector;
-    if (has_work(&fw->cmdq)) {
+    if (cmdq_has_work(&fw->cmdq)) {
         hca_schedule(&fw->hca, &fw->cmdq.work);
     }
 }
@@ -507,8 +509,8 @@ void cmdq_forget(struct fw *fw)
         e->cmd.drop(fw, &e->cmd);
     }
     e->cmd.drop = NULL;
-    buffer_end(fw, &e->in);
-    buffer_end(fw, &e->out);
+    cmdq_buffer_end(fw, &e->in);
+    cmdq_buffer_end(fw, &e->out);
     e->stage = STAGE_IDLE;
     fw->cmdq.pending = 0;
     hca_unschedule(&fw->cmdq.work);

@@ -23,7 +23,7 @@ bool entry_begin(struct fw *fw)
 }
 
 /* Whether a write that disables the function waits: it is the last that was taken. */
-static bool disable_is_due(const struct fw_entry *e)
+static bool entry_disable_is_due(const struct fw_entry *e)
 {
     const struct fw_write *last;
 
@@ -36,15 +36,15 @@ static bool disable_is_due(const struct fw_entry *e)
 
 /* After each change of what waits. The function stays off as long as something is due that turns
  * it off. */
-static void update(struct fw *fw)
+static void entry_update(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
 
     e->due = !e->retired && (e->reset || e->rewire || e->num_writes);
-    fw->hca.off = e->retired || e->reset || disable_is_due(e);
+    fw->hca.off = e->retired || e->reset || entry_disable_is_due(e);
 }
 
-static void do_first_write(struct fw *fw)
+static void entry_do_first_write(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
     struct fw_write first = e->writes[0];
@@ -53,7 +53,7 @@ static void do_first_write(struct fw *fw)
     fw_do_write(fw, first.offset, first.value, first.size);
 }
 
-static void do_one(struct fw *fw)
+static void entry_do_one(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
 
@@ -64,17 +64,17 @@ static void do_one(struct fw *fw)
         e->rewire = false;
         port_set_wire(&fw->hca, e->wire);
     } else {
-        do_first_write(fw);
+        entry_do_first_write(fw);
     }
-    update(fw);
+    entry_update(fw);
 }
 
-static G_GNUC_NO_INLINE void do_what_is_due(struct fw *fw)
+static G_GNUC_NO_INLINE void entry_do_what_is_due(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
 
     for (unsigned i = 0; i < ENTRY_WRITES && entry_is_due(fw); i++) {
-        do_one(fw);
+        entry_do_one(fw);
     }
     if (e->lost_writes != e->lost_told) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
@@ -92,7 +92,7 @@ void entry_end(struct fw *fw)
 {
     fw->hca.holding = false;
     if (G_UNLIKELY(entry_is_due(fw))) { /* also when writes were lost: those before them wait */
-        do_what_is_due(fw);
+        entry_do_what_is_due(fw);
     }
     fw->entry.under_way = false;
 }
@@ -102,7 +102,7 @@ void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned s
     struct fw_entry *e = &fw->entry;
     bool disables = iseg_disables(offset, value, size);
 
-    if (e->retired || disable_is_due(e)) {
+    if (e->retired || entry_disable_is_due(e)) {
         return; /* nobody is there any more */
     }
     if (e->num_writes >= ENTRY_WRITES + (disables ? 1u : 0u)) {
@@ -110,25 +110,25 @@ void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned s
         return;
     }
     e->writes[e->num_writes++] = (struct fw_write){offset, value, (uint8_t)size};
-    update(fw);
+    entry_update(fw);
 }
 
 void entry_note_reset(struct fw *fw)
 {
     fw->entry.num_writes = 0;
     fw->entry.reset = true;
-    update(fw);
+    entry_update(fw);
 }
 
 void entry_note_wire(struct fw *fw, struct wire_port *wire)
 {
     fw->entry.rewire = true;
     fw->entry.wire = wire;
-    update(fw);
+    entry_update(fw);
 }
 
 void entry_retire(struct fw *fw)
 {
     fw->entry.retired = true;
-    update(fw);
+    entry_update(fw);
 }

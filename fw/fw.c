@@ -27,7 +27,7 @@ static GQuark fw_error_quark(void)
 }
 
 /* What a function starts from after power-on and after every reset. */
-static void power_on(struct fw *fw)
+static void fw_power_on(struct fw *fw)
 {
     fw->state = CMD_DISABLED;
     fw->issi = 0;
@@ -109,7 +109,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     fw->hca.tracing = config->trace;
     cmdq_init(fw);
     pages_init(fw);
-    power_on(fw);
+    fw_power_on(fw);
     if (!fw_uplink(fw)->phy.eth_admin.legacy) { /* the card is new */
         regs_port_reset(fw);
     }
@@ -148,7 +148,7 @@ void fw_do_reset(struct fw *fw)
 {
     cmdq_forget(fw);
     fw_objects_reset(fw);
-    power_on(fw);
+    fw_power_on(fw);
     fw_restart(fw);
     /* within a turn, what the turn holds is still there */
     g_assert(fw->hca.running || (fw->hca.memory.used == 0 && fw->hca.icm.used == 0));

@@ -28,13 +28,13 @@
  */
 #define FW_RESET_SUPPORTED (1u << 30)
 
-static uint32_t dword(const uint8_t *image, uint64_t offset)
+static uint32_t iseg_dword(const uint8_t *image, uint64_t offset)
 {
     return (uint32_t)image[offset] << 24 | (uint32_t)image[offset + 1] << 16 |
            (uint32_t)image[offset + 2] << 8 | image[offset + 3];
 }
 
-static uint32_t identity(const struct fw *fw, uint64_t offset)
+static uint32_t iseg_identity(const struct fw *fw, uint64_t offset)
 {
     uint8_t image[8] = {0}; /* of the segment */
     void *seg = image;
@@ -43,19 +43,19 @@ static uint32_t identity(const struct fw *fw, uint64_t offset)
     PRM_SET(initial_seg, seg, fw_rev_minor, fw->profile->fw_minor);
     PRM_SET(initial_seg, seg, cmd_interface_rev, COMMAND_INTERFACE_REV);
     PRM_SET(initial_seg, seg, fw_rev_subminor, fw->profile->fw_subminor);
-    return dword(image, offset);
+    return iseg_dword(image, offset);
 }
 
-static uint32_t health(struct fw *fw, uint64_t offset)
+static uint32_t iseg_health(struct fw *fw, uint64_t offset)
 {
     struct prm_health_buffer image[1] = {0};
 
     health_fill(fw, image);
-    return dword(image->bytes, offset - HEALTH);
+    return iseg_dword(image->bytes, offset - HEALTH);
 }
 
 /* The free-running timer: ticks of device_frequency_khz, which are nanoseconds. */
-static uint64_t timer_now(struct fw *fw)
+static uint64_t iseg_timer_now(struct fw *fw)
 {
     return hca_now(&fw->hca);
 }
@@ -63,10 +63,10 @@ static uint64_t timer_now(struct fw *fw)
 uint32_t iseg_read(struct fw *fw, uint64_t offset)
 {
     if (offset < 8) {
-        return identity(fw, offset);
+        return iseg_identity(fw, offset);
     }
     if (offset >= HEALTH && offset < HEALTH + PRM_SIZE(health_buffer)) {
-        return health(fw, offset);
+        return iseg_health(fw, offset);
     }
     switch (offset) {
     case CMDQ_ADDR_HI:
@@ -85,9 +85,9 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case ISEG(cmd_q_init_to):
         return TIMEOUT_SECONDS(2);
     case ISEG(internal_timer_h):
-        return (uint32_t)(timer_now(fw) >> 32);
+        return (uint32_t)(iseg_timer_now(fw) >> 32);
     case ISEG(internal_timer_l):
-        return (uint32_t)timer_now(fw);
+        return (uint32_t)iseg_timer_now(fw);
     case ISEG(health_syndrome):
         return health_counter(fw);
     case ISEG(real_time_h):
@@ -102,7 +102,7 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     }
 }
 
-static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
+static void iseg_write_nic_interface(struct fw *fw, uint8_t nic_interface)
 {
     switch (nic_interface) {
     case PRM_NIC_INTERFACE_FULL_DRIVER:
@@ -130,7 +130,7 @@ static void write_nic_interface(struct fw *fw, uint8_t nic_interface)
     }
 }
 
-static uint8_t nic_interface_of(uint32_t addr_lo)
+static uint8_t iseg_nic_interface_of(uint32_t addr_lo)
 {
     return addr_lo >> 8 & 7;
 }
@@ -138,7 +138,7 @@ static uint8_t nic_interface_of(uint32_t addr_lo)
 bool iseg_disables(uint64_t offset, uint64_t value, unsigned size)
 {
     bool whole = (size == 4 && offset == CMDQ_ADDR_LO) || (size == 8 && offset == CMDQ_ADDR_HI);
-    uint8_t nic_interface = nic_interface_of((uint32_t)value);
+    uint8_t nic_interface = iseg_nic_interface_of((uint32_t)value);
 
     return whole && (nic_interface == PRM_NIC_INTERFACE_DISABLED ||
                      nic_interface == PRM_NIC_INTERFACE_SW_RESET);
@@ -152,7 +152,7 @@ void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)
         break;
     case CMDQ_ADDR_LO:
         fw->cmdq.addr = (fw->cmdq.addr & ~0xffffffffull) | (value & ~0xfffu);
-        write_nic_interface(fw, nic_interface_of(value));
+        iseg_write_nic_interface(fw, iseg_nic_interface_of(value));
         break;
     case CMD_DOORBELL:
         cmdq_doorbell(fw, value);

@@ -35,7 +35,7 @@
 /* Bytes of this process's memory that an owned page takes: in the list and in a set. */
 #define OWNED_COST (LEDGER_SET_ENTRY + 2 * sizeof(uint64_t))
 
-static uint64_t load_pa(const uint8_t *pas, uint32_t i)
+static uint64_t pages_load_pa(const uint8_t *pas, uint32_t i)
 {
     uint64_t pa;
 
@@ -43,54 +43,55 @@ static uint64_t load_pa(const uint8_t *pas, uint32_t i)
     return GUINT64_FROM_BE(pa);
 }
 
-static void store_pa(uint8_t *pas, uint32_t i, uint64_t pa)
+static void pages_store_pa(uint8_t *pas, uint32_t i, uint64_t pa)
 {
     pa = GUINT64_TO_BE(pa);
     memcpy(pas + (size_t)i * sizeof(pa), &pa, sizeof(pa));
 }
 
-static uint32_t owned(const struct fw *fw)
+static uint32_t pages_owned(const struct fw *fw)
 {
     return fw->pages.list->len;
 }
 
 /* Pages that boot and the objects of now take; the rest of those owned are free. */
-static uint32_t in_use(const struct fw *fw)
+static uint32_t pages_in_use(const struct fw *fw)
 {
     return BOOT_PAGES + (uint32_t)((fw->hca.icm.used + PAGE_BYTES - 1) >> PAGE_SHIFT);
 }
 
 /* What the objects may take follows the pages. */
-static void set_limit(struct fw *fw)
+static void pages_set_limit(struct fw *fw)
 {
-    uint64_t have = owned(fw);
+    uint64_t have = pages_owned(fw);
 
     fw->hca.icm.limit = have > BOOT_PAGES ? (have - BOOT_PAGES) << PAGE_SHIFT : 0;
 }
 
 uint32_t pages_wanted_boot(const struct fw *fw)
 {
-    uint32_t have = owned(fw);
+    uint32_t have = pages_owned(fw);
 
     return BOOT_PAGES > have ? BOOT_PAGES - have : 0;
 }
 
 uint32_t pages_wanted_init(const struct fw *fw)
 {
-    uint32_t have = owned(fw), need = BOOT_PAGES + INIT_PAGES;
+    uint32_t have = pages_owned(fw), need = BOOT_PAGES + INIT_PAGES;
 
     return need > have ? need - have : 0;
 }
 
 int32_t pages_wanted_regular(const struct fw *fw)
 {
-    int64_t idle = (int64_t)owned(fw) - in_use(fw);
+    int64_t idle = (int64_t)pages_owned(fw) - pages_in_use(fw);
 
     if (idle < LOW_PAGES) {
         return BATCH_PAGES;
     }
     /* What INIT_HCA asked for stays; of the rest, as much as leaves two batches idle. */
-    if (owned(fw) >= BOOT_PAGES + INIT_PAGES + BATCH_PAGES && idle >= LOW_PAGES + 3 * BATCH_PAGES) {
+    if (pages_owned(fw) >= BOOT_PAGES + INIT_PAGES + BATCH_PAGES &&
+        idle >= LOW_PAGES + 3 * BATCH_PAGES) {
         return -BATCH_PAGES;
     }
     return 0;
@@ -101,7 +102,7 @@ int32_t pages_wanted_regular(const struct fw *fw)
  * that a guest, which chooses the frames, does not know. So it cannot have them all meet in one
  * place of a hash table, nor all sets grow at once.
  */
-static GHashTable *set_of(struct fw *fw, uint64_t frame, gpointer *key)
+static GHashTable *pages_set_of(struct fw *fw, uint64_t frame, gpointer *key)
 {
     uint64_t x = frame * fw->pages.secret;
 
@@ -113,11 +114,11 @@ static GHashTable *set_of(struct fw *fw, uint64_t frame, gpointer *key)
     return fw->pages.sets[x >> (64 - FW_LOG_PAGE_SETS)];
 }
 
-static enum syn own(struct fw *fw, uint64_t pa)
+static enum syn pages_own(struct fw *fw, uint64_t pa)
 {
     uint64_t frame = pa >> PAGE_SHIFT;
     gpointer key;
-    GHashTable *set = set_of(fw, frame, &key);
+    GHashTable *set = pages_set_of(fw, frame, &key);
 
     if (!ledger_take(&fw->hca.memory, OWNED_COST)) {
         return SYN_NO_MEMORY;
@@ -131,20 +132,20 @@ static enum syn own(struct fw *fw, uint64_t pa)
 }
 
 /* Lets go of the page that was given last. */
-static uint64_t disown(struct fw *fw)
+static uint64_t pages_disown(struct fw *fw)
 {
-    uint64_t frame = g_array_index(fw->pages.list, uint64_t, owned(fw) - 1);
+    uint64_t frame = g_array_index(fw->pages.list, uint64_t, pages_owned(fw) - 1);
     gpointer key;
-    GHashTable *set = set_of(fw, frame, &key);
+    GHashTable *set = pages_set_of(fw, frame, &key);
 
-    g_array_set_size(fw->pages.list, owned(fw) - 1);
+    g_array_set_size(fw->pages.list, pages_owned(fw) - 1);
     g_hash_table_remove(set, key);
     ledger_give(&fw->hca.memory, OWNED_COST);
     return frame;
 }
 
 /* After a page was given or taken, which is a piece. */
-static bool is_over(struct fw *fw)
+static bool pages_is_over(struct fw *fw)
 {
     hca_spend(&fw->hca, 1);
     return !hca_may_go_on(&fw->hca);
@@ -152,29 +153,29 @@ static bool is_over(struct fw *fw)
 
 enum syn pages_give(struct fw *fw, const uint8_t *pas, uint32_t n, struct pages_progress *at)
 {
-    uint32_t before = owned(fw) - at->done;
+    uint32_t before = pages_owned(fw) - at->done;
 
     if (n > MAX_OWNED || before > MAX_OWNED - n) {
         return SYN_LIMIT;
     }
     while (at->why == SYN_OK && at->done < n) {
-        at->why = own(fw, load_pa(pas, at->done));
+        at->why = pages_own(fw, pages_load_pa(pas, at->done));
         at->done += at->why == SYN_OK;
-        if (is_over(fw)) {
+        if (pages_is_over(fw)) {
             return SYN_AGAIN;
         }
     }
     if (at->why != SYN_OK) {
         while (at->done) {
-            disown(fw);
+            pages_disown(fw);
             at->done--;
-            if (is_over(fw)) {
+            if (pages_is_over(fw)) {
                 return SYN_AGAIN;
             }
         }
         return at->why;
     }
-    set_limit(fw);
+    pages_set_limit(fw);
     if (fw->pages.asked > 0) {
         fw->pages.asked = 0;
     }
@@ -189,31 +190,31 @@ void pages_cant_give(struct fw *fw)
 }
 
 /* How many pages the function can do without. */
-static uint32_t spare(const struct fw *fw)
+static uint32_t pages_spare(const struct fw *fw)
 {
     uint32_t keep;
 
     if (fw->state != CMD_READY) {
-        return owned(fw);
+        return pages_owned(fw);
     }
-    keep = MAX(in_use(fw) + LOW_PAGES, BOOT_PAGES + INIT_PAGES);
-    return owned(fw) > keep ? owned(fw) - keep : 0;
+    keep = MAX(pages_in_use(fw) + LOW_PAGES, BOOT_PAGES + INIT_PAGES);
+    return pages_owned(fw) > keep ? pages_owned(fw) - keep : 0;
 }
 
 enum syn pages_take(struct fw *fw, uint8_t *pas, uint32_t n, struct pages_progress *at)
 {
     if (!at->begun) {
         at->begun = true;
-        at->n = MIN(n, spare(fw));
+        at->n = MIN(n, pages_spare(fw));
     }
     while (at->done < at->n) {
-        store_pa(pas, at->done, disown(fw) << PAGE_SHIFT);
+        pages_store_pa(pas, at->done, pages_disown(fw) << PAGE_SHIFT);
         at->done++;
-        if (is_over(fw)) {
+        if (pages_is_over(fw)) {
             return SYN_AGAIN;
         }
     }
-    set_limit(fw);
+    pages_set_limit(fw);
     if (fw->pages.asked < 0) {
         fw->pages.asked = 0;
     }
@@ -249,12 +250,12 @@ void pages_init(struct fw *fw)
         fw->pages.sets[i] = g_hash_table_new(NULL, NULL);
     }
     fw->pages.list = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    set_limit(fw);
+    pages_set_limit(fw);
 }
 
 void pages_clear(struct fw *fw)
 {
-    ledger_give(&fw->hca.memory, owned(fw) * OWNED_COST);
+    ledger_give(&fw->hca.memory, pages_owned(fw) * OWNED_COST);
     for (unsigned i = 0; i < G_N_ELEMENTS(fw->pages.sets); i++) {
         g_hash_table_unref(fw->pages.sets[i]);
     }

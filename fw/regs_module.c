@@ -13,7 +13,7 @@
 
 /* -- PMLP: lanes ------------------------------------------------------------------------------- */
 
-static enum syn pmlp_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pmlp_query(struct fw *fw, const void *in, void *out)
 {
     static const size_t lanes[] = {
         PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
@@ -53,14 +53,14 @@ static const struct {
 };
 
 /* Text, padded with spaces. */
-static void eeprom_text(uint8_t *eeprom, size_t at, size_t len, const char *text)
+static void regs_eeprom_text(uint8_t *eeprom, size_t at, size_t len, const char *text)
 {
     memset(eeprom + at, ' ', len);
     memcpy(eeprom + at, text, MIN(len, strlen(text)));
 }
 
 /* CC_BASE and CC_EXT: the sum of the bytes first to check - 1. */
-static void eeprom_check(uint8_t *eeprom, size_t first, size_t check)
+static void regs_eeprom_check(uint8_t *eeprom, size_t first, size_t check)
 {
     uint8_t sum = 0;
 
@@ -70,7 +70,7 @@ static void eeprom_check(uint8_t *eeprom, size_t first, size_t check)
     eeprom[check] = sum;
 }
 
-static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
+static void regs_eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
 {
     const uint8_t *mac = fw->hca.vport->sw->vports[0]->permanent_mac;
     char serial[17];
@@ -81,16 +81,16 @@ static void eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
     }
     g_snprintf(serial, sizeof(serial), "%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2], mac[3],
                mac[4], mac[5]);
-    eeprom_text(eeprom, 148, 16, "hcasim");
-    eeprom_text(eeprom, 168, 16, "SIMULATED-CABLE");
-    eeprom_text(eeprom, 184, 2, "A1");
-    eeprom_text(eeprom, 196, 16, serial);
-    eeprom_text(eeprom, 212, 8, "260101"); /* made on, YYMMDD and lot */
-    eeprom_check(eeprom, 128, 191);
-    eeprom_check(eeprom, 192, 223);
+    regs_eeprom_text(eeprom, 148, 16, "hcasim");
+    regs_eeprom_text(eeprom, 168, 16, "SIMULATED-CABLE");
+    regs_eeprom_text(eeprom, 184, 2, "A1");
+    regs_eeprom_text(eeprom, 196, 16, serial);
+    regs_eeprom_text(eeprom, 212, 8, "260101"); /* made on, YYMMDD and lot */
+    regs_eeprom_check(eeprom, 128, 191);
+    regs_eeprom_check(eeprom, 192, 223);
 }
 
-static enum syn mcia_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_mcia_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t first = PRM_GET(mcia_reg, in, device_address);
     uint32_t size = PRM_GET(mcia_reg, in, size);
@@ -110,7 +110,7 @@ static enum syn mcia_query(struct fw *fw, const void *in, void *out)
         return SYN_OK;
     }
     /* A flat memory has no page select byte: every upper page is page 0. */
-    eeprom_fill(fw, eeprom);
+    regs_eeprom_fill(fw, eeprom);
     memcpy(PRM_PTR(mcia_reg, out, dwords), eeprom + first, size);
     PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_GOOD);
     return SYN_OK;
@@ -150,7 +150,7 @@ static const struct {
 G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == UPLINK_FEC_SPEEDS);
 
 /* The strongest of what is wished. */
-static uint32_t fec_in_use(size_t speed, uint8_t wished)
+static uint32_t regs_fec_in_use(size_t speed, uint8_t wished)
 {
     if (!wished) {
         return fec_speeds[speed].automatic;
@@ -160,7 +160,7 @@ static uint32_t fec_in_use(size_t speed, uint8_t wished)
                                    : FEC_NONE;
 }
 
-static enum syn pplm_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pplm_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t proto = regs_eth_mode(fw).legacy;
 
@@ -168,13 +168,14 @@ static enum syn pplm_query(struct fw *fw, const void *in, void *out)
         prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");
         prm_set(out, fec_speeds[i].admin, fw_uplink(fw)->phy.fec_admin[i], "fec_override_admin");
         if (fec_speeds[i].protos & proto) {
-            PRM_SET(pplm_reg, out, fec_mode_active, fec_in_use(i, fw_uplink(fw)->phy.fec_admin[i]));
+            PRM_SET(pplm_reg, out, fec_mode_active,
+                    regs_fec_in_use(i, fw_uplink(fw)->phy.fec_admin[i]));
         }
     }
     return SYN_OK;
 }
 
-static enum syn pplm_write(struct fw *fw, const void *in, void *out)
+static enum syn regs_pplm_write(struct fw *fw, const void *in, void *out)
 {
     uint8_t wished[G_N_ELEMENTS(fec_speeds)];
 
@@ -193,8 +194,8 @@ static enum syn pplm_write(struct fw *fw, const void *in, void *out)
 }
 
 const struct fw_reg regs_module[] = {
-    {PRM_REG_ID_PMLP, PRM_SIZE(pmlp_reg), true, pmlp_query, NULL},
-    {PRM_REG_ID_PPLM, PRM_SIZE(pplm_reg), true, pplm_query, pplm_write},
-    {PRM_REG_ID_MCIA, PRM_SIZE(mcia_reg), false, mcia_query, NULL},
+    {PRM_REG_ID_PMLP, PRM_SIZE(pmlp_reg), true, regs_pmlp_query, NULL},
+    {PRM_REG_ID_PPLM, PRM_SIZE(pplm_reg), true, regs_pplm_query, regs_pplm_write},
+    {PRM_REG_ID_MCIA, PRM_SIZE(mcia_reg), false, regs_mcia_query, NULL},
     {0},
 };

@@ -21,7 +21,7 @@ void regs_port_reset(struct fw *fw)
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
-static enum syn paos_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_paos_query(struct fw *fw, const void *in, void *out)
 {
     PRM_SET(paos_reg, out, admin_status,
             fw_uplink(fw)->admin_up ? PRM_PAOS_STATUS_UP : PRM_PAOS_STATUS_DOWN);
@@ -30,7 +30,7 @@ static enum syn paos_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-static enum syn paos_write(struct fw *fw, const void *in, void *out)
+static enum syn regs_paos_write(struct fw *fw, const void *in, void *out)
 {
     uint32_t admin = PRM_GET(paos_reg, in, admin_status);
 
@@ -75,15 +75,15 @@ static const struct link_modes modes_by_speed[] = {
     {LEGACY(100BASE_TX), EXT(SGMII_100M)},
 };
 
-static bool modes_overlap(struct link_modes a, struct link_modes b)
+static bool regs_modes_overlap(struct link_modes a, struct link_modes b)
 {
     return (a.legacy & b.legacy) || (a.ext & b.ext);
 }
 
-static struct link_modes modes_fastest(struct link_modes of)
+static struct link_modes regs_modes_fastest(struct link_modes of)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
-        if (modes_overlap(modes_by_speed[i], of)) {
+        if (regs_modes_overlap(modes_by_speed[i], of)) {
             uint32_t legacy = modes_by_speed[i].legacy & of.legacy;
 
             return (struct link_modes){legacy & (0 - legacy), modes_by_speed[i].ext & of.ext};
@@ -93,12 +93,12 @@ static struct link_modes modes_fastest(struct link_modes of)
 }
 
 /* All that the card has at the speeds of these. */
-static struct link_modes modes_at_speeds_of(const struct fw *fw, struct link_modes some)
+static struct link_modes regs_modes_at_speeds_of(const struct fw *fw, struct link_modes some)
 {
     struct link_modes all = {0, 0};
 
     for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
-        if (modes_overlap(modes_by_speed[i], some)) {
+        if (regs_modes_overlap(modes_by_speed[i], some)) {
             all.legacy |= modes_by_speed[i].legacy & fw->profile->eth_modes.legacy;
             all.ext |= modes_by_speed[i].ext & fw->profile->eth_modes.ext;
         }
@@ -119,13 +119,13 @@ struct link_modes regs_eth_mode(struct fw *fw)
         phy->mode = (struct link_modes){0, 0};
     } else if (!phy->has_mode || phy->mode_downs != downs) {
         phy->has_mode = true;
-        phy->mode = modes_fastest(phy->eth_admin);
+        phy->mode = regs_modes_fastest(phy->eth_admin);
         phy->mode_downs = downs;
     }
     return phy->mode;
 }
 
-static enum syn ptys_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_ptys_query(struct fw *fw, const void *in, void *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
     const struct link_modes *admin = &fw_uplink(fw)->phy.eth_admin;
@@ -152,12 +152,12 @@ static enum syn ptys_query(struct fw *fw, const void *in, void *out)
 
 /* A driver wishes in one kind of bits (mlx5_port_set_eth_ptys()), extended ones before the others,
  * which follow. */
-static enum syn ptys_write(struct fw *fw, const void *in, void *out)
+static enum syn regs_ptys_write(struct fw *fw, const void *in, void *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
     struct link_modes wish = {PRM_GET(ptys_reg, in, eth_proto_admin),
                               PRM_GET(ptys_reg, in, ext_eth_proto_admin)};
-    struct link_modes all = modes_at_speeds_of(fw, wish);
+    struct link_modes all = regs_modes_at_speeds_of(fw, wish);
 
     if (!(PRM_GET(ptys_reg, in, proto_mask) & 1u << PRM_PTYS_PROTO_ETH) ||
         !(wish.legacy | wish.ext) || (wish.legacy & ~can->legacy) || (wish.ext & ~can->ext)) {
@@ -172,7 +172,7 @@ static enum syn ptys_write(struct fw *fw, const void *in, void *out)
 
 /* -- PMTU -------------------------------------------------------------------------------------- */
 
-static enum syn pmtu_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pmtu_query(struct fw *fw, const void *in, void *out)
 {
     PRM_SET(pmtu_reg, out, max_mtu, PORT_MAX_MTU);
     PRM_SET(pmtu_reg, out, admin_mtu, fw_uplink(fw)->mtu);
@@ -180,7 +180,7 @@ static enum syn pmtu_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-static enum syn pmtu_write(struct fw *fw, const void *in, void *out)
+static enum syn regs_pmtu_write(struct fw *fw, const void *in, void *out)
 {
     uint32_t mtu = PRM_GET(pmtu_reg, in, admin_mtu);
 
@@ -193,7 +193,7 @@ static enum syn pmtu_write(struct fw *fw, const void *in, void *out)
 
 /* -- PFCC: global pause and priority flow control ---------------------------------------------- */
 
-static enum syn pfcc_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pfcc_query(struct fw *fw, const void *in, void *out)
 {
     const struct uplink_phy *phy = &fw_uplink(fw)->phy;
 
@@ -204,7 +204,7 @@ static enum syn pfcc_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-static enum syn pfcc_write(struct fw *fw, const void *in, void *out)
+static enum syn regs_pfcc_write(struct fw *fw, const void *in, void *out)
 {
     struct uplink_phy *phy = &fw_uplink(fw)->phy;
     uint8_t tx_mask = (uint8_t)PRM_GET(pfcc_reg, in, prio_mask_tx);
@@ -225,7 +225,7 @@ static enum syn pfcc_write(struct fw *fw, const void *in, void *out)
 
 /* -- PDDR: why the link is down ---------------------------------------------------------------- */
 
-static enum syn pddr_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pddr_query(struct fw *fw, const void *in, void *out)
 {
     void *page = PRM_PTR(pddr_reg, out, page_data);
     uint32_t opcode = PRM_PDDR_STATUS_OPCODE_NO_ISSUE;
@@ -247,7 +247,7 @@ static enum syn pddr_query(struct fw *fw, const void *in, void *out)
 
 #define PCAM_FIRST 0x5000
 
-static enum syn pcam_query(struct fw *fw, const void *in, void *out)
+static enum syn regs_pcam_query(struct fw *fw, const void *in, void *out)
 {
     struct prm_pcam_regs_5000_to_507f *mask =
         PRM_PTR(pcam_reg, out, port_access_reg_cap_mask_regs_5000_to_507f);
@@ -266,12 +266,12 @@ static enum syn pcam_query(struct fw *fw, const void *in, void *out)
 }
 
 const struct fw_reg regs_port[] = {
-    {PRM_REG_ID_PMTU, PRM_SIZE(pmtu_reg), true, pmtu_query, pmtu_write},
-    {PRM_REG_ID_PTYS, PRM_SIZE(ptys_reg), true, ptys_query, ptys_write},
-    {PRM_REG_ID_PAOS, PRM_SIZE(paos_reg), true, paos_query, paos_write},
-    {PRM_REG_ID_PFCC, PRM_SIZE(pfcc_reg), true, pfcc_query, pfcc_write},
+    {PRM_REG_ID_PMTU, PRM_SIZE(pmtu_reg), true, regs_pmtu_query, regs_pmtu_write},
+    {PRM_REG_ID_PTYS, PRM_SIZE(ptys_reg), true, regs_ptys_query, regs_ptys_write},
+    {PRM_REG_ID_PAOS, PRM_SIZE(paos_reg), true, regs_paos_query, regs_paos_write},
+    {PRM_REG_ID_PFCC, PRM_SIZE(pfcc_reg), true, regs_pfcc_query, regs_pfcc_write},
     {PRM_REG_ID_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
-    {PRM_REG_ID_PDDR, PRM_SIZE(pddr_reg), true, pddr_query, NULL},
-    {PRM_REG_ID_PCAM, PRM_SIZE(pcam_reg), false, pcam_query, NULL},
+    {PRM_REG_ID_PDDR, PRM_SIZE(pddr_reg), true, regs_pddr_query, NULL},
+    {PRM_REG_ID_PCAM, PRM_SIZE(pcam_reg), false, regs_pcam_query, NULL},
     {0},
 };

@@ -14,7 +14,7 @@
 #define NS_PER_MS 1000000
 
 /* What the card's vports found wrong with the frames that came to them. */
-static uint64_t found_wrong(const struct fw *fw, size_t counter)
+static uint64_t ppcnt_found_wrong(const struct fw *fw, size_t counter)
 {
     const struct eswitch *sw = fw->hca.vport->sw;
     uint64_t sum = 0;
@@ -25,9 +25,9 @@ static uint64_t found_wrong(const struct fw *fw, size_t counter)
     return sum;
 }
 
-#define FOUND(fw, counter) found_wrong(fw, offsetof(struct vport_counters, counter))
+#define FOUND(fw, counter) ppcnt_found_wrong(fw, offsetof(struct vport_counters, counter))
 
-static uint64_t octets(const struct traffic *t)
+static uint64_t ppcnt_octets(const struct traffic *t)
 {
     return traffic_bytes(t) + FCS_LEN * traffic_frames(t);
 }
@@ -40,13 +40,13 @@ static uint64_t octets(const struct traffic *t)
         PRM_SET(s, p, field##_low, put_value_ & 0xffffffff);                                       \
     } while (0)
 
-static void fill_802_3(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_802_3(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_802_3_cntrs_grp_data_layout, set, field, value)
     P(a_frames_transmitted_ok, traffic_frames(&c->tx));
     P(a_frames_received_ok, traffic_frames(&c->rx));
-    P(a_octets_transmitted_ok, octets(&c->tx));
-    P(a_octets_received_ok, octets(&c->rx));
+    P(a_octets_transmitted_ok, ppcnt_octets(&c->tx));
+    P(a_octets_received_ok, ppcnt_octets(&c->rx));
     P(a_multicast_frames_xmitted_ok, c->tx.frames[FRAME_MULTICAST]);
     P(a_broadcast_frames_xmitted_ok, c->tx.frames[FRAME_BROADCAST]);
     P(a_multicast_frames_received_ok, c->rx.frames[FRAME_MULTICAST]);
@@ -55,14 +55,14 @@ static void fill_802_3(struct fw *fw, const struct uplink_counters *c, void *set
 #undef P
 }
 
-static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_2863_cntrs_grp_data_layout, set, field, value)
-    P(if_in_octets, octets(&c->rx));
+    P(if_in_octets, ppcnt_octets(&c->rx));
     P(if_in_ucast_pkts, c->rx.frames[FRAME_UNICAST]);
     P(if_in_discards, FOUND(fw, rx_discards));
     P(if_in_errors, FOUND(fw, rx_oversize));
-    P(if_out_octets, octets(&c->tx));
+    P(if_out_octets, ppcnt_octets(&c->tx));
     P(if_out_ucast_pkts, c->tx.frames[FRAME_UNICAST]);
     P(if_out_discards, FOUND(fw, tx_oversize));
     P(if_in_multicast_pkts, c->rx.frames[FRAME_MULTICAST]);
@@ -72,10 +72,10 @@ static void fill_rfc_2863(struct fw *fw, const struct uplink_counters *c, void *
 #undef P
 }
 
-static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_2819_cntrs_grp_data_layout, set, field, value)
-    P(ether_stats_octets, octets(&c->rx));
+    P(ether_stats_octets, ppcnt_octets(&c->rx));
     P(ether_stats_pkts, traffic_frames(&c->rx));
     P(ether_stats_broadcast_pkts, c->rx.frames[FRAME_BROADCAST]);
     P(ether_stats_multicast_pkts, c->rx.frames[FRAME_MULTICAST]);
@@ -93,27 +93,27 @@ static void fill_rfc_2819(struct fw *fw, const struct uplink_counters *c, void *
 #undef P
 }
 
-static void fill_rfc_3635(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_rfc_3635(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     PUT(eth_3635_cntrs_grp_data_layout, set, dot3stats_frame_too_longs, FOUND(fw, rx_oversize));
 }
 
-static void fill_extended(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_extended(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, FOUND(fw, rx_bad_icrc));
 }
 
-static void fill_per_priority(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_per_priority(struct fw *fw, const struct uplink_counters *c, void *set)
 {
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
-    P(rx_octets, octets(&c->rx));
+    P(rx_octets, ppcnt_octets(&c->rx));
     P(rx_frames, traffic_frames(&c->rx));
-    P(tx_octets, octets(&c->tx));
+    P(tx_octets, ppcnt_octets(&c->tx));
     P(tx_frames, traffic_frames(&c->tx));
 #undef P
 }
 
-static void fill_physical(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_physical(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     uint64_t age = hca_now(&fw->hca) - fw_uplink(fw)->phy.counters_cleared_ns;
 
@@ -122,7 +122,7 @@ static void fill_physical(struct fw *fw, const struct uplink_counters *c, void *
 }
 
 /* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
-static void fill_infiniband(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_infiniband(struct fw *fw, const struct uplink_counters *c, void *set)
 {
     uint64_t bad = c->rx_truncated + FOUND(fw, rx_truncated) + FOUND(fw, rx_bad_header) +
                    FOUND(fw, rx_bad_icrc) + FOUND(fw, rx_oversize);
@@ -136,14 +136,14 @@ static const struct {
     uint8_t group;
     void (*fill)(struct fw *fw, const struct uplink_counters *c, void *set);
 } groups[] = {
-    {PRM_PPCNT_GRP_IEEE_802_3, fill_802_3},
-    {PRM_PPCNT_GRP_RFC_2863, fill_rfc_2863},
-    {PRM_PPCNT_GRP_RFC_2819, fill_rfc_2819},
-    {PRM_PPCNT_GRP_RFC_3635, fill_rfc_3635},
-    {PRM_PPCNT_GRP_ETHERNET_EXTENDED, fill_extended},
-    {PRM_PPCNT_GRP_PER_PRIORITY, fill_per_priority},
-    {PRM_PPCNT_GRP_PHYSICAL_LAYER, fill_physical},
-    {PRM_PPCNT_GRP_INFINIBAND_PORT, fill_infiniband},
+    {PRM_PPCNT_GRP_IEEE_802_3, ppcnt_fill_802_3},
+    {PRM_PPCNT_GRP_RFC_2863, ppcnt_fill_rfc_2863},
+    {PRM_PPCNT_GRP_RFC_2819, ppcnt_fill_rfc_2819},
+    {PRM_PPCNT_GRP_RFC_3635, ppcnt_fill_rfc_3635},
+    {PRM_PPCNT_GRP_ETHERNET_EXTENDED, ppcnt_fill_extended},
+    {PRM_PPCNT_GRP_PER_PRIORITY, ppcnt_fill_per_priority},
+    {PRM_PPCNT_GRP_PHYSICAL_LAYER, ppcnt_fill_physical},
+    {PRM_PPCNT_GRP_INFINIBAND_PORT, ppcnt_fill_infiniband},
 };
 
 enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out)

@@ -10,7 +10,8 @@
 /* A doorbell record has two 32-bit counters at most. */
 #define DBR_BYTES 8
 
-static enum syn find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id, struct umem **umem)
+static enum syn ring_find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id,
+                               struct umem **umem)
 {
     *umem = umem_find(&fw->hca, id);
     return uid_check((const struct obj *)*umem, cmd->uid, SYN_NO_UMEM);
@@ -25,7 +26,7 @@ enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *re
 
     if (ref->umem_valid) {
         struct umem *umem;
-        enum syn syn = find_umem(fw, cmd, ref->umem_id, &umem);
+        enum syn syn = ring_find_umem(fw, cmd, ref->umem_id, &umem);
 
         if (syn) {
             return syn;
@@ -69,7 +70,7 @@ enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t ume
         *bus_addr = dbr_addr;
         return SYN_OK;
     }
-    syn = find_umem(fw, cmd, umem_id, &umem);
+    syn = ring_find_umem(fw, cmd, umem_id, &umem);
     if (syn) {
         return syn;
     }

@@ -22,19 +22,20 @@ _Noreturn void prm_bad_index(const char *name, size_t index, size_t count)
     abort();
 }
 
-static int compare_struct(const void *key, const void *entry)
+static int reflect_compare_struct(const void *key, const void *entry)
 {
     return strcmp(key, ((const struct prm_struct *)entry)->name);
 }
 
-static int compare_enum(const void *key, const void *entry)
+static int reflect_compare_enum(const void *key, const void *entry)
 {
     return strcmp(key, ((const struct prm_enum *)entry)->name);
 }
 
 const struct prm_struct *prm_struct_find(const char *name)
 {
-    return bsearch(name, prm_structs, prm_n_structs, sizeof(prm_structs[0]), compare_struct);
+    return bsearch(name, prm_structs, prm_n_structs, sizeof(prm_structs[0]),
+                   reflect_compare_struct);
 }
 
 const struct prm_field *prm_field_find(const struct prm_struct *s, const char *name)
@@ -59,7 +60,7 @@ uint64_t prm_field_get(const struct prm_field *f, const void *p, size_t index)
     return value;
 }
 
-static void copy_bits(uint8_t *to, const uint8_t *from, size_t first, size_t n)
+static void reflect_copy_bits(uint8_t *to, const uint8_t *from, size_t first, size_t n)
 {
     for (size_t bit = first; bit < first + n; bit++) {
         uint8_t mask = (uint8_t)(0x80 >> bit % 8);
@@ -78,12 +79,12 @@ void prm_copy_common(const struct prm_struct *to_layout, void *to,
 
         if (f && f->bit == t->bit && f->width == t->width && f->count == t->count &&
             t->bit + bits <= from_len * 8) {
-            copy_bits(to, from, t->bit, bits);
+            reflect_copy_bits(to, from, t->bit, bits);
         }
     }
 }
 
-static const char *value_name(const struct prm_enum *e, uint64_t value)
+static const char *reflect_value_name(const struct prm_enum *e, uint64_t value)
 {
     for (size_t i = 0; i < e->n_values; i++) {
         if (e->values[i].value == value) {
@@ -96,15 +97,16 @@ static const char *value_name(const struct prm_enum *e, uint64_t value)
 const char *prm_enum_name(const char *enum_name, uint64_t value)
 {
     const struct prm_enum *e =
-        bsearch(enum_name, prm_enums, prm_n_enums, sizeof(prm_enums[0]), compare_enum);
+        bsearch(enum_name, prm_enums, prm_n_enums, sizeof(prm_enums[0]), reflect_compare_enum);
 
-    return e ? value_name(e, value) : NULL;
+    return e ? reflect_value_name(e, value) : NULL;
 }
 
 bool prm_command_has_variant(const struct prm_command *command, uint16_t op_mod)
 {
     return command->any_variant ||
-           (command->variants ? value_name(command->variants, op_mod) != NULL : op_mod == 0);
+           (command->variants ? reflect_value_name(command->variants, op_mod) != NULL
+                              : op_mod == 0);
 }
 
 const char *prm_cmd_op_name(uint16_t opcode)
@@ -115,7 +117,7 @@ const char *prm_cmd_op_name(uint16_t opcode)
 }
 
 /* Elements of f that lie wholly in the first len bytes. */
-static size_t elements_within(const struct prm_field *f, size_t len)
+static size_t reflect_elements_within(const struct prm_field *f, size_t len)
 {
     size_t bits = len * 8;
     size_t fit = bits > f->bit && f->width != 0 ? (bits - f->bit) / f->width : 0;
@@ -124,7 +126,7 @@ static size_t elements_within(const struct prm_field *f, size_t len)
     return f->count != 0 && fit > count ? count : fit;
 }
 
-static bool all_zero(const struct prm_field *f, const uint8_t *p, size_t n)
+static bool reflect_all_zero(const struct prm_field *f, const uint8_t *p, size_t n)
 {
     size_t bit = f->bit;
     size_t end = f->bit + n * f->width;
@@ -145,14 +147,14 @@ static bool all_zero(const struct prm_field *f, const uint8_t *p, size_t n)
     return true;
 }
 
-static void dump(FILE *out, const struct prm_struct *s, const uint8_t *p, size_t len,
-                 enum prm_dump_mode mode, int indent)
+static void reflect_dump(FILE *out, const struct prm_struct *s, const uint8_t *p, size_t len,
+                         enum prm_dump_mode mode, int indent)
 {
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct prm_field *f = &s->fields[i];
-        size_t n = elements_within(f, len);
+        size_t n = reflect_elements_within(f, len);
 
-        if (n == 0 || (mode == PRM_DUMP_NONZERO && all_zero(f, p, n))) {
+        if (n == 0 || (mode == PRM_DUMP_NONZERO && reflect_all_zero(f, p, n))) {
             continue;
         }
         if (f->type == NULL && f->count >= 0 && f->width == 8) {
@@ -177,11 +179,11 @@ static void dump(FILE *out, const struct prm_struct *s, const uint8_t *p, size_t
                     size = len - offset;
                 }
                 fputs(":\n", out);
-                dump(out, f->type, p + offset, size, mode, indent + 2);
+                reflect_dump(out, f->type, p + offset, size, mode, indent + 2);
                 continue;
             }
             uint64_t value = prm_field_get(f, p, j);
-            const char *name = f->names ? value_name(f->names, value) : NULL;
+            const char *name = f->names ? reflect_value_name(f->names, value) : NULL;
 
             fprintf(out, ": 0x%" PRIx64, value);
             if (name) {
@@ -196,7 +198,7 @@ void prm_dump(FILE *out, const struct prm_struct *s, const void *p, size_t len,
               enum prm_dump_mode mode)
 {
     fprintf(out, "%s\n", s->name);
-    dump(out, s, p, len, mode, 2);
+    reflect_dump(out, s, p, len, mode, 2);
 }
 
 char *prm_dump_string(const struct prm_struct *s, const void *p, size_t len,
@@ -217,8 +219,8 @@ char *prm_dump_string(const struct prm_struct *s, const void *p, size_t len,
     return text;
 }
 
-static bool masked_clear(const uint8_t *mask, const uint8_t *p, size_t n, size_t base,
-                         size_t *first_bad_byte)
+static bool reflect_masked_clear(const uint8_t *mask, const uint8_t *p, size_t n, size_t base,
+                                 size_t *first_bad_byte)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] & mask[i]) {
@@ -232,8 +234,8 @@ static bool masked_clear(const uint8_t *mask, const uint8_t *p, size_t n, size_t
 }
 
 /* Reserved bits of the open array that ends s, base bytes into the outermost structure. */
-static bool tail_clear(const struct prm_struct *s, const uint8_t *p, size_t len, size_t base,
-                       size_t *first_bad_byte)
+static bool reflect_tail_clear(const struct prm_struct *s, const uint8_t *p, size_t len,
+                               size_t base, size_t *first_bad_byte)
 {
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct prm_field *f = &s->fields[i];
@@ -243,15 +245,16 @@ static bool tail_clear(const struct prm_struct *s, const uint8_t *p, size_t len,
             continue;
         }
         if (f->count < 0 && offset + f->type->size == s->size && offset < len) {
-            if (!tail_clear(f->type, p + offset, len - offset, base + offset, first_bad_byte)) {
+            if (!reflect_tail_clear(f->type, p + offset, len - offset, base + offset,
+                                    first_bad_byte)) {
                 return false;
             }
         }
-        for (size_t j = 0; f->count == 0 && j < elements_within(f, len); j++) {
+        for (size_t j = 0; f->count == 0 && j < reflect_elements_within(f, len); j++) {
             size_t at = offset + j * f->type->size;
 
-            if (!masked_clear(f->type->reserved, p + at, f->type->size, base + at,
-                              first_bad_byte)) {
+            if (!reflect_masked_clear(f->type->reserved, p + at, f->type->size, base + at,
+                                      first_bad_byte)) {
                 return false;
             }
         }
@@ -264,6 +267,6 @@ bool prm_reserved_clear(const struct prm_struct *s, const void *p, size_t len,
 {
     size_t fixed = len < s->size ? len : s->size;
 
-    return masked_clear(s->reserved, p, fixed, 0, first_bad_byte) &&
-           tail_clear(s, p, len, 0, first_bad_byte);
+    return reflect_masked_clear(s->reserved, p, fixed, 0, first_bad_byte) &&
+           reflect_tail_clear(s, p, len, 0, first_bad_byte);
 }

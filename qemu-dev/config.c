@@ -20,7 +20,7 @@
 
 /* QEMU's own default is the slowest link there is. A speed is the number of its generation (PCI
  * Express 5.0, 7.5.3.6), and each card has the slower ones, too: bits of LNKCAP2, from 1 on. */
-static void init_link(PCIDevice *dev, const struct fw_pci_id *id)
+static void config_init_link(PCIDevice *dev, const struct fw_pci_id *id)
 {
     unsigned speed = id->link_speed, width = id->link_width;
     uint8_t *cap = dev->config + dev->exp.exp_cap;
@@ -38,7 +38,7 @@ static void init_link(PCIDevice *dev, const struct fw_pci_id *id)
     pci_word_test_and_set_mask(cap + PCI_EXP_LNKCTL2, speed);
 }
 
-static bool init_pm(PCIDevice *dev, Error **errp)
+static bool config_init_pm(PCIDevice *dev, Error **errp)
 {
     int pm = compat_pm_init(dev, CAP_PM, errp);
 
@@ -55,7 +55,7 @@ static bool init_pm(PCIDevice *dev, Error **errp)
  * The rest of what PCI Express asks of a device like this one. ARI: there is no function after
  * this one. Secondary PCI Express comes with 8 GT/s; its registers are for the port above the link.
  */
-static void init_extended(PCIDevice *dev, const struct fw_pci_id *id)
+static void config_init_extended(PCIDevice *dev, const struct fw_pci_id *id)
 {
     pcie_add_capability(dev, PCI_EXT_CAP_ID_ARI, PCI_ARI_VER, CAP_ARI, PCI_ARI_SIZEOF);
     pcie_add_capability(dev, PCI_EXT_CAP_ID_SECPCI, SECPCI_VERSION, CAP_SECPCI,
@@ -64,19 +64,19 @@ static void init_extended(PCIDevice *dev, const struct fw_pci_id *id)
 
 bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
 {
-    if (!init_pm(dev, errp)) {
+    if (!config_init_pm(dev, errp)) {
         return false;
     }
     if (pcie_endpoint_cap_init(dev, CAP_EXPRESS) < 0) {
         error_setg(errp, "hcasim: no room for the PCI Express capability");
         return false;
     }
-    init_link(dev, id);
+    config_init_link(dev, id);
     pcie_cap_flr_init(dev);
     if (pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
         return false;
     }
-    init_extended(dev, id);
+    config_init_extended(dev, id);
     return true;
 }
 

@@ -12,8 +12,8 @@
  * than a packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half
  * does.
  *
- * States: realize() checks the configuration, then plugs in the cable and creates the firmware,
- * then shows the function to the guest. Unplug and a failed realize go back the same way.
+ * States: device_realize() checks the configuration, then plugs in the cable and creates the
+ * firmware, then shows the function to the guest. Unplug and a failed realize go back the same way.
  *
  * While the machine is stopped (stop, a breakpoint, a guest's panic) the function takes no turn, so
  * that nobody's memory changes under who looks at it: what a debugger writes to its registers, and
@@ -243,7 +243,7 @@ static const struct hca_host_ops host_ops = {
 
 /* A turn, and as long as they are short those that it asks for: most often a look whether more
  * frames came. True: there is more to do. */
-static bool run_for_a_while(HcasimState *s)
+static bool device_run_for_a_while(HcasimState *s)
 {
     uint64_t start = fw_pieces(s->fw);
     int turns = 0;
@@ -255,14 +255,14 @@ static bool run_for_a_while(HcasimState *s)
     return more;
 }
 
-static void take_turn(void *opaque)
+static void device_take_turn(void *opaque)
 {
     HcasimState *s = opaque;
 
-    if (s->stopped) { /* vm_state_changed() asks again */
+    if (s->stopped) { /* device_vm_state_changed() asks again */
         return;
     }
-    if (!run_for_a_while(s)) {
+    if (!device_run_for_a_while(s)) {
         s->turns = 0;
     } else if (++s->turns < TURNS_IN_A_ROW) {
         qemu_bh_schedule(s->bh);
@@ -272,12 +272,12 @@ static void take_turn(void *opaque)
     }
 }
 
-static void ask_for_turn(void *opaque)
+static void device_ask_for_turn(void *opaque)
 {
     host_wake(opaque);
 }
 
-static void vm_state_changed(void *opaque, bool running, RunState state)
+static void device_vm_state_changed(void *opaque, bool running, RunState state)
 {
     HcasimState *s = opaque;
 
@@ -287,7 +287,7 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     }
 }
 
-static void wire_readable(void *opaque)
+static void device_wire_readable(void *opaque)
 {
     HcasimState *s = opaque;
 
@@ -296,14 +296,14 @@ static void wire_readable(void *opaque)
 
 /* The BAR: big-endian (fw/fw.h). */
 
-static uint64_t bar_read(void *opaque, hwaddr offset, unsigned size)
+static uint64_t device_bar_read(void *opaque, hwaddr offset, unsigned size)
 {
     HcasimState *s = opaque;
 
     return s->fw ? fw_mmio_read(s->fw, offset, size) : UINT64_MAX;
 }
 
-static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
+static void device_bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size)
 {
     HcasimState *s = opaque;
     bool more_follows;
@@ -332,8 +332,8 @@ static void bar_write(void *opaque, hwaddr offset, uint64_t value, unsigned size
 }
 
 static const MemoryRegionOps bar_ops = {
-    .read = bar_read,
-    .write = bar_write,
+    .read = device_bar_read,
+    .write = device_bar_write,
     .endianness = DEVICE_BIG_ENDIAN,
     .valid = {.min_access_size = 1, .max_access_size = 8},
     .impl = {.min_access_size = 1, .max_access_size = 8},
@@ -341,13 +341,13 @@ static const MemoryRegionOps bar_ops = {
 
 /* Configuration space. */
 
-static uint32_t config_read(PCIDevice *dev, uint32_t addr, int len)
+static uint32_t device_config_read(PCIDevice *dev, uint32_t addr, int len)
 {
     vsc_config_read(&HCASIM(dev)->vsc, dev, addr, len);
     return pci_default_read_config(dev, addr, len);
 }
 
-static void config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
+static void device_config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {
     pci_default_write_config(dev, addr, val, len);
     vsc_config_write(&HCASIM(dev)->vsc, dev, addr, val, len);
@@ -356,7 +356,7 @@ static void config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 }
 
 /* Fills in configuration space. On failure, *errp is set and capabilities may be left. */
-static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp)
+static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp)
 {
     PCIDevice *dev = &s->parent_obj;
     unsigned i;
@@ -387,7 +387,7 @@ static bool init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp
 /* Coming and going. */
 
 /* Opens the port that the properties ask for; none is fine. */
-static bool plug_cable(HcasimState *s, Error **errp)
+static bool device_plug_cable(HcasimState *s, Error **errp)
 {
     NetClientState *peer = s->conf.peers.ncs[0];
     GError *err = NULL;
@@ -424,13 +424,13 @@ static bool plug_cable(HcasimState *s, Error **errp)
     }
     s->wire_fd = s->port ? wire_fd(s->port) : -1;
     if (s->wire_fd >= 0) {
-        qemu_set_fd_handler(s->wire_fd, wire_readable, NULL, s);
+        qemu_set_fd_handler(s->wire_fd, device_wire_readable, NULL, s);
     }
     return true;
 }
 
-/* Takes back what realize() has done so far, all of it or a part. */
-static void dismantle(HcasimState *s)
+/* Takes back what device_realize() has done so far, all of it or a part. */
+static void device_dismantle(HcasimState *s)
 {
     if (s->vm_state) {
         qemu_del_vm_change_state_handler(s->vm_state);
@@ -456,7 +456,7 @@ static void dismantle(HcasimState *s)
     s->timer = s->breather = s->rest = NULL;
 }
 
-static void remove_config(HcasimState *s)
+static void device_remove_config(HcasimState *s)
 {
     PCIDevice *dev = &s->parent_obj;
 
@@ -464,7 +464,7 @@ static void remove_config(HcasimState *s)
     config_exit(dev);
 }
 
-static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)
+static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)
 {
     struct fw_config config = {
         .profile = s->profile,
@@ -477,11 +477,11 @@ static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     memcpy(config.mac, s->conf.macaddr.a, sizeof(config.mac));
     s->stopped = !runstate_is_running();
-    s->vm_state = qemu_add_vm_change_state_handler(vm_state_changed, s);
-    s->bh = qemu_bh_new_guarded(take_turn, s, &DEVICE(s)->mem_reentrancy_guard);
-    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, ask_for_turn, s);
-    s->breather = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
-    s->rest = timer_new_ns(QEMU_CLOCK_REALTIME, ask_for_turn, s);
+    s->vm_state = qemu_add_vm_change_state_handler(device_vm_state_changed, s);
+    s->bh = qemu_bh_new_guarded(device_take_turn, s, &DEVICE(s)->mem_reentrancy_guard);
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, device_ask_for_turn, s);
+    s->breather = timer_new_ns(QEMU_CLOCK_REALTIME, device_ask_for_turn, s);
+    s->rest = timer_new_ns(QEMU_CLOCK_REALTIME, device_ask_for_turn, s);
     s->fw = fw_new(&host_ops, s, &config, &err);
     if (!s->fw) {
         error_setg(errp, "hcasim: %s", err->message);
@@ -491,7 +491,7 @@ static bool create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **
     return true;
 }
 
-static void realize(PCIDevice *dev, Error **errp)
+static void device_realize(PCIDevice *dev, Error **errp)
 {
     HcasimState *s = HCASIM(dev);
     struct fw_pci_id id;
@@ -509,13 +509,13 @@ static void realize(PCIDevice *dev, Error **errp)
                    (unsigned)MSIX_MAX);
         return;
     }
-    if (!plug_cable(s, errp) || !create_firmware(s, &id, errp)) {
-        dismantle(s);
+    if (!device_plug_cable(s, errp) || !device_create_firmware(s, &id, errp)) {
+        device_dismantle(s);
         return;
     }
-    if (!init_config(s, &id, errp)) {
-        remove_config(s);
-        dismantle(s);
+    if (!device_init_config(s, &id, errp)) {
+        device_remove_config(s);
+        device_dismantle(s);
         return;
     }
     if (s->port) {
@@ -523,29 +523,29 @@ static void realize(PCIDevice *dev, Error **errp)
     }
 }
 
-static void dismantle_later(void *opaque)
+static void device_dismantle_later(void *opaque)
 {
     HcasimState *s = opaque;
 
-    dismantle(s);
+    device_dismantle(s);
     object_unref(OBJECT(s));
 }
 
-static void unrealize(PCIDevice *dev)
+static void device_unrealize(PCIDevice *dev)
 {
     HcasimState *s = HCASIM(dev);
 
-    remove_config(s);
+    device_remove_config(s);
     fw_retire(s->fw);
     if (fw_is_entered(s->fw)) { /* the function's own DMA unplugs it */
         object_ref(OBJECT(s));
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), dismantle_later, s);
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), device_dismantle_later, s);
     } else {
-        dismantle(s);
+        device_dismantle(s);
     }
 }
 
-static void reset(DeviceState *dev)
+static void device_reset(DeviceState *dev)
 {
     HcasimState *s = HCASIM(dev);
 
@@ -555,12 +555,12 @@ static void reset(DeviceState *dev)
     }
 }
 
-static char *get_health(Object *obj, Error **errp)
+static char *device_get_health(Object *obj, Error **errp)
 {
     return hcasim_health_get(HCASIM(obj)->fw);
 }
 
-static void set_health(Object *obj, const char *value, Error **errp)
+static void device_set_health(Object *obj, const char *value, Error **errp)
 {
     hcasim_health_set(HCASIM(obj)->fw, value, errp);
 }
@@ -594,7 +594,7 @@ static const struct {
     {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
 };
 
-static void class_init(ObjectClass *klass, void *data)
+static void device_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
@@ -602,19 +602,19 @@ static void class_init(ObjectClass *klass, void *data)
     unsigned i;
 
     fw_profile_pci_id(NULL, &id);
-    pc->realize = realize;
-    pc->exit = unrealize;
-    pc->config_read = config_read;
-    pc->config_write = config_write;
+    pc->realize = device_realize;
+    pc->exit = device_unrealize;
+    pc->config_read = device_config_read;
+    pc->config_write = device_config_write;
     pc->vendor_id = id.vendor;
     pc->device_id = id.device;
     pc->class_id = PCI_CLASS_NETWORK_ETHERNET;
     dc->desc = "ConnectX (mlx5) HCA model";
     dc->vmsd = &vmstate_hcasim;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
-    compat_set_reset(dc, reset);
+    compat_set_reset(dc, device_reset);
     compat_set_properties(dc, properties, ARRAY_SIZE(properties));
-    object_class_property_add_str(klass, "health", get_health, set_health);
+    object_class_property_add_str(klass, "health", device_get_health, device_set_health);
     object_class_property_set_description(klass, "health",
                                           "ok, report:N or fatal:N; while the machine runs");
     for (i = 0; i < ARRAY_SIZE(property_help); i++) {
@@ -627,7 +627,7 @@ static const TypeInfo hcasim_info = {
     .name = TYPE_HCASIM,
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(HcasimState),
-    .class_init = class_init,
+    .class_init = device_class_init,
     .interfaces =
         (InterfaceInfo[]){
             {INTERFACE_PCIE_DEVICE},

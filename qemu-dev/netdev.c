@@ -33,44 +33,44 @@ struct netdev_port {
     uint8_t tx[WIRE_FRAME_MAX];
 };
 
-static struct netdev_port *from_port(struct wire_port *port)
+static struct netdev_port *netdev_from_port(struct wire_port *port)
 {
     return container_of(port, struct netdev_port, port);
 }
 
-static struct netdev_port *from_nc(NetClientState *nc)
+static struct netdev_port *netdev_from_nc(NetClientState *nc)
 {
     return qemu_get_nic_opaque(nc);
 }
 
-static bool rx_full(const struct netdev_port *np)
+static bool netdev_rx_full(const struct netdev_port *np)
 {
     return np->rx_put - np->rx_get == RX_SLOTS;
 }
 
 /* QEMU's side. */
 
-static bool nic_can_receive(NetClientState *nc)
+static bool netdev_nic_can_receive(NetClientState *nc)
 {
-    struct netdev_port *np = from_nc(nc);
+    struct netdev_port *np = netdev_from_nc(nc);
 
-    if (rx_full(np)) {
+    if (netdev_rx_full(np)) {
         np->rx_stopped = true;
         return false;
     }
     return true;
 }
 
-static ssize_t nic_receive(NetClientState *nc, const uint8_t *buf, size_t size)
+static ssize_t netdev_nic_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 {
-    struct netdev_port *np = from_nc(nc);
+    struct netdev_port *np = netdev_from_nc(nc);
     struct rx_slot *slot;
 
     if (size > WIRE_FRAME_MAX) {
         np->stats.rx_malformed++;
         return size; /* no cable carries such a frame: it is lost */
     }
-    if (rx_full(np)) {
+    if (netdev_rx_full(np)) {
         np->rx_stopped = true;
         return 0;
     }
@@ -85,7 +85,7 @@ static ssize_t nic_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 }
 
 /* The frame that the netdev held is gone. */
-static void tx_done(struct netdev_port *np)
+static void netdev_tx_done(struct netdev_port *np)
 {
     np->tx_busy = false;
     if (np->tx_wanted) {
@@ -96,17 +96,17 @@ static void tx_done(struct netdev_port *np)
     }
 }
 
-static void nic_sent(NetClientState *nc, ssize_t ret)
+static void netdev_nic_sent(NetClientState *nc, ssize_t ret)
 {
-    tx_done(from_nc(nc));
+    netdev_tx_done(netdev_from_nc(nc));
 }
 
-static void nic_link_changed(NetClientState *nc)
+static void netdev_nic_link_changed(NetClientState *nc)
 {
-    struct netdev_port *np = from_nc(nc);
+    struct netdev_port *np = netdev_from_nc(nc);
 
     /* A netdev that is deleted drops what it holds without a word. */
-    tx_done(np);
+    netdev_tx_done(np);
     if (np->port.client) {
         np->port.client->link_change(np->port.opaque);
     }
@@ -115,16 +115,16 @@ static void nic_link_changed(NetClientState *nc)
 static NetClientInfo nic_info = {
     .type = NET_CLIENT_DRIVER_NIC,
     .size = sizeof(NICState),
-    .can_receive = nic_can_receive,
-    .receive = nic_receive,
-    .link_status_changed = nic_link_changed,
+    .can_receive = netdev_nic_can_receive,
+    .receive = netdev_nic_receive,
+    .link_status_changed = netdev_nic_link_changed,
 };
 
 /* The wire's side. */
 
-static uint8_t *port_tx_reserve(struct wire_port *port, size_t len)
+static uint8_t *netdev_port_tx_reserve(struct wire_port *port, size_t len)
 {
-    struct netdev_port *np = from_port(port);
+    struct netdev_port *np = netdev_from_port(port);
 
     if (len > sizeof(np->tx)) {
         return NULL;
@@ -137,19 +137,19 @@ static uint8_t *port_tx_reserve(struct wire_port *port, size_t len)
     return np->tx;
 }
 
-static bool port_link_up(struct wire_port *port)
+static bool netdev_port_link_up(struct wire_port *port)
 {
-    return !qemu_get_queue(from_port(port)->nic)->link_down;
+    return !qemu_get_queue(netdev_from_port(port)->nic)->link_down;
 }
 
-static void port_tx_commit(struct wire_port *port, size_t len, unsigned flags)
+static void netdev_port_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
-    struct netdev_port *np = from_port(port);
+    struct netdev_port *np = netdev_from_port(port);
 
     if (len < FRAME_HEADER) {
         return;
     }
-    if (!port_link_up(port)) {
+    if (!netdev_port_link_up(port)) {
         np->stats.tx_no_dest++;
         return;
     }
@@ -161,14 +161,14 @@ static void port_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     }
     /* Set first: the netdev may answer from within the call. */
     np->tx_busy = true;
-    if (qemu_send_packet_async(qemu_get_queue(np->nic), np->tx, len, nic_sent) != 0) {
+    if (qemu_send_packet_async(qemu_get_queue(np->nic), np->tx, len, netdev_nic_sent) != 0) {
         np->tx_busy = false;
     }
 }
 
-static unsigned port_poll(struct wire_port *port, unsigned max)
+static unsigned netdev_port_poll(struct wire_port *port, unsigned max)
 {
-    struct netdev_port *np = from_port(port);
+    struct netdev_port *np = netdev_from_port(port);
     unsigned n;
 
     for (n = 0; n < max && np->rx_get != np->rx_put; n++) {
@@ -181,16 +181,16 @@ static unsigned port_poll(struct wire_port *port, unsigned max)
         np->stats.rx_bytes += slot->len;
         np->rx_get++;
     }
-    if (np->rx_stopped && !rx_full(np)) {
+    if (np->rx_stopped && !netdev_rx_full(np)) {
         np->rx_stopped = false;
         qemu_flush_queued_packets(qemu_get_queue(np->nic));
     }
     return n;
 }
 
-static void port_close(struct wire_port *port)
+static void netdev_port_close(struct wire_port *port)
 {
-    struct netdev_port *np = from_port(port);
+    struct netdev_port *np = netdev_from_port(port);
 
     port->client = NULL;
     /* What the netdev still holds of ours, or it would tell us when that has left. QEMU itself only
@@ -201,18 +201,18 @@ static void port_close(struct wire_port *port)
     g_free(np);
 }
 
-static void port_get_stats(struct wire_port *port, struct wire_stats *stats)
+static void netdev_port_get_stats(struct wire_port *port, struct wire_stats *stats)
 {
-    *stats = from_port(port)->stats;
+    *stats = netdev_from_port(port)->stats;
 }
 
 static const struct wire_port_ops netdev_port_ops = {
-    .tx_reserve = port_tx_reserve,
-    .tx_commit = port_tx_commit,
-    .poll = port_poll,
-    .link_up = port_link_up,
-    .close = port_close,
-    .get_stats = port_get_stats,
+    .tx_reserve = netdev_port_tx_reserve,
+    .tx_commit = netdev_port_tx_commit,
+    .poll = netdev_port_poll,
+    .link_up = netdev_port_link_up,
+    .close = netdev_port_close,
+    .get_stats = netdev_port_get_stats,
 };
 
 struct wire_port *netdev_port_new(DeviceState *dev, NICConf *conf)

@@ -18,7 +18,7 @@
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 /* The running QEMU's version as --version prints it: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)". */
-static char *running_version(void)
+static char *plugin_running_version(void)
 {
     VersionInfo *info;
     GString *s;
@@ -37,9 +37,9 @@ static char *running_version(void)
     return g_string_free(s, false);
 }
 
-static void __attribute__((constructor)) refuse_other_qemu(void)
+static void __attribute__((constructor)) plugin_refuse_other_qemu(void)
 {
-    char *running = running_version();
+    char *running = plugin_running_version();
 
     if (strcmp(running, "QEMU " QEMU_FULL_VERSION) != 0) {
         fprintf(stderr,

@@ -15,7 +15,7 @@
 
 #define VPD_SIZE   8 /* of the capability */
 
-static size_t put_tag(struct vpd *vpd, size_t at, uint8_t tag, size_t len)
+static size_t vpd_put_tag(struct vpd *vpd, size_t at, uint8_t tag, size_t len)
 {
     vpd->data[at] = tag;
     vpd->data[at + 1] = len & 0xff;
@@ -23,7 +23,7 @@ static size_t put_tag(struct vpd *vpd, size_t at, uint8_t tag, size_t len)
     return at + TAG_HEADER;
 }
 
-static size_t put_field(struct vpd *vpd, size_t at, const char *key, const char *value)
+static size_t vpd_put_field(struct vpd *vpd, size_t at, const char *key, const char *value)
 {
     size_t len = strlen(value);
 
@@ -34,7 +34,7 @@ static size_t put_field(struct vpd *vpd, size_t at, const char *key, const char 
     return at + KEY_HEADER + len;
 }
 
-static void fill(struct vpd *vpd, const struct fw_pci_id *id, const uint8_t mac[6])
+static void vpd_fill(struct vpd *vpd, const struct fw_pci_id *id, const uint8_t mac[6])
 {
     g_autofree char *address =
         g_strdup_printf("%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
@@ -53,18 +53,18 @@ static void fill(struct vpd *vpd, const struct fw_pci_id *id, const uint8_t mac[
         {"VA", vendor},
         {"V0", link},
     };
-    size_t at = put_tag(vpd, 0, TAG_NAME, strlen(id->product)), read, i;
+    size_t at = vpd_put_tag(vpd, 0, TAG_NAME, strlen(id->product)), read, i;
     uint8_t sum = 0;
 
     memcpy(vpd->data + at, id->product, strlen(id->product));
     read = at + strlen(id->product);
     at = read + TAG_HEADER;
     for (i = 0; i < ARRAY_SIZE(fields); i++) {
-        at = put_field(vpd, at, fields[i][0], fields[i][1]);
+        at = vpd_put_field(vpd, at, fields[i][0], fields[i][1]);
     }
     /* the last field makes the sum of all bytes up to its own 0 */
-    at = put_field(vpd, at, "RV", " ");
-    put_tag(vpd, read, TAG_READ, at - read - TAG_HEADER);
+    at = vpd_put_field(vpd, at, "RV", " ");
+    vpd_put_tag(vpd, read, TAG_READ, at - read - TAG_HEADER);
     vpd->data[at - 1] = 0;
     for (i = 0; i < at; i++) {
         sum += vpd->data[i];
@@ -82,7 +82,7 @@ bool vpd_init(struct vpd *vpd, PCIDevice *dev, uint8_t offset, const struct fw_p
         return false;
     }
     vpd->cap = cap;
-    fill(vpd, id, mac);
+    vpd_fill(vpd, id, mac);
     return true;
 }
 

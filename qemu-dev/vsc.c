@@ -28,12 +28,12 @@ enum vsc_register {
 #define ADDR_MASK       0x3fffffffu
 #define SPACE_SEMAPHORE 0xa
 
-static uint32_t get(const struct vsc *vsc, PCIDevice *dev, enum vsc_register reg)
+static uint32_t vsc_get(const struct vsc *vsc, PCIDevice *dev, enum vsc_register reg)
 {
     return pci_get_long(dev->config + vsc->cap + reg);
 }
 
-static void set(const struct vsc *vsc, PCIDevice *dev, enum vsc_register reg, uint32_t value)
+static void vsc_set(const struct vsc *vsc, PCIDevice *dev, enum vsc_register reg, uint32_t value)
 {
     pci_set_long(dev->config + vsc->cap + reg, value);
 }
@@ -56,7 +56,7 @@ void vsc_reset(struct vsc *vsc, PCIDevice *dev)
 
     memset(vsc->semaphores, 0, sizeof(vsc->semaphores));
     for (reg = VSC_CTRL; reg < VSC_SIZE; reg += 4) {
-        set(vsc, dev, reg, 0);
+        vsc_set(vsc, dev, reg, 0);
     }
 }
 
@@ -67,32 +67,33 @@ void vsc_config_read(struct vsc *vsc, PCIDevice *dev, uint32_t addr, int len)
         if (++vsc->counter == 0) {
             vsc->counter = 1;
         }
-        set(vsc, dev, VSC_COUNTER, vsc->counter);
+        vsc_set(vsc, dev, VSC_COUNTER, vsc->counter);
     }
 }
 
 /* A free semaphore can be taken, a taken one only be freed. */
-static uint32_t semaphore_write(uint32_t held, uint32_t value)
+static uint32_t vsc_semaphore_write(uint32_t held, uint32_t value)
 {
     return held && value ? held : value;
 }
 
 /* Does what was written to the address register asks for. */
-static void access_space(struct vsc *vsc, PCIDevice *dev, uint32_t addr)
+static void vsc_access_space(struct vsc *vsc, PCIDevice *dev, uint32_t addr)
 {
     bool is_write = addr & ADDR_FLAG;
     uint32_t index = (addr & ADDR_MASK) / 4;
 
-    if ((get(vsc, dev, VSC_CTRL) & CTRL_SPACE) != SPACE_SEMAPHORE || addr % 4 ||
+    if ((vsc_get(vsc, dev, VSC_CTRL) & CTRL_SPACE) != SPACE_SEMAPHORE || addr % 4 ||
         index >= VSC_SEMAPHORES) {
-        set(vsc, dev, VSC_DATA, 0);
+        vsc_set(vsc, dev, VSC_DATA, 0);
         addr |= ADDR_SYNDROME;
     } else if (is_write) {
-        vsc->semaphores[index] = semaphore_write(vsc->semaphores[index], get(vsc, dev, VSC_DATA));
+        vsc->semaphores[index] =
+            vsc_semaphore_write(vsc->semaphores[index], vsc_get(vsc, dev, VSC_DATA));
     } else {
-        set(vsc, dev, VSC_DATA, vsc->semaphores[index]);
+        vsc_set(vsc, dev, VSC_DATA, vsc->semaphores[index]);
     }
-    set(vsc, dev, VSC_ADDR, addr ^ ADDR_FLAG);
+    vsc_set(vsc, dev, VSC_ADDR, addr ^ ADDR_FLAG);
 }
 
 void vsc_config_write(struct vsc *vsc, PCIDevice *dev, uint32_t addr, uint32_t val, int len)
@@ -103,16 +104,17 @@ void vsc_config_write(struct vsc *vsc, PCIDevice *dev, uint32_t addr, uint32_t v
     switch (addr - vsc->cap) {
     case VSC_CTRL:
         val &= CTRL_SPACE;
-        set(vsc, dev, VSC_CTRL, val | (val == SPACE_SEMAPHORE ? CTRL_STATUS : 0));
+        vsc_set(vsc, dev, VSC_CTRL, val | (val == SPACE_SEMAPHORE ? CTRL_STATUS : 0));
         break;
     case VSC_SEMAPHORE:
-        set(vsc, dev, VSC_SEMAPHORE, semaphore_write(get(vsc, dev, VSC_SEMAPHORE), val));
+        vsc_set(vsc, dev, VSC_SEMAPHORE,
+                vsc_semaphore_write(vsc_get(vsc, dev, VSC_SEMAPHORE), val));
         break;
     case VSC_DATA:
-        set(vsc, dev, VSC_DATA, val);
+        vsc_set(vsc, dev, VSC_DATA, val);
         break;
     case VSC_ADDR:
-        access_space(vsc, dev, val & ~ADDR_SYNDROME);
+        vsc_access_space(vsc, dev, val & ~ADDR_SYNDROME);
         break;
     }
 }

@@ -82,7 +82,7 @@ static struct capture *capture_of(struct wire_port *port)
     return (struct capture *)port;
 }
 
-static uint64_t realtime_ns(void *opaque)
+static uint64_t capture_realtime_ns(void *opaque)
 {
     struct timespec now;
 
@@ -91,7 +91,8 @@ static uint64_t realtime_ns(void *opaque)
 }
 
 /* Writes one frame; once that fails, ends the file after its last whole block. */
-static void write_packet(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
+static void capture_write_packet(struct capture *c, const uint8_t *frame, size_t len,
+                                 uint32_t direction)
 {
     static const uint8_t zeros[4];
     size_t pad = -len & 3;
@@ -137,12 +138,12 @@ static void write_packet(struct capture *c, const uint8_t *frame, size_t len, ui
     c->fd = -1;
 }
 
-static void record(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
+static void capture_record(struct capture *c, const uint8_t *frame, size_t len, uint32_t direction)
 {
     if (c->fd >= 0) {
         int state = cancel_disable();
 
-        write_packet(c, frame, len, direction);
+        capture_write_packet(c, frame, len, direction);
         cancel_restore(state);
     }
 }
@@ -170,7 +171,7 @@ static void capture_tx_commit(struct wire_port *port, size_t len, unsigned flags
     struct capture *c = capture_of(port);
 
     if (c->sent && len >= ETH_MIN && len <= WIRE_FRAME_MAX) {
-        record(c, c->sent, len, OUTBOUND);
+        capture_record(c, c->sent, len, OUTBOUND);
     }
     c->sent = NULL;
     wire_tx_commit_as(c->filter.inner, len, flags);
@@ -184,9 +185,9 @@ static void capture_rx(void *opaque, const uint8_t *frame, size_t len, unsigned 
     if (flags & WIRE_NO_ICRC) {
         memcpy(c->filled, frame, len);
         roce_fill_icrc(c->filled, len);
-        record(c, c->filled, len, INBOUND);
+        capture_record(c, c->filled, len, INBOUND);
     } else {
-        record(c, frame, len, INBOUND);
+        capture_record(c, frame, len, INBOUND);
     }
     wire_filter_client.rx(opaque, frame, len, flags);
 }
@@ -207,7 +208,7 @@ static struct wire_port_ops capture_ops;
 static struct wire_client capture_inside;
 
 /* The pass-through tables with this filter's own operations put in. */
-static void make_tables(void)
+static void capture_make_tables(void)
 {
     capture_ops = wire_filter_ops;
     capture_ops.tx_reserve = capture_tx_reserve;
@@ -249,11 +250,11 @@ struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
         return NULL;
     }
     if (g_once_init_enter(&tables)) {
-        make_tables();
+        capture_make_tables();
         g_once_init_leave(&tables, 1);
     }
     c = g_new0(struct capture, 1);
-    c->clock_ns = clock_ns ? clock_ns : realtime_ns;
+    c->clock_ns = clock_ns ? clock_ns : capture_realtime_ns;
     c->clock_opaque = clock_opaque;
     c->path = g_strdup(path);
     c->fd = fd;

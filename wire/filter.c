@@ -4,80 +4,80 @@
  */
 #include "wire/filter.h"
 
-static struct wire_port *inner_of(struct wire_port *port)
+static struct wire_port *filter_inner_of(struct wire_port *port)
 {
     return ((struct wire_filter *)port)->inner;
 }
 
 static uint8_t *filter_tx_reserve(struct wire_port *port, size_t len)
 {
-    return wire_tx_reserve(inner_of(port), len);
+    return wire_tx_reserve(filter_inner_of(port), len);
 }
 
 static uint8_t *filter_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
 {
-    return wire_tx_reserve_to(inner_of(port), dmac, len);
+    return wire_tx_reserve_to(filter_inner_of(port), dmac, len);
 }
 
 static void filter_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
-    wire_tx_commit_as(inner_of(port), len, flags);
+    wire_tx_commit_as(filter_inner_of(port), len, flags);
 }
 
 static unsigned filter_tx_waits_for(struct wire_port *port)
 {
-    return wire_tx_waits_for(inner_of(port));
+    return wire_tx_waits_for(filter_inner_of(port));
 }
 
 static uint64_t filter_tx_rooms(struct wire_port *port)
 {
-    return wire_tx_rooms(inner_of(port));
+    return wire_tx_rooms(filter_inner_of(port));
 }
 
 static void filter_tx_flush(struct wire_port *port)
 {
-    wire_tx_flush(inner_of(port));
+    wire_tx_flush(filter_inner_of(port));
 }
 
 static unsigned filter_poll(struct wire_port *port, unsigned max)
 {
-    return wire_poll(inner_of(port), max);
+    return wire_poll(filter_inner_of(port), max);
 }
 
 static bool filter_link_up(struct wire_port *port)
 {
-    return wire_link_up(inner_of(port));
+    return wire_link_up(filter_inner_of(port));
 }
 
 static void filter_close(struct wire_port *port)
 {
-    wire_close(inner_of(port));
+    wire_close(filter_inner_of(port));
 }
 
 static bool filter_is_paused(struct wire_port *port, const uint8_t dmac[6],
                              struct wire_pause *pause)
 {
-    return wire_is_paused(inner_of(port), dmac, pause);
+    return wire_is_paused(filter_inner_of(port), dmac, pause);
 }
 
 static int filter_fd(struct wire_port *port)
 {
-    return wire_fd(inner_of(port));
+    return wire_fd(filter_inner_of(port));
 }
 
 static void filter_fd_event(struct wire_port *port)
 {
-    wire_fd_event(inner_of(port));
+    wire_fd_event(filter_inner_of(port));
 }
 
 static void filter_set_busy(struct wire_port *port, bool busy)
 {
-    wire_set_busy(inner_of(port), busy);
+    wire_set_busy(filter_inner_of(port), busy);
 }
 
 static void filter_get_stats(struct wire_port *port, struct wire_stats *stats)
 {
-    wire_get_stats(inner_of(port), stats);
+    wire_get_stats(filter_inner_of(port), stats);
 }
 
 const struct wire_port_ops wire_filter_ops = {
@@ -97,7 +97,7 @@ const struct wire_port_ops wire_filter_ops = {
     .get_stats = filter_get_stats,
 };
 
-static void from_inner_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+static void filter_from_inner_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct wire_port *port = opaque;
 
@@ -106,7 +106,7 @@ static void from_inner_rx(void *opaque, const uint8_t *frame, size_t len, unsign
     }
 }
 
-static void from_inner_tx_ready(void *opaque)
+static void filter_from_inner_tx_ready(void *opaque)
 {
     struct wire_port *port = opaque;
 
@@ -115,7 +115,7 @@ static void from_inner_tx_ready(void *opaque)
     }
 }
 
-static void from_inner_link_change(void *opaque)
+static void filter_from_inner_link_change(void *opaque)
 {
     struct wire_port *port = opaque;
 
@@ -124,7 +124,7 @@ static void from_inner_link_change(void *opaque)
     }
 }
 
-static void from_inner_rx_ready(void *opaque)
+static void filter_from_inner_rx_ready(void *opaque)
 {
     struct wire_port *port = opaque;
 
@@ -134,10 +134,10 @@ static void from_inner_rx_ready(void *opaque)
 }
 
 const struct wire_client wire_filter_client = {
-    .rx = from_inner_rx,
-    .tx_ready = from_inner_tx_ready,
-    .link_change = from_inner_link_change,
-    .rx_ready = from_inner_rx_ready,
+    .rx = filter_from_inner_rx,
+    .tx_ready = filter_from_inner_tx_ready,
+    .link_change = filter_from_inner_link_change,
+    .rx_ready = filter_from_inner_rx_ready,
 };
 
 void wire_filter_init(struct wire_filter *f, struct wire_port *inner,

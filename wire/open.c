@@ -17,7 +17,7 @@
 
 G_DEFINE_QUARK(hcasim - wire - error - quark, wire_error)
 
-static bool is_name(const char *s)
+static bool wire_open_is_name(const char *s)
 {
     size_t len = strlen(s);
 
@@ -26,7 +26,7 @@ static bool is_name(const char *s)
 }
 
 /* A shm URI's file, or NULL: it is none. own_only: see wire_shm_open(). */
-static char *shm_path(const char *rest, bool *own_only)
+static char *wire_open_shm_path(const char *rest, bool *own_only)
 {
     char *prefix, *path;
 
@@ -34,7 +34,7 @@ static char *shm_path(const char *rest, bool *own_only)
     if (rest[0] == '/' && rest[1] != '\0' && rest[strlen(rest) - 1] != '/') {
         return g_strdup(rest);
     }
-    if (!is_name(rest)) {
+    if (!wire_open_is_name(rest)) {
         return NULL;
     }
     *own_only = true;
@@ -53,11 +53,11 @@ static const struct {
     struct wire_number *(*take_number)(const char *path, bool own_only, unsigned wanted,
                                        GError **err);
 } schemes[] = {
-    {"shm:", shm_path, wire_shm_open, wire_shm_number_take},
+    {"shm:", wire_open_shm_path, wire_shm_open, wire_shm_number_take},
 };
 
 /* The scheme of a URI and its path, or -1 with *err. */
-static int find_scheme(const char *uri, char **path, bool *own_only, GError **err)
+static int wire_open_find_scheme(const char *uri, char **path, bool *own_only, GError **err)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {
         if (g_str_has_prefix(uri, schemes[i].scheme)) {
@@ -77,7 +77,7 @@ struct wire_port *wire_open(const char *uri, GError **err)
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = find_scheme(uri, &path, &own_only, err);
+    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
 
     return scheme < 0 ? NULL : schemes[scheme].open(path, own_only, err);
 }
@@ -86,7 +86,7 @@ struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = find_scheme(uri, &path, &own_only, err);
+    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
 
     return scheme < 0 ? NULL : schemes[scheme].take_number(path, own_only, wanted, err);
 }

@@ -34,14 +34,14 @@ struct pair {
     struct slot *lost; /* where frames to a closed end are built */
 };
 
-static struct end *end_of(struct wire_port *port)
+static struct end *pair_end_of(struct wire_port *port)
 {
     return (struct end *)port;
 }
 
 static uint8_t *pair_tx_reserve(struct wire_port *port, size_t len)
 {
-    struct end *e = end_of(port);
+    struct end *e = pair_end_of(port);
 
     if (len > WIRE_FRAME_MAX) {
         return NULL;
@@ -64,7 +64,7 @@ static uint8_t *pair_tx_reserve(struct wire_port *port, size_t len)
 
 static void pair_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
-    struct end *e = end_of(port), *peer = e->peer;
+    struct end *e = pair_end_of(port), *peer = e->peer;
     bool reserved = e->reserved;
 
     if (e->bucket && len) {
@@ -86,7 +86,7 @@ static void pair_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 
 static unsigned pair_poll(struct wire_port *port, unsigned max)
 {
-    struct end *e = end_of(port), *from = e->peer;
+    struct end *e = pair_end_of(port), *from = e->peer;
     unsigned n = 0;
 
     /* Frames sent by callbacks during this call wait for the next round of the loop. */
@@ -112,17 +112,17 @@ static unsigned pair_poll(struct wire_port *port, unsigned max)
 
 static bool pair_link_up(struct wire_port *port)
 {
-    return end_of(port)->peer->open;
+    return pair_end_of(port)->peer->open;
 }
 
 static void pair_get_stats(struct wire_port *port, struct wire_stats *stats)
 {
-    *stats = end_of(port)->stats;
+    *stats = pair_end_of(port)->stats;
 }
 
 static void pair_close(struct wire_port *port)
 {
-    struct end *e = end_of(port), *peer = e->peer;
+    struct end *e = pair_end_of(port), *peer = e->peer;
     struct pair *p = e->pair;
 
     e->open = false;

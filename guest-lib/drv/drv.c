@@ -34,21 +34,21 @@ void drv_free(struct drv *drv, struct drv_mem *mem)
     memset(mem, 0, sizeof(*mem));
 }
 
-static uint32_t iseg_read(struct drv *drv, size_t offset)
+static uint32_t drv_iseg_read(struct drv *drv, size_t offset)
 {
     return (uint32_t)drv->dev.ops->mmio_read(drv->dev.pci, offset, 4);
 }
 
-static void iseg_write(struct drv *drv, size_t offset, uint32_t value)
+static void drv_iseg_write(struct drv *drv, size_t offset, uint32_t value)
 {
     drv->dev.ops->mmio_write(drv->dev.pci, offset, value, 4);
 }
 
-static bool wait_initialized(struct drv *drv)
+static bool drv_wait_initialized(struct drv *drv)
 {
     uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + DRV_CMD_TIMEOUT;
 
-    while (iseg_read(drv, INITIALIZING) >> 31) {
+    while (drv_iseg_read(drv, INITIALIZING) >> 31) {
         uint64_t now = drv->dev.ops->now(drv->dev.pci);
 
         if (now >= deadline) {
@@ -59,23 +59,23 @@ static bool wait_initialized(struct drv *drv)
     return true;
 }
 
-static void cmdq_setup(struct drv *drv)
+static void drv_cmdq_setup(struct drv *drv)
 {
-    uint32_t low = iseg_read(drv, CMDQ_ADDR_LOW);
+    uint32_t low = drv_iseg_read(drv, CMDQ_ADDR_LOW);
 
     drv->cmdq = drv_alloc(drv, PCI_PAGE);
     drv->cmd_log_stride = low & 0xf;
     for (unsigned i = 0; i < DRV_SLOTS; i++) {
         drv->mailboxes[i] = drv_alloc(drv, 16 * PCI_PAGE);
     }
-    iseg_write(drv, ISEG(cmdq_phy_addr_63_32), drv->cmdq.bus >> 32);
-    iseg_write(drv, CMDQ_ADDR_LOW, (uint32_t)drv->cmdq.bus);
+    drv_iseg_write(drv, ISEG(cmdq_phy_addr_63_32), drv->cmdq.bus >> 32);
+    drv_iseg_write(drv, CMDQ_ADDR_LOW, (uint32_t)drv->cmdq.bus);
 }
 
 /* -- pages --------------------------------------------------------------------------------------
  */
 
-static int give_pages(struct drv *drv, uint32_t n)
+static int drv_give_pages(struct drv *drv, uint32_t n)
 {
     int status = 0;
 
@@ -100,7 +100,7 @@ static int give_pages(struct drv *drv, uint32_t n)
     return status;
 }
 
-static void page_back(struct drv *drv, uint64_t bus)
+static void drv_page_back(struct drv *drv, uint64_t bus)
 {
     void *ptr = g_hash_table_lookup(drv->pages, GSIZE_TO_POINTER(bus));
 
@@ -111,7 +111,7 @@ static void page_back(struct drv *drv, uint64_t bus)
 }
 
 /* Asks the device for up to n pages; returns how many came. */
-static uint32_t reclaim_pages(struct drv *drv, uint32_t n)
+static uint32_t drv_reclaim_pages(struct drv *drv, uint32_t n)
 {
     uint32_t want = MIN(n, 500), got;
     size_t len = PRM_SIZE(manage_pages_out) + want * 8;
@@ -126,13 +126,13 @@ static uint32_t reclaim_pages(struct drv *drv, uint32_t n)
     }
     got = MIN(PRM_GET(manage_pages_out, out, output_num_entries), want);
     for (uint32_t i = 0; i < got; i++) {
-        page_back(drv, PRM_GET_AT(manage_pages_out, out, pas, i));
+        drv_page_back(drv, PRM_GET_AT(manage_pages_out, out, pas, i));
     }
     return got;
 }
 
 /* QUERY_PAGES op_mod: 1 boot, 2 init. */
-static int satisfy_pages(struct drv *drv, unsigned stage)
+static int drv_satisfy_pages(struct drv *drv, unsigned stage)
 {
     struct prm_query_pages_in in[1] = {0};
     struct prm_query_pages_out out[1] = {0};
@@ -141,13 +141,13 @@ static int satisfy_pages(struct drv *drv, unsigned stage)
     PRM_SET(query_pages_in, in, opcode, PRM_CMD_OP_QUERY_PAGES);
     PRM_SET(query_pages_in, in, op_mod, stage);
     status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
-    return status ? status : give_pages(drv, PRM_GET(query_pages_out, out, num_pages));
+    return status ? status : drv_give_pages(drv, PRM_GET(query_pages_out, out, num_pages));
 }
 
 /* -- commands of the bring-up -------------------------------------------------------------------
  */
 
-static int enable_hca(struct drv *drv)
+static int drv_enable_hca(struct drv *drv)
 {
     struct prm_enable_hca_in in[1] = {0};
 
@@ -155,7 +155,7 @@ static int enable_hca(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-static int set_issi(struct drv *drv)
+static int drv_set_issi(struct drv *drv)
 {
     struct prm_query_issi_in query[1] = {0};
     struct prm_query_issi_out reply[1] = {0};
@@ -173,7 +173,7 @@ static int set_issi(struct drv *drv)
 }
 
 /* The current values of a section; cap is of len bytes of it. */
-static int query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
+static int drv_query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
 {
     struct prm_query_hca_cap_in in[1] = {0};
     g_autofree struct prm_query_hca_cap_out *out = g_malloc0(PRM_SIZE(query_hca_cap_out));
@@ -187,14 +187,14 @@ static int query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
 }
 
 /* What handle_hca_cap() sets: 4 KiB UARs, no command checksums. */
-static int set_caps(struct drv *drv)
+static int drv_set_caps(struct drv *drv)
 {
     g_autofree struct prm_set_hca_cap_in *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
     void *section = PRM_PTR(set_hca_cap_in, in, capability);
     struct prm_cmd_hca_cap *cap = section;
-    int status =
-        query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, section,
-                   PRM_STRIDE(set_hca_cap_in, capability) * PRM_COUNT(set_hca_cap_in, capability));
+    int status = drv_query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, section,
+                                PRM_STRIDE(set_hca_cap_in, capability) *
+                                    PRM_COUNT(set_hca_cap_in, capability));
 
     if (status) {
         return status;
@@ -205,11 +205,12 @@ static int set_caps(struct drv *drv)
     PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
     PRM_SET(set_hca_cap_in, in, op_mod, PRM_HCA_CAP_TYPE_GENERAL << 1);
     status = drv_cmd_simple(drv, in, PRM_SIZE(set_hca_cap_in));
-    return status ? status : query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, drv->cap, sizeof(drv->cap));
+    return status ? status
+                  : drv_query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, drv->cap, sizeof(drv->cap));
 }
 
 /* The sections that somebody asks for, once (mlx5_query_hca_caps()). */
-static int query_sections(struct drv *drv)
+static int drv_query_sections(struct drv *drv)
 {
     const struct {
         bool there;
@@ -228,23 +229,23 @@ static int query_sections(struct drv *drv)
 
     for (size_t i = 0; i < G_N_ELEMENTS(sections) && !status; i++) {
         if (sections[i].there) {
-            status = query_caps(drv, sections[i].type, sections[i].cap, sections[i].len);
+            status = drv_query_caps(drv, sections[i].type, sections[i].cap, sections[i].len);
         }
     }
     return status;
 }
 
-static int boot_pages(struct drv *drv)
+static int drv_boot_pages(struct drv *drv)
 {
-    return satisfy_pages(drv, 1);
+    return drv_satisfy_pages(drv, 1);
 }
 
-static int init_pages(struct drv *drv)
+static int drv_init_pages(struct drv *drv)
 {
-    return satisfy_pages(drv, 2);
+    return drv_satisfy_pages(drv, 2);
 }
 
-static int init_hca(struct drv *drv)
+static int drv_do_init_hca(struct drv *drv)
 {
     struct prm_init_hca_in in[1] = {0};
 
@@ -252,7 +253,7 @@ static int init_hca(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-static int alloc_uar(struct drv *drv)
+static int drv_alloc_uar(struct drv *drv)
 {
     struct prm_alloc_uar_in in[1] = {0};
     struct prm_alloc_uar_out out[1] = {0};
@@ -264,7 +265,7 @@ static int alloc_uar(struct drv *drv)
     return status;
 }
 
-static int alloc_pd(struct drv *drv)
+static int drv_make_pd(struct drv *drv)
 {
     return drv_alloc_pd(drv, &drv->pdn);
 }
@@ -272,7 +273,7 @@ static int alloc_pd(struct drv *drv)
 /* One EQ for everything, completions included. */
 #define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
 
-static int create_eq(struct drv *drv)
+static int drv_create_eq(struct drv *drv)
 {
     size_t len = PRM_SIZE(create_eq_in) + 8 * ((64u << EQ_LOG_SIZE) / PCI_PAGE);
     g_autofree struct prm_create_eq_in *in = g_malloc0(len);
@@ -303,7 +304,7 @@ static int create_eq(struct drv *drv)
     return status;
 }
 
-static int query_special_contexts(struct drv *drv)
+static int drv_query_special_contexts(struct drv *drv)
 {
     struct prm_query_special_contexts_in in[1] = {0};
     struct prm_query_special_contexts_out out[1] = {0};
@@ -317,7 +318,7 @@ static int query_special_contexts(struct drv *drv)
 }
 
 /* Reads the port's MAC and switches RoCE on, as mlx5_nic_vport_enable_roce() does. */
-static int setup_vport(struct drv *drv)
+static int drv_setup_vport(struct drv *drv)
 {
     struct prm_query_nic_vport_context_in query[1] = {0};
     g_autofree struct prm_query_nic_vport_context_out *reply =
@@ -351,21 +352,21 @@ struct step {
 };
 
 static const struct step to_init_hca[] = {
-    {"ENABLE_HCA", enable_hca}, {"SET_ISSI", set_issi},     {"boot pages", boot_pages},
-    {"SET_HCA_CAP", set_caps},  {"init pages", init_pages}, {"INIT_HCA", init_hca},
+    {"ENABLE_HCA", drv_enable_hca}, {"SET_ISSI", drv_set_issi},     {"boot pages", drv_boot_pages},
+    {"SET_HCA_CAP", drv_set_caps},  {"init pages", drv_init_pages}, {"INIT_HCA", drv_do_init_hca},
 };
 
 static const struct step from_init_hca[] = {
-    {"QUERY_HCA_CAP", query_sections},
-    {"ALLOC_UAR", alloc_uar},
-    {"CREATE_EQ", create_eq},
-    {"ALLOC_PD", alloc_pd},
-    {"QUERY_SPECIAL_CONTEXTS", query_special_contexts},
-    {"NIC vport context", setup_vport},
+    {"QUERY_HCA_CAP", drv_query_sections},
+    {"ALLOC_UAR", drv_alloc_uar},
+    {"CREATE_EQ", drv_create_eq},
+    {"ALLOC_PD", drv_make_pd},
+    {"QUERY_SPECIAL_CONTEXTS", drv_query_special_contexts},
+    {"NIC vport context", drv_setup_vport},
 };
 
 /* Name of the step that failed, or NULL. */
-static const char *run_steps(struct drv *drv, const struct step *steps, size_t n, int *status)
+static const char *drv_run_steps(struct drv *drv, const struct step *steps, size_t n, int *status)
 {
     for (size_t i = 0; i < n; i++) {
         *status = steps[i].run(drv);
@@ -384,17 +385,17 @@ struct drv *drv_attach(struct pci_dev dev)
     drv->pages = g_hash_table_new(NULL, NULL);
     drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
     drv_init_dbs(drv);
-    if (!wait_initialized(drv)) {
+    if (!drv_wait_initialized(drv)) {
         drv_close(drv);
         return NULL;
     }
-    cmdq_setup(drv);
+    drv_cmdq_setup(drv);
     return drv;
 }
 
 const char *drv_init_hca(struct drv *drv, int *status)
 {
-    return run_steps(drv, to_init_hca, G_N_ELEMENTS(to_init_hca), status);
+    return drv_run_steps(drv, to_init_hca, G_N_ELEMENTS(to_init_hca), status);
 }
 
 struct drv *drv_open(struct pci_dev dev, GError **err)
@@ -409,7 +410,7 @@ struct drv *drv_open(struct pci_dev dev, GError **err)
     }
     failed = drv_init_hca(drv, &status);
     if (!failed) {
-        failed = run_steps(drv, from_init_hca, G_N_ELEMENTS(from_init_hca), &status);
+        failed = drv_run_steps(drv, from_init_hca, G_N_ELEMENTS(from_init_hca), &status);
     }
     if (failed) {
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO,
@@ -424,7 +425,7 @@ struct drv *drv_open(struct pci_dev dev, GError **err)
 /* -- tear-down ----------------------------------------------------------------------------------
  */
 
-static int destroy_eq(struct drv *drv)
+static int drv_destroy_eq(struct drv *drv)
 {
     struct prm_destroy_eq_in in[1] = {0};
 
@@ -434,7 +435,7 @@ static int destroy_eq(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-static int dealloc_uar(struct drv *drv)
+static int drv_dealloc_uar(struct drv *drv)
 {
     struct prm_dealloc_uar_in in[1] = {0};
 
@@ -443,7 +444,7 @@ static int dealloc_uar(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-static int teardown_hca(struct drv *drv)
+static int drv_teardown_hca(struct drv *drv)
 {
     struct prm_teardown_hca_in in[1] = {0};
 
@@ -451,7 +452,7 @@ static int teardown_hca(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-static int disable_hca(struct drv *drv)
+static int drv_disable_hca(struct drv *drv)
 {
     struct prm_disable_hca_in in[1] = {0};
 
@@ -460,7 +461,7 @@ static int disable_hca(struct drv *drv)
 }
 
 /* What a device that was told to forget everything cannot use any more. */
-static void free_all_pages(struct drv *drv)
+static void drv_free_all_pages(struct drv *drv)
 {
     GHashTableIter iter;
     gpointer page;
@@ -478,17 +479,18 @@ unsigned drv_close(struct drv *drv)
     if (drv->up) {
         drv_umr_close(drv);
         drv_dealloc_pd(drv, drv->pdn);
-        destroy_eq(drv);
-        dealloc_uar(drv);
-        teardown_hca(drv);
-        while (g_hash_table_size(drv->pages) && reclaim_pages(drv, g_hash_table_size(drv->pages))) {
+        drv_destroy_eq(drv);
+        drv_dealloc_uar(drv);
+        drv_teardown_hca(drv);
+        while (g_hash_table_size(drv->pages) &&
+               drv_reclaim_pages(drv, g_hash_table_size(drv->pages))) {
         }
-        disable_hca(drv);
+        drv_disable_hca(drv);
     }
     lost = g_hash_table_size(drv->pages);
-    iseg_write(drv, ISEG(cmdq_phy_addr_63_32), 0);
-    iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
-    free_all_pages(drv);
+    drv_iseg_write(drv, ISEG(cmdq_phy_addr_63_32), 0);
+    drv_iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
+    drv_free_all_pages(drv);
     drv_free(drv, &drv->eq.ring);
     drv_close_dbs(drv);
     drv_free(drv, &drv->cmdq);
@@ -505,7 +507,7 @@ unsigned drv_close(struct drv *drv)
  */
 
 /* Owner bit of an EQE that the device wrote in this round of the ring. */
-static const struct prm_eqe *next_eqe(struct drv_eq *eq)
+static const struct prm_eqe *drv_next_eqe(struct drv_eq *eq)
 {
     uint32_t mask = (1u << eq->log_size) - 1;
     const struct prm_eqe *ring = eq->ring.ptr, *eqe = &ring[eq->ci & mask];
@@ -514,7 +516,7 @@ static const struct prm_eqe *next_eqe(struct drv_eq *eq)
     return (drv_last_word(eqe) & DRV_OWNER) == round ? eqe : NULL;
 }
 
-static void handle_eqe(struct drv *drv, const struct prm_eqe *eqe)
+static void drv_handle_eqe(struct drv *drv, const struct prm_eqe *eqe)
 {
     struct drv_event event = {
         .type = (uint8_t)PRM_GET(eqe, eqe, event_type),
@@ -532,9 +534,9 @@ static void handle_eqe(struct drv *drv, const struct prm_eqe *eqe)
     int32_t pages = (int32_t)PRM_GET(pages_req_event, event.data.pages, num_pages);
 
     if (pages > 0) {
-        give_pages(drv, (uint32_t)pages);
+        drv_give_pages(drv, (uint32_t)pages);
     } else if (pages < 0) {
-        reclaim_pages(drv, (uint32_t)-pages);
+        drv_reclaim_pages(drv, (uint32_t)-pages);
     }
 }
 
@@ -544,12 +546,12 @@ void drv_poll_events(struct drv *drv)
     const struct prm_eqe *eqe;
     bool any = false;
 
-    while ((eqe = next_eqe(eq))) {
+    while ((eqe = drv_next_eqe(eq))) {
         struct prm_eqe copy = *eqe;
 
         eq->ci++;
         any = true;
-        handle_eqe(drv, &copy);
+        drv_handle_eqe(drv, &copy);
     }
     if (any) {
         drv->dev.ops->mmio_write(drv->dev.pci,

@@ -15,27 +15,27 @@
 #define CMD_PCI_TYPE 7 /* cmd_queue_entry.type: PCI command interface transport */
 
 /* A slot's mailboxes, block i. */
-static struct prm_cmd_if_box *mailbox(const struct drv_mem *boxes, unsigned i)
+static struct prm_cmd_if_box *drv_cmd_mailbox_at(const struct drv_mem *boxes, unsigned i)
 {
     return (void *)((uint8_t *)boxes->ptr + (size_t)i * MBOX_STRIDE);
 }
 
-static uint64_t mailbox_bus(const struct drv_mem *boxes, unsigned i)
+static uint64_t drv_cmd_mailbox_bus(const struct drv_mem *boxes, unsigned i)
 {
     return boxes->bus + (uint64_t)i * MBOX_STRIDE;
 }
 
-static unsigned blocks_for(size_t len)
+static unsigned drv_cmd_blocks_for(size_t len)
 {
     return len > INLINE_LEN ? (unsigned)((len - INLINE_LEN + MBOX_DATA - 1) / MBOX_DATA) : 0;
 }
 
 /* Links blocks first..first+n-1 into a chain. */
-static void chain(const struct drv_mem *boxes, unsigned first, unsigned n, uint8_t token)
+static void drv_cmd_chain(const struct drv_mem *boxes, unsigned first, unsigned n, uint8_t token)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct prm_cmd_if_box *box = mailbox(boxes, first + i);
-        uint64_t next = i + 1 < n ? mailbox_bus(boxes, first + i + 1) : 0;
+        struct prm_cmd_if_box *box = drv_cmd_mailbox_at(boxes, first + i);
+        uint64_t next = i + 1 < n ? drv_cmd_mailbox_bus(boxes, first + i + 1) : 0;
 
         memset(box, 0, PRM_SIZE(cmd_if_box));
         PRM_SET(cmd_if_box, box, next_pointer_63_32, next >> 32);
@@ -52,7 +52,7 @@ struct prm_cmd_queue_entry *drv_cmd_entry(const struct drv *drv, unsigned slot)
 
 struct prm_cmd_if_box *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i)
 {
-    return mailbox(&drv->mailboxes[slot], i);
+    return drv_cmd_mailbox_at(&drv->mailboxes[slot], i);
 }
 
 uint8_t drv_delivery_status(const struct drv *drv)
@@ -60,7 +60,7 @@ uint8_t drv_delivery_status(const struct drv *drv)
     return (uint8_t)PRM_GET(cmd_queue_entry, drv_cmd_entry(drv, DRV_SLOT_CMD), status);
 }
 
-static bool wait_done(struct drv *drv, unsigned slot)
+static bool drv_cmd_wait_done(struct drv *drv, unsigned slot)
 {
     const struct prm_cmd_queue_entry *entry = drv_cmd_entry(drv, slot);
     uint64_t now = drv->dev.ops->now(drv->dev.pci), deadline = now + DRV_CMD_TIMEOUT;
@@ -83,7 +83,7 @@ unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t 
 {
     struct drv_mem *boxes = &drv->mailboxes[slot];
     struct prm_cmd_queue_entry *entry = drv_cmd_entry(drv, slot);
-    unsigned in_blocks = blocks_for(in_len), out_blocks = blocks_for(out_len);
+    unsigned in_blocks = drv_cmd_blocks_for(in_len), out_blocks = drv_cmd_blocks_for(out_len);
     const uint8_t *src = in;
 
     if ((size_t)(in_blocks + out_blocks) * MBOX_STRIDE > boxes->size) {
@@ -91,27 +91,27 @@ unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t 
         *boxes = drv_alloc(drv, (size_t)(in_blocks + out_blocks) * MBOX_STRIDE);
     }
     drv->token = drv->token == 255 ? 1 : drv->token + 1;
-    chain(boxes, 0, in_blocks, drv->token);
-    chain(boxes, in_blocks, out_blocks, drv->token);
+    drv_cmd_chain(boxes, 0, in_blocks, drv->token);
+    drv_cmd_chain(boxes, in_blocks, out_blocks, drv->token);
     memset(entry, 0, PRM_SIZE(cmd_queue_entry));
     memcpy(PRM_PTR(cmd_queue_entry, entry, command_input_inline_data), src,
            MIN(in_len, INLINE_LEN));
     for (unsigned i = 0; i < in_blocks; i++) {
         size_t at = INLINE_LEN + (size_t)i * MBOX_DATA;
 
-        memcpy(mailbox(boxes, i), src + at, MIN(in_len - at, MBOX_DATA));
+        memcpy(drv_cmd_mailbox_at(boxes, i), src + at, MIN(in_len - at, MBOX_DATA));
     }
     PRM_SET(cmd_queue_entry, entry, type, CMD_PCI_TYPE);
     PRM_SET(cmd_queue_entry, entry, input_length, in_len);
     PRM_SET(cmd_queue_entry, entry, output_length, out_len);
     if (in_blocks) {
-        uint64_t bus = mailbox_bus(boxes, 0);
+        uint64_t bus = drv_cmd_mailbox_bus(boxes, 0);
 
         PRM_SET(cmd_queue_entry, entry, input_mailbox_pointer_63_32, bus >> 32);
         PRM_SET(cmd_queue_entry, entry, input_mailbox_pointer_31_9, (uint32_t)bus >> 9);
     }
     if (out_blocks) {
-        uint64_t bus = mailbox_bus(boxes, in_blocks);
+        uint64_t bus = drv_cmd_mailbox_bus(boxes, in_blocks);
 
         PRM_SET(cmd_queue_entry, entry, output_mailbox_pointer_63_32, bus >> 32);
         PRM_SET(cmd_queue_entry, entry, output_mailbox_pointer_31_9, (uint32_t)bus >> 9);
@@ -125,7 +125,7 @@ int drv_cmd_ring(struct drv *drv, unsigned slot)
 {
     drv->dev.ops->mmio_write(drv->dev.pci, PRM_OFFSET(initial_seg, command_doorbell_vector),
                              1u << slot, 4);
-    if (!wait_done(drv, slot)) {
+    if (!drv_cmd_wait_done(drv, slot)) {
         return DRV_TIMEOUT;
     }
     return PRM_GET(cmd_queue_entry, drv_cmd_entry(drv, slot), status) ? DRV_UNDELIVERED : 0;
@@ -137,7 +137,7 @@ int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out
 
     memcpy(dst, PRM_PTR(cmd_queue_entry, drv_cmd_entry(drv, slot), command_output_inline_data),
            MIN(out_len, INLINE_LEN));
-    for (unsigned i = 0; i < blocks_for(out_len); i++) {
+    for (unsigned i = 0; i < drv_cmd_blocks_for(out_len); i++) {
         size_t at = INLINE_LEN + (size_t)i * MBOX_DATA;
 
         memcpy(dst + at, drv_cmd_mailbox(drv, slot, in_blocks + i), MIN(out_len - at, MBOX_DATA));

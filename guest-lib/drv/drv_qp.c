@@ -166,7 +166,7 @@ int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const s
 }
 
 /* What every transition carries again: the identity that mlx5_ib puts into each qpc. */
-static void fill_common(struct drv_qp *qp, struct prm_qpc *qpc)
+static void drv_qp_fill_common(struct drv_qp *qp, struct prm_qpc *qpc)
 {
     memset(qpc, 0, PRM_SIZE(qpc));
     PRM_SET(qpc, qpc, st, qp->attr.st);
@@ -176,7 +176,7 @@ static void fill_common(struct drv_qp *qp, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, cqn_rcv, qp->attr.recv_cq->cqn);
 }
 
-static void fill_access(const struct drv_path *path, struct prm_qpc *qpc)
+static void drv_qp_fill_access(const struct drv_path *path, struct prm_qpc *qpc)
 {
     PRM_SET(qpc, qpc, rre, !path->no_remote_access);
     PRM_SET(qpc, qpc, rwe, !path->no_remote_access);
@@ -184,7 +184,7 @@ static void fill_access(const struct drv_path *path, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, atomic_mode, path->no_remote_access ? 0 : 3); /* 8 bytes */
 }
 
-static bool is_ud(const struct drv_qp *qp)
+static bool drv_qp_is_ud(const struct drv_qp *qp)
 {
     return qp->attr.st == PRM_QP_ST_UD || qp->attr.st == PRM_QP_ST_QP1;
 }
@@ -193,8 +193,8 @@ int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path)
 {
     struct prm_qpc qpc[1];
 
-    fill_common(qp, qpc);
-    fill_access(path, qpc);
+    drv_qp_fill_common(qp, qpc);
+    drv_qp_fill_access(path, qpc);
     PRM_SET(ads, PRM_PTR(qpc, qpc, primary_address_path), vhca_port_num, 1);
     PRM_SET(qpc, qpc, q_key, qp->qkey);
     return drv_modify_qp(qp, PRM_CMD_OP_RST2INIT_QP, 0, qpc);
@@ -205,13 +205,13 @@ int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path)
     struct prm_qpc qpc[1];
     struct prm_ads *ads;
 
-    fill_common(qp, qpc);
-    fill_access(path, qpc);
+    drv_qp_fill_common(qp, qpc);
+    drv_qp_fill_access(path, qpc);
     ads = PRM_PTR(qpc, qpc, primary_address_path);
     PRM_SET(ads, ads, vhca_port_num, 1);
-    PRM_SET(qpc, qpc, log_msg_max, is_ud(qp) ? 12 : 30);
-    PRM_SET(qpc, qpc, mtu, is_ud(qp) ? 5 : path->mtu ? path->mtu : 3);
-    if (!is_ud(qp)) {
+    PRM_SET(qpc, qpc, log_msg_max, drv_qp_is_ud(qp) ? 12 : 30);
+    PRM_SET(qpc, qpc, mtu, drv_qp_is_ud(qp) ? 5 : path->mtu ? path->mtu : 3);
+    if (!drv_qp_is_ud(qp)) {
         PRM_SET(qpc, qpc, remote_qpn, path->remote_qpn);
         PRM_SET(qpc, qpc, next_rcv_psn, path->rq_psn);
         PRM_SET(qpc, qpc, min_rnr_nak, path->min_rnr_nak ? path->min_rnr_nak : 1);
@@ -226,7 +226,7 @@ int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path)
     return drv_modify_qp(qp, PRM_CMD_OP_INIT2RTR_QP, 0, qpc);
 }
 
-static unsigned retries(uint8_t value)
+static unsigned drv_qp_retries(uint8_t value)
 {
     return value == DRV_NO_RETRY ? 0 : value ? value : 7;
 }
@@ -235,15 +235,15 @@ int drv_qp_to_rts(struct drv_qp *qp, const struct drv_path *path)
 {
     struct prm_qpc qpc[1];
 
-    fill_common(qp, qpc);
-    fill_access(path, qpc);
+    drv_qp_fill_common(qp, qpc);
+    drv_qp_fill_access(path, qpc);
     PRM_SET(ads, PRM_PTR(qpc, qpc, primary_address_path), vhca_port_num, 1);
     PRM_SET(qpc, qpc, next_send_psn, path->sq_psn);
-    if (!is_ud(qp)) {
+    if (!drv_qp_is_ud(qp)) {
         PRM_SET(ads, PRM_PTR(qpc, qpc, primary_address_path), ack_timeout,
                 path->ack_timeout ? path->ack_timeout : 14);
-        PRM_SET(qpc, qpc, retry_count, retries(path->retry_count));
-        PRM_SET(qpc, qpc, rnr_retry, retries(path->rnr_retry));
+        PRM_SET(qpc, qpc, retry_count, drv_qp_retries(path->retry_count));
+        PRM_SET(qpc, qpc, rnr_retry, drv_qp_retries(path->rnr_retry));
         PRM_SET(qpc, qpc, log_sra_max, path->log_rd_atom ? path->log_rd_atom : 4);
     }
     return drv_modify_qp(qp, PRM_CMD_OP_RTR2RTS_QP, 0, qpc);

@@ -16,14 +16,14 @@
 #define UDP_SPORT   0xc000
 #define HOP_LIMIT   64
 
-static uint8_t *put_raddr(uint8_t *seg, uint64_t raddr, uint32_t rkey)
+static uint8_t *drv_wqe_put_raddr(uint8_t *seg, uint64_t raddr, uint32_t rkey)
 {
     prm_store64(seg, raddr);
     prm_store32(seg + 8, rkey);
     return seg + SEGMENT;
 }
 
-static uint8_t *put_data(uint8_t *seg, const struct drv_sge *sge)
+static uint8_t *drv_wqe_put_data(uint8_t *seg, const struct drv_sge *sge)
 {
     prm_store32(seg, sge->len);
     prm_store32(seg + 4, sge->lkey);
@@ -31,7 +31,7 @@ static uint8_t *put_data(uint8_t *seg, const struct drv_sge *sge)
     return seg + SEGMENT;
 }
 
-static uint8_t *put_inline(uint8_t *seg, const struct drv_send *send)
+static uint8_t *drv_wqe_put_inline(uint8_t *seg, const struct drv_send *send)
 {
     uint8_t *p = seg + 4;
 
@@ -48,7 +48,7 @@ static uint8_t *put_inline(uint8_t *seg, const struct drv_send *send)
 }
 
 /* Always the whole address vector. */
-static uint8_t *put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
+static uint8_t *drv_wqe_put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
 {
     struct prm_wqe_av *av = (void *)seg;
 
@@ -74,27 +74,27 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     unsigned ds, blocks;
 
     if (send->ah) {
-        seg = put_av(seg, send->ah, send->qkey);
+        seg = drv_wqe_put_av(seg, send->ah, send->qkey);
     }
     switch (send->opcode) {
     case PRM_WQE_OPCODE_RDMA_WRITE:
     case PRM_WQE_OPCODE_RDMA_WRITE_IMM:
     case PRM_WQE_OPCODE_RDMA_READ:
-        seg = put_raddr(seg, send->raddr, send->rkey);
+        seg = drv_wqe_put_raddr(seg, send->raddr, send->rkey);
         break;
     case PRM_WQE_OPCODE_ATOMIC_CS:
     case PRM_WQE_OPCODE_ATOMIC_FA:
-        seg = put_raddr(seg, send->raddr, send->rkey);
+        seg = drv_wqe_put_raddr(seg, send->raddr, send->rkey);
         prm_store64(seg, send->swap_add);
         prm_store64(seg + 8, send->compare);
         seg += SEGMENT;
         break;
     }
     if (send->flags & DRV_INLINE) {
-        seg = put_inline(seg, send);
+        seg = drv_wqe_put_inline(seg, send);
     } else {
         for (unsigned i = 0; i < send->num_sge; i++) {
-            seg = put_data(seg, &send->sge[i]);
+            seg = drv_wqe_put_data(seg, &send->sge[i]);
         }
     }
     ds = (unsigned)(seg - wqe) / SEGMENT;
@@ -131,15 +131,16 @@ void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1)
 }
 
 /* A list shorter than the slot ends with the invalid key. */
-static void put_recv_list(uint8_t *slot, size_t slot_len, const struct drv_sge *sge, unsigned n)
+static void drv_wqe_put_recv_list(uint8_t *slot, size_t slot_len, const struct drv_sge *sge,
+                                  unsigned n)
 {
     struct drv_sge end = {.lkey = 0x100};
 
     for (unsigned i = 0; i < n; i++) {
-        slot = put_data(slot, &sge[i]);
+        slot = drv_wqe_put_data(slot, &sge[i]);
     }
     if (n * SEGMENT < slot_len) {
-        put_data(slot, &end);
+        drv_wqe_put_data(slot, &end);
     }
 }
 
@@ -148,8 +149,8 @@ void drv_post_recv(struct drv_qp *qp, const struct drv_sge *sge, unsigned num_sg
     uint32_t slot = qp->rq_pi & ((1u << qp->attr.log_rq) - 1);
 
     g_assert(num_sge <= 1u << (qp->log_rq_stride - 4));
-    put_recv_list((uint8_t *)qp->ring.ptr + ((size_t)slot << qp->log_rq_stride),
-                  1u << qp->log_rq_stride, sge, num_sge);
+    drv_wqe_put_recv_list((uint8_t *)qp->ring.ptr + ((size_t)slot << qp->log_rq_stride),
+                          1u << qp->log_rq_stride, sge, num_sge);
     qp->rq_pi++;
     qp->dbr[0] = GUINT32_TO_BE(qp->rq_pi);
 }
@@ -161,7 +162,7 @@ void drv_post_srq_recv(struct drv *drv, struct drv_srq *srq, const struct drv_sg
 
     g_assert(num_sge < 1u << (srq->log_stride - 4));
     srq->head = (uint32_t)prm_load16(slot + 2);
-    put_recv_list(slot + SEGMENT, (1u << srq->log_stride) - SEGMENT, sge, num_sge);
+    drv_wqe_put_recv_list(slot + SEGMENT, (1u << srq->log_stride) - SEGMENT, sge, num_sge);
     srq->counter++;
     srq->dbr[0] = GUINT32_TO_BE(srq->counter);
 }

@@ -22,7 +22,7 @@ static const int fault_signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction previous[2];
 
 /* No local whose address is taken: what leaves a window leaves this frame, too. */
-static void on_fault(int signal, siginfo_t *info, void *context)
+static void memory_on_fault(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *before = &previous[signal == SIGBUS];
 
@@ -41,9 +41,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-static void install(void)
+static void memory_install(void)
 {
-    struct sigaction action = {.sa_sigaction = on_fault,
+    struct sigaction action = {.sa_sigaction = memory_on_fault,
                                .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
 
     for (unsigned i = 0; i < 2; i++) {
@@ -55,7 +55,7 @@ void memory_catch_faults(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, install);
+    pthread_once(&once, memory_install);
 }
 
 void memory_unblock_faults(void)
@@ -70,7 +70,7 @@ void memory_unblock_faults(void)
 
 /* -- accesses ---------------------------------------------------------------------------------- */
 
-static bool miss(const struct memory_missed *missed, uint64_t addr, size_t len)
+static bool memory_miss(const struct memory_missed *missed, uint64_t addr, size_t len)
 {
     if (missed) {
         missed->tell(missed->opaque, addr, len);
@@ -86,7 +86,7 @@ static bool miss(const struct memory_missed *missed, uint64_t addr, size_t len)
                                                                                                    \
         if (__builtin_setjmp(go_on)) {                                                             \
             window = NULL;                                                                         \
-            return miss(missed, addr, len);                                                        \
+            return memory_miss(missed, addr, len);                                                 \
         }                                                                                          \
         window = go_on;                                                                            \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
@@ -99,7 +99,7 @@ static bool miss(const struct memory_missed *missed, uint64_t addr, size_t len)
 bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
 {
     if (!memory_is(addr, len)) {
-        return miss(missed, addr, len);
+        return memory_miss(missed, addr, len);
     }
     IN_A_WINDOW(memory_take(addr, buf, len));
 }
@@ -107,7 +107,7 @@ bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_misse
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed)
 {
     if (!memory_is(addr, len)) {
-        return miss(missed, addr, len);
+        return memory_miss(missed, addr, len);
     }
     IN_A_WINDOW(memory_put(addr, buf, len));
 }
@@ -118,7 +118,7 @@ bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
     size_t len = sizeof(desired);
 
     if (!memory_is(addr, len) || addr % len) {
-        return miss(missed, addr, len);
+        return memory_miss(missed, addr, len);
     }
     IN_A_WINDOW(__atomic_compare_exchange_n((uint64_t *)memory_at(addr), expected, desired, false,
                                             __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));

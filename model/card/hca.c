@@ -22,7 +22,7 @@ const struct port_receivers port_receivers = {
     .wants_copy = roce_wants_copy,
 };
 
-static void objects_free(struct hca *hca)
+static void hca_objects_free(struct hca *hca)
 {
     mcg_clear(hca);
     for (unsigned i = 0; i < obj_n_spaces; i++) {
@@ -66,18 +66,18 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca_init_on(hca, ops, host, limits, card, 0, mac);
 }
 
-static void objects_clear(struct hca *hca)
+static void hca_objects_clear(struct hca *hca)
 {
     g_assert(!hca->holding);
     steering_clear(hca);
-    objects_free(hca);
+    hca_objects_free(hca);
     rdma_reset(hca);
     hca_work_reset(hca);
 }
 
 void hca_reset(struct hca *hca)
 {
-    objects_clear(hca);
+    hca_objects_clear(hca);
     steering_init(hca);
     vport_release(hca->vport);
     hca->cq_overruns = 0;
@@ -86,7 +86,7 @@ void hca_reset(struct hca *hca)
 
 void hca_clear(struct hca *hca)
 {
-    objects_clear(hca);
+    hca_objects_clear(hca);
     for (unsigned i = 0; i < obj_n_spaces; i++) {
         obj_table_clear(obj_space(hca, i));
     }

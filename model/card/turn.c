@@ -18,13 +18,13 @@
 #include "model/port/port.h"
 
 /* Gives who is at work next so many pieces from now on, one at least. */
-static void share(struct hca *hca, uint64_t pieces)
+static void turn_share(struct hca *hca, uint64_t pieces)
 {
     hca->pieces_end = hca->pieces + MAX(pieces, 1);
 }
 
 /* Work that waits for frames has what came since, until it waits no more or the turn is used up. */
-static void look_again(struct hca *hca)
+static void turn_look_again(struct hca *hca)
 {
     while (hca_frames_awaited(hca)) {
         hca_spend(hca, 1);
@@ -43,14 +43,14 @@ bool hca_run(struct hca *hca, unsigned budget)
 
     hca->running = true;
     hca->turn_end = start + budget;
-    share(hca, budget - budget / 4);
+    turn_share(hca, budget - budget / 4);
     more_frames = port_poll(hca);
-    share(hca, budget / 8);
+    turn_share(hca, budget / 8);
     hca_timers_fire(hca, more_frames);
     spent = hca->pieces - start;
-    share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
+    turn_share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
     hca_work_run(hca);
-    look_again(hca);
+    turn_look_again(hca);
     port_tx_flush(hca);
     hca->running = false;
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);

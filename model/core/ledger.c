@@ -9,16 +9,16 @@
 #define PAGE_BYTES   4096u
 
 /* glibc: a size word before each block, multiples of 16 bytes, at least 32. */
-static uint64_t block_bytes(uint64_t bytes)
+static uint64_t ledger_block_bytes(uint64_t bytes)
 {
     return bytes >= MAPPED_BYTES ? (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1)
                                  : MAX((bytes + 8 + 15) & ~15ull, 32);
 }
 
-static void *mapped(uint64_t bytes)
+static void *ledger_mapped(uint64_t bytes)
 {
-    void *block =
-        mmap(NULL, block_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *block = mmap(NULL, ledger_block_bytes(bytes), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     return block == MAP_FAILED ? NULL : block;
 }
@@ -42,13 +42,13 @@ void *ledger_alloc(struct ledger *ledger, uint64_t bytes)
 {
     void *block;
 
-    if (!ledger_take(ledger, block_bytes(bytes))) {
+    if (!ledger_take(ledger, ledger_block_bytes(bytes))) {
         return NULL;
     }
-    block = bytes >= MAPPED_BYTES ? mapped(bytes)
+    block = bytes >= MAPPED_BYTES ? ledger_mapped(bytes)
                                   : g_try_malloc0(MAX(bytes, 1)); /* of none, glib makes NULL */
     if (!block) {
-        ledger_give(ledger, block_bytes(bytes));
+        ledger_give(ledger, ledger_block_bytes(bytes));
     }
     return block;
 }
@@ -58,9 +58,9 @@ void ledger_free(struct ledger *ledger, void *block, uint64_t bytes)
     if (!block) {
         return;
     }
-    ledger_give(ledger, block_bytes(bytes));
+    ledger_give(ledger, ledger_block_bytes(bytes));
     if (bytes >= MAPPED_BYTES) {
-        munmap(block, block_bytes(bytes));
+        munmap(block, ledger_block_bytes(bytes));
     } else {
         g_free(block);
     }
@@ -72,7 +72,7 @@ bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes)
     if (*bytes < MAPPED_BYTES + 2 * LEDGER_TRIM) {
         return true;
     }
-    *bytes = block_bytes(*bytes) - LEDGER_TRIM;
+    *bytes = ledger_block_bytes(*bytes) - LEDGER_TRIM;
     munmap((uint8_t *)block + *bytes, LEDGER_TRIM);
     ledger_give(ledger, LEDGER_TRIM);
     return false;

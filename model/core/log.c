@@ -13,7 +13,7 @@
 #define LOG_BURST   100
 #define LOG_LINE_NS 1000000000ull
 
-static void write_line(struct hca *hca, enum hca_log_level level, const char *fmt, va_list ap)
+static void log_write_line(struct hca *hca, enum hca_log_level level, const char *fmt, va_list ap)
 {
     char line[512];
 
@@ -22,27 +22,27 @@ static void write_line(struct hca *hca, enum hca_log_level level, const char *fm
 }
 
 static void G_GNUC_PRINTF(3, 4)
-    write_now(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
+    log_write_now(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    write_line(hca, level, fmt, ap);
+    log_write_line(hca, level, fmt, ap);
     va_end(ap);
 }
 
-static void tell_left_out(struct hca *hca, enum hca_log_level level)
+static void log_tell_left_out(struct hca *hca, enum hca_log_level level)
 {
     struct log_bucket *b = &hca->logged[level];
 
     if (b->left_out) {
-        write_now(hca, level, "%" PRIu64 " lines of this kind were left out", b->left_out);
+        log_write_now(hca, level, "%" PRIu64 " lines of this kind were left out", b->left_out);
         b->left_out = 0;
     }
 }
 
 /* Takes a line's place in the bucket. False: it is full. */
-static bool take(struct hca *hca, struct log_bucket *b)
+static bool log_take(struct hca *hca, struct log_bucket *b)
 {
     uint64_t now = hca_now(hca);
     uint64_t out = (now - b->since) / LOG_LINE_NS;
@@ -72,19 +72,19 @@ void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
         return;
     }
     if (!hca->tracing) {
-        if (!take(hca, &hca->logged[level])) {
+        if (!log_take(hca, &hca->logged[level])) {
             return;
         }
-        tell_left_out(hca, level);
+        log_tell_left_out(hca, level);
     }
     va_start(ap, fmt);
-    write_line(hca, level, fmt, ap);
+    log_write_line(hca, level, fmt, ap);
     va_end(ap);
 }
 
 void hca_log_end(struct hca *hca)
 {
     for (enum hca_log_level level = 0; hca->ops->log && level < HCA_LOG_TRACE; level++) {
-        tell_left_out(hca, level);
+        log_tell_left_out(hca, level);
     }
 }

@@ -5,12 +5,12 @@
 
 #define WORD_BITS 64
 
-static uint32_t chunk_count(const struct obj_table *table)
+static uint32_t obj_chunk_count(const struct obj_table *table)
 {
     return (table->end + OBJ_CHUNK - 1) / OBJ_CHUNK;
 }
 
-static void bit_put(uint64_t *words, uint32_t bit, bool value)
+static void obj_bit_put(uint64_t *words, uint32_t bit, bool value)
 {
     uint64_t mask = 1ull << bit % WORD_BITS;
 
@@ -18,8 +18,8 @@ static void bit_put(uint64_t *words, uint32_t bit, bool value)
 }
 
 /* The first bit from from on that is value; end: there is none before that. */
-static uint32_t bit_find(struct obj_table *table, const uint64_t *words, bool value, uint32_t from,
-                         uint32_t end)
+static uint32_t obj_bit_find(struct obj_table *table, const uint64_t *words, bool value,
+                             uint32_t from, uint32_t end)
 {
     while (from < end) {
         uint64_t word = value ? words[from / WORD_BITS] : ~words[from / WORD_BITS];
@@ -40,13 +40,13 @@ void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t fir
 
     g_assert(first < end && end <= 1 << 24);
     *table = (struct obj_table){.ledger = ledger, .first = first, .end = end, .next = first};
-    words = (chunk_count(table) + WORD_BITS - 1) / WORD_BITS;
-    table->chunks = g_new0(struct obj_chunk *, chunk_count(table));
+    words = (obj_chunk_count(table) + WORD_BITS - 1) / WORD_BITS;
+    table->chunks = g_new0(struct obj_chunk *, obj_chunk_count(table));
     table->some = g_new0(uint64_t, words);
     table->full = g_new0(uint64_t, words);
 }
 
-static void chunk_free(struct obj_table *table, uint32_t index)
+static void obj_chunk_free(struct obj_table *table, uint32_t index)
 {
     ledger_free(table->ledger, table->chunks[index], sizeof(struct obj_chunk));
     table->chunks[index] = NULL;
@@ -55,7 +55,7 @@ static void chunk_free(struct obj_table *table, uint32_t index)
 void obj_table_reset(struct obj_table *table)
 {
     g_assert(table->count == 0);
-    chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
+    obj_chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
     table->next = table->first;
 }
 
@@ -69,7 +69,7 @@ void obj_table_clear(struct obj_table *table)
 }
 
 /* Numbers in a chunk: the first and the last one may have fewer. */
-static uint32_t chunk_room(const struct obj_table *table, uint32_t index)
+static uint32_t obj_chunk_room(const struct obj_table *table, uint32_t index)
 {
     return MIN(table->end, (index + 1) * OBJ_CHUNK) - MAX(table->first, index * OBJ_CHUNK);
 }
@@ -90,29 +90,30 @@ bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
         return false;
     }
     chunk->slot[num % OBJ_CHUNK] = obj;
-    bit_put(chunk->used, num % OBJ_CHUNK, true);
+    obj_bit_put(chunk->used, num % OBJ_CHUNK, true);
     chunk->count++;
-    bit_put(table->some, index, true);
-    bit_put(table->full, index, chunk->count == chunk_room(table, index));
+    obj_bit_put(table->some, index, true);
+    obj_bit_put(table->full, index, chunk->count == obj_chunk_room(table, index));
     obj->num = num;
     table->count++;
     return true;
 }
 
 /* The first free number from num on; the table's end: none. */
-static uint32_t free_from(struct obj_table *table, uint32_t num)
+static uint32_t obj_free_from(struct obj_table *table, uint32_t num)
 {
     while (num < table->end) {
-        uint32_t index = bit_find(table, table->full, false, num / OBJ_CHUNK, chunk_count(table));
+        uint32_t index =
+            obj_bit_find(table, table->full, false, num / OBJ_CHUNK, obj_chunk_count(table));
         const struct obj_chunk *chunk;
         uint32_t slot;
 
-        if (index == chunk_count(table)) {
+        if (index == obj_chunk_count(table)) {
             return table->end;
         }
         num = MAX(num, index * OBJ_CHUNK);
         chunk = table->chunks[index];
-        slot = chunk ? bit_find(table, chunk->used, false, num % OBJ_CHUNK, OBJ_CHUNK)
+        slot = chunk ? obj_bit_find(table, chunk->used, false, num % OBJ_CHUNK, OBJ_CHUNK)
                      : num % OBJ_CHUNK;
         num = index * OBJ_CHUNK + slot;
         if (slot < OBJ_CHUNK) {
@@ -124,10 +125,10 @@ static uint32_t free_from(struct obj_table *table, uint32_t num)
 
 bool obj_insert(struct obj_table *table, struct obj *obj)
 {
-    uint32_t num = free_from(table, table->next);
+    uint32_t num = obj_free_from(table, table->next);
 
     if (num == table->end) {
-        num = free_from(table, table->first);
+        num = obj_free_from(table, table->first);
     }
     if (!obj_insert_at(table, obj, num)) {
         return false;
@@ -143,29 +144,30 @@ void obj_remove(struct obj_table *table, struct obj *obj)
 
     g_assert(obj_find(table, obj->num) == obj);
     chunk->slot[obj->num % OBJ_CHUNK] = NULL;
-    bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
+    obj_bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
     chunk->count--;
-    bit_put(table->full, index, false);
-    bit_put(table->some, index, chunk->count);
+    obj_bit_put(table->full, index, false);
+    obj_bit_put(table->some, index, chunk->count);
     table->count--;
     if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
-        chunk_free(table, index);
+        obj_chunk_free(table, index);
     }
 }
 
 struct obj *obj_next(struct obj_table *table, uint32_t num)
 {
     while (num < table->end) {
-        uint32_t index = bit_find(table, table->some, true, num / OBJ_CHUNK, chunk_count(table));
+        uint32_t index =
+            obj_bit_find(table, table->some, true, num / OBJ_CHUNK, obj_chunk_count(table));
         const struct obj_chunk *chunk;
         uint32_t slot;
 
-        if (index == chunk_count(table)) {
+        if (index == obj_chunk_count(table)) {
             return NULL;
         }
         num = MAX(num, index * OBJ_CHUNK);
         chunk = table->chunks[index];
-        slot = bit_find(table, chunk->used, true, num % OBJ_CHUNK, OBJ_CHUNK);
+        slot = obj_bit_find(table, chunk->used, true, num % OBJ_CHUNK, OBJ_CHUNK);
         if (slot < OBJ_CHUNK) {
             return chunk->slot[slot];
         }

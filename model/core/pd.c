@@ -2,8 +2,8 @@
 /* Protection, transport and XRC domains: numbers with an owner and users. */
 #include "model/core/pd.h"
 
-static enum syn number_alloc(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size,
-                             uint32_t *num)
+static enum syn pd_number_alloc(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size,
+                                uint32_t *num)
 {
     struct obj *obj = obj_make(hca, kind, uid, size);
 
@@ -34,7 +34,7 @@ enum syn obj_dealloc(struct hca *hca, struct obj_table *table, uint16_t uid, uin
 
 enum syn pd_alloc(struct hca *hca, uint16_t uid, uint32_t *pdn)
 {
-    return number_alloc(hca, OBJ_PD, uid, sizeof(struct obj), pdn);
+    return pd_number_alloc(hca, OBJ_PD, uid, sizeof(struct obj), pdn);
 }
 
 enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
@@ -44,7 +44,7 @@ enum syn pd_dealloc(struct hca *hca, uint16_t uid, uint32_t pdn)
 
 enum syn td_alloc(struct hca *hca, uint16_t uid, uint32_t *tdn)
 {
-    return number_alloc(hca, OBJ_TD, uid, sizeof(struct td), tdn);
+    return pd_number_alloc(hca, OBJ_TD, uid, sizeof(struct td), tdn);
 }
 
 enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
@@ -54,7 +54,7 @@ enum syn td_dealloc(struct hca *hca, uint16_t uid, uint32_t tdn)
 
 enum syn xrcd_alloc(struct hca *hca, uint16_t uid, uint32_t *xrcdn)
 {
-    return number_alloc(hca, OBJ_XRCD, uid, sizeof(struct obj), xrcdn);
+    return pd_number_alloc(hca, OBJ_XRCD, uid, sizeof(struct obj), xrcdn);
 }
 
 enum syn xrcd_dealloc(struct hca *hca, uint16_t uid, uint32_t xrcdn)

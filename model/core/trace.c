@@ -8,7 +8,7 @@
 #define COMMAND_BYTES 1024u
 
 /* "title: dwords" */
-static void say(struct hca *hca, GString *line, const uint8_t *bytes, size_t len)
+static void trace_say(struct hca *hca, GString *line, const uint8_t *bytes, size_t len)
 {
     g_string_append_c(line, ':');
     for (size_t i = 0; i < len; i++) {
@@ -18,8 +18,8 @@ static void say(struct hca *hca, GString *line, const uint8_t *bytes, size_t len
     g_string_free(line, TRUE);
 }
 
-static GString *title(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-static GString *title(const char *fmt, ...)
+static GString *trace_title(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+static GString *trace_title(const char *fmt, ...)
 {
     GString *line = g_string_new(NULL);
     va_list ap;
@@ -30,7 +30,7 @@ static GString *title(const char *fmt, ...)
     return line;
 }
 
-static const char *name_of(const char *enum_name, uint64_t value)
+static const char *trace_name_of(const char *enum_name, uint64_t value)
 {
     const char *name = prm_enum_name(enum_name, value);
 
@@ -39,15 +39,17 @@ static const char *name_of(const char *enum_name, uint64_t value)
 
 void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const void *in, size_t len)
 {
-    say(hca, title("command %s status %u", prm_cmd_op_name(opcode), status), in,
-        MIN(len, COMMAND_BYTES));
+    trace_say(hca, trace_title("command %s status %u", prm_cmd_op_name(opcode), status), in,
+              MIN(len, COMMAND_BYTES));
 }
 
 void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,
                     const uint8_t *image, size_t len)
 {
-    say(hca, title("qp 0x%x: send wqe %u %s", qpn, index, name_of("wqe_opcode", opcode)), image,
-        len);
+    trace_say(
+        hca,
+        trace_title("qp 0x%x: send wqe %u %s", qpn, index, trace_name_of("wqe_opcode", opcode)),
+        image, len);
 }
 
 void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_sge, uint64_t len)
@@ -58,14 +60,17 @@ void trace_recv_wqe(struct hca *hca, uint32_t qpn, unsigned index, unsigned num_
 
 void trace_cqe(struct hca *hca, uint32_t cqn, const struct prm_cqe64 *cqe)
 {
-    say(hca, title("cq 0x%x: cqe %s", cqn, name_of("cqe_opcode", PRM_GET(cqe64, cqe, opcode))),
-        cqe->bytes, PRM_SIZE(cqe64));
+    trace_say(hca,
+              trace_title("cq 0x%x: cqe %s", cqn,
+                          trace_name_of("cqe_opcode", PRM_GET(cqe64, cqe, opcode))),
+              cqe->bytes, PRM_SIZE(cqe64));
 }
 
 void trace_eqe(struct hca *hca, uint32_t eqn, const struct prm_eqe *eqe)
 {
-    say(hca,
-        title("eq %u: event %s.%u", eqn, name_of("event_type", PRM_GET(eqe, eqe, event_type)),
-              (unsigned)PRM_GET(eqe, eqe, event_sub_type)),
-        PRM_PTR(eqe, eqe, event_data), PRM_COUNT(eqe, event_data));
+    trace_say(hca,
+              trace_title("eq %u: event %s.%u", eqn,
+                          trace_name_of("event_type", PRM_GET(eqe, eqe, event_type)),
+                          (unsigned)PRM_GET(eqe, eqe, event_sub_type)),
+              PRM_PTR(eqe, eqe, event_data), PRM_COUNT(eqe, event_data));
 }

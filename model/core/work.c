@@ -8,17 +8,17 @@
  */
 #include "model/core/work.h"
 
-static void list_init(struct work *head)
+static void work_list_init(struct work *head)
 {
     head->prev = head->next = head;
 }
 
-static bool list_empty(const struct work *head)
+static bool work_list_empty(const struct work *head)
 {
     return head->next == head;
 }
 
-static void list_append(struct work *head, struct work *work)
+static void work_list_append(struct work *head, struct work *work)
 {
     work->prev = head->prev;
     work->next = head;
@@ -27,13 +27,13 @@ static void list_append(struct work *head, struct work *work)
 }
 
 /* All of a list, which is not empty, to the end of another. */
-static void list_move(struct work *to, struct work *from)
+static void work_list_move(struct work *to, struct work *from)
 {
     from->next->prev = to->prev;
     to->prev->next = from->next;
     from->prev->next = to;
     to->prev = from->prev;
-    list_init(from);
+    work_list_init(from);
 }
 
 void hca_unschedule(struct work *work)
@@ -55,7 +55,7 @@ void hca_wake(struct hca *hca)
 void hca_schedule(struct hca *hca, struct work *work)
 {
     if (!work->next) {
-        list_append(&hca->ready, work);
+        work_list_append(&hca->ready, work);
         hca_wake(hca);
     }
 }
@@ -65,14 +65,14 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
     if (hca->pieces >= hca->turn_end) {
         return false;
     }
-    list_append(&hca->rx_waiting, work);
+    work_list_append(&hca->rx_waiting, work);
     return true;
 }
 
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
-    list_append(&hca->tx_waiting[hca->tx_room], work);
+    work_list_append(&hca->tx_waiting[hca->tx_room], work);
 }
 
 void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
@@ -82,8 +82,8 @@ void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
     for (; rooms; rooms &= rooms - 1) {
         struct work *waiting = &hca->tx_waiting[__builtin_ctzll(rooms)];
 
-        if (!list_empty(waiting)) {
-            list_move(&hca->ready, waiting);
+        if (!work_list_empty(waiting)) {
+            work_list_move(&hca->ready, waiting);
             any = true;
         }
     }
@@ -100,7 +100,7 @@ void hca_tx_ready(struct hca *hca)
 bool hca_tx_awaited(const struct hca *hca)
 {
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        if (!list_empty(&hca->tx_waiting[i])) {
+        if (!work_list_empty(&hca->tx_waiting[i])) {
             return true;
         }
     }
@@ -109,80 +109,81 @@ bool hca_tx_awaited(const struct hca *hca)
 
 bool hca_frames_awaited(const struct hca *hca)
 {
-    return !list_empty(&hca->rx_waiting);
+    return !work_list_empty(&hca->rx_waiting);
 }
 
 void hca_frames_looked_for(struct hca *hca)
 {
-    list_move(&hca->ready, &hca->rx_waiting);
+    work_list_move(&hca->ready, &hca->rx_waiting);
 }
 
 /* -- timers: a binary heap, each timer knowing its place ----------------------------------------
  */
 
-static struct hca_timer *timer_at(struct hca *hca, unsigned pos)
+static struct hca_timer *work_timer_at(struct hca *hca, unsigned pos)
 {
     return g_ptr_array_index(hca->timers, pos);
 }
 
-static void timer_place(struct hca *hca, unsigned pos, struct hca_timer *timer)
+static void work_timer_place(struct hca *hca, unsigned pos, struct hca_timer *timer)
 {
     hca->timers->pdata[pos] = timer;
     timer->pos = pos + 1;
 }
 
-static void timer_sift(struct hca *hca, unsigned pos)
+static void work_timer_sift(struct hca *hca, unsigned pos)
 {
-    struct hca_timer *timer = timer_at(hca, pos);
+    struct hca_timer *timer = work_timer_at(hca, pos);
     unsigned n = hca->timers->len;
 
-    while (pos > 0 && timer_at(hca, (pos - 1) / 2)->deadline > timer->deadline) {
-        timer_place(hca, pos, timer_at(hca, (pos - 1) / 2));
+    while (pos > 0 && work_timer_at(hca, (pos - 1) / 2)->deadline > timer->deadline) {
+        work_timer_place(hca, pos, work_timer_at(hca, (pos - 1) / 2));
         pos = (pos - 1) / 2;
     }
     for (;;) {
         unsigned child = 2 * pos + 1;
 
-        if (child + 1 < n && timer_at(hca, child + 1)->deadline < timer_at(hca, child)->deadline) {
+        if (child + 1 < n &&
+            work_timer_at(hca, child + 1)->deadline < work_timer_at(hca, child)->deadline) {
             child++;
         }
-        if (child >= n || timer_at(hca, child)->deadline >= timer->deadline) {
+        if (child >= n || work_timer_at(hca, child)->deadline >= timer->deadline) {
             break;
         }
-        timer_place(hca, pos, timer_at(hca, child));
+        work_timer_place(hca, pos, work_timer_at(hca, child));
         pos = child;
     }
-    timer_place(hca, pos, timer);
+    work_timer_place(hca, pos, timer);
 }
 
-static void timer_remove(struct hca *hca, struct hca_timer *timer)
+static void work_timer_remove(struct hca *hca, struct hca_timer *timer)
 {
     unsigned pos = timer->pos - 1;
-    struct hca_timer *last = timer_at(hca, hca->timers->len - 1);
+    struct hca_timer *last = work_timer_at(hca, hca->timers->len - 1);
 
     g_ptr_array_set_size(hca->timers, (int)hca->timers->len - 1);
     timer->pos = 0;
     if (last != timer) {
-        timer_place(hca, pos, last);
-        timer_sift(hca, pos);
+        work_timer_place(hca, pos, last);
+        work_timer_sift(hca, pos);
     }
 }
 
 void hca_timers_announce(struct hca *hca)
 {
-    hca->ops->timer_arm(hca->host, hca->timers->len ? timer_at(hca, 0)->deadline : UINT64_MAX);
+    hca->ops->timer_arm(hca->host, hca->timers->len ? work_timer_at(hca, 0)->deadline : UINT64_MAX);
 }
 
 void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_ns)
 {
     if (timer->pos) {
         timer->deadline = deadline_ns;
-        timer_sift(hca, timer->pos - 1);
+        work_timer_sift(hca, timer->pos - 1);
     } else {
         timer->deadline = deadline_ns;
         g_ptr_array_add(hca->timers, timer);
         timer->pos = hca->timers->len;
-        timer_sift(hca, timer->pos - 1);
+        work_timer_sift(hca, timer->pos - 1);
     }
     if (!hca->running) {
         hca_timers_announce(hca);
@@ -192,7 +193,7 @@ void hca_timer_set(struct hca *hca, struct hca_timer *timer, uint64_t deadline_n
 void hca_timer_stop(struct hca *hca, struct hca_timer *timer)
 {
     if (timer->pos) {
-        timer_remove(hca, timer);
+        work_timer_remove(hca, timer);
         if (!hca->running) {
             hca_timers_announce(hca);
         }
@@ -215,10 +216,10 @@ void hca_timers_fire(struct hca *hca, bool more_frames)
     }
     hca->timers_held = 0;
     now = hca_now(hca);
-    while (hca_may_go_on(hca) && hca->timers->len && timer_at(hca, 0)->deadline <= now) {
-        struct hca_timer *timer = timer_at(hca, 0);
+    while (hca_may_go_on(hca) && hca->timers->len && work_timer_at(hca, 0)->deadline <= now) {
+        struct hca_timer *timer = work_timer_at(hca, 0);
 
-        timer_remove(hca, timer);
+        work_timer_remove(hca, timer);
         timer->fire(hca, timer);
         hca_spend(hca, 1);
     }
@@ -233,7 +234,7 @@ void hca_timers_fire(struct hca *hca, bool more_frames)
 void hca_wait_late(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
-    list_append(&hca->late, work);
+    work_list_append(&hca->late, work);
     if (!hca->late_timer.pos) {
         hca_timer_set(hca, &hca->late_timer, hca_now(hca) + LATE_NS);
     }
@@ -242,28 +243,28 @@ void hca_wait_late(struct hca *hca, struct work *work)
 void hca_stop_late(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
-    if (list_empty(&hca->late)) {
+    if (work_list_empty(&hca->late)) {
         hca_timer_stop(hca, &hca->late_timer);
     }
 }
 
-static void late_fire(struct hca *hca, struct hca_timer *timer)
+static void work_late_fire(struct hca *hca, struct hca_timer *timer)
 {
     hca_spend(hca, LATE_MOST / HCA_PIECE_ENTRIES);
-    for (unsigned i = 0; i < LATE_MOST && !list_empty(&hca->late); i++) {
+    for (unsigned i = 0; i < LATE_MOST && !work_list_empty(&hca->late); i++) {
         struct work *work = hca->late.next;
 
         hca_unschedule(work);
         hca_schedule(hca, work);
     }
-    if (!list_empty(&hca->late)) {
+    if (!work_list_empty(&hca->late)) {
         hca_timer_set(hca, timer, hca_now(hca) + LATE_NS);
     }
 }
 
 void hca_work_run(struct hca *hca)
 {
-    while (hca_may_go_on(hca) && !list_empty(&hca->ready)) {
+    while (hca_may_go_on(hca) && !work_list_empty(&hca->ready)) {
         struct work *work = hca->ready.next;
 
         hca_unschedule(work);
@@ -277,33 +278,33 @@ void hca_work_run(struct hca *hca)
 
 void hca_work_init(struct hca *hca)
 {
-    list_init(&hca->ready);
-    list_init(&hca->rx_waiting);
+    work_list_init(&hca->ready);
+    work_list_init(&hca->rx_waiting);
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        list_init(&hca->tx_waiting[i]);
+        work_list_init(&hca->tx_waiting[i]);
     }
-    list_init(&hca->late);
-    hca->late_timer.fire = late_fire;
+    work_list_init(&hca->late);
+    hca->late_timer.fire = work_late_fire;
     hca->timers = g_ptr_array_new();
 }
 
-static void list_clear(struct work *head)
+static void work_list_clear(struct work *head)
 {
-    while (!list_empty(head)) {
+    while (!work_list_empty(head)) {
         hca_unschedule(head->next);
     }
 }
 
 void hca_work_reset(struct hca *hca)
 {
-    list_clear(&hca->ready);
-    list_clear(&hca->rx_waiting);
+    work_list_clear(&hca->ready);
+    work_list_clear(&hca->rx_waiting);
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        list_clear(&hca->tx_waiting[i]);
+        work_list_clear(&hca->tx_waiting[i]);
     }
-    list_clear(&hca->late);
+    work_list_clear(&hca->late);
     while (hca->timers->len) {
-        hca_timer_stop(hca, timer_at(hca, hca->timers->len - 1));
+        hca_timer_stop(hca, work_timer_at(hca, hca->timers->len - 1));
     }
     g_ptr_array_unref(hca->timers); /* it may have been large */
     hca->timers = g_ptr_array_new();
@@ -316,5 +317,5 @@ void hca_work_clear(struct hca *hca)
 
 bool hca_work_pending(const struct hca *hca)
 {
-    return !list_empty(&hca->ready);
+    return !work_list_empty(&hca->ready);
 }

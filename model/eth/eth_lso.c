@@ -25,8 +25,8 @@ enum {
     UDP_LEN = 4,
 };
 
-static void adapt_ip(uint8_t *frame, const struct eth_info *info, size_t frame_len,
-                     uint64_t segment)
+static void eth_lso_adapt_ip(uint8_t *frame, const struct eth_info *info, size_t frame_len,
+                             uint64_t segment)
 {
     uint8_t *ip = frame + info->l3_off;
     size_t ip_len = frame_len - info->l3_off;
@@ -39,8 +39,8 @@ static void adapt_ip(uint8_t *frame, const struct eth_info *info, size_t frame_l
     }
 }
 
-static void adapt_l4(uint8_t *frame, const struct eth_info *info, size_t frame_len, uint64_t offset,
-                     bool last)
+static void eth_lso_adapt_l4(uint8_t *frame, const struct eth_info *info, size_t frame_len,
+                             uint64_t offset, bool last)
 {
     uint8_t *l4 = frame + info->l4_off;
 
@@ -84,8 +84,8 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
             sq->lso_sent = 0;
             return ETH_NO_DATA;
         }
-        adapt_ip(frame, &info, len, offset / wqe->mss);
-        adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
+        eth_lso_adapt_ip(frame, &info, len, offset / wqe->mss);
+        eth_lso_adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
         eth_fill_checksums(frame, len, wqe->cs_flags);
         eth_commit(hca, sq, frame, len);
         sq->lso_sent += payload;

@@ -17,7 +17,7 @@ static const uint8_t legal_moves[4] = {
     [PRM_SQC_STATE_ERR] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_ERR,
 };
 
-static bool move_is_legal(uint8_t from, uint8_t to)
+static bool eth_move_is_legal(uint8_t from, uint8_t to)
 {
     return from < 4 && to < 4 && legal_moves[from] & 1 << to;
 }
@@ -34,7 +34,7 @@ uint64_t eth_wq_size(const struct prm_wq *wq)
     return 1ull << (log_size + log_stride);
 }
 
-static void wq_init(struct wq *out, const struct prm_wq *wq, struct mem_buf *buf, uint64_t dbr)
+static void eth_wq_init(struct wq *out, const struct prm_wq *wq, struct mem_buf *buf, uint64_t dbr)
 {
     memset(out, 0, sizeof(*out));
     out->buf = *buf;
@@ -44,7 +44,7 @@ static void wq_init(struct wq *out, const struct prm_wq *wq, struct mem_buf *buf
 }
 
 /* The context as software gave it, with what the device counts. */
-static void wq_query(const struct wq *wq, struct prm_wq *out)
+static void eth_wq_query(const struct wq *wq, struct prm_wq *out)
 {
     PRM_SET(wq, out, hw_counter, wq->ci);
     PRM_SET(wq, out, sw_counter, wq->pi);
@@ -52,8 +52,8 @@ static void wq_query(const struct wq *wq, struct prm_wq *out)
 
 /* PD and CQ of a new queue. PD 0 names none: mlx5e makes its drop RQ so; such a queue has access to
  * no memory key. */
-static enum syn find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
-                           struct obj **pd, struct cq **cq)
+static enum syn eth_find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
+                               struct obj **pd, struct cq **cq)
 {
     *pd = obj_find(&hca->pds, pdn);
     *cq = cq_find(hca, cqn);
@@ -74,7 +74,7 @@ static uint32_t eth_user_index(uint32_t user_index)
 }
 
 /* Counts a queue's users in (+1) or out (-1). */
-static void hold_pd(struct hca *hca, uint32_t pdn, int by)
+static void eth_hold_pd(struct hca *hca, uint32_t pdn, int by)
 {
     if (pdn) {
         obj_find(&hca->pds, pdn)->refs += (uint32_t)by;
@@ -92,7 +92,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     struct eth_sq *sq;
     struct obj *pd;
     struct cq *cq;
-    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
+    enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
         return syn;
@@ -118,7 +118,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         return SYN_NO_MEMORY;
     }
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
-    wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
+    eth_wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
     sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
     sq->pdn = PRM_GET(wq, wq, pd);
@@ -126,7 +126,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->work.run = eth_sq_run;
-    hold_pd(hca, sq->pdn, 1);
+    eth_hold_pd(hca, sq->pdn, 1);
     cq_obj(cq)->refs++;
     if (tis) {
         tis->obj.refs++;
@@ -147,7 +147,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     if (!uid_owns(&sq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    if (cur_state != sq->state || !move_is_legal(sq->state, next)) {
+    if (cur_state != sq->state || !eth_move_is_legal(sq->state, next)) {
         return SYN_ETH_STATE;
     }
     if (bitmask) {
@@ -176,7 +176,7 @@ enum syn eth_sq_query(struct hca *hca, uint32_t sqn, struct prm_sqc *sqc)
     }
     memcpy(sqc, sq->sqc, sizeof(sq->sqc));
     PRM_SET(sqc, sqc, state, sq->state);
-    wq_query(&sq->wq, PRM_PTR(sqc, sqc, wq));
+    eth_wq_query(&sq->wq, PRM_PTR(sqc, sqc, wq));
     return SYN_OK;
 }
 
@@ -186,7 +186,7 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule(&sq->work);
     blueflame_drop(&sq->wq);
-    hold_pd(hca, sq->pdn, -1);
+    eth_hold_pd(hca, sq->pdn, -1);
     cq_obj(sq->cq)->refs--;
     if (sq->tis) {
         sq->tis->obj.refs--;
@@ -219,7 +219,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     struct eth_rq *rq;
     struct obj *pd;
     struct cq *cq;
-    enum syn syn = find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
+    enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
         return syn;
@@ -237,7 +237,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
-    wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
+    eth_wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
@@ -246,7 +246,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;
     rq->flush_work.run = eth_rq_flush_run;
-    hold_pd(hca, rq->pdn, 1);
+    eth_hold_pd(hca, rq->pdn, 1);
     cq_obj(cq)->refs++;
     *rqn = rq->obj.num;
     return SYN_OK;
@@ -265,7 +265,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     if (!uid_owns(&rq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    if (cur_state != rq->state || !move_is_legal(rq->state, next)) {
+    if (cur_state != rq->state || !eth_move_is_legal(rq->state, next)) {
         return SYN_ETH_STATE;
     }
     if (bitmask & ~known) {
@@ -300,7 +300,7 @@ enum syn eth_rq_query(struct hca *hca, uint32_t rqn, struct prm_rqc *rqc)
     }
     memcpy(rqc, rq->rqc, sizeof(rq->rqc));
     PRM_SET(rqc, rqc, state, rq->state);
-    wq_query(&rq->wq, PRM_PTR(rqc, rqc, wq));
+    eth_wq_query(&rq->wq, PRM_PTR(rqc, rqc, wq));
     return SYN_OK;
 }
 
@@ -309,7 +309,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
     struct eth_rq *rq = (struct eth_rq *)obj;
 
     hca_stop_late(hca, &rq->flush_work);
-    hold_pd(hca, rq->pdn, -1);
+    eth_hold_pd(hca, rq->pdn, -1);
     cq_obj(rq->cq)->refs--;
     mem_buf_clear(&rq->wq.buf);
     obj_end(hca, obj);

@@ -44,7 +44,7 @@ bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len)
 }
 
 /* cqe64.l4_hdr_type of a parsed frame. */
-static uint8_t l4_hdr_type(const struct eth_info *info)
+static uint8_t eth_rx_l4_hdr_type(const struct eth_info *info)
 {
     if (info->l4 == ETH_L4_UDP) {
         return PRM_CQE_L4_HDR_TYPE_UDP;
@@ -65,8 +65,8 @@ static uint8_t l4_hdr_type(const struct eth_info *info)
  * takes it for every frame with IP's ethertype (mlx5e_handle_csum()), whatever the headers behind
  * it say.
  */
-static void fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len,
-                           const struct eth_info *info)
+static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len,
+                                  const struct eth_info *info)
 {
     size_t end = info->ip_version ? info->ip_end : len;
 
@@ -82,7 +82,7 @@ static void fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t l
     PRM_SET(cqe64, cqe, l4_ok, info->l4 != ETH_L4_NONE && eth_csum_l4_ok(frame, info));
     PRM_SET(cqe64, cqe, l3_hdr_type,
             info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
-    PRM_SET(cqe64, cqe, l4_hdr_type, l4_hdr_type(info));
+    PRM_SET(cqe64, cqe, l4_hdr_type, eth_rx_l4_hdr_type(info));
     PRM_SET(cqe64, cqe, ip_frag, info->fragment);
 }
 
@@ -123,7 +123,7 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
 }
 
 /* The WQE at ci cannot take a frame: its completion says why, the RQ goes to ERR. */
-static void fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
     bool intact = wq_update_pi(hca, &rq->wq);
 
@@ -136,8 +136,9 @@ static void fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 }
 
 /* Scatters the frame, without its outer VLAN tag if strip. */
-static enum mem_result scatter(struct hca *hca, struct eth_rq *rq, const struct recv_wqe *wqe,
-                               const uint8_t *frame, size_t len, bool strip)
+static enum mem_result eth_rx_scatter(struct hca *hca, struct eth_rq *rq,
+                                      const struct recv_wqe *wqe, const uint8_t *frame, size_t len,
+                                      bool strip)
 {
     struct sge_cursor cursor = {0};
     enum mem_result result;
@@ -181,7 +182,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         return;
     }
     if (taken == RECV_OK && stored <= wqe.len) {
-        result = scatter(hca, rq, &wqe, frame, len, strip);
+        result = eth_rx_scatter(hca, rq, &wqe, frame, len, strip);
     }
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
         hca_log(hca, HCA_LOG_GUEST_ERROR,
@@ -189,13 +190,13 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
                 " bytes, memory %d)",
                 rq->obj.num, rq->wq.ci & 0xffff, stored, (int)taken, wqe.num_sge, wqe.len,
                 (int)result);
-        fail(hca, rq,
-             taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
-                                                  : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+        eth_rx_fail(hca, rq,
+                    taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
+                                                         : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
     rq->wq.ci++;
-    fill_checksums(cqe, frame, len, info);
+    eth_rx_fill_checksums(cqe, frame, len, info);
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);

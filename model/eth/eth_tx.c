@@ -42,7 +42,7 @@ static void eth_sq_complete_error(struct hca *hca, struct eth_sq *sq, uint16_t i
 
 /* Past the WQE at ci; one whose length cannot be leaves no way to tell where the next one begins.
  */
-static void skip_wqe(struct eth_sq *sq, unsigned ds)
+static void eth_tx_skip_wqe(struct eth_sq *sq, unsigned ds)
 {
     unsigned blocks = (ds + 3) / 4, posted = wq_posted(&sq->wq);
 
@@ -57,7 +57,8 @@ void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
 
 /* A WQE that cannot be executed: its completion says why, the SQ goes to ERR, and what is posted
  * behind it is flushed. ds: the WQE's, 0 if it could not be read. */
-static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds, uint8_t syndrome)
+static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds,
+                        uint8_t syndrome)
 {
     uint16_t index = (uint16_t)sq->wq.ci;
 
@@ -66,12 +67,12 @@ static void fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds
     sq->state = PRM_SQC_STATE_ERR;
     sq->lso_sent = 0;
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);
-    skip_wqe(sq, ds);
+    eth_tx_skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
 }
 
 /* Walks what is posted by its control segments; a malformed length ends the walk. */
-static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
+static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
 {
     struct prm_wqe_ctrl_seg ctrl[1];
 
@@ -84,7 +85,7 @@ static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
         if (!wq_read(hca, &sq->wq, index, ctrl, sizeof(ctrl))) {
             return;
         }
-        skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
+        eth_tx_skip_wqe(sq, PRM_GET(wqe_ctrl_seg, ctrl, ds));
         eth_sq_complete_error(hca, sq, index, (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode),
                               PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(hca, 1);
@@ -96,7 +97,8 @@ static void sq_flush_run(struct hca *hca, struct eth_sq *sq)
 }
 
 /* Data segments from seg on; inline data segments do not occur in Ethernet WQEs. */
-static bool parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end)
+static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg,
+                              const void *end)
 {
     for (; (const void *)(seg + 1) <= end; seg++) {
         uint32_t len = PRM_GET(wqe_data_seg, seg, byte_count);
@@ -144,7 +146,7 @@ static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len)
             return false;
         }
     }
-    return parse_data(wqe, data, end);
+    return eth_tx_parse_data(wqe, data, end);
 }
 
 /* Gathers bytes of headers + data: the inline part first, then the list. */
@@ -166,7 +168,7 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
                                  offset - wqe->inline_len, buf, len);
 }
 
-static void insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint16_t tci)
+static void eth_tx_insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint16_t tci)
 {
     memmove(frame + 16, frame + 12, *len - 12);
     prm_store16(frame + 12, tpid);
@@ -214,7 +216,7 @@ static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
 }
 
 /* An ordinary packet. */
-static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
     size_t total = len + (wqe->insert_vlan ? 4 : 0);
@@ -238,7 +240,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
     }
     if (wqe->insert_vlan) {
         total = len;
-        insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
+        eth_tx_insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
     }
     eth_fill_checksums(frame, total, wqe->cs_flags);
     if (total < MIN_FRAME) {
@@ -250,7 +252,7 @@ static enum eth_sent send_one(struct hca *hca, struct eth_sq *sq, const struct e
 }
 
 /* Decodes the WQE at ci and sends what it says. */
-static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
+static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
 {
     union {
         struct prm_wqe_ctrl_seg ctrl[1];
@@ -270,7 +272,7 @@ static enum eth_sent execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe 
         return ETH_BAD_WQE;
     }
     if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
-        return send_one(hca, sq, wqe);
+        return eth_tx_send_one(hca, sq, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
         return eth_send_lso(hca, sq, wqe);
@@ -286,7 +288,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
     struct eth_sq *sq = (struct eth_sq *)((char *)work - offsetof(struct eth_sq, work));
 
     if (sq->state != PRM_SQC_STATE_RDY) {
-        sq_flush_run(hca, sq);
+        eth_sq_flush_run(hca, sq);
         return;
     }
     if (!wq_update_pi(hca, &sq->wq)) {
@@ -296,21 +298,21 @@ void eth_sq_run(struct hca *hca, struct work *work)
             eth_sq_fatal(hca, sq);
             return;
         }
-        fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        eth_tx_fail(hca, sq, 0, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return;
     }
     for (unsigned n = 0; n < 16 && wq_posted(&sq->wq) && (n == 0 || hca_may_go_on(hca)); n++) {
         struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
 
-        switch (execute(hca, sq, &wqe)) {
+        switch (eth_tx_execute(hca, sq, &wqe)) {
         case ETH_NO_ROOM:
             hca_wait_tx(hca, work);
             return;
         case ETH_NO_DATA:
-            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+            eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
             return;
         case ETH_BAD_WQE:
-            fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+            eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
             return;
         case ETH_MORE:
             break;
@@ -318,7 +320,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
             if (wqe.signaled) {
                 eth_sq_complete(hca, sq, &wqe);
             }
-            skip_wqe(sq, wqe.ds);
+            eth_tx_skip_wqe(sq, wqe.ds);
             break;
         }
     }
@@ -327,19 +329,19 @@ void eth_sq_run(struct hca *hca, struct work *work)
     }
 }
 
-static uint32_t sq_uar(const struct obj *obj)
+static uint32_t eth_sq_uar(const struct obj *obj)
 {
     const struct eth_sq *sq = (const struct eth_sq *)obj;
 
     return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
 }
 
-static struct wq *sq_wq(struct obj *obj)
+static struct wq *eth_sq_wq(struct obj *obj)
 {
     return &((struct eth_sq *)obj)->wq;
 }
 
-static void sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+static void eth_sq_ring(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
     struct eth_sq *sq = (struct eth_sq *)obj;
 
@@ -349,7 +351,7 @@ static void sq_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 }
 
 const struct obj_sender eth_sq_sender = {
-    .uar = sq_uar,
-    .wq = sq_wq,
-    .doorbell = sq_doorbell,
+    .uar = eth_sq_uar,
+    .wq = eth_sq_wq,
+    .doorbell = eth_sq_ring,
 };

@@ -24,7 +24,7 @@ static const struct {
  * place of a group's hash table. */
 static uint64_t key_factors[KEY_WORDS];
 
-static void key_factors_init(void)
+static void steering_key_factors_init(void)
 {
     static gsize done;
 
@@ -36,7 +36,7 @@ static void key_factors_init(void)
     }
 }
 
-static guint key_hash(gconstpointer p)
+static guint steering_key_hash(gconstpointer p)
 {
     const struct flow_key *key = p;
     uint64_t sum = 0;
@@ -47,7 +47,7 @@ static guint key_hash(gconstpointer p)
     return (guint)(sum >> 32);
 }
 
-static gboolean key_equal(gconstpointer a, gconstpointer b)
+static gboolean steering_key_equal(gconstpointer a, gconstpointer b)
 {
     return memcmp(a, b, sizeof(struct flow_key)) == 0;
 }
@@ -59,7 +59,7 @@ static const uint8_t domain_types[STEERING_DOMAINS] = {
 };
 
 /* The root of the tables of a type; NULL: there are no such tables. */
-static struct flow_table **root_of(struct hca *hca, uint8_t type)
+static struct flow_table **steering_root_of(struct hca *hca, uint8_t type)
 {
     for (unsigned i = 0; i < STEERING_DOMAINS; i++) {
         if (domain_types[i] == type) {
@@ -72,18 +72,18 @@ static struct flow_table **root_of(struct hca *hca, uint8_t type)
 /* -- tables -------------------------------------------------------------------------------------
  */
 
-static struct flow_table *find_table(struct hca *hca, uint8_t type, uint32_t id)
+static struct flow_table *steering_find_table(struct hca *hca, uint8_t type, uint32_t id)
 {
     struct flow_table *table = flow_table_find(hca, id);
 
     return table && table->type == type ? table : NULL;
 }
 
-/* As find_table(), to change what is in it: only its owner may. */
-static enum syn find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
-                               struct flow_table **table)
+/* As steering_find_table(), to change what is in it: only its owner may. */
+static enum syn steering_find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
+                                        struct flow_table **table)
 {
-    *table = find_table(hca, type, id);
+    *table = steering_find_table(hca, type, id);
     if (!*table) {
         return SYN_FT_NOT_FOUND;
     }
@@ -92,23 +92,25 @@ static enum syn find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint
 
 /* A table that one of its type leads to, which is on a higher level unless any will do. none: there
  * is no such table. */
-static enum syn find_next_table(struct hca *hca, const struct flow_table *table, uint32_t id,
-                                bool any_level, enum syn none, struct flow_table **next)
+static enum syn steering_find_next_table(struct hca *hca, const struct flow_table *table,
+                                         uint32_t id, bool any_level, enum syn none,
+                                         struct flow_table **next)
 {
     enum syn syn;
 
-    *next = find_table(hca, table->type, id);
+    *next = steering_find_table(hca, table->type, id);
     syn = uid_check((const struct obj *)*next, table->obj.uid, none);
     return syn == SYN_OK && !any_level && (*next)->level <= table->level ? SYN_FT_LEVEL : syn;
 }
 
 /* The table's miss action: to another table of a higher level, which is then held. */
-static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id)
+static enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t action,
+                                  uint32_t id)
 {
     struct flow_table *next = NULL;
 
     if (action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
-        enum syn syn = find_next_table(hca, table, id, false, SYN_FT_NOT_FOUND, &next);
+        enum syn syn = steering_find_next_table(hca, table, id, false, SYN_FT_NOT_FOUND, &next);
 
         if (syn != SYN_OK) {
             return syn;
@@ -125,36 +127,36 @@ static enum syn set_miss(struct hca *hca, struct flow_table *table, uint8_t acti
     return SYN_OK;
 }
 
-static void entry_release(struct hca *hca, struct flow_entry *entry)
+static void steering_entry_release(struct hca *hca, struct flow_entry *entry)
 {
     hca_free(hca, OBJ_FLOW_ENTRY, entry, sizeof(*entry));
 }
 
 /* A group and its entries, whatever these name. */
-static void group_free(struct hca *hca, struct flow_group *group)
+static void steering_group_free(struct hca *hca, struct flow_group *group)
 {
     GHashTableIter iter;
     gpointer entry;
 
     g_hash_table_iter_init(&iter, group->by_key);
     while (g_hash_table_iter_next(&iter, NULL, &entry)) {
-        entry_release(hca, entry);
+        steering_entry_release(hca, entry);
     }
     g_hash_table_destroy(group->by_key);
     hca_free(hca, OBJ_FLOW_GROUP, group, sizeof(*group));
 }
 
-static void groups_free(struct hca *hca, struct flow_table *table)
+static void steering_groups_free(struct hca *hca, struct flow_table *table)
 {
     for (unsigned i = 0; i < table->groups->len; i++) {
-        group_free(hca, g_ptr_array_index(table->groups, i));
+        steering_group_free(hca, g_ptr_array_index(table->groups, i));
     }
     g_ptr_array_set_size(table->groups, 0);
 }
 
 /* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
  * apart or put them together. */
-static bool asks_for_more(const struct prm_flow_table_context *ctx)
+static bool steering_asks_for_more(const struct prm_flow_table_context *ctx)
 {
     return PRM_GET(flow_table_context, ctx, sw_owner) ||
            PRM_GET(flow_table_context, ctx, reformat_en) ||
@@ -169,10 +171,10 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     struct flow_table *table;
     enum syn syn;
 
-    if (!root_of(hca, type)) {
+    if (!steering_root_of(hca, type)) {
         return SYN_FT_TYPE;
     }
-    if (asks_for_more(ctx)) {
+    if (steering_asks_for_more(ctx)) {
         return SYN_FT_FEATURE;
     }
     if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
@@ -186,10 +188,11 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     table->type = type;
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
-    syn = set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
-                   PRM_GET(flow_table_context, ctx, table_miss_id));
+    syn =
+        steering_set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                          PRM_GET(flow_table_context, ctx, table_miss_id));
     if (syn == SYN_OK && !obj_insert(&hca->steering->tables, &table->obj)) {
-        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
         syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
@@ -206,7 +209,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
 enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
                           struct prm_flow_table_context *ctx)
 {
-    const struct flow_table *table = find_table(hca, type, table_id);
+    const struct flow_table *table = steering_find_table(hca, type, table_id);
 
     if (!table) {
         return SYN_FT_NOT_FOUND;
@@ -222,7 +225,7 @@ enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
                            uint16_t select, const struct prm_flow_table_context *ctx)
 {
     struct flow_table *table;
-    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+    enum syn syn = steering_find_own_table(hca, uid, type, table_id, &table);
 
     if (syn != SYN_OK) {
         return syn;
@@ -233,14 +236,15 @@ enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
     if (!select) {
         return SYN_OK;
     }
-    return set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
-                    PRM_GET(flow_table_context, ctx, table_miss_id));
+    return steering_set_miss(hca, table,
+                             (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                             PRM_GET(flow_table_context, ctx, table_miss_id));
 }
 
-static void table_free(struct hca *hca, struct flow_table *table)
+static void steering_table_free(struct hca *hca, struct flow_table *table)
 {
     obj_remove(&hca->steering->tables, &table->obj);
-    groups_free(hca, table);
+    steering_groups_free(hca, table);
     g_ptr_array_free(table->groups, TRUE);
     g_hash_table_destroy(table->entries);
     obj_free(hca, &table->obj);
@@ -250,29 +254,29 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
 {
     struct flow_table *table;
     bool is_root;
-    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+    enum syn syn = steering_find_own_table(hca, uid, type, table_id, &table);
 
     if (syn != SYN_OK) {
         return syn;
     }
     /* Being the root does not keep a table: the driver destroys its last table as it stands
      * (update_root_ft_destroy()), and then there is no root. */
-    is_root = *root_of(hca, type) == table;
+    is_root = *steering_root_of(hca, type) == table;
     if (table->obj.refs - is_root || table->groups->len) {
         return SYN_IN_USE;
     }
     if (is_root) {
         flow_table_set_root(hca, type, table_id, false);
     }
-    set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
-    table_free(hca, table);
+    steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+    steering_table_free(hca, table);
     return SYN_OK;
 }
 
 enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
-    struct flow_table **roots = hca->steering->roots, **root = root_of(hca, type);
+    struct flow_table *table = steering_find_table(hca, type, table_id);
+    struct flow_table **roots = hca->steering->roots, **root = steering_root_of(hca, type);
 
     if (!table) {
         return SYN_FT_NOT_FOUND;
@@ -294,7 +298,8 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
 /* -- groups -------------------------------------------------------------------------------------
  */
 
-static struct flow_group *find_group(struct hca *hca, struct flow_table *table, uint32_t id)
+static struct flow_group *steering_find_group(struct hca *hca, struct flow_table *table,
+                                              uint32_t id)
 {
     hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
     for (unsigned i = 0; i < table->groups->len; i++) {
@@ -307,13 +312,13 @@ static struct flow_group *find_group(struct hca *hca, struct flow_table *table, 
     return NULL;
 }
 
-static bool all_zero(const uint8_t *p, size_t len)
+static bool steering_all_zero(const uint8_t *p, size_t len)
 {
     return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
 }
 
 /* Only outer headers, and of them only what frames are matched on. */
-static enum syn read_mask(const struct prm_create_flow_group_in *in, struct flow_key *mask)
+static enum syn steering_read_mask(const struct prm_create_flow_group_in *in, struct flow_key *mask)
 {
     const struct prm_fte_match_param *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
     uint8_t enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
@@ -323,12 +328,12 @@ static enum syn read_mask(const struct prm_create_flow_group_in *in, struct flow
     if (enable & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS)) {
         return SYN_FG_CRITERIA;
     }
-    if (!all_zero(criteria->bytes + outer, PRM_SIZE(fte_match_param) - outer)) {
+    if (!steering_all_zero(criteria->bytes + outer, PRM_SIZE(fte_match_param) - outer)) {
         return SYN_FG_CRITERIA;
     }
     if (enable) {
         memcpy(mask->word, criteria, outer);
-    } else if (!all_zero(criteria->bytes, outer)) {
+    } else if (!steering_all_zero(criteria->bytes, outer)) {
         return SYN_FG_CRITERIA;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(unsupported_bits); i++) {
@@ -341,7 +346,8 @@ static enum syn read_mask(const struct prm_create_flow_group_in *in, struct flow
 }
 
 /* Where a group of that range belongs in the order; false if it overlaps another one. */
-static bool group_place(const struct flow_table *table, uint32_t start, uint32_t end, int *place)
+static bool steering_group_place(const struct flow_table *table, uint32_t start, uint32_t end,
+                                 int *place)
 {
     unsigned i;
 
@@ -367,8 +373,9 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     struct flow_table *table;
     struct flow_group *group;
     struct flow_key mask;
-    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
-                                  PRM_GET(create_flow_group_in, in, table_id), &table);
+    enum syn syn =
+        steering_find_own_table(hca, uid, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
+                                PRM_GET(create_flow_group_in, in, table_id), &table);
     int place;
 
     if (syn != SYN_OK) {
@@ -378,10 +385,10 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
         return SYN_FG_TYPE;
     }
     hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
-    if (start > end || end >> table->log_size || !group_place(table, start, end, &place)) {
+    if (start > end || end >> table->log_size || !steering_group_place(table, start, end, &place)) {
         return SYN_FG_RANGE;
     }
-    syn = read_mask(in, &mask);
+    syn = steering_read_mask(in, &mask);
     if (syn != SYN_OK) {
         return syn;
     }
@@ -394,7 +401,7 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     group->end = end;
     group->criteria_enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
     group->mask = mask;
-    group->by_key = g_hash_table_new(key_hash, key_equal);
+    group->by_key = g_hash_table_new(steering_key_hash, steering_key_equal);
     g_ptr_array_insert(table->groups, place, group);
     *group_id = group->id;
     return SYN_OK;
@@ -403,8 +410,8 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
 enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t group_id,
                           struct prm_query_flow_group_out *out)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
-    struct flow_group *group = table ? find_group(hca, table, group_id) : NULL;
+    struct flow_table *table = steering_find_table(hca, type, table_id);
+    struct flow_group *group = table ? steering_find_group(hca, table, group_id) : NULL;
 
     if (!group) {
         return table ? SYN_FG_NOT_FOUND : SYN_FT_NOT_FOUND;
@@ -421,12 +428,12 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
 {
     struct flow_group *group;
     struct flow_table *table;
-    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+    enum syn syn = steering_find_own_table(hca, uid, type, table_id, &table);
 
     if (syn != SYN_OK) {
         return syn;
     }
-    group = find_group(hca, table, group_id);
+    group = steering_find_group(hca, table, group_id);
     if (!group) {
         return SYN_FG_NOT_FOUND;
     }
@@ -434,7 +441,7 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
         return SYN_IN_USE;
     }
     g_ptr_array_remove(table->groups, group);
-    group_free(hca, group);
+    steering_group_free(hca, group);
     return SYN_OK;
 }
 
@@ -442,7 +449,7 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
  */
 
 /* Counts an entry's destinations and counters in (+1) or out (-1). */
-static void hold(struct hca *hca, const struct flow_entry *entry, int by)
+static void steering_hold(struct hca *hca, const struct flow_entry *entry, int by)
 {
     for (unsigned i = 0; i < entry->num_dests; i++) {
         struct obj *obj = entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_TIR
@@ -458,9 +465,9 @@ static void hold(struct hca *hca, const struct flow_entry *entry, int by)
 
 /* The objects that an entry names must be there for who owns its table. any_level: destination
  * tables need not be on higher levels; a loop that this makes is for the walk to end. */
-static enum syn read_dests(struct hca *hca, const struct flow_table *table,
-                           const struct prm_dest_format_struct *list, bool any_level,
-                           struct flow_entry *entry)
+static enum syn steering_read_dests(struct hca *hca, const struct flow_table *table,
+                                    const struct prm_dest_format_struct *list, bool any_level,
+                                    struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_dests; i++, list++) {
         struct flow_dest *dest = &entry->dests[i];
@@ -472,7 +479,7 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table,
         if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
             syn = uid_check(obj_find(&hca->tirs, dest->id), table->obj.uid, SYN_FTE_DEST);
         } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
-            syn = find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);
+            syn = steering_find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);
         }
         if (syn != SYN_OK) {
             return syn;
@@ -481,8 +488,9 @@ static enum syn read_dests(struct hca *hca, const struct flow_table *table,
     return SYN_OK;
 }
 
-static enum syn read_counters(struct hca *hca, const struct flow_table *table,
-                              const struct prm_flow_counter_list *list, struct flow_entry *entry)
+static enum syn steering_read_counters(struct hca *hca, const struct flow_table *table,
+                                       const struct prm_flow_counter_list *list,
+                                       struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_counters; i++, list++) {
         enum syn syn;
@@ -498,7 +506,7 @@ static enum syn read_counters(struct hca *hca, const struct flow_table *table,
 }
 
 /* Actions that have a meaning here, and agree with the lists that come with them. */
-static bool action_ok(const struct flow_entry *entry)
+static bool steering_action_ok(const struct flow_entry *entry)
 {
     uint16_t known = PRM_FLOW_ACTION_ALLOW | PRM_FLOW_ACTION_DROP | PRM_FLOW_ACTION_FWD_DEST |
                      PRM_FLOW_ACTION_COUNT;
@@ -510,8 +518,9 @@ static bool action_ok(const struct flow_entry *entry)
 }
 
 /* Reads action, tag and lists of a set_fte_in into entry, whose key, index and group stay. */
-static enum syn read_entry(struct hca *hca, const struct flow_table *table,
-                           const struct prm_set_fte_in *in, size_t in_len, struct flow_entry *entry)
+static enum syn steering_read_entry(struct hca *hca, const struct flow_table *table,
+                                    const struct prm_set_fte_in *in, size_t in_len,
+                                    struct flow_entry *entry)
 {
     const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     const struct prm_dest_format_struct *dests = PRM_PTR_AT(flow_context, ctx, destination, 0);
@@ -532,24 +541,24 @@ static enum syn read_entry(struct hca *hca, const struct flow_table *table,
                      entry->num_counters * COUNTER_LEN) {
         return SYN_IN_LEN;
     }
-    if (!action_ok(entry)) {
+    if (!steering_action_ok(entry)) {
         return SYN_FTE_ACTION;
     }
     counters = dests + entry->num_dests;
-    syn = read_dests(hca, table, dests, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
-    return syn ? syn : read_counters(hca, table, counters, entry);
+    syn = steering_read_dests(hca, table, dests, PRM_GET(set_fte_in, in, ignore_flow_level), entry);
+    return syn ? syn : steering_read_counters(hca, table, counters, entry);
 }
 
-static enum syn modify_entry(struct hca *hca, struct flow_table *table,
-                             const struct prm_set_fte_in *in, size_t in_len,
-                             struct flow_entry *entry)
+static enum syn steering_modify_entry(struct hca *hca, struct flow_table *table,
+                                      const struct prm_set_fte_in *in, size_t in_len,
+                                      struct flow_entry *entry)
 {
     uint8_t select = (uint8_t)PRM_GET(set_fte_in, in, modify_enable_mask);
     uint8_t known = 1u << PRM_SET_FTE_MODIFY_ACTION | 1u << PRM_SET_FTE_MODIFY_FLOW_TAG |
                     1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST |
                     1u << PRM_SET_FTE_MODIFY_FLOW_COUNTERS;
     struct flow_entry next = *entry, merged = *entry;
-    enum syn syn = read_entry(hca, table, in, in_len, &next);
+    enum syn syn = steering_read_entry(hca, table, in, in_len, &next);
 
     if (syn != SYN_OK) {
         return syn;
@@ -571,20 +580,21 @@ static enum syn modify_entry(struct hca *hca, struct flow_table *table,
         merged.num_counters = next.num_counters;
         memcpy(merged.counters, next.counters, sizeof(next.counters));
     }
-    if (!action_ok(&merged)) {
+    if (!steering_action_ok(&merged)) {
         return SYN_FTE_ACTION;
     }
-    hold(hca, &merged, 1);
-    hold(hca, entry, -1);
+    steering_hold(hca, &merged, 1);
+    steering_hold(hca, entry, -1);
     *entry = merged;
     return SYN_OK;
 }
 
-static enum syn new_entry(struct hca *hca, struct flow_table *table,
-                          const struct prm_set_fte_in *in, size_t in_len, uint32_t index)
+static enum syn steering_new_entry(struct hca *hca, struct flow_table *table,
+                                   const struct prm_set_fte_in *in, size_t in_len, uint32_t index)
 {
     const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
-    struct flow_group *group = find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
+    struct flow_group *group =
+        steering_find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
     struct flow_entry *entry;
     struct flow_key value;
     enum syn syn;
@@ -600,15 +610,15 @@ static enum syn new_entry(struct hca *hca, struct flow_table *table,
     flow_key_mask(&entry->key, &value, &group->mask);
     entry->index = index;
     entry->group = group;
-    syn = read_entry(hca, table, in, in_len, entry);
+    syn = steering_read_entry(hca, table, in, in_len, entry);
     if (syn == SYN_OK && g_hash_table_contains(group->by_key, &entry->key)) {
         syn = SYN_FTE_EXISTS;
     }
     if (syn != SYN_OK) {
-        entry_release(hca, entry);
+        steering_entry_release(hca, entry);
         return syn;
     }
-    hold(hca, entry, 1);
+    steering_hold(hca, entry, 1);
     g_hash_table_insert(group->by_key, &entry->key, entry);
     g_hash_table_insert(table->entries, GUINT_TO_POINTER(index), entry);
     return SYN_OK;
@@ -620,23 +630,23 @@ enum syn flow_entry_set(struct hca *hca, uint16_t uid, const struct prm_set_fte_
     uint32_t index = PRM_GET(set_fte_in, in, flow_index);
     struct flow_table *table;
     struct flow_entry *entry;
-    enum syn syn = find_own_table(hca, uid, (uint8_t)PRM_GET(set_fte_in, in, table_type),
-                                  PRM_GET(set_fte_in, in, table_id), &table);
+    enum syn syn = steering_find_own_table(hca, uid, (uint8_t)PRM_GET(set_fte_in, in, table_type),
+                                           PRM_GET(set_fte_in, in, table_id), &table);
 
     if (syn != SYN_OK) {
         return syn;
     }
     entry = g_hash_table_lookup(table->entries, GUINT_TO_POINTER(index));
     if (modify) {
-        return entry ? modify_entry(hca, table, in, in_len, entry) : SYN_FTE_NOT_FOUND;
+        return entry ? steering_modify_entry(hca, table, in, in_len, entry) : SYN_FTE_NOT_FOUND;
     }
-    return entry ? SYN_FTE_EXISTS : new_entry(hca, table, in, in_len, index);
+    return entry ? SYN_FTE_EXISTS : steering_new_entry(hca, table, in, in_len, index);
 }
 
 enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint32_t index,
                           struct prm_flow_context *ctx, size_t ctx_len)
 {
-    struct flow_table *table = find_table(hca, type, table_id);
+    struct flow_table *table = steering_find_table(hca, type, table_id);
     const struct flow_entry *entry;
     void *list;
 
@@ -669,11 +679,11 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
 }
 
 /* An entry that its table knows no more. */
-static void entry_free(struct hca *hca, struct flow_entry *entry)
+static void steering_entry_free(struct hca *hca, struct flow_entry *entry)
 {
-    hold(hca, entry, -1);
+    steering_hold(hca, entry, -1);
     g_hash_table_remove(entry->group->by_key, &entry->key);
-    entry_release(hca, entry);
+    steering_entry_release(hca, entry);
 }
 
 enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
@@ -681,7 +691,7 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 {
     struct flow_table *table;
     struct flow_entry *entry;
-    enum syn syn = find_own_table(hca, uid, type, table_id, &table);
+    enum syn syn = steering_find_own_table(hca, uid, type, table_id, &table);
 
     if (syn != SYN_OK) {
         return syn;
@@ -691,7 +701,7 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
         return SYN_FTE_NOT_FOUND;
     }
     g_hash_table_remove(table->entries, GUINT_TO_POINTER(index));
-    entry_free(hca, entry);
+    steering_entry_free(hca, entry);
     return SYN_OK;
 }
 
@@ -699,14 +709,14 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
  */
 
 /* A step of emptying a table is over; whether there may be another one in this turn. */
-static bool next_step(struct hca *hca)
+static bool steering_next_step(struct hca *hca)
 {
     hca_spend(hca, 1);
     return hca_may_go_on(hca);
 }
 
 /* False: entries are left. */
-static bool entries_empty(struct hca *hca, struct flow_table *table)
+static bool steering_entries_empty(struct hca *hca, struct flow_table *table)
 {
     GHashTableIter iter;
     gpointer value;
@@ -717,20 +727,20 @@ static bool entries_empty(struct hca *hca, struct flow_table *table)
     g_hash_table_iter_init(&iter, table->entries);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         g_hash_table_iter_remove(&iter);
-        entry_free(hca, value);
-        if (!next_step(hca)) {
+        steering_entry_free(hca, value);
+        if (!steering_next_step(hca)) {
             return false;
         }
     }
     return true;
 }
 
-static bool groups_empty(struct hca *hca, struct flow_table *table)
+static bool steering_groups_empty(struct hca *hca, struct flow_table *table)
 {
     while (table->groups->len) {
-        group_free(hca, g_ptr_array_index(table->groups, table->groups->len - 1));
+        steering_group_free(hca, g_ptr_array_index(table->groups, table->groups->len - 1));
         g_ptr_array_set_size(table->groups, (int)table->groups->len - 1);
-        if (!next_step(hca)) {
+        if (!steering_next_step(hca)) {
             return false;
         }
     }
@@ -745,8 +755,8 @@ bool flow_tables_empty_of(struct hca *hca, uint16_t uid)
         if (obj->uid != uid) {
             continue;
         }
-        set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
-        if (!entries_empty(hca, table) || !groups_empty(hca, table)) {
+        steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        if (!steering_entries_empty(hca, table) || !steering_groups_empty(hca, table)) {
             return false;
         }
     }
@@ -805,7 +815,7 @@ enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id)
 
 void steering_init(struct hca *hca)
 {
-    key_factors_init();
+    steering_key_factors_init();
     hca->steering = g_new0(struct steering, 1);
     hca->steers_roce = false;
     obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
@@ -819,7 +829,7 @@ void steering_clear(struct hca *hca)
 
     while ((obj = obj_next(&hca->steering->tables, num))) {
         num = obj->num + 1;
-        table_free(hca, (struct flow_table *)obj);
+        steering_table_free(hca, (struct flow_table *)obj);
     }
     obj_table_clear(&hca->steering->tables);
     g_free(hca->steering);

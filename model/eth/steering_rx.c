@@ -21,7 +21,8 @@ struct walk {
 };
 
 /* The frame's outer headers in the layout in which entries describe them. */
-static void key_from_frame(struct flow_key *out, const uint8_t *frame, const struct eth_info *info)
+static void steering_key_from_frame(struct flow_key *out, const uint8_t *frame,
+                                    const struct eth_info *info)
 {
     struct prm_fte_match_set_lyr_2_4 *key = (void *)out->word;
 
@@ -68,7 +69,7 @@ static void key_from_frame(struct flow_key *out, const uint8_t *frame, const str
     }
 }
 
-static const struct flow_entry *lookup(struct walk *walk, const struct flow_table *table)
+static const struct flow_entry *steering_lookup(struct walk *walk, const struct flow_table *table)
 {
     for (unsigned i = 0; i < table->groups->len && walk->steps < STEERING_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
@@ -86,7 +87,7 @@ static const struct flow_entry *lookup(struct walk *walk, const struct flow_tabl
 }
 
 /* Whether one more TIR gets a copy; what none gets is counted. */
-static bool may_deliver(struct walk *walk)
+static bool steering_may_deliver(struct walk *walk)
 {
     if (walk->offered == STEERING_MAX_DELIVERIES) {
         walk->hca->vport->counters.rx_discards++;
@@ -95,10 +96,10 @@ static bool may_deliver(struct walk *walk)
     return port_may_copy(walk->hca, walk->offered++ == 0);
 }
 
-static void walk_table(struct walk *walk, struct flow_table *table)
+static void steering_walk_table(struct walk *walk, struct flow_table *table)
 {
     while (table && walk->steps++ < STEERING_MAX_STEPS) {
-        const struct flow_entry *entry = lookup(walk, table);
+        const struct flow_entry *entry = steering_lookup(walk, table);
 
         if (!entry) {
             table = table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD
@@ -120,8 +121,8 @@ static void walk_table(struct walk *walk, struct flow_table *table)
         }
         for (unsigned i = 0; i < entry->num_dests; i++) {
             if (entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
-                walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
-            } else if (may_deliver(walk)) {
+                steering_walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
+            } else if (steering_may_deliver(walk)) {
                 walk->delivered += tir_rx(walk->hca, entry->dests[i].id, walk->frame, walk->len,
                                           walk->info, entry->flow_tag, walk->from_td);
             }
@@ -131,19 +132,19 @@ static void walk_table(struct walk *walk, struct flow_table *table)
 }
 
 /* Walks a domain, if it has a root. */
-static void walk_domain(struct walk *walk, enum steering_domain domain)
+static void steering_walk_domain(struct walk *walk, enum steering_domain domain)
 {
     struct flow_table *root = walk->hca->steering->roots[domain];
 
     if (root) {
-        key_from_frame(&walk->key, walk->frame, walk->info);
-        walk_table(walk, root);
+        steering_key_from_frame(&walk->key, walk->frame, walk->info);
+        steering_walk_table(walk, root);
         hca_spend(walk->hca, walk->steps / STEPS_A_PIECE);
     }
 }
 
-static struct walk walk_of(struct hca *hca, const uint8_t *frame, size_t len,
-                           const struct eth_info *info, uint32_t from_td)
+static struct walk steering_walk_of(struct hca *hca, const uint8_t *frame, size_t len,
+                                    const struct eth_info *info, uint32_t from_td)
 {
     return (struct walk){.hca = hca, .frame = frame, .len = len, .info = info, .from_td = from_td};
 }
@@ -151,25 +152,25 @@ static struct walk walk_of(struct hca *hca, const uint8_t *frame, size_t len,
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td)
 {
-    struct walk walk = walk_of(hca, frame, len, info, from_td);
+    struct walk walk = steering_walk_of(hca, frame, len, info, from_td);
 
-    walk_domain(&walk, STEERING_NIC_RX);
+    steering_walk_domain(&walk, STEERING_NIC_RX);
     return walk.delivered;
 }
 
 bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
                       const struct eth_info *info)
 {
-    struct walk walk = walk_of(hca, frame, len, info, PORT_NO_TD);
+    struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
 
-    walk_domain(&walk, STEERING_RDMA_RX);
+    steering_walk_domain(&walk, STEERING_RDMA_RX);
     return !walk.dropped && !walk.offered;
 }
 
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)
 {
-    struct walk walk = walk_of(hca, frame, len, info, PORT_NO_TD);
+    struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
 
     walk.offered = 1; /* who the frame is for */
-    walk_domain(&walk, STEERING_SNIFFER_RX);
+    steering_walk_domain(&walk, STEERING_SNIFFER_RX);
 }

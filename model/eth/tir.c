@@ -19,7 +19,7 @@ enum {
     IP_PROTO_AH = 51,
 };
 
-static struct td *find_td(struct hca *hca, uint32_t tdn)
+static struct td *tir_find_td(struct hca *hca, uint32_t tdn)
 {
     return obj_find_kind(&hca->tds, tdn, OBJ_TD);
 }
@@ -29,7 +29,7 @@ static struct td *find_td(struct hca *hca, uint32_t tdn)
 
 enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, uint32_t *tisn)
 {
-    struct td *td = find_td(hca, PRM_GET(tisc, tisc, transport_domain));
+    struct td *td = tir_find_td(hca, PRM_GET(tisc, tisc, transport_domain));
     struct eth_tis *tis;
     enum syn syn = uid_check((const struct obj *)td, uid, SYN_ETH_TD);
 
@@ -46,7 +46,8 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, 
     return SYN_OK;
 }
 
-static enum syn find_owned(struct obj_table *table, uint32_t num, uint16_t uid, struct obj **obj)
+static enum syn tir_find_owned(struct obj_table *table, uint32_t num, uint16_t uid,
+                               struct obj **obj)
 {
     *obj = obj_find(table, num);
     if (!*obj) {
@@ -60,7 +61,7 @@ enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn,
 {
     struct obj *obj;
     struct eth_tis *tis;
-    enum syn syn = find_owned(&hca->tiss, tisn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->tiss, tisn, uid, &obj);
 
     if (syn != SYN_OK) {
         return syn;
@@ -90,7 +91,7 @@ enum syn tis_query(struct hca *hca, uint32_t tisn, struct prm_tisc *tisc)
 enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
 {
     struct obj *obj;
-    enum syn syn = find_owned(&hca->tiss, tisn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->tiss, tisn, uid, &obj);
 
     if (syn != SYN_OK) {
         return syn;
@@ -98,7 +99,7 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
+    tir_find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
     obj_end(hca, obj);
     return SYN_OK;
 }
@@ -180,7 +181,7 @@ enum syn rqt_modify(struct hca *hca, uint16_t uid, uint32_t rqtn,
     struct obj *obj;
     struct eth_rqt *rqt;
     uint32_t size;
-    enum syn syn = find_owned(&hca->rqts, rqtn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->rqts, rqtn, uid, &obj);
 
     if (syn != SYN_OK || !PRM_GET(rqt_bitmask, bitmask, rqn_list)) {
         return syn;
@@ -217,7 +218,7 @@ enum syn rqt_query(struct hca *hca, uint32_t rqtn, struct prm_rqtc *rqtc, size_t
 enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
 {
     struct obj *obj;
-    enum syn syn = find_owned(&hca->rqts, rqtn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->rqts, rqtn, uid, &obj);
 
     if (syn != SYN_OK) {
         return syn;
@@ -234,7 +235,7 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
  */
 
 /* Takes the hash function, key and fields of a tirc. */
-static enum syn read_hash(struct eth_tir *tir, const struct prm_tirc *tirc)
+static enum syn tir_read_hash(struct eth_tir *tir, const struct prm_tirc *tirc)
 {
     const struct prm_rx_hash_field_select *select =
         PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
@@ -284,7 +285,7 @@ static enum syn check_tirc(const struct prm_tirc *tirc)
 
 enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, uint32_t *tirn)
 {
-    struct td *td = find_td(hca, PRM_GET(tirc, tirc, transport_domain));
+    struct td *td = tir_find_td(hca, PRM_GET(tirc, tirc, transport_domain));
     struct obj *target;
     struct eth_tir *tir;
     enum syn syn = check_tirc(tirc);
@@ -306,7 +307,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     tir->tdn = PRM_GET(tirc, tirc, transport_domain);
     tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
     target = tir_target(hca, tir);
-    syn = read_hash(tir, tirc);
+    syn = tir_read_hash(tir, tirc);
     if (syn == SYN_OK && !target) {
         syn = SYN_ETH_NOT_FOUND;
     }
@@ -336,7 +337,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
         PRM_OFFSET(tirc, rx_hash_field_selector_outer) + PRM_SIZE(rx_hash_field_select);
     struct obj *obj;
     struct eth_tir *tir;
-    enum syn syn = find_owned(&hca->tirs, tirn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->tirs, tirn, uid, &obj);
 
     if (syn != SYN_OK) {
         return syn;
@@ -347,7 +348,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
         return SYN_ETH_LRO;
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, hash)) {
-        syn = read_hash(tir, tirc);
+        syn = tir_read_hash(tir, tirc);
         if (syn != SYN_OK) {
             return syn;
         }
@@ -356,7 +357,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
         memcpy(tir->tirc->bytes + hash_from, tirc->bytes + hash_from, hash_to - hash_from);
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
-        struct td *td = find_td(hca, tir->tdn);
+        struct td *td = tir_find_td(hca, tir->tdn);
 
         td->listening -= tir_listens(tir);
         tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
@@ -382,7 +383,7 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     struct obj *obj;
     struct eth_tir *tir;
     struct td *td;
-    enum syn syn = find_owned(&hca->tirs, tirn, uid, &obj);
+    enum syn syn = tir_find_owned(&hca->tirs, tirn, uid, &obj);
 
     if (syn != SYN_OK) {
         return syn;
@@ -392,7 +393,7 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     }
     tir = (struct eth_tir *)obj;
     tir_target(hca, tir)->refs--;
-    td = find_td(hca, tir->tdn);
+    td = tir_find_td(hca, tir->tdn);
     td->obj.refs--;
     td->tirs--;
     td->listening -= tir_listens(tir);
@@ -403,16 +404,16 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
 /* -- a frame's way ------------------------------------------------------------------------------
  */
 
-static bool selected(const struct eth_tir *tir, unsigned field)
+static bool tir_selected(const struct eth_tir *tir, unsigned field)
 {
     return tir->fields & 1u << field;
 }
 
 /* Appends what the TIR selects of source and destination, len bytes each. */
-static size_t put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
-                       const uint8_t *src, const uint8_t *dst, size_t len)
+static size_t tir_put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
+                           const uint8_t *src, const uint8_t *dst, size_t len)
 {
-    bool has_src = selected(tir, src_field), has_dst = selected(tir, src_field + 1);
+    bool has_src = tir_selected(tir, src_field), has_dst = tir_selected(tir, src_field + 1);
     size_t n = 0;
 
     if (tir->symmetric && has_src && has_dst) {
@@ -433,7 +434,7 @@ static size_t put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_fi
     return n;
 }
 
-static uint32_t hash_bytes(const struct eth_tir *tir, const uint8_t *data, size_t len)
+static uint32_t tir_hash_bytes(const struct eth_tir *tir, const uint8_t *data, size_t len)
 {
     uint8_t x = 0;
 
@@ -447,12 +448,12 @@ static uint32_t hash_bytes(const struct eth_tir *tir, const uint8_t *data, size_
 }
 
 /* Appends the SPI of ESP or AH (RFC 4303, 4302) if it is selected and there. */
-static size_t put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
-                      const struct eth_info *info)
+static size_t tir_put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
+                          const struct eth_info *info)
 {
     size_t at = info->l4_off + (info->proto == IP_PROTO_AH ? 4 : 0);
 
-    if (!selected(tir, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
+    if (!tir_selected(tir, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
         (info->proto != IP_PROTO_ESP && info->proto != IP_PROTO_AH) || at + 4 > info->ip_end) {
         return 0;
     }
@@ -460,8 +461,8 @@ static size_t put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *f
     return 4;
 }
 
-static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
-                              const struct eth_info *info)
+static struct rss tir_compute_rss(const struct eth_tir *tir, const uint8_t *frame,
+                                  const struct eth_info *info)
 {
     uint8_t data[TOEPLITZ_DATA_MAX];
     struct rss rss = {0};
@@ -474,14 +475,14 @@ static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
         ipv4 != (tir->l3_type == PRM_L3_PROT_TYPE_IPV4)) {
         return rss;
     }
-    len = l3_len = put_pair(data, tir, PRM_RX_HASH_FIELD_SRC_IP, l3 + (ipv4 ? 12 : 8),
-                            l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
-    len += put_spi(data + len, tir, frame, info);
+    len = l3_len = tir_put_pair(data, tir, PRM_RX_HASH_FIELD_SRC_IP, l3 + (ipv4 ? 12 : 8),
+                                l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
+    len += tir_put_spi(data + len, tir, frame, info);
     if (len > l3_len) {
         rss.l4 = PRM_RSS_HASH_L4_IPSEC;
     } else if (info->l4 == l4) {
-        len += put_pair(data + len, tir, PRM_RX_HASH_FIELD_L4_SPORT, frame + info->l4_off,
-                        frame + info->l4_off + 2, 2);
+        len += tir_put_pair(data + len, tir, PRM_RX_HASH_FIELD_L4_SPORT, frame + info->l4_off,
+                            frame + info->l4_off + 2, 2);
         if (len > l3_len) {
             rss.l4 = l4 == ETH_L4_TCP ? PRM_RSS_HASH_L4_TCP : PRM_RSS_HASH_L4_UDP;
         }
@@ -489,7 +490,7 @@ static struct rss compute_rss(const struct eth_tir *tir, const uint8_t *frame,
     if (len == 0) {
         return rss;
     }
-    rss.hash = hash_bytes(tir, data, len);
+    rss.hash = tir_hash_bytes(tir, data, len);
     if (l3_len) {
         rss.ip = ipv4 ? PRM_RSS_HASH_IP_IPV4 : PRM_RSS_HASH_IP_IPV6;
     }
@@ -508,7 +509,7 @@ static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t
 
 bool tir_takes_group(struct hca *hca, uint32_t from_td)
 {
-    const struct td *td = find_td(hca, from_td);
+    const struct td *td = tir_find_td(hca, from_td);
 
     return hca->tirs.count > (td ? td->tirs - td->listening : 0);
 }
@@ -523,7 +524,7 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
     if (!tir || !tir_takes(tir, frame, from_td)) {
         return false;
     }
-    rss = compute_rss(tir, frame, info);
+    rss = tir_compute_rss(tir, frame, info);
     rqn = tir->rqn;
     if (tir->indirect) {
         const struct eth_rqt *rqt = obj_find_kind(&hca->rqts, tir->rqtn, OBJ_RQT);

@@ -5,12 +5,13 @@
 #include "model/core/hca.h"
 #include "model/memory/mem.h"
 
-static uint64_t mtt_bytes(uint32_t npages)
+static uint64_t mem_mtt_bytes(uint32_t npages)
 {
     return sizeof(struct mtt) + (uint64_t)npages * sizeof(uint64_t);
 }
 
-static struct mtt *mtt_begin(struct mtt *mtt, struct hca *hca, uint32_t npages, uint8_t log_page)
+static struct mtt *mem_mtt_begin(struct mtt *mtt, struct hca *hca, uint32_t npages,
+                                 uint8_t log_page)
 {
     mtt->hca = hca;
     mtt->refs = 1;
@@ -33,7 +34,7 @@ void mtt_put(struct mtt *mtt, uint32_t first, const void *pas, uint32_t n)
 
 struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
 {
-    struct mtt *mtt = mtt_begin(g_malloc(mtt_bytes(npages)), NULL, npages, log_page);
+    struct mtt *mtt = mem_mtt_begin(g_malloc(mem_mtt_bytes(npages)), NULL, npages, log_page);
 
     mtt_put(mtt, 0, pas, npages);
     return mtt;
@@ -41,9 +42,9 @@ struct mtt *mtt_new(const void *pas, uint32_t npages, uint8_t log_page)
 
 struct mtt *mtt_empty(struct hca *hca, uint32_t npages, uint8_t log_page)
 {
-    struct mtt *mtt = ledger_alloc(&hca->memory, mtt_bytes(npages));
+    struct mtt *mtt = ledger_alloc(&hca->memory, mem_mtt_bytes(npages));
 
-    return mtt ? mtt_begin(mtt, hca, npages, log_page) : NULL;
+    return mtt ? mem_mtt_begin(mtt, hca, npages, log_page) : NULL;
 }
 
 struct mtt *mtt_new_for(struct hca *hca, const void *pas, uint32_t npages, uint8_t log_page)
@@ -67,7 +68,7 @@ void mtt_unref(struct mtt *mtt)
 {
     if (mtt && --mtt->refs == 0) {
         if (mtt->hca) {
-            ledger_free(&mtt->hca->memory, mtt, mtt_bytes(mtt->npages));
+            ledger_free(&mtt->hca->memory, mtt, mem_mtt_bytes(mtt->npages));
         } else {
             g_free(mtt);
         }
@@ -76,7 +77,7 @@ void mtt_unref(struct mtt *mtt)
 
 bool mtt_trim(struct mtt *mtt)
 {
-    uint64_t bytes = mtt_bytes(mtt->npages);
+    uint64_t bytes = mem_mtt_bytes(mtt->npages);
 
     while (!ledger_trim(&mtt->hca->memory, mtt, &bytes)) {
         mtt->npages = (uint32_t)((bytes - sizeof(*mtt)) / sizeof(mtt->pa[0]));

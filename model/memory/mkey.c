@@ -10,7 +10,7 @@
  * were created with fewer: what software may write there belongs to the key. */
 #define XLT_ALIGN_OCTWORDS 4
 
-static uint32_t mkc_mode(const struct prm_mkc *mkc)
+static uint32_t mkey_mkc_mode(const struct prm_mkc *mkc)
 {
     return PRM_GET(mkc, mkc, access_mode_4_2) << 2 | PRM_GET(mkc, mkc, access_mode_1_0);
 }
@@ -19,7 +19,7 @@ void mkey_parse(struct mkey *mkey)
 {
     const struct prm_mkc *mkc = mkey->mkc;
 
-    mkey->mode = mkc_mode(mkc);
+    mkey->mode = mkey_mkc_mode(mkc);
     mkey->log_page = PRM_GET(mkc, mkc, log_page_size);
     mkey->variant = PRM_GET(mkc, mkc, mkey_7_0);
     mkey->rights = (PRM_GET(mkc, mkc, lr) ? MEM_LOCAL_READ : 0) |
@@ -71,7 +71,7 @@ void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void
     }
 }
 
-static uint64_t xlt_bytes(const struct mkey *mkey)
+static uint64_t mkey_xlt_bytes(const struct mkey *mkey)
 {
     size_t kept = mkey->mode == PRM_MKC_ACCESS_MODE_MTT ? sizeof(uint64_t) : sizeof(struct klm);
 
@@ -79,7 +79,7 @@ static uint64_t xlt_bytes(const struct mkey *mkey)
 }
 
 /* Makes room for the entries that mkc.translations_octword_size asks for. */
-static enum syn xlt_alloc(struct hca *hca, struct mkey *mkey)
+static enum syn mkey_xlt_alloc(struct hca *hca, struct mkey *mkey)
 {
     uint64_t octwords = PRM_GET(mkc, mkey->mkc, translations_octword_size);
     size_t entry = xlt_entry_size(mkey);
@@ -95,17 +95,17 @@ static enum syn xlt_alloc(struct hca *hca, struct mkey *mkey)
         return SYN_LIMIT;
     }
     mkey->capacity = entries;
-    if (xlt_bytes(mkey) > XLT_MAX_BYTES) {
+    if (mkey_xlt_bytes(mkey) > XLT_MAX_BYTES) {
         return SYN_LIMIT;
     }
-    mkey->xlt = ledger_alloc(&hca->memory, xlt_bytes(mkey));
+    mkey->xlt = ledger_alloc(&hca->memory, mkey_xlt_bytes(mkey));
     return mkey->xlt ? SYN_OK : SYN_NO_MEMORY;
 }
 
 /* -- object ----------------------------------------------------------------------------------- */
 
 /* MTT entries that a key needs to cover its range. */
-static uint64_t mtt_needed(const struct mkey *mkey)
+static uint64_t mkey_mtt_needed(const struct mkey *mkey)
 {
     uint64_t in_page = mkey->start & ((1ULL << mkey->log_page) - 1);
 
@@ -135,7 +135,7 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
         return SYN_MKEY_XLT;
     }
     if (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && !mkey->free && !mkey->length64 &&
-        mtt_needed(mkey) > xlt_len / entry) {
+        mkey_mtt_needed(mkey) > xlt_len / entry) {
         return SYN_MKEY_XLT;
     }
     return SYN_OK;
@@ -143,7 +143,7 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
 
 void mkey_drop(struct hca *hca, struct mkey *mkey)
 {
-    ledger_free(&hca->memory, mkey->xlt, xlt_bytes(mkey));
+    ledger_free(&hca->memory, mkey->xlt, mkey_xlt_bytes(mkey));
     obj_free(hca, &mkey->obj);
 }
 
@@ -164,7 +164,7 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
           : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
                                         : mkey_check_new(mkey, uid, xlt_len, physical_ok);
     if (!syn) {
-        syn = xlt_alloc(hca, mkey);
+        syn = mkey_xlt_alloc(hca, mkey);
     }
     entry = xlt_entry_size(mkey);
     if (!syn && entry && xlt_len / entry > mkey->capacity) {
@@ -223,9 +223,9 @@ enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc)
 }
 
 /* The key ends where its entries do, until none are left. False: the turn is over. */
-static bool xlt_trim(struct hca *hca, struct mkey *mkey)
+static bool mkey_xlt_trim(struct hca *hca, struct mkey *mkey)
 {
-    uint64_t bytes = xlt_bytes(mkey), entry = mkey->capacity ? bytes / mkey->capacity : 1;
+    uint64_t bytes = mkey_xlt_bytes(mkey), entry = mkey->capacity ? bytes / mkey->capacity : 1;
 
     while (!ledger_trim(&hca->memory, mkey->xlt, &bytes)) {
         mkey->capacity = (uint32_t)(bytes / entry);
@@ -252,7 +252,7 @@ enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
         return SYN_IN_USE;
     }
     mkey->free = true;
-    if (!xlt_trim(hca, mkey)) {
+    if (!mkey_xlt_trim(hca, mkey)) {
         return SYN_AGAIN;
     }
     mkey_free(hca, &mkey->obj);

@@ -2,7 +2,7 @@
 /*
  * Memory keys in use: checks, translation, and the copies between packets and host memory.
  *
- * walk() goes through a range of a key piece by piece and hands each run of addresses to an
+ * mkey_walk() goes through a range of a key piece by piece and hands each run of addresses to an
  * operation. It allocates nothing; a page list is indexed, a KLM list searched by halving; keys
  * behind keys are followed to a fixed depth, so that a list that names itself ends.
  */
@@ -20,10 +20,11 @@ struct mem_op {
     bool is_null;           /* OP_PLACE: in the null key */
 };
 
-static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
-                            struct mem_op *op, unsigned depth);
+static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                 uint64_t len, struct mem_op *op, unsigned depth);
 
-static enum mem_result run_op(struct hca *hca, struct mem_place at, uint64_t len, struct mem_op *op)
+static enum mem_result mkey_run_op(struct hca *hca, struct mem_place at, uint64_t len,
+                                   struct mem_op *op)
 {
     bool ok = true;
 
@@ -43,12 +44,12 @@ static enum mem_result run_op(struct hca *hca, struct mem_place at, uint64_t len
     return ok ? MEM_OK : MEM_NO_ANSWER;
 }
 
-static enum mem_result run_bus(struct hca *hca, uint64_t addr, uint64_t len, struct mem_op *op)
+static enum mem_result mkey_run_bus(struct hca *hca, uint64_t addr, uint64_t len, struct mem_op *op)
 {
-    return run_op(hca, (struct mem_place){MEM_SPACE_HOST, addr}, len, op);
+    return mkey_run_op(hca, (struct mem_place){MEM_SPACE_HOST, addr}, len, op);
 }
 
-static void null_op(uint64_t len, struct mem_op *op)
+static void mkey_null_op(uint64_t len, struct mem_op *op)
 {
     switch (op->kind) {
     case OP_READ:
@@ -66,7 +67,7 @@ static void null_op(uint64_t len, struct mem_op *op)
 
 /* -- checks ----------------------------------------------------------------------------------- */
 
-static bool is_reserved_lkey(const struct hca *hca, uint32_t key)
+static bool mkey_is_reserved_lkey(const struct hca *hca, uint32_t key)
 {
     return hca->resd_lkey && key == hca->resd_lkey;
 }
@@ -77,7 +78,7 @@ static bool is_null_mkey(const struct hca *hca, uint32_t key)
 }
 
 /* The reserved lkey reaches all of memory: for the kernel's PDs only, and never from remote. */
-static bool reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
+static bool mkey_reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
 {
     const struct obj *pd = obj_find(&hca->pds, pdn);
     bool kernel = pdn == MKEY_ANY_PD || (pd && pd->uid == 0);
@@ -97,7 +98,7 @@ static const struct mkey *mkey_lookup(struct hca *hca, uint32_t key, uint32_t pd
     return mkey;
 }
 
-static bool in_bounds(const struct mkey *mkey, uint64_t va, uint64_t len)
+static bool mkey_in_bounds(const struct mkey *mkey, uint64_t va, uint64_t len)
 {
     if (mkey->length64) {
         return len == 0 || va <= UINT64_MAX - (len - 1);
@@ -114,14 +115,14 @@ enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
     if (len == 0 || is_null_mkey(hca, key)) {
         return MEM_OK;
     }
-    if (is_reserved_lkey(hca, key)) {
-        return reserved_lkey_ok(hca, pdn, access) ? MEM_OK : MEM_BAD_KEY;
+    if (mkey_is_reserved_lkey(hca, key)) {
+        return mkey_reserved_lkey_ok(hca, pdn, access) ? MEM_OK : MEM_BAD_KEY;
     }
     mkey = mkey_lookup(hca, key, pdn, access);
     if (!mkey) {
         return MEM_BAD_KEY;
     }
-    return in_bounds(mkey, va, len) ? MEM_OK : MEM_BAD_BOUNDS;
+    return mkey_in_bounds(mkey, va, len) ? MEM_OK : MEM_BAD_BOUNDS;
 }
 
 bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
@@ -134,8 +135,8 @@ bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 /* -- translation ------------------------------------------------------------------------------ */
 
 /* A page of an on-demand key is missing: notes what is, for who parks the step. */
-static enum mem_result page_missing(struct hca *hca, const struct mkey *mkey, uint64_t va,
-                                    uint64_t len, const struct mem_op *op)
+static enum mem_result mkey_page_missing(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                         uint64_t len, const struct mem_op *op)
 {
     if (!mkey->on_demand || !hca->pager) {
         return MEM_NO_ANSWER;
@@ -146,14 +147,14 @@ static enum mem_result page_missing(struct hca *hca, const struct mkey *mkey, ui
 }
 
 /* What of a range lies in the first page that it touches. */
-struct page_run {
+struct mkey_page_run {
     uint64_t page; /* its place in the list */
     uint64_t offset, len;
 };
 
 /* False: the list has no such page. */
-static inline bool page_run(const struct mkey *mkey, uint64_t va, uint64_t len,
-                            struct page_run *run)
+static inline bool mkey_page_run(const struct mkey *mkey, uint64_t va, uint64_t len,
+                                 struct mkey_page_run *run)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
     uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
@@ -164,30 +165,30 @@ static inline bool page_run(const struct mkey *mkey, uint64_t va, uint64_t len,
     return run->page < mkey->capacity;
 }
 
-static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
-                                struct mem_op *op)
+static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                     uint64_t len, struct mem_op *op)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
-    struct page_run run;
+    struct mkey_page_run run;
 
     while (len) {
         enum mem_result result;
         uint64_t pa;
 
-        if (!page_run(mkey, va, len, &run)) {
+        if (!mkey_page_run(mkey, va, len, &run)) {
             return MEM_BAD_BOUNDS;
         }
         pa = mkey->mtt[run.page];
         if (!(pa & MTT_PRESENT)) {
-            return page_missing(hca, mkey, va, len, op);
+            return mkey_page_missing(hca, mkey, va, len, op);
         }
         while (run.len < len && run.page + 1 < mkey->capacity &&
                mkey->mtt[run.page + 1] == mkey->mtt[run.page] + page_size) {
             run.page++;
             run.len += MIN(len - run.len, page_size);
         }
-        result = run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + run.offset},
-                        run.len, op);
+        result = mkey_run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + run.offset},
+                             run.len, op);
         if (result) {
             return result;
         }
@@ -202,43 +203,44 @@ static enum mem_result walk_mtt(struct hca *hca, const struct mkey *mkey, uint64
 
 /* A range of a key that another key's list names. The outer key's rights were checked; the inner
  * one must allow local access of that sort to the outer one's PD. */
-static enum mem_result walk_inner(struct hca *hca, const struct mkey *outer, uint32_t key,
-                                  uint64_t va, uint64_t len, struct mem_op *op, unsigned depth)
+static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer, uint32_t key,
+                                       uint64_t va, uint64_t len, struct mem_op *op, unsigned depth)
 {
     unsigned access = op->kind == OP_READ ? MEM_LOCAL_READ : MEM_LOCAL_WRITE;
     const struct mkey *inner;
 
     if (is_null_mkey(hca, key)) {
-        null_op(len, op);
+        mkey_null_op(len, op);
         return MEM_OK;
     }
-    if (is_reserved_lkey(hca, key)) {
-        return reserved_lkey_ok(hca, outer->pdn, access) ? run_bus(hca, va, len, op) : MEM_BAD_KEY;
+    if (mkey_is_reserved_lkey(hca, key)) {
+        return mkey_reserved_lkey_ok(hca, outer->pdn, access) ? mkey_run_bus(hca, va, len, op)
+                                                              : MEM_BAD_KEY;
     }
     inner = mkey_lookup(hca, key, outer->pdn, access);
     if (!inner || depth >= MKEY_MAX_DEPTH) {
         return MEM_BAD_KEY;
     }
-    if (!in_bounds(inner, va, len)) {
+    if (!mkey_in_bounds(inner, va, len)) {
         return MEM_BAD_BOUNDS;
     }
-    return walk(hca, inner, va, len, op, depth + 1);
+    return mkey_walk(hca, inner, va, len, op, depth + 1);
 }
 
-static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
-                                struct mem_op *op, unsigned depth)
+static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                     uint64_t len, struct mem_op *op, unsigned depth)
 {
-    struct page_run run;
+    struct mkey_page_run run;
 
     while (len) {
         const struct klm *klm;
         enum mem_result result;
 
-        if (!page_run(mkey, va, len, &run) || (op->kind == OP_PLACE && run.len < len)) {
+        if (!mkey_page_run(mkey, va, len, &run) || (op->kind == OP_PLACE && run.len < len)) {
             return MEM_BAD_BOUNDS;
         }
         klm = &mkey->klm[run.page];
-        result = walk_inner(hca, mkey, klm->key, klm->va + run.offset, run.len, op, depth);
+        result = mkey_walk_inner(hca, mkey, klm->key, klm->va + run.offset, run.len, op, depth);
         if (result) {
             return result;
         }
@@ -250,7 +252,7 @@ static enum mem_result walk_ksm(struct hca *hca, const struct mkey *mkey, uint64
 
 /* The range that has the byte at *offset of a round, which must have it; *offset is that in the
  * range then. */
-static const struct klm *klm_search(const struct mkey *mkey, uint64_t *offset)
+static const struct klm *mkey_klm_search(const struct mkey *mkey, uint64_t *offset)
 {
     uint32_t before = 0;
 
@@ -269,8 +271,8 @@ static const struct klm *klm_search(const struct mkey *mkey, uint64_t *offset)
     return &mkey->klm[before];
 }
 
-static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
-                                struct mem_op *op, unsigned depth)
+static enum mem_result mkey_walk_klm(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                     uint64_t len, struct mem_op *op, unsigned depth)
 {
     uint64_t pos = va - mkey->start;
 
@@ -285,7 +287,7 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
             return MEM_BAD_BOUNDS;
         }
         hca_spend(hca, 1);
-        range = klm_search(mkey, &at);
+        range = mkey_klm_search(mkey, &at);
         run = MIN(len, klm_bytes(mkey, klm_halves(range->count)) - at);
         if (op->kind == OP_PLACE && run < len) {
             return MEM_BAD_BOUNDS;
@@ -293,7 +295,7 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
         if (mkey->repeat) {
             at += round * (range->count >> 16);
         }
-        result = walk_inner(hca, mkey, range->key, range->va + at, run, op, depth);
+        result = mkey_walk_inner(hca, mkey, range->key, range->va + at, run, op, depth);
         if (result) {
             return result;
         }
@@ -304,18 +306,18 @@ static enum mem_result walk_klm(struct hca *hca, const struct mkey *mkey, uint64
 }
 
 /* The range is within the key's bounds. */
-static enum mem_result walk(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
-                            struct mem_op *op, unsigned depth)
+static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                                 uint64_t len, struct mem_op *op, unsigned depth)
 {
     switch (mkey->mode) {
     case PRM_MKC_ACCESS_MODE_PA:
-        return run_op(hca, (struct mem_place){mkey->space, va}, len, op);
+        return mkey_run_op(hca, (struct mem_place){mkey->space, va}, len, op);
     case PRM_MKC_ACCESS_MODE_MTT:
-        return walk_mtt(hca, mkey, va, len, op);
+        return mkey_walk_mtt(hca, mkey, va, len, op);
     case PRM_MKC_ACCESS_MODE_KLMS:
-        return walk_klm(hca, mkey, va, len, op, depth);
+        return mkey_walk_klm(hca, mkey, va, len, op, depth);
     case PRM_MKC_ACCESS_MODE_KSM:
-        return walk_ksm(hca, mkey, va, len, op, depth);
+        return mkey_walk_ksm(hca, mkey, va, len, op, depth);
     default:
         return MEM_BAD_KEY;
     }
@@ -330,17 +332,18 @@ static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, u
         return MEM_OK;
     }
     if (is_null_mkey(hca, key)) {
-        null_op(len, op);
+        mkey_null_op(len, op);
         return MEM_OK;
     }
-    if (is_reserved_lkey(hca, key)) {
-        return reserved_lkey_ok(hca, pdn, access) ? run_bus(hca, va, len, op) : MEM_BAD_KEY;
+    if (mkey_is_reserved_lkey(hca, key)) {
+        return mkey_reserved_lkey_ok(hca, pdn, access) ? mkey_run_bus(hca, va, len, op)
+                                                       : MEM_BAD_KEY;
     }
     mkey = mkey_lookup(hca, key, pdn, access);
     if (!mkey) {
         return MEM_BAD_KEY;
     }
-    return in_bounds(mkey, va, len) ? walk(hca, mkey, va, len, op, 1) : MEM_BAD_BOUNDS;
+    return mkey_in_bounds(mkey, va, len) ? mkey_walk(hca, mkey, va, len, op, 1) : MEM_BAD_BOUNDS;
 }
 
 enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
@@ -365,8 +368,8 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
  * request is taken for lost, and its sender asks again: the HCA has other things to do. */
 #define ATOMIC_TRIES 64
 
-static enum mem_result atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
-                                    struct mem_op *op)
+static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                         struct mem_op *op)
 {
     enum mem_result result;
 
@@ -385,7 +388,7 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
                               uint64_t compare, uint64_t swap, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = atomic_place(hca, key, pdn, va, &op);
+    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, &op);
 
     *original = 0;
     if (result || op.is_null) {
@@ -399,7 +402,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
                                uint64_t add, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = atomic_place(hca, key, pdn, va, &op);
+    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, &op);
 
     *original = 0;
     if (result || op.is_null) {

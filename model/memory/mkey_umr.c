@@ -33,20 +33,20 @@ COPY(relaxed_ordering_read)
 COPY(free)
 #undef COPY
 
-static void copy_len(struct prm_mkc *to, const struct prm_mkc *from)
+static void umr_copy_len(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, len, PRM_GET(mkc, from, len));
     PRM_SET(mkc, to, length64, PRM_GET(mkc, from, length64));
 }
 
 /* The page size has five bits, and a sixth under a mask bit of its own. */
-static void copy_page_size(struct prm_mkc *to, const struct prm_mkc *from)
+static void umr_copy_page_size(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, log_page_size,
             (PRM_GET(mkc, to, log_page_size) & 0x20) | (PRM_GET(mkc, from, log_page_size) & 0x1f));
 }
 
-static void copy_page_size_5(struct prm_mkc *to, const struct prm_mkc *from)
+static void umr_copy_page_size_5(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, log_page_size,
             (PRM_GET(mkc, to, log_page_size) & 0x1f) | (PRM_GET(mkc, from, log_page_size) & 0x20));
@@ -56,8 +56,8 @@ static const struct {
     uint64_t mask;
     void (*copy)(struct prm_mkc *to, const struct prm_mkc *from);
 } umr_fields[] = {
-    {BIT(LEN), copy_len},
-    {BIT(PAGE_SIZE), copy_page_size},
+    {BIT(LEN), umr_copy_len},
+    {BIT(PAGE_SIZE), umr_copy_page_size},
     {BIT(START_ADDR), copy_start_addr},
     {BIT(PD), copy_pd},
     {BIT(EN_RINVAL), copy_en_rinval},
@@ -72,7 +72,7 @@ static const struct {
     {BIT(RELAXED_ORDERING_WRITE), copy_relaxed_ordering_write},
     {BIT(RELAXED_ORDERING_READ), copy_relaxed_ordering_read},
     {BIT(FREE), copy_free},
-    {BIT(PAGE_SIZE_5), copy_page_size_5},
+    {BIT(PAGE_SIZE_5), umr_copy_page_size_5},
 };
 
 /* What a user context may do to a key of pages, behind which the kernel put bus addresses. */

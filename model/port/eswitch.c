@@ -6,7 +6,7 @@
 #include "wire/port.h"
 
 /* Whether a vport has a function that takes frames. */
-static bool is_served(const struct vport *vport)
+static bool eswitch_is_served(const struct vport *vport)
 {
     return vport->hca && !vport->hca->off;
 }
@@ -48,7 +48,7 @@ void eswitch_copy_group(const struct vport *from, const uint8_t *frame, size_t l
     struct vport *to;
 
     while ((to = eswitch_next(from->sw, &takers))) {
-        if (to != from && is_served(to)) {
+        if (to != from && eswitch_is_served(to)) {
             hca_spend(from->hca, 1);
             to->counters.rx_discards += !eswitch_copy(to, frame, len, flags, PORT_NO_TD);
         }
@@ -68,7 +68,7 @@ void eswitch_tx_ready(struct eswitch *sw)
  */
 
 /* The reader's function is in its turn; the others have theirs later. */
-static void bring(struct vport *to, const uint8_t *frame, size_t len, unsigned flags)
+static void eswitch_bring(struct vport *to, const uint8_t *frame, size_t len, unsigned flags)
 {
     if (to == to->sw->reader) {
         vport_rx(to, frame, len, flags, PORT_NO_TD);
@@ -79,29 +79,29 @@ static void bring(struct vport *to, const uint8_t *frame, size_t len, unsigned f
 }
 
 /* False: none of them has a function. */
-static bool bring_to(struct eswitch *sw, struct vport_set set, const uint8_t *frame, size_t len,
-                     unsigned flags)
+static bool eswitch_bring_to(struct eswitch *sw, struct vport_set set, const uint8_t *frame,
+                             size_t len, unsigned flags)
 {
     bool brought = false;
     struct vport *to;
 
     while ((to = eswitch_next(sw, &set))) {
-        if (is_served(to)) {
-            bring(to, frame, len, flags);
+        if (eswitch_is_served(to)) {
+            eswitch_bring(to, frame, len, flags);
             brought = true;
         }
     }
     return brought;
 }
 
-static void distribute(struct eswitch *sw, const uint8_t *frame, size_t len, unsigned flags)
+static void eswitch_distribute(struct eswitch *sw, const uint8_t *frame, size_t len, unsigned flags)
 {
-    if (!bring_to(sw, eswitch_takers(sw, frame), frame, len, flags)) {
-        bring_to(sw, sw->everyone, frame, len, flags);
+    if (!eswitch_bring_to(sw, eswitch_takers(sw, frame), frame, len, flags)) {
+        eswitch_bring_to(sw, sw->everyone, frame, len, flags);
     }
 }
 
-static void cable_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+static void eswitch_cable_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct eswitch *sw = opaque;
 
@@ -117,11 +117,11 @@ static void cable_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     if (G_LIKELY(sw->num_functions == 1)) {
         vport_rx(sw->reader, frame, len, flags, PORT_NO_TD);
     } else {
-        distribute(sw, frame, len, flags);
+        eswitch_distribute(sw, frame, len, flags);
     }
 }
 
-static void cable_has_room(void *opaque)
+static void eswitch_cable_has_room(void *opaque)
 {
     struct eswitch *sw = opaque;
     uint64_t rooms = wire_tx_rooms(sw->uplink.wire);
@@ -133,7 +133,7 @@ static void cable_has_room(void *opaque)
     }
 }
 
-static void look_at_cable(struct eswitch *sw)
+static void eswitch_look_at_cable(struct eswitch *sw)
 {
     if (sw->reader) {
         vport_set_pending(sw->reader, VPORT_PENDING_CABLE, sw->uplink.wire);
@@ -143,9 +143,9 @@ static void look_at_cable(struct eswitch *sw)
     }
 }
 
-static void cable_has_frames(void *opaque)
+static void eswitch_cable_has_frames(void *opaque)
 {
-    look_at_cable(opaque);
+    eswitch_look_at_cable(opaque);
 }
 
 bool eswitch_may_read(struct eswitch *sw, unsigned frames)
@@ -153,7 +153,8 @@ bool eswitch_may_read(struct eswitch *sw, unsigned frames)
     for (unsigned i = 0; i < sw->num_vports; i++) {
         const struct vport *to = sw->vports[i];
 
-        if (to != sw->reader && is_served(to) && VPORT_QUEUE - (to->queued - to->taken) < frames) {
+        if (to != sw->reader && eswitch_is_served(to) &&
+            VPORT_QUEUE - (to->queued - to->taken) < frames) {
             sw->cable_waits = true;
             return false;
         }
@@ -165,7 +166,7 @@ void eswitch_queue_taken(struct eswitch *sw)
 {
     if (sw->cable_waits) {
         sw->cable_waits = false;
-        look_at_cable(sw);
+        eswitch_look_at_cable(sw);
     }
 }
 
@@ -188,16 +189,16 @@ void eswitch_link_changed(struct eswitch *sw)
 }
 
 /* It may come in the midst of anything, so the events wait for the next turns. */
-static void cable_link_change(void *opaque)
+static void eswitch_cable_link_change(void *opaque)
 {
     eswitch_link_changed(opaque);
 }
 
 static const struct wire_client cable_client = {
-    .rx = cable_rx,
-    .tx_ready = cable_has_room,
-    .link_change = cable_link_change,
-    .rx_ready = cable_has_frames,
+    .rx = eswitch_cable_rx,
+    .tx_ready = eswitch_cable_has_room,
+    .link_change = eswitch_cable_link_change,
+    .rx_ready = eswitch_cable_has_frames,
 };
 
 void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
@@ -209,7 +210,7 @@ void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
     if (wire) {
         wire_set_client(wire, &cable_client, sw);
     }
-    look_at_cable(sw);
+    eswitch_look_at_cable(sw);
 }
 
 /* -- vports and functions ----------------------------------------------------------------------
@@ -260,7 +261,7 @@ struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t m
 }
 
 /* The first vport that has a function. */
-static void choose_reader(struct eswitch *sw)
+static void eswitch_choose_reader(struct eswitch *sw)
 {
     if (sw->reader) {
         vport_set_pending(sw->reader, VPORT_PENDING_CABLE, false);
@@ -269,7 +270,7 @@ static void choose_reader(struct eswitch *sw)
     for (unsigned i = 0; i < sw->num_vports && !sw->reader; i++) {
         sw->reader = sw->vports[i]->hca ? sw->vports[i] : NULL;
     }
-    look_at_cable(sw);
+    eswitch_look_at_cable(sw);
 }
 
 void eswitch_attach(struct vport *vport, struct hca *hca)
@@ -282,7 +283,7 @@ void eswitch_attach(struct vport *vport, struct hca *hca)
     vport->was_up = uplink_is_up(vport->uplink);
     vport->sw->num_functions++;
     if (!vport->sw->reader) {
-        choose_reader(vport->sw);
+        eswitch_choose_reader(vport->sw);
     }
 }
 
@@ -290,6 +291,6 @@ void eswitch_detach(struct vport *vport)
 {
     vport->hca = NULL;
     vport->sw->num_functions--;
-    choose_reader(vport->sw);
+    eswitch_choose_reader(vport->sw);
     vport_release(vport);
 }

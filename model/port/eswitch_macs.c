@@ -14,19 +14,20 @@ struct mac_takers {
     struct vport_set vports;
 };
 
-static guint takers_hash(gconstpointer key)
+static guint eswitch_macs_takers_hash(gconstpointer key)
 {
     return mac_hash(key);
 }
 
-static gboolean takers_equal(gconstpointer a, gconstpointer b)
+static gboolean eswitch_macs_takers_equal(gconstpointer a, gconstpointer b)
 {
     return memcmp(a, b, 6) == 0;
 }
 
 void eswitch_macs_init(struct eswitch *sw)
 {
-    sw->macs = g_hash_table_new_full(takers_hash, takers_equal, g_free, NULL);
+    sw->macs =
+        g_hash_table_new_full(eswitch_macs_takers_hash, eswitch_macs_takers_equal, g_free, NULL);
 }
 
 void eswitch_macs_clear(struct eswitch *sw)
@@ -34,14 +35,14 @@ void eswitch_macs_clear(struct eswitch *sw)
     g_clear_pointer(&sw->macs, g_hash_table_destroy);
 }
 
-static void set_put(struct vport_set *set, const struct vport *vport, bool value)
+static void eswitch_macs_set_put(struct vport_set *set, const struct vport *vport, bool value)
 {
     uint64_t *word = &set->bits[vport->place / 64], bit = 1ull << vport->place % 64;
 
     *word = value ? *word | bit : *word & ~bit;
 }
 
-static bool set_is_empty(const struct vport_set *set)
+static bool eswitch_macs_set_is_empty(const struct vport_set *set)
 {
     static const struct vport_set empty;
 
@@ -107,8 +108,8 @@ void eswitch_mac_changed(const struct vport *vport, const uint8_t mac[6])
         memcpy(takers->mac, mac, 6);
         g_hash_table_add(vport->sw->macs, takers);
     }
-    set_put(&takers->vports, vport, names);
-    if (set_is_empty(&takers->vports)) {
+    eswitch_macs_set_put(&takers->vports, vport, names);
+    if (eswitch_macs_set_is_empty(&takers->vports)) {
         g_hash_table_remove(vport->sw->macs, mac);
     }
 }
@@ -117,6 +118,6 @@ void eswitch_promisc_changed(const struct vport *vport)
 {
     struct eswitch *sw = vport->sw;
 
-    set_put(&sw->promiscuous[false], vport, vport->promisc_uc || vport->promisc_all);
-    set_put(&sw->promiscuous[true], vport, vport->promisc_mc || vport->promisc_all);
+    eswitch_macs_set_put(&sw->promiscuous[false], vport, vport->promisc_uc || vport->promisc_all);
+    eswitch_macs_set_put(&sw->promiscuous[true], vport, vport->promisc_mc || vport->promisc_all);
 }

@@ -25,7 +25,7 @@
 /* One batch from a source. A source that still delivered something is asked again in the next turn,
  * so that an empty answer is what lets a backend go to sleep (wire/port.h). True: there may be more
  * now. */
-static bool poll_batch(struct vport *vport, struct wire_port *from, enum vport_pending which)
+static bool port_poll_batch(struct vport *vport, struct wire_port *from, enum vport_pending which)
 {
     unsigned n;
 
@@ -37,10 +37,10 @@ static bool poll_batch(struct vport *vport, struct wire_port *from, enum vport_p
     return n == RX_BATCH;
 }
 
-static bool poll_queue(struct vport *vport)
+static bool port_poll_queue(struct vport *vport)
 {
     unsigned before = vport->taken;
-    bool more = poll_batch(vport, vport->queue[1], VPORT_PENDING_QUEUE);
+    bool more = port_poll_batch(vport, vport->queue[1], VPORT_PENDING_QUEUE);
 
     if (vport->taken != before) {
         eswitch_queue_taken(vport->sw);
@@ -49,7 +49,7 @@ static bool poll_queue(struct vport *vport)
 }
 
 /* Frames of the cable that others get must have room there. */
-static bool poll_cable(struct vport *vport)
+static bool port_poll_cable(struct vport *vport)
 {
     struct eswitch *sw = vport->sw;
 
@@ -57,10 +57,10 @@ static bool poll_cable(struct vport *vport)
         vport_set_pending(vport, VPORT_PENDING_CABLE, false);
         return false;
     }
-    return poll_batch(vport, sw->uplink.wire, VPORT_PENDING_CABLE);
+    return port_poll_batch(vport, sw->uplink.wire, VPORT_PENDING_CABLE);
 }
 
-static void announce_link(struct hca *hca, bool up)
+static void port_announce_link(struct hca *hca, bool up)
 {
     struct prm_port_state_change_event data[1] = {0};
 
@@ -75,16 +75,16 @@ static void announce_link(struct hca *hca, bool up)
 }
 
 /* A link that was down for a moment only has gone down and come up all the same. */
-static void announce_links(struct hca *hca)
+static void port_announce_links(struct hca *hca)
 {
     struct vport *vport = hca->vport;
 
     if (vport->link_lost) {
-        announce_link(hca, false);
+        port_announce_link(hca, false);
     }
     vport_set_pending(vport, VPORT_PENDING_LINK, false);
     vport->link_lost = false;
-    announce_link(hca, port_is_up(hca));
+    port_announce_link(hca, port_is_up(hca));
 }
 
 bool port_poll(struct hca *hca)
@@ -97,11 +97,11 @@ bool port_poll(struct hca *hca)
         return false; /* most turns are a doorbell's */
     }
     if (vport->pending & VPORT_PENDING_LINK && !hca->off) {
-        announce_links(hca);
+        port_announce_links(hca);
     }
     while ((more_queued || more) && hca_may_go_on(hca)) {
-        more_queued = more_queued && poll_queue(vport);
-        more = more && poll_cable(vport);
+        more_queued = more_queued && port_poll_queue(vport);
+        more = more && port_poll_cable(vport);
     }
     return more_queued || more;
 }
@@ -110,17 +110,17 @@ void port_look(struct hca *hca)
 {
     struct vport *vport = hca->vport;
 
-    poll_queue(vport);
+    port_poll_queue(vport);
     vport_set_pending(vport, VPORT_PENDING_CABLE,
                       vport->uplink->wire && vport->sw->reader == vport);
-    poll_cable(vport);
+    port_poll_cable(vport);
 }
 
 /* -- send ---------------------------------------------------------------------------------------
  */
 
 /* The vport of this card that a unicast to dmac is for, or NULL. */
-static inline struct vport *find_inside(struct vport *from, const uint8_t dmac[6])
+static inline struct vport *port_find_inside(struct vport *from, const uint8_t dmac[6])
 {
     if (vport_has_mac(from, dmac)) {
         return from;
@@ -133,7 +133,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     struct vport *vport = hca->vport;
 
     g_assert(len <= WIRE_FRAME_MAX);
-    vport->to = find_inside(vport, dmac);
+    vport->to = port_find_inside(vport, dmac);
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
         vport->frame = wire_tx_reserve(vport->reserved, len);
@@ -151,7 +151,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     return vport->frame;
 }
 
-static void count_tx(struct vport *vport, size_t len, bool is_roce)
+static void port_count_tx(struct vport *vport, size_t len, bool is_roce)
 {
     enum frame_class class = frame_class(vport->frame);
 
@@ -164,13 +164,13 @@ static void count_tx(struct vport *vport, size_t len, bool is_roce)
     }
 }
 
-static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
+static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
 {
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
     if (len && vport->reserved) {
-        count_tx(vport, len, is_roce);
+        port_count_tx(vport, len, is_roce);
     }
     if (len && G_UNLIKELY(vport->sw->num_functions > 1) && mac_is_group(vport->frame)) {
         eswitch_copy_group(vport, vport->frame, len, flags);
@@ -188,7 +188,7 @@ static void commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td
 
 bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)
 {
-    if (find_inside(hca->vport, dmac) || !port_is_up(hca)) {
+    if (port_find_inside(hca->vport, dmac) || !port_is_up(hca)) {
         *pause = (struct wire_pause){0};
         return false;
     }
@@ -205,7 +205,7 @@ void port_tx_flush(struct hca *hca)
 }
 
 /* Whether an outgoing frame, which this device built, is RoCEv2: UDP to its port. */
-static bool frame_is_roce(const uint8_t *frame, size_t len)
+static bool port_frame_is_roce(const uint8_t *frame, size_t len)
 {
     size_t l3 = 14, l4;
     unsigned ethertype = (unsigned)prm_load16(frame + 12);
@@ -224,9 +224,9 @@ static bool frame_is_roce(const uint8_t *frame, size_t len)
 
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 {
-    bool is_roce = len && hca->vport->reserved && frame_is_roce(hca->vport->frame, len);
+    bool is_roce = len && hca->vport->reserved && port_frame_is_roce(hca->vport->frame, len);
 
-    commit(hca, len, 0, from_td, is_roce);
+    port_commit(hca, len, 0, from_td, is_roce);
 }
 
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
@@ -237,14 +237,14 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
                        : roce_finish(vport->frame, pkt, payload_len);
 
     if (len + FCS_LEN > port_mtu(hca)) {
-        commit(hca, 0, 0, PORT_NO_TD, true);
+        port_commit(hca, 0, 0, PORT_NO_TD, true);
         vport->counters.tx_oversize++;
         return;
     }
     if ((pkt->opcode & 0xe0) == BTH_UD && port_receivers.wants_copy(hca, &pkt->addr)) {
         port_loop(hca, vport->frame, len, flags, PORT_NO_TD);
     }
-    commit(hca, len, flags, PORT_NO_TD, true);
+    port_commit(hca, len, flags, PORT_NO_TD, true);
 }
 
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)
@@ -258,7 +258,7 @@ void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags
 void port_update_link(struct hca *hca)
 {
     eswitch_link_changed(hca->vport->sw);
-    announce_links(hca);
+    port_announce_links(hca);
 }
 
 void port_set_wire(struct hca *hca, struct wire_port *wire)

@@ -6,7 +6,7 @@
 
 /* The RFC 2819 size class, of a frame with its FCS: to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
  * 8191, and longer. All but two bounds are powers of two. */
-static unsigned size_class(size_t len)
+static unsigned uplink_size_class(size_t len)
 {
     unsigned bytes = (unsigned)len + FCS_LEN;
     unsigned log2 = 31u - (unsigned)__builtin_clz(bytes);
@@ -23,13 +23,13 @@ static unsigned size_class(size_t len)
 void uplink_count_rx(struct uplink *uplink, enum frame_class class, size_t len)
 {
     traffic_count(&uplink->counters.rx, class, len);
-    uplink->counters.rx_sizes[size_class(len)]++;
+    uplink->counters.rx_sizes[uplink_size_class(len)]++;
 }
 
 void uplink_count_tx(struct uplink *uplink, enum frame_class class, size_t len)
 {
     traffic_count(&uplink->counters.tx, class, len);
-    uplink->counters.tx_sizes[size_class(len)]++;
+    uplink->counters.tx_sizes[uplink_size_class(len)]++;
 }
 
 bool uplink_is_up(const struct uplink *uplink)

@@ -52,7 +52,7 @@ void vport_set_promisc(struct vport *vport, bool uc, bool mc, bool all)
 /* -- the queue ---------------------------------------------------------------------------------
  */
 
-static void queue_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+static void vport_queue_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct vport *vport = opaque;
 
@@ -61,14 +61,14 @@ static void queue_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
 }
 
 /* Any function of the card may wait for room here. */
-static void queue_has_room(void *opaque)
+static void vport_queue_has_room(void *opaque)
 {
     struct vport *vport = opaque;
 
     eswitch_tx_ready(vport->sw);
 }
 
-static void queue_has_frames(void *opaque)
+static void vport_queue_has_frames(void *opaque)
 {
     struct vport *vport = opaque;
 
@@ -78,19 +78,19 @@ static void queue_has_frames(void *opaque)
     }
 }
 
-static void queue_link_change(void *opaque)
+static void vport_queue_link_change(void *opaque)
 {
 }
 
 static const struct wire_client queue_client = {
-    .rx = queue_rx,
-    .tx_ready = queue_has_room,
-    .link_change = queue_link_change,
-    .rx_ready = queue_has_frames,
+    .rx = vport_queue_rx,
+    .tx_ready = vport_queue_has_room,
+    .link_change = vport_queue_link_change,
+    .rx_ready = vport_queue_has_frames,
 };
 
 /* What waits was for who is there no more. */
-static void queue_drain(struct vport *vport)
+static void vport_queue_drain(struct vport *vport)
 {
     wire_set_client(vport->queue[1], NULL, NULL);
     while (wire_poll(vport->queue[1], VPORT_QUEUE)) {
@@ -105,7 +105,7 @@ static void queue_drain(struct vport *vport)
  */
 
 /* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
-static uint64_t guid_from_mac(const uint8_t mac[6])
+static uint64_t vport_guid_from_mac(const uint8_t mac[6])
 {
     return (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 | (uint64_t)mac[2] << 40 |
            0x0300000000ull | (uint64_t)mac[3] << 16 | (uint64_t)mac[4] << 8 | mac[5];
@@ -120,7 +120,7 @@ struct vport *vport_new(struct eswitch *sw, unsigned number, const uint8_t mac[6
     vport->sw = sw;
     vport->uplink = &sw->uplink;
     memcpy(vport->permanent_mac, mac, 6);
-    vport->node_guid = vport->port_guid = guid_from_mac(mac);
+    vport->node_guid = vport->port_guid = vport_guid_from_mac(mac);
     wire_pair_new(VPORT_QUEUE, vport->queue);
     vport->queue[0]->offers = WIRE_NO_ICRC;
     wire_set_client(vport->queue[0], &queue_client, vport);
@@ -143,7 +143,7 @@ void vport_free(struct vport *vport)
 
 void vport_release(struct vport *vport)
 {
-    queue_drain(vport);
+    vport_queue_drain(vport);
     vport_set_mac(vport, vport->permanent_mac);
     vport->mtu = vport->uplink->mtu;
     vport->roce_enabled = false;

@@ -70,7 +70,7 @@ static void cq_eq_retry(struct hca *hca, struct eq_waiter *waiter)
     cq_notify(hca, (struct cq *)((char *)waiter - offsetof(struct cq, waiter)));
 }
 
-static bool has_users(size_t space)
+static bool cq_has_users(size_t space)
 {
     for (unsigned i = 0; i < OBJ_KINDS; i++) {
         if (obj_classes[i].space == space && obj_classes[i].cq_failed) {
@@ -90,7 +90,7 @@ static void cq_error_run(struct hca *hca, struct work *work)
         struct obj_table *table = obj_space(hca, cq->error_space);
         struct obj *obj;
 
-        if (!has_users(obj_spaces[cq->error_space])) {
+        if (!cq_has_users(obj_spaces[cq->error_space])) {
             continue;
         }
         for (; (obj = obj_next(table, cq->error_at)); n++) {
@@ -114,7 +114,7 @@ struct cq *cq_find(struct hca *hca, uint32_t cqn)
     return (struct cq *)obj_find(&hca->cqs, cqn);
 }
 
-static unsigned cqe_log_stride(const struct prm_cqc *cqc)
+static unsigned cq_log_stride(const struct prm_cqc *cqc)
 {
     return PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_64_BYTES ? 6 : 7;
 }
@@ -125,7 +125,7 @@ uint64_t cq_ring_size(const struct prm_cqc *cqc)
         PRM_GET(cqc, cqc, log_cq_size) >= 24) {
         return 0;
     }
-    return 1ULL << (PRM_GET(cqc, cqc, log_cq_size) + cqe_log_stride(cqc));
+    return 1ULL << (PRM_GET(cqc, cqc, log_cq_size) + cq_log_stride(cqc));
 }
 
 static enum syn cq_ring_check(const struct hca *hca, const struct prm_cqc *cqc,
@@ -185,7 +185,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     cq->hca = hca;
     memcpy(cq->cqc, cqc, sizeof(cq->cqc));
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
-    cq->log_stride = cqe_log_stride(cqc);
+    cq->log_stride = cq_log_stride(cqc);
     cq->cqe_offset = (1 << cq->log_stride) - RING_ENTRY;
     cq->oi = PRM_GET(cqc, cqc, oi);
     cq->cc = PRM_GET(cqc, cqc, cc);
@@ -319,18 +319,18 @@ static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe)
 }
 
 /* Error CQEs have other things where the time stamp is. */
-static bool cqe_has_timestamp(uint32_t opcode)
+static bool cq_has_timestamp(uint32_t opcode)
 {
     return opcode < PRM_CQE_OPCODE_SIG_ERR;
 }
 
 /* What is the same for every sender of CQEs. */
-static void cqe_finish(struct prm_cqe64 *cqe, uint64_t now)
+static void cq_finish_cqe(struct prm_cqe64 *cqe, uint64_t now)
 {
     struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
 
-    if (cqe_has_timestamp(opcode)) {
+    if (cq_has_timestamp(opcode)) {
         PRM_SET(cqe64, cqe, timestamp, now);
     } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
         uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, failed, syndrome);
@@ -359,7 +359,7 @@ bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicit
         return false;
     }
     now = hca_now(hca);
-    cqe_finish(cqe, now);
+    cq_finish_cqe(cqe, now);
     if (!cq_put(hca, cq, cqe)) {
         return false;
     }

@@ -49,7 +49,7 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
 /* The sender that a control segment's first 8 bytes name, or NULL. Its doorbell and BlueFlame
  * buffers are on the page that it was created with: what a process has mapped is what it may
  * ring. */
-static struct obj *send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+static struct obj *uar_send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
 {
     struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
     const struct obj_sender *sender = obj ? obj_class(obj)->sender : NULL;
@@ -57,14 +57,14 @@ static struct obj *send_object(struct hca *hca, const struct uar *uar, uint64_t 
     return sender && sender->uar(obj) == uar->obj.num ? obj : NULL;
 }
 
-static struct wq *send_queue(struct obj *obj)
+static struct wq *uar_send_queue(struct obj *obj)
 {
     return obj_class(obj)->sender->wq(obj);
 }
 
-static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
 {
-    struct obj *obj = send_object(hca, uar, ctrl);
+    struct obj *obj = uar_send_object(hca, uar, ctrl);
 
     if (!obj) {
         hca_log(hca, HCA_LOG_GUEST_ERROR,
@@ -72,12 +72,13 @@ static void send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
                 (unsigned)(ctrl >> 8 & 0xffffff), uar->obj.num);
         return;
     }
-    blueflame_drop(send_queue(obj));
+    blueflame_drop(uar_send_queue(obj));
     obj_class(obj)->sender->doorbell(hca, obj, ctrl);
 }
 
 /* Collects the two halves of a 64-bit register at offset. True: *value is complete. */
-static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *value, unsigned size)
+static bool uar_collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *value,
+                        unsigned size)
 {
     if (size == 8 && offset == reg) {
         uar->latch_offset = NO_LATCH;
@@ -97,8 +98,8 @@ static bool collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *va
 }
 
 /* 8 bytes at offset at of a BlueFlame buffer, at > 0: the WQE after its doorbell. */
-static void blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf, uint32_t at,
-                      uint64_t value)
+static void uar_blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf, uint32_t at,
+                          uint64_t value)
 {
     uint64_t ctrl = prm_load64(bf->data);
     uint32_t wqe_len = (ctrl & 0x3f) * 16;
@@ -114,15 +115,15 @@ static void blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf,
         return;
     }
     bf->was_filled = true;
-    obj = send_object(hca, uar, ctrl);
+    obj = uar_send_object(hca, uar, ctrl);
     if (obj && wqe_len <= bf->len && wqe_len + BF_CHUNK > bf->len) {
-        blueflame_fill(hca, send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
+        blueflame_fill(hca, uar_send_queue(obj), (uint16_t)(ctrl >> 40), bf->data, bf->len);
         hca_wake(hca);
     }
 }
 
-static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uint64_t value,
-                          unsigned size)
+static bool uar_send_register(struct hca *hca, struct uar *uar, uint32_t offset, uint64_t value,
+                              unsigned size)
 {
     uint32_t reg = offset & ~(uint32_t)(BF_BUF_SIZE - 1);
     struct bf_buf *bf = &uar->bf[(reg - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE];
@@ -130,20 +131,20 @@ static bool send_register(struct hca *hca, struct uar *uar, uint32_t offset, uin
 
     if (offset - reg >= 8) {
         if (size == 8 && offset % 8 == 0) {
-            blueflame(hca, uar, bf, offset - reg, value);
+            uar_blueflame(hca, uar, bf, offset - reg, value);
         } else {
             bf->len = 0;
         }
         return false;
     }
     bf->len = 0;
-    if (!collect(uar, reg, offset, &value, size)) {
+    if (!uar_collect(uar, reg, offset, &value, size)) {
         return false;
     }
     prm_store64(bf->data, value);
     bf->len = 8;
     bf->was_filled = false;
-    send_doorbell(hca, uar, value);
+    uar_send_doorbell(hca, uar, value);
     return was_filled;
 }
 
@@ -160,9 +161,9 @@ bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, 
         value &= (1ULL << 8 * size) - 1;
     }
     if (offset >= PRM_OFFSET(uar, blue_flame) && offset < UAR_PAGE_SIZE) {
-        return send_register(hca, uar, offset, value, size);
+        return uar_send_register(hca, uar, offset, value, size);
     } else if (offset == cq_reg || offset == cq_reg + 4) {
-        if (collect(uar, cq_reg, offset, &value, size)) {
+        if (uar_collect(uar, cq_reg, offset, &value, size)) {
             cq_doorbell(hca, uarn, (uint32_t)(value >> 32), (uint32_t)value & 0xffffff);
         }
     } else if ((offset == PRM_OFFSET(uar, eq_db_arm) || offset == PRM_OFFSET(uar, eq_db)) &&

@@ -9,7 +9,7 @@
 #include "model/queue/wq.h"
 #include "prm/prm.h"
 
-static inline uint64_t ring_bytes(const struct wq *wq)
+static inline uint64_t wq_ring_bytes(const struct wq *wq)
 {
     return 1ULL << (wq->log_size + wq->log_stride);
 }
@@ -32,7 +32,7 @@ bool wq_update_pi(struct hca *hca, struct wq *wq)
 
 bool wq_read(struct hca *hca, const struct wq *wq, uint32_t index, void *data, size_t len)
 {
-    uint64_t ring = ring_bytes(wq);
+    uint64_t ring = wq_ring_bytes(wq);
     uint64_t start = ((uint64_t)index << wq->log_stride) & (ring - 1);
     size_t run = MIN((uint64_t)len, ring - start);
 
@@ -55,7 +55,7 @@ bool wq_write(struct hca *hca, const struct wq *wq, uint32_t index, size_t offse
               size_t len)
 {
     uint64_t stride = 1ULL << wq->log_stride;
-    uint64_t start = ((uint64_t)index << wq->log_stride) & (ring_bytes(wq) - 1);
+    uint64_t start = ((uint64_t)index << wq->log_stride) & (wq_ring_bytes(wq) - 1);
 
     if (offset > stride || len > stride - offset) {
         return false;

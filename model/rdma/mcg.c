@@ -10,7 +10,7 @@
 
 /* The group MAC of a multicast GID: 01:00:5e and 23 bits of the IPv4 address (RFC 1112), 33:33 and
  * 32 bits of the IPv6 one (RFC 2464). */
-static void group_mac(const uint8_t mgid[16], uint8_t mac[6])
+static void mcg_group_mac(const uint8_t mgid[16], uint8_t mac[6])
 {
     if (mgid[0] == 0xff) {
         memcpy(mac, (const uint8_t[]){0x33, 0x33}, 2);
@@ -23,7 +23,7 @@ static void group_mac(const uint8_t mgid[16], uint8_t mac[6])
 }
 
 /* Where a group stands in its chain, or the end of that. */
-static struct mcg **at_gid(struct mcg_table *table, const uint8_t mgid[16])
+static struct mcg **mcg_at_gid(struct mcg_table *table, const uint8_t mgid[16])
 {
     struct mcg **at = &table->by_gid[gid_hash(mgid) % MCG_SLOTS];
 
@@ -33,7 +33,7 @@ static struct mcg **at_gid(struct mcg_table *table, const uint8_t mgid[16])
     return at;
 }
 
-static struct mcg **at_mac(struct mcg_table *table, const struct mcg *mcg)
+static struct mcg **mcg_at_mac(struct mcg_table *table, const struct mcg *mcg)
 {
     struct mcg **at = &table->by_mac[mac_hash(mcg->mac) % MCG_SLOTS];
 
@@ -45,7 +45,7 @@ static struct mcg **at_mac(struct mcg_table *table, const struct mcg *mcg)
 
 struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16])
 {
-    return *at_gid(&hca->rdma->mcgs, mgid);
+    return *mcg_at_gid(&hca->rdma->mcgs, mgid);
 }
 
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6])
@@ -66,9 +66,9 @@ static struct mcg *mcg_new(struct hca *hca, const uint8_t mgid[16])
 
     if (mcg) {
         memcpy(mcg->mgid, mgid, 16);
-        group_mac(mgid, mcg->mac);
-        *at_gid(table, mgid) = mcg;
-        *at_mac(table, mcg) = mcg;
+        mcg_group_mac(mgid, mcg->mac);
+        *mcg_at_gid(table, mgid) = mcg;
+        *mcg_at_mac(table, mcg) = mcg;
         table->n++;
         eswitch_mac_changed(hca->vport, mcg->mac);
     }
@@ -79,8 +79,8 @@ static void mcg_free(struct hca *hca, struct mcg *mcg)
 {
     struct mcg_table *table = &hca->rdma->mcgs;
 
-    *at_gid(table, mcg->mgid) = mcg->next_gid;
-    *at_mac(table, mcg) = mcg->next_mac;
+    *mcg_at_gid(table, mcg->mgid) = mcg->next_gid;
+    *mcg_at_mac(table, mcg) = mcg->next_mac;
     table->n--;
     eswitch_mac_changed(hca->vport, mcg->mac);
     hca_free(hca, OBJ_MCG, mcg, sizeof(*mcg));
@@ -89,7 +89,7 @@ static void mcg_free(struct hca *hca, struct mcg *mcg)
 /* -- members ----------------------------------------------------------------------------------- */
 
 /* A member's place in its group; num_qps: it is none. */
-static unsigned member_at(const struct mcg *mcg, const struct qp *qp)
+static unsigned mcg_member_at(const struct mcg *mcg, const struct qp *qp)
 {
     unsigned i = 0;
 
@@ -100,9 +100,9 @@ static unsigned member_at(const struct mcg *mcg, const struct qp *qp)
 }
 
 /* The QP's membership ends, with the last one the group. False: there is none. */
-static bool leave_group(struct mcg *mcg, struct qp *qp)
+static bool mcg_leave_group(struct mcg *mcg, struct qp *qp)
 {
-    unsigned i = member_at(mcg, qp);
+    unsigned i = mcg_member_at(mcg, qp);
 
     if (i == mcg->num_qps) {
         return false;
@@ -123,7 +123,7 @@ void mcg_leave(struct qp *qp)
     for (unsigned i = 0; qp->num_mcgs && i < MCG_SLOTS; i++) {
         for (struct mcg *mcg = table->by_gid[i], *next; mcg; mcg = next) {
             next = mcg->next_gid;
-            leave_group(mcg, qp);
+            mcg_leave_group(mcg, qp);
         }
     }
 }
@@ -134,15 +134,15 @@ void mcg_clear(struct hca *hca)
 
     for (unsigned i = 0; i < MCG_SLOTS; i++) {
         while (table->by_gid[i]) {
-            leave_group(table->by_gid[i], table->by_gid[i]->qps[0]);
+            mcg_leave_group(table->by_gid[i], table->by_gid[i]->qps[0]);
         }
     }
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-static enum syn find_qp(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16],
-                        struct qp **qp)
+static enum syn mcg_find_qp(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16],
+                            struct qp **qp)
 {
     *qp = qp_find(hca, qpn);
     if (!*qp) {
@@ -161,7 +161,7 @@ enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t m
 {
     struct mcg *mcg;
     struct qp *qp;
-    enum syn syn = find_qp(hca, uid, qpn, mgid, &qp);
+    enum syn syn = mcg_find_qp(hca, uid, qpn, mgid, &qp);
 
     if (syn != SYN_OK) {
         return syn;
@@ -173,7 +173,7 @@ enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t m
     if (!mcg) {
         return SYN_NO_MEMORY;
     }
-    if (member_at(mcg, qp) < mcg->num_qps) {
+    if (mcg_member_at(mcg, qp) < mcg->num_qps) {
         return SYN_OK;
     }
     if (mcg->num_qps == MCG_MAX_QPS) {
@@ -188,11 +188,11 @@ enum syn mcg_detach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t m
 {
     struct mcg *mcg;
     struct qp *qp;
-    enum syn syn = find_qp(hca, uid, qpn, mgid, &qp);
+    enum syn syn = mcg_find_qp(hca, uid, qpn, mgid, &qp);
 
     if (syn != SYN_OK) {
         return syn;
     }
     mcg = mcg_find(hca, mgid);
-    return mcg && leave_group(mcg, qp) ? SYN_OK : SYN_QP_MCG;
+    return mcg && mcg_leave_group(mcg, qp) ? SYN_OK : SYN_QP_MCG;
 }

@@ -123,20 +123,20 @@ struct q_counter *qp_counters(struct qp *qp)
 
 /* -- creation ---------------------------------------------------------------------------------- */
 
-static bool has_rq(const struct prm_qpc *qpc)
+static bool qp_has_rq(const struct prm_qpc *qpc)
 {
     return PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
            !services[PRM_GET(qpc, qpc, st)].is_umr;
 }
 
-static bool has_srq(const struct prm_qpc *qpc)
+static bool qp_has_srq(const struct prm_qpc *qpc)
 {
     uint32_t type = PRM_GET(qpc, qpc, rq_type);
 
     return type == PRM_RQ_TYPE_SRQ || type == PRM_RQ_TYPE_RMP;
 }
 
-static uint64_t rq_bytes(const struct prm_qpc *qpc)
+static uint64_t qp_rq_bytes(const struct prm_qpc *qpc)
 {
     uint32_t log_stride = PRM_GET(qpc, qpc, log_rq_stride) + 4;
 
@@ -146,18 +146,18 @@ static uint64_t rq_bytes(const struct prm_qpc *qpc)
     return 1ull << (PRM_GET(qpc, qpc, log_rq_size) + log_stride);
 }
 
-static uint64_t sq_bytes(const struct prm_qpc *qpc)
+static uint64_t qp_sq_bytes(const struct prm_qpc *qpc)
 {
     return PRM_GET(qpc, qpc, no_sq) ? 0 : 64ull << PRM_GET(qpc, qpc, log_sq_size);
 }
 
 uint64_t qp_ring_size(const struct prm_qpc *qpc)
 {
-    return rq_bytes(qpc) + sq_bytes(qpc);
+    return qp_rq_bytes(qpc) + qp_sq_bytes(qpc);
 }
 
 /* What of a qpc this device does not do, or what does not fit. */
-static enum syn check_qpc(struct hca *hca, const struct prm_qpc *qpc)
+static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
@@ -182,7 +182,7 @@ static enum syn check_qpc(struct hca *hca, const struct prm_qpc *qpc)
         if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
             return SYN_QP_FEATURE;
         }
-    } else if (has_srq(qpc) && services[st].is_umr) {
+    } else if (qp_has_srq(qpc) && services[st].is_umr) {
         return SYN_QP_FEATURE;
     }
     if (services[st].is_gsi && hca->rdma->gsi_qp) {
@@ -192,7 +192,7 @@ static enum syn check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 }
 
 /* Looks up what the qpc names and stores it in the QP, without counting yet. */
-static enum syn find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc)
+static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc)
 {
     struct hca *hca = qp->hca;
 
@@ -216,7 +216,7 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc
         qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
         return qp->xrcd && uid_may_use(qp->xrcd, uid) ? SYN_OK : SYN_QP_XRCD;
     }
-    if (has_srq(qpc)) {
+    if (qp_has_srq(qpc)) {
         qp->srq = srq_find(hca, PRM_GET(qpc, qpc, srqn_rmpn_xrqn));
         if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
             return SYN_QP_SRQ;
@@ -231,7 +231,7 @@ static enum syn find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc
     return SYN_OK;
 }
 
-static void count_refs(struct qp *qp, int n)
+static void qp_count_refs(struct qp *qp, int n)
 {
     struct obj *refs[] = {
         qp->pd,
@@ -248,7 +248,8 @@ static void count_refs(struct qp *qp, int n)
     }
 }
 
-static void init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf *buf, uint64_t dbr)
+static void qp_init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf *buf,
+                          uint64_t dbr)
 {
     qp->buf = *buf;
     if (qp->has_rq) {
@@ -259,7 +260,7 @@ static void init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf 
     }
     if (qp->has_sq) {
         qp->sq.buf = *buf;
-        qp->sq.offset = rq_bytes(qpc);
+        qp->sq.offset = qp_rq_bytes(qpc);
         qp->sq.log_size = PRM_GET(qpc, qpc, log_sq_size);
         qp->sq.log_stride = 6;
         qp->sq.dbr = dbr + 4;
@@ -289,7 +290,7 @@ void qp_dealloc(struct qp *qp, void *block, size_t bytes)
 }
 
 /* The QP's own memory. */
-static void release(struct qp *qp)
+static void qp_release(struct qp *qp)
 {
     requester_clear(qp);
     responder_clear(&qp->peer);
@@ -300,7 +301,7 @@ static void release(struct qp *qp)
 enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
                    uint64_t dbr, uint32_t *qpn)
 {
-    enum syn syn = check_qpc(hca, qpc);
+    enum syn syn = qp_check_qpc(hca, qpc);
     struct qp *qp;
 
     if (syn != SYN_OK) {
@@ -317,7 +318,7 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, str
     qp->peer.qp = qp;
     qp->service = &services[PRM_GET(qpc, qpc, st)];
     qp->state = PRM_QP_STATE_RST;
-    qp->has_rq = has_rq(qpc);
+    qp->has_rq = qp_has_rq(qpc);
     qp->has_sq = !PRM_GET(qpc, qpc, no_sq);
     qp->pdn = PRM_GET(qpc, qpc, pd);
     qp->user_index = PRM_GET(qpc, qpc, user_index);
@@ -325,20 +326,20 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, str
     qp->block_lb_mc = PRM_GET(qpc, qpc, block_lb_mc);
     memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 
-    syn = find_refs(qp, uid, qpc);
+    syn = qp_find_refs(qp, uid, qpc);
     if (syn == SYN_OK) {
-        init_rings(qp, qpc, buf, dbr);
+        qp_init_rings(qp, qpc, buf, dbr);
         rq_flush_init(qp);
         if (!requester_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
             syn = SYN_NO_MEMORY;
         }
     }
     if (syn != SYN_OK) {
-        release(qp);
+        qp_release(qp);
         return syn;
     }
     responder_init(&qp->peer);
-    count_refs(qp, 1);
+    qp_count_refs(qp, 1);
     qp_load(qp);
     if (qp->service->is_gsi) {
         hca->rdma->gsi_qp = qp;
@@ -366,10 +367,10 @@ void qp_free(struct hca *hca, struct obj *obj)
     if (hca->rdma->gsi_qp == qp) {
         hca->rdma->gsi_qp = NULL;
     }
-    count_refs(qp, -1);
+    qp_count_refs(qp, -1);
     mem_buf_clear(&qp->buf);
     obj_remove(&hca->qpns, obj);
-    release(qp);
+    qp_release(qp);
 }
 
 void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)

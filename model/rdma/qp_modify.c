@@ -113,7 +113,7 @@ static const struct transition transitions[] = {
     },
 };
 
-static const struct transition *find_transition(uint16_t opcode)
+static const struct transition *qp_modify_find_transition(uint16_t opcode)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
         if (transitions[i].opcode == opcode) {
@@ -123,7 +123,7 @@ static const struct transition *find_transition(uint16_t opcode)
     return NULL;
 }
 
-static const struct fields *fields_of(const struct transition *t, const struct qp *qp)
+static const struct fields *qp_modify_fields_of(const struct transition *t, const struct qp *qp)
 {
     return qp->service->reliable ? &t->rc : qp->service->connected ? &t->uc : &t->ud;
 }
@@ -134,7 +134,7 @@ static const struct fields *fields_of(const struct transition *t, const struct q
 #define COPY_PATH(f) PRM_SET(ads, to_path, f, PRM_GET(ads, from_path, f))
 
 /* The primary path without those of its fields that are groups of their own. */
-static void copy_path(struct prm_ads *to, const struct prm_ads *from)
+static void qp_modify_copy_path(struct prm_ads *to, const struct prm_ads *from)
 {
     uint32_t pkey_index = PRM_GET(ads, to, pkey_index);
     uint32_t port = PRM_GET(ads, to, vhca_port_num);
@@ -146,13 +146,13 @@ static void copy_path(struct prm_ads *to, const struct prm_ads *from)
     PRM_SET(ads, to, ack_timeout, ack_timeout);
 }
 
-static void copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qpc *from)
+static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qpc *from)
 {
     struct prm_ads *to_path = PRM_PTR(qpc, to, primary_address_path);
     const struct prm_ads *from_path = PRM_PTR(qpc, from, primary_address_path);
 
     if (groups & G(PRIMARY_ADDR_PATH)) {
-        copy_path(to_path, from_path);
+        qp_modify_copy_path(to_path, from_path);
     }
     if (groups & G(PKEY_INDEX)) {
         COPY_PATH(pkey_index);
@@ -223,14 +223,15 @@ static void copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qp
 }
 
 /* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
-static uint16_t default_sport(const struct qp *qp)
+static uint16_t qp_modify_default_sport(const struct qp *qp)
 {
     return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn ^ qp->peer.qpn >> 10) & 0x3fff));
 }
 
 /* -- check and take over ----------------------------------------------------------------------- */
 
-static enum syn check_fields(const struct qp *qp, uint64_t groups, const struct prm_qpc *qpc)
+static enum syn qp_modify_check_fields(const struct qp *qp, uint64_t groups,
+                                       const struct prm_qpc *qpc)
 {
     const struct hca_limits *limits = &qp->hca->limits;
     const struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
@@ -290,7 +291,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
                    const struct prm_qpc *qpc)
 {
     struct qp *qp = qp_find(hca, qpn);
-    const struct transition *t = find_transition(opcode);
+    const struct transition *t = qp_modify_find_transition(opcode);
     const struct fields *fields;
     struct roce_addr path;
     struct prm_qpc merged[1];
@@ -309,16 +310,16 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (!(t->from & (1u << qp->state))) {
         return SYN_QP_STATE;
     }
-    fields = fields_of(t, qp);
+    fields = qp_modify_fields_of(t, qp);
     if (opt_mask & ~(fields->always | fields->optional)) {
         return SYN_QP_OPT_MASK;
     }
     groups = fields->always | opt_mask;
     memcpy(merged, qp->qpc, sizeof(merged));
     if (groups) {
-        copy_fields(groups, merged, qpc);
+        qp_modify_copy_fields(groups, merged, qpc);
     }
-    syn = check_fields(qp, groups, merged);
+    syn = qp_modify_check_fields(qp, groups, merged);
     if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH))) {
         syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
     }
@@ -337,7 +338,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         qp->peer.path.udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);
     }
     if (qp->service->connected && qp->peer.path.udp_sport == 0) {
-        qp->peer.path.udp_sport = default_sport(qp);
+        qp->peer.path.udp_sport = qp_modify_default_sport(qp);
     }
     if (t->to == PRM_QP_STATE_RTR) {
         responder_reset(&qp->peer, PRM_GET(qpc, qp->qpc, next_rcv_psn));

@@ -8,7 +8,7 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/qp.h"
 
-static enum recv_result take_own(struct qp *qp, struct recv_wqe *wqe)
+static enum recv_result qp_recv_take_own(struct qp *qp, struct recv_wqe *wqe)
 {
     enum recv_result result = rq_peek(qp->hca, &qp->rq, qp->rq_signature, wqe);
 
@@ -26,7 +26,7 @@ enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wq
     if (srq) {
         result = srq_take(qp->hca, srq, wqe);
     } else if (qp->has_rq) {
-        result = take_own(qp, wqe);
+        result = qp_recv_take_own(qp, wqe);
     }
     if (result == RECV_OK && qp->hca->tracing) {
         trace_recv_wqe(qp->hca, qp->obj.num, wqe->index, wqe->num_sge, wqe->len);
@@ -46,7 +46,7 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
 }
 
 /* What a receive CQE names: an XRC SRQ's own user index, whoever the QP belongs to. */
-static uint32_t cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
+static uint32_t qp_recv_cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
 {
     if (!xrc_srq) {
         return qp_cqe_srqn(qp);
@@ -63,7 +63,7 @@ static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
 static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_srq, uint32_t index)
 {
     return (struct cqe_about){
-        .qpn = qp->obj.num, .srqn = cqe_srqn(qp, xrc_srq), .index = (uint16_t)index};
+        .qpn = qp->obj.num, .srqn = qp_recv_cqe_srqn(qp, xrc_srq), .index = (uint16_t)index};
 }
 
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,

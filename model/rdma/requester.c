@@ -21,7 +21,7 @@
 /* PSNs in flight must be fewer than half the number space (IBTA 9.7.1). */
 #define MAX_PSNS ((1u << 23) - 1)
 
-static struct qp *work_qp(struct work *work)
+static struct qp *requester_work_qp(struct work *work)
 {
     return (struct qp *)((char *)work - offsetof(struct qp, req.work));
 }
@@ -108,7 +108,7 @@ bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event)
 
 /* -- lines ------------------------------------------------------------------------------------- */
 
-static void line_forget(struct send_line *line, const struct qp *qp)
+static void requester_line_forget(struct send_line *line, const struct qp *qp)
 {
     if (line->qp == qp) {
         line->qp = NULL;
@@ -117,12 +117,12 @@ static void line_forget(struct send_line *line, const struct qp *qp)
 
 void requester_forget_lines(struct qp *qp)
 {
-    line_forget(qp->req.flight->tx_line, qp);
-    line_forget(qp->req.flight->rx_line, qp);
+    requester_line_forget(qp->req.flight->tx_line, qp);
+    requester_line_forget(qp->req.flight->rx_line, qp);
 }
 
-static void line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum wqe_source_id id,
-                      uint16_t index, unsigned max_bb)
+static void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num,
+                                enum wqe_source_id id, uint16_t index, unsigned max_bb)
 {
     line->syndrome = wqe_source_fetch(qp, id, index, max_bb, &line->wqe);
     line->qp = qp;
@@ -130,7 +130,7 @@ static void line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum 
     line->cursor = (struct sge_cursor){0};
 }
 
-static bool line_has(const struct send_line *line, const struct qp *qp, uint32_t num)
+static bool requester_line_has(const struct send_line *line, const struct qp *qp, uint32_t num)
 {
     return line->qp == qp && line->num == num;
 }
@@ -139,8 +139,8 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint
 {
     const struct send_desc *desc = flight_desc(qp->req.flight, num);
 
-    if (!line_has(line, qp, num)) {
-        line_fill(qp, line, num, desc->source, desc->index, desc->num_bb);
+    if (!requester_line_has(line, qp, num)) {
+        requester_line_fill(qp, line, num, desc->source, desc->index, desc->num_bb);
     }
     if (line->syndrome || line->wqe.opcode != desc->opcode || line->wqe.len != desc->len ||
         line->wqe.num_bb != desc->num_bb) {
@@ -203,7 +203,7 @@ void requester_retire(struct qp *qp)
         }
         /* The next WQE of this number must not find this one's. */
         if (qp->req.flight->rx_line->num == s->head) {
-            line_forget(qp->req.flight->rx_line, qp);
+            requester_line_forget(qp->req.flight->rx_line, qp);
         }
         s->head++;
         if (desc.status == SEND_FAILED) {
@@ -373,8 +373,8 @@ static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *i
     if (posted == 0 || s->tail - s->head > s->mask) {
         return NULL;
     }
-    if (!line_has(line, qp, s->tail)) {
-        line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
+    if (!requester_line_has(line, qp, s->tail)) {
+        requester_line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
     }
     return line;
 }
@@ -518,7 +518,7 @@ static bool requester_flush_all(struct qp *qp)
 /* Hot: what gcc takes for its rarer branches is every message's way (and "rep stos" slow there). */
 __attribute__((hot)) static void requester_work(struct hca *hca, struct work *work)
 {
-    struct qp *qp = work_qp(work);
+    struct qp *qp = requester_work_qp(work);
     struct flight *s;
 
     if (!qp->has_sq) {
@@ -624,23 +624,23 @@ unsigned requester_started(const struct qp *qp)
     return qp->req.flight ? qp->req.flight->tail - qp->req.flight->head : 0;
 }
 
-static uint32_t qp_uar(const struct obj *obj)
+static uint32_t requester_qp_uar(const struct obj *obj)
 {
     return PRM_GET(qpc, ((const struct qp *)obj)->qpc, uar_page);
 }
 
-static struct wq *qp_sq(struct obj *obj)
+static struct wq *requester_qp_sq(struct obj *obj)
 {
     return &((struct qp *)obj)->sq;
 }
 
-static void qp_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
+static void requester_qp_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
     requester_doorbell((struct qp *)obj);
 }
 
 const struct obj_sender qp_sender = {
-    .uar = qp_uar,
-    .wq = qp_sq,
-    .doorbell = qp_doorbell,
+    .uar = requester_qp_uar,
+    .wq = requester_qp_sq,
+    .doorbell = requester_qp_doorbell,
 };

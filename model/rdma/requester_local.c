@@ -14,7 +14,7 @@
 #define UMR_PART 4096
 
 /* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
-static bool is_privileged(const struct qp *qp)
+static bool requester_is_privileged(const struct qp *qp)
 {
     return qp->service->is_umr && qp->obj.uid == 0;
 }
@@ -23,7 +23,7 @@ bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome
 {
     const struct send_wqe *wqe = &line->wqe;
     struct umr_entries *umr = &qp->req.flight->umr;
-    uint32_t pdn = is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
+    uint32_t pdn = requester_is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
     enum mem_result result;
     size_t part;
 
@@ -71,7 +71,7 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
         .key = wqe->imm,
         .pdn = qp->pdn,
         .qpn = qp->obj.num,
-        .privileged = is_privileged(qp),
+        .privileged = requester_is_privileged(qp),
         .ctrl = wqe->umr_ctrl,
         .mkey_seg = wqe->umr_mkc,
         .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->umr.bytes,

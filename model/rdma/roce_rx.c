@@ -27,24 +27,24 @@ bool roce_gid_is_multicast(const uint8_t gid[16])
     return gid[0] == 0xff || (memcmp(gid, ipv4_prefix, 12) == 0 && gid[12] >> 4 == 0xe);
 }
 
-static bool transport_ok(const struct qp *qp, uint8_t opcode)
+static bool roce_rx_transport_ok(const struct qp *qp, uint8_t opcode)
 {
     return (opcode & 0xe0) == qp->service->transport;
 }
 
-static bool half_ok(const struct qp *qp, uint32_t flags)
+static bool roce_rx_half_ok(const struct qp *qp, uint32_t flags)
 {
     return !qp->service->one_half || qp_is_target(qp) == !(flags & PKT_RESPONSE);
 }
 
 /* IBTA 10.9.3: the same key without the membership bit, and one of the two a full member. */
-static bool pkey_ok(uint16_t theirs, uint16_t ours)
+static bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
 {
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
 
 /* Whether the packet is of the QP's connection: source and destination as in its path. */
-static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
+static bool roce_rx_connection_ok(struct qp *qp, const struct roce_packet *pkt)
 {
     const struct peer *peer = &qp->peer;
 
@@ -56,13 +56,13 @@ static bool connection_ok(struct qp *qp, const struct roce_packet *pkt)
 /* Whether a packet is for one of the vport's GIDs and its VLAN. Those of a connection are
  * (peer_path_update()), so what comes over it is not looked for in the table. A tag of VLAN 0
  * carries a priority only (IEEE 802.1Q). */
-static bool is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
+static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
 {
     uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
     bool has_vlan = pkt->addr.has_vlan && vlan_id;
 
-    if (G_LIKELY(qp && qp->service->connected) && connection_ok(qp, pkt) && !qp->peer.path_gone &&
-        qp->peer.path.has_vlan == has_vlan &&
+    if (G_LIKELY(qp && qp->service->connected) && roce_rx_connection_ok(qp, pkt) &&
+        !qp->peer.path_gone && qp->peer.path.has_vlan == has_vlan &&
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
     }
@@ -78,11 +78,12 @@ __attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
     uint32_t states = flags & PKT_RESPONSE ? RESPONSE_STATES : REQUEST_STATES;
 
-    if (!transport_ok(qp, pkt->opcode) || !half_ok(qp, flags) || !(states & (1u << qp->state))) {
+    if (!roce_rx_transport_ok(qp, pkt->opcode) || !roce_rx_half_ok(qp, flags) ||
+        !(states & (1u << qp->state))) {
         c->rx_no_qp++;
         return;
     }
-    if (!pkey_ok(pkt->pkey, qp->pkey)) {
+    if (!roce_rx_pkey_ok(pkt->pkey, qp->pkey)) {
         c->rx_bad_pkey++;
         return;
     }
@@ -91,7 +92,7 @@ __attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
             c->rx_bad_qkey++;
             return;
         }
-    } else if (!connection_ok(qp, pkt)) {
+    } else if (!roce_rx_connection_ok(qp, pkt)) {
         c->rx_bad_gid++;
         return;
     }
@@ -117,7 +118,7 @@ bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
 }
 
 /* A datagram to a group goes to each QP that is a member of it. */
-static void deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
+static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
     bool is_own = vport_find_gid(hca->vport, pkt->addr.sgid, pkt->addr.has_vlan,
                                  pkt->addr.vlan_tci & 0xfff) >= 0;
@@ -145,11 +146,11 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
     struct qp *qp;
 
     if (roce_gid_is_multicast(pkt->addr.dgid)) {
-        deliver_multicast(hca, pkt);
+        roce_rx_deliver_multicast(hca, pkt);
         return;
     }
     qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
-    if (!is_for_vport(hca, qp, pkt)) {
+    if (!roce_rx_is_for_vport(hca, qp, pkt)) {
         c->rx_bad_gid++;
         return;
     }

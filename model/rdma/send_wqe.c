@@ -49,7 +49,7 @@ struct parse {
     const void *pos, *end;
 };
 
-static const void *take(struct parse *p, size_t len)
+static const void *send_wqe_take(struct parse *p, size_t len)
 {
     const void *seg = p->pos;
 
@@ -60,11 +60,11 @@ static const void *take(struct parse *p, size_t len)
     return seg;
 }
 
-static bool parse_inline(struct send_wqe *wqe, struct parse *p)
+static bool send_wqe_parse_inline(struct send_wqe *wqe, struct parse *p)
 {
     uint32_t bytes = PRM_GET(wqe_inline_seg, p->pos, byte_count);
     size_t padded = (PRM_SIZE(wqe_inline_seg) + bytes + DS_BYTES - 1) & ~(size_t)(DS_BYTES - 1);
-    const struct prm_wqe_inline_seg *seg = take(p, padded);
+    const struct prm_wqe_inline_seg *seg = send_wqe_take(p, padded);
 
     if (!seg || wqe->num_sge == WQE_MAX_SGE) {
         return false;
@@ -78,7 +78,7 @@ static bool parse_inline(struct send_wqe *wqe, struct parse *p)
 }
 
 /* Data segments to the end of the WQE. */
-static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
+static bool send_wqe_parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
 {
     while (p->pos < p->end) {
         const struct prm_wqe_data_seg *seg = p->pos;
@@ -86,7 +86,7 @@ static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
         uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
         if (PRM_GET(wqe_data_seg, seg, inl)) {
-            if (!may_inline || !parse_inline(wqe, p)) {
+            if (!may_inline || !send_wqe_parse_inline(wqe, p)) {
                 return false;
             }
             continue;
@@ -114,25 +114,26 @@ static bool parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
 }
 
 /* Control of a UMR, the key's new context, then entries inline or behind data segments. */
-static bool parse_umr(struct send_wqe *wqe, struct parse *p)
+static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
 {
-    wqe->umr_ctrl = take(p, PRM_SIZE(wqe_umr_ctrl_seg));
-    wqe->umr_mkc = take(p, PRM_SIZE(mkc));
+    wqe->umr_ctrl = send_wqe_take(p, PRM_SIZE(wqe_umr_ctrl_seg));
+    wqe->umr_mkc = send_wqe_take(p, PRM_SIZE(mkc));
     if (!wqe->umr_ctrl || !wqe->umr_mkc) {
         return false;
     }
     wqe->umr_xlt_len = (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, xlt_octowords) * 16;
     if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, inl)) {
-        wqe->umr_xlt = take(p, wqe->umr_xlt_len);
+        wqe->umr_xlt = send_wqe_take(p, wqe->umr_xlt_len);
         return wqe->umr_xlt;
     }
-    return parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
+    return send_wqe_parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
 }
 
-static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct service *service)
+static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
+                                    const struct service *service)
 {
     if (service->names_srq && !(wqe->op->flags & SEND_OP_LOCAL)) {
-        const struct prm_wqe_xrc_seg *seg = take(p, PRM_SIZE(wqe_xrc_seg));
+        const struct prm_wqe_xrc_seg *seg = send_wqe_take(p, PRM_SIZE(wqe_xrc_seg));
 
         if (!seg) {
             return false;
@@ -140,13 +141,13 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct s
         wqe->xrc_srqn = PRM_GET(wqe_xrc_seg, seg, xrc_srqn);
     }
     if (!service->connected && !(wqe->op->flags & SEND_OP_LOCAL)) {
-        wqe->av = take(p, PRM_SIZE(wqe_av));
+        wqe->av = send_wqe_take(p, PRM_SIZE(wqe_av));
         if (!wqe->av) {
             return false;
         }
     }
     if (wqe->op->flags & SEND_OP_RADDR) {
-        const struct prm_wqe_raddr_seg *seg = take(p, PRM_SIZE(wqe_raddr_seg));
+        const struct prm_wqe_raddr_seg *seg = send_wqe_take(p, PRM_SIZE(wqe_raddr_seg));
 
         if (!seg) {
             return false;
@@ -155,7 +156,7 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct s
         wqe->rkey = PRM_GET(wqe_raddr_seg, seg, rkey);
     }
     if (wqe->op->flags & SEND_OP_ATOMIC) {
-        const struct prm_wqe_atomic_seg *seg = take(p, PRM_SIZE(wqe_atomic_seg));
+        const struct prm_wqe_atomic_seg *seg = send_wqe_take(p, PRM_SIZE(wqe_atomic_seg));
 
         if (!seg) {
             return false;
@@ -164,17 +165,17 @@ static bool parse_segments(struct send_wqe *wqe, struct parse *p, const struct s
         wqe->compare = PRM_GET(wqe_atomic_seg, seg, compare);
     }
     if (wqe->op->flags & SEND_OP_UMR) {
-        return parse_umr(wqe, p);
+        return send_wqe_parse_umr(wqe, p);
     }
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
     }
-    return parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
+    return send_wqe_parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
 }
 
 /* Lengths are checked once the list is known: a message is limited by the QP (qpc.log_msg_max),
  * an atomic's operand has 8 bytes. */
-static bool length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
+static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
@@ -234,10 +235,10 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
     wqe->op = &send_ops[wqe->opcode];
     p.pos = wqe->image + PRM_SIZE(wqe_ctrl_seg);
     p.end = wqe->image + ds * DS_BYTES;
-    if (!parse_segments(wqe, &p, limits->service)) {
+    if (!send_wqe_parse_segments(wqe, &p, limits->service)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    return length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    return send_wqe_length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
 }
 
 size_t send_wqe_bytes(const struct send_wqe *wqe)

@@ -24,7 +24,7 @@ enum {
     HEAD_MAX = 256, /* bytes of a frame in which a NIC looks for headers */
 };
 
-static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_info *info)
+static bool eth_parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_info *info)
 {
     size_t ihl, total;
 
@@ -49,7 +49,7 @@ static bool parse_ipv4(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     return true;
 }
 
-static bool parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_info *info)
+static bool eth_parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_info *info)
 {
     size_t off = IPV6_BYTES, end;
     uint8_t next;
@@ -101,7 +101,7 @@ static bool parse_ipv6(const uint8_t *ip, size_t avail, bool whole, struct eth_i
     return true;
 }
 
-static void parse_l4(const uint8_t *head, struct eth_info *info)
+static void eth_parse_l4(const uint8_t *head, struct eth_info *info)
 {
     const uint8_t *l4 = head + info->l4_off;
     size_t avail = info->ip_end - info->l4_off;
@@ -132,7 +132,7 @@ static void parse_l4(const uint8_t *head, struct eth_info *info)
 }
 
 /* Of a frame of len bytes, of which as many as HEAD_MAX are in the copy. */
-static bool parse_head(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
+static bool eth_parse_head(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
 {
     uint32_t off = ETH_BYTES;
     bool ok;
@@ -158,10 +158,10 @@ static bool parse_head(const uint8_t *head, size_t len, bool whole, struct eth_i
     info->l3_off = off;
 
     if (info->ethertype == ETH_TYPE_IPV4) {
-        ok = parse_ipv4(head + off, len - off, whole, info);
+        ok = eth_parse_ipv4(head + off, len - off, whole, info);
         info->ip_version = ok ? 4 : 0;
     } else if (info->ethertype == ETH_TYPE_IPV6) {
-        ok = parse_ipv6(head + off, len - off, whole, info);
+        ok = eth_parse_ipv6(head + off, len - off, whole, info);
         info->ip_version = ok ? 6 : 0;
     } else {
         return true;
@@ -170,12 +170,12 @@ static bool parse_head(const uint8_t *head, size_t len, bool whole, struct eth_i
         info->malformed = true;
         info->fragment = false;
     } else if (!info->fragment) {
-        parse_l4(head, info);
+        eth_parse_l4(head, info);
     }
     return true;
 }
 
-static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info *info)
+static bool eth_parse_frame(const uint8_t *frame, size_t len, bool whole, struct eth_info *info)
 {
     uint8_t head[HEAD_MAX];
 
@@ -186,17 +186,17 @@ static bool parse(const uint8_t *frame, size_t len, bool whole, struct eth_info 
         memset(head + len, 0, HEAD_MAX - len);
     }
     __asm__ volatile("" : : "r"(head) : "memory"); /* no later look at the frame instead */
-    return parse_head(head, len, whole, info);
+    return eth_parse_head(head, len, whole, info);
 }
 
 bool eth_parse(const uint8_t *frame, size_t len, struct eth_info *info)
 {
-    return parse(frame, len, true, info);
+    return eth_parse_frame(frame, len, true, info);
 }
 
 bool eth_parse_headers(const uint8_t *headers, size_t len, struct eth_info *info)
 {
-    return parse(headers, len, false, info);
+    return eth_parse_frame(headers, len, false, info);
 }
 
 /* Adds words in the machine's own order: the sum of swapped words is the swapped sum (RFC 1071
@@ -243,7 +243,7 @@ bool eth_csum_ipv4_ok(const uint8_t *frame, const struct eth_info *info)
 }
 
 /* How many bytes the TCP or UDP checksum covers, or 0: there is none, or UDP's length is wrong. */
-static uint32_t l4_len(const uint8_t *frame, const struct eth_info *info)
+static uint32_t eth_l4_len(const uint8_t *frame, const struct eth_info *info)
 {
     uint32_t avail = info->ip_end - info->l4_off;
 
@@ -257,7 +257,7 @@ static uint32_t l4_len(const uint8_t *frame, const struct eth_info *info)
 }
 
 /* Sum over the pseudo header (RFC 9293 3.1, RFC 8200 8.1) and len bytes of TCP or UDP. */
-static uint16_t l4_sum(const uint8_t *frame, const struct eth_info *info, uint32_t len)
+static uint16_t eth_l4_sum(const uint8_t *frame, const struct eth_info *info, uint32_t len)
 {
     const uint8_t *ip = frame + info->l3_off;
     uint16_t addrs = info->ip_version == 4 ? csum_partial(ip + 12, 8) : csum_partial(ip + 8, 32);
@@ -267,22 +267,22 @@ static uint16_t l4_sum(const uint8_t *frame, const struct eth_info *info, uint32
     return csum_add(sum, csum_partial(frame + info->l4_off, len));
 }
 
-static uint32_t l4_csum_off(const struct eth_info *info)
+static uint32_t eth_l4_csum_off(const struct eth_info *info)
 {
     return info->l4_off + (info->l4 == ETH_L4_TCP ? 16 : 6);
 }
 
 bool eth_csum_l4_ok(const uint8_t *frame, const struct eth_info *info)
 {
-    uint32_t len = l4_len(frame, info);
+    uint32_t len = eth_l4_len(frame, info);
 
     if (!len) {
         return false;
     }
-    if (info->l4 == ETH_L4_UDP && get16(frame + l4_csum_off(info)) == 0) {
+    if (info->l4 == ETH_L4_UDP && get16(frame + eth_l4_csum_off(info)) == 0) {
         return info->ip_version == 4;
     }
-    return l4_sum(frame, info, len) == 0xffff;
+    return eth_l4_sum(frame, info, len) == 0xffff;
 }
 
 void eth_csum_fill_ipv4(uint8_t *frame, const struct eth_info *info)
@@ -297,15 +297,15 @@ void eth_csum_fill_ipv4(uint8_t *frame, const struct eth_info *info)
 
 void eth_csum_fill_l4(uint8_t *frame, const struct eth_info *info)
 {
-    uint32_t len = l4_len(frame, info);
-    uint8_t *field = frame + l4_csum_off(info);
+    uint32_t len = eth_l4_len(frame, info);
+    uint8_t *field = frame + eth_l4_csum_off(info);
     uint16_t csum;
 
     if (!len) {
         return;
     }
     put16(field, 0);
-    csum = (uint16_t)~l4_sum(frame, info, len);
+    csum = (uint16_t)~eth_l4_sum(frame, info, len);
     if (!csum && info->l4 == ETH_L4_UDP) {
         csum = 0xffff; /* RFC 768: 0 would mean that there is none */
     }
@@ -313,7 +313,7 @@ void eth_csum_fill_l4(uint8_t *frame, const struct eth_info *info)
 }
 
 /* The 32 bits of the key that begin at a bit, which is at most 8 * TOEPLITZ_DATA_MAX - 1. */
-static uint32_t key_window(const uint8_t *key, size_t bit)
+static uint32_t eth_key_window(const uint8_t *key, size_t bit)
 {
     const uint8_t *p = key + bit / 8;
 
@@ -329,7 +329,7 @@ uint32_t toeplitz_hash(const uint8_t key[TOEPLITZ_KEY_LEN], const uint8_t *data,
     }
     for (size_t bit = 0; bit < len * 8; bit++) {
         if (data[bit / 8] & 0x80 >> bit % 8) {
-            hash ^= key_window(key, bit);
+            hash ^= eth_key_window(key, bit);
         }
     }
     return hash;
@@ -343,7 +343,7 @@ void toeplitz_table_init(struct toeplitz_table *table, const uint8_t key[TOEPLIT
 
             for (unsigned bit = 0; bit < 4; bit++) {
                 if (v & 8 >> bit) {
-                    hash ^= key_window(key, half * 4 + bit);
+                    hash ^= eth_key_window(key, half * 4 + bit);
                 }
             }
             table->of[half][v] = hash;

@@ -29,7 +29,7 @@ _Static_assert(ETH_BYTES + VLAN_BYTES + IPV4_BYTES_MAX + UDP_BYTES <= ROCE_HEADE
 #define ICRC_SEED 0x2144df1cu
 
 /* Ones' complement sum of an IPv4 header without options, not inverted. */
-static uint16_t ipv4_sum(const uint8_t *ip)
+static uint16_t roce_ipv4_sum(const uint8_t *ip)
 {
     uint32_t sum = 0;
 
@@ -40,12 +40,12 @@ static uint16_t ipv4_sum(const uint8_t *ip)
     return (uint16_t)(sum + (sum >> 16));
 }
 
-static inline size_t ip_offset(const struct roce_addr *addr)
+static inline size_t roce_ip_offset(const struct roce_addr *addr)
 {
     return ETH_BYTES + (addr->has_vlan ? VLAN_BYTES : 0);
 }
 
-static inline size_t ip_bytes(const struct roce_addr *addr)
+static inline size_t roce_ip_bytes(const struct roce_addr *addr)
 {
     return addr->is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
 }
@@ -71,8 +71,8 @@ static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint
 
 /* Takes the IP header apart. h is the copy of the frame's first bytes, len the whole frame's
  * length. Stores where UDP begins and how many bytes IP carries. */
-static enum roce_verdict parse_ip(const uint8_t *h, size_t len, struct roce_addr *addr,
-                                  size_t *udp_off, size_t *ip_payload)
+static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce_addr *addr,
+                                       size_t *udp_off, size_t *ip_payload)
 {
     size_t off = ETH_BYTES;
     uint16_t ethertype = get16(h + 12);
@@ -140,7 +140,7 @@ static enum roce_verdict parse_ip(const uint8_t *h, size_t len, struct roce_addr
     if (addr->is_ipv4) {
         size_t total = get16(ip + 2);
 
-        if (ipv4_sum(ip) != 0xffff) {
+        if (roce_ipv4_sum(ip) != 0xffff) {
             return ROCE_BAD_HEADER;
         }
         if (total < IPV4_BYTES + UDP_BYTES || total > len - off) {
@@ -167,8 +167,8 @@ static enum roce_verdict parse_ip(const uint8_t *h, size_t len, struct roce_addr
 }
 
 /* All but the ICRC. */
-static enum roce_verdict parse(const uint8_t *frame, size_t len, struct roce_packet *pkt,
-                               struct frame_head *head)
+static enum roce_verdict roce_parse_frame(const uint8_t *frame, size_t len, struct roce_packet *pkt,
+                                          struct frame_head *head)
 {
     enum roce_verdict verdict;
     size_t ip_payload, bth_off;
@@ -183,7 +183,7 @@ static enum roce_verdict parse(const uint8_t *frame, size_t len, struct roce_pac
         memcpy(h, frame, len);
     }
 
-    verdict = parse_ip(h, len, &pkt->addr, &head->udp_off, &ip_payload);
+    verdict = roce_parse_ip(h, len, &pkt->addr, &head->udp_off, &ip_payload);
     if (verdict != ROCE_OK) {
         return verdict;
     }
@@ -193,15 +193,15 @@ static enum roce_verdict parse(const uint8_t *frame, size_t len, struct roce_pac
     memcpy(pkt->addr.dmac, h, 6);
     memcpy(pkt->addr.smac, h + 6, 6);
     pkt->addr.udp_sport = get16(h + head->udp_off);
-    head->ip_off = ip_offset(&pkt->addr);
+    head->ip_off = roce_ip_offset(&pkt->addr);
     bth_off = head->udp_off + UDP_BYTES;
     return (enum roce_verdict)transport_parse(h + bth_off, frame + bth_off,
                                               ip_payload - UDP_BYTES - ICRC_BYTES, &pkt->transport);
 }
 
-/* Of a frame that parse() took. */
-static uint32_t icrc_of_parsed(const uint8_t *frame, const struct roce_packet *pkt,
-                               struct frame_head *head)
+/* Of a frame that roce_parse_frame() took. */
+static uint32_t roce_icrc_of_parsed(const uint8_t *frame, const struct roce_packet *pkt,
+                                    struct frame_head *head)
 {
     size_t head_len = (size_t)(pkt->payload - frame);
 
@@ -210,7 +210,7 @@ static uint32_t icrc_of_parsed(const uint8_t *frame, const struct roce_packet *p
 }
 
 /* Where its ICRC is. */
-static size_t icrc_offset(const uint8_t *frame, const struct roce_packet *pkt)
+static size_t roce_icrc_offset(const uint8_t *frame, const struct roce_packet *pkt)
 {
     return (size_t)(pkt->payload - frame) + pkt->payload_len + pkt->pad_count;
 }
@@ -219,26 +219,26 @@ enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct 
 {
     struct frame_head head;
 
-    return parse(frame, len, pkt, &head);
+    return roce_parse_frame(frame, len, pkt, &head);
 }
 
 enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packet *pkt)
 {
     struct frame_head head;
-    enum roce_verdict verdict = parse(frame, len, pkt, &head);
+    enum roce_verdict verdict = roce_parse_frame(frame, len, pkt, &head);
     uint32_t sent;
 
     if (verdict != ROCE_OK) {
         return verdict;
     }
-    sent = icrc_get(frame + icrc_offset(frame, pkt));
-    return icrc_of_parsed(frame, pkt, &head) == sent ? ROCE_OK : ROCE_BAD_ICRC;
+    sent = icrc_get(frame + roce_icrc_offset(frame, pkt));
+    return roce_icrc_of_parsed(frame, pkt, &head) == sent ? ROCE_OK : ROCE_BAD_ICRC;
 }
 
 void roce_put_grh(uint8_t grh[GRH_BYTES], const struct roce_packet *pkt)
 {
-    const uint8_t *ip = pkt->payload - roce_header_len(pkt) + ip_offset(&pkt->addr);
-    size_t empty = GRH_BYTES - ip_bytes(&pkt->addr);
+    const uint8_t *ip = pkt->payload - roce_header_len(pkt) + roce_ip_offset(&pkt->addr);
+    size_t empty = GRH_BYTES - roce_ip_bytes(&pkt->addr);
 
     memset(grh, 0, empty);
     memcpy(grh + empty, ip, GRH_BYTES - empty);
@@ -249,14 +249,14 @@ void roce_fill_icrc(uint8_t *frame, size_t len)
     struct frame_head head;
     struct roce_packet pkt;
 
-    if (parse(frame, len, &pkt, &head) == ROCE_OK) {
-        icrc_put(frame + icrc_offset(frame, &pkt), icrc_of_parsed(frame, &pkt, &head));
+    if (roce_parse_frame(frame, len, &pkt, &head) == ROCE_OK) {
+        icrc_put(frame + roce_icrc_offset(frame, &pkt), roce_icrc_of_parsed(frame, &pkt, &head));
     }
 }
 
 size_t roce_header_len(const struct roce_packet *pkt)
 {
-    return ip_offset(&pkt->addr) + ip_bytes(&pkt->addr) + UDP_BYTES +
+    return roce_ip_offset(&pkt->addr) + roce_ip_bytes(&pkt->addr) + UDP_BYTES +
            transport_header_len(&pkt->transport);
 }
 
@@ -265,7 +265,7 @@ size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len)
     return roce_header_len(pkt) + payload_len + transport_pad(payload_len) + ICRC_BYTES;
 }
 
-static void build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
+static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
 {
     if (addr->is_ipv4) {
         ip[0] = 0x40 | IPV4_BYTES / 4;
@@ -278,7 +278,7 @@ static void build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
         put16(ip + 10, 0);
         memcpy(ip + 12, addr->sgid + GID_IPV4, 4);
         memcpy(ip + 16, addr->dgid + GID_IPV4, 4);
-        put16(ip + 10, (uint16_t)~ipv4_sum(ip));
+        put16(ip + 10, (uint16_t)~roce_ipv4_sum(ip));
     } else {
         put32(ip, 0x60000000u | (uint32_t)addr->tclass << 20 | (addr->flow_label & 0xfffff));
         put16(ip + 4, (uint16_t)udp_len);
@@ -307,8 +307,8 @@ uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payloa
     put16(p, addr->is_ipv4 ? ETH_TYPE_IPV4 : ETH_TYPE_IPV6);
     p += 2;
 
-    build_ip(p, addr, udp_len);
-    p += ip_bytes(addr);
+    roce_build_ip(p, addr, udp_len);
+    p += roce_ip_bytes(addr);
     put16(p, addr->udp_sport);
     put16(p + 2, ROCE_UDP_DPORT);
     put16(p + 4, (uint16_t)udp_len);
@@ -328,7 +328,7 @@ size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t
 size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
 {
     uint8_t h[ROCE_HEADER_MAX];
-    size_t ip_off = ip_offset(&pkt->addr);
+    size_t ip_off = roce_ip_offset(&pkt->addr);
     size_t head_len = roce_header_len(pkt);
     uint8_t *payload = frame + head_len;
     size_t body_len = transport_put_pad(payload, payload_len);

@@ -8,7 +8,7 @@
 #include "wire/packet/transport.h"
 #include "wire/bytes.h"
 
-static void bth_parse(const uint8_t *bth, struct transport_packet *pkt)
+static void transport_bth_parse(const uint8_t *bth, struct transport_packet *pkt)
 {
     pkt->opcode = bth[0];
     pkt->solicited = bth[1] & 0x80;
@@ -24,7 +24,7 @@ static void bth_parse(const uint8_t *bth, struct transport_packet *pkt)
 }
 
 /* Extended headers follow the BTH in this order (IBTA 9.3, annex A14). */
-static void ext_parse(const uint8_t *p, uint32_t flags, struct transport_packet *pkt)
+static void transport_ext_parse(const uint8_t *p, uint32_t flags, struct transport_packet *pkt)
 {
     if (flags & HDR_XRC_ETH) {
         pkt->xrc_srqn = get24(p + 1);
@@ -71,7 +71,7 @@ enum transport_verdict transport_parse(const uint8_t *head, const uint8_t *packe
     if (len < BTH_BYTES || len % 4) {
         return TRANSPORT_TRUNCATED;
     }
-    bth_parse(head, pkt);
+    transport_bth_parse(head, pkt);
     info = &bth_opcodes[pkt->opcode];
     if (!info->name || pkt->tver) {
         return TRANSPORT_BAD_HEADER;
@@ -83,13 +83,13 @@ enum transport_verdict transport_parse(const uint8_t *head, const uint8_t *packe
     if (pkt->pad_count > body_len || (body_len && !(info->flags & HDR_PAYLOAD))) {
         return TRANSPORT_TRUNCATED;
     }
-    ext_parse(head + BTH_BYTES, info->flags, pkt);
+    transport_ext_parse(head + BTH_BYTES, info->flags, pkt);
     pkt->payload = packet + info->header_len;
     pkt->payload_len = body_len - pkt->pad_count;
     return TRANSPORT_OK;
 }
 
-static void bth_build(uint8_t *bth, const struct transport_packet *pkt, size_t pad)
+static void transport_bth_build(uint8_t *bth, const struct transport_packet *pkt, size_t pad)
 {
     bth[0] = pkt->opcode;
     bth[1] = (uint8_t)((pkt->solicited ? 0x80 : 0) | (pkt->migreq ? 0x40 : 0) | pad << 4 |
@@ -102,7 +102,7 @@ static void bth_build(uint8_t *bth, const struct transport_packet *pkt, size_t p
 }
 
 /* Returns where the payload goes. */
-static uint8_t *ext_build(uint8_t *p, const struct transport_packet *pkt, uint32_t flags)
+static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *pkt, uint32_t flags)
 {
     if (flags & HDR_XRC_ETH) {
         put32(p, pkt->xrc_srqn & 0xffffff);
@@ -148,6 +148,6 @@ static uint8_t *ext_build(uint8_t *p, const struct transport_packet *pkt, uint32
 
 uint8_t *transport_build(uint8_t *packet, const struct transport_packet *pkt, size_t payload_len)
 {
-    bth_build(packet, pkt, transport_pad(payload_len));
-    return ext_build(packet + BTH_BYTES, pkt, bth_opcodes[pkt->opcode].flags);
+    transport_bth_build(packet, pkt, transport_pad(payload_len));
+    return transport_ext_build(packet + BTH_BYTES, pkt, bth_opcodes[pkt->opcode].flags);
 }

@@ -9,12 +9,12 @@ enum {
     TRIES = 8, /* then somebody changes the table all the time, and the address stays unknown */
 };
 
-static uint64_t place_word(uint64_t mac, unsigned id)
+static uint64_t shm_fdb_place_word(uint64_t mac, unsigned id)
 {
     return mac << SHM_ID_BITS | (id + 1);
 }
 
-static bool is_live(const struct shm_segment *seg, uint64_t word)
+static bool shm_fdb_is_live(const struct shm_segment *seg, uint64_t word)
 {
     unsigned id = shm_tag_id(word);
 
@@ -23,31 +23,33 @@ static bool is_live(const struct shm_segment *seg, uint64_t word)
 }
 
 /* The first place of a window: the beginning of a line. */
-static uint32_t window_of(uint64_t mac)
+static uint32_t shm_fdb_window_of(uint64_t mac)
 {
     return (uint32_t)(mac * 0x9e3779b97f4a7c15ull >> 40) % SHM_FDB & ~7u;
 }
 
-static _Atomic uint64_t *place_at(const struct shm_segment *seg, uint32_t window, unsigned i)
+static _Atomic uint64_t *shm_fdb_place_at(const struct shm_segment *seg, uint32_t window,
+                                          unsigned i)
 {
     return &seg->header->fdb[(window + i) % SHM_FDB];
 }
 
 unsigned shm_fdb_find(const struct shm_segment *seg, uint64_t mac)
 {
-    uint32_t window = window_of(mac);
+    uint32_t window = shm_fdb_window_of(mac);
 
     for (unsigned i = 0; i < SHM_FDB_WINDOW; i++) {
-        uint64_t word = atomic_load_explicit(place_at(seg, window, i), memory_order_acquire);
+        uint64_t word =
+            atomic_load_explicit(shm_fdb_place_at(seg, window, i), memory_order_acquire);
 
-        if (word >> SHM_ID_BITS == mac && is_live(seg, word)) {
+        if (word >> SHM_ID_BITS == mac && shm_fdb_is_live(seg, word)) {
             return shm_tag_id(word);
         }
     }
     return SHM_MEMBERS;
 }
 
-static void free_place(struct shm_segment *seg, uint32_t place)
+static void shm_fdb_free_place(struct shm_segment *seg, uint32_t place)
 {
     _Atomic uint64_t *at = &seg->header->fdb[place % SHM_FDB];
     uint64_t word = atomic_load(at);
@@ -58,7 +60,7 @@ static void free_place(struct shm_segment *seg, uint32_t place)
 }
 
 /* Remembers that this member has a place, in the stead of the one that it has had longest. */
-static void remember(struct shm_segment *seg, uint32_t place)
+static void shm_fdb_remember(struct shm_segment *seg, uint32_t place)
 {
     _Atomic uint32_t *mac = seg->header->member[seg->id].mac;
     uint32_t before;
@@ -71,22 +73,22 @@ static void remember(struct shm_segment *seg, uint32_t place)
     before = atomic_exchange(&mac[seg->next_mac % SHM_MACS], place + 1);
     seg->next_mac++;
     if (before) {
-        free_place(seg, before - 1);
+        shm_fdb_free_place(seg, before - 1);
     }
 }
 
 /* The place for mac in its window: where it is, or else a free one, or else one that is not. */
-static unsigned choose(const struct shm_segment *seg, uint64_t mac, uint32_t window)
+static unsigned shm_fdb_choose(const struct shm_segment *seg, uint64_t mac, uint32_t window)
 {
     unsigned place = SHM_FDB_WINDOW;
 
     for (unsigned i = 0; i < SHM_FDB_WINDOW; i++) {
-        uint64_t word = atomic_load(place_at(seg, window, i));
+        uint64_t word = atomic_load(shm_fdb_place_at(seg, window, i));
 
         if (word >> SHM_ID_BITS == mac) {
             return i;
         }
-        if (place == SHM_FDB_WINDOW && !is_live(seg, word)) {
+        if (place == SHM_FDB_WINDOW && !shm_fdb_is_live(seg, word)) {
             place = i;
         }
     }
@@ -95,25 +97,25 @@ static unsigned choose(const struct shm_segment *seg, uint64_t mac, uint32_t win
 
 void shm_fdb_learn(struct shm_segment *seg, uint64_t mac)
 {
-    uint32_t window = window_of(mac);
+    uint32_t window = shm_fdb_window_of(mac);
     bool stored = false;
     unsigned place = 0;
 
     for (unsigned i = 0; i < TRIES && !stored; i++) {
         uint64_t word;
 
-        place = choose(seg, mac, window);
-        word = atomic_load(place_at(seg, window, place));
-        remember(seg, (window + place) % SHM_FDB);
-        stored = atomic_compare_exchange_strong(place_at(seg, window, place), &word,
-                                                place_word(mac, seg->id));
+        place = shm_fdb_choose(seg, mac, window);
+        word = atomic_load(shm_fdb_place_at(seg, window, place));
+        shm_fdb_remember(seg, (window + place) % SHM_FDB);
+        stored = atomic_compare_exchange_strong(shm_fdb_place_at(seg, window, place), &word,
+                                                shm_fdb_place_word(mac, seg->id));
     }
     /* Two who learned the same address at once may have chosen different places. */
     for (unsigned i = 0; i < SHM_FDB_WINDOW; i++) {
-        uint64_t word = atomic_load(place_at(seg, window, i));
+        uint64_t word = atomic_load(shm_fdb_place_at(seg, window, i));
 
         if (i != place && word >> SHM_ID_BITS == mac) {
-            atomic_compare_exchange_strong(place_at(seg, window, i), &word, 0);
+            atomic_compare_exchange_strong(shm_fdb_place_at(seg, window, i), &word, 0);
         }
     }
     atomic_fetch_add(&seg->header->fdb_gen, 1);
@@ -127,7 +129,7 @@ void shm_fdb_forget(struct shm_segment *seg)
         uint32_t place = atomic_exchange(&mac[i], 0);
 
         if (place) {
-            free_place(seg, place - 1);
+            shm_fdb_free_place(seg, place - 1);
         }
     }
 }

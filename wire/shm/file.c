@@ -32,7 +32,7 @@ bool shm_file_fail(GError **err, const char *path, const char *what)
 
 /* ---- locks ---- */
 
-static bool set_lock(int fd, off_t byte, short type)
+static bool shm_file_set_lock(int fd, off_t byte, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     int rc;
@@ -45,12 +45,12 @@ static bool set_lock(int fd, off_t byte, short type)
 
 bool shm_lock(int fd, off_t byte)
 {
-    return set_lock(fd, byte, F_WRLCK);
+    return shm_file_set_lock(fd, byte, F_WRLCK);
 }
 
 void shm_unlock(int fd, off_t byte)
 {
-    set_lock(fd, byte, F_UNLCK);
+    shm_file_set_lock(fd, byte, F_UNLCK);
 }
 
 bool shm_is_locked(int fd, off_t byte, off_t len)
@@ -60,12 +60,12 @@ bool shm_is_locked(int fd, off_t byte, off_t len)
     return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-static bool anybody_alive(int fd)
+static bool shm_file_anybody_alive(int fd)
 {
     return shm_is_locked(fd, 0, SHM_LOCK_JOIN);
 }
 
-static bool lock_join(int fd)
+static bool shm_file_lock_join(int fd)
 {
     gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
 
@@ -93,17 +93,17 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int *kept; /* descriptors that hold locks of this process */
 static unsigned num_kept;
 
-static void before_fork(void)
+static void shm_file_before_fork(void)
 {
     pthread_mutex_lock(&kept_lock);
 }
 
-static void in_parent(void)
+static void shm_file_in_parent(void)
 {
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void in_child(void)
+static void shm_file_in_child(void)
 {
     while (num_kept) {
         close(kept[--num_kept]);
@@ -111,16 +111,16 @@ static void in_child(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void watch_forks(void)
+static void shm_file_watch_forks(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    pthread_atfork(shm_file_before_fork, shm_file_in_parent, shm_file_in_child);
 }
 
-static int keep(int fd)
+static int shm_file_keep(int fd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, shm_file_watch_forks);
     pthread_mutex_lock(&kept_lock);
     kept = g_renew(int, kept, num_kept + 1);
     kept[num_kept++] = fd;
@@ -152,7 +152,7 @@ char *shm_wake_path(const char *path, unsigned id)
 }
 
 /* Those of members that died, when nobody is left. */
-static void unlink_fifos(const char *path)
+static void shm_file_unlink_fifos(const char *path)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
         char *fifo = shm_wake_path(path, id);
@@ -162,7 +162,7 @@ static void unlink_fifos(const char *path)
     }
 }
 
-static bool is_at(int fd, const char *path)
+static bool shm_file_is_at(int fd, const char *path)
 {
     struct stat opened, named;
 
@@ -170,7 +170,7 @@ static bool is_at(int fd, const char *path)
            named.st_dev == opened.st_dev;
 }
 
-static bool is_same(int fd, int other)
+static bool shm_file_is_same(int fd, int other)
 {
     struct stat a, b;
 
@@ -179,7 +179,7 @@ static bool is_same(int fd, int other)
 }
 
 /* Opens the file at path and takes the join lock; the file is then still the one at path. */
-static int open_locked(const char *path, bool own_only, GError **err)
+static int shm_file_open_locked(const char *path, bool own_only, GError **err)
 {
     for (;;) {
         struct stat st;
@@ -201,12 +201,12 @@ static int open_locked(const char *path, bool own_only, GError **err)
             close(fd);
             return -1;
         }
-        if (!lock_join(fd)) {
+        if (!shm_file_lock_join(fd)) {
             shm_file_fail(err, path, "cannot lock the segment");
             close(fd);
             return -1;
         }
-        if (is_at(fd, path)) {
+        if (shm_file_is_at(fd, path)) {
             return fd;
         }
         close(fd); /* its last user removed it while we waited for the lock */
@@ -224,28 +224,28 @@ bool shm_allocate(int fd, off_t offset, size_t len)
     return rc == 0;
 }
 
-static bool read_magic(int fd, char magic[sizeof(((struct shm_start *)0)->magic)])
+static bool shm_file_read_magic(int fd, char magic[sizeof(((struct shm_start *)0)->magic)])
 {
     memset(magic, 0, sizeof(((struct shm_start *)0)->magic));
     return pread(fd, magic, sizeof(((struct shm_start *)0)->magic), 0) >= 0;
 }
 
-static bool is_segment(int fd)
+static bool shm_file_is_segment(int fd)
 {
     char magic[sizeof(((struct shm_start *)0)->magic)];
 
-    return read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
+    return shm_file_read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
 }
 
 /* Whether the file may be made a new segment: an empty one, or one that was (or was about to be) a
  * segment before. Nobody's other data is overwritten. */
-static bool is_reusable(int fd, const char *path, GError **err)
+static bool shm_file_is_reusable(int fd, const char *path, GError **err)
 {
     static const char zeros[sizeof(((struct shm_start *)0)->magic)];
     char magic[sizeof(zeros)];
     struct stat st;
 
-    if (fstat(fd, &st) < 0 || !read_magic(fd, magic)) {
+    if (fstat(fd, &st) < 0 || !shm_file_read_magic(fd, magic)) {
         return shm_file_fail(err, path, "cannot read the segment");
     }
     if (st.st_size == 0 || memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0 ||
@@ -258,7 +258,7 @@ static bool is_reusable(int fd, const char *path, GError **err)
 }
 
 /* Makes an empty segment. Nobody lives in it, so nobody has it mapped. */
-static bool create(int fd, const char *path, GError **err)
+static bool shm_file_create(int fd, const char *path, GError **err)
 {
     struct shm_start start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
     off_t size = shm_region_offset(SHM_MEMBERS);
@@ -274,11 +274,11 @@ static bool create(int fd, const char *path, GError **err)
     if (pwrite(fd, &start, sizeof(start), 0) != (ssize_t)sizeof(start)) {
         return shm_file_fail(err, path, "cannot write the segment");
     }
-    unlink_fifos(path);
+    shm_file_unlink_fifos(path);
     return true;
 }
 
-static bool check(int fd, const char *path, GError **err)
+static bool shm_file_check(int fd, const char *path, GError **err)
 {
     struct shm_start start;
     size_t len = sizeof(start);
@@ -297,26 +297,27 @@ static bool check(int fd, const char *path, GError **err)
 
 int shm_file_open(const char *path, bool own_only, GError **err)
 {
-    int fd = open_locked(path, own_only, err);
+    int fd = shm_file_open_locked(path, own_only, err);
 
     if (fd < 0) {
         return -1;
     }
-    if (anybody_alive(fd) ? !check(fd, path, err)
-                          : !is_reusable(fd, path, err) || !create(fd, path, err)) {
+    if (shm_file_anybody_alive(fd)
+            ? !shm_file_check(fd, path, err)
+            : !shm_file_is_reusable(fd, path, err) || !shm_file_create(fd, path, err)) {
         shm_file_joined(fd);
         shm_file_left(fd, path);
         close(fd);
         return -1;
     }
-    return keep(fd);
+    return shm_file_keep(fd);
 }
 
 int shm_file_open_again(int fd, const char *path)
 {
     int again = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
-    if (again >= 0 && !is_same(fd, again)) {
+    if (again >= 0 && !shm_file_is_same(fd, again)) {
         close(again);
         errno = ESTALE;
         again = -1;
@@ -334,13 +335,13 @@ void shm_file_left(int fd, const char *path)
         if (!shm_lock(fd, SHM_LOCK_JOIN)) {
             return; /* who has it looks after this */
         }
-        needed = anybody_alive(fd);
-        if (!needed && is_at(fd, path) && is_segment(fd)) {
-            unlink_fifos(path);
+        needed = shm_file_anybody_alive(fd);
+        if (!needed && shm_file_is_at(fd, path) && shm_file_is_segment(fd)) {
+            shm_file_unlink_fifos(path);
             unlink(path);
         }
         shm_unlock(fd, SHM_LOCK_JOIN);
-        if (!needed || anybody_alive(fd)) {
+        if (!needed || shm_file_anybody_alive(fd)) {
             return;
         }
     }

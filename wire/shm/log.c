@@ -18,12 +18,12 @@ struct record {
     uint8_t frame[];
 };
 
-static size_t record_size(size_t len)
+static size_t shm_log_record_size(size_t len)
 {
     return (sizeof(struct record) + len + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
 }
 
-static struct record *record_at(const struct shm_segment *seg, unsigned id, uint64_t pos)
+static struct record *shm_log_record_at(const struct shm_segment *seg, unsigned id, uint64_t pos)
 {
     return (struct record *)(seg->header->log[id].bytes + pos % SHM_LOG);
 }
@@ -41,7 +41,7 @@ bool shm_log_write(struct shm_segment *seg, struct shm_log_writer *writer, const
 {
     struct shm_member *self = &seg->header->member[seg->id];
     uint64_t begin = writer->pos, end;
-    size_t size = record_size(len);
+    size_t size = shm_log_record_size(len);
     bool turns = begin % SHM_LOG + size > SHM_LOG;
     struct record *record;
 
@@ -62,9 +62,9 @@ bool shm_log_write(struct shm_segment *seg, struct shm_log_writer *writer, const
         atomic_thread_fence(memory_order_release);
     }
     if (turns) {
-        record_at(seg, seg->id, writer->pos)->len = 0;
+        shm_log_record_at(seg, seg->id, writer->pos)->len = 0;
     }
-    record = record_at(seg, seg->id, begin);
+    record = shm_log_record_at(seg, seg->id, begin);
     record->count = writer->count++;
     record->len = (uint16_t)len;
     record->flags = (uint16_t)(flags & WIRE_NO_ICRC);
@@ -83,16 +83,16 @@ void shm_log_skip(const struct shm_segment *seg, unsigned id, struct shm_log_rea
     reader->follows = false;
 }
 
-static bool is_overwritten(const struct shm_member *writer, uint64_t pos)
+static bool shm_log_is_overwritten(const struct shm_member *writer, uint64_t pos)
 {
     return (int64_t)(pos - atomic_load_explicit(&writer->log_tail, memory_order_relaxed)) < 0;
 }
 
 /* Copies the record at pos, if there is one whole there. */
-static bool read_record(const struct shm_segment *seg, unsigned id, uint64_t pos,
-                        struct record *head, uint8_t *frame)
+static bool shm_log_read_record(const struct shm_segment *seg, unsigned id, uint64_t pos,
+                                struct record *head, uint8_t *frame)
 {
-    const struct record *record = record_at(seg, id, pos);
+    const struct record *record = shm_log_record_at(seg, id, pos);
 
     *head = *(const volatile struct record *)record;
     if (head->len > WIRE_FRAME_MAX || pos % SHM_LOG + sizeof(*record) + head->len > SHM_LOG) {
@@ -120,13 +120,14 @@ enum shm_log_result shm_log_read(const struct shm_segment *seg, unsigned id,
         return SHM_LOG_EMPTY;
     }
     whole = end - reader->pos <= SHM_LOG && reader->pos % SHM_LINE == 0 &&
-            read_record(seg, id, reader->pos, &head, frame);
+            shm_log_read_record(seg, id, reader->pos, &head, frame);
     if (whole && !head.len && reader->pos % SHM_LOG) {
         reader->pos += SHM_LOG - reader->pos % SHM_LOG;
-        whole = end - reader->pos <= SHM_LOG && read_record(seg, id, reader->pos, &head, frame);
+        whole =
+            end - reader->pos <= SHM_LOG && shm_log_read_record(seg, id, reader->pos, &head, frame);
     }
     atomic_thread_fence(memory_order_acquire);
-    if (!whole || is_overwritten(writer, reader->pos)) {
+    if (!whole || shm_log_is_overwritten(writer, reader->pos)) {
         /* How many frames that were says the next one. */
         reader->pos = end;
         return SHM_LOG_LOST;
@@ -136,7 +137,7 @@ enum shm_log_result shm_log_read(const struct shm_segment *seg, unsigned id,
     }
     reader->follows = true;
     reader->count = head.count + 1;
-    reader->pos += record_size(head.len);
+    reader->pos += shm_log_record_size(head.len);
     *len = head.len;
     *flags = head.flags & WIRE_NO_ICRC;
     return SHM_LOG_FRAME;

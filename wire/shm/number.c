@@ -16,7 +16,7 @@ struct wire_number {
     pid_t pid; /* whose it is: a child of fork() has a copy of this only */
 };
 
-static unsigned take(int fd, unsigned wanted)
+static unsigned shm_number_take(int fd, unsigned wanted)
 {
     unsigned last = wanted ? wanted : WIRE_NUMBER_MAX;
 
@@ -38,7 +38,7 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
     if (fd < 0) {
         return NULL;
     }
-    n = take(fd, wanted);
+    n = shm_number_take(fd, wanted);
     shm_file_joined(fd);
     if (!n) {
         if (wanted) {

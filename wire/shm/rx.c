@@ -16,12 +16,12 @@ enum {
     VAIN_LOGS = 16, /* looks at logs in vain, in one poll: somebody has made up that they are new */
 };
 
-static struct shm_region *own_region(struct shm_port *sp)
+static struct shm_region *shm_rx_own_region(struct shm_port *sp)
 {
     return sp->seg.region[sp->seg.id];
 }
 
-static void unsettle(struct shm_port *sp, unsigned id)
+static void shm_rx_unsettle(struct shm_port *sp, unsigned id)
 {
     if (!sp->source[id].unsettled) {
         sp->source[id].unsettled = true;
@@ -30,7 +30,7 @@ static void unsettle(struct shm_port *sp, unsigned id)
 }
 
 /* From now on its ring is looked at. */
-static void activate(struct shm_port *sp, unsigned id)
+static void shm_rx_activate(struct shm_port *sp, unsigned id)
 {
     if (!sp->source[id].active && id != sp->seg.id) {
         sp->source[id].active = true;
@@ -39,22 +39,22 @@ static void activate(struct shm_port *sp, unsigned id)
     }
 }
 
-static void activate_word(struct shm_port *sp, unsigned word)
+static void shm_rx_activate_word(struct shm_port *sp, unsigned word)
 {
     uint64_t bits = atomic_load(&sp->self->senders.word[word]);
 
     for (; bits; bits &= bits - 1) {
-        activate(sp, word * 64 + (unsigned)__builtin_ctzll(bits));
+        shm_rx_activate(sp, word * 64 + (unsigned)__builtin_ctzll(bits));
     }
 }
 
-static void look_for_new_senders(struct shm_port *sp)
+static void shm_rx_look_for_new_senders(struct shm_port *sp)
 {
     uint64_t some;
 
     if (shm_set_any(&sp->self->senders)) {
         for (some = shm_set_take_some(&sp->self->senders); some; some &= some - 1) {
-            activate_word(sp, (unsigned)__builtin_ctzll(some));
+            shm_rx_activate_word(sp, (unsigned)__builtin_ctzll(some));
         }
     }
 }
@@ -64,7 +64,7 @@ void shm_rx_begin(struct shm_port *sp)
     for (unsigned w = 0; w < SHM_WORDS; w++) {
         uint64_t present = atomic_load(&sp->seg.header->present.word[w]);
 
-        activate_word(sp, w);
+        shm_rx_activate_word(sp, w);
         for (; present; present &= present - 1) {
             unsigned id = w * 64 + (unsigned)__builtin_ctzll(present);
 
@@ -74,20 +74,20 @@ void shm_rx_begin(struct shm_port *sp)
 }
 
 /* The sender at id is a new one since the last look. */
-static void new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
+static void shm_rx_new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
     struct shm_source *s = &sp->source[id];
 
     /* An earlier owner of this region may have consumed some of this generation. */
     s->gen = gen;
-    s->pos = shm_tail_pos(atomic_load(&own_region(sp)->ends[id].tail), gen);
+    s->pos = shm_tail_pos(atomic_load(&shm_rx_own_region(sp)->ends[id].tail), gen);
     sp->scarce = true; /* what its predecessor had reserved here */
-    unsettle(sp, id);
+    shm_rx_unsettle(sp, id);
 }
 
 /* Whether a frame of this sender waits; stores its slot's number, unchecked. (A ring of which
  * nobody has told may have no memory.) */
-static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
+static bool shm_rx_peek(struct shm_port *sp, unsigned id, unsigned *slot)
 {
     const struct shm_source *s = &sp->source[id];
     uint64_t entry;
@@ -95,7 +95,7 @@ static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
     if (!s->gen) {
         return false;
     }
-    entry = atomic_load_explicit(&own_region(sp)->ring[id].entry[s->pos % SHM_RING],
+    entry = atomic_load_explicit(&shm_rx_own_region(sp)->ring[id].entry[s->pos % SHM_RING],
                                  memory_order_acquire);
     *slot = entry & 0xffff;
     return entry >> 16 == shm_stamp(s->gen, s->pos);
@@ -103,7 +103,7 @@ static bool peek(struct shm_port *sp, unsigned id, unsigned *slot)
 
 /* Whether a dead sender of this id has published frames that wait to be taken: gen is that of the
  * one who has the id now, or had it last. The dead publish nothing after this look. */
-static bool left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool lives)
+static bool shm_rx_left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool lives)
 {
     /* Or it died before it had finished the first one. */
     return (sp->source[id].gen != gen && shm_set_has(&sp->self->senders, id)) ||
@@ -114,7 +114,7 @@ static bool left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool 
  * and then dies is thus seen in one of these places, and not taken for a reservation. */
 bool shm_rx_reap(struct shm_port *sp)
 {
-    struct shm_region *own = own_region(sp);
+    struct shm_region *own = shm_rx_own_region(sp);
     uint64_t owner[SHM_SLOTS] = {0}, living[SHM_MEMBERS] = {0}; /* tags */
     bool asked[SHM_MEMBERS] = {0}, left[SHM_MEMBERS] = {0}, freed = false;
 
@@ -132,9 +132,9 @@ bool shm_rx_reap(struct shm_port *sp)
 
             asked[id] = true;
             living[id] = lives ? shm_tag(id, gen) : 0;
-            left[id] = left_something(sp, id, gen, lives);
+            left[id] = shm_rx_left_something(sp, id, gen, lives);
             if (left[id]) {
-                activate(sp, id); /* it may not have come to say so */
+                shm_rx_activate(sp, id); /* it may not have come to say so */
             }
         }
     }
@@ -153,7 +153,7 @@ bool shm_rx_reap(struct shm_port *sp)
 }
 
 /* The sender's CPU has the lines of a frame: all of its headers' come at once. */
-static void prefetch_slot(const struct shm_region *own, unsigned index)
+static void shm_rx_prefetch_slot(const struct shm_region *own, unsigned index)
 {
     const uint8_t *slot = (const uint8_t *)&own->slot[index % SHM_SLOTS];
 
@@ -163,20 +163,20 @@ static void prefetch_slot(const struct shm_region *own, unsigned index)
 }
 
 /* The frame after this one, which may come while this one is taken. */
-static void prefetch_next(struct shm_port *sp, unsigned id)
+static void shm_rx_prefetch_next(struct shm_port *sp, unsigned id)
 {
-    const struct shm_region *own = own_region(sp);
+    const struct shm_region *own = shm_rx_own_region(sp);
     const struct shm_source *s = &sp->source[id];
     uint64_t entry =
         atomic_load_explicit(&own->ring[id].entry[(s->pos + 1) % SHM_RING], memory_order_relaxed);
 
     if (entry >> 16 == shm_stamp(s->gen, s->pos + 1)) {
-        prefetch_slot(own, entry & 0xffff);
+        shm_rx_prefetch_slot(own, entry & 0xffff);
     }
 }
 
 /* To the client, if it can be a frame. */
-static bool deliver(struct shm_port *sp, const uint8_t *frame, size_t len, unsigned flags)
+static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len, unsigned flags)
 {
     if (len < SHM_ETH_MIN || len > WIRE_FRAME_MAX) {
         return false;
@@ -190,7 +190,7 @@ static bool deliver(struct shm_port *sp, const uint8_t *frame, size_t len, unsig
 }
 
 /* Delivers what is in a slot and frees it. False: the entry was no good. */
-static bool take_slot(struct shm_port *sp, unsigned id, unsigned index)
+static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
 {
     const struct shm_source *s = &sp->source[id];
     struct shm_slot *slot;
@@ -200,30 +200,30 @@ static bool take_slot(struct shm_port *sp, unsigned id, unsigned index)
     if (index >= SHM_SLOTS) {
         return false;
     }
-    slot = &own_region(sp)->slot[index];
+    slot = &shm_rx_own_region(sp)->slot[index];
     if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != shm_tag(id, s->gen) ||
         slot->stamp != shm_stamp(s->gen, s->pos)) {
         return false;
     }
     len = *(volatile uint16_t *)&slot->len;
-    ok = deliver(sp, slot->frame, len, slot->flags);
+    ok = shm_rx_deliver(sp, slot->frame, len, slot->flags);
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
     return ok;
 }
 
 /* Takes up to max frames of one sender. */
-static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
+static unsigned shm_rx_drain_sender(struct shm_port *sp, unsigned id, unsigned max)
 {
     struct shm_source *s = &sp->source[id];
-    struct shm_ends *ends = &own_region(sp)->ends[id];
+    struct shm_ends *ends = &shm_rx_own_region(sp)->ends[id];
     unsigned n, index;
 
-    for (n = 0; n < max && peek(sp, id, &index); n++) {
+    for (n = 0; n < max && shm_rx_peek(sp, id, &index); n++) {
         if (n == 0) {
-            prefetch_slot(own_region(sp), index);
+            shm_rx_prefetch_slot(shm_rx_own_region(sp), index);
         }
-        prefetch_next(sp, id);
-        if (!take_slot(sp, id, index)) {
+        shm_rx_prefetch_next(sp, id);
+        if (!shm_rx_take_slot(sp, id, index)) {
             sp->stats.rx_malformed++;
         }
         s->pos++;
@@ -233,14 +233,14 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
     }
     if (n) {
         atomic_store_explicit(&ends->tail, shm_tail(s->gen, s->pos), memory_order_release);
-        unsettle(sp, id);
+        shm_rx_unsettle(sp, id);
         s->idle = 0;
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
         /* What the one before sent last may have come since: it published no more after this. */
-        if (gen != s->gen && !peek(sp, id, &index)) {
-            new_sender(sp, id, gen); /* what it sent is found in the next round */
+        if (gen != s->gen && !shm_rx_peek(sp, id, &index)) {
+            shm_rx_new_sender(sp, id, gen); /* what it sent is found in the next round */
         }
         s->idle++;
     }
@@ -249,7 +249,7 @@ static unsigned drain_sender(struct shm_port *sp, unsigned id, unsigned max)
 
 /* The ring of the sender at this place of `active` is looked at no more. False: it is, for just now
  * something has come. */
-static bool retire(struct shm_port *sp, unsigned place)
+static bool shm_rx_retire(struct shm_port *sp, unsigned place)
 {
     unsigned id = sp->active[place];
 
@@ -266,7 +266,7 @@ static bool retire(struct shm_port *sp, unsigned place)
     return true;
 }
 
-static bool is_idle(const struct shm_port *sp, unsigned id)
+static bool shm_rx_is_idle(const struct shm_port *sp, unsigned id)
 {
     unsigned looks = sp->source[id].idle;
 
@@ -274,7 +274,7 @@ static bool is_idle(const struct shm_port *sp, unsigned id)
 }
 
 /* Takes up to max frames of the rings, a few of each. */
-static unsigned drain_rings(struct shm_port *sp, unsigned max)
+static unsigned shm_rx_drain_rings(struct shm_port *sp, unsigned max)
 {
     unsigned n = 0;
 
@@ -282,8 +282,8 @@ static unsigned drain_rings(struct shm_port *sp, unsigned max)
         unsigned place = sp->next_turn < sp->num_active ? sp->next_turn : 0;
         unsigned id = sp->active[place];
 
-        n += drain_sender(sp, id, MIN(max - n, (unsigned)FRAMES_PER_TURN));
-        if (!is_idle(sp, id) || !retire(sp, place)) {
+        n += shm_rx_drain_sender(sp, id, MIN(max - n, (unsigned)FRAMES_PER_TURN));
+        if (!shm_rx_is_idle(sp, id) || !shm_rx_retire(sp, place)) {
             sp->next_turn = place + 1;
         }
     }
@@ -291,7 +291,7 @@ static unsigned drain_rings(struct shm_port *sp, unsigned max)
 }
 
 /* Takes up to max frames of one log. */
-static unsigned drain_log(struct shm_port *sp, unsigned id, unsigned max)
+static unsigned shm_rx_drain_log(struct shm_port *sp, unsigned id, unsigned max)
 {
     struct shm_log_reader *reader = &sp->source[id].log;
     unsigned n, flags;
@@ -301,7 +301,7 @@ static unsigned drain_log(struct shm_port *sp, unsigned id, unsigned max)
         switch (
             shm_log_read(&sp->seg, id, reader, sp->copied, &len, &flags, &sp->stats.rx_missed)) {
         case SHM_LOG_FRAME:
-            if (!deliver(sp, sp->copied, len, flags)) {
+            if (!shm_rx_deliver(sp, sp->copied, len, flags)) {
                 sp->stats.rx_malformed++;
             }
             break;
@@ -316,7 +316,7 @@ static unsigned drain_log(struct shm_port *sp, unsigned id, unsigned max)
 }
 
 /* Takes up to max frames that were for all. */
-static unsigned drain_logs(struct shm_port *sp, unsigned max)
+static unsigned shm_rx_drain_logs(struct shm_port *sp, unsigned max)
 {
     struct shm_set *floods = &sp->self->floods;
     uint64_t some = shm_set_any(floods) ? shm_set_take_some(floods) : 0;
@@ -330,7 +330,7 @@ static unsigned drain_logs(struct shm_port *sp, unsigned max)
             unsigned id = w * 64 + (unsigned)__builtin_ctzll(bits);
 
             if (id != sp->seg.id) {
-                n += drain_log(sp, id, max - n);
+                n += shm_rx_drain_log(sp, id, max - n);
             }
         }
     }
@@ -343,8 +343,8 @@ void shm_rx_meet(struct shm_port *sp, unsigned id)
 
     if (gen != sp->source[id].gen && shm_set_has(&sp->self->senders, id) &&
         !shm_rx_waits_from(sp, id)) {
-        activate(sp, id);
-        new_sender(sp, id, gen);
+        shm_rx_activate(sp, id);
+        shm_rx_new_sender(sp, id, gen);
     }
 }
 
@@ -355,7 +355,7 @@ void shm_rx_settle(struct shm_port *sp)
         struct shm_source *s = &sp->source[id];
 
         s->unsettled = false;
-        atomic_store_explicit(&own_region(sp)->ends[id].settled, shm_tail(s->gen, s->pos),
+        atomic_store_explicit(&shm_rx_own_region(sp)->ends[id].settled, shm_tail(s->gen, s->pos),
                               memory_order_release);
     }
 }
@@ -364,7 +364,7 @@ bool shm_rx_waits_from(struct shm_port *sp, unsigned id)
 {
     unsigned slot;
 
-    return peek(sp, id, &slot);
+    return shm_rx_peek(sp, id, &slot);
 }
 
 /* Takes the senders in turn, beginning after the one that was served last. Goes on as long as one
@@ -374,10 +374,10 @@ unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
     unsigned n = 0, vain = 0, round;
 
     do {
-        round = drain_logs(sp, max - n);
+        round = shm_rx_drain_logs(sp, max - n);
         vain += !round;
-        look_for_new_senders(sp);
-        round += drain_rings(sp, max - n - round);
+        shm_rx_look_for_new_senders(sp);
+        round += shm_rx_drain_rings(sp, max - n - round);
         n += round;
     } while (n < max &&
              (round >= FRAMES_PER_TURN || (vain < VAIN_LOGS && shm_set_any(&sp->self->floods))));
@@ -392,7 +392,8 @@ bool shm_rx_waits(struct shm_port *sp)
     for (unsigned i = 0; i < sp->num_active; i++) {
         unsigned id = sp->active[i], slot;
 
-        if (peek(sp, id, &slot) || atomic_load(&shm_member_at(sp, id)->gen) != sp->source[id].gen) {
+        if (shm_rx_peek(sp, id, &slot) ||
+            atomic_load(&shm_member_at(sp, id)->gen) != sp->source[id].gen) {
             return true;
         }
     }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* The FIFO that wakes this member, with the segment's own access rights. */
-static bool make_fifo(struct shm_segment *seg, GError **err)
+static bool shm_segment_make_fifo(struct shm_segment *seg, GError **err)
 {
     char *path = shm_wake_path(seg->path, seg->id);
     struct stat st;
@@ -46,7 +46,8 @@ static bool make_fifo(struct shm_segment *seg, GError **err)
 }
 
 /* Whether who has this tag lives: *seen is the last member that was asked for, to ask once. */
-static bool tag_lives(struct shm_segment *seg, uint64_t tag, uint64_t *seen, bool *lives)
+static bool shm_segment_tag_lives(struct shm_segment *seg, uint64_t tag, uint64_t *seen,
+                                  bool *lives)
 {
     if (tag != *seen) {
         unsigned id = shm_tag_id(tag);
@@ -59,7 +60,7 @@ static bool tag_lives(struct shm_segment *seg, uint64_t tag, uint64_t *seen, boo
 }
 
 /* Gives back the slots of this member's region whose sender is no more. */
-static void free_dead_slots(struct shm_segment *seg, struct shm_region *region)
+static void shm_segment_free_dead_slots(struct shm_segment *seg, struct shm_region *region)
 {
     uint64_t seen = 0;
     bool lives = false;
@@ -68,14 +69,14 @@ static void free_dead_slots(struct shm_segment *seg, struct shm_region *region)
         if (shm_segment_has_chunk(seg, seg->id, i / SHM_CHUNK)) {
             uint64_t owner = atomic_load(&region->slot[i].owner);
 
-            if (owner && !tag_lives(seg, owner, &seen, &lives)) {
+            if (owner && !shm_segment_tag_lives(seg, owner, &seen, &lives)) {
                 atomic_store(&region->slot[i].owner, 0);
             }
         }
     }
 }
 
-static void attach(struct shm_segment *seg)
+static void shm_segment_attach(struct shm_segment *seg)
 {
     struct shm_member *self = &seg->header->member[seg->id];
 
@@ -84,7 +85,7 @@ static void attach(struct shm_segment *seg)
         seg->gen = 1;
     }
     atomic_store(&self->attached, 0);
-    free_dead_slots(seg, seg->region[seg->id]);
+    shm_segment_free_dead_slots(seg, seg->region[seg->id]);
     shm_fdb_forget(seg);
     shm_set_clear(&self->waiters);
     shm_set_clear(&self->room);
@@ -98,7 +99,7 @@ static void attach(struct shm_segment *seg)
 }
 
 /* Takes the first free place, under the join lock. */
-static bool take_place(struct shm_segment *seg, GError **err)
+static bool shm_segment_take_place(struct shm_segment *seg, GError **err)
 {
     while (seg->id < SHM_MEMBERS && !shm_lock(seg->fd, seg->id)) {
         seg->id++;
@@ -112,7 +113,7 @@ static bool take_place(struct shm_segment *seg, GError **err)
 }
 
 /* Moves in. The place is this member's alone, so the join lock is not needed for it. */
-static bool move_in(struct shm_segment *seg, GError **err)
+static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
 {
     void *map;
 
@@ -133,15 +134,15 @@ static bool move_in(struct shm_segment *seg, GError **err)
     if (!shm_segment_has_chunk(seg, seg->id, 0) && !shm_segment_add_chunk(seg, seg->id)) {
         return shm_file_fail(err, seg->path, "no memory for another member of the segment");
     }
-    if (!make_fifo(seg, err)) {
+    if (!shm_segment_make_fifo(seg, err)) {
         return false;
     }
-    attach(seg);
+    shm_segment_attach(seg);
     return true;
 }
 
 /* Gives up the place, and the file if nobody else lives in it. */
-static void move_out(struct shm_segment *seg)
+static void shm_segment_move_out(struct shm_segment *seg)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
         if (seg->region[id]) {
@@ -182,11 +183,11 @@ bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, 
     }
     seg->path = g_strdup(path);
     seg->map_fd = shm_file_open_again(seg->fd, path);
-    ok = seg->map_fd >= 0 ? take_place(seg, err)
+    ok = seg->map_fd >= 0 ? shm_segment_take_place(seg, err)
                           : shm_file_fail(err, path, "cannot open the segment again");
     shm_file_joined(seg->fd);
-    if (!ok || !move_in(seg, err)) {
-        move_out(seg);
+    if (!ok || !shm_segment_move_in(seg, err)) {
+        shm_segment_move_out(seg);
         return false;
     }
     return true;
@@ -202,7 +203,7 @@ void shm_segment_detach(struct shm_segment *seg)
 void shm_segment_leave(struct shm_segment *seg)
 {
     shm_segment_detach(seg);
-    move_out(seg);
+    shm_segment_move_out(seg);
 }
 
 bool shm_segment_alive(struct shm_segment *seg, unsigned id)
@@ -227,7 +228,7 @@ void shm_segment_detach_dead(struct shm_segment *seg, unsigned id)
 }
 
 /* shm_allocate() of a part of a region, or of the header. */
-static bool add_memory(struct shm_segment *seg, off_t offset, size_t len)
+static bool shm_segment_add_memory(struct shm_segment *seg, off_t offset, size_t len)
 {
     int state = cancel_disable();
     bool ok = shm_allocate(seg->fd, offset, len);
@@ -240,10 +241,10 @@ bool shm_segment_add_ring(struct shm_segment *seg, unsigned id)
 {
     off_t region = shm_region_offset(id);
 
-    return add_memory(seg, region + (off_t)offsetof(struct shm_region, ends[seg->id]),
-                      sizeof(struct shm_ends)) &&
-           add_memory(seg, region + (off_t)offsetof(struct shm_region, ring[seg->id]),
-                      sizeof(struct shm_ring));
+    return shm_segment_add_memory(seg, region + (off_t)offsetof(struct shm_region, ends[seg->id]),
+                                  sizeof(struct shm_ends)) &&
+           shm_segment_add_memory(seg, region + (off_t)offsetof(struct shm_region, ring[seg->id]),
+                                  sizeof(struct shm_ring));
 }
 
 /* Two who do this at once add the same one. */
@@ -255,8 +256,8 @@ bool shm_segment_add_chunk(struct shm_segment *seg, unsigned id)
         if (!shm_segment_has_chunk(seg, id, c)) {
             off_t first = (off_t)offsetof(struct shm_region, slot[c * SHM_CHUNK]);
 
-            if (!add_memory(seg, shm_region_offset(id) + first,
-                            SHM_CHUNK * sizeof(struct shm_slot))) {
+            if (!shm_segment_add_memory(seg, shm_region_offset(id) + first,
+                                        SHM_CHUNK * sizeof(struct shm_slot))) {
                 return false;
             }
             atomic_fetch_or(&member->chunks[c / 64], 1ull << c % 64);
@@ -268,7 +269,7 @@ bool shm_segment_add_chunk(struct shm_segment *seg, unsigned id)
 
 bool shm_segment_grow_log(struct shm_segment *seg, size_t len)
 {
-    return add_memory(seg, (off_t)offsetof(struct shm_header, log[seg->id]), len);
+    return shm_segment_add_memory(seg, (off_t)offsetof(struct shm_header, log[seg->id]), len);
 }
 
 struct shm_region *shm_segment_map_region(struct shm_segment *seg, unsigned id)

@@ -54,7 +54,7 @@
  * that were told send, and so bring the next ones their turn. */
 #define WAKES_PER_ROUND 32
 
-static uint64_t now_ms(void)
+static uint64_t shm_now_ms(void)
 {
     struct timespec now;
 
@@ -66,7 +66,7 @@ static uint64_t now_ms(void)
 
 /* A descriptor of a member's FIFO, or -1. Those of many members that are woken now and then share
  * the few that are kept. */
-static int wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
+static int shm_wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
 {
     struct shm_wake *w = &sp->wake[id % SHM_WAKE_FDS];
 
@@ -80,10 +80,11 @@ static int wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
 }
 
 /* sleep: what the member's word said when it was seen to sleep. */
-static __attribute__((noinline)) void wake_sleeper(struct shm_port *sp, unsigned id, uint32_t sleep)
+static __attribute__((noinline)) void shm_wake_sleeper(struct shm_port *sp, unsigned id,
+                                                       uint32_t sleep)
 {
     struct shm_member *m = shm_member_at(sp, id);
-    int state = cancel_disable(), fd = wake_fd(sp, id, atomic_load(&m->gen));
+    int state = cancel_disable(), fd = shm_wake_fd(sp, id, atomic_load(&m->gen));
 
     if (fd >= 0) {
         sp->stats.wakeups++;
@@ -100,7 +101,7 @@ void shm_wake_fenced(struct shm_port *sp, unsigned id)
     uint32_t sleep = atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed);
 
     if (sleep & 1) {
-        wake_sleeper(sp, id, sleep);
+        shm_wake_sleeper(sp, id, sleep);
     }
 }
 
@@ -111,8 +112,8 @@ void shm_wake(struct shm_port *sp, unsigned id)
 }
 
 /* Tells the waiters of one word, among those in mask; returns how many. */
-static unsigned wake_word(struct shm_port *sp, unsigned id, unsigned word, uint64_t mask,
-                          unsigned most)
+static unsigned shm_wake_word(struct shm_port *sp, unsigned id, unsigned word, uint64_t mask,
+                              unsigned most)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     uint64_t bits = atomic_load_explicit(&waiters->word[word], memory_order_relaxed) & mask;
@@ -132,8 +133,8 @@ static unsigned wake_word(struct shm_port *sp, unsigned id, unsigned word, uint6
 }
 
 /* Takes the waiters in turn, beginning after the one that was told last. */
-static __attribute__((noinline)) void wake_some_waiters(struct shm_port *sp, unsigned id,
-                                                        unsigned most)
+static __attribute__((noinline)) void shm_wake_some_waiters(struct shm_port *sp, unsigned id,
+                                                            unsigned most)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     unsigned first = sp->next_waiter;
@@ -146,7 +147,7 @@ static __attribute__((noinline)) void wake_some_waiters(struct shm_port *sp, uns
             /* The first word is visited twice: its upper part first, its lower part last. */
             uint64_t mask = w == 0 ? from_first : w == SHM_WORDS ? ~from_first : ~0ull;
 
-            most -= wake_word(sp, id, word, mask, most);
+            most -= shm_wake_word(sp, id, word, mask, most);
         }
     }
     for (unsigned w = 0; w < SHM_WORDS; w++) {
@@ -160,7 +161,7 @@ void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
 {
     atomic_thread_fence(memory_order_seq_cst);
     if (shm_set_any(&shm_member_at(sp, id)->waiters)) {
-        wake_some_waiters(sp, id, most);
+        shm_wake_some_waiters(sp, id, most);
     }
 }
 
@@ -172,7 +173,7 @@ void shm_tell_of_room(struct shm_port *sp, bool fenced)
             atomic_thread_fence(memory_order_seq_cst);
         }
         if (shm_set_any(&sp->self->waiters)) {
-            wake_some_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
+            shm_wake_some_waiters(sp, sp->seg.id, WAKES_PER_ROUND);
         }
     }
 }
@@ -183,13 +184,13 @@ void shm_arm_timer(struct shm_port *sp)
 
     if (!sp->timer_armed) {
         sp->timer_armed = timerfd_settime(sp->timer_fd, 0, &in, NULL) == 0;
-        sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = now_ms() + SHM_RECHECK_MS;
+        sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = shm_now_ms() + SHM_RECHECK_MS;
     }
 }
 
 bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what)
 {
-    uint64_t now = now_ms();
+    uint64_t now = shm_now_ms();
 
     if (now < sp->recheck_at_ms[what]) {
         return false;
@@ -198,7 +199,7 @@ bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what)
     return true;
 }
 
-static void disarm(struct shm_port *sp)
+static void shm_disarm(struct shm_port *sp)
 {
     uint32_t sleep = atomic_load(&sp->self->sleep);
 
@@ -209,7 +210,7 @@ static void disarm(struct shm_port *sp)
 
 /* Whoever wrote the byte that was just taken may make `sleep` even only now, or later. By then it
  * must have another value: a wake-up that has been taken does not count for the next sleep. */
-static void renew_sleep(struct shm_port *sp)
+static void shm_renew_sleep(struct shm_port *sp)
 {
     uint32_t sleep = atomic_load(&sp->self->sleep);
 
@@ -219,7 +220,7 @@ static void renew_sleep(struct shm_port *sp)
 }
 
 /* Makes wire_fd() readable. */
-static void self_wake(struct shm_port *sp)
+static void shm_self_wake(struct shm_port *sp)
 {
     int state = cancel_disable();
     /* Full is as good. */
@@ -229,7 +230,7 @@ static void self_wake(struct shm_port *sp)
     cancel_restore(state);
 }
 
-static void arm(struct shm_port *sp)
+static void shm_arm(struct shm_port *sp)
 {
     uint32_t sleep = atomic_load_explicit(&sp->self->sleep, memory_order_relaxed);
 
@@ -239,7 +240,7 @@ static void arm(struct shm_port *sp)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static bool anything_waits(struct shm_port *sp)
+static bool shm_anything_waits(struct shm_port *sp)
 {
     return shm_set_any(&sp->self->room) || shm_rx_waits(sp);
 }
@@ -252,8 +253,8 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     shm_rx_settle(sp);
     shm_tell_of_room(sp, false);
     sp->scarce |= shm_set_any(&sp->self->waiters);
-    if (anything_waits(sp)) {
-        disarm(sp); /* senders need not wake a port that is at work */
+    if (shm_anything_waits(sp)) {
+        shm_disarm(sp); /* senders need not wake a port that is at work */
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {
         shm_tx_check_blocked(sp);
@@ -267,14 +268,14 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
             shm_tell_of_room(sp, false);
             return n;
         }
-        arm(sp);
+        shm_arm(sp);
         shm_tell_of_room(sp, true);
-        if (!anything_waits(sp)) {
+        if (!shm_anything_waits(sp)) {
             break;
         }
-        disarm(sp);
+        shm_disarm(sp);
         if (round == MAX_ROUNDS - 1) {
-            self_wake(sp); /* what is left is for the next call */
+            shm_self_wake(sp); /* what is left is for the next call */
         }
     }
     if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
@@ -303,7 +304,7 @@ static void shm_fd_event(struct wire_port *port)
     /* What is left, because somebody goes on writing, is for the next call. */
     for (int i = 0; i < 16 && read(sp->seg.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes); i++) {
     }
-    renew_sleep(sp);
+    shm_renew_sleep(sp);
     if (read(sp->timer_fd, &expired, sizeof(expired)) == (ssize_t)sizeof(expired)) {
         sp->timer_armed = false;
         sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = 0;
@@ -320,7 +321,7 @@ static void shm_set_busy(struct wire_port *port, bool busy)
 
     sp->busy = busy;
     if (busy) {
-        disarm(sp);
+        shm_disarm(sp);
     }
 }
 
@@ -334,7 +335,7 @@ static void shm_get_stats(struct wire_port *port, struct wire_stats *stats)
     *stats = shm_port_of(port)->stats;
 }
 
-static void free_port(struct shm_port *sp)
+static void shm_free_port(struct shm_port *sp)
 {
     for (unsigned i = 0; i < SHM_WAKE_FDS; i++) {
         if (sp->wake[i].fd >= 0) {
@@ -359,7 +360,7 @@ static void shm_close(struct wire_port *port)
     shm_segment_leave(&sp->seg);
     close(sp->timer_fd);
     close(sp->epoll_fd);
-    free_port(sp);
+    shm_free_port(sp);
 }
 
 static const struct wire_port_ops shm_ops = {
@@ -379,7 +380,7 @@ static const struct wire_port_ops shm_ops = {
     .get_stats = shm_get_stats,
 };
 
-static bool watch(int epoll_fd, int fd)
+static bool shm_watch(int epoll_fd, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -394,7 +395,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
         sp->wake[i].fd = -1;
     }
     if (!shm_segment_join(&sp->seg, path, own_only, err)) {
-        free_port(sp);
+        shm_free_port(sp);
         return NULL;
     }
     sp->port.ops = &shm_ops;
@@ -403,8 +404,8 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
     sp->tag = shm_tag(sp->seg.id, sp->seg.gen);
     sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     sp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (sp->epoll_fd < 0 || sp->timer_fd < 0 || !watch(sp->epoll_fd, sp->seg.wake_fd) ||
-        !watch(sp->epoll_fd, sp->timer_fd)) {
+    if (sp->epoll_fd < 0 || sp->timer_fd < 0 || !shm_watch(sp->epoll_fd, sp->seg.wake_fd) ||
+        !shm_watch(sp->epoll_fd, sp->timer_fd)) {
         g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: %s", path, g_strerror(errno));
         shm_segment_leave(&sp->seg);
         if (sp->epoll_fd >= 0) {
@@ -413,11 +414,11 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
         if (sp->timer_fd >= 0) {
             close(sp->timer_fd);
         }
-        free_port(sp);
+        shm_free_port(sp);
         return NULL;
     }
     shm_rx_begin(sp);
-    self_wake(sp); /* there may be frames that an earlier member did not take */
+    shm_self_wake(sp); /* there may be frames that an earlier member did not take */
     return &sp->port;
 }
 

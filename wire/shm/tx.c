@@ -12,12 +12,12 @@
  * receiver's, and slots not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
-static uint64_t mac_at(const uint8_t *p)
+static uint64_t shm_tx_mac_at(const uint8_t *p)
 {
     return (uint64_t)get16(p) << 32 | get32(p + 2);
 }
 
-static bool is_group(uint64_t mac)
+static bool shm_tx_is_group(uint64_t mac)
 {
     return mac >> 40 & 1;
 }
@@ -25,12 +25,12 @@ static bool is_group(uint64_t mac)
 /* ---- addresses ---- */
 
 /* The member to which frames to an address go, or SHM_NOBODY: to all. */
-static unsigned lookup(struct shm_port *sp, uint64_t mac)
+static unsigned shm_tx_find_member(struct shm_port *sp, uint64_t mac)
 {
     uint64_t fdb_gen = atomic_load_explicit(&sp->seg.header->fdb_gen, memory_order_acquire);
     struct shm_cached_mac *c = &sp->cached[(mac ^ mac >> 6 ^ mac >> 12) % SHM_CACHED_MACS];
 
-    if (is_group(mac)) {
+    if (shm_tx_is_group(mac)) {
         return SHM_NOBODY;
     }
     if (c->mac != mac || c->fdb_gen != fdb_gen) {
@@ -42,7 +42,7 @@ static unsigned lookup(struct shm_port *sp, uint64_t mac)
 }
 
 /* Makes this port the owner of the source address of a frame that it sends. */
-static void learn(struct shm_port *sp, uint64_t mac)
+static void shm_tx_learn(struct shm_port *sp, uint64_t mac)
 {
     struct shm_header *h = sp->seg.header;
 
@@ -50,20 +50,20 @@ static void learn(struct shm_port *sp, uint64_t mac)
         atomic_load_explicit(&h->fdb_gen, memory_order_acquire) == sp->learned_gen) {
         return;
     }
-    if (is_group(mac) || !mac) {
+    if (shm_tx_is_group(mac) || !mac) {
         return;
     }
-    if (lookup(sp, mac) != sp->seg.id) {
+    if (shm_tx_find_member(sp, mac) != sp->seg.id) {
         shm_fdb_learn(&sp->seg, mac);
     }
     sp->learned_gen = atomic_load(&h->fdb_gen);
-    sp->learned_mac = lookup(sp, mac) == sp->seg.id ? mac : 0;
+    sp->learned_mac = shm_tx_find_member(sp, mac) == sp->seg.id ? mac : 0;
 }
 
 /* ---- rings ---- */
 
 /* Gets a ring to this member. False: no memory. */
-static bool open_ring(struct shm_port *sp, unsigned id)
+static bool shm_tx_open_ring(struct shm_port *sp, unsigned id)
 {
     struct shm_region *region = shm_segment_region(&sp->seg, id);
 
@@ -76,7 +76,7 @@ static bool open_ring(struct shm_port *sp, unsigned id)
     return true;
 }
 
-static struct shm_peer *peer_at(struct shm_port *sp, unsigned id)
+static struct shm_peer *shm_tx_peer_at(struct shm_port *sp, unsigned id)
 {
     if (!sp->peer[id]) {
         sp->peer[id] = g_new0(struct shm_peer, 1);
@@ -85,12 +85,12 @@ static struct shm_peer *peer_at(struct shm_port *sp, unsigned id)
 }
 
 /* Receivers share the rooms that a client is told of. */
-static uint64_t room_bit(unsigned id)
+static uint64_t shm_tx_room_bit(unsigned id)
 {
     return 1ull << id % 64;
 }
 
-static void block(struct shm_port *sp, unsigned id)
+static void shm_tx_block(struct shm_port *sp, unsigned id)
 {
     struct shm_peer *p = sp->peer[id];
 
@@ -99,7 +99,7 @@ static void block(struct shm_port *sp, unsigned id)
     sp->blocked[sp->num_blocked++] = (uint16_t)id;
 }
 
-static void unblock(struct shm_port *sp, unsigned id)
+static void shm_tx_unblock(struct shm_port *sp, unsigned id)
 {
     struct shm_peer *p = sp->peer[id];
 
@@ -107,7 +107,7 @@ static void unblock(struct shm_port *sp, unsigned id)
         unsigned last = sp->blocked[--sp->num_blocked];
 
         p->blocked = false;
-        sp->rooms |= room_bit(id);
+        sp->rooms |= shm_tx_room_bit(id);
         sp->blocked[p->place] = (uint16_t)last;
         sp->peer[last]->place = p->place;
     }
@@ -116,7 +116,7 @@ static void unblock(struct shm_port *sp, unsigned id)
 /* ---- sending ---- */
 
 /* Takes over how far the receiver has come; the slots of what it consumed are spare. */
-static void refresh_tail(struct shm_port *sp, struct shm_peer *p)
+static void shm_tx_refresh_tail(struct shm_port *sp, struct shm_peer *p)
 {
     uint64_t tail = atomic_load_explicit(&p->region->ends[sp->seg.id].tail, memory_order_acquire);
     uint32_t consumed = shm_tail_pos(tail, sp->seg.gen);
@@ -131,7 +131,7 @@ static void refresh_tail(struct shm_port *sp, struct shm_peer *p)
     }
 }
 
-static bool take(struct shm_port *sp, struct shm_slot *slot)
+static bool shm_tx_take(struct shm_port *sp, struct shm_slot *slot)
 {
     uint64_t free_tag = 0;
 
@@ -141,7 +141,7 @@ static bool take(struct shm_port *sp, struct shm_slot *slot)
 
 /* Asks for a cache line to write to. x86 has an instruction for that, which processors without it
  * pass over; compilers do not use it for __builtin_prefetch() unless told that it is there. */
-static void prefetch_to_write(const void *line)
+static void shm_tx_prefetch_to_write(const void *line)
 {
 #ifdef __x86_64__
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
@@ -151,21 +151,21 @@ static void prefetch_to_write(const void *line)
 }
 
 /* The receiver's CPU has the slot that is used next: it may come while this frame is built. */
-static void prefetch_spare(const struct shm_peer *p)
+static void shm_tx_prefetch_spare(const struct shm_peer *p)
 {
     const struct shm_slot *slot;
 
     if (p->spares) {
         slot = &p->region->slot[p->spare[p->spares - 1]];
         for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
-            prefetch_to_write((const uint8_t *)slot + (size_t)i * SHM_LINE);
+            shm_tx_prefetch_to_write((const uint8_t *)slot + (size_t)i * SHM_LINE);
         }
     }
 }
 
 /* Takes a slot that has memory, or SHM_SLOTS. Senders begin at different places so as not to meet.
  */
-static unsigned search_slot(struct shm_port *sp, unsigned id)
+static unsigned shm_tx_search_slot(struct shm_port *sp, unsigned id)
 {
     struct shm_region *region = sp->peer[id]->region;
 
@@ -176,7 +176,7 @@ static unsigned search_slot(struct shm_port *sp, unsigned id)
             unsigned at = chunk * SHM_CHUNK + k;
 
             if (atomic_load_explicit(&region->slot[at].owner, memory_order_relaxed) == 0 &&
-                take(sp, &region->slot[at])) {
+                shm_tx_take(sp, &region->slot[at])) {
                 return at;
             }
         }
@@ -185,16 +185,16 @@ static unsigned search_slot(struct shm_port *sp, unsigned id)
 }
 
 /* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no room. */
-static unsigned take_slot(struct shm_port *sp, unsigned id)
+static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
 {
-    struct shm_peer *p = peer_at(sp, id);
+    struct shm_peer *p = shm_tx_peer_at(sp, id);
     unsigned slot;
 
-    if (!p->region && !open_ring(sp, id)) {
+    if (!p->region && !shm_tx_open_ring(sp, id)) {
         return SHM_SLOTS;
     }
     if (!p->spares || p->tx_head - p->tx_tail >= REFRESH_INFLIGHT) {
-        refresh_tail(sp, p);
+        shm_tx_refresh_tail(sp, p);
     }
     if (p->tx_head - p->tx_tail >= SHM_RING) {
         return SHM_SLOTS;
@@ -203,47 +203,47 @@ static unsigned take_slot(struct shm_port *sp, unsigned id)
     while (p->spares) {
         unsigned i = p->spare[--p->spares];
 
-        if (take(sp, &p->region->slot[i])) {
-            prefetch_to_write(
+        if (shm_tx_take(sp, &p->region->slot[i])) {
+            shm_tx_prefetch_to_write(
                 (const void *)&p->region->ring[sp->seg.id].entry[p->tx_head % SHM_RING]);
-            prefetch_spare(p);
+            shm_tx_prefetch_spare(p);
             return i;
         }
     }
     do {
-        slot = search_slot(sp, id);
+        slot = shm_tx_search_slot(sp, id);
     } while (slot == SHM_SLOTS && shm_segment_add_chunk(&sp->seg, id));
     return slot;
 }
 
 /* The same for a frame that must not be lost: without room, this port will be told. */
-static unsigned take_slot_or_wait(struct shm_port *sp, unsigned id)
+static unsigned shm_tx_take_slot_or_wait(struct shm_port *sp, unsigned id)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
     unsigned slot;
 
-    if (peer_at(sp, id)->blocked) {
+    if (shm_tx_peer_at(sp, id)->blocked) {
         return SHM_SLOTS;
     }
-    slot = take_slot(sp, id);
+    slot = shm_tx_take_slot(sp, id);
     if (slot < SHM_SLOTS) {
         return slot;
     }
     shm_set_add(waiters, sp->seg.id);
     atomic_thread_fence(memory_order_seq_cst);
-    slot = take_slot(sp, id);
+    slot = shm_tx_take_slot(sp, id);
     if (slot < SHM_SLOTS) {
         shm_set_remove(waiters, sp->seg.id);
         return slot;
     }
-    block(sp, id);
+    shm_tx_block(sp, id);
     sp->stats.tx_blocked++;
     shm_arm_timer(sp);
     shm_wake(sp, id); /* to free what dead senders hold */
     return SHM_SLOTS;
 }
 
-static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
+static void shm_tx_give_back(struct shm_port *sp, unsigned id, unsigned slot)
 {
     struct shm_peer *p = sp->peer[id];
 
@@ -255,7 +255,7 @@ static void give_back(struct shm_port *sp, unsigned id, unsigned slot)
 }
 
 /* True: there has been a fence. */
-static bool wake_due(struct shm_port *sp)
+static bool shm_tx_wake_due(struct shm_port *sp)
 {
     struct shm_set *senders;
 
@@ -276,24 +276,25 @@ void shm_tx_flush(struct wire_port *port)
 {
     struct shm_port *sp = shm_port_of(port);
 
-    shm_tell_of_room(sp, wake_due(sp));
+    shm_tell_of_room(sp, shm_tx_wake_due(sp));
     shm_rx_settle(sp);
 }
 
 /* After publishing to id: wakes it now if it is seen to sleep, or if nothing more comes. */
-static void wake_soon(struct shm_port *sp, unsigned id, bool more)
+static void shm_tx_wake_soon(struct shm_port *sp, unsigned id, bool more)
 {
     if (sp->wake_id != id) {
-        wake_due(sp);
+        shm_tx_wake_due(sp);
     }
     sp->wake_id = id;
     sp->wake_due = true;
     if (!more || atomic_load_explicit(&shm_member_at(sp, id)->sleep, memory_order_relaxed) & 1) {
-        wake_due(sp);
+        shm_tx_wake_due(sp);
     }
 }
 
-static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len, unsigned flags)
+static void shm_tx_publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len,
+                           unsigned flags)
 {
     struct shm_peer *p = sp->peer[id];
     struct shm_slot *s = &p->region->slot[slot];
@@ -306,17 +307,17 @@ static void publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len,
                           stamp << 16 | slot, memory_order_release);
     p->slot_of[p->tx_head % SHM_RING] = (uint16_t)slot;
     p->tx_head++;
-    wake_soon(sp, id, flags & WIRE_MORE);
+    shm_tx_wake_soon(sp, id, flags & WIRE_MORE);
 }
 
 /* Copies the frame in stage. */
-static void copy_to(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
+static void shm_tx_copy_to(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
 {
     memcpy(sp->peer[id]->region->slot[slot].frame, sp->stage, len);
-    publish(sp, id, slot, len, sp->stage_flags);
+    shm_tx_publish(sp, id, slot, len, sp->stage_flags);
 }
 
-static void detach_if_dead(struct shm_port *sp, unsigned id)
+static void shm_tx_detach_if_dead(struct shm_port *sp, unsigned id)
 {
     if (atomic_load(&shm_member_at(sp, id)->attached) && !shm_segment_alive(&sp->seg, id)) {
         shm_segment_detach_dead(&sp->seg, id);
@@ -324,7 +325,7 @@ static void detach_if_dead(struct shm_port *sp, unsigned id)
 }
 
 /* Of the others that are attached, the first one from id on; or SHM_MEMBERS. */
-static unsigned next_other(struct shm_port *sp, unsigned id)
+static unsigned shm_tx_next_other(struct shm_port *sp, unsigned id)
 {
     struct shm_set *present = &sp->seg.header->present;
 
@@ -347,9 +348,9 @@ static unsigned next_other(struct shm_port *sp, unsigned id)
 }
 
 /* The frame in stage goes to this member's log, and all others are told. */
-static void flood(struct shm_port *sp, size_t len)
+static void shm_tx_flood(struct shm_port *sp, size_t len)
 {
-    unsigned first = next_other(sp, 0);
+    unsigned first = shm_tx_next_other(sp, 0);
 
     if (first == SHM_MEMBERS) {
         sp->stats.tx_no_dest++;
@@ -359,36 +360,36 @@ static void flood(struct shm_port *sp, size_t len)
         sp->stats.tx_no_room++;
         return;
     }
-    for (unsigned id = first; id < SHM_MEMBERS; id = next_other(sp, id + 1)) {
+    for (unsigned id = first; id < SHM_MEMBERS; id = shm_tx_next_other(sp, id + 1)) {
         shm_set_add(&shm_member_at(sp, id)->floods, sp->seg.id);
         shm_wake(sp, id);
     }
 }
 
 /* Sends the frame in stage. False: it has to wait. */
-static bool send_staged(struct shm_port *sp, size_t len)
+static bool shm_tx_send_staged(struct shm_port *sp, size_t len)
 {
-    unsigned id = lookup(sp, mac_at(sp->stage));
+    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(sp->stage));
     unsigned slot;
 
     if (id == sp->seg.id) {
         sp->stats.tx_no_dest++; /* a switch does not send a frame back where it came from */
     } else if (id == SHM_NOBODY) {
-        flood(sp, len);
+        shm_tx_flood(sp, len);
     } else {
-        slot = take_slot_or_wait(sp, id);
+        slot = shm_tx_take_slot_or_wait(sp, id);
         if (slot == SHM_SLOTS) {
             sp->stash_peer = id;
             return false;
         }
-        copy_to(sp, id, slot, len);
+        shm_tx_copy_to(sp, id, slot, len);
     }
     return true;
 }
 
-static bool send_stashed(struct shm_port *sp)
+static bool shm_tx_send_stashed(struct shm_port *sp)
 {
-    if (sp->stashed && send_staged(sp, sp->stashed)) {
+    if (sp->stashed && shm_tx_send_staged(sp, sp->stashed)) {
         sp->stashed = 0;
     }
     return !sp->stashed;
@@ -397,16 +398,16 @@ static bool send_stashed(struct shm_port *sp)
 void shm_tx_cancel(struct shm_port *sp)
 {
     if (sp->reserved == SHM_RESERVED_SLOT) {
-        give_back(sp, sp->to_peer, sp->to_slot);
+        shm_tx_give_back(sp, sp->to_peer, sp->to_slot);
     }
     sp->reserved = SHM_RESERVED_NONE;
 }
 
 /* A reservation has failed, for lack of room in id's region. */
-static uint8_t *no_room(struct shm_port *sp, unsigned id)
+static uint8_t *shm_tx_no_room(struct shm_port *sp, unsigned id)
 {
     sp->waits_for = id % 64;
-    sp->wanted |= room_bit(id);
+    sp->wanted |= shm_tx_room_bit(id);
     return NULL;
 }
 
@@ -428,8 +429,8 @@ uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
     if (len > WIRE_FRAME_MAX) {
         return NULL;
     }
-    if (!send_stashed(sp)) {
-        return no_room(sp, sp->stash_peer);
+    if (!shm_tx_send_stashed(sp)) {
+        return shm_tx_no_room(sp, sp->stash_peer);
     }
     sp->reserved = SHM_RESERVED_STAGE;
     return sp->stage;
@@ -438,16 +439,16 @@ uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
 {
     struct shm_port *sp = shm_port_of(port);
-    uint64_t mac = mac_at(dmac);
-    unsigned id = lookup(sp, mac), slot;
+    uint64_t mac = shm_tx_mac_at(dmac);
+    unsigned id = shm_tx_find_member(sp, mac), slot;
 
     if (id == SHM_NOBODY || id == sp->seg.id || sp->stashed || len > WIRE_FRAME_MAX) {
         return shm_tx_reserve(port, len);
     }
     shm_tx_cancel(sp);
-    slot = take_slot_or_wait(sp, id);
+    slot = shm_tx_take_slot_or_wait(sp, id);
     if (slot == SHM_SLOTS) {
-        return no_room(sp, id);
+        return shm_tx_no_room(sp, id);
     }
     sp->reserved = SHM_RESERVED_SLOT;
     sp->to_peer = id;
@@ -471,24 +472,24 @@ void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     sp->stats.tx_bytes += len;
     frame = reserved == SHM_RESERVED_SLOT ? sp->peer[sp->to_peer]->region->slot[sp->to_slot].frame
                                           : sp->stage;
-    learn(sp, mac_at(frame + 6));
-    if (reserved == SHM_RESERVED_SLOT && mac_at(frame) == sp->to_mac) {
-        publish(sp, sp->to_peer, sp->to_slot, len, flags);
+    shm_tx_learn(sp, shm_tx_mac_at(frame + 6));
+    if (reserved == SHM_RESERVED_SLOT && shm_tx_mac_at(frame) == sp->to_mac) {
+        shm_tx_publish(sp, sp->to_peer, sp->to_slot, len, flags);
         return;
     }
     if (reserved == SHM_RESERVED_SLOT) {
         memcpy(sp->stage, frame, len);
-        give_back(sp, sp->to_peer, sp->to_slot);
+        shm_tx_give_back(sp, sp->to_peer, sp->to_slot);
     }
     sp->stage_flags = flags;
-    if (!send_staged(sp, len)) {
+    if (!shm_tx_send_staged(sp, len)) {
         sp->stashed = len;
     }
 }
 
 /* Positions published to id of which it has not said, at the end of a turn, that it has taken them;
  * of those up to pos. */
-static uint32_t unsettled_before(struct shm_port *sp, unsigned id, uint32_t pos)
+static uint32_t shm_tx_unsettled_before(struct shm_port *sp, unsigned id, uint32_t pos)
 {
     const struct shm_peer *p = sp->peer[id];
     uint32_t behind;
@@ -503,7 +504,7 @@ static uint32_t unsettled_before(struct shm_port *sp, unsigned id, uint32_t pos)
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
 {
     struct shm_port *sp = shm_port_of(port);
-    unsigned id = lookup(sp, mac_at(dmac));
+    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(dmac));
     uint64_t receiver;
     uint32_t rx_pos;
 
@@ -525,12 +526,12 @@ bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire
     if (pause->receiver != receiver) {
         return false; /* what was sent went to another one of this id */
     }
-    return unsettled_before(sp, id, pause->tx) ||
+    return shm_tx_unsettled_before(sp, id, pause->tx) ||
            ((int32_t)(pause->rx - rx_pos) > 0 && shm_rx_waits_from(sp, id));
 }
 
 /* Lets what waits for a receiver that has room again try. */
-static void take_room(struct shm_port *sp)
+static void shm_tx_take_room(struct shm_port *sp)
 {
     struct shm_set *room = &sp->self->room;
     uint64_t some = shm_set_take_some(room);
@@ -540,15 +541,15 @@ static void take_room(struct shm_port *sp)
         uint64_t bits = atomic_exchange(&room->word[w], 0);
 
         for (; bits; bits &= bits - 1) {
-            unblock(sp, w * 64 + (unsigned)__builtin_ctzll(bits));
+            shm_tx_unblock(sp, w * 64 + (unsigned)__builtin_ctzll(bits));
         }
     }
 }
 
 /* Tells the client which of the rooms that it waits for are back. */
-static void try_again(struct shm_port *sp)
+static void shm_tx_try_again(struct shm_port *sp)
 {
-    if (!send_stashed(sp)) {
+    if (!shm_tx_send_stashed(sp)) {
         return;
     }
     sp->rooms &= sp->wanted;
@@ -562,15 +563,15 @@ static void try_again(struct shm_port *sp)
 void shm_tx_check_blocked(struct shm_port *sp)
 {
     if (shm_set_any(&sp->self->room)) {
-        take_room(sp);
-        try_again(sp);
+        shm_tx_take_room(sp);
+        shm_tx_try_again(sp);
     } else if (sp->num_blocked && shm_recheck_due(sp, SHM_RECHECK_BLOCKED)) {
         while (sp->num_blocked) {
             unsigned id = sp->blocked[sp->num_blocked - 1];
 
-            detach_if_dead(sp, id);
-            unblock(sp, id);
+            shm_tx_detach_if_dead(sp, id);
+            shm_tx_unblock(sp, id);
         }
-        try_again(sp);
+        shm_tx_try_again(sp);
     }
 }

@@ -127,7 +127,7 @@ struct subscription {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *subscriptions;
 
-static void subscription_free(void *opaque)
+static void devx_event_subscription_free(void *opaque)
 {
     struct subscription *sub = opaque;
 
@@ -238,7 +238,7 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
             int err = errno;
 
             while (i-- > 0) {
-                subscription_free(made[i]);
+                devx_event_subscription_free(made[i]);
             }
             return err;
         }
@@ -253,7 +253,7 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
     }
     pthread_mutex_lock(&lock);
     if (!subscriptions) {
-        subscriptions = g_ptr_array_new_with_free_func(subscription_free);
+        subscriptions = g_ptr_array_new_with_free_func(devx_event_subscription_free);
     }
     for (size_t i = 0; i < num; i++) {
         g_ptr_array_add(subscriptions, made[i]);

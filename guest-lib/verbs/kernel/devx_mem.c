@@ -14,7 +14,7 @@ static struct hv_dv_umem *umems;
 #define MAX_LOG_PAGE 31 /* of CREATE_UMEM */
 
 /* The largest page such that the memory is whole pages; else 4 KiB, and an offset in the first. */
-static unsigned log_page_of(uintptr_t addr, size_t size, uint64_t allowed)
+static unsigned devx_mem_log_page_of(uintptr_t addr, size_t size, uint64_t allowed)
 {
     for (unsigned log = MAX_LOG_PAGE; log > 12; log--) {
         uint64_t page = 1ull << log;
@@ -49,7 +49,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
         errno = EFAULT;
         return NULL;
     }
-    log_page = log_page_of(start, size, page_sizes);
+    log_page = devx_mem_log_page_of(start, size, page_sizes);
     if (!log_page) {
         errno = EINVAL;
         return NULL;

@@ -24,12 +24,12 @@ static bool flow_is_zero(const void *data, size_t len)
         PRM_SET(fte_match_set_lyr_2_4, OUTER((rule)->value), field, (v) & (m));                    \
     } while (0)
 
-static uint32_t mac_high(const uint8_t *mac)
+static uint32_t flow_mac_high(const uint8_t *mac)
 {
     return (uint32_t)prm_load32(mac);
 }
 
-static uint32_t mac_low(const uint8_t *mac)
+static uint32_t flow_mac_low(const uint8_t *mac)
 {
     return (uint32_t)prm_load16(mac + 4);
 }
@@ -40,10 +40,10 @@ static int flow_add_eth(struct hv_flow_rule *rule, const void *spec)
     uint16_t vlan_mask = GUINT16_FROM_BE(eth->mask.vlan_tag);
     uint16_t vlan = GUINT16_FROM_BE(eth->val.vlan_tag);
 
-    MATCH(rule, dmac_47_16, mac_high(eth->mask.dst_mac), mac_high(eth->val.dst_mac));
-    MATCH(rule, dmac_15_0, mac_low(eth->mask.dst_mac), mac_low(eth->val.dst_mac));
-    MATCH(rule, smac_47_16, mac_high(eth->mask.src_mac), mac_high(eth->val.src_mac));
-    MATCH(rule, smac_15_0, mac_low(eth->mask.src_mac), mac_low(eth->val.src_mac));
+    MATCH(rule, dmac_47_16, flow_mac_high(eth->mask.dst_mac), flow_mac_high(eth->val.dst_mac));
+    MATCH(rule, dmac_15_0, flow_mac_low(eth->mask.dst_mac), flow_mac_low(eth->val.dst_mac));
+    MATCH(rule, smac_47_16, flow_mac_high(eth->mask.src_mac), flow_mac_high(eth->val.src_mac));
+    MATCH(rule, smac_15_0, flow_mac_low(eth->mask.src_mac), flow_mac_low(eth->val.src_mac));
     MATCH(rule, ethertype, GUINT16_FROM_BE(eth->mask.ether_type),
           GUINT16_FROM_BE(eth->val.ether_type));
     if (vlan_mask) {

@@ -53,7 +53,7 @@ int hv_mkey_destroy(struct hv_hca *hca, uint32_t key)
 }
 
 /* Kernels before 5.14 and some sandboxes cannot populate on request. */
-static bool can_populate(void)
+static bool mkey_can_populate(void)
 {
     static gsize once;
 
@@ -77,7 +77,7 @@ int hv_umem_check(const void *ptr, size_t len, bool writable)
     size_t size = ((addr + len + page - 1) & ~(page - 1)) - start;
     unsigned char in_core[256];
 
-    if (can_populate()) {
+    if (mkey_can_populate()) {
         int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
         while (madvise((void *)start, size, advice)) {

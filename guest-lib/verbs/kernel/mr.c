@@ -38,18 +38,18 @@ static int mr_check_access(struct hv_hca *hca, unsigned access)
     return 0;
 }
 
-static uint64_t pages_at(uint64_t addr, uint64_t len, unsigned log_page)
+static uint64_t mr_pages_at(uint64_t addr, uint64_t len, unsigned log_page)
 {
     return ((addr + len - 1) >> log_page) - (addr >> log_page) + 1;
 }
 
 /* The smallest page size that needs few entries. Inside a page, address and iova must agree, and
  * no page may begin at 0: such an entry counts as missing. */
-static unsigned choose_log_page(uint64_t addr, uint64_t len, uint64_t iova)
+static unsigned mr_choose_log_page(uint64_t addr, uint64_t len, uint64_t iova)
 {
     unsigned log_page = LOG_PAGE_MIN;
 
-    while (log_page < LOG_PAGE_MAX && pages_at(addr, len, log_page) > MTT_FEW &&
+    while (log_page < LOG_PAGE_MAX && mr_pages_at(addr, len, log_page) > MTT_FEW &&
            !((addr ^ iova) >> log_page & 1) && addr >> (log_page + 1)) {
         log_page++;
     }
@@ -74,8 +74,8 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
                          unsigned access, uint32_t *key)
 {
     struct hv_hca *hca = hv_hca_of(pd->ibv.context);
-    unsigned log_page = choose_log_page(addr, len, iova);
-    uint64_t pages = pages_at(addr, len, log_page), octwords = (pages + 1) / 2;
+    unsigned log_page = mr_choose_log_page(addr, len, iova);
+    uint64_t pages = mr_pages_at(addr, len, log_page), octwords = (pages + 1) / 2;
     uint64_t base = addr >> log_page << log_page;
     size_t in_len = PRM_SIZE(create_mkey_in) + octwords * 16;
     g_autofree struct prm_create_mkey_in *in = g_try_malloc0(in_len);

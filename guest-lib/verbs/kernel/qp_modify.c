@@ -78,8 +78,8 @@ static const struct transition {
     {IBV_QPS_SQD, IBV_QPS_RTS, UD, PRM_CMD_OP_SQD_RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
 };
 
-static const struct transition *transition_find(enum ibv_qp_type type, enum ibv_qp_state from,
-                                                enum ibv_qp_state to)
+static const struct transition *
+qp_modify_transition_find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
         if (transitions[i].from == from && transitions[i].to == to &&
@@ -99,7 +99,7 @@ static uint32_t modify_opt_params(int mask)
 }
 
 /* Log2 of a number of outstanding READs and atomics, rounded up. */
-static unsigned log_rd_atom(unsigned n)
+static unsigned qp_modify_log_rd_atom(unsigned n)
 {
     return n > 1 ? g_bit_storage(n - 1) : 0;
 }
@@ -190,8 +190,8 @@ static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int
     IF(IBV_QP_MIN_RNR_TIMER, min_rnr_nak, attr->min_rnr_timer & 31);
     IF(IBV_QP_RETRY_CNT, retry_count, attr->retry_cnt & 7);
     IF(IBV_QP_RNR_RETRY, rnr_retry, attr->rnr_retry & 7);
-    IF(IBV_QP_MAX_QP_RD_ATOMIC, log_sra_max, log_rd_atom(attr->max_rd_atomic));
-    IF(IBV_QP_MAX_DEST_RD_ATOMIC, log_rra_max, log_rd_atom(attr->max_dest_rd_atomic));
+    IF(IBV_QP_MAX_QP_RD_ATOMIC, log_sra_max, qp_modify_log_rd_atom(attr->max_rd_atomic));
+    IF(IBV_QP_MAX_DEST_RD_ATOMIC, log_rra_max, qp_modify_log_rd_atom(attr->max_dest_rd_atomic));
 #undef IF
     if (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC)) {
         modify_fill_rights(qp, attr, mask, qpc);
@@ -264,7 +264,7 @@ static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
 static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
                           enum ibv_qp_state to, int mask)
 {
-    const struct transition *t = transition_find(qp->ibv.qp_type, from, to);
+    const struct transition *t = qp_modify_transition_find(qp->ibv.qp_type, from, to);
     struct prm_rts2rts_qp_in in[1] = {0};
     struct prm_rts2rts_qp_out out[1] = {0};
     struct prm_qpc *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
@@ -317,7 +317,7 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
                                                     : modify_advance(qp, attr, from, to, mask);
 }
 
-static enum ibv_qp_state state_of(uint32_t state)
+static enum ibv_qp_state qp_modify_state_of(uint32_t state)
 {
     static const enum ibv_qp_state states[] = {
         [PRM_QP_STATE_RST] = IBV_QPS_RESET, [PRM_QP_STATE_INIT] = IBV_QPS_INIT,
@@ -356,7 +356,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
         return err;
     }
     ads = PRM_PTR(qpc, qpc, primary_address_path);
-    attr->qp_state = attr->cur_qp_state = state_of(PRM_GET(qpc, qpc, state));
+    attr->qp_state = attr->cur_qp_state = qp_modify_state_of(PRM_GET(qpc, qpc, state));
     attr->path_mtu = PRM_GET(qpc, qpc, mtu);
     attr->path_mig_state = IBV_MIG_MIGRATED;
     attr->qkey = PRM_GET(qpc, qpc, q_key);

@@ -14,12 +14,12 @@
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
 #define LARGEST_WQE 4
 
-static int table_size(uint32_t log)
+static int query_table_size(uint32_t log)
 {
     return log >= 31 ? INT_MAX : (int)(1u << log);
 }
 
-static unsigned device_flags(struct hv_hca *hca)
+static unsigned query_device_flags(struct hv_hca *hca)
 {
     unsigned flags = IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT |
                      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
@@ -32,7 +32,7 @@ static unsigned device_flags(struct hv_hca *hca)
     return flags;
 }
 
-static struct hv_port_config *port_config(struct ibv_context *context)
+static struct hv_port_config *query_port_config(struct ibv_context *context)
 {
     struct hv_port_config *ports;
 
@@ -41,15 +41,15 @@ static struct hv_port_config *port_config(struct ibv_context *context)
 }
 
 /* The PCI device id of the generation. */
-static uint16_t part_id(struct ibv_context *context)
+static uint16_t query_part_id(struct ibv_context *context)
 {
     struct fw_pci_id id = {0};
 
-    fw_profile_pci_id(port_config(context)->profile, &id);
+    fw_profile_pci_id(query_port_config(context)->profile, &id);
     return id.device;
 }
 
-static void fill_device(struct ibv_context *context, struct ibv_device_attr *attr)
+static void query_fill_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     struct hv_hca *hca = hv_hca_of(context);
     uint32_t rev = hv_iseg_read(hca, 0);
@@ -65,27 +65,27 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
     attr->max_mr_size = UINT64_MAX;
     attr->page_size_cap = ~(uint64_t)(PCI_PAGE - 1);
     attr->vendor_id = VENDOR_ID;
-    attr->vendor_part_id = part_id(context);
-    attr->max_qp = table_size(HV_CAP(hca, log_max_qp));
-    attr->max_qp_wr = table_size(HV_CAP(hca, log_max_qp_sz)) / LARGEST_WQE;
-    attr->device_cap_flags = device_flags(hca);
+    attr->vendor_part_id = query_part_id(context);
+    attr->max_qp = query_table_size(HV_CAP(hca, log_max_qp));
+    attr->max_qp_wr = query_table_size(HV_CAP(hca, log_max_qp_sz)) / LARGEST_WQE;
+    attr->device_cap_flags = query_device_flags(hca);
     attr->max_sge = MIN(rq_sge, sq_sge);
     attr->max_sge_rd = MAX_SGE_RD;
-    attr->max_cq = table_size(HV_CAP(hca, log_max_cq));
-    attr->max_cqe = table_size(HV_CAP(hca, log_max_cq_sz)) - 1;
-    attr->max_mr = table_size(HV_CAP(hca, log_max_mkey));
-    attr->max_pd = table_size(HV_CAP(hca, log_max_pd));
-    attr->max_qp_rd_atom = table_size(HV_CAP(hca, log_max_ra_req_qp));
-    attr->max_qp_init_rd_atom = table_size(HV_CAP(hca, log_max_ra_res_qp));
+    attr->max_cq = query_table_size(HV_CAP(hca, log_max_cq));
+    attr->max_cqe = query_table_size(HV_CAP(hca, log_max_cq_sz)) - 1;
+    attr->max_mr = query_table_size(HV_CAP(hca, log_max_mkey));
+    attr->max_pd = query_table_size(HV_CAP(hca, log_max_pd));
+    attr->max_qp_rd_atom = query_table_size(HV_CAP(hca, log_max_ra_req_qp));
+    attr->max_qp_init_rd_atom = query_table_size(HV_CAP(hca, log_max_ra_res_qp));
     attr->max_res_rd_atom = attr->max_qp_rd_atom * attr->max_qp;
     attr->atomic_cap = HV_CAP(hca, atomic) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
     attr->max_mw = HV_CAP(hca, imaicl) ? attr->max_mr : 0;
-    attr->max_mcast_grp = table_size(HV_CAP(hca, log_max_mcg));
+    attr->max_mcast_grp = query_table_size(HV_CAP(hca, log_max_mcg));
     attr->max_mcast_qp_attach = (int)HV_CAP(hca, max_qp_mcg);
     attr->max_total_mcast_qp_attach = attr->max_mcast_qp_attach * attr->max_mcast_grp;
     attr->max_ah = INT_MAX;
-    attr->max_srq = table_size(HV_CAP(hca, log_max_srq));
-    attr->max_srq_wr = table_size(HV_CAP(hca, log_max_srq_sz)) - 1;
+    attr->max_srq = query_table_size(HV_CAP(hca, log_max_srq));
+    attr->max_srq_wr = query_table_size(HV_CAP(hca, log_max_srq_sz)) - 1;
     attr->max_srq_sge = rq_sge - 1;
     attr->max_pkeys = 128;
     attr->local_ca_ack_delay = (uint8_t)HV_CAP(hca, local_ca_ack_delay);
@@ -94,11 +94,11 @@ static void fill_device(struct ibv_context *context, struct ibv_device_attr *att
 
 HV_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    fill_device(context, attr);
+    query_fill_device(context, attr);
     return 0;
 }
 
-static void fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
+static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
 {
     if (!HV_CAP(hca, eth_net_offloads)) {
         return;
@@ -137,7 +137,7 @@ static int query_device_ex(struct ibv_context *context,
         return EINVAL;
     }
     memset(&all, 0, sizeof(all));
-    fill_device(context, &all.orig_attr);
+    query_fill_device(context, &all.orig_attr);
     all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
     all.device_cap_flags_ex |= HV_CAP(hca, end_pad) ? IBV_DEVICE_PCI_WRITE_END_PADDING : 0;
     all.completion_timestamp_mask = 0x7fffffffffffffffull;
@@ -147,7 +147,7 @@ static int query_device_ex(struct ibv_context *context,
         all.cq_mod_caps.max_cq_count = UINT16_MAX;
         all.cq_mod_caps.max_cq_period = 0xfff;
     }
-    fill_ethernet(hca, &all);
+    query_fill_ethernet(hca, &all);
     memset(attr, 0, attr_size);
     memcpy(attr, &all, MIN(attr_size, sizeof(all)));
     return 0;
@@ -155,7 +155,7 @@ static int query_device_ex(struct ibv_context *context,
 
 /* -- port -------------------------------------------------------------------------------------- */
 
-static bool link_is_up(struct hv_hca *hca)
+static bool query_link_is_up(struct hv_hca *hca)
 {
     struct prm_query_vport_state_in in[1] = {0};
     struct prm_query_vport_state_out out[1];
@@ -166,7 +166,7 @@ static bool link_is_up(struct hv_hca *hca)
 }
 
 /* The largest packet that fits with all headers a RoCE packet can have (iboe_get_mtu()). */
-static enum ibv_mtu ib_mtu(unsigned mtu)
+static enum ibv_mtu query_ib_mtu(unsigned mtu)
 {
     static const unsigned bytes[] = {4096, 2048, 1024, 512, 256};
     const unsigned headers = 40 + 8 + 12 + 4 + 28 + 4;
@@ -192,10 +192,10 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     if (port_num != 1) {
         return hv_kernel(EINVAL);
     }
-    up = link_is_up(hca);
+    up = query_link_is_up(hca);
     all.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     all.max_mtu = IBV_MTU_4096;
-    all.active_mtu = ib_mtu(hv_device(context->device)->config->mtu);
+    all.active_mtu = query_ib_mtu(hv_device(context->device)->config->mtu);
     all.gid_tbl_len = (int)hv_gid_table_len(hca);
     all.port_cap_flags = PORT_CAP_CM_SUP | PORT_CAP_IP_BASED_GIDS;
     all.max_msg_sz = 1u << HV_CAP(hca, log_max_msg);

@@ -69,7 +69,7 @@ int uverbs_destroy_wq(struct hv_rwq *wq)
     return err;
 }
 
-static uint8_t rq_state(enum ibv_wq_state state)
+static uint8_t wq_state_of(enum ibv_wq_state state)
 {
     static const uint8_t states[RQ_STATES] = {[IBV_WQS_RESET] = PRM_RQC_STATE_RST,
                                               [IBV_WQS_RDY] = PRM_RQC_STATE_RDY,
@@ -96,9 +96,9 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
     }
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
     PRM_SET(modify_rq_in, in, uid, hv_context(ibwq->context)->uid);
-    PRM_SET(modify_rq_in, in, rq_state, rq_state(from));
+    PRM_SET(modify_rq_in, in, rq_state, wq_state_of(from));
     PRM_SET(modify_rq_in, in, rqn, wq->rqn);
-    PRM_SET(rqc, rqc, state, rq_state(to));
+    PRM_SET(rqc, rqc, state, wq_state_of(to));
     if (attr->attr_mask & IBV_WQ_ATTR_FLAGS) {
         if (attr->flags_mask & ~(uint32_t)IBV_WQ_FLAGS_CVLAN_STRIPPING) {
             return EOPNOTSUPP;

@@ -19,7 +19,7 @@ struct hv_xrcd_inode {
 static pthread_mutex_t inodes_lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *inodes; /* struct hv_xrcd_inode */
 
-static int alloc_xrcd(struct hv_hca *hca, uint32_t *xrcdn)
+static int xrcd_alloc_cmd(struct hv_hca *hca, uint32_t *xrcdn)
 {
     struct prm_alloc_xrcd_in in[1] = {0};
     struct prm_alloc_xrcd_out out[1] = {0};
@@ -31,7 +31,7 @@ static int alloc_xrcd(struct hv_hca *hca, uint32_t *xrcdn)
     return err;
 }
 
-static int dealloc_xrcd(struct hv_hca *hca, uint32_t xrcdn)
+static int xrcd_dealloc_cmd(struct hv_hca *hca, uint32_t xrcdn)
 {
     struct prm_dealloc_xrcd_in in[1] = {0};
 
@@ -41,7 +41,7 @@ static int dealloc_xrcd(struct hv_hca *hca, uint32_t xrcdn)
 }
 
 /* Under inodes_lock. */
-static struct hv_xrcd_inode *find_inode(struct hv_hca *hca, const struct stat *st)
+static struct hv_xrcd_inode *xrcd_find_inode(struct hv_hca *hca, const struct stat *st)
 {
     for (guint i = 0; inodes && i < inodes->len; i++) {
         struct hv_xrcd_inode *inode = g_ptr_array_index(inodes, i);
@@ -55,7 +55,7 @@ static struct hv_xrcd_inode *find_inode(struct hv_hca *hca, const struct stat *s
 
 /* The domain of an open file, made if there is none and O_CREAT allows: 0 or errno. Under
  * inodes_lock. */
-static int open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xrcd)
+static int xrcd_open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xrcd)
 {
     struct hv_xrcd_inode *inode;
     struct stat st;
@@ -64,7 +64,7 @@ static int open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xr
     if (fstat(fd, &st)) {
         return EBADF;
     }
-    inode = find_inode(hca, &st);
+    inode = xrcd_find_inode(hca, &st);
     if (!inode && !(oflags & O_CREAT)) {
         return EAGAIN;
     }
@@ -73,7 +73,7 @@ static int open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xr
     }
     if (!inode) {
         inode = g_new0(struct hv_xrcd_inode, 1);
-        err = alloc_xrcd(hca, &inode->xrcdn);
+        err = xrcd_alloc_cmd(hca, &inode->xrcdn);
         if (err) {
             g_free(inode);
             return err;
@@ -108,10 +108,10 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
         return NULL;
     }
     if (attr->fd == -1) {
-        err = alloc_xrcd(hca, &xrcd->xrcdn);
+        err = xrcd_alloc_cmd(hca, &xrcd->xrcdn);
     } else {
         pthread_mutex_lock(&inodes_lock);
-        err = open_inode(hca, attr->fd, attr->oflags, xrcd);
+        err = xrcd_open_inode(hca, attr->fd, attr->oflags, xrcd);
         pthread_mutex_unlock(&inodes_lock);
     }
     if (hv_kernel(err)) {
@@ -124,7 +124,7 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
 }
 
 /* Under inodes_lock: the last one to close takes the domain from the device. */
-static int close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
+static int xrcd_close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
 {
     int err;
 
@@ -132,7 +132,7 @@ static int close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
         inode->opens--;
         return 0;
     }
-    err = dealloc_xrcd(hca, inode->xrcdn);
+    err = xrcd_dealloc_cmd(hca, inode->xrcdn);
     if (!err) {
         g_ptr_array_remove(inodes, inode);
         g_free(inode);
@@ -153,10 +153,10 @@ static int close_device_xrcd(struct hv_xrcd *xrcd)
     }
     if (xrcd->inode) {
         pthread_mutex_lock(&inodes_lock);
-        err = close_inode(hca, xrcd->inode);
+        err = xrcd_close_inode(hca, xrcd->inode);
         pthread_mutex_unlock(&inodes_lock);
     } else {
-        err = dealloc_xrcd(hca, xrcd->xrcdn);
+        err = xrcd_dealloc_cmd(hca, xrcd->xrcdn);
     }
     if (!err) {
         hv_handle_del(xrcd->ibv.context, xrcd->handle);

@@ -19,7 +19,7 @@ static pthread_mutex_t huge_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static GHashTable *huge_sizes;
 
-static const char *wanted_memory(uint64_t type)
+static const char *buf_wanted_memory(uint64_t type)
 {
     return type == MLX5DV_RES_TYPE_QP    ? getenv("MLX_QP_ALLOC_TYPE")
            : type == MLX5DV_RES_TYPE_CQ  ? getenv("MLX_CQ_ALLOC_TYPE")
@@ -27,7 +27,7 @@ static const char *wanted_memory(uint64_t type)
                                          : NULL;
 }
 
-static void *huge_alloc(size_t size)
+static void *buf_huge_alloc(size_t size)
 {
     size_t bytes = (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     void *ptr =
@@ -45,7 +45,7 @@ static void *huge_alloc(size_t size)
     return ptr;
 }
 
-static bool huge_free(void *ptr)
+static bool buf_huge_free(void *ptr)
 {
     size_t bytes = 0;
 
@@ -79,9 +79,9 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
             return ptr;
         }
     }
-    wanted = wanted_memory(type);
+    wanted = buf_wanted_memory(type);
     if (wanted && (!strcmp(wanted, "HUGE") || !strcmp(wanted, "PREFER_HUGE"))) {
-        void *ptr = huge_alloc(size);
+        void *ptr = buf_huge_alloc(size);
 
         if (ptr || !strcmp(wanted, "HUGE")) {
             return ptr;
@@ -94,7 +94,7 @@ void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool c
 {
     if (custom) {
         pd->free(&pd->ibv, pd->pd_context, ptr, type);
-    } else if (!huge_free(ptr)) {
+    } else if (!buf_huge_free(ptr)) {
         hv_ring_free(ptr, size);
     }
 }

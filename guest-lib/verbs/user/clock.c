@@ -7,7 +7,7 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
 
-static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+static int clock_query_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
     struct hv_hca *hca = hv_hca_of(context);
     size_t high = PRM_OFFSET(initial_seg, internal_timer_h);
@@ -29,7 +29,7 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 
 void hv_clock_ops(struct verbs_context *ops)
 {
-    ops->query_rt_values = query_rt_values;
+    ops->query_rt_values = clock_query_values;
 }
 
 /* The clock's registers count this many bits in a program's eyes (mlx5_core's cycle counter). */

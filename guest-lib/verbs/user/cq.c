@@ -286,7 +286,7 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
                        prm_load64(db));
 }
 
-static int modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+static int cq_set_moderation(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
     return hv_kernel(uverbs_modify_cq(hv_cq(ibcq), attr));
 }
@@ -382,7 +382,7 @@ HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 /* -- cleaning -----------------------------------------------------------------------------------
  */
 
-static bool is_receive(uint8_t opcode)
+static bool cq_is_receive(uint8_t opcode)
 {
     return (opcode >= PRM_CQE_OPCODE_RESP_WR_IMM && opcode <= PRM_CQE_OPCODE_RESP_SEND_INV) ||
            opcode == PRM_CQE_OPCODE_RESP_ERR;
@@ -401,7 +401,7 @@ void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq)
 
         if (PRM_GET(cqe64, cqe, srqn) == uidx) {
             freed++;
-            if (srq && is_receive(cqe_op_own(cqe) >> 4)) {
+            if (srq && cq_is_receive(cqe_op_own(cqe) >> 4)) {
                 hv_srq_free_wqe(srq, (uint16_t)PRM_GET(cqe64, cqe, wqe_counter));
             }
         } else if (freed) {
@@ -419,7 +419,7 @@ void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq)
 void hv_cq_ops(struct verbs_context *ops)
 {
     ops->create_cq_ex = create_cq_ex;
-    ops->modify_cq = modify_cq;
+    ops->modify_cq = cq_set_moderation;
     ops->context.ops.req_notify_cq = req_notify_cq;
     ops->context.ops.poll_cq = hv_poll_cq;
 }

@@ -35,7 +35,7 @@ static inline int cq_ex_take(struct user_cq *cq)
     return 0;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int cq_ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
     struct user_cq *cq = cq_of(ex);
     int err;
@@ -59,12 +59,12 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     return err;
 }
 
-static int next_poll(struct ibv_cq_ex *ex)
+static int cq_ex_next_poll(struct ibv_cq_ex *ex)
 {
     return cq_ex_take(cq_of(ex));
 }
 
-static void end_poll(struct ibv_cq_ex *ex)
+static void cq_ex_end_poll(struct ibv_cq_ex *ex)
 {
     struct user_cq *cq = cq_of(ex);
 
@@ -75,7 +75,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 /* -- readers ------------------------------------------------------------------------------------
  */
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+static enum ibv_wc_opcode cq_ex_read_opcode(struct ibv_cq_ex *ex)
 {
     const struct user_cq *cq = cq_of(ex);
 
@@ -93,12 +93,12 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
     }
 }
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_vendor_err(struct ibv_cq_ex *ex)
 {
     return PRM_GET(err_cqe, cqe_failed(cq_of(ex)->cur_cqe), vendor_err_synd);
 }
 
-static unsigned read_wc_flags(struct ibv_cq_ex *ex)
+static unsigned cq_ex_read_wc_flags(struct ibv_cq_ex *ex)
 {
     const struct user_cq *cq = cq_of(ex);
     unsigned flags = cq->cur_csum_valid ? cqe_csum_ok(cq->cur_cqe) : 0;
@@ -115,14 +115,14 @@ static unsigned read_wc_flags(struct ibv_cq_ex *ex)
     return flags | (PRM_GET(cqe64, cq->cur_cqe, grh) ? IBV_WC_GRH : 0);
 }
 
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_byte_len(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, byte_cnt);
 }
 
 /* Immediate data as on the wire; the key of SEND with invalidate in host order
  * (ibv_wc_read_invalidated_rkey()). */
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
+static __be32 cq_ex_read_imm_data(struct ibv_cq_ex *ex)
 {
     const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
     uint32_t value = PRM_GET(cqe64, cqe, immediate);
@@ -130,37 +130,37 @@ static __be32 read_imm_data(struct ibv_cq_ex *ex)
     return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_RESP_SEND_INV ? value : GUINT32_TO_BE(value);
 }
 
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_qp_num(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, qpn);
 }
 
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_src_qp(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, rqpn);
 }
 
-static uint32_t read_slid(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_slid(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, slid);
 }
 
-static uint8_t read_sl(struct ibv_cq_ex *ex)
+static uint8_t cq_ex_read_sl(struct ibv_cq_ex *ex)
 {
     return (uint8_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, sl);
 }
 
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+static uint8_t cq_ex_read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, ml_path) & 0x7f;
 }
 
-static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+static uint64_t cq_ex_read_completion_ts(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, timestamp);
 }
 
-static uint64_t clock_ns(clockid_t id)
+static uint64_t cq_ex_clock_ns(clockid_t id)
 {
     struct timespec t;
 
@@ -168,23 +168,24 @@ static uint64_t clock_ns(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+static uint64_t cq_ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-    return read_completion_ts(ex) + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    return cq_ex_read_completion_ts(ex) + cq_ex_clock_ns(CLOCK_REALTIME) -
+           cq_ex_clock_ns(CLOCK_MONOTONIC);
 }
 
-static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+static uint16_t cq_ex_read_cvlan(struct ibv_cq_ex *ex)
 {
     return (uint16_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, vlan_info);
 }
 
 /* A receive queue's CQE of a raw packet has the flow tag where the others have the QPN. */
-static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+static uint32_t cq_ex_read_flow_tag(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, qpn);
 }
 
-static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
+static void cq_ex_read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
 {
     const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
 
@@ -195,19 +196,19 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
 
 #define READER(flag, reader)                                                                       \
     if (wc_flags & (flag)) {                                                                       \
-        ex->reader = reader;                                                                       \
+        ex->reader = cq_ex_##reader;                                                               \
     }
 
 void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags)
 {
     struct ibv_cq_ex *ex = &cq->ex;
 
-    ex->start_poll = start_poll;
-    ex->next_poll = next_poll;
-    ex->end_poll = end_poll;
-    ex->read_opcode = read_opcode;
-    ex->read_vendor_err = read_vendor_err;
-    ex->read_wc_flags = read_wc_flags;
+    ex->start_poll = cq_ex_start_poll;
+    ex->next_poll = cq_ex_next_poll;
+    ex->end_poll = cq_ex_end_poll;
+    ex->read_opcode = cq_ex_read_opcode;
+    ex->read_vendor_err = cq_ex_read_vendor_err;
+    ex->read_wc_flags = cq_ex_read_wc_flags;
     READER(IBV_WC_EX_WITH_BYTE_LEN, read_byte_len)
     READER(IBV_WC_EX_WITH_IMM, read_imm_data)
     READER(IBV_WC_EX_WITH_QP_NUM, read_qp_num)

@@ -46,7 +46,7 @@ static const struct {
 };
 
 /* The queue that a CQE names, or NULL. The CQ remembers the one before. */
-static inline const struct hv_rsc *find_rsc(struct user_cq *cq, const struct prm_cqe64 *cqe)
+static inline const struct hv_rsc *cq_poll_find_rsc(struct user_cq *cq, const struct prm_cqe64 *cqe)
 {
     uint32_t uidx = PRM_GET(cqe64, cqe, srqn);
 
@@ -57,8 +57,8 @@ static inline const struct hv_rsc *find_rsc(struct user_cq *cq, const struct prm
     return cq->cur_rsc;
 }
 
-static inline int complete_send(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
-                                struct completion *done)
+static inline int cq_poll_complete_send(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
+                                        struct completion *done)
 {
     struct user_qp *qp = rsc->obj;
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
@@ -76,8 +76,8 @@ static inline int complete_send(const struct hv_rsc *rsc, const struct prm_cqe64
     return 0;
 }
 
-static inline int complete_srq(struct hv_srq *srq, const struct prm_cqe64 *cqe,
-                               struct completion *done)
+static inline int cq_poll_complete_srq(struct hv_srq *srq, const struct prm_cqe64 *cqe,
+                                       struct completion *done)
 {
     uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
 
@@ -89,8 +89,8 @@ static inline int complete_srq(struct hv_srq *srq, const struct prm_cqe64 *cqe,
     return 0;
 }
 
-static inline int complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
-                              struct completion *done)
+static inline int cq_poll_complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
+                                      struct completion *done)
 {
     if (!rq->wqe_cnt) {
         return CQ_POLL_ERR;
@@ -100,22 +100,22 @@ static inline int complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
     return 0;
 }
 
-static inline int complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
-                                struct completion *done)
+static inline int cq_poll_complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
+                                        struct completion *done)
 {
     struct user_qp *qp = rsc->obj;
 
     switch (rsc->type) {
     case HV_RSC_QP:
         if (qp->ibv.srq) {
-            return complete_srq(hv_srq(qp->ibv.srq), cqe, done);
+            return cq_poll_complete_srq(hv_srq(qp->ibv.srq), cqe, done);
         }
         done->csum_valid = qp->rx_csum_valid;
-        return complete_rq(&qp->rq, cqe, done);
+        return cq_poll_complete_rq(&qp->rq, cqe, done);
     case HV_RSC_XSRQ:
-        return complete_srq(rsc->obj, cqe, done);
+        return cq_poll_complete_srq(rsc->obj, cqe, done);
     case HV_RSC_RWQ:
-        return complete_rq(&((struct hv_rwq *)rsc->obj)->rq, cqe, done);
+        return cq_poll_complete_rq(&((struct hv_rwq *)rsc->obj)->rq, cqe, done);
     default:
         return CQ_POLL_ERR;
     }
@@ -123,7 +123,7 @@ static inline int complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64
 
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
 {
-    const struct hv_rsc *rsc = find_rsc(cq, cqe);
+    const struct hv_rsc *rsc = cq_poll_find_rsc(cq, cqe);
 
     *done = (struct completion){.status = IBV_WC_SUCCESS};
     if (!rsc) {
@@ -131,20 +131,21 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
     }
     switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_REQ:
-        return complete_send(rsc, cqe, done);
+        return cq_poll_complete_send(rsc, cqe, done);
     case PRM_CQE_OPCODE_RESP_WR_IMM:
     case PRM_CQE_OPCODE_RESP_SEND:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_INV:
-        return complete_recv(rsc, cqe, done);
+        return cq_poll_complete_recv(rsc, cqe, done);
     case PRM_CQE_OPCODE_REQ_ERR:
     case PRM_CQE_OPCODE_RESP_ERR:
         done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];
         if (done->status == IBV_WC_SUCCESS) {
             done->status = IBV_WC_GENERAL_ERR;
         }
-        return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR ? complete_send(rsc, cqe, done)
-                                                              : complete_recv(rsc, cqe, done);
+        return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR
+                   ? cq_poll_complete_send(rsc, cqe, done)
+                   : cq_poll_complete_recv(rsc, cqe, done);
     default:
         return CQ_POLL_ERR;
     }
@@ -153,8 +154,8 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
 /* -- ibv_poll_cq() ------------------------------------------------------------------------------
  */
 
-static inline void fill_send(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
-                             const struct completion *done)
+static inline void cq_poll_fill_send(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
+                                     const struct completion *done)
 {
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
 
@@ -169,8 +170,8 @@ static inline void fill_send(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
     }
 }
 
-static inline void fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
-                             const struct completion *done)
+static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
+                                     const struct completion *done)
 {
     wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
     wc->wc_flags = done->csum_valid ? cqe_csum_ok(cqe) : 0;
@@ -216,11 +217,11 @@ static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, stru
     wc->qp_num = PRM_GET(cqe64, cqe, qpn);
     wc->wc_flags = 0;
     if (opcode == PRM_CQE_OPCODE_REQ) {
-        fill_send(wc, cqe, &done);
+        cq_poll_fill_send(wc, cqe, &done);
     } else if (opcode >= PRM_CQE_OPCODE_SIG_ERR) {
         wc->vendor_err = PRM_GET(err_cqe, cqe_failed(cqe), vendor_err_synd);
     } else {
-        fill_recv(wc, cqe, &done);
+        cq_poll_fill_recv(wc, cqe, &done);
     }
     return 0;
 }

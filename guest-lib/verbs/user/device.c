@@ -50,17 +50,17 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
 
 /* After fork() the HCAs are the parent's: the child must not disturb their wire. It can open HCAs
  * of its own, so no other thread may be at it meanwhile. */
-static void before_fork(void)
+static void device_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork_in_parent(void)
+static void device_after_fork_in_parent(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void after_fork_in_child(void)
+static void device_after_fork_in_child(void)
 {
     for (unsigned i = 0; i < num_devices; i++) {
         if (devices[i].hca) {
@@ -74,9 +74,9 @@ static void after_fork_in_child(void)
 
 /* Once an HCA is open: handlers run in the order in which they were made known, the last one first,
  * and its wire has a lock of its own that is taken under this one. */
-static void watch_forks(void)
+static void device_watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
 }
 
 /* Under the lock. */
@@ -157,7 +157,7 @@ void hv_sim_device_free(struct ibv_device *device)
 
 /* -- contexts ---------------------------------------------------------------------------------- */
 
-static void init_ops(struct hv_context *ctx)
+static void device_init_ops(struct hv_context *ctx)
 {
     static void (*const fill[])(struct verbs_context *) = {
         hv_query_ops, hv_clock_ops, hv_pd_ops, hv_mr_ops, hv_mw_ops,   hv_cq_ops,
@@ -170,7 +170,7 @@ static void init_ops(struct hv_context *ctx)
 }
 
 /* Under the lock: the device's HCA, brought up by its first user. */
-static struct hv_hca *use_hca(struct hv_device *dev)
+static struct hv_hca *device_use_hca(struct hv_device *dev)
 {
     GError *err = NULL;
 
@@ -183,13 +183,13 @@ static struct hv_hca *use_hca(struct hv_device *dev)
             g_error_free(err);
             return NULL;
         }
-        pthread_once(&watching_forks, watch_forks);
+        pthread_once(&watching_forks, device_watch_forks);
     }
     dev->users++;
     return dev->hca;
 }
 
-static void release_hca(struct hv_device *dev, struct hv_hca *hca)
+static void device_release_hca(struct hv_device *dev, struct hv_hca *hca)
 {
     if (dev->hca == hca && --dev->users == 0) {
         dev->hca = NULL;
@@ -198,7 +198,7 @@ static void release_hca(struct hv_device *dev, struct hv_hca *hca)
 }
 
 /* A new context; of, if not NULL, is the one whose user it shares. */
-static struct ibv_context *open_context(struct hv_device *dev, const struct hv_context *of)
+static struct ibv_context *device_open_context(struct hv_device *dev, const struct hv_context *of)
 {
     struct hv_context *ctx = calloc(1, sizeof(*ctx));
     int err, state;
@@ -207,7 +207,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
         return NULL;
     }
     state = lock_devices();
-    ctx->hca = use_hca(dev);
+    ctx->hca = device_use_hca(dev);
     unlock_devices(state);
     if (!ctx->hca) {
         free(ctx);
@@ -224,7 +224,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
     ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
-    init_ops(ctx);
+    device_init_ops(ctx);
     err = hv_async_open(ctx);
     if (!err) {
         err = uverbs_get_context(ctx, of);
@@ -235,7 +235,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
     }
     hv_file_close(ctx->file);
     state = lock_devices();
-    release_hca(dev, ctx->hca);
+    device_release_hca(dev, ctx->hca);
     unlock_devices(state);
     close(ctx->ibv.context.cmd_fd);
     free(ctx);
@@ -245,7 +245,7 @@ static struct ibv_context *open_context(struct hv_device *dev, const struct hv_c
 
 HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-    return open_context(hv_device(device), NULL);
+    return device_open_context(hv_device(device), NULL);
 }
 
 HV_EXPORT int ibv_close_device(struct ibv_context *context)
@@ -256,7 +256,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
 
     uverbs_put_context(ctx);
     state = lock_devices();
-    release_hca(hv_device(context->device), hca);
+    device_release_hca(hv_device(context->device), hca);
     unlock_devices(state);
     hv_async_close(ctx);
     hv_uidx_fini(ctx);
@@ -267,7 +267,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
 }
 
 /* The context behind a descriptor, if it is one of this process's. Under the lock. */
-static struct hv_context *find_context(int cmd_fd)
+static struct hv_context *device_find_context(int cmd_fd)
 {
     struct hv_context *found = NULL;
     struct stat wanted;
@@ -287,11 +287,11 @@ HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
     struct hv_context *found;
     int state = lock_devices();
 
-    found = find_context(cmd_fd);
+    found = device_find_context(cmd_fd);
     unlock_devices(state);
     if (!found) {
         errno = EINVAL;
         return NULL;
     }
-    return open_context(hv_device(found->ibv.context.device), found);
+    return device_open_context(hv_device(found->ibv.context.device), found);
 }

@@ -9,13 +9,13 @@
 /* Doorbell registers that a program may still ask for, as mlx5_ib counts them. */
 #define MAX_DYNAMIC_BFREGS 1024
 
-static uint32_t raw_packet_if(uint32_t caps)
+static uint32_t dv_device_raw_packet_if(uint32_t caps)
 {
     return caps ? 1u << IBV_QPT_RAW_PACKET : 0;
 }
 
 /* Software parsing, tunnels and striding RQs, from the Ethernet capabilities. */
-static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
+static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
     uint32_t offloads = 0;
@@ -35,7 +35,7 @@ static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
                    (ETH(swp_lso) ? MLX5DV_SW_PARSING_LSO : 0);
     }
     caps->sw_parsing_caps.sw_parsing_offloads = offloads;
-    caps->sw_parsing_caps.supported_qpts = raw_packet_if(offloads);
+    caps->sw_parsing_caps.supported_qpts = dv_device_raw_packet_if(offloads);
     caps->tunnel_offloads_caps =
         (ETH(tunnel_stateless_vxlan) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN : 0) |
         (ETH(tunnel_stateless_gre) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE : 0) |
@@ -47,7 +47,7 @@ static void ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
             .max_single_stride_log_num_of_bytes = 13,
             .min_single_wqe_log_num_of_strides = 9,
             .max_single_wqe_log_num_of_strides = 16,
-            .supported_qpts = raw_packet_if(1),
+            .supported_qpts = dv_device_raw_packet_if(1),
         };
     }
 }
@@ -58,7 +58,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     struct mlx5dv_context caps = {.flags = 0};
     uint64_t asked = attrs->comp_mask, given = 0;
 
-    ethernet_caps(ctx, &caps);
+    dv_device_ethernet_caps(ctx, &caps);
     if (HV_CAP(hca, cqe_version) == 1) {
         caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_V1;
     }

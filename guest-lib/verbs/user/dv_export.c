@@ -28,7 +28,7 @@
     }
 #include "guest-lib/verbs/dv_functions.def"
 
-static const struct hv_dv_ops *ops_of(struct ibv_context *ctx)
+static const struct hv_dv_ops *dv_export_ops_of(struct ibv_context *ctx)
 {
     return hv_context(ctx)->dv;
 }
@@ -51,13 +51,13 @@ HV_EXPORT struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
 HV_EXPORT int _mlx5dv_query_port(struct ibv_context *ctx, uint32_t port_num,
                                  struct mlx5dv_port *info, size_t info_len)
 {
-    return ops_of(ctx)->query_port(ctx, port_num, info, info_len);
+    return dv_export_ops_of(ctx)->query_port(ctx, port_num, info, info_len);
 }
 
 HV_EXPORT int _mlx5dv_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *err_info,
                                  size_t err_info_size)
 {
-    return ops_of(DV_CONTAINER(mkey, struct hv_dv_mkey)->context)
+    return dv_export_ops_of(DV_CONTAINER(mkey, struct hv_dv_mkey)->context)
         ->mkey_check(mkey, err_info, err_info_size);
 }
 
@@ -69,7 +69,7 @@ HV_EXPORT int mlx5dv_vfio_get_events_fd(struct ibv_context *ibctx)
     return -1;
 }
 
-static struct ibv_context *context_of(const struct mlx5dv_obj *obj, uint64_t obj_type)
+static struct ibv_context *dv_export_context_of(const struct mlx5dv_obj *obj, uint64_t obj_type)
 {
     return obj_type & MLX5DV_OBJ_QP    ? obj->qp.in->context
            : obj_type & MLX5DV_OBJ_CQ  ? obj->cq.in->context
@@ -90,9 +90,9 @@ int hv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type);
 
 HV_EXPORT int hv_init_obj_1_2(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
-    struct ibv_context *ctx = context_of(obj, obj_type);
+    struct ibv_context *ctx = dv_export_context_of(obj, obj_type);
 
-    return ctx ? ops_of(ctx)->init_obj(obj, obj_type) : EINVAL;
+    return ctx ? dv_export_ops_of(ctx)->init_obj(obj, obj_type) : EINVAL;
 }
 
 HV_EXPORT int hv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)

@@ -2,7 +2,8 @@
 /* The table through which libmlx5.so.1 calls. */
 #include "guest-lib/verbs/dv.h"
 
-static struct ibv_context *open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
+static struct ibv_context *dv_ops_open_device(struct ibv_device *device,
+                                              struct mlx5dv_context_attr *attr)
 {
     /* a context is DevX's, too, whether that was asked for or not */
     if (attr->comp_mask || (attr->flags & ~(uint32_t)MLX5DV_CONTEXT_FLAGS_DEVX)) {
@@ -13,7 +14,7 @@ static struct ibv_context *open_device(struct ibv_device *device, struct mlx5dv_
 }
 
 /* Keys without signatures: there is nothing that could be wrong. */
-static int mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size)
+static int dv_ops_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
     (void)mkey;
     (void)info;
@@ -24,8 +25,8 @@ static int mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, si
 const struct hv_dv_ops hv_dv_ops = {
     .init_obj = hv_dv_init_obj,
     .query_port = hv_dv_query_port,
-    .open_device = open_device,
-    .mkey_check = mkey_check,
+    .open_device = dv_ops_open_device,
+    .mkey_check = dv_ops_mkey_check,
 #define DV_OP(ret, name, ops, params, args) .name = hv_dv_##name,
 #define DV_ERRNO(name, err, params)
 #define DV_NULL(type, name, err, params)

@@ -25,13 +25,13 @@ static void dv_wr_set_err(struct user_qp *qp, int err)
     }
 }
 
-static void mask_bit(struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
+static void dv_wr_mask_bit(struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
 {
     PRM_SET(wqe_umr_ctrl_seg, umr, mkey_mask,
             PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) | 1ull << bit);
 }
 
-static bool has_mask_bit(const struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
+static bool dv_wr_has_mask_bit(const struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
 {
     return PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) >> bit & 1;
 }
@@ -61,8 +61,8 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     PRM_SET(wqe_ctrl_seg, dv->wqe->ctrl, opcode, PRM_WQE_OPCODE_UMR);
     PRM_SET(wqe_ctrl_seg, dv->wqe->ctrl, umr_mkey, mkey->lkey);
     PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);
-    mask_bit(umr, PRM_MKEY_MASK_FREE);
-    mask_bit(umr, PRM_MKEY_MASK_KEY);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_FREE);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_KEY);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
     PRM_SET(mkc, mkc, mkey_7_0, mkey->lkey & 0xff);
     dv->wqe_size = sizeof(struct hv_umr_wqe);
@@ -84,14 +84,14 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
     if (dv->qp->wr_err) {
         return;
     }
-    if (!dv->cur_mkey || (access & ~known) || has_mask_bit(umr, PRM_MKEY_MASK_LW)) {
+    if (!dv->cur_mkey || (access & ~known) || dv_wr_has_mask_bit(umr, PRM_MKEY_MASK_LW)) {
         dv_wr_set_err(dv->qp, EINVAL);
         return;
     }
-    mask_bit(umr, PRM_MKEY_MASK_LW);
-    mask_bit(umr, PRM_MKEY_MASK_RR);
-    mask_bit(umr, PRM_MKEY_MASK_RW);
-    mask_bit(umr, PRM_MKEY_MASK_A);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_LW);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_RR);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_RW);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_A);
     PRM_SET(mkc, mkc, lw, !!(access & IBV_ACCESS_LOCAL_WRITE));
     PRM_SET(mkc, mkc, rr, !!(access & IBV_ACCESS_REMOTE_READ));
     PRM_SET(mkc, mkc, rw, !!(access & IBV_ACCESS_REMOTE_WRITE));
@@ -100,7 +100,7 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
 }
 
 /* Whether a layout of that many entries of 16 bytes can be set now. */
-static bool may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
+static bool dv_wr_may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
 {
     struct user_qp *qp = dv->qp;
 
@@ -122,7 +122,7 @@ static void dv_wr_layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t leng
     struct prm_wqe_umr_ctrl_seg *umr = dv->wqe->umr;
     size_t padded = (entries * 16 + 63) & ~(size_t)63;
 
-    mask_bit(umr, PRM_MKEY_MASK_LEN);
+    dv_wr_mask_bit(umr, PRM_MKEY_MASK_LEN);
     PRM_SET(mkc, dv->wqe->mkc, len, length);
     PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, padded / 16);
     dv->wqe_size += padded;
@@ -136,7 +136,7 @@ static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
     struct prm_wqe_klm_seg *klm = (void *)dv->wqe->entries;
     uint64_t length = 0;
 
-    if (!may_set_layout(dv, num_sges, num_sges)) {
+    if (!dv_wr_may_set_layout(dv, num_sges, num_sges)) {
         return;
     }
     for (uint16_t i = 0; i < num_sges; i++, klm++) {
@@ -159,7 +159,7 @@ static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t rep
     uint64_t length = 0;
 
     /* the block itself takes an entry */
-    if (!may_set_layout(dv, num + 1u, num)) {
+    if (!dv_wr_may_set_layout(dv, num + 1u, num)) {
         return;
     }
     for (uint16_t i = 0; i < num; i++, entry++) {
@@ -250,7 +250,7 @@ void *hv_dv_qp_new(struct user_qp *qp)
 /* -- cancelling -------------------------------------------------------------------------------- */
 
 /* What a completion is to say of a WQE that no longer says it itself; -1: cannot be cancelled. */
-static int wc_opcode_of(uint8_t opcode)
+static int dv_wr_wc_opcode_of(uint8_t opcode)
 {
     switch (opcode) {
     case PRM_WQE_OPCODE_RDMA_WRITE_IMM:
@@ -280,7 +280,7 @@ static int dv_wr_cancel(struct user_qp *qp, uint32_t index)
     uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
 
     if (qp->sq.wr_data[index] != IBV_WC_DRIVER2 && opcode != PRM_WQE_OPCODE_UMR) {
-        int wc = wc_opcode_of(opcode);
+        int wc = dv_wr_wc_opcode_of(opcode);
 
         if (wc < 0) {
             return -EINVAL;

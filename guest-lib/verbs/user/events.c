@@ -19,7 +19,7 @@ struct unacked {
 
 #define UNACKED(obj, counter) ((struct unacked){&(obj)->ibv.mutex, &(obj)->ibv.cond, counter})
 
-static void unacked_count(struct unacked unacked, int change)
+static void events_unacked_count(struct unacked unacked, int change)
 {
     pthread_mutex_lock(unacked.mutex);
     *unacked.count += (uint32_t)change;
@@ -29,7 +29,7 @@ static void unacked_count(struct unacked unacked, int change)
     pthread_mutex_unlock(unacked.mutex);
 }
 
-static void unacked_wait(struct unacked unacked)
+static void events_unacked_wait(struct unacked unacked)
 {
     pthread_mutex_lock(unacked.mutex);
     while (*unacked.count) {
@@ -79,7 +79,7 @@ static bool comp_take(void *event, void *arg)
 {
     struct user_cq *cq = event;
 
-    unacked_count(UNACKED(cq, &cq->unacked_comp), 1);
+    events_unacked_count(UNACKED(cq, &cq->unacked_comp), 1);
     return true;
 }
 
@@ -105,7 +105,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 
 HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    unacked_count(UNACKED(user_cq(cq), &user_cq(cq)->unacked_comp), -(int)nevents);
+    events_unacked_count(UNACKED(user_cq(cq), &user_cq(cq)->unacked_comp), -(int)nevents);
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ void hv_async_close(struct hv_context *ctx)
 }
 
 /* False: it is about no object. */
-static bool unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
+static bool events_unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
 {
     struct user_cq *cq = user_cq(event->element.cq);
     struct user_qp *qp = user_qp(event->element.qp);
@@ -163,8 +163,8 @@ static void async_count(const struct ibv_async_event *event, int change)
 {
     struct unacked unacked;
 
-    if (unacked_of(event, &unacked)) {
-        unacked_count(unacked, change);
+    if (events_unacked_of(event, &unacked)) {
+        events_unacked_count(unacked, change);
     }
 }
 
@@ -222,24 +222,24 @@ void hv_event_drain_cq(struct user_cq *cq)
         hv_event_take_out(&hv_channel(cq->ibv.channel)->queue, comp_is_about, cq, NULL);
     }
     async_forget(cq->ibv.context, cq);
-    unacked_wait(UNACKED(cq, &cq->unacked_comp));
-    unacked_wait(UNACKED(cq, &cq->unacked_async));
+    events_unacked_wait(UNACKED(cq, &cq->unacked_comp));
+    events_unacked_wait(UNACKED(cq, &cq->unacked_async));
 }
 
 void hv_event_drain_qp(struct user_qp *qp)
 {
     async_forget(qp->ibv.context, qp);
-    unacked_wait(UNACKED(qp, &qp->unacked_async));
+    events_unacked_wait(UNACKED(qp, &qp->unacked_async));
 }
 
 void hv_event_drain_srq(struct hv_srq *srq)
 {
     async_forget(srq->ibv.context, srq);
-    unacked_wait(UNACKED(srq, &srq->unacked_async));
+    events_unacked_wait(UNACKED(srq, &srq->unacked_async));
 }
 
 void hv_event_drain_wq(struct hv_rwq *wq)
 {
     async_forget(wq->ibv.context, wq);
-    unacked_wait(UNACKED(wq, &wq->unacked_async));
+    events_unacked_wait(UNACKED(wq, &wq->unacked_async));
 }

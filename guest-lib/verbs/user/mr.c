@@ -43,8 +43,8 @@ HV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, s
 }
 
 /* The flags of the change are good, the memory is not looked at yet. */
-static bool rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, size_t length,
-                          int access)
+static bool mr_rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, size_t length,
+                             int access)
 {
     if (mr->kind != HV_MR_USER || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)) {
         return false;
@@ -58,7 +58,7 @@ static bool rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, s
 HV_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
                            size_t length, int access)
 {
-    if (!rereg_args_ok(hv_mr(ibmr), flags, addr, length, access)) {
+    if (!mr_rereg_args_ok(hv_mr(ibmr), flags, addr, length, access)) {
         errno = EINVAL;
         return IBV_REREG_MR_ERR_INPUT;
     }
@@ -151,7 +151,7 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 }
 
 /* Device memory: there is none (max_dm_size is 0). */
-static struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+static struct ibv_dm *mr_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
     errno = attr->comp_mask ? EINVAL : EOPNOTSUPP;
     return NULL;
@@ -172,5 +172,5 @@ void hv_mr_ops(struct verbs_context *ops)
 {
     ops->alloc_null_mr = alloc_null_mr;
     ops->advise_mr = advise_mr;
-    ops->alloc_dm = alloc_dm;
+    ops->alloc_dm = mr_alloc_dm;
 }

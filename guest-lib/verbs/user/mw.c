@@ -38,7 +38,7 @@ static int dealloc_mw(struct ibv_mw *ibmw)
 }
 
 /* A region that a window may lie over. */
-static int check_region(const struct ibv_mr *ibmr)
+static int mw_check_region(const struct ibv_mr *ibmr)
 {
     const struct hv_mr *mr = (const struct hv_mr *)ibmr;
 
@@ -61,7 +61,7 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
     if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
         err = EINVAL;
     } else if (bind->bind_info.mr) {
-        err = check_region(bind->bind_info.mr);
+        err = mw_check_region(bind->bind_info.mr);
     }
     if (err) {
         errno = err;

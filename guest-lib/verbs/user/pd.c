@@ -25,7 +25,7 @@ HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     return &pd->ibv;
 }
 
-static int dealloc_parent_domain(struct hv_pd *pd)
+static int pd_dealloc_parent_domain(struct hv_pd *pd)
 {
     if (g_atomic_int_get(&pd->refs) || g_atomic_int_get(&pd->domains)) {
         return EBUSY;
@@ -39,7 +39,7 @@ static int dealloc_parent_domain(struct hv_pd *pd)
 }
 
 /* The imported one's memory; its PD's, too, if nothing else refers to that. */
-static void free_imported(struct hv_pd *pd)
+static void pd_free_imported(struct hv_pd *pd)
 {
     struct hv_pd *real = pd->parent;
 
@@ -58,7 +58,7 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
     int err;
 
     if (pd->kind == HV_PD_PARENT_DOMAIN) {
-        return dealloc_parent_domain(pd);
+        return pd_dealloc_parent_domain(pd);
     }
     if (g_atomic_int_get(&pd->domains)) {
         return EBUSY;
@@ -72,7 +72,7 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
     imports = pd->imports;
     pthread_mutex_unlock(&imports_lock);
     if (pd->kind == HV_PD_IMPORTED) {
-        free_imported(pd);
+        pd_free_imported(pd);
         return 0;
     }
     if (!imports) {
@@ -108,10 +108,10 @@ HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_
 HV_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
 {
     g_assert(hv_pd(pd)->kind == HV_PD_IMPORTED);
-    free_imported(hv_pd(pd));
+    pd_free_imported(hv_pd(pd));
 }
 
-static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+static struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
     struct hv_td *td;
 
@@ -131,7 +131,7 @@ static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_a
     return &td->ibv;
 }
 
-static int dealloc_td(struct ibv_td *ibtd)
+static int pd_dealloc_td(struct ibv_td *ibtd)
 {
     struct hv_td *td = (struct hv_td *)ibtd;
 
@@ -143,8 +143,8 @@ static int dealloc_td(struct ibv_td *ibtd)
     return 0;
 }
 
-static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
-                                          struct ibv_parent_domain_init_attr *attr)
+static struct ibv_pd *pd_alloc_parent_domain(struct ibv_context *context,
+                                             struct ibv_parent_domain_init_attr *attr)
 {
     struct hv_pd *pd;
 
@@ -179,7 +179,7 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 
 void hv_pd_ops(struct verbs_context *ops)
 {
-    ops->alloc_td = alloc_td;
-    ops->dealloc_td = dealloc_td;
-    ops->alloc_parent_domain = alloc_parent_domain;
+    ops->alloc_td = pd_alloc_td;
+    ops->dealloc_td = pd_dealloc_td;
+    ops->alloc_parent_domain = pd_alloc_parent_domain;
 }

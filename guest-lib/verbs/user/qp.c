@@ -31,7 +31,7 @@ static unsigned qp_overhead(enum ibv_qp_type type)
     }
 }
 
-static uint32_t power_of_two(uint32_t n)
+static uint32_t qp_power_of_two(uint32_t n)
 {
     return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
 }
@@ -56,7 +56,7 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_ty
         return EINVAL;
     }
     qp->sq.wqe_shift = 6;
-    qp->sq.wqe_cnt = power_of_two(cap->max_send_wr * (wqe / WQEBB));
+    qp->sq.wqe_cnt = qp_power_of_two(cap->max_send_wr * (wqe / WQEBB));
     if (qp->sq.wqe_cnt > 1u << HV_CAP(qp->hca, log_max_qp_sz)) {
         return EINVAL;
     }
@@ -80,9 +80,9 @@ static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
         cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
         return EINVAL;
     }
-    wqe = power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
+    wqe = qp_power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
     qp->rq.wqe_shift = (uint32_t)g_bit_storage(wqe) - 1;
-    qp->rq.wqe_cnt = MAX(power_of_two(cap->max_recv_wr), WQEBB / wqe);
+    qp->rq.wqe_cnt = MAX(qp_power_of_two(cap->max_recv_wr), WQEBB / wqe);
     qp->rq.max_post = qp->rq.wqe_cnt;
     qp->rq.max_gs = wqe / 16;
     cap->max_recv_wr = qp->rq.max_post;

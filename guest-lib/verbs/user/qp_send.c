@@ -762,7 +762,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 }
 
 /* What may be asked for, by service type. */
-static uint64_t possible_ops(enum ibv_qp_type type)
+static uint64_t send_possible_ops(enum ibv_qp_type type)
 {
     const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
     const uint64_t uc = ud | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -790,7 +790,7 @@ int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags)
 {
     enum ibv_qp_type type = qp->ibv.qp_type;
     struct ibv_qp_ex *ex = &qp->ex;
-    uint64_t possible = possible_ops(type);
+    uint64_t possible = send_possible_ops(type);
 
     if (send_ops_flags & ~possible) {
         return EOPNOTSUPP;

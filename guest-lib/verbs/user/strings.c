@@ -3,7 +3,8 @@
 #include <glib.h>
 #include "guest-lib/verbs/verbs.h"
 
-static const char *name_of(const char *const names[], size_t count, int value, const char *unknown)
+static const char *strings_name_of(const char *const names[], size_t count, int value,
+                                   const char *unknown)
 {
     return value >= 0 && (size_t)value < count && names[value] ? names[value] : unknown;
 }
@@ -20,7 +21,7 @@ HV_EXPORT const char *ibv_node_type_str(enum ibv_node_type type)
         [IBV_NODE_UNSPECIFIED] = "unspecified",
     };
 
-    return name_of(names, G_N_ELEMENTS(names), type, "unknown");
+    return strings_name_of(names, G_N_ELEMENTS(names), type, "unknown");
 }
 
 HV_EXPORT const char *ibv_port_state_str(enum ibv_port_state state)
@@ -34,7 +35,7 @@ HV_EXPORT const char *ibv_port_state_str(enum ibv_port_state state)
         [IBV_PORT_ACTIVE_DEFER] = "active defer",
     };
 
-    return name_of(names, G_N_ELEMENTS(names), state, "unknown");
+    return strings_name_of(names, G_N_ELEMENTS(names), state, "unknown");
 }
 
 HV_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
@@ -62,7 +63,7 @@ HV_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
         [IBV_EVENT_WQ_FATAL] = "WQ fatal",
     };
 
-    return name_of(names, G_N_ELEMENTS(names), event, "unknown");
+    return strings_name_of(names, G_N_ELEMENTS(names), event, "unknown");
 }
 
 HV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
@@ -94,7 +95,7 @@ HV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
         [IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
     };
 
-    return name_of(names, G_N_ELEMENTS(names), status, "unknown");
+    return strings_name_of(names, G_N_ELEMENTS(names), status, "unknown");
 }
 
 /* -- rates ------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #define MIN_RING 64
 #define DATA_SEG PRM_SIZE(wqe_data_seg)
 
-static uint32_t power_of_two(uint32_t n)
+static uint32_t wq_power_of_two(uint32_t n)
 {
     return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
 }
@@ -42,9 +42,9 @@ static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr
         attr->max_sge > max_stride / DATA_SEG) {
         return EINVAL;
     }
-    stride = power_of_two(MAX(attr->max_sge, 1)) * DATA_SEG;
+    stride = wq_power_of_two(MAX(attr->max_sge, 1)) * DATA_SEG;
     wq->rq.wqe_shift = (uint32_t)g_bit_storage(stride) - 1;
-    wq->rq.wqe_cnt = MAX(power_of_two(attr->max_wr), MIN_RING / stride);
+    wq->rq.wqe_cnt = MAX(wq_power_of_two(attr->max_wr), MIN_RING / stride);
     wq->rq.max_post = wq->rq.wqe_cnt;
     wq->rq.max_gs = stride / DATA_SEG;
     wq->ring_size = hv_whole_pages((size_t)wq->rq.wqe_cnt * stride);
@@ -183,8 +183,8 @@ static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 /* -- indirection tables ------------------------------------------------------------------------
  */
 
-static struct ibv_rwq_ind_table *create_ind_table(struct ibv_context *context,
-                                                  struct ibv_rwq_ind_table_init_attr *attr)
+static struct ibv_rwq_ind_table *wq_create_ind_table(struct ibv_context *context,
+                                                     struct ibv_rwq_ind_table_init_attr *attr)
 {
     struct hv_ind_table *table;
     unsigned num;
@@ -210,7 +210,7 @@ static struct ibv_rwq_ind_table *create_ind_table(struct ibv_context *context,
     return &table->ibv;
 }
 
-static int destroy_ind_table(struct ibv_rwq_ind_table *ibtable)
+static int wq_destroy_ind_table(struct ibv_rwq_ind_table *ibtable)
 {
     struct hv_ind_table *table = (struct hv_ind_table *)ibtable;
     int err = hv_kernel(uverbs_destroy_ind_table(table));
@@ -226,6 +226,6 @@ void hv_wq_ops(struct verbs_context *ops)
     ops->create_wq = create_wq;
     ops->modify_wq = modify_wq;
     ops->destroy_wq = destroy_wq;
-    ops->create_rwq_ind_table = create_ind_table;
-    ops->destroy_rwq_ind_table = destroy_ind_table;
+    ops->create_rwq_ind_table = wq_create_ind_table;
+    ops->destroy_rwq_ind_table = wq_destroy_ind_table;
 }
