@@ -82,7 +82,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     }
     if (config->log_max_qp &&
         (config->log_max_qp < FW_LOG_QPS_MIN || config->log_max_qp > FW_LOG_QPS_MAX)) {
-        g_set_error(err, fw_error_quark(), 0, "log_max_qp is %u, not one of %u to %u",
+        g_set_error(err, fw_error_quark(), 0, "log_max_qp is %u, not one of %d to %d",
                     config->log_max_qp, FW_LOG_QPS_MIN, FW_LOG_QPS_MAX);
         return NULL;
     }

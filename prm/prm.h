@@ -36,21 +36,27 @@
 /*
  * What p may be: a pointer to the layout that is named, or one that says nothing, void *. Another
  * layout's does not compile, nor one to bytes, nor a pointer to const where something is written.
+ * What PRM_FIELD_AT() makes of at, which lies in what p points to, is of the field's type, const if
+ * p's is. (cppcheck does not know _Generic.)
  */
+#ifdef __cppcheck__
+#define PRM_READ(s, p)            prm_read(p)
+#define PRM_WRITE(s, p)           prm_write(p)
+#define PRM_FIELD_AT(s, p, f, at) ((PRM_##s##_##f##_TYPE *)(at))
+#else
 #define PRM_READ(s, p)                                                                             \
     _Generic((p),                                                                                  \
              struct prm_##s *: prm_read, const struct prm_##s *: prm_read,                         \
              void *: prm_read, const void *: prm_read)(p)
 #define PRM_WRITE(s, p)                                                                            \
     _Generic((p), struct prm_##s *: prm_write, void *: prm_write)(p)
-
-/* at, which lies in what p points to: of the field's type, const if p's is. */
 #define PRM_FIELD_AT(s, p, f, at)                                                                  \
     ((__typeof__(_Generic((p),                                                                     \
                           struct prm_##s *: (PRM_##s##_##f##_TYPE *)0,                             \
                           const struct prm_##s *: (const PRM_##s##_##f##_TYPE *)0,                 \
                           void *: (PRM_##s##_##f##_TYPE *)0,                                       \
                           const void *: (const PRM_##s##_##f##_TYPE *)0)))(at))
+#endif
 /* clang-format on */
 
 #define PRM_GET(s, p, f)                                                                           \
