@@ -102,13 +102,18 @@ static uint64_t helper_poller_ran(struct local_hca *hca)
 /* The poller did not come again. If frames waited for it although it had the processor, it is a
  * program that polls a CQ now and then and looks at its memory in between: then the helper stays
  * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
- * welcome back at once. */
+ * welcome back at once. What it posted last may have waited for its poll (local_doorbell_soon()):
+ * that happens to a program once in PROBATION_MAX at most. */
 static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
 
     if (now - hca->trusted_since_ns > PROBATION_MAX) {
         hca->probation_ns = 0;
+    }
+    if (hca->woken && hca->doorbells > 1 && ran > POLL_GRACE / 2) {
+        hca->posts_and_leaves = true;
+        hca->left_ns = now;
     }
     hca->polled = false;
     wire_get_stats(hca->port, &before);
@@ -148,6 +153,8 @@ static void *helper_main(void *opaque)
 
             if (now >= hca->last_poll_ns + POLL_GRACE) {
                 helper_take_over(hca, now, ran);
+            } else if (now >= hca->left_ns + PROBATION_MAX) {
+                hca->posts_and_leaves = false;
             }
         }
         polled = hca->polled;

@@ -41,6 +41,8 @@ struct local_hca {
     uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
+    bool posts_and_leaves;     /* some of them waited for a poll that did not come */
+    uint64_t left_ns;          /* when that was seen last */
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
     uint64_t trusted_since_ns; /* while polled */
     uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */

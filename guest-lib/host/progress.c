@@ -150,10 +150,11 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
 
 /* Who polls is about to poll again. So the first doorbell after a poll is worked on at once, and
  * what the next ones ring for waits for that poll, or for the GATHER-th of them. Several WQEs in a
- * turn cost less than each in its own, and their frames share a fence (WIRE_MORE). */
+ * turn cost less than each in its own, and their frames share a fence (WIRE_MORE). Not for one that
+ * was seen to post and then turn to something else. */
 static bool local_gathers(struct local_hca *hca)
 {
-    return hca->polled && hca->doorbells++ % GATHER;
+    return hca->polled && hca->doorbells++ % GATHER && !hca->posts_and_leaves;
 }
 
 /* A turn for a doorbell. With the lock held. */
@@ -161,9 +162,10 @@ static void local_answer_doorbell(struct local_hca *hca)
 {
     hca->last_doorbell_ns = local_monotonic_ns();
     if (hca->polled) {
-        /* As good as a poll; the wire was looked at in the last one, unless that was long ago. */
+        /* As good as a poll, but the first one after a poll need not look at the wire, too. */
         hca->last_poll_ns = hca->last_doorbell_ns;
-        local_turn(hca, hca->last_doorbell_ns, hca->doorbells > 1);
+        local_turn(hca, hca->last_doorbell_ns,
+                   hca->doorbells > GATHER && hca->doorbells % GATHER == 1);
         return;
     }
     for (unsigned i = 0; i < SETTLE && local_turn(hca, hca->last_doorbell_ns, true) && hca->woken;
