@@ -103,7 +103,7 @@ static uint64_t helper_poller_ran(struct local_hca *hca)
  * program that polls a CQ now and then and looks at its memory in between: then the helper stays
  * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
  * welcome back at once. What it posted last may have waited for its poll (local_doorbell_soon()):
- * that happens to a program once in PROBATION_MAX at most. */
+ * to one that has the processor that happens once in PROBATION_MAX at most. */
 static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
@@ -112,8 +112,7 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
         hca->probation_ns = 0;
     }
     if (hca->woken && hca->doorbells > 1 && ran > POLL_GRACE / 2) {
-        hca->posts_and_leaves = true;
-        hca->left_ns = now;
+        local_note_departure(hca, now);
     }
     hca->polled = false;
     wire_get_stats(hca->port, &before);

@@ -9,12 +9,13 @@
  * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
  * descriptor, and until the next timer: an idle process uses no processor time.
  *
- * While some thread polls, frames raise no wake-up, of the doorbells between two polls only the
- * first and then each eighth is worked on at once, and the helper only looks once a millisecond
+ * While some thread polls, frames raise no wake-up, of the send doorbells between two polls only
+ * the first and then each eighth is worked on at once, and the helper only looks once a millisecond
  * whether that thread still polls. If it finds that frames waited although that thread had the
  * processor, the program waits for its memory to change and polls a CQ in between: then the helper
- * stays until the thread has polled for some time. While no thread calls at all, the helper looks
- * for some microseconds after each frame before it sleeps.
+ * stays until the thread has polled for some time. If doorbells waited, or the program arms CQs,
+ * each is worked on at once for a while. While no thread calls at all, the helper looks for some
+ * microseconds after each frame before it sleeps.
  *
  * Interrupts are told to a callback, without the lock, by the thread that ran the HCA. No thread is
  * cancelled inside.
@@ -67,10 +68,13 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(
 bool local_run(struct local_hca *hca);
 /* Who polled is about to sleep until an event comes: the helper takes over at once. */
 void local_rest(struct local_hca *hca);
-/* A doorbell of 8 bytes; the HCA works on it at once. False: it is not this process's. */
+/* A doorbell of 8 bytes that arms something; the HCA works on it at once. False: it is not this
+ * process's. */
 bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value);
-/* The same for one that need not be worked on before the next poll of who polls. */
+/* One that need not be worked on before the next poll of who polls. */
 bool local_doorbell_soon(struct local_hca *hca, uint64_t offset, uint64_t value);
+/* The process is about to end: what doorbells rang for, and has not been worked on, is now. */
+void local_finish(struct local_hca *hca);
 /* Tells of the interrupts that the driver's own calls raised, which tell nobody. Without the lock
  * of whatever irq takes. */
 void local_tell_irq(struct local_hca *hca);

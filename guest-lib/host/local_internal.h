@@ -41,7 +41,7 @@ struct local_hca {
     uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
-    bool posts_and_leaves;     /* some of them waited for a poll that did not come */
+    bool posts_and_leaves;     /* they would wait for a poll that may not come */
     uint64_t left_ns;          /* when that was seen last */
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
     uint64_t trusted_since_ns; /* while polled */
@@ -88,6 +88,8 @@ static inline uint64_t local_now_ns(const struct local_hca *hca)
 bool local_turn(struct local_hca *hca, uint64_t now, bool look);
 /* Whether somebody looks at the wire, so that it need not wake anyone. With the lock held. */
 void local_set_busy(struct local_hca *hca, bool busy);
+/* With the lock held: the program is one that does not poll after it has posted. */
+void local_note_departure(struct local_hca *hca, uint64_t now);
 /* After a turn: is there something that the sleeping helper must not sleep over? */
 void local_leave_rest_to_helper(struct local_hca *hca);
 

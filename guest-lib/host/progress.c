@@ -8,6 +8,7 @@
 #define BUDGET     512 /* pieces (fw/fw.h) of one turn */
 #define GATHER     8   /* doorbells of a program that polls, too, between which it does nothing */
 #define SETTLE     4   /* turns of one that is not trusted to come again, if there is work */
+#define FINISH     64  /* turns for what is left when the process ends */
 #define IDLE_POLLS 100 /* in a row, after which other processes may have the processor */
 
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
@@ -151,10 +152,27 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
 /* Who polls is about to poll again. So the first doorbell after a poll is worked on at once, and
  * what the next ones ring for waits for that poll, or for the GATHER-th of them. Several WQEs in a
  * turn cost less than each in its own, and their frames share a fence (WIRE_MORE). Not for one that
- * was seen to post and then turn to something else. */
+ * was seen to post and then turn to something else, or that waits for events. */
 static bool local_gathers(struct local_hca *hca)
 {
     return hca->polled && hca->doorbells++ % GATHER && !hca->posts_and_leaves;
+}
+
+void local_note_departure(struct local_hca *hca, uint64_t now)
+{
+    hca->posts_and_leaves = true;
+    hca->left_ns = now;
+}
+
+void local_finish(struct local_hca *hca)
+{
+    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_trylock(&hca->lock)) {
+        return;
+    }
+    for (unsigned i = 0; i < FINISH && hca->woken; i++) {
+        local_turn(hca, local_monotonic_ns(), false);
+    }
+    pthread_mutex_unlock(&hca->lock);
 }
 
 /* A turn for a doorbell. With the lock held. */
@@ -182,6 +200,9 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
     fw_mmio_write(hca->fw, offset, value, 8);
     if (!may_wait || !local_gathers(hca)) {
         local_answer_doorbell(hca);
+    }
+    if (!may_wait) {
+        local_note_departure(hca, hca->last_doorbell_ns);
     }
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);

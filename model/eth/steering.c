@@ -12,7 +12,7 @@
 #define DEST_LEN    PRM_STRIDE(flow_context, destination)
 #define COUNTER_LEN PRM_SIZE(flow_counter_list)
 
-/* The part of the outer headers that frames are matched on (key_from_frame()). */
+/* The part of the outer headers that frames are matched on (steering_key_from_frame()). */
 static const struct {
     unsigned word;
     uint32_t unsupported;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hashes of MACs and GIDs, for the tables that find one. Of a result the upper bits are the best.
+/*
+ * Hashes of MACs and GIDs, for the tables that find one. In a product only the upper bits depend on
+ * all of an address, and addresses of one subnet or group differ in their last bytes: so a table of
+ * 2^n places takes the upper n.
  */
 #ifndef HCASIM_MODEL_ADDRESS_HASH_H
 #define HCASIM_MODEL_ADDRESS_HASH_H
@@ -23,6 +26,16 @@ static inline uint32_t gid_hash(const uint8_t gid[16])
 
     memcpy(half, gid, sizeof(half));
     return (uint32_t)((half[0] ^ half[1] * 0xff51afd7ed558ccdu) * ADDRESS_HASH_FACTOR >> 32);
+}
+
+static inline unsigned mac_place(const uint8_t mac[6], unsigned log_places)
+{
+    return mac_hash(mac) >> (32 - log_places);
+}
+
+static inline unsigned gid_place(const uint8_t gid[16], unsigned log_places)
+{
+    return gid_hash(gid) >> (32 - log_places);
 }
 
 #endif

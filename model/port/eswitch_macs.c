@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which vports of a card take which MACs: a hash of all that their lists and their functions'
- * groups name, so that a frame is looked up once, however many vports there are. A vport says when
- * what it takes has changed.
+ * Which vports of a card take which MACs: a hash of their current MACs and of all that their lists
+ * and their functions' groups name, so that a frame is looked up once, however many vports there
+ * are. A vport says when what it takes has changed. (Groups pay for their entries. The others are
+ * not counted: they are as many as the lists of a vport have room for.)
  */
 #include "model/port/address_hash.h"
 #include "model/port/eswitch.h"

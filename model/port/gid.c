@@ -12,11 +12,6 @@
 #include "model/port/vport.h"
 #include "prm/prm.h"
 
-static unsigned gid_slot(const uint8_t gid[16])
-{
-    return gid_hash(gid) % VPORT_GID_SLOTS;
-}
-
 static void gids_index(struct vport *vport)
 {
     memset(vport->gid_slots, 0, sizeof(vport->gid_slots));
@@ -27,7 +22,7 @@ static void gids_index(struct vport *vport)
         if (!entry->valid || entry->version != PRM_ROCE_VERSION_V2) {
             continue;
         }
-        at = gid_slot(entry->gid);
+        at = gid_place(entry->gid, VPORT_LOG_GID_SLOTS);
         while (vport->gid_slots[at]) {
             at = (at + 1) % VPORT_GID_SLOTS;
         }
@@ -53,7 +48,8 @@ void vport_clear_gids(struct vport *vport)
 int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
                    uint16_t vlan_id)
 {
-    for (unsigned at = gid_slot(gid); vport->gid_slots[at]; at = (at + 1) % VPORT_GID_SLOTS) {
+    for (unsigned at = gid_place(gid, VPORT_LOG_GID_SLOTS); vport->gid_slots[at];
+         at = (at + 1) % VPORT_GID_SLOTS) {
         unsigned i = vport->gid_slots[at] - 1u;
         const struct vport_gid *entry = &vport->gids[i];
 

@@ -4,17 +4,12 @@
 #include "model/port/address_hash.h"
 #include "model/port/mac_list.h"
 
-static unsigned mac_slot(const uint8_t mac[6])
-{
-    return (mac_hash(mac) >> 24) % MAC_LIST_SLOTS;
-}
-
 void mac_list_set(struct mac_list *list, const uint8_t (*macs)[6], unsigned n)
 {
     memset(list, 0, sizeof(*list));
     list->n = n;
     for (unsigned i = 0; i < n; i++) {
-        unsigned at = mac_slot(macs[i]);
+        unsigned at = mac_place(macs[i], MAC_LIST_LOG_SLOTS);
 
         memcpy(list->mac[i], macs[i], 6);
         while (list->slots[at]) {
@@ -26,7 +21,8 @@ void mac_list_set(struct mac_list *list, const uint8_t (*macs)[6], unsigned n)
 
 bool mac_list_find(const struct mac_list *list, const uint8_t mac[6])
 {
-    for (unsigned at = mac_slot(mac); list->slots[at]; at = (at + 1) % MAC_LIST_SLOTS) {
+    for (unsigned at = mac_place(mac, MAC_LIST_LOG_SLOTS); list->slots[at];
+         at = (at + 1) % MAC_LIST_SLOTS) {
         if (memcmp(list->mac[list->slots[at] - 1], mac, 6) == 0) {
             return true;
         }

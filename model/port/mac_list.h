@@ -6,11 +6,14 @@
 #ifndef HCASIM_MODEL_MAC_LIST_H
 #define HCASIM_MODEL_MAC_LIST_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PORT_MAX_MACS  128
-#define MAC_LIST_SLOTS (2 * PORT_MAX_MACS)
+#define PORT_MAX_MACS      128
+#define MAC_LIST_LOG_SLOTS 8
+#define MAC_LIST_SLOTS     (1 << MAC_LIST_LOG_SLOTS)
+G_STATIC_ASSERT(MAC_LIST_SLOTS >= 2 * PORT_MAX_MACS);
 
 struct mac_list {
     unsigned n;

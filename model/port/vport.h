@@ -16,8 +16,10 @@
 struct eswitch;
 struct hca;
 
-#define PORT_MAX_GIDS   256
-#define VPORT_GID_SLOTS (2 * PORT_MAX_GIDS)
+#define PORT_MAX_GIDS       256
+#define VPORT_LOG_GID_SLOTS 9
+#define VPORT_GID_SLOTS     (1 << VPORT_LOG_GID_SLOTS)
+G_STATIC_ASSERT(VPORT_GID_SLOTS >= 2 * PORT_MAX_GIDS);
 #define VPORT_MAX_VLANS 4096
 
 /* Frames in a vport's queue. */

@@ -25,7 +25,7 @@ static void mcg_group_mac(const uint8_t mgid[16], uint8_t mac[6])
 /* Where a group stands in its chain, or the end of that. */
 static struct mcg **mcg_at_gid(struct mcg_table *table, const uint8_t mgid[16])
 {
-    struct mcg **at = &table->by_gid[gid_hash(mgid) % MCG_SLOTS];
+    struct mcg **at = &table->by_gid[gid_place(mgid, MCG_LOG_SLOTS)];
 
     while (*at && memcmp((*at)->mgid, mgid, 16) != 0) {
         at = &(*at)->next_gid;
@@ -35,7 +35,7 @@ static struct mcg **mcg_at_gid(struct mcg_table *table, const uint8_t mgid[16])
 
 static struct mcg **mcg_at_mac(struct mcg_table *table, const struct mcg *mcg)
 {
-    struct mcg **at = &table->by_mac[mac_hash(mcg->mac) % MCG_SLOTS];
+    struct mcg **at = &table->by_mac[mac_place(mcg->mac, MCG_LOG_SLOTS)];
 
     while (*at && *at != mcg) {
         at = &(*at)->next_mac;
@@ -50,7 +50,7 @@ struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16])
 
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6])
 {
-    const struct mcg *mcg = hca->rdma->mcgs.by_mac[mac_hash(dmac) % MCG_SLOTS];
+    const struct mcg *mcg = hca->rdma->mcgs.by_mac[mac_place(dmac, MCG_LOG_SLOTS)];
 
     while (mcg && memcmp(mcg->mac, dmac, 6) != 0) {
         mcg = mcg->next_mac;

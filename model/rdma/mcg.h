@@ -23,7 +23,8 @@ struct mcg {
     struct qp *qps[MCG_MAX_QPS];
 };
 
-#define MCG_SLOTS 256
+#define MCG_LOG_SLOTS 8
+#define MCG_SLOTS     (1 << MCG_LOG_SLOTS)
 
 /* Of a function. */
 struct mcg_table {

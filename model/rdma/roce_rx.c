@@ -53,16 +53,17 @@ static bool roce_rx_connection_ok(struct qp *qp, const struct roce_packet *pkt)
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }
 
-/* Whether a packet is for one of the vport's GIDs and its VLAN. Those of a connection are
- * (peer_path_update()), so what comes over it is not looked for in the table. A tag of VLAN 0
- * carries a priority only (IEEE 802.1Q). */
+/* Whether a packet is for one of the vport's GIDs and its VLAN. Those of a connection that takes
+ * packets are (peer_path_update()), so what comes over it is not looked for in the table. A tag of
+ * VLAN 0 carries a priority only (IEEE 802.1Q). */
 static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
 {
     uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
     bool has_vlan = pkt->addr.has_vlan && vlan_id;
 
-    if (G_LIKELY(qp && qp->service->connected) && roce_rx_connection_ok(qp, pkt) &&
-        !qp->peer.path_gone && qp->peer.path.has_vlan == has_vlan &&
+    if (G_LIKELY(qp && qp->service->connected) && REQUEST_STATES >> qp->state & 1 &&
+        roce_rx_connection_ok(qp, pkt) && !qp->peer.path_gone &&
+        qp->peer.path.has_vlan == has_vlan &&
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
     }
@@ -71,8 +72,8 @@ static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct ro
 
 /* The checks that need the QP, and delivery. */
 /* Hot: a datagram's way is not a rare one. */
-__attribute__((hot)) static void deliver(struct hca *hca, struct qp *qp,
-                                         const struct roce_packet *pkt)
+__attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
+                                                 const struct roce_packet *pkt)
 {
     struct vport_counters *c = &hca->vport->counters;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
@@ -134,7 +135,7 @@ static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet 
             continue;
         }
         if (port_may_copy(hca, is_first)) {
-            deliver(hca, mcg->qps[i], pkt);
+            roce_rx_deliver(hca, mcg->qps[i], pkt);
         }
         is_first = false;
     }
@@ -163,5 +164,5 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         c->rx_cnp++;
         return;
     }
-    deliver(hca, qp, pkt);
+    roce_rx_deliver(hca, qp, pkt);
 }

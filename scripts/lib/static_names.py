@@ -25,7 +25,7 @@ ABOUT = {
     "model/rdma/wqe_source.c": "ring device",
     "qemu-dev/device.c": "host",
 }
-ATTRIBUTE = re.compile(r"__attribute__\(\(\w+(?:\([^)]*\))?\)\)|G_GNUC_\w+\([^)]*\)")
+ATTRIBUTE = re.compile(r"(?:__attribute__\(\(\w+(?:\([^)]*\))?\)\)|G_GNUC_\w+\([^)]*\))\s*")
 FUNCTION = re.compile(r"^static [^;={}()]*?\b(\w+)\([^;{]*\)\n\{", re.M)
 
 

@@ -77,25 +77,25 @@ struct ibv_qp *new_qp(int end, struct ibv_cq *cq, struct ibv_srq *srq)
     return qp;
 }
 
-void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
+void to_rts_towards(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout)
 {
     struct ibv_qp_attr init = {
         .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS_ALL};
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .path_mtu = IBV_MTU_1024,
-                              .dest_qp_num = dest,
-                              .max_dest_rd_atomic = 1,
-                              .min_rnr_timer = 1,
-                              .ah_attr = {.is_global = 1,
-                                          .port_num = 1,
-                                          .grh = {.sgid_index = gid_index, .hop_limit = 1}}};
+    struct ibv_qp_attr rtr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = dest,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = 1,
+        .ah_attr = {.is_global = 1,
+                    .port_num = 1,
+                    .grh = {.dgid = *gid, .sgid_index = gid_index, .hop_limit = 1}}};
     struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
                               .timeout = timeout,
                               .retry_cnt = 7,
                               .rnr_retry = 7,
                               .max_rd_atomic = 1};
 
-    must_be_0(ibv_query_gid(ctx[!end], 1, gid_index, &rtr.ah_attr.grh.dgid));
     must_be_0(ibv_modify_qp(qp, &init,
                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
     must_be_0(ibv_modify_qp(qp, &rtr,
@@ -104,6 +104,19 @@ void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
     must_be_0(ibv_modify_qp(qp, &rts,
                             IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+void gid_of(int end, union ibv_gid *gid)
+{
+    must_be_0(ibv_query_gid(ctx[end], 1, gid_index, gid));
+}
+
+void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
+{
+    union ibv_gid gid;
+
+    gid_of(!end, &gid);
+    to_rts_towards(qp, &gid, dest, timeout);
 }
 
 struct pair *pair_new(bool channels, bool srq)

@@ -61,6 +61,9 @@ void pair_free(struct pair *p);
 struct ibv_qp *new_qp(int end, struct ibv_cq *cq, struct ibv_srq *srq);
 /* From RESET, towards a QP of the other end. timeout: as in struct ibv_qp_attr. */
 void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
+/* The same towards a QP of another process, at this GID. */
+void to_rts_towards(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout);
+void gid_of(int end, union ibv_gid *gid);
 
 /* Slot: of the end's buffer; the completion carries it as wr_id. */
 void post_recv(struct pair *p, int end, unsigned slot);

@@ -105,6 +105,103 @@ START_TEST(a_child_is_told_that_the_device_is_its_parents)
 }
 END_TEST
 
+/* -- its end ----------------------------------------------------------------------------------- */
+
+/* A QP of this process, in RTS, that is connected to one of the process at the other ends of two
+ * pipes. */
+static struct ibv_qp *qp_towards_process(struct ibv_cq *cq, int in, int out)
+{
+    struct ibv_qp *qp = new_qp(0, cq, NULL);
+    struct {
+        union ibv_gid gid;
+        uint32_t qpn;
+    } own = {.qpn = qp->qp_num}, other;
+
+    gid_of(0, &own.gid);
+    must(write(out, &own, sizeof(own)) == sizeof(own), "errno %d", errno);
+    must(read(in, &other, sizeof(other)) == sizeof(other), "errno %d", errno);
+    to_rts_towards(qp, &other.gid, other.qpn, 14);
+    return qp;
+}
+
+/* Both are ready when this returns. */
+static void meet(int in, int out)
+{
+    char ready = 1;
+
+    must(write(out, &ready, 1) == 1 && read(in, &ready, 1) == 1, "errno %d", errno);
+}
+
+/* Polls for so long that its doorbells are gathered, posts, ends. */
+static void post_and_exit(int in, int out, unsigned messages)
+{
+    static uint8_t byte;
+    struct ibv_send_wr *bad;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    struct ibv_wc wc;
+    double until;
+
+    device_open();
+    must((cq = ibv_create_cq(ctx[0], DEPTH, NULL, NULL, 0)), "errno %d", errno);
+    must((mr = ibv_reg_mr(pd[0], &byte, 1, 0)), "errno %d", errno);
+    qp = qp_towards_process(cq, in, out);
+    meet(in, out);
+    for (until = now() + 0.005; now() < until;) {
+        must_be_0(ibv_poll_cq(cq, 1, &wc));
+    }
+    for (unsigned i = 0; i < messages; i++) {
+        struct ibv_sge sge = {(uintptr_t)&byte, 1, mr->lkey};
+        struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+
+        must_be_0(ibv_post_send(qp, &wr, &bad));
+    }
+    exit(0);
+}
+
+/* A card works on what was posted although the program that posted it does nothing more. */
+START_TEST(what_was_posted_goes_out_although_the_process_ends)
+{
+    static uint8_t buf[MSG];
+    const unsigned messages = 5;
+    int there[2], back[2], status;
+    struct ibv_recv_wr *bad;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    pid_t pid;
+
+    must_be_0(pipe(there));
+    must_be_0(pipe(back));
+    fflush(NULL);
+    pid = fork();
+    if (!pid) {
+        post_and_exit(there[0], back[1], messages);
+    }
+    device_open();
+    must((cq = ibv_create_cq(ctx[0], DEPTH, NULL, NULL, 0)), "errno %d", errno);
+    must((mr = ibv_reg_mr(pd[0], buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE)), "errno %d", errno);
+    qp = qp_towards_process(cq, back[0], there[1]);
+    for (unsigned i = 0; i < messages; i++) {
+        struct ibv_sge sge = {(uintptr_t)buf, sizeof(buf), mr->lkey};
+        struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+        must_be_0(ibv_post_recv(qp, &wr, &bad));
+    }
+    meet(back[0], there[1]);
+    for (unsigned i = 0; i < messages; i++) {
+        success(cq);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_dereg_mr(mr));
+    must_be_0(ibv_destroy_cq(cq));
+    device_close();
+}
+END_TEST
+
 /* -- cancellation ------------------------------------------------------------------------------ */
 
 static void *waits_for_an_event(void *arg)
@@ -363,6 +460,7 @@ int main(void)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
+    tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
     if (!UNDER_ASAN) {
         tcase_add_test(tc, a_cancelled_thread_holds_nothing);
     }

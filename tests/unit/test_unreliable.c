@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/rdma/mcg.h"
+#include "model/rdma/rdma.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
 #include "tests/unit/suite.h"
@@ -384,12 +385,20 @@ static bool is_group_mac(unsigned x, unsigned y, unsigned z)
 START_TEST(every_group_is_found_and_so_is_its_mac)
 {
     uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 7, 0};
+    unsigned by_gid = 0, by_mac = 0;
 
     for (unsigned i = 0; i < 1u << MCG_LOG_MAX; i++) {
         mgid[12] = 224 + i % 2;
         mgid[15] = (uint8_t)(i / 2);
         ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     }
+    /* Addresses that differ in their last byte only, as they do, are spread over the table. */
+    for (unsigned i = 0; i < MCG_SLOTS; i++) {
+        by_gid += b.hca.rdma->mcgs.by_gid[i] != NULL;
+        by_mac += b.hca.rdma->mcgs.by_mac[i] != NULL;
+    }
+    ck_assert_uint_gt(by_gid, (1u << MCG_LOG_MAX) / 2);
+    ck_assert_uint_gt(by_mac, (1u << MCG_LOG_MAX) / 4); /* each has two groups */
     for (unsigned i = 0; i < 1u << MCG_LOG_MAX; i++) {
         mgid[12] = 224 + i % 2;
         mgid[15] = (uint8_t)(i / 2);

@@ -123,7 +123,7 @@ void shm_wake_fenced(struct shm_port *sp, unsigned id);
 /* Tells up to most of those who wait for room in id's region to try again. Whoever is left finds
  * out by himself, after SHM_RECHECK_MS. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
-/* Likewise for the room that this member has made (`freed`), once for all frames of a turn. fenced:
+/* Likewise for the room that this member has made (`freed`), once for all frames of a poll. fenced:
  * there has been a fence since. */
 void shm_tell_of_room(struct shm_port *sp, bool fenced);
 /* Has shm_tx_check_blocked() called after a while, whatever others do. */

@@ -23,11 +23,11 @@
  * fences, looks once more; a sender publishes, fences (the same fence), and puts itself back if it
  * is not there.
  * - a sender without room adds itself to the receiver's `waiters`, fences, tries again; a receiver
- *   frees slots, fences (once in a turn, for the fence waits for those stores, and with the one for
- *   what it sent itself, if any), looks at `waiters`, adds itself to the `room` of each and wakes
- * it if it sleeps. Should the receiver be dead, or die over this, the sender's own timer
- *   (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver is
- *   detached, and its addresses are unknown from then on.
+ *   frees slots, fences (at the next poll or flush, for the fence waits for those stores; it is
+ * that for what it sent itself, if there is one), looks at `waiters`, adds itself to the `room` of
+ * each and wakes it if it sleeps. Should the receiver be dead, or die over this, the sender's own
+ * timer (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver
+ * is detached, and its addresses are unknown from then on.
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
  *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
  *   limit. The kernel says whether it lives, so one that is killed is not.
@@ -251,8 +251,8 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     unsigned n = 0, taken;
 
     shm_rx_settle(sp);
+    sp->scarce |= shm_set_any(&sp->self->waiters); /* before they are told of room */
     shm_tell_of_room(sp, false);
-    sp->scarce |= shm_set_any(&sp->self->waiters);
     if (shm_anything_waits(sp)) {
         shm_disarm(sp); /* senders need not wake a port that is at work */
     }

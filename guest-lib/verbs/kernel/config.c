@@ -173,7 +173,7 @@ static unsigned config_number_port(const struct hv_port_config *port, unsigned i
 
 /* At the process's end the kernel would do the same, but leave the wire's file, if this is the
  * last. */
-__attribute__((destructor)) static void release_hosts(void)
+__attribute__((destructor)) static void config_release_hosts(void)
 {
     while (num_hosts) {
         wire_number_release(hosts[--num_hosts]);
@@ -235,7 +235,7 @@ static void config_unload(struct hv_port_config *ports, unsigned *count)
     while (*count) {
         config_free_port(&ports[--*count]);
     }
-    release_hosts();
+    config_release_hosts();
     g_clear_pointer(&key_file, g_key_file_free);
 }
 

@@ -117,6 +117,11 @@ int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
     return local_doorbell_soon(hca->local, bar_offset, value) ? 0 : EIO;
 }
 
+void hv_finish(struct hv_hca *hca)
+{
+    local_finish(hca->local);
+}
+
 bool hv_is_ours(struct hv_hca *hca)
 {
     return local_is_ours(hca->local);

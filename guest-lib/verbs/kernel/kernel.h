@@ -117,11 +117,14 @@ int hv_status_errno(int status);
 /* drv_umr(), as a command's: any thread; 0 or errno. */
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 
-/* Rings a doorbell: value as in fw_mmio_write(), size 8; then lets the HCA work, so that in the
- * usual case a frame is on the wire before this returns. 0, or EIO if hv_is_ours() is false. */
+/* Rings a doorbell that arms something: value as in fw_mmio_write(), size 8; then lets the HCA
+ * work. 0, or EIO if hv_is_ours() is false. */
 int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
-/* The same, but in a program that polls the work may wait for its next poll. */
+/* The same for one that says that there is work. In the usual case a frame is on the wire before
+ * this returns; in a program that polls the work may wait for its next poll. */
 int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
+/* The process is about to end: such work is done now. */
+void hv_finish(struct hv_hca *hca);
 
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
  * Polling functions call it when they find nothing. True: there was something to do. */

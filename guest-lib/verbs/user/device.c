@@ -79,6 +79,21 @@ static void device_watch_forks(void)
     pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
 }
 
+/* What was posted last may wait for a poll (hv_doorbell_soon()). A program that ends without
+ * closing its device has posted it all the same. */
+__attribute__((destructor)) static void device_finish(void)
+{
+    if (pthread_mutex_trylock(&lock)) {
+        return;
+    }
+    for (unsigned i = 0; i < num_devices; i++) {
+        if (devices[i].hca) {
+            hv_finish(devices[i].hca);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* Under the lock. */
 static bool load_devices(void)
 {
