@@ -164,9 +164,15 @@ void local_note_departure(struct local_hca *hca, uint64_t now)
     hca->left_ns = now;
 }
 
+/* Who is in a call meanwhile, the helper most likely, is soon out of it; but exit() may have been
+ * called from within one. */
 void local_finish(struct local_hca *hca)
 {
-    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_trylock(&hca->lock)) {
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_timedlock(&hca->lock, &until)) {
         return;
     }
     for (unsigned i = 0; i < FINISH && hca->woken; i++) {
