@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opcodes of the BTH: which headers each one brings, how long those are, and which part of a
- * message a packet is (IBTA volume 1 table 38, annexes A14 and A17.9).
+ * message a packet is (IBTA volume 1 table 38, annexes A14 and A17.9; DC: docs/adr/0009).
  */
 #ifndef HCASIM_WIRE_PACKET_OPCODE_H
 #define HCASIM_WIRE_PACKET_OPCODE_H
 
 #include <stdint.h>
 
-/* BTH opcode: transport in bits 7:5, operation in bits 4:0 (IBTA table 38). */
+/* Transports: bits 7:5 of the opcodes of IBTA table 38, beside the operation in bits 4:0. Those of
+ * a manufacturer (c0 to ff) may be of any: whose an opcode is, its row says. */
 enum bth_transport {
     BTH_RC = 0x00,
     BTH_UC = 0x20,
-    BTH_RD = 0x40,
+    BTH_DC = 0x40, /* dynamically connected: where IBTA has the reliable datagram */
     BTH_UD = 0x60,
     BTH_CNP = 0x80, /* RoCEv2 congestion notification, annex A17.9 */
     BTH_XRC = 0xa0,
@@ -43,8 +44,25 @@ enum bth_op {
     BTH_ATOMIC_ACK = 0x12,
     BTH_CMP_SWAP = 0x13,
     BTH_FETCH_ADD = 0x14,
+    BTH_CONNECT = 0x15, /* DC: begins a session; with the SE bit it ends one */
     BTH_SEND_LAST_INV = 0x16,
     BTH_SEND_ONLY_INV = 0x17,
+};
+
+/* Extended atomics: the operation, in a block of a manufacturer's opcodes for each transport
+ * (docs/adr/0011). A request has a RETH, whose length is that of the number, and the operands; its
+ * response an AETH and the number that was there. */
+enum bth_extended_op {
+    BTH_EXTENDED_CMP_SWAP = 0,
+    BTH_EXTENDED_FETCH_ADD = 1,
+    BTH_EXTENDED_ACK = 2,
+    BTH_EXTENDED_OP = 7, /* mask */
+};
+
+enum bth_extended {
+    BTH_EXTENDED_RC = 0xc0,
+    BTH_EXTENDED_XRC = 0xc8,
+    BTH_EXTENDED_DC = 0xd0,
 };
 
 /* What follows the BTH, by opcode. */
@@ -68,6 +86,7 @@ enum bth_headers {
     PKT_READ = 1 << 15,
     PKT_ATOMIC = 1 << 16,
     HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes: zero when built, ignored when parsed */
+    HDR_DC_ETH = 1 << 18,
 };
 
 /* Bytes of the headers (IBTA 9.2 and 9.3; XRCETH: annex A14; a CNP's reserved ones: A17.9). */
@@ -82,15 +101,17 @@ enum {
     IETH_BYTES = 4,
     XRC_ETH_BYTES = 4,
     CNP_RSVD_BYTES = 16,
+    DC_ETH_BYTES = 8,
 
-    /* The most that an opcode has: XRC's atomics. */
-    TRANSPORT_HEADER_MAX = BTH_BYTES + XRC_ETH_BYTES + ATOMIC_ETH_BYTES,
+    /* The most that an opcode has: DC's atomics. */
+    TRANSPORT_HEADER_MAX = BTH_BYTES + DC_ETH_BYTES + ATOMIC_ETH_BYTES,
 };
 
 struct bth_opcode_info {
     const char *name;   /* NULL: the opcode does not exist */
     uint32_t flags;     /* enum bth_headers */
     uint8_t header_len; /* bytes from BTH to payload, BTH's 12 included */
+    uint8_t transport;  /* whose packet it is: enum bth_transport */
 };
 
 /* Indexed by the whole BTH opcode. */

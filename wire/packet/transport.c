@@ -29,6 +29,11 @@ static void transport_ext_parse(const uint8_t *p, uint32_t flags, struct transpo
     if (flags & HDR_XRC_ETH) {
         pkt->xrc_srqn = get24(p + 1);
         p += XRC_ETH_BYTES;
+    } else if (flags & HDR_DC_ETH) {
+        pkt->dceth.version = p[0];
+        pkt->dceth.session = get24(p + 1);
+        pkt->dceth.number = get24(p + 5);
+        p += DC_ETH_BYTES;
     }
     if (flags & HDR_DETH) {
         pkt->deth.qkey = get32(p);
@@ -107,6 +112,10 @@ static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *p
     if (flags & HDR_XRC_ETH) {
         put32(p, pkt->xrc_srqn & 0xffffff);
         p += XRC_ETH_BYTES;
+    } else if (flags & HDR_DC_ETH) {
+        put32(p, (uint32_t)pkt->dceth.version << 24 | (pkt->dceth.session & 0xffffff));
+        put32(p + 4, pkt->dceth.number & 0xffffff);
+        p += DC_ETH_BYTES;
     }
     if (flags & HDR_DETH) {
         put32(p, pkt->deth.qkey);
@@ -144,6 +153,22 @@ static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *p
         p += CNP_RSVD_BYTES;
     }
     return p;
+}
+
+void dcceth_parse(const uint8_t bytes[DCC_ETH_BYTES], struct dcceth *eth)
+{
+    eth->reconnect = bytes[0] & 0x10;
+    eth->rsl = bytes[0] & 0x0f;
+    eth->psn = get24(bytes + 1);
+    eth->key = get64(bytes + 8);
+}
+
+void dcceth_build(uint8_t bytes[DCC_ETH_BYTES], const struct dcceth *eth)
+{
+    bytes[0] = (uint8_t)((eth->reconnect ? 0x10 : 0) | (eth->rsl & 0x0f));
+    put24(bytes + 1, eth->psn);
+    put32(bytes + 4, 0);
+    put64(bytes + 8, eth->key);
 }
 
 uint8_t *transport_build(uint8_t *packet, const struct transport_packet *pkt, size_t payload_len)

@@ -31,6 +31,7 @@ enum aeth_syndrome {
     AETH_NAK_INVALID,                      /* invalid request */
     AETH_NAK_ACCESS,                       /* remote access error */
     AETH_NAK_OP,                           /* remote operational error */
+    AETH_CNAK,                             /* DC: the target has no responder to give */
 };
 
 static inline enum aeth_class aeth_class(uint8_t syndrome)
@@ -69,6 +70,11 @@ struct transport_packet {
     uint64_t atomic_ack;
     uint32_t imm; /* ImmDt as the 4 wire bytes read big-endian, or IETH's rkey */
     uint32_t xrc_srqn;
+    struct {
+        uint8_t version;  /* of the transport: v0, v1 */
+        uint32_t session; /* a CNAK's is 0 */
+        uint32_t number;  /* of who sends: DCI in requests, DCT in responses */
+    } dceth;
     /* payload without pad, inside the parsed packet */
     const uint8_t *payload;
     size_t payload_len;
@@ -105,6 +111,17 @@ static inline size_t transport_header_len(const struct transport_packet *pkt)
 {
     return bth_opcodes[pkt->opcode].header_len;
 }
+
+/* What a CONNECT without the SE bit carries behind its DCETH, in the place of a payload. */
+struct dcceth {
+    bool reconnect; /* the session was begun before, but nothing has come back */
+    uint8_t rsl;    /* service level of the responses */
+    uint32_t psn;   /* of the next request */
+    uint64_t key;   /* the target's access key */
+};
+#define DCC_ETH_BYTES 16
+void dcceth_parse(const uint8_t bytes[DCC_ETH_BYTES], struct dcceth *eth);
+void dcceth_build(uint8_t bytes[DCC_ETH_BYTES], const struct dcceth *eth);
 
 /* Writes the headers of a packet with payload_len bytes of payload, and returns where that goes.
  * pkt->payload* and pkt->pad_count are not looked at. */
