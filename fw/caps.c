@@ -26,6 +26,7 @@ static const struct cap_section {
     {PRM_HCA_CAP_TYPE_ATOMIC, PRM_cmd_hca_cap_atomic_FIELD, caps_atomic, true},
     {PRM_HCA_CAP_TYPE_ROCE, PRM_cmd_hca_cap_roce_FIELD, caps_roce, false},
     {PRM_HCA_CAP_TYPE_FLOW_TABLE, PRM_cmd_hca_cap_nic_flow_table_FIELD, caps_flow_table, false},
+    {PRM_HCA_CAP_TYPE_GENERAL_2, PRM_cmd_hca_cap_hca_cap_2_FIELD, caps_general_2, false},
     {PRM_HCA_CAP_TYPE_DEV_EVENT, PRM_cmd_hca_cap_event_cap_FIELD, caps_event, false},
 };
 
@@ -165,6 +166,12 @@ bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap)
     return true;
 }
 
+/* What was set, where the model looks at it. */
+static void caps_apply(struct fw *fw)
+{
+    fw->hca.big_endian_replies = fw->caps.atomic_mode == PRM_ATOMIC_REQ_MODE_BIG_ENDIAN;
+}
+
 /* -- what a driver sets ------------------------------------------------------------------------ */
 
 static bool caps_can_be(const struct cap *row, uint64_t value, uint64_t max)
@@ -220,6 +227,7 @@ enum syn caps_set(struct fw *fw, uint16_t section, const void *cap)
         return SYN_CAP_FIXED;
     }
     fw->caps = now;
+    caps_apply(fw);
     return SYN_OK;
 }
 
@@ -241,6 +249,7 @@ void caps_reset(struct fw *fw)
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_wqe_inline_mode_FIELD,
                    true) == PRM_CAP_INLINE_MODE_L2;
+    caps_apply(fw);
 }
 
 /* -- what commands that makes ------------------------------------------------------------------ */

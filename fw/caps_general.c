@@ -7,7 +7,10 @@
 #include "model/eth/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/port.h"
+#include "model/queue/tag_list.h"
+#include "model/rdma/dci.h"
 #include "model/rdma/mcg.h"
+#include "model/rdma/reserved_qpn.h"
 
 #define VALUE(name, n, ...)                                                                        \
     {                                                                                              \
@@ -28,6 +31,18 @@ static uint64_t caps_uar_sz(const struct fw *fw)
 {
     return fw->hca.limits.log_max_uar + 12 - LOG_MIB;
 }
+
+static uint64_t caps_general_obj_types(const struct fw *fw)
+{
+    return reserved_qpns_exist(&fw->hca) ? 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN : 0;
+}
+
+/* Of the second section of them. */
+const struct cap caps_general_2[] = {
+    {CAP_NAMED(cmd_hca_cap_2, log_reserved_qpn_granularity), .value = OBJ_LOG_RESERVED,
+     NEEDS(CREATE_GENERAL_OBJECT)},
+    {0},
+};
 
 const struct cap caps_general[] = {
     /* queues */
@@ -86,6 +101,19 @@ const struct cap caps_general[] = {
     FLAG(uc, NEEDS(CREATE_QP)),
     FLAG(ud, NEEDS(CREATE_QP)),
     FLAG(xrc, CAP_NEEDS(PRM_CMD_OP_CREATE_XRC_SRQ, PRM_CMD_OP_ALLOC_XRCD)),
+    FLAG(dct, CAP_SET(dct),
+         CAP_NEEDS(PRM_CMD_OP_CREATE_DCT, PRM_CMD_OP_DRAIN_DCT, PRM_CMD_OP_DESTROY_DCT,
+                   PRM_CMD_OP_QUERY_DCT, PRM_CMD_OP_ARM_DCT_FOR_KEY_VIOLATION)),
+    /* as QPs: rdma-core reads the two the other way round */
+    LIMIT(log_max_ra_req_dc, log_max_ra_req_qp),
+    LIMIT(log_max_ra_res_dc, log_max_ra_res_qp),
+    LIMIT(max_wqe_sz_sq_dc, max_sq_wqe),
+    VALUE(log_max_dci_stream_channels, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
+    VALUE(log_max_dci_errored_streams, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
+    FLAG(qpc_extension, NEEDS(RTS2RTS_QP)),
+    FLAG(tag_matching, NEEDS(CREATE_XRQ)),
+    VALUE(log_tag_matching_list_sz, TAG_LIST_LOG_MAX, NEEDS(CREATE_XRQ)),
+    FLAG(rndv_offload_rc, NEEDS(CREATE_XRQ)),
     VALUE(log_max_mcg, MCG_LOG_MAX, NEEDS(ATTACH_TO_MCG)),
     VALUE(max_qp_mcg, MCG_MAX_QPS, NEEDS(ATTACH_TO_MCG)),
     FLAG(block_lb_mc, NEEDS(ATTACH_TO_MCG)),
@@ -136,6 +164,9 @@ const struct cap caps_general[] = {
     VALUE(device_frequency_khz, FREQUENCY_KHZ),
     VALUE(device_frequency_mhz, FREQUENCY_KHZ / 1000),
     VALUE(uctx_cap, PRM_UCTX_CAP_RAW_TX, NEEDS(CREATE_UCTX)),
+    {CAP_NAMED(cmd_hca_cap, general_obj_types), .of = caps_general_obj_types,
+     NEEDS(CREATE_GENERAL_OBJECT)},
+    FLAG(hca_cap_2),
     VALUE(cmdif_checksum, PRM_CAP_CMDIF_CHECKSUM_ENABLED, CAP_SET(cmdif_checksum),
           .values = 1u << PRM_CAP_CMDIF_CHECKSUM_DISABLED | 1u << PRM_CAP_CMDIF_CHECKSUM_INITIAL |
                     1u << PRM_CAP_CMDIF_CHECKSUM_ENABLED),

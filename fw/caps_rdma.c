@@ -2,21 +2,38 @@
 /* Capabilities of atomics, of RoCE and of the events that a user context may subscribe to. */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
+#include "model/memory/masked.h"
 #include "wire/encap/roce.h"
+
+/* Bytes, a bit for each size, that is the size itself: MASKED_MIN to MASKED_MAX. */
+#define ATOMIC_SIZES (2 * MASKED_MAX - MASKED_MIN)
 
 #define ATOMIC(name, n, ...)                                                                       \
     {                                                                                              \
         CAP_NAMED(atomic_caps, name), .value = (n), ##__VA_ARGS__                                  \
     }
 
+/* Of those sizes an atomic is one for the host's CPUs, too. */
+#define PCI_ATOMIC(name)                                                                           \
+    {                                                                                              \
+        CAP_NAMED(atomic_caps, name), CAP_LIMIT(pci_atomics)                                       \
+    }
+
 const struct cap caps_atomic[] = {
-    /* the model has one byte order, the one that every driver asks for */
+    /* of what an atomic of 8 bytes brings; a driver asks for the host's */
     ATOMIC(atomic_req_8B_endianness_mode, PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS, CAP_SET(atomic_mode),
-           .values = 1u << PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS),
+           .values =
+               1u << PRM_ATOMIC_REQ_MODE_BIG_ENDIAN | 1u << PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS),
     ATOMIC(supported_atomic_req_8B_endianness_mode_1, 1),
-    ATOMIC(atomic_operations,
-           1u << PRM_ATOMIC_OPERATION_CMP_SWAP | 1u << PRM_ATOMIC_OPERATION_FETCH_ADD),
-    ATOMIC(atomic_size_qp, 8), /* bytes: a bit for each size */
+    ATOMIC(atomic_operations, 1u << PRM_ATOMIC_OPERATION_CMP_SWAP |
+                                  1u << PRM_ATOMIC_OPERATION_FETCH_ADD |
+                                  1u << PRM_ATOMIC_OPERATION_EXTENDED_CMP_SWAP |
+                                  1u << PRM_ATOMIC_OPERATION_EXTENDED_FETCH_ADD),
+    ATOMIC(atomic_size_qp, ATOMIC_SIZES),
+    ATOMIC(atomic_size_dc, ATOMIC_SIZES),
+    PCI_ATOMIC(fetch_add_pci_atomic),
+    PCI_ATOMIC(swap_pci_atomic),
+    PCI_ATOMIC(compare_swap_pci_atomic),
     {0},
 };
 

@@ -23,7 +23,8 @@ static struct fw_ring_ref cmd_qp_ring(const struct prm_create_qp_in *in)
         .umem_offset = PRM_GET(create_qp_in, in, wq_umem_offset),
         .log_page = log_page,
         .page_offset = (uint32_t)(((uint64_t)PRM_GET(qpc, qpc, page_offset) << log_page) / 64),
-        .pas_off = PRM_OFFSET(create_qp_in, pas),
+        .pas_off = PRM_OFFSET(create_qp_in, pas) +
+                   (PRM_GET(create_qp_in, in, qpc_ext) ? PRM_SIZE(qp_context_extension) : 0),
     };
 }
 
@@ -38,9 +39,6 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
     uint32_t qpn;
     enum syn syn;
 
-    if (PRM_GET(create_qp_in, in, input_qpn)) {
-        return SYN_QP_FEATURE;
-    }
     if (size) {
         syn = fw_dbr(fw, cmd, PRM_GET(qpc, qpc, dbr_umem_valid), PRM_GET(qpc, qpc, dbr_umem_id),
                      PRM_GET(qpc, qpc, dbr_addr), &dbr);
@@ -51,7 +49,8 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
             return syn;
         }
     }
-    syn = qp_create(&fw->hca, cmd->uid, qpc, &buf, dbr, &qpn);
+    syn = qp_create_as(&fw->hca, cmd->uid, qpc, &buf, dbr, PRM_GET(create_qp_in, in, input_qpn),
+                       &qpn);
     if (syn != SYN_OK) {
         mem_buf_clear(&buf);
         return syn;
@@ -64,6 +63,7 @@ static enum syn cmd_modify_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_rts2rts_qp_in *in = cmd->in;
     uint64_t opt_mask = PRM_GET(rts2rts_qp_in, in, opt_param_mask);
+    uint16_t stream = 0;
 
     if (cmd->opcode == PRM_CMD_OP_RTS2RTS_QP) {
         uint64_t high = PRM_GET(rts2rts_qp_in, in, opt_param_mask_95_32);
@@ -72,16 +72,27 @@ static enum syn cmd_modify_qp(struct fw *fw, struct fw_cmd *cmd)
             return SYN_QP_OPT_MASK;
         }
         opt_mask |= high << 32;
+        if (PRM_GET(rts2rts_qp_in, in, qpc_ext) &&
+            cmd->in_len >= PRM_OFFSET(rts2rts_qp_ext_in, qpc_data_ext) + PRM_SIZE(uint64)) {
+            stream = (uint16_t)PRM_GET(qp_context_extension,
+                                       PRM_PTR(rts2rts_qp_ext_in, cmd->in, qpc_data_ext),
+                                       dci_stream_channel_id);
+        } else if (opt_mask & 1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL) {
+            return SYN_QP_OPT_MASK;
+        }
     }
     return qp_modify(&fw->hca, cmd->uid, PRM_GET(rts2rts_qp_in, in, qpn), cmd->opcode, opt_mask,
-                     PRM_PTR(rts2rts_qp_in, in, qpc));
+                     PRM_PTR(rts2rts_qp_in, in, qpc), stream);
 }
 
 static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
 {
-    return qp_modify(&fw->hca, cmd->uid, PRM_GET(qp_2rst_in, cmd->in, qpn), cmd->opcode, 0, NULL);
+    return qp_modify(&fw->hca, cmd->uid, PRM_GET(qp_2rst_in, cmd->in, qpn), cmd->opcode, 0, NULL,
+                     0);
 }
 
+/* The extended context that qpc_ext asks for is zeros: a stream is an argument of RTS2RTS_QP alone,
+ * and with what a QP failed only its CQE says. */
 static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     return qp_query(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),

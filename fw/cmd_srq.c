@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Commands on shared receive queues: SRQ (drivers with ISSI 0), XRC SRQ, RMP (what ISSI 1 drivers
- * make a basic SRQ from), and what arms them. Tag matching (XRQ) does not exist here.
+ * make a basic SRQ from), XRQ (tag matching), and what arms them.
  *
- * The three contexts say the same in different words; each create handler turns its own into a
+ * The four contexts say the same in different words; each create handler turns its own into a
  * struct srq_attr, each query handler does the reverse.
  */
 #include "fw/cmd.h"
@@ -129,10 +129,14 @@ static enum syn cmd_arm_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_arm_rq_in *in = cmd->in;
 
-    if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
+    uint8_t kind = OBJ_SRQ;
+
+    if (cmd->op_mod == PRM_ARM_RQ_OP_XRQ) {
+        kind = OBJ_XRQ;
+    } else if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
         return SYN_BAD_OP_MOD;
     }
-    return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_rq_in, in, srq_number), OBJ_SRQ),
+    return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_rq_in, in, srq_number), kind),
                        PRM_GET(arm_rq_in, in, lwm));
 }
 
@@ -151,13 +155,14 @@ static enum syn cmd_create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
         .xrcdn = PRM_GET(xrc_srqc, ctx, xrcd),
         .cqn = PRM_GET(xrc_srqc, ctx, cqn),
         .user_index = PRM_GET(xrc_srqc, ctx, user_index),
+        .form = PRM_GET(xrc_srqc, ctx, basic_cyclic_rcv_wqe) ? SRQ_RING_BASIC : SRQ_LIST,
     };
     struct fw_ring_ref ref =
         cmd_srq_ring(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_xrc_srq_in, pas));
     uint32_t num;
     enum syn syn;
 
-    if (PRM_GET(xrc_srqc, ctx, basic_cyclic_rcv_wqe) || PRM_GET(xrc_srqc, ctx, dbr_umem_valid) ||
+    if (PRM_GET(xrc_srqc, ctx, dbr_umem_valid) ||
         PRM_GET(create_xrc_srq_in, in, xrc_srq_umem_valid)) {
         return SYN_SRQ_TYPE;
     }
@@ -177,6 +182,7 @@ static enum syn cmd_query_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
         return SYN_SRQ_NUM;
     }
     COMMON_QUERY(xrc_srqc, ctx, srq);
+    PRM_SET(xrc_srqc, ctx, basic_cyclic_rcv_wqe, srq->attr.form == SRQ_RING_BASIC);
     PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, srq->attr.log_size);
     PRM_SET(xrc_srqc, ctx, xrcd, srq->attr.xrcdn);
     PRM_SET(xrc_srqc, ctx, cqn, srq->attr.cqn);
@@ -204,6 +210,50 @@ static enum syn cmd_arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
                        PRM_GET(arm_xrc_srq_in, in, lwm));
 }
 
+/* -- what RMP and XRQ say in a wq -------------------------------------------------------------- */
+
+#define WQ_ATTR(wq_)                                                                               \
+    .pdn = PRM_GET(wq, wq_, pd), .log_size = PRM_GET(wq, wq_, log_wq_sz),                          \
+    .log_stride = PRM_GET(wq, wq_, log_wq_stride),                                                 \
+    .has_signature = PRM_GET(wq, wq_, wq_signature), .lwm = PRM_GET(wq, wq_, lwm),                 \
+    .log_page_size = PRM_GET(wq, wq_, log_wq_pg_sz), .page_offset = PRM_GET(wq, wq_, page_offset), \
+    .form = PRM_GET(wq, wq_, wq_type) == PRM_WQ_TYPE_CYCLIC ? SRQ_RING : SRQ_LIST
+
+/* pas: where the wq's list of pages is in the command. */
+static enum syn cmd_wq_create(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
+                              size_t pas, struct srq_attr *attr, uint32_t *num)
+{
+    struct fw_ring_ref ref = cmd_srq_ring(attr->log_page_size, attr->page_offset, pas);
+    uint32_t type = PRM_GET(wq, wq, wq_type);
+    enum syn syn;
+
+    if (type != PRM_WQ_TYPE_LINKED_LIST && type != PRM_WQ_TYPE_CYCLIC) {
+        return SYN_SRQ_TYPE;
+    }
+    ref.umem_valid = PRM_GET(wq, wq, wq_umem_valid);
+    ref.umem_id = PRM_GET(wq, wq, wq_umem_id);
+    ref.umem_offset = PRM_GET(wq, wq, wq_umem_offset);
+    syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
+                 PRM_GET(wq, wq, dbr_addr), &attr->dbr);
+    return syn == SYN_OK ? cmd_srq_create(fw, cmd, attr, &ref, num) : syn;
+}
+
+static void cmd_wq_query(const struct srq *srq, struct prm_wq *wq)
+{
+    PRM_SET(wq, wq, wq_type,
+            srq->attr.form == SRQ_LIST ? PRM_WQ_TYPE_LINKED_LIST : PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, wq, wq_signature, srq->attr.has_signature);
+    PRM_SET(wq, wq, page_offset, srq->attr.page_offset);
+    PRM_SET(wq, wq, lwm, srq->lwm);
+    PRM_SET(wq, wq, pd, srq->attr.pdn);
+    PRM_SET(wq, wq, dbr_addr, srq->attr.dbr);
+    PRM_SET(wq, wq, hw_counter, srq->wq.ci);
+    PRM_SET(wq, wq, sw_counter, srq->wq.pi);
+    PRM_SET(wq, wq, log_wq_stride, srq->attr.log_stride);
+    PRM_SET(wq, wq, log_wq_pg_sz, srq->attr.log_page_size);
+    PRM_SET(wq, wq, log_wq_sz, srq->attr.log_size);
+}
+
 /* -- RMP --------------------------------------------------------------------------------------- */
 
 static enum syn cmd_create_rmp(struct fw *fw, struct fw_cmd *cmd)
@@ -212,32 +262,18 @@ static enum syn cmd_create_rmp(struct fw *fw, struct fw_cmd *cmd)
     const struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
     struct srq_attr attr = {
         .kind = OBJ_RMP,
-        .pdn = PRM_GET(wq, wq, pd),
-        .log_size = PRM_GET(wq, wq, log_wq_sz),
-        .log_stride = PRM_GET(wq, wq, log_wq_stride),
-        .has_signature = PRM_GET(wq, wq, wq_signature),
-        .lwm = PRM_GET(wq, wq, lwm),
-        .log_page_size = PRM_GET(wq, wq, log_wq_pg_sz),
-        .page_offset = PRM_GET(wq, wq, page_offset),
+        WQ_ATTR(wq),
     };
+    bool is_basic = PRM_GET(rmpc, ctx, basic_cyclic_rcv_wqe);
     size_t pas = PRM_OFFSET(create_rmp_in, ctx) + PRM_OFFSET(rmpc, wq) + PRM_OFFSET(wq, pas);
-    struct fw_ring_ref ref = cmd_srq_ring(attr.log_page_size, attr.page_offset, pas);
     uint32_t num;
     enum syn syn;
 
-    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_LINKED_LIST ||
-        PRM_GET(rmpc, ctx, basic_cyclic_rcv_wqe) ||
-        PRM_GET(rmpc, ctx, state) != PRM_RMPC_STATE_RDY) {
+    if ((is_basic && attr.form == SRQ_LIST) || PRM_GET(rmpc, ctx, state) != PRM_RMPC_STATE_RDY) {
         return SYN_SRQ_TYPE;
     }
-    ref.umem_valid = PRM_GET(wq, wq, wq_umem_valid);
-    ref.umem_id = PRM_GET(wq, wq, wq_umem_id);
-    ref.umem_offset = PRM_GET(wq, wq, wq_umem_offset);
-    syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
-                 PRM_GET(wq, wq, dbr_addr), &attr.dbr);
-    if (syn == SYN_OK) {
-        syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
-    }
+    attr.form = is_basic ? SRQ_RING_BASIC : attr.form;
+    syn = cmd_wq_create(fw, cmd, wq, pas, &attr, &num);
     if (syn == SYN_OK) {
         PRM_SET(create_rmp_out, cmd->out, rmpn, num);
     }
@@ -272,29 +308,80 @@ static enum syn cmd_query_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     struct srq *srq = cmd_srq_find(fw, PRM_GET(query_rmp_in, cmd->in, rmpn), OBJ_RMP);
     struct prm_rmpc *ctx = PRM_PTR(query_rmp_out, cmd->out, rmp_context);
-    struct prm_wq *wq = PRM_PTR(rmpc, ctx, wq);
 
     if (!srq) {
         return SYN_SRQ_NUM;
     }
     PRM_SET(rmpc, ctx, state, srq->error ? PRM_RMPC_STATE_ERR : PRM_RMPC_STATE_RDY);
-    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
-    PRM_SET(wq, wq, wq_signature, srq->attr.has_signature);
-    PRM_SET(wq, wq, page_offset, srq->attr.page_offset);
-    PRM_SET(wq, wq, lwm, srq->lwm);
-    PRM_SET(wq, wq, pd, srq->attr.pdn);
-    PRM_SET(wq, wq, dbr_addr, srq->attr.dbr);
-    PRM_SET(wq, wq, hw_counter, srq->wq.ci);
-    PRM_SET(wq, wq, sw_counter, srq->wq.pi);
-    PRM_SET(wq, wq, log_wq_stride, srq->attr.log_stride);
-    PRM_SET(wq, wq, log_wq_pg_sz, srq->attr.log_page_size);
-    PRM_SET(wq, wq, log_wq_sz, srq->attr.log_size);
+    PRM_SET(rmpc, ctx, basic_cyclic_rcv_wqe, srq->attr.form == SRQ_RING_BASIC);
+    cmd_wq_query(srq, PRM_PTR(rmpc, ctx, wq));
     return SYN_OK;
 }
 
 static enum syn cmd_destroy_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rmp_in, cmd->in, rmpn), OBJ_RMP);
+}
+
+/* -- XRQ --------------------------------------------------------------------------------------- */
+
+static enum syn cmd_create_xrq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct prm_xrqc *ctx = PRM_PTR(create_xrq_in, cmd->in, xrq_context);
+    const struct prm_wq *wq = PRM_PTR(xrqc, ctx, wq);
+    struct srq_attr attr = {
+        .kind = OBJ_XRQ,
+        WQ_ATTR(wq),
+        .cqn = PRM_GET(xrqc, ctx, cqn),
+        .user_index = PRM_GET(xrqc, ctx, user_index),
+        .tags = PRM_PTR(xrqc, ctx, tag_matching_topology_context),
+        .fetches = PRM_GET(xrqc, ctx, offload) == PRM_XRQC_OFFLOAD_RNDV,
+    };
+    size_t pas =
+        PRM_OFFSET(create_xrq_in, xrq_context) + PRM_OFFSET(xrqc, wq) + PRM_OFFSET(wq, pas);
+    uint32_t num;
+    enum syn syn;
+
+    if (PRM_GET(xrqc, ctx, topology) != PRM_XRQC_TOPOLOGY_TAG_MATCHING ||
+        PRM_GET(xrqc, ctx, offload) > PRM_XRQC_OFFLOAD_RNDV) {
+        return SYN_SRQ_TYPE;
+    }
+    syn = cmd_wq_create(fw, cmd, wq, pas, &attr, &num);
+    if (syn == SYN_OK) {
+        PRM_SET(create_xrq_out, cmd->out, xrqn, num);
+    }
+    return syn;
+}
+
+static enum syn cmd_query_xrq(struct fw *fw, struct fw_cmd *cmd)
+{
+    struct srq *srq = cmd_srq_find(fw, PRM_GET(query_xrq_in, cmd->in, xrqn), OBJ_XRQ);
+    struct prm_xrqc *ctx = PRM_PTR(query_xrq_out, cmd->out, xrq_context);
+
+    if (!srq) {
+        return SYN_SRQ_NUM;
+    }
+    PRM_SET(xrqc, ctx, state, srq->error ? PRM_SRQC_STATE_ERROR : PRM_SRQC_STATE_GOOD);
+    PRM_SET(xrqc, ctx, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, ctx, offload, srq->attr.fetches ? PRM_XRQC_OFFLOAD_RNDV : PRM_XRQC_OFFLOAD_NONE);
+    PRM_SET(xrqc, ctx, user_index, srq->attr.user_index);
+    PRM_SET(xrqc, ctx, cqn, srq->attr.cqn);
+    tag_list_query(srq->tags, PRM_PTR(xrqc, ctx, tag_matching_topology_context));
+    cmd_wq_query(srq, PRM_PTR(xrqc, ctx, wq));
+    return SYN_OK;
+}
+
+static enum syn cmd_destroy_xrq(struct fw *fw, struct fw_cmd *cmd)
+{
+    return srq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_xrq_in, cmd->in, xrqn), OBJ_XRQ);
+}
+
+static enum syn cmd_arm_xrq(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct prm_arm_xrq_in *in = cmd->in;
+
+    return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_xrq_in, in, xrqn), OBJ_XRQ),
+                       PRM_GET(arm_xrq_in, in, lwm));
 }
 
 const struct fw_cmd_row cmds_srq[] = {
@@ -310,5 +397,9 @@ const struct fw_cmd_row cmds_srq[] = {
     FW_CMD(MODIFY_RMP, cmd_modify_rmp),
     FW_CMD(QUERY_RMP, cmd_query_rmp),
     FW_CMD(DESTROY_RMP, cmd_destroy_rmp),
+    FW_CMD(CREATE_XRQ, cmd_create_xrq),
+    FW_CMD(QUERY_XRQ, cmd_query_xrq),
+    FW_CMD(DESTROY_XRQ, cmd_destroy_xrq),
+    FW_CMD(ARM_XRQ, cmd_arm_xrq),
     {0},
 };

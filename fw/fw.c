@@ -86,6 +86,11 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
                     config->log_max_qp, FW_LOG_QPS_MIN, FW_LOG_QPS_MAX);
         return NULL;
     }
+    if (config->responders > FW_RESPONDERS_MAX) {
+        g_set_error(err, fw_error_quark(), 0, "responders is %u, more than %d", config->responders,
+                    FW_RESPONDERS_MAX);
+        return NULL;
+    }
     if (config->card && !card_has_room(config->card, config->function)) {
         g_set_error(err, fw_error_quark(), 0, "the card has no room for function %u",
                     config->function);
@@ -97,6 +102,8 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     if (config->log_max_qp) {
         limits.log_max_qp = config->log_max_qp;
     }
+    limits.pci_atomics = config->no_pci_atomics ? 0 : HCA_PCI_ATOMICS;
+    limits.dc_responders = config->responders ? config->responders : FW_RESPONDERS_DEFAULT;
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;
     if (config->card) {
         hca_init_on(&fw->hca, ops, host, &limits, config->card, config->function, config->mac);

@@ -30,6 +30,11 @@ struct wire_port;
 #define FW_LOG_QPS_MIN 8
 #define FW_LOG_QPS_MAX 23
 
+/* Responders of DC targets: what a job of 64 processes with 8 initiators each needs, and as much
+ * again. Each takes some 500 bytes of the host, and as much of the card, when it is used. */
+#define FW_RESPONDERS_DEFAULT 1024
+#define FW_RESPONDERS_MAX     65536
+
 /* What a driver cannot do without: the pages that it gives to begin with, its queues and keys. */
 #define FW_MEMORY_MIN (8ull << 20)
 
@@ -38,7 +43,9 @@ struct fw_config {
     uint8_t mac[6];      /* permanent MAC of its vport; unicast and not zero */
     unsigned num_msix;   /* MSI-X vectors that irq() accepts; 0: the profile's number */
     uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
+    unsigned responders; /* sessions that its DC targets have at a time; 0: FW_RESPONDERS_DEFAULT */
     unsigned log_max_qp; /* QPNs, as a power of two; 0: the profile's number */
+    bool no_pci_atomics; /* dma_cmpxchg() and the host's CPUs may lose each other's changes */
     bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
     /* NULL: a card of its own. Else one of model/card/card.h, which must outlive the function: it
      * is the card's function of this number, and stands at the vport of this number, which has

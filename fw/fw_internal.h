@@ -72,6 +72,7 @@ struct fw_caps {
     uint8_t cmdif_checksum;
     uint8_t cache_line_128byte;
     uint8_t roce;
+    uint8_t dct;
     uint8_t atomic_mode;
 };
 

@@ -17,13 +17,13 @@
 #define PCI_COMMON                                                                                 \
     .vendor = 0x15b3, .subsys_vendor = 0x15b3, .revision = 0, .num_msix = 64, .bar_size = 32u << 20
 
-#define LIMITS                                                                                     \
+#define LIMITS(...)                                                                                \
     {                                                                                              \
         .log_max_qp = 18, .log_max_cq = 20, .log_max_srq = 20, .log_max_mkey = 24,                 \
         .log_max_pd = 20, .log_max_eq = 7, .log_max_uar = 13, .log_max_qp_sz = 15,                 \
         .log_max_cq_sz = 22, .log_max_srq_sz = 15, .log_max_umem = 20, .log_max_uctx = 13,         \
         .log_max_eq_sz = 22, .log_max_msg = 30, .log_max_ra_res_qp = 4, .log_max_ra_req_qp = 4,    \
-        .max_gid = PORT_MAX_GIDS, .max_sq_wqe = 1024, .max_rq_wqe = 512                            \
+        .max_gid = PORT_MAX_GIDS, .max_sq_wqe = 1024, .max_rq_wqe = 512, __VA_ARGS__               \
     }
 
 /* -- link modes: the media of a copper cable ----------------------------------------------------
@@ -56,11 +56,16 @@
 
 /* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and no VLAN tag is put in
  * (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). A -4 Lx can be told otherwise in
- * its virtual port's context, which is not modelled. */
+ * its virtual port's context, which is not modelled. Tag matching came with ConnectX-5 (NVIDIA,
+ * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"). */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_max_xrq, 0),
     {0},
 };
 
@@ -74,7 +79,7 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 2006,
         .hw_id = 0x209,
         .psid = "MT_2150110033",
-        .limits = LIMITS,
+        .limits = LIMITS(.dc_version = 0),
         .at_most = before_cx5,
         .eth_modes = {LEGACY_100G, 0},
     },
@@ -87,7 +92,7 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 1900,
         .hw_id = 0x20b,
         .psid = "MT_2420110034",
-        .limits = LIMITS,
+        .limits = LIMITS(.dc_version = 0),
         .at_most = before_cx5,
         .eth_modes = {LEGACY_25G, 0},
     },
@@ -100,7 +105,7 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 4030,
         .hw_id = 0x20d,
         .psid = "MT_0000000012",
-        .limits = LIMITS,
+        .limits = LIMITS(.dc_version = 1),
         .eth_modes = {LEGACY_100G, 0},
     },
     {
@@ -113,7 +118,7 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 1000,
         .hw_id = 0x212,
         .psid = "MT_0000000359",
-        .limits = LIMITS,
+        .limits = LIMITS(.dc_version = 1),
         .eth_modes = {LEGACY_100G, EXT_100G},
     },
     {
@@ -126,7 +131,7 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 1014,
         .hw_id = 0x218,
         .psid = "MT_0000000838",
-        .limits = LIMITS,
+        .limits = LIMITS(.dc_version = 1),
         .eth_modes = {LEGACY_100G, EXT_400G},
     },
 };

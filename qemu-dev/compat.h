@@ -8,8 +8,11 @@
 
 #include "qemu/osdep.h"
 #include "qemu-version.h"
+#include "qemu/accel.h"
 #include "exec/memory.h"
+#include "hw/boards.h"
 #include "hw/pci/pci.h"
+#include "hw/pci/pci_bus.h"
 #include "hw/qdev-properties.h"
 #include "hw/qdev-properties-system.h"
 
@@ -58,6 +61,23 @@ static inline bool compat_is_memory(MemoryRegion *mr, bool is_write)
 #else
     return memory_access_is_direct(mr, is_write);
 #endif
+}
+
+/*
+ * True: an atomic of ours and one of a CPU of the guest do not lose each other's changes. They do
+ * where QEMU translates for one thread at a time: then it makes plain instructions of the guest's
+ * atomic ones, since no other CPU could come between.
+ */
+static inline bool compat_cpus_are_atomic(void)
+{
+    Object *accel = OBJECT(current_accel());
+    g_autofree char *threads = NULL;
+
+    if (!object_dynamic_cast(accel, "tcg-accel")) {
+        return true;
+    }
+    threads = object_property_get_str(accel, "thread", NULL);
+    return g_strcmp0(threads, "multi") == 0 && current_machine->smp.max_cpus > 1;
 }
 
 /* Adds a power management capability. Returns its offset or, with *errp set, a negative value. */

@@ -80,6 +80,49 @@ bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
     return true;
 }
 
+#define COMPLETES (PCI_EXP_DEVCAP2_ATOMIC_COMP32 | PCI_EXP_DEVCAP2_ATOMIC_COMP64)
+
+/* What the root port says that it can do. NULL: the function is behind none. */
+static uint8_t *config_port_devcap2(PCIDevice *dev)
+{
+    PCIDevice *port = pci_get_bus(dev)->parent_dev;
+
+    if (!port || !port->exp.exp_cap || pcie_cap_get_type(port) != PCI_EXP_TYPE_ROOT_PORT) {
+        return NULL;
+    }
+    return port->config + port->exp.exp_cap + PCI_EXP_DEVCAP2;
+}
+
+bool config_init_atomics(PCIDevice *dev)
+{
+    uint8_t *port = config_port_devcap2(dev);
+
+    pci_word_test_and_set_mask(dev->wmask + dev->exp.exp_cap + PCI_EXP_DEVCTL2,
+                               PCI_EXP_DEVCTL2_ATOMIC_REQ);
+    if (!port || pci_get_long(port) & COMPLETES) {
+        return false;
+    }
+    pci_long_test_and_set_mask(port, COMPLETES);
+    return true;
+}
+
+void config_exit_atomics(PCIDevice *dev)
+{
+    uint8_t *port = config_port_devcap2(dev);
+
+    if (port) {
+        pci_long_test_and_clear_mask(port, COMPLETES);
+    }
+}
+
+void config_reset(PCIDevice *dev)
+{
+    if (dev->exp.exp_cap) {
+        pci_word_test_and_clear_mask(dev->config + dev->exp.exp_cap + PCI_EXP_DEVCTL2,
+                                     PCI_EXP_DEVCTL2_ATOMIC_REQ);
+    }
+}
+
 void config_exit(PCIDevice *dev)
 {
     if (dev->exp.aer_cap) {

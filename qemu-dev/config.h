@@ -17,6 +17,15 @@ bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp);
 /* Takes back what config_init() has added, all of it or a part. */
 void config_exit(PCIDevice *dev);
 
+/* After config_init(): the function may ask for atomics (DEVCTL2), and the root port that it is
+ * behind says that memory does them, 4 and 8 bytes: what a driver looks for before it enables
+ * them. True: the port did not say so before. */
+bool config_init_atomics(PCIDevice *dev);
+/* The port does not say so any more. */
+void config_exit_atomics(PCIDevice *dev);
+/* The function is reset. */
+void config_reset(PCIDevice *dev);
+
 /* To be called after configuration space was written. */
 void config_written(PCIDevice *dev, uint32_t addr, uint32_t val, int len);
 

@@ -82,6 +82,7 @@ struct HcasimState {
     char *wire_uri;
     char *capture;
     uint64_t memory;
+    uint32_t responders;
     bool trace;
 
     MemoryRegion bar;
@@ -98,7 +99,8 @@ struct HcasimState {
     bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
     bool turn_due; /* it was asked for */
     VMChangeStateEntry *vm_state;
-    bool stopped; /* the machine is: no turn is taken */
+    bool stopped;        /* the machine is: no turn is taken */
+    bool port_completes; /* atomics, since this function is behind it */
 };
 
 /* The host interface (model/core/host.h). */
@@ -149,24 +151,24 @@ static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
     address_space_unmap(pci_get_address_space(&s->parent_obj), ptr, len, is_write, len);
 }
 
-static bool host_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool host_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *expected,
+                             uint64_t desired)
 {
-    size_t len = sizeof(uint64_t);
-    uint64_t *p;
+    size_t mapped = len;
+    void *p;
 
-    if (addr % sizeof(uint64_t)) {
+    if (addr % len) {
         return false;
     }
-    p = host_dma_map(host, addr, &len, true);
+    p = host_dma_map(host, addr, &mapped, true);
     if (!p) {
         return false;
     }
-    if (len == sizeof(uint64_t)) {
-        __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
+    if (mapped == len) {
+        host_cmpxchg(p, len, expected, desired);
     }
-    host_dma_unmap(host, p, len, true);
-    return len == sizeof(uint64_t);
+    host_dma_unmap(host, p, mapped, true);
+    return mapped == len;
 }
 
 static void host_irq(void *host, unsigned vector)
@@ -231,7 +233,7 @@ static const struct hca_host_ops host_ops = {
     .dma_write = host_dma_write,
     .dma_map = host_dma_map,
     .dma_unmap = host_dma_unmap,
-    .dma_cmpxchg64 = host_dma_cmpxchg64,
+    .dma_cmpxchg = host_dma_cmpxchg,
     .irq = host_irq,
     .clock_ns = host_clock_ns,
     .timer_arm = host_timer_arm,
@@ -373,6 +375,7 @@ static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error
     if (!config_init(dev, id, errp)) {
         return false;
     }
+    s->port_completes = compat_cpus_are_atomic() && config_init_atomics(dev);
     if (msix_init(dev, id->num_msix, &s->bar, 0, BAR_MSIX_TAB, &s->bar, 0, BAR_MSIX_PBA, CAP_MSIX,
                   errp) < 0) {
         return false;
@@ -461,6 +464,10 @@ static void device_remove_config(HcasimState *s)
     PCIDevice *dev = &s->parent_obj;
 
     msix_uninit(dev, &s->bar, &s->bar);
+    if (s->port_completes) {
+        config_exit_atomics(dev);
+        s->port_completes = false;
+    }
     config_exit(dev);
 }
 
@@ -470,7 +477,9 @@ static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, E
         .profile = s->profile,
         .num_msix = id->num_msix,
         .memory = s->memory,
+        .responders = s->responders,
         .trace = s->trace,
+        .no_pci_atomics = !compat_cpus_are_atomic(),
     };
     GError *err = NULL;
 
@@ -550,6 +559,7 @@ static void device_reset(DeviceState *dev)
     HcasimState *s = HCASIM(dev);
 
     vsc_reset(&s->vsc, &s->parent_obj);
+    config_reset(&s->parent_obj);
     if (s->fw) {
         fw_reset(s->fw);
     }
@@ -578,6 +588,7 @@ static const Property properties[] = {
     DEFINE_PROP_STRING("capture", HcasimState, capture),
     DEFINE_PROP_STRING("profile", HcasimState, profile),
     DEFINE_PROP_SIZE("memory", HcasimState, memory, FW_MEMORY_DEFAULT),
+    DEFINE_PROP_UINT32("responders", HcasimState, responders, FW_RESPONDERS_DEFAULT),
     DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
 };
 
@@ -591,6 +602,7 @@ static const struct {
     {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
     {"profile", "<name>", "the generation of the card, see below"},
     {"memory", "<size>", "host memory that the guest may make the device take (default: 1G)"},
+    {"responders", "<number>", "initiators that its DC targets serve at a time (default: 1024)"},
     {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
 };
 

@@ -9,8 +9,10 @@
 #include "model/queue/q_counter.h"
 #include "model/queue/srq.h"
 #include "model/queue/uar.h"
+#include "model/rdma/dct.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/requester.h"
+#include "model/rdma/reserved_qpn.h"
 
 #define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
 #define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)

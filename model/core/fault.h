@@ -24,7 +24,7 @@ struct qp;
 
 enum fault_side {
     FAULT_REQUESTER,
-    FAULT_RESPONDER,
+    FAULT_RESPONDER, /* of a DCT, too: of one of its initiators at a time */
 };
 
 /* Of one side of a QP. */

@@ -57,7 +57,10 @@ struct hca_limits {
     unsigned num_msix;
     unsigned max_gid;                /* entries of the RoCE address table */
     uint32_t max_sq_wqe, max_rq_wqe; /* bytes of one WQE */
-    bool inline_l2;                  /* a send WQE of an SQ must carry the layer 2 header itself */
+    unsigned dc_responders; /* sessions that the DC targets of the function have at a time */
+    uint8_t dc_version;     /* of the DC transport: v0, v1 */
+    unsigned pci_atomics;   /* that the host's CPUs see as such: bit 0 of 4 bytes, bit 1 of 8 */
+    bool inline_l2;         /* a send WQE of an SQ must carry the layer 2 header itself */
 };
 
 enum {
@@ -115,9 +118,13 @@ struct hca {
     bool running;                /* inside hca_run() */
     bool holding;                /* somebody is at work on objects: none may be freed */
     bool off;                    /* a reset or the end is due: the host is reached no more */
+    bool big_endian_replies;     /* what an atomic of 8 bytes brings, as the driver wishes it */
     bool tracing;                /* the owner wants a trace (model/core/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
 };
+
+/* What dma_cmpxchg() does. */
+#define HCA_PCI_ATOMICS 3u
 
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
  * owner. */
@@ -197,11 +204,11 @@ static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is
     hca->ops->dma_unmap(hca->host, ptr, len, is_write);
 }
 
-static inline bool hca_dma_cmpxchg64(struct hca *hca, uint64_t addr, uint64_t *expected,
-                                     uint64_t desired)
+static inline bool hca_dma_cmpxchg(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
+                                   uint64_t desired)
 {
     hca_spend(hca, 1);
-    return !hca->off && hca->ops->dma_cmpxchg64(hca->host, addr, expected, desired);
+    return !hca->off && hca->ops->dma_cmpxchg(hca->host, addr, len, expected, desired);
 }
 
 static inline void hca_irq(struct hca *hca, unsigned vector)

@@ -63,11 +63,13 @@ struct hca_host_ops {
     void (*dma_unmap)(void *host, void *ptr, size_t len, bool is_write);
 
     /*
-     * Atomic compare and swap of the 8 naturally aligned bytes at addr, taken as a host-order
-     * word: stores desired if memory holds *expected. *expected receives what memory held
-     * before. False: the address does not answer.
+     * Compare and swap of the len (4 or 8) naturally aligned bytes at addr, taken as a host-order
+     * word: stores desired if memory holds *expected. *expected receives what memory held before.
+     * Atomic beside the host's CPUs and whatever else changes the word by such an operation of
+     * that size. False: the address does not answer.
      */
-    bool (*dma_cmpxchg64)(void *host, uint64_t addr, uint64_t *expected, uint64_t desired);
+    bool (*dma_cmpxchg)(void *host, uint64_t addr, size_t len, uint64_t *expected,
+                        uint64_t desired);
 
     /* Sends MSI-X message vector (0 is the driver's async/command vector by its own choice). */
     void (*irq)(void *host, unsigned vector);
@@ -105,6 +107,21 @@ static inline void host_copy_in_order(void *to, const void *from, size_t len)
     memcpy(&last, (const uint8_t *)from + len, sizeof(last));
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy((uint8_t *)to + len, &last, sizeof(last));
+}
+
+/* The work of dma_cmpxchg where the host's memory is at hand, and aligned. */
+static inline void host_cmpxchg(void *at, size_t len, uint64_t *expected, uint64_t desired)
+{
+    if (len == sizeof(uint32_t)) {
+        uint32_t held = (uint32_t)*expected;
+
+        __atomic_compare_exchange_n((uint32_t *)at, &held, (uint32_t)desired, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        *expected = held;
+    } else {
+        __atomic_compare_exchange_n((uint64_t *)at, expected, desired, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+    }
 }
 
 #endif

@@ -57,6 +57,7 @@ void obj_table_reset(struct obj_table *table)
     g_assert(table->count == 0);
     obj_chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
     table->next = table->first;
+    table->next_reserved = 0;
 }
 
 void obj_table_clear(struct obj_table *table)
@@ -74,6 +75,32 @@ static uint32_t obj_chunk_room(const struct obj_table *table, uint32_t index)
     return MIN(table->end, (index + 1) * OBJ_CHUNK) - MAX(table->first, index * OBJ_CHUNK);
 }
 
+/* NULL: the ledger is full. */
+static struct obj_chunk *obj_chunk_get(struct obj_table *table, uint32_t index)
+{
+    if (!table->chunks[index]) {
+        table->chunks[index] = ledger_alloc(table->ledger, sizeof(struct obj_chunk));
+    }
+    return table->chunks[index];
+}
+
+static bool obj_slot_is_reserved(const struct obj_chunk *chunk, uint32_t slot)
+{
+    return chunk->reserved >> slot / WORD_BITS & 1;
+}
+
+/* Bits of a chunk have changed. */
+static void obj_chunk_changed(struct obj_table *table, uint32_t index)
+{
+    const struct obj_chunk *chunk = table->chunks[index];
+
+    obj_bit_put(table->some, index, chunk->count);
+    obj_bit_put(table->full, index, chunk->count == obj_chunk_room(table, index));
+    if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
+        obj_chunk_free(table, index);
+    }
+}
+
 bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
 {
     uint32_t index = num / OBJ_CHUNK;
@@ -82,18 +109,16 @@ bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
     if (num < table->first || num >= table->end || obj_find(table, num)) {
         return false;
     }
-    chunk = table->chunks[index];
-    if (!chunk) {
-        chunk = table->chunks[index] = ledger_alloc(table->ledger, sizeof(*chunk));
-    }
+    chunk = obj_chunk_get(table, index);
     if (!chunk) {
         return false;
     }
     chunk->slot[num % OBJ_CHUNK] = obj;
-    obj_bit_put(chunk->used, num % OBJ_CHUNK, true);
-    chunk->count++;
-    obj_bit_put(table->some, index, true);
-    obj_bit_put(table->full, index, chunk->count == obj_chunk_room(table, index));
+    if (!obj_slot_is_reserved(chunk, num % OBJ_CHUNK)) {
+        obj_bit_put(chunk->used, num % OBJ_CHUNK, true);
+        chunk->count++;
+        obj_chunk_changed(table, index);
+    }
     obj->num = num;
     table->count++;
     return true;
@@ -144,14 +169,81 @@ void obj_remove(struct obj_table *table, struct obj *obj)
 
     g_assert(obj_find(table, obj->num) == obj);
     chunk->slot[obj->num % OBJ_CHUNK] = NULL;
-    obj_bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
-    chunk->count--;
-    obj_bit_put(table->full, index, false);
-    obj_bit_put(table->some, index, chunk->count);
     table->count--;
-    if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
-        obj_chunk_free(table, index);
+    if (!obj_slot_is_reserved(chunk, obj->num % OBJ_CHUNK)) {
+        obj_bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
+        chunk->count--;
+        obj_chunk_changed(table, index);
     }
+}
+
+/* -- reserved numbers -------------------------------------------------------------------------- */
+
+#define RESERVED (1u << OBJ_LOG_RESERVED)
+G_STATIC_ASSERT(RESERVED == WORD_BITS);
+G_STATIC_ASSERT(OBJ_CHUNK / RESERVED <= 16);
+
+/* The first of RESERVED free numbers, from num on, a multiple; the end: there are none. */
+static uint32_t obj_free_word(struct obj_table *table, uint32_t num, uint32_t end)
+{
+    while (num + RESERVED <= end) {
+        uint32_t index =
+            obj_bit_find(table, table->full, false, num / OBJ_CHUNK, obj_chunk_count(table));
+        const struct obj_chunk *chunk;
+
+        num = MAX(num, index * OBJ_CHUNK);
+        if (num + RESERVED > end) {
+            break;
+        }
+        chunk = table->chunks[index];
+        table->steps++;
+        if (!chunk || !chunk->used[num % OBJ_CHUNK / WORD_BITS]) {
+            return num;
+        }
+        num += RESERVED;
+    }
+    return end;
+}
+
+bool obj_reserve(struct obj_table *table, uint32_t *first)
+{
+    uint32_t least = (table->first + RESERVED - 1) & ~(RESERVED - 1);
+    uint32_t num = obj_free_word(table, MAX(table->next_reserved, least), table->end);
+    struct obj_chunk *chunk;
+
+    if (num == table->end) {
+        num = obj_free_word(table, least, table->end);
+    }
+    if (num == table->end) {
+        return false;
+    }
+    chunk = obj_chunk_get(table, num / OBJ_CHUNK);
+    if (!chunk) {
+        return false;
+    }
+    chunk->used[num % OBJ_CHUNK / WORD_BITS] = UINT64_MAX;
+    chunk->reserved |= (uint16_t)(1u << num % OBJ_CHUNK / WORD_BITS);
+    chunk->count += RESERVED;
+    obj_chunk_changed(table, num / OBJ_CHUNK);
+    table->next_reserved = num + RESERVED;
+    *first = num;
+    return true;
+}
+
+void obj_unreserve(struct obj_table *table, uint32_t first)
+{
+    uint32_t index = first / OBJ_CHUNK, slot = first % OBJ_CHUNK;
+    struct obj_chunk *chunk = table->chunks[index];
+
+    g_assert(obj_slot_is_reserved(chunk, slot));
+    chunk->reserved &= (uint16_t) ~(1u << slot / WORD_BITS);
+    for (uint32_t i = 0; i < RESERVED; i++) {
+        if (!chunk->slot[slot + i]) {
+            obj_bit_put(chunk->used, slot + i, false);
+            chunk->count--;
+        }
+    }
+    obj_chunk_changed(table, index);
 }
 
 struct obj *obj_next(struct obj_table *table, uint32_t num)
@@ -168,10 +260,10 @@ struct obj *obj_next(struct obj_table *table, uint32_t num)
         num = MAX(num, index * OBJ_CHUNK);
         chunk = table->chunks[index];
         slot = obj_bit_find(table, chunk->used, true, num % OBJ_CHUNK, OBJ_CHUNK);
-        if (slot < OBJ_CHUNK) {
+        if (slot < OBJ_CHUNK && chunk->slot[slot]) {
             return chunk->slot[slot];
         }
-        num = (index + 1) * OBJ_CHUNK;
+        num = index * OBJ_CHUNK + MIN(slot + 1, OBJ_CHUNK); /* a reserved one, or none is left */
     }
     return NULL;
 }

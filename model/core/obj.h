@@ -49,11 +49,15 @@ void obj_end(struct hca *hca, struct obj *obj);
 
 #define OBJ_CHUNK 1024
 
+/* Numbers are reserved by the word of bits. */
+#define OBJ_LOG_RESERVED 6
+
 /* Objects of OBJ_CHUNK numbers that follow one another. */
 struct obj_chunk {
     struct obj *slot[OBJ_CHUNK];
-    uint64_t used[OBJ_CHUNK / 64]; /* a bit per slot */
-    uint32_t count;
+    uint64_t used[OBJ_CHUNK / 64]; /* a bit per slot: it has an object, or is reserved */
+    uint16_t reserved;             /* a bit per word of used */
+    uint32_t count;                /* of those bits */
 };
 
 /* Entering, removing and walking cost no more the fuller the table is, or the more numbers were
@@ -63,9 +67,10 @@ struct obj_table {
     uint64_t *some, *full;     /* a bit per chunk: it has objects; it has no free number */
     uint32_t first, end;       /* numbers are first..end-1 */
     uint32_t next;             /* where the search for a free number starts */
-    uint32_t count;
-    struct ledger *ledger; /* pays for the chunks */
-    uint64_t steps;        /* words of bits looked at, ever: the table's work, for tests */
+    uint32_t next_reserved;    /* and for free ones to reserve */
+    uint32_t count;            /* objects */
+    struct ledger *ledger;     /* pays for the chunks */
+    uint64_t steps;            /* words of bits looked at, ever: the table's work, for tests */
 };
 
 /* Numbers first to end - 1, end at most 1 << 24. */
@@ -77,10 +82,18 @@ void obj_table_clear(struct obj_table *table);
 
 /* Gives obj a free number and enters it. False: the table is full, or the ledger. */
 bool obj_insert(struct obj_table *table, struct obj *obj);
-/* Enters obj under a number of the caller's choice. False: taken or out of range, or the
- * ledger is full. */
+/* Enters obj under a number of the caller's choice, which may be reserved. False: taken or out of
+ * range, or the ledger is full. */
 bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num);
 void obj_remove(struct obj_table *table, struct obj *obj);
+
+/*
+ * Reserves 1 << OBJ_LOG_RESERVED numbers in a row, free ones, from *first on, a multiple of as
+ * many: obj_insert() does not give them out. False: there are none, or the ledger is full. They are
+ * given back before the table is reset; objects that have one keep it.
+ */
+bool obj_reserve(struct obj_table *table, uint32_t *first);
+void obj_unreserve(struct obj_table *table, uint32_t first);
 
 static inline struct obj *obj_find(const struct obj_table *table, uint32_t num)
 {

@@ -14,6 +14,7 @@
 #define HCASIM_MODEL_MKEY_H
 
 #include "model/core/hca.h"
+#include "model/memory/masked.h"
 #include "prm/prm.h"
 
 /* Rights of an access; compared with mkc.lr/lw/rr/rw/a. */
@@ -81,6 +82,12 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
                               uint64_t compare, uint64_t swap, uint64_t *original);
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                uint64_t add, uint64_t *original);
+/* An extended atomic (model/memory/masked.h) on the len bytes at va, which is a multiple of len.
+ * original receives the number that was there. One of more than 8 bytes is atomic beside what other
+ * functions of the card do, not beside the host's CPUs. */
+enum mem_result mkey_masked(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                            enum masked_op masked, size_t len, const uint8_t *operands,
+                            uint8_t *original);
 
 /*
  * Gather and scatter over a list: byte range [offset, offset + len) of the concatenated list.

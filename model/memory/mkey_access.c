@@ -152,12 +152,12 @@ struct mkey_page_run {
     uint64_t offset, len;
 };
 
-/* False: the list has no such page. */
-static inline bool mkey_page_run(const struct mkey *mkey, uint64_t va, uint64_t len,
-                                 struct mkey_page_run *run)
+/* in_page: where in its first page the key begins. False: the list has no such page. */
+static inline bool mkey_page_run(const struct mkey *mkey, uint64_t in_page, uint64_t va,
+                                 uint64_t len, struct mkey_page_run *run)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
-    uint64_t pos = va - mkey->start + (mkey->start & (page_size - 1));
+    uint64_t pos = va - mkey->start + in_page;
 
     run->page = pos >> mkey->log_page;
     run->offset = pos & (page_size - 1);
@@ -169,13 +169,14 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
                                      uint64_t len, struct mem_op *op)
 {
     uint64_t page_size = 1ULL << mkey->log_page;
+    uint64_t in_page = mkey->start & (page_size - 1);
     struct mkey_page_run run;
 
     while (len) {
         enum mem_result result;
         uint64_t pa;
 
-        if (!mkey_page_run(mkey, va, len, &run)) {
+        if (!mkey_page_run(mkey, in_page, va, len, &run)) {
             return MEM_BAD_BOUNDS;
         }
         pa = mkey->mtt[run.page];
@@ -227,6 +228,9 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
     return mkey_walk(hca, inner, va, len, op, depth + 1);
 }
 
+/* Unlike a page, the first range begins at the key's first byte, whatever that one's address: UCX
+ * moves a key's addresses by some bytes so (its atomic keys), and Linux takes no address for a KSM
+ * that is not a page's. */
 static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                      uint64_t len, struct mem_op *op, unsigned depth)
 {
@@ -236,7 +240,7 @@ static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, u
         const struct klm *klm;
         enum mem_result result;
 
-        if (!mkey_page_run(mkey, va, len, &run) || (op->kind == OP_PLACE && run.len < len)) {
+        if (!mkey_page_run(mkey, 0, va, len, &run) || (op->kind == OP_PLACE && run.len < len)) {
             return MEM_BAD_BOUNDS;
         }
         klm = &mkey->klm[run.page];
@@ -364,21 +368,21 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 
 /* -- atomics ---------------------------------------------------------------------------------- */
 
-/* How often a fetch-and-add tries again because a CPU changed the word in between. After that the
+/* How often an atomic tries again because a CPU changed the word in between. After that the
  * request is taken for lost, and its sender asks again: the HCA has other things to do. */
 #define ATOMIC_TRIES 64
 
 static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
-                                         struct mem_op *op)
+                                         size_t len, struct mem_op *op)
 {
     enum mem_result result;
 
     *op = (struct mem_op){.kind = OP_PLACE};
-    if (va % 8) {
+    if (va % len) {
         return MEM_BAD_BOUNDS;
     }
-    result = access_key(hca, key, pdn, va, 8, MEM_REMOTE_ATOMIC, op);
-    if (!result && !op->is_null && op->place.address % 8) {
+    result = access_key(hca, key, pdn, va, len, MEM_REMOTE_ATOMIC, op);
+    if (!result && !op->is_null && op->place.address % len) {
         return MEM_BAD_BOUNDS;
     }
     return result;
@@ -388,21 +392,21 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
                               uint64_t compare, uint64_t swap, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, &op);
+    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, 8, &op);
 
     *original = 0;
     if (result || op.is_null) {
         return result;
     }
     *original = compare;
-    return mem_place_cmpxchg64(hca, op.place, original, swap) ? MEM_OK : MEM_NO_ANSWER;
+    return mem_place_cmpxchg(hca, op.place, 8, original, swap) ? MEM_OK : MEM_NO_ANSWER;
 }
 
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                uint64_t add, uint64_t *original)
 {
     struct mem_op op;
-    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, &op);
+    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, 8, &op);
 
     *original = 0;
     if (result || op.is_null) {
@@ -411,7 +415,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
     for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
         uint64_t seen = *original;
 
-        if (!mem_place_cmpxchg64(hca, op.place, &seen, *original + add)) {
+        if (!mem_place_cmpxchg(hca, op.place, 8, &seen, *original + add)) {
             return MEM_NO_ANSWER;
         }
         if (seen == *original) {
@@ -420,6 +424,87 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
         *original = seen;
     }
     return MEM_BUSY;
+}
+
+/* Between a number and how the host has it in memory. */
+static void mkey_number_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        to[i] = from[G_BYTE_ORDER == G_LITTLE_ENDIAN ? len - 1 - i : i];
+    }
+}
+
+static uint64_t mkey_number_to_word(const uint8_t *number, size_t len)
+{
+    uint64_t word = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        word = word << 8 | number[i];
+    }
+    return word;
+}
+
+static void mkey_word_to_number(uint8_t *number, uint64_t word, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        number[i] = (uint8_t)(word >> 8 * (len - 1 - i));
+    }
+}
+
+/* One of 4 or 8 bytes: the host's own atomics do it. */
+static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, enum masked_op masked,
+                                        size_t len, const uint8_t *operands, uint8_t *original)
+{
+    uint8_t made[MASKED_MAX];
+    uint64_t held = 0;
+
+    for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
+        uint64_t seen = held;
+
+        mkey_word_to_number(original, held, len);
+        masked_compute(masked, len, operands, original, made);
+        if (!mem_place_cmpxchg(hca, at, len, &seen, mkey_number_to_word(made, len))) {
+            return MEM_NO_ANSWER;
+        }
+        if (seen == held) {
+            return MEM_OK;
+        }
+        held = seen;
+    }
+    return MEM_BUSY;
+}
+
+static enum mem_result mkey_masked_bytes(struct hca *hca, struct mem_place at,
+                                         enum masked_op masked, size_t len, const uint8_t *operands,
+                                         uint8_t *original)
+{
+    uint8_t memory[MASKED_MAX], made[MASKED_MAX];
+
+    if (!mem_place_read(hca, at, memory, len)) {
+        return MEM_NO_ANSWER;
+    }
+    mkey_number_copy(original, memory, len);
+    if (!masked_compute(masked, len, operands, original, made)) {
+        return MEM_OK;
+    }
+    mkey_number_copy(memory, made, len);
+    return mem_place_write(hca, at, memory, len) ? MEM_OK : MEM_NO_ANSWER;
+}
+
+enum mem_result mkey_masked(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                            enum masked_op masked, size_t len, const uint8_t *operands,
+                            uint8_t *original)
+{
+    struct mem_op op;
+    enum mem_result result = mkey_atomic_place(hca, key, pdn, va, len, &op);
+
+    memset(original, 0, len);
+    if (result || op.is_null) {
+        return result;
+    }
+    return len <= sizeof(uint64_t)
+               ? mkey_masked_word(hca, op.place, masked, len, operands, original)
+               : mkey_masked_bytes(hca, op.place, masked, len, operands, original);
 }
 
 /* -- lists ------------------------------------------------------------------------------------ */

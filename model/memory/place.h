@@ -23,7 +23,8 @@ struct mem_place {
 struct mem_space {
     bool (*read)(struct hca *hca, uint64_t addr, void *buf, size_t len);
     bool (*write)(struct hca *hca, uint64_t addr, const void *buf, size_t len);
-    bool (*cmpxchg64)(struct hca *hca, uint64_t addr, uint64_t *expected, uint64_t desired);
+    bool (*cmpxchg)(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
+                    uint64_t desired);
 };
 
 /* A function has the space from now on; NULL: no more. */
@@ -51,14 +52,14 @@ static inline bool mem_place_write(struct hca *hca, struct mem_place at, const v
     return hca->spaces[at.space] && hca->spaces[at.space]->write(hca, at.address, buf, len);
 }
 
-static inline bool mem_place_cmpxchg64(struct hca *hca, struct mem_place at, uint64_t *expected,
-                                       uint64_t desired)
+static inline bool mem_place_cmpxchg(struct hca *hca, struct mem_place at, size_t len,
+                                     uint64_t *expected, uint64_t desired)
 {
     if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
-        return hca_dma_cmpxchg64(hca, at.address, expected, desired);
+        return hca_dma_cmpxchg(hca, at.address, len, expected, desired);
     }
     return hca->spaces[at.space] &&
-           hca->spaces[at.space]->cmpxchg64(hca, at.address, expected, desired);
+           hca->spaces[at.space]->cmpxchg(hca, at.address, len, expected, desired);
 }
 
 #endif

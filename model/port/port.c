@@ -241,7 +241,8 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
         vport->counters.tx_oversize++;
         return;
     }
-    if ((pkt->opcode & 0xe0) == BTH_UD && port_receivers.wants_copy(hca, &pkt->addr)) {
+    if (bth_opcodes[pkt->opcode].transport == BTH_UD &&
+        port_receivers.wants_copy(hca, &pkt->addr)) {
         port_loop(hca, vport->frame, len, flags, PORT_NO_TD);
     }
     port_commit(hca, len, flags, PORT_NO_TD, true);

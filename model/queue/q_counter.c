@@ -9,6 +9,7 @@
     X(rx_write_requests)                                                                           \
     X(rx_read_requests)                                                                            \
     X(rx_atomic_requests)                                                                          \
+    X(rx_dct_connect)                                                                              \
     X(out_of_buffer)                                                                               \
     X(out_of_sequence)                                                                             \
     X(duplicate_request)                                                                           \

@@ -13,7 +13,7 @@
 
 struct q_counter {
     struct obj obj;
-    uint64_t rx_write_requests, rx_read_requests, rx_atomic_requests;
+    uint64_t rx_write_requests, rx_read_requests, rx_atomic_requests, rx_dct_connect;
     uint64_t out_of_buffer, out_of_sequence, duplicate_request, rnr_nak_retry_err, packet_seq_err,
         implied_nak_seq_err, local_ack_timeout_err, resp_local_length_error, resp_cqe_error,
         req_cqe_error, req_remote_invalid_request, req_remote_access_errors,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: the linked list of WQEs, its limit event, its end in error.
+ * Shared receive queues: the list or ring of WQEs, its limit event, its end in error.
  *
  * A slot's next pointer is read when the slot is taken: software has fixed it by then, since it
  * reads the pointer itself to know where the following WQE goes (driver: post_srq_recv). A pointer
@@ -13,7 +13,7 @@
 #include "model/queue/srq.h"
 #include "prm/prm.h"
 
-#define SRQ_MIN_LOG_STRIDE 5  /* next segment and one data segment */
+#define SRQ_MIN_LOG_STRIDE 4  /* a data segment; one more for the next segment */
 #define SRQ_MAX_LOG_STRIDE 10 /* WQE_MAX_BYTES */
 
 void srq_fail(struct hca *hca, struct srq *srq, const char *why)
@@ -21,6 +21,13 @@ void srq_fail(struct hca *hca, struct srq *srq, const char *why)
     hca_log(hca, HCA_LOG_GUEST_ERROR, "SRQ 0x%x: %s", srq->obj.num, why);
     srq->error = true;
     srq->lwm = 0;
+    if (srq->tags) {
+        struct prm_xrq_error_event data[1] = {0};
+
+        PRM_SET(xrq_error_event, data, xrqn, srq->obj.num);
+        eq_async(hca, PRM_EVENT_TYPE_XRQ_ERROR, 0, data);
+        return;
+    }
     eq_async_qp(hca, PRM_EVENT_TYPE_SRQ_CATAS_ERROR, 0, srq->obj.num);
 }
 
@@ -32,6 +39,14 @@ static void srq_check_limit(struct hca *hca, struct srq *srq)
     }
 }
 
+static bool srq_tags_ok(const struct prm_tag_matching_topology_context *tags)
+{
+    uint32_t log_size = PRM_GET(tag_matching_topology_context, tags, log_matching_list_sz);
+
+    return log_size <= TAG_LIST_LOG_MAX &&
+           PRM_GET(tag_matching_topology_context, tags, append_next_index) < 1u << log_size;
+}
+
 enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **out)
 {
     struct obj *pd = obj_find(&hca->pds, attr->pdn);
@@ -39,7 +54,8 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     struct cq *cq = NULL;
     struct srq *srq;
 
-    if (attr->log_size > hca->limits.log_max_srq_sz || attr->log_stride < SRQ_MIN_LOG_STRIDE ||
+    if (attr->log_size > hca->limits.log_max_srq_sz ||
+        attr->log_stride < SRQ_MIN_LOG_STRIDE + (attr->form != SRQ_RING_BASIC) ||
         attr->log_stride > SRQ_MAX_LOG_STRIDE || 1u << attr->log_stride > hca->limits.max_rq_wqe) {
         return SYN_SRQ_SIZE;
     }
@@ -52,20 +68,33 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     }
     if (attr->kind == OBJ_XRC_SRQ) {
         xrcd = obj_find(&hca->xrcds, attr->xrcdn);
-        cq = cq_find(hca, attr->cqn);
         if (!xrcd || !uid_may_use(xrcd, attr->uid)) {
             return SYN_SRQ_XRCD;
         }
+    }
+    if (attr->kind == OBJ_XRC_SRQ || attr->kind == OBJ_XRQ) {
+        cq = cq_find(hca, attr->cqn);
         if (!cq || !uid_may_use(cq_obj(cq), attr->uid)) {
             return SYN_SRQ_CQ;
         }
+    }
+    if (attr->tags && !srq_tags_ok(attr->tags)) {
+        return SYN_XRQ_TAGS;
     }
 
     srq = obj_make(hca, attr->kind, attr->uid, sizeof(*srq));
     if (!srq) {
         return SYN_NO_MEMORY;
     }
+    if (attr->tags) {
+        srq->tags = tag_list_new(hca, attr->tags);
+        if (!srq->tags) {
+            obj_end(hca, &srq->obj);
+            return SYN_NO_MEMORY;
+        }
+    }
     srq->attr = *attr;
+    srq->attr.tags = NULL; /* the command's */
     srq->wq = (struct wq){
         .buf = attr->buf,
         .offset = attr->offset,
@@ -79,6 +108,8 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     if (xrcd) {
         srq->xrcd = xrcd;
         xrcd->refs++;
+    }
+    if (cq) {
         srq->cq = cq;
         cq_obj(cq)->refs++;
     }
@@ -132,13 +163,16 @@ void srq_free(struct hca *hca, struct obj *obj)
     srq->pd->refs--;
     if (srq->xrcd) {
         srq->xrcd->refs--;
+    }
+    if (srq->cq) {
         cq_obj(srq->cq)->refs--;
     }
+    tag_list_free(hca, srq->tags);
     mem_buf_clear(&srq->attr.buf);
     obj_end(hca, obj);
 }
 
-/* XRC: other QPs that deliver there fail with their next message. */
+/* Other QPs that deliver there fail with their next message. */
 void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 {
     struct srq *srq = (struct srq *)obj;
@@ -157,6 +191,13 @@ enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, stru
     } slot;
     size_t len = 1ULL << srq->wq.log_stride;
 
+    if (srq->attr.form == SRQ_RING_BASIC) {
+        if (rq_read(hca, &srq->wq, index, false, wqe) != RECV_OK) {
+            srq_fail(hca, srq, "WQE is unreadable or malformed");
+            return RECV_ERROR;
+        }
+        return RECV_OK;
+    }
     if (!wq_read(hca, &srq->wq, index, &slot, len) ||
         !recv_wqe_parse(wqe, slot.data, len - sizeof(slot.next), false)) {
         srq_fail(hca, srq, "WQE is unreadable or malformed");
@@ -169,9 +210,25 @@ enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, stru
     return RECV_OK;
 }
 
-enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+/* Takes the head of the list; what it says is next is the head then. */
+static enum recv_result srq_take_head(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
 {
     uint32_t next;
+
+    if (srq_read(hca, srq, srq->head, wqe, &next) != RECV_OK) {
+        return RECV_ERROR;
+    }
+    if (next >= 1u << srq->wq.log_size) {
+        srq_fail(hca, srq, "next WQE lies outside the queue");
+        return RECV_ERROR;
+    }
+    srq->head = (uint16_t)next;
+    return RECV_OK;
+}
+
+enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+{
+    enum recv_result result;
 
     if (srq->error) {
         return RECV_ERROR;
@@ -183,14 +240,11 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     if (wq_posted(&srq->wq) == 0) {
         return RECV_EMPTY;
     }
-    if (srq_read(hca, srq, srq->head, wqe, &next) != RECV_OK) {
-        return RECV_ERROR;
+    result = srq->attr.form == SRQ_LIST ? srq_take_head(hca, srq, wqe)
+                                        : srq_read(hca, srq, srq->wq.ci & 0xffff, wqe, NULL);
+    if (result != RECV_OK) {
+        return result;
     }
-    if (next >= 1u << srq->wq.log_size) {
-        srq_fail(hca, srq, "next WQE lies outside the queue");
-        return RECV_ERROR;
-    }
-    srq->head = (uint16_t)next;
     srq->wq.ci++;
 
     /* Software may have posted more than was known when the limit was last looked at. */

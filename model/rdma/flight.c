@@ -5,6 +5,7 @@
 #include "model/core/ledger.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/wqe_source.h"
 
 /* Flights that are looked at before another one is made; and if none can be made. */
 #define LOOKS      16
@@ -82,7 +83,7 @@ struct flight *flight_get(struct qp *qp)
         flight->qp = qp;
         flight->tx_line = &qp->hca->rdma->lines.tx[qp->obj.num % WQE_LINES];
         flight->rx_line = &qp->hca->rdma->lines.rx[qp->obj.num % WQE_LINES];
-        flight->mask = MIN(1u << qp->sq.log_size, STARTED_MAX) - 1;
+        flight->mask = MIN(wqe_source_max(qp), STARTED_MAX) - 1;
         flight->tx_psn = flight->sent_psn = flight->watched_psn = qp->req.next_psn;
         qp->req.flight = flight;
     }

@@ -42,7 +42,8 @@ struct send_desc {
     uint32_t len;       /* bytes of the message */
     uint16_t index;     /* its number in its source: of the WQE's first basic block */
     uint8_t opcode, num_bb;
-    uint8_t ce : 4, source : 4; /* PRM_WQE_CE_, enum wqe_source_id */
+    uint8_t ce : 4, source : 3; /* PRM_WQE_CE_, enum wqe_source_id */
+    uint8_t answered : 1;       /* SEND_FAILED: with the answer at hand, which it could not take */
     uint8_t flags;              /* enum send_op_flags */
     uint8_t status;             /* enum send_status */
     uint8_t syndrome;           /* SEND_FAILED: PRM_CQE_SYNDROME_ */

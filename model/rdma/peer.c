@@ -2,6 +2,7 @@
 /* The path to a peer: from a QP's context and the RoCE address table to the addresses of packets.
  */
 #include <string.h>
+#include "model/rdma/dci.h"
 #include "model/rdma/qp.h"
 
 enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path)
@@ -28,8 +29,10 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
     memcpy(path->smac, gid->mac, 6);
     memcpy(path->sgid, gid->gid, 16);
     memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
-    path->is_ipv4 = memcmp(gid->gid, ipv4_prefix, 12) == 0;
-    if (path->is_ipv4 != (memcmp(path->dgid, ipv4_prefix, 12) == 0) ||
+    /* The entry says what is sent (roce_l3_type). IPv6 has room for every GID, a mapped IPv4
+     * address too; IPv4 for those alone. */
+    path->is_ipv4 = gid->l3_type == PRM_ROCE_L3_TYPE_IPV4;
+    if ((path->is_ipv4 && memcmp(path->dgid, ipv4_prefix, 12) != 0) ||
         roce_gid_is_multicast(path->dgid)) {
         return SYN_QP_PATH;
     }
@@ -53,10 +56,19 @@ void peer_set_path(struct peer *peer, const struct roce_addr *path)
 
 void peer_path_update(struct peer *peer)
 {
-    const struct qp *qp = peer->qp;
+    struct qp *qp = peer->qp;
     struct roce_addr path;
 
     peer->path_version = qp->hca->vport->gid_version;
+    if (qp->service->many_peers) {
+        peer->path_gone = vport_find_gid(qp->hca->vport, peer->path.sgid, peer->path.has_vlan,
+                                         peer->path.vlan_tci & 0xfff) < 0;
+        return;
+    }
+    if (qp->dci) {
+        dci_path_update(qp);
+        return;
+    }
     if (!qp->service->connected || qp->state == PRM_QP_STATE_RST ||
         qp->state == PRM_QP_STATE_INIT) {
         return;

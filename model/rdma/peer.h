@@ -19,6 +19,7 @@ struct peer {
     struct qp *qp;         /* whose peer it is */
     uint32_t qpn;          /* its own QP's number: qpc.remote_qpn */
     struct roce_addr path; /* towards it: connected services; datagrams use the WQE's AV */
+    uint32_t session;      /* DC: of the packets in both directions */
     bool path_gone;        /* the entry of the RoCE address table does not serve the path */
     uint32_t path_version; /* port.gid_version when the path was looked up */
     struct responder resp;

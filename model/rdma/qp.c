@@ -17,9 +17,13 @@
 #include "model/core/pd.h"
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"
+#include "model/rdma/dci.h"
+#include "model/rdma/dct.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/reserved_qpn.h"
+#include "model/rdma/tags.h"
 
 #define S(name) (1u << PRM_QP_STATE_##name)
 
@@ -44,7 +48,9 @@ struct qp *qp_find(struct hca *hca, uint32_t qpn)
 
 void qp_event(struct qp *qp, uint8_t event_type)
 {
-    eq_async_qp(qp->hca, event_type, PRM_EVENT_QUEUE_TYPE_QP, qp->obj.num);
+    eq_async_qp(qp->hca, event_type,
+                qp->service->many_peers ? PRM_EVENT_QUEUE_TYPE_DCT : PRM_EVENT_QUEUE_TYPE_QP,
+                qp->obj.num);
 }
 
 void qp_set_state(struct qp *qp, uint8_t state)
@@ -78,6 +84,9 @@ void qp_set_state(struct qp *qp, uint8_t state)
         requester_flush(qp);
         break;
     case PRM_QP_STATE_ERR:
+        if (qp->service->many_peers) {
+            break; /* its CQ has failed: no packet is taken any more */
+        }
         requester_flush(qp);
         responder_flush(&qp->peer);
         rq_flush_start(qp);
@@ -133,6 +142,9 @@ static bool qp_has_srq(const struct prm_qpc *qpc)
 {
     uint32_t type = PRM_GET(qpc, qpc, rq_type);
 
+    if (services[PRM_GET(qpc, qpc, st)].dynamic) {
+        return false; /* drivers name one, which a DCI has no use for */
+    }
     return type == PRM_RQ_TYPE_SRQ || type == PRM_RQ_TYPE_RMP;
 }
 
@@ -161,12 +173,12 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
-    if (st >= SERVICES || !services[st].name) {
+    if (st >= SERVICES || !services[st].name || services[st].many_peers) {
         return SYN_QP_SERVICE;
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
-        PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, offload_type) ||
-        PRM_GET(qpc, qpc, ulp_stateless_offload_mode) || PRM_GET(qpc, qpc, ts_format) > 1) {
+        PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
+        PRM_GET(qpc, qpc, ts_format) > 1) {
         return SYN_QP_FEATURE;
     }
     if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
@@ -177,7 +189,13 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     if (!PRM_GET(qpc, qpc, no_sq) && PRM_GET(qpc, qpc, log_sq_size) > hca->limits.log_max_qp_sz) {
         return SYN_QP_SIZE;
     }
-    if (services[st].names_srq) {
+    if (services[st].dynamic) {
+        if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR || PRM_GET(qpc, qpc, no_sq) ||
+            PRM_GET(qpc, qpc, log_num_dci_stream_channels) > DCI_LOG_STREAMS ||
+            PRM_GET(qpc, qpc, log_num_dci_errored_streams) > DCI_LOG_STREAMS) {
+            return SYN_QP_FEATURE;
+        }
+    } else if (services[st].names_srq) {
         /* What the driver makes of either half: SRQs are its receive queues. */
         if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
             return SYN_QP_FEATURE;
@@ -189,6 +207,25 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
         return SYN_QP_GSI;
     }
     return SYN_OK;
+}
+
+/* An XRQ matches the messages of reliable connections; only for those is there something to do for
+ * a QP whose offload_type says so. */
+static bool qp_check_tags(const struct qp *qp, const struct prm_qpc *qpc)
+{
+    bool has_tags = qp->srq && qp->srq->tags;
+
+    if (has_tags && !(qp->service->reliable && qp->service->connected)) {
+        return false;
+    }
+    switch (PRM_GET(qpc, qpc, offload_type)) {
+    case PRM_QP_OFFLOAD_NONE:
+        return true;
+    case PRM_QP_OFFLOAD_RNDV:
+        return has_tags;
+    default:
+        return false;
+    }
 }
 
 /* Looks up what the qpc names and stores it in the QP, without counting yet. */
@@ -221,6 +258,9 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
         if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
             return SYN_QP_SRQ;
         }
+    }
+    if (!qp_check_tags(qp, qpc)) {
+        return SYN_QP_FEATURE;
     }
     if (qp->has_rq || qp->srq) {
         qp->recv_cq = cq_find(hca, PRM_GET(qpc, qpc, cqn_rcv));
@@ -294,12 +334,40 @@ static void qp_release(struct qp *qp)
 {
     requester_clear(qp);
     responder_clear(&qp->peer);
+    dci_free(qp);
     rq_flush_stop(qp);
     obj_free(qp->hca, &qp->obj);
 }
 
-enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
-                   uint64_t dbr, uint32_t *qpn)
+/* Gives the QP a number, and with it enters it. */
+static enum syn qp_enter(struct qp *qp, uint32_t wished)
+{
+    struct hca *hca = qp->hca;
+    struct obj *range;
+
+    if (!wished) {
+        return obj_insert(&hca->qpns, &qp->obj) ? SYN_OK : SYN_NO_MEMORY;
+    }
+    range = reserved_qpn_find(hca, wished);
+    if (!range || !uid_owns(range, qp->obj.uid) || !obj_insert_at(&hca->qpns, &qp->obj, wished)) {
+        return SYN_QP_INPUT_QPN;
+    }
+    range->refs++;
+    return SYN_OK;
+}
+
+static void qp_leave(struct qp *qp)
+{
+    struct obj *range = reserved_qpn_find(qp->hca, qp->obj.num);
+
+    obj_remove(&qp->hca->qpns, &qp->obj);
+    if (range) {
+        range->refs--;
+    }
+}
+
+enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
+                      uint64_t dbr, uint32_t wished, uint32_t *qpn)
 {
     enum syn syn = qp_check_qpc(hca, qpc);
     struct qp *qp;
@@ -330,9 +398,9 @@ enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, str
     if (syn == SYN_OK) {
         qp_init_rings(qp, qpc, buf, dbr);
         rq_flush_init(qp);
-        if (!requester_init(qp) || !obj_insert(&hca->qpns, &qp->obj)) {
-            syn = SYN_NO_MEMORY;
-        }
+        syn = tags_init(&qp->peer) && requester_init(qp) && (!qp->service->dynamic || dci_new(qp))
+                  ? qp_enter(qp, wished)
+                  : SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
         qp_release(qp);
@@ -352,6 +420,8 @@ void qp_resume(struct qp *qp, enum fault_side side, bool error)
 {
     if (side == FAULT_REQUESTER) {
         requester_resume(qp, error);
+    } else if (qp->service->many_peers) {
+        dct_resume(dct_of(qp), error);
     } else {
         responder_resume(&qp->peer, error);
     }
@@ -364,12 +434,13 @@ void qp_free(struct hca *hca, struct obj *obj)
     struct qp *qp = (struct qp *)obj;
 
     mcg_leave(qp);
+    tags_reset(&qp->peer);
     if (hca->rdma->gsi_qp == qp) {
         hca->rdma->gsi_qp = NULL;
     }
     qp_count_refs(qp, -1);
     mem_buf_clear(&qp->buf);
-    obj_remove(&hca->qpns, obj);
+    qp_leave(qp);
     qp_release(qp);
 }
 
@@ -395,6 +466,9 @@ enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn)
     }
     if (qp->obj.refs) {
         return SYN_IN_USE;
+    }
+    if (qp->dci) {
+        dci_leave(qp);
     }
     qp_free(hca, &qp->obj);
     return SYN_OK;

@@ -12,6 +12,8 @@
  *                  keeps what is started, wqe_source.c knows where WQEs come from
  *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
  *   rq_flush.c     the receive queue in ERR
+ *   dci.c          the initiator of dynamic connections: whom a send queue is connected to
+ *   dct.c          their target, and its responders, as an object
  *   rdma.c         what all QPs of a function share
  *   mcg.c          the multicast groups that it is a member of
  *   roce_rx.c      which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
@@ -42,6 +44,8 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 {
     return (int32_t)((a - b) << 8) >> 8;
 }
+
+struct dci;
 
 struct qp {
     struct obj obj; /* num is the QPN */
@@ -74,6 +78,7 @@ struct qp {
     struct wq rq, sq;
     bool has_rq, has_sq;
 
+    struct dci *dci; /* NULL: no DCI */
     struct requester req;
     struct peer peer;
     struct rq_flush rq_flush;
@@ -83,6 +88,12 @@ struct qp {
 static inline bool qp_is_target(const struct qp *qp)
 {
     return qp->service->one_half && !qp->has_sq;
+}
+
+/* It sends requests: its software's, or the device's own (model/rdma/wqe_source.h). */
+static inline bool qp_may_request(const struct qp *qp)
+{
+    return qp->has_sq || qp->req.device;
 }
 
 /* The PD that the keys of its receive WQEs are checked against (but for XRC). */
@@ -100,9 +111,15 @@ struct qp *qp_find(struct hca *hca, uint32_t qpn);
 uint64_t qp_ring_size(const struct prm_qpc *qpc);
 
 /* CREATE_QP: qpc as in the command, buf the ring (one reference, taken over on success; empty if
- * qp_ring_size() is 0), dbr the bus address of the doorbell record. */
-enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
-                   uint64_t dbr, uint32_t *qpn);
+ * qp_ring_size() is 0), dbr the bus address of the doorbell record. wished: 0, or the QP's number,
+ * of a range that the same user has reserved (model/rdma/reserved_qpn.h). */
+enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
+                      uint64_t dbr, uint32_t wished, uint32_t *qpn);
+static inline enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc,
+                                 struct mem_buf *buf, uint64_t dbr, uint32_t *qpn)
+{
+    return qp_create_as(hca, uid, qpc, buf, dbr, 0, qpn);
+}
 /* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
 enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
@@ -142,16 +159,17 @@ uint32_t qp_cqe_srqn(const struct qp *qp);
 /* -- model/rdma/qp_modify.c ------------------------------------------------------------------- */
 
 /* One of the state transition commands (opcode names it), with its qpc and optional parameter mask:
- * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. */
+ * opt_param_mask in bits 31:0, the low half of opt_param_mask_95_32 above it. stream: of a DCI, to
+ * be reset if the mask says so. */
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const struct prm_qpc *qpc);
+                   const struct prm_qpc *qpc, uint16_t stream);
 /* Sets the fields of *qp that stand for qpc fields. */
 void qp_load(struct qp *qp);
 
 /* -- model/rdma/qp_recv.c --------------------------------------------------------------------- */
 
-/* Takes the next receive WQE from the QP's SRQ or RQ, or for XRC from xrc_srq (else NULL, in all
- * three); advances. */
+/* Takes the next receive WQE from the QP's SRQ or RQ, or from xrc_srq, an XRC SRQ or XRQ (else
+ * NULL, in all three); advances. */
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe);
 /* Reads one that was taken again; index: wqe->index. */
 enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
@@ -175,6 +193,9 @@ bool qp_flush_rq(struct qp *qp);
 
 /* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
 bool roce_gid_is_multicast(const uint8_t gid[16]);
+
+/* Whether two P_Keys are of one partition, with one full member at least. */
+bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours);
 
 /* For struct port_receivers: a packet that arrived; and whether QPs of this HCA are members of the
  * group to which a datagram is sent, but those with block_lb_mc. */

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/rdma/dci.h"
 #include "model/rdma/qp.h"
 
 #define S(name)   (1u << PRM_QP_STATE_##name)
@@ -34,7 +35,7 @@ struct transition {
     uint16_t opcode;
     uint8_t from; /* mask of states */
     uint8_t to;
-    struct fields rc, uc, ud; /* rc: and XRC; ud: and QP1, REG_UMR */
+    struct fields rc, uc, ud, dci; /* rc: and XRC; ud: and QP1, REG_UMR */
 };
 
 static const struct transition transitions[] = {
@@ -45,6 +46,7 @@ static const struct transition transitions[] = {
         .rc = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | ACCESS, 0},
         .uc = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | G(RWE), 0},
         .ud = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID) | G(Q_KEY), 0},
+        .dci = {G_INIT | G(PKEY_INDEX) | G(PRI_PORT) | G(COUNTER_SET_ID), ACCESS},
     },
     {
         .opcode = PRM_CMD_OP_INIT2INIT_QP,
@@ -53,6 +55,7 @@ static const struct transition transitions[] = {
         .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT)},
         .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT)},
         .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT)},
+        .dci = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT)},
     },
     {
         .opcode = PRM_CMD_OP_INIT2RTR_QP,
@@ -62,6 +65,7 @@ static const struct transition transitions[] = {
                ACCESS | G(PKEY_INDEX)},
         .uc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH), G(RWE) | G(PKEY_INDEX)},
         .ud = {G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
+        .dci = {G_MTU | G(PRIMARY_ADDR_PATH), ACCESS | G(PKEY_INDEX)},
     },
     {
         .opcode = PRM_CMD_OP_RTR2RTS_QP,
@@ -71,6 +75,8 @@ static const struct transition transitions[] = {
                ACCESS | G(RNR_TIMEOUT) | G(PM_STATE)},
         .uc = {G_SQ_PSN, G(RWE) | G(PM_STATE)},
         .ud = {G_SQ_PSN, G(Q_KEY)},
+        .dci = {G_SQ_PSN | G_ACK_FREQ | G(ACK_TIMEOUT) | G(RETRY_COUNT) | G(RNR_RETRY) | G(SRA_MAX),
+                ACCESS | G(RNR_TIMEOUT) | G(PM_STATE)},
     },
     {
         .opcode = PRM_CMD_OP_RTS2RTS_QP,
@@ -79,6 +85,8 @@ static const struct transition transitions[] = {
         .rc = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
         .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
         .ud = {0, G(Q_KEY) | G(COUNTER_SET_ID)},
+        .dci = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) |
+                       G(DCI_STREAM_CHANNEL)},
     },
     {
         .opcode = PRM_CMD_OP_SQERR2RTS_QP,
@@ -100,6 +108,7 @@ static const struct transition transitions[] = {
         .rc = {0, ACCESS | G(RNR_TIMEOUT)},
         .uc = {0, G(RWE)},
         .ud = {0, G(Q_KEY)},
+        .dci = {0, ACCESS | G(RNR_TIMEOUT)},
     },
     {
         .opcode = PRM_CMD_OP_2ERR_QP,
@@ -125,6 +134,9 @@ static const struct transition *qp_modify_find_transition(uint16_t opcode)
 
 static const struct fields *qp_modify_fields_of(const struct transition *t, const struct qp *qp)
 {
+    if (qp->service->dynamic) {
+        return &t->dci;
+    }
     return qp->service->reliable ? &t->rc : qp->service->connected ? &t->uc : &t->ud;
 }
 
@@ -266,7 +278,9 @@ void qp_load(struct qp *qp)
 
     qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
     qp->qkey = PRM_GET(qpc, qpc, q_key);
-    qp->peer.qpn = PRM_GET(qpc, qpc, remote_qpn);
+    if (!qp->dci) { /* whose peer is that of the session */
+        qp->peer.qpn = PRM_GET(qpc, qpc, remote_qpn);
+    }
     qp->src_qpn = qp->service->is_gsi ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
     if (qp->src_qpn == 0) {
         qp->src_qpn = qp->obj.num;
@@ -288,7 +302,7 @@ void qp_load(struct qp *qp)
 }
 
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const struct prm_qpc *qpc)
+                   const struct prm_qpc *qpc, uint16_t stream)
 {
     struct qp *qp = qp_find(hca, qpn);
     const struct transition *t = qp_modify_find_transition(opcode);
@@ -320,8 +334,11 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         qp_modify_copy_fields(groups, merged, qpc);
     }
     syn = qp_modify_check_fields(qp, groups, merged);
-    if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH))) {
+    if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH)) && qp->service->connected) {
         syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
+    }
+    if (syn == SYN_OK && (groups & G(DCI_STREAM_CHANNEL))) {
+        syn = dci_reset_stream(qp, stream);
     }
     if (syn != SYN_OK) {
         return syn;
@@ -329,7 +346,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
 
     memcpy(qp->qpc, merged, sizeof(merged));
     qp_load(qp);
-    if (groups & G(PRIMARY_ADDR_PATH)) {
+    if ((groups & G(PRIMARY_ADDR_PATH)) && qp->service->connected) {
         peer_set_path(&qp->peer, &path);
     }
     if (groups & G(UDP_SPORT)) {

@@ -45,14 +45,10 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
     return rq_read(qp->hca, &qp->rq, index, qp->rq_signature, wqe);
 }
 
-/* What a receive CQE names: an XRC SRQ's own user index, whoever the QP belongs to. */
+/* What a receive CQE names: the own user index of an XRC SRQ or XRQ, whoever the QP belongs to. */
 static uint32_t qp_recv_cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
 {
-    if (!xrc_srq) {
-        return qp_cqe_srqn(qp);
-    }
-    return xrc_srq->attr.user_index != USER_INDEX_CQE_V0 ? xrc_srq->attr.user_index
-                                                         : xrc_srq->obj.num;
+    return xrc_srq ? srq_cqe_srqn(xrc_srq) : qp_cqe_srqn(qp);
 }
 
 static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)

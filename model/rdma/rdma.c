@@ -9,15 +9,18 @@ void rdma_init(struct hca *hca)
     g_assert(1u << hca->limits.log_max_ra_res_qp <= RESPONDER_RESOURCES);
     hca->rdma = g_new0(struct rdma, 1);
     hca->rdma->flights.all = g_ptr_array_new();
+    dc_pool_init(hca);
 }
 
 void rdma_reset(struct hca *hca)
 {
+    dc_pool_reset(hca);
     flight_pool_empty(hca);
 }
 
 void rdma_clear(struct hca *hca)
 {
+    dc_pool_clear(hca);
     flight_pool_empty(hca);
     g_ptr_array_free(hca->rdma->flights.all, TRUE);
     g_clear_pointer(&hca->rdma, g_free);

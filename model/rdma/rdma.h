@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the QPs of a function share: multicast groups, the GSI QP, and the memory that a QP needs
- * only while it is at work.
+ * What the QPs of a function share: multicast groups, the GSI QP, the responders of DC targets, and
+ * the memory that a QP needs only while it is at work.
  */
 #ifndef HCASIM_MODEL_RDMA_H
 #define HCASIM_MODEL_RDMA_H
 
+#include "model/rdma/dct.h"
 #include "model/rdma/flight.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/wqe_lines.h"
@@ -18,6 +19,7 @@ struct rdma {
     struct mcg_table mcgs;
     struct flight_pool flights;
     struct wqe_lines lines;
+    struct dc_pool dc;
 };
 
 void rdma_init(struct hca *hca);

@@ -11,6 +11,7 @@
  * changes a key is carried out when it is started, in order.
  */
 #include "model/core/trace.h"
+#include "model/rdma/dci.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
@@ -37,9 +38,8 @@ static const char *const queue_states[] = {
 };
 
 static const char *const queue_events[] = {
-    [QUEUE_WQE_FAILED] = "WQE failed",
-    [QUEUE_RTS] = "RTS",
-    [QUEUE_FLUSHES] = "flushes",
+    [QUEUE_WQE_FAILED] = "WQE failed", [QUEUE_RTS] = "RTS",
+    [QUEUE_FLUSHES] = "flushes",       [QUEUE_STREAM_FAILED] = "stream failed",
     [QUEUE_FLUSHED] = "flushed",
 };
 
@@ -49,10 +49,10 @@ static const char *const queue_events[] = {
 
 /* clang-format off */
 static const uint8_t queue_next[] = {
-    /*             WQE failed RTS       flushes  flushed */
-    /* open     */ FAILED,    IGNORES,  IGNORES, OPEN,
-    /* failed   */ FAILED,    RESUMING, FAILED,  OPEN,
-    /* resuming */ IGNORES,   RESUMING, FAILED,  OPEN,
+    /*             WQE failed RTS       flushes  stream failed flushed */
+    /* open     */ FAILED,    IGNORES,  IGNORES, OPEN,         OPEN,
+    /* failed   */ FAILED,    RESUMING, FAILED,  OPEN,         OPEN,
+    /* resuming */ IGNORES,   RESUMING, FAILED,  IGNORES,      OPEN,
 };
 /* clang-format on */
 
@@ -127,6 +127,7 @@ static void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t 
     line->syndrome = wqe_source_fetch(qp, id, index, max_bb, &line->wqe);
     line->qp = qp;
     line->num = num;
+    line->source = (uint8_t)id;
     line->cursor = (struct sge_cursor){0};
 }
 
@@ -206,6 +207,12 @@ void requester_retire(struct qp *qp)
             requester_line_forget(qp->req.flight->rx_line, qp);
         }
         s->head++;
+        if (G_UNLIKELY(qp->dci) && dci_retire(qp, s->head - 1, &desc)) {
+            if (!qp_may_send(qp)) {
+                return;
+            }
+            continue;
+        }
         if (desc.status == SEND_FAILED) {
             wqe_source_failed(qp, &desc, desc.syndrome);
             /* An overrun of the CQ may have been faster. */
@@ -257,11 +264,14 @@ static uint8_t requester_check_start(struct qp *qp, const struct send_wqe *wqe)
 {
     struct roce_addr addr;
 
-    if (wqe->av) {
+    if (wqe->operands_len > qp->mtu) {
+        return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    if (wqe->av && !qp->dci) {
         if (wqe->len > requester_datagram_max(qp)) {
             return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
         }
-        if (!send_wqe_address(qp->hca, wqe, &addr)) {
+        if (!send_wqe_address(qp->hca, wqe->av, &addr)) {
             return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         }
     }
@@ -328,6 +338,9 @@ static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id
         trace_send_wqe(qp->hca, qp->obj.num, wqe->index, wqe->opcode, wqe->image,
                        send_wqe_bytes(wqe));
     }
+    if (G_UNLIKELY(qp->dci)) {
+        dci_note_stream(qp, s->tail, wqe);
+    }
     s->tail++;
     wqe_source_advance(qp, id, wqe->num_bb);
     return desc;
@@ -373,7 +386,9 @@ static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *i
     if (posted == 0 || s->tail - s->head > s->mask) {
         return NULL;
     }
-    if (!requester_line_has(line, qp, s->tail)) {
+    /* One that has to wait may be overtaken by one of the device's own, which has its number then.
+     */
+    if (!requester_line_has(line, qp, s->tail) || line->source != *id) {
         requester_line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
     }
     return line;
@@ -414,6 +429,9 @@ static enum send_step requester_start_next(struct qp *qp)
     if (!syndrome && requester_must_wait(qp, wqe)) {
         return STEP_IDLE;
     }
+    if (G_UNLIKELY(qp->dci) && !dci_may_start(qp, wqe, &syndrome)) {
+        return STEP_IDLE;
+    }
     if (!syndrome && !requester_read_umr(qp, line, &syndrome)) {
         return STEP_DONE;
     }
@@ -438,6 +456,13 @@ static enum send_step requester_go_on(struct qp *qp)
 
     if (s->paging == PAGING_PARKED || s->recovery == RECOVERY_RNR_WAIT) {
         return STEP_IDLE;
+    }
+    if (G_UNLIKELY(qp->dci)) {
+        enum send_step step = dci_step(qp);
+
+        if (step != STEP_IDLE) {
+            return step;
+        }
     }
     while (s->tx != s->tail && flight_desc(s, s->tx)->status == SEND_DONE) {
         s->tx++;
@@ -502,8 +527,8 @@ static bool requester_flush_all(struct qp *qp)
     struct flight *s = qp->req.flight;
     bool only_known = s->queue == QUEUE_RESUMING;
 
-    while (requester_flush_one(qp) ||
-           (!only_known && wq_update_pi(qp->hca, &qp->sq) && requester_flush_one(qp))) {
+    while (requester_flush_one(qp) || (!only_known && qp->has_sq &&
+                                       wq_update_pi(qp->hca, &qp->sq) && requester_flush_one(qp))) {
         hca_spend(qp->hca, 1);
         if (!hca_may_go_on(qp->hca)) {
             return true;
@@ -521,7 +546,7 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
     struct qp *qp = requester_work_qp(work);
     struct flight *s;
 
-    if (!qp->has_sq) {
+    if (!qp_may_request(qp)) {
         requester_check_drained(qp);
         return;
     }
@@ -548,7 +573,7 @@ bool requester_init(struct qp *qp)
 {
     qp->req.work.run = requester_work;
     qp->req.timer.fire = requester_timeout;
-    return !qp->has_sq || flight_reserve(qp->hca);
+    return !qp_may_request(qp) || flight_reserve(qp->hca);
 }
 
 static void requester_stop(struct qp *qp)
@@ -567,6 +592,9 @@ void requester_clear(struct qp *qp)
 void requester_reset(struct qp *qp, uint32_t next_send_psn)
 {
     requester_stop(qp);
+    if (qp->dci) {
+        dci_reset(qp);
+    }
     blueflame_drop(&qp->sq);
     flight_leave(qp);
     qp->req.next_psn = qp->req.unacked_psn = next_send_psn & PSN_MASK;
@@ -576,10 +604,10 @@ void requester_reset(struct qp *qp, uint32_t next_send_psn)
 
 void requester_start(struct qp *qp)
 {
-    if (!qp->has_sq) {
+    if (!qp_may_request(qp)) {
         return;
     }
-    if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS)) {
+    if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS) && qp->has_sq) {
         /* Back from SQER before everything was flushed: what is posted from now on is not. */
         wq_update_pi(qp->hca, &qp->sq);
     }
@@ -593,7 +621,7 @@ void requester_drain(struct qp *qp)
 
 void requester_flush(struct qp *qp)
 {
-    if (!qp->has_sq) {
+    if (!qp_may_request(qp)) {
         return;
     }
     if (qp->req.flight) {
@@ -606,6 +634,9 @@ void requester_flush(struct qp *qp)
         requester_forget_lines(qp);
     }
     requester_stop(qp);
+    if (qp->dci) {
+        dci_leave(qp);
+    }
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -614,7 +645,7 @@ void requester_doorbell(struct qp *qp)
     bool listening = qp->state == PRM_QP_STATE_RTS || qp->state == PRM_QP_STATE_ERR ||
                      qp->state == PRM_QP_STATE_SQER;
 
-    if (qp->has_sq && listening) {
+    if (qp_may_request(qp) && listening) {
         hca_schedule(qp->hca, &qp->req.work);
     }
 }

@@ -48,9 +48,10 @@ enum requester_queue {
 
 enum requester_queue_event {
     QUEUE_WQE_FAILED,
-    QUEUE_RTS,     /* the QP is set to RTS */
-    QUEUE_FLUSHES, /* the QP is in ERR or SQER */
-    QUEUE_FLUSHED, /* nothing is left of what was posted */
+    QUEUE_RTS,           /* the QP is set to RTS */
+    QUEUE_FLUSHES,       /* the QP is in ERR or SQER */
+    QUEUE_STREAM_FAILED, /* a WQE of a DCI has failed that ends no more than its stream */
+    QUEUE_FLUSHED,       /* nothing is left of what was posted */
 };
 
 enum requester_recovery {

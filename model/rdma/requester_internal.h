@@ -67,4 +67,9 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer);
 /* Makes sure that the ACK timer runs. */
 void requester_watch(struct qp *qp);
 
+/* The oldest WQE that is not done, or NULL. */
+struct send_desc *requester_oldest(struct flight *s);
+/* Everything from the oldest unacknowledged PSN on is sent again. */
+void requester_go_back(struct qp *qp);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WQEs that stay inside the HCA: UMR and LOCAL_INVAL.
+ * WQEs that stay inside the HCA: UMR, LOCAL_INVAL and what changes a tag list.
  *
  * The translation entries of a UMR may lie in memory, up to 1 MiB of them (wqe_umr_ctrl_seg counts
  * in 16 bits of 16 bytes), behind any key: in ranges of one byte that is a million accesses. They
@@ -9,6 +9,7 @@
  * any other: what flushes or resets the queue forgets the parts.
  */
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/tags.h"
 
 /* Bytes of entries that are read in a step: those of a large packet. */
 #define UMR_PART 4096
@@ -79,6 +80,9 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
     };
     enum mem_result result = MEM_OK;
 
+    if (wqe->op->flags & SEND_OP_TAGS) {
+        return tags_change_list(qp, wqe);
+    }
     if (wqe->opcode == PRM_WQE_OPCODE_LOCAL_INVAL) {
         result = mkey_invalidate(qp->hca, wqe->imm, qp->pdn, false);
     } else if (wqe->op->flags & SEND_OP_UMR) {

@@ -16,6 +16,7 @@
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
+#include "model/rdma/dci.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
@@ -51,8 +52,7 @@ static bool requester_is_waiting(const struct qp *qp)
     return qp->req.flight && qp->req.unacked_psn != qp->req.flight->sent_psn;
 }
 
-/* The oldest WQE that is not done, or NULL. */
-static struct send_desc *requester_oldest(struct flight *s)
+struct send_desc *requester_oldest(struct flight *s)
 {
     for (uint32_t num = s->head; num != s->tail; num++) {
         if (flight_desc(s, num)->status != SEND_DONE) {
@@ -62,11 +62,13 @@ static struct send_desc *requester_oldest(struct flight *s)
     return NULL;
 }
 
-/* Everything from the oldest unacknowledged PSN on is sent again. */
-static void requester_go_back(struct qp *qp)
+void requester_go_back(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
 
+    if (G_UNLIKELY(qp->dci)) {
+        dci_went_back(qp);
+    }
     s->tx = s->head;
     s->tx_psn = qp->req.unacked_psn;
     hca_schedule(qp->hca, &qp->req.work);
@@ -293,16 +295,18 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     }
     wqe = requester_wqe(qp, line, num);
     if (!wqe) {
+        desc->answered = true;
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return false;
     }
-    result = len ? sge_scatter(qp->hca, wqe->sge, wqe->num_sge, qp->pdn, &line->cursor, offset,
-                               data, len)
+    result = len ? sge_scatter(qp->hca, wqe->sge, wqe->num_sge, wqe_source_pdn(qp, desc->source),
+                               &line->cursor, offset, data, len)
                  : MEM_OK;
     if (result == MEM_OK) {
         return true;
     }
     if (result != MEM_FAULT || !requester_park(qp, true)) {
+        desc->answered = true;
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
     }
     return false;
@@ -353,21 +357,42 @@ static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
     }
 }
 
-/* The original value goes to memory in the host's byte order (capability
- * atomic_req_8B_endianness_mode; the responder's memory is a host-order word too). */
+/* The response is one of the request that it answers. */
+static bool requester_atomic_ok(const struct send_desc *desc, const struct roce_packet *pkt)
+{
+    bool extended = bth_opcodes[pkt->opcode].flags & HDR_PAYLOAD;
+
+    return (desc->flags & SEND_OP_ATOMIC) && extended == !!(desc->flags & SEND_OP_EXTENDED) &&
+           (!extended || pkt->payload_len == desc->len) &&
+           aeth_class(pkt->aeth.syndrome) == AETH_CLASS_ACK;
+}
+
+/* The original number goes to memory as packets have it, but for one of 8 bytes where the driver
+ * has asked for the host's byte order (capability atomic_req_8B_endianness_mode). The responder's
+ * memory is a host-order word in any case. */
 static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
     struct send_desc *desc = requester_answered(qp, pkt->psn);
-    uint64_t original = pkt->atomic_ack;
+    const void *bytes = pkt->payload;
+    uint64_t original = GUINT64_TO_BE(pkt->atomic_ack);
 
     if (!desc) {
         return;
     }
-    if (!(desc->flags & SEND_OP_ATOMIC) || aeth_class(pkt->aeth.syndrome) != AETH_CLASS_ACK) {
+    if (!requester_atomic_ok(desc, pkt)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
-    if (requester_deliver(qp, desc, 0, &original, sizeof(original))) {
+    if (desc->len == sizeof(original)) {
+        if (desc->flags & SEND_OP_EXTENDED) {
+            memcpy(&original, pkt->payload, sizeof(original));
+        }
+        if (!qp->hca->big_endian_replies) {
+            original = GUINT64_FROM_BE(original);
+        }
+        bytes = &original;
+    }
+    if (requester_deliver(qp, desc, 0, bytes, desc->len)) {
         requester_answer_done(qp, desc, true);
     }
 }

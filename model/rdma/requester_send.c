@@ -7,6 +7,8 @@
  * set on the last packet of a message, and within it as often as qpc.log_ack_req_freq says, but
  * every quarter window, so that the window keeps moving (docs/adr/0007).
  */
+#include <string.h>
+#include "model/rdma/dc.h"
 #include "model/rdma/requester_internal.h"
 
 /* What may be lost at a time, and has to be sent again. */
@@ -52,7 +54,7 @@ static bool send_address_datagram(const struct qp *qp, const struct send_wqe *wq
 {
     uint32_t qkey = PRM_GET(wqe_av, wqe->av, qkey);
 
-    if (!send_wqe_address(qp->hca, wqe, &pkt->addr)) {
+    if (!send_wqe_address(qp->hca, wqe->av, &pkt->addr)) {
         return false;
     }
     pkt->dest_qp = PRM_GET(wqe_av, wqe->av, dqp_dct);
@@ -99,6 +101,9 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
         pkt->reth.va += *offset;
         pkt->reth.len -= (uint32_t)*offset;
         *len = 0;
+    } else if (desc->flags & SEND_OP_EXTENDED) {
+        pkt->opcode = qp->service->extended | wqe->op->only;
+        *len = wqe->operands_len;
     } else if (desc->flags & SEND_OP_ATOMIC) {
         pkt->atomic.va = wqe->raddr;
         pkt->atomic.rkey = wqe->rkey;
@@ -106,7 +111,9 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
         pkt->atomic.compare = wqe->compare;
         *len = 0;
     }
-    if (wqe->av) {
+    if (G_UNLIKELY(qp->dci)) {
+        dc_address(&qp->peer, pkt);
+    } else if (wqe->av) {
         return send_address_datagram(qp, wqe, pkt);
     }
     pkt->addr = qp->peer.path;
@@ -172,7 +179,9 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         return STEP_BLOCKED;
     }
     payload = roce_build(frame, &pkt, len);
-    if (len) {
+    if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
+        memcpy(payload, wqe->operands, len);
+    } else if (len) {
         enum mem_result result =
             send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
 

@@ -21,8 +21,10 @@
  * requester so (IBTA 9.7.7.2); an empty receive queue then shows as an RNR NAK.
  */
 #include "model/queue/q_counter.h"
+#include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/tags.h"
 
 static const char *const responder_states[] = {
     [RESPONDER_EXPECTS] = "expects",
@@ -94,7 +96,9 @@ bool responder_park(struct peer *peer)
         s->paging = PAGING_NONE;
         return false;
     }
-    if (s->paging == PAGING_NONE) {
+    if (s->paging == PAGING_NONE && qp->service->many_peers) {
+        dct_park(dct_of(qp), peer);
+    } else if (s->paging == PAGING_NONE) {
         s->paging = PAGING_PARKED;
         qp->hca->pager->fault(qp->hca->pager, qp, FAULT_RESPONDER, &qp->hca->fault);
     }
@@ -130,10 +134,14 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
     struct qp *qp = peer->qp;
     const struct fault *fault = &faults[verdict];
 
+    peer->resp.nak = fault->nak;
+    peer->resp.nak_psn = psn;
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
-    if (qp->service->reliable && fault->nak) {
+    if (qp->service->reliable && (fault->nak || qp->service->many_peers)) {
         responder_step(peer, RESPONDER_FAULT);
+    }
+    if (qp->service->reliable && fault->nak) {
         responder_ack(peer, psn, fault->nak);
     }
     qp_counters(qp)->resp_remote_access_errors += verdict == VERDICT_ACCESS;
@@ -141,24 +149,48 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
     return fault;
 }
 
-void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
+/* A fault is the end of a QP; but a target goes on, without the initiator that it is of. */
+static void responder_end(struct peer *peer, uint8_t event)
 {
     struct qp *qp = peer->qp;
+
+    if (!qp->service->many_peers) {
+        if (event) {
+            qp_fatal(qp, event);
+        } else {
+            qp_set_state(qp, PRM_QP_STATE_ERR);
+        }
+        return;
+    }
+    tags_flush(peer);
+    if (event) {
+        dct_fault_event(dct_of(qp), event);
+    }
+}
+
+void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
+{
     const struct fault *fault = responder_report(peer, verdict, psn);
     struct responder *s = &peer->resp;
 
     s->msg = MSG_NONE;
     if (s->have_wqe) {
         responder_abandon(peer, fault->cqe);
-        qp_set_state(qp, PRM_QP_STATE_ERR);
+        responder_end(peer, 0);
     } else {
-        qp_fatal(qp, fault->event);
+        responder_end(peer, fault->event);
     }
 }
 
 void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
-    qp_fatal(peer->qp, responder_report(peer, verdict, psn)->event);
+    bool had_failed = peer->resp.state == RESPONDER_FAILED; /* the READ was asked for again */
+    const struct fault *fault = responder_report(peer, verdict, psn);
+
+    if (peer->qp->service->many_peers && peer->resp.have_wqe) {
+        responder_abandon(peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    responder_end(peer, had_failed ? 0 : fault->event);
 }
 
 /* -- RC and XRC -------------------------------------------------------------------------------- */
@@ -217,6 +249,8 @@ static void responder_repeat_atomic(struct peer *peer, const struct roce_packet 
                                    .psn = pkt->psn,
                                    .msn = peer->resp.msn,
                                    .value = res->value,
+                                   .len = res->len,
+                                   .resource = (uint8_t)(res - peer->resp.answers->resources),
                                });
     }
 }
@@ -318,7 +352,7 @@ void responder_rx(struct peer *peer, const struct roce_packet *pkt)
     struct responder *s = &peer->resp;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (!qp->service->connected) {
+    if (!qp->service->connected && !qp->service->many_peers) {
         responder_rx_ud(peer, pkt);
         return;
     }
@@ -339,12 +373,13 @@ void responder_init(struct peer *peer)
 {
     const struct qp *qp = peer->qp;
 
-    peer->resp.line = &qp->hca->rdma->lines.recv[qp->obj.num % WQE_LINES];
+    peer->resp.line = &qp->hca->rdma->lines.recv[(qp->obj.num + peer->qpn) % WQE_LINES];
     responder_tx_init(peer);
 }
 
 void responder_clear(struct peer *peer)
 {
+    tags_clear(peer);
     responder_tx_clear(peer);
     responder_forget_wqe(peer);
 }
@@ -353,6 +388,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 {
     struct responder *s = &peer->resp;
 
+    tags_reset(peer);
     responder_tx_reset(peer);
     responder_forget_wqe(peer);
     responder_step(peer, RESPONDER_RESET);
@@ -367,6 +403,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 void responder_flush(struct peer *peer)
 {
     responder_tx_flush(peer);
+    tags_flush(peer);
     peer->resp.msg = MSG_NONE;
     if (peer->resp.have_wqe) {
         responder_abandon(peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);

@@ -26,6 +26,7 @@
 
 struct answers;
 struct peer;
+struct tags;
 struct recv_line;
 
 enum responder_state {
@@ -82,9 +83,12 @@ struct responder {
     uint32_t ack_psn, ack_msn;
     uint32_t looked_psn; /* since its PSN is this */
     uint32_t acked_psn;  /* of the last answer sent */
+    uint8_t nak;         /* failed: what the requester was told, or 0, */
+    uint32_t nak_psn;    /* of this request */
 
     struct recv_line *line;  /* where the receive WQE is taken apart (model/rdma/wqe_lines.h) */
     struct answers *answers; /* NULL: no READ or atomic came yet */
+    struct tags *tags;       /* of a QP on an XRQ (model/rdma/tags.h), else NULL */
 };
 
 /* Once the QP has its number. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/tags.h"
 
 #define MAX_MESSAGE 0x80000000ull /* bytes of a message at most (C9-94) */
 
@@ -31,10 +32,9 @@ static bool exec_len_ok(const struct peer *peer, uint32_t flags, size_t len)
     return len <= qp->mtu && (len > 0 || (flags & PKT_FIRST));
 }
 
-static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roce_packet *pkt,
+                                       uint32_t flags, struct prm_cqe64 *cqe)
 {
-    struct responder *s = &peer->resp;
-    struct prm_cqe64 cqe[1] = {0};
     enum prm_cqe_opcode opcode = PRM_CQE_OPCODE_RESP_SEND;
 
     if (flags & HDR_IETH) {
@@ -45,47 +45,78 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
         PRM_SET(cqe64, cqe, immediate, pkt->imm);
     }
     PRM_SET(cqe64, cqe, rqpn, peer->qpn);
+    return opcode;
+}
+
+static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder *s = &peer->resp;
+    struct prm_cqe64 cqe[1] = {0};
+    enum prm_cqe_opcode opcode = responder_send_cqe(peer, pkt, flags, cqe);
+
+    if (G_UNLIKELY(s->tags) && (flags & PKT_SEND)) {
+        tags_mark_wqe(s->tags, cqe);
+    }
     responder_complete(peer, opcode, s->done, cqe, pkt->solicited);
 }
 
-static enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t room)
+{
+    uint64_t end = peer->resp.done + len;
+
+    if (end > room) {
+        return VERDICT_LENGTH;
+    }
+    return end > 1ull << peer->qp->log_msg_max ? VERDICT_INVALID : VERDICT_OK;
+}
+
+enum verdict responder_invalidate(struct peer *peer, uint32_t key)
 {
     struct qp *qp = peer->qp;
+
+    return mkey_allows_qp(qp->hca, key, qp->obj.num) &&
+                   mkey_invalidate(qp->hca, key, peer->resp.pdn, true) == MEM_OK
+               ? VERDICT_OK
+               : VERDICT_INVALIDATE;
+}
+
+/* The message has begun once its first packet is where it belongs: one whose page is missing is
+ * asked for again, and is the first one then too. */
+static inline enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt,
+                                     uint32_t flags)
+{
     struct responder *s = &peer->resp;
+    enum verdict verdict;
 
     if (flags & PKT_FIRST) {
-        enum verdict verdict = responder_take(peer);
-
+        verdict = responder_take(peer);
         if (verdict != VERDICT_OK) {
             return verdict;
         }
-        s->msg = MSG_SEND;
         s->done = 0;
         memset(&s->cursor, 0, sizeof(s->cursor));
     }
-    if (s->done + pkt->payload_len > s->wqe_len) {
-        return VERDICT_LENGTH;
+    verdict = responder_check_send(peer, pkt->payload_len, s->wqe_len);
+    if (verdict == VERDICT_OK && pkt->payload_len) {
+        verdict = responder_scatter(peer, s->done, pkt->payload, pkt->payload_len);
     }
-    if (s->done + pkt->payload_len > 1ull << qp->log_msg_max) {
-        return VERDICT_INVALID;
+    if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
+        verdict = responder_invalidate(peer, pkt->imm);
     }
-    if (pkt->payload_len) {
-        enum verdict verdict = responder_scatter(peer, s->done, pkt->payload, pkt->payload_len);
-
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-        s->done += pkt->payload_len;
+    if (verdict != VERDICT_OK) {
+        return verdict;
     }
+    s->done += pkt->payload_len;
+    s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
     if (flags & PKT_LAST) {
-        if ((flags & HDR_IETH) && (!mkey_allows_qp(qp->hca, pkt->imm, qp->obj.num) ||
-                                   mkey_invalidate(qp->hca, pkt->imm, s->pdn, true) != MEM_OK)) {
-            return VERDICT_INVALIDATE;
-        }
-        s->msg = MSG_NONE;
         exec_complete(peer, pkt, flags);
     }
     return VERDICT_OK;
+}
+
+enum verdict responder_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    return exec_send(peer, pkt, flags);
 }
 
 /* The RETH of a WRITE or READ. */
@@ -223,6 +254,77 @@ static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
     return VERDICT_OK;
 }
 
+static enum masked_op exec_masked_op(const struct roce_packet *pkt)
+{
+    return (pkt->opcode & BTH_EXTENDED_OP) == BTH_EXTENDED_CMP_SWAP ? MASKED_CMP_SWAP
+                                                                    : MASKED_FETCH_ADD;
+}
+
+/* The longest number that the context's atomic_mode admits, 0 for none: modes from 8 bytes on are
+ * one for each power of two. */
+static uint32_t exec_number_max(const struct qp *qp)
+{
+    return qp->atomic_mode < PRM_ATOMIC_MODE_UP_TO_8B
+               ? 0
+               : 8u << (qp->atomic_mode - PRM_ATOMIC_MODE_UP_TO_8B);
+}
+
+/* An extended atomic that makes sense, of a size that the QP's context allows. */
+static bool exec_extended_ok(const struct qp *qp, const struct roce_packet *pkt)
+{
+    uint32_t len = pkt->reth.len;
+
+    return masked_len_ok(len) && len <= exec_number_max(qp) && pkt->reth.va % len == 0 &&
+           pkt->payload_len == masked_operand_bytes(exec_masked_op(pkt), len) &&
+           pkt->payload_len <= qp->mtu;
+}
+
+static enum verdict exec_extended(struct peer *peer, const struct roce_packet *pkt)
+{
+    struct qp *qp = peer->qp;
+    uint32_t len = pkt->reth.len;
+    struct responder_resource *res;
+    uint8_t operands[MASKED_OPERANDS_MAX];
+    uint8_t number[MASKED_MAX];
+    enum mem_result result;
+    enum verdict verdict;
+
+    if (!qp->rae || !exec_extended_ok(qp, pkt)) {
+        return VERDICT_INVALID;
+    }
+    verdict = responder_need_numbers(peer) ? exec_check_room(peer) : VERDICT_DROP;
+    if (verdict != VERDICT_OK) {
+        return verdict;
+    }
+    if (!mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
+        return VERDICT_ACCESS;
+    }
+    /* The peer may write to the packet yet, where it lies in memory of both. */
+    memcpy(operands, pkt->payload, pkt->payload_len);
+    result = mkey_masked(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va, exec_masked_op(pkt),
+                         len, operands, number);
+    if (result != MEM_OK) {
+        return verdict_of(peer, result);
+    }
+    qp_counters(qp)->rx_atomic_requests++;
+    res = exec_new_resource(peer);
+    *res = (struct responder_resource){
+        .valid = true,
+        .atomic = true,
+        .psn = pkt->psn,
+        .npsn = 1,
+        .len = len,
+    };
+    memcpy(peer->resp.answers->numbers[res - peer->resp.answers->resources], number, len);
+    responder_answer(peer, &(struct answer){
+                               .psn = pkt->psn,
+                               .msn = (peer->resp.msn + 1) & PSN_MASK,
+                               .len = len,
+                               .resource = (uint8_t)(res - peer->resp.answers->resources),
+                           });
+    return VERDICT_OK;
+}
+
 static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt)
 {
     struct qp *qp = peer->qp;
@@ -302,10 +404,13 @@ enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt,
         return exec_read(peer, pkt);
     }
     if (flags & PKT_ATOMIC) {
-        return exec_atomic(peer, pkt);
+        return flags & HDR_RETH ? exec_extended(peer, pkt) : exec_atomic(peer, pkt);
     }
     if (!exec_len_ok(peer, flags, pkt->payload_len)) {
         return VERDICT_INVALID;
     }
-    return flags & PKT_SEND ? exec_send(peer, pkt, flags) : exec_write(peer, pkt, flags);
+    if (!(flags & PKT_SEND)) {
+        return exec_write(peer, pkt, flags);
+    }
+    return G_UNLIKELY(peer->resp.tags) ? tags_send(peer, pkt, flags) : exec_send(peer, pkt, flags);
 }

@@ -8,20 +8,23 @@
 /* A READ or atomic that was executed, kept so that a duplicate of it can be answered. */
 struct responder_resource {
     bool valid, atomic;
-    uint32_t psn, npsn;      /* first response, number of responses */
-    uint32_t pdn, rkey, len; /* READ */
+    uint32_t psn, npsn; /* first response, number of responses */
+    uint32_t pdn, rkey; /* READ */
+    uint32_t len;       /* READ; extended atomic: bytes of the number; other atomics: 0 */
     uint64_t va;
-    uint64_t value; /* atomic: what memory held */
+    uint64_t value; /* atomic: what memory held; extended: struct answers has it */
 };
 
 /* The answer to a READ or atomic, to be sent. */
 struct answer {
     bool is_read;
-    bool duplicate;     /* of a duplicate request */
-    bool started;       /* READ: the first response is sent */
-    uint32_t psn, msn;  /* READ: PSN of the next response */
-    uint32_t pdn;       /* READ: the domain of the key */
-    uint32_t rkey, len; /* READ: what is left */
+    bool duplicate;    /* of a duplicate request */
+    bool started;      /* READ: the first response is sent */
+    uint8_t resource;  /* extended atomic: which one has the number */
+    uint32_t psn, msn; /* READ: PSN of the next response */
+    uint32_t pdn;      /* READ: the domain of the key */
+    uint32_t rkey;     /* READ */
+    uint32_t len;      /* READ: what is left; extended atomic: bytes of the number */
     uint64_t va;
     uint64_t value; /* atomic */
 };
@@ -31,10 +34,14 @@ struct answer {
 /* Fresh ones are as many as resources; the others answer duplicates. */
 #define RESPONDER_ANSWERS (2 * RESPONDER_RESOURCES)
 
+/* Bytes of the numbers that extended atomics found. */
+#define RESPONDER_NUMBERS_BYTES ((size_t)RESPONDER_RESOURCES * MASKED_MAX)
+
 /* What a peer's READs and atomics need, from the first of them on. */
 struct answers {
     struct responder_resource resources[RESPONDER_RESOURCES]; /* a ring, as qpc.log_rra_max says */
     unsigned next_resource;
+    uint8_t (*numbers)[MASKED_MAX]; /* of each resource; NULL: no extended atomic came yet */
     struct answer queue[RESPONDER_ANSWERS]; /* a ring, in the order of the requests */
     unsigned head, count;
     unsigned fresh; /* in the queue, answering no duplicate */
@@ -71,12 +78,22 @@ bool responder_park(struct peer *peer);
 
 /* A request whose turn it is: checks it and carries it out. */
 enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* A SEND whose data goes to receive WQEs. */
+enum verdict responder_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* Its parts, for one whose data goes elsewhere: whether room bytes have room for the packet's len
+ * more; the key is invalidated that its last packet may name; and what its CQE says of it, which
+ * has the opcode that is returned. */
+enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t room);
+enum verdict responder_invalidate(struct peer *peer, uint32_t key);
+enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roce_packet *pkt,
+                                       uint32_t flags, struct prm_cqe64 *cqe);
 /* Response packets of a READ of len bytes. */
 uint32_t responder_read_packets(const struct peer *peer, uint32_t len);
 
 /* -- model/rdma/responder_wqe.c --------------------------------------------------------------- */
 
-/* The SRQ of the message that is arriving; NULL if the QP is no XRC QP, or the SRQ is gone. */
+/* The SRQ of the message that is arriving, if it has a CQ: an XRQ, or an XRC SRQ that is not gone;
+ * else NULL. */
 struct srq *responder_srq(const struct peer *peer);
 /* Takes a receive WQE for the message if none is held. */
 enum verdict responder_take(struct peer *peer);
@@ -103,6 +120,8 @@ void responder_tx_reset(struct peer *peer);
 void responder_ack(struct peer *peer, uint32_t psn, uint8_t syndrome);
 /* Memory for READs and atomics. False: there is none now. */
 bool responder_need_answers(struct peer *peer);
+/* The same for extended atomics. */
+bool responder_need_numbers(struct peer *peer);
 /* Whether another READ or atomic answer finds room. */
 bool responder_has_room(const struct peer *peer);
 /* Queues an answer. Needs room. */

@@ -17,6 +17,7 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include "model/rdma/dc.h"
 #include "model/rdma/responder_internal.h"
 
 /* When an ACK waits for company. */
@@ -83,6 +84,20 @@ bool responder_need_answers(struct peer *peer)
     return peer->resp.answers != NULL;
 }
 
+bool responder_need_numbers(struct peer *peer)
+{
+    struct answers *answers;
+
+    if (!responder_need_answers(peer)) {
+        return false;
+    }
+    answers = peer->resp.answers;
+    if (!answers->numbers) {
+        answers->numbers = qp_alloc(peer->qp, RESPONDER_NUMBERS_BYTES);
+    }
+    return answers->numbers != NULL;
+}
+
 bool responder_has_room(const struct peer *peer)
 {
     return peer->resp.answers->count < RESPONDER_ANSWERS;
@@ -121,6 +136,9 @@ static void responder_address(const struct peer *peer, struct roce_packet *pkt)
     pkt->migreq = true;
     pkt->pkey = peer->qp->pkey;
     pkt->dest_qp = peer->qpn;
+    if (G_UNLIKELY(peer->qp->service->many_peers)) {
+        dc_address(peer, pkt);
+    }
 }
 
 /* Sends the ACK or NAK. False: the wire has no room. */
@@ -147,12 +165,20 @@ static bool responder_send_ack(struct peer *peer)
     return true;
 }
 
+/* Of an extended atomic, whose number its resource has. */
+static bool responder_is_extended(const struct answer *answer)
+{
+    return !answer->is_read && answer->len;
+}
+
 static void responder_fill_answer(const struct qp *qp, const struct answer *answer,
                                   struct roce_packet *pkt)
 {
     uint8_t op = answer->is_read ? responder_read_opcode(answer, qp->mtu) : BTH_ATOMIC_ACK;
 
-    pkt->opcode = qp->service->transport | op;
+    pkt->opcode = G_UNLIKELY(responder_is_extended(answer))
+                      ? qp->service->extended | BTH_EXTENDED_ACK
+                      : qp->service->transport | op;
     pkt->psn = answer->psn;
     pkt->aeth.syndrome = AETH_ACK;
     pkt->aeth.msn = answer->msn;
@@ -173,6 +199,17 @@ static void responder_answer_without_data(struct peer *peer, uint32_t psn, enum 
     }
 }
 
+/* The number of an extended atomic. NULL: a later request has its place, so the peer has had the
+ * answer (IBTA 9.7.5.1.4: no more are outstanding than there are resources). */
+static const uint8_t *responder_number(const struct answers *answers, const struct answer *answer)
+{
+    const struct responder_resource *res = &answers->resources[answer->resource];
+
+    return res->psn == answer->psn && res->atomic && res->len == answer->len
+               ? answers->numbers[answer->resource]
+               : NULL;
+}
+
 /* Sends one packet of the first answer. False: the wire has no room. */
 static bool responder_send_answer(struct peer *peer)
 {
@@ -180,9 +217,17 @@ static bool responder_send_answer(struct peer *peer)
     struct responder *s = &peer->resp;
     struct answer *answer = &s->answers->queue[s->answers->head];
     struct roce_packet pkt = {0};
-    size_t len = answer->is_read ? MIN(answer->len, qp->mtu) : 0;
+    size_t len = MIN(answer->len, qp->mtu);
+    const uint8_t *number = NULL;
     uint8_t *frame, *payload;
 
+    if (G_UNLIKELY(responder_is_extended(answer))) {
+        number = responder_number(s->answers, answer);
+        if (!number) {
+            responder_answer_sent(s, answer);
+            return true;
+        }
+    }
     responder_address(peer, &pkt);
     responder_fill_answer(qp, answer, &pkt);
     frame = port_tx_reserve(qp->hca, peer->path.dmac, roce_frame_len(&pkt, len));
@@ -190,7 +235,9 @@ static bool responder_send_answer(struct peer *peer)
         return false;
     }
     payload = roce_build(frame, &pkt, len);
-    if (len) {
+    if (number) {
+        memcpy(payload, number, len);
+    } else if (len) {
         enum mem_result result = mkey_read(qp->hca, answer->rkey, answer->pdn, answer->va, payload,
                                            len, MEM_REMOTE_READ);
 
@@ -275,6 +322,9 @@ void responder_tx_init(struct peer *peer)
 void responder_tx_clear(struct peer *peer)
 {
     hca_unschedule(&peer->resp.work);
+    if (peer->resp.answers) {
+        qp_dealloc(peer->qp, peer->resp.answers->numbers, RESPONDER_NUMBERS_BYTES);
+    }
     qp_dealloc(peer->qp, peer->resp.answers, sizeof(*peer->resp.answers));
     peer->resp.answers = NULL;
 }

@@ -14,7 +14,7 @@ struct srq *responder_srq(const struct peer *peer)
     struct srq *srq;
 
     if (!qp->service->names_srq) {
-        return NULL;
+        return peer->resp.tags ? qp->srq : NULL;
     }
     srq = srq_find(qp->hca, peer->resp.srqn);
     return srq && srq->xrcd == qp->xrcd ? srq : NULL;

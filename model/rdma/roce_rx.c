@@ -7,6 +7,8 @@
  * and not answered. What is left goes to requester (responses) or responder (requests).
  */
 #include <string.h>
+#include "model/rdma/dci.h"
+#include "model/rdma/dct.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
@@ -29,7 +31,7 @@ bool roce_gid_is_multicast(const uint8_t gid[16])
 
 static bool roce_rx_transport_ok(const struct qp *qp, uint8_t opcode)
 {
-    return (opcode & 0xe0) == qp->service->transport;
+    return bth_opcodes[opcode].transport == qp->service->transport;
 }
 
 static bool roce_rx_half_ok(const struct qp *qp, uint32_t flags)
@@ -38,7 +40,7 @@ static bool roce_rx_half_ok(const struct qp *qp, uint32_t flags)
 }
 
 /* IBTA 10.9.3: the same key without the membership bit, and one of the two a full member. */
-static bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
+bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
 {
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
@@ -97,7 +99,9 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
         c->rx_bad_gid++;
         return;
     }
-    if (flags & PKT_RESPONSE) {
+    if (G_UNLIKELY(qp->dci)) {
+        dci_rx(qp, pkt);
+    } else if (flags & PKT_RESPONSE) {
         requester_rx(qp, pkt);
     } else {
         responder_rx(&qp->peer, pkt);
@@ -126,7 +130,7 @@ static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet 
     const struct mcg *mcg = mcg_find(hca, pkt->addr.dgid);
     bool is_first = true;
 
-    if (pkt->dest_qp != QPN_MULTICAST || (pkt->opcode & 0xe0) != BTH_UD) {
+    if (pkt->dest_qp != QPN_MULTICAST || bth_opcodes[pkt->opcode].transport != BTH_UD) {
         hca->vport->counters.rx_no_qp++;
         return;
     }
@@ -153,6 +157,10 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
     qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
     if (!roce_rx_is_for_vport(hca, qp, pkt)) {
         c->rx_bad_gid++;
+        return;
+    }
+    if (!qp && bth_opcodes[pkt->opcode].transport == BTH_DC) {
+        dct_rx(hca, pkt);
         return;
     }
     if (!qp) {

@@ -15,11 +15,12 @@
 #define BB_BYTES  64
 
 #define ST(x)     (1u << PRM_QP_ST_##x)
-#define RELIABLE  (ST(RC) | ST(XRC))
+#define RELIABLE  (ST(RC) | ST(XRC) | ST(DCI))
 #define CONNECTED (RELIABLE | ST(UC))
 #define DATAGRAM  (ST(UD) | ST(QP1))
 #define ANY       (CONNECTED | DATAGRAM | ST(REG_UMR))
 #define KEYS      (CONNECTED | ST(REG_UMR))
+#define EXTENDED  (SEND_OP_RADDR | SEND_OP_ATOMIC | SEND_OP_EXTENDED)
 
 const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_NOP] = {"NOP", ANY, SEND_OP_LOCAL, 0, 0, 0, 0},
@@ -40,8 +41,14 @@ const struct send_op send_ops[SEND_OPS] = {
                                   BTH_CMP_SWAP},
     [PRM_WQE_OPCODE_ATOMIC_FA] = {"ATOMIC_FA", RELIABLE, SEND_OP_RADDR | SEND_OP_ATOMIC, 0, 0, 0,
                                   BTH_FETCH_ADD},
+    [PRM_WQE_OPCODE_ATOMIC_MASKED_CS] = {"ATOMIC_MASKED_CS", RELIABLE, EXTENDED, 0, 0, 0,
+                                         BTH_EXTENDED_CMP_SWAP},
+    [PRM_WQE_OPCODE_ATOMIC_MASKED_FA] = {"ATOMIC_MASKED_FA", RELIABLE, EXTENDED, 0, 0, 0,
+                                         BTH_EXTENDED_FETCH_ADD},
     [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_TAG_MATCHING] = {"TAG_MATCHING", ST(RC), SEND_OP_LOCAL | SEND_OP_TAGS, 0, 0, 0,
+                                     0},
 };
 
 /* The rest of the image while it is taken apart. */
@@ -129,6 +136,41 @@ static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
     return send_wqe_parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
 }
 
+/* Operands of an extended atomic, the numbers one behind the other in whole units of 16 bytes. In
+ * opmod, bit 3 says extended, and the rest how long a number is: log2 of its bytes, less 2. (7
+ * would be operands behind pointers.) */
+static bool send_wqe_parse_operands(struct send_wqe *wqe, struct parse *p)
+{
+    enum masked_op op =
+        wqe->opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_CS ? MASKED_CMP_SWAP : MASKED_FETCH_ADD;
+    uint32_t opmod = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod);
+    size_t len = (size_t)4 << (opmod & 7);
+
+    if (opmod >> 3 != 1 || !masked_len_ok(len)) {
+        return false;
+    }
+    wqe->number_len = (uint8_t)len;
+    wqe->operands_len = (uint16_t)masked_operand_bytes(op, len);
+    wqe->operands = send_wqe_take(p, MAX(wqe->operands_len, DS_BYTES));
+    return wqe->operands;
+}
+
+/* DC has short ones besides, which leave the way to the target to the QP. */
+static const struct prm_wqe_av *send_wqe_take_av(struct parse *p, bool may_be_short)
+{
+    const struct prm_wqe_av *av = send_wqe_take(p, WQE_SHORT_AV);
+    bool is_short = av && may_be_short && !PRM_GET(wqe_av, av, ext);
+
+    return av && (is_short || send_wqe_take(p, PRM_SIZE(wqe_av) - WQE_SHORT_AV)) ? av : NULL;
+}
+
+/* What to do with a tag list, and the buffer of an entry that is appended. */
+static bool send_wqe_parse_tags(struct send_wqe *wqe, struct parse *p)
+{
+    wqe->tags = send_wqe_take(p, PRM_SIZE(wqe_tm_seg));
+    return wqe->tags && send_wqe_parse_data(wqe, p, false) && wqe->num_sge <= 1;
+}
+
 static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
                                     const struct service *service)
 {
@@ -141,7 +183,7 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
         wqe->xrc_srqn = PRM_GET(wqe_xrc_seg, seg, xrc_srqn);
     }
     if (!service->connected && !(wqe->op->flags & SEND_OP_LOCAL)) {
-        wqe->av = send_wqe_take(p, PRM_SIZE(wqe_av));
+        wqe->av = send_wqe_take_av(p, service->dynamic);
         if (!wqe->av) {
             return false;
         }
@@ -155,7 +197,11 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
         wqe->raddr = PRM_GET(wqe_raddr_seg, seg, raddr);
         wqe->rkey = PRM_GET(wqe_raddr_seg, seg, rkey);
     }
-    if (wqe->op->flags & SEND_OP_ATOMIC) {
+    if (wqe->op->flags & SEND_OP_EXTENDED) {
+        if (!send_wqe_parse_operands(wqe, p)) {
+            return false;
+        }
+    } else if (wqe->op->flags & SEND_OP_ATOMIC) {
         const struct prm_wqe_atomic_seg *seg = send_wqe_take(p, PRM_SIZE(wqe_atomic_seg));
 
         if (!seg) {
@@ -167,6 +213,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     if (wqe->op->flags & SEND_OP_UMR) {
         return send_wqe_parse_umr(wqe, p);
     }
+    if (wqe->op->flags & SEND_OP_TAGS) {
+        return send_wqe_parse_tags(wqe, p);
+    }
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
     }
@@ -174,14 +223,14 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
 }
 
 /* Lengths are checked once the list is known: a message is limited by the QP (qpc.log_msg_max),
- * an atomic's operand has 8 bytes. */
+ * an atomic's result has 8 bytes, or as many as its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
     }
     if (wqe->op->flags & SEND_OP_ATOMIC) {
-        return wqe->len == 8;
+        return wqe->len == (wqe->op->flags & SEND_OP_EXTENDED ? wqe->number_len : 8);
     }
     return wqe->len <= 1ULL << limits->log_msg_max;
 }
@@ -201,10 +250,37 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
     return num_bb <= max_bb ? num_bb : 0;
 }
 
+/* What the control segment says. */
+static void send_wqe_parse_ctrl(struct send_wqe *wqe)
+{
+    wqe->opcode = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opcode);
+    wqe->fence = PRM_GET(wqe_ctrl_seg, wqe->ctrl, fm);
+    wqe->ce = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ce);
+    wqe->solicited = PRM_GET(wqe_ctrl_seg, wqe->ctrl, se);
+    wqe->imm = PRM_GET(wqe_ctrl_seg, wqe->ctrl, imm);
+}
+
+/* The segments behind the control segment. */
+static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe *wqe)
+{
+    struct parse p = {
+        .pos = wqe->image + PRM_SIZE(wqe_ctrl_seg),
+        .end = wqe->image + PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds) * (size_t)DS_BYTES,
+    };
+
+    if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->service->st)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    wqe->op = &send_ops[wqe->opcode];
+    if (!send_wqe_parse_segments(wqe, &p, limits->service)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    return send_wqe_length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+}
+
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe)
 {
-    struct parse p;
     unsigned ds, num_bb;
 
     memset(wqe, 0, offsetof(struct send_wqe, sge));
@@ -215,11 +291,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
     }
     ds = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds);
     num_bb = (ds * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
-    wqe->opcode = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opcode);
-    wqe->fence = PRM_GET(wqe_ctrl_seg, wqe->ctrl, fm);
-    wqe->ce = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ce);
-    wqe->solicited = PRM_GET(wqe_ctrl_seg, wqe->ctrl, se);
-    wqe->imm = PRM_GET(wqe_ctrl_seg, wqe->ctrl, imm);
+    send_wqe_parse_ctrl(wqe);
     if (num_bb == 0 || num_bb > max_bb || ds * DS_BYTES > limits->max_wqe) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
@@ -229,16 +301,16 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
         memset(wqe->image + BB_BYTES, 0, (num_bb - 1) * (size_t)BB_BYTES);
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->service->st)) {
-        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-    }
-    wqe->op = &send_ops[wqe->opcode];
-    p.pos = wqe->image + PRM_SIZE(wqe_ctrl_seg);
-    p.end = wqe->image + ds * DS_BYTES;
-    if (!send_wqe_parse_segments(wqe, &p, limits->service)) {
-        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-    }
-    return send_wqe_length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    return send_wqe_parse(limits, wqe);
+}
+
+uint8_t send_wqe_decode(const struct send_limits *limits, uint16_t index, struct send_wqe *wqe)
+{
+    memset(wqe, 0, offsetof(struct send_wqe, sge));
+    wqe->index = index;
+    wqe->num_bb = 1;
+    send_wqe_parse_ctrl(wqe);
+    return send_wqe_parse(limits, wqe);
 }
 
 size_t send_wqe_bytes(const struct send_wqe *wqe)
@@ -287,9 +359,8 @@ enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uin
     return MEM_OK;
 }
 
-bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr)
+bool send_wqe_address(struct hca *hca, const struct prm_wqe_av *av, struct roce_addr *addr)
 {
-    const struct prm_wqe_av *av = wqe->av;
     uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
     const struct vport_gid *gid;
 

@@ -15,12 +15,14 @@
 
 /* What an operation does, and which segments follow the control segment. */
 enum send_op_flags {
-    SEND_OP_RADDR = 1 << 0,  /* wqe_raddr_seg */
-    SEND_OP_ATOMIC = 1 << 1, /* wqe_atomic_seg; the list takes the 8-byte result */
-    SEND_OP_READ = 1 << 2,   /* the list is scattered to */
-    SEND_OP_LOCAL = 1 << 3,  /* nothing goes on the wire */
-    SEND_OP_UMR = 1 << 4,    /* wqe_umr_ctrl_seg, mkey context, translation entries */
-    SEND_OP_IMM = 1 << 5,    /* the packet carries ctrl.imm, as immediate or invalidated key */
+    SEND_OP_RADDR = 1 << 0,    /* wqe_raddr_seg */
+    SEND_OP_ATOMIC = 1 << 1,   /* wqe_atomic_seg; the list takes the 8-byte result */
+    SEND_OP_READ = 1 << 2,     /* the list is scattered to */
+    SEND_OP_LOCAL = 1 << 3,    /* nothing goes on the wire */
+    SEND_OP_UMR = 1 << 4,      /* wqe_umr_ctrl_seg, mkey context, translation entries */
+    SEND_OP_IMM = 1 << 5,      /* the packet carries ctrl.imm, as immediate or invalidated key */
+    SEND_OP_EXTENDED = 1 << 6, /* beside ATOMIC: operands as long as opmod says, and the result */
+    SEND_OP_TAGS = 1 << 7,     /* wqe_tm_seg; the list is the buffer of an entry */
 };
 
 struct service;
@@ -29,7 +31,7 @@ struct send_op {
     const char *name; /* NULL: no such operation */
     uint16_t st_mask; /* bit PRM_QP_ST_x: service types that know it */
     uint8_t flags;
-    uint8_t first, middle, last, only; /* enum bth_op of its request packets */
+    uint8_t first, middle, last, only; /* enum bth_op of its request packets, or bth_extended_op */
 };
 
 /* Indexed by opcode, 0 to SEND_OPS - 1 (PRM_WQE_OPCODE_). */
@@ -49,9 +51,13 @@ struct send_wqe {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    const struct prm_wqe_av *av;                 /* UD: wqe_av in the image */
+    const uint8_t *operands;                     /* EXTENDED: in the image, as they are sent */
+    uint16_t operands_len;                       /* bytes of them */
+    uint8_t number_len;                          /* bytes of each, and of the result */
+    const struct prm_wqe_av *av;                 /* UD, DC: wqe_av in the image */
     const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: in the image */
     const struct prm_mkc *umr_mkc;               /* the same */
+    const struct prm_wqe_tm_seg *tags;           /* TAG_MATCHING: in the image */
     const void *umr_xlt; /* inline entries, or NULL: to be gathered from the list */
     size_t umr_xlt_len;  /* bytes of the entries */
     uint64_t len;        /* bytes of the list, inline data included */
@@ -81,6 +87,9 @@ struct send_limits {
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe);
 
+/* The same of a WQE of one basic block, the device's own, that is in the image already. */
+uint8_t send_wqe_decode(const struct send_limits *limits, uint16_t index, struct send_wqe *wqe);
+
 /* The basic blocks of the WQE at index, 1 to max_bb, and its opcode, without looking at more
  * than the control segment. 0: unreadable or nonsense. */
 unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
@@ -94,8 +103,12 @@ size_t send_wqe_bytes(const struct send_wqe *wqe);
 enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
                                 struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len);
 
-/* The addresses that a UD WQE's vector stands for. False: not a whole vector, or no such source
- * GID. */
-bool send_wqe_address(struct hca *hca, const struct send_wqe *wqe, struct roce_addr *addr);
+/* The addresses that an address vector stands for. False: not a whole vector, or no such source
+ * GID.
+ */
+bool send_wqe_address(struct hca *hca, const struct prm_wqe_av *av, struct roce_addr *addr);
+
+/* Bytes of an address vector without ext. */
+#define WQE_SHORT_AV 16
 
 #endif

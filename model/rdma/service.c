@@ -10,6 +10,7 @@ const struct service services[SERVICES] = {
             .name = "RC",
             .st = PRM_QP_ST_RC,
             .transport = BTH_RC,
+            .extended = BTH_EXTENDED_RC,
             .reliable = true,
             .connected = true,
         },
@@ -34,10 +35,31 @@ const struct service services[SERVICES] = {
             .name = "XRC",
             .st = PRM_QP_ST_XRC,
             .transport = BTH_XRC,
+            .extended = BTH_EXTENDED_XRC,
             .reliable = true,
             .connected = true,
             .one_half = true,
             .names_srq = true,
+        },
+    [PRM_QP_ST_DCI] =
+        {
+            .name = "DCI",
+            .st = PRM_QP_ST_DCI,
+            .transport = BTH_DC,
+            .extended = BTH_EXTENDED_DC,
+            .reliable = true,
+            .dynamic = true,
+            .one_half = true,
+        },
+    [PRM_QP_ST_DCT] =
+        {
+            .name = "DCT",
+            .st = PRM_QP_ST_DCT,
+            .transport = BTH_DC,
+            .extended = BTH_EXTENDED_DC,
+            .reliable = true,
+            .dynamic = true,
+            .many_peers = true,
         },
     [PRM_QP_ST_QP1] =
         {

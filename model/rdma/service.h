@@ -13,11 +13,18 @@ struct service {
     const char *name;  /* NULL: there is no such service here */
     uint8_t st;        /* qpc.st: PRM_QP_ST_ */
     uint8_t transport; /* its packets: enum bth_transport; SERVICE_NO_PACKETS */
+    uint8_t extended;  /* its extended atomics: enum bth_extended; 0: it has none */
 
     /* Requests are acknowledged in order, repeated, and carried out once (IBTA 9.7). */
     bool reliable;
     /* There is one remote QP, which the context names; else each WQE brings an address vector. */
     bool connected;
+    /* Each WQE's address vector names a target, to which the QP is connected for as long as it has
+     * WQEs for it (model/rdma/dci.h). */
+    bool dynamic;
+    /* No QP, but the other end of those: it has a responder for each initiator (model/rdma/dct.h).
+     */
+    bool many_peers;
     /* A QP is one half of a connection: it has a send queue and takes responses, or it has none and
      * takes requests (annex A14: initiator and target). */
     bool one_half;

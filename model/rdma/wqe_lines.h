@@ -22,6 +22,7 @@ struct qp;
 struct send_line {
     const struct qp *qp;      /* NULL: the line is nobody's */
     uint32_t num;             /* of the descriptor that it is for (model/rdma/flight.h) */
+    uint8_t source;           /* that its WQE is from: enum wqe_source_id */
     uint8_t syndrome;         /* what send_wqe_fetch() said */
     struct sge_cursor cursor; /* where the last packet's data ended */
     struct send_wqe wqe;

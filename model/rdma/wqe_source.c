@@ -80,7 +80,7 @@ static void ring_complete(struct qp *qp, const struct send_desc *desc)
 
 /* -- the ring: WQEs ---------------------------------------------------------------------------- */
 
-static struct send_limits ring_limits(const struct qp *qp)
+struct send_limits wqe_source_limits(const struct qp *qp)
 {
     return (struct send_limits){
         .service = qp->service,
@@ -128,11 +128,18 @@ void wqe_source_kick(struct qp *qp)
     requester_doorbell(qp);
 }
 
+unsigned wqe_source_max(const struct qp *qp)
+{
+    const struct wqe_source *source = qp->req.device;
+
+    return MAX(1u << qp->sq.log_size, source ? source->most : 0);
+}
+
 bool wqe_source_look(struct qp *qp, enum wqe_source_id *id, unsigned *posted)
 {
     *posted = device_posted(qp);
     *id = *posted ? WQE_SOURCE_DEVICE : WQE_SOURCE_RING;
-    if (*posted) {
+    if (*posted || !qp->has_sq) {
         return true;
     }
     if (wq_posted(&qp->sq) == 0 && !wq_update_pi(qp->hca, &qp->sq)) {
@@ -145,6 +152,11 @@ bool wqe_source_look(struct qp *qp, enum wqe_source_id *id, unsigned *posted)
 bool wqe_source_has_posted(const struct qp *qp)
 {
     return wq_posted(&qp->sq) || device_posted(qp);
+}
+
+uint32_t wqe_source_pdn(const struct qp *qp, enum wqe_source_id id)
+{
+    return id == WQE_SOURCE_RING ? qp->pdn : qp_recv_pdn(qp);
 }
 
 uint16_t wqe_source_next(const struct qp *qp, enum wqe_source_id id)
@@ -160,7 +172,7 @@ uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, u
     if (id == WQE_SOURCE_DEVICE) {
         return qp->req.device->ops->fetch(qp->req.device, qp, index, wqe);
     }
-    limits = ring_limits(qp);
+    limits = wqe_source_limits(qp);
     return send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, wqe);
 }
 

@@ -25,6 +25,7 @@ struct wqe_source {
     const struct wqe_source_ops *ops;
     uint16_t next; /* the WQE that is started next */
     uint16_t end;  /* one past the last that is posted */
+    uint16_t most; /* as many as may be posted and not ended; a power of two */
 };
 
 struct wqe_source_ops {
@@ -40,14 +41,20 @@ struct wqe_source_ops {
 void wqe_source_attach(struct qp *qp, struct wqe_source *source);
 /* Something was posted there. */
 void wqe_source_kick(struct qp *qp);
+/* What a WQE of this QP is checked against. */
+struct send_limits wqe_source_limits(const struct qp *qp);
 
 /* -- for the requester ------------------------------------------------------------------------- */
 
+/* As many WQEs as may be started and not ended, a power of two. */
+unsigned wqe_source_max(const struct qp *qp);
 /* Which source the next WQE is from, and how much is posted there; 0: there is none now. False: the
  * ring is broken. */
 bool wqe_source_look(struct qp *qp, enum wqe_source_id *id, unsigned *posted);
 /* Something is posted, as far as is known. */
 bool wqe_source_has_posted(const struct qp *qp);
+/* The PD of its WQEs' keys; the device's own WQEs bring data for the QP's receives. */
+uint32_t wqe_source_pdn(const struct qp *qp, enum wqe_source_id id);
 /* The number of the next WQE there. */
 uint16_t wqe_source_next(const struct qp *qp, enum wqe_source_id id);
 uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, unsigned max_bb,

@@ -36,14 +36,16 @@ enum {
     UD,
     GSI,
     XRC,
-    QPS,
+    QPS,        /* of which a step's first byte names one; and besides */
+    TAGS = QPS, /* on an XRQ */
+    ALL_QPS,
 };
 
 static const uint8_t ipv6_gid[2][16] = {{0xfe, 0x80, [15] = 1}, {0xfe, 0x80, [15] = 2}};
 static const uint8_t group[16] = {[10] = 0xff, 0xff, 224, 0, 0, 5};
 
 static struct {
-    struct drv_qp *qps[QPS];
+    struct drv_qp *qps[ALL_QPS];
     struct drv_srq *srq, xrc_srq;
     struct buf *closed; /* guard, open memory, guard */
     struct drv_mr open;
@@ -106,6 +108,23 @@ static struct drv_qp *new_xrc_target(struct guest_input *in)
     PRM_SET(qpc, qpc, user_index, 0xffffff);
     g_assert_cmpint(drv_cmd(node->drv, cmd, sizeof(cmd), out, sizeof(out)), ==, 0);
     qp->qpn = PRM_GET(create_qp_out, out, qpn);
+    g_ptr_array_add(node->qps, qp);
+    return qp;
+}
+
+static struct drv_qp *new_tags_qp(struct guest_input *in)
+{
+    struct node *node = &in->t->a;
+    struct drv_qp *qp = g_new0(struct drv_qp, 1);
+    struct drv_qp_attr attr = {.st = PRM_QP_ST_RC,
+                               .pdn = node->drv->pdn,
+                               .send_cq = &node->cq,
+                               .recv_cq = &node->cq,
+                               .srq = &in->guest.xrq,
+                               .no_sq = true,
+                               .fetches = true};
+
+    g_assert_cmpint(drv_create_qp(node->drv, &attr, qp), ==, 0);
     g_ptr_array_add(node->qps, qp);
     return qp;
 }
@@ -222,7 +241,8 @@ static void prepare(struct guest_input *in)
     peer.qps[UD] = node_qp(node, PRM_QP_ST_UD, NULL);
     peer.qps[GSI] = node_qp(node, PRM_QP_ST_QP1, NULL);
     peer.qps[XRC] = new_xrc_target(in);
-    for (unsigned i = 0; i < QPS; i++) {
+    peer.qps[TAGS] = new_tags_qp(in);
+    for (unsigned i = 0; i < ALL_QPS; i++) {
         connect(in, i);
     }
     join(in);
@@ -279,7 +299,44 @@ static void post_receives(struct guest_input *in, uint32_t len)
     if ((uint16_t)(peer.xrc_srq.counter - srq_find(hca, peer.xrc_srq.srqn)->wq.ci) < 8) {
         drv_post_srq_recv(in->t->a.drv, &peer.xrc_srq, &sge, 1);
     }
+    if ((uint16_t)(in->guest.xrq.counter - srq_find(hca, in->guest.xrqn)->wq.ci) < 8) {
+        drv_post_srq_recv(in->t->a.drv, &in->guest.xrq, &sge, 1);
+    }
     post_eth_recv(in, len);
+}
+
+/* An entry for one message's tag, or for any. */
+static void append_tag(struct guest_input *in, uint8_t tag)
+{
+    struct drv_qp *qp = in->guest.tags;
+    void *wqe =
+        (uint8_t *)qp->ring.ptr + qp->sq_offset + 64u * (qp->sq_pi & ((1u << qp->attr.log_sq) - 1));
+    struct prm_wqe_tm_seg *seg = wqe + PRM_SIZE(wqe_ctrl_seg);
+    struct prm_wqe_data_seg *data = (void *)(seg + 1);
+    const struct tag_list *list = srq_find(&in->t->a.hca->fw->hca, in->guest.xrqn)->tags;
+    struct drv_sge sge = recv_sge(in, 1024);
+
+    if (qp_find(&in->t->a.hca->fw->hca, qp->qpn)->state != PRM_QP_STATE_RTS) {
+        return; /* an entry was still taken */
+    }
+    memset(wqe, 0, 64);
+    PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_TAG_MATCHING);
+    PRM_SET(wqe_ctrl_seg, wqe, wqe_index, qp->sq_pi);
+    PRM_SET(wqe_ctrl_seg, wqe, qpn, qp->qpn);
+    PRM_SET(wqe_ctrl_seg, wqe, ds, 4);
+    PRM_SET(wqe_tm_seg, seg, opcode, PRM_TM_OPCODE_APPEND);
+    PRM_SET(wqe_tm_seg, seg, cqe_req, tag & 1);
+    PRM_SET(wqe_tm_seg, seg, has_sw_cnt, 1);
+    PRM_SET(wqe_tm_seg, seg, sw_cnt, list->hw_phase);
+    PRM_SET(wqe_tm_seg, seg, index, (list->append_next + 1) % (1u << list->log_size));
+    PRM_SET(wqe_tm_seg, seg, append_tag, tag);
+    PRM_SET(wqe_tm_seg, seg, append_mask, tag ? 0xff : 0);
+    PRM_SET(wqe_data_seg, data, byte_count, sge.len);
+    PRM_SET(wqe_data_seg, data, lkey, sge.lkey);
+    PRM_SET(wqe_data_seg, data, addr, sge.va);
+    qp->sq_pi++;
+    qp->dbr[1] = GUINT32_TO_BE(qp->sq_pi);
+    drv_ring_doorbell(qp, (uint32_t)prm_load32(wqe), (uint32_t)prm_load32(wqe + 4));
 }
 
 /* A send of the device's own, so that there is something to respond to. */
@@ -289,13 +346,21 @@ static void post_send(struct guest_input *in, unsigned i)
         PRM_WQE_OPCODE_SEND,      PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ,
         PRM_WQE_OPCODE_ATOMIC_FA, PRM_WQE_OPCODE_ATOMIC_CS,  PRM_WQE_OPCODE_SEND_IMM,
     };
-    uint8_t opcode = opcodes[input_u8(in) % G_N_ELEMENTS(opcodes)];
+    static const uint8_t extended[] = {PRM_WQE_OPCODE_ATOMIC_MASKED_CS,
+                                       PRM_WQE_OPCODE_ATOMIC_MASKED_FA};
+    static const uint8_t operands[MASKED_OPERANDS_MAX];
+    uint8_t what = input_u8(in);
+    bool is_extended = what & 0x80;
+    uint8_t opcode = is_extended ? extended[what & 1] : opcodes[what % G_N_ELEMENTS(opcodes)];
     bool atomic = opcode == PRM_WQE_OPCODE_ATOMIC_FA || opcode == PRM_WQE_OPCODE_ATOMIC_CS;
-    struct drv_sge sge = recv_sge(in, atomic ? 8 : input_u16(in) % 2048);
+    struct drv_sge sge = recv_sge(in, is_extended ? MASKED_MIN << (what >> 1 & 63) % 6
+                                      : atomic    ? 8
+                                                  : input_u16(in) % 2048);
     struct drv_send send = {.opcode = opcode,
                             .flags = DRV_SIGNALED,
                             .sge = &sge,
                             .num_sge = 1,
+                            .operands = operands,
                             .raddr = 0x40000000,
                             .rkey = 0x1234};
 
@@ -335,9 +400,15 @@ static void make_right(uint8_t *frame, size_t len)
 
 static uint8_t opcode_for(unsigned i, uint8_t choice)
 {
-    static const uint8_t transports[QPS] = {
+    static const uint8_t transports[ALL_QPS] = {
         [UC] = BTH_UC, [UD] = BTH_UD, [GSI] = BTH_UD, [XRC] = BTH_XRC};
-    uint8_t opcode = choice & 0x80 ? (uint8_t)(choice << 1) : transports[i] | (choice & 0x1f);
+    static const uint8_t extended[ALL_QPS] = {[RC_OWN_RQ] = BTH_EXTENDED_RC,
+                                              [RC_SRQ] = BTH_EXTENDED_RC,
+                                              [RC_IPV6] = BTH_EXTENDED_RC,
+                                              [XRC] = BTH_EXTENDED_XRC};
+    uint8_t opcode = choice & 0x80   ? (uint8_t)(choice << 1)
+                     : choice & 0x40 ? extended[i] | (choice & 7)
+                                     : transports[i] | (choice & 0x1f);
 
     return bth_opcodes[opcode].name ? opcode : transports[i] | BTH_SEND_ONLY;
 }
@@ -376,6 +447,8 @@ static void send_packet(struct guest_input *in, unsigned i)
     pkt.reth.len = (uint32_t)(flags & PKT_LAST ? len : len + input_u8(in));
     if (flags & PKT_READ) {
         pkt.reth.len = input_u16(in) % 8192;
+    } else if (flags & PKT_ATOMIC) { /* operands of an extended one */
+        pkt.reth.len = (uint32_t)len / (pkt.opcode & 1 ? 2 : 4);
     }
     if (flags & HDR_AETH) {
         pkt.aeth.syndrome = input_u8(in);
@@ -403,6 +476,53 @@ static void send_packet(struct guest_input *in, unsigned i)
     }
     if (how & 4) {
         total = MIN(input_u16(in), total);
+    }
+    put_on_the_wire(in, frame, total);
+}
+
+/* A packet for the target of dynamic connections, whose sender has one of a few numbers. A SEND's
+ * receive WQE there is none. */
+static void send_dc_packet(struct guest_input *in)
+{
+    uint8_t frame[WIRE_FRAME_MAX], how = input_u8(in), choice = input_u8(in);
+    struct dcceth connect = {.key = EXAMPLE_DC_KEY, .psn = how >> 4};
+    struct roce_packet pkt = {
+        .opcode = BTH_DC | (choice & 0x1f),
+        .solicited = how & 1,
+        .ackreq = how & 2,
+        .migreq = true,
+        .dest_qp = in->guest.dctn,
+        .pkey = 0xffff,
+        .psn = input_u8(in) & 15,
+        .addr = {.is_ipv4 = true, .hop_limit = 64, .udp_sport = 0xc123},
+        .dceth = {.version = how & 4 ? 0 : 1, .session = input_u8(in), .number = choice >> 5},
+    };
+    uint32_t flags = bth_opcodes[pkt.opcode].flags;
+    size_t len = flags & HDR_PAYLOAD ? input_u16(in) % 1025 : 0, total;
+    uint8_t *payload;
+
+    if (!bth_opcodes[pkt.opcode].name) {
+        return;
+    }
+    pkt.reth.va = pkt.atomic.va = 0x40000000;
+    pkt.reth.rkey = pkt.atomic.rkey = peer.open.key;
+    pkt.reth.len = (uint32_t)len;
+    memcpy(pkt.addr.dmac, in->t->a.drv->mac, 6);
+    memcpy(pkt.addr.smac, in->t->b.drv->mac, 6);
+    memcpy(pkt.addr.dgid, in->t->a.gid, 16);
+    memcpy(pkt.addr.sgid, in->t->b.gid, 16);
+    if (pkt.opcode == (BTH_DC | BTH_CONNECT)) {
+        len = pkt.solicited ? 0 : DCC_ETH_BYTES;
+    }
+    payload = roce_build(frame, &pkt, len);
+    memset(payload, 0xa5, len);
+    if (pkt.opcode == (BTH_DC | BTH_CONNECT) && len) {
+        dcceth_build(payload, &connect);
+    }
+    total = roce_finish(frame, &pkt, len);
+    if (how & 8) {
+        input_patch(in, frame, MIN(total, 128));
+        make_right(frame, total);
     }
     put_on_the_wire(in, frame, total);
 }
@@ -453,13 +573,23 @@ static void step(struct guest_input *in)
         send_packet(in, i);
         break;
     case 8:
-    case 9:
         send_frame(in);
+        break;
+    case 9:
+        send_dc_packet(in);
         break;
     case 10:
     case 11:
         revive(in, i);
         post_send(in, i);
+        break;
+    case 15: /* messages for the XRQ, and what they may match */
+        if (what & 0x40) {
+            append_tag(in, input_u8(in) & 3);
+            input_settle(in);
+        }
+        revive(in, TAGS);
+        send_packet(in, TAGS);
         break;
     case 12:
         post_receives(in, input_u16(in));

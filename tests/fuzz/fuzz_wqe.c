@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct ring {
     uint32_t qpn;
+    bool is_dci;
     uint8_t *base;
     size_t size;
     uint32_t *dbr;
@@ -20,13 +21,14 @@ struct ring {
 
 static struct ring qp_sq(const struct drv_qp *qp)
 {
-    return (struct ring){qp->qpn, (uint8_t *)qp->ring.ptr + qp->sq_offset,
-                         (size_t)64 << qp->attr.log_sq, &qp->dbr[1]};
+    return (struct ring){qp->qpn, qp->attr.st == PRM_QP_ST_DCI,
+                         (uint8_t *)qp->ring.ptr + qp->sq_offset, (size_t)64 << qp->attr.log_sq,
+                         &qp->dbr[1]};
 }
 
 static struct ring qp_rq(const struct drv_qp *qp)
 {
-    return (struct ring){qp->qpn, qp->ring.ptr, qp->sq_offset, &qp->dbr[0]};
+    return (struct ring){qp->qpn, false, qp->ring.ptr, qp->sq_offset, &qp->dbr[0]};
 }
 
 /* The queues of the guest, by index. */
@@ -34,6 +36,12 @@ static struct ring ring_at(const struct guest *g, unsigned i)
 {
     uint8_t *mem = g->mem->ptr;
 
+    if (i == 8) {
+        return qp_sq(g->tags);
+    }
+    if (i == 9) {
+        return qp_sq(g->dci);
+    }
     switch (i % 8) {
     case 0:
         return qp_sq(g->rc_loop);
@@ -44,13 +52,15 @@ static struct ring ring_at(const struct guest *g, unsigned i)
     case 3:
         return qp_sq(g->umr);
     case 4:
-        return (struct ring){g->sqn, mem + g->sq_ring, 32 * 64, (uint32_t *)(mem + g->sq_dbr + 4)};
+        return (struct ring){g->sqn, false, mem + g->sq_ring, 32 * 64,
+                             (uint32_t *)(mem + g->sq_dbr + 4)};
     case 5:
-        return (struct ring){g->rqn, mem + g->rq_ring, 32 * 64, (uint32_t *)(mem + g->rq_dbr)};
+        return (struct ring){g->rqn, false, mem + g->rq_ring, 32 * 64,
+                             (uint32_t *)(mem + g->rq_dbr)};
     case 6:
         return qp_rq(g->rc_loop);
     default:
-        return (struct ring){g->srq->srqn, g->srq->ring.ptr, 32 * 64, g->srq->dbr};
+        return (struct ring){g->srq->srqn, false, g->srq->ring.ptr, 32 * 64, g->srq->dbr};
     }
 }
 
@@ -73,6 +83,21 @@ static void ring_doorbell(struct guest_input *in, const uint8_t *wqe, unsigned b
     }
 }
 
+/* The guest's target. */
+static void put_target(const struct guest *g, uint8_t *wqe)
+{
+    struct prm_wqe_av *av = (void *)(wqe + PRM_SIZE(wqe_ctrl_seg));
+
+    memset(av, 0, PRM_SIZE(wqe_av));
+    PRM_SET(wqe_av, av, dc_key, EXAMPLE_DC_KEY);
+    PRM_SET(wqe_av, av, ext, 1);
+    PRM_SET(wqe_av, av, dqp_dct, g->dctn);
+    PRM_SET(wqe_av, av, udp_sport, 0xc000);
+    memcpy(PRM_PTR(wqe_av, av, rmac), g->node->drv->mac, 6);
+    PRM_SET(wqe_av, av, hop_limit, 64);
+    memcpy(PRM_PTR(wqe_av, av, rgid), g->node->gid, 16);
+}
+
 /* A WQE of the input's choice at the ring's next block, and its doorbell. */
 static void post(struct guest_input *in, struct ring *ring, bool send, bool blueflame)
 {
@@ -85,6 +110,9 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
         prm_store32(wqe + 16 * i, 64);
         prm_store32(wqe + 16 * i + 4, in->guest.mem->mr.key);
         prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
+    }
+    if (ring->is_dci) {
+        put_target(&in->guest, wqe);
     }
     if (send) {
         PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, pi);
@@ -136,9 +164,19 @@ static void step(struct guest_input *in)
     }
 }
 
+/* The initiator begins anew, whatever an earlier run did to it. */
+static void restart_dci(struct guest *g)
+{
+    g_assert_cmpint(drv_modify_qp(g->dci, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
+    g->dci->dbr[0] = g->dci->dbr[1] = 0;
+    guest_connect_dci(g);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct guest_input *in = guest_input_start(data, size);
+
+    restart_dci(&in->guest);
 
     for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
         step(in);

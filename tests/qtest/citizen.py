@@ -209,6 +209,33 @@ def capabilities(plugin, work):
         end(machine)
 
 
+@test("atomics can be enabled: the root port completes them while the function is behind it")
+def atomics(plugin, work):
+    with plugin.machine(work, ["-smp", "2"] + fn.PORT + fn.device_argument()) as machine:
+        hca = fn.Function(machine)
+        completes = hca.slot_control - fn.SLOT_CONTROL + 0x24  # DEVCAP2 of the port: bits 7, 8
+        control = hca.config_page + hca.express + 0x28  # DEVCTL2
+        expect(machine.load(completes, 4) & 0x380 == 0x180, "the port completes none")
+        machine.store(control, 2, 0xffff)
+        expect(machine.load(control, 2) & 0x40, "the function does not ask for any")
+        hca.flr()
+        expect(not machine.load(control, 2) & 0x40, "a reset does not end it")
+        hca.unplug()
+        expect(not machine.load(completes, 4) & 0x380, "the port completes some without it")
+        hca.plug()
+        expect(machine.load(completes, 4) & 0x380 == 0x180, "nor with the next function")
+        end(machine)
+
+
+@test("where the guest's CPUs are not atomic beside the function, nobody says so")
+def no_atomics(plugin, work):
+    with usual(plugin, work) as machine:  # one translated CPU: docs/ordering.md
+        hca = fn.Function(machine)
+        completes = hca.slot_control - fn.SLOT_CONTROL + 0x24
+        expect(not machine.load(completes, 4) & 0x380, "the port completes some")
+        end(machine)
+
+
 @test("vital product data: part number and a serial number of its own, with a good checksum")
 def vital_product_data(plugin, work):
     with usual(plugin, work) as machine:

@@ -103,6 +103,24 @@ static size_t create_srq(struct guest *g, struct prm_create_srq_in *in)
     return PRM_SIZE(create_srq_in) + 8;
 }
 
+static size_t create_dct(struct guest *g, struct prm_create_dct_in *in)
+{
+    struct prm_dctc *ctx = PRM_PTR(create_dct_in, in, dct_context_entry);
+
+    PRM_SET(dctc, ctx, user_index, 0xffffff);
+    PRM_SET(dctc, ctx, cqn, g->node->cq.cqn);
+    PRM_SET(dctc, ctx, pd, g->node->drv->pdn);
+    PRM_SET(dctc, ctx, srqn_xrqn, g->srq->srqn);
+    PRM_SET(dctc, ctx, rre, 1);
+    PRM_SET(dctc, ctx, rwe, 1);
+    PRM_SET(dctc, ctx, rae, 1);
+    PRM_SET(dctc, ctx, atomic_mode, PRM_ATOMIC_MODE_IB_SPEC);
+    PRM_SET(dctc, ctx, dc_access_key, EXAMPLE_DC_KEY);
+    PRM_SET(dctc, ctx, mtu, PRM_QP_MTU_1024);
+    PRM_SET(dctc, ctx, port, 1);
+    return PRM_SIZE(create_dct_in);
+}
+
 static size_t create_xrc_srq(struct guest *g, struct prm_create_xrc_srq_in *in)
 {
     struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
@@ -331,6 +349,49 @@ static size_t query_flow_counter(struct guest *g, struct prm_query_flow_counter_
     return PRM_SIZE(query_flow_counter_in);
 }
 
+static size_t create_xrq(struct guest *g, struct prm_create_xrq_in *in)
+{
+    struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
+    uint64_t dbr, ring;
+
+    PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, xrqc, cqn, g->node->cq.cqn);
+    PRM_SET(tag_matching_topology_context, PRM_PTR(xrqc, xrqc, tag_matching_topology_context),
+            log_matching_list_sz, 4);
+    put_wq(g, PRM_PTR(xrqc, xrqc, wq), 0, 6, &dbr, &ring);
+    if (!g->xrqn) {
+        g->xrq = (struct drv_srq){.ring.ptr = g->mem->ptr + ring,
+                                  .log_size = LOG_RING,
+                                  .log_stride = 6,
+                                  .dbr = (uint32_t *)(g->mem->ptr + dbr)};
+    }
+    return PRM_SIZE(create_xrq_in) + 8;
+}
+
+/* What the XRQ needs to do something: its list's QP, and slots that follow one another. */
+static void make_tags(struct guest *g)
+{
+    struct drv_path self;
+
+    g->xrq.srqn = g->xrqn;
+    for (unsigned i = 0; i < 1u << LOG_RING; i++) {
+        prm_store16((uint8_t *)g->xrq.ring.ptr + i * 64 + 2, (i + 1) % (1u << LOG_RING));
+    }
+    g->tags = node_qp(g->node, PRM_QP_ST_RC, &g->xrq);
+    self = path_to(g->node, g->tags);
+    g_assert_cmpint(drv_qp_connect(g->tags, &self), ==, 0);
+}
+
+void guest_connect_dci(struct guest *g)
+{
+    struct drv_path self = path_to(g->node, g->dci);
+
+    self.retry_count = self.rnr_retry = 2;
+    self.ack_timeout = 10;
+    g_assert_cmpint(drv_qp_connect(g->dci, &self), ==, 0);
+}
+
 static size_t modify_rmp(struct guest *g, struct prm_modify_rmp_in *in)
 {
     struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, in, ctx);
@@ -373,6 +434,8 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         EXAMPLE(CREATE_SRQ, create_srq);
         EXAMPLE(CREATE_XRC_SRQ, create_xrc_srq);
         EXAMPLE(CREATE_RMP, create_rmp);
+        EXAMPLE(CREATE_XRQ, create_xrq);
+        EXAMPLE(CREATE_DCT, create_dct);
         EXAMPLE(CREATE_MKEY, create_mkey);
         EXAMPLE(CREATE_TIS, create_tis);
         EXAMPLE(CREATE_SQ, create_sq);
@@ -411,9 +474,16 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         return about_variant(g, in, PRM_ARM_XRC_SRQ_OP_XRC_SRQ, g->xrc_srqn);
         ABOUT(QUERY_XRC_SRQ, xrc_srqn);
         ABOUT(DESTROY_XRC_SRQ, xrc_srqn);
+        ABOUT(QUERY_DCT, dctn);
+        ABOUT(ARM_DCT_FOR_KEY_VIOLATION, dctn);
+        ABOUT(DRAIN_DCT, dctn);
+        ABOUT(DESTROY_DCT, dctn);
         EXAMPLE(MODIFY_RMP, modify_rmp);
         ABOUT(QUERY_RMP, rmpn);
         ABOUT(DESTROY_RMP, rmpn);
+        ABOUT(ARM_XRQ, xrqn);
+        ABOUT(QUERY_XRQ, xrqn);
+        ABOUT(DESTROY_XRQ, xrqn);
         EXAMPLE(QUERY_Q_COUNTER, query_q_counter);
         ABOUT(DEALLOC_Q_COUNTER, q_counter);
         ABOUT(DEALLOC_FLOW_COUNTER, counter);
@@ -501,6 +571,11 @@ void guest_init(struct guest *g, struct node *node)
     g->xrcd = make(g, PRM_CMD_OP_ALLOC_XRCD);
     g->xrc_srqn = make(g, PRM_CMD_OP_CREATE_XRC_SRQ);
     g->rmpn = make(g, PRM_CMD_OP_CREATE_RMP);
+    g->xrqn = make(g, PRM_CMD_OP_CREATE_XRQ);
+    g->dctn = make(g, PRM_CMD_OP_CREATE_DCT);
+    make_tags(g);
+    g->dci = node_qp(node, PRM_QP_ST_DCI, g->srq);
+    guest_connect_dci(g);
     g->counter = make(g, PRM_CMD_OP_ALLOC_FLOW_COUNTER);
     g->q_counter = make(g, PRM_CMD_OP_ALLOC_Q_COUNTER);
     g->keys = 1;
@@ -543,6 +618,7 @@ void guest_tell(const struct guest *g, struct storm *s)
         g->xrcd,
         g->xrc_srqn,
         g->rmpn,
+        g->xrqn,
         g->tisn,
         g->sqn,
         g->rqn,

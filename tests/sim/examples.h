@@ -10,8 +10,9 @@
 
 #include "tests/sim/storm.h"
 
-#define EXAMPLE_MAX 8192
-#define GUEST_MEM   (4u << 20) /* bytes that queues lie in and data comes from */
+#define EXAMPLE_MAX    8192
+#define EXAMPLE_DC_KEY 0x4443
+#define GUEST_MEM      (4u << 20) /* bytes that queues lie in and data comes from */
 
 /* Slots of the guest's memory, a page each: doorbell record and ring of what was made last. */
 struct guest {
@@ -21,8 +22,10 @@ struct guest {
     struct drv_qp *uc, *ud, *umr;   /* in RTS */
     struct drv_qp *rc_loop;         /* RC, connected to itself */
     struct drv_qp *sqer;            /* UC, on its way to SQER */
-    struct drv_srq *srq;
-    uint32_t tdn, xrcd, xrc_srqn, rmpn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter;
+    struct drv_srq *srq, xrq;
+    struct drv_qp *tags; /* RC, connected to itself: changes the XRQ's tag list */
+    struct drv_qp *dci;  /* in RTS */
+    uint32_t tdn, xrcd, xrc_srqn, rmpn, xrqn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter, dctn;
     uint32_t table, group, uid, umem;
     uint32_t umr_key;                          /* of ranges of other keys; changed by UMR */
     uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */
@@ -30,6 +33,9 @@ struct guest {
     unsigned next_entry, keys;
     uint64_t next; /* free page in mem */
 };
+
+/* The DCI goes from RST to RTS. */
+void guest_connect_dci(struct guest *g);
 
 /* Makes the objects; each command must succeed. */
 void guest_init(struct guest *g, struct node *node);

@@ -397,7 +397,7 @@ START_TEST(opcodes_of_other_services)
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
 
     for (unsigned opcode = 0; opcode < 256; opcode++) {
-        if ((opcode & 0xe0) == BTH_RC && bth_opcodes[opcode].name) {
+        if (bth_opcodes[opcode].name && bth_opcodes[opcode].transport == BTH_RC) {
             continue;
         }
         build(&pkt, LEN);

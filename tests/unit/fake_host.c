@@ -89,15 +89,15 @@ static void fake_unmap(void *opaque, void *ptr, size_t len, bool is_write)
     hook(host, FAKE_UNMAP);
 }
 
-static bool fake_cmpxchg64(void *opaque, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool fake_cmpxchg(void *opaque, uint64_t addr, size_t len, uint64_t *expected,
+                         uint64_t desired)
 {
-    uint8_t *ram = bus_at(opaque, addr, 8);
+    uint8_t *ram = bus_at(opaque, addr, len);
 
-    if (!ram || addr % 8) {
+    if (!ram || addr % len) {
         return false;
     }
-    __atomic_compare_exchange_n((uint64_t *)ram, expected, desired, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    host_cmpxchg(ram, len, expected, desired);
     hook(opaque, FAKE_CMPXCHG);
     return true;
 }
@@ -154,7 +154,7 @@ const struct hca_host_ops fake_host_ops = {
     .dma_write = fake_write,
     .dma_map = fake_map,
     .dma_unmap = fake_unmap,
-    .dma_cmpxchg64 = fake_cmpxchg64,
+    .dma_cmpxchg = fake_cmpxchg,
     .irq = fake_irq,
     .clock_ns = fake_clock,
     .timer_arm = fake_timer,

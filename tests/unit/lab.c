@@ -50,6 +50,8 @@ static const struct hca_limits limits = {
     .max_gid = 16,
     .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
+    .dc_responders = 64,
+    .dc_version = 1,
 };
 
 /* -- the cable --------------------------------------------------------------------------------- */
@@ -353,6 +355,8 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
             : attr->srqn ? PRM_RQ_TYPE_SRQ
                          : PRM_RQ_TYPE_ZERO_SIZE);
     PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srqn);
+    PRM_SET(qpc, qpc, log_num_dci_stream_channels, attr->log_streams);
+    PRM_SET(qpc, qpc, log_num_dci_errored_streams, attr->log_errored);
     if (own_rq) {
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, qp->log_rq_stride - 4);
@@ -373,7 +377,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
     PRM_SET(qpc, qpc, rre, 1);
     PRM_SET(qpc, qpc, rwe, 1);
     PRM_SET(qpc, qpc, rae, 1);
-    PRM_SET(qpc, qpc, atomic_mode, PRM_ATOMIC_MODE_IB_SPEC);
+    PRM_SET(qpc, qpc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_128B);
     PRM_SET(ads, ads, vhca_port_num, 1);
     if (path) {
         PRM_SET(qpc, qpc, q_key, path->qkey);
@@ -398,7 +402,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(ads, ads, rmac_31_0, (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
         memcpy(PRM_PTR(ads, ads, rgid_rip), peer->side->hca.vport->gids[3].gid, 16);
     }
-    return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc);
+    return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc, 0);
 }
 
 static void to_rts(struct lab_qp *qp, const struct lab_path *path, uint32_t send_psn,
@@ -429,13 +433,18 @@ static bool has_raddr(uint8_t opcode)
 {
     return opcode == PRM_WQE_OPCODE_RDMA_WRITE || opcode == PRM_WQE_OPCODE_RDMA_WRITE_IMM ||
            opcode == PRM_WQE_OPCODE_RDMA_READ || opcode == PRM_WQE_OPCODE_ATOMIC_CS ||
-           opcode == PRM_WQE_OPCODE_ATOMIC_FA;
+           opcode == PRM_WQE_OPCODE_ATOMIC_FA || opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_CS ||
+           opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_FA;
 }
 
 static uint8_t *put_av(const struct lab_qp *qp, const struct lab_wr *wr, void *seg,
                        const struct lab_side *peer)
 {
-    PRM_SET(wqe_av, seg, qkey, wr->qkey);
+    if (qp->qp->service->dynamic) {
+        PRM_SET(wqe_av, seg, dc_key, wr->dc_key);
+    } else {
+        PRM_SET(wqe_av, seg, qkey, wr->qkey);
+    }
     PRM_SET(wqe_av, seg, ext, 1);
     PRM_SET(wqe_av, seg, grh, 1);
     PRM_SET(wqe_av, seg, dqp_dct, wr->dest_qpn);
@@ -464,7 +473,7 @@ void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
         /* side[0] and side[1] lie next to each other in struct lab */
         const struct lab_side *peer = qp->side->mac[5] == 1 ? qp->side + 1 : qp->side - 1;
 
-        seg = put_av(qp, wr, seg, peer);
+        seg = put_av(qp, wr, seg, wr->loop ? qp->side : peer);
     }
     if (has_raddr(wr->opcode)) {
         PRM_SET(wqe_raddr_seg, seg, raddr, wr->raddr);
@@ -475,6 +484,10 @@ void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
         PRM_SET(wqe_atomic_seg, seg, swap_add, wr->swap_add);
         PRM_SET(wqe_atomic_seg, seg, compare, wr->compare);
         seg += PRM_SIZE(wqe_atomic_seg);
+    }
+    if (wr->operands) {
+        memcpy(seg, wr->operands, wr->operands_len);
+        seg += (wr->operands_len + 15) / 16 * 16;
     }
     if (wr->inline_data) {
         PRM_SET(wqe_inline_seg, seg, inl, 1);
@@ -490,12 +503,14 @@ void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr)
     }
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, first);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, wr->opcode);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, opmod, wr->opmod);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, qp->qp->obj.num);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, (size_t)(seg - (void *)wqe.bytes) / 16);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, fm, wr->fence);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, wr->unsignaled ? PRM_WQE_CE_ERROR : PRM_WQE_CE_ALWAYS);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, se, wr->solicited);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, imm, wr->imm);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, dci_stream_channel_id, wr->stream);
     num_bb = (unsigned)((seg - (void *)wqe.bytes + 63) / 64);
     for (unsigned i = 0; i < num_bb; i++) {
         memcpy(ring + (size_t)((first + i) % slots) * 64, wqe.bytes + i * 64, 64);

@@ -66,8 +66,9 @@ struct lab_qp_attr {
     uint8_t log_sq, log_rq;
     uint32_t srqn; /* 0: own RQ */
     bool no_rq;
-    uint32_t pdn; /* 0: the side's */
-    uint32_t cqn; /* 0: the side's */
+    uint32_t pdn;                     /* 0: the side's */
+    uint32_t cqn;                     /* 0: the side's */
+    uint8_t log_streams, log_errored; /* DCI */
 };
 extern const struct lab_qp_attr lab_rc;
 
@@ -99,8 +100,14 @@ struct lab_wr {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    /* UD */
+    uint8_t opmod;
+    const void *operands; /* of an extended atomic */
+    uint32_t operands_len;
+    /* UD, DC */
     uint32_t dest_qpn, qkey;
+    uint64_t dc_key;
+    uint16_t stream;
+    bool loop; /* the target is on the same side */
 };
 
 struct lab_cqe {

@@ -46,7 +46,7 @@ static const struct wire_client peer_client = {
     .rx_ready = peer_nothing,
 };
 
-static struct mem_buf ring_buf(uint64_t addr, uint64_t size)
+struct mem_buf bench_buf(uint64_t addr, uint64_t size)
 {
     uint32_t npages = (uint32_t)((size + PAGE - 1) / PAGE);
     uint8_t *pas = g_malloc(8 * npages);
@@ -205,7 +205,7 @@ void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
         PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_INVALID);
         PRM_SET(cqe64, cqe, owner, 1);
     }
-    buf = ring_buf(cq->ring, 64u << log_size);
+    buf = bench_buf(cq->ring, 64u << log_size);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     PRM_SET(cqc, cqc, uar_page, b->uarn);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, b->eqn);
@@ -262,6 +262,7 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, struct prm_qpc
     PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : b->cq.cqn);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
+    PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     if (attr->srqn) {
         PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, attr->srqn);
@@ -283,7 +284,7 @@ void bench_qp(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp
     qp->gid = attr->gid;
     if (size) {
         qp->ring = fake_host_alloc(&b->host, size, PAGE);
-        buf = ring_buf(qp->ring, size);
+        buf = bench_buf(qp->ring, size);
     }
     qp->dbr = fake_host_alloc(&b->host, 8, 8);
     ck_assert_int_eq(qp_create(&b->hca, 0, qpc, &buf, qp->dbr, &qp->qpn), SYN_OK);
@@ -302,16 +303,19 @@ enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, mtu, attr->mtu ? attr->mtu : PRM_QP_MTU_256);
     PRM_SET(qpc, qpc, log_msg_max, 30);
-    PRM_SET(qpc, qpc, remote_qpn, BENCH_PEER_QPN);
+    PRM_SET(qpc, qpc, remote_qpn, attr->is_to_self ? qp->qpn : BENCH_PEER_QPN);
     PRM_SET(qpc, qpc, next_rcv_psn, attr->rq_psn);
     PRM_SET(qpc, qpc, next_send_psn, attr->sq_psn);
     PRM_SET(qpc, qpc, q_key, attr->qkey);
     PRM_SET(qpc, qpc, rre, reliable && !attr->no_access);
     PRM_SET(qpc, qpc, rae, reliable && !attr->no_access);
     PRM_SET(qpc, qpc, atomic_mode,
-            attr->no_atomics ? PRM_ATOMIC_MODE_NONE : PRM_ATOMIC_MODE_IB_SPEC);
+            attr->no_atomics    ? PRM_ATOMIC_MODE_NONE
+            : attr->atomic_mode ? attr->atomic_mode
+                                : PRM_ATOMIC_MODE_IB_SPEC);
     PRM_SET(qpc, qpc, rwe, !attr->no_access);
     PRM_SET(qpc, qpc, log_rra_max, attr->log_rra_max);
+    PRM_SET(qpc, qpc, log_sra_max, 2);
     PRM_SET(qpc, qpc, min_rnr_nak, attr->min_rnr_nak);
     PRM_SET(qpc, qpc, retry_count, 7);
     PRM_SET(qpc, qpc, rnr_retry, 7);
@@ -322,7 +326,7 @@ enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
     PRM_SET(ads, path, rmac_47_32, peer_mac[0] << 8 | peer_mac[1]);
     PRM_SET(ads, path, rmac_31_0, peer_mac[5]);
     memcpy(PRM_PTR(ads, path, rgid_rip), peer_gid[attr->gid], 16);
-    return qp_modify(&b->hca, 0, qp->qpn, opcode, 0, qpc);
+    return qp_modify(&b->hca, 0, qp->qpn, opcode, 0, qpc, 0);
 }
 
 void bench_qp_rts(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp)

@@ -63,14 +63,17 @@ struct bench_qp_attr {
     uint8_t log_rra_max;
     uint8_t min_rnr_nak;
     uint32_t rq_psn, sq_psn, qkey;
-    bool no_access;  /* no remote access */
-    bool no_atomics; /* rae, but an atomic mode of none */
+    bool no_access;      /* no remote access */
+    bool no_atomics;     /* rae, but an atomic mode of none */
+    uint8_t atomic_mode; /* 0: the standard's atomics */
     enum bench_gid gid;
     uint32_t srqn; /* not 0: on this SRQ */
     uint32_t cqn;  /* not 0: completes to this CQ */
     uint32_t user_index;
     bool no_rq, no_sq;
-    uint32_t xrcd; /* XRC */
+    bool fetches;    /* offload_type RNDV */
+    bool is_to_self; /* connected to itself */
+    uint32_t xrcd;   /* XRC */
 };
 
 void bench_init(struct bench *b);
@@ -90,6 +93,9 @@ struct bench_key_attr {
 uint32_t bench_key(struct bench *b, const struct bench_key_attr *attr);
 /* One that any QP may use, and a SEND invalidate. */
 uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned access);
+
+/* A buffer at a bus address, in pages of 4 KiB. */
+struct mem_buf bench_buf(uint64_t addr, uint64_t size);
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq);
 /* The next CQE, a cqe64 or err_cqe, or NULL. */

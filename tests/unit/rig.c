@@ -25,6 +25,8 @@ static const struct hca_limits limits = {
     .max_gid = 16,
     .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
+    .dc_responders = 64,
+    .dc_version = 1,
 };
 
 void rig_init_on(struct rig *rig, struct card *card, unsigned number)

@@ -653,9 +653,10 @@ START_TEST(rings_lie_inside_their_umem)
 }
 END_TEST
 
-/* general_obj_in_cmd_hdr: the type lies where other commands have op_mod. No type exists
- * (general_obj_types of QUERY_HCA_CAP), type 0 no more than others. */
-START_TEST(general_objects_are_refused)
+/* general_obj_in_cmd_hdr: the type lies where other commands have op_mod. What general_obj_types of
+ * QUERY_HCA_CAP does not have is refused, type 0 no less than others; a range of QP numbers has
+ * nothing that could be modified. */
+START_TEST(general_objects_of_other_types_are_refused)
 {
     static const uint16_t opcodes[] = {
         PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_CMD_OP_MODIFY_GENERAL_OBJECT,
@@ -669,6 +670,9 @@ START_TEST(general_objects_are_refused)
         PRM_SET(general_obj_in_cmd_hdr, in, obj_type, types[i]);
         ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_NO_OBJ_TYPE);
     }
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, PRM_CMD_OP_MODIFY_GENERAL_OBJECT);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_NO_OBJ_TYPE);
 }
 END_TEST
 
@@ -705,7 +709,7 @@ Suite *unit_suite(void)
     tcase_add_test(ready, flow_counters_belong_to_their_context);
     tcase_add_test(ready, privileged_commands_take_no_uid);
     tcase_add_test(ready, rings_lie_inside_their_umem);
-    tcase_add_loop_test(ready, general_objects_are_refused, 0, 4);
+    tcase_add_loop_test(ready, general_objects_of_other_types_are_refused, 0, 4);
     suite_add_tcase(s, ready);
     return s;
 }

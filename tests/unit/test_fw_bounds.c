@@ -14,6 +14,9 @@
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "model/core/obj_class.h"
+#include "model/queue/tag_list.h"
+#include "model/rdma/dct.h"
+#include "model/rdma/rdma.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -312,6 +315,24 @@ static uint8_t make_rmp(void)
     return run_in(PRM_CMD_OP_CREATE_RMP, PRM_SIZE(create_rmp_in) + 8);
 }
 
+/* With a tag list as long as can be. */
+static uint8_t make_xrq(void)
+{
+    struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
+    struct prm_wq *wq = PRM_PTR(xrqc, xrqc, wq);
+
+    PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, xrqc, cqn, cqn);
+    PRM_SET(tag_matching_topology_context, PRM_PTR(xrqc, xrqc, tag_matching_topology_context),
+            log_matching_list_sz, TAG_LIST_LOG_MAX);
+    PRM_SET(wq, wq, log_wq_sz, 4);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(wq, wq, pd, pdn);
+    PRM_SET(wq, wq, dbr_addr, ring_addr);
+    prm_store64(PRM_PTR(wq, wq, pas), ring_addr);
+    return run_in(PRM_CMD_OP_CREATE_XRQ, PRM_SIZE(create_xrq_in) + 8);
+}
+
 /* Its ring lies in eight pages side by side. */
 static uint8_t create_qp(uint8_t st)
 {
@@ -338,6 +359,14 @@ static uint8_t create_qp(uint8_t st)
 static uint8_t make_qp(void)
 {
     return create_qp(PRM_QP_ST_RC);
+}
+
+static uint8_t make_reserved_qpns(void)
+{
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
+    PRM_SET(general_obj_create_param, PRM_PTR(general_obj_in_cmd_hdr, in, op_param_create),
+            log_obj_range, OBJ_LOG_RESERVED);
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_obj_in_cmd_hdr));
 }
 
 /* A membership of each, in one of 128 groups of 64. */
@@ -480,6 +509,73 @@ static uint8_t make_page(void)
     return (uint8_t)syn_status(fwd_give_pages(&d, 1));
 }
 
+static uint32_t dctn, rmpn;
+
+static uint8_t make_dct(void)
+{
+    struct prm_dctc *dctc = PRM_PTR(create_dct_in, in, dct_context_entry);
+    uint8_t status;
+
+    if (nth == 0) {
+        status = make_rmp();
+        if (status) {
+            return status;
+        }
+        rmpn = MADE(create_rmp, rmpn);
+    }
+    PRM_SET(dctc, dctc, pd, pdn);
+    PRM_SET(dctc, dctc, cqn, cqn);
+    PRM_SET(dctc, dctc, srqn_xrqn, rmpn);
+    PRM_SET(dctc, dctc, mtu, PRM_QP_MTU_1024);
+    status = run_in(PRM_CMD_OP_CREATE_DCT, PRM_SIZE(create_dct_in));
+    dctn = MADE(create_dct, dctn);
+    return status;
+}
+
+/* Strangers connect to a target, each for the first time. */
+static void connect_one(bool leaves)
+{
+    static const uint8_t nothing[DCC_ETH_BYTES];
+    struct roce_packet pkt = {
+        .opcode = BTH_DC | BTH_CONNECT,
+        .pkey = 0xffff,
+        .dest_qp = dctn,
+        .dceth = {.version = d.fw->hca.limits.dc_version, .session = 1, .number = nth},
+        .payload = nothing,
+        .payload_len = sizeof(nothing),
+    };
+
+    dct_rx(&d.fw->hca, &pkt);
+    if (leaves) {
+        pkt.solicited = true;
+        pkt.payload_len = 0;
+        dct_rx(&d.fw->hca, &pkt);
+    }
+}
+
+static uint8_t make_responder(void)
+{
+    uint8_t status = nth ? 0 : make_dct();
+
+    if (!status) {
+        d.fw->hca.limits.dc_responders = FW_RESPONDERS_MAX;
+        connect_one(false);
+        status = d.fw->hca.rdma->dc.responders.length == nth + 1 ? 0 : PRM_CMD_STATUS_NO_RES;
+    }
+    return status;
+}
+
+static uint8_t make_note(void)
+{
+    uint8_t status = nth ? 0 : make_dct();
+
+    if (!status) {
+        connect_one(true);
+        status = g_hash_table_size(d.fw->hca.rdma->dc.notes) == nth + 1 ? 0 : PRM_CMD_STATUS_NO_RES;
+    }
+    return status;
+}
+
 static const struct {
     const char *name;
     enum obj_kind kind; /* OBJ_NONE: no object, or another sort of one that is there */
@@ -501,7 +597,12 @@ static const struct {
     {"SRQ", OBJ_SRQ, make_srq, true},
     {"XRC SRQ", OBJ_XRC_SRQ, make_xrc_srq, true},
     {"RMP", OBJ_RMP, make_rmp, true},
+    {"XRQ", OBJ_XRQ, make_xrq, true},
     {"QP", OBJ_QP, make_qp, true},
+    {"DCT", OBJ_DCT, make_dct, true},
+    {"DC responder", OBJ_DC_RESPONDER, make_responder, false},
+    {"DC initiator that has left", OBJ_DC_NOTE, make_note, false},
+    {"range of QP numbers", OBJ_GENERAL_OBJECT, make_reserved_qpns, false},
     {"multicast member", OBJ_MCG, make_member, false},
     {"SQ", OBJ_SQ, make_sq, true},
     {"RQ", OBJ_RQ, make_rq, true},

@@ -154,6 +154,29 @@ START_TEST(gid_table_is_bounded)
 }
 END_TEST
 
+/* A card whose port is bonded with no other's says so; it offers no LAG, and makes none. */
+START_TEST(the_port_is_not_bonded)
+{
+    uint8_t in[16] = {0}, caps_in[PRM_SIZE(query_hca_cap_in)] = {0};
+    static struct prm_query_hca_cap_out caps[1];
+    const struct prm_cmd_hca_cap *cap = (const void *)PRM_PTR(query_hca_cap_out, caps, capability);
+    struct prm_query_lag_out out[1];
+
+    memset(out, 0xff, sizeof(out));
+    PRM_SET(cmd_in, (void *)in, opcode, PRM_CMD_OP_QUERY_LAG);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(lagc, PRM_PTR(query_lag_out, out, ctx), lag_state), 0);
+    ck_assert_uint_eq(PRM_GET(lagc, PRM_PTR(query_lag_out, out, ctx), port_select_mode), 0);
+
+    PRM_SET(cmd_in, (void *)in, opcode, PRM_CMD_OP_CREATE_LAG);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), SYN_BAD_OPCODE);
+    PRM_SET(cmd_in, (void *)caps_in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
+    ck_assert_uint_eq(fwd_cmd(&d, caps_in, sizeof(caps_in), caps, sizeof(caps)), 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, lag_master), 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, cap, num_lag_ports), 0);
+}
+END_TEST
+
 /* -- registers --------------------------------------------------------------------------------- */
 
 static enum syn access_reg(uint16_t id, bool write, void *reg, size_t size)
@@ -592,6 +615,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, vport_refuses_what_it_does_not_manage);
     tcase_add_test(tc, guid_comes_from_mac);
     tcase_add_test(tc, gid_table_is_bounded);
+    tcase_add_test(tc, the_port_is_not_bonded);
     tcase_add_test(tc, paths_learn_of_a_change_of_the_gid_table);
     tcase_add_test(tc, unknown_register_is_bad_param);
     tcase_add_test(tc, a_register_has_one_dword_at_least);

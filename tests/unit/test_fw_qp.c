@@ -218,15 +218,47 @@ START_TEST(the_page_list_must_cover_the_ring)
 }
 END_TEST
 
+/* With the extended context the list begins behind that. */
+START_TEST(an_extended_context_comes_before_the_page_list)
+{
+    const size_t ext = PRM_SIZE(qp_context_extension);
+    uint8_t *pas = PRM_PTR(create_qp_in, in, pas);
+
+    create_in(0);
+    PRM_SET(create_qp_in, in, qpc_ext, 1);
+    ck_assert_uint_ne(run(IN_LEN, PRM_SIZE(create_qp_out)), 0);
+    memmove(pas + ext, pas, IN_LEN - PRM_SIZE(create_qp_in));
+    memset(pas, 0, ext);
+    ck_assert_uint_eq(run(IN_LEN + ext, PRM_SIZE(create_qp_out)), 0);
+}
+END_TEST
+
+/* It has nothing to say in an answer, of a failed QP either. */
+START_TEST(an_extended_context_is_answered_with_zeros)
+{
+    const uint8_t *ext = PRM_PTR(query_qp_out, out, qp_pas_or_qpc_ext_and_pas);
+
+    ck_assert_uint_eq(modify(PRM_CMD_OP_2ERR_QP), 0);
+    begin(PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qpn);
+    PRM_SET(query_qp_in, in, qpc_ext, 1);
+    memset(out, 0xff, PRM_SIZE(query_qp_out));
+    ck_assert_uint_eq(run(PRM_SIZE(query_qp_in), PRM_SIZE(query_qp_out)), 0);
+    for (size_t i = 0; i < PRM_SIZE(qp_context_extension); i++) {
+        ck_assert_uint_eq(ext[i], 0);
+    }
+}
+END_TEST
+
 START_TEST(a_bad_qpc_leaves_nothing_behind)
 {
-    PRM_SET(qpc, create_in(0), st, PRM_QP_ST_DCI);
+    PRM_SET(qpc, create_in(0), st, PRM_QP_ST_DCT);
     ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_SERVICE);
     PRM_SET(qpc, create_in(0), cqn_rcv, cqn + 1);
     ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_CQ);
     create_in(0);
-    PRM_SET(create_qp_in, in, input_qpn, 5);
-    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_FEATURE);
+    PRM_SET(create_qp_in, in, input_qpn, 0x1000); /* which nobody has reserved */
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_QP_INPUT_QPN);
     ck_assert_uint_eq(destroy(), 0);
     begin(PRM_CMD_OP_DESTROY_CQ);
     PRM_SET(destroy_cq_in, in, cqn, cqn);
@@ -353,6 +385,116 @@ START_TEST(multicast_groups_are_for_datagram_qps)
 }
 END_TEST
 
+/* -- reserved QP numbers ----------------------------------------------------------------------- */
+
+static enum syn general_object(uint16_t opcode, uint16_t uid, uint32_t id, unsigned log_range)
+{
+    struct prm_general_obj_in_cmd_hdr *hdr = begin(opcode);
+
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, uid);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_type, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_id, id);
+    PRM_SET(general_obj_create_param, PRM_PTR(general_obj_in_cmd_hdr, hdr, op_param_create),
+            log_obj_range, log_range);
+    return run(PRM_SIZE(general_obj_in_cmd_hdr), PRM_SIZE(general_obj_out_cmd_hdr));
+}
+
+static uint32_t reserve(uint16_t uid)
+{
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_CREATE_GENERAL_OBJECT, uid, 0, OBJ_LOG_RESERVED),
+                      SYN_OK);
+    return PRM_GET(general_obj_out_cmd_hdr, out, obj_id);
+}
+
+static enum syn create_as(uint32_t wished)
+{
+    create_in(0);
+    PRM_SET(create_qp_in, in, input_qpn, wished);
+    return run(IN_LEN, PRM_SIZE(create_qp_out));
+}
+
+/* What mlx5dv_reserved_qpn_alloc() asks for: as many numbers as hca_cap_2 says, of which no QP has
+ * one now or gets one. */
+START_TEST(reserved_qp_numbers_are_nobodys)
+{
+    uint32_t first = reserve(0), qpns = 0;
+
+    ck_assert_uint_eq(first % 64, 0);
+    d.fw->hca.qpns.next = first - 2;
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(create_as(0), SYN_OK);
+        qpn = PRM_GET(create_qp_out, out, qpn);
+        ck_assert(qpn < first || qpn >= first + 64);
+        qpns += qpn > first;
+    }
+    ck_assert_uint_eq(qpns, 2);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_QUERY_GENERAL_OBJECT, 0, first, 0), SYN_OK);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_CREATE_GENERAL_OBJECT, 0, 0, 5), SYN_LIMIT);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_CREATE_GENERAL_OBJECT, 0, 0, 7), SYN_LIMIT);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_DESTROY_GENERAL_OBJECT, 0, first, 0), SYN_OK);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_DESTROY_GENERAL_OBJECT, 0, first, 0),
+                      SYN_NO_GENERAL_OBJECT);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_QUERY_GENERAL_OBJECT, 0, first, 0),
+                      SYN_NO_GENERAL_OBJECT);
+}
+END_TEST
+
+/* CREATE_QP with input_qpn: a QP of that number, for who has reserved it, once at a time. */
+START_TEST(a_qp_of_a_reserved_number)
+{
+    uint32_t first = reserve(0);
+
+    ck_assert_uint_eq(create_as(first + 63), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(create_qp_out, out, qpn), first + 63);
+    qpn = first + 63;
+    ck_assert_uint_eq(create_as(first + 63), SYN_QP_INPUT_QPN);
+    ck_assert_uint_eq(create_as(first + 64), SYN_QP_INPUT_QPN);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_DESTROY_GENERAL_OBJECT, 0, first, 0), SYN_IN_USE);
+    ck_assert_uint_eq(destroy(), 0);
+    d.fw->hca.qpns.next = first + 63; /* and it is still reserved */
+    ck_assert_uint_eq(create_as(0), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(create_qp_out, out, qpn), first + 64);
+    ck_assert_uint_eq(create_as(first + 63), SYN_OK);
+    /* A reset, which teardown() makes, finds the QP and its range. */
+}
+END_TEST
+
+START_TEST(a_reserved_number_is_its_users_alone)
+{
+    uint16_t uid, other;
+    uint32_t first;
+
+    begin(PRM_CMD_OP_CREATE_UCTX);
+    must(PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out));
+    uid = (uint16_t)PRM_GET(create_uctx_out, out, uid);
+    first = reserve(uid);
+    begin(PRM_CMD_OP_CREATE_UCTX);
+    must(PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out));
+    other = (uint16_t)PRM_GET(create_uctx_out, out, uid);
+    ck_assert_uint_eq(general_object(PRM_CMD_OP_DESTROY_GENERAL_OBJECT, other, first, 0),
+                      SYN_BAD_UID);
+    PRM_SET(destroy_uctx_in, begin(PRM_CMD_OP_DESTROY_UCTX), uid, uid);
+    must(PRM_SIZE(destroy_uctx_in), 16);
+    ck_assert_uint_eq(d.fw->hca.reserved_qpns.count, 0); /* it went with its user */
+}
+END_TEST
+
+/* Half of the numbers stay for who reserves none. */
+START_TEST(not_all_numbers_can_be_reserved)
+{
+    unsigned ranges = 0;
+    enum syn syn;
+
+    do {
+        syn = general_object(PRM_CMD_OP_CREATE_GENERAL_OBJECT, 0, 0, OBJ_LOG_RESERVED);
+        ranges += syn == SYN_OK;
+    } while (syn == SYN_OK);
+    ck_assert_uint_eq(syn, SYN_NO_MEMORY);
+    ck_assert_uint_le(64 * ranges, d.fw->hca.qpns.end / 2);
+    ck_assert_uint_eq(create_as(0), SYN_OK);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw qp");
@@ -362,6 +504,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_qp_lives);
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
+    tcase_add_test(tc, an_extended_context_comes_before_the_page_list);
+    tcase_add_test(tc, an_extended_context_is_answered_with_zeros);
     tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
     tcase_add_test(tc, what_a_qpc_names_must_be_there);
     tcase_add_loop_test(tc, a_path_that_cannot_be_is_refused, 0, 5);
@@ -369,6 +513,10 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_qp_without_queues_needs_no_ring);
     tcase_add_test(tc, queues_need_pages);
     tcase_add_test(tc, multicast_groups_are_for_datagram_qps);
+    tcase_add_test(tc, reserved_qp_numbers_are_nobodys);
+    tcase_add_test(tc, a_qp_of_a_reserved_number);
+    tcase_add_test(tc, a_reserved_number_is_its_users_alone);
+    tcase_add_test(tc, not_all_numbers_can_be_reserved);
     suite_add_tcase(s, tc);
     return s;
 }

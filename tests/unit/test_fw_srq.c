@@ -153,6 +153,25 @@ START_TEST(an_rmp_lives)
 }
 END_TEST
 
+/* What UCX and DPDK make: a ring of WQEs instead of a list, and one without next segments. */
+START_TEST(an_rmp_may_be_a_ring)
+{
+    for (unsigned basic = 0; basic < 2; basic++) {
+        const struct prm_rmpc *ctx;
+        uint32_t rmpn;
+
+        PRM_SET(wq, rmp_in(), wq_type, PRM_WQ_TYPE_CYCLIC);
+        PRM_SET(rmpc, PRM_PTR(create_rmp_in, in, ctx), basic_cyclic_rcv_wqe, basic);
+        ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), 0);
+        rmpn = PRM_GET(create_rmp_out, out, rmpn);
+        ctx = query_rmp(rmpn);
+        ck_assert_uint_eq(PRM_GET(wq, PRM_PTR(rmpc, ctx, wq), wq_type), PRM_WQ_TYPE_CYCLIC);
+        ck_assert_uint_eq(PRM_GET(rmpc, ctx, basic_cyclic_rcv_wqe), basic);
+        ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_RMP, rmpn), 0);
+    }
+}
+END_TEST
+
 /* The limit event is due at once where fewer are posted; a doorbell record that makes no sense
  * breaks the queue, as the state tells. */
 START_TEST(arming_looks_at_the_doorbell_record)
@@ -197,8 +216,11 @@ START_TEST(what_is_out_of_range_is_refused)
     ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_SIZE);
     PRM_SET(wq, rmp_in(), log_wq_stride, 3);
     ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_SIZE);
-    PRM_SET(wq, rmp_in(), wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, rmp_in(), wq_type, PRM_WQ_TYPE_CYCLIC_STRIDING_RQ);
     ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_TYPE);
+    rmp_in();
+    PRM_SET(rmpc, PRM_PTR(create_rmp_in, in, ctx), basic_cyclic_rcv_wqe, 1);
+    ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_TYPE); /* of a list */
     PRM_SET(wq, rmp_in(), pd, pdn + 1);
     ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_PD);
     PRM_SET(wq, rmp_in(), dbr_addr, dbr + 1);
@@ -235,6 +257,7 @@ START_TEST(an_xrc_srq_lives)
     PRM_SET(xrc_srqc, ctx, xrcd, xrcdn);
     PRM_SET(xrc_srqc, ctx, cqn, cqn);
     PRM_SET(xrc_srqc, ctx, pd, pdn);
+    PRM_SET(xrc_srqc, ctx, basic_cyclic_rcv_wqe, 1);
     PRM_SET(xrc_srqc, ctx, user_index, 0x123456);
     PRM_SET(xrc_srqc, ctx, db_record_addr_h, dbr >> 32);
     PRM_SET(xrc_srqc, ctx, db_record_addr_l, (dbr & UINT32_MAX) >> 2);
@@ -249,6 +272,7 @@ START_TEST(an_xrc_srq_lives)
     ck_assert_uint_eq(PRM_GET(xrc_srqc, ctx, state), PRM_SRQC_STATE_GOOD);
     ck_assert_uint_eq(PRM_GET(xrc_srqc, ctx, cqn), cqn);
     ck_assert_uint_eq(PRM_GET(xrc_srqc, ctx, user_index), 0x123456);
+    ck_assert_uint_eq(PRM_GET(xrc_srqc, ctx, basic_cyclic_rcv_wqe), 1);
     ck_assert_uint_eq(PRM_GET(xrc_srqc, ctx, db_record_addr_l), (dbr & UINT32_MAX) >> 2);
 
     begin(PRM_CMD_OP_ARM_XRC_SRQ, 0);
@@ -285,6 +309,8 @@ START_TEST(an_srq_lives)
     ck_assert_uint_eq(RUN(arm_rq, 0), 0);
     begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ);
     PRM_SET(arm_rq_in, in, srq_number, srqn);
+    ck_assert_uint_eq(RUN(arm_rq, 0), SYN_SRQ_NUM); /* it is none */
+    begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ + 1);
     ck_assert_uint_eq(RUN(arm_rq, 0), SYN_BAD_OP_MOD);
     begin(PRM_CMD_OP_QUERY_SRQ, 0);
     PRM_SET(query_srq_in, in, srqn, srqn);
@@ -298,11 +324,107 @@ START_TEST(an_srq_lives)
 }
 END_TEST
 
-/* Tag matching is not advertised, and its commands do not exist. */
-START_TEST(there_is_no_xrq)
+/* -- XRQ --------------------------------------------------------------------------------------- */
+
+#define LOG_TAGS 5
+
+/* CREATE_XRQ in in, as the driver makes it; returns its context. */
+static struct prm_xrqc *xrq_in(void)
 {
+    struct prm_xrqc *ctx;
+    struct prm_wq *wq;
+
     begin(PRM_CMD_OP_CREATE_XRQ, 0);
-    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_BAD_OPCODE);
+    ctx = PRM_PTR(create_xrq_in, in, xrq_context);
+    wq = PRM_PTR(xrqc, ctx, wq);
+    PRM_SET(xrqc, ctx, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, ctx, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, ctx, user_index, 0x77);
+    PRM_SET(xrqc, ctx, cqn, cqn);
+    PRM_SET(tag_matching_topology_context, PRM_PTR(xrqc, ctx, tag_matching_topology_context),
+            log_matching_list_sz, LOG_TAGS);
+    PRM_SET(wq, wq, log_wq_stride, LOG_STRIDE);
+    PRM_SET(wq, wq, log_wq_sz, LOG_SIZE);
+    PRM_SET(wq, wq, pd, pdn);
+    PRM_SET(wq, wq, dbr_addr, dbr);
+    prm_store64(in + PRM_SIZE(create_xrq_in), ring);
+    return ctx;
+}
+
+static enum syn arm_xrq(uint32_t xrqn, uint16_t lwm)
+{
+    begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ); /* as the driver does */
+    PRM_SET(arm_rq_in, in, srq_number, xrqn);
+    PRM_SET(arm_rq_in, in, lwm, lwm);
+    return RUN(arm_rq, 0);
+}
+
+START_TEST(an_xrq_lives)
+{
+    const struct prm_tag_matching_topology_context *tags;
+    struct prm_xrqc *ctx = xrq_in();
+    uint32_t xrqn;
+
+    PRM_SET(wq, PRM_PTR(xrqc, ctx, wq), wq_type, PRM_WQ_TYPE_CYCLIC);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), 0);
+    xrqn = PRM_GET(create_xrq_out, out, xrqn);
+    PRM_SET(srq_dbr, fake_host_ptr(&d.host, dbr, 4), counter, 7);
+    ck_assert_uint_eq(arm_xrq(xrqn, 5), 0);
+    begin(PRM_CMD_OP_QUERY_XRQ, 0);
+    PRM_SET(query_xrq_in, in, xrqn, xrqn);
+    ck_assert_uint_eq(RUN(query_xrq, 0), 0);
+    ctx = PRM_PTR(query_xrq_out, out, xrq_context);
+    tags = PRM_PTR(xrqc, ctx, tag_matching_topology_context);
+    ck_assert_uint_eq(PRM_GET(xrqc, ctx, state), PRM_SRQC_STATE_GOOD);
+    ck_assert_uint_eq(PRM_GET(xrqc, ctx, topology), PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    ck_assert_uint_eq(PRM_GET(xrqc, ctx, offload), PRM_XRQC_OFFLOAD_RNDV);
+    ck_assert_uint_eq(PRM_GET(xrqc, ctx, user_index), 0x77);
+    ck_assert_uint_eq(PRM_GET(xrqc, ctx, cqn), cqn);
+    ck_assert_uint_eq(PRM_GET(tag_matching_topology_context, tags, log_matching_list_sz), LOG_TAGS);
+    ck_assert_uint_eq(PRM_GET(tag_matching_topology_context, tags, append_next_index), 0);
+    ck_assert_uint_eq(PRM_GET(wq, PRM_PTR(xrqc, ctx, wq), wq_type), PRM_WQ_TYPE_CYCLIC);
+    ck_assert_uint_eq(PRM_GET(wq, PRM_PTR(xrqc, ctx, wq), lwm), 5);
+    ck_assert_uint_eq(PRM_GET(wq, PRM_PTR(xrqc, ctx, wq), sw_counter), 7);
+
+    begin(PRM_CMD_OP_DESTROY_CQ, 0);
+    PRM_SET(destroy_cq_in, in, cqn, cqn);
+    ck_assert_uint_eq(RUN(destroy_cq, 0), SYN_IN_USE);
+    begin(PRM_CMD_OP_ARM_XRQ, 0);
+    PRM_SET(arm_xrq_in, in, xrqn, xrqn);
+    PRM_SET(arm_xrq_in, in, lwm, 1000);
+    ck_assert_uint_eq(RUN(arm_xrq, 0), SYN_SRQ_LIMIT);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_SRQ, xrqn), SYN_SRQ_NUM);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_XRQ, xrqn), 0);
+    ck_assert_uint_eq(arm_xrq(xrqn, 5), SYN_SRQ_NUM);
+    begin(PRM_CMD_OP_QUERY_XRQ, 0);
+    PRM_SET(query_xrq_in, in, xrqn, xrqn);
+    ck_assert_uint_eq(RUN(query_xrq, 0), SYN_SRQ_NUM);
+}
+END_TEST
+
+static struct prm_tag_matching_topology_context *xrq_tags_in(void)
+{
+    return PRM_PTR(xrqc, xrq_in(), tag_matching_topology_context);
+}
+
+START_TEST(an_xrq_out_of_range_is_refused)
+{
+    PRM_SET(xrqc, xrq_in(), topology, PRM_XRQC_TOPOLOGY_NO_SPECIAL_TOPOLOGY);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_SRQ_TYPE);
+    PRM_SET(xrqc, xrq_in(), offload, PRM_XRQC_OFFLOAD_RNDV + 1);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_SRQ_TYPE);
+    PRM_SET(wq, PRM_PTR(xrqc, xrq_in(), wq), wq_type, PRM_WQ_TYPE_CYCLIC_STRIDING_RQ);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_SRQ_TYPE);
+    PRM_SET(xrqc, xrq_in(), cqn, cqn + 1);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_SRQ_CQ);
+    PRM_SET(wq, PRM_PTR(xrqc, xrq_in(), wq), pd, pdn + 1);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_SRQ_PD);
+    PRM_SET(tag_matching_topology_context, xrq_tags_in(), log_matching_list_sz, 8);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_XRQ_TAGS);
+    PRM_SET(tag_matching_topology_context, xrq_tags_in(), append_next_index, 1u << LOG_TAGS);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), SYN_XRQ_TAGS);
+    PRM_SET(tag_matching_topology_context, xrq_tags_in(), append_next_index, (1u << LOG_TAGS) - 1);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), 0);
 }
 END_TEST
 
@@ -313,6 +435,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_rmp_lives);
+    tcase_add_test(tc, an_rmp_may_be_a_ring);
     tcase_add_test(tc, arming_looks_at_the_doorbell_record);
     tcase_add_test(tc, the_page_list_must_cover_the_list);
     tcase_add_test(tc, a_ring_may_begin_inside_a_page);
@@ -320,7 +443,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_pd_in_use_stays);
     tcase_add_test(tc, an_xrc_srq_lives);
     tcase_add_test(tc, an_srq_lives);
-    tcase_add_test(tc, there_is_no_xrq);
+    tcase_add_test(tc, an_xrq_lives);
+    tcase_add_test(tc, an_xrq_out_of_range_is_refused);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -58,11 +58,17 @@ START_TEST(what_is_there_is_read_and_written)
         }
     }
     memset(page, 0, 8);
-    ck_assert(memory_cmpxchg64(addr(page), &expected, 5, NULL));
+    ck_assert(memory_cmpxchg(addr(page), 8, &expected, 5, NULL));
     ck_assert_uint_eq(*(uint64_t *)page, 5);
-    ck_assert(memory_cmpxchg64(addr(page), &expected, 7, NULL));
+    ck_assert(memory_cmpxchg(addr(page), 8, &expected, 7, NULL));
     ck_assert_uint_eq(expected, 5); /* what was found instead */
     ck_assert_uint_eq(*(uint64_t *)page, 5);
+    /* a word of 4 bytes leaves its neighbour alone */
+    expected = 0;
+    ck_assert(memory_cmpxchg(addr(page + 4), 4, &expected, 9, NULL));
+    ck_assert_uint_eq(*(uint64_t *)page, 9ull << 32 | 5);
+    ck_assert(memory_cmpxchg(addr(page), 4, &expected, 1, NULL));
+    ck_assert_uint_eq(expected, 5);
 }
 END_TEST
 
@@ -80,11 +86,11 @@ START_TEST(what_is_not_there_is_nothing)
         ck_assert(memory_read(addr(page + PAGE) - lens[i], buf, lens[i], NULL));
         ck_assert(memory_write(addr(page + PAGE) - lens[i], buf, lens[i], NULL));
     }
-    ck_assert(!memory_cmpxchg64(addr(page + PAGE), &expected, 1, NULL));
+    ck_assert(!memory_cmpxchg(addr(page + PAGE), 8, &expected, 1, NULL));
     ck_assert_int_eq(mprotect(page, PAGE, PROT_READ), 0);
     ck_assert(memory_read(addr(page), buf, 64, NULL));
     ck_assert(!memory_write(addr(page), buf, 64, NULL));
-    ck_assert(!memory_cmpxchg64(addr(page), &expected, 1, NULL));
+    ck_assert(!memory_cmpxchg(addr(page), 8, &expected, 1, NULL));
 }
 END_TEST
 
@@ -97,7 +103,7 @@ START_TEST(addresses_that_cannot_be_are_nothing)
     ck_assert(!memory_write(PAGE - 1, buf, 1, NULL));
     ck_assert(!memory_read(UINT64_MAX - 7, buf, 16, NULL)); /* past the end and round */
     ck_assert(!memory_read(0x8000000000000000, buf, 16, NULL));
-    ck_assert(!memory_cmpxchg64(addr(page + 4), &expected, 1, NULL)); /* not aligned */
+    ck_assert(!memory_cmpxchg(addr(page + 4), 8, &expected, 1, NULL)); /* not aligned */
     ck_assert_uint_eq(*(uint64_t *)(page + 8), 0);
 }
 END_TEST

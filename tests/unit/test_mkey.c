@@ -189,22 +189,42 @@ START_TEST(inner_keys_are_checked)
 }
 END_TEST
 
+/* The first range begins at the key's first byte, wherever in a page its address would be: what is
+ * at va is (va - start) bytes on. */
 START_TEST(ksm_list_has_ranges_of_one_size)
 {
+    const uint64_t starts[] = {0x10000, 0x10000 + 8, 0x10000 + 4000};
     uint32_t inner = create_scattered();
-    uint8_t list[2 * 16] = {0}, buf[PAGE];
-    uint32_t key;
+    uint8_t list[2 * 16] = {0}, buf[PAGE + 96];
 
     klm(list, 0, 0, RIG_RESD_LKEY, mem + 7 * PAGE + 16);
     klm(list, 1, 0, inner, VA + IN_PAGE + 1);
-    key = create_klm(PRM_MKC_ACCESS_MODE_KSM, 0x10000 + 4000, PAGE, list, 2);
-    ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, 0x10000 + 4000, buf, PAGE, MEM_LOCAL_READ),
-                     MEM_OK);
-    for (unsigned i = 0; i < PAGE; i++) {
-        uint64_t at = i < 96 ? 7 * PAGE + 16 + 4000 + i : scattered_at(1 + i - 96);
+    for (unsigned n = 0; n < 3; n++) {
+        uint32_t key = create_klm(PRM_MKC_ACCESS_MODE_KSM, starts[n], sizeof(buf), list, 2);
 
-        ck_assert_uint_eq(buf[i], pattern(at));
+        ck_assert_int_eq(
+            mkey_read(&rig.hca, key, rig.pdn, starts[n], buf, sizeof(buf), MEM_LOCAL_READ), MEM_OK);
+        for (unsigned i = 0; i < sizeof(buf); i++) {
+            uint64_t at = i < PAGE ? 7 * PAGE + 16 + i : scattered_at(1 + i - PAGE);
+
+            ck_assert_uint_eq(buf[i], pattern(at));
+        }
     }
+}
+END_TEST
+
+/* Two ranges of a page each are two pages, also of a key that does not begin with a page. */
+START_TEST(ksm_list_shorter_than_its_key_ends)
+{
+    uint8_t list[2 * 16] = {0}, byte;
+    uint32_t key;
+
+    klm(list, 0, 0, RIG_RESD_LKEY, mem);
+    klm(list, 1, 0, RIG_RESD_LKEY, mem + PAGE);
+    key = create_klm(PRM_MKC_ACCESS_MODE_KSM, 0x10000 + 4000, 16 * PAGE, list, 2);
+    ck_assert_int_eq(peek(key, 0x10000 + 4000 + 2 * PAGE - 1, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(2 * PAGE - 1));
+    ck_assert_int_eq(peek(key, 0x10000 + 4000 + 8 * PAGE, &byte), MEM_BAD_BOUNDS);
 }
 END_TEST
 
@@ -657,6 +677,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, klm_list_shorter_than_its_key_ends);
     tcase_add_test(tc, inner_keys_are_checked);
     tcase_add_test(tc, ksm_list_has_ranges_of_one_size);
+    tcase_add_test(tc, ksm_list_shorter_than_its_key_ends);
     tcase_add_test(tc, interleaved_list_takes_turns);
     tcase_add_test(tc, keys_that_name_each_other_end);
     tcase_add_test(tc, chain_of_keys_has_an_end);

@@ -154,6 +154,56 @@ START_TEST(a_table_keeps_no_room_for_what_is_gone)
 }
 END_TEST
 
+/* Reserved numbers are not given out, may be asked for, and are free again once given back; objects
+ * that have one keep it. A walk meets objects only. */
+START_TEST(reserved_numbers_are_for_who_asks)
+{
+    uint32_t first, second, least = 64;
+
+    MUST(obj_insert_at(&table, &objs[OBJ_CHUNK + 70], OBJ_CHUNK + 70));
+    MUST(obj_reserve(&table, &first) && first == least);
+    for (uint32_t num = least + 64; num < OBJ_CHUNK; num += 64) {
+        MUST(obj_reserve(&table, &second) && second == num);
+    }
+    MUST(obj_reserve(&table, &second) && second == OBJ_CHUNK);
+    MUST(obj_reserve(&table, &second) && second == OBJ_CHUNK + 128); /* 70 is in between */
+    MUST(obj_insert_at(&table, &objs[100], 100));
+    MUST(!obj_insert_at(&table, &objs[100], 100));
+    MUST(table.count == 2 && obj_next(&table, 0) == &objs[100]);
+    MUST(obj_next(&table, 101) == &objs[OBJ_CHUNK + 70]);
+    for (uint32_t num = FIRST; num < 64; num++) {
+        MUST(obj_insert(&table, &objs[num]) && objs[num].num == num);
+    }
+    MUST(obj_insert(&table, &objs[OBJ_CHUNK + 64]) && objs[OBJ_CHUNK + 64].num == OBJ_CHUNK + 64);
+    obj_remove(&table, &objs[100]);
+    MUST(obj_insert_at(&table, &objs[100], 100)); /* it is still reserved */
+    for (uint32_t num = least; num <= OBJ_CHUNK; num += 64) {
+        obj_unreserve(&table, num);
+    }
+    obj_unreserve(&table, OBJ_CHUNK + 128);
+    MUST(obj_find(&table, 100) == &objs[100]);
+    table.next = 100;
+    MUST(obj_insert(&table, &objs[101]) && objs[101].num == 101);
+}
+END_TEST
+
+/* Every number may be reserved once, and none of a table that is full. */
+START_TEST(a_table_reserves_what_is_free)
+{
+    uint32_t first, n = 0;
+
+    while (obj_reserve(&table, &first)) {
+        n++;
+    }
+    ck_assert_uint_eq(n, END / 64 - 1); /* the first 64 are short of some, as the last are */
+    for (uint32_t i = 1; i <= n; i++) {
+        obj_unreserve(&table, 64 * i);
+    }
+    fill();
+    ck_assert(!obj_reserve(&table, &first));
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("obj");
@@ -166,6 +216,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_full_table_finds_its_last_free_number_at_once);
     tcase_add_test(tc, a_walk_meets_what_is_there);
     tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);
+    tcase_add_test(tc, reserved_numbers_are_for_who_asks);
+    tcase_add_test(tc, a_table_reserves_what_is_free);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -154,6 +154,32 @@ START_TEST(a_step_that_misses_a_page_goes_on_when_it_is_there)
 }
 END_TEST
 
+/* A message has begun when its first packet is where it belongs: until then that is asked for
+ * again, and is no message within another (IBTA 9.7.4). */
+START_TEST(a_first_packet_may_miss_its_page)
+{
+    struct lab_wr wr;
+    uint32_t key;
+
+    from = page_aligned(lab_mem(left, LEN + PAGE, 3));
+    to = page_aligned(lab_mem(right, LEN + PAGE, 0));
+    key = paged_key(right, to, 0);
+    lab_post_recv(&b, to, LEN);
+    PRM_SET(wqe_data_seg, lab_ptr(right, b.rq_ring, 16), lkey, key);
+    wr = rdma_wr(PRM_WQE_OPCODE_SEND, from, _i ? LEN : 100, to);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(os.told, 1);
+    expect_none(left);
+    page_in();
+    resume(&b, FAULT_RESPONDER, false);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    expect_received(_i ? LEN : 100);
+    same(from, to, _i ? LEN : 100);
+}
+END_TEST
+
 /* The pager may resume it too early: then it is told again. */
 START_TEST(a_page_that_is_still_missing_is_asked_for_again)
 {
@@ -215,7 +241,7 @@ END_TEST
 
 /* -- a memory of the device's own -------------------------------------------------------------- */
 
-static uint8_t device_memory[4 * PAGE];
+static _Alignas(8) uint8_t device_memory[4 * PAGE];
 
 static bool device_read(struct hca *hca, uint64_t addr, void *buf, size_t len)
 {
@@ -235,19 +261,14 @@ static bool device_write(struct hca *hca, uint64_t addr, const void *buf, size_t
     return true;
 }
 
-static bool device_cmpxchg64(struct hca *hca, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool device_cmpxchg(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
+                           uint64_t desired)
 {
-    uint64_t held;
-
-    memcpy(&held, device_memory + addr, sizeof(held));
-    if (held == *expected) {
-        memcpy(device_memory + addr, &desired, sizeof(desired));
-    }
-    *expected = held;
+    host_cmpxchg(device_memory + addr, len, expected, desired);
     return true;
 }
 
-static const struct mem_space device_space = {device_read, device_write, device_cmpxchg64};
+static const struct mem_space device_space = {device_read, device_write, device_cmpxchg};
 
 /* A key of the device's memory, for addresses from va on. */
 static uint32_t device_key(uint64_t va)
@@ -317,6 +338,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_paging, teardown);
     tcase_add_loop_test(tc, a_step_that_misses_a_page_goes_on_when_it_is_there, 0,
                         G_N_ELEMENTS(ops));
+    tcase_add_loop_test(tc, a_first_packet_may_miss_its_page, 0, 2);
     tcase_add_loop_test(tc, a_page_that_is_still_missing_is_asked_for_again, 0, G_N_ELEMENTS(ops));
     tcase_add_loop_test(tc, a_page_that_never_comes_is_an_error, 0, G_N_ELEMENTS(ops));
     tcase_add_loop_test(tc, a_parked_qp_can_be_flushed_and_destroyed, 0, G_N_ELEMENTS(ops));

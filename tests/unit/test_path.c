@@ -97,6 +97,37 @@ START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 }
 END_TEST
 
+/* An address of IPv4 can be written as one of IPv6 (RFC 4291, 2.5.5.2). What is sent is the matter
+ * of the source's entry (roce_l3_type): from one of IPv6 the packets are of IPv6, wherever to. */
+START_TEST(the_entry_of_the_source_says_which_ip)
+{
+    struct vport_gid from = *entry(left), to = *entry(right);
+
+    memset(from.gid, 0, sizeof(from.gid));
+    from.gid[0] = 0xfd;
+    from.gid[15] = 1;
+    from.l3_type = to.l3_type = PRM_ROCE_L3_TYPE_IPV6;
+    set_entry(left, &from);
+    set_entry(right, &to); /* ::ffff:10.0.0.2 still */
+    lab_rc_pair(lab, &a, &b, &lab_path);
+    lab_post(&a, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                                  .inline_data = "sent",
+                                  .inline_len = 4,
+                                  .raddr = lab_mem(right, 4, 0),
+                                  .rkey = right->key});
+    lab_run(lab);
+    ck_assert_uint_eq(lab->num_packets, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct roce_addr *addr = &lab->trace[i].pkt.addr;
+
+        ck_assert(!addr->is_ipv4);
+        ck_assert_mem_eq(addr->sgid, i ? to.gid : from.gid, 16);
+        ck_assert_mem_eq(addr->dgid, i ? from.gid : to.gid, 16);
+    }
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("path");
@@ -107,6 +138,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, another_entry_is_no_concern);
     tcase_add_test(rc, without_a_source_address_nothing_is_sent);
     tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
+    tcase_add_test(rc, the_entry_of_the_source_says_which_ip);
     suite_add_tcase(suite, rc);
     return suite;
 }

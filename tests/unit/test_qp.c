@@ -66,7 +66,8 @@ static enum syn create(const struct prm_qpc *qpc, uint16_t uid)
 
 START_TEST(a_qpc_that_cannot_work_is_refused)
 {
-    REFUSED(st, PRM_QP_ST_DCI, SYN_QP_SERVICE);
+    REFUSED(st, PRM_QP_ST_DCT, SYN_QP_SERVICE);
+    REFUSED(st, PRM_QP_ST_DCI, SYN_QP_FEATURE); /* with a receive queue */
     REFUSED(st, PRM_QP_ST_QP0, SYN_QP_SERVICE);
     REFUSED(st, PRM_QP_ST_RAW_ETHERTYPE, SYN_QP_SERVICE);
     REFUSED(st, 0xff, SYN_QP_SERVICE);
@@ -148,7 +149,7 @@ START_TEST(a_user_context_has_its_own_qps_only)
     /* PD and CQ are the kernel's. */
     ck_assert_int_eq(create(qpc, 7), SYN_QP_PD);
     bench_qp(&b, &rc, &qp);
-    ck_assert_int_eq(qp_modify(&b.hca, 7, qp.qpn, PRM_CMD_OP_2ERR_QP, 0, qpc), SYN_BAD_UID);
+    ck_assert_int_eq(qp_modify(&b.hca, 7, qp.qpn, PRM_CMD_OP_2ERR_QP, 0, qpc, 0), SYN_BAD_UID);
     ck_assert_int_eq(qp_destroy(&b.hca, 7, qp.qpn), SYN_BAD_UID);
 }
 END_TEST
@@ -278,7 +279,7 @@ static enum syn modify_field(uint16_t opcode, uint64_t opt, void (*change)(struc
     struct prm_qpc qpc[1] = {0};
 
     change(qpc);
-    return qp_modify(&b.hca, 0, qp.qpn, opcode, opt, qpc);
+    return qp_modify(&b.hca, 0, qp.qpn, opcode, opt, qpc, 0);
 }
 
 static void set_rre(struct prm_qpc *qpc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: the list, the limit event, lists that make no sense. */
+/* Shared receive queues: lists and rings, the limit event, lists that make no sense. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +212,135 @@ START_TEST(list_that_bites_its_tail)
 }
 END_TEST
 
+/* The same slots as a ring, as UCX makes its RMPs: what a next segment says does not matter. */
+static void make_ring(enum srq_form form)
+{
+    struct srq_attr ring_attr = attr;
+
+    ck_assert_int_eq(srq_destroy(&side->hca, 0, srq->obj.num, OBJ_RMP), SYN_OK);
+    ring_attr.form = form;
+    ring_attr.buf = lab_buf(ring, 1 << (LOG_SIZE + LOG_STRIDE));
+    ck_assert_int_eq(srq_create(&side->hca, &ring_attr, &srq), SYN_OK);
+    for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
+        set_next(i, 0xffff - i);
+    }
+}
+
+/* The number of a ring's WQE counts on where the ring begins again: the driver takes it modulo the
+ * ring's size. */
+START_TEST(a_ring_is_taken_from_slot_by_slot)
+{
+    uint16_t posted = 0;
+
+    make_ring(SRQ_RING);
+    ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_EMPTY);
+    for (unsigned i = 0; i < 70000; i++) {
+        set_posted(++posted);
+        ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_OK);
+        ck_assert_uint_eq(wqe.index, i & 0xffff);
+        ck_assert_uint_eq(wqe.len, 100 + i % 8);
+        ck_assert_int_eq(srq_read(&side->hca, srq, i & 0xffff, &wqe, NULL), RECV_OK);
+        ck_assert_uint_eq(wqe.len, 100 + i % 8);
+    }
+    ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_EMPTY);
+    expect_no_event();
+}
+END_TEST
+
+START_TEST(a_ring_of_basic_wqes_has_data_segments_alone)
+{
+    make_ring(SRQ_RING_BASIC);
+    for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
+        PRM_SET(wqe_data_seg, slot(i), byte_count, 7 + i);
+        PRM_SET(wqe_data_seg, slot(i), lkey, side->key);
+    }
+    set_posted(1 << LOG_SIZE);
+    for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
+        ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_OK);
+        ck_assert_uint_eq(wqe.num_sge, 2);
+        ck_assert_uint_eq(wqe.len, 7 + i + 100 + i);
+    }
+    ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_EMPTY);
+}
+END_TEST
+
+START_TEST(a_ring_has_its_limit_too)
+{
+    make_ring(SRQ_RING);
+    set_posted(3);
+    ck_assert_int_eq(srq_arm(&side->hca, srq, 3), SYN_OK);
+    ck_assert_int_eq(srq_take(&side->hca, srq, &wqe), RECV_OK);
+    expect_event(PRM_EVENT_TYPE_SRQ_RQ_LIMIT);
+    expect_no_event();
+}
+END_TEST
+
+START_TEST(more_posted_than_the_ring_holds)
+{
+    make_ring(SRQ_RING);
+    set_posted(9);
+    expect_broken();
+}
+END_TEST
+
+START_TEST(malformed_wqe_of_a_ring)
+{
+    make_ring(SRQ_RING);
+    PRM_SET(wqe_data_seg, slot(0) + 16, inl, 1);
+    set_posted(1);
+    expect_broken();
+}
+END_TEST
+
+START_TEST(malformed_basic_wqe)
+{
+    make_ring(SRQ_RING_BASIC);
+    PRM_SET(wqe_data_seg, slot(0), inl, 1);
+    set_posted(1);
+    expect_broken();
+}
+END_TEST
+
+/* Two QPs receive from one ring, in the order in which their messages come, past its end. */
+START_TEST(qps_share_a_ring)
+{
+    enum {
+        ROUNDS = 3 << LOG_SIZE
+    };
+    uint64_t memory = lab_mem(side, 1 << LOG_SIZE, 0);
+    struct lab_qp_attr qp_attr = lab_rc;
+    struct lab_qp to[2], from[2];
+    struct lab_cqe cqe;
+
+    make_ring(SRQ_RING);
+    qp_attr.srqn = srq->obj.num;
+    for (unsigned i = 0; i < 2; i++) {
+        lab_qp_new(side, &qp_attr, &to[i]);
+        lab_qp_new(&lab->side[1], &lab_rc, &from[i]);
+        lab_connect(lab, &to[i], &from[i], &lab_path);
+    }
+    for (unsigned i = 0; i < 1 << LOG_SIZE; i++) {
+        PRM_SET(wqe_data_seg, slot(i) + 16, addr, memory + i);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const uint8_t byte = 0x40 + i;
+        unsigned which = i % 3 == 0;
+
+        set_posted(i + 1);
+        lab_post(
+            &from[which],
+            &(struct lab_wr){.opcode = PRM_WQE_OPCODE_SEND, .inline_data = &byte, .inline_len = 1});
+        lab_run(lab);
+        ck_assert(lab_poll(side, &cqe));
+        ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_RESP_SEND);
+        ck_assert_uint_eq(cqe.counter, i);
+        ck_assert_uint_eq(*(uint8_t *)lab_ptr(side, memory + i % (1 << LOG_SIZE), 1), byte);
+        ck_assert(lab_poll(&lab->side[1], &cqe));
+        ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    }
+}
+END_TEST
+
 START_TEST(creation_checks_its_attributes)
 {
     struct srq *other;
@@ -230,6 +359,12 @@ START_TEST(creation_checks_its_attributes)
     EXPECT(log_stride, 255, SYN_SRQ_SIZE);
     EXPECT(offset, 1, SYN_BAD_PAS);
     EXPECT(kind, OBJ_XRC_SRQ, SYN_SRQ_XRCD);
+    attr.form = SRQ_RING;
+    EXPECT(log_stride, 4, SYN_SRQ_SIZE);
+    attr.form = SRQ_RING_BASIC;
+    EXPECT(log_stride, 3, SYN_SRQ_SIZE);
+    attr.buf = lab_buf(ring, 1 << (LOG_SIZE + LOG_STRIDE));
+    EXPECT(log_stride, 4, SYN_OK);
 #undef EXPECT
 }
 END_TEST
@@ -286,6 +421,13 @@ Suite *unit_suite(void)
     tcase_add_test(tc, more_posted_than_the_queue_holds);
     tcase_add_test(tc, malformed_wqe);
     tcase_add_test(tc, list_that_bites_its_tail);
+    tcase_add_test(tc, a_ring_is_taken_from_slot_by_slot);
+    tcase_add_test(tc, a_ring_of_basic_wqes_has_data_segments_alone);
+    tcase_add_test(tc, a_ring_has_its_limit_too);
+    tcase_add_test(tc, more_posted_than_the_ring_holds);
+    tcase_add_test(tc, malformed_wqe_of_a_ring);
+    tcase_add_test(tc, malformed_basic_wqe);
+    tcase_add_test(tc, qps_share_a_ring);
     tcase_add_test(tc, creation_checks_its_attributes);
     tcase_add_test(tc, xrc_srq_holds_its_domain_and_cq);
     tcase_add_test(tc, destruction_waits_for_the_qps);

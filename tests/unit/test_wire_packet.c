@@ -62,6 +62,31 @@ static const struct {
     {0x29, 4, true},
     {0x2a, 16, true},
     {0x2b, 20, true},
+    /* DC: 8 bytes more than RC's; a CONNECT's 16 bytes stand where data does */
+    {0x40, 8, true},
+    {0x41, 8, true},
+    {0x42, 8, true},
+    {0x43, 12, true},
+    {0x44, 8, true},
+    {0x45, 12, true},
+    {0x46, 24, true},
+    {0x47, 8, true},
+    {0x48, 8, true},
+    {0x49, 12, true},
+    {0x4a, 24, true},
+    {0x4b, 28, true},
+    {0x4c, 24, false},
+    {0x4d, 12, true},
+    {0x4e, 8, true},
+    {0x4f, 12, true},
+    {0x50, 12, true},
+    {0x51, 12, false},
+    {0x52, 20, false},
+    {0x53, 36, false},
+    {0x54, 36, false},
+    {0x55, 8, true},
+    {0x56, 12, true},
+    {0x57, 12, true},
     /* UD */
     {0x64, 8, true},
     {0x65, 12, true},
@@ -91,6 +116,16 @@ static const struct {
     {0xb4, 32, false},
     {0xb6, 8, true},
     {0xb7, 8, true},
+    /* extended atomics (docs/adr/0011): RC's, XRC's and DC's */
+    {0xc0, 16, true},
+    {0xc1, 16, true},
+    {0xc2, 4, true},
+    {0xc8, 20, true},
+    {0xc9, 20, true},
+    {0xca, 4, true},
+    {0xd0, 24, true},
+    {0xd1, 24, true},
+    {0xd2, 12, true},
 };
 
 #define EXPECTED ((int)(sizeof(expected) / sizeof(expected[0])))
@@ -154,6 +189,9 @@ static void sample(struct roce_packet *pkt, uint8_t opcode, int carry)
     pkt->atomic_ack = 0x99aabbccddeeff00;
     pkt->imm = 0xcafef00d;
     pkt->xrc_srqn = 0x654321;
+    pkt->dceth.version = 0x7f;
+    pkt->dceth.session = 0x00fedc;
+    pkt->dceth.number = 0xabcdef;
 }
 
 /* Builds a frame with payload_len bytes 1, 2, 3... in memory of exactly its size. */
@@ -274,6 +312,8 @@ START_TEST(roles_in_a_message)
         ck_assert(!(info->flags & HDR_RETH) || info->flags & PKT_FIRST);
         ck_assert(!(info->flags & (HDR_IMM_DT | HDR_IETH)) || info->flags & PKT_LAST);
         ck_assert_int_le(__builtin_popcount(info->flags & kinds), 1);
+        /* Bits 7:5 name the transport (table 38), but for a manufacturer's opcodes. */
+        ck_assert(op >= 0xc0 || info->transport == (op & 0xe0));
     }
     ck_assert_uint_eq(bth_opcodes[BTH_RC | BTH_WRITE_MIDDLE].flags & (PKT_FIRST | PKT_LAST), 0);
     ck_assert_uint_eq(bth_opcodes[BTH_RC | BTH_READ_RESP_ONLY].flags & (PKT_FIRST | PKT_LAST),

@@ -92,6 +92,7 @@ static struct transport_packet sample(uint8_t opcode)
         .atomic_ack = 0x4142434445464748,
         .imm = 0x51525354,
         .xrc_srqn = 0x616263,
+        .dceth = {.version = 0x71, .session = 0x727374, .number = 0x757677},
     };
 }
 
@@ -124,6 +125,11 @@ START_TEST(each_opcode_comes_back_out_of_any_encapsulation)
         if (info->flags & HDR_XRC_ETH) {
             ck_assert_uint_eq(out.xrc_srqn, in.xrc_srqn);
         }
+        if (info->flags & HDR_DC_ETH) {
+            ck_assert_uint_eq(out.dceth.version, in.dceth.version);
+            ck_assert_uint_eq(out.dceth.session, in.dceth.session);
+            ck_assert_uint_eq(out.dceth.number, in.dceth.number);
+        }
         if (info->flags & HDR_DETH) {
             ck_assert_uint_eq(out.deth.qkey, in.deth.qkey);
             ck_assert_uint_eq(out.deth.src_qp, in.deth.src_qp);
@@ -153,21 +159,42 @@ START_TEST(each_opcode_comes_back_out_of_any_encapsulation)
 }
 END_TEST
 
-/* Extended headers are where IBTA 9.3 has them: an XRC atomic has the most of them. */
+/* Extended headers are where IBTA 9.3 has them, and the DCETH before them: a DC atomic has the most
+ * of them. */
 START_TEST(the_longest_headers_byte_by_byte)
 {
     static const uint8_t want[TRANSPORT_HEADER_MAX] = {
-        0xb3, 0x80, 0x7f, 0xff, 0x80, 0xab, 0xcd, 0xef, 0x80, 0x12, 0x34, 0x56, /* BTH */
-        0x00, 0x61, 0x62, 0x63,                                                 /* XRCETH */
+        0x53, 0x80, 0x7f, 0xff, 0x80, 0xab, 0xcd, 0xef, 0x80, 0x12, 0x34, 0x56, /* BTH */
+        0x71, 0x72, 0x73, 0x74, 0x00, 0x75, 0x76, 0x77,                         /* DCETH */
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x21, 0x22, 0x23, 0x24, /* AtomicETH */
         0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,                         /* swap */
         0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,                         /* compare */
     };
-    struct transport_packet pkt = sample(BTH_XRC | BTH_CMP_SWAP);
+    struct transport_packet pkt = sample(BTH_DC | BTH_CMP_SWAP);
     uint8_t bytes[TRANSPORT_HEADER_MAX];
 
     ck_assert_ptr_eq(transport_build(bytes, &pkt, 0), bytes + sizeof(bytes));
     ck_assert_mem_eq(bytes, want, sizeof(want));
+}
+END_TEST
+
+/* What a CONNECT says of its session. */
+START_TEST(the_dcceth_byte_by_byte)
+{
+    static const uint8_t want[DCC_ETH_BYTES] = {0x15, 0x12, 0x34, 0x56, 0, 0, 0, 0,
+                                                0x01, 0x02, 0x03, 0x04, 5, 6, 7, 8};
+    struct dcceth in = {.reconnect = true, .rsl = 5, .psn = 0x123456, .key = 0x0102030405060708};
+    struct dcceth out;
+    uint8_t bytes[DCC_ETH_BYTES];
+
+    memset(bytes, 0xee, sizeof(bytes));
+    dcceth_build(bytes, &in);
+    ck_assert_mem_eq(bytes, want, sizeof(want));
+    dcceth_parse(bytes, &out);
+    ck_assert(out.reconnect);
+    ck_assert_uint_eq(out.rsl, in.rsl);
+    ck_assert_uint_eq(out.psn, in.psn);
+    ck_assert_uint_eq(out.key, in.key);
 }
 END_TEST
 
@@ -253,6 +280,7 @@ Suite *unit_suite(void)
 
     tcase_add_loop_test(tc, each_opcode_comes_back_out_of_any_encapsulation, 0, 256);
     tcase_add_test(tc, the_longest_headers_byte_by_byte);
+    tcase_add_test(tc, the_dcceth_byte_by_byte);
     tcase_add_test(tc, an_icrc_covers_what_stays_the_same);
     tcase_add_test(tc, the_crc_is_ethernets);
     tcase_add_test(tc, lengths_that_do_not_agree_are_refused);

@@ -306,7 +306,6 @@ START_TEST(opcodes_by_service)
         {PRM_WQE_OPCODE_RDMA_READ, 4, true, false, false, false},
         {PRM_WQE_OPCODE_LOCAL_INVAL, 1, true, true, false, true},
         {PRM_WQE_OPCODE_UMR, 12, true, true, false, true},
-        {PRM_WQE_OPCODE_ATOMIC_MASKED_CS, 4, false, false, false, false},
         {PRM_WQE_OPCODE_SET_PSV, 4, false, false, false, false},
         {PRM_WQE_OPCODE_TSO, 4, false, false, false, false},
         {0x3f, 4, false, false, false, false},

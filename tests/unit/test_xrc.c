@@ -44,6 +44,7 @@ static const struct bench_qp_attr *target_attr(void)
                                   .srqn = one.srq->obj.num,
                                   .no_sq = true,
                                   .xrcd = xrcd};
+    attr.atomic_mode = PRM_ATOMIC_MODE_UP_TO_128B;
     return &attr;
 }
 
@@ -241,6 +242,36 @@ START_TEST(keys_belong_to_the_srqs_domain)
 }
 END_TEST
 
+/* So it does for an extended atomic, which has XRC's own opcodes (docs/adr/0011). */
+START_TEST(extended_atomics_name_their_srq)
+{
+    static const uint8_t operands[32] = {[15] = 3};
+    struct roce_packet pkt = bench_packet(&target, 0xc9, 0);
+    uint8_t *memory = fake_host_ptr(&b.host, one.mem, 16);
+
+    memory[0] = 7;
+    pkt.xrc_srqn = srqn(&one);
+    pkt.reth.va = one.mem;
+    pkt.reth.rkey = one.key;
+    pkt.reth.len = 16;
+    for (unsigned i = 0; i < 2; i++) { /* the second is a duplicate */
+        struct roce_packet answer;
+
+        bench_rx(&b, &pkt, operands, sizeof(operands));
+        ck_assert(bench_tx(&b, &answer));
+        ck_assert_uint_eq(answer.opcode, 0xca);
+        ck_assert_uint_eq(answer.payload_len, 16);
+        ck_assert_uint_eq(answer.payload[15], 7);
+        ck_assert_uint_eq(memory[0], 10);
+    }
+    pkt.xrc_srqn = srqn(&two);
+    pkt.psn = 1;
+    bench_rx(&b, &pkt, operands, sizeof(operands));
+    expect_refused(NAK_ACCESS, 1);
+    ck_assert_uint_eq(memory[0], 10);
+}
+END_TEST
+
 START_TEST(an_srq_that_is_not_in_the_domain_is_no_recipient)
 {
     static struct xrc_srq other;
@@ -389,6 +420,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_message_of_several_packets_stays_with_its_srq);
     tcase_add_test(tc, an_empty_srq_is_not_ready);
     tcase_add_test(tc, keys_belong_to_the_srqs_domain);
+    tcase_add_test(tc, extended_atomics_name_their_srq);
     tcase_add_loop_test(tc, an_srq_that_is_not_in_the_domain_is_no_recipient, 0, 2);
     tcase_add_test(tc, an_srq_may_go_in_the_middle_of_a_message);
     tcase_add_test(tc, an_srq_fails_with_its_cq);

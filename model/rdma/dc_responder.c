@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sessions as their target sees them: which responder a request is for, which CONNECT begins one,
+ * and who is refused; see model/rdma/dct.h.
+ */
+#include <string.h>
+#include "model/queue/q_counter.h"
+#include "model/rdma/dct.h"
+#include "model/rdma/rdma.h"
+#include "model/rdma/responder_internal.h"
+#include "model/rdma/tags.h"
+
+/* -- packets that are no responses ------------------------------------------------------------- */
+
+void dc_address(const struct peer *peer, struct roce_packet *pkt)
+{
+    pkt->dceth.version = peer->qp->hca->limits.dc_version;
+    pkt->dceth.session = peer->session;
+    pkt->dceth.number = peer->qp->obj.num;
+}
+
+/* Numbers go on with time, too: whoever gets this address next in a host's life is not older. */
+uint32_t dc_new_session(struct hca *hca)
+{
+    struct dc_pool *pool = &hca->rdma->dc;
+
+    if (!pool->session) {
+        pool->session = (uint32_t)(hca_now(hca) >> 18) & PSN_MASK;
+    }
+    pool->session = pool->session == PSN_MASK ? 1 : pool->session + 1;
+    return pool->session;
+}
+
+/* From whom a packet came, as whom it is answered. */
+static void dc_answer_address(const struct dct *dct, const struct roce_packet *pkt,
+                              struct roce_addr *addr)
+{
+    const struct prm_dctc *dctc = dct->dctc;
+
+    *addr = pkt->addr;
+    memcpy(addr->dmac, pkt->addr.smac, 6);
+    memcpy(addr->smac, pkt->addr.dmac, 6);
+    memcpy(addr->dgid, pkt->addr.sgid, 16);
+    memcpy(addr->sgid, pkt->addr.dgid, 16);
+    addr->tclass = (uint8_t)PRM_GET(dctc, dctc, tclass);
+    if (addr->tclass == 0) {
+        addr->tclass = (uint8_t)(PRM_GET(dctc, dctc, dscp) << 2 | PRM_GET(dctc, dctc, ecn));
+    }
+    addr->hop_limit = (uint8_t)PRM_GET(dctc, dctc, hop_limit);
+    if (addr->hop_limit == 0) {
+        addr->hop_limit = pkt->addr.hop_limit;
+    }
+    addr->flow_label = addr->is_ipv4 ? 0 : PRM_GET(dctc, dctc, flow_label);
+    if (addr->has_vlan && (addr->vlan_tci & 0xfff) == 0) { /* a priority, of no VLAN */
+        addr->has_vlan = false;
+        addr->vlan_tci = 0;
+    }
+}
+
+static void dc_refuse(struct hca *hca, const struct dct *dct, const struct roce_packet *pkt)
+{
+    struct dc_pool *pool = &hca->rdma->dc;
+    struct dc_refusal *refusal;
+
+    if (pool->num_refusals == DC_REFUSALS) {
+        return; /* it will ask again */
+    }
+    refusal = &pool->refusals[(pool->refusals_head + pool->num_refusals++) % DC_REFUSALS];
+    dc_answer_address(dct, pkt, &refusal->addr);
+    refusal->pkey = pkt->pkey;
+    refusal->psn = pkt->psn;
+    refusal->dest_qp = pkt->dceth.number;
+    refusal->dctn = dct->qp.obj.num;
+    hca_schedule(hca, &pool->refuse);
+}
+
+/* A CNAK is an ACK packet of no session, whose AETH no connection ever sees. */
+static bool dc_send_refusal(struct hca *hca, const struct dc_refusal *refusal)
+{
+    struct roce_packet pkt = {
+        .addr = refusal->addr,
+        .opcode = BTH_DC | BTH_ACK,
+        .migreq = true,
+        .pkey = refusal->pkey,
+        .dest_qp = refusal->dest_qp,
+        .psn = refusal->psn,
+        .aeth = {.syndrome = AETH_CNAK},
+        .dceth = {.version = hca->limits.dc_version, .number = refusal->dctn},
+    };
+    uint8_t *frame = port_tx_reserve(hca, pkt.addr.dmac, roce_frame_len(&pkt, 0));
+
+    if (!frame) {
+        return false;
+    }
+    roce_build(frame, &pkt, 0);
+    port_tx_commit_roce(hca, &pkt, 0);
+    return true;
+}
+
+static void dc_refuse_work(struct hca *hca, struct work *work)
+{
+    struct dc_pool *pool = &hca->rdma->dc;
+
+    while (pool->num_refusals) {
+        if (!dc_send_refusal(hca, &pool->refusals[pool->refusals_head])) {
+            hca_wait_tx(hca, work);
+            return;
+        }
+        pool->refusals_head = (pool->refusals_head + 1) % DC_REFUSALS;
+        pool->num_refusals--;
+        if (pool->num_refusals && !hca_may_go_on(hca)) {
+            hca_schedule(hca, work);
+            return;
+        }
+    }
+}
+
+/* -- the pool ---------------------------------------------------------------------------------- */
+
+void dc_pool_init(struct hca *hca)
+{
+    struct dc_pool *pool = &hca->rdma->dc;
+
+    pool->notes = g_hash_table_new(dc_source_hash, dc_source_equal);
+    pool->refuse.run = dc_refuse_work;
+}
+
+void dc_pool_reset(struct hca *hca)
+{
+    struct dc_pool *pool = &hca->rdma->dc;
+
+    g_assert(pool->responders.length == 0);
+    hca_unschedule(&pool->refuse);
+    pool->num_refusals = 0;
+    dc_notes_clear(hca);
+}
+
+void dc_pool_clear(struct hca *hca)
+{
+    dc_pool_reset(hca);
+    g_clear_pointer(&hca->rdma->dc.notes, g_hash_table_unref);
+}
+
+void dc_responder_free(struct dc_responder *responder, bool flush)
+{
+    struct dct *dct = responder->dct;
+    struct hca *hca = dct->qp.hca;
+
+    if (flush && responder->peer.resp.have_wqe) {
+        responder_abandon(&responder->peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    dct_unpark(dct, &responder->peer);
+    responder_clear(&responder->peer);
+    g_queue_unlink(&dct->responders, &responder->in_dct);
+    g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
+    dc_note_end(hca, responder->note);
+    hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+}
+
+bool dc_responder_is_quiet(const struct dc_responder *responder)
+{
+    const struct responder *s = &responder->peer.resp;
+
+    return !s->ack_due && !(s->answers && s->answers->count);
+}
+
+/* The one that was least recently used, if its initiator can ask it for nothing any more. */
+static bool dc_responder_evict(struct hca *hca)
+{
+    struct dc_responder *oldest = g_queue_peek_head(&hca->rdma->dc.responders);
+
+    if (!oldest || hca_now(hca) - oldest->note->at <= DC_IDLE_NS) {
+        return false;
+    }
+    dc_responder_free(oldest, true);
+    return true;
+}
+
+static struct dc_responder *dc_responder_alloc(struct hca *hca)
+{
+    if (hca->rdma->dc.responders.length >= hca->limits.dc_responders) {
+        return NULL;
+    }
+    return hca_alloc(hca, OBJ_DC_RESPONDER, sizeof(struct dc_responder));
+}
+
+static struct dc_responder *dc_responder_new(struct dct *dct, uint32_t dci)
+{
+    struct hca *hca = dct->qp.hca;
+    struct dc_responder *responder = dc_responder_alloc(hca);
+
+    if (!responder && dc_responder_evict(hca)) {
+        responder = dc_responder_alloc(hca);
+    }
+    if (!responder) {
+        return NULL;
+    }
+    responder->dct = dct;
+    responder->peer.qp = &dct->qp;
+    responder->peer.qpn = dci;
+    responder_init(&responder->peer);
+    if (!tags_init(&responder->peer)) {
+        responder_clear(&responder->peer);
+        hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+        return NULL;
+    }
+    responder->in_dct.data = responder->in_pool.data = responder;
+    g_queue_push_tail_link(&dct->responders, &responder->in_dct);
+    g_queue_push_tail_link(&hca->rdma->dc.responders, &responder->in_pool);
+    return responder;
+}
+
+static void dc_responder_touch(struct hca *hca, struct dc_responder *responder)
+{
+    GQueue *lru = &hca->rdma->dc.responders;
+
+    responder->note->at = hca_now(hca);
+    if (lru->tail != &responder->in_pool) {
+        g_queue_unlink(lru, &responder->in_pool);
+        g_queue_push_tail_link(lru, &responder->in_pool);
+    }
+}
+
+/* -- CONNECT, DISCONNECT ----------------------------------------------------------------------- */
+
+/* The responder of a new session: the initiator's last one, if that was with this target, too.
+ * NULL: there is none to give. */
+static struct dc_responder *dc_responder_for(struct dct *dct, const struct dc_source *source,
+                                             struct dc_note *note)
+{
+    struct hca *hca = dct->qp.hca;
+    struct dc_responder *responder = note ? note->responder : NULL;
+
+    if (responder && responder->dct == dct) {
+        return responder;
+    }
+    if (responder) {
+        dc_responder_free(responder, true);
+    }
+    responder = dc_responder_new(dct, source->dci);
+    if (!responder) {
+        return NULL;
+    }
+    /* That may have forgotten a note, but not one as young as this. */
+    if (!note) {
+        note = dc_note_new(hca, source);
+    }
+    if (!note) {
+        responder_clear(&responder->peer);
+        g_queue_unlink(&dct->responders, &responder->in_dct);
+        g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
+        hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+        return NULL;
+    }
+    dc_note_begin(hca, note);
+    note->responder = responder;
+    responder->note = note;
+    return responder;
+}
+
+/* The way back is what the last CONNECT of the session says. What no ICRC covers of it (MAC
+ * addresses, VLAN) may have been wrong in the one before, or have changed since. */
+static void dc_responder_set_path(struct dc_responder *responder, const struct roce_packet *pkt)
+{
+    struct roce_addr path;
+
+    dc_answer_address(responder->dct, pkt, &path);
+    peer_set_path(&responder->peer, &path);
+}
+
+/* A receive WQE that a message of the last session did not fill is there for this one. */
+static void dc_responder_begin(struct dc_responder *responder, const struct roce_packet *pkt,
+                               uint32_t psn)
+{
+    struct peer *peer = &responder->peer;
+    bool have_wqe = peer->resp.have_wqe;
+
+    dct_unpark(responder->dct, peer);
+    responder_reset(peer, psn);
+    peer->resp.have_wqe = have_wqe;
+    peer->resp.comm_est = true; /* no event of a target */
+    dc_responder_set_path(responder, pkt);
+    peer->session = pkt->dceth.session;
+    responder->note->session = pkt->dceth.session;
+}
+
+static void dc_rx_connect(struct dct *dct, const struct roce_packet *pkt,
+                          const struct dc_source *source, struct dc_note *note)
+{
+    struct hca *hca = dct->qp.hca;
+    struct dc_responder *responder;
+    struct dcceth connect;
+
+    if (pkt->payload_len < DCC_ETH_BYTES) {
+        return;
+    }
+    dcceth_parse(pkt->payload, &connect);
+    if (connect.key != dct->key) {
+        dct_key_violated(dct);
+        return;
+    }
+    if (note && note->responder && note->session == pkt->dceth.session) {
+        if (note->responder->dct == dct) { /* it is said again */
+            dc_responder_set_path(note->responder, pkt);
+            dc_responder_touch(hca, note->responder);
+        }
+        return;
+    }
+    if (note && !dc_note_is_new(note, pkt->dceth.session, hca_now(hca))) {
+        return; /* it is late */
+    }
+    responder = dc_responder_for(dct, source, note);
+    if (!responder) {
+        dc_refuse(hca, dct, pkt);
+        return;
+    }
+    dc_responder_begin(responder, pkt, connect.psn);
+    dc_responder_touch(hca, responder);
+    qp_counters(&dct->qp)->rx_dct_connect++;
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+/* A responder that has failed says so again to who asks for the same again. */
+static void dc_responder_rx(struct dc_responder *responder, const struct roce_packet *pkt)
+{
+    struct peer *peer = &responder->peer;
+    struct responder *s = &peer->resp;
+
+    if (G_LIKELY(s->state != RESPONDER_FAILED) || psn_diff(pkt->psn, s->epsn) < 0) {
+        responder_rx(peer, pkt);
+    } else if (s->nak && pkt->psn == s->nak_psn) {
+        responder_ack(peer, s->nak_psn, s->nak);
+    }
+}
+
+static void dc_rx_packet(struct dct *dct, const struct roce_packet *pkt)
+{
+    struct hca *hca = dct->qp.hca;
+    struct dc_source source = {.dci = pkt->dceth.number};
+    struct dc_responder *responder;
+    struct dc_note *note;
+
+    memcpy(source.gid, pkt->addr.sgid, sizeof(source.gid));
+    note = dc_note_find(hca, &source);
+    if (pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited) {
+        dc_rx_connect(dct, pkt, &source, note);
+        return;
+    }
+    responder = note ? note->responder : NULL;
+    if (!responder || responder->dct != dct || note->session != pkt->dceth.session) {
+        return; /* of a session that is over, or was never begun: the initiator will repeat it */
+    }
+    dc_responder_touch(hca, responder);
+    if (pkt->opcode == (BTH_DC | BTH_CONNECT)) {
+        dc_responder_free(responder, true);
+    } else {
+        dc_responder_rx(responder, pkt);
+    }
+}
+
+void dct_rx(struct hca *hca, const struct roce_packet *pkt)
+{
+    struct vport_counters *c = &hca->vport->counters;
+    struct dct *dct = obj_find_kind(&hca->qpns, pkt->dest_qp, OBJ_DCT);
+
+    if (!dct || dct->state != PRM_DCTC_STATE_ACTIVE || dct->qp.state != PRM_QP_STATE_RTR ||
+        bth_opcodes[pkt->opcode].flags & PKT_RESPONSE ||
+        pkt->dceth.version != hca->limits.dc_version) {
+        c->rx_no_qp++;
+        return;
+    }
+    if (!roce_rx_pkey_ok(pkt->pkey, dct->qp.pkey)) {
+        c->rx_bad_pkey++;
+        return;
+    }
+    dc_rx_packet(dct, pkt);
+}

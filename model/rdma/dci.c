@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator of dynamic connections; see model/rdma/dci.h. */
+#include <string.h>
+#include "model/core/ledger.h"
+#include "model/rdma/dci.h"
+#include "model/rdma/wqe_source.h"
+
+/* A session in which nothing happens from one look to the next is ended. */
+#define DCI_LOOK_NS 1000000ull
+
+/* The first wait after a refusal: a part of the ACK timeout. It doubles with each further one. */
+#define DCI_WAIT_SHARE  16
+#define DCI_WAIT_MIN_NS 1000000ull
+#define DCI_WAIT_MAX_NS (64 * DCI_WAIT_MIN_NS)
+
+static bool dci_in_flight(const struct qp *qp)
+{
+    return requester_started(qp) != 0;
+}
+
+/* -- packets that are no requests -------------------------------------------------------------- */
+
+/* A CONNECT, or with NULL a DISCONNECT. False: the wire has no room. */
+static bool dci_send(struct qp *qp, struct roce_packet *pkt, const struct dcceth *connect)
+{
+    size_t len = connect ? DCC_ETH_BYTES : 0;
+    uint8_t *frame, *payload;
+
+    pkt->opcode = BTH_DC | BTH_CONNECT;
+    pkt->solicited = !connect;
+    pkt->migreq = true;
+    pkt->pkey = qp->pkey;
+    frame = port_tx_reserve(qp->hca, pkt->addr.dmac, roce_frame_len(pkt, len));
+    if (!frame) {
+        return false;
+    }
+    payload = roce_build(frame, pkt, len);
+    if (connect) {
+        dcceth_build(payload, connect);
+    }
+    port_tx_commit_roce(qp->hca, pkt, len);
+    return true;
+}
+
+static bool dci_send_connect(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+    struct roce_packet pkt = {.addr = qp->peer.path, .dest_qp = qp->peer.qpn};
+    struct dcceth connect = {
+        .reconnect = dci->reconnect,
+        .psn = qp->req.flight->tx_psn,
+        .key = PRM_GET(wqe_av, dci->av, dc_key),
+    };
+
+    pkt.psn = connect.psn;
+    dc_address(&qp->peer, &pkt);
+    if (!dci_send(qp, &pkt, &connect)) {
+        return false;
+    }
+    dci->connect_due = false;
+    return true;
+}
+
+static bool dci_send_disconnect(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+    struct roce_packet pkt = {
+        .addr = dci->last.path, .dest_qp = dci->last.qpn, .psn = qp->req.next_psn};
+
+    dc_address(&qp->peer, &pkt);
+    pkt.dceth.session = dci->last.session;
+    if (!dci_send(qp, &pkt, NULL)) {
+        return false;
+    }
+    dci->disconnect_due = false;
+    return true;
+}
+
+/* -- sessions ---------------------------------------------------------------------------------- */
+
+static bool dci_find_path(struct qp *qp, struct roce_addr *path)
+{
+    const struct prm_wqe_av *av = qp->dci->av;
+    bool found =
+        PRM_GET(wqe_av, av, ext)
+            ? send_wqe_address(qp->hca, av, path)
+            : peer_find_path(qp->hca, PRM_PTR(qpc, qp->qpc, primary_address_path), path) == SYN_OK;
+
+    if (!found || roce_gid_is_multicast(path->dgid)) {
+        return false;
+    }
+    if (path->udp_sport == 0) {
+        path->udp_sport = (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn) & 0x3fff));
+    }
+    return true;
+}
+
+/* Nothing of the session is outstanding, or never will be repeated. */
+static void dci_close(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+
+    if (!dci->open) {
+        return;
+    }
+    dci->last.path = qp->peer.path;
+    dci->last.qpn = qp->peer.qpn;
+    dci->last.session = qp->peer.session;
+    dci->disconnect_due = true;
+    dci->open = dci->connect_due = false;
+}
+
+/* To the target of dci->av. False: there is no way. */
+static bool dci_open(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+    struct roce_addr path;
+
+    qp->peer.qpn = PRM_GET(wqe_av, dci->av, dqp_dct);
+    if (!dci_find_path(qp, &path)) {
+        qp->peer.path_gone = true;
+        return false;
+    }
+    peer_set_path(&qp->peer, &path);
+    qp->peer.session = dc_new_session(qp->hca);
+    dci->open = dci->connect_due = true;
+    dci->confirmed = dci->reconnect = false;
+    dci->msn = 0;
+    dci->idle_psn = qp->req.next_psn;
+    dci->heard_at = hca_now(qp->hca);
+    if (!dci->idle_timer.pos) {
+        hca_timer_set(qp->hca, &dci->idle_timer, hca_now(qp->hca) + DCI_LOOK_NS);
+    }
+    return true;
+}
+
+static void dci_look(struct hca *hca, struct hca_timer *timer)
+{
+    struct dci *dci = (struct dci *)((char *)timer - offsetof(struct dci, idle_timer));
+    struct qp *qp = dci->qp;
+
+    if (!dci->open || !qp_may_send(qp)) {
+        return;
+    }
+    if (!dci_in_flight(qp) && dci->idle_psn == qp->req.next_psn) {
+        dci_close(qp);
+        hca_schedule(hca, &qp->req.work);
+        return;
+    }
+    dci->idle_psn = qp->req.next_psn;
+    hca_timer_set(hca, &dci->idle_timer, hca_now(hca) + DCI_LOOK_NS);
+}
+
+/* What the target answers to. */
+static bool dci_same_way_back(const struct roce_addr *a, const struct roce_addr *b)
+{
+    return memcmp(a->smac, b->smac, sizeof(a->smac)) == 0 && a->has_vlan == b->has_vlan &&
+           a->vlan_tci == b->vlan_tci;
+}
+
+/* The target is told of another MAC address or VLAN. With another GID this would be another
+ * initiator to it: a session does not outlive its own. */
+void dci_path_update(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+    struct roce_addr path;
+
+    if (!dci->open) {
+        return;
+    }
+    qp->peer.path_gone = !dci_find_path(qp, &path);
+    if (!qp->peer.path_gone && memcmp(path.sgid, qp->peer.path.sgid, sizeof(path.sgid)) != 0) {
+        if (!dci_in_flight(qp)) {
+            dci_close(qp);
+            return;
+        }
+        qp->peer.path_gone = true;
+    }
+    if (!qp->peer.path_gone) {
+        if (!dci_same_way_back(&path, &qp->peer.path)) {
+            dci->connect_due = dci->reconnect = true;
+        }
+        qp->peer.path = path;
+    }
+}
+
+static bool dci_is_for(const struct dci *dci, const struct prm_wqe_av *av)
+{
+    return memcmp(dci->av, av, PRM_GET(wqe_av, av, ext) ? PRM_SIZE(wqe_av) : WQE_SHORT_AV) == 0;
+}
+
+/* Without a word of the target: it may know no session, or a wrong way to answer. */
+void dci_went_back(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+
+    if (dci->open && (!dci->confirmed || qp->req.flight->recovery == RECOVERY_NONE)) {
+        dci->connect_due = dci->reconnect = true;
+    }
+}
+
+enum send_step dci_step(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+    struct flight *s = qp->req.flight;
+
+    if (dci->disconnect_due) {
+        return dci_send_disconnect(qp) ? STEP_DONE : STEP_BLOCKED;
+    }
+    if (s->tx == s->tail) {
+        return STEP_IDLE;
+    }
+    if (psn_diff(s->tx_psn, s->sent_psn) < 0 && flight_desc(s, s->tx)->status == SEND_ACTIVE &&
+        hca_now(qp->hca) - dci->heard_at > DC_REPEAT_NS) {
+        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        return STEP_DONE;
+    }
+    if (dci->connect_due && !qp->peer.path_gone) {
+        return dci_send_connect(qp) ? STEP_DONE : STEP_BLOCKED;
+    }
+    return STEP_IDLE;
+}
+
+/* -- responses --------------------------------------------------------------------------------- */
+
+/* The target has no responder to give. Once it had, it has one: what says otherwise is late. */
+static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct flight *s = qp->req.flight;
+    uint64_t wait =
+        CLAMP((4096ull << qp->ack_timeout) / DCI_WAIT_SHARE, DCI_WAIT_MIN_NS, DCI_WAIT_MAX_NS);
+
+    if (qp->dci->confirmed || !s || !qp_may_send(qp) || s->recovery == RECOVERY_RNR_WAIT ||
+        qp->req.unacked_psn == s->sent_psn || pkt->psn != qp->req.unacked_psn) {
+        return;
+    }
+    if (s->retries >= qp->retry_count) {
+        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        return;
+    }
+    /* Those who were refused together do not come back together. */
+    wait += wait / 8 * (qp->obj.num & 7);
+    requester_recovery_step(qp, RECOVERY_RNR_NAK);
+    requester_go_back(qp);
+    hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
+    s->retries++;
+}
+
+void dci_rx(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct dci *dci = qp->dci;
+
+    if (!dci->open || pkt->dceth.version != qp->hca->limits.dc_version ||
+        pkt->dceth.number != qp->peer.qpn) {
+        return;
+    }
+    if (pkt->opcode == (BTH_DC | BTH_ACK) && pkt->aeth.syndrome == AETH_CNAK) {
+        dci_rx_cnak(qp, pkt);
+    } else if (pkt->dceth.session == qp->peer.session) {
+        dci->confirmed = true;
+        dci->connect_due = false;
+        dci->heard_at = hca_now(qp->hca);
+        if (pkt->opcode == (BTH_DC | BTH_ACK)) {
+            dci->target_msn = pkt->aeth.msn;
+        }
+        requester_rx(qp, pkt);
+    }
+}
+
+/* -- streams ----------------------------------------------------------------------------------- */
+
+static unsigned dci_fold(const struct dci *dci, uint32_t id)
+{
+    return id & ((1u << dci->log_streams) - 1);
+}
+
+static bool dci_stream_failed(const struct dci *dci, unsigned stream)
+{
+    return dci->failed >> stream & 1;
+}
+
+static unsigned dci_stream_of(const struct dci *dci, const struct send_wqe *wqe)
+{
+    return dci_fold(dci, PRM_GET(wqe_ctrl_seg, wqe->ctrl, dci_stream_channel_id));
+}
+
+void dci_note_stream(struct qp *qp, uint32_t num, const struct send_wqe *wqe)
+{
+    struct dci *dci = qp->dci;
+
+    dci->stream_of[num & qp->req.flight->mask] = (uint8_t)dci_stream_of(dci, wqe);
+}
+
+enum syn dci_reset_stream(struct qp *qp, uint16_t id)
+{
+    struct dci *dci = qp->dci;
+    unsigned stream;
+
+    if (!dci || !dci->log_streams) {
+        return SYN_QP_STREAM;
+    }
+    stream = dci_fold(dci, id);
+    if (!dci_stream_failed(dci, stream)) {
+        return SYN_QP_STREAM;
+    }
+    dci->failed &= ~(1ull << stream);
+    dci->num_failed--;
+    return SYN_OK;
+}
+
+bool dci_may_start(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+{
+    struct dci *dci = qp->dci;
+
+    if (dci_stream_failed(dci, dci_stream_of(dci, wqe))) {
+        *syndrome = PRM_CQE_SYNDROME_WR_FLUSH_ERR;
+        return true;
+    }
+    if (*syndrome || !wqe->av) {
+        return true;
+    }
+    if (!dci_in_flight(qp)) {
+        if (hca_now(qp->hca) - dci->heard_at > DC_SECOND) {
+            dci_close(qp); /* this host slept: who knows whether the target still has a responder */
+        }
+        dci->heard_at = hca_now(qp->hca);
+    }
+    if (dci->open && dci_is_for(dci, wqe->av)) {
+        return true;
+    }
+    if (dci_in_flight(qp)) {
+        return false;
+    }
+    dci_close(qp);
+    memset(dci->av, 0, sizeof(dci->av));
+    memcpy(dci->av, wqe->av, PRM_GET(wqe_av, wqe->av, ext) ? PRM_SIZE(wqe_av) : WQE_SHORT_AV);
+    if (!dci_open(qp)) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    return true;
+}
+
+/* What is known of the requests behind one that has failed. */
+enum dci_rest {
+    REST_NOT_CARRIED_OUT, /* the target refused that one, and so what came after it; or it had not
+                           * yet the whole of it */
+    REST_GOES_ON,         /* the target knows of no fault */
+    REST_UNKNOWN,         /* the target has not been heard, or found the fault later */
+};
+
+static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *failed)
+{
+    const struct dci *dci = qp->dci;
+    uint32_t sent_psn = qp->req.flight->sent_psn;
+
+    switch (failed->syndrome) {
+    case PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+    case PRM_CQE_SYNDROME_BAD_RESP_ERR:
+        return REST_UNKNOWN;
+    case PRM_CQE_SYNDROME_LOCAL_PROT_ERR:
+    case PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR:
+        if (failed->answered) {
+            return REST_GOES_ON;
+        }
+        /* else it failed when it was to be sent, perhaps again */
+        return psn_diff(sent_psn, (failed->first_psn + failed->npsn) & PSN_MASK) >= 0
+                   ? REST_UNKNOWN
+                   : REST_NOT_CARRIED_OUT;
+    default:
+        /* A READ may be refused when its data is to be sent: the target counts it as taken. */
+        return psn_diff(dci->target_msn, dci->msn) < 0 ? REST_NOT_CARRIED_OUT : REST_UNKNOWN;
+    }
+}
+
+/* What was sent and not answered has failed as the one before it has. */
+static void dci_fail_sent(struct qp *qp, uint8_t syndrome)
+{
+    struct flight *s = qp->req.flight;
+
+    for (uint32_t num = s->head; num != s->tail; num++) {
+        struct send_desc *desc = flight_desc(s, num);
+
+        if (desc->status == SEND_ACTIVE && psn_diff(desc->first_psn, s->sent_psn) < 0) {
+            desc->status = SEND_FAILED;
+            desc->syndrome = syndrome;
+            desc->npsn = 0;
+        }
+    }
+}
+
+/* PSNs from psn on for what was started and not sent, from num on, but for that of failed streams,
+ * which is flushed in its turn. True: there is something to send. */
+static bool dci_renumber(struct qp *qp, uint32_t num, uint32_t psn)
+{
+    struct flight *s = qp->req.flight;
+    uint32_t req = num == s->tail ? s->next_req : flight_desc(s, num)->first_req;
+    bool any = false;
+
+    for (; num != s->tail; num++) {
+        struct send_desc *desc = flight_desc(s, num);
+
+        desc->first_psn = psn & PSN_MASK;
+        desc->first_req = req;
+        if (desc->status != SEND_ACTIVE) {
+            continue;
+        }
+        if (dci_stream_failed(qp->dci, qp->dci->stream_of[num & s->mask])) {
+            desc->status = SEND_FAILED;
+            desc->syndrome = PRM_CQE_SYNDROME_WR_FLUSH_ERR;
+            desc->npsn = 0;
+            continue;
+        }
+        psn += desc->npsn;
+        req += desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC) ? 1 : desc->npsn;
+        any = true;
+    }
+    qp->req.next_psn = psn & PSN_MASK;
+    s->next_req = req;
+    return any;
+}
+
+/* The session goes on behind a READ or atomic that was answered and failed here. */
+static void dci_go_on_behind(struct qp *qp, const struct send_desc *failed)
+{
+    struct flight *s = qp->req.flight;
+    uint32_t num = s->head;
+
+    qp->req.unacked_psn = (failed->first_psn + failed->npsn) & PSN_MASK;
+    while (num != s->tail && psn_diff(flight_desc(s, num)->first_psn, s->sent_psn) < 0) {
+        num++;
+    }
+    if (num != s->tail) {
+        dci_renumber(qp, num, flight_desc(s, num)->first_psn);
+    }
+    if (psn_diff(s->sent_psn, qp->req.unacked_psn) < 0) {
+        s->sent_psn = qp->req.unacked_psn;
+    }
+}
+
+/* What was not sent goes out in a new session. */
+static void dci_begin_anew(struct qp *qp)
+{
+    struct flight *s = qp->req.flight;
+    uint32_t psn = qp->req.next_psn;
+
+    dci_close(qp);
+    requester_recovery_step(qp, RECOVERY_ENDS);
+    hca_timer_stop(qp->hca, &qp->req.timer);
+    s->retries = s->rnr_retries = 0;
+    s->repeat = false;
+    s->paging = PAGING_NONE;
+    s->tx = s->head;
+    s->tx_psn = s->sent_psn = qp->req.unacked_psn = psn;
+    if (dci_renumber(qp, s->head, psn)) {
+        dci_open(qp);
+    }
+}
+
+static void dci_repair(struct qp *qp, const struct send_desc *failed)
+{
+    struct flight *s = qp->req.flight;
+    enum dci_rest rest = dci_rest_of(qp, failed);
+
+    if (rest == REST_GOES_ON) {
+        dci_go_on_behind(qp, failed);
+    } else {
+        if (rest == REST_UNKNOWN) {
+            dci_fail_sent(qp, failed->syndrome);
+        }
+        dci_begin_anew(qp);
+    }
+    s->reads = 0;
+    for (uint32_t num = s->head; num != s->tail; num++) {
+        const struct send_desc *desc = flight_desc(s, num);
+
+        s->reads += desc->status == SEND_ACTIVE && desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
+    }
+}
+
+bool dci_retire(struct qp *qp, uint32_t num, const struct send_desc *desc)
+{
+    struct dci *dci = qp->dci;
+    unsigned stream = dci->stream_of[num & qp->req.flight->mask];
+    unsigned most = 1u << PRM_GET(qpc, qp->qpc, log_num_dci_errored_streams);
+    /* What was flushed in the queue did not fail, though software may have reset its stream since.
+     */
+    bool had_failed =
+        dci_stream_failed(dci, stream) ||
+        (desc->status == SEND_FAILED && desc->syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+
+    if (desc->npsn) {
+        dci->msn = (dci->msn + 1) & PSN_MASK;
+    }
+    if (desc->status == SEND_DONE && !had_failed) {
+        return false;
+    }
+    if (!had_failed && (!dci->log_streams || dci->num_failed + 1u >= most)) {
+        return false; /* it takes the QP with it */
+    }
+    wqe_source_failed(qp, desc, had_failed ? PRM_CQE_SYNDROME_WR_FLUSH_ERR : desc->syndrome);
+    if (!qp_may_send(qp)) {
+        return true;
+    }
+    if (!had_failed) {
+        dci->failed |= 1ull << stream;
+        dci->num_failed++;
+    }
+    if (desc->status == SEND_FAILED) {
+        if (desc->npsn) {
+            dci_repair(qp, desc);
+        }
+        requester_queue_step(qp, QUEUE_STREAM_FAILED);
+        hca_schedule(qp->hca, &qp->req.work);
+    }
+    return true;
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+bool dci_new(struct qp *qp)
+{
+    qp->dci = ledger_alloc(&qp->hca->memory, sizeof(*qp->dci));
+    if (!qp->dci) {
+        return false;
+    }
+    qp->dci->qp = qp;
+    qp->dci->idle_timer.fire = dci_look;
+    qp->dci->log_streams = (uint8_t)PRM_GET(qpc, qp->qpc, log_num_dci_stream_channels);
+    return true;
+}
+
+void dci_free(struct qp *qp)
+{
+    if (qp->dci) {
+        hca_timer_stop(qp->hca, &qp->dci->idle_timer);
+        ledger_free(&qp->hca->memory, qp->dci, sizeof(*qp->dci));
+        qp->dci = NULL;
+    }
+}
+
+void dci_leave(struct qp *qp)
+{
+    struct dci *dci = qp->dci;
+
+    hca_timer_stop(qp->hca, &dci->idle_timer);
+    if (dci->disconnect_due) {
+        dci_send_disconnect(qp);
+    }
+    dci_close(qp);
+    if (dci->disconnect_due) {
+        dci_send_disconnect(qp);
+    }
+    dci->disconnect_due = false;
+}
+
+void dci_reset(struct qp *qp)
+{
+    dci_leave(qp);
+    qp->dci->failed = 0;
+    qp->dci->num_failed = 0;
+}

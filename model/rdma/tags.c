@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tag matching: each message's first packet decides, the others follow. */
+#include <string.h>
+#include "model/core/trace.h"
+#include "model/queue/cqe.h"
+#include "model/queue/q_counter.h"
+#include "model/rdma/tags.h"
+
+#define EAGER_HEADER   PRM_SIZE(tmh)
+#define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh))
+
+/* -- completions ------------------------------------------------------------------------------- */
+
+static void tags_fill_cqe(const struct qp *qp, struct prm_cqe64 *cqe, enum prm_cqe_opcode opcode,
+                          enum prm_cqe_tm_op op, uint16_t handle, uint16_t index)
+{
+    struct cqe_about about = {.qpn = qp->obj.num, .srqn = srq_cqe_srqn(qp->srq), .index = index};
+
+    cqe_fill(cqe, about, opcode);
+    PRM_SET(cqe64, cqe, app, PRM_CQE_APP_TAG_MATCHING);
+    PRM_SET(cqe64, cqe, app_op, op);
+    PRM_SET(cqe64, cqe, app_info, handle);
+}
+
+void tags_mark_wqe(struct tags *tags, struct prm_cqe64 *cqe)
+{
+    PRM_SET(cqe64, cqe, app, PRM_CQE_APP_TAG_MATCHING);
+    PRM_SET(cqe64, cqe, app_op,
+            tags->msg == TAGS_UNEXPECTED ? PRM_CQE_TM_OP_UNEXPECTED : PRM_CQE_TM_OP_NO_TAG);
+    tags->msg = TAGS_NONE;
+}
+
+/* A match, of which the data is to come. */
+static void tags_tell_match(struct qp *qp, enum prm_cqe_tm_op op, uint16_t handle,
+                            const struct prm_tmh *tmh)
+{
+    /* rdma-core takes one of NO_PACKET for a receive, if the message was matched by the device. */
+    enum prm_cqe_opcode opcode =
+        op == PRM_CQE_TM_OP_CONSUMED ? PRM_CQE_OPCODE_NO_PACKET : PRM_CQE_OPCODE_RESP_SEND;
+    struct prm_cqe64 cqe[1] = {0};
+
+    memcpy(PRM_PTR(cqe64, cqe, tmh), tmh, sizeof(*tmh));
+    tags_fill_cqe(qp, cqe, opcode, op, handle, 0);
+    qp_post_cqe(qp, qp->srq->cq, cqe, false);
+}
+
+/* The end of a taken entry, in whatever state the QP is, or with it. A CQ that has no room fails,
+ * and the XRQ with it: that is what QPs will find with the next message. */
+static void tags_end_entry(struct qp *qp, uint16_t handle, struct prm_cqe64 *cqe,
+                           enum prm_cqe_opcode opcode, enum prm_cqe_tm_op op)
+{
+    tags_fill_cqe(qp, cqe, opcode, op, handle, 0);
+    tag_list_release(qp->srq->tags, handle);
+    if (!qp->hca->off) {
+        cq_post(qp->hca, qp->srq->cq, cqe, op == PRM_CQE_TM_OP_MSG_COMPLETION_CANCELED);
+    }
+}
+
+void tags_complete(struct qp *qp, uint16_t handle)
+{
+    struct prm_cqe64 cqe[1] = {0};
+
+    PRM_SET(cqe64, cqe, rqpn, qp->peer.qpn);
+    PRM_SET(cqe64, cqe, byte_cnt, PRM_GET(rvh, qp->srq->tags->entries[handle].rvh, len));
+    tags_end_entry(qp, handle, cqe, PRM_CQE_OPCODE_RESP_SEND, PRM_CQE_TM_OP_EXPECTED);
+}
+
+void tags_cancel(struct qp *qp, uint16_t handle)
+{
+    struct prm_cqe64 cqe[1] = {0};
+
+    tags_end_entry(qp, handle, cqe, PRM_CQE_OPCODE_NO_PACKET,
+                   PRM_CQE_TM_OP_MSG_COMPLETION_CANCELED);
+}
+
+/* -- messages ---------------------------------------------------------------------------------- */
+
+/* The tag of the message that begins with this packet. False: it has none. */
+static bool tags_read_tag(const struct roce_packet *pkt, uint64_t *tag, bool *is_request)
+{
+    const struct prm_tmh *tmh = (const void *)pkt->payload;
+    size_t header = EAGER_HEADER;
+
+    if (!pkt->payload_len) {
+        return false;
+    }
+    switch (pkt->payload[0]) {
+    case PRM_TM_OP_EAGER:
+        break;
+    case PRM_TM_OP_RNDV:
+        header = REQUEST_HEADER;
+        break;
+    default:
+        return false;
+    }
+    if (pkt->payload_len < header) {
+        return false;
+    }
+    *tag = PRM_GET(tmh, tmh, tag);
+    *is_request = header == REQUEST_HEADER;
+    return true;
+}
+
+/* Whether the device fetches what the request is about. */
+static bool tags_can_fetch(const struct qp *qp, const struct tag_entry *entry, uint32_t flags)
+{
+    uint32_t len = PRM_GET(rvh, entry->rvh, len);
+
+    return qp->req.device && (flags & PKT_LAST) && len <= entry->buffer.len &&
+           len <= 1ull << wqe_source_limits(qp).log_msg_max;
+}
+
+/* Whom the message that begins is for. */
+static enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct qp *qp = peer->qp;
+    struct tags *t = peer->resp.tags;
+    struct tag_list *list = qp->srq->tags;
+    enum verdict verdict;
+    bool has_tag;
+    uint64_t tag;
+
+    if (qp->srq->error) {
+        return VERDICT_OPERATION;
+    }
+    has_tag = tags_read_tag(pkt, &tag, &t->is_request);
+    t->handle = has_tag ? tag_list_take(qp->hca, list, tag) : TAG_NONE;
+    if (t->handle == TAG_NONE) {
+        verdict = responder_take(peer);
+        if (verdict == VERDICT_OK) {
+            t->msg = has_tag ? TAGS_UNEXPECTED : TAGS_NO_TAG;
+        }
+        if (t->msg == TAGS_UNEXPECTED) {
+            tag_list_unexpected(list);
+        }
+        return verdict;
+    }
+    t->msg = TAGS_MATCHED;
+    t->fetches = false;
+    if (t->is_request) {
+        struct tag_entry *entry = &list->entries[t->handle];
+
+        memcpy(entry->tmh, pkt->payload, sizeof(entry->tmh));
+        memcpy(entry->rvh, pkt->payload + sizeof(entry->tmh), sizeof(entry->rvh));
+        t->fetches = tags_can_fetch(qp, entry, flags);
+    }
+    return VERDICT_OK;
+}
+
+static enum verdict tags_scatter(struct peer *peer, const struct sge *buffer, const void *data,
+                                 size_t len)
+{
+    struct responder *s = &peer->resp;
+    enum mem_result result =
+        sge_scatter(peer->qp->hca, buffer, 1, s->recv_pdn, &s->cursor, s->done, data, len);
+
+    if (result == MEM_OK) {
+        return VERDICT_OK;
+    }
+    if (result == MEM_FAULT && responder_park(peer)) {
+        return VERDICT_FAULT;
+    }
+    return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+}
+
+/* The last packet of a matched message, and maybe the first one too, is in the buffer. */
+static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct qp *qp = peer->qp;
+    struct tags *t = peer->resp.tags;
+    struct prm_cqe64 cqe[1] = {0};
+    enum prm_cqe_opcode opcode = responder_send_cqe(peer, pkt, flags, cqe);
+    enum prm_cqe_tm_op op = PRM_CQE_TM_OP_EXPECTED;
+
+    if (flags & PKT_FIRST) {
+        op = t->is_request ? PRM_CQE_TM_OP_CONSUMED_MSG_SW_RNDV : PRM_CQE_TM_OP_CONSUMED_MSG;
+        memcpy(PRM_PTR(cqe64, cqe, tmh), pkt->payload, PRM_SIZE(tmh));
+    }
+    PRM_SET(cqe64, cqe, byte_cnt, peer->resp.done);
+    PRM_SET(cqe64, cqe, se, pkt->solicited);
+    tags_fill_cqe(qp, cqe, opcode, op, t->handle, 0);
+    tag_list_release(qp->srq->tags, t->handle);
+    t->msg = TAGS_NONE;
+    qp_post_cqe(qp, qp->srq->cq, cqe, pkt->solicited);
+}
+
+/* A packet of a message that took an entry. */
+static enum verdict tags_deliver(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder *s = &peer->resp;
+    struct tags *t = s->tags;
+    const struct tag_entry *entry = &peer->qp->srq->tags->entries[t->handle];
+    size_t skip = flags & PKT_FIRST && !t->is_request ? EAGER_HEADER : 0;
+    size_t len = pkt->payload_len - skip;
+    enum verdict verdict = responder_check_send(peer, len, entry->buffer.len);
+
+    if (verdict == VERDICT_OK && len) {
+        verdict = tags_scatter(peer, &entry->buffer, pkt->payload + skip, len);
+    }
+    if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
+        verdict = responder_invalidate(peer, pkt->imm);
+    }
+    if (verdict != VERDICT_OK) {
+        return verdict;
+    }
+    s->done += len;
+    s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
+    if (flags & PKT_LAST) {
+        tags_end(peer, pkt, flags);
+    } else if (flags & PKT_FIRST) {
+        tags_tell_match(peer->qp,
+                        t->is_request ? PRM_CQE_TM_OP_CONSUMED_SW_RNDV : PRM_CQE_TM_OP_CONSUMED,
+                        t->handle, (const void *)pkt->payload);
+    }
+    return VERDICT_OK;
+}
+
+/* A first packet that comes again, for a page was missing, finds its match made. */
+enum verdict tags_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder *s = &peer->resp;
+    struct tags *t = s->tags;
+
+    if ((flags & PKT_FIRST) && t->msg == TAGS_NONE) {
+        enum verdict verdict = tags_begin(peer, pkt, flags);
+
+        if (verdict != VERDICT_OK) {
+            return verdict;
+        }
+    }
+    if (t->msg != TAGS_MATCHED) {
+        return responder_send(peer, pkt, flags);
+    }
+    if (flags & PKT_FIRST) {
+        if (pkt->payload_len < EAGER_HEADER) {
+            return VERDICT_INVALID; /* it is not the one that came before */
+        }
+        s->done = 0;
+        memset(&s->cursor, 0, sizeof(s->cursor));
+    }
+    if (!t->fetches) {
+        return tags_deliver(peer, pkt, flags);
+    }
+    if ((flags & HDR_IETH) && responder_invalidate(peer, pkt->imm) != VERDICT_OK) {
+        return VERDICT_INVALIDATE;
+    }
+    t->msg = TAGS_NONE;
+    rendezvous_begin(peer->qp, &t->rendezvous, t->handle);
+    tags_tell_match(peer->qp, PRM_CQE_TM_OP_CONSUMED, t->handle, (const void *)pkt->payload);
+    return VERDICT_OK;
+}
+
+/* -- the list ---------------------------------------------------------------------------------- */
+
+/* The QP by which software changes an XRQ's list: its completions are the XRQ's, and nobody else
+ * is at its other end. */
+static bool tags_is_command_qp(const struct qp *qp)
+{
+    return qp->srq && qp->srq->tags && qp->send_cq == qp->srq->cq && qp->peer.qpn == qp->obj.num;
+}
+
+uint8_t tags_change_list(struct qp *qp, const struct send_wqe *wqe)
+{
+    const struct prm_wqe_tm_seg *seg = wqe->tags;
+    uint16_t index = PRM_GET(wqe_tm_seg, seg, index), handle = 0;
+    struct prm_cqe64 cqe[1] = {0};
+    enum prm_cqe_tm_op op = PRM_CQE_TM_OP_NOOP;
+    struct tag_list *list;
+    bool done = true;
+
+    if (!tags_is_command_qp(qp) || qp->srq->error) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    list = qp->srq->tags;
+    if (PRM_GET(wqe_tm_seg, seg, has_sw_cnt)) {
+        tag_list_sync(list, PRM_GET(wqe_tm_seg, seg, sw_cnt));
+    }
+    switch (PRM_GET(wqe_tm_seg, seg, opcode)) {
+    case PRM_TM_OPCODE_NOP:
+        break;
+    case PRM_TM_OPCODE_APPEND:
+        op = PRM_CQE_TM_OP_APPEND;
+        handle = tag_list_append(list, index, PRM_GET(wqe_tm_seg, seg, append_tag),
+                                 PRM_GET(wqe_tm_seg, seg, append_mask),
+                                 wqe->num_sge ? &wqe->sge[0] : &(struct sge){0});
+        if (handle == TAG_NONE) {
+            return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        }
+        break;
+    case PRM_TM_OPCODE_REMOVE:
+        op = PRM_CQE_TM_OP_REMOVE;
+        handle = index;
+        done = tag_list_remove(list, handle);
+        break;
+    default:
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if (PRM_GET(wqe_tm_seg, seg, cqe_req)) {
+        PRM_SET(cqe64, cqe, tm_success, done);
+        PRM_SET(cqe64, cqe, hw_phase_cnt, list->hw_phase);
+        tags_fill_cqe(qp, cqe, PRM_CQE_OPCODE_NO_PACKET, op, handle, wqe->index);
+        qp_post_cqe(qp, qp->srq->cq, cqe, false);
+    }
+    return 0;
+}
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+bool tags_init(struct peer *peer)
+{
+    struct qp *qp = peer->qp;
+    struct tags *t;
+
+    if (!qp->srq || !qp->srq->tags) {
+        return true;
+    }
+    t = peer->resp.tags = qp_alloc(qp, sizeof(*t));
+    if (!t) {
+        return false;
+    }
+    if (!qp->srq->attr.fetches || PRM_GET(qpc, qp->qpc, offload_type) != PRM_QP_OFFLOAD_RNDV) {
+        return true;
+    }
+    return rendezvous_init(qp, &t->rendezvous);
+}
+
+void tags_clear(struct peer *peer)
+{
+    struct tags *t = peer->resp.tags;
+
+    if (t) {
+        tags_reset(peer);
+        rendezvous_clear(peer->qp, &t->rendezvous);
+        qp_dealloc(peer->qp, t, sizeof(*t));
+        peer->resp.tags = NULL;
+    }
+}
+
+void tags_flush(struct peer *peer)
+{
+    struct tags *t = peer->resp.tags;
+    uint8_t msg;
+
+    if (!t) {
+        return;
+    }
+    msg = t->msg;
+    t->msg = TAGS_NONE;
+    if (msg == TAGS_MATCHED) {
+        tags_cancel(peer->qp, t->handle);
+    } else if (msg == TAGS_UNEXPECTED) {
+        tag_list_not_delivered(peer->qp->srq->tags);
+    }
+}
+
+void tags_reset(struct peer *peer)
+{
+    struct tags *t = peer->resp.tags;
+
+    if (t) {
+        tags_flush(peer);
+        rendezvous_reset(peer->qp, &t->rendezvous);
+    }
+}

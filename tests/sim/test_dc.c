@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The dynamically connected transport on a bad cable: a few initiators, many short sessions with
+ * several targets, fewer responders than initiators; packets are lost, doubled and come seconds
+ * later, access keys are wrong, hosts sleep. What completed was carried out once; what failed, once
+ * at most. A seed gives the same again (HCASIM_SIM_SEED=first, HCASIM_SIM_SEEDS=how many).
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/queue/q_counter.h"
+#include "model/rdma/dci.h"
+#include "tests/unit/dc_lab.h"
+
+#define DCIS    6
+#define DCTS    3
+#define STEPS   250
+#define MOST    6     /* WQEs of an initiator at a time */
+#define OPS     20000 /* of a run, at most */
+#define SLOTS   (1u << DC_LAB_LOG)
+#define LATE_MS 3000 /* a delayed packet's time at most: less than DC_LATE_NS */
+
+enum op_state {
+    OP_POSTED = 1,
+    OP_DONE,
+    OP_FAILED,
+};
+
+struct op {
+    uint8_t state, carried_out; /* SEND: messages that came */
+    uint8_t opcode;
+    uint8_t dci;
+};
+
+struct initiator {
+    struct lab_qp qp;
+    struct lab_qp_attr attr;
+    struct lab_path path;
+    uint64_t words;   /* on the far side: one for each target */
+    unsigned at[128]; /* op of the WQE at each place in the queue */
+    unsigned posted;  /* and not completed */
+    uint64_t added[DCTS], tried[DCTS];
+    uint8_t target[128];
+};
+
+struct target {
+    struct lab_dct dct;
+    uint64_t mem;
+    bool busy[SLOTS];
+};
+
+struct late {
+    uint64_t due;
+    unsigned from;
+    size_t len;
+    uint8_t *frame;
+};
+
+static struct run {
+    struct lab *lab;
+    GRand *rand;
+    struct initiator dci[DCIS];
+    struct target dct[DCTS];
+    struct op op[OPS];
+    unsigned num_ops;
+    uint64_t src;
+    GArray *late;
+    unsigned lose, twice, delay; /* per thousand packets */
+    uint64_t done, failed, connects;
+    FILE *capture; /* or NULL */
+} r;
+
+static unsigned upto(unsigned max)
+{
+    return (unsigned)g_rand_int_range(r.rand, 0, (gint32)max + 1);
+}
+
+static bool happens(unsigned per_thousand)
+{
+    return upto(999) < per_thousand;
+}
+
+/* -- the cable --------------------------------------------------------------------------------- */
+
+static void keep(unsigned from, const struct roce_packet *pkt)
+{
+    const uint8_t *frame = pkt->payload - roce_header_len(pkt);
+    struct late late = {
+        .due = r.lab->side[0].host.now + upto(happens(100) ? LATE_MS : 20) * LAB_MS,
+        .from = from,
+        .len = roce_frame_len(pkt, pkt->payload_len),
+    };
+
+    late.frame = g_memdup2(frame, late.len);
+    g_array_append_val(r.late, late);
+}
+
+/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed, as pcap. */
+static void capture(const struct roce_packet *pkt)
+{
+    const uint8_t *frame = pkt->payload - roce_header_len(pkt);
+    uint64_t now = r.lab->side[0].host.now;
+    uint32_t len = (uint32_t)roce_frame_len(pkt, pkt->payload_len);
+    uint32_t head[] = {(uint32_t)(now / 1000000000), (uint32_t)(now % 1000000000), len, len};
+
+    if (r.capture) {
+        fwrite(head, sizeof(head), 1, r.capture);
+        fwrite(frame, len, 1, r.capture);
+    }
+}
+
+static void open_capture(void)
+{
+    static const uint32_t head[] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 1};
+    const char *path = getenv("HCASIM_SIM_CAPTURE");
+
+    if (path) {
+        r.capture = fopen(path, "wb");
+        ck_assert_ptr_nonnull(r.capture);
+        fwrite(head, sizeof(head), 1, r.capture);
+    }
+}
+
+static bool tap(struct lab *lab, unsigned from, const struct roce_packet *pkt)
+{
+    capture(pkt);
+    r.connects += pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited;
+    if (happens(r.lose)) {
+        return false;
+    }
+    if (happens(r.twice)) {
+        keep(from, pkt);
+    }
+    if (happens(r.delay)) {
+        keep(from, pkt);
+        return false;
+    }
+    return true;
+}
+
+static void deliver_late(void)
+{
+    for (unsigned i = 0; i < r.late->len; i++) {
+        struct late late = g_array_index(r.late, struct late, i);
+        uint8_t *room;
+
+        if (late.due > r.lab->side[0].host.now) {
+            continue;
+        }
+        room = wire_tx_reserve(r.lab->mid[!late.from], late.len);
+        if (!room) {
+            break;
+        }
+        memcpy(room, late.frame, late.len);
+        wire_tx_commit(r.lab->mid[!late.from], late.len);
+        g_free(late.frame);
+        g_array_remove_index_fast(r.late, i--);
+        lab_run(r.lab);
+    }
+}
+
+/* Time goes on, and late packets come when they are due. */
+static void pass(uint64_t ns)
+{
+    uint64_t end = r.lab->side[0].host.now + ns;
+
+    lab_run(r.lab);
+    while (r.lab->side[0].host.now < end) {
+        /* what is kept meanwhile comes no later than this behind its time */
+        uint64_t next = MIN(end, r.lab->side[0].host.now + 50 * LAB_MS);
+
+        for (unsigned i = 0; i < r.late->len; i++) {
+            next = MIN(next, g_array_index(r.late, struct late, i).due);
+        }
+        lab_advance(r.lab, MAX(next, r.lab->side[0].host.now + 1) - r.lab->side[0].host.now);
+        deliver_late();
+    }
+}
+
+/* -- what is asked ----------------------------------------------------------------------------- */
+
+static void start(struct initiator *a)
+{
+    uint32_t psn = g_rand_int(r.rand) & PSN_MASK;
+
+    PRM_SET(qp_dbr, lab_ptr(a->qp.side, a->qp.dbr, 8), send_counter, 0);
+    ck_assert_int_eq(lab_modify(&a->qp, PRM_CMD_OP_RST2INIT_QP, &a->path, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a->qp, PRM_CMD_OP_INIT2RTR_QP, &a->path, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a->qp, PRM_CMD_OP_RTR2RTS_QP, &a->path, psn, NULL), SYN_OK);
+    a->qp.sq_pi = 0;
+}
+
+static void post(unsigned nth)
+{
+    static const uint8_t opcodes[] = {
+        PRM_WQE_OPCODE_SEND,      PRM_WQE_OPCODE_SEND,       PRM_WQE_OPCODE_ATOMIC_FA,
+        PRM_WQE_OPCODE_ATOMIC_FA, PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ,
+    };
+    struct initiator *a = &r.dci[nth];
+    unsigned t = upto(DCTS - 1);
+    struct lab_wr wr = {
+        .opcode = opcodes[upto(5)],
+        .num_sge = 1,
+        .raddr = a->words + t * 8,
+        .rkey = r.lab->side[1].key,
+        .swap_add = 1,
+        .stream = (uint16_t)upto(9),
+    };
+    uint32_t id = r.num_ops++;
+
+    ck_assert_uint_lt(id, OPS);
+    r.op[id] = (struct op){.state = OP_POSTED, .opcode = wr.opcode, .dci = (uint8_t)nth};
+    lab_to(&wr, &r.dct[t].dct);
+    if (wr.opcode == PRM_WQE_OPCODE_SEND) {
+        wr.num_sge = 0;
+        wr.inline_data = &id;
+        wr.inline_len = sizeof(id);
+    } else if (wr.opcode == PRM_WQE_OPCODE_ATOMIC_FA) {
+        wr.sge[0] = (struct lab_sge){r.src, 8, 0};
+        a->tried[t]++;
+    } else {
+        wr.sge[0] = (struct lab_sge){r.src + 64, upto(3000), 0};
+        wr.raddr = a->words + 4096;
+    }
+    if (happens(10)) {
+        wr.dc_key++;
+    } else if (happens(10)) {
+        wr.rkey ^= 0x100;
+    }
+    a->at[a->qp.sq_pi % 128] = id;
+    a->target[a->qp.sq_pi % 128] = (uint8_t)t;
+    a->posted++;
+    lab_post(&a->qp, &wr);
+}
+
+static void post_receives(struct target *t)
+{
+    while (!t->busy[t->dct.posted % SLOTS]) {
+        unsigned slot = t->dct.posted % SLOTS;
+
+        t->busy[slot] = true;
+        lab_dct_post_recv(&t->dct, t->mem + slot * 64, 64);
+    }
+}
+
+/* -- what came --------------------------------------------------------------------------------- */
+
+static void completed(const struct lab_cqe *cqe)
+{
+    for (unsigned i = 0; i < DCIS; i++) {
+        struct initiator *a = &r.dci[i];
+
+        if (a->qp.qp->obj.num == cqe->qpn) {
+            unsigned place = cqe->counter % 128;
+            struct op *op = &r.op[a->at[place]];
+
+            ck_assert_uint_eq(op->state, OP_POSTED);
+            a->posted--;
+            op->state = cqe->opcode == PRM_CQE_OPCODE_REQ ? OP_DONE : OP_FAILED;
+            r.done += op->state == OP_DONE;
+            r.failed += op->state == OP_FAILED;
+            if (op->opcode == PRM_WQE_OPCODE_ATOMIC_FA && op->state == OP_DONE) {
+                a->added[a->target[place]]++;
+            }
+            return;
+        }
+    }
+    ck_abort_msg("a completion of QP 0x%x", cqe->qpn);
+}
+
+static void received(const struct lab_cqe *cqe)
+{
+    for (unsigned i = 0; i < DCTS; i++) {
+        struct target *t = &r.dct[i];
+        uint32_t id;
+
+        if (t->dct.dctn == cqe->qpn) {
+            ck_assert(t->busy[cqe->counter]);
+            t->busy[cqe->counter] = false;
+            if (cqe->opcode == PRM_CQE_OPCODE_RESP_SEND) {
+                memcpy(&id, lab_ptr(&r.lab->side[1], t->mem + cqe->counter * 64, 4), 4);
+                ck_assert_uint_lt(id, r.num_ops);
+                r.op[id].carried_out++;
+            }
+            post_receives(t);
+            return;
+        }
+    }
+    ck_abort_msg("a completion of target 0x%x", cqe->qpn);
+}
+
+static void poll_all(void)
+{
+    struct lab_cqe cqe;
+    uint8_t type;
+    uint32_t num;
+
+    while (lab_poll(&r.lab->side[0], &cqe)) {
+        completed(&cqe);
+    }
+    while (lab_poll(&r.lab->side[1], &cqe)) {
+        received(&cqe);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        while (lab_event(&r.lab->side[i], &type, &num)) {
+        }
+    }
+    r.lab->num_packets = 0;
+}
+
+/* An initiator in ERR begins anew once its queue is flushed; a failed stream is taken up again. */
+static void revive(struct initiator *a)
+{
+    struct prm_qpc qpc[1] = {0};
+    struct hca *hca = &r.lab->side[0].hca;
+
+    if (a->qp.qp->state == PRM_QP_STATE_ERR && a->posted == 0) {
+        ck_assert_int_eq(lab_modify(&a->qp, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+        start(a);
+        return;
+    }
+    if (a->qp.qp->state == PRM_QP_STATE_RTS && a->attr.log_streams && happens(100)) {
+        qp_modify(hca, 0, a->qp.qp->obj.num, PRM_CMD_OP_RTS2RTS_QP,
+                  1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, (uint16_t)upto(7));
+    }
+}
+
+/* -- a run ------------------------------------------------------------------------------------- */
+
+static void make(uint32_t seed, bool faults)
+{
+    r = (struct run){.lab = lab_new(), .rand = g_rand_new_with_seed(seed)};
+    r.late = g_array_new(false, false, sizeof(struct late));
+    r.lab->tap = tap;
+    open_capture();
+    if (faults) {
+        r.lose = upto(1) ? upto(150) : 5;
+        r.twice = upto(200);
+        r.delay = upto(150);
+    }
+    r.lab->side[1].hca.limits.dc_responders = 1 + upto(5);
+    r.src = lab_mem(&r.lab->side[0], 8192, 7);
+    for (unsigned i = 0; i < DCTS; i++) {
+        lab_dct_new(&r.lab->side[1], &r.dct[i].dct);
+        r.dct[i].mem = lab_mem(&r.lab->side[1], SLOTS * 64, 0);
+        post_receives(&r.dct[i]);
+    }
+    for (unsigned i = 0; i < DCIS; i++) {
+        struct initiator *a = &r.dci[i];
+
+        a->attr = lab_dci;
+        a->attr.log_streams = i % 2 ? 3 : 0;
+        a->attr.log_errored = i % 2 ? 2 : 0;
+        a->path = lab_path;
+        a->path.ack_timeout = faults ? 8 + (uint8_t)upto(6) : 14;
+        a->words = lab_mem(&r.lab->side[1], 8192, 0);
+        lab_qp_new(&r.lab->side[0], &a->attr, &a->qp);
+        start(a);
+    }
+}
+
+static unsigned outstanding(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < DCIS; i++) {
+        n += r.dci[i].posted;
+    }
+    return n;
+}
+
+static void step(bool faults)
+{
+    for (unsigned n = upto(3); n; n--) {
+        unsigned nth = upto(DCIS - 1);
+
+        if (r.dci[nth].qp.qp->state == PRM_QP_STATE_RTS && r.dci[nth].posted < MOST) {
+            post(nth);
+        }
+    }
+    if (happens(700)) {
+        lab_run(r.lab);
+    }
+    pass(upto(happens(50) ? 200 : 3) * LAB_MS / 2);
+    if (faults && happens(4)) {
+        pass(DC_IDLE_NS); /* whose DISCONNECT was lost is forgotten now */
+    }
+    poll_all();
+    for (unsigned i = 0; i < DCIS; i++) {
+        revive(&r.dci[i]);
+    }
+}
+
+/* Nothing more is asked; the cable is good, but for what is late. */
+static void finish(void)
+{
+    r.lose = r.twice = r.delay = 0;
+    for (unsigned i = 0; outstanding() && i < 2000; i++) {
+        pass(50 * LAB_MS);
+        poll_all();
+    }
+    ck_assert_uint_eq(outstanding(), 0);
+    pass(LATE_MS * LAB_MS);
+    poll_all();
+}
+
+static void judge(uint32_t seed)
+{
+    for (unsigned i = 0; i < r.num_ops; i++) {
+        const struct op *op = &r.op[i];
+
+        if (op->opcode == PRM_WQE_OPCODE_SEND) {
+            ck_assert_msg(op->state == OP_DONE ? op->carried_out == 1 : op->carried_out <= 1,
+                          "seed %u: SEND %u, %s, was carried out %u times", seed, i,
+                          op->state == OP_DONE ? "done" : "failed", op->carried_out);
+        }
+    }
+    for (unsigned i = 0; i < DCIS; i++) {
+        for (unsigned t = 0; t < DCTS; t++) {
+            const struct initiator *a = &r.dci[i];
+            uint64_t sum;
+
+            memcpy(&sum, lab_ptr(&r.lab->side[1], a->words + t * 8, 8), 8);
+            ck_assert_msg(sum >= a->added[t] && sum <= a->tried[t],
+                          "seed %u: initiator %u, target %u: %u atomics of %u completed, %u were "
+                          "carried out",
+                          seed, i, t, (unsigned)a->added[t], (unsigned)a->tried[t], (unsigned)sum);
+        }
+    }
+}
+
+static void clear(void)
+{
+    if (r.capture) {
+        fclose(r.capture);
+    }
+    for (unsigned i = 0; i < r.late->len; i++) {
+        g_free(g_array_index(r.late, struct late, i).frame);
+    }
+    g_array_free(r.late, true);
+    g_rand_free(r.rand);
+    lab_free(r.lab);
+}
+
+static void run(uint32_t seed, bool faults)
+{
+    make(seed, faults);
+    for (unsigned i = 0; i < STEPS; i++) {
+        step(faults);
+    }
+    finish();
+    judge(seed);
+}
+
+static unsigned from_env(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? (unsigned)strtoul(text, NULL, 0) : otherwise;
+}
+
+START_TEST(what_completes_was_carried_out_once)
+{
+    unsigned first = from_env("HCASIM_SIM_SEED", 1), n = from_env("HCASIM_SIM_SEEDS", 20);
+    uint64_t done = 0, failed = 0, connects = 0;
+
+    for (uint32_t seed = first; seed < first + n; seed++) {
+        run(seed, true);
+        done += r.done;
+        failed += r.failed;
+        connects += r.connects;
+        clear();
+    }
+    g_print("# %u seeds: %u done, %u failed, %u CONNECTs\n", n, (unsigned)done, (unsigned)failed,
+            (unsigned)connects);
+    ck_assert_uint_gt(done, failed);
+}
+END_TEST
+
+/* Refusals and waits, but no lost packet: no counter says that one was. */
+START_TEST(a_good_wire_shows_no_sequence_errors)
+{
+    unsigned first = from_env("HCASIM_SIM_SEED", 1), n = from_env("HCASIM_SIM_SEEDS", 20);
+
+    for (uint32_t seed = first; seed < first + n; seed++) {
+        run(seed, false);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct q_counter *c = q_counter_get(&r.lab->side[i].hca, 0);
+
+            ck_assert_uint_eq(c->out_of_sequence, 0);
+            ck_assert_uint_eq(c->packet_seq_err, 0);
+            ck_assert_uint_eq(c->implied_nak_seq_err, 0);
+        }
+        clear();
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dynamic connections");
+    TCase *tc = tcase_create("dc");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 3600);
+    tcase_add_test(tc, what_completes_was_carried_out_once);
+    tcase_add_test(tc, a_good_wire_shows_no_sequence_errors);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DC targets and initiators on a table (lab.h). */
+#ifndef HCASIM_TESTS_DC_LAB_H
+#define HCASIM_TESTS_DC_LAB_H
+
+#include "model/rdma/dct.h"
+#include "tests/unit/lab.h"
+
+#define DC_LAB_KEY 0x1122334455667788ull
+#define DC_LAB_LOG 8 /* receive WQEs of a target */
+
+struct lab_dct {
+    struct lab_side *side;
+    uint32_t dctn;
+    struct srq *srq;
+    uint64_t ring, dbr;
+    uint16_t posted;
+};
+
+/* What lab_dct_new() makes if it is not told: mtu 1024, every access, DC_LAB_KEY. */
+void lab_dctc(struct lab_side *side, struct prm_dctc *dctc);
+/* With an SRQ of its own, and the side's CQ. */
+void lab_dct_new(struct lab_side *side, struct lab_dct *dct);
+enum syn lab_dct_create(struct lab_side *side, const struct prm_dctc *dctc, struct lab_dct *dct);
+void lab_dct_post_recv(struct lab_dct *dct, uint64_t addr, uint32_t len);
+struct dct *lab_dct_of(const struct lab_dct *dct);
+
+/* An initiator in RTS. NULL: lab_path. */
+void lab_dci_new(struct lab_side *side, const struct lab_qp_attr *attr, const struct lab_path *path,
+                 struct lab_qp *dci);
+extern const struct lab_qp_attr lab_dci;
+
+/* Names its target in a work request. */
+struct lab_wr *lab_to(struct lab_wr *wr, const struct lab_dct *dct);
+
+#endif
