@@ -172,23 +172,35 @@ static int drv_set_issi(struct drv *drv)
     return drv_cmd_simple(drv, set, sizeof(set));
 }
 
-/* The current values of a section; cap is of len bytes of it. */
-static int drv_query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
+enum drv_caps {
+    DRV_CAPS_MAX,
+    DRV_CAPS_CURRENT
+};
+
+/* The values of a section; cap is of len bytes of it. */
+static int drv_query_caps_of(struct drv *drv, unsigned type, enum drv_caps which, void *cap,
+                             size_t len)
 {
     struct prm_query_hca_cap_in in[1] = {0};
     g_autofree struct prm_query_hca_cap_out *out = g_malloc0(PRM_SIZE(query_hca_cap_out));
     int status;
 
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_QUERY_HCA_CAP);
-    PRM_SET(query_hca_cap_in, in, op_mod, type << 1 | 1);
+    PRM_SET(query_hca_cap_in, in, op_mod, type << 1 | which);
     status = drv_cmd(drv, in, sizeof(in), out, PRM_SIZE(query_hca_cap_out));
     memcpy(cap, PRM_PTR(query_hca_cap_out, out, capability), len);
     return status;
 }
 
-/* What handle_hca_cap() sets: 4 KiB UARs, no command checksums. */
+static int drv_query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
+{
+    return drv_query_caps_of(drv, type, DRV_CAPS_CURRENT, cap, len);
+}
+
+/* What handle_hca_cap() sets: 4 KiB UARs, no command checksums, DC where there is. */
 static int drv_set_caps(struct drv *drv)
 {
+    struct prm_cmd_hca_cap max[1];
     g_autofree struct prm_set_hca_cap_in *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
     void *section = PRM_PTR(set_hca_cap_in, in, capability);
     struct prm_cmd_hca_cap *cap = section;
@@ -196,12 +208,16 @@ static int drv_set_caps(struct drv *drv)
                                 PRM_STRIDE(set_hca_cap_in, capability) *
                                     PRM_COUNT(set_hca_cap_in, capability));
 
+    status = status
+                 ? status
+                 : drv_query_caps_of(drv, PRM_HCA_CAP_TYPE_GENERAL, DRV_CAPS_MAX, max, sizeof(max));
     if (status) {
         return status;
     }
     PRM_SET(cmd_hca_cap, cap, cmdif_checksum, 0);
     PRM_SET(cmd_hca_cap, cap, uar_4k, 1);
     PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0);
+    PRM_SET(cmd_hca_cap, cap, dct, PRM_GET(cmd_hca_cap, max, dct));
     PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
     PRM_SET(set_hca_cap_in, in, op_mod, PRM_HCA_CAP_TYPE_GENERAL << 1);
     status = drv_cmd_simple(drv, in, PRM_SIZE(set_hca_cap_in));
@@ -224,6 +240,10 @@ static int drv_query_sections(struct drv *drv)
          sizeof(drv->roce_cap)},
         {PRM_GET(cmd_hca_cap, drv->cap, event_cap), PRM_HCA_CAP_TYPE_DEV_EVENT, drv->event_cap,
          sizeof(drv->event_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, atomic), PRM_HCA_CAP_TYPE_ATOMIC, drv->atomic_cap,
+         sizeof(drv->atomic_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, hca_cap_2), PRM_HCA_CAP_TYPE_GENERAL_2, drv->cap_2,
+         sizeof(drv->cap_2)},
     };
     int status = 0;
 

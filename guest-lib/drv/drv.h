@@ -69,6 +69,8 @@ struct drv {
     struct prm_per_protocol_networking_offload_caps eth_cap[1];
     struct prm_roce_cap roce_cap[1];
     struct prm_device_event_cap event_cap[1];
+    struct prm_atomic_caps atomic_cap[1];
+    struct prm_cmd_hca_cap_2 cap_2[1];
     struct drv_eq eq; /* async and completion events */
     GArray *events;   /* struct drv_event seen and not taken: page requests excluded */
     GArray *db_pages; /* struct drv_mem, of doorbell records (drv_db.c) */
@@ -218,6 +220,9 @@ struct drv_qp_attr {
     struct drv_cq *send_cq, *recv_cq;
     struct drv_srq *srq;     /* or NULL */
     bool no_rq;              /* it never receives */
+    bool no_sq;              /* it never sends: an XRC target, or a QP that its XRQ sends for */
+    bool fetches;            /* that does (offload_type RNDV) */
+    uint32_t xrcd;           /* XRC */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
     uint32_t user_index;     /* what CQEs name the QP by; 0: none */
@@ -287,9 +292,13 @@ struct drv_send {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t compare, swap_add;
-    /* UD */
+    /* an extended atomic on numbers of sge's length: operands as the WQE has them */
+    const void *operands;
+    uint32_t xrc_srqn; /* XRC */
+    /* UD, DC */
     const struct drv_path *ah;
     uint32_t qkey;
+    uint64_t dc_key;
 };
 /* Writes a send WQE and rings the doorbell. Returns the wqe_counter of its completion. */
 uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send);

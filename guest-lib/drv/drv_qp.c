@@ -76,7 +76,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
 {
     unsigned log_stride = 4 + (unsigned)g_bit_storage(MAX(attr->max_recv_sge, 1) - 1);
     size_t rq_bytes = attr->srq || attr->no_rq ? 0 : 1ul << (attr->log_rq + log_stride);
-    size_t ring = rq_bytes + (64ul << attr->log_sq);
+    size_t ring = rq_bytes + (attr->no_sq ? 0 : 64ul << attr->log_sq);
     size_t len = PRM_SIZE(create_qp_in) + 8 * drv_pages(ring);
     g_autofree struct prm_create_qp_in *in = g_malloc0(len);
     struct prm_create_qp_out out[1] = {0};
@@ -88,7 +88,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     qp->attr = *attr;
     qp->log_rq_stride = log_stride;
     qp->sq_offset = rq_bytes;
-    qp->ring = drv_alloc(drv, ring);
+    qp->ring = drv_alloc(drv, MAX(ring, 1));
     qp->dbr = drv_new_db(drv, &qp->dbr_bus);
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
     PRM_SET(create_qp_in, in, uid, drv->uid);
@@ -97,6 +97,9 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(qpc, qpc, pd, attr->pdn);
     PRM_SET(qpc, qpc, uar_page, drv->uarn);
     PRM_SET(qpc, qpc, log_sq_size, attr->log_sq);
+    PRM_SET(qpc, qpc, no_sq, attr->no_sq);
+    PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
+    PRM_SET(qpc, qpc, xrcd, attr->xrcd);
     PRM_SET(qpc, qpc, cqn_snd, attr->send_cq->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->recv_cq->cqn);
     PRM_SET(qpc, qpc, dbr_addr, qp->dbr_bus);
@@ -110,7 +113,9 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, log_stride - 4);
     }
-    drv_set_pas(PRM_PTR(create_qp_in, in, pas), &qp->ring);
+    if (ring) { /* else the command has no list of pages */
+        drv_set_pas(PRM_PTR(create_qp_in, in, pas), &qp->ring);
+    }
     status = drv_cmd(drv, in, len, out, sizeof(out));
     qp->qpn = PRM_GET(create_qp_out, out, qpn);
     if (status) {
@@ -181,7 +186,8 @@ static void drv_qp_fill_access(const struct drv_path *path, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, rre, !path->no_remote_access);
     PRM_SET(qpc, qpc, rwe, !path->no_remote_access);
     PRM_SET(qpc, qpc, rae, !path->no_remote_access);
-    PRM_SET(qpc, qpc, atomic_mode, path->no_remote_access ? 0 : 3); /* 8 bytes */
+    PRM_SET(qpc, qpc, atomic_mode,
+            path->no_remote_access ? PRM_ATOMIC_MODE_NONE : PRM_ATOMIC_MODE_UP_TO_128B);
 }
 
 static bool drv_qp_is_ud(const struct drv_qp *qp)

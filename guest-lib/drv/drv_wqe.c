@@ -47,6 +47,16 @@ static uint8_t *drv_wqe_put_inline(uint8_t *seg, const struct drv_send *send)
     return p;
 }
 
+/* Swap, compare and their masks, or add and boundary, in units of 16 bytes. */
+static uint8_t *drv_wqe_put_operands(uint8_t *seg, const struct drv_send *send)
+{
+    size_t n = send->opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_CS ? 4 : 2;
+    size_t len = n * send->sge->len;
+
+    memcpy(seg, send->operands, len);
+    return seg + MAX(len, SEGMENT);
+}
+
 /* Always the whole address vector. */
 static uint8_t *drv_wqe_put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
 {
@@ -73,8 +83,17 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     uint32_t mask = (1u << qp->attr.log_sq) - 1;
     unsigned ds, blocks;
 
+    if (qp->attr.st == PRM_QP_ST_XRC) {
+        PRM_SET(wqe_xrc_seg, (void *)seg, xrc_srqn, send->xrc_srqn);
+        seg += PRM_SIZE(wqe_xrc_seg);
+    }
     if (send->ah) {
+        struct prm_wqe_av *av = (void *)seg;
+
         seg = drv_wqe_put_av(seg, send->ah, send->qkey);
+        if (qp->attr.st == PRM_QP_ST_DCI) {
+            PRM_SET(wqe_av, av, dc_key, send->dc_key);
+        }
     }
     switch (send->opcode) {
     case PRM_WQE_OPCODE_RDMA_WRITE:
@@ -88,6 +107,12 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
         prm_store64(seg, send->swap_add);
         prm_store64(seg + 8, send->compare);
         seg += SEGMENT;
+        break;
+    case PRM_WQE_OPCODE_ATOMIC_MASKED_CS:
+    case PRM_WQE_OPCODE_ATOMIC_MASKED_FA:
+        seg = drv_wqe_put_raddr(seg, send->raddr, send->rkey);
+        seg = drv_wqe_put_operands(seg, send);
+        PRM_SET(wqe_ctrl_seg, ctrl, opmod, 8 | (__builtin_ctz(send->sge->len) - 2));
         break;
     }
     if (send->flags & DRV_INLINE) {

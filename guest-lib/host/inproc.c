@@ -48,14 +48,15 @@ static void inproc_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
 {
 }
 
-static bool inproc_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *expected, uint64_t desired)
+static bool inproc_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *expected,
+                               uint64_t desired)
 {
-    uint64_t *ptr = inproc_arena_at(host, addr, 8);
+    void *ptr = inproc_arena_at(host, addr, len);
 
-    if (!ptr || addr % 8) {
+    if (!ptr || addr % len) {
         return false;
     }
-    __atomic_compare_exchange_n(ptr, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    host_cmpxchg(ptr, len, expected, desired);
     return true;
 }
 
@@ -104,7 +105,7 @@ static const struct hca_host_ops host_ops = {
     .dma_write = inproc_dma_write,
     .dma_map = inproc_dma_map,
     .dma_unmap = inproc_dma_unmap,
-    .dma_cmpxchg64 = inproc_dma_cmpxchg64,
+    .dma_cmpxchg = inproc_dma_cmpxchg,
     .irq = inproc_irq,
     .clock_ns = inproc_clock_ns,
     .timer_arm = inproc_timer_arm,

@@ -112,14 +112,11 @@ bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memor
     IN_A_WINDOW(memory_put(addr, buf, len));
 }
 
-bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
-                      const struct memory_missed *missed)
+bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
+                    const struct memory_missed *missed)
 {
-    size_t len = sizeof(desired);
-
     if (!memory_is(addr, len) || addr % len) {
         return memory_miss(missed, addr, len);
     }
-    IN_A_WINDOW(__atomic_compare_exchange_n((uint64_t *)memory_at(addr), expected, desired, false,
-                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    IN_A_WINDOW(host_cmpxchg(memory_at(addr), len, expected, desired));
 }

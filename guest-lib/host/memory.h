@@ -97,8 +97,8 @@ struct memory_missed {
 /* missed may be NULL. */
 bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed);
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed);
-/* As struct hca_host_ops's dma_cmpxchg64. */
-bool memory_cmpxchg64(uint64_t addr, uint64_t *expected, uint64_t desired,
-                      const struct memory_missed *missed);
+/* As struct hca_host_ops's dma_cmpxchg. */
+bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
+                    const struct memory_missed *missed);
 
 #endif

@@ -17,6 +17,7 @@ struct hv_dv_ops {
     int (*init_obj)(struct mlx5dv_obj *obj, uint64_t obj_type);
     int (*query_port)(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
     int (*mkey_check)(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size);
+    struct mlx5dv_qp_ex *(*qp_ex_from_ibv_qp_ex)(struct ibv_qp_ex *qp);
     struct ibv_context *(*open_device)(struct ibv_device *device, struct mlx5dv_context_attr *attr);
 #define DV_OP(ret, name, ops, params, args) ret(*name) params;
 #define DV_ERRNO(name, err, params)
@@ -45,6 +46,7 @@ extern const struct hv_dv_ops hv_dv_ops;
 #undef DV_NULL
 #undef DV_VOID
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
+struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
 
 /* -- objects: what libmlx5.so.1 must know of them is their context ------------------------------

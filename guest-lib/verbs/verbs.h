@@ -33,16 +33,18 @@ struct hv_dv_ops; /* guest-lib/verbs/dv.h: what libmlx5.so.1 calls */
 struct hv_port_config;
 struct hv_hca;
 struct hv_file;
+struct hv_reserved_qpns; /* user/reserved_qpn.c */
 struct hv_context;
 
 /*
- * User indices: what CQEs of version 1 name their queue by (user_index of QPs, SQs, RQs and XRC
- * SRQs), one numbering per context, as libmlx5 has. A QP with an ordinary SRQ keeps its own.
+ * User indices: what CQEs of version 1 name their queue by (user_index of QPs, DCTs, SQs, RQs, XRC
+ * SRQs and XRQs), one numbering per context, as libmlx5 has. A QP with an ordinary SRQ keeps its
+ * own.
  */
 enum hv_rsc_type {
     HV_RSC_NONE,
     HV_RSC_QP,   /* struct hv_qp */
-    HV_RSC_XSRQ, /* struct hv_srq that names its own CQ */
+    HV_RSC_XSRQ, /* struct hv_srq that names its own CQ: XRC's, and one with tag matching */
     HV_RSC_RWQ   /* struct hv_rwq */
 };
 struct hv_rsc {
@@ -84,6 +86,7 @@ struct hv_context {
     struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
     struct hv_async *async;
     struct hv_uidx_table uidx;
+    struct hv_reserved_qpns *reserved_qpns; /* blocks of numbers that it has taken */
     struct verbs_context ibv; /* last: the size of its prefix is the library's own business */
 };
 
@@ -202,6 +205,8 @@ struct hv_wq {
     pthread_spinlock_t lock;
 };
 
+struct hv_tm; /* user/tm.h */
+
 struct hv_srq {
     struct ibv_srq ibv;
     struct hv_hca *hca;
@@ -218,10 +223,12 @@ struct hv_srq {
     bool single_threaded;
     pthread_spinlock_t lock;
     enum ibv_srq_type type;
-    int uidx; /* of an XRC SRQ, else -1 */
+    int uidx; /* of one that names its CQ, else -1 */
     struct hv_xrcd *xrcd;
-    struct hv_cq *cq; /* of an XRC SRQ */
-    gint users;       /* QPs */
+    struct hv_cq *cq;  /* of an XRC SRQ, or one with tag matching */
+    uint32_t max_tags; /* of one with tag matching: entries of its list */
+    struct hv_tm *tm;  /* the user half's of that, or NULL */
+    gint users;        /* QPs */
     uint32_t unacked_async;
 };
 
@@ -242,6 +249,13 @@ struct hv_rwq {
 };
 
 struct hv_mcast;
+
+/* A QP of type IBV_QPT_DRIVER. */
+enum hv_dc {
+    HV_DC_NONE, /* another type */
+    HV_DC_DCI,
+    HV_DC_DCT
+};
 
 /* An indirection table of WQs (wq.c). */
 struct hv_ind_table {
@@ -269,6 +283,13 @@ struct hv_qp {
     uint16_t uid;             /* in whose name its commands are: the kernel's of XRC targets */
     struct hv_xrcd *xrcd;     /* of an XRC target */
     struct hv_ind_table *ind; /* of an RSS QP, which has no queues of its own */
+    enum hv_dc dc;
+    bool dci_streams; /* it has streams, of these numbers */
+    uint8_t dci_log_streams, dci_log_errored;
+    uint64_t dct_access_key;
+    struct prm_create_dct_in *dct; /* a DCT, as it is put together (kernel/dct.c) */
+    bool dct_exists;               /* the device knows it: it has its number */
+    bool ooo;                      /* data may be placed out of order */
     /* the kernel half's: */
     unsigned access;            /* IBV_ACCESS_ that ibv_modify_qp() gave last */
     uint8_t max_dest_rd_atomic; /* likewise */

@@ -373,8 +373,30 @@ CALL(alloc_parent_domain, struct ibv_parent_domain_init_attr attr = {.pd = pd};
      return made ? num(ibv_dealloc_pd(made)) : errno;)
 CALL(modify_cq, struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE};
      return num(ibv_modify_cq(cq, &attr));)
-CALL(post_srq_ops, struct ibv_ops_wr wr = {0}; struct ibv_ops_wr * bad;
-     return num(ibv_post_srq_ops(srq, &wr, &bad));)
+
+/* The count of unexpected messages, told to an SRQ that has tags. */
+static int call_post_srq_ops(void)
+{
+    struct ibv_cq_init_attr_ex cq_attr = {.cqe = 15, .wc_flags = IBV_WC_EX_WITH_TM_INFO};
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(ctx, &cq_attr);
+    struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = 7, .max_sge = 1},
+                                        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                                                     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+                                        .srq_type = IBV_SRQT_TM,
+                                        .pd = pd,
+                                        .cq = ibv_cq_ex_to_cq(ex),
+                                        .tm_cap = {.max_num_tags = 7, .max_ops = 4}};
+    struct ibv_srq *tm = ibv_create_srq_ex(ctx, &attr);
+    struct ibv_ops_wr *bad, wr = {.opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_TM_SYNC};
+    int err = tm ? num(ibv_post_srq_ops(tm, &wr, &bad)) : errno;
+
+    if (tm) {
+        ibv_destroy_srq(tm);
+    }
+    ibv_destroy_cq(ibv_cq_ex_to_cq(ex));
+    return err;
+}
+
 CALL(create_table, struct ibv_rwq_ind_table_init_attr attr = {.ind_tbl = &wq};
      struct ibv_rwq_ind_table *made = ibv_create_rwq_ind_table(ctx, &attr);
      return made ? num(ibv_destroy_rwq_ind_table(made)) : errno;)
@@ -537,6 +559,37 @@ static int cancel(struct mlx5dv_qp_ex *ex)
 
 CALL(dv_create_qp, return with_qp(nothing);)
 CALL(cancel_sends, return with_qp(cancel);)
+
+/* Of a DCI. It has none and says so (EINVAL), as nothing has failed on it: it was understood. */
+static int call_stream_reset(void)
+{
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
+                                       .send_cq = cq,
+                                       .recv_cq = cq,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                       .pd = pd};
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
+    struct ibv_qp *dci = mlx5dv_create_qp(ctx, &attr, &dv);
+    int err = dci ? 0 : errno;
+
+    if (dci) {
+        dci->state = IBV_QPS_RTS; /* as libmlx5 looks at it */
+        err = mlx5dv_dci_stream_id_reset(dci, 1);
+        dci->state = IBV_QPS_RESET;
+        ibv_destroy_qp(dci);
+    }
+    return err == EINVAL ? 0 : err;
+}
+
+static int call_reserve(void)
+{
+    uint32_t qpn;
+    int err = num(mlx5dv_reserved_qpn_alloc(ctx, &qpn));
+
+    return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));
+}
+
 CALL(modify_udp_sport, return num(mlx5dv_modify_qp_udp_sport(rc, 0xc123));)
 CALL(dv_alloc_dm, struct ibv_alloc_dm_attr attr = {0};
      struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
@@ -835,6 +888,8 @@ static const struct {
     {" mlx5dv_create_qp mlx5dv_qp_ex_from_ibv_qp_ex ", call_dv_create_qp},
     {" mlx5dv_qp_cancel_posted_send_wrs ", call_cancel_sends},
     {" mlx5dv_modify_qp_udp_sport ", call_modify_udp_sport},
+    {" mlx5dv_dci_stream_id_reset ", call_stream_reset},
+    {" mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc ", call_reserve},
     {" mlx5dv_alloc_dm ", call_dv_alloc_dm},
     {" mlx5dv_create_mkey mlx5dv_destroy_mkey ", call_create_mkey},
     {" _mlx5dv_mkey_check ", call_mkey_check},

@@ -192,6 +192,7 @@ static void config_free_port(struct hv_port_config *port)
 static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
                              GError **err)
 {
+    uint64_t responders = FW_RESPONDERS_DEFAULT;
     g_autofree char *wire = config_get("wire"), *mac = config_get("mac"), *ip = config_get("ip");
     uint64_t mtu = DEFAULT_MTU;
     unsigned number;
@@ -207,6 +208,10 @@ static bool config_load_port(struct hv_port_config *port, unsigned index, uint64
     if (!config_get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
         return false;
     }
+    if (!config_get_number("responders", 1, FW_RESPONDERS_MAX, &responders, err)) {
+        return false;
+    }
+    port->responders = (unsigned)responders;
     port->mtu = (unsigned)mtu;
     port->profile = config_get("profile");
     port->capture = index == 0 ? config_get("capture") : NULL;
@@ -277,6 +282,7 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
         .ipv4 = config_ipv4_of_host(host),
         .mtu = DEFAULT_MTU,
         .memory = FW_MEMORY_DEFAULT,
+        .responders = FW_RESPONDERS_DEFAULT,
         .log_level = -1,
         .world = world,
         .port = port,
@@ -293,4 +299,17 @@ __be64 hv_config_guid(const struct hv_port_config *config)
 
     memcpy(&guid, bytes, sizeof(guid));
     return guid;
+}
+
+void hv_config_ibdev_path(const struct hv_port_config *port, const char *device, char *path,
+                          size_t size)
+{
+    const char *sysfs = getenv("HCASIM_SYSFS");
+    int len = sysfs ? snprintf(path, size, "%s/%s/infiniband/%s", sysfs,
+                               port->profile ? port->profile : FW_PROFILE_DEFAULT, device)
+                    : 0;
+
+    if (len <= 0 || len >= (int)size || access(path, F_OK)) {
+        snprintf(path, size, "/sys/class/infiniband/%s", device);
+    }
 }

@@ -9,6 +9,7 @@
  *   HCASIM_MAC      MAC address of the first device; others follow it        that of the address
  *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
  *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
+ *   HCASIM_RESPONDERS  initiators that a device's DC targets serve at a time  1024
  *   HCASIM_PROFILE  generation: cx4, cx4lx, cx5, cx6dx or cx7                cx5
  *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
@@ -38,6 +39,7 @@ struct hv_port_config {
     uint32_t ipv4; /* host byte order */
     unsigned mtu;
     uint64_t memory; /* bytes */
+    unsigned responders;
     int log_level;
     union ibv_gid gid[HV_GIDS];
     /* of a simulation (hv_config_simulate()), else NULL */
@@ -60,5 +62,11 @@ __be64 hv_config_guid(const struct hv_port_config *config);
 
 /* The MAC address that belongs to an address. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
+
+/* ibv_device.ibdev_path of a device: where programs look which card it is. There is none in the
+ * machine's own sysfs; HCASIM_SYSFS is where guest-lib/export/sysfs_tree.c wrote the like
+ * (scripts/hcasim sets it). Without it, the kernel's path. */
+void hv_config_ibdev_path(const struct hv_port_config *port, const char *device, char *path,
+                          size_t size);
 
 #endif

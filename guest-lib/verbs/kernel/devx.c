@@ -111,10 +111,14 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
 
 int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 {
+    struct hv_hca *hca = hv_hca_of(obj->context);
     uint8_t out[MIN_LEN] = {0};
-    int err = hv_kernel(hv_cmd(hv_hca_of(obj->context), obj->destroy,
-                               obj->object->destroy->in_least, out, sizeof(out)));
+    int err = obj->object == PRM_OBJECT(DCT)
+                  ? hv_drain_dct(hca, hv_context(obj->context)->uid, obj->id)
+                  : 0;
 
+    err = hv_kernel(
+        err ? err : hv_cmd(hca, obj->destroy, obj->object->destroy->in_least, out, sizeof(out)));
     if (err) {
         return err;
     }
@@ -256,7 +260,9 @@ int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *
 
 static const struct prm_object *devx_srq_object(const struct hv_srq *srq)
 {
-    return srq->type == IBV_SRQT_XRC ? PRM_OBJECT(XRC_SRQ) : PRM_OBJECT(RMP);
+    return srq->type == IBV_SRQT_XRC  ? PRM_OBJECT(XRC_SRQ)
+           : srq->type == IBV_SRQT_TM ? PRM_OBJECT(XRQ)
+                                      : PRM_OBJECT(RMP);
 }
 
 static int devx_use_srq(struct ibv_srq *srq, enum prm_act act, const void *in, size_t inlen,

@@ -52,6 +52,7 @@ static const struct prm_command *const objects[] = {
     PRM_COMMAND(ARM_RQ),
     PRM_COMMAND(ARM_XRC_SRQ),
     PRM_COMMAND(ARM_XRQ),
+    PRM_COMMAND(ARM_DCT_FOR_KEY_VIOLATION),
     PRM_COMMAND(MODIFY_RMP),
     PRM_COMMAND(MODIFY_SQ),
     PRM_COMMAND(MODIFY_RQ),
@@ -147,6 +148,15 @@ bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **obj
     return true;
 }
 
+/* A key of other keys has them in the command, and no pages (devx_handle_mkey_create()). */
+static bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in)
+{
+    const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint32_t mode = PRM_GET(mkc, mkc, access_mode_1_0) | PRM_GET(mkc, mkc, access_mode_4_2) << 2;
+
+    return mode == PRM_MKC_ACCESS_MODE_KLMS || mode == PRM_MKC_ACCESS_MODE_KSM;
+}
+
 void devx_cmd_set_umem_valid(void *in, size_t inlen)
 {
     uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
@@ -154,7 +164,7 @@ void devx_cmd_set_umem_valid(void *in, size_t inlen)
 #define ROOM(layout) (inlen >= PRM_SIZE(layout))
     switch (op) {
     case PRM_CMD_OP_CREATE_MKEY:
-        if (ROOM(create_mkey_in)) {
+        if (ROOM(create_mkey_in) && !devx_cmd_is_of_keys(in)) {
             PRM_SET(create_mkey_in, in, mkey_umem_valid, 1);
         }
         break;
@@ -180,6 +190,14 @@ void devx_cmd_set_umem_valid(void *in, size_t inlen)
             PRM_SET(create_xrc_srq_in, in, xrc_srq_umem_valid, 1);
             PRM_SET(xrc_srqc, PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry), dbr_umem_valid,
                     1);
+        }
+        break;
+    case PRM_CMD_OP_CREATE_XRQ:
+        if (ROOM(create_xrq_in)) {
+            struct prm_wq *wq = PRM_PTR(xrqc, PRM_PTR(create_xrq_in, in, xrq_context), wq);
+
+            PRM_SET(wq, wq, dbr_umem_valid, 1);
+            PRM_SET(wq, wq, wq_umem_valid, 1);
         }
         break;
 #define WQ_IN(name, ctx_field, layout)                                                             \

@@ -88,6 +88,27 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     return hv_status_errno(status);
 }
 
+int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn)
+{
+    struct prm_drain_dct_in in[1] = {0};
+    struct drv_event event;
+    int status, state;
+
+    PRM_SET(drain_dct_in, in, opcode, PRM_CMD_OP_DRAIN_DCT);
+    PRM_SET(drain_dct_in, in, uid, uid);
+    PRM_SET(drain_dct_in, in, dctn, dctn);
+    if (!hca_begin_cmd(hca, &state)) {
+        return EIO;
+    }
+    status = drv_cmd_simple(hca->drv, in, sizeof(in));
+    if (!status &&
+        !drv_wait_event(hca->drv, PRM_EVENT_TYPE_DCT_DRAINED, dctn, &event, DRV_CMD_TIMEOUT)) {
+        status = DRV_TIMEOUT;
+    }
+    hca_end_cmd(hca, state);
+    return hv_status_errno(status);
+}
+
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc)
 {
     int status, state;
@@ -221,6 +242,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     struct local_config local = {
         .fw = {.profile = config->profile,
                .memory = config->memory,
+               .responders = config->responders,
                .trace = config->log_level >= HCA_LOG_TRACE},
         .world = config->world,
         .port = config->port,

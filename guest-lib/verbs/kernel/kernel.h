@@ -114,6 +114,9 @@ int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
 /* What cmd_status_to_err() of mlx5_core makes of a status, or of DRV_TIMEOUT. */
 int hv_status_errno(int status);
 
+/* DRAIN_DCT, and waits until the device says that the DCT's last connection is gone: 0 or errno. */
+int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn);
+
 /* drv_umr(), as a command's: any thread; 0 or errno. */
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 

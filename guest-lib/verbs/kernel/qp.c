@@ -4,12 +4,20 @@
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
+/* offload_type of a QP whose receives an XRQ takes. */
+#define OFFLOAD_RNDV 1
+
 /* By enum ibv_qp_type. */
 static const uint8_t service_types[] = {
     [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
     [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
     [IBV_QPT_XRC_RECV] = PRM_QP_ST_XRC,
 };
+
+static unsigned qp_service_type(const struct hv_qp *qp)
+{
+    return qp->dc == HV_DC_DCI ? PRM_QP_ST_DCI : service_types[qp->ibv.qp_type];
+}
 
 static bool qp_is_xrc(enum ibv_qp_type type)
 {
@@ -40,7 +48,7 @@ static int qp_use_xrcd(struct hv_context *ctx)
 /* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
 void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc)
 {
-    PRM_SET(qpc, qpc, st, service_types[qp->ibv.qp_type]);
+    PRM_SET(qpc, qpc, st, qp_service_type(qp));
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
     if (qp->ibv.send_cq) {
@@ -67,6 +75,8 @@ static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, struct prm_
     } else if (qp->ibv.srq) {
         PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
+        PRM_SET(qpc, qpc, offload_type,
+                hv_srq(qp->ibv.srq)->type == IBV_SRQT_TM ? OFFLOAD_RNDV : 0);
     } else if (qp->rq.wqe_cnt) {
         PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
         PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
@@ -93,6 +103,10 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
     PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    if (qp->dci_streams) {
+        PRM_SET(qpc, qpc, log_num_dci_stream_channels, qp->dci_log_streams);
+        PRM_SET(qpc, qpc, log_num_dci_errored_streams, qp->dci_log_errored);
+    }
     qp_fill_queues(qp, ctx, qpc);
     hv_set_pas(PRM_PTR(create_qp_in, in, pas), qp->ring, qp->ring_size);
     err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
@@ -140,6 +154,9 @@ static int qp_destroy_cmd(struct hv_qp *qp)
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_destroy(qp);
     }
+    if (qp->dc == HV_DC_DCT) {
+        return hv_dct_destroy(qp);
+    }
     if (qp->ibv.state != IBV_QPS_RESET) {
         hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
     }
@@ -154,16 +171,18 @@ int uverbs_create_qp(struct hv_qp *qp)
     int err = qp_check_handles(qp);
 
     if (!err) {
-        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET
-                  ? hv_raw_create(qp)
-                  : qp_create_cmd(qp, hv_context(qp->ibv.context));
+        err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp)
+              : qp->dc == HV_DC_DCT                 ? hv_dct_create(qp)
+                                    : qp_create_cmd(qp, hv_context(qp->ibv.context));
     }
     if (err) {
         return err;
     }
     qp->ibv.handle = hv_handle_add(qp->ibv.context, HV_HANDLE_QP, qp);
     uverbs_use_qp(qp, 1);
-    hv_event_add_qp(qp->hca, qp);
+    if (qp->dc != HV_DC_DCT) {
+        hv_event_add_qp(qp->hca, qp);
+    }
     return 0;
 }
 
@@ -195,7 +214,7 @@ int uverbs_destroy_qp(struct hv_qp *qp)
         if (err && qp->xrcd) {
             hv_event_add_qp(qp->hca, qp);
         }
-        if (!err && !qp->ind) {
+        if (!err && !qp->ind && qp->dc != HV_DC_DCT) {
             hv_event_del_qp(qp->hca, qp);
         }
     }

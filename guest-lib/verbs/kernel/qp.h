@@ -14,6 +14,17 @@ int hv_qp_stop(struct hv_qp *qp, uint16_t op);
  * it. */
 bool hv_xrc_tgt_leave(struct hv_qp *qp);
 
+/* DC targets (dct.c): 0 or errno. The device has one from RTR on, which is when it gets its number;
+ * it has no other states. */
+int hv_dct_create(struct hv_qp *qp);
+int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int hv_dct_destroy(struct hv_qp *qp);
+
+/* The atomic operations that a QP or DCT is to answer (get_atomic_mode() of mlx5_ib): enum
+ * atomic_mode, 0 if the device has none for it. */
+unsigned hv_qp_atomic_mode(const struct hv_qp *qp);
+
 /* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
 int hv_raw_create(struct hv_qp *qp);
 int hv_raw_destroy(struct hv_qp *qp);

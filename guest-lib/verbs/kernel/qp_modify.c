@@ -10,7 +10,8 @@ enum {
     UD = 1 << IBV_QPT_UD,
     INI = 1 << IBV_QPT_XRC_SEND,
     TGT = 1 << IBV_QPT_XRC_RECV,
-    RAW = 1 << IBV_QPT_RAW_PACKET
+    RAW = 1 << IBV_QPT_RAW_PACKET,
+    DCI = 1 << 30 /* its type is IBV_QPT_DRIVER */
 };
 
 #define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
@@ -21,6 +22,9 @@ enum {
 #define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define REQUESTER (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 #define INIT_PORT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+/* A DCI's are modify_dci_qp_is_ok()'s. */
+#define DCI_REQUESTER                                                                              \
+    (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN)
 
 /* Optional parameters of a command, as bits of enum qp_optpar: those that mlx5_ib lets through. */
 #define B(name)   (1u << PRM_QP_OPTPAR_##name)
@@ -37,6 +41,7 @@ static const struct transition {
      INIT_PORT | IBV_QP_ACCESS_FLAGS, 0, 0},
     {IBV_QPS_RESET, IBV_QPS_INIT, UD, PRM_CMD_OP_RST2INIT_QP, INIT_PORT | IBV_QP_QKEY, 0, 0},
     {IBV_QPS_RESET, IBV_QPS_INIT, RAW, 0, IBV_QP_PORT, 0, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, DCI, PRM_CMD_OP_RST2INIT_QP, INIT_PORT, 0, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, RC | INI | TGT, PRM_CMD_OP_INIT2INIT_QP, 0,
      INIT_PORT | IBV_QP_ACCESS_FLAGS, RC_ACCESS | B(PKEY_INDEX) | B(PRI_PORT)},
     {IBV_QPS_INIT, IBV_QPS_INIT, UC, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_ACCESS_FLAGS,
@@ -44,6 +49,8 @@ static const struct transition {
     {IBV_QPS_INIT, IBV_QPS_INIT, UD, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT | IBV_QP_QKEY,
      B(PKEY_INDEX) | B(Q_KEY) | B(PRI_PORT)},
     {IBV_QPS_INIT, IBV_QPS_INIT, RAW, 0, 0, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, DCI, PRM_CMD_OP_INIT2INIT_QP, 0, INIT_PORT,
+     B(PKEY_INDEX) | B(PRI_PORT)},
     {IBV_QPS_INIT, IBV_QPS_RTR, RC | TGT, PRM_CMD_OP_INIT2RTR_QP, CONNECT | RESPONDER, TO_RTR,
      RC_ACCESS | B(PKEY_INDEX)},
     {IBV_QPS_INIT, IBV_QPS_RTR, INI, PRM_CMD_OP_INIT2RTR_QP, CONNECT, TO_RTR,
@@ -53,6 +60,8 @@ static const struct transition {
     {IBV_QPS_INIT, IBV_QPS_RTR, UD, PRM_CMD_OP_INIT2RTR_QP, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
      B(PKEY_INDEX) | B(Q_KEY)},
     {IBV_QPS_INIT, IBV_QPS_RTR, RAW, 0, 0, 0, 0},
+    {IBV_QPS_INIT, IBV_QPS_RTR, DCI, PRM_CMD_OP_INIT2RTR_QP, IBV_QP_PATH_MTU,
+     IBV_QP_PKEY_INDEX | IBV_QP_AV, 0},
     {IBV_QPS_RTR, IBV_QPS_RTS, RC, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN,
      PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_RTR, IBV_QPS_RTS, INI, PRM_CMD_OP_RTR2RTS_QP, REQUESTER | IBV_QP_SQ_PSN, PATHS,
@@ -62,12 +71,14 @@ static const struct transition {
     {IBV_QPS_RTR, IBV_QPS_RTS, UC, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, PATHS, B(RWE)},
     {IBV_QPS_RTR, IBV_QPS_RTS, UD, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, IBV_QP_QKEY, B(Q_KEY)},
     {IBV_QPS_RTR, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTR, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTR2RTS_QP, DCI_REQUESTER, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_RTS, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
      RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_RTS, IBV_QPS_RTS, INI, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, RC_ACCESS},
     {IBV_QPS_RTS, IBV_QPS_RTS, UC, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, B(RWE)},
     {IBV_QPS_RTS, IBV_QPS_RTS, UD, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
     {IBV_QPS_RTS, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTS, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
     /* mlx5_ib has no way into SQD: a program gets there by DevX */
@@ -79,11 +90,13 @@ static const struct transition {
 };
 
 static const struct transition *
-qp_modify_transition_find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
+qp_modify_transition_find(const struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
+    unsigned type = qp->dc == HV_DC_DCI ? DCI : 1u << qp->ibv.qp_type;
+
     for (size_t i = 0; i < G_N_ELEMENTS(transitions); i++) {
         if (transitions[i].from == from && transitions[i].to == to &&
-            (transitions[i].types >> type & 1)) {
+            (transitions[i].types & type)) {
             return &transitions[i];
         }
     }
@@ -147,6 +160,26 @@ static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, st
     return 0;
 }
 
+unsigned hv_qp_atomic_mode(const struct hv_qp *qp)
+{
+    const struct prm_atomic_caps *caps = hv_drv(qp->hca)->atomic_cap;
+    const unsigned standard =
+        1u << PRM_ATOMIC_OPERATION_CMP_SWAP | 1u << PRM_ATOMIC_OPERATION_FETCH_ADD;
+    const unsigned extended = 1u << PRM_ATOMIC_OPERATION_EXTENDED_CMP_SWAP |
+                              1u << PRM_ATOMIC_OPERATION_EXTENDED_FETCH_ADD;
+    unsigned ops = PRM_GET(atomic_caps, caps, atomic_operations);
+    unsigned sizes = qp->dc == HV_DC_DCT ? PRM_GET(atomic_caps, caps, atomic_size_dc)
+                                         : PRM_GET(atomic_caps, caps, atomic_size_qp);
+
+    sizes &= 0x1ff; /* a bit for each to 256 bytes: there is no mode for more */
+    if ((ops & extended) == extended && sizes) {
+        unsigned log_largest = (unsigned)g_bit_storage(sizes) - 1;
+
+        return MAX(log_largest, 3);
+    }
+    return (ops & standard) == standard ? PRM_ATOMIC_MODE_IB_SPEC : 0;
+}
+
 /* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
 static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
                                struct prm_qpc *qpc)
@@ -161,7 +194,7 @@ static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr 
     PRM_SET(qpc, qpc, rre, !!(access & IBV_ACCESS_REMOTE_READ));
     PRM_SET(qpc, qpc, rwe, !!(access & IBV_ACCESS_REMOTE_WRITE));
     PRM_SET(qpc, qpc, rae, !!(access & IBV_ACCESS_REMOTE_ATOMIC));
-    PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? PRM_ATOMIC_MODE_IB_SPEC : 0);
+    PRM_SET(qpc, qpc, atomic_mode, access & IBV_ACCESS_REMOTE_ATOMIC ? hv_qp_atomic_mode(qp) : 0);
 }
 
 static int modify_fill_qpc(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
@@ -234,10 +267,13 @@ static int modify_check(struct hv_qp *qp, const struct ibv_qp_attr *attr, int ma
         mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= 128u << HV_CAP(qp->hca, pkey_table_size);
     bool bad_mtu =
         mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096);
-    bool bad_depth = (mask & IBV_QP_MAX_QP_RD_ATOMIC &&
-                      attr->max_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_res_qp)) ||
-                     (mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
-                      attr->max_dest_rd_atomic > 1u << HV_CAP(qp->hca, log_max_ra_req_qp));
+    bool dci = qp->dc == HV_DC_DCI;
+    unsigned log_res =
+        dci ? HV_CAP(qp->hca, log_max_ra_res_dc) : HV_CAP(qp->hca, log_max_ra_res_qp);
+    unsigned log_req =
+        dci ? HV_CAP(qp->hca, log_max_ra_req_dc) : HV_CAP(qp->hca, log_max_ra_req_qp);
+    bool bad_depth = (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > 1u << log_res) ||
+                     (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > 1u << log_req);
     int err = hv_qp_check(&qp->ibv);
 
     if (!err && (bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth)) {
@@ -264,7 +300,7 @@ static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
 static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
                           enum ibv_qp_state to, int mask)
 {
-    const struct transition *t = qp_modify_transition_find(qp->ibv.qp_type, from, to);
+    const struct transition *t = qp_modify_transition_find(qp, from, to);
     struct prm_rts2rts_qp_in in[1] = {0};
     struct prm_rts2rts_qp_out out[1] = {0};
     struct prm_qpc *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
@@ -304,14 +340,34 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     return 0;
 }
 
-int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* Each half of XRC may be told what is the other's: it is left out (modify_qp_mask() of uverbs). */
+static int modify_own_half(const struct hv_qp *qp, int mask)
 {
+    switch (qp->ibv.qp_type) {
+    case IBV_QPT_XRC_SEND:
+        return mask & ~(int)RESPONDER;
+    case IBV_QPT_XRC_RECV:
+        return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    default:
+        return mask;
+    }
+}
+
+int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked)
+{
+    int mask = modify_own_half(qp, asked);
     enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     int err = modify_check(qp, attr, mask);
 
     if (err) {
         return err;
+    }
+    if (qp->dc == HV_DC_DCT) {
+        return hv_dct_modify(qp, attr, mask);
+    }
+    if (qp->dc == HV_DC_DCI && (mask & (IBV_QP_STATE | IBV_QP_CUR_STATE)) != IBV_QP_STATE) {
+        return EINVAL;
     }
     return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? modify_leave(qp, from, to, mask)
                                                     : modify_advance(qp, attr, from, to, mask);
@@ -329,7 +385,7 @@ static enum ibv_qp_state qp_modify_state_of(uint32_t state)
     return state < G_N_ELEMENTS(states) ? states[state] : IBV_QPS_UNKNOWN;
 }
 
-int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
+int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     struct prm_query_qp_in in[1] = {0};
     struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
@@ -342,6 +398,9 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
         return err;
     }
     memset(attr, 0, sizeof(*attr));
+    if (qp->dc == HV_DC_DCT) {
+        return hv_dct_query(qp, attr, mask);
+    }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         err = hv_raw_query_state(qp, &attr->qp_state);
         attr->cur_qp_state = attr->qp_state;
@@ -374,7 +433,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr)
     attr->timeout = PRM_GET(ads, ads, ack_timeout);
     attr->pkey_index = PRM_GET(ads, ads, pkey_index);
     attr->port_num = PRM_GET(ads, ads, vhca_port_num);
-    if (qp->ibv.qp_type != IBV_QPT_UD) {
+    if (qp->ibv.qp_type != IBV_QPT_UD && qp->dc != HV_DC_DCI) {
         attr->ah_attr.is_global = 1;
         attr->ah_attr.port_num = attr->port_num;
         attr->ah_attr.sl = PRM_GET(ads, ads, eth_prio);

@@ -13,6 +13,11 @@
 #define MAX_SGE_RD 30
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
 #define LARGEST_WQE 4
+/* Of sizes of atomics, a bit for each. */
+#define EIGHT_BYTES (1u << 3)
+/* What mlx5_ib says of tag matching beside the device's capabilities. */
+#define TM_MAX_RNDV_HEADER 64
+#define TM_MAX_SGE         1
 
 static int query_table_size(uint32_t log)
 {
@@ -49,6 +54,20 @@ static uint16_t query_part_id(struct ibv_context *context)
     return id.device;
 }
 
+/* What a QP's atomics are atomic against (get_atomic_caps()): those of this HCA. */
+static enum ibv_atomic_cap query_atomic_cap(struct hv_hca *hca)
+{
+    const struct prm_atomic_caps *caps = hv_drv(hca)->atomic_cap;
+    const unsigned standard =
+        1u << PRM_ATOMIC_OPERATION_CMP_SWAP | 1u << PRM_ATOMIC_OPERATION_FETCH_ADD;
+    bool all = (PRM_GET(atomic_caps, caps, atomic_operations) & standard) == standard;
+
+    return all && (PRM_GET(atomic_caps, caps, atomic_size_qp) & EIGHT_BYTES) &&
+                   PRM_GET(atomic_caps, caps, atomic_req_8B_endianness_mode)
+               ? IBV_ATOMIC_HCA
+               : IBV_ATOMIC_NONE;
+}
+
 static void query_fill_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     struct hv_hca *hca = hv_hca_of(context);
@@ -78,7 +97,7 @@ static void query_fill_device(struct ibv_context *context, struct ibv_device_att
     attr->max_qp_rd_atom = query_table_size(HV_CAP(hca, log_max_ra_req_qp));
     attr->max_qp_init_rd_atom = query_table_size(HV_CAP(hca, log_max_ra_res_qp));
     attr->max_res_rd_atom = attr->max_qp_rd_atom * attr->max_qp;
-    attr->atomic_cap = HV_CAP(hca, atomic) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+    attr->atomic_cap = query_atomic_cap(hca);
     attr->max_mw = HV_CAP(hca, imaicl) ? attr->max_mr : 0;
     attr->max_mcast_grp = query_table_size(HV_CAP(hca, log_max_mcg));
     attr->max_mcast_qp_attach = (int)HV_CAP(hca, max_qp_mcg);
@@ -126,6 +145,35 @@ static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *a
     attr->max_wq_type_rq = 1u << HV_CAP(hca, log_max_rq);
 }
 
+static void query_fill_tag_matching(struct hv_hca *hca, struct ibv_tm_caps *caps)
+{
+    if (HV_CAP(hca, tag_matching) && HV_CAP(hca, rndv_offload_rc)) {
+        *caps = (struct ibv_tm_caps){
+            .max_rndv_hdr_size = TM_MAX_RNDV_HEADER,
+            .max_num_tags = (1u << HV_CAP(hca, log_tag_matching_list_sz)) - 1,
+            .flags = IBV_TM_CAP_RC,
+            .max_ops = 1u << HV_CAP(hca, log_max_qp_sz),
+            .max_sge = TM_MAX_SGE,
+        };
+    }
+}
+
+/* Atomics that go over PCI as such: then a CPU's are of the same kind (get_pci_atomic_caps()). */
+static void query_fill_pci_atomics(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
+{
+    const struct prm_atomic_caps *caps = hv_drv(hca)->atomic_cap;
+
+    attr->pci_atomic_caps.fetch_add = (uint16_t)PRM_GET(atomic_caps, caps, fetch_add_pci_atomic);
+    attr->pci_atomic_caps.swap = (uint16_t)PRM_GET(atomic_caps, caps, swap_pci_atomic);
+    attr->pci_atomic_caps.compare_swap =
+        (uint16_t)PRM_GET(atomic_caps, caps, compare_swap_pci_atomic);
+    if (attr->orig_attr.atomic_cap == IBV_ATOMIC_HCA &&
+        (attr->pci_atomic_caps.fetch_add & IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP) &&
+        (attr->pci_atomic_caps.compare_swap & IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP)) {
+        attr->orig_attr.atomic_cap = IBV_ATOMIC_GLOB;
+    }
+}
+
 static int query_device_ex(struct ibv_context *context,
                            const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -148,6 +196,11 @@ static int query_device_ex(struct ibv_context *context,
         all.cq_mod_caps.max_cq_period = 0xfff;
     }
     query_fill_ethernet(hca, &all);
+    query_fill_tag_matching(hca, &all.tm_caps);
+    if (attr_size >=
+        offsetof(struct ibv_device_attr_ex, pci_atomic_caps) + sizeof(all.pci_atomic_caps)) {
+        query_fill_pci_atomics(hca, &all);
+    }
     memset(attr, 0, attr_size);
     memcpy(attr, &all, MIN(attr_size, sizeof(all)));
     return 0;

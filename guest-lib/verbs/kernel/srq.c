@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Shared receive queues: commands. Ordinary ones are RMPs to the device, as with mlx5_ib; XRC SRQs
- * name their CQ.
+ * and those with tag matching, which are XRQs, name their CQ.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/mkey.h"
@@ -11,6 +11,17 @@
 static uint16_t srq_uid(const struct hv_srq *srq)
 {
     return srq->type == IBV_SRQT_XRC ? 0 : hv_context(srq->ibv.context)->uid;
+}
+
+/* The ring of an RMP or an XRQ, in its context. */
+static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
+{
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
+    PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
+    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
+    PRM_SET(wq, wq, pd, srq->pd->pdn);
+    PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
+    hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
 }
 
 static int srq_create_rmp(struct hv_srq *srq)
@@ -25,12 +36,7 @@ static int srq_create_rmp(struct hv_srq *srq)
     PRM_SET(create_rmp_in, in, opcode, PRM_CMD_OP_CREATE_RMP);
     PRM_SET(create_rmp_in, in, uid, srq_uid(srq));
     PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
-    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
-    PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
-    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
-    PRM_SET(wq, wq, pd, srq->pd->pdn);
-    PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
-    hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
+    srq_set_wq(srq, wq);
     err = hv_cmd(srq->hca, in, len, out, sizeof(out));
     srq->srqn = PRM_GET(create_rmp_out, out, rmpn);
     return err;
@@ -61,8 +67,38 @@ static int srq_create_xrc(struct hv_srq *srq)
     return err;
 }
 
+/* One with tag matching, and rendezvous by the device. */
+static int srq_create_xrq(struct hv_srq *srq)
+{
+    size_t len = PRM_SIZE(create_xrq_in) + 8 * (srq->ring_size / PCI_PAGE);
+    g_autofree struct prm_create_xrq_in *in = g_malloc0(len);
+    struct prm_create_xrq_out out[1] = {0};
+    struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
+    struct prm_tag_matching_topology_context *tm =
+        PRM_PTR(xrqc, xrqc, tag_matching_topology_context);
+    struct prm_wq *wq = PRM_PTR(xrqc, xrqc, wq);
+    unsigned log_list = (unsigned)g_bit_storage(srq->max_tags); /* ilog2() + 1 */
+    int err;
+
+    if (!HV_CAP(srq->hca, tag_matching) || log_list > HV_CAP(srq->hca, log_tag_matching_list_sz)) {
+        return EINVAL;
+    }
+    PRM_SET(create_xrq_in, in, opcode, PRM_CMD_OP_CREATE_XRQ);
+    PRM_SET(create_xrq_in, in, uid, srq_uid(srq));
+    PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, xrqc, user_index, (uint32_t)srq->uidx);
+    PRM_SET(xrqc, xrqc, cqn, srq->cq->cqn);
+    PRM_SET(tag_matching_topology_context, tm, log_matching_list_sz, log_list);
+    srq_set_wq(srq, wq);
+    err = hv_cmd(srq->hca, in, len, out, sizeof(out));
+    srq->srqn = PRM_GET(create_xrq_out, out, xrqn);
+    return err;
+}
+
 static int srq_destroy_cmd(struct hv_srq *srq)
 {
+    struct prm_destroy_xrq_in xrq[1] = {0};
     struct prm_destroy_rmp_in rmp[1] = {0};
     struct prm_destroy_xrc_srq_in xrc[1] = {0};
 
@@ -71,6 +107,12 @@ static int srq_destroy_cmd(struct hv_srq *srq)
         PRM_SET(destroy_xrc_srq_in, xrc, uid, srq_uid(srq));
         PRM_SET(destroy_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
         return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
+    }
+    if (srq->type == IBV_SRQT_TM) {
+        PRM_SET(destroy_xrq_in, xrq, opcode, PRM_CMD_OP_DESTROY_XRQ);
+        PRM_SET(destroy_xrq_in, xrq, uid, srq_uid(srq));
+        PRM_SET(destroy_xrq_in, xrq, xrqn, srq->srqn);
+        return hv_cmd_simple(srq->hca, xrq, sizeof(xrq));
     }
     PRM_SET(destroy_rmp_in, rmp, opcode, PRM_CMD_OP_DESTROY_RMP);
     PRM_SET(destroy_rmp_in, rmp, uid, srq_uid(srq));
@@ -82,6 +124,7 @@ static int srq_arm(struct hv_srq *srq, uint16_t limit)
 {
     struct prm_modify_rmp_in rmp[1] = {0};
     struct prm_arm_xrc_srq_in xrc[1] = {0};
+    struct prm_arm_rq_in xrq[1] = {0};
     struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
 
     if (srq->type == IBV_SRQT_XRC) {
@@ -91,6 +134,14 @@ static int srq_arm(struct hv_srq *srq, uint16_t limit)
         PRM_SET(arm_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
         PRM_SET(arm_xrc_srq_in, xrc, lwm, limit);
         return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
+    }
+    if (srq->type == IBV_SRQT_TM) { /* as mlx5_ib does it, not by ARM_XRQ */
+        PRM_SET(arm_rq_in, xrq, opcode, PRM_CMD_OP_ARM_RQ);
+        PRM_SET(arm_rq_in, xrq, op_mod, PRM_ARM_RQ_OP_XRQ);
+        PRM_SET(arm_rq_in, xrq, uid, srq_uid(srq));
+        PRM_SET(arm_rq_in, xrq, srq_number, srq->srqn);
+        PRM_SET(arm_rq_in, xrq, lwm, limit);
+        return hv_cmd_simple(srq->hca, xrq, sizeof(xrq));
     }
     PRM_SET(modify_rmp_in, rmp, opcode, PRM_CMD_OP_MODIFY_RMP);
     PRM_SET(modify_rmp_in, rmp, uid, srq_uid(srq));
@@ -118,6 +169,16 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit)
         PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
         err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
         *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
+    } else if (srq->type == IBV_SRQT_TM) {
+        struct prm_query_xrq_in in[1] = {0};
+        struct prm_query_xrq_out out[1] = {0};
+        struct prm_xrqc *xrqc = PRM_PTR(query_xrq_out, out, xrq_context);
+
+        PRM_SET(query_xrq_in, in, opcode, PRM_CMD_OP_QUERY_XRQ);
+        PRM_SET(general_obj_in_cmd_hdr, (void *)in, uid, srq_uid(srq));
+        PRM_SET(query_xrq_in, in, xrqn, srq->srqn);
+        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+        *limit = PRM_GET(wq, PRM_PTR(xrqc, xrqc, wq), lwm);
     } else {
         struct prm_query_rmp_in in[1] = {0};
         struct prm_query_rmp_out out[1] = {0};
@@ -147,15 +208,19 @@ int uverbs_create_srq(struct hv_srq *srq)
     int err = srq_check_handles(srq);
 
     if (!err) {
-        err = srq->type == IBV_SRQT_XRC ? srq_create_xrc(srq) : srq_create_rmp(srq);
+        err = srq->type == IBV_SRQT_XRC  ? srq_create_xrc(srq)
+              : srq->type == IBV_SRQT_TM ? srq_create_xrq(srq)
+                                         : srq_create_rmp(srq);
     }
     if (err) {
         return err;
     }
     srq->ibv.handle = hv_handle_add(srq->ibv.context, HV_HANDLE_SRQ, srq);
     uverbs_use_pd(srq->ibv.pd, 1);
-    if (srq->type == IBV_SRQT_XRC) {
+    if (srq->xrcd) {
         g_atomic_int_inc(&srq->xrcd->refs);
+    }
+    if (srq->cq) {
         g_atomic_int_inc(&srq->cq->users);
     }
     hv_event_add_srq(srq->hca, srq);

@@ -84,7 +84,7 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr);
 int uverbs_create_ind_table(struct hv_ind_table *table);
 int uverbs_destroy_ind_table(struct hv_ind_table *table);
 
-/* -- queue pairs (qp.c, qp_raw.c, qp_modify.c, xrc_tgt.c) ---------------------------------------
+/* -- queue pairs (qp.c, qp_raw.c, dct.c, qp_modify.c, xrc_tgt.c) --------------------------------
  */
 
 int uverbs_create_qp(struct hv_qp *qp);
@@ -95,8 +95,8 @@ int uverbs_destroy_qp(struct hv_qp *qp);
 /* What the QP refers to is referred to (1), or not any more (-1). */
 void uverbs_use_qp(struct hv_qp *qp, int change);
 int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
-/* Attributes but for those of the rings. */
-int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr);
+/* Attributes but for those of the rings; mask: what is asked for. */
+int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
 /* A handle on the XRC target with that number, which is in the handle already. */
 int uverbs_open_qp(struct hv_qp *qp);
 /* The QP was modified by this handle; the others learn of it. */

@@ -90,6 +90,7 @@ struct completion {
     enum ibv_wc_status status;
     enum ibv_wc_opcode opcode; /* of a send WQE */
     bool csum_valid;
+    bool tm_sync; /* IBV_WC_TM_SYNC_REQ */
 };
 
 /* Takes the CQE's WQE off its queue: 0, or CQ_POLL_ERR. The CQ's lock is held. */

@@ -7,7 +7,7 @@
  * clock, which counts CLOCK_MONOTONIC nanoseconds, moved to CLOCK_REALTIME.
  */
 #include <time.h>
-#include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/tm.h"
 
 static struct user_cq *cq_of(struct ibv_cq_ex *ex)
 {
@@ -32,6 +32,7 @@ static inline int cq_ex_take(struct user_cq *cq)
     cq->ex.status = done.status;
     cq->cur_opcode = done.opcode;
     cq->cur_csum_valid = done.csum_valid;
+    cq->cur_tm_sync = done.tm_sync;
     return 0;
 }
 
@@ -85,7 +86,9 @@ static enum ibv_wc_opcode cq_ex_read_opcode(struct ibv_cq_ex *ex)
     case PRM_CQE_OPCODE_RESP_SEND:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_INV:
-        return IBV_WC_RECV;
+        return hv_tm_is_cqe(cq->cur_cqe) ? hv_tm_wc_opcode(cq->cur_cqe) : IBV_WC_RECV;
+    case PRM_CQE_OPCODE_NO_PACKET:
+        return hv_tm_wc_opcode(cq->cur_cqe);
     case PRM_CQE_OPCODE_REQ:
         return cq->cur_opcode;
     default:
@@ -112,6 +115,8 @@ static unsigned cq_ex_read_wc_flags(struct ibv_cq_ex *ex)
         flags |= IBV_WC_WITH_INV;
         break;
     }
+    flags |= cq->cur_tm_sync ? IBV_WC_TM_SYNC_REQ : 0;
+    flags |= hv_tm_is_cqe(cq->cur_cqe) ? hv_tm_wc_flags(cq->cur_cqe) : 0;
     return flags | (PRM_GET(cqe64, cq->cur_cqe, grh) ? IBV_WC_GRH : 0);
 }
 

@@ -6,7 +6,7 @@
  * own tables, and taking the completion moves the queue's tail. An empty CQ lets the HCA work
  * and is looked at once more, so that a program that polls drives its HCA itself.
  */
-#include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/tm.h"
 
 /* enum cqe_syndrome; what is not here is IBV_WC_GENERAL_ERR. */
 static const enum ibv_wc_status status_of_syndrome[256] = {
@@ -121,6 +121,19 @@ static inline int cq_poll_complete_recv(const struct hv_rsc *rsc, const struct p
     }
 }
 
+static G_GNUC_NO_INLINE int cq_poll_complete_tm(struct user_cq *cq, const struct hv_rsc *rsc,
+                                                const struct prm_cqe64 *cqe,
+                                                struct completion *done)
+{
+    struct hv_srq *srq = rsc->obj;
+
+    if (rsc->type != HV_RSC_XSRQ || !srq->tm) {
+        return CQ_POLL_ERR;
+    }
+    hv_tm_complete(cq, srq, cqe, done);
+    return 0;
+}
+
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
 {
     const struct hv_rsc *rsc = cq_poll_find_rsc(cq, cqe);
@@ -136,7 +149,10 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
     case PRM_CQE_OPCODE_RESP_SEND:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_INV:
-        return cq_poll_complete_recv(rsc, cqe, done);
+        return G_UNLIKELY(hv_tm_is_cqe(cqe)) ? cq_poll_complete_tm(cq, rsc, cqe, done)
+                                             : cq_poll_complete_recv(rsc, cqe, done);
+    case PRM_CQE_OPCODE_NO_PACKET:
+        return hv_tm_is_cqe(cqe) ? cq_poll_complete_tm(cq, rsc, cqe, done) : CQ_POLL_ERR;
     case PRM_CQE_OPCODE_REQ_ERR:
     case PRM_CQE_OPCODE_RESP_ERR:
         done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];

@@ -44,8 +44,7 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
     snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "uverbs%u", index);
     snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path), "/sys/class/infiniband_verbs/uverbs%u",
              index);
-    snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/mlx5_%u",
-             index);
+    hv_config_ibdev_path(config, dev->ibv.name, dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path));
 }
 
 /* After fork() the HCAs are the parent's: the child must not disturb their wire. It can open HCAs
@@ -269,6 +268,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     struct hv_hca *hca = ctx->hca;
     int state;
 
+    hv_reserved_qpns_free(ctx);
     uverbs_put_context(ctx);
     state = lock_devices();
     device_release_hca(hv_device(context->device), hca);

@@ -52,6 +52,30 @@ static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_conte
     }
 }
 
+#ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
+/* Receive WQEs of QPs whose data may be placed out of order. A cyclic queue is twice as long then,
+ * a linked list is not (libmlx5's get_hca_general_caps()). */
+static void dv_device_ooo_caps(struct hv_hca *hca, struct mlx5dv_context *caps)
+{
+    uint32_t list = 1u << HV_CAP(hca, log_max_qp_sz), cyclic = list > 1 ? list / 2 : list;
+
+    caps->ooo_recv_wrs_caps = (struct mlx5dv_ooo_recv_wrs_caps){
+        .max_rc = HV_CAP(hca, dp_ordering_ooo_all_rc) ? cyclic : 0,
+        .max_xrc = HV_CAP(hca, dp_ordering_ooo_all_xrc) ? list : 0,
+        .max_dct = HV_CAP(hca, dp_ordering_ooo_all_dc) ? list : 0,
+        .max_ud = HV_CAP(hca, dp_ordering_ooo_all_ud) ? cyclic : 0,
+        .max_uc = HV_CAP(hca, dp_ordering_ooo_all_uc) ? cyclic : 0,
+    };
+}
+
+static bool dv_device_any_ooo(const struct mlx5dv_context *caps)
+{
+    const struct mlx5dv_ooo_recv_wrs_caps *ooo = &caps->ooo_recv_wrs_caps;
+
+    return ooo->max_rc || ooo->max_xrc || ooo->max_dct || ooo->max_ud || ooo->max_uc;
+}
+#endif
+
 int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
@@ -80,6 +104,10 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
         hv_clock_mult(ctx)
             ? (UINT64_MAX / hv_clock_mult(ctx) / 2 * hv_clock_mult(ctx)) >> HV_CLOCK_SHIFT
             : 0;
+    if (HV_CAP(hca, log_max_dci_stream_channels)) {
+        caps.dci_streams_caps.max_log_num_concurent = HV_CAP(hca, log_max_dci_stream_channels);
+        caps.dci_streams_caps.max_log_num_errored = HV_CAP(hca, log_max_dci_errored_streams);
+    }
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);
@@ -95,9 +123,16 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
         GIVE(CLOCK_INFO_UPDATE, max_clock_info_update_nsec);
     }
 #ifdef HAVE_MLX5DV_MAX_DC_RD_ATOM
+    caps.max_dc_rd_atom = 1u << HV_CAP(hca, log_max_ra_req_dc);
     GIVE(MAX_DC_RD_ATOM, max_dc_rd_atom);
     if (asked & MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM) {
-        attrs->max_dc_init_rd_atom = 0; /* no DC */
+        attrs->max_dc_init_rd_atom = 1u << HV_CAP(hca, log_max_ra_res_dc);
+    }
+#endif
+#ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
+    dv_device_ooo_caps(hca, &caps);
+    if (dv_device_any_ooo(&caps)) {
+        GIVE(OOO_RECV_WRS, ooo_recv_wrs_caps);
     }
 #endif
 #undef GIVE

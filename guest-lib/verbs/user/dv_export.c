@@ -48,6 +48,12 @@ HV_EXPORT struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
     return hv_device(device)->dv->open_device(device, attr);
 }
 
+/* libmlx5's only calculates: programs (perftest) ask for that of a DCT, too, which has none. */
+HV_EXPORT struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp)
+{
+    return qp ? dv_export_ops_of(qp->qp_base.context)->qp_ex_from_ibv_qp_ex(qp) : NULL;
+}
+
 HV_EXPORT int _mlx5dv_query_port(struct ibv_context *ctx, uint32_t port_num,
                                  struct mlx5dv_port *info, size_t info_len)
 {

@@ -25,6 +25,7 @@ static int dv_ops_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *i
 const struct hv_dv_ops hv_dv_ops = {
     .init_obj = hv_dv_init_obj,
     .query_port = hv_dv_query_port,
+    .qp_ex_from_ibv_qp_ex = hv_dv_qp_ex_from_ibv_qp_ex,
     .open_device = dv_ops_open_device,
     .mkey_check = dv_ops_mkey_check,
 #define DV_OP(ret, name, ops, params, args) .name = hv_dv_##name,

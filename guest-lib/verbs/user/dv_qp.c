@@ -39,8 +39,34 @@ struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr 
 #define SCATTER_TO_CQE                                                                             \
     (MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
 
+#ifdef HAVE_MLX5DV_QP_CREATE_OOO_DP
+#define OOO_DP MLX5DV_QP_CREATE_OOO_DP
+#else
+#define OOO_DP 0
+#endif
+
+/* Whether data of such a QP may be placed out of order (is_qpt_ooo_sup()). */
+static bool dv_qp_may_be_ooo(struct hv_hca *hca, enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_DRIVER:
+        return HV_CAP(hca, dp_ordering_ooo_all_dc);
+    case IBV_QPT_RC:
+        return HV_CAP(hca, dp_ordering_ooo_all_rc);
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return HV_CAP(hca, dp_ordering_ooo_all_xrc);
+    case IBV_QPT_UC:
+        return HV_CAP(hca, dp_ordering_ooo_all_uc);
+    case IBV_QPT_UD:
+        return HV_CAP(hca, dp_ordering_ooo_all_ud);
+    default:
+        return false;
+    }
+}
+
 /* 0 or the errno of a wish that cannot be fulfilled. */
-static int dv_qp_check_flags(enum ibv_qp_type type, uint32_t flags)
+static int dv_qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t flags)
 {
     if ((flags & SCATTER_TO_CQE) == SCATTER_TO_CQE) {
         return EINVAL;
@@ -48,6 +74,9 @@ static int dv_qp_check_flags(enum ibv_qp_type type, uint32_t flags)
     flags &= ~(uint32_t)SCATTER_TO_CQE;
     if (type == IBV_QPT_RAW_PACKET) {
         flags &= ~(uint32_t)TIR_LOOPBACK;
+    }
+    if (dv_qp_may_be_ooo(hca, type)) {
+        flags &= ~(uint32_t)OOO_DP;
     }
     return flags ? EOPNOTSUPP : 0;
 }
@@ -59,43 +88,98 @@ static int dv_qp_check_ops(enum ibv_qp_type type, uint64_t ops)
     return ops & ~possible ? EOPNOTSUPP : 0;
 }
 
-struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
-                               struct mlx5dv_qp_init_attr *dv)
+/* What a DCT may be asked for (libmlx5's create_dct()): 0 or EINVAL. */
+static int dv_qp_check_dct(const struct ibv_qp_init_attr_ex *attr,
+                           const struct mlx5dv_qp_init_attr *dv)
 {
-    struct ibv_qp_init_attr_ex own = *attr;
-    uint64_t ops = 0;
-    struct ibv_qp *qp;
+    const uint64_t possible =
+        MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+    uint32_t flags =
+        dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS ? dv->create_flags : 0;
+
+    flags &= ~(uint32_t)(MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | OOO_DP);
+    return (attr->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD) || (dv->comp_mask & ~possible) ||
+                   flags
+               ? EINVAL
+               : 0;
+}
+
+/* The streams of a DCI: 0 or EINVAL. */
+static int dv_qp_take_streams(struct hv_hca *hca, const struct mlx5dv_dci_streams *streams,
+                              struct hv_qp_extra *extra)
+{
+    if (streams->log_num_concurent > HV_CAP(hca, log_max_dci_stream_channels) ||
+        streams->log_num_errored > HV_CAP(hca, log_max_dci_errored_streams) ||
+        !HV_CAP(hca, log_max_dci_stream_channels)) {
+        return EINVAL;
+    }
+    extra->dci_streams = true;
+    extra->dci_log_streams = streams->log_num_concurent;
+    extra->dci_log_errored = streams->log_num_errored;
+    return 0;
+}
+
+/* What makes a QP of type IBV_QPT_DRIVER: 0 or errno. */
+static int dv_qp_take_dc(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
+                         const struct mlx5dv_qp_init_attr *dv, struct hv_qp_extra *extra)
+{
+    bool wanted = dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC;
+
+    if (wanted != (attr->qp_type == IBV_QPT_DRIVER)) {
+        return EINVAL;
+    }
+    if (!wanted) {
+        return 0;
+    }
+    switch (dv->dc_init_attr.dc_type) {
+    case MLX5DV_DCTYPE_DCT:
+        extra->dc = HV_DC_DCT;
+        extra->dct_access_key = dv->dc_init_attr.dct_access_key;
+        return dv_qp_check_dct(attr, dv);
+    case MLX5DV_DCTYPE_DCI:
+        extra->dc = HV_DC_DCI;
+        return dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
+                   ? dv_qp_take_streams(hca, &dv->dc_init_attr.dci_streams, extra)
+                   : 0;
+    default:
+        return EINVAL;
+    }
+}
+
+static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
+                       const struct mlx5dv_qp_init_attr *dv, struct hv_qp_extra *extra)
+{
     int err = 0;
 
     if (dv && (dv->comp_mask & ~(uint64_t)KNOWN_QP_MASK)) {
-        err = EINVAL;
-    } else if (dv && (dv->comp_mask &
-                      (MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS))) {
-        err = EOPNOTSUPP; /* no DC */
-    } else if (dv) {
-        if (dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
-            err = dv_qp_check_flags(attr->qp_type, dv->create_flags);
-        }
-        if (!err && (dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)) {
-            ops = dv->send_ops_flags;
-            err = dv_qp_check_ops(attr->qp_type, ops);
-        }
+        return EINVAL;
     }
+    if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
+        err = dv_qp_check_flags(hca, attr->qp_type, dv->create_flags);
+        extra->ooo = dv->create_flags & OOO_DP;
+    }
+    err = err ? err : dv_qp_take_dc(hca, attr, dv, extra);
+    if (!err && dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS) {
+        err = dv_qp_check_ops(attr->qp_type, dv->send_ops_flags);
+        extra->builders = true;
+    }
+    return err;
+}
+
+struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,
+                               struct mlx5dv_qp_init_attr *dv)
+{
+    struct hv_qp_extra extra = {.dc = HV_DC_NONE};
+    struct ibv_qp *qp;
+    int err = dv_qp_check(hv_hca_of(ctx), attr, dv, &extra);
+
     if (err) {
         errno = err;
         return NULL;
     }
-    if (ops && !(own.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
-        own.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        own.send_ops_flags = 0;
-    }
-    qp = hv_context(ctx)->ibv.create_qp_ex(ctx, &own);
-    if (!qp) {
-        return NULL;
-    }
-    attr->cap = own.cap;
-    if (ops) {
-        user_qp(qp)->dv = hv_dv_qp_new(user_qp(qp));
+    qp = hv_qp_create(ctx, attr, &extra);
+    if (qp && ((extra.builders && dv->send_ops_flags) || extra.dc == HV_DC_DCI)) {
+        user_qp(qp)->dv = hv_dv_qp_new(user_qp(qp), extra.builders ? dv->send_ops_flags : 0);
         if (!user_qp(qp)->dv) {
             ibv_destroy_qp(qp);
             errno = ENOMEM;
@@ -120,6 +204,35 @@ struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
         qp->dv = dv;
     }
     return &((struct hv_dv_qp *)qp->dv)->ex;
+}
+
+int hv_dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id)
+{
+    struct hv_hca *hca = hv_hca_of(qp->context);
+    struct prm_rts2rts_qp_ext_in in[1] = {0};
+    struct prm_rts2rts_qp_out out[1] = {0};
+    const uint64_t stream_mask = 1; /* MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID */
+    int err;
+
+    if (!HV_CAP(hca, log_max_dci_errored_streams) || !HV_CAP(hca, qpc_extension) ||
+        qp->state != IBV_QPS_RTS) {
+        return EOPNOTSUPP;
+    }
+    if (hv_qp(qp)->dc != HV_DC_DCI) {
+        return EINVAL;
+    }
+    err = hv_kernel(hv_qp_check(qp));
+    if (err) {
+        return err;
+    }
+    PRM_SET(rts2rts_qp_ext_in, in, opcode, PRM_CMD_OP_RTS2RTS_QP);
+    PRM_SET(rts2rts_qp_ext_in, in, uid, hv_context(qp->context)->uid);
+    PRM_SET(rts2rts_qp_ext_in, in, qpn, qp->qp_num);
+    PRM_SET(rts2rts_qp_ext_in, in, qpc_ext, 1);
+    PRM_SET(rts2rts_qp_ext_in, in, opt_param_mask_95_32, stream_mask);
+    PRM_SET(qp_context_extension, PRM_PTR(rts2rts_qp_ext_in, in, qpc_data_ext),
+            dci_stream_channel_id, stream_id);
+    return hv_kernel(hv_cmd(hca, in, sizeof(in), out, sizeof(out)));
 }
 
 /* mlx5_ib has RTS2RTS_QP for connected QPs only. */

@@ -220,7 +220,21 @@ static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
     hv_wr_post_wqe(hv_dv_qp(ex)->qp, wqe, PRM_GET(wqe_ctrl_seg, wqe, ds), IBV_WC_DRIVER2, true);
 }
 
-void *hv_dv_qp_new(struct user_qp *qp)
+/* -- DC -----------------------------------------------------------------------------------------
+ */
+
+static void wr_set_dc_addr(struct mlx5dv_qp_ex *ex, struct ibv_ah *ah, uint32_t dctn, uint64_t key)
+{
+    hv_wr_set_dc_addr(hv_dv_qp(ex)->qp, ah, dctn, key, NULL);
+}
+
+static void wr_set_dc_addr_stream(struct mlx5dv_qp_ex *ex, struct ibv_ah *ah, uint32_t dctn,
+                                  uint64_t key, uint16_t stream)
+{
+    hv_wr_set_dc_addr(hv_dv_qp(ex)->qp, ah, dctn, key, &stream);
+}
+
+void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops)
 {
     size_t room = sizeof(struct hv_umr_wqe) + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
     struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
@@ -232,7 +246,11 @@ void *hv_dv_qp_new(struct user_qp *qp)
     dv->qp = qp;
     dv->wqe_room = room;
     dv->wqe = (void *)(dv + 1);
-    dv->ex.wr_raw_wqe = wr_raw_wqe;
+    dv->ex.wr_raw_wqe = ops ? wr_raw_wqe : NULL;
+    if (qp->dc == HV_DC_DCI) {
+        dv->ex.wr_set_dc_addr = wr_set_dc_addr;
+        dv->ex.wr_set_dc_addr_stream = wr_set_dc_addr_stream;
+    }
     if (qp->ibv.qp_type == IBV_QPT_RC) {
         dv->ex.wr_mr_interleaved = wr_mr_interleaved;
         dv->ex.wr_mr_list = wr_mr_list;

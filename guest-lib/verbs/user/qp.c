@@ -22,6 +22,8 @@ static unsigned qp_overhead(enum ibv_qp_type type)
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
         return qp_overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
+    case IBV_QPT_DRIVER: /* a DCI */
+        return qp_overhead(IBV_QPT_RC) + PRM_SIZE(wqe_datagram_seg);
     case IBV_QPT_UD:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_datagram_seg);
     case IBV_QPT_RAW_PACKET:
@@ -114,6 +116,7 @@ static void qp_free(struct user_qp *qp)
     g_free(qp->sq.wr_data);
     g_free(qp->sq_wqe_head);
     g_free(qp->rq.wrid);
+    free(qp->dct);
     free(qp->dv);
     free(qp);
 }
@@ -148,7 +151,8 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
 }
 
 /* What libmlx5, then the kernel say to the attributes: 0 or errno. */
-static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr)
+static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
+                         const struct hv_qp_extra *extra)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -164,8 +168,15 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
     if (attr->comp_mask & ~known) {
         return EINVAL;
     }
-    if (!qp_overhead(attr->qp_type) || (flags & ~possible)) {
+    if (!qp_overhead(attr->qp_type) || (attr->qp_type == IBV_QPT_DRIVER && !extra) ||
+        (flags & ~possible)) {
         return EOPNOTSUPP;
+    }
+    if (extra && extra->dc != HV_DC_NONE && !HV_CAP(hca, dct)) {
+        return EOPNOTSUPP;
+    }
+    if (extra && extra->dc == HV_DC_DCI && (attr->cap.max_recv_wr || attr->cap.max_recv_sge)) {
+        return EINVAL;
     }
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
         return EINVAL;
@@ -188,7 +199,8 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
 }
 
 /* The structure, of what the service type has. */
-static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr,
+                              const struct hv_qp_extra *extra)
 {
     struct user_qp *qp = calloc(1, sizeof(*qp));
     bool tgt = attr->qp_type == IBV_QPT_XRC_RECV, ini = attr->qp_type == IBV_QPT_XRC_SEND;
@@ -221,6 +233,14 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
                            attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     qp->strip_vlan = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
                      attr->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING;
+    if (extra) {
+        qp->dc = extra->dc;
+        qp->dct_access_key = extra->dct_access_key;
+        qp->dci_streams = extra->dci_streams;
+        qp->dci_log_streams = extra->dci_log_streams;
+        qp->dci_log_errored = extra->dci_log_errored;
+        qp->ooo = extra->ooo;
+    }
     qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
@@ -236,7 +256,7 @@ static struct user_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xr
     const struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_XRC_RECV, .xrcd = xrcd, .qp_context = qp_context};
 
-    return qp_new(hv_context(context), &attr);
+    return qp_new(hv_context(context), &attr, NULL);
 }
 
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
@@ -285,28 +305,45 @@ static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
     return err ? err : uverbs_create_qp(&qp->hv);
 }
 
-static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+/* A DCT has no rings: its messages are an SRQ's. */
+static int qp_create_dct(struct user_qp *qp, struct hv_context *ctx)
+{
+    qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);
+    return qp->uidx < 0 ? ENOMEM : uverbs_create_qp(&qp->hv);
+}
+
+struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                            const struct hv_qp_extra *extra)
 {
     struct hv_context *ctx = hv_context(context);
     struct user_qp *qp;
-    int err = qp_check_attr(ctx->hca, attr);
+    int err = qp_check_attr(ctx->hca, attr, extra);
 
     if (err) {
         errno = err;
         return NULL;
     }
-    qp = qp_new(ctx, attr);
+    qp = qp_new(ctx, attr, extra);
     if (!qp) {
         return NULL;
     }
-    err = qp->ind ? uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf)
-                  : qp_create_queues(qp, ctx, attr);
+    err = qp->ind               ? uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf)
+          : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx)
+                                : qp_create_queues(qp, ctx, attr);
+    if (!err && extra && extra->builders && !qp->ex.wr_start) {
+        hv_qp_init_builders(qp, 0);
+    }
     if (err) {
         qp_free(qp);
         errno = err;
         return NULL;
     }
     return &qp->ibv;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    return hv_qp_create(context, attr, NULL);
 }
 
 HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -360,7 +397,7 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     if (err) {
         return err;
     }
-    if (!qp->ind) {
+    if (!qp->ind && qp->dc != HV_DC_DCT) {
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);

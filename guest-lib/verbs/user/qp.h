@@ -27,7 +27,28 @@ void hv_qp_clean_cqs(struct user_qp *qp, bool forget);
 void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_wc_opcode wc_opcode,
                     bool raw);
 
-/* A QP's part of direct verbs (dv_wr.c), freed with free() when the QP goes; NULL: no memory. */
-void *hv_dv_qp_new(struct user_qp *qp);
+/* Around such WQEs of who is no builder: the send queue's lock, and the doorbell: 0 or EIO. */
+void hv_wr_begin_list(struct user_qp *qp);
+int hv_wr_end_list(struct user_qp *qp);
+/* Where a DCI's message goes, after its builder; stream may be NULL. */
+void hv_wr_set_dc_addr(struct user_qp *qp, const struct ibv_ah *ah, uint32_t dctn, uint64_t key,
+                       const uint16_t *stream);
+
+/* Creates a QP: as ibv_create_qp_ex(), with what direct verbs add to it, or NULL. NULL with errno.
+ */
+struct hv_qp_extra {
+    enum hv_dc dc;
+    uint64_t dct_access_key;
+    bool dci_streams;
+    uint8_t dci_log_streams, dci_log_errored;
+    bool builders; /* ibv_wr_*() are wanted, whatever attr says */
+    bool ooo;
+};
+struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                            const struct hv_qp_extra *extra);
+
+/* A QP's part of direct verbs (dv_wr.c), freed with free() when the QP goes, with builders for
+ * these operations (enum mlx5dv_qp_create_send_ops_flags); NULL: no memory. */
+void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops);
 
 #endif

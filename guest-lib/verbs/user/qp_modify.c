@@ -68,7 +68,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     if (qp->ind) {
         return EOPNOTSUPP;
     }
-    err = hv_kernel(uverbs_query_qp(&qp->hv, attr));
+    err = hv_kernel(uverbs_query_qp(&qp->hv, attr, mask));
     if (err) {
         return err;
     }

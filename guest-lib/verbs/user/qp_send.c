@@ -382,7 +382,7 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     }
     /* One that this type of QP does not do goes to the device all the same, without the segments
      * that are its own; the device completes it in error. */
-    fits = ops[op].types >> qp->ibv.qp_type & 1;
+    fits = qp->dc == HV_DC_NONE && (ops[op].types >> qp->ibv.qp_type & 1);
     if (!send_begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
                     fits || op != IBV_WR_BIND_MW ? send_imm_of(wr) : 0)) {
         return;
@@ -441,6 +441,18 @@ static int send_unlock_and_ring(struct user_qp *qp)
     }
     pthread_spin_unlock(&qp->sq.lock);
     return any ? hv_ring_sq(qp->hca, qp->uar, ctrl) : 0;
+}
+
+void hv_wr_begin_list(struct user_qp *qp)
+{
+    pthread_spin_lock(&qp->sq.lock);
+    qp->wr_err = qp->nreq = 0;
+    qp->ex.wr_flags = 0;
+}
+
+int hv_wr_end_list(struct user_qp *qp)
+{
+    return send_unlock_and_ring(qp);
 }
 
 static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
@@ -565,17 +577,21 @@ static void wr_abort(struct ibv_qp_ex *ex)
     pthread_spin_unlock(&qp->sq.lock);
 }
 
-/* A datagram needs its address as well as its data, an XRC message its SRQ, in either order. */
+/* A datagram and a message of DC need their address as well as their data, an XRC message its SRQ,
+ * in either order. */
 static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
     enum ibv_qp_type type = qp->ibv.qp_type;
 
-    qp->wr_setters_left = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ? 2 : 1;
+    qp->wr_setters_left =
+        type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND || type == IBV_QPT_DRIVER ? 2 : 1;
     if (!send_begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
         return false;
     }
-    if (type == IBV_QPT_XRC_SEND) {
+    if (type == IBV_QPT_DRIVER) {
+        send_put(qp, (struct prm_wqe_av[1]){0}, PRM_SIZE(wqe_av)); /* hv_wr_set_dc_addr() */
+    } else if (type == IBV_QPT_XRC_SEND) {
         send_put_xrc(qp, 0); /* wr_set_xrc_srqn() */
     } else if (type == IBV_QPT_RAW_PACKET && opcode == PRM_WQE_OPCODE_SEND) {
         send_put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
@@ -709,6 +725,23 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     wr_setter_done(qp);
 }
 
+void hv_wr_set_dc_addr(struct user_qp *qp, const struct ibv_ah *ah, uint32_t dctn, uint64_t key,
+                       const uint16_t *stream)
+{
+    if (!qp->wr_err) { /* the address follows the control segment: they are one basic block */
+        struct prm_wqe_av *av = (void *)(qp->cur_ctrl + 1);
+
+        *av = ((const struct hv_ah *)ah)->av[0];
+        PRM_SET(wqe_av, av, ext, 1);
+        PRM_SET(wqe_av, av, dqp_dct, dctn & 0xffffff);
+        PRM_SET(wqe_av, av, dc_key, key);
+        if (stream) {
+            PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, dci_stream_channel_id, *stream);
+        }
+        wr_setter_done(qp);
+    }
+}
+
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
@@ -774,6 +807,7 @@ static uint64_t send_possible_ops(enum ibv_qp_type type)
     switch (type) {
     case IBV_QPT_RC:
     case IBV_QPT_XRC_SEND:
+    case IBV_QPT_DRIVER: /* a DCI */
         return rc;
     case IBV_QPT_UC:
         return uc;

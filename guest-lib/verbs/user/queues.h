@@ -24,7 +24,7 @@ struct user_cq {
     /* extended polling: the cqe64 that readers look at, and what it does not tell */
     const struct prm_cqe64 *cur_cqe;
     enum ibv_wc_opcode cur_opcode;
-    bool cur_csum_valid;
+    bool cur_csum_valid, cur_tm_sync;
     uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
     uint32_t unacked_comp, unacked_async; /* events handed out, under ibv.mutex */
 };

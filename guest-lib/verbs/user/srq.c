@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: their rings, ordinary and XRC.
+ * Shared receive queues: their rings, ordinary, XRC's and those with tag matching.
  *
  * The WQEs are a linked list that the device follows: each one's next segment names the one
  * that is posted after it. A completed WQE goes to the list's end. The last one in the list is
  * never posted, so that there is always one to append to.
  */
-#include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/tm.h"
 
 #define NEXT_SEG        PRM_SIZE(wqe_srq_next_seg)
 #define DATA_SEG        PRM_SIZE(wqe_data_seg)
@@ -166,10 +166,10 @@ static void srq_free(struct hv_srq *srq)
     free(srq);
 }
 
-/* Creates either kind; attr's sizes become those of the queue. */
-static struct ibv_srq *srq_create(struct ibv_pd *pd, enum ibv_srq_type type, void *srq_context,
-                                  struct ibv_srq_attr *attr, struct hv_xrcd *xrcd, struct hv_cq *cq)
+/* Creates any kind; the sizes become those of the queue. */
+static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
 {
+    struct ibv_pd *pd = ex->pd;
     struct hv_context *ctx = hv_context(pd->context);
     struct hv_srq *srq = calloc(1, sizeof(*srq));
     int err;
@@ -183,16 +183,17 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, enum ibv_srq_type type, voi
     srq->single_threaded = srq->pd->td != NULL;
     srq->type = type;
     srq->uidx = -1;
-    srq->xrcd = xrcd;
-    srq->cq = cq;
+    srq->xrcd = type == IBV_SRQT_XRC ? (struct hv_xrcd *)ex->xrcd : NULL;
+    srq->cq = type == IBV_SRQT_BASIC ? NULL : hv_cq(ex->cq);
+    srq->max_tags = type == IBV_SRQT_TM ? ex->tm_cap.max_num_tags : 0;
     srq->ibv.context = pd->context;
-    srq->ibv.srq_context = srq_context;
+    srq->ibv.srq_context = ex->srq_context;
     srq->ibv.pd = pd;
-    err = srq_choose_size(srq, attr);
+    err = srq_choose_size(srq, &ex->attr);
     if (!err) {
         err = srq_alloc_memory(srq);
     }
-    if (!err && type == IBV_SRQT_XRC) {
+    if (!err && type != IBV_SRQT_BASIC) {
         srq->uidx = hv_uidx_alloc(ctx, HV_RSC_XSRQ, srq);
         err = srq->uidx < 0 ? ENOMEM : 0;
     }
@@ -204,19 +205,34 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, enum ibv_srq_type type, voi
         errno = err;
         return NULL;
     }
-    attr->max_wr = srq->wqe_cnt - 1;
-    attr->max_sge = srq->max_gs;
+    ex->attr.max_wr = srq->wqe_cnt - 1;
+    ex->attr.max_sge = srq->max_gs;
+    if (type == IBV_SRQT_TM) {
+        err = hv_tm_create(srq, ex->tm_cap.max_ops);
+        if (err) {
+            ibv_destroy_srq(&srq->ibv);
+            errno = err;
+            return NULL;
+        }
+    }
     return &srq->ibv;
 }
 
 HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    return srq_create(pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
+    struct ibv_srq_init_attr_ex ex = {
+        .srq_context = attr->srq_context, .attr = attr->attr, .pd = pd};
+    struct ibv_srq *srq = srq_create(&ex, IBV_SRQT_BASIC);
+
+    if (srq) {
+        attr->attr = ex.attr;
+    }
+    return srq;
 }
 
 static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-    const uint32_t xrc_mask = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    uint32_t needs = IBV_SRQ_INIT_ATTR_CQ;
 
     if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED) {
         errno = EOPNOTSUPP;
@@ -227,28 +243,31 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
         return NULL;
     }
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC) {
-        return srq_create(attr->pd, IBV_SRQT_BASIC, attr->srq_context, &attr->attr, NULL, NULL);
+        return srq_create(attr, IBV_SRQT_BASIC);
     }
-    /* the device has no tag matching: its list may have no entries */
-    if (attr->srq_type != IBV_SRQT_XRC || (attr->comp_mask & xrc_mask) != xrc_mask || !attr->cq ||
-        !attr->xrcd) {
+    needs |= attr->srq_type == IBV_SRQT_TM ? IBV_SRQ_INIT_ATTR_TM : IBV_SRQ_INIT_ATTR_XRCD;
+    if ((attr->srq_type != IBV_SRQT_XRC && attr->srq_type != IBV_SRQT_TM) ||
+        (attr->comp_mask & needs) != needs || !attr->cq ||
+        (attr->srq_type == IBV_SRQT_XRC && !attr->xrcd) ||
+        /* what tag matching tells, only extended polling can read */
+        (attr->srq_type == IBV_SRQT_TM && !user_cq(attr->cq)->ex.start_poll)) {
         errno = EINVAL;
         return NULL;
     }
-    return srq_create(attr->pd, IBV_SRQT_XRC, attr->srq_context, &attr->attr,
-                      (struct hv_xrcd *)attr->xrcd, hv_cq(attr->cq));
+    return srq_create(attr, attr->srq_type);
 }
 
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
     struct hv_srq *srq = hv_srq(ibsrq);
-    int err = hv_kernel(uverbs_destroy_srq(srq));
+    int err = srq->tm ? hv_tm_stop(srq) : 0;
 
+    err = err ? err : hv_kernel(uverbs_destroy_srq(srq));
     if (err) {
         return err;
     }
     hv_event_drain_srq(srq);
-    if (srq->type == IBV_SRQT_XRC) {
+    if (srq->cq) {
         struct user_cq *cq = user_cq(&srq->cq->ibv);
 
         cq_lock(cq);
@@ -256,8 +275,13 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
         hv_uidx_free(hv_context(ibsrq->context), (uint32_t)srq->uidx);
         cq_unlock(cq);
         srq->uidx = -1;
-        g_atomic_int_add(&srq->xrcd->refs, -1);
         g_atomic_int_add(&srq->cq->users, -1);
+    }
+    if (srq->xrcd) {
+        g_atomic_int_add(&srq->xrcd->refs, -1);
+    }
+    if (srq->tm) {
+        hv_tm_free(srq);
     }
     uverbs_use_pd(ibsrq->pd, -1);
     srq_free(srq);
@@ -296,6 +320,7 @@ static int get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 void hv_srq_ops(struct verbs_context *ops)
 {
     ops->create_srq_ex = create_srq_ex;
+    hv_tm_ops(ops);
     ops->get_srq_num = get_srq_num;
     ops->context.ops.post_srq_recv = post_srq_recv;
 }

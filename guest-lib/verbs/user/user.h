@@ -64,6 +64,9 @@ void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
 
+/* Gives the context's reserved QP numbers back, at its end. */
+void hv_reserved_qpns_free(struct hv_context *ctx);
+
 /* Gives a WQE back to the SRQ's free list. */
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
 

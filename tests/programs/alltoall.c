@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alltoall: N processes, each of which sends each other one a small message a round, over RC with a
+ * queue pair for each pair of them, or over DC with a target and a few initiators each; what either
+ * costs in queue pairs, memory and time. Every byte is looked at.
+ *
+ *     alltoall -g GID [-d DEVICE] [-n PROCESSES] [-r ROUNDS] [-s SIZE] [-i INITIATORS] rc|dc
+ *
+ * Prints one line. Exit status 0: every message came once and as it was sent; 77: no DC.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/programs/other_side.h"
+
+#define MAX_RANKS 256
+#define MAX_DCIS  16
+#define MAX_SIZE  4096
+#define DCI_DEPTH 64
+#define KEY       0xdc00dc00dc00dc00ull
+#define NO_DC     77
+#define TIMEOUT   20 /* 4 s: many processes on few processors */
+
+/* What all processes see. */
+struct board {
+    union ibv_gid gid[MAX_RANKS];
+    uint32_t qpn[MAX_RANKS][MAX_RANKS]; /* RC: of a rank, towards a rank */
+    uint32_t dctn[MAX_RANKS];
+    unsigned arrived[4]; /* at each meeting */
+    uint64_t resident_kb[MAX_RANKS];
+    double seconds[MAX_RANKS];
+    bool failed, no_dc;
+};
+
+struct header {
+    uint32_t from, round;
+};
+
+static struct board *board;
+static unsigned gid_index, ranks = 16, rounds = 20, size = 64, num_dcis = 4, rank;
+static bool dc;
+static const char *device_name;
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *send_cq, *recv_cq;
+static struct ibv_srq *srq;
+static struct ibv_mr *mr;
+static uint8_t *memory; /* receives, then what is sent to each rank */
+static struct ibv_qp *qps[MAX_RANKS], *dct, *dcis[MAX_DCIS];
+static struct ibv_ah *ahs[MAX_RANKS];
+static unsigned busy[MAX_DCIS], outstanding; /* sends */
+static unsigned got[MAX_RANKS];              /* the round of the message that came last, and one */
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static unsigned slots(void)
+{
+    return 2 * ranks; /* a rank is at most one round ahead of another */
+}
+
+static uint8_t byte_of(unsigned from, unsigned to, unsigned round, size_t at)
+{
+    return (uint8_t)(from * 31 + to * 17 + round * 5 + at);
+}
+
+/* Until all are there. */
+static void meet(unsigned where)
+{
+    __atomic_add_fetch(&board->arrived[where], 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&board->arrived[where], __ATOMIC_SEQ_CST) < ranks) {
+        if (board->failed) {
+            exit(1);
+        }
+        usleep(1000);
+    }
+}
+
+/* -- objects ------------------------------------------------------------------------------------
+ */
+
+static void post_receive(uint64_t slot)
+{
+    struct ibv_sge sge = {(uintptr_t)memory + slot * size, size, mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    need(!ibv_post_srq_recv(srq, &wr, &bad), "ibv_post_srq_recv()");
+}
+
+static void make_common(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = slots(), .max_sge = 1}};
+    size_t bytes = (size_t)(slots() + ranks) * size;
+
+    for (int i = 0; list && list[i] && !ctx; i++) {
+        if (!device_name || !strcmp(device_name, ibv_get_device_name(list[i]))) {
+            ctx = ibv_open_device(list[i]);
+        }
+    }
+    need(ctx, "opening the device");
+    ibv_free_device_list(list);
+    need((pd = ibv_alloc_pd(ctx)) &&
+             (memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095)) &&
+             (mr = ibv_reg_mr(pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE)),
+         "memory");
+    need((send_cq = ibv_create_cq(ctx, (int)(ranks + MAX_DCIS * DCI_DEPTH), NULL, NULL, 0)) &&
+             (recv_cq = ibv_create_cq(ctx, (int)slots(), NULL, NULL, 0)) &&
+             (srq = ibv_create_srq(pd, &attr)),
+         "queues");
+    for (unsigned slot = 0; slot < slots(); slot++) {
+        post_receive(slot);
+    }
+    need(!ibv_query_gid(ctx, 1, (int)gid_index, &board->gid[rank]), "ibv_query_gid()");
+}
+
+static struct ibv_ah_attr towards(unsigned other)
+{
+    return (struct ibv_ah_attr){
+        .is_global = 1,
+        .port_num = 1,
+        .grh = {.dgid = board->gid[other], .sgid_index = (uint8_t)gid_index, .hop_limit = 64}};
+}
+
+static void make_rc(void)
+{
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+                                    .send_cq = send_cq,
+                                    .recv_cq = recv_cq,
+                                    .srq = srq,
+                                    .cap = {.max_send_wr = 2, .max_send_sge = 1}};
+
+    for (unsigned i = 0; i < ranks; i++) {
+        if (i != rank) {
+            need((qps[i] = ibv_create_qp(pd, &attr)), "ibv_create_qp()");
+            board->qpn[rank][i] = qps[i]->qp_num;
+        }
+    }
+}
+
+static void connect_rc(unsigned other)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+    need(!ibv_modify_qp(qps[other], &attr,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+         "to INIT");
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .dest_qp_num = board->qpn[other][rank],
+                                .min_rnr_timer = 12,
+                                .ah_attr = towards(other)};
+    need(!ibv_modify_qp(qps[other], &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+         "to RTR");
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
+    need(!ibv_modify_qp(qps[other], &attr,
+                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+         "to RTS");
+}
+
+static void make_dct(void)
+{
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
+                                       .send_cq = recv_cq,
+                                       .recv_cq = recv_cq,
+                                       .srq = srq,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                       .pd = pd};
+    struct mlx5dv_qp_init_attr dv = {
+        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = KEY}};
+    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+    dct = mlx5dv_create_qp(ctx, &attr, &dv);
+    if (!dct) {
+        board->no_dc = true;
+        fail("making a DCT");
+    }
+    need(!ibv_modify_qp(dct, &to,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+         "DCT to INIT");
+    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                              .path_mtu = IBV_MTU_1024,
+                              .min_rnr_timer = 12,
+                              .ah_attr = towards(rank)};
+    need(
+        !ibv_modify_qp(dct, &to, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV),
+        "DCT to RTR");
+    board->dctn[rank] = dct->qp_num;
+}
+
+static struct ibv_qp *make_dci(void)
+{
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
+                                       .send_cq = send_cq,
+                                       .recv_cq = send_cq,
+                                       .cap = {.max_send_wr = DCI_DEPTH, .max_send_sge = 1},
+                                       .comp_mask =
+                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .pd = pd,
+                                       .send_ops_flags = IBV_QP_EX_WITH_SEND};
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
+    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp *qp = mlx5dv_create_qp(ctx, &attr, &dv);
+
+    need(qp, "making a DCI");
+    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), "DCI to INIT");
+    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024};
+    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU), "DCI to RTR");
+    to = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
+    need(!ibv_modify_qp(qp, &to,
+                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                            IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN),
+         "DCI to RTS");
+    return qp;
+}
+
+/* -- messages -----------------------------------------------------------------------------------
+ */
+
+/* What has come, checked. */
+static unsigned take(void)
+{
+    struct ibv_wc wc[32];
+    int n = ibv_poll_cq(recv_cq, 32, wc);
+
+    need(n >= 0, "ibv_poll_cq()");
+    for (int i = 0; i < n; i++) {
+        const uint8_t *at = memory + wc[i].wr_id * size;
+        const struct header *header = (const void *)at;
+
+        if (wc[i].status || wc[i].byte_len != size || header->from >= ranks ||
+            header->round != got[header->from]) {
+            fail("rank %u: a message is %s, %u bytes, of rank %u, round %u", rank,
+                 ibv_wc_status_str(wc[i].status), wc[i].byte_len, header->from, header->round);
+        }
+        for (size_t b = sizeof(*header); b < size; b++) {
+            if (at[b] != byte_of(header->from, rank, header->round, b)) {
+                fail("rank %u: byte %zu of round %u of rank %u differs", rank, b, header->round,
+                     header->from);
+            }
+        }
+        got[header->from]++;
+        post_receive(wc[i].wr_id);
+    }
+    return (unsigned)n;
+}
+
+/* Sends that are complete; wr_id is the initiator. */
+static void retire(void)
+{
+    struct ibv_wc wc[32];
+    int n = ibv_poll_cq(send_cq, 32, wc);
+
+    need(n >= 0, "ibv_poll_cq()");
+    for (int i = 0; i < n; i++) {
+        if (wc[i].status) {
+            fail("rank %u: a send is %s", rank, ibv_wc_status_str(wc[i].status));
+        }
+        outstanding--;
+        busy[wc[i].wr_id]--;
+    }
+    if (!n) {
+        sched_yield();
+    }
+}
+
+static void send_rc(unsigned to, uint8_t *data)
+{
+    struct ibv_sge sge = {(uintptr_t)data, size, mr->lkey};
+    struct ibv_send_wr *bad,
+        wr = {
+            .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
+
+    need(!ibv_post_send(qps[to], &wr, &bad), "ibv_post_send()");
+}
+
+static void send_dc(unsigned to, uint8_t *data)
+{
+    unsigned which = to % num_dcis;
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(dcis[which]);
+
+    while (busy[which] == DCI_DEPTH) {
+        retire();
+        take();
+    }
+    ibv_wr_start(ex);
+    ex->wr_id = which;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_send(ex);
+    mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(ex), ahs[to], board->dctn[to], KEY);
+    ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)data, size);
+    need(!ibv_wr_complete(ex), "ibv_wr_complete()");
+    busy[which]++;
+}
+
+static bool round_is_over(unsigned round)
+{
+    for (unsigned i = 0; i < ranks; i++) {
+        if (i != rank && got[i] <= round) {
+            return false;
+        }
+    }
+    return !outstanding;
+}
+
+static void do_round(unsigned round)
+{
+    for (unsigned n = 1; n < ranks; n++) {
+        unsigned to = (rank + n) % ranks;
+        uint8_t *data = memory + (size_t)(slots() + to) * size;
+
+        *(struct header *)data = (struct header){rank, round};
+        for (size_t b = sizeof(struct header); b < size; b++) {
+            data[b] = byte_of(rank, to, round, b);
+        }
+        outstanding++;
+        if (dc) {
+            send_dc(to, data);
+        } else {
+            busy[0]++;
+            send_rc(to, data);
+        }
+        take();
+    }
+    while (!round_is_over(round)) {
+        take();
+        retire();
+    }
+}
+
+/* -- a process ----------------------------------------------------------------------------------
+ */
+
+static uint64_t resident_kb(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    unsigned long kb = 0;
+    char line[256];
+
+    while (file && fgets(line, sizeof(line), file) && sscanf(line, "VmRSS: %lu kB", &kb) != 1) {
+    }
+    if (file) {
+        fclose(file);
+    }
+    return kb;
+}
+
+static void end(void)
+{
+    for (unsigned i = 0; i < ranks; i++) {
+        need((!qps[i] || !ibv_destroy_qp(qps[i])) && (!ahs[i] || !ibv_destroy_ah(ahs[i])),
+             "destroying");
+    }
+    for (unsigned i = 0; i < num_dcis; i++) {
+        need(!dcis[i] || !ibv_destroy_qp(dcis[i]), "destroying a DCI");
+    }
+    need(!dct || !ibv_destroy_qp(dct), "destroying a DCT");
+    need(!ibv_destroy_srq(srq) && !ibv_destroy_cq(send_cq) && !ibv_destroy_cq(recv_cq) &&
+             !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx),
+         "the end");
+}
+
+static void run(void)
+{
+    double started;
+
+    make_common();
+    if (dc) {
+        make_dct();
+        for (unsigned i = 0; i < num_dcis; i++) {
+            dcis[i] = make_dci();
+        }
+    } else {
+        make_rc();
+    }
+    meet(0);
+    for (unsigned i = 0; i < ranks; i++) {
+        struct ibv_ah_attr attr = towards(i);
+
+        if (i == rank) {
+            continue;
+        }
+        if (dc) {
+            need((ahs[i] = ibv_create_ah(pd, &attr)), "ibv_create_ah()");
+        } else {
+            connect_rc(i);
+        }
+    }
+    meet(1);
+    started = now();
+    for (unsigned round = 0; round < rounds; round++) {
+        do_round(round);
+    }
+    board->seconds[rank] = now() - started;
+    board->resident_kb[rank] = resident_kb();
+    meet(2);
+    end();
+    meet(3);
+}
+
+/* -- all of them --------------------------------------------------------------------------------
+ */
+
+static int report(double seconds)
+{
+    unsigned each = dc ? num_dcis + 1 : ranks - 1;
+    uint64_t kb = 0;
+    double slowest = 0;
+
+    for (unsigned i = 0; i < ranks; i++) {
+        kb += board->resident_kb[i];
+        slowest = board->seconds[i] > slowest ? board->seconds[i] : slowest;
+    }
+    printf(
+        "%s: %u processes, %u QPs each, %u in all, %.1f MB each, %u rounds of %u bytes in %.3f s "
+        "(%.0f messages/s), %.2f s from start to end\n",
+        dc ? "dc" : "rc", ranks, each, each * ranks, (double)kb / ranks / 1024, rounds, size,
+        slowest, (double)ranks * (ranks - 1) * rounds / slowest, seconds);
+    return 0;
+}
+
+static int wait_for_all(double started)
+{
+    bool good = true;
+
+    for (unsigned i = 0; i < ranks; i++) {
+        int status;
+
+        wait(&status);
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+            board->failed = true; /* the others stop where they meet, or when their sends fail */
+            good = false;
+        }
+    }
+    return board->no_dc ? NO_DC : good ? report(now() - started) : 1;
+}
+
+int main(int argc, char **argv)
+{
+    double started = now();
+    int option;
+
+    while ((option = getopt(argc, argv, "d:g:i:n:r:s:")) != -1) {
+        switch (option) {
+        case 'd':
+            device_name = optarg;
+            break;
+        case 'g':
+            gid_index = (unsigned)atoi(optarg);
+            break;
+        case 'i':
+            num_dcis = (unsigned)atoi(optarg);
+            break;
+        case 'n':
+            ranks = (unsigned)atoi(optarg);
+            break;
+        case 'r':
+            rounds = (unsigned)atoi(optarg);
+            break;
+        case 's':
+            size = (unsigned)atoi(optarg);
+            break;
+        default:
+            return 2;
+        }
+    }
+    if (optind + 1 != argc || ranks < 2 || ranks > MAX_RANKS || num_dcis < 1 ||
+        num_dcis > MAX_DCIS || size < sizeof(struct header) || size > MAX_SIZE || size % 8) {
+        return 2;
+    }
+    dc = !strcmp(argv[optind], "dc");
+    board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    need(board != MAP_FAILED, "mmap()");
+    for (rank = 0; rank < ranks; rank++) {
+        pid_t pid = fork();
+
+        need(pid >= 0, "fork()");
+        if (!pid) {
+            run();
+            return 0;
+        }
+    }
+    return wait_for_all(started);
+}

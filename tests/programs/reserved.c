@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reserved: numbers of QPs that are reserved, and QPs beside them, over libibverbs and libmlx5.
+ *
+ *     reserved [-d DEVICE]
+ *
+ * A number that was reserved is no QP's and is not reserved again while it is; it is given back
+ * once. Exit status 0: so it is. 77: the device has none.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/programs/other_side.h"
+
+#define NONE    77
+#define NUMBERS 300
+#define QPS     300
+
+static uint32_t reserved[NUMBERS];
+static struct ibv_qp *qps[QPS];
+
+static bool is_reserved(uint32_t qpn, unsigned of)
+{
+    for (unsigned i = 0; i < of; i++) {
+        if (reserved[i] == qpn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct ibv_context *open_device(const char *name)
+{
+    struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx = NULL;
+
+    for (int i = 0; list && list[i] && !ctx; i++) {
+        if (!name || !strcmp(name, ibv_get_device_name(list[i]))) {
+            ctx = mlx5dv_open_device(list[i], &attr);
+        }
+    }
+    need(ctx, "opening the device");
+    ibv_free_device_list(list);
+    return ctx;
+}
+
+int main(int argc, char **argv)
+{
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+    const char *device = NULL;
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    int option, err;
+
+    while ((option = getopt(argc, argv, "d:")) != -1) {
+        if (option != 'd') {
+            return 2;
+        }
+        device = optarg;
+    }
+    ctx = open_device(device);
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        err = mlx5dv_reserved_qpn_alloc(ctx, &reserved[i]);
+        if (err == EOPNOTSUPP && i == 0) {
+            printf("skipped: no numbers of QPs can be reserved\n");
+            return NONE;
+        }
+        need(!err, "mlx5dv_reserved_qpn_alloc()");
+        need(!is_reserved(reserved[i], i), "reserving each number once");
+    }
+    need((pd = ibv_alloc_pd(ctx)), "ibv_alloc_pd()");
+    need((attr.send_cq = attr.recv_cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)), "ibv_create_cq()");
+    for (unsigned i = 0; i < QPS; i++) {
+        need((qps[i] = ibv_create_qp(pd, &attr)), "ibv_create_qp()");
+        need(!is_reserved(qps[i]->qp_num, NUMBERS), "giving no QP a reserved number");
+    }
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        need(!mlx5dv_reserved_qpn_dealloc(ctx, reserved[i]), "mlx5dv_reserved_qpn_dealloc()");
+    }
+    need(mlx5dv_reserved_qpn_dealloc(ctx, reserved[NUMBERS - 1]) == EINVAL,
+         "refusing a number that is back");
+    need(mlx5dv_reserved_qpn_dealloc(ctx, qps[0]->qp_num) == EINVAL, "refusing a QP's number");
+    for (unsigned i = 0; i < QPS; i++) {
+        need(!ibv_destroy_qp(qps[i]), "ibv_destroy_qp()");
+    }
+    need(!ibv_destroy_cq(attr.send_cq) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx), "the end");
+    printf("%d numbers, %d QPs\n", NUMBERS, QPS);
+    return 0;
+}
