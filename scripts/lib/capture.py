@@ -14,7 +14,11 @@ import zlib
 ROCE_PORT = 4791
 ETHERNET = 1  # the link type, of pcap and pcapng alike
 # IBTA 9.2.1: the upper three bits of an opcode name the transport.
-TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
+TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x40: "DC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
+EXTENDED = {0xc0: 0x00, 0xc8: 0xa0, 0xd0: 0x40}  # first opcodes of extended atomics (docs/adr/0011)
+# tshark 4.0 takes DC for the reliable datagram, whose headers are others, and knows none of a
+# manufacturer's opcodes: of such packets it is asked for nothing.
+NOT_DISSECTED = "infiniband.bth.opcode in {64 .. 95, 192 .. 223}"
 
 
 def frames(path):
@@ -128,7 +132,7 @@ def wrong_icrcs(path):
         if parts is None:
             continue
         ip, udp, ib = parts
-        seen[TRANSPORTS.get(ib[0] & 0xe0, "other")] += 1
+        seen[TRANSPORTS.get(EXTENDED.get(ib[0] & 0xf8, ib[0] & 0xe0), "other")] += 1
         if len(ib) < 16 or icrc(ip, udp, ib[:-4]) != struct.unpack("<I", ib[-4:])[0]:
             wrong.append(number)
     return wrong, seen
@@ -161,7 +165,7 @@ def tshark_complaints(path, checksums=True):
                "-o", f"udp.check_checksum:{verify}", "-o", f"tcp.check_checksum:{verify}",
                "-o", "udp.ignore_ipv6_zero_checksum:TRUE",
                "--disable-heuristic", "eth_over_ib",
-               "-Y", "_ws.malformed || _ws.expert.severity >= 0x00800000"]
+               "-Y", f"(_ws.malformed || _ws.expert.severity >= 0x00800000) && !({NOT_DISSECTED})"]
     for protocol in payload_guessers():
         command += ["--disable-protocol", protocol]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

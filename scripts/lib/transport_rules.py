@@ -23,7 +23,7 @@ import sys
 
 import capture
 
-RC, UC, UD, CNP, XRC = 0x00, 0x20, 0x60, 0x80, 0xa0
+RC, UC, DC, UD, CNP, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xa0
 NAMES = {RC: "RC", UC: "UC", UD: "UD", XRC: "XRC"}
 FIRST, MIDDLE, LAST, ONLY = "FIRST", "MIDDLE", "LAST", "ONLY"
 # IBTA table 38: code -> (what, part of the message, bytes of the extended headers)
@@ -36,7 +36,13 @@ OPCODES = {
     0x0f: ("ANSWER", LAST, 4), 0x10: ("ANSWER", ONLY, 4), 0x11: ("ACK", ONLY, 4),
     0x12: ("ATOMIC_ACK", ONLY, 12), 0x13: ("ATOMIC", ONLY, 28), 0x14: ("ATOMIC", ONLY, 28),
     0x16: ("SEND", LAST, 4), 0x17: ("SEND", ONLY, 4),
+    # extended atomics, below
+    0x20: ("ATOMIC", ONLY, 16), 0x21: ("ATOMIC", ONLY, 16), 0x22: ("ATOMIC_ACK", ONLY, 4),
 }
+# Manufacturer's opcodes of extended atomics (docs/adr/0011): the first of a block -> transport.
+EXTENDED = {0xc0: RC, 0xc8: XRC}
+# The operands of a request: how many times the number that its RETH has the length of.
+OPERANDS = {0x20: 4, 0x21: 2}
 # The codes that tell the peer's program: SEND's last packets, and WRITE's with immediate data.
 SOLICITING = {0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}
 UNRELIABLE = {code for code in OPCODES if code <= 0x0b}
@@ -63,6 +69,10 @@ def parse(number, time, outbound, parts):
     if opcode == CNP | 1:
         return None, None if len(ib) == 32 else "is a CNP of the wrong length"
     transport, code = opcode & 0xe0, opcode & 0x1f
+    if transport == DC or opcode & 0xf8 == 0xd0:
+        return None, None  # its sessions are not a connection's
+    if opcode & 0xf8 in EXTENDED:
+        transport, code = EXTENDED[opcode & 0xf8], 0x20 | opcode & 7
     if transport not in NAMES or code not in OPCODES or \
             transport == UC and code not in UNRELIABLE or transport == UD and code not in (4, 5):
         return None, f"has the opcode 0x{opcode:02x}, which does not exist"
@@ -96,7 +106,10 @@ def shape(packet, ib):
         return "has SE set in a packet that completes no receive (IBTA 9.2.3)"
     if payload % 4:
         return "is not padded to four bytes (IBTA 9.2.2)"
-    if packet.what not in PAYLOAD and payload:
+    if packet.code in OPERANDS:
+        if payload != OPERANDS[packet.code] * read_of(packet)[2]:
+            return "has operands of another length than it says"
+    elif packet.what not in PAYLOAD and packet.code < 0x20 and payload:
         return "has a payload, which its opcode has not"
     if packet.pad > payload:
         return "has more padding than payload"

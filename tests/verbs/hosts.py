@@ -27,6 +27,8 @@ PATIENCE = 120  # seconds for any program
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
 PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
+# What perftest's XRC domains are of, and stays.
+XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain_{side}") for side in ("client", "server")]
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
@@ -90,8 +92,8 @@ class Hosts:
 
     def end(self):
         self.kill()
-        for left in self.segments():
-            left.unlink()
+        for left in [*self.segments(), *XRC_FILES]:
+            left.unlink(missing_ok=True)
 
     def segments(self):
         return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.wire}*"))
@@ -140,7 +142,7 @@ def pingpongs(hosts):
 
 
 def performance_tests(hosts):
-    """perftest's operations complete on RC, UC and UD, in all sizes, both ways and on many QPs.
+    """perftest's operations complete on RC, UC, UD, XRC and DC, in all sizes, both ways and on many QPs.
 
     All that perftest has is in perftest_matrix.py."""
     for command in (
@@ -151,7 +153,10 @@ def performance_tests(hosts):
             "ib_send_bw -e -n 200", "ib_write_bw -q 64 -n 50", "ib_send_bw -b -q 4 -n 100",
             "ib_send_bw -c UC -n 1000", "ib_send_bw -c UC -s 1024 -n 1000",
             "ib_write_bw -c UC -n 200", "ib_send_bw -c UD -s 2048 -n 200",
-            "ib_send_lat -c UD -e -n 100"):
+            "ib_send_lat -c UD -e -n 100", "ib_send_bw -c XRC -a -n 10", "ib_send_bw -c XRC -e -n 200",
+            "ib_write_bw -c XRC -q 8 -n 50", "ib_read_bw -c XRC -n 100", "ib_atomic_bw -c XRC -n 200",
+            "ib_send_bw -c DC -a -n 10", "ib_send_bw -c DC -q 8 -n 50", "ib_send_lat -c DC -n 100",
+            "ib_write_bw -c DC -b -n 100", "ib_read_bw -c DC -n 100", "ib_atomic_bw -c DC -n 200"):
         hosts.pair(*command.split(), *PERFTEST)
 
 
@@ -307,6 +312,43 @@ def ordering(hosts):
     hosts.pair(str(hosts.build / "tests/programs/litmus"), "-d", "mlx5_0", "-g", "1", "-n", "500")
 
 
+def dynamic_connections(hosts):
+    """Few initiators reach many targets by messages, RDMA and atomics; a wrong key reaches none, and what
+    fails on a stream fails on no other (tests/programs/dc)."""
+    client, _ = hosts.pair(str(hosts.build / "tests/programs/dc"), "-d", "mlx5_0", "-g", "1")
+    if "800 messages, 925 operations, streams: yes" not in client:
+        raise Failure(client)
+
+
+def tag_matching(hosts):
+    """Messages land where their tag was waited for, in MPI's order; others in a receive; announced ones are
+    fetched by the device (tests/programs/tm)."""
+    hosts.pair(str(hosts.build / "tests/programs/tm"), "-d", "mlx5_0", "-g", "1")
+
+
+def atomics_under_masks(hosts):
+    """A program's own WQEs swap and add under masks as a reference in C does (tests/programs/masked_atomics)."""
+    client, _ = hosts.pair(str(hosts.build / "tests/programs/masked_atomics"), "-d", "mlx5_0", "-g", "1")
+    if "800 operations" not in client:
+        raise Failure(client)
+
+
+def reserved_numbers(hosts):
+    """A number of a QP that was reserved is no QP's, and is reserved once (tests/programs/reserved)."""
+    hosts.run(str(hosts.build / "tests/programs/reserved"), "-d", "mlx5_0")
+
+
+def all_to_all(hosts):
+    """Processes that send each other small messages need ten times fewer QPs over DC than over RC."""
+    queues = {}
+    for transport in ("rc", "dc"):
+        text = hosts.run(str(hosts.build / "tests/programs/alltoall"), "-d", "mlx5_0", "-g", "1", "-n", "24",
+                         "-r", "5", "-i", "1", transport)
+        queues[transport] = int(re.search(r"(\d+) in all", text)[1])
+    if queues["rc"] < 10 * queues["dc"]:
+        raise Failure(f"QPs: {queues}")
+
+
 def nothing_left(hosts):
     """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
     share is taken back by the next one."""
@@ -316,8 +358,8 @@ def nothing_left(hosts):
         raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
 
 
-STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, addresses, devices, numbers,
-              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
+STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
+              atomics_under_masks, reserved_numbers, all_to_all, addresses, devices, numbers, wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
               nothing_left)
 
 

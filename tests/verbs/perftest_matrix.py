@@ -22,7 +22,7 @@ import sandbox
 LONGEST = 2000  # characters of a program's output
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPERATIONS = ("send", "write", "read", "atomic")
-TRANSPORTS = ("RC", "UC", "UD")
+TRANSPORTS = ("RC", "UC", "UD", "XRC", "DC")
 MODES = ("-a", "-q", "-e", "-b")
 QPS, FEW_QPS = 64, 4
 # Of several reasons perftest names the first of these that applies.
@@ -35,6 +35,8 @@ ONE_WAY = "Bidirectional is only available in BW test"
 # perftest 4.5 takes some completions for each event, not all, and may wait for an event with the rest in
 # the CQ (its pull request 203, and issue 137 on a ConnectX-5). With FEW_QPS it always takes all, except:
 MAY_HANG = "perftest may leave receive completions in the CQ and wait for an event"
+# Its destroy_ctx() has a condition for that.
+KEEPS_CQ = "perftest's DC server keeps its receive CQ, and then cannot close that one's event channel"
 
 
 class Case:
@@ -44,8 +46,13 @@ class Case:
         self.operation, self.kind, self.transport, self.modes = operation, kind, transport, modes
         # 5 is the least that perftest takes
         iterations = 5 if "-a" in modes or "-q" in modes else 200
+        if transport in ("XRC", "DC") and "-q" in modes:
+            # The QPs share one receive queue, of as many WQEs as a QP has messages. With fewer than QPs
+            # they starve; for --use-srq perftest says so ("SRQ depth should be greater").
+            iterations = 20 if "-a" in modes else 100
         # the largest message of 64 QPs is 1 GiB of buffers, which perftest fills with random bytes
-        few = "-e" in modes or ("-a" in modes and transport != "UD")
+        few = "-e" in modes or ("-a" in modes and transport != "UD") or \
+            (transport in ("XRC", "DC") and "-b" in modes)
         options = [f"-q {FEW_QPS if few else QPS}" if mode == "-q" else mode for mode in modes]
         self.name = " ".join([f"ib_{operation}_{kind}", "-c", transport, *options,
                               "-n", str(iterations)])
@@ -66,6 +73,8 @@ class Case:
         """Why the case need not end on a ConnectX, or None."""
         if self.operation == "send" and {"-q", "-e", "-b"} <= set(self.modes) and not self.refusals():
             return MAY_HANG
+        if self.transport == "DC" and "-e" in self.modes and not self.refusals():
+            return KEEPS_CQ
         return None
 
     def check(self, on):

@@ -607,6 +607,40 @@ START_TEST(keys_for_umr_come_in_fours_and_without_signatures)
 }
 END_TEST
 
+/* Such a key has them in its command, as the kernel's devx_handle_mkey_create() leaves it; UCX
+ * makes one over each of its regions. */
+START_TEST(a_key_of_other_keys_needs_no_umem)
+{
+    uint8_t in[PRM_SIZE(create_mkey_in) + PRM_SIZE(wqe_klm_seg)] = {0};
+    struct prm_create_mkey_in *cmd = (struct prm_create_mkey_in *)in;
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, cmd, memory_key_mkey_entry);
+    struct prm_wqe_klm_seg *entry =
+        (struct prm_wqe_klm_seg *)(in + PRM_OFFSET(create_mkey_in, klm_pas_mtt));
+    struct prm_create_mkey_out out[1] = {0};
+    struct side *s = side_new(0);
+    struct mlx5dv_devx_obj *key;
+
+    PRM_SET(create_mkey_in, cmd, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(create_mkey_in, cmd, translations_octword_actual_size, 1);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KSM);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, hv_pd(s->pd)->pdn);
+    PRM_SET(mkc, mkc, len, MSG_SIZE);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+    PRM_SET(mkc, mkc, translations_octword_size, 1);
+    PRM_SET(wqe_klm_seg, entry, mkey, s->mr->lkey);
+    PRM_SET(wqe_klm_seg, entry, va, (uintptr_t)s->mr->addr);
+    key = hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out));
+    ck_assert_ptr_nonnull(key);
+    ck_assert_uint_ne(PRM_GET(create_mkey_out, out, mkey_index), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(key), 0);
+    side_free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("devx");
@@ -630,6 +664,7 @@ int main(void)
     tcase_add_test(tc, without_data_events_of_a_kind_are_one);
     tcase_add_test(tc, unknown_events_are_refused);
     tcase_add_test(tc, keys_for_umr_come_in_fours_and_without_signatures);
+    tcase_add_test(tc, a_key_of_other_keys_needs_no_umem);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -181,6 +181,18 @@ for _kind in ("rc", "uc", "ud", "srq"):
         lambda lab, kind=_kind: pingpong(lab, kind))
 
 
+def xsrq_pingpong(lab, arguments=""):
+    """It has no option that compares the data; its -c is the number of clients."""
+    results = lab.pair(f"ibv_xsrq_pingpong -d {{dev}} -g {{gid}} {arguments}")
+    for result in results:
+        expect(result.out.rstrip().endswith("success"), str(result))
+
+
+@check("ibv_xsrq_pingpong: XRC QPs and their shared receive queues")
+def pingpong_xsrq(lab):
+    return xsrq_pingpong(lab)
+
+
 @check("ibv_rc_pingpong -c with messages of 256 KiB, of many packets each")
 def pingpong_long(lab):
     return pingpong(lab, "rc", "-s 262144 -n 50")

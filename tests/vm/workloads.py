@@ -52,6 +52,12 @@ for _kind, _sizes in (("rc", SIZES), ("uc", SIZES), ("srq", SIZES),
                 sizes))
 
 
+for _wait, _how in (("", "polling"), (" -e", "by events")):
+    check(f"ibv_xsrq_pingpong{_wait}: 1 byte to 1 MiB, {_how}", only="hcasim")(
+        lambda lab, wait=_wait: [suite.xsrq_pingpong(lab, f"{wait} -n 20 -s {size}")
+                                 for size in (1, 1025, 65537, 1 << 20)] and None)
+
+
 # Connections by the kernel's connection manager
 
 
@@ -93,12 +99,68 @@ USUAL = "-F -d {dev} -x {gid}"
 # -a: 2 bytes to 8 MiB, or to the MTU over UD; -n is the least that perftest takes.
 EVERY_SIZE = USUAL + " -a -n 5"
 
+EXTENDED = ("XRC", "DC")
+# All QPs receive from one queue, which perftest wants longer than they are many, and makes as long as
+# there are iterations.
+SHARED = {"send": 100}
+
+
+def connections(lab, transport):
+    """rping after rping, until ib_send_bw is through with its sizes."""
+    rping = lab.vms[1].spawn("rping -s -P")
+    try:
+        lab.vms[1].until("rdma resource show cm_id | grep -q 'state LISTEN'")
+        client = lab.vms[0].spawn(
+            "n=0; until [ -e /run/through ]; do "
+            f"rping -c -V -C 50 -a {lab.hosts[1]['ip']} || exit 1; n=$((n + 1)); done; echo $n")
+        try:
+            perftest(lab, "ib_send_bw", f"{EVERY_SIZE} -c {transport}", timeout=180)
+            lab.vms[0].run("touch /run/through")
+            times = int(client.wait(60, check=True).out.split()[-1])
+        finally:
+            lab.vms[0].run("rm -f /run/through")
+            client.kill()
+    finally:
+        rping.kill()
+    expect(times > 0, "rping did not end once")
+    return f"{times} connections"
+
+
 for _verb, _transports in (("send", ("RC", "UC", "UD")), ("write", ("RC", "UC")), ("read", ("RC",))):
     for _transport in _transports:
         for _what in ("bw", "lat"):
             check(f"ib_{_verb}_{_what} -a over {_transport}: every power of two")(
                 lambda lab, program=f"ib_{_verb}_{_what}", transport=_transport: perftest(
                     lab, program, f"{EVERY_SIZE} -c {transport}", timeout=180))
+
+# What only the device has, not soft-RoCE. XRC and DC have each of perftest's programs.
+for _transport in EXTENDED:
+    for _verb in ("send", "write", "read"):
+        for _what in ("bw", "lat"):
+            check(f"ib_{_verb}_{_what} -a over {_transport}: every power of two", only="hcasim")(
+                lambda lab, program=f"ib_{_verb}_{_what}", transport=_transport: perftest(
+                    lab, program, f"{EVERY_SIZE} -c {transport}", timeout=180))
+    for _operation in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
+        for _what in ("bw", "lat"):
+            check(f"ib_atomic_{_what}: {_operation} over {_transport}", only="hcasim")(
+                lambda lab, program=f"ib_atomic_{_what}", transport=_transport,
+                operation=_operation: perftest(
+                    lab, program, USUAL + f" -A {operation} -n 200 -c {transport}"))
+    for _verb, _more in (("send", ""), ("write", ""), ("read", ""), ("atomic", "-A FETCH_AND_ADD")):
+        check(f"ib_{_verb}_bw -q 64 over {_transport}", only="hcasim")(
+            lambda lab, verb=_verb, more=_more, transport=_transport: perftest(
+                lab, f"ib_{verb}_bw", USUAL + f" {more} -q 64 -n {SHARED.get(verb, 20)} -c {transport}" +
+                ("" if more else " -s 4096"), timeout=120))
+    for _program in ("send_bw", "send_lat", "read_bw", "read_lat"):
+        check(f"ib_{_program} -e over {_transport}: completion events", only="hcasim")(
+            lambda lab, program=f"ib_{_program}", transport=_transport: perftest(
+                lab, program, USUAL + f" -e -n 200 -c {transport}"))
+
+
+@check("rping -V meanwhile, as XRC carries messages of every size", only="hcasim")
+def rping_meanwhile(lab):
+    return connections(lab, "XRC")
+
 
 for _verb in ("send", "write", "read"):
     check(f"ib_{_verb}_bw -q 64")(

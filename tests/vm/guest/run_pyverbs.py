@@ -66,8 +66,9 @@ def run(test):
         output.seek(0)
         said = output.read()
     outcome = "timeout" if status is None else OUTCOMES.get(status, f"signal{-status}")
-    reason = re.search(r"skipped ['\"](.*)['\"]", said)
-    return outcome, reason[1] if reason else "", said
+    reasons = re.findall(r"^[\w.]*Error: (.*)" if outcome == "error" else r"skipped ['\"](.*)['\"]", said,
+                         re.M)
+    return outcome, reasons[-1] if reasons else "", said
 
 
 def main():

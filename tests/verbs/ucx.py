@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""UCX with no VM: its own benchmark, and a program that looks at every byte.
+
+Two processes on a wire. ucx_perftest proves that each operation completes; tests/programs/ucp_data
+compares what arrives. By default Debian's UCX, whose transports are built on verbs (rc_v, ud_v); with
+--ucx PREFIX one that was built with the accelerated ones (docs/ucx.md):
+
+    tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
+
++tm is hardware tag matching. UCX wants a name /dev/infiniband/uverbs0: where there is none, root makes
+one for the time of the test. Timing is no condition. The last line is "N passed, N failed, N skipped".
+Exit status 0: nothing failed; 77: what it needs is not installed, or the name is missing.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import hosts
+from uverbs_name import UVERBS, UverbsName, cannot_be_made
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77
+ROUNDS = int(os.environ.get("HCASIM_UCX_ROUNDS", "3"))
+LESS = int(os.environ.get("HCASIM_UCX_LESS", "1"))
+# Where only RMA is asked for, UCX 1.21 and 1.22 do not look at the transport before the first key of the
+# other side's memory is there, and wait for it in ucp_worker_flush_nbx(): hence no adaptive progress.
+ENVIRONMENT = {"UCX_ADAPTIVE_PROGRESS": "n", "UCX_NET_DEVICES": "mlx5_0:1", "UCX_IB_GID_INDEX": "1",
+               "UCX_IB_ROCE_REACHABILITY_MODE": "all", "UCX_WARN_UNUSED_ENV_VARS": "n"}
+RESULT = re.compile(r"^\s*\d+(\s+[\d.]+){7}\s*$", re.M)  # iterations, and how long they took
+# Of 64 KiB and more a tagged message is fetched by the other side (rendezvous).
+TESTS = ("tag_lat -s 8 -n 500", "tag_bw -s 64 -n 2000", "tag_bw -s 4096 -n 500",
+         "tag_bw -s 1000000 -n 20", "ucp_put_lat -s 8 -n 500", "ucp_put_bw -s 65536 -n 200",
+         "ucp_get -s 65536 -n 200", "stream_bw -s 4096 -n 500", "ucp_am_bw -s 4096 -n 500",
+         "ucp_add -s 8 -n 500", "ucp_fadd -s 4 -n 500", "ucp_fadd -s 8 -n 500",
+         "ucp_swap -s 8 -n 500", "ucp_cswap -s 8 -n 500")
+
+
+def environment(transport):
+    """What tells UCX to use this transport and nothing beside it, but within a process."""
+    name, _, matching = transport.partition("+")
+    chosen = {**ENVIRONMENT, "UCX_TLS": f"{name},self"}
+    if matching == "tm":
+        chosen |= {"UCX_RC_TM_ENABLE": "y", "UCX_DC_TM_ENABLE": "y"}
+    return chosen
+
+
+def pair(wire, program, *arguments):
+    """A server and its client, which end well. Returns what both said."""
+    port = hosts.free_port()
+    server = wire.start(program, "-p", str(port), *arguments)
+    hosts.wait_listening(server, port)
+    client = wire.start(program, "-p", str(port), *arguments, "localhost")
+    return wire.output(client), wire.output(server)
+
+
+def benchmark(wire, perftest, test):
+    """An accelerated transport looks at its memory without a call: on a machine whose processors are all
+    busy its HCA, which is a thread beside it, has to wait for its turn. HCASIM_UCX_LESS divides."""
+    name, _, size, _, count = test.split()
+    client, _ = pair(wire, perftest, "-t", name, "-s", size, "-n", str(int(count) // LESS), "-w", "5", "-f")
+    if not RESULT.search(client):
+        raise hosts.Failure(f"{test} has no result:\n{client}")
+
+
+def data(wire, program):
+    for said in pair(wire, program, "-n", str(ROUNDS)):
+        if not said.rstrip().endswith(", 0 wrong"):
+            raise hosts.Failure(said)
+
+
+def check(transport, build, prefix, only):
+    """Returns how many passed and failed."""
+    passed = failed = 0
+    perftest = f"{prefix}/bin/ucx_perftest" if prefix else "ucx_perftest"
+    program = str(build / "tests/programs/ucp_data")
+    os.environ.update(environment(transport))
+    statements = [("data", lambda wire: data(wire, program))]
+    statements += [(test, lambda wire, test=test: benchmark(wire, perftest, test)) for test in TESTS]
+    for name, statement in statements:
+        if only and only not in name:
+            continue
+        wire = hosts.Hosts(build)
+        started = time.monotonic()
+        try:
+            statement(wire)
+            passed += 1
+            print(f"ok   {transport} {name} ({time.monotonic() - started:.1f} s)", flush=True)
+        except (hosts.Failure, subprocess.TimeoutExpired) as err:
+            failed += 1
+            print(f"FAIL {transport} {name}: {err}\n{wire.kill()}", flush=True)
+        finally:
+            wire.end()
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
+    parser.add_argument("--ucx", metavar="PREFIX", help="where another UCX is installed")
+    parser.add_argument("--only", metavar="WORD", help="only tests whose command has this word")
+    parser.add_argument("transports", nargs="*", default=["rc_v", "ud_v"])
+    args = parser.parse_args()
+    if not args.ucx and not shutil.which("ucx_perftest"):
+        print("skip ucx_perftest is not installed (package ucx-utils)\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    if not (args.build / "tests/programs/ucp_data").exists():
+        print("skip there is no ucp_data in the build (package libucx-dev)\n"
+              "0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    if cannot_be_made():
+        print(f"skip there is no {UVERBS}, which UCX wants, and only root can make it\n"
+              "0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    if args.ucx:
+        os.environ["LD_LIBRARY_PATH"] = f"{args.ucx}/lib"
+    with UverbsName():
+        counts = [check(transport, args.build, args.ucx, args.only) for transport in args.transports]
+    passed, failed = map(sum, zip(*counts))
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
