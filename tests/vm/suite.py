@@ -190,7 +190,10 @@ def xsrq_pingpong(lab, arguments=""):
 
 @check("ibv_xsrq_pingpong: XRC QPs and their shared receive queues")
 def pingpong_xsrq(lab):
-    return xsrq_pingpong(lab)
+    # Its client does not wait until the server's QPs are ready to receive. Of a message of several
+    # packets the first would now and then be lost and the next a sequence error, which is right, and
+    # is counted; a message of one packet is only sent again.
+    return xsrq_pingpong(lab, "-s 1024")
 
 
 @check("ibv_rc_pingpong -c with messages of 256 KiB, of many packets each")
