@@ -179,15 +179,17 @@ enum syn dct_arm(struct hca *hca, uint16_t uid, uint32_t dctn)
 
 /* -- end --------------------------------------------------------------------------------------- */
 
-/* Frees responders, each a piece, until the turn is over. False: some are left. */
-static bool dct_free_responders(struct dct *dct)
+/* Frees responders, each a piece. */
+bool dct_trim(struct hca *hca, struct obj *obj)
 {
-    struct hca *hca = dct->qp.hca;
+    struct dct *dct = (struct dct *)obj;
 
+    hca_stop_late(hca, &dct->drain);
+    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
     while (dct->responders.length) {
         dc_responder_free(dct->responders.head->data, false);
         hca_spend(hca, 1);
-        if (dct->responders.length && !hca_may_go_on(hca)) {
+        if (dct->responders.length && !hca_has_room(hca)) {
             return false;
         }
     }
@@ -249,10 +251,7 @@ void dct_free(struct hca *hca, struct obj *obj)
 {
     struct dct *dct = (struct dct *)obj;
 
-    hca_stop_late(hca, &dct->drain);
-    while (dct->responders.length) {
-        dc_responder_free(dct->responders.head->data, false);
-    }
+    g_assert(!dct->responders.length);
     dct_count_refs(&dct->qp, -1);
     obj_end(hca, obj);
 }
@@ -267,9 +266,7 @@ enum syn dct_destroy(struct hca *hca, uint16_t uid, uint32_t dctn)
     if (!uid_owns(&dct->qp.obj, uid)) {
         return SYN_BAD_UID;
     }
-    hca_stop_late(hca, &dct->drain);
-    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
-    if (!dct_free_responders(dct)) {
+    if (!dct_trim(hca, &dct->qp.obj)) {
         return SYN_AGAIN;
     }
     dct_free(hca, &dct->qp.obj);
