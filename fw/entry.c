@@ -7,8 +7,8 @@
  * A note done may provoke the next: an interrupt whose address is the own doorbell rings itself for
  * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it
  * asks for. Until then writes queue behind what is left, and a reset that is due keeps the function
- * off. A reset of many objects stays due for as many turns as it takes: the function says that it is
- * initializing, or goes on saying that it is not disabled yet.
+ * off. A reset of many objects stays due for as many turns as it takes: the function says that it
+ * is initializing, or goes on saying that it is not disabled yet.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -222,8 +222,7 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
 {
     bool outermost = entry_begin(fw), more = false;
 
-    if (!outermost || entry_is_due(fw) || fw->entry.retired ||
-        iseg_disables(offset, value, size)) {
+    if (!outermost || entry_is_due(fw) || fw->entry.retired || iseg_disables(offset, value, size)) {
         entry_note_write(fw, offset, value, size);
     } else {
         more = fw_do_write(fw, offset, value, size);

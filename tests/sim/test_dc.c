@@ -128,8 +128,8 @@ static bool tap(struct lab *lab, unsigned from, const struct roce_packet *pkt)
 {
     capture(pkt);
     r.connects += pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited;
-    r.rnr_naks += pkt->opcode == (BTH_DC | BTH_ACK) &&
-                  aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK;
+    r.rnr_naks +=
+        pkt->opcode == (BTH_DC | BTH_ACK) && aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK;
     if (happens(r.lose)) {
         return false;
     }

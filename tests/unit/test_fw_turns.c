@@ -482,8 +482,8 @@ START_TEST(a_target_goes_with_all_its_responders)
 }
 END_TEST
 
-/* Nothing is left of a torn down function, which can be brought up again; while that is under way no
- * other command is carried out. */
+/* Nothing is left of a torn down function, which can be brought up again; while that is under way
+ * no other command is carried out. */
 START_TEST(a_function_is_torn_down_in_turns)
 {
     begin_teardown();
