@@ -62,12 +62,20 @@ class Hosts:
     def run(self, *command, options=()):
         return self.output(self.start(*command, options=options))
 
-    def pair(self, *command):
-        """A server and a client that reaches it: what both print."""
+    def start_pair(self, *command):
+        """A server and a client that reaches it."""
         port = free_port()
         server = self.start(*command, "-p", str(port))
         wait_listening(server, port)
-        client = self.start(*command, "-p", str(port), "localhost")
+        return server, self.start(*command, "-p", str(port), "localhost")
+
+    def both(self, *command):
+        """What a client and its server print, however they end."""
+        return [(side, side.communicate(timeout=PATIENCE)[0]) for side in reversed(self.start_pair(*command))]
+
+    def pair(self, *command):
+        """What a client and its server print, which must end well."""
+        server, client = self.start_pair(*command)
         try:
             return self.output(client), self.output(server)
         except Failure as err:
