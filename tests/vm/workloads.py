@@ -151,10 +151,9 @@ for _transport in EXTENDED:
                 lab, program, USUAL + f" -e -n 200 -c {transport}"))
 
 
-@check("rping -V meanwhile, as XRC carries messages of every size", only="hcasim")
-def rping_meanwhile(lab):
-    return connections(lab, "XRC")
-
+for _transport in EXTENDED:
+    check(f"rping -V meanwhile, as {_transport} carries messages of every size", only="hcasim")(
+        lambda lab, transport=_transport: connections(lab, transport))
 
 for _verb in ("send", "write", "read"):
     check(f"ib_{_verb}_bw -q 64")(
