@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "tests/programs/dc_queues.h"
 #include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
@@ -150,41 +151,23 @@ static void connect_rc(unsigned other)
 
 static void make_dct(void)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = recv_cq,
-                                       .recv_cq = recv_cq,
-                                       .srq = srq,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = pd};
-    struct mlx5dv_qp_init_attr dv = {
-        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = KEY}};
-
-    dct = mlx5dv_create_qp(ctx, &attr, &dv);
+    dct = dc_make_dct(srq, recv_cq, KEY, gid_index, 0);
     if (!dct) {
         board->no_dc = true;
         fail("making a DCT");
     }
-    endpoint_start_dct(dct, gid_index, 0);
     board->dctn[rank] = dct->qp_num;
 }
 
 static struct ibv_qp *make_dci(void)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = send_cq,
-                                       .recv_cq = send_cq,
-                                       .cap = {.max_send_wr = DCI_DEPTH, .max_send_sge = 1},
-                                       .comp_mask =
-                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-                                       .pd = pd,
-                                       .send_ops_flags = IBV_QP_EX_WITH_SEND};
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
-    struct ibv_qp *qp = mlx5dv_create_qp(ctx, &attr, &dv);
+    struct dci_attr with = {.cq = send_cq,
+                            .cap = {.max_send_wr = DCI_DEPTH, .max_send_sge = 1},
+                            .operations = IBV_QP_EX_WITH_SEND,
+                            .timeout = TIMEOUT};
+    struct ibv_qp *qp = dc_make_dci(pd, &with);
 
     need(qp, "making a DCI");
-    endpoint_start_dci(qp, TIMEOUT);
     return qp;
 }
 

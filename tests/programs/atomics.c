@@ -7,10 +7,10 @@
  *     atomics -g GID [-d DEVICE[,DEVICE]] [-p PORT] HOST     the other side
  *
  * The other side's HCA reaches the word over a QP with each device of the first side; each of those
- * devices reaches it over a QP with itself, too. Where the devices promise PCI atomics of the word's
- * size (IBV_ATOMIC_GLOB), all of them share one word, with threads that change it by C11's atomics.
- * Where they promise atomics among the QPs of an HCA only (IBV_ATOMIC_HCA), each has a word of its
- * own, and no thread touches it: docs/ordering.md.
+ * devices reaches it over a QP with itself, too. Where the devices promise PCI atomics of the
+ * word's size (IBV_ATOMIC_GLOB), all of them share one word, with threads that change it by C11's
+ * atomics. Where they promise atomics among the QPs of an HCA only (IBV_ATOMIC_HCA), each has a
+ * word of its own, and no thread touches it: docs/ordering.md.
  *
  * The lower half of a word counts additions, its upper half swaps that took effect. Exit status 0:
  * every word is exact; 77: the device has no atomics.
@@ -56,7 +56,11 @@ struct counts {
 };
 
 /* What the first side's devices promise of a test. */
-enum promise { PROMISES_NOTHING, PROMISES_HCA, PROMISES_ALL };
+enum promise {
+    PROMISES_NOTHING,
+    PROMISES_HCA,
+    PROMISES_ALL
+};
 
 struct hello {
     uint32_t devices;
@@ -210,8 +214,7 @@ static bool cpu_try(struct cpu *cpu, bool swap)
         _Atomic uint32_t *word = cpu->word;
         uint32_t is = atomic_load(word);
 
-        return atomic_compare_exchange_strong(word, &is,
-                                              (uint32_t)changed(cpu->test, is, swap));
+        return atomic_compare_exchange_strong(word, &is, (uint32_t)changed(cpu->test, is, swap));
     }
 }
 

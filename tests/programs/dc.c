@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/programs/dc_queues.h"
 #include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
@@ -69,49 +70,27 @@ static uint8_t byte_of(unsigned from, unsigned initiator, unsigned target, unsig
 
 static struct ibv_qp *make_dct(uint64_t key)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = recv_cq,
-                                       .recv_cq = recv_cq,
-                                       .srq = srq,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = pd};
-    struct mlx5dv_qp_init_attr dv = {
-        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = key}};
-    struct ibv_qp *qp = mlx5dv_create_qp(ctx, &attr, &dv);
+    struct ibv_qp *qp =
+        dc_make_dct(srq, recv_cq, key, options.gid_index,
+                    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
     need(qp, "making a DCT");
-    endpoint_start_dct(qp, options.gid_index,
-                       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                           IBV_ACCESS_REMOTE_ATOMIC);
     return qp;
 }
 
 static struct ibv_qp *make_dci(const struct mlx5dv_dci_streams *streams)
 {
-    struct ibv_qp_init_attr_ex attr = {
-        .qp_type = IBV_QPT_DRIVER,
-        .send_cq = send_cq,
-        .recv_cq = send_cq,
+    struct dci_attr with = {
+        .cq = send_cq,
         .cap = {.max_send_wr = DEPTH, .max_send_sge = 1, .max_inline_data = 64},
-        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-        .pd = pd,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-                          IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP};
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
-    struct ibv_qp *qp;
+        .operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+        .timeout = TIMEOUT,
+        .streams = streams,
+    };
 
-    if (streams) {
-        dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-        dv.dc_init_attr.dci_streams = *streams;
-    }
-    qp = mlx5dv_create_qp(ctx, &attr, &dv);
-    if (qp) {
-        endpoint_start_dci(qp, TIMEOUT);
-    }
-    return qp;
+    return dc_make_dci(pd, &with);
 }
 
 static void post_receive(unsigned slot)
@@ -355,7 +334,7 @@ static void wrong_key(void)
         fail("a wrong key is taken");
     }
     need(!ibv_modify_qp(dci[0], &reset, IBV_QP_STATE), "DCI to RESET");
-    endpoint_start_dci(dci[0], TIMEOUT);
+    dc_start_dci(dci[0], TIMEOUT);
     w.key ^= 1;
     post(&w);
     completed(IBV_WC_RDMA_WRITE);

@@ -97,40 +97,6 @@ void endpoint_connect_rc(struct ibv_qp *qp, struct ibv_ah_attr to, uint32_t qpn,
          "a QP to RTS");
 }
 
-void endpoint_start_dci(struct ibv_qp *qp, uint8_t timeout)
-{
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = ENDPOINT_PORT};
-
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), "a DCI to INIT");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024};
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU), "a DCI to RTR");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                              .timeout = timeout,
-                              .retry_cnt = 7,
-                              .rnr_retry = 7,
-                              .max_rd_atomic = 1};
-    need(!ibv_modify_qp(qp, &to,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN),
-         "a DCI to RTS");
-}
-
-void endpoint_start_dct(struct ibv_qp *qp, unsigned gid_index, unsigned access)
-{
-    struct ibv_qp_attr to = {
-        .qp_state = IBV_QPS_INIT, .port_num = ENDPOINT_PORT, .qp_access_flags = access};
-
-    need(!ibv_modify_qp(qp, &to,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-         "a DCT to INIT");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                              .path_mtu = IBV_MTU_1024,
-                              .min_rnr_timer = 12,
-                              .ah_attr = endpoint_towards((union ibv_gid){{0}}, gid_index)};
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV),
-         "a DCT to RTR");
-}
-
 struct ibv_wc endpoint_completion(struct ibv_cq *cq)
 {
     time_t end = time(NULL) + OTHER_SIDE_PATIENCE;

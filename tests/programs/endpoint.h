@@ -18,7 +18,8 @@ struct endpoint_options {
     unsigned gid_index;
 };
 
-/* -d DEVICE -g GID -p PORT HOST, each over what is there. With others the program ends, status 2. */
+/* -d DEVICE -g GID -p PORT HOST, each over what is there. With others the program ends, status 2.
+ */
 void endpoint_options(int argc, char **argv, struct endpoint_options *options);
 
 /* Opens the device of a name, or the first one, with a function like ibv_open_device(). */
@@ -27,12 +28,10 @@ struct ibv_context *endpoint_open(const char *name,
 union ibv_gid endpoint_gid(struct ibv_context *ctx, unsigned gid_index);
 struct ibv_ah_attr endpoint_towards(union ibv_gid gid, unsigned gid_index);
 
-/* A QP of RC: to INIT, and then to RTS with its peer. timeout is the attribute's, 2^timeout * 4 us. */
+/* A QP of RC: to INIT, and then to RTS with its peer. timeout is the attribute's, 2^timeout * 4 us.
+ */
 void endpoint_init_rc(struct ibv_qp *qp, unsigned access);
 void endpoint_connect_rc(struct ibv_qp *qp, struct ibv_ah_attr to, uint32_t qpn, uint8_t timeout);
-/* A DCI to RTS, and a DCT to RTR. */
-void endpoint_start_dci(struct ibv_qp *qp, uint8_t timeout);
-void endpoint_start_dct(struct ibv_qp *qp, unsigned gid_index, unsigned access);
 
 /* The next completion, whatever it says. Waits for it, OTHER_SIDE_PATIENCE seconds at most. */
 struct ibv_wc endpoint_completion(struct ibv_cq *cq);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* WQEs of atomics under masks: which they are, docs/adr/0011-extended-atomics-on-the-wire.md says. */
+/* WQEs of atomics under masks: which they are, docs/adr/0011-extended-atomics-on-the-wire.md says.
+ */
 #include "tests/programs/masked_wqe.h"
 #include <endian.h>
 #include <infiniband/mlx5dv.h>

@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum masked_opcode { MASKED_SWAP = 0x14, MASKED_ADD = 0x15 };
+enum masked_opcode {
+    MASKED_SWAP = 0x14,
+    MASKED_ADD = 0x15
+};
 
 struct masked_wqe {
     enum masked_opcode opcode;

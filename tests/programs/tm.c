@@ -24,7 +24,7 @@
 #define TAGS    64
 #define OPS     128
 #define RECVS   128
-#define TIMEOUT 18 /* 1 s */
+#define TIMEOUT 18   /* 1 s */
 #define SLOT    4096 /* of a message in a receive or a matched buffer */
 #define LARGE   300000
 #define ROUNDS  60
