@@ -89,7 +89,9 @@ static enum syn dct_find_refs(struct qp *qp, uint16_t uid, const struct prm_dctc
     if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
         return SYN_QP_SRQ;
     }
-    return SYN_OK;
+    return PRM_GET(dctc, dctc, offload_type) <= (qp->srq->tags ? PRM_QP_OFFLOAD_RNDV : 0)
+               ? SYN_OK
+               : SYN_QP_FEATURE;
 }
 
 static void dct_load(struct dct *dct)
