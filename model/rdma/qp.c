@@ -19,6 +19,7 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
@@ -69,6 +70,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
     case PRM_QP_STATE_RST:
         requester_reset(qp, 0);
         responder_reset(&qp->peer, 0);
+        early_clear(&qp->peer);
         rq_flush_stop(qp);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;

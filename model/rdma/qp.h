@@ -12,6 +12,7 @@
  *                  keeps what is started, wqe_source.c knows where WQEs come from
  *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
  *   rq_flush.c     the receive queue in ERR
+ *   early.c        packets that come out of order
  *   dci.c          the initiator of dynamic connections: whom a send queue is connected to
  *   dct.c          their target, and its responders, as an object
  *   rdma.c         what all QPs of a function share
@@ -120,6 +121,9 @@ static inline enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm
 {
     return qp_create_as(hca, uid, qpc, buf, dbr, 0, qpn);
 }
+/* Whether the device has that order of data for QPs of this service (enum prm_dp_ordering), with
+ * atomics of more than 8 bytes or without. */
+bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_atomics);
 /* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
 enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
