@@ -356,6 +356,7 @@ static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *fa
     switch (failed->syndrome) {
     case PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
     case PRM_CQE_SYNDROME_BAD_RESP_ERR:
+    case PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR: /* it may have been under way since before */
         return REST_UNKNOWN;
     case PRM_CQE_SYNDROME_LOCAL_PROT_ERR:
     case PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR:
