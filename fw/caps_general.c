@@ -112,6 +112,7 @@ const struct cap caps_general[] = {
     VALUE(log_max_dci_stream_channels, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
     VALUE(log_max_dci_errored_streams, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
     FLAG(qpc_extension, NEEDS(RTS2RTS_QP)),
+    FLAG(qp_error_syndrome, NEEDS(QUERY_QP)),
     FLAG(tag_matching, NEEDS(CREATE_XRQ)),
     VALUE(log_tag_matching_list_sz, TAG_LIST_LOG_MAX, NEEDS(CREATE_XRQ)),
     FLAG(rndv_offload_rc, NEEDS(CREATE_XRQ)),

@@ -140,6 +140,7 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
     peer->resp.nak_psn = psn;
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
+    qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, fault->cqe);
     if (qp->service->reliable && (fault->nak || qp->service->many_peers)) {
         responder_step(peer, RESPONDER_FAULT);
     }
