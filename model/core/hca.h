@@ -61,6 +61,7 @@ struct hca_limits {
     uint8_t dc_version;     /* of the DC transport: v0, v1 */
     unsigned pci_atomics;   /* that the host's CPUs see as such: bit 0 of 4 bytes, bit 1 of 8 */
     bool inline_l2;         /* a send WQE of an SQ must carry the layer 2 header itself */
+    bool early_packets;     /* reliable QPs may take packets out of order: qpc.dp_ordering */
 };
 
 enum {
