@@ -4,8 +4,8 @@
  * (docs/adr/0011), of every size, on words that they share, up to 16 outstanding. Each takes effect
  * once, in the order posted, and brings what was there before.
  *
- * HCASIM_SIM_SEEDS: how many seeds; HCASIM_SIM_SEED: the first of them. HCASIM_SIM_CAPTURE: a file for the
- * packets, if it is one seed.
+ * HCASIM_SIM_SEEDS: how many seeds; HCASIM_SIM_SEED: the first of them. HCASIM_SIM_CAPTURE: a file
+ * for the packets, if it is one seed.
  */
 #include <check.h>
 #include <stdlib.h>
