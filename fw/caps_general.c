@@ -116,6 +116,7 @@ const struct cap caps_general[] = {
     FLAG(tag_matching, NEEDS(CREATE_XRQ)),
     VALUE(log_tag_matching_list_sz, TAG_LIST_LOG_MAX, NEEDS(CREATE_XRQ)),
     FLAG(rndv_offload_rc, NEEDS(CREATE_XRQ)),
+    FLAG(rndv_offload_dc, NEEDS(SET_XRQ_DC_PARAMS_ENTRY)),
     VALUE(log_max_mcg, MCG_LOG_MAX, NEEDS(ATTACH_TO_MCG)),
     VALUE(max_qp_mcg, MCG_MAX_QPS, NEEDS(ATTACH_TO_MCG)),
     FLAG(block_lb_mc, NEEDS(ATTACH_TO_MCG)),

@@ -66,6 +66,7 @@ static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
     AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_dc, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_max_xrq, 0),
     AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_rw_rc, 0),
     AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_rw_xrc, 0),

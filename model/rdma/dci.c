@@ -495,14 +495,14 @@ bool dci_retire(struct qp *qp, uint32_t num, const struct send_desc *desc)
     if (desc->status == SEND_DONE && !had_failed) {
         return false;
     }
-    if (!had_failed && (!dci->log_streams || dci->num_failed + 1u >= most)) {
+    if (!had_failed && !dci->alone && (!dci->log_streams || dci->num_failed + 1u >= most)) {
         return false; /* it takes the QP with it */
     }
     wqe_source_failed(qp, desc, had_failed ? PRM_CQE_SYNDROME_WR_FLUSH_ERR : desc->syndrome);
     if (!qp_may_send(qp)) {
         return true;
     }
-    if (!had_failed) {
+    if (!had_failed && !dci->alone) {
         dci->failed |= 1ull << stream;
         dci->num_failed++;
     }

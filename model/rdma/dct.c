@@ -103,7 +103,9 @@ static enum syn dct_find_refs(struct qp *qp, uint16_t uid, const struct prm_dctc
     if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
         return SYN_QP_SRQ;
     }
-    return SYN_OK;
+    return PRM_GET(dctc, dctc, offload_type) <= (qp->srq->tags ? PRM_QP_OFFLOAD_RNDV : 0)
+               ? SYN_OK
+               : SYN_QP_FEATURE;
 }
 
 static void dct_load(struct dct *dct)
@@ -196,15 +198,17 @@ enum syn dct_arm(struct hca *hca, uint16_t uid, uint32_t dctn)
 
 /* -- end --------------------------------------------------------------------------------------- */
 
-/* Frees responders, each a piece, until the turn is over. False: some are left. */
-static bool dct_free_responders(struct dct *dct)
+/* Frees responders, each a piece. */
+bool dct_trim(struct hca *hca, struct obj *obj)
 {
-    struct hca *hca = dct->qp.hca;
+    struct dct *dct = (struct dct *)obj;
 
+    hca_stop_late(hca, &dct->drain);
+    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
     while (dct->responders.length) {
         dc_responder_free(dct->responders.head->data, false);
         hca_spend(hca, 1);
-        if (dct->responders.length && !hca_may_go_on(hca)) {
+        if (dct->responders.length && !hca_has_room(hca)) {
             return false;
         }
     }
@@ -266,10 +270,7 @@ void dct_free(struct hca *hca, struct obj *obj)
 {
     struct dct *dct = (struct dct *)obj;
 
-    hca_stop_late(hca, &dct->drain);
-    while (dct->responders.length) {
-        dc_responder_free(dct->responders.head->data, false);
-    }
+    g_assert(!dct->responders.length);
     dct_count_refs(&dct->qp, -1);
     obj_end(hca, obj);
 }
@@ -284,9 +285,7 @@ enum syn dct_destroy(struct hca *hca, uint16_t uid, uint32_t dctn)
     if (!uid_owns(&dct->qp.obj, uid)) {
         return SYN_BAD_UID;
     }
-    hca_stop_late(hca, &dct->drain);
-    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
-    if (!dct_free_responders(dct)) {
+    if (!dct_trim(hca, &dct->qp.obj)) {
         return SYN_AGAIN;
     }
     dct_free(hca, &dct->qp.obj);

@@ -15,6 +15,7 @@
  *   early.c        packets that come out of order
  *   dci.c          the initiator of dynamic connections: whom a send queue is connected to
  *   dct.c          their target, and its responders, as an object
+ *   xrq_dci.c      an initiator that the device makes itself, for an XRQ
  *   rdma.c         what all QPs of a function share
  *   mcg.c          the multicast groups that it is a member of
  *   roce_rx.c      which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
@@ -89,7 +90,7 @@ struct qp {
 /* The half of a connection that takes requests (XRC: the target, which has no queue). */
 static inline bool qp_is_target(const struct qp *qp)
 {
-    return qp->service->one_half && !qp->has_sq;
+    return qp->service->names_srq && !qp->has_sq;
 }
 
 /* It sends requests: its software's, or the device's own (model/rdma/wqe_source.h). */

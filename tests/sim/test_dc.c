@@ -98,7 +98,8 @@ static void keep(unsigned from, const struct roce_packet *pkt)
     g_array_append_val(r.late, late);
 }
 
-/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed, as pcap. */
+/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed on a good wire, as pcap;
+ * HCASIM_SIM_CAPTURE_LOSSY=FILE: on a bad one, as they were sent. */
 static void capture(const struct roce_packet *pkt)
 {
     const uint8_t *frame = pkt->payload - roce_header_len(pkt);
@@ -112,10 +113,10 @@ static void capture(const struct roce_packet *pkt)
     }
 }
 
-static void open_capture(void)
+static void open_capture(bool faults)
 {
     static const uint32_t head[] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 1};
-    const char *path = getenv("HCASIM_SIM_CAPTURE");
+    const char *path = getenv(faults ? "HCASIM_SIM_CAPTURE_LOSSY" : "HCASIM_SIM_CAPTURE");
 
     if (path) {
         r.capture = fopen(path, "wb");
@@ -128,8 +129,8 @@ static bool tap(struct lab *lab, unsigned from, const struct roce_packet *pkt)
 {
     capture(pkt);
     r.connects += pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited;
-    r.rnr_naks += pkt->opcode == (BTH_DC | BTH_ACK) &&
-                  aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK;
+    r.rnr_naks +=
+        pkt->opcode == (BTH_DC | BTH_ACK) && aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK;
     if (happens(r.lose)) {
         return false;
     }
@@ -225,7 +226,9 @@ static void post(unsigned nth)
         wr.sge[0] = (struct lab_sge){r.src, 8, 0};
         a->tried[t]++;
     } else {
-        wr.sge[0] = (struct lab_sge){r.src + 64, upto(3000), 0};
+        /* what a READ brings is not what a WRITE sends: that must be the same when sent again */
+        wr.sge[0] = (struct lab_sge){r.src + (wr.opcode == PRM_WQE_OPCODE_RDMA_READ ? 4096 : 64),
+                                     upto(3000), 0};
         wr.raddr = a->words + 4096;
     }
     if (happens(10)) {
@@ -340,7 +343,7 @@ static void make(uint32_t seed, bool faults)
     r = (struct run){.lab = lab_new(), .rand = g_rand_new_with_seed(seed)};
     r.late = g_array_new(false, false, sizeof(struct late));
     r.lab->tap = tap;
-    open_capture();
+    open_capture(faults);
     if (faults) {
         r.lose = upto(1) ? upto(150) : 5;
         r.twice = upto(200);

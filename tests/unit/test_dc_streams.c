@@ -321,9 +321,9 @@ static void refuse_late(void)
     lab_run(lab);
 }
 
-/* An RNR NAK that is doubled on the way and comes late: meanwhile what it refused was sent again and
- * carried out, and so was what is behind it (IBTA 9.7.5.2.8: the requester cannot tell its age). The
- * target has refused nothing for certain, and nothing is sent anew. */
+/* An RNR NAK that is doubled on the way and comes late: meanwhile what it refused was sent again
+ * and carried out, and so was what is behind it (IBTA 9.7.5.2.8: the requester cannot tell its
+ * age). The target has refused nothing for certain, and nothing is sent anew. */
 START_TEST(a_late_rnr_nak_refuses_nothing_for_certain)
 {
     struct lab_path path = lab_path;

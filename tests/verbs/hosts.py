@@ -62,12 +62,20 @@ class Hosts:
     def run(self, *command, options=()):
         return self.output(self.start(*command, options=options))
 
-    def pair(self, *command):
-        """A server and a client that reaches it: what both print."""
+    def start_pair(self, *command, options=()):
+        """A server and a client that reaches it."""
         port = free_port()
-        server = self.start(*command, "-p", str(port))
+        server = self.start(*command, "-p", str(port), options=options)
         wait_listening(server, port)
-        client = self.start(*command, "-p", str(port), "localhost")
+        return server, self.start(*command, "-p", str(port), "localhost", options=options)
+
+    def both(self, *command):
+        """What a client and its server print, however they end."""
+        return [(side, side.communicate(timeout=PATIENCE)[0]) for side in reversed(self.start_pair(*command))]
+
+    def pair(self, *command, options=()):
+        """What a client and its server print, which must end well."""
+        server, client = self.start_pair(*command, options=options)
         try:
             return self.output(client), self.output(server)
         except Failure as err:
@@ -333,6 +341,16 @@ def atomics_under_masks(hosts):
         raise Failure(client)
 
 
+def everybodys_word(hosts):
+    """Threads of a program and two HCAs, or three, change one word at the same time, and nothing is lost
+    (tests/programs/atomics)."""
+    program = str(hosts.build / "tests/programs/atomics")
+    for devices in ("mlx5_0", "mlx5_0,mlx5_1"):
+        _, server = hosts.pair(program, "-d", devices, "-g", "1", options=["--devices", "2"])
+        if server.count("of the CPU: exact") != 3:
+            raise Failure(server)
+
+
 def reserved_numbers(hosts):
     """A number of a QP that was reserved is no QP's, and is reserved once (tests/programs/reserved)."""
     hosts.run(str(hosts.build / "tests/programs/reserved"), "-d", "mlx5_0")
@@ -359,8 +377,8 @@ def nothing_left(hosts):
 
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
-              atomics_under_masks, reserved_numbers, all_to_all, addresses, devices, numbers, wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
-              nothing_left)
+              atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
+              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped, nothing_left)
 
 
 def check(statements, names, *given):

@@ -295,6 +295,14 @@ def ordering(lab):
         expect(result.out.endswith("\n300 rounds of each, 0 wrong\n"), str(result))
 
 
+@check("atomics: one word changed by two HCAs at the same time is exact, and beside a CPU where promised",
+       only="hcasim")
+def everybodys_word(lab):
+    # Which is not in a guest of one CPU under TCG: tests/vm/one-wire has one of two.
+    _, server = lab.pair("/mnt/atomics -d {dev} -g {gid} -p 18515", timeout=180)
+    expect(server.out.count(": exact") == 3, str(server))
+
+
 # Counters
 
 

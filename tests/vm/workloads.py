@@ -145,16 +145,15 @@ for _transport in EXTENDED:
             lambda lab, verb=_verb, more=_more, transport=_transport: perftest(
                 lab, f"ib_{verb}_bw", USUAL + f" {more} -q 64 -n {SHARED.get(verb, 20)} -c {transport}" +
                 ("" if more else " -s 4096"), timeout=120))
-    for _program in ("send_bw", "send_lat", "read_bw", "read_lat"):
+    for _program in ("send_bw", "send_lat", "read_bw", "read_lat", "atomic_bw", "atomic_lat"):
         check(f"ib_{_program} -e over {_transport}: completion events", only="hcasim")(
             lambda lab, program=f"ib_{_program}", transport=_transport: perftest(
                 lab, program, USUAL + f" -e -n 200 -c {transport}"))
 
 
-@check("rping -V meanwhile, as XRC carries messages of every size", only="hcasim")
-def rping_meanwhile(lab):
-    return connections(lab, "XRC")
-
+for _transport in EXTENDED:
+    check(f"rping -V meanwhile, as {_transport} carries messages of every size", only="hcasim")(
+        lambda lab, transport=_transport: connections(lab, transport))
 
 for _verb in ("send", "write", "read"):
     check(f"ib_{_verb}_bw -q 64")(
