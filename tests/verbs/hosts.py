@@ -8,6 +8,7 @@ is no condition: programs have time enough, and only one that never ends fails.
 Exit status 0: all hold; 1: one does not; 77: the programs are not installed.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -27,13 +28,20 @@ PATIENCE = 120  # seconds for any program
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
 PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
-# What perftest's XRC domains are of, and stays.
+# What perftest's XRC domains are of, and stays; whoever else made one, it cannot be opened.
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain_{side}") for side in ("client", "server")]
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
 class Failure(Exception):
     pass
+
+
+def remove_xrc_files():
+    """Another user's stay, unless this is root."""
+    for left in XRC_FILES:
+        with contextlib.suppress(PermissionError):
+            left.unlink(missing_ok=True)
 
 
 class Hosts:
@@ -100,8 +108,9 @@ class Hosts:
 
     def end(self):
         self.kill()
-        for left in [*self.segments(), *XRC_FILES]:
+        for left in self.segments():
             left.unlink(missing_ok=True)
+        remove_xrc_files()
 
     def segments(self):
         return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.wire}*"))
@@ -407,6 +416,7 @@ def main():
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("names", nargs="*", help="statements to check (default: all)")
     args = parser.parse_args()
+    remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
     missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw") if not shutil.which(p)]
     if missing:

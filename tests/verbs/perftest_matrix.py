@@ -123,6 +123,7 @@ def main():
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("-k", metavar="TEXT", default="", help="only cases with TEXT in their name")
     args = parser.parse_args()
+    hosts.remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
     if not shutil.which("ib_send_bw"):
         print("skip perftest: it is not installed\n0 passed, 0 failed, 1 skipped")
