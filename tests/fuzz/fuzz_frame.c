@@ -64,6 +64,7 @@ static struct drv_path path_of(const struct guest_input *in, unsigned i)
     memcpy(path.mac, in->t->b.drv->mac, 6);
     memcpy(path.gid, i == RC_IPV6 ? ipv6_gid[1] : in->t->b.gid, 16);
     path.sgid_index = i == RC_IPV6;
+    path.order = i == RC_IPV6 ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA;
     return path;
 }
 
