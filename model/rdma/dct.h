@@ -30,7 +30,7 @@ struct dct {
     struct qp qp;            /* as responders see it; its obj is the target's */
     struct prm_dctc dctc[1]; /* as created */
     uint64_t key;
-    bool takes_early; /* packets that come out of order, as dp_ordering allows */
+    bool takes_early;    /* packets that come out of order, as dp_ordering allows */
     uint32_t violations; /* of the key */
     bool armed;          /* the next one raises an event */
     uint8_t state;       /* PRM_DCTC_STATE_ */

@@ -54,7 +54,7 @@ struct qp {
     struct hca *hca;
     struct prm_qpc qpc[1]; /* as last set by commands; live fields are put in on query */
 
-    uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
+    uint8_t state;               /* PRM_QP_STATE_; changed by qp_set_state() only */
     uint8_t error, vendor_error; /* why it left RTS or RTR, as a CQE has it; 0: by a command */
     const struct service *service;
 

@@ -63,9 +63,11 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2RTR_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_RTR,
-        .rc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) | G(PRIMARY_ADDR_PATH),
+        .rc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) |
+                   G(PRIMARY_ADDR_PATH),
                ACCESS | G(PKEY_INDEX)},
-        .uc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH), G(RWE) | G(PKEY_INDEX)},
+        .uc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH),
+               G(RWE) | G(PKEY_INDEX)},
         .ud = {G_ORDER | G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
         .dci = {G_ORDER | G_MTU | G(PRIMARY_ADDR_PATH), ACCESS | G(PKEY_INDEX)},
     },

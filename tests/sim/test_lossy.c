@@ -217,7 +217,8 @@ START_TEST(every_operation_takes_effect_once_and_in_order)
     const size_t n = G_N_ELEMENTS(losses);
     struct run r;
 
-    run(&r, &losses[(size_t)_i % n], (size_t)_i >= n ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA);
+    run(&r, &losses[(size_t)_i % n],
+        (size_t)_i >= n ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA);
     run_end(&r);
 }
 END_TEST

@@ -801,7 +801,8 @@ START_TEST(messages_over_dc_are_matched_as_mpi_says)
 }
 END_TEST
 
-/* docs/tag-matching.md shows it; the capture is for who looks: the first over RC, the second over DC.
+/* docs/tag-matching.md shows it; the capture is for who looks: the first over RC, the second over
+ * DC.
  */
 START_TEST(one_rendezvous)
 {
@@ -812,7 +813,8 @@ START_TEST(one_rendezvous)
     struct drv_sge buffer;
     struct run r;
 
-    run_init(&r, &perfect, _i == 1, g_getenv(_i ? "HCASIM_DC_TAGS_CAPTURE" : "HCASIM_TAGS_CAPTURE"));
+    run_init(&r, &perfect, _i == 1,
+             g_getenv(_i ? "HCASIM_DC_TAGS_CAPTURE" : "HCASIM_TAGS_CAPTURE"));
     run_connect(&r);
     r.receives[0] = receive;
     g_queue_push_tail(r.posted, g_queue_pop_head(r.entries));

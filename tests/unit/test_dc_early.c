@@ -76,8 +76,8 @@ static void setup_ordered(void)
     setup();
     path.order = PRM_DP_ORDERING_OOO_ALL;
     lab_dci_new(near, &lab_dci, &path, &dci);
-    ck_assert_int_eq(
-        make_target(PRM_DP_ORDERING_OOO_ALL, true, PRM_ATOMIC_MODE_UP_TO_8B, &ordered), SYN_OK);
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_ALL, true, PRM_ATOMIC_MODE_UP_TO_8B, &ordered),
+                     SYN_OK);
 }
 
 /* Messages to two targets, one after the other: nothing is sent twice, nothing is lost. */
@@ -87,8 +87,8 @@ START_TEST(a_session_takes_packets_in_any_order)
     const struct q_counter *req = qp_counters(dci.qp);
     const struct q_counter *resp = far->hca.scratch_q_counter;
 
-    ck_assert_int_eq(
-        make_target(PRM_DP_ORDERING_OOO_RW, true, PRM_ATOMIC_MODE_UP_TO_8B, &second), SYN_OK);
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_RW, true, PRM_ATOMIC_MODE_UP_TO_8B, &second),
+                     SYN_OK);
     for (unsigned i = 0; i < 12; i++) {
         lab_dct_post_recv(&dct, dst + 4096 * i, 4096);
         second.posted = ordered.posted = dct.posted;
@@ -136,15 +136,13 @@ START_TEST(a_target_is_refused_as_a_qp_is)
     struct lab_dct out;
 
     ck_assert_int_eq(make_target(3, true, PRM_ATOMIC_MODE_UP_TO_8B, &out), SYN_QP_FEATURE);
-    ck_assert_int_eq(
-        make_target(PRM_DP_ORDERING_OOO_ALL, true, PRM_ATOMIC_MODE_UP_TO_16B, &out),
-        SYN_QP_FEATURE);
-    ck_assert_int_eq(
-        make_target(PRM_DP_ORDERING_OOO_ALL, false, PRM_ATOMIC_MODE_UP_TO_16B, &out), SYN_OK);
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_ALL, true, PRM_ATOMIC_MODE_UP_TO_16B, &out),
+                     SYN_QP_FEATURE);
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_ALL, false, PRM_ATOMIC_MODE_UP_TO_16B, &out),
+                     SYN_OK);
     far->hca.limits.early_packets = false;
-    ck_assert_int_eq(
-        make_target(PRM_DP_ORDERING_OOO_RW, false, PRM_ATOMIC_MODE_UP_TO_8B, &out),
-        SYN_QP_FEATURE);
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_RW, false, PRM_ATOMIC_MODE_UP_TO_8B, &out),
+                     SYN_QP_FEATURE);
 }
 END_TEST
 

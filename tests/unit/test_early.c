@@ -289,7 +289,10 @@ END_TEST
 /* Requests whose turn has come wait for the next turn of the function where this one is used up. */
 START_TEST(a_turn_carries_out_what_it_has_room_for)
 {
-    enum { WRITES = 40, LEN = 64 };
+    enum {
+        WRITES = 40,
+        LEN = 64
+    };
     const uint64_t start = 1ull << 40;
     uint64_t src = lab_mem(left, WRITES * LEN, 3), dst = lab_mem(right, LEN, 0);
     uint32_t key;
@@ -436,9 +439,8 @@ START_TEST(the_port_says_what_is_not_forced)
     path.order = PRM_DP_ORDERING_OOO_ALL;
     lab_rc_pair(lab, &a, &b, &path);
     ck_assert_ptr_nonnull(b.qp->peer.early);
-    ck_assert_int_eq(to_rtr(PRM_QP_ST_RC, PRM_DP_ORDERING_OOO_ALL, false,
-                            PRM_ATOMIC_MODE_UP_TO_128B),
-                     SYN_OK);
+    ck_assert_int_eq(
+        to_rtr(PRM_QP_ST_RC, PRM_DP_ORDERING_OOO_ALL, false, PRM_ATOMIC_MODE_UP_TO_128B), SYN_OK);
     ck_assert_uint_eq(free_packets(left), EARLY_PACKETS);
 }
 END_TEST

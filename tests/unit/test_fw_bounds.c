@@ -361,6 +361,23 @@ static uint8_t make_xrq(void)
     return run_in(PRM_CMD_OP_CREATE_XRQ, PRM_SIZE(create_xrq_in) + 8);
 }
 
+/* With an initiator of its own. */
+static uint8_t make_xrq_dci(void)
+{
+    struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
+    uint8_t status;
+
+    PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, xrqc, dc, 1);
+    status = make_xrq();
+    if (status) {
+        return status;
+    }
+    PRM_SET(set_xrq_dc_params_entry_in, in, xrqn, MADE(create_xrq, xrqn));
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, PRM_QP_MTU_1024);
+    return run_in(PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY, PRM_SIZE(set_xrq_dc_params_entry_in));
+}
+
 /* Its ring lies in eight pages side by side. */
 static uint8_t create_qp(uint8_t st)
 {
@@ -626,6 +643,7 @@ static const struct {
     {"XRC SRQ", OBJ_XRC_SRQ, make_xrc_srq, true},
     {"RMP", OBJ_RMP, make_rmp, true},
     {"XRQ", OBJ_XRQ, make_xrq, true},
+    {"XRQ with an initiator", OBJ_XRQ_DCI, make_xrq_dci, true},
     {"QP", OBJ_QP, make_qp, true},
     {"DCT", OBJ_DCT, make_dct, true},
     {"DC responder", OBJ_DC_RESPONDER, make_responder, false},

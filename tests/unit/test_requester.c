@@ -458,8 +458,8 @@ START_TEST(send_with_invalidate_carries_the_key)
 }
 END_TEST
 
-/* qpc_extension.error_syndrome: syndrome and vendor's syndrome of what ended the QP, on either side;
- * not those of what was flushed with it. Nothing of a QP that is in order. */
+/* qpc_extension.error_syndrome: syndrome and vendor's syndrome of what ended the QP, on either
+ * side; not those of what was flushed with it. Nothing of a QP that is in order. */
 static void expect_error_of(const struct lab_qp *qp, unsigned syndrome)
 {
     struct prm_qp_context_extension ext[1] = {0};

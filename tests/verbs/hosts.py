@@ -28,8 +28,9 @@ PATIENCE = 120  # seconds for any program
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
 PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
-# What perftest's XRC domains are of, and stays; whoever else made one, it cannot be opened.
-XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain_{side}") for side in ("client", "server")]
+# What the XRC domains of perftest and ibv_xsrq_pingpong are of, and stays; whoever else made one, it cannot be
+# opened.
+XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 

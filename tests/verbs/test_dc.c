@@ -126,10 +126,10 @@ START_TEST(a_dct_has_no_events_for_programs)
     struct ibv_async_event got;
 
     table_do_not_wait(v->a->async_fd);
-    ck_assert_int_eq(ibv_modify_qp(dct, &attr,
-                                   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                       IBV_QP_ACCESS_FLAGS),
-                     0);
+    ck_assert_int_eq(
+        ibv_modify_qp(dct, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
                                 .path_mtu = IBV_MTU_1024,
                                 .ah_attr = {.is_global = 1, .port_num = 1}};

@@ -339,7 +339,8 @@ def no_errors_counted(lab):
     for vm, host in zip(lab.vms, lab.hosts):
         counted = counters(vm, host)
         bad = {name: counted[name] for name in ERRORS if counted[name]}
-        expect(not bad, f"{vm.name}: {bad}")
+        moved = {name: value for name, value in counted.items() if value}
+        expect(not bad, f"{vm.name}: {bad}, of {moved}")
 
 
 @check("ethtool -S counts the frames of a ping", only="hcasim")
