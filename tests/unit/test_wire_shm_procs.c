@@ -328,7 +328,8 @@ static int stress(uint8_t self)
     unsigned known = 0;
 
     /* All know of each other when three kinds of greeting have been heard. A poll may find nothing
-     * but a greeting that was overwritten meanwhile: then nobody is heard, or the last one again. */
+     * but a greeting that was overwritten meanwhile: then nobody is heard, or the last one again.
+     */
     while ((known | 1u << self | 1u) != (1u << (STRESS_NODES + 1)) - 1 && ms_now() < until) {
         send_frame(n, 0xff, 0, 17);
         if (wire_poll(n->port, 1)) {
