@@ -8,7 +8,8 @@
  * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it
  * asks for. Until then writes queue behind what is left, and a reset that is due keeps the function
  * off. A reset of many objects stays due for as many turns as it takes: the function says that it
- * is initializing, or goes on saying that it is not disabled yet.
+ * is initializing, or goes on saying that it is not disabled yet, and takes no write meanwhile:
+ * drivers wait for that (mlx5_cmd_fast_teardown_hca(), wait_fw_init()).
  */
 #include <inttypes.h>
 #include <string.h>

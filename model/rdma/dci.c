@@ -3,6 +3,7 @@
 #include <string.h>
 #include "model/core/ledger.h"
 #include "model/rdma/dci.h"
+#include "model/rdma/early.h"
 #include "model/rdma/wqe_source.h"
 
 /* A session in which nothing happens from one look to the next is ended. */
@@ -260,9 +261,6 @@ void dci_rx(struct qp *qp, const struct roce_packet *pkt)
         dci->confirmed = true;
         dci->connect_due = false;
         dci->heard_at = hca_now(qp->hca);
-        if (pkt->opcode == (BTH_DC | BTH_ACK)) {
-            dci->target_msn = pkt->aeth.msn;
-        }
         requester_rx(qp, pkt);
     }
 }
@@ -445,6 +443,7 @@ static void dci_begin_anew(struct qp *qp)
     uint32_t psn = qp->req.next_psn;
 
     dci_close(qp);
+    early_forget(&qp->peer);
     requester_recovery_step(qp, RECOVERY_ENDS);
     hca_timer_stop(qp->hca, &qp->req.timer);
     s->retries = s->rnr_retries = 0;

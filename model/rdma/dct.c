@@ -4,6 +4,7 @@
 #include "model/core/pd.h"
 #include "model/queue/eq.h"
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/responder_internal.h"
 
 /* Looks at responders that owe an answer to a wire without room, 250 ms apart. */
@@ -108,13 +109,18 @@ static enum syn dct_find_refs(struct qp *qp, uint16_t uid, const struct prm_dctc
                : SYN_QP_FEATURE;
 }
 
+static bool dct_takes_early(const struct prm_dctc *dctc)
+{
+    return dct_order(dctc) && PRM_GET(dctc, dctc, dp_ordering_force);
+}
+
 static void dct_load(struct dct *dct)
 {
     const struct prm_dctc *dctc = dct->dctc;
     struct qp *qp = &dct->qp;
 
     dct->key = PRM_GET(dctc, dctc, dc_access_key);
-    dct->takes_early = dct_order(dctc) && PRM_GET(dctc, dctc, dp_ordering_force);
+    dct->takes_early = dct_takes_early(dctc);
     qp->pdn = PRM_GET(dctc, dctc, pd);
     qp->counter_set_id = PRM_GET(dctc, dctc, counter_set_id);
     qp->user_index = PRM_GET(dctc, dctc, user_index);
@@ -149,6 +155,9 @@ enum syn dct_create(struct hca *hca, uint16_t uid, const struct prm_dctc *dctc, 
     }
     if (syn == SYN_OK) {
         syn = dct_find_refs(&as_qp, uid, dctc);
+    }
+    if (syn == SYN_OK && dct_takes_early(dctc) && !early_pool_fill(hca)) {
+        syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
         return syn;

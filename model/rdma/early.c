@@ -8,7 +8,7 @@
 
 /* -- the packets of a function ----------------------------------------------------------------- */
 
-static bool early_fill_pool(struct hca *hca)
+bool early_pool_fill(struct hca *hca)
 {
     struct early_pool *pool = &hca->rdma->early;
 
@@ -16,6 +16,7 @@ static bool early_fill_pool(struct hca *hca)
         struct early_packet *early = ledger_alloc(&hca->memory, sizeof(*early));
 
         if (!early) {
+            early_pool_empty(hca); /* nobody has any of a pool that was never full */
             return false;
         }
         early->next = pool->free;
@@ -79,7 +80,6 @@ static struct early_packet **early_place(struct early_list *list, uint32_t psn)
 static void early_watch(struct early *e)
 {
     if (!e->look.prev) {
-        e->looked = false;
         hca_wait_late(e->peer->qp->hca, &e->look);
     }
 }
@@ -97,6 +97,7 @@ bool early_keep(struct peer *peer, struct early_list *list, const struct roce_pa
         return false;
     }
     pool->free = early->next;
+    early->looks = 0;
     early->pkt = *pkt;
     early->pkt.payload = early->payload;
     if (pkt->payload_len) {
@@ -112,8 +113,13 @@ bool early_keep(struct peer *peer, struct early_list *list, const struct roce_pa
 void early_forget(struct peer *peer)
 {
     struct early *e = peer->early;
-    struct early_list *lists[] = {&e->requests, &e->responses};
+    struct early_list *lists[2];
 
+    if (!e) {
+        return;
+    }
+    lists[0] = &e->requests;
+    lists[1] = &e->responses;
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
         while (lists[i]->first) {
             early_give(peer, early_take(peer, lists[i]));
@@ -125,9 +131,39 @@ void early_forget(struct peer *peer)
 
 /* -- when nothing comes ------------------------------------------------------------------------ */
 
+/* A target whose CQ has failed takes no packet any more; its connections stay, for nothing. */
+static bool early_is_over(struct peer *peer)
+{
+    if (peer->qp->state != PRM_QP_STATE_ERR) {
+        return false;
+    }
+    early_forget(peer);
+    return true;
+}
+
+/* What has waited for too long goes. */
+static void early_grow_old(struct peer *peer, struct early_list *list)
+{
+    struct early_packet **place = &list->first;
+
+    while (*place) {
+        struct early_packet *early = *place;
+
+        if (++early->looks > EARLY_LOOKS) {
+            *place = early->next;
+            peer->early->num--;
+            early_give(peer, early);
+        } else {
+            place = &early->next;
+        }
+    }
+}
+
+/* Whether the first has waited from the last look to this one, and what it waits for is the same.
+ */
 static bool early_is_stuck(struct early_list *list, uint32_t missing)
 {
-    bool stuck = list->first && list->missing == missing;
+    bool stuck = list->first && list->first->looks > 1 && list->missing == missing;
 
     list->missing = missing;
     return stuck;
@@ -137,17 +173,22 @@ static void early_look(struct hca *hca, struct work *work)
 {
     struct early *e = (struct early *)((char *)work - offsetof(struct early, look));
     struct peer *peer = e->peer;
-    bool requests = early_is_stuck(&e->requests, peer->resp.epsn);
-    bool responses = early_is_stuck(&e->responses, peer->qp->req.unacked_psn);
+    bool requests, responses;
 
-    if (e->looked && requests && peer->resp.state == RESPONDER_EXPECTS) {
+    if (early_is_over(peer)) {
+        return;
+    }
+    early_grow_old(peer, &e->requests);
+    early_grow_old(peer, &e->responses);
+    requests = early_is_stuck(&e->requests, peer->resp.epsn);
+    responses = early_is_stuck(&e->responses, peer->qp->req.unacked_psn);
+    if (requests && peer->resp.state == RESPONDER_EXPECTS) {
         responder_rx_gap(peer);
     }
-    if (e->looked && responses) {
+    if (responses) {
         requester_rx_lost(peer->qp);
     }
-    if (peer->early && e->num) {
-        e->looked = true;
+    if (e->num) {
         hca_wait_late(hca, work);
     }
 }
@@ -157,7 +198,9 @@ static void early_due(struct hca *hca, struct work *work)
     struct early *e = (struct early *)((char *)work - offsetof(struct early, due));
 
     (void)hca;
-    responder_rx_early(e->peer);
+    if (!early_is_over(e->peer)) {
+        responder_rx_early(e->peer);
+    }
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
@@ -167,7 +210,7 @@ bool early_init(struct peer *peer)
     if (peer->early) {
         return true;
     }
-    if (!early_fill_pool(peer->qp->hca)) {
+    if (!early_pool_fill(peer->qp->hca)) {
         return false;
     }
     peer->early = qp_alloc(peer->qp, sizeof(*peer->early));

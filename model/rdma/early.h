@@ -8,7 +8,8 @@
  *
  * Each connection keeps EARLY_MOST at most, requests and responses together, in packets of
  * which a function has EARLY_PACKETS, for all its connections. Who finds no room, or waits
- * from one look to the next (hca_wait_late()), takes what is missing for lost.
+ * from one look to the next (hca_wait_late()), takes what is missing for lost. A packet whose turn
+ * does not come is forgotten: it may be one of an earlier connection between the same QPs.
  */
 #ifndef HCASIM_MODEL_EARLY_H
 #define HCASIM_MODEL_EARLY_H
@@ -22,8 +23,11 @@ struct peer;
 #define EARLY_PACKETS 128
 #define EARLY_PAYLOAD 4096 /* the largest path MTU */
 
+#define EARLY_LOOKS   8 /* of 250 ms: who waits longer is forgotten, and comes again */
+
 struct early_packet {
     struct early_packet *next;
+    unsigned looks;         /* that it has waited through */
     struct roce_packet pkt; /* its payload is the next: */
     uint8_t payload[EARLY_PAYLOAD];
 };
@@ -38,22 +42,24 @@ struct early {
     struct peer *peer;
     struct early_list requests, responses;
     unsigned num;
-    bool looked;
     struct work due;  /* requests whose turn it is, for which this turn had no room */
     struct work look; /* whether what is missing has come since */
 };
 
-/* What a function's connections have of it. */
+/* What a function's connections have of it: filled before the first of them may keep a packet. */
 struct early_pool {
     struct early_packet *free; /* a list */
     unsigned made;
 };
 
+/* False: no memory. */
+bool early_pool_fill(struct hca *hca);
+
 /* The connection takes early packets from now on. False: no memory. */
 bool early_init(struct peer *peer);
 /* It does so no more. */
 void early_clear(struct peer *peer);
-/* What was kept is forgotten. */
+/* What was kept is forgotten, if anything was. */
 void early_forget(struct peer *peer);
 
 /* Keeps a packet of one of the peer's lists: true if it has it, be it from before. False: there is

@@ -189,7 +189,7 @@ static void requester_rx_gap(struct qp *qp, uint64_t *counter)
 
 void requester_rx_lost(struct qp *qp)
 {
-    if (qp->req.flight && qp_may_send(qp)) {
+    if (requester_is_waiting(qp) && qp_may_send(qp)) {
         requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err);
     }
 }
@@ -418,6 +418,9 @@ static void requester_rx_one(struct qp *qp, const struct roce_packet *pkt, uint3
     } else if (flags & PKT_ATOMIC) {
         requester_rx_atomic(qp, pkt);
     } else {
+        if (G_UNLIKELY(qp->dci)) {
+            qp->dci->target_msn = pkt->aeth.msn; /* an earlier one may be carried out later */
+        }
         requester_rx_ack(qp, pkt);
     }
 }

@@ -165,6 +165,7 @@ static void responder_end(struct peer *peer, uint8_t event)
         }
         return;
     }
+    early_forget(peer);
     tags_flush(peer);
     if (event) {
         dct_fault_event(dct_of(qp), event);
@@ -430,9 +431,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 {
     struct responder *s = &peer->resp;
 
-    if (peer->early) {
-        early_forget(peer);
-    }
+    early_forget(peer);
     tags_reset(peer);
     responder_tx_reset(peer);
     responder_forget_wqe(peer);
@@ -447,9 +446,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 
 void responder_flush(struct peer *peer)
 {
-    if (peer->early) {
-        early_forget(peer);
-    }
+    early_forget(peer);
     responder_tx_flush(peer);
     tags_flush(peer);
     peer->resp.msg = MSG_NONE;

@@ -200,6 +200,7 @@ void wqe_source_failed(struct qp *qp, const struct send_desc *desc, uint8_t synd
     if (desc->source == WQE_SOURCE_RING) {
         ring_complete_error(qp, desc->index, desc->opcode, syndrome);
     } else {
+        qp_note_error(qp, PRM_CQE_OPCODE_REQ_ERR, syndrome);
         qp->req.device->ops->ended(qp->req.device, qp, desc->index, syndrome);
     }
 }

@@ -354,7 +354,7 @@ static void make(uint32_t seed, bool faults)
     r.lab->side[1].hca.limits.dc_responders = 1 + upto(5);
     r.src = lab_mem(&r.lab->side[0], 8192, 7);
     for (unsigned i = 0; i < DCTS; i++) {
-        lab_dct_new(&r.lab->side[1], &r.dct[i].dct);
+        (i % 2 ? lab_dct_new_ordered : lab_dct_new)(&r.lab->side[1], &r.dct[i].dct);
         r.dct[i].mem = lab_mem(&r.lab->side[1], SLOTS * 64, 0);
         post_receives(&r.dct[i]);
     }
@@ -366,6 +366,10 @@ static void make(uint32_t seed, bool faults)
         a->attr.log_errored = i % 2 ? 2 : 0;
         a->path = lab_path;
         a->path.ack_timeout = faults ? 8 + (uint8_t)upto(6) : 14;
+        a->path.order = happens(500) ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA;
+        if (faults && happens(300)) {
+            a->path.retry_count = (uint8_t)upto(2);
+        }
         a->path.rnr_retry = happens(500) ? (uint8_t)upto(3) : 7;
         a->words = lab_mem(&r.lab->side[1], 8192, 0);
         lab_qp_new(&r.lab->side[0], &a->attr, &a->qp);

@@ -57,14 +57,29 @@ static void make_srq(struct lab_side *side, struct lab_dct *dct)
     }
 }
 
-void lab_dct_new(struct lab_side *side, struct lab_dct *dct)
+static void make_dct(struct lab_side *side, struct lab_dct *dct, bool ordered)
 {
     struct prm_dctc dctc[1];
 
     *dct = (struct lab_dct){0};
     make_srq(side, dct);
     lab_dctc(side, dctc);
+    if (ordered) {
+        PRM_SET(dctc, dctc, dp_ordering_1, PRM_DP_ORDERING_OOO_ALL >> 1);
+        PRM_SET(dctc, dctc, dp_ordering_force, 1);
+        PRM_SET(dctc, dctc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_8B); /* no longer ones beside it */
+    }
     ck_assert_int_eq(lab_dct_create(side, dctc, dct), SYN_OK);
+}
+
+void lab_dct_new(struct lab_side *side, struct lab_dct *dct)
+{
+    make_dct(side, dct, false);
+}
+
+void lab_dct_new_ordered(struct lab_side *side, struct lab_dct *dct)
+{
+    make_dct(side, dct, true);
 }
 
 void lab_dct_post_recv(struct lab_dct *dct, uint64_t addr, uint32_t len)

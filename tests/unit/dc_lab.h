@@ -21,6 +21,8 @@ struct lab_dct {
 void lab_dctc(struct lab_side *side, struct prm_dctc *dctc);
 /* With an SRQ of its own, and the side's CQ. */
 void lab_dct_new(struct lab_side *side, struct lab_dct *dct);
+/* One that takes early packets (dctc.dp_ordering). */
+void lab_dct_new_ordered(struct lab_side *side, struct lab_dct *dct);
 enum syn lab_dct_create(struct lab_side *side, const struct prm_dctc *dctc, struct lab_dct *dct);
 void lab_dct_post_recv(struct lab_dct *dct, uint64_t addr, uint32_t len);
 struct dct *lab_dct_of(const struct lab_dct *dct);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions of dynamic connections whose packets come out of order (dctc.dp_ordering). */
+#include "model/memory/mkey_priv.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
 #include "tests/unit/suite.h"
@@ -146,6 +147,154 @@ START_TEST(a_target_is_refused_as_a_qp_is)
 }
 END_TEST
 
+static const struct lab_qp_attr with_streams = {
+    .st = PRM_QP_ST_DCI, .log_sq = 7, .no_rq = true, .log_streams = 3, .log_errored = 2};
+
+static void initiator_with_streams(uint8_t retry_count)
+{
+    struct lab_path path = lab_path;
+
+    path.order = PRM_DP_ORDERING_OOO_ALL;
+    path.retry_count = retry_count;
+    lab_dci_new(near, &with_streams, &path, &dci);
+}
+
+static void read_in_stream(uint32_t len, uint32_t rkey, uint16_t stream)
+{
+    struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
+                          .sge = {{src, len, 0}},
+                          .num_sge = 1,
+                          .raddr = dst,
+                          .rkey = rkey,
+                          .stream = stream};
+
+    lab_post(&dci, lab_to(&read, &ordered));
+}
+
+static bool lose_first_response(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    (void)pkt;
+    return from == 0 || l->tap_count++ > 0;
+}
+
+/* A response is kept, the one before it never comes, and both requests fail by their streams alone:
+ * the initiator goes on without them, and without what it has kept. */
+START_TEST(a_response_that_nobody_waits_for_is_forgotten)
+{
+    initiator_with_streams(0);
+    lab->tap = lose_first_response;
+    lab->tap_count = 0;
+    read_in_stream(512, far->key, 1);
+    read_in_stream(512, far->key, 2);
+    lab_run(lab);
+    ck_assert_uint_eq(dci.qp->peer.early->num, 1);
+    lab_advance(lab, 4 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    expect_sent(PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    ck_assert_uint_eq(dci.qp->peer.early->num, 0);
+    lab_advance(lab, 1000 * LAB_MS);
+    ck_assert_uint_eq(dci.qp->state, PRM_QP_STATE_RTS);
+    read_in_stream(512, far->key, 3);
+    lab_run(lab);
+    expect_sent(0);
+}
+END_TEST
+
+static bool keep_responses(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    struct waiting *w = &waiting[1][num_waiting[1]];
+
+    (void)l;
+    if (from == 0) {
+        return true;
+    }
+    ck_assert_uint_lt(num_waiting[1]++, WINDOW);
+    w->pkt = *pkt;
+    memcpy(w->payload, pkt->payload, pkt->payload_len);
+    return false;
+}
+
+/* SEND, READ, a READ that fails, an atomic: the NAK comes first, then what was before it, in either
+ * order. The NAK's own MSN says what was carried out, whatever an older ACK says meanwhile: the
+ * atomic was not, or was, but never twice (docs/adr/0009). */
+START_TEST(a_nak_that_came_early_is_judged_by_its_own_msn)
+{
+    uint32_t rkey = lab_mr(far, dst, 8192, MEM_REMOTE_READ);
+    struct mkey *mkey = mkey_find(&far->hca, rkey >> 8);
+    struct waiting first[2];
+
+    initiator_with_streams(7);
+    mkey->on_demand = true;
+    mkey->mtt[1] = 0; /* the READ fails at its second page, when others are done */
+    lab->tap = keep_responses;
+    lab_dct_post_recv(&dct, dst, LEN);
+    ordered.posted = dct.posted;
+    send_from(&dci, &ordered, LEN, 0);
+    lab_run(lab);
+    read_in_stream(512, far->key, 1);
+    lab_run(lab);
+    read_in_stream(8192, rkey, 2);
+    add_to(&dci, &ordered);
+    lab_run(lab);
+    ck_assert_uint_eq(sum(), 1);
+    ck_assert_uint_ge(num_waiting[1], 3);
+    lab->tap = NULL;
+    memcpy(first, waiting[1], sizeof(first));
+    memmove(waiting[1], waiting[1] + 2, (num_waiting[1] - 2) * sizeof(waiting[1][0]));
+    num_waiting[1] -= 2;
+    let_go(1);
+    lab_run(lab);
+    for (unsigned i = 0; i < 2; i++) {
+        waiting[1][num_waiting[1]++] = first[i ^ (unsigned)_i];
+        let_go(1);
+        lab_run(lab);
+    }
+    lab_advance(lab, 8 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(sum(), 1);
+}
+END_TEST
+
+/* A target's connections come with their first packets: what they keep packets in is there before.
+ */
+START_TEST(a_target_has_the_memory_before_its_connections)
+{
+    struct lab_dct out;
+
+    ck_assert_uint_eq(far->hca.rdma->early.made, EARLY_PACKETS);
+    ck_assert_int_eq(dct_destroy(&far->hca, 0, ordered.dctn), SYN_OK);
+    early_pool_empty(&far->hca);
+    far->hca.memory.limit = far->hca.memory.used + 300000;
+    ck_assert_int_eq(make_target(PRM_DP_ORDERING_OOO_ALL, true, PRM_ATOMIC_MODE_UP_TO_8B, &out),
+                     SYN_NO_MEMORY);
+    ck_assert_uint_eq(far->hca.rdma->early.made, 0);
+    ck_assert_int_eq(make_target(0, false, PRM_ATOMIC_MODE_UP_TO_8B, &out), SYN_OK);
+}
+END_TEST
+
+static bool lose_second_request(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    (void)pkt;
+    return from == 1 || l->tap_count++ != 1;
+}
+
+START_TEST(a_target_in_error_says_nothing)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        lab_dct_post_recv(&dct, dst, LEN);
+        ordered.posted = dct.posted;
+    }
+    lab->tap = lose_second_request;
+    lab->tap_count = 0;
+    send_from(&dci, &ordered, LEN, 0);
+    send_from(&dci, &ordered, LEN, 0);
+    lab_run(lab);
+    lab->tap = keep_responses;
+    qp_fatal(&lab_dct_of(&ordered)->qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR); /* as if its CQ failed */
+    lab_advance(lab, 900 * LAB_MS);
+    ck_assert_uint_eq(num_waiting[1], 0);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("dc, early packets");
@@ -155,6 +304,10 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_session_takes_packets_in_any_order);
     tcase_add_test(tc, a_session_that_ends_forgets_it);
     tcase_add_test(tc, a_target_is_refused_as_a_qp_is);
+    tcase_add_test(tc, a_response_that_nobody_waits_for_is_forgotten);
+    tcase_add_loop_test(tc, a_nak_that_came_early_is_judged_by_its_own_msn, 0, 2);
+    tcase_add_test(tc, a_target_has_the_memory_before_its_connections);
+    tcase_add_test(tc, a_target_in_error_says_nothing);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -286,6 +286,35 @@ START_TEST(a_lost_response_is_asked_for)
 }
 END_TEST
 
+static bool lose_requests_but_the_second(struct lab *l, unsigned from,
+                                         const struct roce_packet *pkt)
+{
+    (void)pkt;
+    return from == 1 || l->tap_count++ == 1;
+}
+
+/* A packet whose turn never comes may be one of an earlier connection: it is not kept until others
+ * have reached its PSN, and does not hold the function's room for ever. */
+START_TEST(what_waits_too_long_is_forgotten)
+{
+    struct lab_path path = lab_path;
+    uint64_t src = lab_mem(left, 2 * MTU, 3), dst = lab_mem(right, 2 * MTU, 0);
+
+    path.order = PRM_DP_ORDERING_OOO_ALL;
+    path.ack_timeout = 0;
+    lab_rc_pair(lab, &a, &b, &path);
+    lab->tap = lose_requests_but_the_second;
+    lab->tap_count = 0;
+    write_from(src, 2 * MTU, dst);
+    lab_run(lab);
+    lab_advance(lab, (EARLY_LOOKS - 1) * 250 * LAB_MS);
+    ck_assert_uint_eq(kept(&b), 1);
+    lab_advance(lab, 500 * LAB_MS);
+    ck_assert_uint_eq(kept(&b), 0);
+    ck_assert_uint_eq(free_packets(right), EARLY_PACKETS);
+}
+END_TEST
+
 /* Requests whose turn has come wait for the next turn of the function where this one is used up. */
 START_TEST(a_turn_carries_out_what_it_has_room_for)
 {
@@ -462,6 +491,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_function_has_so_many);
     tcase_add_test(tc, a_lost_request_is_asked_for);
     tcase_add_test(tc, a_lost_response_is_asked_for);
+    tcase_add_test(tc, what_waits_too_long_is_forgotten);
     tcase_add_test(tc, a_turn_carries_out_what_it_has_room_for);
     tcase_add_test(tc, what_is_kept_outlasts_an_rnr_nak);
     tcase_add_test(tc, an_error_forgets_what_is_kept);

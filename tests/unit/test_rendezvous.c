@@ -264,6 +264,7 @@ START_TEST(a_fetch_that_is_refused_is_canceled)
     answer(read.psn, NAK_ACCESS);
     ck_assert_uint_eq(EXPECT(MSG_COMPLETION_CANCELED, NO_PACKET).handle, handle);
     ck_assert_uint_eq(data_qp.qp->state, PRM_QP_STATE_ERR);
+    ck_assert_uint_eq(data_qp.qp->error, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
     ck_assert_uint_eq(xrq->tags->entries[handle].state, TAG_FREE);
     expect_nothing();
 }
