@@ -65,6 +65,15 @@ static bool ucma_take_event(void *opaque, void *out)
     return true;
 }
 
+/* The file stays while somebody waits for an event, which then nobody will put. */
+static void ucma_put_file(struct ucma_file *file)
+{
+    if (g_atomic_int_dec_and_test(&file->refs)) {
+        hv_event_queue_fini(&file->queue, g_free);
+        g_free(file);
+    }
+}
+
 /* The oldest event; waits for one unless the descriptor says not to. */
 static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr *hdr,
                           const void *buf)
@@ -83,7 +92,7 @@ static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr 
     g_atomic_int_inc(&file->refs);
     taken = hv_event_take(&file->queue, ucma_take_event, &resp) != NULL;
     err = taken ? 0 : errno;
-    ucma_close(file);
+    ucma_put_file(file);
     if (err) {
         return err;
     }
@@ -405,33 +414,41 @@ int ucma_fd(const struct ucma_file *file)
     return file->queue.fd;
 }
 
-static struct ucma_context *ucma_any_context(const struct ucma_file *file)
+/* A context of the file's, or of any. */
+static struct ucma_context *ucma_any_context(const struct ucma *ucma, const struct ucma_file *file)
 {
     GHashTableIter iter;
     gpointer context;
 
-    g_hash_table_iter_init(&iter, file->ucma->contexts);
+    g_hash_table_iter_init(&iter, ucma->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &context)) {
-        if (((struct ucma_context *)context)->file == file) {
+        if (!file || ((struct ucma_context *)context)->file == file) {
             return context;
         }
     }
     return NULL;
 }
 
-/* Its contexts go with its last descriptor, which is the one reference but for those who wait. */
-void ucma_close(struct ucma_file *file)
+/* With the lock. */
+static void ucma_free_contexts(const struct ucma *ucma, const struct ucma_file *file)
 {
-    struct ucma_context *context;
-
-    if (!g_atomic_int_dec_and_test(&file->refs)) {
-        return;
-    }
-    ucma_lock(file->ucma);
-    while ((context = ucma_any_context(file))) {
+    for (struct ucma_context *context = ucma_any_context(ucma, file); context;
+         context = ucma_any_context(ucma, file)) {
         ucma_free_context(context);
     }
+}
+
+void ucma_end(struct ucma *ucma)
+{
+    ucma_lock(ucma);
+    ucma_free_contexts(ucma, NULL);
+    ucma_unlock(ucma);
+}
+
+void ucma_close(struct ucma_file *file)
+{
+    ucma_lock(file->ucma);
+    ucma_free_contexts(file->ucma, file);
     ucma_unlock(file->ucma);
-    hv_event_queue_fini(&file->queue, g_free);
-    g_free(file);
+    ucma_put_file(file);
 }

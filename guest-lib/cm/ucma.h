@@ -26,6 +26,8 @@ struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma
                       unsigned num_devices);
 /* All files are closed. */
 void ucma_free(struct ucma *ucma);
+/* The program ends: so do its identifiers. Its files stay. */
+void ucma_end(struct ucma *ucma);
 
 /* Around what the connection manager does between commands (cm_recv(), cm_run()). */
 struct cm *ucma_lock(struct ucma *ucma);
