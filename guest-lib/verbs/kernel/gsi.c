@@ -7,11 +7,12 @@
 
 #define QPN_GSI     1
 #define GSI_QKEY    0x80010000
-#define LOG_RECVS   8
+#define LOG_RECVS   9
 #define RECVS       (1u << LOG_RECVS)
-#define SENDS       64 /* at a time */
-#define LOG_SQ      9  /* WQEBBs: a datagram is in its WQE, and takes 6 */
-#define LOG_CQ      9
+#define SENDS       128 /* at a time */
+#define LOG_SQ      10  /* WQEBBs: a datagram is in its WQE, and takes 6 */
+#define LOG_CQ      10
+#define WAITING     4096 /* datagrams that wait for one of those */
 #define GRH         40
 #define IPV4_IN_GRH 20 /* where the header is that takes its place over IPv4 */
 #define RECV_STRIDE 512
@@ -21,6 +22,12 @@
 #define IPV6_SRC    8
 #define IPV6_DST    24
 #define IPV4_AT     12 /* in a GID */
+
+/* A datagram that waits to be sent. */
+struct gsi_send {
+    struct drv_path path;
+    uint8_t mad[HV_MAD_LEN];
+};
 
 struct hv_gsi {
     struct hv_context *ctx;
@@ -32,7 +39,8 @@ struct hv_gsi {
     struct drv_mem mem;
     struct drv_mr mr;
     unsigned sending;
-    gint event; /* it was armed, and has completed */
+    GQueue waiting; /* struct gsi_send */
+    gint event;     /* it was armed, and has completed */
     bool armed;
 };
 
@@ -137,6 +145,7 @@ void hv_gsi_close(struct hv_gsi *gsi)
         gsi_unmake(gsi, 3);
         hv_cmd_end(gsi->hca, state);
     }
+    g_queue_clear_full(&gsi->waiting, g_free);
     g_free(gsi);
 }
 
@@ -176,6 +185,31 @@ static void gsi_take(struct hv_gsi *gsi, const struct drv_wc *wc, struct hv_data
     gsi_post_recv(gsi, slot);
 }
 
+static void gsi_post_send(struct hv_gsi *gsi, const struct gsi_send *send)
+{
+    struct drv_sge sge = {.va = (uintptr_t)send->mad, .len = HV_MAD_LEN};
+    struct drv_send wqe = {.opcode = PRM_WQE_OPCODE_SEND,
+                           .flags = DRV_SIGNALED | DRV_INLINE,
+                           .sge = &sge,
+                           .num_sge = 1,
+                           .ah = &send->path,
+                           .qkey = GSI_QKEY};
+
+    gsi->sending++;
+    drv_post_send(&gsi->qp, &wqe);
+}
+
+static void gsi_sent(struct hv_gsi *gsi)
+{
+    struct gsi_send *next = g_queue_pop_head(&gsi->waiting);
+
+    gsi->sending--;
+    if (next) {
+        gsi_post_send(gsi, next);
+        g_free(next);
+    }
+}
+
 /* Sends that are done make room; the next receive. */
 static bool gsi_poll_cq(struct hv_gsi *gsi, struct hv_datagram *datagram)
 {
@@ -183,7 +217,7 @@ static bool gsi_poll_cq(struct hv_gsi *gsi, struct hv_datagram *datagram)
 
     while (drv_poll_cq(gsi->hca->drv, &gsi->cq, &wc)) {
         if (wc.opcode == PRM_CQE_OPCODE_REQ || wc.opcode == PRM_CQE_OPCODE_REQ_ERR) {
-            gsi->sending--;
+            gsi_sent(gsi);
         } else if (datagram && wc.opcode != PRM_CQE_OPCODE_RESP_ERR) {
             gsi_take(gsi, &wc, datagram);
             return true;
@@ -212,21 +246,18 @@ bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram)
 bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
                  const uint8_t mad[HV_MAD_LEN])
 {
-    struct drv_path path = {.sgid_index = sgid_index, .remote_qpn = QPN_GSI};
-    struct drv_sge sge = {.va = (uintptr_t)mad, .len = HV_MAD_LEN};
-    struct drv_send send = {.opcode = PRM_WQE_OPCODE_SEND,
-                            .flags = DRV_SIGNALED | DRV_INLINE,
-                            .sge = &sge,
-                            .num_sge = 1,
-                            .ah = &path,
-                            .qkey = GSI_QKEY};
+    struct gsi_send send = {.path = {.sgid_index = sgid_index, .remote_qpn = QPN_GSI}};
 
-    if (!hv_is_ours(gsi->hca) || gsi->sending >= SENDS ||
-        hv_resolve_mac(gsi->ctx, 1, sgid_index, dgid, path.mac)) {
+    if (!hv_is_ours(gsi->hca) || gsi->waiting.length >= WAITING ||
+        hv_resolve_mac(gsi->ctx, 1, sgid_index, dgid, send.path.mac)) {
         return false;
     }
-    memcpy(path.gid, dgid->raw, sizeof(path.gid));
-    gsi->sending++;
-    drv_post_send(&gsi->qp, &send);
+    memcpy(send.path.gid, dgid->raw, sizeof(send.path.gid));
+    memcpy(send.mad, mad, sizeof(send.mad));
+    if (gsi->sending >= SENDS) {
+        g_queue_push_tail(&gsi->waiting, g_memdup2(&send, sizeof(send)));
+    } else {
+        gsi_post_send(gsi, &send);
+    }
     return true;
 }

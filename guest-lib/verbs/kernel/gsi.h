@@ -28,7 +28,7 @@ void hv_gsi_close(struct hv_gsi *gsi);
 
 /* The next datagram. False: there is none, and arrived will be called for the next. */
 bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram);
-/* False: it cannot be sent now: the queue is full, nobody is there, or the HCA is the parent's. */
+/* False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's. */
 bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
                  const uint8_t mad[HV_MAD_LEN]);
 
