@@ -166,19 +166,26 @@ static bool ucma_is_context_event(const void *event, const void *context)
     return ((const struct ucma_event *)event)->context == context;
 }
 
-/* A request that nobody came for is refused. */
-static void ucma_free_event(void *opaque)
+static bool ucma_is_request_event(const void *event, const void *context)
+{
+    return ((const struct ucma_event *)event)->request == context;
+}
+
+/* With the queue's lock: a request that nobody came for is refused later. */
+static void ucma_drop_event(void *opaque)
 {
     struct ucma_event *event = opaque;
 
     if (event->request) {
-        ucma_free_context(event->request);
+        g_queue_push_tail(&event->request->file->ucma->refused, event->request);
     }
     g_free(event);
 }
 
 uint32_t ucma_free_context(struct ucma_context *context)
 {
+    struct ucma *ucma = context->file->ucma;
+    struct ucma_context *request;
     uint32_t reported;
 
     while (context->groups->len) {
@@ -187,8 +194,12 @@ uint32_t ucma_free_context(struct ucma_context *context)
     if (context->cma) {
         cma_destroy_id(context->cma);
     }
-    g_hash_table_remove(context->file->ucma->contexts, GUINT_TO_POINTER(context->id));
-    hv_event_take_out(&context->file->queue, ucma_is_context_event, context, ucma_free_event);
+    g_hash_table_remove(ucma->contexts, GUINT_TO_POINTER(context->id));
+    hv_event_take_out(&context->file->queue, ucma_is_request_event, context, g_free);
+    hv_event_take_out(&context->file->queue, ucma_is_context_event, context, ucma_drop_event);
+    while ((request = g_queue_pop_head(&ucma->refused))) {
+        ucma_free_context(request);
+    }
     reported = (uint32_t)g_atomic_int_get(&context->events_reported);
     g_ptr_array_free(context->groups, TRUE);
     g_free(context);

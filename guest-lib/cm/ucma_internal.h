@@ -19,6 +19,7 @@ struct ucma {
     struct cma *cma;
     GHashTable *contexts, *groups; /* by id */
     uint32_t next_context, next_group;
+    GQueue refused; /* contexts of requests that nobody came for */
 };
 
 struct ucma_file {
