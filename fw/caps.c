@@ -249,6 +249,8 @@ void caps_reset(struct fw *fw)
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_wqe_inline_mode_FIELD,
                    true) == PRM_CAP_INLINE_MODE_L2;
+    fw->hca.limits.early_packets = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
+                                              PRM_cmd_hca_cap_dp_ordering_ooo_all_rc_FIELD, true);
     caps_apply(fw);
 }
 

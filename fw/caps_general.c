@@ -41,6 +41,7 @@ static uint64_t caps_general_obj_types(const struct fw *fw)
 const struct cap caps_general_2[] = {
     {CAP_NAMED(cmd_hca_cap_2, log_reserved_qpn_granularity), .value = OBJ_LOG_RESERVED,
      NEEDS(CREATE_GENERAL_OBJECT)},
+    {CAP_NAMED(cmd_hca_cap_2, dp_ordering_force), .value = 1},
     {0},
 };
 
@@ -111,9 +112,11 @@ const struct cap caps_general[] = {
     VALUE(log_max_dci_stream_channels, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
     VALUE(log_max_dci_errored_streams, DCI_LOG_STREAMS, NEEDS(RTS2RTS_QP)),
     FLAG(qpc_extension, NEEDS(RTS2RTS_QP)),
+    FLAG(qp_error_syndrome, NEEDS(QUERY_QP)),
     FLAG(tag_matching, NEEDS(CREATE_XRQ)),
     VALUE(log_tag_matching_list_sz, TAG_LIST_LOG_MAX, NEEDS(CREATE_XRQ)),
     FLAG(rndv_offload_rc, NEEDS(CREATE_XRQ)),
+    FLAG(rndv_offload_dc, NEEDS(SET_XRQ_DC_PARAMS_ENTRY)),
     VALUE(log_max_mcg, MCG_LOG_MAX, NEEDS(ATTACH_TO_MCG)),
     VALUE(max_qp_mcg, MCG_MAX_QPS, NEEDS(ATTACH_TO_MCG)),
     FLAG(block_lb_mc, NEEDS(ATTACH_TO_MCG)),
@@ -125,6 +128,13 @@ const struct cap caps_general[] = {
     FLAG(roce_rw_supported),
     FLAG(compact_address_vector),
     FLAG(qp_data_in_order),
+    /* docs/adr/0012-packets-that-come-early.md */
+    FLAG(dp_ordering_ooo_rw_rc),
+    FLAG(dp_ordering_ooo_rw_xrc),
+    FLAG(dp_ordering_ooo_rw_dc),
+    FLAG(dp_ordering_ooo_all_rc),
+    FLAG(dp_ordering_ooo_all_xrc),
+    FLAG(dp_ordering_ooo_all_dc),
     FLAG(rts2rts_qp_udp_sport, NEEDS(RTS2RTS_QP)),
     VALUE(pkey_table_size, PRM_CAP_PKEY_TABLE_128),
     VALUE(gid_table_size, PRM_CAP_GID_TABLE_128), /* which an Ethernet port does not use */

@@ -224,7 +224,7 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     if (umem->mtt->refs > 1) { /* a ring lies in it */
         return SYN_IN_USE;
     }
-    if (!mtt_trim(umem->mtt)) {
+    if (!umem_trim(&fw->hca, &umem->obj)) {
         return SYN_AGAIN;
     }
     umem_free(&fw->hca, &umem->obj);

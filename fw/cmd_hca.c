@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "fw/cmd.h"
+#include "model/card/card.h"
 
 /* Interface step sequence ids: bit n is revision n. The driver wants 1 and can live with 0. */
 #define SUPPORTED_ISSI 3u
@@ -17,8 +18,10 @@ static enum syn cmd_enable_hca(struct fw *fw, struct fw_cmd *cmd)
 {
     if (fw->state != CMD_DISABLED) {
         /* A driver that did not say goodbye (a crashed guest): start over. */
+        if (!hca_reset_part(&fw->hca)) {
+            return SYN_AGAIN;
+        }
         hca_log(&fw->hca, HCA_LOG_INFO, "ENABLE_HCA on a function in use: starting over");
-        fw_objects_reset(fw);
         pages_reset(fw);
     }
     caps_reset(fw);
@@ -53,7 +56,9 @@ static enum syn cmd_teardown_hca(struct fw *fw, struct fw_cmd *cmd)
     switch (PRM_GET(teardown_hca_in, cmd->in, profile)) {
     case PRM_TEARDOWN_PROFILE_GRACEFUL_CLOSE:
     case PRM_TEARDOWN_PROFILE_FORCE_CLOSE:
-        fw_objects_reset(fw);
+        if (!hca_reset_part(&fw->hca)) {
+            return SYN_AGAIN;
+        }
         pages_forget_request(fw);
         fw_set_state(fw, CMD_ENABLED);
         return SYN_OK;

@@ -91,10 +91,14 @@ static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
                      0);
 }
 
-/* The extended context that qpc_ext asks for is zeros: a stream is an argument of RTS2RTS_QP alone,
- * and with what a QP failed only its CQE says. */
+/* Of the extended context the error is all there is to tell: a stream is an argument of RTS2RTS_QP
+ * alone. */
 static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
+    if (PRM_GET(query_qp_in, cmd->in, qpc_ext)) {
+        qp_query_error(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
+                       (void *)PRM_PTR(query_qp_out, cmd->out, qp_pas_or_qpc_ext_and_pas));
+    }
     return qp_query(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
                     PRM_PTR(query_qp_out, cmd->out, qpc));
 }

@@ -9,6 +9,7 @@
 #include "fw/cmd.h"
 #include "model/core/pd.h"
 #include "model/queue/srq.h"
+#include "model/rdma/xrq_dci.h"
 
 /* What srqc and xrc_srqc call by the same names, into a struct srq_attr and back. */
 #define COMMON_ATTR(layout, ctx)                                                                   \
@@ -336,6 +337,7 @@ static enum syn cmd_create_xrq(struct fw *fw, struct fw_cmd *cmd)
         .user_index = PRM_GET(xrqc, ctx, user_index),
         .tags = PRM_PTR(xrqc, ctx, tag_matching_topology_context),
         .fetches = PRM_GET(xrqc, ctx, offload) == PRM_XRQC_OFFLOAD_RNDV,
+        .dc = PRM_GET(xrqc, ctx, dc),
     };
     size_t pas =
         PRM_OFFSET(create_xrq_in, xrq_context) + PRM_OFFSET(xrqc, wq) + PRM_OFFSET(wq, pas);
@@ -366,6 +368,7 @@ static enum syn cmd_query_xrq(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(xrqc, ctx, offload, srq->attr.fetches ? PRM_XRQC_OFFLOAD_RNDV : PRM_XRQC_OFFLOAD_NONE);
     PRM_SET(xrqc, ctx, user_index, srq->attr.user_index);
     PRM_SET(xrqc, ctx, cqn, srq->attr.cqn);
+    PRM_SET(xrqc, ctx, dc, srq->attr.dc);
     tag_list_query(srq->tags, PRM_PTR(xrqc, ctx, tag_matching_topology_context));
     cmd_wq_query(srq, PRM_PTR(xrqc, ctx, wq));
     return SYN_OK;
@@ -382,6 +385,11 @@ static enum syn cmd_arm_xrq(struct fw *fw, struct fw_cmd *cmd)
 
     return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_xrq_in, in, xrqn), OBJ_XRQ),
                        PRM_GET(arm_xrq_in, in, lwm));
+}
+
+static enum syn cmd_set_xrq_dc_params(struct fw *fw, struct fw_cmd *cmd)
+{
+    return xrq_set_dc_params(&fw->hca, cmd->uid, cmd->in);
 }
 
 const struct fw_cmd_row cmds_srq[] = {
@@ -401,5 +409,6 @@ const struct fw_cmd_row cmds_srq[] = {
     FW_CMD(QUERY_XRQ, cmd_query_xrq),
     FW_CMD(DESTROY_XRQ, cmd_destroy_xrq),
     FW_CMD(ARM_XRQ, cmd_arm_xrq),
+    FW_CMD(SET_XRQ_DC_PARAMS_ENTRY, cmd_set_xrq_dc_params),
     {0},
 };

@@ -7,11 +7,14 @@
  * A note done may provoke the next: an interrupt whose address is the own doorbell rings itself for
  * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it
  * asks for. Until then writes queue behind what is left, and a reset that is due keeps the function
- * off.
+ * off. A reset of many objects stays due for as many turns as it takes: the function says that it
+ * is initializing, or goes on saying that it is not disabled yet.
  */
 #include <inttypes.h>
 #include <string.h>
 #include "fw/fw_internal.h"
+
+#define ENTRY_PIECES 512 /* of a reset, in one entry */
 
 bool entry_begin(struct fw *fw)
 {
@@ -44,37 +47,47 @@ static void entry_update(struct fw *fw)
     fw->hca.off = e->retired || e->reset || entry_disable_is_due(e);
 }
 
-static void entry_do_first_write(struct fw *fw)
+/* One that disables the function is done as often as the reset has parts. False: it has more. */
+static bool entry_do_first_write(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
     struct fw_write first = e->writes[0];
 
+    if (iseg_disables(first.offset, first.value, first.size)) {
+        fw_do_write(fw, first.offset, first.value, first.size);
+        e->num_writes = fw->hca.reset.under_way; /* it is the last */
+        return !fw->hca.reset.under_way;
+    }
     memmove(e->writes, e->writes + 1, --e->num_writes * sizeof(first));
     fw_do_write(fw, first.offset, first.value, first.size);
+    return true;
 }
 
-static void entry_do_one(struct fw *fw)
+/* False: it takes longer than an entry may. */
+static bool entry_do_one(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
+    bool done = true;
 
+    fw->hca.pieces_end = fw->hca.pieces + ENTRY_PIECES;
     if (e->reset) {
-        e->reset = false;
-        fw_do_reset(fw);
+        done = fw_do_reset(fw);
+        e->reset = !done;
     } else if (e->rewire) {
         e->rewire = false;
         port_set_wire(&fw->hca, e->wire);
     } else {
-        entry_do_first_write(fw);
+        done = entry_do_first_write(fw);
     }
     entry_update(fw);
+    return done;
 }
 
 static G_GNUC_NO_INLINE void entry_do_what_is_due(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
 
-    for (unsigned i = 0; i < ENTRY_WRITES && entry_is_due(fw); i++) {
-        entry_do_one(fw);
+    for (unsigned i = 0; i < ENTRY_WRITES && entry_is_due(fw) && entry_do_one(fw); i++) {
     }
     if (e->lost_writes != e->lost_told) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,

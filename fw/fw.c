@@ -146,19 +146,17 @@ void fw_free(struct fw *fw)
     g_free(fw);
 }
 
-void fw_objects_reset(struct fw *fw)
-{
-    hca_reset(&fw->hca);
-}
-
-void fw_do_reset(struct fw *fw)
+bool fw_do_reset(struct fw *fw)
 {
     cmdq_forget(fw);
-    fw_objects_reset(fw);
+    if (!hca_reset_part(&fw->hca)) {
+        return false;
+    }
     fw_power_on(fw);
     fw_restart(fw);
     /* within a turn, what the turn holds is still there */
     g_assert(fw->hca.running || (fw->hca.memory.used == 0 && fw->hca.icm.used == 0));
+    return true;
 }
 
 void fw_reset(struct fw *fw)
@@ -224,11 +222,9 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
 {
     bool outermost = entry_begin(fw), more = false;
 
-    if (!outermost || entry_is_due(fw) || fw->entry.retired) {
+    if (!outermost || entry_is_due(fw) || fw->entry.retired || iseg_disables(offset, value, size)) {
         entry_note_write(fw, offset, value, size);
     } else {
-        /* On the way down no object is held: a write that disables the function frees them. */
-        fw->hca.holding = !iseg_disables(offset, value, size);
         more = fw_do_write(fw, offset, value, size);
     }
     if (outermost) {
@@ -247,7 +243,7 @@ bool fw_run(struct fw *fw, unsigned budget)
     if (!entry_begin(fw)) {
         return true;
     }
-    more = hca_run(&fw->hca, budget);
+    more = !fw->hca.off && hca_run(&fw->hca, budget);
     entry_end(fw);
     return more || entry_is_due(fw);
 }

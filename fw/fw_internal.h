@@ -113,9 +113,6 @@ static inline struct uplink *fw_uplink(const struct fw *fw)
 /* The function's state changes only here: DISABLED <-> ENABLED <-> READY. */
 void fw_set_state(struct fw *fw, uint8_t state);
 
-/* Forgets every object, and what the driver said of its vport, as TEARDOWN_HCA and a reset do;
- * pages, command queue and port stay. */
-void fw_objects_reset(struct fw *fw);
 /* The firmware begins anew: health and registers are as after power-on; the port, too, unless the
  * card has other functions. */
 void fw_restart(struct fw *fw);
@@ -150,7 +147,8 @@ static inline bool entry_is_due(const struct fw *fw)
 
 /* What becomes of them (fw/fw.c). */
 bool fw_do_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size);
-void fw_do_reset(struct fw *fw);
+/* A part of a reset. False: there is more. */
+bool fw_do_reset(struct fw *fw);
 
 /* -- initialization segment (fw/iseg.c): the first 8 pages of BAR0 ----------------------------- */
 

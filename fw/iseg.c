@@ -8,6 +8,7 @@
  */
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
+#include "model/card/card.h"
 
 #define ISEG(field)   PRM_OFFSET(initial_seg, field)
 #define ISEG_CLR_INT  0x100c /* the dword of clear_int */
@@ -77,8 +78,8 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case CMD_DOORBELL:
         return fw->cmdq.pending;
     case ISEG(initializing):
-        /* ready at once; nic_interface_supported: full driver and disabled */
-        return FW_RESET_SUPPORTED |
+        /* initializing, nic_interface_supported: full driver and disabled */
+        return FW_RESET_SUPPORTED | (fw->entry.reset ? 1u << 31 : 0) |
                (1u << PRM_NIC_INTERFACE_FULL_DRIVER | 1u << PRM_NIC_INTERFACE_DISABLED) << 24;
     case ISEG(cmd_exec_to):
         return TIMEOUT_SECONDS(60);
@@ -115,7 +116,9 @@ static void iseg_write_nic_interface(struct fw *fw, uint8_t nic_interface)
          * and the firmware's health anew, too. */
         cmdq_forget(fw);
         fw_set_state(fw, CMD_DISABLED);
-        fw_objects_reset(fw);
+        if (!hca_reset_part(&fw->hca)) {
+            return; /* the write is done again */
+        }
         pages_reset(fw);
         if (nic_interface == PRM_NIC_INTERFACE_SW_RESET) {
             cmdq_reset(fw);

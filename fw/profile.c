@@ -57,7 +57,8 @@
 /* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and no VLAN tag is put in
  * (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). A -4 Lx can be told otherwise in
  * its virtual port's context, which is not modelled. Tag matching came with ConnectX-5 (NVIDIA,
- * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"). */
+ * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did data that is
+ * placed out of order (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above). */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
@@ -65,7 +66,15 @@ static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
     AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_dc, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_max_xrq, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_rw_rc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_rw_xrc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_rw_dc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_all_rc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_all_xrc, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_all_dc, 0),
+    AT_MOST(GENERAL_2, cmd_hca_cap_2, dp_ordering_force, 0),
     {0},
 };
 

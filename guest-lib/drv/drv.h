@@ -253,6 +253,7 @@ struct drv_path {
     uint8_t retry_count, rnr_retry; /* 0: 7; DRV_NO_RETRY: none */
     uint8_t min_rnr_nak;            /* 0: 1 */
     uint8_t log_rd_atom;            /* READs and atomics outstanding, both directions; 0: 4 */
+    uint8_t order; /* PRM_DP_ORDERING_, by force; not that of the standard: no long atomics */
     bool no_remote_access;
 };
 #define DRV_NO_RETRY 0xff

@@ -187,7 +187,9 @@ static void drv_qp_fill_access(const struct drv_path *path, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, rwe, !path->no_remote_access);
     PRM_SET(qpc, qpc, rae, !path->no_remote_access);
     PRM_SET(qpc, qpc, atomic_mode,
-            path->no_remote_access ? PRM_ATOMIC_MODE_NONE : PRM_ATOMIC_MODE_UP_TO_128B);
+            path->no_remote_access ? PRM_ATOMIC_MODE_NONE
+            : path->order          ? PRM_ATOMIC_MODE_UP_TO_8B
+                                   : PRM_ATOMIC_MODE_UP_TO_128B);
 }
 
 static bool drv_qp_is_ud(const struct drv_qp *qp)
@@ -218,6 +220,9 @@ int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path)
     PRM_SET(qpc, qpc, log_msg_max, drv_qp_is_ud(qp) ? 12 : 30);
     PRM_SET(qpc, qpc, mtu, drv_qp_is_ud(qp) ? 5 : path->mtu ? path->mtu : 3);
     if (!drv_qp_is_ud(qp)) {
+        PRM_SET(qpc, qpc, dp_ordering_0, path->order & 1);
+        PRM_SET(qpc, qpc, dp_ordering_1, path->order >> 1);
+        PRM_SET(qpc, qpc, dp_ordering_force, path->order != PRM_DP_ORDERING_IBTA);
         PRM_SET(qpc, qpc, remote_qpn, path->remote_qpn);
         PRM_SET(qpc, qpc, next_rcv_psn, path->rq_psn);
         PRM_SET(qpc, qpc, min_rnr_nak, path->min_rnr_nak ? path->min_rnr_nak : 1);

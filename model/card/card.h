@@ -38,6 +38,9 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
 /* The function starts over: destroys every object whatever its references, forgets work and timers,
  * and what its driver said of its vport. */
 void hca_reset(struct hca *hca);
+/* A part of that: as much as hca_has_room() for, one step at least. False: there is more. Meanwhile
+ * nobody may make objects. */
+bool hca_reset_part(struct hca *hca);
 void hca_clear(struct hca *hca);
 
 /* The function and what is its alone are as after power-on: on a card with others that is the

@@ -22,20 +22,29 @@ const struct port_receivers port_receivers = {
     .wants_copy = roce_wants_copy,
 };
 
-static void hca_objects_free(struct hca *hca)
+/* Users before what they use, each object a piece at least. False: some are left. */
+static bool hca_objects_free(struct hca *hca)
 {
-    mcg_clear(hca);
-    for (unsigned i = 0; i < obj_n_spaces; i++) {
-        struct obj_table *table = obj_space(hca, i);
-        uint32_t num = 0;
-        struct obj *obj;
+    struct hca_reset *at = &hca->reset;
+    struct obj *obj;
 
-        while ((obj = obj_next(table, num))) {
-            num = obj->num + 1;
+    for (; at->space < obj_n_spaces; at->space++, at->num = 0) {
+        struct obj_table *table = obj_space(hca, at->space);
+
+        while ((obj = obj_next(table, at->num))) {
+            at->num = obj->num;
+            if (obj_class(obj)->trim && !obj_class(obj)->trim(hca, obj)) {
+                return false;
+            }
             obj_class(obj)->free(hca, obj);
+            hca_spend(hca, 1);
+            if (!hca_has_room(hca)) {
+                return false;
+            }
         }
         obj_table_reset(table);
     }
+    return true;
 }
 
 void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
@@ -66,26 +75,46 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca_init_on(hca, ops, host, limits, card, 0, mac);
 }
 
-static void hca_objects_clear(struct hca *hca)
+/* In this order, so that the function may work between two parts: what leads to an object goes
+ * before it. */
+static bool hca_objects_clear(struct hca *hca)
 {
+    struct hca_reset *at = &hca->reset;
+
     g_assert(!hca->holding);
+    at->under_way = true;
+    if (!flow_tables_empty_from(hca, &at->flow_table) || !mcg_clear(hca, &at->groups) ||
+        !hca_objects_free(hca)) {
+        return false;
+    }
+    *at = (struct hca_reset){0};
     steering_clear(hca);
-    hca_objects_free(hca);
     rdma_reset(hca);
     hca_work_reset(hca);
+    return true;
 }
 
-void hca_reset(struct hca *hca)
+bool hca_reset_part(struct hca *hca)
 {
-    hca_objects_clear(hca);
+    if (!hca_objects_clear(hca)) {
+        return false;
+    }
     steering_init(hca);
     vport_release(hca->vport);
     hca->cq_overruns = 0;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
+    return true;
+}
+
+void hca_reset(struct hca *hca)
+{
+    hca->pieces_end = UINT64_MAX;
+    hca_reset_part(hca);
 }
 
 void hca_clear(struct hca *hca)
 {
+    hca->pieces_end = UINT64_MAX;
     hca_objects_clear(hca);
     for (unsigned i = 0; i < obj_n_spaces; i++) {
         obj_table_clear(obj_space(hca, i));

@@ -13,6 +13,7 @@
 #include "model/rdma/qp.h"
 #include "model/rdma/requester.h"
 #include "model/rdma/reserved_qpn.h"
+#include "model/rdma/xrq_dci.h"
 
 #define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
 #define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)
@@ -27,6 +28,12 @@ const struct obj_class obj_classes[OBJ_KINDS] = {
                     .free = end,                                                                   \
                     .object = PRM_OBJECT(kind),                                                    \
                     __VA_ARGS__},
+#define OWN(kind, table, icm_bytes, host_bytes, end)                                               \
+    [OBJ_##kind] = {.name = #kind,                                                                 \
+                    .space = offsetof(struct hca, table),                                          \
+                    .icm = icm_bytes,                                                              \
+                    .host = host_bytes,                                                            \
+                    .free = end},
 #define PART(kind, icm_bytes, host_bytes)                                                          \
     [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes},
 #include "model/core/obj_classes.def"

@@ -61,12 +61,22 @@ struct hca_limits {
     uint8_t dc_version;     /* of the DC transport: v0, v1 */
     unsigned pci_atomics;   /* that the host's CPUs see as such: bit 0 of 4 bytes, bit 1 of 8 */
     bool inline_l2;         /* a send WQE of an SQ must carry the layer 2 header itself */
+    bool early_packets;     /* reliable QPs may take packets out of order: qpc.dp_ordering */
 };
 
 enum {
     HCA_TX_ROOMS = 64,  /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
     HCA_MEM_SPACES = 2, /* enum mem_space_id */
     HCA_MAX_EQS = 128,
+};
+
+/* A reset is done in parts (model/card/hca.c). */
+struct hca_reset {
+    bool under_way;
+    uint32_t flow_table; /* the next to be emptied */
+    unsigned groups;     /* the next slot of multicast groups */
+    unsigned space;      /* the next of obj_spaces, */
+    uint32_t num;        /* and the next number in it */
 };
 
 struct hca {
@@ -118,6 +128,7 @@ struct hca {
     bool running;                /* inside hca_run() */
     bool holding;                /* somebody is at work on objects: none may be freed */
     bool off;                    /* a reset or the end is due: the host is reached no more */
+    struct hca_reset reset;      /* how far one has come */
     bool big_endian_replies;     /* what an atomic of 8 bytes brings, as the driver wishes it */
     bool tracing;                /* the owner wants a trace (model/core/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
@@ -171,10 +182,16 @@ static inline void hca_spend(struct hca *hca, uint64_t pieces)
     hca->pieces += pieces;
 }
 
+/* Whether the turn has room for one more step of what does not reach the host. */
+static inline bool hca_has_room(const struct hca *hca)
+{
+    return hca->pieces < hca->pieces_end;
+}
+
 /* Whether who is at work may do one more step in this turn. */
 static inline bool hca_may_go_on(const struct hca *hca)
 {
-    return hca->pieces < hca->pieces_end && !hca->off;
+    return hca_has_room(hca) && !hca->off;
 }
 
 /* The host's callbacks (model/core/host.h), which a function that is off does not reach. */

@@ -94,7 +94,7 @@ static void obj_chunk_changed(struct obj_table *table, uint32_t index)
 {
     const struct obj_chunk *chunk = table->chunks[index];
 
-    obj_bit_put(table->some, index, chunk->count);
+    obj_bit_put(table->some, index, chunk->objects);
     obj_bit_put(table->full, index, chunk->count == obj_chunk_room(table, index));
     if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
         obj_chunk_free(table, index);
@@ -114,11 +114,13 @@ bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
         return false;
     }
     chunk->slot[num % OBJ_CHUNK] = obj;
+    obj_bit_put(chunk->there, num % OBJ_CHUNK, true);
+    chunk->objects++;
     if (!obj_slot_is_reserved(chunk, num % OBJ_CHUNK)) {
         obj_bit_put(chunk->used, num % OBJ_CHUNK, true);
         chunk->count++;
-        obj_chunk_changed(table, index);
     }
+    obj_chunk_changed(table, index);
     obj->num = num;
     table->count++;
     return true;
@@ -169,12 +171,14 @@ void obj_remove(struct obj_table *table, struct obj *obj)
 
     g_assert(obj_find(table, obj->num) == obj);
     chunk->slot[obj->num % OBJ_CHUNK] = NULL;
+    obj_bit_put(chunk->there, obj->num % OBJ_CHUNK, false);
+    chunk->objects--;
     table->count--;
     if (!obj_slot_is_reserved(chunk, obj->num % OBJ_CHUNK)) {
         obj_bit_put(chunk->used, obj->num % OBJ_CHUNK, false);
         chunk->count--;
-        obj_chunk_changed(table, index);
     }
+    obj_chunk_changed(table, index);
 }
 
 /* -- reserved numbers -------------------------------------------------------------------------- */
@@ -232,17 +236,13 @@ bool obj_reserve(struct obj_table *table, uint32_t *first)
 
 void obj_unreserve(struct obj_table *table, uint32_t first)
 {
-    uint32_t index = first / OBJ_CHUNK, slot = first % OBJ_CHUNK;
+    uint32_t index = first / OBJ_CHUNK, word = first % OBJ_CHUNK / WORD_BITS;
     struct obj_chunk *chunk = table->chunks[index];
 
-    g_assert(obj_slot_is_reserved(chunk, slot));
-    chunk->reserved &= (uint16_t) ~(1u << slot / WORD_BITS);
-    for (uint32_t i = 0; i < RESERVED; i++) {
-        if (!chunk->slot[slot + i]) {
-            obj_bit_put(chunk->used, slot + i, false);
-            chunk->count--;
-        }
-    }
+    g_assert(obj_slot_is_reserved(chunk, first % OBJ_CHUNK));
+    chunk->reserved &= (uint16_t) ~(1u << word);
+    chunk->used[word] = chunk->there[word];
+    chunk->count -= RESERVED - (uint32_t)__builtin_popcountll(chunk->there[word]);
     obj_chunk_changed(table, index);
 }
 
@@ -259,11 +259,11 @@ struct obj *obj_next(struct obj_table *table, uint32_t num)
         }
         num = MAX(num, index * OBJ_CHUNK);
         chunk = table->chunks[index];
-        slot = obj_bit_find(table, chunk->used, true, num % OBJ_CHUNK, OBJ_CHUNK);
-        if (slot < OBJ_CHUNK && chunk->slot[slot]) {
+        slot = obj_bit_find(table, chunk->there, true, num % OBJ_CHUNK, OBJ_CHUNK);
+        if (slot < OBJ_CHUNK) {
             return chunk->slot[slot];
         }
-        num = index * OBJ_CHUNK + MIN(slot + 1, OBJ_CHUNK); /* a reserved one, or none is left */
+        num = (index + 1) * OBJ_CHUNK;
     }
     return NULL;
 }

@@ -19,6 +19,7 @@ enum obj_kind {
     OBJ_NONE,
 #define SPACE(...)
 #define KIND(kind, ...) OBJ_##kind,
+#define OWN(kind, ...)  OBJ_##kind,
 #define PART(kind, ...) OBJ_##kind,
 #include "model/core/obj_classes.def"
 #undef SPACE
@@ -55,15 +56,16 @@ void obj_end(struct hca *hca, struct obj *obj);
 /* Objects of OBJ_CHUNK numbers that follow one another. */
 struct obj_chunk {
     struct obj *slot[OBJ_CHUNK];
-    uint64_t used[OBJ_CHUNK / 64]; /* a bit per slot: it has an object, or is reserved */
-    uint16_t reserved;             /* a bit per word of used */
-    uint32_t count;                /* of those bits */
+    uint64_t there[OBJ_CHUNK / 64]; /* a bit per slot: it has an object */
+    uint64_t used[OBJ_CHUNK / 64];  /* or is reserved */
+    uint16_t reserved;              /* a bit per word of used */
+    uint32_t objects, count;        /* bits of there, of used */
 };
 
 /* Entering, removing and walking cost no more the fuller the table is, or the more numbers were
  * given back: bits say which slots and which chunks are worth a look. */
 struct obj_table {
-    struct obj_chunk **chunks; /* [num >> 10]; a chunk is there while it has objects */
+    struct obj_chunk **chunks; /* [num >> 10]; a chunk is there while a number of it is used */
     uint64_t *some, *full;     /* a bit per chunk: it has objects; it has no free number */
     uint32_t first, end;       /* numbers are first..end-1 */
     uint32_t next;             /* where the search for a free number starts */

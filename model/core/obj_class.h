@@ -24,8 +24,11 @@ struct obj_class {
     const char *name;
     size_t space; /* offset of its table in struct hca; 0: it has no number there */
     uint16_t icm, host;
+    /* Frees a part of what is large, as long as hca_has_room(): from the first time on nobody uses
+     * the object. False: there is more. NULL: it is small. */
+    bool (*trim)(struct hca *hca, struct obj *obj);
     void (*free)(struct hca *hca, struct obj *obj);
-    const struct prm_object *object; /* its commands; NULL: it has no number there */
+    const struct prm_object *object; /* its commands; NULL: it has none */
     uint32_t log_max; /* the field of cmd_hca_cap that has log2 of their numbers' end; 0: none */
     uint64_t events;  /* a bit for each type of affiliated event that it can raise */
     const struct obj_sender *sender; /* NULL: it sends nothing */

@@ -712,7 +712,7 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 static bool steering_next_step(struct hca *hca)
 {
     hca_spend(hca, 1);
-    return hca_may_go_on(hca);
+    return hca_has_room(hca);
 }
 
 /* False: entries are left. */
@@ -747,6 +747,13 @@ static bool steering_groups_empty(struct hca *hca, struct flow_table *table)
     return true;
 }
 
+/* False: something is left. */
+static bool steering_table_empty(struct hca *hca, struct flow_table *table)
+{
+    steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+    return steering_entries_empty(hca, table) && steering_groups_empty(hca, table);
+}
+
 bool flow_tables_empty_of(struct hca *hca, uint16_t uid)
 {
     OBJ_TABLE_FOREACH (obj, &hca->steering->tables) {
@@ -755,8 +762,23 @@ bool flow_tables_empty_of(struct hca *hca, uint16_t uid)
         if (obj->uid != uid) {
             continue;
         }
-        steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
-        if (!steering_entries_empty(hca, table) || !steering_groups_empty(hca, table)) {
+        if (!steering_table_empty(hca, table)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_tables_empty_from(struct hca *hca, uint32_t *num)
+{
+    struct obj *obj;
+
+    while ((obj = obj_next(&hca->steering->tables, *num))) {
+        if (!steering_table_empty(hca, (struct flow_table *)obj)) {
+            return false;
+        }
+        *num = obj->num + 1;
+        if (!steering_next_step(hca)) {
             return false;
         }
     }

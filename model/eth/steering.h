@@ -53,8 +53,10 @@ enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
                            uint16_t select, const struct prm_flow_table_context *ctx);
 enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id);
 /* Empties the tables of a user context: entries, groups, and where a miss leads, as long as
- * hca_may_go_on(). True: all are empty. */
+ * hca_has_room(). True: all are empty. */
 bool flow_tables_empty_of(struct hca *hca, uint16_t uid);
+/* The same of all tables from a number on, for a reset. */
+bool flow_tables_empty_from(struct hca *hca, uint32_t *num);
 /* Destroys those tables, which are empty; returns how many went, and in *left how many stayed
  * because others lead to them. */
 unsigned flow_tables_destroy_of(struct hca *hca, uint16_t uid, unsigned *left);

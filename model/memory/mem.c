@@ -82,7 +82,7 @@ bool mtt_trim(struct mtt *mtt)
     while (!ledger_trim(&mtt->hca->memory, mtt, &bytes)) {
         mtt->npages = (uint32_t)((bytes - sizeof(*mtt)) / sizeof(mtt->pa[0]));
         hca_spend(mtt->hca, LEDGER_TRIM_PAGES);
-        if (!hca_may_go_on(mtt->hca)) {
+        if (!hca_has_room(mtt->hca)) {
             return false;
         }
     }

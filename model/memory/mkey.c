@@ -231,11 +231,19 @@ static bool mkey_xlt_trim(struct hca *hca, struct mkey *mkey)
         mkey->capacity = (uint32_t)(bytes / entry);
         mkey->round_len = 0;
         hca_spend(hca, LEDGER_TRIM_PAGES);
-        if (!hca_may_go_on(hca)) {
+        if (!hca_has_room(hca)) {
             return false;
         }
     }
     return true;
+}
+
+bool mkey_trim(struct hca *hca, struct obj *obj)
+{
+    struct mkey *mkey = (struct mkey *)obj;
+
+    mkey->free = true;
+    return mkey_xlt_trim(hca, mkey);
 }
 
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
@@ -251,8 +259,7 @@ enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index)
     if (mkey->obj.refs) {
         return SYN_IN_USE;
     }
-    mkey->free = true;
-    if (!mkey_xlt_trim(hca, mkey)) {
+    if (!mkey_trim(hca, &mkey->obj)) {
         return SYN_AGAIN;
     }
     mkey_free(hca, &mkey->obj);

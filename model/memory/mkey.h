@@ -144,6 +144,7 @@ void mkey_drop(struct hca *hca, struct mkey *mkey);
 enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc);
 /* SYN_AGAIN: of its many entries a part is gone, none can be used any more. */
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);
-void mkey_free(struct hca *hca, struct obj *obj); /* for hca_reset() */
+bool mkey_trim(struct hca *hca, struct obj *obj); /* for the class of objects */
+void mkey_free(struct hca *hca, struct obj *obj);
 
 #endif

@@ -2,6 +2,12 @@
 /* User memory: see umem.h. It is made by fw/cmd_devx.c, part by part. */
 #include "model/memory/umem.h"
 
+bool umem_trim(struct hca *hca, struct obj *obj)
+{
+    (void)hca;
+    return mtt_trim(((struct umem *)obj)->mtt);
+}
+
 void umem_free(struct hca *hca, struct obj *obj)
 {
     struct umem *umem = (struct umem *)obj;

@@ -21,6 +21,7 @@ static inline struct umem *umem_find(const struct hca *hca, uint32_t id)
     return (struct umem *)obj_find(&hca->umems, id);
 }
 
+bool umem_trim(struct hca *hca, struct obj *obj);
 void umem_free(struct hca *hca, struct obj *obj);
 
 #endif

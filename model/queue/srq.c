@@ -7,6 +7,7 @@
  * or a counter that cannot be is met with SRQ_CATAS_ERROR, once.
  */
 #include <string.h>
+#include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/queue/cq.h"
 #include "model/queue/eq.h"
@@ -152,7 +153,7 @@ enum syn srq_destroy(struct hca *hca, uint16_t uid, uint32_t srqn, uint8_t kind)
     if (srq->obj.refs) {
         return SYN_IN_USE;
     }
-    srq_free(hca, &srq->obj);
+    obj_class(&srq->obj)->free(hca, &srq->obj);
     return SYN_OK;
 }
 

@@ -24,6 +24,7 @@
 #include "model/queue/wq.h"
 
 struct cq;
+struct xrq_dci;
 
 /* The user index that asks for CQEs of version 0, which name an SRQN or QPN (the driver's
  * MLX5_IB_DEFAULT_UIDX). */
@@ -53,6 +54,7 @@ struct srq_attr {
     /* XRQ: what its tag list begins with; it fetches the data of rendezvous by itself */
     const struct prm_tag_matching_topology_context *tags;
     bool fetches;
+    bool dc; /* over DC, too, as SET_XRQ_DC_PARAMS_ENTRY says */
 };
 
 struct srq {
@@ -65,6 +67,8 @@ struct srq {
     struct obj *pd, *xrcd; /* counted; xrcd may be NULL */
     struct cq *cq;         /* XRC SRQ, XRQ: of receive completions; counted, else NULL */
     struct tag_list *tags; /* of an XRQ, else NULL */
+    struct xrq_dci
+        *dci; /* the initiator by which it fetches over DC (model/rdma/xrq_dci.h), or NULL */
 };
 
 /* What the CQEs of one that has a CQ carry as srqn: its user index, or with CQEs of version 0 its

@@ -40,6 +40,8 @@ struct tag_entry {
     struct sge buffer;  /* len 0: for a message without data */
     uint16_t prev, next;
     uint8_t state; /* enum tag_state */
+    /* Taken: the QP or DC target by which the message came, and who sent it. */
+    uint32_t qpn, rqpn;
     /* While the data of a rendezvous is fetched: what its request began with. */
     struct prm_tmh tmh[1];
     struct prm_rvh rvh[1];

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
@@ -199,7 +200,7 @@ static struct dc_responder *dc_responder_new(struct dct *dct, uint32_t dci)
     responder->peer.qp = &dct->qp;
     responder->peer.qpn = dci;
     responder_init(&responder->peer);
-    if (!tags_init(&responder->peer)) {
+    if (!tags_init(&responder->peer) || (dct->takes_early && !early_init(&responder->peer))) {
         responder_clear(&responder->peer);
         hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
         return NULL;

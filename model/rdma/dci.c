@@ -356,6 +356,7 @@ static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *fa
     switch (failed->syndrome) {
     case PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
     case PRM_CQE_SYNDROME_BAD_RESP_ERR:
+    case PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR: /* it may have been under way since before */
         return REST_UNKNOWN;
     case PRM_CQE_SYNDROME_LOCAL_PROT_ERR:
     case PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR:
@@ -494,14 +495,14 @@ bool dci_retire(struct qp *qp, uint32_t num, const struct send_desc *desc)
     if (desc->status == SEND_DONE && !had_failed) {
         return false;
     }
-    if (!had_failed && (!dci->log_streams || dci->num_failed + 1u >= most)) {
+    if (!had_failed && !dci->alone && (!dci->log_streams || dci->num_failed + 1u >= most)) {
         return false; /* it takes the QP with it */
     }
     wqe_source_failed(qp, desc, had_failed ? PRM_CQE_SYNDROME_WR_FLUSH_ERR : desc->syndrome);
     if (!qp_may_send(qp)) {
         return true;
     }
-    if (!had_failed) {
+    if (!had_failed && !dci->alone) {
         dci->failed |= 1ull << stream;
         dci->num_failed++;
     }

@@ -44,6 +44,7 @@ struct dci {
     } last;
 
     /* streams */
+    bool alone;          /* each WQE is a stream of its own, which nobody need reset */
     uint8_t log_streams; /* 0: there are none */
     uint8_t num_failed;
     uint64_t failed;                /* a bit for each stream */

@@ -73,6 +73,20 @@ static enum syn dct_check(const struct hca *hca, const struct prm_dctc *dctc)
     return PRM_GET(dctc, dctc, my_addr_index) < hca->limits.max_gid ? SYN_OK : SYN_QP_GID;
 }
 
+static unsigned dct_order(const struct prm_dctc *dctc)
+{
+    return PRM_GET(dctc, dctc, dp_ordering_1) << 1 | PRM_GET(dctc, dctc, dp_ordering_0);
+}
+
+static bool dct_order_is_ok(const struct qp *qp, const struct prm_dctc *dctc)
+{
+    bool long_atomics =
+        PRM_GET(dctc, dctc, rae) && PRM_GET(dctc, dctc, atomic_mode) > PRM_ATOMIC_MODE_UP_TO_8B;
+
+    return qp_order_is_ok(qp, dct_order(dctc), PRM_GET(dctc, dctc, dp_ordering_force),
+                          long_atomics);
+}
+
 static enum syn dct_find_refs(struct qp *qp, uint16_t uid, const struct prm_dctc *dctc)
 {
     struct hca *hca = qp->hca;
@@ -89,7 +103,9 @@ static enum syn dct_find_refs(struct qp *qp, uint16_t uid, const struct prm_dctc
     if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
         return SYN_QP_SRQ;
     }
-    return SYN_OK;
+    return PRM_GET(dctc, dctc, offload_type) <= (qp->srq->tags ? PRM_QP_OFFLOAD_RNDV : 0)
+               ? SYN_OK
+               : SYN_QP_FEATURE;
 }
 
 static void dct_load(struct dct *dct)
@@ -98,6 +114,7 @@ static void dct_load(struct dct *dct)
     struct qp *qp = &dct->qp;
 
     dct->key = PRM_GET(dctc, dctc, dc_access_key);
+    dct->takes_early = dct_order(dctc) && PRM_GET(dctc, dctc, dp_ordering_force);
     qp->pdn = PRM_GET(dctc, dctc, pd);
     qp->counter_set_id = PRM_GET(dctc, dctc, counter_set_id);
     qp->user_index = PRM_GET(dctc, dctc, user_index);
@@ -124,9 +141,12 @@ static void dct_drain_work(struct hca *hca, struct work *work);
 enum syn dct_create(struct hca *hca, uint16_t uid, const struct prm_dctc *dctc, uint32_t *dctn)
 {
     enum syn syn = dct_check(hca, dctc);
-    struct qp as_qp = {.hca = hca};
+    struct qp as_qp = {.hca = hca, .service = &services[PRM_QP_ST_DCT]};
     struct dct *dct;
 
+    if (syn == SYN_OK && !dct_order_is_ok(&as_qp, dctc)) {
+        syn = SYN_QP_FEATURE;
+    }
     if (syn == SYN_OK) {
         syn = dct_find_refs(&as_qp, uid, dctc);
     }
@@ -139,7 +159,6 @@ enum syn dct_create(struct hca *hca, uint16_t uid, const struct prm_dctc *dctc, 
     }
     as_qp.obj = dct->qp.obj;
     dct->qp = as_qp;
-    dct->qp.service = &services[PRM_QP_ST_DCT];
     dct->qp.state = PRM_QP_STATE_RTR;
     memcpy(dct->dctc, dctc, sizeof(dct->dctc));
     g_queue_init(&dct->responders);
@@ -179,15 +198,17 @@ enum syn dct_arm(struct hca *hca, uint16_t uid, uint32_t dctn)
 
 /* -- end --------------------------------------------------------------------------------------- */
 
-/* Frees responders, each a piece, until the turn is over. False: some are left. */
-static bool dct_free_responders(struct dct *dct)
+/* Frees responders, each a piece. */
+bool dct_trim(struct hca *hca, struct obj *obj)
 {
-    struct hca *hca = dct->qp.hca;
+    struct dct *dct = (struct dct *)obj;
 
+    hca_stop_late(hca, &dct->drain);
+    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
     while (dct->responders.length) {
         dc_responder_free(dct->responders.head->data, false);
         hca_spend(hca, 1);
-        if (dct->responders.length && !hca_may_go_on(hca)) {
+        if (dct->responders.length && !hca_has_room(hca)) {
             return false;
         }
     }
@@ -249,10 +270,7 @@ void dct_free(struct hca *hca, struct obj *obj)
 {
     struct dct *dct = (struct dct *)obj;
 
-    hca_stop_late(hca, &dct->drain);
-    while (dct->responders.length) {
-        dc_responder_free(dct->responders.head->data, false);
-    }
+    g_assert(!dct->responders.length);
     dct_count_refs(&dct->qp, -1);
     obj_end(hca, obj);
 }
@@ -267,9 +285,7 @@ enum syn dct_destroy(struct hca *hca, uint16_t uid, uint32_t dctn)
     if (!uid_owns(&dct->qp.obj, uid)) {
         return SYN_BAD_UID;
     }
-    hca_stop_late(hca, &dct->drain);
-    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
-    if (!dct_free_responders(dct)) {
+    if (!dct_trim(hca, &dct->qp.obj)) {
         return SYN_AGAIN;
     }
     dct_free(hca, &dct->qp.obj);

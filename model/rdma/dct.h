@@ -30,6 +30,7 @@ struct dct {
     struct qp qp;            /* as responders see it; its obj is the target's */
     struct prm_dctc dctc[1]; /* as created */
     uint64_t key;
+    bool takes_early;    /* packets that come out of order, as dp_ordering allows */
     uint32_t violations; /* of the key */
     bool armed;          /* the next one raises an event */
     uint8_t state;       /* PRM_DCTC_STATE_ */
@@ -93,7 +94,8 @@ enum syn dct_drain(struct hca *hca, uint16_t uid, uint32_t dctn);
 enum syn dct_arm(struct hca *hca, uint16_t uid, uint32_t dctn);
 /* SYN_AGAIN: of its many responders a part is gone, it takes nothing any more. */
 enum syn dct_destroy(struct hca *hca, uint16_t uid, uint32_t dctn);
-void dct_free(struct hca *hca, struct obj *obj);
+bool dct_trim(struct hca *hca, struct obj *obj);
+void dct_free(struct hca *hca, struct obj *obj); /* after that */
 void dct_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
 /* A page is missing for one of the responders: see responder_park(). */
 void dct_park(struct dct *dct, struct peer *peer);

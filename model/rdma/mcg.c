@@ -128,15 +128,20 @@ void mcg_leave(struct qp *qp)
     }
 }
 
-void mcg_clear(struct hca *hca)
+bool mcg_clear(struct hca *hca, unsigned *slot)
 {
     struct mcg_table *table = &hca->rdma->mcgs;
 
-    for (unsigned i = 0; i < MCG_SLOTS; i++) {
-        while (table->by_gid[i]) {
-            mcg_leave_group(table->by_gid[i], table->by_gid[i]->qps[0]);
+    for (; *slot < MCG_SLOTS; ++*slot) {
+        while (table->by_gid[*slot]) {
+            mcg_leave_group(table->by_gid[*slot], table->by_gid[*slot]->qps[0]);
+            hca_spend(hca, 1);
+            if (!hca_has_room(hca)) {
+                return false;
+            }
         }
     }
+    return true;
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */

@@ -38,8 +38,9 @@ enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t m
 enum syn mcg_detach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 /* Ends every membership of a QP. */
 void mcg_leave(struct qp *qp);
-/* For hca_reset(): ends all there are. */
-void mcg_clear(struct hca *hca);
+/* For a reset: ends all there are from a slot on, as long as hca_has_room(). False: some are left.
+ */
+bool mcg_clear(struct hca *hca, unsigned *slot);
 
 /* NULL: nobody is a member. */
 struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16]);

@@ -13,6 +13,7 @@
 #include "prm/prm.h"
 #include "wire/encap/roce.h"
 
+struct early;
 struct qp;
 
 struct peer {
@@ -23,6 +24,7 @@ struct peer {
     bool path_gone;        /* the entry of the RoCE address table does not serve the path */
     uint32_t path_version; /* port.gid_version when the path was looked up */
     struct responder resp;
+    struct early *early; /* NULL: packets that come early are dropped (model/rdma/early.h) */
 };
 
 /* The addresses of a connected QP's packets, as its context's ads says. */

@@ -15,10 +15,12 @@
  */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/queue/cqe_vendor.h"
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
@@ -64,11 +66,15 @@ void qp_set_state(struct qp *qp, uint8_t state)
     }
     g_assert(next_states[qp->state] & (1u << state));
     hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: state %u -> %u", qp->obj.num, qp->state, state);
+    if (state != PRM_QP_STATE_ERR && state != PRM_QP_STATE_SQER) {
+        qp->error = qp->vendor_error = 0;
+    }
     qp->state = state;
     switch (state) {
     case PRM_QP_STATE_RST:
         requester_reset(qp, 0);
         responder_reset(&qp->peer, 0);
+        early_clear(&qp->peer);
         rq_flush_stop(qp);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
@@ -100,6 +106,15 @@ void qp_set_state(struct qp *qp, uint8_t state)
     }
 }
 
+void qp_note_error(struct qp *qp, uint8_t opcode, uint8_t syndrome)
+{
+    if (qp->state != PRM_QP_STATE_ERR && qp->state != PRM_QP_STATE_SQER &&
+        syndrome != PRM_CQE_SYNDROME_WR_FLUSH_ERR) {
+        qp->error = syndrome;
+        qp->vendor_error = cqe_vendor_synd(opcode, syndrome);
+    }
+}
+
 void qp_fatal(struct qp *qp, uint8_t event_type)
 {
     if (qp->state == PRM_QP_STATE_ERR) {
@@ -109,10 +124,18 @@ void qp_fatal(struct qp *qp, uint8_t event_type)
     qp_event(qp, event_type);
 }
 
+/* Its CQ takes nothing any more. */
+static void qp_note_own_error(struct qp *qp, bool is_send_cq)
+{
+    qp_note_error(qp, is_send_cq ? PRM_CQE_OPCODE_REQ_ERR : PRM_CQE_OPCODE_RESP_ERR,
+                  PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+}
+
 void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
 {
     if (!cq_post(qp->hca, cq, cqe, solicited) && qp->state != PRM_QP_STATE_ERR) {
         qp_counters(qp)->cq_overflow += cq_has_overrun(cq);
+        qp_note_own_error(qp, cq == qp->send_cq);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
     }
 }
@@ -450,6 +473,7 @@ void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 
     if ((qp->send_cq == cq || qp->recv_cq == cq) && qp->state != PRM_QP_STATE_RST &&
         qp->state != PRM_QP_STATE_ERR) {
+        qp_note_own_error(qp, cq == qp->send_cq);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
     }
 }
@@ -495,4 +519,15 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, hw_rq_counter, qp->rq.ci & 0xffff);
     PRM_SET(qpc, qpc, sw_rq_counter, qp->rq.pi & 0xffff);
     return SYN_OK;
+}
+
+void qp_query_error(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext)
+{
+    const struct qp *qp = qp_find(hca, qpn);
+    struct prm_cqe_error_syndrome *error = PRM_PTR(qp_context_extension, ext, error_syndrome);
+
+    if (qp && (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER)) {
+        PRM_SET(cqe_error_syndrome, error, syndrome, qp->error);
+        PRM_SET(cqe_error_syndrome, error, vendor_error_syndrome, qp->vendor_error);
+    }
 }

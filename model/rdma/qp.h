@@ -12,8 +12,10 @@
  *                  keeps what is started, wqe_source.c knows where WQEs come from
  *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
  *   rq_flush.c     the receive queue in ERR
+ *   early.c        packets that come out of order
  *   dci.c          the initiator of dynamic connections: whom a send queue is connected to
  *   dct.c          their target, and its responders, as an object
+ *   xrq_dci.c      an initiator that the device makes itself, for an XRQ
  *   rdma.c         what all QPs of a function share
  *   mcg.c          the multicast groups that it is a member of
  *   roce_rx.c      which QP a packet is for, and whether it may have it (P_Key, Q_Key, GID)
@@ -52,7 +54,8 @@ struct qp {
     struct hca *hca;
     struct prm_qpc qpc[1]; /* as last set by commands; live fields are put in on query */
 
-    uint8_t state; /* PRM_QP_STATE_; changed by qp_set_state() only */
+    uint8_t state;               /* PRM_QP_STATE_; changed by qp_set_state() only */
+    uint8_t error, vendor_error; /* why it left RTS or RTR, as a CQE has it; 0: by a command */
     const struct service *service;
 
     /* from qpc, in host order */
@@ -87,7 +90,7 @@ struct qp {
 /* The half of a connection that takes requests (XRC: the target, which has no queue). */
 static inline bool qp_is_target(const struct qp *qp)
 {
-    return qp->service->one_half && !qp->has_sq;
+    return qp->service->names_srq && !qp->has_sq;
 }
 
 /* It sends requests: its software's, or the device's own (model/rdma/wqe_source.h). */
@@ -120,8 +123,13 @@ static inline enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm
 {
     return qp_create_as(hca, uid, qpc, buf, dbr, 0, qpn);
 }
+/* Whether the device has that order of data for QPs of this service (enum prm_dp_ordering), with
+ * atomics of more than 8 bytes or without. */
+bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_atomics);
 /* QUERY_QP: the whole qpc with the live values (state, PSNs, counters, rings). */
 enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc);
+/* Its extended context: with what the QP failed, zeros else. */
+void qp_query_error(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
 void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
@@ -140,6 +148,9 @@ void qp_set_state(struct qp *qp, uint8_t state);
 /* A fatal error on the QP that no completion can report: ERR plus an async event (WQ_CATAS_ERROR
  * 0x05, WQ_INVAL_REQ_ERROR 0x10, WQ_ACCESS_ERROR 0x11 (device.h MLX5_EVENT_TYPE_*)). */
 void qp_fatal(struct qp *qp, uint8_t event_type);
+/* What is about to end the QP, or to complete a WQE of it in error: as the CQE says it, or would.
+ * opcode: PRM_CQE_OPCODE_REQ_ERR or RESP_ERR. */
+void qp_note_error(struct qp *qp, uint8_t opcode, uint8_t syndrome);
 
 /* What the pager was told of one side of the QP has come, or never will: error. Nothing is parked:
  * no effect. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/rdma/dci.h"
+#include "model/rdma/early.h"
 #include "model/rdma/qp.h"
 
 #define S(name)   (1u << PRM_QP_STATE_##name)
@@ -26,6 +27,7 @@
 #define G_SQ_PSN     (1ull << 51)
 #define G_ACK_FREQ   (1ull << 52)
 #define G_INIT       (1ull << 53) /* what only RST2INIT sets */
+#define G_ORDER      (1ull << 54) /* dp_ordering */
 
 struct fields {
     uint64_t always, optional;
@@ -61,11 +63,13 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2RTR_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_RTR,
-        .rc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) | G(PRIMARY_ADDR_PATH),
+        .rc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(RRA_MAX) | G(RNR_TIMEOUT) |
+                   G(PRIMARY_ADDR_PATH),
                ACCESS | G(PKEY_INDEX)},
-        .uc = {G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH), G(RWE) | G(PKEY_INDEX)},
-        .ud = {G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
-        .dci = {G_MTU | G(PRIMARY_ADDR_PATH), ACCESS | G(PKEY_INDEX)},
+        .uc = {G_ORDER | G_MTU | G_REMOTE_QPN | G_RQ_PSN | G(PRIMARY_ADDR_PATH),
+               G(RWE) | G(PKEY_INDEX)},
+        .ud = {G_ORDER | G_MTU, G(PKEY_INDEX) | G(Q_KEY)},
+        .dci = {G_ORDER | G_MTU | G(PRIMARY_ADDR_PATH), ACCESS | G(PKEY_INDEX)},
     },
     {
         .opcode = PRM_CMD_OP_RTR2RTS_QP,
@@ -232,6 +236,11 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
         COPY(rlky);
         COPY(deth_sqpn);
     }
+    if (groups & G_ORDER) {
+        COPY(dp_ordering_0);
+        COPY(dp_ordering_1);
+        COPY(dp_ordering_force);
+    }
 }
 
 /* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
@@ -241,6 +250,31 @@ static uint16_t qp_modify_default_sport(const struct qp *qp)
 }
 
 /* -- check and take over ----------------------------------------------------------------------- */
+
+/* Without force the order is as the port's setting says: that of the standard. With another one
+ * there are atomics of 8 bytes at most (mlx5_ib, get_atomic_mode()). */
+bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_atomics)
+{
+    if (order == PRM_DP_ORDERING_IBTA && !force) {
+        return true;
+    }
+    return qp->hca->limits.early_packets && qp->service->reliable &&
+           order <= PRM_DP_ORDERING_OOO_ALL && !(order && force && long_atomics);
+}
+
+static unsigned qp_modify_order(const struct prm_qpc *qpc)
+{
+    return PRM_GET(qpc, qpc, dp_ordering_1) << 1 | PRM_GET(qpc, qpc, dp_ordering_0);
+}
+
+static bool qp_modify_order_is_ok(const struct qp *qp, const struct prm_qpc *qpc)
+{
+    bool long_atomics =
+        PRM_GET(qpc, qpc, rae) && PRM_GET(qpc, qpc, atomic_mode) > PRM_ATOMIC_MODE_UP_TO_8B;
+
+    return qp_order_is_ok(qp, qp_modify_order(qpc), PRM_GET(qpc, qpc, dp_ordering_force),
+                          long_atomics);
+}
 
 static enum syn qp_modify_check_fields(const struct qp *qp, uint64_t groups,
                                        const struct prm_qpc *qpc)
@@ -266,6 +300,9 @@ static enum syn qp_modify_check_fields(const struct qp *qp, uint64_t groups,
     if (((groups & G(RRA_MAX)) && PRM_GET(qpc, qpc, log_rra_max) > limits->log_max_ra_res_qp) ||
         ((groups & G(SRA_MAX)) && PRM_GET(qpc, qpc, log_sra_max) > limits->log_max_ra_req_qp)) {
         return SYN_LIMIT;
+    }
+    if ((groups & G_ORDER) && !qp_modify_order_is_ok(qp, qpc)) {
+        return SYN_QP_FEATURE;
     }
     return SYN_OK;
 }
@@ -340,6 +377,10 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (syn == SYN_OK && (groups & G(DCI_STREAM_CHANNEL))) {
         syn = dci_reset_stream(qp, stream);
     }
+    if (syn == SYN_OK && (groups & G_ORDER) && qp_modify_order(merged) &&
+        PRM_GET(qpc, merged, dp_ordering_force) && !early_init(&qp->peer)) {
+        syn = SYN_NO_MEMORY;
+    }
     if (syn != SYN_OK) {
         return syn;
     }
@@ -361,6 +402,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         responder_reset(&qp->peer, PRM_GET(qpc, qp->qpc, next_rcv_psn));
     } else if (t->from == S(RTR)) {
         requester_reset(qp, PRM_GET(qpc, qp->qpc, next_send_psn));
+    }
+    if (t->to == PRM_QP_STATE_ERR && qp->state != PRM_QP_STATE_ERR) {
+        qp->error = qp->vendor_error = 0; /* a stream's, of a DCI that went on */
     }
     qp_set_state(qp, t->to);
     return SYN_OK;

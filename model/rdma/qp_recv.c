@@ -75,6 +75,7 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, 
     struct prm_cqe64 cqe[1] = {0};
     struct q_counter *counters = qp_counters(qp);
 
+    qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, syndrome);
     counters->resp_cqe_error++;
     counters->resp_cqe_flush_error += syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR;
     counters->resp_local_length_error += syndrome == PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;

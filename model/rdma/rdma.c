@@ -16,12 +16,14 @@ void rdma_reset(struct hca *hca)
 {
     dc_pool_reset(hca);
     flight_pool_empty(hca);
+    early_pool_empty(hca);
 }
 
 void rdma_clear(struct hca *hca)
 {
     dc_pool_clear(hca);
     flight_pool_empty(hca);
+    early_pool_empty(hca);
     g_ptr_array_free(hca->rdma->flights.all, TRUE);
     g_clear_pointer(&hca->rdma, g_free);
 }

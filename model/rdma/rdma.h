@@ -7,6 +7,7 @@
 #define HCASIM_MODEL_RDMA_H
 
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/flight.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/wqe_lines.h"
@@ -20,6 +21,7 @@ struct rdma {
     struct flight_pool flights;
     struct wqe_lines lines;
     struct dc_pool dc;
+    struct early_pool early;
 };
 
 void rdma_init(struct hca *hca);

@@ -8,6 +8,7 @@
 
 #define IS_FIN   0x8000 /* of a ring's entry: FIN, not READ */
 #define DS_BYTES 16
+#define WQE_MOST 128 /* bytes of a WQE here */
 
 static struct tag_entry *rendezvous_entry(const struct qp *qp, uint16_t slot)
 {
@@ -59,13 +60,18 @@ static void *rendezvous_make_fin(const struct tag_entry *entry, void *seg)
 static uint8_t rendezvous_fetch(struct wqe_source *source, struct qp *qp, uint16_t index,
                                 struct send_wqe *wqe)
 {
-    uint16_t slot = *rendezvous_slot((struct rendezvous *)source, index);
+    struct rendezvous *r = (struct rendezvous *)source;
+    uint16_t slot = *rendezvous_slot(r, index);
     const struct tag_entry *entry = rendezvous_entry(qp, slot);
     struct send_limits limits = wqe_source_limits(qp);
     void *seg = wqe->image + PRM_SIZE(wqe_ctrl_seg);
     size_t len;
 
-    memset(wqe->image, 0, 64);
+    memset(wqe->image, 0, WQE_MOST);
+    if (r->to) {
+        memcpy(seg, &r->to[slot & ~IS_FIN], PRM_SIZE(wqe_av));
+        seg += PRM_SIZE(wqe_av);
+    }
     seg = slot & IS_FIN ? rendezvous_make_fin(entry, seg) : rendezvous_make_read(entry, seg);
     len = (size_t)((uint8_t *)seg - wqe->image);
     PRM_SET(wqe_ctrl_seg, wqe->ctrl, opcode,
@@ -102,20 +108,30 @@ static size_t rendezvous_bytes(const struct rendezvous *r)
     return r->source.most * sizeof(*r->ring);
 }
 
+static size_t rendezvous_to_bytes(const struct rendezvous *r)
+{
+    return r->source.most * sizeof(*r->to);
+}
+
 bool rendezvous_init(struct qp *qp, struct rendezvous *r)
 {
     r->source.ops = &rendezvous_ops;
     r->source.most = (uint16_t)(1u << qp->srq->tags->log_size);
     r->ring = qp_alloc(qp, rendezvous_bytes(r));
-    if (r->ring) {
-        wqe_source_attach(qp, &r->source);
+    if (r->ring && qp->service->dynamic) {
+        r->to = qp_alloc(qp, rendezvous_to_bytes(r));
     }
-    return r->ring;
+    if (!r->ring || (qp->service->dynamic && !r->to)) {
+        return false;
+    }
+    wqe_source_attach(qp, &r->source);
+    return true;
 }
 
 void rendezvous_clear(struct qp *qp, struct rendezvous *r)
 {
     qp_dealloc(qp, r->ring, rendezvous_bytes(r));
+    qp_dealloc(qp, r->to, rendezvous_to_bytes(r));
     if (qp->req.device == &r->source) {
         qp->req.device = NULL;
     }
@@ -124,6 +140,11 @@ void rendezvous_clear(struct qp *qp, struct rendezvous *r)
 void rendezvous_begin(struct qp *qp, struct rendezvous *r, uint16_t handle)
 {
     rendezvous_post(qp, r, handle);
+}
+
+bool rendezvous_is_idle(const struct rendezvous *r)
+{
+    return r->oldest == r->source.end;
 }
 
 void rendezvous_reset(struct qp *qp, struct rendezvous *r)

@@ -20,16 +20,19 @@ struct qp;
 
 struct rendezvous {
     struct wqe_source source;
-    uint16_t oldest; /* WQE that has not ended */
-    uint16_t *ring;  /* of WQEs: the handle of the entry, and which of its WQEs it is */
+    uint16_t oldest;       /* WQE that has not ended */
+    uint16_t *ring;        /* of WQEs: the handle of the entry, and which of its WQEs it is */
+    struct prm_wqe_av *to; /* DC: of each entry, the target that READ and FIN go to; else NULL */
 };
 
-/* For a QP on an XRQ. False: no memory. */
+/* For a QP on an XRQ. False: no memory; rendezvous_clear() follows. */
 bool rendezvous_init(struct qp *qp, struct rendezvous *r);
 void rendezvous_clear(struct qp *qp, struct rendezvous *r);
 
-/* The request in the taken entry is carried out. */
+/* The request in the taken entry is carried out; with DC its target is in r->to. */
 void rendezvous_begin(struct qp *qp, struct rendezvous *r, uint16_t handle);
+/* Nothing is to be carried out. */
+bool rendezvous_is_idle(const struct rendezvous *r);
 /* The send queue has forgotten what was started: so does everything else. */
 void rendezvous_reset(struct qp *qp, struct rendezvous *r);
 

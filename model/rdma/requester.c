@@ -379,6 +379,7 @@ static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *i
     if (!wqe_source_look(qp, id, &posted)) {
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
                 "qp 0x%x: doorbell record is unreadable or impossible", qp->obj.num);
+        qp_note_error(qp, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
         return NULL;
     }

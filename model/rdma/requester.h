@@ -107,5 +107,7 @@ void requester_resume(struct qp *qp, bool error);
 
 /* ACK, NAK, READ response or atomic response that passed the QP's checks. */
 void requester_rx(struct qp *qp, const struct roce_packet *pkt);
+/* A response is missing that is not on its way. */
+void requester_rx_lost(struct qp *qp);
 
 #endif

@@ -6,7 +6,7 @@
  * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and
  * ignored (IBTA 9.7.6.1). Otherwise everything before it is acknowledged as well, except that a
  * READ or atomic is so by its own response only: if that is missing, the response counts as a NAK
- * (implied NAK).
+ * (implied NAK), or is kept until what is missing has come (model/rdma/early.h).
  *
  * After a NAK the requester goes back once. What follows from the packets that were under way then
  * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
@@ -17,6 +17,7 @@
 #include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
+#include "model/rdma/early.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
@@ -186,20 +187,33 @@ static void requester_rx_gap(struct qp *qp, uint64_t *counter)
     }
 }
 
-static void requester_rx_implied_nak(struct qp *qp)
+void requester_rx_lost(struct qp *qp)
 {
-    requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err);
+    if (qp->req.flight && qp_may_send(qp)) {
+        requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err);
+    }
+}
+
+static void requester_rx_implied_nak(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct peer *peer = &qp->peer;
+
+    if (!peer->early || !early_keep(peer, &peer->early->responses, pkt)) {
+        requester_rx_lost(qp);
+    }
 }
 
 /*
  * All before the response's PSN is acknowledged by it. NULL: a response before this one is missing,
- * or the QP is no longer sending; the packet has had its effect. Else the WQE that psn is of.
+ * or the QP is no longer sending; the packet has had its effect. Else the WQE that it is of.
  */
-static struct send_desc *requester_answered(struct qp *qp, uint32_t psn)
+static struct send_desc *requester_answered(struct qp *qp, const struct roce_packet *pkt)
 {
+    uint32_t psn = pkt->psn;
+
     if (psn != qp->req.unacked_psn && !requester_ack_through(qp, (psn - 1) & PSN_MASK)) {
         if (qp_may_send(qp)) {
-            requester_rx_implied_nak(qp);
+            requester_rx_implied_nak(qp, pkt);
         }
         return NULL;
     }
@@ -258,17 +272,17 @@ static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
     switch (aeth_class(pkt->aeth.syndrome)) {
     case AETH_CLASS_ACK:
         if (!requester_ack_through(qp, pkt->psn) && qp_may_send(qp)) {
-            requester_rx_implied_nak(qp);
+            requester_rx_implied_nak(qp, pkt);
         }
         break;
     case AETH_CLASS_RNR_NAK:
-        desc = requester_answered(qp, pkt->psn);
+        desc = requester_answered(qp, pkt);
         if (desc) {
             requester_rx_rnr_nak(qp, desc, aeth_value(pkt->aeth.syndrome));
         }
         break;
     case AETH_CLASS_NAK:
-        desc = requester_answered(qp, pkt->psn);
+        desc = requester_answered(qp, pkt);
         if (desc) {
             requester_rx_nak(qp, desc, pkt->aeth.syndrome);
         }
@@ -335,7 +349,7 @@ static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is
 static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
 {
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
-    struct send_desc *desc = requester_answered(qp, pkt->psn);
+    struct send_desc *desc = requester_answered(qp, pkt);
     uint64_t offset;
     uint32_t nth;
     bool is_last;
@@ -372,7 +386,7 @@ static bool requester_atomic_ok(const struct send_desc *desc, const struct roce_
  * memory is a host-order word in any case. */
 static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct send_desc *desc = requester_answered(qp, pkt->psn);
+    struct send_desc *desc = requester_answered(qp, pkt);
     const void *bytes = pkt->payload;
     uint64_t original = GUINT64_TO_BE(pkt->atomic_ack);
 
@@ -397,21 +411,75 @@ static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
     }
 }
 
-void requester_rx(struct qp *qp, const struct roce_packet *pkt)
+static void requester_rx_one(struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct flight *s = qp->req.flight;
-    uint32_t flags = bth_opcodes[pkt->opcode].flags;
-
-    if (!s || s->repeat || !qp_may_send(qp) || !qp->service->reliable || !(flags & PKT_RESPONSE) ||
-        psn_diff(pkt->psn, qp->req.unacked_psn) < 0 || psn_diff(pkt->psn, s->sent_psn) >= 0) {
-        return;
-    }
     if (flags & PKT_READ) {
         requester_rx_read(qp, pkt);
     } else if (flags & PKT_ATOMIC) {
         requester_rx_atomic(qp, pkt);
     } else {
         requester_rx_ack(qp, pkt);
+    }
+}
+
+/* Whether no READ or atomic is waiting for a response before this one. */
+static bool requester_is_turn(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct flight *s = qp->req.flight;
+    bool is_ack = !(bth_opcodes[pkt->opcode].flags & (PKT_READ | PKT_ATOMIC)) &&
+                  aeth_class(pkt->aeth.syndrome) == AETH_CLASS_ACK;
+
+    for (uint32_t num = s->head; num != s->tail; num++) {
+        const struct send_desc *desc = flight_desc(s, num);
+        uint32_t psn = desc->first_psn;
+
+        if (desc->status == SEND_DONE || !(desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC))) {
+            continue;
+        }
+        if (psn_diff(psn, qp->req.unacked_psn) < 0) {
+            psn = qp->req.unacked_psn; /* a part of it was answered */
+        }
+        return psn_diff(pkt->psn, psn) < !is_ack; /* an ACK does not answer it */
+    }
+    return true;
+}
+
+static bool requester_may_take(const struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
+{
+    const struct flight *s = qp->req.flight;
+
+    return s && !s->repeat && qp_may_send(qp) && qp->service->reliable && (flags & PKT_RESPONSE) &&
+           psn_diff(pkt->psn, qp->req.unacked_psn) >= 0 && psn_diff(pkt->psn, s->sent_psn) < 0;
+}
+
+/* The responses that came early and are not any more. */
+static void requester_rx_early(struct qp *qp)
+{
+    struct peer *peer = &qp->peer;
+    struct early_list *list = &peer->early->responses;
+    const struct roce_packet *first = early_first(peer, list, qp->req.unacked_psn);
+
+    while (first && requester_may_take(qp, first, bth_opcodes[first->opcode].flags) &&
+           requester_is_turn(qp, first)) {
+        struct early_packet *early = early_take(peer, list);
+
+        requester_rx_one(qp, &early->pkt, bth_opcodes[early->pkt.opcode].flags);
+        early_give(peer, early);
+        first = early_first(peer, list, qp->req.unacked_psn);
+    }
+}
+
+void requester_rx(struct qp *qp, const struct roce_packet *pkt)
+{
+    struct flight *s = qp->req.flight;
+    uint32_t flags = bth_opcodes[pkt->opcode].flags;
+
+    if (!requester_may_take(qp, pkt, flags)) {
+        return;
+    }
+    requester_rx_one(qp, pkt, flags);
+    if (G_UNLIKELY(qp->peer.early)) {
+        requester_rx_early(qp);
     }
     if (s->tx != s->tail || wqe_source_has_posted(qp) || qp->state == PRM_QP_STATE_SQ_DRAINING) {
         hca_schedule(qp->hca, &qp->req.work);

@@ -5,7 +5,8 @@
  * A reliable request takes these steps (IBTA 9.7.4, 9.7.5):
  *
  *   PSN       expected: go on. Earlier: a duplicate, answered from what is known and never executed
- *             a second time (but READ). Later: NAK once, then silence until the expected one.
+ *             a second time (but READ). Later: NAK once, then silence until the expected one; or it
+ *             is kept until its turn comes (model/rdma/early.h).
  *   opcode    FIRST, MIDDLE, LAST, ONLY in an order that makes sense, and enabled on this QP.
  *   length    FIRST and MIDDLE are exactly the path MTU, the message is as long as it said.
  *   resources a receive WQE (else RNR NAK), a place for READ and atomic.
@@ -22,6 +23,7 @@
  */
 #include "model/queue/q_counter.h"
 #include "model/rdma/dct.h"
+#include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
@@ -138,6 +140,7 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
     peer->resp.nak_psn = psn;
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
+    qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, fault->cqe);
     if (qp->service->reliable && (fault->nak || qp->service->many_peers)) {
         responder_step(peer, RESPONDER_FAULT);
     }
@@ -268,25 +271,21 @@ static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *
     }
 }
 
-static void responder_rx_reliable(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). */
+void responder_rx_gap(struct peer *peer)
+{
+    qp_counters(peer->qp)->out_of_sequence++;
+    if (responder_step(peer, RESPONDER_GAP)) {
+        responder_ack(peer, peer->resp.epsn, AETH_NAK_SEQ);
+    }
+}
+
+/* The request that was expected. */
+static void responder_rx_expected(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct qp *qp = peer->qp;
     struct responder *s = &peer->resp;
-    int32_t ahead = psn_diff(pkt->psn, s->epsn);
     enum verdict verdict;
-
-    if (ahead < 0) {
-        responder_rx_duplicate(peer, pkt, flags);
-        return;
-    }
-    if (ahead > 0) {
-        qp_counters(qp)->out_of_sequence++;
-        /* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). */
-        if (responder_step(peer, RESPONDER_GAP)) {
-            responder_ack(peer, s->epsn, AETH_NAK_SEQ);
-        }
-        return;
-    }
 
     verdict = responder_execute(peer, pkt, flags);
     switch (verdict) {
@@ -316,6 +315,48 @@ static void responder_rx_reliable(struct peer *peer, const struct roce_packet *p
     }
     if (pkt->ackreq && !(flags & (PKT_READ | PKT_ATOMIC))) {
         responder_ack(peer, pkt->psn, AETH_ACK);
+    }
+}
+
+/* The requests that came early and are not any more. */
+void responder_rx_early(struct peer *peer)
+{
+    struct responder *s = &peer->resp;
+    struct early_list *list = &peer->early->requests;
+    const struct roce_packet *first = early_first(peer, list, s->epsn);
+
+    while (first && first->psn == s->epsn && s->state != RESPONDER_FAILED) {
+        struct early_packet *early;
+
+        if (!hca_may_go_on(peer->qp->hca)) {
+            hca_schedule(peer->qp->hca, &peer->early->due);
+            return;
+        }
+        early = early_take(peer, list);
+        responder_rx_expected(peer, &early->pkt, bth_opcodes[early->pkt.opcode].flags);
+        early_give(peer, early);
+        hca_spend(peer->qp->hca, 1);
+        first = early_first(peer, list, s->epsn);
+    }
+}
+
+static void responder_rx_reliable(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct responder *s = &peer->resp;
+    int32_t ahead = psn_diff(pkt->psn, s->epsn);
+
+    if (ahead < 0) {
+        responder_rx_duplicate(peer, pkt, flags);
+    } else if (ahead > 0) {
+        if (!peer->early || s->state == RESPONDER_FAILED ||
+            !early_keep(peer, &peer->early->requests, pkt)) {
+            responder_rx_gap(peer);
+        }
+    } else {
+        responder_rx_expected(peer, pkt, flags);
+        if (G_UNLIKELY(peer->early)) {
+            responder_rx_early(peer);
+        }
     }
 }
 
@@ -379,6 +420,7 @@ void responder_init(struct peer *peer)
 
 void responder_clear(struct peer *peer)
 {
+    early_clear(peer);
     tags_clear(peer);
     responder_tx_clear(peer);
     responder_forget_wqe(peer);
@@ -388,6 +430,9 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 {
     struct responder *s = &peer->resp;
 
+    if (peer->early) {
+        early_forget(peer);
+    }
     tags_reset(peer);
     responder_tx_reset(peer);
     responder_forget_wqe(peer);
@@ -402,6 +447,9 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 
 void responder_flush(struct peer *peer)
 {
+    if (peer->early) {
+        early_forget(peer);
+    }
     responder_tx_flush(peer);
     tags_flush(peer);
     peer->resp.msg = MSG_NONE;

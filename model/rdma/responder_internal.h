@@ -70,6 +70,10 @@ void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn);
 /* The same of a request that was accepted before: its answer cannot be made. A message that is
  * arriving meanwhile has no part in it and is flushed. */
 void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn);
+/* A request is missing that is not on its way. */
+void responder_rx_gap(struct peer *peer);
+/* Those that came early: whose turn it is now. */
+void responder_rx_early(struct peer *peer);
 enum verdict verdict_of(struct peer *peer, enum mem_result result);
 /* A page is missing for a request or an answer. False: it never will be there. */
 bool responder_park(struct peer *peer);

@@ -108,6 +108,14 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
     }
 }
 
+/* A QP, or an initiator of the device's own. */
+static struct qp *roce_rx_find(struct hca *hca, uint32_t qpn)
+{
+    struct obj *obj = obj_find(&hca->qpns, qpn);
+
+    return obj && (obj->kind == OBJ_QP || obj->kind == OBJ_XRQ_DCI) ? (struct qp *)obj : NULL;
+}
+
 /* -- multicast -------------------------------------------------------------------------------- */
 
 bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
@@ -154,7 +162,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         roce_rx_deliver_multicast(hca, pkt);
         return;
     }
-    qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : qp_find(hca, pkt->dest_qp);
+    qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : roce_rx_find(hca, pkt->dest_qp);
     if (!roce_rx_is_for_vport(hca, qp, pkt)) {
         c->rx_bad_gid++;
         return;

@@ -235,6 +235,11 @@ static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_lim
     return wqe->len <= 1ULL << limits->log_msg_max;
 }
 
+static unsigned send_wqe_num_bb(const struct prm_wqe_ctrl_seg *ctrl)
+{
+    return (PRM_GET(wqe_ctrl_seg, ctrl, ds) * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
+}
+
 unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        uint8_t *opcode)
 {
@@ -246,7 +251,7 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
         return 0;
     }
     *opcode = PRM_GET(wqe_ctrl_seg, ctrl, opcode);
-    num_bb = (PRM_GET(wqe_ctrl_seg, ctrl, ds) * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
+    num_bb = send_wqe_num_bb(ctrl);
     return num_bb <= max_bb ? num_bb : 0;
 }
 
@@ -290,7 +295,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     ds = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds);
-    num_bb = (ds * DS_BYTES + BB_BYTES - 1) / BB_BYTES;
+    num_bb = send_wqe_num_bb(wqe->ctrl);
     send_wqe_parse_ctrl(wqe);
     if (num_bb == 0 || num_bb > max_bb || ds * DS_BYTES > limits->max_wqe) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
@@ -308,7 +313,7 @@ uint8_t send_wqe_decode(const struct send_limits *limits, uint16_t index, struct
 {
     memset(wqe, 0, offsetof(struct send_wqe, sge));
     wqe->index = index;
-    wqe->num_bb = 1;
+    wqe->num_bb = (uint8_t)send_wqe_num_bb(wqe->ctrl);
     send_wqe_parse_ctrl(wqe);
     return send_wqe_parse(limits, wqe);
 }

@@ -87,7 +87,7 @@ struct send_limits {
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
                        const struct send_limits *limits, struct send_wqe *wqe);
 
-/* The same of a WQE of one basic block, the device's own, that is in the image already. */
+/* The same of a WQE of the device's own, which is whole and in the image already. */
 uint8_t send_wqe_decode(const struct send_limits *limits, uint16_t index, struct send_wqe *wqe);
 
 /* The basic blocks of the WQE at index, 1 to max_bb, and its opcode, without looking at more

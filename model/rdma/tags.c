@@ -5,16 +5,18 @@
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/tags.h"
+#include "model/rdma/xrq_dci.h"
 
 #define EAGER_HEADER   PRM_SIZE(tmh)
 #define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh))
 
 /* -- completions ------------------------------------------------------------------------------- */
 
-static void tags_fill_cqe(const struct qp *qp, struct prm_cqe64 *cqe, enum prm_cqe_opcode opcode,
-                          enum prm_cqe_tm_op op, uint16_t handle, uint16_t index)
+static void tags_fill_cqe(const struct srq *srq, uint32_t qpn, struct prm_cqe64 *cqe,
+                          enum prm_cqe_opcode opcode, enum prm_cqe_tm_op op, uint16_t handle,
+                          uint16_t index)
 {
-    struct cqe_about about = {.qpn = qp->obj.num, .srqn = srq_cqe_srqn(qp->srq), .index = index};
+    struct cqe_about about = {.qpn = qpn, .srqn = srq_cqe_srqn(srq), .index = index};
 
     cqe_fill(cqe, about, opcode);
     PRM_SET(cqe64, cqe, app, PRM_CQE_APP_TAG_MATCHING);
@@ -40,7 +42,7 @@ static void tags_tell_match(struct qp *qp, enum prm_cqe_tm_op op, uint16_t handl
     struct prm_cqe64 cqe[1] = {0};
 
     memcpy(PRM_PTR(cqe64, cqe, tmh), tmh, sizeof(*tmh));
-    tags_fill_cqe(qp, cqe, opcode, op, handle, 0);
+    tags_fill_cqe(qp->srq, qp->obj.num, cqe, opcode, op, handle, 0);
     qp_post_cqe(qp, qp->srq->cq, cqe, false);
 }
 
@@ -49,7 +51,7 @@ static void tags_tell_match(struct qp *qp, enum prm_cqe_tm_op op, uint16_t handl
 static void tags_end_entry(struct qp *qp, uint16_t handle, struct prm_cqe64 *cqe,
                            enum prm_cqe_opcode opcode, enum prm_cqe_tm_op op)
 {
-    tags_fill_cqe(qp, cqe, opcode, op, handle, 0);
+    tags_fill_cqe(qp->srq, qp->srq->tags->entries[handle].qpn, cqe, opcode, op, handle, 0);
     tag_list_release(qp->srq->tags, handle);
     if (!qp->hca->off) {
         cq_post(qp->hca, qp->srq->cq, cqe, op == PRM_CQE_TM_OP_MSG_COMPLETION_CANCELED);
@@ -58,10 +60,11 @@ static void tags_end_entry(struct qp *qp, uint16_t handle, struct prm_cqe64 *cqe
 
 void tags_complete(struct qp *qp, uint16_t handle)
 {
+    const struct tag_entry *entry = &qp->srq->tags->entries[handle];
     struct prm_cqe64 cqe[1] = {0};
 
-    PRM_SET(cqe64, cqe, rqpn, qp->peer.qpn);
-    PRM_SET(cqe64, cqe, byte_cnt, PRM_GET(rvh, qp->srq->tags->entries[handle].rvh, len));
+    PRM_SET(cqe64, cqe, rqpn, entry->rqpn);
+    PRM_SET(cqe64, cqe, byte_cnt, PRM_GET(rvh, entry->rvh, len));
     tags_end_entry(qp, handle, cqe, PRM_CQE_OPCODE_RESP_SEND, PRM_CQE_TM_OP_EXPECTED);
 }
 
@@ -102,11 +105,14 @@ static bool tags_read_tag(const struct roce_packet *pkt, uint64_t *tag, bool *is
 }
 
 /* Whether the device fetches what the request is about. */
-static bool tags_can_fetch(const struct qp *qp, const struct tag_entry *entry, uint32_t flags)
+static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
+                           const struct tag_entry *entry)
 {
+    const struct qp *qp = peer->qp;
     uint32_t len = PRM_GET(rvh, entry->rvh, len);
 
-    return qp->req.device && (flags & PKT_LAST) && len <= entry->buffer.len &&
+    return (qp->service->many_peers ? xrq_dci_can_fetch(peer, pkt) : qp->req.device != NULL) &&
+           (flags & PKT_LAST) && len <= entry->buffer.len &&
            len <= 1ull << wqe_source_limits(qp).log_msg_max;
 }
 
@@ -116,6 +122,7 @@ static enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt,
     struct qp *qp = peer->qp;
     struct tags *t = peer->resp.tags;
     struct tag_list *list = qp->srq->tags;
+    struct tag_entry *entry;
     enum verdict verdict;
     bool has_tag;
     uint64_t tag;
@@ -137,12 +144,13 @@ static enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt,
     }
     t->msg = TAGS_MATCHED;
     t->fetches = false;
+    entry = &list->entries[t->handle];
+    entry->qpn = qp->obj.num;
+    entry->rqpn = peer->qpn;
     if (t->is_request) {
-        struct tag_entry *entry = &list->entries[t->handle];
-
         memcpy(entry->tmh, pkt->payload, sizeof(entry->tmh));
         memcpy(entry->rvh, pkt->payload + sizeof(entry->tmh), sizeof(entry->rvh));
-        t->fetches = tags_can_fetch(qp, entry, flags);
+        t->fetches = tags_can_fetch(peer, pkt, flags, entry);
     }
     return VERDICT_OK;
 }
@@ -178,7 +186,7 @@ static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t 
     }
     PRM_SET(cqe64, cqe, byte_cnt, peer->resp.done);
     PRM_SET(cqe64, cqe, se, pkt->solicited);
-    tags_fill_cqe(qp, cqe, opcode, op, t->handle, 0);
+    tags_fill_cqe(qp->srq, qp->obj.num, cqe, opcode, op, t->handle, 0);
     tag_list_release(qp->srq->tags, t->handle);
     t->msg = TAGS_NONE;
     qp_post_cqe(qp, qp->srq->cq, cqe, pkt->solicited);
@@ -245,7 +253,11 @@ enum verdict tags_send(struct peer *peer, const struct roce_packet *pkt, uint32_
         return VERDICT_INVALIDATE;
     }
     t->msg = TAGS_NONE;
-    rendezvous_begin(peer->qp, &t->rendezvous, t->handle);
+    if (peer->qp->service->many_peers) {
+        xrq_dci_begin(peer, pkt, t->handle);
+    } else {
+        rendezvous_begin(peer->qp, &t->rendezvous, t->handle);
+    }
     tags_tell_match(peer->qp, PRM_CQE_TM_OP_CONSUMED, t->handle, (const void *)pkt->payload);
     return VERDICT_OK;
 }
@@ -298,7 +310,7 @@ uint8_t tags_change_list(struct qp *qp, const struct send_wqe *wqe)
     if (PRM_GET(wqe_tm_seg, seg, cqe_req)) {
         PRM_SET(cqe64, cqe, tm_success, done);
         PRM_SET(cqe64, cqe, hw_phase_cnt, list->hw_phase);
-        tags_fill_cqe(qp, cqe, PRM_CQE_OPCODE_NO_PACKET, op, handle, wqe->index);
+        tags_fill_cqe(qp->srq, qp->obj.num, cqe, PRM_CQE_OPCODE_NO_PACKET, op, handle, wqe->index);
         qp_post_cqe(qp, qp->srq->cq, cqe, false);
     }
     return 0;

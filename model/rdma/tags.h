@@ -17,8 +17,9 @@
  *   tag, not matched      UNEXPECTED
  *   no tag                NO_TAG: no header or less than a whole one, FIN, unknown operations
  *
- * Not fetched is what a QP without the offload is asked for, or of an XRQ without it, or a DC
- * target; a request of several packets; and more data than the buffer holds, or a message may have.
+ * Not fetched is what a QP or DC target without the offload is asked for, or of an XRQ without it;
+ * a request of several packets; and more data than the buffer holds, or a message may have. What a
+ * DC target is asked for the XRQ fetches (model/rdma/xrq_dci.h).
  *
  * CQEs that tell of a match carry the TMH. A message that was matched and will not come as a whole
  * ends its entry with MSG_COMPLETION_CANCELED.

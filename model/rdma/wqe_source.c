@@ -60,6 +60,7 @@ static void ring_complete_error(struct qp *qp, uint16_t index, uint8_t opcode, u
     struct prm_cqe64 cqe[1] = {0};
     struct q_counter *counters = qp_counters(qp);
 
+    qp_note_error(qp, PRM_CQE_OPCODE_REQ_ERR, syndrome);
     counters->req_cqe_error++;
     ring_count_error(counters, syndrome);
     cqe_send_failed(cqe, ring_about(qp, index), opcode, syndrome);

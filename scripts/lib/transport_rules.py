@@ -3,7 +3,8 @@
 """Judges the RoCEv2 packets of a capture: is every PSN, opcode sequence and answer legal?
 
 Rules are those of IBTA volume 1 chapter 9 for RC (and XRC), UC and UD, each quoted where it is
-applied. The judge shares nothing with the device.
+applied; a session of DC is judged as a connection of its own (dc_rules.py). The judge shares nothing
+with the device.
 
 A packet names its destination QP only. Whose requests a QP acknowledges is found from the PSNs: a
 connection's two QPs are those whose requests and answers fit. A QP number that is used again is a
@@ -22,9 +23,10 @@ import struct
 import sys
 
 import capture
+import dc_rules
 
 RC, UC, DC, UD, CNP, XRC = 0x00, 0x20, 0x40, 0x60, 0x80, 0xa0
-NAMES = {RC: "RC", UC: "UC", UD: "UD", XRC: "XRC"}
+NAMES = {RC: "RC", UC: "UC", DC: "DC", UD: "UD", XRC: "XRC"}
 FIRST, MIDDLE, LAST, ONLY = "FIRST", "MIDDLE", "LAST", "ONLY"
 # IBTA table 38: code -> (what, part of the message, bytes of the extended headers)
 OPCODES = {
@@ -40,7 +42,7 @@ OPCODES = {
     0x20: ("ATOMIC", ONLY, 16), 0x21: ("ATOMIC", ONLY, 16), 0x22: ("ATOMIC_ACK", ONLY, 4),
 }
 # Manufacturer's opcodes of extended atomics (docs/adr/0011): the first of a block -> transport.
-EXTENDED = {0xc0: RC, 0xc8: XRC}
+EXTENDED = {0xc0: RC, 0xc8: XRC, 0xd0: DC}
 # The operands of a request: how many times the number that its RETH has the length of.
 OPERANDS = {0x20: 4, 0x21: 2}
 # The codes that tell the peer's program: SEND's last packets, and WRITE's with immediate data.
@@ -69,24 +71,30 @@ def parse(number, time, outbound, parts):
     if opcode == CNP | 1:
         return None, None if len(ib) == 32 else "is a CNP of the wrong length"
     transport, code = opcode & 0xe0, opcode & 0x1f
-    if transport == DC or opcode & 0xf8 == 0xd0:
-        return None, None  # its sessions are not a connection's
     if opcode & 0xf8 in EXTENDED:
         transport, code = EXTENDED[opcode & 0xf8], 0x20 | opcode & 7
-    if transport not in NAMES or code not in OPCODES or \
+    if transport == DC and code == dc_rules.CONNECT:
+        what, part, extra = "CONNECT", ONLY, 0 if ib[1] >> 7 else dc_rules.DCCETH
+    elif transport not in NAMES or code not in OPCODES or \
             transport == UC and code not in UNRELIABLE or transport == UD and code not in (4, 5):
         return None, f"has the opcode 0x{opcode:02x}, which does not exist"
-    what, part, extra = OPCODES[code]
+    else:
+        what, part, extra = OPCODES[code]
     if transport == UD:
         extra += 8
     if transport == XRC and what not in RESPONSES:
         extra += 4
     src, dst = (ip[12:16], ip[16:20]) if ip[0] >> 4 == 4 else (ip[8:24], ip[24:40])
     body = ib[12:-4]
+    key = src, dst, int.from_bytes(ib[5:8], "big")
+    if transport == DC:
+        if len(body) < dc_rules.DCETH:
+            return None, "ends within its headers"
+        key, body = dc_rules.addressed(*key, body), body[dc_rules.DCETH:]
     # What may differ when a packet is sent again: ECN's bits and AckReq.
     same = hash(ib[:4] + ib[5:8] + ib[9:-4])
     packet = Packet(number, time, outbound, transport, code, what, part,
-                    (src, dst, int.from_bytes(ib[5:8], "big")), int.from_bytes(ib[9:12], "big"),
+                    key, int.from_bytes(ib[9:12], "big"),
                     ib[1] >> 4 & 3, ib[1] >> 7, body, extra, same)
     if len(body) < extra:
         return None, "ends within its headers"
@@ -102,7 +110,7 @@ def shape(packet, ib):
         return f"has the P_Key 0x{ib[2:4].hex()}"
     if ib[4] & 0x3f or ib[8] & 0x7f:
         return "has reserved bits set in its BTH (IBTA 9.2)"
-    if packet.solicited and packet.code not in SOLICITING:
+    if packet.solicited and packet.code not in SOLICITING and packet.what != "CONNECT":
         return "has SE set in a packet that completes no receive (IBTA 9.2.3)"
     if payload % 4:
         return "is not padded to four bytes (IBTA 9.2.2)"
@@ -186,7 +194,9 @@ class Survey:
         at = (segment, packet.key)
         if packet.part in (FIRST, MIDDLE):
             self.mtus.setdefault(at, length_of(packet))
-        if packet.transport == UC:
+            if packet.transport == DC:  # of all sessions of these two
+                self.mtus.setdefault((segment, packet.key[:4]), length_of(packet))
+        if packet.transport in (UC, DC):
             return
         if packet.what not in RESPONSES:
             span = 1
@@ -240,6 +250,7 @@ class Requests:
         self.replayed = not lossless  # whether the responder may have seen anything twice
         self.restarts = set()   # PSNs that the responder asked for again
         self.time = None        # of the last packet, and of the last answer
+        self.lost_count = False  # of PSNs: nothing more can be told
 
     def begin(self, psn):
         self.first = self.next = psn + (1 << 24)
@@ -274,9 +285,10 @@ class Judge:
         self.counts = collections.Counter()
         self.connections = {}   # key -> Connection
         self.datagrams = {}     # (source, its QP) -> (PSN that must come next, segment)
+        self.sessions = dc_rules.Sessions(self.say)
 
     def say(self, packet, text):
-        src, dst, qpn = packet.key
+        src, dst, qpn = packet.key[:3]
         self.wrong.append(f"packet {packet.number} ({NAMES[packet.transport]} {packet.what} "
                           f"{packet.part} to {dst.hex()} QP 0x{qpn:x}, PSN 0x{packet.psn:06x}) "
                           f"{text}")
@@ -292,6 +304,9 @@ class Judge:
         self.counts[NAMES[packet.transport]] += 1
         if packet.transport == UD:
             self.datagram(segment, packet)
+            return
+        if packet.transport == DC:
+            self.session(segment, packet)
             return
         connection = self.connection(segment, packet)
         self.payload(connection, packet)
@@ -311,6 +326,48 @@ class Judge:
         if length_of(packet) > MTUS[-1]:
             self.say(packet, f"has {length_of(packet)} bytes of payload")
         self.datagrams[source] = ((packet.psn + 1) & 0xffffff, segment)
+
+    # Sessions of DC
+
+    def session(self, segment, packet):
+        if packet.what not in RESPONSES and not self.sessions.asked(packet):
+            if dc_rules.is_connect(packet):
+                requests = self.session_of(segment, packet.key).requests[packet.key]
+                if requests.next is None:
+                    requests.begin(packet.psn)
+            return
+        if dc_rules.is_cnak(packet):
+            self.counts["CNAKs"] += 1
+            refused = self.sessions.refused(packet)
+            if refused in self.connections:
+                self.connections[refused].requests[refused].restarts.add(
+                    self.connections[refused].requests[refused].whole(packet.psn))
+            return
+        connection = self.session_of(segment, packet.key)
+        asker = packet.key if packet.what not in RESPONSES else connection.partner(packet.key)
+        requests = connection.requests[asker]
+        if packet.what == "READ" and not connection.mtu and read_of(packet)[2] > MTUS[0]:
+            requests.lost_count = True
+        if requests.lost_count:
+            self.counts["DC not judged"] += 1
+            return
+        self.payload(connection, packet)
+        if packet.what in RESPONSES:
+            self.response(connection, packet)
+        else:
+            self.request(connection, packet)
+
+    def session_of(self, segment, key):
+        connection = self.connections.get(key)
+        if connection is None:
+            connection = Connection((key, dc_rules.partner(key)), self.lossless)
+            self.counts["sessions"] += 1
+            for end in connection.keys:
+                self.connections[end] = connection
+        for end in connection.keys:
+            connection.mtu = connection.mtu or self.survey.mtus.get((segment, end)) or \
+                self.survey.mtus.get((segment, end[:4]))
+        return connection
 
     # Connections
 
@@ -536,8 +593,11 @@ class Judge:
             self.say(packet, "is an RNR NAK for what takes no receive")
         if psn <= requests.answered and not requests.replayed:
             self.say(packet, "refuses what was acknowledged")
-        # What comes before it is complete, and nothing else.
-        self.aeth(requests, packet, requests.done(psn - 1), requests.done(psn - 1))
+        # What comes before it is complete, and nothing else, unless a READ was accepted and its data
+        # could not be read then (C9-148).
+        late = syndrome == SYN_NAK and requests.sent.get(psn, (0, ""))[1] == "READ"
+        self.aeth(requests, packet, requests.done(psn - 1),
+                  len(requests.ends) if late else requests.done(psn - 1))
         requests.answered = max(requests.answered, psn - 1)
         requests.restarts.add(psn)
 

@@ -50,6 +50,7 @@ static struct {
     struct buf *closed; /* guard, open memory, guard */
     struct drv_mr open;
     uint16_t eth_pi;
+    uint32_t tags_dctn; /* a DC target on the XRQ */
 } peer;
 
 /* -- the device's side --------------------------------------------------------------------------
@@ -63,6 +64,7 @@ static struct drv_path path_of(const struct guest_input *in, unsigned i)
     memcpy(path.mac, in->t->b.drv->mac, 6);
     memcpy(path.gid, i == RC_IPV6 ? ipv6_gid[1] : in->t->b.gid, 16);
     path.sgid_index = i == RC_IPV6;
+    path.order = i == RC_IPV6 ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA;
     return path;
 }
 
@@ -211,6 +213,24 @@ static void steer(struct guest_input *in)
     flow_command(in, root, sizeof(root));
 }
 
+/* A target on the XRQ, and the initiator by which that fetches for it. */
+static void new_tags_target(struct guest_input *in)
+{
+    uint8_t cmd_bytes[EXAMPLE_MAX];
+    void *cmd = cmd_bytes;
+    struct prm_create_dct_out out[1] = {0};
+    struct prm_dctc *dctc = PRM_PTR(create_dct_in, cmd, dct_context_entry);
+    struct drv *drv = in->t->a.drv;
+    size_t len = example(&in->guest, PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY, cmd);
+
+    g_assert_cmpint(drv_cmd(drv, cmd, len, out, sizeof(out)), ==, 0);
+    len = example(&in->guest, PRM_CMD_OP_CREATE_DCT, cmd);
+    PRM_SET(dctc, dctc, srqn_xrqn, in->guest.xrqn);
+    PRM_SET(dctc, dctc, offload_type, PRM_QP_OFFLOAD_RNDV);
+    g_assert_cmpint(drv_cmd(drv, cmd, len, out, sizeof(out)), ==, 0);
+    peer.tags_dctn = PRM_GET(create_dct_out, out, dctn);
+}
+
 static void join(struct guest_input *in)
 {
     struct prm_attach_to_mcg_in cmd[1] = {0};
@@ -242,6 +262,7 @@ static void prepare(struct guest_input *in)
     peer.qps[GSI] = node_qp(node, PRM_QP_ST_QP1, NULL);
     peer.qps[XRC] = new_xrc_target(in);
     peer.qps[TAGS] = new_tags_qp(in);
+    new_tags_target(in);
     for (unsigned i = 0; i < ALL_QPS; i++) {
         connect(in, i);
     }
@@ -527,6 +548,82 @@ static void send_dc_packet(struct guest_input *in)
     put_on_the_wire(in, frame, total);
 }
 
+static void send_dc(struct guest_input *in, struct roce_packet *pkt, const void *data, size_t len,
+                    bool patched)
+{
+    uint8_t frame[WIRE_FRAME_MAX];
+    size_t total;
+
+    pkt->migreq = true;
+    pkt->pkey = 0xffff;
+    pkt->addr = (struct roce_addr){.is_ipv4 = true, .hop_limit = 64, .udp_sport = 0xc123};
+    pkt->dceth.version = 1;
+    memcpy(pkt->addr.dmac, in->t->a.drv->mac, 6);
+    memcpy(pkt->addr.smac, in->t->b.drv->mac, 6);
+    memcpy(pkt->addr.dgid, in->t->a.gid, 16);
+    memcpy(pkt->addr.sgid, in->t->b.gid, 16);
+    memcpy(roce_build(frame, pkt, len), data, len);
+    total = roce_finish(frame, pkt, len);
+    if (patched) {
+        input_patch(in, frame, MIN(total, 128));
+        make_right(frame, total);
+    }
+    put_on_the_wire(in, frame, total);
+}
+
+/* A rendezvous is asked for, over DC. */
+static void send_dc_request(struct guest_input *in, uint8_t how)
+{
+    struct {
+        struct prm_tmh tmh[1];
+        struct prm_rvh rvh[1];
+        struct prm_ravh ravh[1];
+    } request = {0};
+    uint8_t dcc[DCC_ETH_BYTES];
+    struct dcceth connect = {.key = EXAMPLE_DC_KEY};
+    uint8_t session = input_u8(in);
+    struct roce_packet pkt = {.opcode = BTH_DC | BTH_CONNECT,
+                              .dest_qp = peer.tags_dctn,
+                              .dceth = {.session = session, .number = how >> 6}};
+
+    dcceth_build(dcc, &connect);
+    send_dc(in, &pkt, dcc, sizeof(dcc), false);
+    PRM_SET(tmh, request.tmh, op, PRM_TM_OP_RNDV);
+    PRM_SET(tmh, request.tmh, tag, input_u8(in) & 3);
+    PRM_SET(rvh, request.rvh, len, input_u16(in) % 1100);
+    PRM_SET(ravh, request.ravh, dct, how & 0x10 ? peer.tags_dctn : PEER_QPN);
+    PRM_SET(ravh, request.ravh, dc_access_key, EXAMPLE_DC_KEY);
+    pkt.opcode = BTH_DC | BTH_SEND_ONLY;
+    pkt.ackreq = true;
+    send_dc(in, &pkt, &request, sizeof(request), how & 8);
+}
+
+/* An answer to what the XRQ's initiator has asked. */
+static void send_dc_answer(struct guest_input *in, uint8_t how)
+{
+    static const uint8_t ops[] = {BTH_READ_RESP_ONLY,
+                                  BTH_READ_RESP_FIRST,
+                                  BTH_READ_RESP_MIDDLE,
+                                  BTH_READ_RESP_LAST,
+                                  BTH_ACK,
+                                  BTH_ACK,
+                                  BTH_ATOMIC_ACK,
+                                  BTH_SEND_ONLY};
+    static const uint8_t data[1024] = {1};
+    const struct srq *xrq = srq_find(&in->t->a.hca->fw->hca, in->guest.xrqn);
+    const struct qp *qp = (const struct qp *)xrq->dci;
+    struct roce_packet pkt = {
+        .opcode = BTH_DC | ops[how >> 4 & 7],
+        .dest_qp = qp->obj.num,
+        .psn = (qp->req.unacked_psn + (how >> 7)) & PSN_MASK,
+        .dceth = {.session = qp->peer.session, .number = qp->peer.qpn},
+        .aeth = {.syndrome = input_u8(in)},
+    };
+    uint32_t flags = bth_opcodes[pkt.opcode].flags;
+
+    send_dc(in, &pkt, data, flags & HDR_PAYLOAD ? input_u16(in) % 1025 : 0, how & 8);
+}
+
 /* A frame that is no RoCE packet, or not meant as one. */
 static void send_frame(struct guest_input *in)
 {
@@ -572,6 +669,20 @@ static void step(struct guest_input *in)
         revive(in, i);
         send_packet(in, i);
         break;
+    case 7: {
+        uint8_t how = input_u8(in);
+
+        if (how & 1) {
+            append_tag(in, input_u8(in) & 3);
+            input_settle(in);
+        }
+        if (how & 2) {
+            send_dc_request(in, how);
+        } else {
+            send_dc_answer(in, how);
+        }
+        break;
+    }
     case 8:
         send_frame(in);
         break;

@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "tests/programs/dc_queues.h"
+#include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
 #define MAX_RANKS 256
@@ -106,17 +108,10 @@ static void post_receive(uint64_t slot)
 
 static void make_common(void)
 {
-    struct ibv_device **list = ibv_get_device_list(NULL);
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = slots(), .max_sge = 1}};
     size_t bytes = (size_t)(slots() + ranks) * size;
 
-    for (int i = 0; list && list[i] && !ctx; i++) {
-        if (!device_name || !strcmp(device_name, ibv_get_device_name(list[i]))) {
-            ctx = ibv_open_device(list[i]);
-        }
-    }
-    need(ctx, "opening the device");
-    ibv_free_device_list(list);
+    ctx = endpoint_open(device_name, ibv_open_device);
     need((pd = ibv_alloc_pd(ctx)) &&
              (memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095)) &&
              (mr = ibv_reg_mr(pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE)),
@@ -128,15 +123,7 @@ static void make_common(void)
     for (unsigned slot = 0; slot < slots(); slot++) {
         post_receive(slot);
     }
-    need(!ibv_query_gid(ctx, 1, (int)gid_index, &board->gid[rank]), "ibv_query_gid()");
-}
-
-static struct ibv_ah_attr towards(unsigned other)
-{
-    return (struct ibv_ah_attr){
-        .is_global = 1,
-        .port_num = 1,
-        .grh = {.dgid = board->gid[other], .sgid_index = (uint8_t)gid_index, .hop_limit = 64}};
+    board->gid[rank] = endpoint_gid(ctx, gid_index);
 }
 
 static void make_rc(void)
@@ -157,84 +144,30 @@ static void make_rc(void)
 
 static void connect_rc(unsigned other)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-
-    need(!ibv_modify_qp(qps[other], &attr,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-         "to INIT");
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                .path_mtu = IBV_MTU_1024,
-                                .dest_qp_num = board->qpn[other][rank],
-                                .min_rnr_timer = 12,
-                                .ah_attr = towards(other)};
-    need(!ibv_modify_qp(qps[other], &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-         "to RTR");
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
-    need(!ibv_modify_qp(qps[other], &attr,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-         "to RTS");
+    endpoint_init_rc(qps[other], 0);
+    endpoint_connect_rc(qps[other], endpoint_towards(board->gid[other], gid_index),
+                        board->qpn[other][rank], TIMEOUT);
 }
 
 static void make_dct(void)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = recv_cq,
-                                       .recv_cq = recv_cq,
-                                       .srq = srq,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = pd};
-    struct mlx5dv_qp_init_attr dv = {
-        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = KEY}};
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-
-    dct = mlx5dv_create_qp(ctx, &attr, &dv);
+    dct = dc_make_dct(srq, recv_cq, KEY, gid_index, 0);
     if (!dct) {
         board->no_dc = true;
         fail("making a DCT");
     }
-    need(!ibv_modify_qp(dct, &to,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-         "DCT to INIT");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                              .path_mtu = IBV_MTU_1024,
-                              .min_rnr_timer = 12,
-                              .ah_attr = towards(rank)};
-    need(
-        !ibv_modify_qp(dct, &to, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV),
-        "DCT to RTR");
     board->dctn[rank] = dct->qp_num;
 }
 
 static struct ibv_qp *make_dci(void)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = send_cq,
-                                       .recv_cq = send_cq,
-                                       .cap = {.max_send_wr = DCI_DEPTH, .max_send_sge = 1},
-                                       .comp_mask =
-                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-                                       .pd = pd,
-                                       .send_ops_flags = IBV_QP_EX_WITH_SEND};
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    struct ibv_qp *qp = mlx5dv_create_qp(ctx, &attr, &dv);
+    struct dci_attr with = {.cq = send_cq,
+                            .cap = {.max_send_wr = DCI_DEPTH, .max_send_sge = 1},
+                            .operations = IBV_QP_EX_WITH_SEND,
+                            .timeout = TIMEOUT};
+    struct ibv_qp *qp = dc_make_dci(pd, &with);
 
     need(qp, "making a DCI");
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), "DCI to INIT");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024};
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU), "DCI to RTR");
-    to = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
-    need(!ibv_modify_qp(qp, &to,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN),
-         "DCI to RTS");
     return qp;
 }
 
@@ -399,7 +332,7 @@ static void run(void)
     }
     meet(0);
     for (unsigned i = 0; i < ranks; i++) {
-        struct ibv_ah_attr attr = towards(i);
+        struct ibv_ah_attr attr = endpoint_towards(board->gid[i], gid_index);
 
         if (i == rank) {
             continue;

@@ -8,14 +8,14 @@
  *
  * Exit status 0: all is as it must be, and a line says what was done. 77: the device has no DC.
  */
-#include <getopt.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "tests/programs/dc_queues.h"
+#include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
 #define TARGETS    8
@@ -24,9 +24,9 @@
 #define MESSAGE    3000
 #define DEPTH      128
 #define KEY        0x1122334455667788ull /* of the first target; the others' follow */
-#define PORT       "18517"
 #define NO_DC      77
 #define CQE        4095
+#define TIMEOUT    14 /* 67 ms */
 
 struct hello {
     union ibv_gid gid;
@@ -55,7 +55,8 @@ static struct ibv_mr *mr, *readonly;
 static struct ibv_ah *ah;
 static struct arena *arena;
 static struct hello mine, theirs;
-static unsigned gid_index, side, messages, operations;
+static struct endpoint_options options = {.port = "18517"};
+static unsigned side, messages, operations;
 static int peer;
 
 static uint8_t byte_of(unsigned from, unsigned initiator, unsigned target, unsigned round,
@@ -64,90 +65,32 @@ static uint8_t byte_of(unsigned from, unsigned initiator, unsigned target, unsig
     return (uint8_t)(from * 101 + initiator * 37 + target * 17 + round * 7 + at);
 }
 
-static void together(void)
-{
-    uint8_t one = 1, other;
-
-    tell(peer, &one, &other, 1);
-}
-
 /* -- objects ------------------------------------------------------------------------------------
  */
 
 static struct ibv_qp *make_dct(uint64_t key)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
-                                       .send_cq = recv_cq,
-                                       .recv_cq = recv_cq,
-                                       .srq = srq,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = pd};
-    struct mlx5dv_qp_init_attr dv = {
-        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = key}};
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT,
-                             .port_num = 1,
-                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                                IBV_ACCESS_REMOTE_ATOMIC};
-    struct ibv_qp *qp = mlx5dv_create_qp(ctx, &attr, &dv);
+    struct ibv_qp *qp =
+        dc_make_dct(srq, recv_cq, key, options.gid_index,
+                    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
     need(qp, "making a DCT");
-    need(!ibv_modify_qp(qp, &to,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-         "DCT to INIT");
-    to = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1,
-                    .port_num = 1,
-                    .grh = {.sgid_index = (uint8_t)gid_index, .hop_limit = 64}},
-    };
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV),
-         "DCT to RTR");
     return qp;
-}
-
-static void dci_to_rts(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), "DCI to INIT");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024};
-    need(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PATH_MTU), "DCI to RTR");
-    to = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-    need(!ibv_modify_qp(qp, &to,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN),
-         "DCI to RTS");
 }
 
 static struct ibv_qp *make_dci(const struct mlx5dv_dci_streams *streams)
 {
-    struct ibv_qp_init_attr_ex attr = {
-        .qp_type = IBV_QPT_DRIVER,
-        .send_cq = send_cq,
-        .recv_cq = send_cq,
+    struct dci_attr with = {
+        .cq = send_cq,
         .cap = {.max_send_wr = DEPTH, .max_send_sge = 1, .max_inline_data = 64},
-        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-        .pd = pd,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-                          IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP};
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
-    struct ibv_qp *qp;
+        .operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+        .timeout = TIMEOUT,
+        .streams = streams,
+    };
 
-    if (streams) {
-        dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
-        dv.dc_init_attr.dci_streams = *streams;
-    }
-    qp = mlx5dv_create_qp(ctx, &attr, &dv);
-    if (qp) {
-        dci_to_rts(qp);
-    }
-    return qp;
+    return dc_make_dci(pd, &with);
 }
 
 static void post_receive(unsigned slot)
@@ -161,22 +104,9 @@ static void post_receive(unsigned slot)
 /* -- completions --------------------------------------------------------------------------------
  */
 
-static struct ibv_wc completion(struct ibv_cq *cq)
-{
-    time_t end = time(NULL) + OTHER_SIDE_PATIENCE;
-    struct ibv_wc wc;
-    int n;
-
-    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0) {
-        need(time(NULL) < end, "waiting for a completion");
-    }
-    need(n == 1, "ibv_poll_cq()");
-    return wc;
-}
-
 static void completed(enum ibv_wc_opcode opcode)
 {
-    struct ibv_wc wc = completion(send_cq);
+    struct ibv_wc wc = endpoint_completion(send_cq);
 
     if (wc.status || wc.opcode != opcode) {
         fail("operation %u is %s, opcode %d", operations, ibv_wc_status_str(wc.status), wc.opcode);
@@ -266,7 +196,7 @@ static uint32_t length_of(unsigned round)
 
 static void take_message(void)
 {
-    struct ibv_wc wc = completion(recv_cq);
+    struct ibv_wc wc = endpoint_completion(recv_cq);
     unsigned tag = be32toh(wc.imm_data), initiator = tag & 0xff, target = tag >> 8 & 0xff;
     unsigned round = tag >> 16;
 
@@ -303,7 +233,7 @@ static void sends(void)
             }
         }
     }
-    together();
+    together(peer);
 }
 
 static void writes(void)
@@ -322,7 +252,7 @@ static void writes(void)
             completed(IBV_WC_RDMA_WRITE);
         }
     }
-    together();
+    together(peer);
     for (unsigned i = 0; i < INITIATORS; i++) {
         for (unsigned t = 0; t < TARGETS; t++) {
             for (size_t n = 0; n < MESSAGE; n++) {
@@ -351,7 +281,7 @@ static void reads(void)
             }
         }
     }
-    together();
+    together(peer);
 }
 
 static void atomics(void)
@@ -379,7 +309,7 @@ static void atomics(void)
             }
         }
     }
-    together();
+    together(peer);
     for (unsigned t = 0; t < TARGETS; t++) {
         if (arena->counter[t] != 7000 + t) {
             fail("counter %u is %lu", t, (unsigned long)arena->counter[t]);
@@ -399,16 +329,16 @@ static void wrong_key(void)
     w.rkey = theirs.rkey;
     w.remote = theirs.addr + offsetof(struct arena, written[0][3]);
     post(&w);
-    wc = completion(send_cq);
+    wc = endpoint_completion(send_cq);
     if (wc.status == IBV_WC_SUCCESS) {
         fail("a wrong key is taken");
     }
     need(!ibv_modify_qp(dci[0], &reset, IBV_QP_STATE), "DCI to RESET");
-    dci_to_rts(dci[0]);
+    dc_start_dci(dci[0], TIMEOUT);
     w.key ^= 1;
     post(&w);
     completed(IBV_WC_RDMA_WRITE);
-    together();
+    together(peer);
 }
 
 /* What goes wrong on one stream is that stream's, until it is reset. False: there are none. */
@@ -432,7 +362,7 @@ static bool streams(void)
         w.remote = theirs.addr + offsetof(struct arena, written[0][0]);
         w.stream = bad;
         post_to(qp, &w);
-        wc = completion(send_cq);
+        wc = endpoint_completion(send_cq);
         if (wc.status != IBV_WC_REM_ACCESS_ERR) {
             fail("stream %d: %s", bad, ibv_wc_status_str(wc.status));
         }
@@ -446,7 +376,7 @@ static bool streams(void)
         completed(IBV_WC_RDMA_WRITE);
     }
     need(!ibv_destroy_qp(qp), "destroying a DCI");
-    together();
+    together(peer);
     return true;
 }
 
@@ -470,21 +400,6 @@ static void questions(void)
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
-
-static struct ibv_context *open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *opened = NULL;
-
-    for (int i = 0; list && list[i] && !opened; i++) {
-        if (!name || !strcmp(name, ibv_get_device_name(list[i]))) {
-            opened = ibv_open_device(list[i]);
-        }
-    }
-    need(opened, "opening the device");
-    ibv_free_device_list(list);
-    return opened;
-}
 
 /* False: the device has no DC. */
 static bool make_objects(void)
@@ -522,18 +437,17 @@ static bool make_objects(void)
     return true;
 }
 
-static void meet(const char *host, const char *port)
+static void meet(void)
 {
-    struct ibv_ah_attr attr = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = (uint8_t)gid_index, .hop_limit = 64}};
+    struct ibv_ah_attr attr;
 
-    need(!ibv_query_gid(ctx, 1, (int)gid_index, &mine.gid), "ibv_query_gid()");
+    mine.gid = endpoint_gid(ctx, options.gid_index);
     mine.addr = (uintptr_t)arena;
     mine.rkey = mr->rkey;
     mine.readonly = readonly->rkey;
-    peer = other_side_connect(host, port);
+    peer = other_side_connect(options.host, options.port);
     tell(peer, &mine, &theirs, sizeof(mine));
-    attr.grh.dgid = theirs.gid;
+    attr = endpoint_towards(theirs.gid, options.gid_index);
     need((ah = ibv_create_ah(pd, &attr)), "ibv_create_ah()");
 }
 
@@ -554,32 +468,16 @@ static void end(void)
 
 int main(int argc, char **argv)
 {
-    const char *device = NULL, *port = PORT;
     bool has_streams;
-    int option;
 
-    while ((option = getopt(argc, argv, "d:g:p:")) != -1) {
-        switch (option) {
-        case 'd':
-            device = optarg;
-            break;
-        case 'g':
-            gid_index = (unsigned)atoi(optarg);
-            break;
-        case 'p':
-            port = optarg;
-            break;
-        default:
-            return 2;
-        }
-    }
-    side = optind < argc;
-    ctx = open_device(device);
+    endpoint_options(argc, argv, &options);
+    side = options.host != NULL;
+    ctx = endpoint_open(options.device, ibv_open_device);
     if (!make_objects()) {
         printf("skipped: the device has no DC\n");
         return NO_DC;
     }
-    meet(argv[optind], port);
+    meet();
     questions();
     sends();
     writes();
@@ -587,7 +485,7 @@ int main(int argc, char **argv)
     atomics();
     wrong_key();
     has_streams = streams();
-    together();
+    together(peer);
     end();
     printf("%u messages, %u operations, streams: %s\n", messages, operations,
            has_streams ? "yes" : "no");

@@ -93,3 +93,10 @@ void tell(int fd, const void *mine, void *theirs, size_t len)
     need(send(fd, mine, len, MSG_NOSIGNAL) == (ssize_t)len, "telling the other side");
     hear(fd, theirs, len);
 }
+
+void together(int fd)
+{
+    uint8_t one = 1, other;
+
+    tell(fd, &one, &other, 1);
+}

@@ -20,5 +20,7 @@ void need(bool condition, const char *what);
 int other_side_connect(const char *host, const char *port);
 /* Sends len bytes, and waits for as many. Both sides call it. */
 void tell(int fd, const void *mine, void *theirs, size_t len);
+/* Waits until both sides have come here. */
+void together(int fd);
 
 #endif

@@ -8,11 +8,11 @@
  * once. Exit status 0: so it is. 77: the device has none.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
 #define NONE    77
@@ -32,37 +32,23 @@ static bool is_reserved(uint32_t qpn, unsigned of)
     return false;
 }
 
-static struct ibv_context *open_device(const char *name)
+static struct ibv_context *reserved_open(struct ibv_device *device)
 {
     struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *ctx = NULL;
 
-    for (int i = 0; list && list[i] && !ctx; i++) {
-        if (!name || !strcmp(name, ibv_get_device_name(list[i]))) {
-            ctx = mlx5dv_open_device(list[i], &attr);
-        }
-    }
-    need(ctx, "opening the device");
-    ibv_free_device_list(list);
-    return ctx;
+    return mlx5dv_open_device(device, &attr);
 }
 
 int main(int argc, char **argv)
 {
     struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
-    const char *device = NULL;
+    struct endpoint_options options = {0};
     struct ibv_context *ctx;
     struct ibv_pd *pd;
-    int option, err;
+    int err;
 
-    while ((option = getopt(argc, argv, "d:")) != -1) {
-        if (option != 'd') {
-            return 2;
-        }
-        device = optarg;
-    }
-    ctx = open_device(device);
+    endpoint_options(argc, argv, &options);
+    ctx = endpoint_open(options.device, reserved_open);
     for (unsigned i = 0; i < NUMBERS; i++) {
         err = mlx5dv_reserved_qpn_alloc(ctx, &reserved[i]);
         if (err == EOPNOTSUPP && i == 0) {

@@ -10,7 +10,6 @@
  * Exit status 0: all is as it must be, and every byte is right. 77: the device has no tag matching.
  */
 #include <endian.h>
-#include <getopt.h>
 #include <infiniband/tm_types.h>
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -18,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "tests/programs/endpoint.h"
 #include "tests/programs/other_side.h"
 
-#define PORT    "18518"
 #define NO_TM   77
 #define TAGS    64
 #define OPS     128
 #define RECVS   128
+#define TIMEOUT 18   /* 1 s */
 #define SLOT    4096 /* of a message in a receive or a matched buffer */
 #define LARGE   300000
 #define ROUNDS  60
@@ -48,19 +48,13 @@ static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint8_t *memory;
 static struct hello mine, theirs;
-static unsigned gid_index, unexpected;
+static struct endpoint_options options = {.port = "18518"};
+static unsigned unexpected;
 static int peer;
 
 static uint8_t byte_of(uint64_t message, size_t at)
 {
     return (uint8_t)(message * 13 + at * 5 + 1);
-}
-
-static void together(void)
-{
-    uint8_t one = 1, other;
-
-    tell(peer, &one, &other, 1);
 }
 
 /* Buffers: receives, then matched ones by number, then the large one. */
@@ -240,14 +234,14 @@ static void expected(bool receives)
         if (receives) {
             memset(buffer_at(0), 0, SLOT);
             add(0, buffer_at(0), SLOT, tag, EXACT);
-            together();
+            together(peer);
             expect_match(0, tag, len);
             check(buffer_at(0), round, len);
         } else {
-            together();
+            together(peer);
             send_eager(round, tag, len, IBV_TMH_EAGER);
         }
-        together();
+        together(peer);
     }
 }
 
@@ -263,18 +257,18 @@ static void in_order(bool receives)
         for (unsigned i = 0; i < 4; i++) {
             add(i, buffer_at(i), SLOT, entries[i].tag, entries[i].mask);
         }
-        together();
+        together(peer);
         for (unsigned i = 0; i < 4; i++) {
             expect_match(i, tags[i], 500 + i);
             check(buffer_at(i), 3000 + i, 500 + i);
         }
     } else {
-        together();
+        together(peer);
         for (unsigned i = 0; i < 4; i++) {
             send_eager(3000 + i, tags[i], 500 + i, IBV_TMH_EAGER);
         }
     }
-    together();
+    together(peer);
 }
 
 /* Nobody waits for it: the whole message is in a receive, the header with it. Then it has been
@@ -289,7 +283,7 @@ static void unexpected_ones(bool receives)
             struct done done;
             const struct ibv_tmh *tmh;
 
-            together();
+            together(peer);
             done = completion();
             if (done.status || (done.wr_id & ~0xfffull) != RECV_ID ||
                 done.opcode != (no_tag ? IBV_WC_TM_NO_TAG : IBV_WC_TM_RECV) || done.flags ||
@@ -305,10 +299,10 @@ static void unexpected_ones(bool receives)
             unexpected += !no_tag;
             need(take_back(1, handle) == IBV_WC_SUCCESS, "removing what was not matched");
         } else {
-            together();
+            together(peer);
             send_eager(4000 + i, 0x8888 + i, 700, no_tag ? IBV_TMH_NO_TAG : IBV_TMH_EAGER);
         }
-        together();
+        together(peer);
     }
 }
 
@@ -323,7 +317,7 @@ static void rendezvous(bool receives)
 
             memset(large(), 0, LARGE);
             add(2, large(), LARGE, 0x5555, EXACT);
-            together();
+            together(peer);
             expect(TAG_ID + 2, IBV_WC_TM_RECV, IBV_WC_TM_MATCH);
             done = expect(TAG_ID + 2, IBV_WC_TM_RECV, IBV_WC_TM_DATA_VALID);
             need(done.len == len, "the length of a rendezvous");
@@ -350,7 +344,7 @@ static void rendezvous(bool receives)
             rvh->va = htobe64((uintptr_t)large());
             rvh->rkey = htobe32(mr->rkey);
             rvh->len = htobe32(len);
-            together();
+            together(peer);
             need(!ibv_post_send(qp, &wr, &bad), "ibv_post_send()");
             done = completion();
             if (done.opcode == IBV_WC_SEND && !done.status) {
@@ -367,7 +361,7 @@ static void rendezvous(bool receives)
                 expect(5, IBV_WC_SEND, 0);
             }
         }
-        together();
+        together(peer);
     }
 }
 
@@ -419,80 +413,26 @@ static void make_queues(bool receives)
 
 static void connect_qp(void)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .port_num = 1,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
-
-    need(!ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-         "to INIT");
+    endpoint_init_rc(qp, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     for (unsigned i = 0; i < RECVS - 1; i++) {
         post_receive(i);
     }
     mine.qpn = qp->qp_num;
-    need(!ibv_query_gid(ctx, 1, (int)gid_index, &mine.gid), "ibv_query_gid()");
+    mine.gid = endpoint_gid(ctx, options.gid_index);
     tell(peer, &mine, &theirs, sizeof(mine));
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = theirs.qpn,
-        .max_dest_rd_atomic = 8,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1,
-                    .port_num = 1,
-                    .grh = {.dgid = theirs.gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64}},
-    };
-    need(!ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-         "to RTR");
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 8};
-    need(!ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-         "to RTS");
-    together();
-}
-
-static void open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-
-    for (int i = 0; list && list[i] && !ctx; i++) {
-        if (!name || !strcmp(name, ibv_get_device_name(list[i]))) {
-            ctx = ibv_open_device(list[i]);
-        }
-    }
-    need(ctx, "opening the device");
-    ibv_free_device_list(list);
+    endpoint_connect_rc(qp, endpoint_towards(theirs.gid, options.gid_index), theirs.qpn, TIMEOUT);
+    together(peer);
 }
 
 int main(int argc, char **argv)
 {
     const size_t size = (RECVS + TAGS) * SLOT + (LARGE + 4095) / 4096 * 4096;
-    const char *device = NULL, *port = PORT;
     struct ibv_device_attr_ex attr;
     bool receives;
-    int option;
 
-    while ((option = getopt(argc, argv, "d:g:p:")) != -1) {
-        switch (option) {
-        case 'd':
-            device = optarg;
-            break;
-        case 'g':
-            gid_index = (unsigned)atoi(optarg);
-            break;
-        case 'p':
-            port = optarg;
-            break;
-        default:
-            return 2;
-        }
-    }
-    receives = optind >= argc;
-    open_device(device);
+    endpoint_options(argc, argv, &options);
+    receives = !options.host;
+    ctx = endpoint_open(options.device, ibv_open_device);
     need(!ibv_query_device_ex(ctx, NULL, &attr), "ibv_query_device_ex()");
     if (attr.tm_caps.max_num_tags < TAGS) {
         printf("skipped: the device has no tag matching\n");
@@ -503,7 +443,7 @@ int main(int argc, char **argv)
     need((mr = ibv_reg_mr(pd, memory, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)),
          "ibv_reg_mr()");
     make_queues(receives);
-    peer = other_side_connect(argv[optind], port);
+    peer = other_side_connect(options.host, options.port);
     connect_qp();
     expected(receives);
     in_order(receives);
@@ -513,7 +453,7 @@ int main(int argc, char **argv)
     if (receives) {
         limits();
     }
-    together();
+    together(peer);
     need(!ibv_destroy_qp(qp) && (!srq || !ibv_destroy_srq(srq)) &&
              !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) && !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) &&
              !ibv_close_device(ctx),

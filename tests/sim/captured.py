@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""usage: captured.py TEST-SIM-DATA
+"""usage: captured.py TEST-SIM-DATA TEST-SIM-DC
 
-The packets of the simulation's data check are legal (scripts/lib/transport_rules.py); and the
-judge finds what is illegal: one packet at a time is dropped, doubled or changed, and each time it
-must say what is wrong. HCASIM_SIM_OPS: how many operations the judged capture is of.
+The packets of the simulation's data check are legal (scripts/lib/transport_rules.py), and so are those
+of dynamic connections; and the judge finds what is illegal: one packet at a time is dropped, doubled or
+changed, and each time it must say what is wrong. HCASIM_SIM_OPS: how many operations the judged capture
+is of; HCASIM_SIM_SEEDS: how many seeds of dynamic connections are judged.
 """
+import collections
 import os
 import pathlib
 import random
@@ -19,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/li
 import capture  # noqa: E402
 import transport_rules as rules  # noqa: E402
 
+SEEDS = int(os.environ.get("HCASIM_SIM_SEEDS", "6"))
 OPS = os.environ.get("HCASIM_SIM_OPS", "20000")
 SPOILT_OPS = "500"  # of the capture that is spoilt, once for each row below
 TRIES = 2            # packets of each kind
@@ -151,6 +154,36 @@ SPOILT = [
 ]
 
 
+def dc(what, solicited=None):
+    return lambda p: (p.transport == rules.DC and p.what == what and
+                      solicited in (None, p.solicited) and not rules.dc_rules.is_cnak(p))
+
+
+def cnak(packet):
+    return packet.transport == rules.DC and rules.dc_rules.is_cnak(packet)
+
+
+# The same of sessions; offsets 12 to 19 are the DCETH.
+DC_SPOILT = [
+    ("no CONNECT", dc("CONNECT", 0), DROP, "did not begin"),
+    ("a CONNECT of another session", dc("CONNECT", 0), add(13, 3, 1), "did not begin"),
+    ("a CONNECT of long ago", dc("CONNECT", 0), add(13, 3, -1000), "begins a session before"),
+    ("a CONNECT with another PSN", dc("CONNECT", 0), add_psn(1), "follows"),
+    ("a request of another session", dc("WRITE"), add(13, 3, 7), "did not begin"),
+    ("a request of another initiator", dc("WRITE"), add(17, 3, 0x100), "did not begin"),
+    ("a request's PSN too large", dc("WRITE"), add_psn(100), "PSNs out"),
+    ("an ACK of another session", dc("ACK"), add(13, 3, 7), "nothing that was asked"),
+    ("an ACK of another target", dc("ACK"), add(17, 3, 0x100), "nothing that was asked"),
+    ("an ACK of what was not sent", dc("ACK"), add_psn(5000), "was not sent"),
+    ("an MSN too large", dc("ACK"), add(21, 3, 1000), "messages are complete"),
+    ("an atomic's answer to something else", dc("ATOMIC_ACK"), add_psn(-7000), "no atomic"),
+    ("a CNAK of no CONNECT", cnak, add_psn(999), "no CONNECT"),
+    ("a CNAK of a session", cnak, add(13, 3, 5), "CNAK of a session"),
+    ("a DISCONNECT too early", dc("CONNECT", 0), bits(1, 0x80), None),
+    ("an opcode that does not exist", dc("SEND"), opcode(0x18), "does not exist"),
+]
+
+
 def spoil(frames, index, how):
     time, outbound, frame = frames[index]
     if how == DROP:
@@ -175,12 +208,10 @@ def judge(frames):
     return rules.judge_frames(lambda: iter(frames))
 
 
-def spoilt_ones_are_found(path):
-    frames = list(capture.timed_frames(path))
-    packets = candidates(frames)
-    chance = random.Random(1)
+def not_found(frames, packets, chance, kinds):
+    """Lines about what the judge did not find."""
     missed = []
-    for name, which, how, says in SPOILT:
+    for name, which, how, says in kinds:
         fitting = [packet for packet in packets if which(packet)]
         for packet in chance.sample(fitting, min(TRIES, len(fitting))):
             wrong = judge(spoil(frames, packet.number, how)).wrong
@@ -188,6 +219,14 @@ def spoilt_ones_are_found(path):
                 missed.append(f"{name}, frame {packet.number}: {wrong[:3]}")
         if not fitting:
             missed.append(f"{name}: there is no such packet")
+    return missed
+
+
+def spoilt_ones_are_found(path):
+    frames = list(capture.timed_frames(path))
+    packets = candidates(frames)
+    chance = random.Random(1)
+    missed = not_found(frames, packets, chance, SPOILT)
     missed += sent_again(frames, packets, chance)
     missed += harmless(frames, packets, chance)
     for line in missed:
@@ -275,8 +314,34 @@ def are_legal(path, lossless):
     return not verdict.wrong and seen == expected
 
 
+def sessions_are_legal(program, folder):
+    """Of dynamic connections: many seeds, on a good cable and on a bad one."""
+    good = True
+    seen = collections.Counter()
+    for seed in range(1, SEEDS + 1):
+        files = run(program, folder, OPS, HCASIM_SIM_SEED=str(seed), HCASIM_SIM_SEEDS="1")
+        for path, lossless in zip(files, (True, False)):
+            verdict = rules.judge(path, lossless)
+            seen += verdict.counts
+            for line in verdict.wrong[:20]:
+                print(f"seed {seed}, {path.name}: {line}")
+            good = good and not verdict.wrong
+    print(f"{SEEDS} seeds: {dict(seen)}")
+    return good and all(seen[what] for what in ("sessions", "CNAKs", "RNR NAKs", "retransmissions"))
+
+
+def spoilt_sessions_are_found(program, folder):
+    perfect, _ = run(program, folder, OPS, HCASIM_SIM_SEED="2", HCASIM_SIM_SEEDS="1")
+    frames = list(capture.timed_frames(perfect))
+    missed = not_found(frames, candidates(frames), random.Random(1), DC_SPOILT)
+    for line in missed:
+        print(f"not found: {line}")
+    print(f"{len(DC_SPOILT)} kinds of illegal packets of sessions, {len(missed)} not found")
+    return not missed
+
+
 def main():
-    program, = sys.argv[1:]
+    program, dc_program = sys.argv[1:]
     told_apart = close_psns_are_no_matter()
     with tempfile.TemporaryDirectory() as folder:
         perfect, lossy = run(program, pathlib.Path(folder), OPS)
@@ -285,6 +350,8 @@ def main():
         perfect, _ = run(program, pathlib.Path(folder), SPOILT_OPS, CK_RUN_CASE="perfect",
                          HCASIM_SIM_SEED="1")
         good = spoilt_ones_are_found(perfect) and good
+        good = sessions_are_legal(dc_program, pathlib.Path(folder)) and good
+        good = spoilt_sessions_are_found(dc_program, pathlib.Path(folder)) and good
     return 0 if good and told_apart else 1
 
 

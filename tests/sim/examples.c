@@ -356,6 +356,7 @@ static size_t create_xrq(struct guest *g, struct prm_create_xrq_in *in)
 
     PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
     PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, xrqc, dc, 1);
     PRM_SET(xrqc, xrqc, cqn, g->node->cq.cqn);
     PRM_SET(tag_matching_topology_context, PRM_PTR(xrqc, xrqc, tag_matching_topology_context),
             log_matching_list_sz, 4);
@@ -367,6 +368,14 @@ static size_t create_xrq(struct guest *g, struct prm_create_xrq_in *in)
                                   .dbr = (uint32_t *)(g->mem->ptr + dbr)};
     }
     return PRM_SIZE(create_xrq_in) + 8;
+}
+
+static size_t set_xrq_dc_params(struct guest *g, struct prm_set_xrq_dc_params_entry_in *in)
+{
+    PRM_SET(set_xrq_dc_params_entry_in, in, xrqn, g->xrqn);
+    PRM_SET(set_xrq_dc_params_entry_in, in, ack_timeout, 10);
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, PRM_QP_MTU_1024);
+    return PRM_SIZE(set_xrq_dc_params_entry_in);
 }
 
 /* What the XRQ needs to do something: its list's QP, and slots that follow one another. */
@@ -435,6 +444,7 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         EXAMPLE(CREATE_XRC_SRQ, create_xrc_srq);
         EXAMPLE(CREATE_RMP, create_rmp);
         EXAMPLE(CREATE_XRQ, create_xrq);
+        EXAMPLE(SET_XRQ_DC_PARAMS_ENTRY, set_xrq_dc_params);
         EXAMPLE(CREATE_DCT, create_dct);
         EXAMPLE(CREATE_MKEY, create_mkey);
         EXAMPLE(CREATE_TIS, create_tis);

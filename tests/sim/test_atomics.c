@@ -4,8 +4,8 @@
  * (docs/adr/0011), of every size, on words that they share, up to 16 outstanding. Each takes effect
  * once, in the order posted, and brings what was there before.
  *
- * HCASIM_SEEDS: how many seeds; HCASIM_SEED: the first of them. HCASIM_SIM_CAPTURE: a file for the
- * packets, if it is one seed.
+ * HCASIM_SIM_SEEDS: how many seeds; HCASIM_SIM_SEED: the first of them. HCASIM_SIM_CAPTURE: a file
+ * for the packets, if it is one seed.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -329,8 +329,8 @@ static unsigned from_environment(const char *name, unsigned usual)
 START_TEST(atomics_take_effect_once_and_in_order)
 {
     const struct service_under_test *service = &services_under_test[_i];
-    unsigned first = from_environment("HCASIM_SEED", 1);
-    unsigned end = first + from_environment("HCASIM_SEEDS", 25);
+    unsigned first = from_environment("HCASIM_SIM_SEED", 1);
+    unsigned end = first + from_environment("HCASIM_SIM_SEEDS", 25);
     uint64_t faults = 0;
 
     for (unsigned seed = first; seed < end; seed++) {

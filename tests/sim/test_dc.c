@@ -46,6 +46,8 @@ struct initiator {
 struct target {
     struct lab_dct dct;
     uint64_t mem;
+    bool starves;   /* it posts no receives for now */
+    unsigned ready; /* that are posted */
     bool busy[SLOTS];
 };
 
@@ -66,7 +68,8 @@ static struct run {
     uint64_t src;
     GArray *late;
     unsigned lose, twice, delay; /* per thousand packets */
-    uint64_t done, failed, connects;
+    unsigned receives, scarce;   /* of a target, at most; how often it posts none, per thousand */
+    uint64_t done, failed, connects, rnr_naks;
     FILE *capture; /* or NULL */
 } r;
 
@@ -95,7 +98,8 @@ static void keep(unsigned from, const struct roce_packet *pkt)
     g_array_append_val(r.late, late);
 }
 
-/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed, as pcap. */
+/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed on a good wire, as pcap;
+ * HCASIM_SIM_CAPTURE_LOSSY=FILE: on a bad one, as they were sent. */
 static void capture(const struct roce_packet *pkt)
 {
     const uint8_t *frame = pkt->payload - roce_header_len(pkt);
@@ -109,10 +113,10 @@ static void capture(const struct roce_packet *pkt)
     }
 }
 
-static void open_capture(void)
+static void open_capture(bool faults)
 {
     static const uint32_t head[] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 1};
-    const char *path = getenv("HCASIM_SIM_CAPTURE");
+    const char *path = getenv(faults ? "HCASIM_SIM_CAPTURE_LOSSY" : "HCASIM_SIM_CAPTURE");
 
     if (path) {
         r.capture = fopen(path, "wb");
@@ -125,6 +129,8 @@ static bool tap(struct lab *lab, unsigned from, const struct roce_packet *pkt)
 {
     capture(pkt);
     r.connects += pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited;
+    r.rnr_naks +=
+        pkt->opcode == (BTH_DC | BTH_ACK) && aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK;
     if (happens(r.lose)) {
         return false;
     }
@@ -172,6 +178,7 @@ static void pass(uint64_t ns)
         for (unsigned i = 0; i < r.late->len; i++) {
             next = MIN(next, g_array_index(r.late, struct late, i).due);
         }
+        r.lab->num_packets = 0;
         lab_advance(r.lab, MAX(next, r.lab->side[0].host.now + 1) - r.lab->side[0].host.now);
         deliver_late();
     }
@@ -219,7 +226,9 @@ static void post(unsigned nth)
         wr.sge[0] = (struct lab_sge){r.src, 8, 0};
         a->tried[t]++;
     } else {
-        wr.sge[0] = (struct lab_sge){r.src + 64, upto(3000), 0};
+        /* what a READ brings is not what a WRITE sends: that must be the same when sent again */
+        wr.sge[0] = (struct lab_sge){r.src + (wr.opcode == PRM_WQE_OPCODE_RDMA_READ ? 4096 : 64),
+                                     upto(3000), 0};
         wr.raddr = a->words + 4096;
     }
     if (happens(10)) {
@@ -235,10 +244,11 @@ static void post(unsigned nth)
 
 static void post_receives(struct target *t)
 {
-    while (!t->busy[t->dct.posted % SLOTS]) {
+    while (!t->starves && t->ready < r.receives && !t->busy[t->dct.posted % SLOTS]) {
         unsigned slot = t->dct.posted % SLOTS;
 
         t->busy[slot] = true;
+        t->ready++;
         lab_dct_post_recv(&t->dct, t->mem + slot * 64, 64);
     }
 }
@@ -277,6 +287,7 @@ static void received(const struct lab_cqe *cqe)
         if (t->dct.dctn == cqe->qpn) {
             ck_assert(t->busy[cqe->counter]);
             t->busy[cqe->counter] = false;
+            t->ready--;
             if (cqe->opcode == PRM_CQE_OPCODE_RESP_SEND) {
                 memcpy(&id, lab_ptr(&r.lab->side[1], t->mem + cqe->counter * 64, 4), 4);
                 ck_assert_uint_lt(id, r.num_ops);
@@ -332,12 +343,14 @@ static void make(uint32_t seed, bool faults)
     r = (struct run){.lab = lab_new(), .rand = g_rand_new_with_seed(seed)};
     r.late = g_array_new(false, false, sizeof(struct late));
     r.lab->tap = tap;
-    open_capture();
+    open_capture(faults);
     if (faults) {
         r.lose = upto(1) ? upto(150) : 5;
         r.twice = upto(200);
         r.delay = upto(150);
+        r.scarce = upto(100);
     }
+    r.receives = faults && happens(500) ? 1 + upto(5) : SLOTS;
     r.lab->side[1].hca.limits.dc_responders = 1 + upto(5);
     r.src = lab_mem(&r.lab->side[0], 8192, 7);
     for (unsigned i = 0; i < DCTS; i++) {
@@ -353,6 +366,7 @@ static void make(uint32_t seed, bool faults)
         a->attr.log_errored = i % 2 ? 2 : 0;
         a->path = lab_path;
         a->path.ack_timeout = faults ? 8 + (uint8_t)upto(6) : 14;
+        a->path.rnr_retry = happens(500) ? (uint8_t)upto(3) : 7;
         a->words = lab_mem(&r.lab->side[1], 8192, 0);
         lab_qp_new(&r.lab->side[0], &a->attr, &a->qp);
         start(a);
@@ -367,6 +381,13 @@ static unsigned outstanding(void)
         n += r.dci[i].posted;
     }
     return n;
+}
+
+/* Receives run out now and then: RNR NAKs, which come late as well. */
+static void starve(struct target *t, bool value)
+{
+    t->starves = value;
+    post_receives(t);
 }
 
 static void step(bool faults)
@@ -385,6 +406,11 @@ static void step(bool faults)
     if (faults && happens(4)) {
         pass(DC_IDLE_NS); /* whose DISCONNECT was lost is forgotten now */
     }
+    for (unsigned i = 0; i < DCTS; i++) {
+        if (happens(r.dct[i].starves ? 100 : r.scarce)) {
+            starve(&r.dct[i], !r.dct[i].starves);
+        }
+    }
     poll_all();
     for (unsigned i = 0; i < DCIS; i++) {
         revive(&r.dci[i]);
@@ -395,6 +421,9 @@ static void step(bool faults)
 static void finish(void)
 {
     r.lose = r.twice = r.delay = 0;
+    for (unsigned i = 0; i < DCTS; i++) {
+        starve(&r.dct[i], false);
+    }
     for (unsigned i = 0; outstanding() && i < 2000; i++) {
         pass(50 * LAB_MS);
         poll_all();
@@ -462,17 +491,18 @@ static unsigned from_env(const char *name, unsigned otherwise)
 START_TEST(what_completes_was_carried_out_once)
 {
     unsigned first = from_env("HCASIM_SIM_SEED", 1), n = from_env("HCASIM_SIM_SEEDS", 20);
-    uint64_t done = 0, failed = 0, connects = 0;
+    uint64_t done = 0, failed = 0, connects = 0, rnr_naks = 0;
 
     for (uint32_t seed = first; seed < first + n; seed++) {
         run(seed, true);
         done += r.done;
         failed += r.failed;
         connects += r.connects;
+        rnr_naks += r.rnr_naks;
         clear();
     }
-    g_print("# %u seeds: %u done, %u failed, %u CONNECTs\n", n, (unsigned)done, (unsigned)failed,
-            (unsigned)connects);
+    g_print("# %u seeds: %u done, %u failed, %u CONNECTs, %u RNR NAKs\n", n, (unsigned)done,
+            (unsigned)failed, (unsigned)connects, (unsigned)rnr_naks);
     ck_assert_uint_gt(done, failed);
 }
 END_TEST

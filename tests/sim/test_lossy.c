@@ -7,6 +7,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fw/fw_internal.h"
+#include "model/queue/q_counter.h"
 #include "tests/sim/two_hcas.h"
 
 #define ROUNDS   60
@@ -21,7 +23,7 @@ struct run {
     uint8_t *mine_model, *theirs_model;
     GRand *rand;
     GString *trace;
-    uint64_t frames;
+    uint64_t frames, gaps;
 };
 
 static size_t upto(struct run *r, size_t max)
@@ -160,9 +162,17 @@ static void one_operation(struct run *r)
     }
 }
 
-static void run(struct run *r, const struct lossy_config *loss)
+/* What took a late packet for a lost one. */
+static uint64_t counted_gaps(const struct node *node)
 {
-    static const struct drv_path path = {.ack_timeout = 10};
+    const struct q_counter *c = node->hca->fw->hca.scratch_q_counter;
+
+    return c->out_of_sequence + c->packet_seq_err + c->implied_nak_seq_err;
+}
+
+static void run(struct run *r, const struct lossy_config *loss, uint8_t order)
+{
+    const struct drv_path path = {.ack_timeout = 10, .order = order};
 
     r->t = two_hcas_new(loss);
     r->rc = qp_pair_new(r->t, PRM_QP_ST_RC, &path);
@@ -178,6 +188,7 @@ static void run(struct run *r, const struct lossy_config *loss)
     }
     ck_assert_uint_gt(lossy_faults(r->t->a.port) + lossy_faults(r->t->b.port), 0);
     r->frames = r->t->frames;
+    r->gaps = counted_gaps(&r->t->a) + counted_gaps(&r->t->b);
     r->trace = g_string_new(g_checksum_get_string(r->t->trace));
     g_rand_free(r->rand);
     g_free(r->mine_model);
@@ -203,9 +214,26 @@ static const struct lossy_config losses[] = {
 
 START_TEST(every_operation_takes_effect_once_and_in_order)
 {
+    const size_t n = G_N_ELEMENTS(losses);
     struct run r;
 
-    run(&r, &losses[_i]);
+    run(&r, &losses[(size_t)_i % n],
+        (size_t)_i >= n ? PRM_DP_ORDERING_OOO_ALL : PRM_DP_ORDERING_IBTA);
+    run_end(&r);
+}
+END_TEST
+
+/* dp_ordering: a cable that only changes the order makes nobody go back (docs/adr/0012). */
+START_TEST(an_order_of_its_own_is_no_loss)
+{
+    const struct lossy_config late = {.seed = 20 + (uint32_t)_i, .late = 200};
+    struct run r;
+
+    run(&r, &late, PRM_DP_ORDERING_IBTA);
+    ck_assert_uint_gt(r.gaps, 0);
+    run_end(&r);
+    run(&r, &late, PRM_DP_ORDERING_OOO_RW + (uint8_t)(_i & 1));
+    ck_assert_uint_eq(r.gaps, 0);
     run_end(&r);
 }
 END_TEST
@@ -215,10 +243,10 @@ START_TEST(same_seed_same_packets)
     struct run first, again, other;
     struct lossy_config loss = losses[5];
 
-    run(&first, &loss);
-    run(&again, &loss);
+    run(&first, &loss, PRM_DP_ORDERING_OOO_ALL);
+    run(&again, &loss, PRM_DP_ORDERING_OOO_ALL);
     loss.seed++;
-    run(&other, &loss);
+    run(&other, &loss, PRM_DP_ORDERING_OOO_ALL);
     ck_assert_uint_eq(first.frames, again.frames);
     ck_assert_str_eq(first.trace->str, again.trace->str);
     ck_assert_str_ne(first.trace->str, other.trace->str);
@@ -237,7 +265,8 @@ int main(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_operation_takes_effect_once_and_in_order, 0,
-                        (int)G_N_ELEMENTS(losses));
+                        2 * (int)G_N_ELEMENTS(losses));
+    tcase_add_loop_test(tc, an_order_of_its_own_is_no_loss, 0, 4);
     tcase_add_test(tc, same_seed_same_packets);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -4,6 +4,8 @@
  * other that posts receives to an XRQ, cancels them, and handles what the device does not, as an
  * MPI does. The reference knows MPI's rule alone: a message takes the first receive posted that it
  * matches, and the messages of a sender are matched in their order.
+ *
+ * Senders are connected to QPs of the receiver; or they are initiators, and it has a target.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #define ROOM       4096 /* bytes of a message at most, headers and all */
 #define HEADERS    64   /* where the data of a rendezvous begins in its sender's memory */
 #define NONE       (-1)
+#define DC_KEY     0x1122334455667788ull
 
 enum kind {
     EAGER,
@@ -51,6 +54,9 @@ struct run {
     struct drv_srq xrq;
     struct drv_qp cmd, at[SENDERS]; /* the receiver's */
     struct drv_qp *from[SENDERS];
+    bool dc;
+    uint32_t target, back; /* DC: the receiver's, and the senders' for READ and FIN */
+    struct drv_qp dcis[SENDERS];
     struct buf *here, *wqes, *there, *fins;
     unsigned wqe_buffer[1 << LOG_XRQ]; /* which ROOM of wqes each slot has */
     unsigned last_slot;                /* of the free ones */
@@ -146,8 +152,14 @@ static void send_this(struct run *r, const struct message *message, unsigned mor
     struct message *m = &r->messages[n];
     struct prm_tmh *tmh = (void *)(r->there->ptr + n * ROOM);
     struct prm_rvh *rvh = (void *)(tmh + 1);
+    struct prm_ravh *ravh = (void *)(rvh + 1);
+    struct drv_path to = path_to(&r->t->a, &r->cmd);
     struct drv_sge sge;
-    struct drv_send send = {.opcode = PRM_WQE_OPCODE_SEND, .sge = &sge, .num_sge = 1};
+    struct drv_send send = {.opcode = PRM_WQE_OPCODE_SEND,
+                            .sge = &sge,
+                            .num_sge = 1,
+                            .ah = r->dc ? &to : NULL,
+                            .dc_key = DC_KEY};
 
     *m = *message;
     PRM_SET(tmh, tmh, op, ops[m->kind]);
@@ -159,8 +171,11 @@ static void send_this(struct run *r, const struct message *message, unsigned mor
         PRM_SET(rvh, rvh, va, r->there->va + n * ROOM + HEADERS);
         PRM_SET(rvh, rvh, rkey, r->there->mr.key);
         PRM_SET(rvh, rvh, len, m->len);
-        sge.len = (uint32_t)(sizeof(*tmh) + sizeof(*rvh) + more);
+        sge.len = (uint32_t)(sizeof(*tmh) + sizeof(*rvh) + (r->dc ? sizeof(*ravh) : 0) + more);
+        PRM_SET(ravh, ravh, dct, r->back);
+        PRM_SET(ravh, ravh, dc_access_key, DC_KEY);
     }
+    to.remote_qpn = r->target;
     drv_post_send(r->from[m->sender], &send);
 }
 
@@ -278,8 +293,14 @@ static void count_down(struct run *r, unsigned handle)
     }
 }
 
-static unsigned sender_of(struct run *r, uint32_t qpn)
+/* Of message n, which came by that QP, or target. */
+static unsigned sender_of(struct run *r, unsigned n, uint32_t qpn)
 {
+    ck_assert_uint_lt(n, r->sent);
+    if (r->dc) {
+        ck_assert_uint_eq(qpn, r->target);
+        return r->messages[n].sender;
+    }
     for (unsigned i = 0; i < SENDERS; i++) {
         if (r->at[i].qpn == qpn) {
             return i;
@@ -292,7 +313,7 @@ static void on_matched(struct run *r, const struct drv_wc *wc, unsigned handle)
 {
     unsigned n = PRM_GET(tmh, PRM_PTR(cqe64, wc->raw, tmh), app_ctx);
 
-    reference_arrives(r, sender_of(r, wc->qpn), n);
+    reference_arrives(r, sender_of(r, n, wc->qpn), n);
     ck_assert_uint_eq(PRM_GET(tmh, PRM_PTR(cqe64, wc->raw, tmh), tag), r->messages[n].tag);
     ck_assert_int_eq(reference_find(r, n), (int)handle);
     reference_match(r, (int)handle, (int)n);
@@ -339,7 +360,7 @@ static void on_wqe(struct run *r, const struct drv_wc *wc, bool has_tag)
     unsigned n = PRM_GET(tmh, (const struct prm_tmh *)at, app_ctx);
     int handle;
 
-    reference_arrives(r, sender_of(r, wc->qpn), n);
+    reference_arrives(r, sender_of(r, n, wc->qpn), n);
     ck_assert(has_tag == (r->messages[n].kind != NO_TAG));
     ck_assert_mem_eq(at, r->there->ptr + n * ROOM, wc->byte_cnt);
     free_slot(r, wc->wqe_counter);
@@ -451,6 +472,7 @@ static void make_xrq(struct run *r)
     PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
     PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
     PRM_SET(xrqc, xrqc, cqn, node->cq.cqn);
+    PRM_SET(xrqc, xrqc, dc, r->dc);
     PRM_SET(tag_matching_topology_context, PRM_PTR(xrqc, xrqc, tag_matching_topology_context),
             log_matching_list_sz, LOG_TAGS);
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
@@ -492,11 +514,93 @@ static void make_qp(struct run *r, bool is_command, bool has_sq, struct drv_qp *
     ck_assert_int_eq(drv_create_qp(node->drv, &attr, qp), 0);
 }
 
-static void run_init(struct run *r, const struct lossy_config *loss, const char *capture)
+/* -- DC ---------------------------------------------------------------------------------------- */
+
+static void set_dc_params(struct run *r)
+{
+    struct prm_set_xrq_dc_params_entry_in in[1] = {0};
+
+    PRM_SET(set_xrq_dc_params_entry_in, in, opcode, PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY);
+    PRM_SET(set_xrq_dc_params_entry_in, in, xrqn, r->xrq.srqn);
+    PRM_SET(set_xrq_dc_params_entry_in, in, ack_timeout, 10);
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, PRM_QP_MTU_1024);
+    PRM_SET(set_xrq_dc_params_entry_in, in, dc_access_key, DC_KEY);
+    ck_assert_int_eq(drv_cmd_simple(r->t->a.drv, in, sizeof(in)), 0);
+}
+
+static uint32_t make_target(struct node *node, uint32_t srqn, bool fetches)
+{
+    struct prm_create_dct_in in[1] = {0};
+    struct prm_create_dct_out out[1] = {0};
+    struct prm_dctc *dctc = PRM_PTR(create_dct_in, in, dct_context_entry);
+
+    PRM_SET(create_dct_in, in, opcode, PRM_CMD_OP_CREATE_DCT);
+    PRM_SET(dctc, dctc, offload_type, fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
+    PRM_SET(dctc, dctc, user_index, 0xffffff);
+    PRM_SET(dctc, dctc, cqn, node->cq.cqn);
+    PRM_SET(dctc, dctc, pd, node->drv->pdn);
+    PRM_SET(dctc, dctc, srqn_xrqn, srqn);
+    PRM_SET(dctc, dctc, rre, 1);
+    PRM_SET(dctc, dctc, min_rnr_nak, 1);
+    PRM_SET(dctc, dctc, dc_access_key, DC_KEY);
+    PRM_SET(dctc, dctc, mtu, PRM_QP_MTU_1024);
+    PRM_SET(dctc, dctc, hop_limit, 64);
+    ck_assert_int_eq(drv_cmd(node->drv, in, sizeof(in), out, sizeof(out)), 0);
+    return PRM_GET(create_dct_out, out, dctn);
+}
+
+static void destroy_target(struct node *node, uint32_t dctn)
+{
+    struct prm_destroy_dct_in in[1] = {0};
+
+    PRM_SET(destroy_dct_in, in, opcode, PRM_CMD_OP_DESTROY_DCT);
+    PRM_SET(destroy_dct_in, in, dctn, dctn);
+    ck_assert_int_eq(drv_cmd_simple(node->drv, in, sizeof(in)), 0);
+}
+
+static void dc_connect(struct run *r)
+{
+    struct node *node = &r->t->b;
+    struct drv_srq *srq = node_srq(node, LOG_RQ + 1);
+    struct drv_sge fin = buf_sge(r->fins, 0, 32);
+    struct drv_path path = path_to(&r->t->a, &r->cmd);
+
+    set_dc_params(r);
+    r->target = make_target(&r->t->a, r->xrq.srqn, true);
+    r->back = make_target(node, srq->srqn, false);
+    for (unsigned n = 0; n < MESSAGES; n++) {
+        drv_post_srq_recv(node->drv, srq, &fin, 1);
+    }
+    path.ack_timeout = 10;
+    for (unsigned i = 0; i < SENDERS; i++) {
+        struct drv_qp_attr attr = {.st = PRM_QP_ST_DCI,
+                                   .pdn = node->drv->pdn,
+                                   .send_cq = &node->cq,
+                                   .recv_cq = &node->cq,
+                                   .log_sq = LOG_SQ + 1,
+                                   .no_rq = true};
+
+        r->from[i] = &r->dcis[i];
+        ck_assert_int_eq(drv_create_qp(node->drv, &attr, r->from[i]), 0);
+        ck_assert_int_eq(drv_qp_connect(r->from[i], &path), 0);
+    }
+}
+
+static void dc_end(struct run *r)
+{
+    for (unsigned i = 0; i < SENDERS; i++) {
+        ck_assert_int_eq(drv_destroy_qp(&r->dcis[i]), 0);
+    }
+    destroy_target(&r->t->b, r->back);
+    destroy_target(&r->t->a, r->target);
+}
+
+static void run_init(struct run *r, const struct lossy_config *loss, bool dc, const char *capture)
 {
     struct drv_path path;
 
     memset(r, 0, sizeof(*r));
+    r->dc = dc;
     r->t = two_hcas_captured(loss, capture);
     r->rand = g_rand_new_with_seed(loss->seed + 77);
     r->posted = g_queue_new();
@@ -512,7 +616,7 @@ static void run_init(struct run *r, const struct lossy_config *loss, const char 
     ck_assert_int_eq(drv_qp_connect(&r->cmd, &path), 0);
 }
 
-static void run_connect(struct run *r)
+static void rc_connect(struct run *r)
 {
     static const struct drv_path path = {.ack_timeout = 10};
     struct drv_sge fin = buf_sge(r->fins, 0, 32);
@@ -524,6 +628,15 @@ static void run_connect(struct run *r)
         for (unsigned n = 0; n < 1u << LOG_RQ; n++) {
             drv_post_recv(r->from[i], &fin, 1);
         }
+    }
+}
+
+static void run_connect(struct run *r)
+{
+    if (r->dc) {
+        dc_connect(r);
+    } else {
+        rc_connect(r);
     }
     for (unsigned i = 0; i < (1u << LOG_XRQ) - 1; i++) {
         post_wqe(r, i);
@@ -543,7 +656,7 @@ static void write_back(struct run *r)
                             .raddr = r->fins->va + 32,
                             .rkey = r->fins->mr.key};
 
-    if (r->written < 1u << LOG_SQ) {
+    if (!r->dc && r->written < 1u << LOG_SQ) {
         r->written++;
         drv_post_send(&r->at[0], &send);
     }
@@ -584,8 +697,11 @@ static void run_end(struct run *r)
         ck_assert(r->messages[n].done != waits);
         ck_assert_int_eq(waits ? reference_find(r, n) : NONE, NONE);
     }
-    for (unsigned i = 0; i < SENDERS; i++) {
+    for (unsigned i = 0; i < SENDERS && !r->dc; i++) {
         ck_assert_int_eq(drv_destroy_qp(&r->at[i]), 0);
+    }
+    if (r->dc) {
+        dc_end(r);
     }
     ck_assert_int_eq(drv_destroy_qp(&r->cmd), 0);
     destroy_xrq(r);
@@ -604,9 +720,9 @@ static void run_to_the_end(struct run *r)
     ck_assert_msg(all_is_done(r), "something did not come");
 }
 
-static void run(struct run *r, const struct lossy_config *loss, const char *capture)
+static void run(struct run *r, const struct lossy_config *loss, bool dc)
 {
-    run_init(r, loss, capture);
+    run_init(r, loss, dc, NULL);
     run_connect(r);
     while (r->sent < MESSAGES) {
         switch (upto(r, 9)) {
@@ -641,7 +757,7 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
     return value ? g_ascii_strtoull(value, NULL, 0) : otherwise;
 }
 
-START_TEST(messages_are_matched_as_mpi_says)
+static void run_seeds(bool dc)
 {
     uint64_t first = from_environment("HCASIM_SIM_SEED", 1);
     uint64_t seeds = from_environment("HCASIM_SIM_SEEDS", 40);
@@ -655,7 +771,7 @@ START_TEST(messages_are_matched_as_mpi_says)
             loss.lose = loss.twice = loss.late = 10;
             loss.corrupt = 5;
         }
-        run(&r, &loss, NULL);
+        run(&r, &loss, dc);
         by_device += r.by_device;
         by_software += r.by_software;
         fetched += r.fetched;
@@ -672,9 +788,22 @@ START_TEST(messages_are_matched_as_mpi_says)
         ck_assert_uint_gt(too_late, 0);
     }
 }
+
+START_TEST(messages_are_matched_as_mpi_says)
+{
+    run_seeds(false);
+}
 END_TEST
 
-/* docs/tag-matching.md shows it; the capture is for who looks. */
+START_TEST(messages_over_dc_are_matched_as_mpi_says)
+{
+    run_seeds(true);
+}
+END_TEST
+
+/* docs/tag-matching.md shows it; the capture is for who looks: the first over RC, the second over
+ * DC.
+ */
 START_TEST(one_rendezvous)
 {
     static const struct lossy_config perfect;
@@ -684,7 +813,8 @@ START_TEST(one_rendezvous)
     struct drv_sge buffer;
     struct run r;
 
-    run_init(&r, &perfect, g_getenv("HCASIM_TAGS_CAPTURE"));
+    run_init(&r, &perfect, _i == 1,
+             g_getenv(_i ? "HCASIM_DC_TAGS_CAPTURE" : "HCASIM_TAGS_CAPTURE"));
     run_connect(&r);
     r.receives[0] = receive;
     g_queue_push_tail(r.posted, g_queue_pop_head(r.entries));
@@ -705,8 +835,9 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, one_rendezvous);
+    tcase_add_loop_test(tc, one_rendezvous, 0, 2);
     tcase_add_test(tc, messages_are_matched_as_mpi_says);
+    tcase_add_test(tc, messages_over_dc_are_matched_as_mpi_says);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -50,6 +50,7 @@ static const struct hca_limits limits = {
     .max_gid = 16,
     .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
+    .early_packets = true,
     .dc_responders = 64,
     .dc_version = 1,
 };
@@ -380,6 +381,12 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
     PRM_SET(qpc, qpc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_128B);
     PRM_SET(ads, ads, vhca_port_num, 1);
     if (path) {
+        if (path->order) {
+            PRM_SET(qpc, qpc, dp_ordering_0, path->order & 1);
+            PRM_SET(qpc, qpc, dp_ordering_1, path->order >> 1);
+            PRM_SET(qpc, qpc, dp_ordering_force, 1);
+            PRM_SET(qpc, qpc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_8B);
+        }
         PRM_SET(qpc, qpc, q_key, path->qkey);
         PRM_SET(qpc, qpc, mtu, path->mtu);
         PRM_SET(qpc, qpc, log_msg_max, 30);

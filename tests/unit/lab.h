@@ -79,6 +79,7 @@ struct lab_path {
     uint8_t log_sra_max, log_rra_max;
     uint32_t psn; /* of side 0's sends; the other way it is psn + 0x1000 */
     uint32_t qkey;
+    uint8_t order; /* PRM_DP_ORDERING_, by force; not that of the standard: no long atomics */
 };
 extern const struct lab_path lab_path;
 

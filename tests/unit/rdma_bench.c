@@ -107,6 +107,7 @@ void bench_init(struct bench *b)
         .max_gid = 16,
         .max_sq_wqe = 512,
         .max_rq_wqe = 512,
+        .early_packets = true,
     };
     struct wire_port *ends[2];
 

@@ -149,6 +149,7 @@ START_TEST(advertised_is_implemented)
         {"log_max_mcg", PRM_CMD_OP_ATTACH_TO_MCG},
         {"log_max_rmp", PRM_CMD_OP_CREATE_RMP},
         {"tag_matching", PRM_CMD_OP_CREATE_XRQ},
+        {"rndv_offload_dc", PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY},
         {"pcam_reg", PRM_CMD_OP_ACCESS_REG},
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
@@ -175,7 +176,6 @@ START_TEST(not_advertised)
         "pg",
         "sf",
         "fpga",
-        "rndv_offload_dc",
         "device_memory",
         "striding_rq",
         "ipsec_offload",

@@ -391,17 +391,22 @@ static void again(unsigned from, const struct roce_packet *pkt, const struct dcc
     lab_run(lab);
 }
 
+/* An addition's session: its first packets, and what the first one says beside its headers. */
+static struct dcceth add_in_a_session(struct roce_packet *first, struct roce_packet *second)
+{
+    add_to(&dci, &dct);
+    lab_run(lab);
+    *first = lab->trace[0].pkt;
+    *second = lab->trace[1].pkt;
+    return (struct dcceth){.key = DC_LAB_KEY, .psn = first->psn};
+}
+
 /* The whole of a session that is over comes once more, and begins nothing. */
 START_TEST(late_packets_of_an_old_session)
 {
-    struct dcceth connect = {.key = DC_LAB_KEY};
     struct roce_packet first, second;
+    struct dcceth connect = add_in_a_session(&first, &second);
 
-    add_to(&dci, &dct);
-    lab_run(lab);
-    first = lab->trace[0].pkt;
-    second = lab->trace[1].pkt;
-    connect.psn = first.psn;
     ck_assert_uint_eq(second.opcode, BTH_DC | BTH_FETCH_ADD);
     for (unsigned i = 0; i < 3; i++) {
         again(0, &first, &connect); /* in the session, after it, in the next */
@@ -517,14 +522,9 @@ END_TEST
  * knows of its initiator. */
 START_TEST(a_very_late_connect_of_the_last_session)
 {
-    struct dcceth connect = {.key = DC_LAB_KEY};
     struct roce_packet first, second;
+    struct dcceth connect = add_in_a_session(&first, &second);
 
-    add_to(&dci, &dct);
-    lab_run(lab);
-    first = lab->trace[0].pkt;
-    second = lab->trace[1].pkt;
-    connect.psn = first.psn;
     lab_advance(lab, 2 * DC_LATE_NS);
     again(0, &first, &connect);
     again(0, &second, NULL);

@@ -299,6 +299,64 @@ START_TEST(a_read_that_cannot_be_sent_again)
 }
 END_TEST
 
+static struct roce_packet refusal;
+
+static bool keep_refusal_lose_answers(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    if (from == 1 && pkt->opcode == (BTH_DC | BTH_ACK) &&
+        aeth_class(pkt->aeth.syndrome) == AETH_CLASS_RNR_NAK) {
+        refusal = *pkt;
+        return true;
+    }
+    return from == 0;
+}
+
+static void refuse_late(void)
+{
+    uint8_t *frame = wire_tx_reserve(lab->mid[0], roce_frame_len(&refusal, 0));
+
+    ck_assert_ptr_nonnull(frame);
+    roce_build(frame, &refusal, 0);
+    wire_tx_commit(lab->mid[0], roce_finish(frame, &refusal, 0));
+    lab_run(lab);
+}
+
+/* An RNR NAK that is doubled on the way and comes late: meanwhile what it refused was sent again
+ * and carried out, and so was what is behind it (IBTA 9.7.5.2.8: the requester cannot tell its
+ * age). The target has refused nothing for certain, and nothing is sent anew. */
+START_TEST(a_late_rnr_nak_refuses_nothing_for_certain)
+{
+    struct lab_path path = lab_path;
+
+    path.rnr_retry = 1;
+    lab_dci_new(near, &streams, &path, &dci);
+    lab->tap = keep_refusal_lose_answers;
+    send_from(&dci, &dct, LEN, 1);
+    add_to(&dci, &dct);
+    lab_run(lab);
+    ck_assert_uint_eq(refusal.opcode, BTH_DC | BTH_ACK);
+    lab_dct_post_recv(&dct, dst, LEN);
+    lab_dct_post_recv(&dct, dst, LEN);
+    lab_advance(lab, LAB_MS); /* longer than min_rnr_nak asks for, no ACK timeout */
+    expect_received(&dct, LEN);
+    ck_assert_uint_eq(sum(), 1);
+    expect_nothing(near);
+
+    lab->tap = NULL;
+    refuse_late();
+    lab_advance(lab, 4 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+    expect_sent(PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+    ck_assert_uint_eq(sum(), 1);
+    expect_nothing(far);
+    ck_assert_uint_eq(dci.qp->state, PRM_QP_STATE_RTS);
+    send_from(&dci, &dct, LEN, 2);
+    lab_run(lab);
+    expect_sent(0);
+    expect_received(&dct, LEN);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("dc streams");
@@ -314,6 +372,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_read_that_is_refused);
     tcase_add_test(tc, a_send_that_cannot_be_sent_again);
     tcase_add_test(tc, a_read_that_cannot_be_sent_again);
+    tcase_add_test(tc, a_late_rnr_nak_refuses_nothing_for_certain);
     suite_add_tcase(s, tc);
     return s;
 }

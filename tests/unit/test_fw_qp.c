@@ -233,7 +233,7 @@ START_TEST(an_extended_context_comes_before_the_page_list)
 }
 END_TEST
 
-/* It has nothing to say in an answer, of a failed QP either. */
+/* qpc_extension.error_syndrome is why a QP failed; one that a command stopped did not fail. */
 START_TEST(an_extended_context_is_answered_with_zeros)
 {
     const uint8_t *ext = PRM_PTR(query_qp_out, out, qp_pas_or_qpc_ext_and_pas);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
+#include "fw/fw_internal.h"
 #include "tests/unit/suite.h"
 
 #define PAGE       4096
@@ -428,6 +429,40 @@ START_TEST(an_xrq_out_of_range_is_refused)
 }
 END_TEST
 
+static enum syn set_dc_params(uint32_t xrqn, uint32_t mtu)
+{
+    begin(PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY, 0);
+    PRM_SET(set_xrq_dc_params_entry_in, in, xrqn, xrqn);
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, mtu);
+    return RUN(set_xrq_dc_params_entry, 0);
+}
+
+/* What the device makes for it is not the driver's to see, and goes with it. */
+START_TEST(an_xrq_may_fetch_over_dc)
+{
+    uint32_t xrqn, qpns = d.fw->hca.qpns.count;
+
+    PRM_SET(xrqc, xrq_in(), dc, 1);
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), 0);
+    xrqn = PRM_GET(create_xrq_out, out, xrqn);
+    begin(PRM_CMD_OP_QUERY_XRQ, 0);
+    PRM_SET(query_xrq_in, in, xrqn, xrqn);
+    ck_assert_uint_eq(RUN(query_xrq, 0), 0);
+    ck_assert_uint_eq(PRM_GET(xrqc, PRM_PTR(query_xrq_out, out, xrq_context), dc), 1);
+    ck_assert_uint_eq(set_dc_params(xrqn, 0), SYN_QP_MTU);
+    ck_assert_uint_eq(set_dc_params(xrqn, PRM_QP_MTU_4096), 0);
+    ck_assert_uint_eq(set_dc_params(xrqn, PRM_QP_MTU_1024), 0);
+    ck_assert_uint_eq(d.fw->hca.qpns.count, qpns + 1);
+    ck_assert_uint_eq(destroy(PRM_CMD_OP_DESTROY_XRQ, xrqn), 0);
+    ck_assert_uint_eq(d.fw->hca.qpns.count, qpns);
+    ck_assert_uint_eq(set_dc_params(xrqn, PRM_QP_MTU_1024), SYN_SRQ_NUM);
+    xrq_in();
+    ck_assert_uint_eq(RUN(create_xrq, LIST_BYTES), 0);
+    xrqn = PRM_GET(create_xrq_out, out, xrqn);
+    ck_assert_uint_eq(set_dc_params(xrqn, PRM_QP_MTU_1024), SYN_XRQ_NOT_DC);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("fw srq");
@@ -445,6 +480,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_srq_lives);
     tcase_add_test(tc, an_xrq_lives);
     tcase_add_test(tc, an_xrq_out_of_range_is_refused);
+    tcase_add_test(tc, an_xrq_may_fetch_over_dc);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -8,9 +8,12 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fw/cmd.h"
 #include "fw/fw_internal.h"
 #include "model/memory/mkey.h"
+#include "model/core/obj_class.h"
 #include "model/eth/steering.h"
+#include "model/rdma/rdma.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -247,6 +250,91 @@ static uint32_t make_table(uint32_t next, unsigned level)
     return table_id;
 }
 
+/* A target with many responders. */
+static uint32_t make_dct(void)
+{
+    static const uint8_t nothing[DCC_ETH_BYTES];
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    void *wq = PRM_PTR(rmpc, PRM_PTR(create_rmp_in, in, ctx), wq);
+    struct prm_dctc *dctc = PRM_PTR(create_dct_in, in, dct_context_entry);
+    uint64_t ring = fake_host_alloc(&d.host, 4096, 4096);
+    uint32_t uarn, cqn;
+    struct roce_packet pkt = {
+        .opcode = BTH_DC | BTH_CONNECT,
+        .pkey = 0xffff,
+        .dceth = {.version = d.fw->hca.limits.dc_version, .session = 1},
+        .payload = nothing,
+        .payload_len = sizeof(nothing),
+    };
+
+    make_pd(0);
+    must(PRM_CMD_OP_ALLOC_UAR, 16, 16);
+    uarn = PRM_GET(alloc_uar_out, out, uar);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, uarn);
+    PRM_SET_AT(create_eq_in, in, pas, 0, ring);
+    must(PRM_CMD_OP_CREATE_EQ, PRM_SIZE(create_eq_in) + 8, 16);
+    PRM_SET(cqc, cqc, log_cq_size, 6);
+    PRM_SET(cqc, cqc, uar_page, uarn);
+    PRM_SET(cqc, cqc, c_eqn_or_apu_element, PRM_GET(create_eq_out, out, eq_number));
+    PRM_SET(cqc, cqc, dbr_addr, ring);
+    PRM_SET_AT(create_cq_in, in, pas, 0, ring);
+    must(PRM_CMD_OP_CREATE_CQ, PRM_SIZE(create_cq_in) + 8, 16);
+    cqn = PRM_GET(create_cq_out, out, cqn);
+    PRM_SET(rmpc, PRM_PTR(create_rmp_in, in, ctx), state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
+    PRM_SET(wq, wq, log_wq_sz, 4);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(wq, wq, pd, pdn);
+    PRM_SET(wq, wq, dbr_addr, ring);
+    prm_store64(PRM_PTR(wq, wq, pas), ring);
+    must(PRM_CMD_OP_CREATE_RMP, PRM_SIZE(create_rmp_in) + 8, 16);
+    PRM_SET(dctc, dctc, pd, pdn);
+    PRM_SET(dctc, dctc, cqn, cqn);
+    PRM_SET(dctc, dctc, srqn_xrqn, PRM_GET(create_rmp_out, out, rmpn));
+    PRM_SET(dctc, dctc, mtu, PRM_QP_MTU_1024);
+    must(PRM_CMD_OP_CREATE_DCT, PRM_SIZE(create_dct_in), 16);
+    pkt.dest_qp = PRM_GET(create_dct_out, out, dctn);
+    for (pkt.dceth.number = 0; pkt.dceth.number < OBJECTS; pkt.dceth.number++) {
+        dct_rx(&d.fw->hca, &pkt);
+    }
+    ck_assert_uint_eq(d.fw->hca.rdma->dc.responders.length, OBJECTS);
+    return pkt.dest_qp;
+}
+
+static void begin_end_of_target(void)
+{
+    uint32_t dctn;
+
+    ck_assert_int_eq(fwd_give_pages(&d, 1000), SYN_OK);
+    dctn = make_dct();
+    PRM_SET(destroy_dct_in, in, dctn, dctn);
+    begin(PRM_CMD_OP_DESTROY_DCT, PRM_SIZE(destroy_dct_in), PRM_SIZE(destroy_dct_out));
+}
+
+/* All that there is goes: objects of every size, responders, rules. */
+static void begin_teardown(void)
+{
+    ck_assert_int_eq(fwd_give_pages(&d, 1000), SYN_OK);
+    make_dct();
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        make_pd(0);
+    }
+    uid = 0;
+    make_table(0, 1);
+    begin(PRM_CMD_OP_TEARDOWN_HCA, PRM_SIZE(teardown_hca_in), PRM_SIZE(teardown_hca_out));
+}
+
+/* The driver before was not as polite. */
+static void begin_enable(void)
+{
+    begin_teardown();
+    PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_ENABLE_HCA);
+    fwd_prepare(&d, in, PRM_SIZE(enable_hca_in), PRM_SIZE(enable_hca_out));
+    memset(in, 0, PRM_SIZE(enable_hca_in));
+}
+
 static void begin_goodbye(void)
 {
     uint32_t table_id = 0;
@@ -280,6 +368,9 @@ static const struct {
     {begin_umem, SYN_OK, BOXES(8 * PAGES) + PAGES / HCA_PIECE_ENTRIES},
     {begin_key_on_umem, SYN_OK, PAGES / HCA_PIECE_ENTRIES},
     {begin_goodbye, SYN_OK, 2 * OBJECTS + 6 * OBJECTS},
+    {begin_end_of_target, SYN_OK, OBJECTS},
+    {begin_teardown, SYN_OK, 2 * OBJECTS + 2 * OBJECTS},
+    {begin_enable, SYN_OK, 2 * OBJECTS + 2 * OBJECTS},
 };
 
 START_TEST(a_long_command_takes_many_short_turns)
@@ -372,6 +463,46 @@ START_TEST(long_keys_lead_where_their_lists_say)
 }
 END_TEST
 
+/* A guest sees DESTROY_DCT answered once, when the last responder is gone; and from its doorbell on
+ * nobody gets one. */
+START_TEST(a_target_goes_with_all_its_responders)
+{
+    unsigned left = OBJECTS;
+
+    begin_end_of_target();
+    while (!is_done()) {
+        turn();
+        ck_assert_uint_le(d.fw->hca.rdma->dc.responders.length, left);
+        left = d.fw->hca.rdma->dc.responders.length;
+        ck_assert(!is_done() || left == 0);
+    }
+    fwd_output(&d, out, 16);
+    ck_assert_uint_eq(PRM_GET(cmd_out, out, status), 0);
+    ck_assert_uint_eq(d.fw->hca.qpns.count, 0);
+}
+END_TEST
+
+/* Nothing is left of a torn down function, which can be brought up again; while that is under way
+ * no other command is carried out. */
+START_TEST(a_function_is_torn_down_in_turns)
+{
+    begin_teardown();
+    turn();
+    ck_assert_uint_gt(d.fw->hca.pds.count, 0);
+    ck_assert_uint_eq(d.fw->state, CMD_READY);
+    finish();
+    fwd_output(&d, out, 16);
+    ck_assert_uint_eq(PRM_GET(cmd_out, out, status), 0);
+    ck_assert_uint_eq(d.fw->state, CMD_ENABLED);
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        ck_assert_uint_eq(obj_space(&d.fw->hca, i)->count, 0);
+    }
+    ck_assert(!d.fw->hca.reset.under_way);
+    must(PRM_CMD_OP_INIT_HCA, PRM_SIZE(init_hca_in), 16);
+    make_pd(0);
+}
+END_TEST
+
 START_TEST(a_context_takes_all_of_its_own_along)
 {
     uint32_t pds;
@@ -401,6 +532,14 @@ static void disable(void)
     fw_mmio_write(d.fw, ADDR_LO, PRM_NIC_INTERFACE_DISABLED << 8, 4);
 }
 
+/* A reset has as many turns as it needs. */
+static void finish_reset(void)
+{
+    while (d.fw->hca.off) {
+        ck_assert(fw_run(d.fw, BUDGET) || !d.fw->hca.off);
+    }
+}
+
 static void fail_and_reset(void)
 {
     fw_set_health(d.fw, PRM_HEALTH_SYNDROME_FW_INTERNAL_ERR, true);
@@ -425,6 +564,7 @@ START_TEST(a_command_half_done_leaves_nothing_behind)
         }
         left = is_done();
         end();
+        finish_reset();
         ck_assert_uint_eq(d.fw->hca.memory.used, 0);
         ck_assert_uint_eq(d.fw->hca.icm.used, 0);
         for (unsigned i = 0; i < 10; i++) {
@@ -533,6 +673,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, pages_are_given_all_or_none);
     tcase_add_test(tc, pages_are_taken_back_once_each);
     tcase_add_loop_test(tc, long_keys_lead_where_their_lists_say, 0, 2);
+    tcase_add_test(tc, a_target_goes_with_all_its_responders);
+    tcase_add_test(tc, a_function_is_torn_down_in_turns);
     tcase_add_test(tc, a_context_takes_all_of_its_own_along);
     tcase_add_loop_test(tc, a_command_half_done_leaves_nothing_behind, 0,
                         kinds * (int)G_N_ELEMENTS(ends));

@@ -187,6 +187,34 @@ START_TEST(reserved_numbers_are_for_who_asks)
 }
 END_TEST
 
+/* A walk costs no more for numbers that are reserved. */
+START_TEST(a_walk_steps_over_reserved_numbers)
+{
+    uint32_t first, n = 0;
+    uint64_t before;
+
+    MUST(obj_insert_at(&table, &objs[FIRST], FIRST));
+    MUST(obj_insert_at(&table, &objs[END - 1], END - 1));
+    while (obj_reserve(&table, &first)) {
+        n++;
+    }
+    before = table.steps;
+    MUST(obj_next(&table, FIRST + 1) == &objs[END - 1]);
+    MUST(!obj_next(&table, END));
+    ck_assert_uint_le(table.steps - before, 64);
+    MUST(obj_insert_at(&table, &objs[END / 2], END / 2));
+    MUST(obj_next(&table, FIRST + 1) == &objs[END / 2]);
+    obj_remove(&table, &objs[END / 2]);
+    MUST(obj_next(&table, FIRST + 1) == &objs[END - 1]);
+    obj_remove(&table, &objs[END - 1]);
+    obj_remove(&table, &objs[FIRST]);
+    MUST(!obj_next(&table, 0));
+    for (uint32_t i = 1; i <= n; i++) {
+        obj_unreserve(&table, 64 * i);
+    }
+}
+END_TEST
+
 /* Every number may be reserved once, and none of a table that is full. */
 START_TEST(a_table_reserves_what_is_free)
 {
@@ -217,6 +245,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_walk_meets_what_is_there);
     tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);
     tcase_add_test(tc, reserved_numbers_are_for_who_asks);
+    tcase_add_test(tc, a_walk_steps_over_reserved_numbers);
     tcase_add_test(tc, a_table_reserves_what_is_free);
     suite_add_tcase(s, tc);
     return s;

@@ -233,6 +233,28 @@ START_TEST(extended_link_modes_are_refused_by_who_lacks_them)
 }
 END_TEST
 
+/* NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above, RC, XRC and DC. */
+START_TEST(data_is_in_order_before_connectx_5)
+{
+    uint8_t cap[4096];
+    bool has;
+
+    g = &generations[_i];
+    has = !g->inline_l2; /* which the same ones lack */
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_rw_rc), has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_all_rc), has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_all_xrc), has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_all_dc), has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_all_uc), 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_all_ud), 0);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL_2, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap_2, (void *)cap, dp_ordering_force), has);
+    ck_assert_int_eq(d.fw->hca.limits.early_packets, has);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("profile");
@@ -242,6 +264,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, each_says_what_it_is, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, they_are_listed_and_the_default_is_one_of_them);
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, none_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);

@@ -458,6 +458,37 @@ START_TEST(send_with_invalidate_carries_the_key)
 }
 END_TEST
 
+/* qpc_extension.error_syndrome: syndrome and vendor's syndrome of what ended the QP, on either
+ * side; not those of what was flushed with it. Nothing of a QP that is in order. */
+static void expect_error_of(const struct lab_qp *qp, unsigned syndrome)
+{
+    struct prm_qp_context_extension ext[1] = {0};
+    const struct prm_cqe_error_syndrome *error = PRM_PTR(qp_context_extension, ext, error_syndrome);
+
+    qp_query_error(&qp->side->hca, qp->qp->obj.num, ext);
+    ck_assert_uint_eq(PRM_GET(cqe_error_syndrome, error, syndrome), syndrome);
+    ck_assert_int_eq(!PRM_GET(cqe_error_syndrome, error, vendor_error_syndrome), !syndrome);
+}
+
+START_TEST(what_a_qp_failed_with)
+{
+    uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, src, 64, dst);
+
+    expect_error_of(&a, 0);
+    wr.rkey = 0x99999999;
+    lab_post_recv(&b, dst, 64);
+    lab_post(&a, &wr);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_error_of(&a, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+    expect_error_of(&b, PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    expect_error_of(&a, 0);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester");
@@ -473,6 +504,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, write_with_immediate_of_three_packets);
     tcase_add_loop_test(rc, solicited_event_where_no_receive_completes, 0, 4);
     tcase_add_test(rc, atomics);
+    tcase_add_test(rc, what_a_qp_failed_with);
     tcase_add_test(rc, unsignaled_wqes_complete_silently);
     tcase_add_test(rc, a_full_ring_again_and_again);
     tcase_add_test(rc, window_bounds_what_is_unacknowledged);

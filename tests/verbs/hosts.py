@@ -8,6 +8,7 @@ is no condition: programs have time enough, and only one that never ends fails.
 Exit status 0: all hold; 1: one does not; 77: the programs are not installed.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -28,8 +29,9 @@ PATIENCE = 120  # seconds for any program
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
 PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
-# What perftest's XRC domains are of, and stays.
-XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain_{side}") for side in ("client", "server")]
+# What the XRC domains of perftest and ibv_xsrq_pingpong are of, and stays; whoever else made one, it cannot be
+# opened.
+XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
 SERVER_IP = "10.7.0.1"
 REFUSED = r"reject|refused|error 8|status 8|event: RDMA_CM_EVENT_REJECTED"
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
@@ -37,6 +39,13 @@ RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs
 
 class Failure(Exception):
     pass
+
+
+def remove_xrc_files():
+    """Another user's stay, unless this is root."""
+    for left in XRC_FILES:
+        with contextlib.suppress(PermissionError):
+            left.unlink(missing_ok=True)
 
 
 class Hosts:
@@ -65,12 +74,20 @@ class Hosts:
     def run(self, *command, options=()):
         return self.output(self.start(*command, options=options))
 
-    def pair(self, *command):
-        """A server and a client that reaches it: what both print."""
+    def start_pair(self, *command, options=()):
+        """A server and a client that reaches it."""
         port = free_port()
-        server = self.start(*command, "-p", str(port))
+        server = self.start(*command, "-p", str(port), options=options)
         wait_listening(server, port)
-        client = self.start(*command, "-p", str(port), "localhost")
+        return server, self.start(*command, "-p", str(port), "localhost", options=options)
+
+    def both(self, *command):
+        """What a client and its server print, however they end."""
+        return [(side, side.communicate(timeout=PATIENCE)[0]) for side in reversed(self.start_pair(*command))]
+
+    def pair(self, *command, options=()):
+        """What a client and its server print, which must end well."""
+        server, client = self.start_pair(*command, options=options)
         try:
             return self.output(client), self.output(server)
         except Failure as err:
@@ -95,8 +112,9 @@ class Hosts:
 
     def end(self):
         self.kill()
-        for left in [*self.segments(), *XRC_FILES]:
+        for left in self.segments():
             left.unlink(missing_ok=True)
+        remove_xrc_files()
 
     def segments(self):
         return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.wire}*"))
@@ -336,6 +354,16 @@ def atomics_under_masks(hosts):
         raise Failure(client)
 
 
+def everybodys_word(hosts):
+    """Threads of a program and two HCAs, or three, change one word at the same time, and nothing is lost
+    (tests/programs/atomics)."""
+    program = str(hosts.build / "tests/programs/atomics")
+    for devices in ("mlx5_0", "mlx5_0,mlx5_1"):
+        _, server = hosts.pair(program, "-d", devices, "-g", "1", options=["--devices", "2"])
+        if server.count("of the CPU: exact") != 3:
+            raise Failure(server)
+
+
 def reserved_numbers(hosts):
     """A number of a QP that was reserved is no QP's, and is reserved once (tests/programs/reserved)."""
     hosts.run(str(hosts.build / "tests/programs/reserved"), "-d", "mlx5_0")
@@ -442,10 +470,10 @@ def nothing_left(hosts):
 
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
-              atomics_under_masks, reserved_numbers, all_to_all, addresses, devices, numbers, connections_by_address,
-              datagrams_by_address, sockets, many_connections, performance_tests_by_address, refused,
-              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped,
-              nothing_left)
+              atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
+              connections_by_address, datagrams_by_address, sockets, many_connections,
+              performance_tests_by_address, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
+              killed_while_stopped, nothing_left)
 
 
 def check(statements, names, *given):
@@ -474,6 +502,7 @@ def main():
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("names", nargs="*", help="statements to check (default: all)")
     args = parser.parse_args()
+    remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
     missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping") if not shutil.which(p)]
     if missing:

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/events.h"
 #include "tests/verbs/verbs_table.h"
 
 static struct verbs_table *v;
@@ -115,6 +116,40 @@ START_TEST(a_dct_goes_to_rtr_and_no_further)
 }
 END_TEST
 
+/* mlx5_ib tells a program of no event of a DCT (dct_allowed_event_types()); of a QP it does. */
+START_TEST(a_dct_has_no_events_for_programs)
+{
+    struct ibv_qp *dct = make(MLX5DV_DCTYPE_DCT, srq, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
+    struct ibv_qp *qp = table_qp_new(v, 0, cq, NULL);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct drv_event event = {.type = PRM_EVENT_TYPE_WQ_ACCESS_ERROR};
+    struct ibv_async_event got;
+
+    table_do_not_wait(v->a->async_fd);
+    ck_assert_int_eq(
+        ibv_modify_qp(dct, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .ah_attr = {.is_global = 1, .port_num = 1}};
+    ck_assert_int_eq(
+        ibv_modify_qp(dct, &attr,
+                      IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV),
+        0);
+    event.num = dct->qp_num;
+    hv_events_dispatch(v->hca[0], &event);
+    ck_assert_int_ne(ibv_get_async_event(v->a, &got), 0);
+    event.num = qp->qp_num;
+    hv_events_dispatch(v->hca[0], &event);
+    ck_assert_int_eq(ibv_get_async_event(v->a, &got), 0);
+    ck_assert_int_eq(got.event_type, IBV_EVENT_QP_ACCESS_ERR);
+    ibv_ack_async_event(&got);
+    table_qp_free(qp);
+    ck_assert_int_eq(ibv_destroy_qp(dct), 0);
+}
+END_TEST
+
 /* modify_dci_qp_is_ok() takes neither a transition without a state, nor the state that it is in. */
 START_TEST(a_dci_goes_by_its_own_table)
 {
@@ -196,6 +231,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, what_makes_no_dc_qp_is_refused);
     tcase_add_test(tc, a_dct_goes_to_rtr_and_no_further);
+    tcase_add_test(tc, a_dct_has_no_events_for_programs);
     tcase_add_test(tc, a_dci_goes_by_its_own_table);
     tcase_add_test(tc, tag_matching_is_of_its_srq);
     tcase_add_test(tc, numbers_left_over_go_with_the_context);

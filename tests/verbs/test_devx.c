@@ -403,6 +403,46 @@ START_TEST(objects_of_steering_end_as_they_were_named)
 }
 END_TEST
 
+/* UCX has an XRQ fetch over DC so: a change of the XRQ, of no other object. */
+START_TEST(an_xrq_is_told_how_to_fetch_over_dc)
+{
+    struct prm_create_xrq_in create[1] = {0};
+    struct prm_create_xrq_out created[1] = {0};
+    struct prm_set_xrq_dc_params_entry_in in[1] = {0};
+    struct prm_set_xrq_dc_params_entry_out out[1] = {0};
+    struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, create, xrq_context);
+    struct prm_wq *wq = PRM_PTR(xrqc, xrqc, wq);
+    struct side *s = side_new(0);
+    struct memory ring = memory_new(s, PCI_PAGE), dbr = memory_new(s, 64);
+    struct mlx5dv_devx_obj *xrq;
+
+    PRM_SET(create_xrq_in, create, opcode, PRM_CMD_OP_CREATE_XRQ);
+    PRM_SET(xrqc, xrqc, topology, PRM_XRQC_TOPOLOGY_TAG_MATCHING);
+    PRM_SET(xrqc, xrqc, offload, PRM_XRQC_OFFLOAD_RNDV);
+    PRM_SET(xrqc, xrqc, dc, 1);
+    PRM_SET(xrqc, xrqc, cqn, s->cq->id);
+    PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(wq, wq, log_wq_sz, LOG_SIZE);
+    PRM_SET(wq, wq, pd, hv_pd(s->pd)->pdn);
+    PRM_SET(wq, wq, wq_umem_id, ring.umem->umem_id);
+    PRM_SET(wq, wq, dbr_umem_id, dbr.umem->umem_id);
+    xrq = hv_dv_devx_obj_create(s->ctx, create, sizeof(create), created, sizeof(created));
+    ck_assert_ptr_nonnull(xrq);
+    PRM_SET(set_xrq_dc_params_entry_in, in, opcode, PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY);
+    PRM_SET(set_xrq_dc_params_entry_in, in, xrqn, xrq->id);
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, PRM_QP_MTU_1024);
+    ck_assert_int_eq(hv_dv_devx_obj_modify(s->cq, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_query(xrq, in, sizeof(in), out, sizeof(out)), EINVAL);
+    ck_assert_int_eq(hv_dv_devx_obj_modify(xrq, in, sizeof(in), out, sizeof(out)), 0);
+    PRM_SET(set_xrq_dc_params_entry_in, in, mtu, 7);
+    ck_assert_int_eq(hv_dv_devx_obj_modify(xrq, in, sizeof(in), out, sizeof(out)), EREMOTEIO);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(xrq), 0);
+    memory_free(&ring);
+    memory_free(&dbr);
+    side_free(s);
+}
+END_TEST
+
 /* mlx5_cmd_do(): what the device refused is EREMOTEIO, and its answer comes back. */
 START_TEST(what_the_device_refuses_comes_back_with_its_reason)
 {
@@ -655,6 +695,7 @@ int main(void)
     tcase_add_test(tc, each_call_has_its_own_commands);
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
     tcase_add_test(tc, objects_of_steering_end_as_they_were_named);
+    tcase_add_test(tc, an_xrq_is_told_how_to_fetch_over_dc);
     tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
     tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
     tcase_add_test(tc, a_umem_that_is_written_is_writable);

@@ -13,11 +13,14 @@ one for the time of the test. Timing is no condition. The last line is "N passed
 Exit status 0: nothing failed; 77: what it needs is not installed, or the name is missing.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
+import tempfile
 import sys
 import time
 
@@ -68,10 +71,68 @@ def benchmark(wire, perftest, test):
         raise hosts.Failure(f"{test} has no result:\n{client}")
 
 
-def data(wire, program):
-    for said in pair(wire, program, "-n", str(ROUNDS)):
+def data(wire, program, *options):
+    for said in pair(wire, program, "-n", str(ROUNDS), *options):
         if not said.rstrip().endswith(", 0 wrong"):
             raise hosts.Failure(said)
+
+
+def frames(capture):
+    """The frames of a pcapng file."""
+    data, at = capture.read_bytes(), 0
+    while at + 32 <= len(data):
+        kind, length, captured = *struct.unpack_from("<II", data, at), struct.unpack_from("<I", data, at + 20)[0]
+        if kind == 6:  # Enhanced Packet Block
+            yield data[at + 28:at + 28 + captured]
+        at += length
+
+
+def fins(capture):
+    """How many SENDs of one packet begin with FIN (a tag matching header of operation 2): nobody but the
+    device sends that, when it has fetched the data of a rendezvous."""
+    found = 0
+    for frame in frames(capture):
+        if frame[12:14] == b"\x08\x00" and frame[36:38] == struct.pack(">H", 4791):
+            opcode = frame[42]
+            payload = frame[54 + (8 if opcode >> 5 == 2 else 0):]  # DC packets have a DCETH
+            found += opcode & 0x1f == 4 and len(payload) == 32 + 4 and payload[0] == 2
+    return found
+
+
+@contextlib.contextmanager
+def by_the_device():
+    """UCX leaves rendezvous to the device, of small messages, too. Its newer protocols would rather READ by
+    themselves."""
+    chosen = {"UCX_PROTO_ENABLE": "n", "UCX_TM_THRESH": "1"}
+    os.environ.update(chosen)
+    try:
+        yield
+    finally:
+        for name in chosen:
+            del os.environ[name]
+
+
+def data_by_the_device(wire, program):
+    with by_the_device():
+        data(wire, program, "-m")  # the older protocols have no puts
+
+
+def fetched(wire, perftest):
+    """What the receiver has posted before the request comes is fetched by the device: nearly every message
+    of a ping-pong."""
+    count = 200 // LESS
+    test = ["-t", "tag_lat", "-s", "100000", "-n", str(count), "-w", "5", "-f"]
+    port = hosts.free_port()
+    with by_the_device(), tempfile.TemporaryDirectory() as folder:
+        capture = pathlib.Path(folder) / "client.pcap"
+        server = wire.start(perftest, "-p", str(port), *test)
+        hosts.wait_listening(server, port)
+        client = wire.start(perftest, "-p", str(port), *test, "localhost", options=["--capture", str(capture)])
+        wire.output(client)
+        wire.output(server)
+        found = fins(capture)
+    if found < count:  # of 2 * count messages
+        raise hosts.Failure(f"{found} of {2 * count} messages were fetched by the device")
 
 
 def check(transport, build, prefix, only):
@@ -82,6 +143,9 @@ def check(transport, build, prefix, only):
     os.environ.update(environment(transport))
     statements = [("data", lambda wire: data(wire, program))]
     statements += [(test, lambda wire, test=test: benchmark(wire, perftest, test)) for test in TESTS]
+    if transport.endswith("+tm"):
+        statements += [("data, rendezvous by the device", lambda wire: data_by_the_device(wire, program)),
+                       ("rendezvous by the device", lambda wire: fetched(wire, perftest))]
     for name, statement in statements:
         if only and only not in name:
             continue

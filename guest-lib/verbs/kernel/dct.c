@@ -86,6 +86,8 @@ static int dct_to_rtr(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask
     PRM_SET(dctc, dctc, my_addr_index, ah->grh.sgid_index);
     PRM_SET(dctc, dctc, hop_limit, ah->grh.hop_limit);
     PRM_SET(dctc, dctc, eth_prio, ah->sl & 7);
+    PRM_SET(dctc, dctc, dp_ordering_1, qp->ooo);
+    PRM_SET(dctc, dctc, dp_ordering_force, qp->ooo);
     err = hv_cmd(qp->hca, qp->dct, sizeof(*qp->dct), out, sizeof(out));
     if (!err) {
         qp->ibv.qp_num = PRM_GET(create_dct_out, out, dctn);

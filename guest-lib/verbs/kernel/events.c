@@ -72,6 +72,9 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
         break;
     case HV_ABOUT_QP:
         qp = g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(num));
+        if (qp && qp->dc == HV_DC_DCT) {
+            break; /* mlx5_ib lets none of a DCT's through (dct_allowed_event_types()) */
+        }
         for (struct hv_qp *other = qp ? qp->next_handle : NULL; other && other != qp;
              other = other->next_handle) {
             event.element.qp = &other->ibv;

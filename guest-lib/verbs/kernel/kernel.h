@@ -154,7 +154,8 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
 uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset);
 
 /* A field of the general device capabilities in use; of those for Ethernet. */
-#define HV_CAP(hca, field) PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_CAP(hca, field)   PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_CAP_2(hca, field) PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
 #define HV_ETH_CAP(hca, field)                                                                     \
     PRM_GET(per_protocol_networking_offload_caps, hv_drv(hca)->eth_cap, field)
 

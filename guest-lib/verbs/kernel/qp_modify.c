@@ -175,7 +175,7 @@ unsigned hv_qp_atomic_mode(const struct hv_qp *qp)
     if ((ops & extended) == extended && sizes) {
         unsigned log_largest = (unsigned)g_bit_storage(sizes) - 1;
 
-        return MAX(log_largest, 3);
+        return qp->ooo ? PRM_ATOMIC_MODE_UP_TO_8B : MAX(log_largest, PRM_ATOMIC_MODE_UP_TO_8B);
     }
     return (ops & standard) == standard ? PRM_ATOMIC_MODE_IB_SPEC : 0;
 }
@@ -318,6 +318,10 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     PRM_SET(qpc, qpc, log_ack_req_freq, 8);
     if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
         PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    }
+    if (qp->ooo && t->op == PRM_CMD_OP_INIT2RTR_QP) {
+        PRM_SET(qpc, qpc, dp_ordering_1, 1);
+        PRM_SET(qpc, qpc, dp_ordering_force, 1);
     }
     err = modify_fill_qpc(qp, attr, mask, qpc);
     if (err) {

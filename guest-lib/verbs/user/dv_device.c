@@ -131,7 +131,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
 #endif
 #ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
     dv_device_ooo_caps(hca, &caps);
-    if (dv_device_any_ooo(&caps)) {
+    if (HV_CAP_2(hca, dp_ordering_force) && dv_device_any_ooo(&caps)) {
         GIVE(OOO_RECV_WRS, ooo_recv_wrs_caps);
     }
 #endif

@@ -39,15 +39,15 @@ struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr 
 #define SCATTER_TO_CQE                                                                             \
     (MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
 
-#ifdef HAVE_MLX5DV_QP_CREATE_OOO_DP
-#define OOO_DP MLX5DV_QP_CREATE_OOO_DP
-#else
-#define OOO_DP 0
-#endif
+/* MLX5DV_QP_CREATE_OOO_DP, which older headers do not have: programs may be built with others. */
+#define OOO_DP (1u << 7)
 
 /* Whether data of such a QP may be placed out of order (is_qpt_ooo_sup()). */
 static bool dv_qp_may_be_ooo(struct hv_hca *hca, enum ibv_qp_type type)
 {
+    if (!HV_CAP_2(hca, dp_ordering_force)) {
+        return false;
+    }
     switch (type) {
     case IBV_QPT_DRIVER:
         return HV_CAP(hca, dp_ordering_ooo_all_dc);

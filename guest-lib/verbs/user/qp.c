@@ -70,22 +70,25 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_ty
     return 0;
 }
 
+/* Where receive WQEs may be taken out of order, a ring has twice as many as are posted at a time:
+ * what is posted lies over none that is not completed (mlx5_get_max_recv_wr()). */
 static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
 {
-    uint32_t wqe;
+    uint32_t wqe, spare;
 
     if (srq || !cap->max_recv_wr) {
         cap->max_recv_wr = cap->max_recv_sge = 0;
         return 0;
     }
-    if (cap->max_recv_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) ||
+    spare = qp->ooo && cap->max_recv_wr > 1;
+    if (cap->max_recv_wr > (1u << HV_CAP(qp->hca, log_max_qp_sz)) >> spare ||
         cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
         return EINVAL;
     }
     wqe = qp_power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
     qp->rq.wqe_shift = (uint32_t)g_bit_storage(wqe) - 1;
-    qp->rq.wqe_cnt = MAX(qp_power_of_two(cap->max_recv_wr), WQEBB / wqe);
-    qp->rq.max_post = qp->rq.wqe_cnt;
+    qp->rq.wqe_cnt = MAX(qp_power_of_two(cap->max_recv_wr << spare), WQEBB / wqe);
+    qp->rq.max_post = qp->rq.wqe_cnt >> spare;
     qp->rq.max_gs = wqe / 16;
     cap->max_recv_wr = qp->rq.max_post;
     cap->max_recv_sge = qp->rq.max_gs;

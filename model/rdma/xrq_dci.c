@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator by which an XRQ fetches over DC; see model/rdma/xrq_dci.h. */
+#include <string.h>
+#include "model/core/pd.h"
+#include "model/rdma/dci.h"
+#include "model/rdma/dct.h"
+#include "model/rdma/xrq_dci.h"
+
+#define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh) + PRM_SIZE(ravh))
+
+/* No parameter says how often it asks again; and one that waits for ever would keep all others of
+ * the XRQ waiting. */
+#define RETRIES         7
+#define RNR_RETRIES     100
+#define ACK_TIMEOUT_MAX 20 /* 4.3 s; 0 is no limit */
+
+/* -- parameters -------------------------------------------------------------------------------- */
+
+static enum syn xrq_dci_check(const struct srq *srq,
+                              const struct prm_set_xrq_dc_params_entry_in *params)
+{
+    uint32_t mtu = PRM_GET(set_xrq_dc_params_entry_in, params, mtu);
+
+    if (!srq->attr.dc || !srq->attr.fetches) {
+        return SYN_XRQ_NOT_DC;
+    }
+    if (srq->error) {
+        return SYN_SRQ_STATE;
+    }
+    if (mtu < PRM_QP_MTU_256 || mtu > PRM_QP_MTU_4096) {
+        return SYN_QP_MTU;
+    }
+    if (PRM_GET(set_xrq_dc_params_entry_in, params, pkey_table_index)) {
+        return SYN_QP_PKEY;
+    }
+    return srq->dci && !rendezvous_is_idle(&srq->dci->rendezvous) ? SYN_XRQ_FETCHES : SYN_OK;
+}
+
+static void xrq_dci_load(struct xrq_dci *dci, const struct prm_set_xrq_dc_params_entry_in *params)
+{
+    uint32_t timeout = PRM_GET(set_xrq_dc_params_entry_in, params, ack_timeout);
+
+    dci->qp.mtu = (uint16_t)(128u << PRM_GET(set_xrq_dc_params_entry_in, params, mtu));
+    dci->qp.ack_timeout =
+        (uint8_t)(timeout && timeout < ACK_TIMEOUT_MAX ? timeout : ACK_TIMEOUT_MAX);
+    dci->priority = (uint8_t)(PRM_GET(set_xrq_dc_params_entry_in, params, sl) & 7);
+}
+
+static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
+{
+    struct xrq_dci *dci = obj_make(hca, OBJ_XRQ_DCI, 0, sizeof(*dci));
+    struct qp *qp;
+
+    if (!dci) {
+        return NULL;
+    }
+    qp = &dci->qp;
+    qp->hca = hca;
+    qp->peer.qp = qp;
+    qp->service = &services[PRM_QP_ST_DCI];
+    qp->srq = srq;
+    qp->pdn = srq->attr.pdn;
+    qp->pkey = 0xffff;
+    qp->log_msg_max = (uint8_t)hca->limits.log_max_msg;
+    qp->log_sra_max = (uint8_t)hca->limits.log_max_ra_req_qp;
+    qp->ack_req_freq = 1;
+    qp->retry_count = RETRIES;
+    qp->rnr_retry = RNR_RETRIES;
+    if (!dci_new(qp) || !rendezvous_init(qp, &dci->rendezvous) || !requester_init(qp)) {
+        xrq_dci_free(hca, &qp->obj);
+        return NULL;
+    }
+    qp->dci->alone = true;
+    qp->state = PRM_QP_STATE_RTS;
+    return dci;
+}
+
+enum syn xrq_set_dc_params(struct hca *hca, uint16_t uid,
+                           const struct prm_set_xrq_dc_params_entry_in *params)
+{
+    struct srq *srq = srq_find(hca, PRM_GET(set_xrq_dc_params_entry_in, params, xrqn));
+    enum syn syn;
+
+    if (!srq || srq->obj.kind != OBJ_XRQ) {
+        return SYN_SRQ_NUM;
+    }
+    if (!uid_owns(&srq->obj, uid)) {
+        return SYN_BAD_UID;
+    }
+    syn = xrq_dci_check(srq, params);
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (!srq->dci) {
+        srq->dci = xrq_dci_new(hca, srq);
+    }
+    if (!srq->dci) {
+        return SYN_NO_MEMORY;
+    }
+    xrq_dci_load(srq->dci, params);
+    return SYN_OK;
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+/* The entry of the address table that the request was sent to; < 0: it is gone. */
+static int xrq_dci_gid(const struct peer *peer)
+{
+    const struct roce_addr *path = &peer->path;
+
+    return vport_find_gid(peer->qp->hca->vport, path->sgid, path->has_vlan, path->vlan_tci & 0xfff);
+}
+
+bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt)
+{
+    const struct prm_dctc *dctc = dct_of(peer->qp)->dctc;
+
+    return peer->qp->srq->dci && PRM_GET(dctc, dctc, offload_type) == PRM_QP_OFFLOAD_RNDV &&
+           pkt->payload_len >= REQUEST_HEADER && xrq_dci_gid(peer) >= 0;
+}
+
+/* Whoever sent the request is reached as it is answered. */
+static void xrq_dci_address(const struct xrq_dci *dci, const struct peer *peer,
+                            const struct prm_ravh *ravh, struct prm_wqe_av *av)
+{
+    const struct roce_addr *path = &peer->path;
+
+    memset(av, 0, sizeof(*av));
+    PRM_SET(wqe_av, av, dc_key, PRM_GET(ravh, ravh, dc_access_key));
+    PRM_SET(wqe_av, av, ext, 1);
+    PRM_SET(wqe_av, av, dqp_dct, PRM_GET(ravh, ravh, dct));
+    PRM_SET(wqe_av, av, sl, dci->priority << 1);
+    PRM_SET(wqe_av, av, tclass, path->tclass);
+    PRM_SET(wqe_av, av, hop_limit, path->hop_limit);
+    PRM_SET(wqe_av, av, grh, 1);
+    PRM_SET(wqe_av, av, src_addr_index, (uint32_t)xrq_dci_gid(peer));
+    PRM_SET(wqe_av, av, flow_label, path->flow_label);
+    memcpy(PRM_PTR(wqe_av, av, rmac), path->dmac, sizeof(path->dmac));
+    memcpy(PRM_PTR(wqe_av, av, rgid), path->dgid, sizeof(path->dgid));
+}
+
+void xrq_dci_begin(const struct peer *peer, const struct roce_packet *pkt, uint16_t handle)
+{
+    struct xrq_dci *dci = peer->qp->srq->dci;
+    const uint8_t *ravh = pkt->payload + REQUEST_HEADER - PRM_SIZE(ravh);
+
+    xrq_dci_address(dci, peer, (const void *)ravh, &dci->rendezvous.to[handle]);
+    rendezvous_begin(&dci->qp, &dci->rendezvous, handle);
+}
+
+/* -- end --------------------------------------------------------------------------------------- */
+
+void xrq_dci_free(struct hca *hca, struct obj *obj)
+{
+    struct xrq_dci *dci = (struct xrq_dci *)obj;
+
+    requester_clear(&dci->qp);
+    rendezvous_clear(&dci->qp, &dci->rendezvous);
+    dci_free(&dci->qp);
+    dci->qp.srq->dci = NULL;
+    obj_end(hca, obj);
+}
+
+/* Nobody hears of what it was fetching: whom that would be told has destroyed the XRQ. */
+void xrq_free(struct hca *hca, struct obj *obj)
+{
+    struct srq *srq = (struct srq *)obj;
+
+    if (srq->dci) {
+        dci_leave(&srq->dci->qp);
+        xrq_dci_free(hca, &srq->dci->qp.obj);
+    }
+    srq_free(hca, obj);
+}
