@@ -9,29 +9,38 @@
 #define OTHER PRM_CM_MESSAGE_OTHER
 
 /* IBTA 12.9.7, and where Linux gives up. */
+#define NAMED(text)                                                                                \
+    {                                                                                              \
+        .name = (text)                                                                             \
+    }
+/* One in which either side may reject. */
+#define UNDECIDED(text, what, then)                                                                \
+    .name = (text), .message = (what), .rejects = true, .after_reject = (then), .rejected = true
+#define GIVES_UP(event, then) .gave_up = (event), .after_giving_up = (then)
+
 const struct cm_state_row cm_states[CM_STATES] = {
-    [CM_IDLE] = {"idle"},
-    [CM_LISTEN] = {"listen"},
-    [CM_REQ_SENT] = {"REQ sent", OTHER, false, true, CM_IDLE, true, CM_EVENT_REQ_ERROR, CM_IDLE},
-    [CM_MRA_REQ_RCVD] = {"MRA(REQ) rcvd", OTHER, false, true, CM_IDLE, true, CM_EVENT_REQ_ERROR,
-                         CM_IDLE},
-    [CM_REQ_RCVD] = {"REQ rcvd", REQ, true, true, CM_IDLE, true},
-    [CM_MRA_REQ_SENT] = {"MRA(REQ) sent", REQ, false, true, CM_IDLE, true},
-    [CM_REP_RCVD] = {"REP rcvd", REP, false, true, CM_IDLE, true},
-    [CM_MRA_REP_SENT] = {"MRA(REP) sent", REP, false, true, CM_IDLE, true},
-    [CM_REP_SENT] = {"REP sent", OTHER, false, true, CM_TIMEWAIT, true, CM_EVENT_REP_ERROR,
-                     CM_IDLE},
-    [CM_MRA_REP_RCVD] = {"MRA(REP) rcvd", OTHER, false, true, CM_TIMEWAIT, true, CM_EVENT_REP_ERROR,
-                         CM_IDLE},
-    [CM_ESTABLISHED] = {"established", OTHER, false, false, CM_TIMEWAIT, true},
-    [CM_DREQ_SENT] = {"DREQ sent", OTHER, false, false, CM_TIMEWAIT, true, CM_EVENT_DREQ_ERROR,
-                      CM_TIMEWAIT},
-    [CM_DREQ_RCVD] = {"DREQ rcvd"},
-    [CM_TIMEWAIT] = {"timewait", OTHER, false, false, CM_IDLE, false, CM_EVENT_TIMEWAIT_EXIT,
-                     CM_IDLE},
-    [CM_SIDR_REQ_SENT] = {"SIDR_REQ sent", OTHER, false, false, CM_IDLE, false,
-                          CM_EVENT_SIDR_REQ_ERROR, CM_IDLE},
-    [CM_SIDR_REQ_RCVD] = {"SIDR_REQ rcvd"},
+    [CM_IDLE] = NAMED("idle"),
+    [CM_LISTEN] = NAMED("listen"),
+    [CM_REQ_SENT] = {UNDECIDED("REQ sent", OTHER, CM_IDLE), GIVES_UP(CM_EVENT_REQ_ERROR, CM_IDLE)},
+    [CM_MRA_REQ_RCVD] = {UNDECIDED("MRA(REQ) rcvd", OTHER, CM_IDLE),
+                         GIVES_UP(CM_EVENT_REQ_ERROR, CM_IDLE)},
+    [CM_REQ_RCVD] = {UNDECIDED("REQ rcvd", REQ, CM_IDLE), .answering = true},
+    [CM_MRA_REQ_SENT] = {UNDECIDED("MRA(REQ) sent", REQ, CM_IDLE)},
+    [CM_REP_RCVD] = {UNDECIDED("REP rcvd", REP, CM_IDLE)},
+    [CM_MRA_REP_SENT] = {UNDECIDED("MRA(REP) sent", REP, CM_IDLE)},
+    [CM_REP_SENT] = {UNDECIDED("REP sent", OTHER, CM_TIMEWAIT),
+                     GIVES_UP(CM_EVENT_REP_ERROR, CM_IDLE)},
+    [CM_MRA_REP_RCVD] = {UNDECIDED("MRA(REP) rcvd", OTHER, CM_TIMEWAIT),
+                         GIVES_UP(CM_EVENT_REP_ERROR, CM_IDLE)},
+    [CM_ESTABLISHED] = {.name = "established", .message = OTHER, .rejected = true},
+    [CM_DREQ_SENT] = {.name = "DREQ sent",
+                      .message = OTHER,
+                      .rejected = true,
+                      GIVES_UP(CM_EVENT_DREQ_ERROR, CM_TIMEWAIT)},
+    [CM_DREQ_RCVD] = NAMED("DREQ rcvd"),
+    [CM_TIMEWAIT] = {.name = "timewait", GIVES_UP(CM_EVENT_TIMEWAIT_EXIT, CM_IDLE)},
+    [CM_SIDR_REQ_SENT] = {.name = "SIDR_REQ sent", GIVES_UP(CM_EVENT_SIDR_REQ_ERROR, CM_IDLE)},
+    [CM_SIDR_REQ_RCVD] = NAMED("SIDR_REQ rcvd"),
 };
 
 uint8_t cm_ack_timeout_of(uint8_t ack_delay, uint8_t packet_life_time)
