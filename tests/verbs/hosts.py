@@ -33,7 +33,8 @@ PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
 # opened.
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
 SERVER_IP = "10.7.0.1"
-REFUSED = r"reject|refused|error 8|status 8|event: RDMA_CM_EVENT_REJECTED"
+# How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
+REFUSED = r"reject|refused|UNREACHABLE, error: 1|CM event bl blka [68]"
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
