@@ -30,6 +30,7 @@
 #define HV_EXPORT __attribute__((visibility("default")))
 
 struct hv_dv_ops; /* guest-lib/verbs/dv.h: what libmlx5.so.1 calls */
+struct hv_cm_ops; /* guest-lib/verbs/cm/door.h: what libhcasim-cm.so calls */
 struct hv_port_config;
 struct hv_hca;
 struct hv_file;
@@ -63,6 +64,7 @@ struct hv_uidx_table {
 struct hv_device {
     struct ibv_device ibv;
     const struct hv_dv_ops *dv;
+    const struct hv_cm_ops *cm;
     unsigned index; /* of the process's devices, from 0 */
     const struct hv_port_config *config;
     struct hv_hca *hca; /* while any context is open */

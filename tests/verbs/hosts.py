@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import sandbox
@@ -31,6 +32,9 @@ PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
 # What the XRC domains of perftest and ibv_xsrq_pingpong are of, and stays; whoever else made one, it cannot be
 # opened.
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
+SERVER_IP = "10.7.0.1"
+# How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
+REFUSED = r"reject|refused|UNREACHABLE, error: 1|CM event bl blka [68]"
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
@@ -377,6 +381,86 @@ def all_to_all(hosts):
         raise Failure(f"QPs: {queues}")
 
 
+def by_address(hosts, server, *client, served=True):
+    """A server, and a client that reaches it by its address: what both print.
+
+    Nothing outside tells when the server listens: until then its host refuses, and the client is asked again."""
+    listening = hosts.start(*server, options=["--ip", SERVER_IP])
+    for _ in range(20):
+        asking = hosts.start(*client, options=["--ip", "10.7.0.2"])
+        text = asking.communicate(timeout=PATIENCE)[0]
+        if not asking.returncode or listening.poll() is not None or not re.search(REFUSED, text, re.I):
+            break
+        time.sleep(0.2)
+    if asking.returncode:
+        listening.kill()
+        raise Failure(f"{asking.command}: exit status {asking.returncode}\n{text}\n"
+                      f"{listening.command}: {listening.communicate()[0]}")
+    if served:
+        return text, hosts.output(listening)
+    listening.kill()
+    return text, listening.communicate()[0]
+
+
+def connections_by_address(hosts):
+    """Debian's librdmacm connects queue pairs by IP address and port: rping, with its data checked, ucmatose, the
+    examples of its manual, XRC among them."""
+    by_address(hosts, ["rping", "-s", "-V", "-C", "50", "-a", "0.0.0.0"],
+               "rping", "-c", "-V", "-C", "50", "-a", SERVER_IP)
+    by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-S", "4000", "-a", SERVER_IP, "-p", "9999"],
+               "rping", "-c", "-V", "-C", "5", "-S", "4000", "-a", SERVER_IP, "-p", "9999")
+    by_address(hosts, ["ucmatose", "-c", "50", "-C", "5"], "ucmatose", "-s", SERVER_IP, "-c", "50", "-C", "5")
+    by_address(hosts, ["ucmatose", "-m"], "ucmatose", "-s", SERVER_IP, "-m")  # identifiers migrate
+    by_address(hosts, ["rdma_server"], "rdma_client", "-s", SERVER_IP)
+    by_address(hosts, ["rdma_xserver"], "rdma_xclient", "-s", SERVER_IP)
+
+
+def datagrams_by_address(hosts):
+    """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
+    by_address(hosts, ["udaddy", "-c", "10"], "udaddy", "-s", SERVER_IP, "-c", "10")
+    receiver = hosts.start("stdbuf", "-oL", "mckey", "-m", "239.7.7.7", "-b", SERVER_IP, options=["--ip", SERVER_IP])
+    while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
+        if not line:
+            raise Failure("mckey does not receive")
+    hosts.run("mckey", "-m", "239.7.7.7", "-b", "10.7.0.2", "-s", options=["--ip", "10.7.0.2"])
+    if "data transfers complete" not in (text := hosts.output(receiver)):
+        raise Failure(text)
+
+
+def sockets(hosts):
+    """rsockets, which come with librdmacm: a file arrives as it was sent, a stream's ends agree."""
+    with tempfile.TemporaryDirectory() as folder:
+        sent, got = pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
+        sent.write_bytes(os.urandom(1 << 20))
+        by_address(hosts, ["rcopy"], "rcopy", str(sent), f"{SERVER_IP}:{got}", served=False)
+        if sent.read_bytes() != got.read_bytes():
+            raise Failure("the copy differs")
+    sizes = ["-S", "4096", "-I", "10", "-C", "5"]
+    by_address(hosts, ["rstream", *sizes], "rstream", "-s", SERVER_IP, *sizes)
+
+
+def many_connections(hosts):
+    """Two hundred connections at a time are made and ended (cmtime)."""
+    text = by_address(hosts, ["cmtime", "-c", "200"], "cmtime", "-s", SERVER_IP, "-c", "200", served=False)[0]
+    if not re.search(r"^connect +:", text, re.M):
+        raise Failure(text)
+
+
+def performance_tests_by_address(hosts):
+    """perftest's programs connect by librdmacm (-R)."""
+    for command in ("ib_send_bw -n 100", "ib_read_lat -n 50", "ib_write_bw -n 100 -q 4", "ib_send_bw -c UD -n 100"):
+        by_address(hosts, [*command.split(), "-R", "-F"], *command.split(), "-R", "-F", SERVER_IP)
+
+
+def refused(hosts):
+    """Who asks for a port that nobody listens on is refused."""
+    hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
+    client = hosts.start("rping", "-c", "-a", SERVER_IP, "-p", "7001", "-C", "1", options=["--ip", "10.7.0.2"])
+    text = client.communicate(timeout=PATIENCE)[0]
+    if "RDMA_CM_EVENT_REJECTED" not in text:
+        raise Failure(text)
+
+
 def nothing_left(hosts):
     """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
     share is taken back by the next one."""
@@ -388,7 +472,9 @@ def nothing_left(hosts):
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
-              wire_of_another_name, idle, killed_peer, stopped_peer, killed_while_stopped, nothing_left)
+              connections_by_address, datagrams_by_address, sockets, many_connections,
+              performance_tests_by_address, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
+              killed_while_stopped, nothing_left)
 
 
 def check(statements, names, *given):
@@ -419,9 +505,9 @@ def main():
     args = parser.parse_args()
     remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
-    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw") if not shutil.which(p)]
+    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping") if not shutil.which(p)]
     if missing:
-        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest)")
+        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils)")
         print("0 passed, 0 failed, 1 skipped")
         return SKIPPED
     hosts = Hosts(args.build)

@@ -2,6 +2,7 @@
 /* Events: from the EQ to the queues that programs read. */
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/gsi.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
 static void async_put(struct hv_context *ctx, const struct ibv_async_event *event)
@@ -126,6 +127,7 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
     if (event->type == PRM_EVENT_TYPE_COMP) {
         struct hv_cq *cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(event->num));
 
+        hv_gsi_event(hca, event->num);
         if (cq && cq->ibv.channel) {
             hv_event_put(&hv_channel(cq->ibv.channel)->queue, cq);
         }

@@ -56,8 +56,7 @@ static bool hca_scan_doorbells(void *opaque)
 
 /* -- commands and doorbells -------------------------------------------------------------------- */
 
-/* Around whatever the driver does. False: the HCA is the parent's. */
-static bool hca_begin_cmd(struct hv_hca *hca, int *state)
+bool hv_cmd_begin(struct hv_hca *hca, int *state)
 {
     if (!local_is_ours(hca->local)) {
         return false;
@@ -67,7 +66,7 @@ static bool hca_begin_cmd(struct hv_hca *hca, int *state)
     return true;
 }
 
-static void hca_end_cmd(struct hv_hca *hca, int state)
+void hv_cmd_end(struct hv_hca *hca, int state)
 {
     pthread_mutex_unlock(&hca->cmd_lock);
     hca_service_eq(hca);
@@ -80,11 +79,11 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
     int status, state;
 
     memset(out, 0, out_len);
-    if (!hca_begin_cmd(hca, &state)) {
+    if (!hv_cmd_begin(hca, &state)) {
         return EIO;
     }
     status = drv_cmd(hca->drv, in, in_len, out, out_len);
-    hca_end_cmd(hca, state);
+    hv_cmd_end(hca, state);
     return hv_status_errno(status);
 }
 
@@ -97,7 +96,7 @@ int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn)
     PRM_SET(drain_dct_in, in, opcode, PRM_CMD_OP_DRAIN_DCT);
     PRM_SET(drain_dct_in, in, uid, uid);
     PRM_SET(drain_dct_in, in, dctn, dctn);
-    if (!hca_begin_cmd(hca, &state)) {
+    if (!hv_cmd_begin(hca, &state)) {
         return EIO;
     }
     status = drv_cmd_simple(hca->drv, in, sizeof(in));
@@ -105,7 +104,7 @@ int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn)
         !drv_wait_event(hca->drv, PRM_EVENT_TYPE_DCT_DRAINED, dctn, &event, DRV_CMD_TIMEOUT)) {
         status = DRV_TIMEOUT;
     }
-    hca_end_cmd(hca, state);
+    hv_cmd_end(hca, state);
     return hv_status_errno(status);
 }
 
@@ -113,11 +112,11 @@ int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc
 {
     int status, state;
 
-    if (!hca_begin_cmd(hca, &state)) {
+    if (!hv_cmd_begin(hca, &state)) {
         return EIO;
     }
     status = drv_umr(hca->drv, key, mask, mkc);
-    hca_end_cmd(hca, state);
+    hv_cmd_end(hca, state);
     return hv_status_errno(status);
 }
 

@@ -17,6 +17,7 @@ struct hv_hca {
     pthread_mutex_t reg_lock;           /* what follows */
     GHashTable *cqs, *qps, *srqs, *wqs; /* number -> object */
     GPtrArray *contexts;                /* struct hv_context */
+    struct hv_gsi *gsi;                 /* or NULL: queue pair 1 is nobody's */
 };
 
 #endif

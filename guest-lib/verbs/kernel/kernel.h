@@ -111,6 +111,10 @@ int hv_cmd(struct hv_hca *hca, const void *in, size_t in_len, void *out, size_t 
 /* For commands whose output nobody reads. */
 int hv_cmd_simple(struct hv_hca *hca, const void *in, size_t in_len);
 
+/* Around whatever else the driver does. False: the HCA is the parent's. */
+bool hv_cmd_begin(struct hv_hca *hca, int *state);
+void hv_cmd_end(struct hv_hca *hca, int state);
+
 /* What cmd_status_to_err() of mlx5_core makes of a status, or of DRV_TIMEOUT. */
 int hv_status_errno(int status);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "wire/cancel.h"
+#include "guest-lib/verbs/cm/door.h"
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/user/device.h"
@@ -37,6 +38,7 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
 {
     dev->index = index;
     dev->dv = &hv_dv_ops;
+    dev->cm = &hv_cm_ops;
     dev->config = config;
     dev->ibv.node_type = IBV_NODE_CA;
     dev->ibv.transport_type = IBV_TRANSPORT_IB;

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the connection manager share. */
+#ifndef HCASIM_GUEST_LIB_CM_CM_INTERNAL_H
+#define HCASIM_GUEST_LIB_CM_CM_INTERNAL_H
+
+#include <errno.h>
+#include <string.h>
+#include "guest-lib/cm/cm.h"
+
+struct cm {
+    const struct cm_ops *ops;
+    void *opaque;
+    GHashTable *ids;       /* local_id -> struct cm_id */
+    GHashTable *listeners; /* &service_id -> struct cm_id */
+    GTree *timers;         /* struct cm_id by deadline_ns, timer_seq */
+    uint64_t timer_seq;
+    uint32_t next_id, id_operand;
+    struct cm_stats stats;
+};
+
+/* What a state means where messages end it. */
+struct cm_state_row {
+    const char *name;
+    uint8_t message;            /* PRM_CM_MESSAGE_: what a REJ in it rejects */
+    bool answering;             /* the other side, not this one, gave the REJ's subject its name */
+    bool rejects;               /* a REJ may be sent */
+    enum cm_state after_reject; /* then, and once a REJ came */
+    bool rejected;              /* a REJ may come */
+    enum cm_event_type gave_up; /* when nobody answers, */
+    enum cm_state after_giving_up;
+};
+extern const struct cm_state_row cm_states[CM_STATES];
+
+/* -- cm_id.c ----------------------------------------------------------------------------------- */
+
+/* 4.096 us << n in milliseconds, as the kernel rounds it (cm_convert_to_ms()). */
+static inline unsigned cm_ms(uint8_t iba_time)
+{
+    return 1u << (iba_time > 8 ? iba_time - 8 : 0);
+}
+/* The acknowledgment timeout of a path (cm_ack_timeout()). */
+uint8_t cm_ack_timeout_of(uint8_t ack_delay, uint8_t packet_life_time);
+
+/* The identifier with that name whose peer's is remote_id; 0: any. */
+struct cm_id *cm_find(struct cm *cm, uint32_t local_id, uint32_t remote_id);
+/* One that is not itself: of the same peer with the same remote name; with the same remote QP. */
+struct cm_id *cm_find_same_name(const struct cm_id *id, uint32_t remote_id, uint64_t remote_guid);
+struct cm_id *cm_find_same_qp(const struct cm_id *id, uint32_t remote_qpn, uint64_t remote_guid);
+struct cm_id *cm_find_listener(struct cm *cm, uint64_t service_id);
+struct cm_id *cm_find_sidr(struct cm *cm, const struct cm_id *but, const struct cm_av *from,
+                           uint32_t request_id);
+
+void cm_set_timer(struct cm_id *id, unsigned ms);
+void cm_stop_timer(struct cm_id *id);
+/* Nothing waits for an answer any more. */
+void cm_enter(struct cm_id *id, enum cm_state state);
+void cm_enter_timewait(struct cm_id *id);
+/* The last reference goes, with nothing said. */
+void cm_forget(struct cm_id *id);
+
+/* -- cm_mad.c ---------------------------------------------------------------------------------- */
+
+/* Zeroes the message and writes its header. */
+void cm_begin(uint8_t mad[CM_MAD_LEN], uint16_t attr, uint64_t tid);
+void cm_send(struct cm *cm, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN]);
+/* Sends id->mad, and again each ms milliseconds until the state changes. */
+void cm_send_and_wait(struct cm_id *id, enum cm_state state, unsigned ms);
+/* Answers to repeated messages. */
+void cm_repeat_rtu(struct cm_id *id);
+void cm_repeat_drep(struct cm_id *id);
+void cm_repeat_mra(struct cm_id *id, unsigned message);
+/* Rejects a message that belongs to no identifier. */
+void cm_issue_rej(struct cm *cm, const struct cm_av *to, const void *mad, unsigned message,
+                  unsigned reason);
+void cm_issue_drep(struct cm *cm, const struct cm_av *to, const void *mad);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections between IP addresses and ports, over the connection manager of cm.h: what the
+ * kernel's rdma_cm is. Addresses belong to devices; the service ID of a port and the header before
+ * the private data of a request are those of IBTA annex A11, as Linux has them.
+ *
+ * Calls return 0 or an errno, those of rdma_cm. The caller serializes them. Events are the ABI's
+ * (rdma/rdma_user_cm.h), but for whom they are about.
+ *
+ *   cma_addr.c   addresses, GIDs, ports
+ *   cma.c        what a consumer asks for
+ *   cma_event.c  what the connection manager tells
+ *   cma_attr.c   what queue pairs need to know
+ */
+#ifndef HCASIM_GUEST_LIB_CM_CMA_H
+#define HCASIM_GUEST_LIB_CM_CMA_H
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
+#include <sys/socket.h>
+#include "guest-lib/cm/cm.h"
+
+/* enum rdma_cm_event_type of librdmacm, which the ABI's header leaves out. */
+enum cma_event {
+    CMA_EVENT_ADDR_RESOLVED,
+    CMA_EVENT_ADDR_ERROR,
+    CMA_EVENT_ROUTE_RESOLVED,
+    CMA_EVENT_ROUTE_ERROR,
+    CMA_EVENT_CONNECT_REQUEST,
+    CMA_EVENT_CONNECT_RESPONSE,
+    CMA_EVENT_CONNECT_ERROR,
+    CMA_EVENT_UNREACHABLE,
+    CMA_EVENT_REJECTED,
+    CMA_EVENT_ESTABLISHED,
+    CMA_EVENT_DISCONNECTED,
+    CMA_EVENT_DEVICE_REMOVAL,
+    CMA_EVENT_MULTICAST_JOIN,
+    CMA_EVENT_MULTICAST_ERROR,
+    CMA_EVENT_ADDR_CHANGE,
+    CMA_EVENT_TIMEWAIT_EXIT
+};
+
+#define CMA_GIDS      2 /* of a device: the link-local one, then that of its IPv4 address */
+#define CMA_UDP_QKEY  0x01234567
+#define CMA_NO_DEVICE UINT_MAX
+
+/* A device, with one port on the wire. */
+struct cma_device {
+    uint64_t node_guid; /* big-endian, as the ABI has it */
+    uint8_t gid[CMA_GIDS][16];
+    uint8_t mtu, rate; /* enum ibv_mtu, enum ibv_rate */
+};
+
+enum cma_state {
+    CMA_IDLE,
+    CMA_ADDR_BOUND,
+    CMA_ADDR_RESOLVED,
+    CMA_ROUTE_RESOLVED,
+    CMA_LISTEN,
+    CMA_CONNECT,
+    CMA_DISCONNECT
+};
+
+struct cma_bind;
+struct cma_id {
+    struct cma *cma;
+    enum cma_state state;
+    uint16_t ps;
+    uint8_t qp_type; /* enum ibv_qp_type */
+    struct sockaddr_storage src, dst;
+    unsigned device; /* CMA_NO_DEVICE: of any */
+    unsigned sgid_index;
+    uint8_t dgid[16];
+    bool has_route;
+    bool afonly, afonly_set, reuseaddr;
+    uint8_t tos, path_mtu;
+    uint8_t ack_timeout; /* 4.096 us << n that was asked for; 0: none */
+    uint32_t qp_num, seq_num, qkey;
+    uint8_t srq;
+    struct cma_bind *bind; /* the port that it holds, or NULL */
+    struct cm_id *cm;      /* or NULL */
+    void *context;
+};
+
+struct cma_ops {
+    struct cm_ops cm;
+    /* Of a request, listener is who listens and id is new; else it is NULL. Returns 0; ENOMEM: no
+     * room for this request now. */
+    int (*event)(void *opaque, struct cma_id *listener, struct cma_id *id,
+                 const struct rdma_ucm_event_resp *event);
+};
+
+struct cma *cma_new(const struct cma_ops *ops, void *opaque, const struct cma_device *devices,
+                    unsigned num_devices);
+void cma_free(struct cma *cma);
+struct cm *cma_cm(struct cma *cma);
+const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
+
+struct cma_id *cma_create_id(struct cma *cma, uint16_t ps, uint8_t qp_type, void *context);
+void cma_destroy_id(struct cma_id *id);
+int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr);
+/* src may be NULL or of family 0. */
+int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst);
+int cma_resolve_route(struct cma_id *id);
+int cma_listen(struct cma_id *id);
+int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param);
+/* NULL: the reply that came is accepted. */
+int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param);
+int cma_reject(struct cma_id *id, unsigned reason, const void *private_data, unsigned len);
+int cma_disconnect(struct cma_id *id);
+int cma_notify(struct cma_id *id, uint32_t event);
+/* The event of a group that is joined; who asked is told. */
+int cma_join(struct cma_id *id, const struct sockaddr *addr, struct rdma_ucm_event_resp *event);
+int cma_set_reuseaddr(struct cma_id *id, bool reuse);
+int cma_set_afonly(struct cma_id *id, bool afonly);
+/* attr->qp_state says for which one. */
+int cma_init_qp_attr(struct cma_id *id, struct ib_uverbs_qp_attr *attr);
+
+/* -- addresses ----------------------------------------------------------------------------------
+ */
+
+/* 0: of no family that is known. */
+size_t cma_addr_size(const struct sockaddr *addr);
+void cma_addr_to_gid(const struct sockaddr *addr, uint8_t gid[16]);
+/* Service ID of a port, host byte order. */
+uint64_t cma_service_id(const struct cma_id *id, const struct sockaddr *addr);
+
+#endif

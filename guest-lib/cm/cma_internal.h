@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of rdma_cm share. */
+#ifndef HCASIM_GUEST_LIB_CM_CMA_INTERNAL_H
+#define HCASIM_GUEST_LIB_CM_CMA_INTERNAL_H
+
+#include <errno.h>
+#include <string.h>
+#include "guest-lib/cm/cma.h"
+
+/* As Linux has them. */
+#define CMA_CM_TIMEOUT       20 /* 4.3 s */
+#define CMA_MAX_CM_RETRIES   15
+#define CMA_PACKET_LIFE_TIME 16 /* of RoCE: 0.27 s */
+#define CMA_MRA_TIMEOUT      24 /* 69 s: how long a consumer may take to answer */
+#define CMA_HOP_LIMIT        64
+
+/* enum ibv_qp_type */
+#define CMA_QPT_RC 2
+#define CMA_QPT_UC 3
+#define CMA_QPT_UD 4
+
+struct cma {
+    const struct cma_ops *ops;
+    void *opaque;
+    struct cm *cm;
+    const struct cma_device *devices;
+    unsigned num_devices;
+    GHashTable *binds; /* port space << 16 | port -> struct cma_bind */
+};
+
+/* Those who hold a port. */
+struct cma_bind {
+    uint32_t key;
+    GPtrArray *ids;
+    struct cm_id *cm; /* while one of them listens */
+};
+
+static inline struct sockaddr *cma_src(struct cma_id *id)
+{
+    return (struct sockaddr *)&id->src;
+}
+
+static inline struct sockaddr *cma_dst(struct cma_id *id)
+{
+    return (struct sockaddr *)&id->dst;
+}
+
+/* -- cma_addr.c -------------------------------------------------------------------------------- */
+
+/* Unspecified or loopback. */
+bool cma_addr_is_any(const struct sockaddr *addr);
+bool cma_addr_is_zero(const struct sockaddr *addr);
+bool cma_addr_is_same(const struct sockaddr *a, const struct sockaddr *b);
+uint16_t cma_addr_port(const struct sockaddr *addr);
+/* The address becomes that of a GID; the port stays. */
+void cma_addr_from_gid(struct sockaddr *addr, const uint8_t gid[16]);
+/* The device that has the address, and which of its GIDs. False: none has. */
+bool cma_addr_find(const struct cma *cma, const struct sockaddr *addr, unsigned *device,
+                   unsigned *sgid_index);
+
+int cma_get_port(struct cma_id *id);
+void cma_put_port(struct cma_id *id);
+/* Whether an identifier that shares its port may listen. */
+int cma_check_listen(struct cma_id *id);
+
+/* The header before the private data, and the addresses that one says. */
+void cma_put_hdr(struct prm_cm_ip_hdr *hdr, struct cma_id *id);
+bool cma_take_hdr(const struct prm_cm_ip_hdr *hdr, uint16_t port, struct sockaddr_storage *src,
+                  struct sockaddr_storage *dst);
+
+/* -- cma_event.c ------------------------------------------------------------------------------- */
+
+int cma_tell(struct cma_id *id, enum cma_event event, int status);
+void cma_fill_ah(const struct cma_id *id, const uint8_t dgid[16], struct ib_uverbs_ah_attr *ah);
+/* cm_handler of a listener's service; of an identifier's connection. */
+int cma_on_request(struct cm_id *cm, const struct cm_event *event);
+int cma_on_event(struct cm_id *cm, const struct cm_event *event);
+
+#endif

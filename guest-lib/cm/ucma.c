@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files, contexts, events, and the command table.
+ *
+ * Locks: ours, then a file's queue. Who waits for an event holds neither.
+ */
+#include <unistd.h>
+#include "guest-lib/cm/ucma_internal.h"
+#include "guest-lib/host/memory.h"
+#include "wire/cancel.h"
+
+/* -- events -------------------------------------------------------------------------------------
+ */
+
+void ucma_put_event(struct ucma_context *context, struct ucma_context *request,
+                    struct ucma_group *group, const struct rdma_ucm_event_resp *resp)
+{
+    struct ucma_event *event = g_new0(struct ucma_event, 1);
+
+    event->context = context;
+    event->request = request;
+    event->group = group;
+    event->resp = *resp;
+    event->resp.uid = group ? group->uid : context->uid;
+    event->resp.id = group ? group->id : request ? request->id : context->id;
+    hv_event_put(&context->file->queue, event);
+}
+
+/* Of a new identifier nothing but its request is told until the program has accepted it. */
+static int ucma_on_event(void *opaque, struct cma_id *listener, struct cma_id *id,
+                         const struct rdma_ucm_event_resp *resp)
+{
+    struct ucma_context *context = listener ? listener->context : id->context, *request;
+
+    if (!listener) {
+        if (context && context->uid) {
+            ucma_put_event(context, NULL, NULL, resp);
+        }
+        return 0;
+    }
+    if (g_atomic_int_get(&context->backlog) <= 0) {
+        return ENOMEM;
+    }
+    g_atomic_int_add(&context->backlog, -1);
+    request = ucma_new_context(context->file, 0);
+    request->cma = id;
+    id->context = request;
+    ucma_put_event(context, request, NULL, resp);
+    return 0;
+}
+
+static bool ucma_take_event(void *opaque, void *out)
+{
+    struct ucma_event *event = opaque;
+
+    *(struct rdma_ucm_event_resp *)out = event->resp;
+    if (event->request) {
+        g_atomic_int_inc(&event->context->backlog);
+    }
+    g_atomic_int_inc(&event->context->events_reported);
+    if (event->group) {
+        g_atomic_int_inc(&event->group->events_reported);
+    }
+    g_free(event);
+    return true;
+}
+
+/* The file stays while somebody waits for an event, which then nobody will put. */
+static void ucma_put_file(struct ucma_file *file)
+{
+    if (g_atomic_int_dec_and_test(&file->refs)) {
+        hv_event_queue_fini(&file->queue, g_free);
+        g_free(file);
+    }
+}
+
+/* The oldest event; waits for one unless the descriptor says not to. */
+static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr *hdr,
+                          const void *buf)
+{
+    struct rdma_ucm_event_resp resp;
+    struct rdma_ucm_get_event cmd;
+    bool taken;
+    int err;
+
+    if (hdr->out < offsetof(struct rdma_ucm_event_resp, reserved)) {
+        return ENOSPC;
+    }
+    if (!memory_read((uintptr_t)buf, &cmd, sizeof(cmd), NULL)) {
+        return EFAULT;
+    }
+    g_atomic_int_inc(&file->refs);
+    taken = hv_event_take(&file->queue, ucma_take_event, &resp) != NULL;
+    err = taken ? 0 : errno;
+    ucma_put_file(file);
+    if (err) {
+        return err;
+    }
+    return memory_write(cmd.response, &resp, MIN(hdr->out, sizeof(resp)), NULL) ? 0 : EFAULT;
+}
+
+/* -- contexts -----------------------------------------------------------------------------------
+ */
+
+struct ucma_context *ucma_find(struct ucma_file *file, uint32_t id, int *err)
+{
+    struct ucma_context *context = g_hash_table_lookup(file->ucma->contexts, GUINT_TO_POINTER(id));
+
+    *err = !context ? ENOENT : context->file != file ? EINVAL : 0;
+    return *err ? NULL : context;
+}
+
+/* A number that is free, beginning with *next. */
+static uint32_t ucma_new_number(GHashTable *table, uint32_t *next)
+{
+    while (g_hash_table_contains(table, GUINT_TO_POINTER(*next))) {
+        *next = (*next + 1) & G_MAXINT32;
+    }
+    return (*next)++;
+}
+
+struct ucma_context *ucma_new_context(struct ucma_file *file, uint64_t uid)
+{
+    struct ucma_context *context = g_new0(struct ucma_context, 1);
+
+    context->id = ucma_new_number(file->ucma->contexts, &file->ucma->next_context);
+    context->uid = uid;
+    context->file = file;
+    context->groups = g_ptr_array_new();
+    g_hash_table_insert(file->ucma->contexts, GUINT_TO_POINTER(context->id), context);
+    return context;
+}
+
+struct ucma_group *ucma_new_group(struct ucma_context *context, uint64_t uid)
+{
+    struct ucma *ucma = context->file->ucma;
+    struct ucma_group *group = g_new0(struct ucma_group, 1);
+
+    group->id = ucma_new_number(ucma->groups, &ucma->next_group);
+    group->uid = uid;
+    group->context = context;
+    g_ptr_array_add(context->groups, group);
+    g_hash_table_insert(ucma->groups, GUINT_TO_POINTER(group->id), group);
+    return group;
+}
+
+static bool ucma_is_group_event(const void *event, const void *group)
+{
+    return ((const struct ucma_event *)event)->group == group;
+}
+
+uint32_t ucma_free_group(struct ucma_group *group)
+{
+    uint32_t reported;
+
+    hv_event_take_out(&group->context->file->queue, ucma_is_group_event, group, g_free);
+    reported = (uint32_t)g_atomic_int_get(&group->events_reported);
+    g_hash_table_remove(group->context->file->ucma->groups, GUINT_TO_POINTER(group->id));
+    g_ptr_array_remove(group->context->groups, group);
+    g_free(group);
+    return reported;
+}
+
+static bool ucma_is_context_event(const void *event, const void *context)
+{
+    return ((const struct ucma_event *)event)->context == context;
+}
+
+static bool ucma_is_request_event(const void *event, const void *context)
+{
+    return ((const struct ucma_event *)event)->request == context;
+}
+
+/* With the queue's lock: a request that nobody came for is refused later. */
+static void ucma_drop_event(void *opaque)
+{
+    struct ucma_event *event = opaque;
+
+    if (event->request) {
+        g_queue_push_tail(&event->request->file->ucma->refused, event->request);
+    }
+    g_free(event);
+}
+
+uint32_t ucma_free_context(struct ucma_context *context)
+{
+    struct ucma *ucma = context->file->ucma;
+    struct ucma_context *request;
+    uint32_t reported;
+
+    while (context->groups->len) {
+        ucma_free_group(context->groups->pdata[0]);
+    }
+    if (context->cma) {
+        cma_destroy_id(context->cma);
+    }
+    g_hash_table_remove(ucma->contexts, GUINT_TO_POINTER(context->id));
+    hv_event_take_out(&context->file->queue, ucma_is_request_event, context, g_free);
+    hv_event_take_out(&context->file->queue, ucma_is_context_event, context, ucma_drop_event);
+    while ((request = g_queue_pop_head(&ucma->refused))) {
+        ucma_free_context(request);
+    }
+    reported = (uint32_t)g_atomic_int_get(&context->events_reported);
+    g_ptr_array_free(context->groups, TRUE);
+    g_free(context);
+    return reported;
+}
+
+/* Its events go with it, in their order. */
+void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
+{
+    struct hv_event_queue *from = &context->file->queue;
+    GPtrArray *moved = g_ptr_array_new();
+
+    pthread_mutex_lock(&from->lock);
+    for (GList *at = from->events.head; at; at = at->next) {
+        if (ucma_is_context_event(at->data, context)) {
+            g_ptr_array_add(moved, at->data);
+        }
+    }
+    pthread_mutex_unlock(&from->lock);
+    for (guint i = 0; i < moved->len; i++) {
+        struct ucma_event *copy = g_memdup2(moved->pdata[i], sizeof(*copy));
+
+        if (copy->request) {
+            copy->request->file = file;
+        }
+        hv_event_put(&file->queue, copy);
+    }
+    hv_event_take_out(from, ucma_is_context_event, context, g_free);
+    g_ptr_array_free(moved, TRUE);
+    context->file = file;
+}
+
+/* -- the command table --------------------------------------------------------------------------
+ */
+
+/* A command on an identifier; one that answers, with so much at least; the names are those of the
+ * ABI's structures. */
+#define NOT_THERE   UINT16_MAX
+#define AT(type, f) (uint16_t) offsetof(struct rdma_ucm_##type, f)
+#define QUIET(fn, type)                                                                            \
+    {                                                                                              \
+        fn, sizeof(struct rdma_ucm_##type), AT(type, id), NOT_THERE, 0, 0                          \
+    }
+#define ANSWERS(fn, type, id_at, min, most)                                                        \
+    {                                                                                              \
+        fn, sizeof(struct rdma_ucm_##type), id_at, AT(type, response), min, most                   \
+    }
+#define MAX_IN   1024
+#define MAX_OUT  1024
+#define MAX_PATH (sizeof(struct rdma_ucm_query_path_resp) + sizeof(struct ib_path_rec_data))
+
+static const struct ucma_row {
+    ucma_command *run;
+    uint16_t in_size, id_at, response_at, out_min, out_size;
+} ucma_rows[] = {
+    [RDMA_USER_CM_CMD_CREATE_ID] =
+        ANSWERS(ucma_create_id, create_id, NOT_THERE, sizeof(struct rdma_ucm_create_id_resp),
+                sizeof(struct rdma_ucm_create_id_resp)),
+    [RDMA_USER_CM_CMD_DESTROY_ID] =
+        ANSWERS(ucma_destroy_id, destroy_id, AT(destroy_id, id),
+                sizeof(struct rdma_ucm_destroy_id_resp), sizeof(struct rdma_ucm_destroy_id_resp)),
+    [RDMA_USER_CM_CMD_BIND_IP] = QUIET(ucma_bind_ip, bind_ip),
+    [RDMA_USER_CM_CMD_RESOLVE_IP] = QUIET(ucma_resolve_ip, resolve_ip),
+    [RDMA_USER_CM_CMD_RESOLVE_ROUTE] = QUIET(ucma_resolve_route, resolve_route),
+    [RDMA_USER_CM_CMD_QUERY_ROUTE] =
+        ANSWERS(ucma_query_route, query, AT(query, id), AT(query_route_resp, ibdev_index),
+                sizeof(struct rdma_ucm_query_route_resp)),
+    [RDMA_USER_CM_CMD_CONNECT] = QUIET(ucma_connect, connect),
+    [RDMA_USER_CM_CMD_LISTEN] = QUIET(ucma_listen, listen),
+    [RDMA_USER_CM_CMD_ACCEPT] = QUIET(ucma_accept, accept),
+    [RDMA_USER_CM_CMD_REJECT] = QUIET(ucma_reject, reject),
+    [RDMA_USER_CM_CMD_DISCONNECT] = QUIET(ucma_disconnect, disconnect),
+    [RDMA_USER_CM_CMD_INIT_QP_ATTR] =
+        ANSWERS(ucma_init_qp_attr, init_qp_attr, AT(init_qp_attr, id),
+                sizeof(struct ib_uverbs_qp_attr), sizeof(struct ib_uverbs_qp_attr)),
+    [RDMA_USER_CM_CMD_SET_OPTION] = QUIET(ucma_set_option, set_option),
+    [RDMA_USER_CM_CMD_NOTIFY] = QUIET(ucma_notify, notify),
+    [RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
+        ANSWERS(ucma_join_ip_mcast, join_ip_mcast, AT(join_ip_mcast, id),
+                sizeof(struct rdma_ucm_create_id_resp), sizeof(struct rdma_ucm_create_id_resp)),
+    [RDMA_USER_CM_CMD_LEAVE_MCAST] =
+        ANSWERS(ucma_leave_mcast, destroy_id, NOT_THERE, sizeof(struct rdma_ucm_destroy_id_resp),
+                sizeof(struct rdma_ucm_destroy_id_resp)),
+    [RDMA_USER_CM_CMD_MIGRATE_ID] =
+        ANSWERS(ucma_migrate_id, migrate_id, NOT_THERE, sizeof(struct rdma_ucm_migrate_resp),
+                sizeof(struct rdma_ucm_migrate_resp)),
+    [RDMA_USER_CM_CMD_QUERY] = ANSWERS(ucma_query, query, AT(query, id), 0, MAX_OUT),
+    [RDMA_USER_CM_CMD_BIND] = QUIET(ucma_bind, bind),
+    [RDMA_USER_CM_CMD_RESOLVE_ADDR] = QUIET(ucma_resolve_addr, resolve_addr),
+    [RDMA_USER_CM_CMD_JOIN_MCAST] =
+        ANSWERS(ucma_join_mcast, join_mcast, AT(join_mcast, id),
+                sizeof(struct rdma_ucm_create_id_resp), sizeof(struct rdma_ucm_create_id_resp)),
+};
+
+/* With the lock held. */
+static int ucma_run(struct ucma_call *call, const struct ucma_row *row)
+{
+    uint32_t id;
+    int err = 0;
+
+    if (row->id_at != NOT_THERE) {
+        memcpy(&id, (const char *)call->in + row->id_at, sizeof(id));
+        call->context = ucma_find(call->file, id, &err);
+    }
+    return err ? err : row->run(call);
+}
+
+static int ucma_command_of(struct ucma_file *file, const struct ucma_row *row,
+                           const struct rdma_ucm_cmd_hdr *hdr, const void *buf)
+{
+    uint64_t in[MAX_IN / 8] = {0}, out[MAX_OUT / 8] = {0}, response;
+    struct ucma_call call = {.ucma = file->ucma,
+                             .file = file,
+                             .in = in,
+                             .in_len = MIN(hdr->in, row->in_size),
+                             .out = out,
+                             .out_room = hdr->out,
+                             .out_len = row->out_size};
+    int err, state;
+
+    if (hdr->out < row->out_min) {
+        return ENOSPC;
+    }
+    if (!memory_read((uintptr_t)buf, in, call.in_len, NULL)) {
+        return EFAULT;
+    }
+    state = cancel_disable();
+    pthread_mutex_lock(&file->ucma->lock);
+    err = ucma_run(&call, row);
+    file->ucma->ops->changed(file->ucma->opaque);
+    pthread_mutex_unlock(&file->ucma->lock);
+    cancel_restore(state);
+    if (err || row->response_at == NOT_THERE) {
+        return err;
+    }
+    memcpy(&response, (char *)in + row->response_at, sizeof(response));
+    return memory_write(response, out, MIN(hdr->out, call.out_len), NULL) ? 0 : EFAULT;
+}
+
+ssize_t ucma_write(struct ucma_file *file, const void *buf, size_t len)
+{
+    struct rdma_ucm_cmd_hdr hdr;
+    const void *in = (const char *)buf + sizeof(hdr);
+    int err;
+
+    if (len < sizeof(hdr)) {
+        err = EINVAL;
+    } else if (!memory_read((uintptr_t)buf, &hdr, sizeof(hdr), NULL)) {
+        err = EFAULT;
+    } else if (hdr.cmd >= G_N_ELEMENTS(ucma_rows) || hdr.in + sizeof(hdr) > len) {
+        err = EINVAL;
+    } else if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT) {
+        err = ucma_get_event(file, &hdr, in);
+    } else {
+        const struct ucma_row *row = &ucma_rows[hdr.cmd];
+
+        err = row->run ? ucma_command_of(file, row, &hdr, in) : ENOSYS;
+    }
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    return (ssize_t)len;
+}
+
+/* -- life ---------------------------------------------------------------------------------------
+ */
+
+struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma_device *devices,
+                      unsigned num_devices)
+{
+    struct ucma *ucma = g_new0(struct ucma, 1);
+
+    memory_catch_faults();
+    pthread_mutex_init(&ucma->lock, NULL);
+    ucma->ops = ops;
+    ucma->opaque = opaque;
+    ucma->cma_ops = (struct cma_ops){.cm = ops->cm, .event = ucma_on_event};
+    ucma->contexts = g_hash_table_new(NULL, NULL);
+    ucma->groups = g_hash_table_new(NULL, NULL);
+    ucma->cma = cma_new(&ucma->cma_ops, opaque, devices, num_devices);
+    return ucma;
+}
+
+void ucma_free(struct ucma *ucma)
+{
+    cma_free(ucma->cma);
+    g_hash_table_destroy(ucma->contexts);
+    g_hash_table_destroy(ucma->groups);
+    pthread_mutex_destroy(&ucma->lock);
+    g_free(ucma);
+}
+
+struct cm *ucma_lock(struct ucma *ucma)
+{
+    pthread_mutex_lock(&ucma->lock);
+    return cma_cm(ucma->cma);
+}
+
+void ucma_unlock(struct ucma *ucma)
+{
+    pthread_mutex_unlock(&ucma->lock);
+}
+
+struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd))
+{
+    struct ucma_file *file = g_new0(struct ucma_file, 1);
+    int err = hv_event_queue_init(&file->queue);
+
+    if (err) {
+        g_free(file);
+        errno = err;
+        return NULL;
+    }
+    file->ucma = ucma;
+    file->file_of = file_of;
+    file->refs = 1;
+    return file;
+}
+
+int ucma_fd(const struct ucma_file *file)
+{
+    return file->queue.fd;
+}
+
+/* A context of the file's, or of any. */
+static struct ucma_context *ucma_any_context(const struct ucma *ucma, const struct ucma_file *file)
+{
+    GHashTableIter iter;
+    gpointer context;
+
+    g_hash_table_iter_init(&iter, ucma->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &context)) {
+        if (!file || ((struct ucma_context *)context)->file == file) {
+            return context;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock. */
+static void ucma_free_contexts(const struct ucma *ucma, const struct ucma_file *file)
+{
+    for (struct ucma_context *context = ucma_any_context(ucma, file); context;
+         context = ucma_any_context(ucma, file)) {
+        ucma_free_context(context);
+    }
+}
+
+void ucma_end(struct ucma *ucma)
+{
+    ucma_lock(ucma);
+    ucma_free_contexts(ucma, NULL);
+    ucma_unlock(ucma);
+}
+
+void ucma_close(struct ucma_file *file)
+{
+    ucma_lock(file->ucma);
+    ucma_free_contexts(file->ucma, file);
+    ucma_unlock(file->ucma);
+    ucma_put_file(file);
+}

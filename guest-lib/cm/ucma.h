@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rdma_cm ABI (rdma/rdma_user_cm.h): what a program writes to /dev/infiniband/rdma_cm, answered
+ * as the kernel's rdma_ucm does. A file is a descriptor that is readable while an event waits.
+ *
+ *   ucma.c        files, contexts, events, the command table
+ *   ucma_cmd.c    commands
+ *   ucma_query.c  those that ask
+ */
+#ifndef HCASIM_GUEST_LIB_CM_UCMA_H
+#define HCASIM_GUEST_LIB_CM_UCMA_H
+
+#include <sys/types.h>
+#include "guest-lib/cm/cma.h"
+
+struct ucma;
+struct ucma_file;
+
+struct ucma_ops {
+    struct cm_ops cm;
+    /* A timer may be due earlier than before. With the lock held. */
+    void (*changed)(void *opaque);
+};
+
+struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma_device *devices,
+                      unsigned num_devices);
+/* All files are closed. */
+void ucma_free(struct ucma *ucma);
+/* The program ends: so do its identifiers. Its files stay. */
+void ucma_end(struct ucma *ucma);
+
+/* Around what the connection manager does between commands (cm_recv(), cm_run()). */
+struct cm *ucma_lock(struct ucma *ucma);
+void ucma_unlock(struct ucma *ucma);
+
+/* NULL with errno. file_of tells the file of a descriptor, or NULL. */
+struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd));
+/* Readable while an event waits; O_NONBLOCK counts. It stays the file's. */
+int ucma_fd(const struct ucma_file *file);
+/* As write(2). */
+ssize_t ucma_write(struct ucma_file *file, const void *buf, size_t len);
+/* The last descriptor of it is gone. */
+void ucma_close(struct ucma_file *file);
+
+#endif

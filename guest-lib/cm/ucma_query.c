@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands of the rdma_cm ABI that ask what became of an identifier. */
+#include "guest-lib/cm/ucma_internal.h"
+
+#define PORT_NUM         1
+#define PKEY             0xffff
+#define AF_IB_FAMILY     27
+#define EXACTLY          2 /* selectors of a path record */
+#define PACKET_LIFE_TIME 16
+#define HOP_LIMIT        64
+/* flags of a path */
+#define PATH_GMP           1
+#define PATH_PRIMARY       2
+#define PATH_BIDIRECTIONAL (8 | 32)
+
+static void ucma_query_put_path(const struct ucma_context *context, struct ib_user_path_rec *path)
+{
+    const struct cma_id *id = context->cma;
+    const struct cma_device *device = cma_device_of(id);
+
+    cma_addr_to_gid((const struct sockaddr *)&id->dst, path->dgid);
+    memcpy(path->sgid, device->gid[id->sgid_index], sizeof(path->sgid));
+    path->pkey = GUINT16_TO_BE(PKEY);
+    if (!id->has_route) {
+        return;
+    }
+    memcpy(path->dgid, id->dgid, sizeof(path->dgid));
+    path->reversible = 1;
+    path->mtu = id->path_mtu;
+    path->hop_limit = HOP_LIMIT;
+    path->traffic_class = id->tos;
+    path->mtu_selector = path->rate_selector = path->packet_life_time_selector = EXACTLY;
+    path->rate = device->rate;
+    path->packet_life_time = PACKET_LIFE_TIME;
+}
+
+int ucma_query_route(struct ucma_call *call)
+{
+    struct rdma_ucm_query_route_resp *resp = call->out;
+    const struct cma_id *id = call->context->cma;
+    const struct cma_device *device = cma_device_of(id);
+
+    memcpy(&resp->src_addr, &id->src, sizeof(resp->src_addr));
+    memcpy(&resp->dst_addr, &id->dst, sizeof(resp->dst_addr));
+    if (device) {
+        resp->node_guid = device->node_guid;
+        resp->ibdev_index = id->device;
+        resp->port_num = PORT_NUM;
+        resp->num_paths = id->has_route;
+        ucma_query_put_path(call->context, &resp->ib_route[0]);
+    }
+    return 0;
+}
+
+static int ucma_query_addr(struct ucma_call *call)
+{
+    struct rdma_ucm_query_addr_resp *resp = call->out;
+    const struct cma_id *id = call->context->cma;
+    const struct cma_device *device = cma_device_of(id);
+
+    call->out_len = sizeof(*resp);
+    if (call->out_room < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index)) {
+        return ENOSPC;
+    }
+    resp->src_size = (uint16_t)cma_addr_size((const struct sockaddr *)&id->src);
+    memcpy(&resp->src_addr, &id->src, resp->src_size);
+    resp->dst_size = (uint16_t)cma_addr_size((const struct sockaddr *)&id->dst);
+    memcpy(&resp->dst_addr, &id->dst, resp->dst_size);
+    if (device) {
+        resp->node_guid = device->node_guid;
+        resp->ibdev_index = id->device;
+        resp->port_num = PORT_NUM;
+        resp->pkey = GUINT16_TO_BE(PKEY);
+    }
+    return 0;
+}
+
+/* struct sockaddr_ib of librdmacm, big-endian. */
+struct ucma_sockaddr_ib {
+    uint16_t family, pkey;
+    uint32_t flowinfo;
+    uint8_t addr[16];
+    uint64_t sid, sid_mask, scope_id;
+};
+
+static void ucma_query_put_gid(const struct cma_id *id, const struct sockaddr_storage *addr,
+                               const uint8_t gid[16], void *out)
+{
+    struct ucma_sockaddr_ib ib = {.family = AF_IB_FAMILY};
+
+    if (gid) {
+        ib.pkey = GUINT16_TO_BE(PKEY);
+        memcpy(ib.addr, gid, sizeof(ib.addr));
+    }
+    if (addr->ss_family) {
+        ib.sid = GUINT64_TO_BE(cma_service_id(id, (const struct sockaddr *)addr));
+    }
+    memcpy(out, &ib, sizeof(ib));
+}
+
+static int ucma_query_gid(struct ucma_call *call)
+{
+    struct rdma_ucm_query_addr_resp *resp = call->out;
+    const struct cma_id *id = call->context->cma;
+    const struct cma_device *device = cma_device_of(id);
+    int err = ucma_query_addr(call);
+
+    if (err) {
+        return err;
+    }
+    memset(&resp->src_addr, 0, sizeof(resp->src_addr));
+    memset(&resp->dst_addr, 0, sizeof(resp->dst_addr));
+    resp->src_size = resp->dst_size = sizeof(struct ucma_sockaddr_ib);
+    ucma_query_put_gid(id, &id->src, device ? device->gid[id->sgid_index] : NULL, &resp->src_addr);
+    ucma_query_put_gid(id, &id->dst, device ? id->dgid : NULL, &resp->dst_addr);
+    return 0;
+}
+
+/* The 64 bytes of an SA path record (IBTA 15.2.5.16). */
+static int ucma_query_path(struct ucma_call *call)
+{
+    struct rdma_ucm_query_path_resp *resp = call->out;
+    const struct cma_id *id = call->context->cma;
+    const struct cma_device *device = cma_device_of(id);
+    uint8_t *record = (uint8_t *)resp->path_data[0].path_rec;
+
+    call->out_len = sizeof(*resp);
+    if (call->out_room < sizeof(*resp)) {
+        return ENOSPC;
+    }
+    resp->num_paths = id->has_route;
+    if (!device || !id->has_route ||
+        call->out_room < sizeof(*resp) + sizeof(struct ib_path_rec_data)) {
+        return 0;
+    }
+    call->out_len += sizeof(struct ib_path_rec_data);
+    resp->path_data[0].flags = PATH_GMP | PATH_PRIMARY | PATH_BIDIRECTIONAL;
+    memcpy(record + 8, id->dgid, 16);
+    memcpy(record + 24, device->gid[id->sgid_index], 16);
+    prm_store32(record + 44, HOP_LIMIT);
+    record[48] = id->tos;
+    record[49] = 0x80; /* reversible */
+    prm_store16(record + 50, PKEY);
+    record[54] = (uint8_t)(EXACTLY << 6 | id->path_mtu);
+    record[55] = (uint8_t)(EXACTLY << 6 | device->rate);
+    record[56] = EXACTLY << 6 | PACKET_LIFE_TIME;
+    return 0;
+}
+
+int ucma_query(struct ucma_call *call)
+{
+    static ucma_command *const options[] = {
+        [RDMA_USER_CM_QUERY_ADDR] = ucma_query_addr,
+        [RDMA_USER_CM_QUERY_PATH] = ucma_query_path,
+        [RDMA_USER_CM_QUERY_GID] = ucma_query_gid,
+    };
+    const struct rdma_ucm_query *cmd = call->in;
+
+    return cmd->option < G_N_ELEMENTS(options) ? options[cmd->option](call) : ENOSYS;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's connection manager: its devices, its thread.
+ *
+ * As a kernel's it is there from the first time that somebody needs it, and answers peers about
+ * connections whose program has closed its files. It has a thread of its own, so that what comes in
+ * and what is due waits for nobody; that sleeps until there is something. A child of fork() has
+ * neither thread nor HCAs, and gets a connection manager of its own when it opens the file.
+ */
+#define _GNU_SOURCE
+#include "guest-lib/verbs/cm/door.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "guest-lib/cm/ucma.h"
+#include "guest-lib/verbs/cm/port.h"
+#include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/kernel/kernel.h"
+#include "wire/cancel.h"
+
+struct door {
+    pid_t pid;
+    struct ucma *ucma;
+    struct cm_port ports[HV_MAX_DEVICES];
+    struct cma_device devices[HV_MAX_DEVICES];
+    unsigned num_ports;
+    int wake_fd;
+    uint64_t sleeps_until_ns; /* with the connection manager's lock */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around door */
+static struct door *door;
+
+/* -- what the connection manager has of us ------------------------------------------------------
+ */
+
+static void door_send(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
+{
+    struct door *d = opaque;
+
+    cm_port_send(&d->ports[av->port], av, mad);
+}
+
+static uint64_t door_now_ns(void *opaque)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint32_t door_random(void *opaque)
+{
+    return g_random_int();
+}
+
+static uint64_t door_ca_guid(void *opaque, unsigned port)
+{
+    const struct door *d = opaque;
+
+    return GUINT64_FROM_BE(d->devices[port].node_guid);
+}
+
+static void door_wake(void *opaque)
+{
+    const struct door *d = opaque;
+    uint64_t one = 1;
+    int state = cancel_disable();
+
+    if (write(d->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
+        g_warning("waking the connection manager: %s", g_strerror(errno));
+    }
+    cancel_restore(state);
+}
+
+static void door_changed(void *opaque);
+
+static const struct ucma_ops door_ops = {
+    .cm = {.send = door_send,
+           .now_ns = door_now_ns,
+           .random = door_random,
+           .ca_guid = door_ca_guid},
+    .changed = door_changed,
+};
+
+/* A command may have set a timer. */
+static void door_changed(void *opaque)
+{
+    door_wake(opaque);
+}
+
+/* -- the thread ---------------------------------------------------------------------------------
+ */
+
+static void door_sleep(const struct door *d, uint64_t until_ns)
+{
+    struct pollfd fd = {.fd = d->wake_fd, .events = POLLIN};
+    uint64_t now = door_now_ns(NULL), left = until_ns > now ? until_ns - now : 0, count;
+    struct timespec ts = {.tv_sec = (time_t)(left / 1000000000u),
+                          .tv_nsec = (long)(left % 1000000000u)};
+
+    if (ppoll(&fd, 1, until_ns == CM_NEVER ? NULL : &ts, NULL) > 0 &&
+        read(d->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN) {
+        g_warning("the connection manager's descriptor: %s", g_strerror(errno));
+    }
+}
+
+static void *door_main(void *opaque)
+{
+    struct door *d = opaque;
+
+    for (;;) {
+        struct cm *cm = ucma_lock(d->ucma);
+        uint64_t until_ns;
+
+        for (unsigned i = 0; i < d->num_ports; i++) {
+            cm_port_run(&d->ports[i], cm);
+        }
+        cm_run(cm);
+        until_ns = cm_deadline_ns(cm);
+        ucma_unlock(d->ucma);
+        door_sleep(d, until_ns);
+    }
+    return NULL;
+}
+
+/* The program's signals are not for it. */
+static int door_start(struct door *d)
+{
+    sigset_t all, old;
+    pthread_t thread;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&thread, NULL, door_main, d);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!err) {
+        pthread_detach(thread);
+    }
+    return err;
+}
+
+/* -- life ---------------------------------------------------------------------------------------
+ */
+
+static int door_open_ports(struct door *d)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    int err = list && list[0] ? 0 : ENODEV;
+
+    for (unsigned i = 0; !err && list[i]; i++) {
+        struct ibv_context *context = ibv_open_device(list[i]);
+
+        err =
+            context ? cm_port_open(&d->ports[i], i, context, door_wake, d, &d->devices[i]) : errno;
+        if (err && context) {
+            ibv_close_device(context);
+        }
+        d->num_ports += !err;
+    }
+    ibv_free_device_list(list);
+    return err;
+}
+
+static void door_free(struct door *d)
+{
+    for (unsigned i = 0; i < d->num_ports; i++) {
+        cm_port_close(&d->ports[i]);
+        ibv_close_device(d->ports[i].context);
+    }
+    if (d->ucma) {
+        ucma_free(d->ucma);
+    }
+    close(d->wake_fd);
+    g_free(d);
+}
+
+/* With the lock. NULL with errno. */
+static struct door *door_make(void)
+{
+    struct door *d = g_new0(struct door, 1);
+    int err;
+
+    d->pid = getpid();
+    d->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    err = d->wake_fd < 0 ? errno : door_open_ports(d);
+    if (!err) {
+        d->ucma = ucma_new(&door_ops, d, d->devices, d->num_ports);
+        err = door_start(d);
+    }
+    if (err) {
+        door_free(d);
+        errno = err;
+        return NULL;
+    }
+    return d;
+}
+
+static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int flags, int *fd)
+{
+    struct ucma_file *file = NULL;
+    int err, state = cancel_disable();
+
+    pthread_mutex_lock(&lock);
+    if (!door || door->pid != getpid()) {
+        door = door_make(); /* a parent's stays with the parent */
+    }
+    if (door) {
+        file = ucma_open(door->ucma, file_of);
+    }
+    pthread_mutex_unlock(&lock);
+    if (file) {
+        *fd = fcntl(ucma_fd(file), flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+        if (*fd < 0 || (flags & O_NONBLOCK && fcntl(*fd, F_SETFL, O_NONBLOCK))) {
+            err = errno;
+            ucma_close(file);
+            file = NULL;
+            errno = err;
+        }
+    }
+    err = errno;
+    cancel_restore(state);
+    errno = err;
+    return file;
+}
+
+/* False: the file was opened before fork(), by the parent. */
+static bool door_is_ours(void)
+{
+    return door && door->num_ports && hv_is_ours(hv_hca_of(door->ports[0].context));
+}
+
+static ssize_t door_write(struct ucma_file *file, const void *buf, size_t len)
+{
+    if (!door_is_ours()) {
+        errno = EIO;
+        return -1;
+    }
+    return ucma_write(file, buf, len);
+}
+
+static void door_close(struct ucma_file *file)
+{
+    int state = cancel_disable();
+
+    if (door_is_ours()) {
+        ucma_close(file);
+        door_wake(door);
+    }
+    cancel_restore(state);
+}
+
+/* A program that ends has closed its files: peers learn of it. */
+__attribute__((destructor)) static void door_finish(void)
+{
+    if (!door_is_ours() || door->pid != getpid()) {
+        return;
+    }
+    ucma_end(door->ucma);
+    for (unsigned i = 0; i < door->num_ports; i++) {
+        hv_finish(hv_hca_of(door->ports[i].context));
+    }
+}
+
+const struct hv_cm_ops hv_cm_ops = {
+    .open = door_open,
+    .write = door_write,
+    .close = door_close,
+};

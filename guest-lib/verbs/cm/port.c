@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A device's port: its addresses, and datagrams by queue pair 1. */
+#include "guest-lib/verbs/cm/port.h"
+#include <string.h>
+#include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/kernel/gsi.h"
+
+#define HOP_LIMIT 64
+
+/* enum ibv_rate of the speeds of one generation's ports; others do not matter to RoCE. */
+#define RATE_100_GBPS 16
+
+int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *context,
+                 void (*arrived)(void *opaque), void *opaque, struct cma_device *device)
+{
+    const struct hv_port_config *config = hv_device(context->device)->config;
+    struct ibv_port_attr attr;
+    int err = ibv_query_port(context, 1, &attr);
+
+    port->context = context;
+    port->index = index;
+    if (err) {
+        return err;
+    }
+    device->node_guid = hv_config_guid(config);
+    device->mtu = (uint8_t)attr.active_mtu;
+    device->rate = RATE_100_GBPS;
+    for (unsigned i = 0; i < CMA_GIDS; i++) {
+        memcpy(device->gid[i], config->gid[i].raw, sizeof(device->gid[i]));
+    }
+    return hv_gsi_open(hv_context(context), arrived, opaque, &port->gsi);
+}
+
+void cm_port_close(struct cm_port *port)
+{
+    hv_gsi_close(port->gsi);
+}
+
+void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *mad)
+{
+    union ibv_gid dgid;
+
+    memcpy(dgid.raw, av->dgid, sizeof(dgid.raw));
+    hv_gsi_send(port->gsi, av->sgid_index, &dgid, mad);
+}
+
+/* Which of the port's GIDs a datagram was sent to. */
+static unsigned cm_port_gid_index(const struct cm_port *port, const union ibv_gid *gid)
+{
+    const struct hv_port_config *config = hv_device(port->context->device)->config;
+    unsigned i = 0;
+
+    while (i < HV_GIDS - 1 && memcmp(&config->gid[i], gid, sizeof(*gid)) != 0) {
+        i++;
+    }
+    return i;
+}
+
+void cm_port_run(struct cm_port *port, struct cm *cm)
+{
+    struct hv_datagram datagram;
+
+    while (hv_gsi_poll(port->gsi, &datagram)) {
+        struct cm_av from = {.port = port->index,
+                             .sgid_index = (uint8_t)cm_port_gid_index(port, &datagram.dgid),
+                             .hop_limit = HOP_LIMIT};
+
+        memcpy(from.dgid, datagram.sgid.raw, sizeof(from.dgid));
+        cm_recv(cm, &from, datagram.mad, datagram.len);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A device's port as the connection manager has it. */
+#ifndef HCASIM_GUEST_LIB_VERBS_CM_PORT_H
+#define HCASIM_GUEST_LIB_VERBS_CM_PORT_H
+
+#include "guest-lib/cm/cma.h"
+#include "guest-lib/verbs/verbs.h"
+
+struct cm_port {
+    struct ibv_context *context;
+    struct hv_gsi *gsi;
+    unsigned index; /* of the connection manager's ports */
+};
+
+/* Opens queue pair 1, and says what the port is. arrived as hv_gsi_open()'s. 0 or errno. */
+int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *context,
+                 void (*arrived)(void *opaque), void *opaque, struct cma_device *device);
+void cm_port_close(struct cm_port *port);
+void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *mad);
+/* Hands on what has come in. */
+void cm_port_run(struct cm_port *port, struct cm *cm);
+
+#endif

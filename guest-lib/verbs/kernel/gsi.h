@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pair 1 of a port (IBTA 13.5): where management datagrams come in and go out. It is the
+ * kernel's: no program sees it.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_GSI_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_GSI_H
+
+#include "guest-lib/verbs/verbs.h"
+
+#define HV_MAD_LEN 256
+
+struct hv_gsi;
+
+struct hv_datagram {
+    union ibv_gid sgid, dgid; /* the sender's; the one that it was sent to */
+    uint8_t mad[HV_MAD_LEN];
+    size_t len;
+};
+
+/* arrived is called whenever there may be one, from any thread, with locks held: it only notes it.
+ * 0 or errno: EBUSY, the port's is open. */
+int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opaque,
+                struct hv_gsi **gsi);
+void hv_gsi_close(struct hv_gsi *gsi);
+
+/* What follows is serialized by its caller. */
+
+/* The next datagram. False: there is none, and arrived will be called for the next. */
+bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram);
+/* False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's. */
+bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
+                 const uint8_t mad[HV_MAD_LEN]);
+
+/* A CQ of that number completed. */
+void hv_gsi_event(struct hv_hca *hca, uint32_t cqn);
+
+#endif

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two connection managers and a wire between them that may lose, repeat and disorder what they
+ * send, in virtual time. IBTA volume 1, chapter 12. HCASIM_SEED in the environment is the first of
+ * the seeds.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "guest-lib/cm/cm.h"
+
+#define MS      1000000ull /* ns */
+#define LATENCY 2          /* ms */
+#define SERVICE 0x1060000u
+#define MANY    20
+
+struct mail {
+    uint64_t at_ns, seq;
+    struct cm_av from;
+    unsigned to;
+    uint8_t mad[CM_MAD_LEN];
+};
+
+struct side {
+    struct cm *cm;
+    struct cm_id *listener;
+    struct cm_id *ids[MANY + 1]; /* ours, or those that we were asked for */
+    unsigned num_ids;
+    unsigned events[CM_EVENT_SIDR_REP + 1];
+    unsigned reason; /* of the last REJ, status of the last SIDR_REP */
+    bool slow;       /* it does not answer requests */
+    int refuse;      /* errno for a request */
+};
+
+static struct side sides[2];
+static GQueue mails;
+static uint64_t now_ns, seq;
+static GRand *rnd;
+static double loss, doubling;
+static unsigned late_ms;
+
+/* -- the wire ---------------------------------------------------------------------------------- */
+
+static void put(unsigned to, const struct cm_av *from, const uint8_t *mad)
+{
+    struct mail *mail = g_new0(struct mail, 1);
+
+    mail->at_ns = now_ns + LATENCY * MS + (late_ms ? g_rand_int_range(rnd, 0, late_ms) : 0) * MS;
+    mail->seq = seq++;
+    mail->to = to;
+    mail->from = *from;
+    memcpy(mail->mad, mad, CM_MAD_LEN);
+    g_queue_push_tail(&mails, mail);
+}
+
+static void send_mad(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
+{
+    unsigned me = (unsigned)((struct side *)opaque - sides);
+    struct cm_av from = {.dgid = {[15] = (uint8_t)me}};
+
+    if (g_rand_double(rnd) >= loss) {
+        put(av->dgid[15], &from, mad);
+    }
+    if (g_rand_double(rnd) < doubling) {
+        put(av->dgid[15], &from, mad);
+    }
+}
+
+static uint64_t clock_ns(void *opaque)
+{
+    return now_ns;
+}
+
+static uint32_t random32(void *opaque)
+{
+    return g_rand_int(rnd);
+}
+
+static uint64_t guid(void *opaque, unsigned port)
+{
+    return 0x100 + (uint64_t)((struct side *)opaque - sides);
+}
+
+static const struct cm_ops ops = {send_mad, clock_ns, random32, guid};
+
+static struct mail *next_mail(void)
+{
+    struct mail *first = NULL;
+
+    for (GList *at = mails.head; at; at = at->next) {
+        struct mail *mail = at->data;
+
+        if (!first || mail->at_ns < first->at_ns ||
+            (mail->at_ns == first->at_ns && mail->seq < first->seq)) {
+            first = mail;
+        }
+    }
+    return first;
+}
+
+/* One thing happens. False: nothing will. */
+static bool step(void)
+{
+    struct mail *mail = next_mail();
+    uint64_t due = MIN(cm_deadline_ns(sides[0].cm), cm_deadline_ns(sides[1].cm));
+
+    if (mail && mail->at_ns <= due) {
+        now_ns = MAX(now_ns, mail->at_ns);
+        g_queue_remove(&mails, mail);
+        cm_recv(sides[mail->to].cm, &mail->from, mail->mad, CM_MAD_LEN);
+        g_free(mail);
+        return true;
+    }
+    if (due == CM_NEVER) {
+        return false;
+    }
+    now_ns = MAX(now_ns, due);
+    cm_run(sides[0].cm);
+    cm_run(sides[1].cm);
+    return true;
+}
+
+static void run(void)
+{
+    while (step()) {
+    }
+}
+
+static void run_ms(unsigned ms)
+{
+    uint64_t end = now_ns + ms * MS;
+
+    while (MIN(next_mail() ? next_mail()->at_ns : CM_NEVER,
+               MIN(cm_deadline_ns(sides[0].cm), cm_deadline_ns(sides[1].cm))) <= end) {
+        step();
+    }
+    now_ns = end;
+}
+
+/* -- consumers --------------------------------------------------------------------------------- */
+
+static int on_event(struct cm_id *id, const struct cm_event *event)
+{
+    struct side *side = id->context;
+    static const struct cm_params reply = {.qpn = 0x222, .starting_psn = 7};
+
+    side->events[event->type]++;
+    switch (event->type) {
+    case CM_EVENT_REQ:
+    case CM_EVENT_SIDR_REQ:
+        if (side->refuse) {
+            return side->refuse;
+        }
+        if (side->num_ids < MANY) {
+            side->ids[side->num_ids++] = event->id;
+        }
+        if (event->type == CM_EVENT_SIDR_REQ) {
+            cm_send_sidr_rep(event->id, 0, 0x333, 0x444, "hi", 3);
+        } else if (side->slow) {
+            cm_delay_answer(event->id, 18);
+        } else {
+            struct cm_params params = reply;
+
+            params.qpn += event->params.qpn; /* each has a queue pair of its own */
+            cm_send_rep(event->id, &params, "agreed", 7);
+        }
+        break;
+    case CM_EVENT_REP:
+        cm_send_rtu(id);
+        break;
+    case CM_EVENT_DREQ:
+        cm_send_drep(id);
+        break;
+    case CM_EVENT_REJ:
+    case CM_EVENT_SIDR_REP:
+        side->reason = event->status;
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static struct cm_id *ask_for(uint32_t qpn)
+{
+    struct side *a = &sides[0];
+    struct cm_id *id = cm_create_id(a->cm, on_event, a);
+    struct cm_req_param req = {.av = {.dgid = {[15] = 1}},
+                               .service_id = SERVICE,
+                               .path_mtu = 3,
+                               .packet_life_time = 16,
+                               .cm_timeout = 20,
+                               .max_cm_retries = 15,
+                               .params = {.qpn = qpn,
+                                          .starting_psn = 5,
+                                          .responder_resources = 4,
+                                          .initiator_depth = 2,
+                                          .retry_count = 7,
+                                          .rnr_retry_count = 6}};
+
+    ck_assert_int_eq(cm_send_req(id, &req), 0);
+    a->ids[a->num_ids++] = id;
+    return id;
+}
+
+static uint64_t sent(unsigned side, unsigned attr)
+{
+    return cm_get_stats(sides[side].cm)->sent[attr - PRM_CM_ATTR_REQ];
+}
+
+static void begin(uint32_t seed)
+{
+    rnd = g_rand_new_with_seed(seed);
+    now_ns = MS;
+    loss = doubling = 0;
+    late_ms = 0;
+    memset(sides, 0, sizeof(sides));
+    for (unsigned i = 0; i < 2; i++) {
+        sides[i].cm = cm_new(&ops, &sides[i]);
+        sides[i].listener = cm_create_id(sides[i].cm, on_event, &sides[i]);
+        ck_assert_int_eq(cm_listen(sides[i].listener, SERVICE), 0);
+    }
+}
+
+static void end(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        cm_free(sides[i].cm);
+    }
+    g_queue_clear_full(&mails, g_free);
+    g_rand_free(rnd);
+}
+
+static void setup(void)
+{
+    begin(1);
+}
+
+/* -- statements --------------------------------------------------------------------------------
+ */
+
+/* IBTA 12.9.6, figure 131: REQ, REP, RTU; 12.9.8.4: DREQ, DREP, and a time in which the queue pairs
+ * are nobody else's. */
+START_TEST(a_connection_is_made_and_ended)
+{
+    struct cm_id *a = ask_for(0x111), *b;
+
+    run_ms(100);
+    ck_assert_uint_eq(sides[1].num_ids, 1);
+    b = sides[1].ids[0];
+    ck_assert_int_eq(a->state, CM_ESTABLISHED);
+    ck_assert_int_eq(b->state, CM_ESTABLISHED);
+    ck_assert_uint_eq(a->remote_qpn, 0x333);
+    ck_assert_uint_eq(b->remote_qpn, 0x111);
+    ck_assert_uint_eq(a->sq_psn, 7);
+    ck_assert_uint_eq(b->sq_psn, 5);
+    ck_assert_int_eq(cm_send_dreq(a), 0);
+    run_ms(100);
+    ck_assert_int_eq(a->state, CM_TIMEWAIT);
+    ck_assert_int_eq(b->state, CM_TIMEWAIT);
+    run();
+    ck_assert_int_eq(a->state, CM_IDLE);
+    ck_assert_int_eq(b->state, CM_IDLE);
+    ck_assert_uint_eq(
+        sent(0, PRM_CM_ATTR_REQ) + sent(0, PRM_CM_ATTR_RTU) + sent(0, PRM_CM_ATTR_DREQ), 3);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_REP) + sent(1, PRM_CM_ATTR_DREP), 2);
+}
+END_TEST
+
+/* 12.7.29, 12.7.30: what the sender answers at a time is what the recipient may have outstanding.
+ */
+START_TEST(resources_of_one_side_are_the_depth_of_the_other)
+{
+    ask_for(0x111);
+    run_ms(2 * LATENCY);
+    ck_assert_uint_eq(sides[1].ids[0]->initiator_depth, 0); /* the reply's */
+    sides[1].slow = true;
+    ask_for(0x112);
+    run_ms(2 * LATENCY);
+    ck_assert_uint_eq(sides[1].ids[1]->initiator_depth, 4);
+    ck_assert_uint_eq(sides[1].ids[1]->responder_resources, 2);
+}
+END_TEST
+
+/* Each connection is made once and ended once, or somebody is told that it is not. */
+START_TEST(whatever_the_wire_does)
+{
+    const char *first = getenv("HCASIM_SEED");
+
+    for (unsigned s = 0; s < 20; s++) {
+        end();
+        begin((first ? (uint32_t)atoi(first) : 1) + s);
+        loss = 0.2;
+        doubling = 0.3;
+        late_ms = 6000; /* more than a retry */
+        for (unsigned i = 0; i < MANY; i++) {
+            ask_for(0x100 + i);
+        }
+        run_ms(300000);
+        for (unsigned i = 0; i < MANY; i++) {
+            cm_send_dreq(sides[0].ids[i]);
+        }
+        run();
+        ck_assert_uint_eq(sides[0].events[CM_EVENT_REP], MANY);
+        ck_assert_uint_eq(sides[1].events[CM_EVENT_REQ], MANY);
+        ck_assert_uint_eq(sides[1].events[CM_EVENT_RTU] + sides[1].events[CM_EVENT_REP_ERROR],
+                          MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+            ck_assert_int_eq(sides[0].ids[i]->state, CM_IDLE);
+            ck_assert_int_eq(sides[1].ids[i]->state, CM_IDLE);
+        }
+    }
+}
+END_TEST
+
+/* 12.9.5: a REQ is sent again until its retries are used up. */
+START_TEST(nobody_answers)
+{
+    loss = 1;
+    ask_for(0x111);
+    run();
+    ck_assert_uint_eq(sent(0, PRM_CM_ATTR_REQ), 16);
+    ck_assert_uint_eq(sides[0].events[CM_EVENT_REQ_ERROR], 1);
+    ck_assert_int_eq(sides[0].ids[0]->state, CM_IDLE);
+}
+END_TEST
+
+/* Table 110: reason 8, invalid service ID; 28, the consumer's. */
+START_TEST(refusals)
+{
+    cm_destroy_id(sides[1].listener);
+    ask_for(0x111);
+    run();
+    ck_assert_uint_eq(sides[0].reason, PRM_CM_REJ_REASON_INVALID_SERVICE_ID);
+    sides[1].listener = cm_create_id(sides[1].cm, on_event, &sides[1]);
+    cm_listen(sides[1].listener, SERVICE);
+    sides[1].refuse = EINVAL;
+    ask_for(0x112);
+    run();
+    ck_assert_uint_eq(sides[0].reason, PRM_CM_REJ_REASON_CONSUMER_DEFINED);
+    ck_assert_uint_eq(sides[0].events[CM_EVENT_REJ], 2);
+}
+END_TEST
+
+/* One that has no room now says nothing, and has it when the REQ comes again. */
+START_TEST(a_full_backlog)
+{
+    sides[1].refuse = ENOMEM;
+    ask_for(0x111);
+    run_ms(1000);
+    ck_assert_uint_eq(sides[0].events[CM_EVENT_REJ], 0);
+    sides[1].refuse = 0;
+    run_ms(10000);
+    ck_assert_int_eq(sides[0].ids[0]->state, CM_ESTABLISHED);
+    ck_assert_uint_eq(sent(0, PRM_CM_ATTR_REQ), 2);
+}
+END_TEST
+
+/* 12.6.6: an MRA has the sender wait as long as it says. */
+START_TEST(a_consumer_that_takes_its_time)
+{
+    struct cm_params reply = {.qpn = 0x222};
+
+    sides[1].slow = true;
+    ask_for(0x111);
+    run_ms(5000); /* the second REQ is answered by the MRA */
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_MRA), 1);
+    ck_assert_int_eq(sides[0].ids[0]->state, CM_MRA_REQ_RCVD);
+    ck_assert_int_eq(cm_send_rep(sides[1].ids[0], &reply, NULL, 0), 0);
+    run_ms(100);
+    ck_assert_int_eq(sides[0].ids[0]->state, CM_ESTABLISHED);
+    ck_assert_int_eq(sides[1].ids[0]->state, CM_ESTABLISHED);
+}
+END_TEST
+
+/* 12.9.8.3.1: a REQ with a queue pair that has a connection: that one is stale, the peer has begun
+ * again. */
+START_TEST(a_stale_connection)
+{
+    struct cm_id *old = ask_for(0x111);
+
+    run_ms(100);
+    old->handler = NULL; /* the peer was killed, and knows nothing of it */
+    old->state = CM_IDLE;
+    ask_for(0x111);
+    run_ms(100);
+    ck_assert_uint_eq(sides[0].reason, PRM_CM_REJ_REASON_STALE_CONN);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_DREQ), 1);
+}
+END_TEST
+
+/* 12.8.2: no alternate path is loaded here, and the connection stays. */
+START_TEST(alternate_paths_are_refused)
+{
+    uint8_t lap[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_LAP};
+    struct cm_av from = {.dgid = {[15] = 0}};
+    struct cm_id *a = ask_for(0x111);
+
+    run_ms(100);
+    PRM_SET(cm_lap, (void *)lap, local_comm_id, a->local_id);
+    PRM_SET(cm_lap, (void *)lap, remote_comm_id, a->remote_id);
+    put(1, &from, lap);
+    run_ms(100);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_APR), 1);
+    ck_assert_int_eq(sides[1].ids[0]->state, CM_ESTABLISHED);
+}
+END_TEST
+
+/* 12.11: the queue pair of a service, and its key. */
+START_TEST(service_ids_are_resolved)
+{
+    struct cm_sidr_req_param req = {.av = {.dgid = {[15] = 1}},
+                                    .service_id = SERVICE,
+                                    .timeout_ms = 4096,
+                                    .max_cm_retries = 15};
+    struct cm_id *id = cm_create_id(sides[0].cm, on_event, &sides[0]);
+
+    loss = 0.5;
+    ck_assert_int_eq(cm_send_sidr_req(id, &req), 0);
+    run();
+    ck_assert_uint_eq(sides[0].events[CM_EVENT_SIDR_REP], 1);
+    loss = 0;
+    req.service_id++;
+    ck_assert_int_eq(cm_send_sidr_req(id, &req), 0);
+    run();
+    ck_assert_uint_eq(sides[0].reason, PRM_CM_SIDR_STATUS_UNSUPPORTED);
+}
+END_TEST
+
+/* Who destroys an identifier says so to the peer: 12.9.8.3, a REJ, or a DREQ. */
+START_TEST(the_end_of_an_identifier)
+{
+    struct cm_id *a = ask_for(0x111);
+
+    cm_destroy_id(a); /* before the peer knows it */
+    run();
+    ck_assert_uint_eq(sent(0, PRM_CM_ATTR_REJ), 1);
+    a = ask_for(0x112);
+    run_ms(100);
+    cm_destroy_id(a);
+    run();
+    ck_assert_uint_eq(sent(0, PRM_CM_ATTR_DREQ), 1);
+    ck_assert_uint_eq(sides[1].events[CM_EVENT_DREQ], 1);
+}
+END_TEST
+
+/* A peer's requests take no more than there is. */
+START_TEST(requests_without_an_end)
+{
+    uint8_t req[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
+    struct cm_av from = {.dgid = {[15] = 0}};
+
+    sides[1].slow = true;
+    loss = 1;
+    PRM_SET(cm_req, (void *)req, service_id, SERVICE);
+    for (unsigned i = 1; i <= CM_MAX_IDS + 10; i++) {
+        PRM_SET(cm_req, (void *)req, local_comm_id, i);
+        PRM_SET(cm_req, (void *)req, local_qpn, i);
+        cm_recv(sides[1].cm, &from, req, sizeof(req));
+    }
+    ck_assert_uint_eq(sides[1].events[CM_EVENT_REQ], CM_MAX_IDS - 1); /* and the listener */
+    ck_assert_uint_eq(cm_get_stats(sides[1].cm)->full, 11);
+}
+END_TEST
+
+/* 13.4.3: another class, version, method, attribute or length is not for us. */
+START_TEST(what_is_not_for_us)
+{
+    static const uint8_t at[] = {0, 1, 2, 3, 17};
+    struct cm_av from = {0};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(at); i++) {
+        uint8_t mad[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
+
+        mad[at[i]] ^= 0x40;
+        cm_recv(sides[1].cm, &from, mad, sizeof(mad));
+    }
+    cm_recv(sides[1].cm, &from, (const uint8_t *)"", 1);
+    ck_assert_uint_eq(cm_get_stats(sides[1].cm)->malformed, G_N_ELEMENTS(at) + 1);
+    ck_assert(!mails.length);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim-cm");
+    TCase *tc = tcase_create("cm");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, end);
+    tcase_add_test(tc, a_connection_is_made_and_ended);
+    tcase_add_test(tc, resources_of_one_side_are_the_depth_of_the_other);
+    tcase_add_test(tc, whatever_the_wire_does);
+    tcase_add_test(tc, nobody_answers);
+    tcase_add_test(tc, refusals);
+    tcase_add_test(tc, a_full_backlog);
+    tcase_add_test(tc, a_consumer_that_takes_its_time);
+    tcase_add_test(tc, a_stale_connection);
+    tcase_add_test(tc, alternate_paths_are_refused);
+    tcase_add_test(tc, service_ids_are_resolved);
+    tcase_add_test(tc, the_end_of_an_identifier);
+    tcase_add_test(tc, requests_without_an_end);
+    tcase_add_test(tc, what_is_not_for_us);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

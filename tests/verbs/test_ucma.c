@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rdma_cm ABI (guest-lib/cm/ucma.h): what is written to the file and what comes back, with the
+ * errnos of the kernel's rdma_ucm. Two hosts whose datagrams reach each other at once.
+ */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include "guest-lib/cm/ucma.h"
+
+#define PORT 7174
+
+struct mail {
+    unsigned to;
+    struct cm_av from;
+    uint8_t mad[CM_MAD_LEN];
+};
+
+static struct host {
+    struct ucma *ucma;
+    struct ucma_file *file;
+    struct cma_device device;
+} hosts[2];
+static GQueue mails;
+static uint64_t now_ns;
+
+static void send_mad(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
+{
+    unsigned me = (unsigned)((struct host *)opaque - hosts);
+    struct mail *mail = g_new0(struct mail, 1);
+
+    mail->to = !memcmp(av->dgid, hosts[me].device.gid[1], 16) ? me : !me;
+    mail->from = (struct cm_av){.sgid_index = 1, .hop_limit = 64};
+    memcpy(mail->from.dgid, hosts[me].device.gid[1], 16);
+    memcpy(mail->mad, mad, CM_MAD_LEN);
+    g_queue_push_tail(&mails, mail);
+}
+
+static uint64_t clock_ns(void *opaque)
+{
+    return now_ns;
+}
+
+static uint32_t random32(void *opaque)
+{
+    return g_random_int();
+}
+
+static uint64_t guid(void *opaque, unsigned port)
+{
+    return 1 + (uint64_t)((struct host *)opaque - hosts);
+}
+
+static void changed(void *opaque)
+{
+}
+
+static const struct ucma_ops ops = {.cm = {send_mad, clock_ns, random32, guid}, .changed = changed};
+
+static void deliver(void)
+{
+    for (struct mail *mail = g_queue_pop_head(&mails); mail; mail = g_queue_pop_head(&mails)) {
+        cm_recv(ucma_lock(hosts[mail->to].ucma), &mail->from, mail->mad, CM_MAD_LEN);
+        ucma_unlock(hosts[mail->to].ucma);
+        g_free(mail);
+    }
+}
+
+static struct ucma_file *second; /* of host 0 */
+
+static struct ucma_file *file_of(int fd)
+{
+    return fd == 1 ? second : fd == 0 ? hosts[0].file : NULL;
+}
+
+static struct ucma_file *open_file(unsigned host)
+{
+    struct ucma_file *file = ucma_open(hosts[host].ucma, file_of);
+
+    ck_assert_int_eq(fcntl(ucma_fd(file), F_SETFL, O_NONBLOCK), 0);
+    return file;
+}
+
+static void setup(void)
+{
+    now_ns = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        const uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)};
+
+        hosts[i].device = (struct cma_device){.node_guid = i + 1, .mtu = 5, .rate = 16};
+        memcpy(hosts[i].device.gid[1], gid, 16);
+        hosts[i].device.gid[0][0] = 0xfe;
+        hosts[i].device.gid[0][1] = 0x80;
+        hosts[i].device.gid[0][15] = (uint8_t)(i + 1);
+        hosts[i].ucma = ucma_new(&ops, &hosts[i], &hosts[i].device, 1);
+        hosts[i].file = open_file(i);
+    }
+    second = open_file(0);
+}
+
+static void teardown(void)
+{
+    ucma_close(second);
+    for (unsigned i = 0; i < 2; i++) {
+        ucma_close(hosts[i].file);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        ucma_free(hosts[i].ucma);
+    }
+    g_queue_clear_full(&mails, g_free);
+}
+
+/* -- commands -----------------------------------------------------------------------------------
+ */
+
+/* 0 or errno. */
+static int command(struct ucma_file *file, uint32_t cmd, const void *in, size_t len, size_t out)
+{
+    uint8_t buf[1024];
+    struct rdma_ucm_cmd_hdr hdr = {.cmd = cmd, .in = (uint16_t)len, .out = (uint16_t)out};
+
+    memcpy(buf, &hdr, sizeof(hdr));
+    memcpy(buf + sizeof(hdr), in, len);
+    return ucma_write(file, buf, sizeof(hdr) + len) == (ssize_t)(sizeof(hdr) + len) ? 0 : errno;
+}
+
+#define COMMAND(file, name, ...)                                                                   \
+    command(file, RDMA_USER_CM_CMD_##name, &(__VA_ARGS__), sizeof(__VA_ARGS__), 0)
+#define ASK(file, name, resp, ...)                                                                 \
+    command(file, RDMA_USER_CM_CMD_##name, &(__VA_ARGS__), sizeof(__VA_ARGS__), sizeof(resp))
+
+static uint32_t create(struct ucma_file *file, uint64_t uid, uint16_t ps)
+{
+    struct rdma_ucm_create_id_resp resp = {0};
+
+    ck_assert_int_eq(
+        ASK(file, CREATE_ID, resp,
+            (struct rdma_ucm_create_id){.uid = uid, .response = (uintptr_t)&resp, .ps = ps}),
+        0);
+    return resp.id;
+}
+
+static uint32_t destroy(struct ucma_file *file, uint32_t id)
+{
+    struct rdma_ucm_destroy_id_resp resp = {0};
+
+    ck_assert_int_eq(ASK(file, DESTROY_ID, resp,
+                         (struct rdma_ucm_destroy_id){.response = (uintptr_t)&resp, .id = id}),
+                     0);
+    return resp.events_reported;
+}
+
+static struct sockaddr_in6 ipv4(const char *addr, uint16_t port)
+{
+    struct sockaddr_in6 in6 = {0};
+    struct sockaddr_in *in = (struct sockaddr_in *)&in6;
+
+    in->sin_family = AF_INET;
+    in->sin_port = htons(port);
+    inet_pton(AF_INET, addr, &in->sin_addr);
+    return in6;
+}
+
+static int bind_to(struct ucma_file *file, uint32_t id, const char *addr, uint16_t port)
+{
+    return COMMAND(file, BIND_IP, (struct rdma_ucm_bind_ip){.id = id, .addr = ipv4(addr, port)});
+}
+
+static int listen_on(struct ucma_file *file, uint32_t id, uint32_t backlog)
+{
+    return COMMAND(file, LISTEN, (struct rdma_ucm_listen){.id = id, .backlog = backlog});
+}
+
+static int resolve(struct ucma_file *file, uint32_t id, const char *addr)
+{
+    return COMMAND(file, RESOLVE_IP,
+                   (struct rdma_ucm_resolve_ip){.id = id, .dst_addr = ipv4(addr, PORT)});
+}
+
+/* The next event, which must be of that type. */
+static struct rdma_ucm_event_resp event_of(struct ucma_file *file, uint32_t type)
+{
+    struct rdma_ucm_event_resp resp = {.event = UINT32_MAX};
+
+    deliver();
+    ck_assert_int_eq(
+        ASK(file, GET_EVENT, resp, (struct rdma_ucm_get_event){.response = (uintptr_t)&resp}), 0);
+    ck_assert_uint_eq(resp.event, type);
+    return resp;
+}
+
+static bool is_readable(const struct ucma_file *file)
+{
+    struct pollfd fd = {.fd = ucma_fd(file), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+static struct rdma_ucm_conn_param param(uint32_t qpn, const char *data)
+{
+    struct rdma_ucm_conn_param p = {.qp_num = qpn,
+                                    .responder_resources = 4,
+                                    .initiator_depth = 2,
+                                    .retry_count = 7,
+                                    .valid = 1,
+                                    .private_data_len = (uint8_t)strlen(data)};
+
+    memcpy(p.private_data, data, strlen(data));
+    return p;
+}
+
+static uint32_t listener(uint32_t backlog)
+{
+    uint32_t id = create(hosts[1].file, 0x100, RDMA_PS_TCP);
+
+    ck_assert_int_eq(bind_to(hosts[1].file, id, "0.0.0.0", PORT), 0);
+    ck_assert_int_eq(listen_on(hosts[1].file, id, backlog), 0);
+    return id;
+}
+
+/* As far as the request. */
+static uint32_t connecting(uint64_t uid, const char *data)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, uid, RDMA_PS_TCP);
+
+    ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
+    event_of(file, CMA_EVENT_ADDR_RESOLVED);
+    ck_assert_int_eq(COMMAND(file, RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id}), 0);
+    event_of(file, CMA_EVENT_ROUTE_RESOLVED);
+    ck_assert_int_eq(COMMAND(file, CONNECT,
+                             (struct rdma_ucm_connect){
+                                 .id = id, .conn_param = param(0x100 + (uint32_t)uid, data)}),
+                     0);
+    return id;
+}
+
+static struct ib_uverbs_qp_attr qp_attr(struct ucma_file *file, uint32_t id, uint32_t state)
+{
+    struct ib_uverbs_qp_attr attr = {0};
+
+    ck_assert_int_eq(ASK(file, INIT_QP_ATTR, attr,
+                         (struct rdma_ucm_init_qp_attr){
+                             .response = (uintptr_t)&attr, .id = id, .qp_state = state}),
+                     0);
+    return attr;
+}
+
+/* -- statements --------------------------------------------------------------------------------
+ */
+
+#define RTR 2 /* enum ibv_qp_state */
+
+START_TEST(from_a_request_to_its_end)
+{
+    uint32_t a, b;
+    struct rdma_ucm_event_resp event;
+    struct ib_uverbs_qp_attr attr;
+
+    listener(0);
+    a = connecting(0xa, "hello");
+    event = event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST);
+    ck_assert_uint_eq(event.uid, 0x100);
+    ck_assert_str_eq((char *)event.param.conn.private_data, "hello");
+    ck_assert_uint_eq(event.param.conn.private_data_len, 92 - 36);
+    ck_assert_uint_eq(event.param.conn.initiator_depth, 4);
+    ck_assert_uint_eq(event.param.conn.responder_resources, 2);
+    b = event.id;
+    attr = qp_attr(hosts[1].file, b, RTR);
+    ck_assert_uint_eq(attr.dest_qp_num, 0x10a);
+    ck_assert_uint_eq(attr.path_mtu, 5);
+    ck_assert(!memcmp(attr.ah_attr.grh.dgid, hosts[0].device.gid[1], 16));
+    ck_assert_int_eq(
+        COMMAND(hosts[1].file, ACCEPT,
+                (struct rdma_ucm_accept){.uid = 0xb, .id = b, .conn_param = param(0x222, "yes")}),
+        0);
+    event = event_of(hosts[0].file, CMA_EVENT_CONNECT_RESPONSE);
+    ck_assert_str_eq((char *)event.param.conn.private_data, "yes");
+    ck_assert_uint_eq(qp_attr(hosts[0].file, a, RTR).dest_qp_num, 0x222);
+    ck_assert_int_eq(COMMAND(hosts[0].file, ACCEPT, (struct rdma_ucm_accept){.id = a}), 0);
+    ck_assert_uint_eq(event_of(hosts[1].file, CMA_EVENT_ESTABLISHED).uid, 0xb);
+    ck_assert_int_eq(COMMAND(hosts[0].file, DISCONNECT, (struct rdma_ucm_disconnect){a}), 0);
+    event_of(hosts[1].file, CMA_EVENT_DISCONNECTED);
+    ck_assert_int_eq(COMMAND(hosts[1].file, DISCONNECT, (struct rdma_ucm_disconnect){b}), 0);
+    event_of(hosts[0].file, CMA_EVENT_DISCONNECTED);
+    ck_assert_uint_eq(destroy(hosts[0].file, a), 4);
+    ck_assert_uint_eq(destroy(hosts[1].file, b), 2);
+}
+END_TEST
+
+/* The service ID of a port is 0x1060000 | port, and the header before the private data is Linux's
+ * (IBTA annex A11): version 0, IPv4, the sender's port, both addresses. */
+START_TEST(a_request_is_as_linux_writes_it)
+{
+    static const uint8_t addresses[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1,
+                                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2};
+    const uint8_t *mad;
+
+    connecting(0xa, "x");
+    mad = ((struct mail *)g_queue_peek_head(&mails))->mad;
+    ck_assert_uint_eq(prm_load64(mad + 32), 0x1060000 | PORT);
+    ck_assert_uint_eq(mad[164], 0);
+    ck_assert_uint_eq(mad[165], 4 << 4);
+    ck_assert_uint_ge(prm_load16(mad + 166), 32768);
+    ck_assert(!memcmp(mad + 168, addresses, sizeof(addresses)));
+    ck_assert_uint_eq(mad[200], 'x');
+}
+END_TEST
+
+START_TEST(what_is_written_is_checked)
+{
+    struct ucma_file *file = hosts[0].file;
+    struct rdma_ucm_create_id_resp resp;
+    struct rdma_ucm_create_id id = {.ps = RDMA_PS_TCP, .response = 1};
+    struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN, .in = 8};
+
+    ck_assert_int_eq(ucma_write(file, &hdr, 4), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(ucma_write(file, &hdr, sizeof(hdr)), -1); /* the rest is not there */
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(ucma_write(file, (void *)8, 64), -1);
+    ck_assert_int_eq(errno, EFAULT);
+    ck_assert_int_eq(command(file, RDMA_USER_CM_CMD_JOIN_MCAST + 1, &id, sizeof(id), 0), EINVAL);
+    ck_assert_int_eq(command(file, RDMA_USER_CM_CMD_GET_OPTION, &id, sizeof(id), 0), ENOSYS);
+    ck_assert_int_eq(COMMAND(file, CREATE_ID, id), ENOSPC);
+    ck_assert_int_eq(ASK(file, CREATE_ID, resp, id), EFAULT);
+    id.ps = 1;
+    ck_assert_int_eq(ASK(file, CREATE_ID, resp, id), EINVAL);
+    ck_assert_int_eq(listen_on(file, 4711, 0), ENOENT);
+    ck_assert_int_eq(listen_on(file, create(second, 1, RDMA_PS_TCP), 0), EINVAL);
+    ck_assert_int_eq(ASK(file, GET_EVENT, struct rdma_ucm_event_resp,
+                         (struct rdma_ucm_get_event){.response = 1}),
+                     EAGAIN);
+}
+END_TEST
+
+START_TEST(states_are_gone_through_in_order)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, 1, RDMA_PS_TCP);
+    struct rdma_ucm_connect connect = {.id = id, .conn_param = param(1, "")};
+
+    ck_assert_int_eq(COMMAND(file, RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id}),
+                     EINVAL);
+    ck_assert_int_eq(COMMAND(file, CONNECT, connect), EINVAL);
+    ck_assert_int_eq(COMMAND(file, DISCONNECT, (struct rdma_ucm_disconnect){id}), EINVAL);
+    ck_assert_int_eq(COMMAND(file, NOTIFY, (struct rdma_ucm_notify){.id = id, .event = 4}), EINVAL);
+    ck_assert_int_eq(COMMAND(file, ACCEPT, (struct rdma_ucm_accept){.id = id}), EINVAL);
+    ck_assert_int_eq(COMMAND(file, REJECT, (struct rdma_ucm_reject){.id = id}), EINVAL);
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 0), 0);
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 0), EINVAL);
+}
+END_TEST
+
+START_TEST(addresses_and_ports)
+{
+    struct ucma_file *file = hosts[0].file;
+    struct rdma_ucm_query_addr_resp resp = {0};
+    uint32_t id = create(file, 1, RDMA_PS_TCP), other = create(file, 2, RDMA_PS_TCP);
+    const struct sockaddr_in *src = (const struct sockaddr_in *)&resp.src_addr;
+
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.9", PORT), EADDRNOTAVAIL);
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", PORT), 0);
+    ck_assert_int_eq(bind_to(file, other, "10.0.0.1", PORT), EADDRINUSE);
+    ck_assert_int_eq(bind_to(file, other, "0.0.0.0", PORT), EADDRNOTAVAIL);
+    ck_assert_int_eq(resolve(file, other, "127.0.0.1"), 0); /* the own device */
+    ck_assert_int_eq(
+        ASK(file, QUERY, resp, (struct rdma_ucm_query){.response = (uintptr_t)&resp, .id = other}),
+        0);
+    ck_assert_uint_eq(src->sin_addr.s_addr, htonl(0x0a000001));
+    ck_assert_uint_eq(resp.node_guid, 1);
+    ck_assert_int_eq(COMMAND(file, BIND_IP,
+                             (struct rdma_ucm_bind_ip){.id = create(file, 3, RDMA_PS_TCP),
+                                                       .addr = {.sin6_family = AF_UNIX}}),
+                     EINVAL);
+}
+END_TEST
+
+/* ucma.c: a request beyond the backlog is dropped, and the peer's connection manager asks again. */
+START_TEST(a_backlog)
+{
+    struct cm *cm;
+
+    listener(1);
+    connecting(1, "first");
+    connecting(2, "second");
+    event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST);
+    ck_assert(!is_readable(hosts[1].file));
+    now_ns += 5000000000u;
+    cm = ucma_lock(hosts[0].ucma);
+    cm_run(cm);
+    ucma_unlock(hosts[0].ucma);
+    ck_assert_str_eq(
+        (char *)event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST).param.conn.private_data,
+        "second");
+}
+END_TEST
+
+START_TEST(refusals_carry_private_data)
+{
+    struct rdma_ucm_event_resp event;
+    struct rdma_ucm_reject reject = {.private_data_len = 2, .private_data = "no"};
+
+    connecting(1, "");
+    ck_assert_uint_eq(event_of(hosts[0].file, CMA_EVENT_REJECTED).status, 8); /* nobody listens */
+    listener(0);
+    connecting(2, "");
+    reject.id = event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST).id;
+    ck_assert_int_eq(COMMAND(hosts[1].file, REJECT, reject), 0);
+    event = event_of(hosts[0].file, CMA_EVENT_REJECTED);
+    ck_assert_uint_eq(event.status, 28);
+    ck_assert_str_eq((char *)event.param.conn.private_data, "no");
+}
+END_TEST
+
+/* A listener that goes refuses those who wait for it. */
+START_TEST(requests_that_nobody_came_for)
+{
+    uint32_t id = listener(0);
+
+    connecting(1, "");
+    deliver();
+    ck_assert(is_readable(hosts[1].file));
+    ck_assert_uint_eq(destroy(hosts[1].file, id), 0);
+    ck_assert(!is_readable(hosts[1].file));
+    event_of(hosts[0].file, CMA_EVENT_REJECTED);
+}
+END_TEST
+
+/* So does a file. */
+START_TEST(a_file_that_is_closed)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        listener(0);
+        connecting(i + 1, "");
+        deliver();
+        ucma_close(hosts[1].file);
+        hosts[1].file = open_file(1);
+        event_of(hosts[0].file, CMA_EVENT_REJECTED);
+    }
+}
+END_TEST
+
+START_TEST(identifiers_migrate_with_their_events)
+{
+    struct rdma_ucm_migrate_resp resp = {0};
+    uint32_t id = create(hosts[0].file, 0xa, RDMA_PS_TCP);
+    struct rdma_ucm_migrate_id cmd = {.response = (uintptr_t)&resp, .id = id, .fd = 0};
+
+    ck_assert_int_eq(resolve(hosts[0].file, id, "10.0.0.2"), 0);
+    ck_assert_int_eq(ASK(second, MIGRATE_ID, resp, cmd), 0);
+    ck_assert(!is_readable(hosts[0].file));
+    ck_assert_uint_eq(event_of(second, CMA_EVENT_ADDR_RESOLVED).uid, 0xa);
+    ck_assert_int_eq(ASK(second, MIGRATE_ID, resp, cmd), EINVAL); /* it is no longer there */
+    ck_assert_uint_eq(destroy(second, id), 1);
+}
+END_TEST
+
+START_TEST(groups)
+{
+    struct ucma_file *file = hosts[0].file;
+    struct rdma_ucm_create_id_resp resp = {0};
+    struct rdma_ucm_destroy_id_resp left = {0};
+    struct rdma_ucm_event_resp event;
+    uint32_t id = create(file, 1, RDMA_PS_UDP);
+    struct rdma_ucm_join_ip_mcast join = {
+        .response = (uintptr_t)&resp, .uid = 0x9, .addr = ipv4("239.1.1.1", 0), .id = id};
+    struct rdma_ucm_destroy_id leave = {.response = (uintptr_t)&left};
+
+    ck_assert_int_eq(ASK(file, JOIN_IP_MCAST, resp, join), EINVAL); /* not bound */
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 0), 0);
+    ck_assert_int_eq(ASK(file, JOIN_IP_MCAST, resp, join), 0);
+    event = event_of(file, CMA_EVENT_MULTICAST_JOIN);
+    ck_assert_uint_eq(event.uid, 0x9);
+    ck_assert_uint_eq(event.param.ud.qp_num, 0xffffff);
+    ck_assert_uint_eq(event.param.ud.qkey, CMA_UDP_QKEY);
+    ck_assert_uint_eq(event.param.ud.ah_attr.grh.dgid[12], 239);
+    leave.id = resp.id;
+    ck_assert_int_eq(ASK(file, LEAVE_MCAST, left, leave), 0);
+    ck_assert_uint_eq(left.events_reported, 1);
+    ck_assert_int_eq(ASK(file, LEAVE_MCAST, left, leave), ENOENT);
+}
+END_TEST
+
+START_TEST(options)
+{
+    struct ucma_file *file = hosts[0].file;
+    int one = 1;
+    struct rdma_ucm_set_option cmd = {.optval = (uintptr_t)&one,
+                                      .id = create(file, 1, RDMA_PS_TCP),
+                                      .optname = RDMA_OPTION_ID_REUSEADDR,
+                                      .optlen = sizeof(one)};
+
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), 0);
+    cmd.optlen = 1;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
+    cmd.optname = RDMA_OPTION_ID_TOS;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), 0);
+    cmd.optval = 1;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EFAULT);
+    cmd.optname = 99;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), ENOSYS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verbs-ucma");
+    TCase *tc = tcase_create("ucma");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, from_a_request_to_its_end);
+    tcase_add_test(tc, a_request_is_as_linux_writes_it);
+    tcase_add_test(tc, what_is_written_is_checked);
+    tcase_add_test(tc, states_are_gone_through_in_order);
+    tcase_add_test(tc, addresses_and_ports);
+    tcase_add_test(tc, a_backlog);
+    tcase_add_test(tc, refusals_carry_private_data);
+    tcase_add_test(tc, requests_that_nobody_came_for);
+    tcase_add_test(tc, a_file_that_is_closed);
+    tcase_add_test(tc, identifiers_migrate_with_their_events);
+    tcase_add_test(tc, groups);
+    tcase_add_test(tc, options);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
