@@ -34,7 +34,7 @@ PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
 SERVER_IP = "10.7.0.1"
 # How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
-REFUSED = r"reject|refused|UNREACHABLE, error: 1|CM event bl blka [68]"
+REFUSED = r"reject|refused|UNREACHABLE[,;] error: 1|CM event bl blka [68]"
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
@@ -384,14 +384,17 @@ def all_to_all(hosts):
 def by_address(hosts, server, *client, served=True):
     """A server, and a client that reaches it by its address: what both print.
 
-    Nothing outside tells when the server listens: until then its host refuses, and the client is asked again."""
-    listening = hosts.start(*server, options=["--ip", SERVER_IP])
-    for _ in range(20):
+    Nothing outside tells when the server listens: until then its host refuses. Whoever was refused once may have
+    been heard the next time, and be gone: then the server gives up as well. So both begin anew, further apart."""
+    for delay in (0.1, 0.3, 1, 3, 10):
+        listening = hosts.start(*server, options=["--ip", SERVER_IP])
+        time.sleep(delay)
         asking = hosts.start(*client, options=["--ip", "10.7.0.2"])
         text = asking.communicate(timeout=PATIENCE)[0]
-        if not asking.returncode or listening.poll() is not None or not re.search(REFUSED, text, re.I):
+        if not asking.returncode or not re.search(REFUSED, text, re.I):
             break
-        time.sleep(0.2)
+        listening.kill()
+        listening.communicate()
     if asking.returncode:
         listening.kill()
         raise Failure(f"{asking.command}: exit status {asking.returncode}\n{text}\n"
