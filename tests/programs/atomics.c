@@ -33,7 +33,7 @@
 #define CPU_MOST    (1u << 28) /* changes by a thread: no half overflows */
 #define BURST       4096       /* of a thread's changes, at most */
 #define PAUSE       500        /* after a burst, us at most: longer than an HCA's swap takes */
-#define ROUNDS      500        /* an addition and a swap each */
+#define ROUNDS      100        /* an addition and a swap each */
 #define TIMEOUT     18         /* 1 s */
 #define ACCESS                                                                                     \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \

@@ -38,9 +38,11 @@ def pingpong(lab, kind, arguments, swap):
         expect("iters in" in result.out and "invalid" not in result.out + result.err, str(result))
 
 
-for _kind in ("rc", "uc", "ud", "srq"):
-    both_ways(f"ibv_{_kind}_pingpong -c")(
-        lambda lab, swap, kind=_kind: pingpong(lab, kind, "-n 100", swap))
+# One QP of ibv_srq_pingpong: with its 16 a client that has all its messages may leave while the last of its
+# server are on the way. soft-RoCE repeats those for ever, since a retry_cnt of 7 has no end there.
+for _kind, _options in (("rc", ""), ("uc", ""), ("ud", ""), ("srq", "-q 1")):
+    both_ways(f"ibv_{_kind}_pingpong -c {_options}".rstrip())(
+        lambda lab, swap, kind=_kind, options=_options: pingpong(lab, kind, f"-n 100 {options}", swap))
 
 both_ways("ibv_rc_pingpong -c with messages of 64 KiB, of many packets each")(
     lambda lab, swap: pingpong(lab, "rc", "-s 65536 -n 10", swap))
