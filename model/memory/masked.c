@@ -47,3 +47,16 @@ bool masked_compute(enum masked_op op, size_t len, const uint8_t *operands, cons
     }
     return memcmp(held, made, len) != 0;
 }
+
+uint64_t masked_compute_word(enum masked_op op, const uint64_t *operands, uint64_t held)
+{
+    if (op == MASKED_CMP_SWAP) {
+        uint64_t swap = operands[0], compare = operands[1];
+        uint64_t swap_mask = operands[2], compare_mask = operands[3];
+
+        return (held ^ compare) & compare_mask ? held : (held & ~swap_mask) | (swap & swap_mask);
+    }
+    uint64_t add = operands[0], top = operands[1];
+
+    return ((held & ~top) + (add & ~top)) ^ ((held ^ add) & top);
+}

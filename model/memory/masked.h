@@ -40,4 +40,9 @@ static inline bool masked_len_ok(size_t len)
 bool masked_compute(enum masked_op op, size_t len, const uint8_t *operands, const uint8_t *held,
                     uint8_t *made);
 
+/* The same of a number that fits into a word: its operands, of which each is a word, in the same
+ * order. The upper bits of what comes back mean nothing when the number is shorter than a word. */
+uint64_t masked_compute_word(enum masked_op op, const uint64_t *operands, uint64_t held);
+#define MASKED_OPERAND_WORDS 4
+
 #endif

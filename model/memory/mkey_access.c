@@ -451,22 +451,25 @@ static void mkey_word_to_number(uint8_t *number, uint64_t word, size_t len)
     }
 }
 
-/* One of 4 or 8 bytes: the host's own atomics do it. */
+/* One of 4 or 8 bytes: the host's own atomics do it. What lies between reading the word and
+ * exchanging it is a handful of instructions, so that a CPU which changes it in a loop does not win
+ * every time. */
 static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, enum masked_op masked,
                                         size_t len, const uint8_t *operands, uint8_t *original)
 {
-    uint8_t made[MASKED_MAX];
-    uint64_t held = 0;
+    uint64_t words[MASKED_OPERAND_WORDS] = {0}, held = 0;
 
+    for (size_t i = 0; i < masked_operand_bytes(masked, len) / len; i++) {
+        words[i] = mkey_number_to_word(operands + i * len, len);
+    }
     for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
         uint64_t seen = held;
 
-        mkey_word_to_number(original, held, len);
-        masked_compute(masked, len, operands, original, made);
-        if (!mem_place_cmpxchg(hca, at, len, &seen, mkey_number_to_word(made, len))) {
+        if (!mem_place_cmpxchg(hca, at, len, &seen, masked_compute_word(masked, words, held))) {
             return MEM_NO_ANSWER;
         }
         if (seen == held) {
+            mkey_word_to_number(original, held, len);
             return MEM_OK;
         }
         held = seen;
