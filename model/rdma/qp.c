@@ -274,9 +274,10 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
     if (qp->service->names_srq) {
         /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */
         qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
-        return qp->xrcd && uid_may_use(qp->xrcd, uid) ? SYN_OK : SYN_QP_XRCD;
-    }
-    if (qp_has_srq(qpc)) {
+        if (!qp->xrcd || !uid_may_use(qp->xrcd, uid)) {
+            return SYN_QP_XRCD;
+        }
+    } else if (qp_has_srq(qpc)) {
         qp->srq = srq_find(hca, PRM_GET(qpc, qpc, srqn_rmpn_xrqn));
         if (!qp->srq || qp->srq->obj.kind == OBJ_XRC_SRQ || !uid_may_use(&qp->srq->obj, uid)) {
             return SYN_QP_SRQ;

@@ -2,6 +2,7 @@
 /* Tag matching (rdma-core: Documentation/tag_matching.md), message by message. */
 #include <stdlib.h>
 #include <string.h>
+#include "model/core/pd.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/tags_bench.h"
 
@@ -559,6 +560,27 @@ START_TEST(what_an_xrq_is_not_for_is_refused)
 }
 END_TEST
 
+/* Of other services no QP has an XRQ whose messages it could fetch; an XRC QP names an SRQ that it
+ * takes nothing from. */
+START_TEST(what_fetches_nothing_is_not_offered_to)
+{
+    static const uint8_t other[] = {PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_XRC, PRM_QP_ST_DCI};
+    uint32_t xrcd;
+
+    ck_assert_int_eq(xrcd_alloc(&b.hca, 0, &xrcd), SYN_OK);
+    for (size_t i = 0; i < G_N_ELEMENTS(other); i++) {
+        struct bench_qp_attr attr = {.st = other[i],
+                                     .srqn = other[i] == PRM_QP_ST_XRC ? xrq->obj.num : 0,
+                                     .no_rq = true,
+                                     .xrcd = xrcd};
+
+        ck_assert_int_eq(create_qp(&attr), SYN_OK);
+        attr.fetches = true;
+        ck_assert_int_eq(create_qp(&attr), SYN_QP_FEATURE);
+    }
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("tags");
@@ -605,6 +627,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_xrq_whose_cq_has_no_room_is_in_error);
     tcase_add_test(tc, an_xrq_in_use_stays);
     tcase_add_test(tc, what_an_xrq_is_not_for_is_refused);
+    tcase_add_test(tc, what_fetches_nothing_is_not_offered_to);
     suite_add_tcase(suite, tc);
     return suite;
 }
