@@ -92,10 +92,14 @@ static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
 }
 
 /* Of the extended context the error is all there is to tell: a stream is an argument of RTS2RTS_QP
- * alone. */
+ * alone. The command's row asks for no room for it, as most who query a QP leave none. */
 static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     if (PRM_GET(query_qp_in, cmd->in, qpc_ext)) {
+        if (cmd->out_len <
+            PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas) + PRM_SIZE(qp_context_extension)) {
+            return SYN_OUT_LEN;
+        }
         qp_query_error(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
                        (void *)PRM_PTR(query_qp_out, cmd->out, qp_pas_or_qpc_ext_and_pas));
     }

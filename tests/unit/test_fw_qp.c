@@ -250,6 +250,22 @@ START_TEST(an_extended_context_is_answered_with_zeros)
 }
 END_TEST
 
+/* An output without room for it is refused whole: a program with DevX says how long it is. */
+START_TEST(an_extended_context_needs_its_room)
+{
+    const size_t least = PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas);
+    const size_t room = least + PRM_SIZE(qp_context_extension);
+
+    begin(PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qpn);
+    ck_assert_uint_eq(run(PRM_SIZE(query_qp_in), least), 0);
+    PRM_SET(query_qp_in, in, qpc_ext, 1);
+    ck_assert_uint_eq(run(PRM_SIZE(query_qp_in), least), SYN_OUT_LEN);
+    ck_assert_uint_eq(run(PRM_SIZE(query_qp_in), room - 4), SYN_OUT_LEN);
+    ck_assert_uint_eq(run(PRM_SIZE(query_qp_in), room), 0);
+}
+END_TEST
+
 START_TEST(a_bad_qpc_leaves_nothing_behind)
 {
     PRM_SET(qpc, create_in(0), st, PRM_QP_ST_DCT);
@@ -506,6 +522,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
     tcase_add_test(tc, an_extended_context_comes_before_the_page_list);
     tcase_add_test(tc, an_extended_context_is_answered_with_zeros);
+    tcase_add_test(tc, an_extended_context_needs_its_room);
     tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
     tcase_add_test(tc, what_a_qpc_names_must_be_there);
     tcase_add_loop_test(tc, a_path_that_cannot_be_is_refused, 0, 5);
