@@ -66,7 +66,7 @@ static bool dci_send_disconnect(struct qp *qp)
 {
     struct dci *dci = qp->dci;
     struct roce_packet pkt = {
-        .addr = dci->last.path, .dest_qp = dci->last.qpn, .psn = qp->req.next_psn};
+        .addr = dci->last.path, .dest_qp = dci->last.qpn, .psn = dci->last.psn};
 
     dc_address(&qp->peer, &pkt);
     pkt.dceth.session = dci->last.session;
@@ -107,6 +107,7 @@ static void dci_close(struct qp *qp)
     dci->last.path = qp->peer.path;
     dci->last.qpn = qp->peer.qpn;
     dci->last.session = qp->peer.session;
+    dci->last.psn = qp->req.flight ? qp->req.flight->sent_psn : qp->req.next_psn;
     dci->disconnect_due = true;
     dci->open = dci->connect_due = false;
 }

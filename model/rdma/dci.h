@@ -41,6 +41,7 @@ struct dci {
     struct {
         struct roce_addr path;
         uint32_t qpn, session;
+        uint32_t psn; /* behind the last that was sent */
     } last;
 
     /* streams */

@@ -80,6 +80,32 @@ START_TEST(another_target_is_another_session)
 }
 END_TEST
 
+/* A DISCONNECT has no PSN of its own either: its is the one behind the session's last, whatever
+ * comes next. */
+START_TEST(a_session_ends_behind_its_last_packet)
+{
+    uint32_t next = 0;
+    unsigned ends = 0;
+
+    for (unsigned i = 0; i < 4; i++) {
+        lab_dct_post_recv(i % 2 ? &other : &dct, dst, 3000);
+        send_from(&dci, i % 2 ? &other : &dct, 3000, 0);
+    }
+    lab_advance(lab, LOOK);
+    for (unsigned i = 0; i < lab->num_packets; i++) {
+        const struct roce_packet *pkt = &lab->trace[i].pkt;
+
+        if (pkt->opcode == (BTH_DC | BTH_CONNECT) && pkt->solicited) {
+            ck_assert_uint_eq(pkt->psn, next);
+            ends++;
+        } else if (lab->trace[i].from == 0 && pkt->opcode != (BTH_DC | BTH_CONNECT)) {
+            next = (pkt->psn + 1) & PSN_MASK;
+        }
+    }
+    ck_assert_uint_eq(ends, 4);
+}
+END_TEST
+
 START_TEST(what_a_reliable_connection_does)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
@@ -899,6 +925,7 @@ Suite *unit_suite(void)
     tcase_add_test(sessions, a_send_connects_and_goes_out_at_once);
     tcase_add_test(sessions, one_session_as_long_as_the_target_is_the_same);
     tcase_add_test(sessions, another_target_is_another_session);
+    tcase_add_test(sessions, a_session_ends_behind_its_last_packet);
     tcase_add_test(sessions, what_a_reliable_connection_does);
     tcase_add_test(sessions, a_send_with_invalidate);
     tcase_add_test(sessions, a_send_that_invalidates_a_foreign_key);
