@@ -31,6 +31,7 @@
 static const char *const responder_states[] = {
     [RESPONDER_EXPECTS] = "expects",
     [RESPONDER_REFUSES] = "refuses",
+    [RESPONDER_WAITS] = "waits",
     [RESPONDER_FAILED] = "failed",
 };
 
@@ -45,13 +46,15 @@ static const char *const responder_events[] = {
 #define IGNORES MACHINE_IGNORES
 #define EXPECTS RESPONDER_EXPECTS
 #define REFUSES RESPONDER_REFUSES
+#define WAITS   RESPONDER_WAITS
 #define FAILED  RESPONDER_FAILED
 
 /* clang-format off */
 static const uint8_t responder_next[] = {
     /*            carried out  gap      not ready  fault    reset */
-    /* expects */ EXPECTS,     REFUSES, REFUSES,   FAILED,  EXPECTS,
-    /* refuses */ EXPECTS,     IGNORES, REFUSES,   FAILED,  EXPECTS,
+    /* expects */ EXPECTS,     REFUSES, WAITS,     FAILED,  EXPECTS,
+    /* refuses */ EXPECTS,     IGNORES, WAITS,     FAILED,  EXPECTS,
+    /* waits   */ EXPECTS,     IGNORES, WAITS,     FAILED,  EXPECTS,
     /* failed  */ IGNORES,     IGNORES, IGNORES,   IGNORES, EXPECTS,
 };
 /* clang-format on */
@@ -59,6 +62,7 @@ static const uint8_t responder_next[] = {
 #undef IGNORES
 #undef EXPECTS
 #undef REFUSES
+#undef WAITS
 #undef FAILED
 
 const struct machine responder_machine = MACHINE("responder", responder);
@@ -272,9 +276,14 @@ static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *
     }
 }
 
-/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). */
+/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). Behind an
+ * RNR NAK none is looked for: most of what comes was under way before the requester heard of that,
+ * and should the repeat be lost, its ACK timeout finds out. */
 void responder_rx_gap(struct peer *peer)
 {
+    if (peer->resp.state == RESPONDER_WAITS) {
+        return;
+    }
     qp_counters(peer->qp)->out_of_sequence++;
     if (responder_step(peer, RESPONDER_GAP)) {
         responder_ack(peer, peer->resp.epsn, AETH_NAK_SEQ);

@@ -12,9 +12,13 @@
  *
  *   expects   the request with the expected PSN is carried out; an earlier one is a duplicate and
  *             answered from what is known; a later one shows a gap: NAK, refuses
- *   refuses   a gap or RNR was reported: later requests are dropped, until the expected one can be
- *             carried out
- *   failed    in ERR by a fault found here: the NAK is still to be sent, nothing is taken
+ *   refuses   a gap was reported: later requests are counted and dropped, until the expected one
+ *             comes
+ *   waits     the expected one came and could not be carried out, as an RNR NAK says: later
+ * requests are dropped until it comes again and can; none of them counts as a gap failed    in ERR
+ * by a fault found here: the NAK is still to be sent, nothing is taken
+ *
+ * A later request that model/rdma/early.h keeps is none of those.
  */
 #ifndef HCASIM_MODEL_RESPONDER_H
 #define HCASIM_MODEL_RESPONDER_H
@@ -32,13 +36,14 @@ struct recv_line;
 enum responder_state {
     RESPONDER_EXPECTS,
     RESPONDER_REFUSES,
+    RESPONDER_WAITS,
     RESPONDER_FAILED,
 };
 
 enum responder_event {
     RESPONDER_CARRIED_OUT, /* the request that was expected */
     RESPONDER_GAP,         /* a PSN is missing */
-    RESPONDER_NOT_READY,   /* no receive WQE */
+    RESPONDER_NOT_READY,   /* no receive WQE, or a page that is not there yet */
     RESPONDER_FAULT,
     RESPONDER_RESET,
 };

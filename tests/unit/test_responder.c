@@ -579,6 +579,37 @@ START_TEST(an_empty_receive_queue_is_not_ready)
 }
 END_TEST
 
+/* What comes behind a request that was not taken is no gap on the wire: it is dropped without a
+ * word and without a count. So is what comes before that request is taken. */
+START_TEST(what_comes_behind_an_rnr_nak_is_not_out_of_sequence)
+{
+    const struct q_counter *c = qp_counters(qp.qp);
+
+    rx(BTH_SEND_ONLY, 0, true, 1);
+    expect_ack(RNR | 12, 0, 0);
+    for (uint32_t psn = 1; psn < 4; psn++) {
+        rx(BTH_SEND_ONLY, psn, true, 1);
+    }
+    bench_expect_silence(&b);
+    ck_assert_uint_eq(c->out_of_sequence, 0);
+    rx(BTH_SEND_ONLY, 0, true, 1);
+    expect_ack(RNR | 12, 0, 0);
+    ck_assert_uint_eq(c->out_of_buffer, 2);
+
+    bench_post_recv(&qp, mem, 100, all);
+    rx(BTH_SEND_ONLY, 0, true, 1);
+    expect_ack(ACK, 0, 1);
+    rx(BTH_SEND_ONLY, 2, true, 1); /* and now one is missing */
+    expect_ack(NAK_SEQ, 1, 1);
+    ck_assert_uint_eq(c->out_of_sequence, 1);
+    rx(BTH_SEND_ONLY, 1, true, 1);
+    expect_ack(RNR | 12, 1, 1);
+    rx(BTH_SEND_ONLY, 2, true, 1);
+    bench_expect_silence(&b);
+    ck_assert_uint_eq(c->out_of_sequence, 1);
+}
+END_TEST
+
 START_TEST(a_write_with_immediate_waits_for_its_wqe_at_the_end)
 {
     rx_rdma(BTH_WRITE_FIRST, 0, mem, all, MTU + 4, MTU);
@@ -913,6 +944,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, duplicates_without_end_are_bounded);
     tcase_add_test(tc, a_gap_is_reported_once);
     tcase_add_test(tc, an_empty_receive_queue_is_not_ready);
+    tcase_add_test(tc, what_comes_behind_an_rnr_nak_is_not_out_of_sequence);
     tcase_add_test(tc, a_write_with_immediate_waits_for_its_wqe_at_the_end);
     tcase_add_loop_test(tc, what_makes_no_sense_is_an_invalid_request, 0,
                         (int)G_N_ELEMENTS(invalid));
