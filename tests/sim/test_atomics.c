@@ -4,13 +4,13 @@
  * (docs/adr/0011), of every size, on words that they share, up to 16 outstanding. Each takes effect
  * once, in the order posted, and brings what was there before.
  *
- * HCASIM_SIM_SEEDS: how many seeds; HCASIM_SIM_SEED: the first of them. HCASIM_SIM_CAPTURE: a file
- * for the packets, if it is one seed.
+ * HCASIM_SIM_CAPTURE: a file for the packets, if it is one seed (tests/sim/seeds.h).
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/memory/masked.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
 
 #define ATOMICS     150
@@ -319,21 +319,14 @@ static void connect(struct run *r, uint8_t st)
     }
 }
 
-static unsigned from_environment(const char *name, unsigned usual)
-{
-    const char *value = g_getenv(name);
-
-    return value ? (unsigned)strtoul(value, NULL, 0) : usual;
-}
-
 START_TEST(atomics_take_effect_once_and_in_order)
 {
     const struct service_under_test *service = &services_under_test[_i];
-    unsigned first = from_environment("HCASIM_SIM_SEED", 1);
-    unsigned end = first + from_environment("HCASIM_SIM_SEEDS", 25);
+    struct seeds seeds = seeds_of_run(25);
     uint64_t faults = 0;
 
-    for (unsigned seed = first; seed < end; seed++) {
+    for (uint32_t i = 0; i < seeds.num; i++) {
+        uint32_t seed = seeds.first + i;
         struct lossy_config loss = {
             .seed = seed, .lose = 20, .twice = 30, .late = 30, .corrupt = 10};
         struct run r = {.rand = g_rand_new_with_seed(seed)};

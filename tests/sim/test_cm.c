@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two connection managers and a wire between them that may lose, repeat and disorder what they
- * send, in virtual time. IBTA volume 1, chapter 12. HCASIM_SEED in the environment is the first of
- * the seeds.
+ * send, in virtual time. IBTA volume 1, chapter 12.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/cm/cm.h"
+#include "tests/sim/seeds.h"
 
 #define MS      1000000ull /* ns */
 #define LATENCY 2          /* ms */
@@ -286,11 +286,11 @@ END_TEST
 /* Each connection is made once and ended once, or somebody is told that it is not. */
 START_TEST(whatever_the_wire_does)
 {
-    const char *first = getenv("HCASIM_SEED");
+    struct seeds seeds = seeds_of_run(20);
 
-    for (unsigned s = 0; s < 20; s++) {
+    for (uint32_t s = 0; s < seeds.num; s++) {
         end();
-        begin((first ? (uint32_t)atoi(first) : 1) + s);
+        begin(seeds.first + s);
         loss = 0.2;
         doubling = 0.3;
         late_ms = 6000; /* more than a retry */

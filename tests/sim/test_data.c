@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/programs/data_plan.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
 
 #define QKEY      0x22222222
@@ -324,18 +325,11 @@ static void run_operations(struct run *r, uint64_t ops)
 /* -- statements ---------------------------------------------------------------------------------
  */
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *value = g_getenv(name);
-
-    return value ? g_ascii_strtoull(value, NULL, 0) : otherwise;
-}
-
 /* per_transport lanes of each transport whose bit is set. */
 static struct data_config config_of(unsigned transports, unsigned per_transport)
 {
     struct data_config config = {
-        .seed = from_environment("HCASIM_SIM_SEED", 1),
+        .seed = seeds_of_run(1).first,
         .max_sge = DATA_MAX_SGE,
         .max_srq_sge = SRQ_SGE,
         .max_inline = INLINE,
@@ -356,7 +350,7 @@ START_TEST(every_byte_is_as_it_must_be)
     struct run r;
 
     run_init(&r, &config, NULL, g_getenv("HCASIM_SIM_CAPTURE"));
-    run_operations(&r, from_environment("HCASIM_SIM_OPS", 50000));
+    run_operations(&r, seeds_number("HCASIM_SIM_OPS", 50000, 1, UINT64_MAX));
     data_print(&r.plan);
     run_end(&r);
 }
@@ -371,7 +365,7 @@ START_TEST(every_byte_of_reliable_connections_on_a_bad_cable)
     struct run r;
 
     run_init(&r, &config, &loss, g_getenv("HCASIM_SIM_CAPTURE_LOSSY"));
-    run_operations(&r, from_environment("HCASIM_SIM_OPS", 50000) / 25);
+    run_operations(&r, seeds_number("HCASIM_SIM_OPS", 50000, 1, UINT64_MAX) / 25);
     ck_assert_uint_gt(lossy_faults(r.t->a.port), 0);
     ck_assert_uint_gt(lossy_faults(r.t->b.port), 0);
     run_end(&r);

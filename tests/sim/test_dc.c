@@ -3,13 +3,14 @@
  * The dynamically connected transport on a bad cable: a few initiators, many short sessions with
  * several targets, fewer responders than initiators; packets are lost, doubled and come seconds
  * later, access keys are wrong, hosts sleep. What completed was carried out once; what failed, once
- * at most. A seed gives the same again (HCASIM_SIM_SEED=first, HCASIM_SIM_SEEDS=how many).
+ * at most. A seed gives the same again.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
+#include "tests/sim/seeds.h"
 #include "tests/unit/dc_lab.h"
 
 #define DCIS    6
@@ -485,27 +486,20 @@ static void run(uint32_t seed, bool faults)
     judge(seed);
 }
 
-static unsigned from_env(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-
-    return text ? (unsigned)strtoul(text, NULL, 0) : otherwise;
-}
-
 START_TEST(what_completes_was_carried_out_once)
 {
-    unsigned first = from_env("HCASIM_SIM_SEED", 1), n = from_env("HCASIM_SIM_SEEDS", 20);
+    struct seeds seeds = seeds_of_run(20);
     uint64_t done = 0, failed = 0, connects = 0, rnr_naks = 0;
 
-    for (uint32_t seed = first; seed < first + n; seed++) {
-        run(seed, true);
+    for (uint32_t s = 0; s < seeds.num; s++) {
+        run(seeds.first + s, true);
         done += r.done;
         failed += r.failed;
         connects += r.connects;
         rnr_naks += r.rnr_naks;
         clear();
     }
-    g_print("# %u seeds: %u done, %u failed, %u CONNECTs, %u RNR NAKs\n", n, (unsigned)done,
+    g_print("# %u seeds: %u done, %u failed, %u CONNECTs, %u RNR NAKs\n", seeds.num, (unsigned)done,
             (unsigned)failed, (unsigned)connects, (unsigned)rnr_naks);
     ck_assert_uint_gt(done, failed);
 }
@@ -514,10 +508,10 @@ END_TEST
 /* Refusals and waits, but no lost packet: no counter says that one was. */
 START_TEST(a_good_wire_shows_no_sequence_errors)
 {
-    unsigned first = from_env("HCASIM_SIM_SEED", 1), n = from_env("HCASIM_SIM_SEEDS", 20);
+    struct seeds seeds = seeds_of_run(20);
 
-    for (uint32_t seed = first; seed < first + n; seed++) {
-        run(seed, false);
+    for (uint32_t s = 0; s < seeds.num; s++) {
+        run(seeds.first + s, false);
         for (unsigned i = 0; i < 2; i++) {
             const struct q_counter *c = q_counter_get(&r.lab->side[i].hca, 0);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/drv/drv_internal.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
 
 #define SENDERS    3
@@ -750,24 +751,16 @@ static void run(struct run *r, const struct lossy_config *loss, bool dc)
     run_end(r);
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *value = g_getenv(name);
-
-    return value ? g_ascii_strtoull(value, NULL, 0) : otherwise;
-}
-
 static void run_seeds(bool dc)
 {
-    uint64_t first = from_environment("HCASIM_SIM_SEED", 1);
-    uint64_t seeds = from_environment("HCASIM_SIM_SEEDS", 40);
+    struct seeds seeds = seeds_of_run(40);
     unsigned by_device = 0, by_software = 0, fetched = 0, removed = 0, too_late = 0;
     struct run r;
 
-    for (uint64_t i = first; i < first + seeds; i++) {
-        struct lossy_config loss = {.seed = (uint32_t)i};
+    for (uint32_t i = 0; i < seeds.num; i++) {
+        struct lossy_config loss = {.seed = seeds.first + i};
 
-        if (i % 2) {
+        if (loss.seed % 2) {
             loss.lose = loss.twice = loss.late = 10;
             loss.corrupt = 5;
         }
@@ -780,7 +773,7 @@ static void run_seeds(bool dc)
     }
     g_print("# matched by the device %u (fetched %u), by software %u; removed %u, too late %u\n",
             by_device, fetched, by_software, removed, too_late);
-    if (seeds >= 10) { /* that a run has of everything */
+    if (seeds.num >= 10) { /* that a run has of everything */
         ck_assert_uint_gt(fetched, 0);
         ck_assert_uint_gt(by_device - fetched, 0);
         ck_assert_uint_gt(by_software, 0);

@@ -3,13 +3,13 @@
  * Programs of the verbs library on a virtual clock, hosts of one wire: three of them, each with a
  * reliable connection to each other one, on bad cables. Every operation has its effect exactly
  * once, in order, also where receives come late and CQs are resized meanwhile, and the same seed
- * repeats bit for bit. HCASIM_SEED in the environment is the first of the seeds, for runs that look
- * further.
+ * repeats bit for bit.
  */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/sim/seeds.h"
 #include "tests/sim/verbs_hosts.h"
 
 #define HOSTS  3
@@ -298,13 +298,12 @@ static struct lossy_config loss_of(uint32_t seed)
         .seed = seed, .lose = 5 + seed % 3 * 10, .twice = 10, .late = 20, .corrupt = seed % 2 * 10};
 }
 
-#define SEEDS 12
+static struct seeds seeds;
 
 /* IBTA 9.7: what arrives is what was sent, once and in order, whatever the wire does. */
 START_TEST(every_operation_takes_effect_once_and_in_order)
 {
-    const char *first = g_getenv("HCASIM_SEED");
-    uint32_t seed = (uint32_t)((first ? atoi(first) : 1) + _i);
+    uint32_t seed = seeds.first + (uint32_t)_i;
     struct lossy_config loss = loss_of(seed);
     g_autofree char *trace = NULL;
     unsigned faults;
@@ -448,7 +447,8 @@ int main(void)
     int failed;
 
     tcase_set_timeout(traffic, 120);
-    tcase_add_loop_test(traffic, every_operation_takes_effect_once_and_in_order, 0, SEEDS);
+    seeds = seeds_of_run(12);
+    tcase_add_loop_test(traffic, every_operation_takes_effect_once_and_in_order, 0, (int)seeds.num);
     tcase_add_test(traffic, same_seed_same_packets);
     suite_add_tcase(suite, traffic);
     tcase_add_checked_fixture(time, setup, teardown);
