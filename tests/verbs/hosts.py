@@ -455,6 +455,48 @@ def performance_tests_by_address(hosts):
         by_address(hosts, [*command.split(), "-R", "-F"], *command.split(), "-R", "-F", SERVER_IP)
 
 
+CLUSTER = """
+case $HCASIM_HOST in
+1) exec ibv_rc_pingpong -d mlx5_0 -g 1 -p {port} ;;
+2) until grep -q ':{port:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6; do :; done
+   exec ibv_rc_pingpong -d mlx5_0 -g 1 -p {port} localhost ;;
+*) echo a; echo b >&2; exit $HCASIM_HOST ;;
+esac"""
+
+
+def start_cluster(hosts, *words):
+    return subprocess.Popen([HCASIM, "cluster", "--build", hosts.build, *words], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def cluster(hosts):
+    """Hosts that one command starts reach each other; each has its label and its exit status.
+
+    A reader who leaves, an interrupt and a program's children hold nothing up."""
+    started = start_cluster(hosts, "-n", "3", "sh", "-c", CLUSTER.format(port=free_port()))
+    out, err = started.communicate(timeout=PATIENCE)
+    want = [r"^1\|   remote address: .* GID ::ffff:10.0.0.2$", r"^2\|   remote address: .* GID ::ffff:10.0.0.1$",
+            r"^3\| a$"]
+    if started.returncode != 3 or "3| b\nhcasim: host 3 ended with status 3\n" not in err or \
+            not all(re.search(line, out, re.M) for line in want):
+        raise Failure(f"exit status {started.returncode}\n{out}\n{err}")
+    devices = start_cluster(hosts, "-n", "2", "--devices", "2", "ibv_devinfo").communicate(timeout=PATIENCE)[0]
+    if len(set(re.findall(r"node_guid:\s*(\S+)", devices))) != 4:
+        raise Failure(devices)
+    started = start_cluster(hosts, "-n", "2", "yes")
+    started.stdout.readline()
+    started.stdout.close()
+    if started.wait(PATIENCE) != 128 + signal.SIGPIPE:
+        raise Failure(f"a reader who has left: exit status {started.returncode}")
+    if start_cluster(hosts, "-n", "2", "sh", "-c", f"sleep {10 * PATIENCE} &").wait(PATIENCE):
+        raise Failure("a program's child is waited for")
+    started = start_cluster(hosts, "-n", "2", "sh", "-c", "echo begun; exec sleep 1000")
+    started.stdout.readline()
+    started.terminate()
+    if started.wait(PATIENCE) != 128 + signal.SIGTERM:
+        raise Failure(f"SIGTERM: exit status {started.returncode}")
+
+
 def refused(hosts):
     """Who asks for a port that nobody listens on is refused."""
     hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
@@ -476,7 +518,7 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
+              performance_tests_by_address, cluster, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 
 
