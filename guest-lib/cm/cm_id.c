@@ -62,7 +62,7 @@ struct cm_id *cm_find(struct cm *cm, uint32_t local_id, uint32_t remote_id)
 {
     struct cm_id *id = g_hash_table_lookup(cm->ids, GUINT_TO_POINTER(local_id));
 
-    return id && (!remote_id || id->remote_id == remote_id) ? id : NULL;
+    return id && id->remote_id == remote_id ? id : NULL;
 }
 
 struct cm_id *cm_find_listener(struct cm *cm, uint64_t service_id)
@@ -144,7 +144,7 @@ struct cm_id *cm_create_id(struct cm *cm, cm_handler *handler, void *context)
     id->deadline_ns = CM_NEVER;
     do {
         id->local_id = cm->next_id++ ^ cm->id_operand;
-    } while (!id->local_id || cm_find(cm, id->local_id, 0));
+    } while (!id->local_id || g_hash_table_contains(cm->ids, GUINT_TO_POINTER(id->local_id)));
     g_hash_table_insert(cm->ids, GUINT_TO_POINTER(id->local_id), id);
     return id;
 }

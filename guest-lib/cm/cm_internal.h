@@ -41,7 +41,7 @@ static inline unsigned cm_ms(uint8_t iba_time)
 /* The acknowledgment timeout of a path (cm_ack_timeout()). */
 uint8_t cm_ack_timeout_of(uint8_t ack_delay, uint8_t packet_life_time);
 
-/* The identifier with that name whose peer's is remote_id; 0: any. */
+/* The identifier with that name whose peer's is remote_id; 0: it has not said any yet. */
 struct cm_id *cm_find(struct cm *cm, uint32_t local_id, uint32_t remote_id);
 /* One that is not itself: of the same peer with the same remote name; with the same remote QP. */
 struct cm_id *cm_find_same_name(const struct cm_id *id, uint32_t remote_id, uint64_t remote_guid);

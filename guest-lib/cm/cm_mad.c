@@ -91,6 +91,7 @@ int cm_send_req(struct cm_id *id, const struct cm_req_param *param)
     }
     id->av = param->av;
     id->service_id = param->service_id;
+    id->remote_id = 0;
     id->tid = cm_mad_new_tid(id);
     id->transport = param->transport;
     id->path_mtu = param->path_mtu;
@@ -320,6 +321,7 @@ int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req_param *param)
     }
     id->av = param->av;
     id->service_id = param->service_id;
+    id->remote_id = 0;
     id->max_retries = MIN(param->max_cm_retries, CM_MAX_RETRIES);
     id->tid = cm_mad_new_tid(id);
     cm_begin(id->mad, PRM_CM_ATTR_SIDR_REQ, id->tid);

@@ -193,15 +193,20 @@ static void cm_recv_rej(struct cm *cm, const struct cm_av *from, const void *mad
 /* -- REP, RTU -----------------------------------------------------------------------------------
  */
 
-static void cm_recv_rep_again(struct cm_id *id, const void *mad)
+/* The one that a message names by both its names. */
+static struct cm_id *cm_recv_named(struct cm *cm, const void *mad)
 {
-    cm_recv_duplicate(id->cm, mad);
-    if (id->remote_id != PRM_GET(cm_rep, mad, local_comm_id)) {
-        return;
-    }
-    if (id->state == CM_ESTABLISHED) {
+    return cm_find(cm, PRM_GET(cm_rtu, mad, remote_comm_id), PRM_GET(cm_rtu, mad, local_comm_id));
+}
+
+static void cm_recv_rep_again(struct cm *cm, const void *mad)
+{
+    struct cm_id *id = cm_recv_named(cm, mad);
+
+    cm_recv_duplicate(cm, mad);
+    if (id && id->state == CM_ESTABLISHED) {
         cm_repeat_rtu(id);
-    } else if (id->state == CM_MRA_REP_SENT) {
+    } else if (id && id->state == CM_MRA_REP_SENT) {
         cm_repeat_mra(id, PRM_CM_MESSAGE_REP);
     }
 }
@@ -213,12 +218,9 @@ static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad
     struct cm_event event = EVENT(CM_EVENT_REP, id, cm_rep, rep);
     uint64_t guid = PRM_GET(cm_rep, rep, local_ca_guid);
 
-    if (!id) {
-        return;
-    }
-    if ((id->state != CM_REQ_SENT && id->state != CM_MRA_REQ_RCVD) ||
+    if (!id || (id->state != CM_REQ_SENT && id->state != CM_MRA_REQ_RCVD) ||
         cm_find_same_name(id, PRM_GET(cm_rep, rep, local_comm_id), guid)) {
-        cm_recv_rep_again(id, mad);
+        cm_recv_rep_again(cm, mad);
         return;
     }
     other = cm_find_same_qp(id, PRM_GET(cm_rep, rep, local_qpn), guid);
@@ -247,12 +249,6 @@ static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad
         .srq = (uint8_t)PRM_GET(cm_rep, rep, srq),
     };
     cm_recv_tell(id, &event);
-}
-
-/* The one that a message names by both its names. */
-static struct cm_id *cm_recv_named(struct cm *cm, const void *mad)
-{
-    return cm_find(cm, PRM_GET(cm_rtu, mad, remote_comm_id), PRM_GET(cm_rtu, mad, local_comm_id));
 }
 
 static void cm_recv_rtu(struct cm *cm, const struct cm_av *from, const void *mad)

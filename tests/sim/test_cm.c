@@ -407,6 +407,36 @@ START_TEST(alternate_paths_are_refused)
 }
 END_TEST
 
+/* A message names a connection by both its names: who knows one of them, or tries them all, ends
+ * nothing. Nor does a reply whose sender's name is another than that which was agreed on. */
+START_TEST(half_a_name_is_no_name)
+{
+    static const uint8_t attrs[] = {PRM_CM_ATTR_MRA,  PRM_CM_ATTR_REJ,  PRM_CM_ATTR_RTU,
+                                    PRM_CM_ATTR_DREQ, PRM_CM_ATTR_DREP, PRM_CM_ATTR_LAP};
+    struct cm_av from = {.dgid = {[15] = 0}};
+    struct cm_id *b;
+
+    ask_for(0x111);
+    run_ms(100);
+    b = sides[1].ids[0];
+    for (unsigned i = 0; i < G_N_ELEMENTS(attrs); i++) {
+        uint8_t mad[CM_MAD_LEN] = {1, 7, 2, 3, [17] = attrs[i]};
+
+        PRM_SET(cm_dreq, (void *)mad, remote_comm_id, b->local_id);
+        if (attrs[i] == PRM_CM_ATTR_DREQ) {
+            PRM_SET(cm_dreq, (void *)mad, remote_qpn, b->local_qpn);
+        }
+        if (attrs[i] == PRM_CM_ATTR_REJ) {
+            PRM_SET(cm_rej, (void *)mad, reason, PRM_CM_REJ_REASON_CONSUMER_DEFINED);
+        }
+        cm_recv(sides[1].cm, &from, mad, sizeof(mad));
+    }
+    ck_assert_int_eq(b->state, CM_ESTABLISHED);
+    ck_assert_uint_eq(sides[1].events[CM_EVENT_REJ] + sides[1].events[CM_EVENT_DREQ], 0);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_APR), 0);
+}
+END_TEST
+
 /* 12.11: the queue pair of a service, and its key. */
 START_TEST(service_ids_are_resolved)
 {
@@ -500,6 +530,7 @@ int main(void)
     tcase_add_test(tc, a_consumer_that_takes_its_time);
     tcase_add_test(tc, a_stale_connection);
     tcase_add_test(tc, alternate_paths_are_refused);
+    tcase_add_test(tc, half_a_name_is_no_name);
     tcase_add_test(tc, service_ids_are_resolved);
     tcase_add_test(tc, the_end_of_an_identifier);
     tcase_add_test(tc, requests_without_an_end);
