@@ -4,8 +4,9 @@
  *
  * As a kernel's it is there from the first time that somebody needs it, and answers peers about
  * connections whose program has closed its files. It has a thread of its own, so that what comes in
- * and what is due waits for nobody; that sleeps until there is something. A child of fork() has
- * neither thread nor HCAs, and gets a connection manager of its own when it opens the file.
+ * and what is due waits for nobody; that sleeps until there is something, and works in turns,
+ * between which the program's commands have theirs. A child of fork() has neither thread nor HCAs,
+ * and gets a connection manager of its own when it opens the file.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/cm/door.h"
@@ -115,12 +116,13 @@ static void *door_main(void *opaque)
     for (;;) {
         struct cm *cm = ucma_lock(d->ucma);
         uint64_t until_ns;
+        bool more = false;
 
         for (unsigned i = 0; i < d->num_ports; i++) {
-            cm_port_run(&d->ports[i], cm);
+            more |= cm_port_run(&d->ports[i], cm);
         }
         cm_run(cm);
-        until_ns = cm_deadline_ns(cm);
+        until_ns = more ? 0 : cm_deadline_ns(cm);
         ucma_unlock(d->ucma);
         door_sleep(d, until_ns);
     }

@@ -56,16 +56,19 @@ static unsigned cm_port_gid_index(const struct cm_port *port, const union ibv_gi
     return i;
 }
 
-void cm_port_run(struct cm_port *port, struct cm *cm)
+bool cm_port_run(struct cm_port *port, struct cm *cm)
 {
     struct hv_datagram datagram;
+    unsigned n = 0;
 
-    while (hv_gsi_poll(port->gsi, &datagram)) {
+    while (n < CM_PORT_TURN && hv_gsi_poll(port->gsi, &datagram)) {
         struct cm_av from = {.port = port->index,
                              .sgid_index = (uint8_t)cm_port_gid_index(port, &datagram.dgid),
                              .hop_limit = HOP_LIMIT};
 
         memcpy(from.dgid, datagram.sgid.raw, sizeof(from.dgid));
         cm_recv(cm, &from, datagram.mad, datagram.len);
+        n++;
     }
+    return n == CM_PORT_TURN;
 }

@@ -17,7 +17,8 @@ int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *conte
                  void (*arrived)(void *opaque), void *opaque, struct cma_device *device);
 void cm_port_close(struct cm_port *port);
 void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *mad);
-/* Hands on what has come in. */
-void cm_port_run(struct cm_port *port, struct cm *cm);
+/* Hands on what has come in, CM_PORT_TURN datagrams at most. True: there may be more. */
+#define CM_PORT_TURN 64
+bool cm_port_run(struct cm_port *port, struct cm *cm);
 
 #endif
