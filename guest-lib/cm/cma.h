@@ -88,6 +88,8 @@ struct cma_ops {
      * room for this request now. */
     int (*event)(void *opaque, struct cma_id *listener, struct cma_id *id,
                  const struct rdma_ucm_event_resp *event);
+    /* Whether the consumer may bind ports below 1024. */
+    bool (*has_low_ports)(void *opaque);
 };
 
 struct cma *cma_new(const struct cma_ops *ops, void *opaque, const struct cma_device *devices,

@@ -5,7 +5,8 @@
 
 #define FIRST_PORT 32768 /* of those that are given out, as net.ipv4.ip_local_port_range */
 #define LAST_PORT  60999
-#define IPV4       12 /* where an IPv4 address is in a GID or an IPv4-mapped address */
+#define LOW_PORTS  1024 /* those below are for who has CAP_NET_BIND_SERVICE */
+#define IPV4       12   /* where an IPv4 address is in a GID or an IPv4-mapped address */
 
 static const uint8_t mapped[IPV4] = {[10] = 0xff, [11] = 0xff};
 
@@ -183,6 +184,9 @@ int cma_get_port(struct cma_id *id)
 
     if (!port) {
         return cma_bind_any_port(id);
+    }
+    if (port < LOW_PORTS && !id->cma->ops->has_low_ports(id->cma->opaque)) {
+        return EACCES;
     }
     err = cma_bind_check(cma_bind_find(id->cma, (uint32_t)id->ps << 16 | port), id, id->reuseaddr);
     if (!err) {

@@ -377,7 +377,8 @@ struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma
     pthread_mutex_init(&ucma->lock, NULL);
     ucma->ops = ops;
     ucma->opaque = opaque;
-    ucma->cma_ops = (struct cma_ops){.cm = ops->cm, .event = ucma_on_event};
+    ucma->cma_ops = (struct cma_ops){
+        .cm = ops->cm, .event = ucma_on_event, .has_low_ports = ops->has_low_ports};
     ucma->contexts = g_hash_table_new(NULL, NULL);
     ucma->groups = g_hash_table_new(NULL, NULL);
     ucma->cma = cma_new(&ucma->cma_ops, opaque, devices, num_devices);

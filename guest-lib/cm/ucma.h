@@ -20,6 +20,8 @@ struct ucma_ops {
     struct cm_ops cm;
     /* A timer may be due earlier than before. With the lock held. */
     void (*changed)(void *opaque);
+    /* Ports below 1024 are the program's to take. */
+    bool (*has_low_ports)(void *opaque);
 };
 
 struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma_device *devices,

@@ -60,7 +60,15 @@ static void changed(void *opaque)
 {
 }
 
-static const struct ucma_ops ops = {.cm = {send_mad, clock_ns, random32, guid}, .changed = changed};
+static bool privileged;
+
+static bool has_low_ports(void *opaque)
+{
+    return privileged;
+}
+
+static const struct ucma_ops ops = {
+    .cm = {send_mad, clock_ns, random32, guid}, .changed = changed, .has_low_ports = has_low_ports};
 
 static void deliver(void)
 {
@@ -89,6 +97,7 @@ static struct ucma_file *open_file(unsigned host)
 static void setup(void)
 {
     now_ns = 1;
+    privileged = false;
     for (unsigned i = 0; i < 2; i++) {
         const uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)};
 
@@ -381,6 +390,20 @@ START_TEST(addresses_and_ports)
 }
 END_TEST
 
+/* Those below 1024 are not everybody's (cma_use_port()). */
+START_TEST(low_ports)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, 1, RDMA_PS_TCP);
+
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 1), EACCES);
+    ck_assert_int_eq(bind_to(file, id, "0.0.0.0", 1023), EACCES);
+    ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 1024), 0);
+    privileged = true;
+    ck_assert_int_eq(bind_to(file, create(file, 2, RDMA_PS_TCP), "10.0.0.1", 1023), 0);
+}
+END_TEST
+
 /* ucma.c: a request beyond the backlog is dropped, and the peer's connection manager asks again. */
 START_TEST(a_backlog)
 {
@@ -521,6 +544,7 @@ int main(void)
     tcase_add_test(tc, what_is_written_is_checked);
     tcase_add_test(tc, states_are_gone_through_in_order);
     tcase_add_test(tc, addresses_and_ports);
+    tcase_add_test(tc, low_ports);
     tcase_add_test(tc, a_backlog);
     tcase_add_test(tc, refusals_carry_private_data);
     tcase_add_test(tc, requests_that_nobody_came_for);

@@ -11,9 +11,11 @@
 #define _GNU_SOURCE
 #include "guest-lib/verbs/cm/door.h"
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "guest-lib/cm/ucma.h"
@@ -79,12 +81,21 @@ static void door_wake(void *opaque)
 
 static void door_changed(void *opaque);
 
+static bool door_has_low_ports(void *opaque)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    return !syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_BIND_SERVICE;
+}
+
 static const struct ucma_ops door_ops = {
     .cm = {.send = door_send,
            .now_ns = door_now_ns,
            .random = door_random,
            .ca_guid = door_ca_guid},
     .changed = door_changed,
+    .has_low_ports = door_has_low_ports,
 };
 
 /* A command may have set a timer. */
