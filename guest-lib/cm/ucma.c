@@ -206,29 +206,20 @@ uint32_t ucma_free_context(struct ucma_context *context)
     return reported;
 }
 
+static void ucma_move_request(void *opaque, void *file)
+{
+    struct ucma_event *event = opaque;
+
+    if (event->request) {
+        event->request->file = file;
+    }
+}
+
 /* Its events go with it, in their order. */
 void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
 {
-    struct hv_event_queue *from = &context->file->queue;
-    GPtrArray *moved = g_ptr_array_new();
-
-    pthread_mutex_lock(&from->lock);
-    for (GList *at = from->events.head; at; at = at->next) {
-        if (ucma_is_context_event(at->data, context)) {
-            g_ptr_array_add(moved, at->data);
-        }
-    }
-    pthread_mutex_unlock(&from->lock);
-    for (guint i = 0; i < moved->len; i++) {
-        struct ucma_event *copy = g_memdup2(moved->pdata[i], sizeof(*copy));
-
-        if (copy->request) {
-            copy->request->file = file;
-        }
-        hv_event_put(&file->queue, copy);
-    }
-    hv_event_take_out(from, ucma_is_context_event, context, g_free);
-    g_ptr_array_free(moved, TRUE);
+    hv_event_move(&context->file->queue, &file->queue, ucma_is_context_event, context,
+                  ucma_move_request, file);
     context->file = file;
 }
 

@@ -123,3 +123,27 @@ void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *,
     pthread_mutex_unlock(&queue->lock);
     cancel_restore(state);
 }
+
+void hv_event_move(struct hv_event_queue *from, struct hv_event_queue *to,
+                   bool (*match)(const void *, const void *), const void *obj,
+                   void (*moved)(void *event, void *arg), void *arg)
+{
+    int state = cancel_disable();
+    GList *next;
+
+    pthread_mutex_lock(&from->lock);
+    pthread_mutex_lock(&to->lock);
+    for (GList *at = from->events.head; at; at = next) {
+        next = at->next;
+        if (match(at->data, obj)) {
+            moved(at->data, arg);
+            g_queue_unlink(&from->events, at);
+            event_take_token(from);
+            g_queue_push_tail_link(&to->events, at);
+            event_put_token(to);
+        }
+    }
+    pthread_mutex_unlock(&to->lock);
+    pthread_mutex_unlock(&from->lock);
+    cancel_restore(state);
+}

@@ -35,5 +35,11 @@ void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void
 /* Takes out every event for which match(event, obj) holds. */
 void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *, const void *),
                        const void *obj, GDestroyNotify free_event);
+/* Moves every event for which match(event, obj) holds, in their order, behind what is in the other
+ * queue; moved(event, arg) is called for each, with both locks held, before it is there. Moves are
+ * serialized by their caller. */
+void hv_event_move(struct hv_event_queue *from, struct hv_event_queue *to,
+                   bool (*match)(const void *, const void *), const void *obj,
+                   void (*moved)(void *event, void *arg), void *arg);
 
 #endif

@@ -159,6 +159,34 @@ START_TEST(what_nobody_came_for_is_freed)
 }
 END_TEST
 
+static void count_moved(void *ev, void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
+/* In their order, behind those that are there, and with their tokens. */
+START_TEST(what_is_moved_is_told_of_where_it_is)
+{
+    struct hv_event_queue from;
+    unsigned moved = 0;
+
+    ck_assert_int_eq(hv_event_queue_init(&from), 0);
+    hv_event_put(&queue, event(9));
+    for (uintptr_t i = 0; i < 4; i++) {
+        hv_event_put(&from, event(1 + i % 2));
+    }
+    hv_event_move(&from, &queue, is, event(1), count_moved, &moved);
+    ck_assert_uint_eq(moved, 2);
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(9));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(1));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(1));
+    expect_nothing();
+    ck_assert_ptr_eq(hv_event_take(&from, take, NULL), event(2));
+    ck_assert_ptr_eq(hv_event_take(&from, take, NULL), event(2));
+    hv_event_queue_fini(&from, NULL);
+}
+END_TEST
+
 /* -- several threads --------------------------------------------------------------------------- */
 
 static void *take_one(void *opaque)
@@ -255,6 +283,41 @@ START_TEST(nothing_is_lost_between_threads)
 }
 END_TEST
 
+static void *move_many(void *opaque)
+{
+    struct hv_event_queue *from = opaque;
+
+    for (unsigned i = 0; i < EVENTS; i++) {
+        unsigned moved = 0;
+
+        hv_event_put(from, event(1));
+        hv_event_move(from, &queue, is, event(1), count_moved, &moved);
+    }
+    return NULL;
+}
+
+/* An event that moves is taken here or there, once, whoever reads meanwhile. */
+START_TEST(what_moves_is_taken_once)
+{
+    struct hv_event_queue from;
+    unsigned here = 0, there = 0;
+    pthread_t mover;
+
+    ck_assert_int_eq(hv_event_queue_init(&from), 0);
+    ck_assert_int_eq(fcntl(from.fd, F_SETFL, O_NONBLOCK), 0);
+    dont_wait();
+    ck_assert_int_eq(pthread_create(&mover, NULL, move_many, &from), 0);
+    while (here + there < EVENTS) {
+        here += hv_event_take(&from, take, NULL) != NULL;
+        there += hv_event_take(&queue, take, NULL) != NULL;
+    }
+    pthread_join(mover, NULL);
+    expect_nothing();
+    ck_assert_ptr_null(hv_event_take(&from, take, NULL));
+    hv_event_queue_fini(&from, NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("event-queue");
@@ -269,11 +332,13 @@ int main(void)
     tcase_add_test(tc, what_is_taken_out_is_not_told_of);
     tcase_add_test(tc, a_token_that_a_reader_has_is_not_waited_for);
     tcase_add_test(tc, what_nobody_came_for_is_freed);
+    tcase_add_test(tc, what_is_moved_is_told_of_where_it_is);
     tcase_add_test(tc, one_who_waits_gets_what_comes);
     if (!UNDER_ASAN) {
         tcase_add_test(tc, one_who_waits_can_be_cancelled);
     }
     tcase_add_test(tc, nothing_is_lost_between_threads);
+    tcase_add_test(tc, what_moves_is_taken_once);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

@@ -83,7 +83,7 @@ static struct ucma_file *second; /* of host 0 */
 
 static struct ucma_file *file_of(int fd)
 {
-    return fd == 1 ? second : fd == 0 ? hosts[0].file : NULL;
+    return fd == 2 ? hosts[1].file : fd == 1 ? second : fd == 0 ? hosts[0].file : NULL;
 }
 
 static struct ucma_file *open_file(unsigned host)
@@ -484,6 +484,32 @@ START_TEST(identifiers_migrate_with_their_events)
 }
 END_TEST
 
+/* With a listener go those who ask for it. */
+START_TEST(a_listener_migrates_with_its_requests)
+{
+    struct ucma_file *other = open_file(1);
+    struct rdma_ucm_migrate_resp resp = {0};
+    struct rdma_ucm_event_resp event;
+    uint32_t id = listener(0);
+
+    connecting(0xa, "hello");
+    deliver();
+    ck_assert_int_eq(
+        ASK(other, MIGRATE_ID, resp,
+            (struct rdma_ucm_migrate_id){.response = (uintptr_t)&resp, .id = id, .fd = 2}),
+        0);
+    ck_assert_uint_eq(resp.events_reported, 0);
+    ck_assert(!is_readable(hosts[1].file));
+    event = event_of(other, CMA_EVENT_CONNECT_REQUEST);
+    ck_assert_int_eq(
+        COMMAND(other, ACCEPT,
+                (struct rdma_ucm_accept){.id = event.id, .conn_param = param(0x222, "")}),
+        0);
+    event_of(hosts[0].file, CMA_EVENT_CONNECT_RESPONSE);
+    ucma_close(other);
+}
+END_TEST
+
 START_TEST(groups)
 {
     struct ucma_file *file = hosts[0].file;
@@ -550,6 +576,7 @@ int main(void)
     tcase_add_test(tc, requests_that_nobody_came_for);
     tcase_add_test(tc, a_file_that_is_closed);
     tcase_add_test(tc, identifiers_migrate_with_their_events);
+    tcase_add_test(tc, a_listener_migrates_with_its_requests);
     tcase_add_test(tc, groups);
     tcase_add_test(tc, options);
     suite_add_tcase(suite, tc);
