@@ -27,11 +27,18 @@ void local_helper_wake(struct local_hca *hca)
     cancel_restore(state);
 }
 
-/* How long it may sleep: 0 not at all. */
+/* How long it may sleep: 0 not at all. Where each message sets a timer which its answer stops, it
+ * would have to be woken for each; so it gets up for the last one, whether or not it was stopped:
+ * those that are set meanwhile are later. */
 static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
 {
     uint64_t until = __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE);
+    uint64_t last = __atomic_load_n(&hca->last_deadline_ns, __ATOMIC_ACQUIRE);
     uint64_t most = polled ? POLL_GRACE : UINT64_MAX;
+
+    if (until == UINT64_MAX && last > now) {
+        until = last;
+    }
 
     if (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) && !polled) {
         return 0;
@@ -130,8 +137,18 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
  * leaves everything to it looks for a while. One that is at work itself may need the processor. */
 static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
 {
-    return !hca->polled && now < last_work_ns + LINGER &&
+    return !hca->polled && now < last_work_ns + LINGER && now >= hca->crowded_until_ns &&
            now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
+}
+
+/* Lets others have the processor between two looks. Who comes back late would have been sooner
+ * there asleep: a thread that yields is behind all that spin, one that is woken before them. */
+static void helper_yield(struct local_hca *hca, uint64_t now)
+{
+    sched_yield();
+    if (local_monotonic_ns() > now + LINGER) {
+        hca->crowded_until_ns = now + PROBATION_MAX;
+    }
 }
 
 static void *helper_main(void *opaque)
@@ -165,7 +182,7 @@ static void *helper_main(void *opaque)
         pthread_mutex_unlock(&hca->lock);
         local_tell_irq(hca);
         if (linger) {
-            sched_yield();
+            helper_yield(hca, now);
             continue;
         }
         /* who leaves work from now on wakes us, or we see the work */

@@ -85,6 +85,9 @@ static void local_timer_arm(void *host, uint64_t deadline_ns)
     struct local_hca *hca = host;
 
     __atomic_store_n(&hca->deadline_ns, deadline_ns, __ATOMIC_RELEASE);
+    if (deadline_ns != UINT64_MAX) {
+        __atomic_store_n(&hca->last_deadline_ns, deadline_ns, __ATOMIC_RELEASE);
+    }
 }
 
 static void local_wake(void *host)

@@ -34,10 +34,11 @@ struct local_hca {
     char *name;
     /* written under the lock, read by all */
     uint64_t deadline_ns;
-    bool woken;       /* the HCA asked for a turn */
-    bool irq_raised;  /* and nobody told yet */
-    bool busy;        /* the wire need not wake anyone: somebody looks */
-    bool polled;      /* it is the program that does */
+    uint64_t last_deadline_ns; /* that there was; later ones most likely are behind it */
+    bool woken;                /* the HCA asked for a turn */
+    bool irq_raised;           /* and nobody told yet */
+    bool busy;                 /* the wire need not wake anyone: somebody looks */
+    bool polled;               /* it is the program that does */
     uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
@@ -56,6 +57,7 @@ struct local_hca {
     bool said_so;
     bool asleep;
     uint64_t asleep_until_ns;
+    uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
     void (*irq)(void *opaque);
     bool (*scan)(void *opaque);
     const gint *watching;
