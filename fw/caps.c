@@ -117,7 +117,9 @@ static uint64_t caps_allowed(const struct fw *fw, const struct cap_section *s,
 
 static uint64_t caps_max(const struct fw *fw, const struct cap_section *s, const struct cap *row)
 {
-    return MIN(caps_of_model(fw, row), caps_allowed(fw, s, row));
+    uint64_t has = caps_of_model(fw, row), allowed = caps_allowed(fw, s, row);
+
+    return row->is_set ? has & allowed : MIN(has, allowed);
 }
 
 static uint8_t *caps_setting(struct fw_caps *caps, const struct cap *row)
@@ -252,6 +254,14 @@ void caps_reset(struct fw *fw)
     fw->hca.limits.early_packets = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
                                               PRM_cmd_hca_cap_dp_ordering_ooo_all_rc_FIELD, true);
     caps_apply(fw);
+}
+
+bool caps_have_general_type(const struct fw *fw, uint16_t type)
+{
+    return type < 64 && caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
+                                   PRM_cmd_hca_cap_general_obj_types_FIELD, true) >>
+                                type &
+                            1;
 }
 
 /* -- what commands that makes ------------------------------------------------------------------ */

@@ -21,6 +21,7 @@ struct cap {
     bool is_limit;
     size_t limit; /* offset in struct hca_limits of an unsigned */
     uint64_t (*of)(const struct fw *fw);
+    bool is_set; /* a bit for each of several abilities, which a profile allows one by one */
     /* What it consists of: it is there if all these are. 0: no further one. */
     uint16_t commands[CAP_MAX_COMMANDS];
     /* Whether a driver may set it, and to what: one of these values (a bit for each), or with 0 any

@@ -4,6 +4,7 @@
  * that is in the kind's row of model/core/obj_classes.def.
  */
 #include "fw/caps.h"
+#include "model/core/obj_class.h"
 #include "model/eth/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/port.h"
@@ -34,7 +35,15 @@ static uint64_t caps_uar_sz(const struct fw *fw)
 
 static uint64_t caps_general_obj_types(const struct fw *fw)
 {
-    return reserved_qpns_exist(&fw->hca) ? 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN : 0;
+    uint64_t types = 0;
+
+    for (unsigned kind = OBJ_NONE + 1; kind < OBJ_KINDS; kind++) {
+        types |= obj_classes[kind].general_type ? 1ull << obj_classes[kind].general_type : 0;
+    }
+    if (!reserved_qpns_exist(&fw->hca)) {
+        types &= ~(1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
+    }
+    return types;
 }
 
 /* Of the second section of them. */
@@ -174,7 +183,7 @@ const struct cap caps_general[] = {
     VALUE(device_frequency_khz, FREQUENCY_KHZ),
     VALUE(device_frequency_mhz, FREQUENCY_KHZ / 1000),
     VALUE(uctx_cap, PRM_UCTX_CAP_RAW_TX, NEEDS(CREATE_UCTX)),
-    {CAP_NAMED(cmd_hca_cap, general_obj_types), .of = caps_general_obj_types,
+    {CAP_NAMED(cmd_hca_cap, general_obj_types), .of = caps_general_obj_types, .is_set = true,
      NEEDS(CREATE_GENERAL_OBJECT)},
     FLAG(hca_cap_2),
     VALUE(cmdif_checksum, PRM_CAP_CMDIF_CHECKSUM_ENABLED, CAP_SET(cmdif_checksum),

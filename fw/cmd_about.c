@@ -40,6 +40,14 @@ static const struct about {
     FUNCTION(MANAGE_PAGES, manage_pages),
     FUNCTION_OR_OTHER(QUERY_HCA_CAP, query_hca_cap),
     FUNCTION_OR_OTHER(SET_HCA_CAP, set_hca_cap),
+#define TUNNELLED(op)                                                                              \
+    {                                                                                              \
+        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_general_obj_in_cmd_hdr_vhca_tunnel_id_FIELD, 0       \
+    }
+    TUNNELLED(CREATE_GENERAL_OBJECT),
+    TUNNELLED(MODIFY_GENERAL_OBJECT),
+    TUNNELLED(QUERY_GENERAL_OBJECT),
+    TUNNELLED(DESTROY_GENERAL_OBJECT),
     VPORT(QUERY_VPORT_STATE, query_vport_state),
     VPORT(QUERY_NIC_VPORT_CONTEXT, query_nic_vport_context),
     VPORT(MODIFY_NIC_VPORT_CONTEXT, modify_nic_vport_context),

@@ -6,8 +6,6 @@
  * the context destroys what it still owns: the firmware runs the objects' own destroy commands in
  * its name, users before what they use, until nothing more goes away. That takes as many turns as
  * there are objects for.
- * General objects (CREATE_GENERAL_OBJECT and its kin) are of one type: ranges of reserved QP
- * numbers.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -16,7 +14,6 @@
 #include "model/core/pd.h"
 #include "model/eth/steering.h"
 #include "model/memory/umem.h"
-#include "model/rdma/reserved_qpn.h"
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)
 {
@@ -60,9 +57,7 @@ static enum syn cmd_destroy_object(struct fw *fw, uint16_t uid, const struct obj
 
     PRM_SET(general_obj_in_cmd_hdr, hdr, opcode, destroy->opcode);
     PRM_SET(general_obj_in_cmd_hdr, hdr, uid, uid);
-    if (destroy->opcode == PRM_CMD_OP_DESTROY_GENERAL_OBJECT) {
-        PRM_SET(general_obj_in_cmd_hdr, hdr, obj_type, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
-    }
+    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_type, obj_class(obj)->general_type);
     prm_set(in, destroy->number, obj->num, destroy->name);
     return row->handler(fw, &cmd);
 }
@@ -231,75 +226,10 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* -- general objects --------------------------------------------------------------------------- */
-
-static bool cmd_is_reserved_qpn(const struct fw *fw, const struct fw_cmd *cmd)
-{
-    return PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_type) ==
-               PRM_GENERAL_OBJ_TYPE_RESERVED_QPN &&
-           reserved_qpns_exist(&fw->hca);
-}
-
-static enum syn cmd_create_general_object(struct fw *fw, struct fw_cmd *cmd)
-{
-    const struct prm_general_obj_create_param *param =
-        PRM_PTR(general_obj_in_cmd_hdr, cmd->in, op_param_create);
-    uint32_t first;
-    enum syn syn;
-
-    if (!cmd_is_reserved_qpn(fw, cmd)) {
-        return SYN_NO_OBJ_TYPE;
-    }
-    if (PRM_GET(general_obj_create_param, param, log_obj_range) != OBJ_LOG_RESERVED) {
-        return SYN_LIMIT;
-    }
-    syn = reserved_qpn_create(&fw->hca, cmd->uid, &first);
-    if (syn == SYN_OK) {
-        PRM_SET(general_obj_out_cmd_hdr, cmd->out, obj_id, first);
-    }
-    return syn;
-}
-
-/* There is nothing about a range but that it is there. */
-static enum syn cmd_query_general_object(struct fw *fw, struct fw_cmd *cmd)
-{
-    uint32_t first = PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_id);
-    const struct obj *range = obj_find(&fw->hca.reserved_qpns, first);
-
-    if (!cmd_is_reserved_qpn(fw, cmd)) {
-        return SYN_NO_OBJ_TYPE;
-    }
-    if (!range) {
-        return SYN_NO_GENERAL_OBJECT;
-    }
-    PRM_SET(general_obj_out_cmd_hdr, cmd->out, obj_id, first);
-    return SYN_OK;
-}
-
-static enum syn cmd_destroy_general_object(struct fw *fw, struct fw_cmd *cmd)
-{
-    if (!cmd_is_reserved_qpn(fw, cmd)) {
-        return SYN_NO_OBJ_TYPE;
-    }
-    return reserved_qpn_destroy(&fw->hca, cmd->uid,
-                                PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_id));
-}
-
-static enum syn cmd_no_general_object(struct fw *fw, struct fw_cmd *cmd)
-{
-    (void)fw;
-    (void)cmd;
-    return SYN_NO_OBJ_TYPE;
-}
-
 const struct fw_cmd_row cmds_devx[] = {
     FW_KERNEL_CMD(CREATE_UCTX, cmd_create_uctx),
     FW_KERNEL_CMD(DESTROY_UCTX, cmd_destroy_uctx),
     FW_CMD(CREATE_UMEM, cmd_create_umem),
     FW_CMD(DESTROY_UMEM, cmd_destroy_umem),
-    FW_CMD(CREATE_GENERAL_OBJECT, cmd_create_general_object),
-    FW_CMD(MODIFY_GENERAL_OBJECT, cmd_no_general_object),
-    FW_CMD(QUERY_GENERAL_OBJECT, cmd_query_general_object),
-    FW_CMD(DESTROY_GENERAL_OBJECT, cmd_destroy_general_object),
     {0},
 };

@@ -186,6 +186,8 @@ bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap);
 enum syn caps_set(struct fw *fw, uint16_t section, const void *cap);
 /* False: the command belongs to what the profile does not allow; such a card does not know it. */
 bool caps_allow_command(const struct fw *fw, uint16_t opcode);
+/* Whether general_obj_types has a type of general object. */
+bool caps_have_general_type(const struct fw *fw, uint16_t type);
 
 /* -- pages (fw/pages.c) ------------------------------------------------------------------------ */
 

@@ -58,11 +58,13 @@
  * (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). A -4 Lx can be told otherwise in
  * its virtual port's context, which is not modelled. Tag matching came with ConnectX-5 (NVIDIA,
  * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did data that is
- * placed out of order (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above). */
+ * placed out of order (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
+ * Mappings of addresses: docs/adr/0009-sessions-of-dynamic-connections.md. */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
     AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),

@@ -34,6 +34,14 @@ const struct obj_class obj_classes[OBJ_KINDS] = {
                     .icm = icm_bytes,                                                              \
                     .host = host_bytes,                                                            \
                     .free = end},
+#define GENERAL(kind, table, icm_bytes, host_bytes, end)                                           \
+    [OBJ_##kind] = {.name = #kind,                                                                 \
+                    .space = offsetof(struct hca, table),                                          \
+                    .icm = icm_bytes,                                                              \
+                    .host = host_bytes,                                                            \
+                    .free = end,                                                                   \
+                    .object = PRM_OBJECT(GENERAL_OBJECT),                                          \
+                    .general_type = PRM_GENERAL_OBJ_TYPE_##kind},
 #define PART(kind, icm_bytes, host_bytes)                                                          \
     [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes},
 #include "model/core/obj_classes.def"

@@ -18,9 +18,10 @@
 enum obj_kind {
     OBJ_NONE,
 #define SPACE(...)
-#define KIND(kind, ...) OBJ_##kind,
-#define OWN(kind, ...)  OBJ_##kind,
-#define PART(kind, ...) OBJ_##kind,
+#define KIND(kind, ...)    OBJ_##kind,
+#define OWN(kind, ...)     OBJ_##kind,
+#define GENERAL(kind, ...) OBJ_##kind,
+#define PART(kind, ...)    OBJ_##kind,
 #include "model/core/obj_classes.def"
 #undef SPACE
 #undef KIND

@@ -29,6 +29,7 @@ struct obj_class {
     bool (*trim)(struct hca *hca, struct obj *obj);
     void (*free)(struct hca *hca, struct obj *obj);
     const struct prm_object *object; /* its commands; NULL: it has none */
+    uint16_t general_type;           /* which general object those are about; 0: it is none */
     uint32_t log_max; /* the field of cmd_hca_cap that has log2 of their numbers' end; 0: none */
     uint64_t events;  /* a bit for each type of affiliated event that it can raise */
     const struct obj_sender *sender; /* NULL: it sends nothing */

@@ -17,9 +17,9 @@ static inline bool reserved_qpns_exist(const struct hca *hca)
     return hca->qpns.end >= 4 * RESERVED_QPNS;
 }
 
-/* SYN_NO_MEMORY: there is no more. *first is the range's number, too, in hca->reserved_qpns. */
-enum syn reserved_qpn_create(struct hca *hca, uint16_t uid, uint32_t *first);
-enum syn reserved_qpn_destroy(struct hca *hca, uint16_t uid, uint32_t first);
+/* CREATE_GENERAL_OBJECT, which says nothing about a range. SYN_NO_MEMORY: there is no more. *first
+ * is the range's number, too, in hca->reserved_qpns. */
+enum syn reserved_qpn_create(struct hca *hca, uint16_t uid, const void *nothing, uint32_t *first);
 void reserved_qpn_free(struct hca *hca, struct obj *obj);
 
 /* The range that a QP number is of, or NULL. QPs with such numbers are counted in its refs. */

@@ -414,6 +414,19 @@ static uint8_t make_reserved_qpns(void)
     return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_obj_in_cmd_hdr));
 }
 
+static uint8_t make_mapping(void)
+{
+    uint8_t status = nth ? 0 : make_qp();
+
+    if (status) {
+        return status;
+    }
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_AV_QP_MAPPING);
+    PRM_SET(av_qp_mapping, PRM_PTR(general_object_in, in, object), qpn, qpn);
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+                  PRM_SIZE(general_object_in) + PRM_SIZE(av_qp_mapping));
+}
+
 /* A membership of each, in one of 128 groups of 64. */
 static uint8_t make_member(void)
 {
@@ -648,7 +661,8 @@ static const struct {
     {"DCT", OBJ_DCT, make_dct, true},
     {"DC responder", OBJ_DC_RESPONDER, make_responder, false},
     {"DC initiator that has left", OBJ_DC_NOTE, make_note, false},
-    {"range of QP numbers", OBJ_GENERAL_OBJECT, make_reserved_qpns, false},
+    {"mapping of an address", OBJ_AV_QP_MAPPING, make_mapping, false},
+    {"range of QP numbers", OBJ_RESERVED_QPN, make_reserved_qpns, false},
     {"multicast member", OBJ_MCG, make_member, false},
     {"SQ", OBJ_SQ, make_sq, true},
     {"RQ", OBJ_RQ, make_rq, true},

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands on general objects: four opcodes for objects of many types, of which the input's head
+ * names one.
+ *
+ * A type that is there is a kind of object (GENERAL in model/core/obj_classes.def) and a row here:
+ * how many numbers one takes, what layout follows the head, what makes it. What QUERY_HCA_CAP does
+ * not report is refused. Nothing about those there are can be modified.
+ */
+#include <string.h>
+#include "fw/cmd.h"
+#include "model/core/obj_class.h"
+#include "model/core/pd.h"
+#include "model/rdma/av_qp_mapping.h"
+#include "model/rdma/reserved_qpn.h"
+
+struct general_type {
+    enum obj_kind kind;
+    unsigned log_range; /* log2 of the numbers that one takes */
+    size_t layout;      /* bytes of what follows the head of CREATE and QUERY */
+    size_t kept;        /* offset of that in the object */
+    enum syn (*create)(struct hca *hca, uint16_t uid, const void *layout, uint32_t *num);
+};
+
+static const struct general_type general_types[] = {
+    {OBJ_AV_QP_MAPPING, 0, PRM_SIZE(av_qp_mapping), offsetof(struct av_qp_mapping, ctx),
+     av_qp_mapping_create},
+    {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create},
+};
+
+/* The row of the type that the input's head names; NULL: the device has no such objects. */
+static const struct general_type *general_type(const struct fw *fw, const struct fw_cmd *cmd)
+{
+    uint16_t type = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_type);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(general_types); i++) {
+        if (obj_classes[general_types[i].kind].general_type == type &&
+            caps_have_general_type(fw, type)) {
+            return &general_types[i];
+        }
+    }
+    return NULL;
+}
+
+/* op_param must be as wanted: about an object of this function, and a whole one. */
+static enum syn general_check_head(const struct fw_cmd *cmd,
+                                   const struct prm_general_obj_create_param *want)
+{
+    const struct prm_general_obj_create_param *param =
+        PRM_PTR(general_obj_in_cmd_hdr, cmd->in, op_param_create);
+
+    if (PRM_GET(general_obj_create_param, param, alias_object)) {
+        return SYN_NO_FUNCTION;
+    }
+    return memcmp(param, want, sizeof(*want)) == 0 ? SYN_OK : SYN_RESERVED;
+}
+
+static enum syn cmd_create_general_object(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct general_type *type = general_type(fw, cmd);
+    struct prm_general_obj_create_param want[1] = {0};
+    uint32_t num = 0;
+    enum syn syn;
+
+    if (!type) {
+        return SYN_NO_OBJ_TYPE;
+    }
+    if (cmd->in_len - PRM_SIZE(general_object_in) < type->layout) {
+        return SYN_IN_LEN;
+    }
+    if (PRM_GET(general_obj_create_param, PRM_PTR(general_obj_in_cmd_hdr, cmd->in, op_param_create),
+                log_obj_range) != type->log_range) {
+        return SYN_LIMIT;
+    }
+    PRM_SET(general_obj_create_param, want, log_obj_range, type->log_range);
+    syn = general_check_head(cmd, want);
+    if (syn == SYN_OK) {
+        syn = type->create(&fw->hca, cmd->uid, PRM_PTR(general_object_in, cmd->in, object), &num);
+    }
+    PRM_SET(general_obj_out_cmd_hdr, cmd->out, obj_id, num);
+    return syn;
+}
+
+/* The object that QUERY and DESTROY name, if this user may. */
+static enum syn general_find(struct fw *fw, const struct fw_cmd *cmd,
+                             const struct general_type *type, struct obj **obj)
+{
+    static const struct prm_general_obj_create_param none[1];
+    enum syn syn = general_check_head(cmd, none);
+
+    if (syn) {
+        return syn;
+    }
+    *obj = obj_find((struct obj_table *)((char *)&fw->hca + obj_classes[type->kind].space),
+                    PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_id));
+    if (!*obj) {
+        return SYN_NO_GENERAL_OBJECT;
+    }
+    return uid_owns(*obj, cmd->uid) ? SYN_OK : SYN_BAD_UID;
+}
+
+static enum syn cmd_query_general_object(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct general_type *type = general_type(fw, cmd);
+    struct obj *obj;
+    enum syn syn;
+
+    if (!type) {
+        return SYN_NO_OBJ_TYPE;
+    }
+    if (cmd->out_len < PRM_SIZE(general_obj_out_cmd_hdr) + type->layout) {
+        return SYN_OUT_LEN;
+    }
+    syn = general_find(fw, cmd, type, &obj);
+    if (syn) {
+        return syn;
+    }
+    PRM_SET(general_obj_out_cmd_hdr, cmd->out, obj_id, obj->num);
+    memcpy((char *)cmd->out + PRM_SIZE(general_obj_out_cmd_hdr), (char *)obj + type->kept,
+           type->layout);
+    return SYN_OK;
+}
+
+static enum syn cmd_destroy_general_object(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct general_type *type = general_type(fw, cmd);
+    struct obj *obj;
+    enum syn syn;
+
+    if (!type) {
+        return SYN_NO_OBJ_TYPE;
+    }
+    syn = general_find(fw, cmd, type, &obj);
+    if (syn) {
+        return syn;
+    }
+    if (obj->refs) {
+        return SYN_IN_USE;
+    }
+    obj_class(obj)->free(&fw->hca, obj);
+    return SYN_OK;
+}
+
+static enum syn cmd_modify_general_object(struct fw *fw, struct fw_cmd *cmd)
+{
+    (void)fw;
+    (void)cmd;
+    return SYN_NO_OBJ_TYPE;
+}
+
+const struct fw_cmd_row cmds_general[] = {
+    FW_CMD(CREATE_GENERAL_OBJECT, cmd_create_general_object),
+    FW_CMD(MODIFY_GENERAL_OBJECT, cmd_modify_general_object),
+    FW_CMD(QUERY_GENERAL_OBJECT, cmd_query_general_object),
+    FW_CMD(DESTROY_GENERAL_OBJECT, cmd_destroy_general_object),
+    {0},
+};
