@@ -173,8 +173,9 @@ struct hv_xrcd {
 
 struct hv_ah {
     struct ibv_ah ibv;
-    struct hv_pd *pd;        /* whose refs count it */
-    struct prm_wqe_av av[1]; /* address vector as UD and DC WQEs carry it */
+    struct hv_pd *pd;                /* whose refs count it */
+    struct prm_wqe_av av[1];         /* address vector as UD and DC WQEs carry it */
+    struct mlx5dv_devx_obj *mapping; /* mlx5dv_map_ah_to_qp()'s, or NULL */
 };
 
 struct hv_cq {

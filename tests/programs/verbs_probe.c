@@ -590,6 +590,7 @@ static int call_reserve(void)
     return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));
 }
 
+CALL(map_ah, return num(mlx5dv_map_ah_to_qp(ah, rc->qp_num));)
 CALL(modify_udp_sport, return num(mlx5dv_modify_qp_udp_sport(rc, 0xc123));)
 CALL(dv_alloc_dm, struct ibv_alloc_dm_attr attr = {0};
      struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
@@ -887,6 +888,7 @@ static const struct {
     {" mlx5dv_create_wq ", call_dv_create_wq},
     {" mlx5dv_create_qp mlx5dv_qp_ex_from_ibv_qp_ex ", call_dv_create_qp},
     {" mlx5dv_qp_cancel_posted_send_wrs ", call_cancel_sends},
+    {" mlx5dv_map_ah_to_qp ", call_map_ah},
     {" mlx5dv_modify_qp_udp_sport ", call_modify_udp_sport},
     {" mlx5dv_dci_stream_id_reset ", call_stream_reset},
     {" mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc ", call_reserve},

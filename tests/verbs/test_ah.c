@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
 #include "tests/verbs/verbs_table.h"
 
 /* The port's GID table (guest-lib/verbs/kernel/config.h): what follows is empty. */
@@ -89,6 +90,28 @@ static void expect_refused(const struct ibv_ah_attr *attr, int err)
     ck_assert_ptr_null(ibv_create_ah(pd, &copy));
     ck_assert_int_eq(errno, err);
 }
+
+/* mlx5dv_map_ah_to_qp(3): the first mapping stays, the QP need not, and it ends with the handle. */
+START_TEST(a_handle_is_mapped_to_a_qp)
+{
+    struct ibv_cq *cq = ibv_create_cq(v->a, 4, NULL, NULL, 0);
+    struct ibv_qp *qp = table_qp_new(v, 0, cq, NULL);
+    struct ibv_ah_attr attr = usual();
+    struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+    uint32_t qpn = qp->qp_num;
+
+    ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, 0xfffffe), EINVAL);
+    ck_assert_ptr_null(hv_ah(ah)->mapping);
+    ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, qpn), 0);
+    table_qp_free(qp);
+    ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, qpn), 0);
+    ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    ah = ibv_create_ah(pd, &attr);
+    ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, qpn), EINVAL);
+    ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
 
 START_TEST(attributes_are_checked)
 {
@@ -192,6 +215,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_address_vector_is_as_the_device_wants_it);
     tcase_add_test(tc, without_a_flow_label_the_source_port_is_any);
+    tcase_add_test(tc, a_handle_is_mapped_to_a_qp);
     tcase_add_test(tc, attributes_are_checked);
     tcase_add_test(tc, a_datagram_over_ipv4_is_answered);
     tcase_add_test(tc, a_datagram_over_ipv6_is_answered);

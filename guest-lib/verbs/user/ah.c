@@ -91,6 +91,7 @@ HV_EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
     int err = hv_kernel(uverbs_destroy_ah(ah));
 
     if (!err) {
+        hv_ah_unmap(ah);
         free(ah);
     }
     return err;

@@ -9,8 +9,6 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
 
-#define OBJ_TYPE 0x2cu /* of a general object: reserved QPNs */
-
 struct hv_reserved_qpns {
     struct mlx5dv_devx_obj *obj;
     uint32_t first, next, in_use;
@@ -39,7 +37,7 @@ static struct hv_reserved_qpns *reserved_new_block(struct ibv_context *ctx)
         return NULL;
     }
     PRM_SET(general_obj_in_cmd_hdr, in, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, OBJ_TYPE);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
     PRM_SET(general_obj_create_param, PRM_PTR(general_obj_in_cmd_hdr, in, op_param_create),
             log_obj_range, log_range);
     block->obj = hv_dv_devx_obj_create(ctx, in, sizeof(in), out, sizeof(out));
@@ -60,7 +58,7 @@ int hv_dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
     struct hv_reserved_qpns *block;
     int err = 0;
 
-    if (!(HV_CAP(ctx->hca, general_obj_types) >> OBJ_TYPE & 1)) {
+    if (!(HV_CAP(ctx->hca, general_obj_types) >> PRM_GENERAL_OBJ_TYPE_RESERVED_QPN & 1)) {
         return EOPNOTSUPP;
     }
     pthread_mutex_lock(&reserved_lock);

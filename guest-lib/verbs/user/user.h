@@ -64,6 +64,9 @@ void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
 
+/* Ends the address handle's mapping to a QP, if it has one. */
+void hv_ah_unmap(struct hv_ah *ah);
+
 /* Gives the context's reserved QP numbers back, at its end. */
 void hv_reserved_qpns_free(struct hv_context *ctx);
 
