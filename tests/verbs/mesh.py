@@ -4,7 +4,7 @@
 
 Runs tests/programs/mesh and tests/programs/datacheck under `scripts/hcasim run`. The sizes are those
 of the default run; what the project vouches for is HCASIM_MESH_RANKS=100 HCASIM_MESH_KILLS=100
-HCASIM_DATA_OPS=1000000. Timing is no condition: only a process that never ends fails.
+HCASIM_MESH_STOPS=1000 HCASIM_DATA_OPS=1000000. Timing is no condition: only a process that never ends fails.
 The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed.
 """
 import argparse
@@ -27,6 +27,8 @@ RANKS = int(os.environ.get("HCASIM_MESH_RANKS", "20"))
 ROUNDS = int(os.environ.get("HCASIM_MESH_ROUNDS", "5"))
 KILLS = int(os.environ.get("HCASIM_MESH_KILLS", "10"))
 KILL_RANKS = 20  # processes of a run in which half are killed
+STOPS = int(os.environ.get("HCASIM_MESH_STOPS", "20"))
+STOP_RANKS = 16  # processes of a run in which some are stopped, and half are killed
 DATA_OPS = int(os.environ.get("HCASIM_DATA_OPS", "50000"))
 SEED = int(os.environ.get("HCASIM_DATA_SEED", "1"))
 
@@ -105,6 +107,29 @@ class Mesh:
             raise Failure(f"rank {rank} had ended before it was killed")
         self.killed.add(rank)
 
+    def stop_and_kill(self, chance, stops, to_kill):
+        """So many stops of 10 to 200 ms, up to three at a time; these ranks are killed at some of them, stopped or
+        not. Returns how many stops there were."""
+        kill_at = dict(zip(sorted(chance.sample(range(stops), len(to_kill))), to_kill))
+        stopped = {}  # rank -> when it goes on
+        for n in range(stops):
+            living = [i for i in range(len(self.processes)) if i not in self.killed and i not in stopped]
+            rank = chance.choice(living)
+            self.processes[rank].send_signal(signal.SIGSTOP)
+            stopped[rank] = time.monotonic() + chance.uniform(0.01, 0.2)
+            if n in kill_at:
+                self.kill(kill_at[n])
+                stopped.pop(kill_at[n], None)
+            while len(stopped) > 2 or n == stops - 1 and stopped:
+                self._go_on(stopped)
+        return stops
+
+    def _go_on(self, stopped):
+        """The one that is to go on first does."""
+        rank = min(stopped, key=stopped.get)
+        time.sleep(max(0, stopped.pop(rank) - time.monotonic()))
+        self.processes[rank].send_signal(signal.SIGCONT)
+
     def end(self):
         """All that live end well, without a difference, and have lost those that were killed and
         nobody else. Returns how many rounds there were at most."""
@@ -169,6 +194,29 @@ def killed_at_random(build):
     return f"{KILLS} killed in {runs} runs of {KILL_RANKS}, {rounds} rounds"
 
 
+def stopped_at_random(build):
+    """SIGSTOP pauses the wire, and SIGKILL ends it, also of who is stopped.
+
+    Those that were only stopped lose nobody but the killed, and no byte differs."""
+    chance = random.Random(SEED)
+    kills = max(1, STOPS // 10)
+    runs = -(-kills // (STOP_RANKS // 2))
+    done = 0
+    for run in range(runs):
+        with Wire(build, f"stop{run}") as wire, tempfile.TemporaryDirectory() as folder:
+            mesh = Mesh(wire, folder, STOP_RANKS, 0)
+            mesh.wait_all("ready")
+            mesh.say("go")
+            to_kill = chance.sample(range(STOP_RANKS), kills // runs + (run < kills % runs))
+            stops = STOPS // runs + (run < STOPS % runs)
+            done += mesh.stop_and_kill(chance, stops, to_kill)
+            data_check(wire, 500)
+            mesh.say("stop")
+            mesh.end()
+            wire.expect_nothing_left()
+    return f"{done} stops and {kills} kills in {runs} runs of {STOP_RANKS}"
+
+
 def data(build):
     """Operations of every kind over RC, SRQ, UC and UD between two processes; no byte differs."""
     with Wire(build, "data") as wire:
@@ -177,7 +225,7 @@ def data(build):
     return f"{DATA_OPS} operations"
 
 
-STATEMENTS = (all_to_all, killed_at_random, data)
+STATEMENTS = (all_to_all, killed_at_random, stopped_at_random, data)
 
 
 def main():
