@@ -582,14 +582,8 @@ static int call_stream_reset(void)
     return err == EINVAL ? 0 : err;
 }
 
-static int call_reserve(void)
-{
-    uint32_t qpn;
-    int err = num(mlx5dv_reserved_qpn_alloc(ctx, &qpn));
-
-    return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));
-}
-
+CALL(reserve, uint32_t qpn; int err = num(mlx5dv_reserved_qpn_alloc(ctx, &qpn));
+     return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));)
 CALL(map_ah, return num(mlx5dv_map_ah_to_qp(ah, rc->qp_num));)
 CALL(modify_udp_sport, return num(mlx5dv_modify_qp_udp_sport(rc, 0xc123));)
 CALL(dv_alloc_dm, struct ibv_alloc_dm_attr attr = {0};
