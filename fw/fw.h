@@ -63,6 +63,8 @@ struct fw_pci_id {
     uint64_t bar_size;                 /* BAR0, bytes, a power of two */
     unsigned link_speed, link_width;   /* PCI Express: generation, lanes */
     const char *product, *part_number; /* as the card's vital product data names it */
+    unsigned fw_major, fw_minor, fw_subminor; /* what is in flash: the firmware's version */
+    const char *board;                        /* its parameter set's id */
 };
 
 /* NULL-terminated list of the names that fw_config.profile accepts. */

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libhcasim-cm.so, which `hcasim run` preloads: to a program's librdmacm, /dev/infiniband/rdma_cm
- * is there. What is opened is a descriptor of the connection manager in libibverbs.so.1
+ * A part of libhcasim.so, which `hcasim run` preloads (guest-lib/verbs/preload): to a program's
+ * librdmacm, /dev/infiniband/rdma_cm is there. What is opened (preload/paths.c) is a descriptor of the connection manager in libibverbs.so.1
  * (guest-lib/verbs/cm/door.c), which can be polled; what is written to it are commands.
  *
- * Any other file costs a comparison of its name when it is opened, and a look into a table when it
- * is written to or closed. Nothing happens before the file is opened; the library is then looked
+ * Any other file costs a look into a table when it is written to or closed. Nothing happens before the file is opened; the library is then looked
  * for among those that are loaded, and has to be the one beside this.
  */
-/* open() and open64() are two functions here. */
+/* fstat() and fstat64() are two functions here. */
 #undef _FILE_OFFSET_BITS
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/verbs/cm/door.h"
+#include "guest-lib/verbs/preload/preload.h"
 #include "guest-lib/verbs/verbs.h"
 
 #define DEVICE "/dev/infiniband/rdma_cm"
@@ -118,7 +117,7 @@ static void interpose_forget(int fd)
 /* -- opening ------------------------------------------------------------------------------------
  */
 
-static int interpose_open(int flags)
+int interpose_open(int flags)
 {
     unsigned *descriptors = calloc(1, sizeof(*descriptors));
     struct ucma_file *file;
@@ -142,42 +141,6 @@ static int interpose_open(int flags)
     errno = err;
     return -1;
 }
-
-static bool interpose_is_device(const char *path)
-{
-    return path && !strcmp(path, DEVICE);
-}
-
-#define MODE_OF(flags, mode)                                                                       \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                         \
-        va_list args;                                                                              \
-                                                                                                   \
-        va_start(args, flags);                                                                     \
-        mode = va_arg(args, mode_t);                                                               \
-        va_end(args);                                                                              \
-    }
-
-#define OPEN(name)                                                                                 \
-    HV_EXPORT int name(const char *path, int flags, ...)                                           \
-    {                                                                                              \
-        mode_t mode = 0;                                                                           \
-                                                                                                   \
-        MODE_OF(flags, mode)                                                                       \
-        return interpose_is_device(path) ? interpose_open(flags) : REAL(name)(path, flags, mode);  \
-    }
-#define OPENAT(name)                                                                               \
-    HV_EXPORT int name(int at, const char *path, int flags, ...)                                   \
-    {                                                                                              \
-        mode_t mode = 0;                                                                           \
-                                                                                                   \
-        MODE_OF(flags, mode)                                                                       \
-        return interpose_is_device(path) ? interpose_open(flags)                                   \
-                                         : REAL(name)(at, path, flags, mode);                      \
-    }
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
 
 /* -- descriptors --------------------------------------------------------------------------------
  */
