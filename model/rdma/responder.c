@@ -276,9 +276,9 @@ static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *
     }
 }
 
-/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). Behind an
- * RNR NAK none is looked for: most of what comes was under way before the requester heard of that,
- * and should the repeat be lost, its ACK timeout finds out. */
+/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). Behind an RNR NAK none is looked
+ * for: most of what comes was under way before the requester heard of that, and should the repeat
+ * be lost, its ACK timeout finds out. */
 void responder_rx_gap(struct peer *peer)
 {
     if (peer->resp.state == RESPONDER_WAITS) {

@@ -15,8 +15,8 @@
  *   refuses   a gap was reported: later requests are counted and dropped, until the expected one
  *             comes
  *   waits     the expected one came and could not be carried out, as an RNR NAK says: later
- * requests are dropped until it comes again and can; none of them counts as a gap failed    in ERR
- * by a fault found here: the NAK is still to be sent, nothing is taken
+ *             requests are dropped until it comes again and can; none of them counts as a gap
+ *   failed    in ERR by a fault found here: the NAK is still to be sent, nothing is taken
  *
  * A later request that model/rdma/early.h keeps is none of those.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The seeds that the environment chooses (tests/sim/seeds.h). */
-#include <check.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include "tests/sim/seeds.h"
+#include "tests/unit/suite.h"
 
 static struct seeds chosen(const char *first, const char *num)
 {
@@ -57,20 +57,14 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("seeds");
     TCase *tc = tcase_create("environment");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, what_the_environment_says);
     tcase_add_test(tc, seeds_do_not_begin_anew);
     tcase_add_loop_exit_test(tc, what_is_refused, EXIT_FAILURE, 0, (int)G_N_ELEMENTS(refused));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }
