@@ -137,6 +137,8 @@ const struct cap caps_general[] = {
     FLAG(roce_rw_supported),
     FLAG(compact_address_vector),
     FLAG(qp_data_in_order),
+    FLAG(sctr_data_cqe, NEEDS(CREATE_QP)),
+    FLAG(dc_req_scat_data_cqe, NEEDS(CREATE_DCT)),
     /* docs/adr/0012-packets-that-come-early.md */
     FLAG(dp_ordering_ooo_rw_rc),
     FLAG(dp_ordering_ooo_rw_xrc),

@@ -15,6 +15,7 @@
 #include "model/core/pd.h"
 #include "model/core/trace.h"
 #include "model/queue/cq.h"
+#include "model/queue/cqe.h"
 #include "model/queue/cqe_vendor.h"
 #include "model/queue/eq.h"
 #include "model/queue/ring.h"
@@ -299,13 +300,34 @@ static bool cq_has_room(struct hca *hca, struct cq *cq, uint32_t n)
     return cq_used(cq) + n <= size;
 }
 
-/* Puts the CQE into the ring at pi. False: the CQ has failed. */
-static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe)
+unsigned cq_data_room(const struct cq *cq, unsigned asked)
 {
-    uint32_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
+    return asked == CQE_DATA_64 && !cq->cqe_offset ? CQE_DATA_32 : asked;
+}
 
+/* Puts the data where the CQE that comes next has it. False: the host does not answer. */
+static bool cq_put_data(struct hca *hca, struct cq *cq, uint64_t slot, struct prm_cqe64 *cqe,
+                        const struct cqe_data *data)
+{
+    if (data->room == CQE_DATA_64) {
+        PRM_SET(cqe64, cqe, format, PRM_CQE_FORMAT_INLINE_64);
+        return ring_write_bytes(hca, &cq->ring, slot, data->bytes, data->len);
+    }
+    memcpy(cqe, data->bytes, data->len);
+    PRM_SET(cqe64, cqe, format, PRM_CQE_FORMAT_INLINE_32);
+    return true;
+}
+
+/* Puts the CQE into the ring at pi. False: the CQ has failed. */
+static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe,
+                   const struct cqe_data *data)
+{
+    uint64_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
+
+    slot <<= cq->log_stride;
     PRM_SET(cqe64, cqe, owner, cq->pi >> cq->log_size & 1);
-    if (!ring_write(hca, &cq->ring, ((uint64_t)slot << cq->log_stride) + cq->cqe_offset, cqe)) {
+    if ((data && !cq_put_data(hca, cq, slot, cqe, data)) ||
+        !ring_write(hca, &cq->ring, slot + cq->cqe_offset, cqe)) {
         cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
                 PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
         return false;
@@ -344,7 +366,8 @@ bool cq_has_overrun(const struct cq *cq)
     return cq->status == PRM_CQC_STATUS_CQ_OVERFLOW;
 }
 
-bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
+bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
+                  const struct cqe_data *data)
 {
     uint64_t now;
 
@@ -360,7 +383,7 @@ bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicit
     }
     now = hca_now(hca);
     cq_finish_cqe(cqe, now);
-    if (!cq_put(hca, cq, cqe)) {
+    if (!cq_put(hca, cq, cqe, data)) {
         return false;
     }
     cq->last_cqe_ns = now;
@@ -468,7 +491,7 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
         return SYN_CQ_OUTSTANDING;
     }
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESIZE_CQ);
-    if (!cq_put(hca, cq, cqe)) {
+    if (!cq_put(hca, cq, cqe, NULL)) {
         return SYN_CQ_STATE;
     }
     mem_buf_clear(&cq->ring);

@@ -20,6 +20,7 @@
 #include "prm/prm.h"
 
 struct cq;
+struct cqe_data;
 
 /* Everything that a RESIZE_CQ may change (resize_field_select). */
 #define CQ_RESIZE_ALL                                                                              \
@@ -52,10 +53,20 @@ static inline struct obj *cq_obj(struct cq *cq)
  * Writes a CQE: cqe is the 64-byte cqe64 image with everything but the owner bit, opcode included
  * in op_own 7:4; timestamp or vendor syndrome, and owner, are filled in here. solicited: it counts
  * for a CQ armed for solicited completions (solicited receive, or any error). With CQEs of 128
- * bytes it is the second half; the first is left as it is. False: the CQ has failed, now or before,
- * and nobody will see this CQE.
+ * bytes it is the second half. data, or NULL: what goes into the CQE beside (model/queue/cqe.h);
+ * else the first half is left as it is. False: the CQ has failed, now or before, and nobody will
+ * see this CQE or the data.
  */
-bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited);
+bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
+                  const struct cqe_data *data);
+static inline bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
+{
+    return cq_post_data(hca, cq, cqe, solicited, NULL);
+}
+
+/* Of so many bytes of data that a queue asks for, as many as a CQE of this CQ can have: 64 (in the
+ * first half of one of 128), 32 (in itself) or 0. */
+unsigned cq_data_room(const struct cq *cq, unsigned asked);
 
 /* Whether it failed for want of room. */
 bool cq_has_overrun(const struct cq *cq);

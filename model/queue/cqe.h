@@ -9,6 +9,22 @@
 
 #include "prm/prm.h"
 
+/*
+ * Data that goes into a CQE in place of the WQE's buffers (qpc.cs_req, cs_res, dctc.cs_res):
+ * docs/adr/0013. Room for 64 bytes is the first half of a CQE of 128; room for 32 the first half of
+ * the cqe64, whose fields there are not what they else are. byte_cnt says how many there are.
+ */
+enum {
+    CQE_DATA_32 = 32,
+    CQE_DATA_64 = 64,
+};
+
+struct cqe_data {
+    const void *bytes;
+    uint8_t len;  /* 1 to room */
+    uint8_t room; /* CQE_DATA_32 or _64 */
+};
+
 /* Whose WQE completed. */
 struct cqe_about {
     uint32_t qpn;   /* QP, SQ or RQ; on an RQ of frames the flow tag */

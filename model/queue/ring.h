@@ -12,6 +12,23 @@
 
 #define RING_ENTRY 64
 
+/* Bus address of a byte of the ring. Entries do not cross pages. */
+static inline uint64_t ring_address(const struct mem_buf *ring, uint64_t offset)
+{
+    const struct mtt *mtt = ring->mtt;
+    uint64_t pos = ring->offset + offset;
+
+    return mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1));
+}
+
+/* Writes the first len bytes of the entry at byte offset, before those that tell of them. False:
+ * the host does not answer. */
+static inline bool ring_write_bytes(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
+                                    const void *bytes, size_t len)
+{
+    return hca_dma_write(hca, ring_address(ring, offset), bytes, len);
+}
+
 /*
  * Writes the entry at byte offset, its last word after all others, as software that polls the
  * owner bit relies on. The ring begins on a multiple of 64 bytes and offset is one inside it.
@@ -20,9 +37,7 @@
 static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
                               const void *entry)
 {
-    const struct mtt *mtt = ring->mtt;
-    uint64_t pos = ring->offset + offset;
-    uint64_t addr = mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1));
+    uint64_t addr = ring_address(ring, offset);
     size_t len = RING_ENTRY;
     uint8_t *p = hca_dma_map(hca, addr, &len, true);
 

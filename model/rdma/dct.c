@@ -2,6 +2,7 @@
 /* The target of dynamic connections as an object; see model/rdma/dct.h. */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/queue/cqe.h"
 #include "model/queue/eq.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/early.h"
@@ -61,6 +62,9 @@ static enum syn dct_check(const struct hca *hca, const struct prm_dctc *dctc)
     }
     if (PRM_GET(dctc, dctc, atomic_like_write_en)) {
         return SYN_QP_FEATURE;
+    }
+    if (PRM_GET(dctc, dctc, cs_res) && PRM_GET(dctc, dctc, cs_res) != PRM_CS_RES_UP_TO_64B) {
+        return SYN_DCT_CS_RES;
     }
     if (mtu < PRM_QP_MTU_256 || mtu > PRM_QP_MTU_4096) {
         return SYN_QP_MTU;
@@ -133,6 +137,10 @@ static void dct_load(struct dct *dct)
     qp->rwe = PRM_GET(dctc, dctc, rwe);
     qp->rae = PRM_GET(dctc, dctc, rae);
     qp->atomic_mode = (uint8_t)PRM_GET(dctc, dctc, atomic_mode);
+    if (PRM_GET(dctc, dctc, cs_res) &&
+        cq_data_room(qp->srq->tags ? qp->srq->cq : qp->recv_cq, CQE_DATA_64) == CQE_DATA_64) {
+        qp->recv_in_cqe = CQE_DATA_64;
+    }
 }
 
 static void dct_count_refs(const struct qp *qp, int n)

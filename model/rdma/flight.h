@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include "wire/port.h"
 
+struct cqe_data;
 struct hca;
 struct qp;
 struct send_line;
@@ -81,6 +82,8 @@ struct flight {
     uint8_t paging;          /* enum paging; PAGING_PARKED: nothing is sent, */
     bool repeat;             /* and then what is not acknowledged is sent again */
     struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
+    /* What the next CQE takes (model/queue/cqe.h); NULL: nothing. */
+    const struct cqe_data *in_cqe;
     struct umr_entries umr;
     struct send_desc ring[STARTED_MAX];
 };

@@ -15,6 +15,7 @@
  */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/queue/cqe.h"
 #include "model/queue/cqe_vendor.h"
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"
@@ -131,9 +132,10 @@ static void qp_note_own_error(struct qp *qp, bool is_send_cq)
                   PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
-void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
+void qp_post_cqe_data(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
+                      const struct cqe_data *data)
 {
-    if (!cq_post(qp->hca, cq, cqe, solicited) && qp->state != PRM_QP_STATE_ERR) {
+    if (!cq_post_data(qp->hca, cq, cqe, solicited, data) && qp->state != PRM_QP_STATE_ERR) {
         qp_counters(qp)->cq_overflow += cq_has_overrun(cq);
         qp_note_own_error(qp, cq == qp->send_cq);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
@@ -191,6 +193,36 @@ uint64_t qp_ring_size(const struct prm_qpc *qpc)
     return qp_rq_bytes(qpc) + qp_sq_bytes(qpc);
 }
 
+/* Bytes of data that a CQE is to take. -1: no such value. */
+static int qp_asked_in_cqe(uint32_t value, uint32_t for_32, uint32_t for_64)
+{
+    return value == 0 ? 0 : value == for_32 ? CQE_DATA_32 : value == for_64 ? CQE_DATA_64 : -1;
+}
+
+static int qp_recv_asked(const struct prm_qpc *qpc)
+{
+    return qp_asked_in_cqe(PRM_GET(qpc, qpc, cs_res), PRM_CS_RES_UP_TO_32B, PRM_CS_RES_UP_TO_64B);
+}
+
+static int qp_send_asked(const struct prm_qpc *qpc)
+{
+    return qp_asked_in_cqe(PRM_GET(qpc, qpc, cs_req), PRM_CS_REQ_UP_TO_32B, PRM_CS_REQ_UP_TO_64B);
+}
+
+/* Data that a CQE takes is of connections: messages of RC and UC, and what RC and DC ask for. */
+static void qp_load_in_cqe(struct qp *qp, const struct prm_qpc *qpc)
+{
+    const struct service *service = qp->service;
+
+    if (qp->recv_cq && service->connected) {
+        qp->recv_in_cqe = (uint8_t)cq_data_room(
+            qp->srq && qp->srq->tags ? qp->srq->cq : qp->recv_cq, (unsigned)qp_recv_asked(qpc));
+    }
+    if (qp->send_cq && service->reliable && !service->names_srq) {
+        qp->send_in_cqe = (uint8_t)cq_data_room(qp->send_cq, (unsigned)qp_send_asked(qpc));
+    }
+}
+
 /* What of a qpc this device does not do, or what does not fit. */
 static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
@@ -201,7 +233,7 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
         PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
-        PRM_GET(qpc, qpc, ts_format) > 1) {
+        PRM_GET(qpc, qpc, ts_format) > 1 || qp_recv_asked(qpc) < 0 || qp_send_asked(qpc) < 0) {
         return SYN_QP_FEATURE;
     }
     if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
@@ -431,6 +463,7 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
         return syn;
     }
     responder_init(&qp->peer);
+    qp_load_in_cqe(qp, qpc);
     qp_count_refs(qp, 1);
     qp_load(qp);
     if (qp->service->is_gsi) {

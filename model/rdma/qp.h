@@ -69,6 +69,8 @@ struct qp {
     uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
     bool rre, rwe, rae; /* remote read, write, atomic enable */
     uint8_t atomic_mode;
+    /* Bytes of data that a CQE takes: 64, 32 or 0. */
+    uint8_t recv_in_cqe, send_in_cqe;
     bool rq_signature; /* receive WQEs begin with a signature segment */
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */
     unsigned num_mcgs; /* multicast groups that it is a member of */
@@ -159,9 +161,14 @@ void qp_resume(struct qp *qp, enum fault_side side, bool error);
 /* An async event that names the QP. */
 void qp_event(struct qp *qp, uint8_t event_type);
 
-/* Posts a CQE of the QP's. A CQ that does not take it takes the QP down: what completed is not
- * acknowledged to a peer, since no program will ever know (IBTA 10.2.9.3). */
-void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited);
+/* Posts a CQE of the QP's; data: see cq_post_data(). A CQ that does not take it takes the QP down:
+ * what completed is not acknowledged to a peer, since no program will ever know (IBTA 10.2.9.3). */
+void qp_post_cqe_data(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
+                      const struct cqe_data *data);
+static inline void qp_post_cqe(struct qp *qp, struct cq *cq, struct prm_cqe64 *cqe, bool solicited)
+{
+    qp_post_cqe_data(qp, cq, cqe, solicited, NULL);
+}
 
 /* What the srqn field of this QP's CQEs carries (CQE version 1): the user index, or for a QP of
  * index 0xffffff, which asks for version 0, the SRQN or 0. */
@@ -187,10 +194,11 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
                                 struct recv_wqe *wqe);
 
 /* Posts a receive completion, for XRC to the CQ of xrc_srq. opcode: one of PRM_CQE_OPCODE_RESP_;
- * cqe: cqe64 image in which the caller has set what only it knows (immediate, address). */
+ * cqe: cqe64 image in which the caller has set what only it knows (immediate, address); data: see
+ * cq_post_data(). */
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited,
-                      struct prm_cqe64 *cqe);
+                      struct prm_cqe64 *cqe, const struct cqe_data *data);
 /* Receive completion in error; syndrome is PRM_CQE_SYNDROME_. */
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome);
 

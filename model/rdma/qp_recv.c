@@ -64,10 +64,10 @@ static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_sr
 
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited,
-                      struct prm_cqe64 *cqe)
+                      struct prm_cqe64 *cqe, const struct cqe_data *data)
 {
     cqe_received(cqe, recv_about(qp, xrc_srq, index), opcode, byte_cnt, solicited);
-    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, solicited);
+    qp_post_cqe_data(qp, recv_cq(qp, xrc_srq), cqe, solicited, data);
 }
 
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome)

@@ -15,6 +15,7 @@
  * While the wire to the peer is paused (wire/port.h) no time passes for the timer.
  */
 #include <string.h>
+#include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
@@ -326,6 +327,17 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     return false;
 }
 
+/* Whether the WQE's CQE takes what it brings, which is here as a whole. A CQE is the next that
+ * there will be if its WQE is the oldest. An extended atomic's number never goes there: what
+ * rdma-core's library knows of CQEs with data does not include them. */
+static bool requester_is_in_cqe(const struct qp *qp, const struct send_desc *desc)
+{
+    struct flight *s = qp->req.flight;
+
+    return desc->len <= qp->send_in_cqe && desc->len && desc == flight_desc(s, s->head) &&
+           wqe_source_tells_end(desc) && !(desc->flags & SEND_OP_EXTENDED);
+}
+
 /* One more PSN of a READ or atomic has its response. */
 static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
 {
@@ -339,6 +351,16 @@ static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is
         requester_retire(qp);
     }
     requester_skip_acked(qp);
+}
+
+/* The only response of a WQE, whose data its CQE takes. */
+static void requester_answer_in_cqe(struct qp *qp, struct send_desc *desc, const void *bytes)
+{
+    struct cqe_data data = {bytes, (uint8_t)desc->len, qp->send_in_cqe};
+
+    qp->req.flight->in_cqe = &data;
+    requester_answer_done(qp, desc, true);
+    qp->req.flight->in_cqe = NULL; /* the CQE of an errored stream's WQE says that it is flushed */
 }
 
 /*
@@ -366,7 +388,9 @@ static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
-    if (requester_deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
+    if (requester_is_in_cqe(qp, desc)) {
+        requester_answer_in_cqe(qp, desc, pkt->payload);
+    } else if (requester_deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
         requester_answer_done(qp, desc, is_last);
     }
 }
@@ -406,7 +430,9 @@ static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
         }
         bytes = &original;
     }
-    if (requester_deliver(qp, desc, 0, bytes, desc->len)) {
+    if (requester_is_in_cqe(qp, desc)) {
+        requester_answer_in_cqe(qp, desc, bytes);
+    } else if (requester_deliver(qp, desc, 0, bytes, desc->len)) {
         requester_answer_done(qp, desc, true);
     }
 }

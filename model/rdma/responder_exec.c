@@ -4,6 +4,7 @@
  * order that responder.c describes, and comes to a verdict.
  */
 #include <string.h>
+#include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
@@ -48,7 +49,8 @@ enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roc
     return opcode;
 }
 
-static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
+                          const struct cqe_data *data)
 {
     struct responder *s = &peer->resp;
     struct prm_cqe64 cqe[1] = {0};
@@ -57,7 +59,7 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
     if (G_UNLIKELY(s->tags) && (flags & PKT_SEND)) {
         tags_mark_wqe(s->tags, cqe);
     }
-    responder_complete(peer, opcode, s->done, cqe, pkt->solicited);
+    responder_complete(peer, opcode, s->done, cqe, pkt->solicited, data);
 }
 
 enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t room)
@@ -85,6 +87,8 @@ enum verdict responder_invalidate(struct peer *peer, uint32_t key)
 static inline enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt,
                                      uint32_t flags)
 {
+    struct cqe_data data = {pkt->payload, (uint8_t)pkt->payload_len, peer->qp->recv_in_cqe};
+    bool in_cqe = responder_is_in_cqe(peer, flags, pkt->payload_len);
     struct responder *s = &peer->resp;
     enum verdict verdict;
 
@@ -97,7 +101,7 @@ static inline enum verdict exec_send(struct peer *peer, const struct roce_packet
         memset(&s->cursor, 0, sizeof(s->cursor));
     }
     verdict = responder_check_send(peer, pkt->payload_len, s->wqe_len);
-    if (verdict == VERDICT_OK && pkt->payload_len) {
+    if (verdict == VERDICT_OK && pkt->payload_len && !in_cqe) {
         verdict = responder_scatter(peer, s->done, pkt->payload, pkt->payload_len);
     }
     if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
@@ -109,7 +113,7 @@ static inline enum verdict exec_send(struct peer *peer, const struct roce_packet
     s->done += pkt->payload_len;
     s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
     if (flags & PKT_LAST) {
-        exec_complete(peer, pkt, flags);
+        exec_complete(peer, pkt, flags, in_cqe ? &data : NULL);
     }
     return VERDICT_OK;
 }
@@ -180,7 +184,7 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
     s->left = left - pkt->payload_len;
     s->done += pkt->payload_len;
     if (flags & HDR_IMM_DT) {
-        exec_complete(peer, pkt, flags);
+        exec_complete(peer, pkt, flags, NULL);
     }
     return VERDICT_OK;
 }

@@ -91,6 +91,11 @@ enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t 
 enum verdict responder_invalidate(struct peer *peer, uint32_t key);
 enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roce_packet *pkt,
                                        uint32_t flags, struct prm_cqe64 *cqe);
+/* Whether the CQE takes the packet's data, len bytes: those of a whole message. */
+static inline bool responder_is_in_cqe(const struct peer *peer, uint32_t flags, size_t len)
+{
+    return len <= peer->qp->recv_in_cqe && len && (flags & PKT_FIRST) && (flags & PKT_LAST);
+}
 /* Response packets of a READ of len bytes. */
 uint32_t responder_read_packets(const struct peer *peer, uint32_t len);
 
@@ -103,9 +108,10 @@ struct srq *responder_srq(const struct peer *peer);
 enum verdict responder_take(struct peer *peer);
 /* Writes data at offset of the message to the WQE held, which has room for it. */
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len);
-/* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special. */
+/* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special; data: see
+ * cq_post_data(). */
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
-                        struct prm_cqe64 *cqe, bool solicited);
+                        struct prm_cqe64 *cqe, bool solicited, const struct cqe_data *data);
 /* Completes the WQE held in error. */
 void responder_abandon(struct peer *peer, uint8_t syndrome);
 /* No line has a WQE of this peer's. */

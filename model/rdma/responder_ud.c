@@ -50,7 +50,7 @@ static void responder_complete_ud(struct peer *peer, const struct roce_packet *p
         PRM_SET(cqe64, cqe, pkey, pkt->pkey);
     }
     responder_complete(peer, has_imm ? PRM_CQE_OPCODE_RESP_SEND_IMM : PRM_CQE_OPCODE_RESP_SEND,
-                       GRH_BYTES + pkt->payload_len, cqe, pkt->solicited);
+                       GRH_BYTES + pkt->payload_len, cqe, pkt->solicited, NULL);
 }
 
 void responder_rx_ud(struct peer *peer, const struct roce_packet *pkt)

@@ -90,13 +90,13 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
 }
 
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
-                        struct prm_cqe64 *cqe, bool solicited)
+                        struct prm_cqe64 *cqe, bool solicited, const struct cqe_data *data)
 {
     struct responder *s = &peer->resp;
 
     s->have_wqe = false;
     qp_complete_recv(peer->qp, responder_srq(peer), s->wqe_index, opcode, (uint32_t)byte_cnt,
-                     solicited, cqe);
+                     solicited, cqe, data);
 }
 
 /* An XRC SRQ may be destroyed under its WQE, and then nobody waits. */

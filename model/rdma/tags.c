@@ -171,8 +171,10 @@ static enum verdict tags_scatter(struct peer *peer, const struct sge *buffer, co
     return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
 }
 
-/* The last packet of a matched message, and maybe the first one too, is in the buffer. */
-static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+/* The last packet of a matched message, and maybe the first one too, is in the buffer, or data is
+ * what goes into the CQE. */
+static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
+                     const struct cqe_data *data)
 {
     struct qp *qp = peer->qp;
     struct tags *t = peer->resp.tags;
@@ -189,7 +191,7 @@ static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t 
     tags_fill_cqe(qp->srq, qp->obj.num, cqe, opcode, op, t->handle, 0);
     tag_list_release(qp->srq->tags, t->handle);
     t->msg = TAGS_NONE;
-    qp_post_cqe(qp, qp->srq->cq, cqe, pkt->solicited);
+    qp_post_cqe_data(qp, qp->srq->cq, cqe, pkt->solicited, data);
 }
 
 /* A packet of a message that took an entry. */
@@ -200,9 +202,11 @@ static enum verdict tags_deliver(struct peer *peer, const struct roce_packet *pk
     const struct tag_entry *entry = &peer->qp->srq->tags->entries[t->handle];
     size_t skip = flags & PKT_FIRST && !t->is_request ? EAGER_HEADER : 0;
     size_t len = pkt->payload_len - skip;
+    struct cqe_data data = {pkt->payload + skip, (uint8_t)len, peer->qp->recv_in_cqe};
+    bool in_cqe = data.room == CQE_DATA_64 && responder_is_in_cqe(peer, flags, len);
     enum verdict verdict = responder_check_send(peer, len, entry->buffer.len);
 
-    if (verdict == VERDICT_OK && len) {
+    if (verdict == VERDICT_OK && len && !in_cqe) {
         verdict = tags_scatter(peer, &entry->buffer, pkt->payload + skip, len);
     }
     if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
@@ -214,7 +218,7 @@ static enum verdict tags_deliver(struct peer *peer, const struct roce_packet *pk
     s->done += len;
     s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
     if (flags & PKT_LAST) {
-        tags_end(peer, pkt, flags);
+        tags_end(peer, pkt, flags, in_cqe ? &data : NULL);
     } else if (flags & PKT_FIRST) {
         tags_tell_match(peer->qp,
                         t->is_request ? PRM_CQE_TM_OP_CONSUMED_SW_RNDV : PRM_CQE_TM_OP_CONSUMED,

@@ -67,16 +67,24 @@ static void ring_complete_error(struct qp *qp, uint16_t index, uint8_t opcode, u
     qp_post_cqe(qp, qp->send_cq, cqe, true);
 }
 
+bool wqe_source_tells_end(const struct send_desc *desc)
+{
+    return desc->source == WQE_SOURCE_RING &&
+           (desc->ce == PRM_WQE_CE_ALWAYS || desc->ce == PRM_WQE_CE_ALWAYS_EQE);
+}
+
 static void ring_complete(struct qp *qp, const struct send_desc *desc)
 {
     bool has_bytes = desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
     struct prm_cqe64 cqe[1] = {0};
 
-    if (desc->ce != PRM_WQE_CE_ALWAYS && desc->ce != PRM_WQE_CE_ALWAYS_EQE) {
+    if (!wqe_source_tells_end(desc)) {
         return;
     }
     cqe_sent(cqe, ring_about(qp, desc->index), desc->opcode, has_bytes ? desc->len : 0);
-    qp_post_cqe(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE);
+    qp_post_cqe_data(qp, qp->send_cq, cqe, desc->ce == PRM_WQE_CE_ALWAYS_EQE,
+                     qp->req.flight->in_cqe);
+    qp->req.flight->in_cqe = NULL;
 }
 
 /* -- the ring: WQEs ---------------------------------------------------------------------------- */

@@ -61,6 +61,8 @@ uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, u
                          struct send_wqe *wqe);
 /* The next WQE there, of num_bb basic blocks, is started or flushed. */
 void wqe_source_advance(struct qp *qp, enum wqe_source_id id, unsigned num_bb);
+/* Whether there will be a CQE of a WQE that does not fail. */
+bool wqe_source_tells_end(const struct send_desc *desc);
 /* A started WQE was carried out, or has failed. */
 void wqe_source_done(struct qp *qp, const struct send_desc *desc);
 void wqe_source_failed(struct qp *qp, const struct send_desc *desc, uint8_t syndrome);

@@ -139,24 +139,36 @@ static void make_eq(struct lab_side *side)
                      SYN_OK);
 }
 
-uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr)
+static uint32_t make_cq(struct lab_side *side, size_t cqe_size, unsigned log_size, uint64_t *ring,
+                        uint64_t *dbr)
 {
     struct prm_cqc cqc[1] = {0};
-    size_t bytes = (size_t)64 << log_size;
+    size_t bytes = cqe_size << log_size;
     struct mem_buf buf;
     uint32_t cqn;
 
     *ring = fake_host_alloc(&side->host, bytes, PAGE);
     *dbr = fake_host_alloc(&side->host, 8, 8);
-    for (size_t i = 0; i < 1u << log_size; i++) {
-        ((uint8_t *)lab_ptr(side, *ring, bytes))[i * 64 + 63] = PRM_CQE_OPCODE_INVALID << 4 | 1;
+    for (size_t end = cqe_size; end <= bytes; end += cqe_size) {
+        ((uint8_t *)lab_ptr(side, *ring, bytes))[end - 1] = PRM_CQE_OPCODE_INVALID << 4 | 1;
     }
     buf = lab_buf(*ring, bytes);
+    PRM_SET(cqc, cqc, cqe_sz, cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     PRM_SET(cqc, cqc, uar_page, side->uarn);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, side->eqn);
     ck_assert_int_eq(cq_create(&side->hca, 0, cqc, &buf, *dbr, &cqn), SYN_OK);
     return cqn;
+}
+
+uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr)
+{
+    return make_cq(side, 64, log_size, ring, dbr);
+}
+
+uint32_t lab_cq128_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr)
+{
+    return make_cq(side, 128, log_size, ring, dbr);
 }
 
 static uint32_t make_key(struct lab_side *side, struct prm_mkc *mkc, unsigned rights,
@@ -362,6 +374,8 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, qp->log_rq_stride - 4);
     }
+    PRM_SET(qpc, qpc, cs_req, attr->cs_req);
+    PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, cqn_snd, attr->cqn ? attr->cqn : side->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : side->cqn);
     buf = lab_buf(qp->rq_ring, rq_bytes + (64ull << qp->log_sq));

@@ -69,6 +69,7 @@ struct lab_qp_attr {
     uint32_t pdn;                     /* 0: the side's */
     uint32_t cqn;                     /* 0: the side's */
     uint8_t log_streams, log_errored; /* DCI */
+    uint8_t cs_req, cs_res;           /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
 };
 extern const struct lab_qp_attr lab_rc;
 
@@ -137,7 +138,8 @@ uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t
 
 /* A mem_buf of bus addresses addr..addr + size - 1 (4096-byte pages). */
 struct mem_buf lab_buf(uint64_t addr, uint64_t size);
-/* A second CQ on a side; the ring's address in *ring. */
+/* A second CQ on a side; the ring's address in *ring. The other has CQEs of 128 bytes. */
+uint32_t lab_cq128_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr);
 uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr);
 
 void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct lab_qp *qp);

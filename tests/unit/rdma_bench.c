@@ -191,22 +191,32 @@ uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned acces
     return bench_key(b, &(struct bench_key_attr){.addr = addr, .len = len, .access = access});
 }
 
-void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
+static struct prm_cqe64 *bench_cqe(struct bench *b, const struct bench_cq *cq, uint32_t index)
+{
+    uint32_t slot = index & ((1u << cq->log_size) - 1);
+
+    return fake_host_ptr(&b->host, cq->ring + (slot + 1) * cq->cqe_size - 64, 64);
+}
+
+static void bench_make_cq(struct bench *b, uint32_t cqe_size, uint32_t log_size,
+                          struct bench_cq *cq)
 {
     struct prm_cqc cqc[1] = {0};
     struct mem_buf buf;
 
     cq->log_size = log_size;
+    cq->cqe_size = cqe_size;
     cq->ci = 0;
-    cq->ring = fake_host_alloc(&b->host, 64u << log_size, PAGE);
+    cq->ring = fake_host_alloc(&b->host, cqe_size << log_size, PAGE);
     cq->dbr = fake_host_alloc(&b->host, 8, 8);
     for (uint32_t i = 0; i < 1u << log_size; i++) {
-        struct prm_cqe64 *cqe = fake_host_ptr(&b->host, cq->ring + 64 * i, 64);
+        struct prm_cqe64 *cqe = bench_cqe(b, cq, i);
 
         PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_INVALID);
         PRM_SET(cqe64, cqe, owner, 1);
     }
-    buf = bench_buf(cq->ring, 64u << log_size);
+    buf = bench_buf(cq->ring, cqe_size << log_size);
+    PRM_SET(cqc, cqc, cqe_sz, cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     PRM_SET(cqc, cqc, uar_page, b->uarn);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, b->eqn);
@@ -214,10 +224,19 @@ void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
     ck_assert_int_eq(cq_create(&b->hca, 0, cqc, &buf, cq->dbr, &cq->cqn), SYN_OK);
 }
 
+void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq)
+{
+    bench_make_cq(b, 64, log_size, cq);
+}
+
+void bench_cq128(struct bench *b, uint32_t log_size, struct bench_cq *cq)
+{
+    bench_make_cq(b, 128, log_size, cq);
+}
+
 const void *bench_poll(struct bench *b, struct bench_cq *cq)
 {
-    uint32_t slot = cq->ci & ((1u << cq->log_size) - 1);
-    const struct prm_cqe64 *cqe = fake_host_ptr(&b->host, cq->ring + 64 * slot, 64);
+    const struct prm_cqe64 *cqe = bench_cqe(b, cq, cq->ci);
 
     if (PRM_GET(cqe64, cqe, opcode) == PRM_CQE_OPCODE_INVALID ||
         PRM_GET(cqe64, cqe, owner) != (cq->ci >> cq->log_size & 1)) {
@@ -262,6 +281,7 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, struct prm_qpc
     PRM_SET(qpc, qpc, cqn_snd, attr->cqn ? attr->cqn : b->cq.cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : b->cq.cqn);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
+    PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     if (attr->srqn) {

@@ -29,6 +29,7 @@ struct bench_cq {
     uint32_t cqn;
     uint64_t ring, dbr;
     uint32_t log_size, ci;
+    uint32_t cqe_size;
 };
 
 struct bench_qp {
@@ -74,6 +75,7 @@ struct bench_qp_attr {
     bool fetches;    /* offload_type RNDV */
     bool is_to_self; /* connected to itself */
     uint32_t xrcd;   /* XRC */
+    uint8_t cs_res;  /* PRM_CS_RES_: data in CQEs */
 };
 
 void bench_init(struct bench *b);
@@ -98,6 +100,8 @@ uint32_t bench_mkey(struct bench *b, uint64_t addr, uint64_t len, unsigned acces
 struct mem_buf bench_buf(uint64_t addr, uint64_t size);
 
 void bench_cq(struct bench *b, uint32_t log_size, struct bench_cq *cq);
+/* One whose CQEs have 128 bytes. */
+void bench_cq128(struct bench *b, uint32_t log_size, struct bench_cq *cq);
 /* The next CQE, a cqe64 or err_cqe, or NULL. */
 const void *bench_poll(struct bench *b, struct bench_cq *cq);
 

@@ -61,6 +61,8 @@ void post_wqes(unsigned n)
     PRM_SET(srq_dbr, fake_host_ptr(&b.host, dbr, 4), counter, posted);
 }
 
+static uint8_t data_cs_res;
+
 void make_data_qp(bool fetches)
 {
     struct bench_qp_attr attr = {
@@ -68,6 +70,7 @@ void make_data_qp(bool fetches)
         .srqn = xrq->obj.num,
         .no_sq = true,
         .fetches = fetches,
+        .cs_res = data_cs_res,
     };
 
     bench_qp_rts(&b, &attr, &data_qp);
@@ -76,10 +79,20 @@ void make_data_qp(bool fetches)
 
 void tags_setup(void)
 {
+    tags_setup_in_cqe(0, false);
+}
+
+void tags_setup_in_cqe(uint8_t cs_res, bool is_128)
+{
     struct bench_qp_attr attr = {.is_to_self = true};
 
+    data_cs_res = cs_res;
     bench_init(&b);
-    bench_cq(&b, 6, &cq);
+    if (is_128) {
+        bench_cq128(&b, 6, &cq);
+    } else {
+        bench_cq(&b, 6, &cq);
+    }
     posted = cmd_posted = 0;
     make_xrq();
     attr.srqn = xrq->obj.num;
@@ -130,6 +143,13 @@ void post_change(const struct change *c)
     bench_run(&b);
 }
 
+static const struct prm_cqe64 *told_cqe;
+
+const struct prm_cqe64 *last_told(void)
+{
+    return told_cqe;
+}
+
 bool poll_told(struct told *told)
 {
     const struct prm_cqe64 *cqe = bench_poll(&b, &cq);
@@ -137,6 +157,7 @@ bool poll_told(struct told *told)
     if (!cqe) {
         return false;
     }
+    told_cqe = cqe;
     *told = (struct told){
         .opcode = PRM_GET(cqe64, cqe, opcode),
         .op = PRM_GET(cqe64, cqe, app_op),
@@ -156,7 +177,8 @@ bool poll_told(struct told *told)
         ck_assert_uint_eq(PRM_GET(cqe64, cqe, app), PRM_CQE_APP_TAG_MATCHING);
         ck_assert_uint_eq(PRM_GET(cqe64, cqe, srqn), USER_INDEX);
         /* libmlx5 takes these bits for the flag of a route header in the buffer. */
-        ck_assert_uint_eq(PRM_GET(cqe64, cqe, grh), 0);
+        ck_assert(PRM_GET(cqe64, cqe, grh) == 0 ||
+                  PRM_GET(cqe64, cqe, format) == PRM_CQE_FORMAT_INLINE_32);
     }
     return true;
 }

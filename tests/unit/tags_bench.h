@@ -61,6 +61,10 @@ void post_wqes(unsigned n);
 /* In RTS towards the peer, its PSNs from 0 on. */
 void make_data_qp(bool fetches);
 void tags_setup(void);
+/* With data in CQEs (PRM_CS_RES_), which have 128 bytes or 64. */
+void tags_setup_in_cqe(uint8_t cs_res, bool is_128);
+/* The cqe64 that poll_told() told of last. */
+const struct prm_cqe64 *last_told(void);
 void tags_teardown(void);
 /* Posts it on the command QP, and lets the HCA run. */
 void post_change(const struct change *c);

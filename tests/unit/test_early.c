@@ -15,7 +15,8 @@ static struct waiting {
     uint8_t payload[4096];
 } waiting[2][WINDOW];
 static unsigned num_waiting[2];
-static bool shuffled[2]; /* directions */
+static bool shuffled[2];  /* directions */
+static unsigned captured; /* packets, in all */
 
 static void let_go(unsigned from, unsigned i)
 {
@@ -43,6 +44,7 @@ static bool shuffle(struct lab *l, unsigned from, const struct roce_packet *pkt)
     if (!shuffled[from]) {
         return true;
     }
+    captured++;
     w->pkt = *pkt;
     memcpy(w->payload, pkt->payload, pkt->payload_len);
     if (++num_waiting[from] == WINDOW) {
@@ -185,6 +187,44 @@ START_TEST(others_have_to_send_again)
     lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
     expect_received(6 * MTU);
     ck_assert_uint_gt(lab_count(lab, 0, BTH_SEND_LAST), 1);
+}
+END_TEST
+
+/* Small data goes with its message, which a CQE then has (docs/adr/0013): in their order too, and
+ * from where the packets were kept. */
+START_TEST(early_messages_are_in_their_cqes_in_order)
+{
+    const uint32_t len = 20, num = 3 * WINDOW;
+    uint64_t src = lab_mem(left, num * len, 3), dst = lab_mem(right, len, 0);
+    struct lab_qp_attr attr = lab_rc;
+    struct lab_path path = lab_path;
+
+    attr.cs_res = PRM_CS_RES_UP_TO_32B;
+    lab_qp_new(left, &lab_rc, &a);
+    lab_qp_new(right, &attr, &b);
+    path.order = PRM_DP_ORDERING_OOO_ALL;
+    lab_connect(lab, &a, &b, &path);
+    lab->tap = shuffle;
+    shuffled[0] = true;
+    shuffled[1] = false;
+    num_waiting[0] = num_waiting[1] = captured = 0;
+    for (uint32_t i = 0; i < num; i++) {
+        struct lab_wr wr = send_wr(src + i * len, len);
+
+        lab_post_recv(&b, dst, len);
+        lab_post(&a, &wr);
+    }
+    run_shuffled();
+    ck_assert_uint_ge(captured, num);
+    ck_assert_uint_eq(qp_counters(b.qp)->out_of_sequence, 0);
+    ck_assert_uint_eq(repairs(), 0);
+    for (uint32_t i = 0; i < num; i++) {
+        const void *cqe = lab_ptr(right, right->cq_ring + i * 64, 64);
+
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, format), PRM_CQE_FORMAT_INLINE_32);
+        ck_assert_mem_eq(cqe, lab_ptr(left, src + i * len, len), len);
+        expect_received(len);
+    }
 }
 END_TEST
 
@@ -487,6 +527,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, both_may_come_in_any_order, PRM_DP_ORDERING_OOO_RW,
                         PRM_DP_ORDERING_OOO_ALL + 1);
     tcase_add_test(tc, others_have_to_send_again);
+    tcase_add_test(tc, early_messages_are_in_their_cqes_in_order);
     tcase_add_test(tc, what_is_kept_has_a_bound);
     tcase_add_test(tc, a_function_has_so_many);
     tcase_add_test(tc, a_lost_request_is_asked_for);
