@@ -283,6 +283,10 @@ struct hv_qp {
     int uidx;           /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
     bool rx_csum_valid; /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
     bool block_self_mcast, strip_vlan, end_padding;
+    bool sq_sig_all;
+    /* CQEs may take small data, those of READs too if not all WQEs are signalled
+     * (MLX5_QP_FLAG_SCATTER_CQE, _ALLOW_SCATTER_CQE). */
+    bool scatter_to_cqe, allow_scatter_to_cqe;
     uint16_t uid;             /* in whose name its commands are: the kernel's of XRC targets */
     struct hv_xrcd *xrcd;     /* of an XRC target */
     struct hv_ind_table *ind; /* of an RSS QP, which has no queues of its own */

@@ -2,13 +2,14 @@
 /*
  * Programs of the verbs library on a virtual clock, hosts of one wire: three of them, each with a
  * reliable connection to each other one, on bad cables. Every operation has its effect exactly
- * once, in order, also where receives come late and CQs are resized meanwhile, and the same seed
- * repeats bit for bit.
+ * once, in order, also where receives come late, CQs are resized meanwhile and some have small data
+ * in their CQEs, and the same seed repeats bit for bit.
  */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "tests/sim/seeds.h"
 #include "tests/sim/verbs_hosts.h"
 
@@ -16,6 +17,7 @@
 #define WINDOW 8    /* operations of a connection that are outstanding */
 #define OPS    40   /* of a connection */
 #define MSG    8000 /* the longest */
+#define SMALL  70   /* about as much as a CQE may take */
 
 /* -- connections with a model of what their memories must hold --------------------------------- */
 
@@ -67,30 +69,49 @@ static void fill(struct run *r, uint8_t *at, size_t len)
     }
 }
 
-/* Addresses are on the wire: regions have the same ones in each run. */
-static uint64_t iova_of(const struct side *side)
+/* Addresses are on the wire, so each run has the same ones; what is polled out of a CQE (below)
+ * must find memory there, as it must for any program. */
+#define AREA_FIRST 0x200000000000ull
+#define AREA_BYTES ((sizeof(struct area) + 4095) & ~(size_t)4095)
+
+static struct area *area_new(unsigned nth)
 {
-    return 0x100000000ull + ((uintptr_t)side->area & 0xfff);
+    void *at = (void *)(uintptr_t)(AREA_FIRST + nth * AREA_BYTES);
+    void *area = mmap(at, AREA_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    ck_assert_ptr_eq(area, at);
+    return area;
 }
 
-static uint64_t addr_in(const struct side *side, const void *in_area)
+/* Small data goes to CQEs of either size, or to memory. */
+static void choose_cqes(struct run *r)
 {
-    return iova_of(side) + (uint64_t)((const uint8_t *)in_area - (const uint8_t *)side->area);
+    g_setenv("MLX5_CQE_SIZE", upto(r, 1) ? "128" : "64", true);
+    g_setenv("MLX5_SCATTER_TO_CQE", upto(r, 3) ? "1" : "0", true);
 }
 
-static void side_init(struct run *r, struct side *side, struct verbs_host *host)
+static void side_init(struct run *r, struct side *side, struct verbs_host *host, unsigned nth)
 {
+    struct ibv_qp_init_attr attr = {
+        .cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4},
+        .qp_type = IBV_QPT_RC,
+    };
+
+    choose_cqes(r);
     side->host = host;
     side->cq = ibv_create_cq(host->ctx, 4 * WINDOW, NULL, NULL, 0);
     ck_assert_ptr_nonnull(side->cq);
-    side->qp = verbs_qp(host, IBV_QPT_RC, side->cq, NULL, NULL);
-    side->area = aligned_alloc(4096, (sizeof(struct area) + 4095) & ~(size_t)4095);
-    memset(side->area, 0, sizeof(*side->area));
+    attr.send_cq = attr.recv_cq = side->cq;
+    attr.sq_sig_all = (int)upto(r, 1);
+    side->qp = ibv_create_qp(host->pd, &attr);
+    ck_assert_ptr_nonnull(side->qp);
+    side->area = area_new(nth);
     fill(r, side->area->from, sizeof(side->area->from));
     side->model = g_memdup2(side->area, sizeof(*side->area));
-    side->mr = ibv_reg_mr_iova2(host->pd, side->area, sizeof(*side->area), iova_of(side),
-                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    side->mr = ibv_reg_mr(host->pd, side->area, sizeof(*side->area),
+                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     ck_assert_ptr_nonnull(side->mr);
 }
 
@@ -99,16 +120,17 @@ static void side_free(struct side *side)
     verbs_must_be_0(ibv_destroy_qp(side->qp));
     verbs_must_be_0(ibv_dereg_mr(side->mr));
     verbs_must_be_0(ibv_destroy_cq(side->cq));
-    free(side->area);
+    munmap(side->area, AREA_BYTES);
     g_free(side->model);
 }
 
-static void conn_init(struct run *r, struct conn *c, struct verbs_host *a, struct verbs_host *b)
+static void conn_init(struct run *r, unsigned nth, struct verbs_host *a, struct verbs_host *b)
 {
+    struct conn *c = &r->conns[nth];
     struct verbs_path path = {.psn = 0xffffff - (uint32_t)upto(r, 20)}; /* wraps on the way */
 
-    side_init(r, &c->a, a);
-    side_init(r, &c->b, b);
+    side_init(r, &c->a, a, 2 * nth);
+    side_init(r, &c->b, b, 2 * nth + 1);
     verbs_connect(c->a.qp, b, c->b.qp->qp_num, &path);
     verbs_connect(c->b.qp, a, c->a.qp->qp_num, &path);
 }
@@ -124,7 +146,7 @@ static bool takes_receive(enum ibv_wr_opcode opcode)
 static void post_receive(struct conn *c)
 {
     uint8_t *to = c->b.area->received[c->recvs % WINDOW];
-    struct ibv_sge sge = {.addr = addr_in(&c->b, to), .length = MSG, .lkey = c->b.mr->lkey};
+    struct ibv_sge sge = {.addr = (uintptr_t)to, .length = MSG, .lkey = c->b.mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = c->recvs, .sg_list = &sge, .num_sge = 1}, *bad;
 
     c->recvs++;
@@ -137,25 +159,25 @@ static void plan(struct conn *c, unsigned op, struct ibv_send_wr *wr, struct ibv
     struct area *a = c->a.area, *b = c->b.area, *bm = c->b.model;
     size_t len = c->len[op], at = c->at[op];
 
-    sge->addr = addr_in(&c->a, a->from + at);
+    sge->addr = (uintptr_t)(a->from + at);
     wr->imm_data = GUINT32_TO_BE(op);
     wr->wr.rdma.rkey = c->b.mr->rkey;
     switch (c->opcode[op]) {
     case IBV_WR_SEND_WITH_IMM:
         break; /* held against the model when it is received */
     case IBV_WR_RDMA_READ:
-        sge->addr = addr_in(&c->a, a->read[op % WINDOW]);
-        wr->wr.rdma.remote_addr = addr_in(&c->b, b->from + at);
+        sge->addr = (uintptr_t)(a->read[op % WINDOW]);
+        wr->wr.rdma.remote_addr = (uintptr_t)(b->from + at);
         break;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        sge->addr = addr_in(&c->a, &a->old[op % WINDOW]);
-        wr->wr.atomic.remote_addr = addr_in(&c->b, &b->counter);
+        sge->addr = (uintptr_t)(&a->old[op % WINDOW]);
+        wr->wr.atomic.remote_addr = (uintptr_t)(&b->counter);
         wr->wr.atomic.compare_add = op + 1;
         wr->wr.atomic.rkey = c->b.mr->rkey;
         bm->counter += op + 1;
         break;
     default:
-        wr->wr.rdma.remote_addr = addr_in(&c->b, b->written + (MSG - len - at));
+        wr->wr.rdma.remote_addr = (uintptr_t)(b->written + (MSG - len - at));
         memcpy(bm->written + (MSG - len - at), a->from + at, len);
     }
 }
@@ -171,7 +193,8 @@ static void post_one(struct run *r, struct conn *c)
     struct ibv_send_wr wr = {.wr_id = op, .sg_list = &sge, .num_sge = 1}, *bad;
 
     c->opcode[op] = opcodes[upto(r, G_N_ELEMENTS(opcodes) - 1)];
-    c->len[op] = c->opcode[op] == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : upto(r, MSG);
+    c->len[op] =
+        c->opcode[op] == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : upto(r, upto(r, 1) ? MSG : SMALL);
     c->at[op] = upto(r, MSG - c->len[op]);
     wr.opcode = c->opcode[op];
     wr.send_flags = IBV_SEND_SIGNALED;
@@ -249,7 +272,7 @@ static char *run(uint32_t seed, unsigned hosts, const struct lossy_config *loss,
     for (unsigned i = 0; i < hosts; i++) {
         for (unsigned j = 0; j < hosts; j++) {
             if (i != j) {
-                conn_init(&r, &r.conns[n++], &r.v->host[i], &r.v->host[j]);
+                conn_init(&r, n++, &r.v->host[i], &r.v->host[j]);
             }
         }
     }

@@ -37,6 +37,9 @@ int hv_dct_create(struct hv_qp *qp)
     PRM_SET(dctc, dctc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
     PRM_SET(dctc, dctc, dc_access_key, qp->dct_access_key);
     PRM_SET(dctc, dctc, user_index, (uint32_t)qp->uidx);
+    if (qp->scatter_to_cqe && hv_cq(qp->ibv.recv_cq)->cqe_size == 128) {
+        PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B); /* there is no 32 */
+    }
     return 0;
 }
 

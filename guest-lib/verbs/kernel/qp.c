@@ -85,6 +85,30 @@ static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, struct prm_
     }
 }
 
+/* Small data goes to CQEs, as much as they have room for (configure_requester_scat_cqe()). */
+static void qp_fill_scatter_to_cqe(const struct hv_qp *qp, struct prm_qpc *qpc)
+{
+    enum ibv_qp_type type = qp->ibv.qp_type;
+    bool is_dci = qp->dc == HV_DC_DCI;
+
+    if (!qp->scatter_to_cqe || !HV_CAP(qp->hca, sctr_data_cqe)) {
+        return;
+    }
+    if (type == IBV_QPT_RC || type == IBV_QPT_UC) {
+        PRM_SET(qpc, qpc, cs_res,
+                hv_cq(qp->ibv.recv_cq)->cqe_size == 128 ? PRM_CS_RES_UP_TO_64B
+                                                        : PRM_CS_RES_UP_TO_32B);
+    }
+    if ((type != IBV_QPT_RC && !is_dci) || !(qp->allow_scatter_to_cqe || qp->sq_sig_all)) {
+        return;
+    }
+    if (hv_cq(qp->ibv.send_cq)->cqe_size == 128) {
+        PRM_SET(qpc, qpc, cs_req, PRM_CS_REQ_UP_TO_64B);
+    } else if (!is_dci || HV_CAP(qp->hca, dc_req_scat_data_cqe)) {
+        PRM_SET(qpc, qpc, cs_req, PRM_CS_REQ_UP_TO_32B);
+    }
+}
+
 static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t len = PRM_SIZE(create_qp_in) + qp->ring_size / PCI_PAGE * 8;
@@ -108,6 +132,7 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
         PRM_SET(qpc, qpc, log_num_dci_errored_streams, qp->dci_log_errored);
     }
     qp_fill_queues(qp, ctx, qpc);
+    qp_fill_scatter_to_cqe(qp, qpc);
     hv_set_pas(PRM_PTR(create_qp_in, in, pas), qp->ring, qp->ring_size);
     err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
     qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);

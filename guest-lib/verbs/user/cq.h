@@ -72,6 +72,18 @@ static inline void cqe_set_op_own(struct prm_cqe64 *cqe, unsigned op_own)
     cqe->bytes[PRM_SIZE(cqe64) - 1] = (uint8_t)op_own;
 }
 
+/* Data lies in the CQE (user/cqe_data.h). */
+static inline bool cqe_has_data(const struct prm_cqe64 *cqe)
+{
+    return cqe_op_own(cqe) >> 2 & 3;
+}
+
+/* Data lies where the cqe64 else says who sent the message, with which headers and tag. */
+static inline bool cqe_is_data(const struct prm_cqe64 *cqe)
+{
+    return (cqe_op_own(cqe) >> 2 & 3) == PRM_CQE_FORMAT_INLINE_32;
+}
+
 /* A CQE whose opcode says that it failed: the same bytes. */
 static inline const struct prm_err_cqe *cqe_failed(const struct prm_cqe64 *cqe)
 {

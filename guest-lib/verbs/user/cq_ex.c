@@ -73,6 +73,10 @@ static void cq_ex_end_poll(struct ibv_cq_ex *ex)
     cq_unlock(cq);
 }
 
+/* What a field of the CQE says that data may lie over: 0 then. */
+#define CQ_EX_FIELD(ex, field)                                                                     \
+    (cqe_is_data(cq_of(ex)->cur_cqe) ? 0 : PRM_GET(cqe64, cq_of(ex)->cur_cqe, field))
+
 /* -- readers ------------------------------------------------------------------------------------
  */
 
@@ -117,7 +121,7 @@ static unsigned cq_ex_read_wc_flags(struct ibv_cq_ex *ex)
     }
     flags |= cq->cur_tm_sync ? IBV_WC_TM_SYNC_REQ : 0;
     flags |= hv_tm_is_cqe(cq->cur_cqe) ? hv_tm_wc_flags(cq->cur_cqe) : 0;
-    return flags | (PRM_GET(cqe64, cq->cur_cqe, grh) ? IBV_WC_GRH : 0);
+    return flags | (CQ_EX_FIELD(ex, grh) ? IBV_WC_GRH : 0);
 }
 
 static uint32_t cq_ex_read_byte_len(struct ibv_cq_ex *ex)
@@ -142,22 +146,22 @@ static uint32_t cq_ex_read_qp_num(struct ibv_cq_ex *ex)
 
 static uint32_t cq_ex_read_src_qp(struct ibv_cq_ex *ex)
 {
-    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, rqpn);
+    return CQ_EX_FIELD(ex, rqpn);
 }
 
 static uint32_t cq_ex_read_slid(struct ibv_cq_ex *ex)
 {
-    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, slid);
+    return CQ_EX_FIELD(ex, slid);
 }
 
 static uint8_t cq_ex_read_sl(struct ibv_cq_ex *ex)
 {
-    return (uint8_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, sl);
+    return (uint8_t)CQ_EX_FIELD(ex, sl);
 }
 
 static uint8_t cq_ex_read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-    return PRM_GET(cqe64, cq_of(ex)->cur_cqe, ml_path) & 0x7f;
+    return CQ_EX_FIELD(ex, ml_path) & 0x7f;
 }
 
 static uint64_t cq_ex_read_completion_ts(struct ibv_cq_ex *ex)
@@ -181,7 +185,7 @@ static uint64_t cq_ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 
 static uint16_t cq_ex_read_cvlan(struct ibv_cq_ex *ex)
 {
-    return (uint16_t)PRM_GET(cqe64, cq_of(ex)->cur_cqe, vlan_info);
+    return (uint16_t)CQ_EX_FIELD(ex, vlan_info);
 }
 
 /* A receive queue's CQE of a raw packet has the flow tag where the others have the QPN. */
@@ -195,8 +199,8 @@ static void cq_ex_read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_i
     const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
 
     /* the tag matching header as it came: opcode, application context, tag */
-    tm_info->priv = (uint32_t)prm_load32(&cqe->bytes[4]);
-    tm_info->tag = prm_load64(&cqe->bytes[8]);
+    tm_info->priv = cqe_is_data(cqe) ? 0 : (uint32_t)prm_load32(&cqe->bytes[4]);
+    tm_info->tag = cqe_is_data(cqe) ? 0 : prm_load64(&cqe->bytes[8]);
 }
 
 #define READER(flag, reader)                                                                       \

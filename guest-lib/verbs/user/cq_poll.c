@@ -6,6 +6,7 @@
  * own tables, and taking the completion moves the queue's tail. An empty CQ lets the HCA work
  * and is looked at once more, so that a program that polls drives its HCA itself.
  */
+#include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/tm.h"
 
 /* enum cqe_syndrome; what is not here is IBV_WC_GENERAL_ERR. */
@@ -57,8 +58,8 @@ static inline const struct hv_rsc *cq_poll_find_rsc(struct user_cq *cq, const st
     return cq->cur_rsc;
 }
 
-static inline int cq_poll_complete_send(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
-                                        struct completion *done)
+static inline int cq_poll_complete_send(const struct user_cq *cq, const struct hv_rsc *rsc,
+                                        const struct prm_cqe64 *cqe, struct completion *done)
 {
     struct user_qp *qp = rsc->obj;
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, send_wqe_opcode);
@@ -72,12 +73,15 @@ static inline int cq_poll_complete_send(const struct hv_rsc *rsc, const struct p
     done->opcode = sends[opcode].known && qp->sq.wr_data[index] != IBV_WC_DRIVER2
                        ? sends[opcode].opcode
                        : qp->sq.wr_data[index];
+    if (done->status == IBV_WC_SUCCESS && G_UNLIKELY(cqe_has_data(cqe))) {
+        done->status = hv_cqe_data_to_sq(cq, cqe, qp);
+    }
     __atomic_store_n(&qp->sq.tail, qp->sq_wqe_head[index] + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
-static inline int cq_poll_complete_srq(struct hv_srq *srq, const struct prm_cqe64 *cqe,
-                                       struct completion *done)
+static inline int cq_poll_complete_srq(const struct user_cq *cq, struct hv_srq *srq,
+                                       const struct prm_cqe64 *cqe, struct completion *done)
 {
     uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
 
@@ -85,37 +89,43 @@ static inline int cq_poll_complete_srq(struct hv_srq *srq, const struct prm_cqe6
         return CQ_POLL_ERR;
     }
     done->wr_id = srq->wrid[index];
+    if (done->status == IBV_WC_SUCCESS && cqe_has_data(cqe)) {
+        done->status = hv_cqe_data_to_srq(cq, cqe, srq);
+    }
     hv_srq_free_wqe(srq, (uint16_t)index);
     return 0;
 }
 
-static inline int cq_poll_complete_rq(struct hv_wq *rq, const struct prm_cqe64 *cqe,
-                                      struct completion *done)
+static inline int cq_poll_complete_rq(const struct user_cq *cq, struct hv_wq *rq,
+                                      const struct prm_cqe64 *cqe, struct completion *done)
 {
     if (!rq->wqe_cnt) {
         return CQ_POLL_ERR;
     }
     done->wr_id = rq->wrid[PRM_GET(cqe64, cqe, wqe_counter) & (rq->wqe_cnt - 1)];
+    if (done->status == IBV_WC_SUCCESS && cqe_has_data(cqe)) {
+        done->status = hv_cqe_data_to_rq(cq, cqe, rq);
+    }
     __atomic_store_n(&rq->tail, rq->tail + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
-static inline int cq_poll_complete_recv(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
-                                        struct completion *done)
+static inline int cq_poll_complete_recv(const struct user_cq *cq, const struct hv_rsc *rsc,
+                                        const struct prm_cqe64 *cqe, struct completion *done)
 {
     struct user_qp *qp = rsc->obj;
 
     switch (rsc->type) {
     case HV_RSC_QP:
         if (qp->ibv.srq) {
-            return cq_poll_complete_srq(hv_srq(qp->ibv.srq), cqe, done);
+            return cq_poll_complete_srq(cq, hv_srq(qp->ibv.srq), cqe, done);
         }
         done->csum_valid = qp->rx_csum_valid;
-        return cq_poll_complete_rq(&qp->rq, cqe, done);
+        return cq_poll_complete_rq(cq, &qp->rq, cqe, done);
     case HV_RSC_XSRQ:
-        return cq_poll_complete_srq(rsc->obj, cqe, done);
+        return cq_poll_complete_srq(cq, rsc->obj, cqe, done);
     case HV_RSC_RWQ:
-        return cq_poll_complete_rq(&((struct hv_rwq *)rsc->obj)->rq, cqe, done);
+        return cq_poll_complete_rq(cq, &((struct hv_rwq *)rsc->obj)->rq, cqe, done);
     default:
         return CQ_POLL_ERR;
     }
@@ -144,13 +154,13 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
     }
     switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_REQ:
-        return cq_poll_complete_send(rsc, cqe, done);
+        return cq_poll_complete_send(cq, rsc, cqe, done);
     case PRM_CQE_OPCODE_RESP_WR_IMM:
     case PRM_CQE_OPCODE_RESP_SEND:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_INV:
         return G_UNLIKELY(hv_tm_is_cqe(cqe)) ? cq_poll_complete_tm(cq, rsc, cqe, done)
-                                             : cq_poll_complete_recv(rsc, cqe, done);
+                                             : cq_poll_complete_recv(cq, rsc, cqe, done);
     case PRM_CQE_OPCODE_NO_PACKET:
         return hv_tm_is_cqe(cqe) ? cq_poll_complete_tm(cq, rsc, cqe, done) : CQ_POLL_ERR;
     case PRM_CQE_OPCODE_REQ_ERR:
@@ -160,8 +170,8 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
             done->status = IBV_WC_GENERAL_ERR;
         }
         return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR
-                   ? cq_poll_complete_send(rsc, cqe, done)
-                   : cq_poll_complete_recv(rsc, cqe, done);
+                   ? cq_poll_complete_send(cq, rsc, cqe, done)
+                   : cq_poll_complete_recv(cq, rsc, cqe, done);
     default:
         return CQ_POLL_ERR;
     }
@@ -211,11 +221,16 @@ static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *
         wc->opcode = IBV_WC_RECV;
         break;
     }
-    wc->slid = (uint16_t)PRM_GET(cqe64, cqe, slid);
-    wc->sl = (uint8_t)PRM_GET(cqe64, cqe, sl);
-    wc->src_qp = PRM_GET(cqe64, cqe, rqpn);
-    wc->dlid_path_bits = PRM_GET(cqe64, cqe, ml_path) & 0x7f;
-    wc->wc_flags |= PRM_GET(cqe64, cqe, grh) ? IBV_WC_GRH : 0;
+    if (cqe_is_data(cqe)) {
+        wc->slid = wc->sl = wc->dlid_path_bits = 0;
+        wc->src_qp = 0;
+    } else {
+        wc->slid = (uint16_t)PRM_GET(cqe64, cqe, slid);
+        wc->sl = (uint8_t)PRM_GET(cqe64, cqe, sl);
+        wc->src_qp = PRM_GET(cqe64, cqe, rqpn);
+        wc->dlid_path_bits = PRM_GET(cqe64, cqe, ml_path) & 0x7f;
+        wc->wc_flags |= PRM_GET(cqe64, cqe, grh) ? IBV_WC_GRH : 0;
+    }
     wc->pkey_index = PRM_GET(cqe64, cqe, pkey) & 0xffff;
 }
 

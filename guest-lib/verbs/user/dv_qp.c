@@ -35,7 +35,6 @@ struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr 
 /* Of a raw packet QP: asks for nothing, as the model never blocks a port's own packets. */
 #define TIR_LOOPBACK                                                                               \
     (MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC)
-/* Payload is never put into a CQE: forbidding it and allowing it are both fulfilled. */
 #define SCATTER_TO_CQE                                                                             \
     (MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
 
@@ -157,6 +156,8 @@ static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *att
     if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
         err = dv_qp_check_flags(hca, attr->qp_type, dv->create_flags);
         extra->ooo = dv->create_flags & OOO_DP;
+        extra->no_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+        extra->allow_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
     }
     err = err ? err : dv_qp_take_dc(hca, attr, dv, extra);
     if (!err && dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS) {

@@ -201,6 +201,24 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
     return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
 }
 
+/* Whether CQEs may take small data, as libmlx5 decides it. Its posting to a DCI does not know of
+ * it.
+ */
+static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+                                     const struct hv_qp_extra *extra)
+{
+    const char *env = getenv("MLX5_SCATTER_TO_CQE");
+    bool posts = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS || (extra && extra->builders);
+
+    qp->scatter_to_cqe = !env || strcmp(env, "0") != 0;
+    if (extra) {
+        qp->allow_scatter_to_cqe = extra->allow_scatter_to_cqe;
+        qp->scatter_to_cqe =
+            extra->allow_scatter_to_cqe || (qp->scatter_to_cqe && !extra->no_scatter_to_cqe);
+        qp->scatter_to_cqe &= !(extra->dc == HV_DC_DCI && posts);
+    }
+}
+
 /* The structure, of what the service type has. */
 static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr,
                               const struct hv_qp_extra *extra)
@@ -244,6 +262,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->dci_log_errored = extra->dci_log_errored;
         qp->ooo = extra->ooo;
     }
+    qp_choose_scatter_to_cqe(qp, attr, extra);
     qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);

@@ -43,6 +43,7 @@ struct hv_qp_extra {
     uint8_t dci_log_streams, dci_log_errored;
     bool builders; /* ibv_wr_*() are wanted, whatever attr says */
     bool ooo;
+    bool no_scatter_to_cqe, allow_scatter_to_cqe;
 };
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                             const struct hv_qp_extra *extra);

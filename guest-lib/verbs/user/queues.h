@@ -37,7 +37,6 @@ struct user_qp {
     bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
     uint32_t *sq_wqe_head;          /* WQEBB index -> head when it was posted, for completions */
     uint32_t max_inline;
-    bool sq_sig_all;
     bool can_send;           /* has been in RTS since RESET */
     uint32_t max_tso_header; /* raw packet QPs */
     bool inline_l2;          /* of those: the device wants layer 2 in the WQE */

@@ -14,6 +14,7 @@
  */
 #include "guest-lib/verbs/user/tm.h"
 #include <string.h>
+#include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/qp.h"
 
 #define FLAG_SW_CNT  0x40u /* of a WQE's segment */
@@ -412,6 +413,9 @@ void hv_tm_complete(struct user_cq *cq, struct hv_srq *srq, const struct prm_cqe
             break;
         }
         done->wr_id = srq->wrid[index];
+        if (cqe_has_data(cqe)) {
+            done->status = hv_cqe_data_to_srq(cq, cqe, srq);
+        }
         hv_srq_free_wqe(srq, (uint16_t)index);
         break;
     default:

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Small data from CQEs to the buffers of WQEs (libmlx5's mlx5_copy_to_recv_wqe() and its like). */
+#include <string.h>
+#include "guest-lib/verbs/user/cqe_data.h"
+
+#define WQEBB 64u
+
+/* Data on its way to a list. */
+struct cqe_data_left {
+    const uint8_t *bytes;
+    uint32_t len;
+    uint32_t lost_lkey; /* what goes behind it is lost (ibv_alloc_null_mr()) */
+};
+
+/* Where the CQE has it. False: it cannot be there. */
+static bool cqe_data_find(const struct user_cq *cq, const struct prm_cqe64 *cqe,
+                          struct cqe_data_left *left)
+{
+    bool is_32 = PRM_GET(cqe64, cqe, format) == PRM_CQE_FORMAT_INLINE_32;
+
+    left->bytes = is_32 ? cqe->bytes : cqe->bytes - PRM_SIZE(cqe64);
+    left->len = PRM_GET(cqe64, cqe, byte_cnt);
+    left->lost_lkey = hv_drv(cq->hca)->dump_fill_mkey;
+    return left->len <= (is_32 ? PRM_SIZE(cqe64) / 2 : PRM_SIZE(cqe64)) &&
+           (is_32 || cq->cqe_size == 2 * PRM_SIZE(cqe64));
+}
+
+static void cqe_data_copy(struct cqe_data_left *left, const struct prm_wqe_data_seg *seg)
+{
+    uint32_t part = MIN(left->len, PRM_GET(wqe_data_seg, seg, byte_count));
+    void *to = (void *)(uintptr_t)PRM_GET(wqe_data_seg, seg, addr); /* a process's own addresses */
+
+    if (part && (!left->lost_lkey || PRM_GET(wqe_data_seg, seg, lkey) != left->lost_lkey)) {
+        memcpy(to, left->bytes, part);
+    }
+    left->bytes += part;
+    left->len -= part;
+}
+
+/* segs: of a WQE, of which the last ones may be of no length. */
+static enum ibv_wc_status cqe_data_to_list(const struct user_cq *cq, const struct prm_cqe64 *cqe,
+                                           const struct prm_wqe_data_seg *segs, uint32_t num)
+{
+    struct cqe_data_left left;
+
+    if (!cqe_data_find(cq, cqe, &left)) {
+        return IBV_WC_LOC_LEN_ERR;
+    }
+    for (uint32_t i = 0; i < num && left.len; i++) {
+        cqe_data_copy(&left, &segs[i]);
+    }
+    return left.len ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status hv_cqe_data_to_rq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
+                                     const struct hv_wq *rq)
+{
+    uint32_t index = PRM_GET(cqe64, cqe, wqe_counter) & (rq->wqe_cnt - 1);
+
+    return cqe_data_to_list(cq, cqe, (const void *)(rq->buf + ((size_t)index << rq->wqe_shift)),
+                            rq->max_gs);
+}
+
+enum ibv_wc_status hv_cqe_data_to_srq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
+                                      const struct hv_srq *srq)
+{
+    size_t at = (size_t)PRM_GET(cqe64, cqe, wqe_counter) << srq->wqe_shift;
+
+    return cqe_data_to_list(cq, cqe, (const void *)(srq->ring + at + PRM_SIZE(wqe_srq_next_seg)),
+                            srq->max_gs);
+}
+
+/* Bytes before the list, by opcode; 0: none whose CQE could have data. */
+static size_t cqe_data_list_at(uint32_t opcode)
+{
+    switch (opcode) {
+    case PRM_WQE_OPCODE_RDMA_READ:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg);
+    case PRM_WQE_OPCODE_ATOMIC_CS:
+    case PRM_WQE_OPCODE_ATOMIC_FA:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + PRM_SIZE(wqe_atomic_seg);
+    default:
+        return 0;
+    }
+}
+
+/* A send WQE goes on at the ring's start where it ends. libmlx5 has no DCI's. */
+enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
+                                     const struct user_qp *qp)
+{
+    size_t ring = (size_t)qp->sq.wqe_cnt * WQEBB;
+    size_t wqe = PRM_GET(cqe64, cqe, wqe_counter) * (size_t)WQEBB;
+    const struct prm_wqe_ctrl_seg *ctrl = (const void *)(qp->sq.buf + wqe % ring);
+    size_t end = wqe + PRM_GET(wqe_ctrl_seg, ctrl, ds) * (size_t)PRM_SIZE(wqe_data_seg);
+    size_t before = cqe_data_list_at(PRM_GET(wqe_ctrl_seg, ctrl, opcode));
+    struct cqe_data_left left;
+
+    if (qp->ibv.qp_type != IBV_QPT_RC) {
+        return IBV_WC_GENERAL_ERR;
+    }
+    if (!before) {
+        return IBV_WC_REM_INV_REQ_ERR;
+    }
+    if (!cqe_data_find(cq, cqe, &left)) {
+        return IBV_WC_LOC_LEN_ERR;
+    }
+    for (size_t at = wqe + before; at < end && left.len; at += PRM_SIZE(wqe_data_seg)) {
+        cqe_data_copy(&left, (const void *)(qp->sq.buf + at % ring));
+    }
+    return left.len ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
