@@ -176,11 +176,13 @@ static inline uint32_t drv_last_word(const void *entry)
 struct drv_cq {
     struct drv_mem ring;
     uint32_t cqn, log_size, ci;
-    uint32_t *dbr; /* [0] consumer index, [1] arm word, big-endian */
+    unsigned cqe_size; /* 64, or 128: room for data in the CQE (drv_qp_attr) */
+    uint32_t *dbr;     /* [0] consumer index, [1] arm word, big-endian */
     uint64_t dbr_bus;
     unsigned arm_sn;
 };
 int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq);
+int drv_create_cq128(struct drv *drv, unsigned log_size, struct drv_cq *cq);
 int drv_destroy_cq(struct drv *drv, struct drv_cq *cq);
 
 /* One completion, taken apart. */
@@ -226,6 +228,7 @@ struct drv_qp_attr {
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
     uint32_t user_index;     /* what CQEs name the QP by; 0: none */
+    uint8_t cs_req, cs_res;  /* PRM_CS_REQ_, PRM_CS_RES_: data that its CQEs take */
 };
 
 struct drv_qp {

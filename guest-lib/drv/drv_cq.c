@@ -4,8 +4,6 @@
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/drv/drv_internal.h"
 
-#define CQE_SIZE 64
-
 void drv_set_pas(uint8_t *pas, const struct drv_mem *mem)
 {
     for (size_t i = 0; i < drv_pages(mem->size); i++) {
@@ -13,9 +11,10 @@ void drv_set_pas(uint8_t *pas, const struct drv_mem *mem)
     }
 }
 
-int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
+static int drv_create_cq_of(struct drv *drv, unsigned log_size, unsigned cqe_size,
+                            struct drv_cq *cq)
 {
-    size_t ring = (size_t)CQE_SIZE << log_size;
+    size_t ring = (size_t)cqe_size << log_size;
     size_t len = PRM_SIZE(create_cq_in) + 8 * drv_pages(ring);
     g_autofree struct prm_create_cq_in *in = g_malloc0(len);
     struct prm_create_cq_out out[1] = {0};
@@ -24,15 +23,15 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
 
     memset(cq, 0, sizeof(*cq));
     cq->log_size = log_size;
+    cq->cqe_size = cqe_size;
     cq->ring = drv_alloc(drv, ring);
-    for (size_t i = 0; i < 1u << log_size; i++) {
-        uint8_t *cqe = (uint8_t *)cq->ring.ptr + i * CQE_SIZE;
-
-        cqe[63] = PRM_CQE_OPCODE_INVALID << 4 | 1;
+    for (size_t end = cqe_size; end <= ring; end += cqe_size) {
+        ((uint8_t *)cq->ring.ptr)[end - 1] = PRM_CQE_OPCODE_INVALID << 4 | 1;
     }
     cq->dbr = drv_new_db(drv, &cq->dbr_bus);
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, drv->uid);
+    PRM_SET(cqc, cqc, cqe_sz, cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     PRM_SET(cqc, cqc, uar_page, drv->uarn);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, drv->eq.eqn);
@@ -45,6 +44,16 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
         drv_free_db(drv, cq->dbr, cq->dbr_bus);
     }
     return status;
+}
+
+int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq)
+{
+    return drv_create_cq_of(drv, log_size, PRM_SIZE(cqe64), cq);
+}
+
+int drv_create_cq128(struct drv *drv, unsigned log_size, struct drv_cq *cq)
+{
+    return drv_create_cq_of(drv, log_size, 2 * PRM_SIZE(cqe64), cq);
 }
 
 int drv_destroy_cq(struct drv *drv, struct drv_cq *cq)
@@ -65,7 +74,9 @@ int drv_destroy_cq(struct drv *drv, struct drv_cq *cq)
 
 bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
 {
-    const struct prm_cqe64 *ring = cq->ring.ptr, *cqe = &ring[cq->ci & ((1u << cq->log_size) - 1)];
+    size_t slot = (cq->ci & ((1u << cq->log_size) - 1)) + 1;
+    const struct prm_cqe64 *cqe =
+        (const void *)((uint8_t *)cq->ring.ptr + slot * cq->cqe_size - PRM_SIZE(cqe64));
     uint8_t op_own = __atomic_load_n(&cqe->bytes[63], __ATOMIC_ACQUIRE);
     unsigned round = cq->ci >> cq->log_size & 1;
 

@@ -100,6 +100,8 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
+    PRM_SET(qpc, qpc, cs_req, attr->cs_req);
+    PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, cqn_snd, attr->send_cq->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->recv_cq->cqn);
     PRM_SET(qpc, qpc, dbr_addr, qp->dbr_bus);

@@ -124,7 +124,8 @@ static struct drv_qp *new_tags_qp(struct guest_input *in)
                                .recv_cq = &node->cq,
                                .srq = &in->guest.xrq,
                                .no_sq = true,
-                               .fetches = true};
+                               .fetches = true,
+                               .cs_res = PRM_CS_RES_UP_TO_64B};
 
     g_assert_cmpint(drv_create_qp(node->drv, &attr, qp), ==, 0);
     g_ptr_array_add(node->qps, qp);
@@ -227,6 +228,7 @@ static void new_tags_target(struct guest_input *in)
     len = example(&in->guest, PRM_CMD_OP_CREATE_DCT, cmd);
     PRM_SET(dctc, dctc, srqn_xrqn, in->guest.xrqn);
     PRM_SET(dctc, dctc, offload_type, PRM_QP_OFFLOAD_RNDV);
+    PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B);
     g_assert_cmpint(drv_cmd(drv, cmd, len, out, sizeof(out)), ==, 0);
     peer.tags_dctn = PRM_GET(create_dct_out, out, dctn);
 }
@@ -256,8 +258,10 @@ static void prepare(struct guest_input *in)
     new_xrc_srq(in);
     peer.qps[RC_OWN_RQ] = node_qp(node, PRM_QP_ST_RC, NULL);
     peer.qps[RC_SRQ] = node_qp(node, PRM_QP_ST_RC, peer.srq);
+    node->in_cqe = 32;
     peer.qps[RC_IPV6] = node_qp(node, PRM_QP_ST_RC, NULL);
     peer.qps[UC] = node_qp(node, PRM_QP_ST_UC, NULL);
+    node->in_cqe = 64;
     peer.qps[UD] = node_qp(node, PRM_QP_ST_UD, NULL);
     peer.qps[GSI] = node_qp(node, PRM_QP_ST_QP1, NULL);
     peer.qps[XRC] = new_xrc_target(in);

@@ -13,7 +13,7 @@ struct guest_input *guest_input_start(const uint8_t *data, size_t size)
     bool fresh = g_getenv("FUZZ_FRESH") || runs++ % RUNS_PER_FUNCTION == 0;
 
     if (!in.t) {
-        in.t = two_hcas_new(NULL);
+        in.t = two_hcas_data_in_cqe();
         fresh = true;
     } else if (fresh || in.t->a.hca->fw->state != CMD_READY) {
         node_revive(&in.t->a);

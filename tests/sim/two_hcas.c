@@ -23,7 +23,8 @@ static void bring_up(struct node *node)
     node->drv = drv_open(inproc_pci(node->hca), &err);
     require(node->drv, "%s", err ? err->message : "");
     g_assert_cmpint(drv_set_gid(node->drv, 0, node->gid), ==, 0);
-    g_assert_cmpint(drv_create_cq(node->drv, LOG_CQ, &node->cq), ==, 0);
+    g_assert_cmpint((node->in_cqe ? drv_create_cq128 : drv_create_cq)(node->drv, LOG_CQ, &node->cq),
+                    ==, 0);
 }
 
 static void node_init(struct two_hcas *t, struct node *node, uint8_t host, struct wire_port *end,
@@ -57,7 +58,7 @@ static uint64_t world_clock_ns(void *opaque)
 }
 
 static struct two_hcas *two_hcas_make(const struct lossy_config *loss, const char *capture,
-                                      const char *profile)
+                                      const char *profile, unsigned in_cqe)
 {
     struct two_hcas *t = g_new0(struct two_hcas, 1);
     struct wire_port *ends[2];
@@ -70,6 +71,7 @@ static struct two_hcas *two_hcas_make(const struct lossy_config *loss, const cha
         ends[0] = wire_capture_new(ends[0], capture, world_clock_ns, t->world, &err);
         require(ends[0], "%s", err ? err->message : "");
     }
+    t->a.in_cqe = t->b.in_cqe = in_cqe;
     node_init(t, &t->a, 1, ends[0], loss, profile);
     node_init(t, &t->b, 2, ends[1], loss, profile);
     return t;
@@ -77,17 +79,22 @@ static struct two_hcas *two_hcas_make(const struct lossy_config *loss, const cha
 
 struct two_hcas *two_hcas_new(const struct lossy_config *loss)
 {
-    return two_hcas_make(loss, NULL, NULL);
+    return two_hcas_make(loss, NULL, NULL, 0);
 }
 
 struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture)
 {
-    return two_hcas_make(loss, capture, NULL);
+    return two_hcas_make(loss, capture, NULL, 0);
 }
 
 struct two_hcas *two_hcas_of(const char *profile)
 {
-    return two_hcas_make(NULL, NULL, profile);
+    return two_hcas_make(NULL, NULL, profile, 0);
+}
+
+struct two_hcas *two_hcas_data_in_cqe(void)
+{
+    return two_hcas_make(NULL, NULL, NULL, 64);
 }
 
 /* What only the driver knows of an object that the device has forgotten. */
@@ -236,6 +243,12 @@ struct drv_qp *node_qp(struct node *node, uint8_t st, struct drv_srq *srq)
         .log_sq = LOG_SQ,
         .log_rq = LOG_RQ,
         .max_recv_sge = 4,
+        .cs_req = node->in_cqe == 64 ? PRM_CS_REQ_UP_TO_64B
+                  : node->in_cqe     ? PRM_CS_REQ_UP_TO_32B
+                                     : 0,
+        .cs_res = node->in_cqe == 64 ? PRM_CS_RES_UP_TO_64B
+                  : node->in_cqe     ? PRM_CS_RES_UP_TO_32B
+                                     : 0,
     };
 
     g_assert_cmpint(drv_create_qp(node->drv, &attr, qp), ==, 0);

@@ -27,6 +27,7 @@ struct node {
     struct drv *drv;
     struct wire_port *port; /* NULL: the cable is out */
     struct drv_cq cq;       /* of every queue here */
+    unsigned in_cqe;        /* bytes of data that CQEs take of connections: 64, 32 or 0 */
     uint8_t gid[16];
     uint64_t next_va;
     GPtrArray *qps, *srqs, *bufs;
@@ -63,6 +64,8 @@ struct two_hcas *two_hcas_new(const struct lossy_config *loss);
 struct two_hcas *two_hcas_captured(const struct lossy_config *loss, const char *capture);
 /* Of that generation (fw/profile.h), on a perfect cable. */
 struct two_hcas *two_hcas_of(const char *profile);
+/* CQEs have 128 bytes, and queues ask for data in them; on a perfect cable. */
+struct two_hcas *two_hcas_data_in_cqe(void);
 void two_hcas_free(struct two_hcas *t);
 
 /* A function-level reset, and a new driver; what there was is gone, whatever state it was in. */
