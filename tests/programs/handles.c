@@ -3,8 +3,8 @@
  * What a program sees of the two halves of a call: libmlx5 in the process, and the kernel, which
  * knows objects by their handles alone and answers with errno.
  */
-#include <errno.h>
-#include <unistd.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 #include "tests/programs/statements.h"
 
 #define CQE        64
@@ -667,14 +667,31 @@ static enum ibv_wc_status status_of(enum ibv_wr_opcode opcode, const struct ibv_
     return completion(cq).status;
 }
 
+/* Linux has refused it since "RDMA/umem: Be careful about boundary conditions in
+ * ib_umem_find_best_pgsz()": 09ea6837a043 of Linux 7.2, which came to 6.12 with 6.12.111 and is not
+ * in 6.1. The last byte of no bytes is before the first one, the sum overflows, and mlx5_ib ends
+ * with a warning and EINVAL before it asks the device. With no VM it is as it was. */
+static bool kernel_refuses_no_bytes(void)
+{
+    unsigned major = 0, minor = 0, patch = 0;
+    struct utsname os;
+
+    if (!in_guest) {
+        return false;
+    }
+    ck_assert_int_eq(uname(&os), 0);
+    ck_assert_int_ge(sscanf(os.release, "%u.%u.%u", &major, &minor, &patch), 2);
+    return major > 7 || (major == 7 && minor >= 2) || (major == 6 && minor == 12 && patch >= 111);
+}
+
 START_TEST(a_region_of_no_bytes_takes_no_bytes)
 {
     struct ibv_mr *empty = ibv_reg_mr(pd, buf + 8, 0, ACCESS_ALL);
     struct ibv_sge sge = {(uintptr_t)buf + 8, 0, 0};
     struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad;
 
-    /* Some of the kernels under a real mlx5_ib take none: theirs to decide (ib_umem_get()). */
-    if (!empty && access("/sys/module/mlx5_ib", F_OK) == 0) {
+    if (kernel_refuses_no_bytes()) {
+        ck_assert_ptr_null(empty);
         ck_assert_int_eq(errno, EINVAL);
         return;
     }

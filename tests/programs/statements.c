@@ -7,6 +7,7 @@
 
 struct ibv_context *ctx;
 struct ibv_pd *pd, *other_pd;
+bool in_guest;
 static struct ibv_device **list;
 static uint8_t gid_index = 1;
 
@@ -97,6 +98,7 @@ int run_statements(Suite *suite, const char *name, int argc, char **argv)
     int failed;
 
     if (argc > 1) {
+        in_guest = true;
         gid_index = (uint8_t)atoi(argv[1]);
     }
     snprintf(wire, sizeof(wire), "%s-%d", name, (int)getpid());

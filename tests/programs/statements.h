@@ -33,6 +33,7 @@
 
 extern struct ibv_context *ctx;
 extern struct ibv_pd *pd, *other_pd; /* two domains */
+extern bool in_guest;                /* a kernel's driver is between the program and the device */
 
 void open_device(void);
 /* Everything made on it must be gone. */
