@@ -3,7 +3,7 @@
 """Looks whether the tests exist that docs/features.md names.
 
 A row says works, part or no; the first two name a test each at least, as `FILE: TEST`, and the
-generations. In a C file TEST is a START_TEST, in pyverbs.list one that passes, elsewhere a check's
+generations. In a C file TEST is a START_TEST, in a list of pyverbs one that passes, elsewhere a check's
 text. A generation is a profile's name. Prints what is wrong; exit status 0: nothing.
 """
 import pathlib

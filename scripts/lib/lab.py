@@ -20,11 +20,11 @@ SERVER_PORT = 18515
 class Lab:
     """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() says of each
     what its netdev, RDMA device and PCI address are called and which GID index stands for its
-    IPv4 address. release: the guests' Debian release. twin: guest a has a second HCA on the wire.
-    Files (logs, captures) are left in work/."""
+    IPv4 address. release: the guests' Debian release; kernel_release: that of their kernel alone.
+    twin: guest a has a second HCA on the wire. Files (logs, captures) are left in work/."""
 
     def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, twin=False,
-                 release=None, **options):
+                 release=None, kernel_release=None, **options):
         self.twin = twin
         self.work = pathlib.Path(work)
         self.device = device
@@ -32,7 +32,7 @@ class Lab:
         self.captures = [self.work / f"{name}.pcap" for name in "ab"] if capture else []
         self.hosts = []
         self.release = release
-        guest = guest or vmlib.Guest.prepare(release=release)
+        guest = guest or vmlib.Guest.prepare(release=release, kernel_release=kernel_release)
         self.vms = [vmlib.VM(name, work, guest, self._devices(i, properties or {}), **options)
                     for i, name in enumerate("ab")]
 

@@ -19,7 +19,7 @@ def parse(words):
     parser.add_argument("--join")
     parser.add_argument("--index", type=int)
     parser.add_argument("--share", action="append", default=[])
-    for name in ("--packages", "--kernel", "--modules", "--release"):
+    for name in ("--packages", "--kernel", "--kernel-release", "--modules", "--release"):
         parser.add_argument(name)
     for name in ("--append", "--device-args", "--qemu-args"):
         parser.add_argument(name, default="")
@@ -66,7 +66,8 @@ def main():
         sys.exit("vm: wants a terminal; for commands without one see scripts/lib/vmlib.py")
     wire = args.join or f"vm-{os.getpid()}"
     # Once, before two guests ask for it at the same time.
-    guest = vmlib.Guest.prepare(args.kernel, args.modules, args.packages, args.release)
+    guest = vmlib.Guest.prepare(args.kernel, args.modules, args.packages, args.release,
+                                args.kernel_release)
     if args.two:
         two(wire, words)
 

@@ -50,6 +50,10 @@ class VmError(Exception):
     """A VM did not do what was asked of it; the message says what it did."""
 
 
+class NoKernel(VmError):
+    """Debian has no kernel of the release asked for."""
+
+
 class CommandFailed(VmError):
     """A command in a guest ended with a status other than 0."""
 
@@ -83,15 +87,18 @@ class Guest:
     modules: str
 
     @classmethod
-    def prepare(cls, kernel=None, modules=None, packages=None, release=None):
+    def prepare(cls, kernel=None, modules=None, packages=None, release=None, kernel_release=None):
         """Builds what is missing; with no arguments, Debian 13's own kernel and our packages.
-        release: another Debian release, by its code name."""
+        release: another Debian release, by its code name; kernel_release: its kernel alone.
+        NoKernel if Debian has none of that release."""
         command = [LIB / "guest"]
         for option, value in (("--release", release), ("--kernel", kernel), ("--modules", modules),
-                              ("--packages", packages)):
+                              ("--packages", packages), ("--kernel-release", kernel_release)):
             if value:
                 command += [option, value]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode == 77:
+            raise NoKernel("there is no such kernel (see above)")
         if done.returncode:
             raise VmError("the guest's system could not be prepared (see above)")
         return cls(**dict(line.split("=", 1) for line in done.stdout.splitlines()))
