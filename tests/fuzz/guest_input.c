@@ -4,7 +4,7 @@
 #include "tests/fuzz/guest_input.h"
 
 #define RUNS_PER_FUNCTION 16
-#define MAX_TURNS         2000
+#define MAX_TURNS         300 /* of one input: else the search ends up at those that only take long */
 
 struct guest_input *guest_input_start(const uint8_t *data, size_t size)
 {
@@ -19,6 +19,7 @@ struct guest_input *guest_input_start(const uint8_t *data, size_t size)
         node_revive(&in.t->a);
         fresh = true;
     }
+    in.turns = MAX_TURNS;
     in.data = data;
     in.size = size;
     in.fresh = fresh;
@@ -94,7 +95,8 @@ void input_settle(struct guest_input *in)
 {
     struct drv_wc wc;
 
-    for (int i = 0; i < MAX_TURNS && inproc_run_ready(in->t->world); i++) {
+    while (in->turns && inproc_run_ready(in->t->world)) {
+        in->turns--;
         while (drv_poll_cq(in->t->a.drv, &in->t->a.cq, &wc)) {
         }
     }
@@ -103,9 +105,8 @@ void input_settle(struct guest_input *in)
 void input_advance(struct guest_input *in, uint64_t ns)
 {
     uint64_t limit = in->t->world->now_ns + ns;
-    int i = 0;
 
-    while (i < MAX_TURNS && inproc_step(in->t->world, limit)) {
-        i++;
+    while (in->turns && inproc_step(in->t->world, limit)) {
+        in->turns--;
     }
 }

@@ -19,6 +19,7 @@ struct guest_input {
     struct two_hcas *t;
     struct guest guest;
     struct storm names; /* its lists only */
+    unsigned turns;     /* of the world that the input has left */
     bool fresh;         /* the function is a new one: nothing but the guest's objects is there */
 };
 
@@ -34,7 +35,8 @@ uint32_t input_u32(struct guest_input *in);
 void input_patch(struct guest_input *in, uint8_t *p, size_t len);
 
 /* Lets everything happen that can happen now, or in ns nanoseconds; completions of the guest's CQ
- * are taken. Ends before the device does, if that makes work of its own for ever. */
+ * are taken. Ends before the device does when the input's turns are used up: one can make work for
+ * ever. */
 void input_settle(struct guest_input *in);
 void input_advance(struct guest_input *in, uint64_t ns);
 
