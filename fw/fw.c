@@ -102,6 +102,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     if (config->log_max_qp) {
         limits.log_max_qp = config->log_max_qp;
     }
+    limits.qpn_start = config->qpn_start;
     limits.pci_atomics = config->no_pci_atomics ? 0 : HCA_PCI_ATOMICS;
     limits.dc_responders = config->responders ? config->responders : FW_RESPONDERS_DEFAULT;
     limits.num_msix = config->num_msix ? config->num_msix : profile->pci.num_msix;

@@ -45,6 +45,7 @@ struct fw_config {
     uint64_t memory;     /* bytes that the guest may make the function take; 0: FW_MEMORY_DEFAULT */
     unsigned responders; /* sessions that its DC targets have at a time; 0: FW_RESPONDERS_DEFAULT */
     unsigned log_max_qp; /* QPNs, as a power of two; 0: the profile's number */
+    unsigned qpn_start;  /* which of its QPNs it gives out first, around their end */
     bool no_pci_atomics; /* dma_cmpxchg() and the host's CPUs may lose each other's changes */
     bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
     /* NULL: a card of its own. Else one of model/card/card.h, which must outlive the function: it

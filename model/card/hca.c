@@ -61,6 +61,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     blueflame_init(hca);
     rdma_init(hca);
     obj_spaces_init(hca);
+    obj_table_start(&hca->qpns, limits->qpn_start);
     steering_init(hca);
     hca->card = card;
     port_init(hca, eswitch_vport(&card->sw, number, mac));

@@ -51,6 +51,7 @@ struct log_bucket {
 struct hca_limits {
     unsigned log_max_qp, log_max_cq, log_max_srq, log_max_mkey, log_max_pd, log_max_eq, log_max_uar;
     unsigned log_max_umem, log_max_uctx;
+    unsigned qpn_start; /* which of its QPNs it gives out first */
     unsigned log_max_qp_sz, log_max_cq_sz, log_max_srq_sz, log_max_eq_sz;
     unsigned log_max_msg;                          /* largest message, 30 */
     unsigned log_max_ra_res_qp, log_max_ra_req_qp; /* READ/atomic resources per QP */

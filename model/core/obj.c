@@ -39,7 +39,8 @@ void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t fir
     uint32_t words;
 
     g_assert(first < end && end <= 1 << 24);
-    *table = (struct obj_table){.ledger = ledger, .first = first, .end = end, .next = first};
+    *table = (struct obj_table){.ledger = ledger, .first = first, .end = end};
+    table->start = table->next = first;
     words = (obj_chunk_count(table) + WORD_BITS - 1) / WORD_BITS;
     table->chunks = g_new0(struct obj_chunk *, obj_chunk_count(table));
     table->some = g_new0(uint64_t, words);
@@ -56,8 +57,14 @@ void obj_table_reset(struct obj_table *table)
 {
     g_assert(table->count == 0);
     obj_chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
-    table->next = table->first;
+    table->next = table->start;
     table->next_reserved = 0;
+}
+
+void obj_table_start(struct obj_table *table, uint32_t num)
+{
+    obj_table_reset(table);
+    table->start = table->next = table->first + num % (table->end - table->first);
 }
 
 void obj_table_clear(struct obj_table *table)

@@ -69,6 +69,7 @@ struct obj_table {
     struct obj_chunk **chunks; /* [num >> 10]; a chunk is there while a number of it is used */
     uint64_t *some, *full;     /* a bit per chunk: it has objects; it has no free number */
     uint32_t first, end;       /* numbers are first..end-1 */
+    uint32_t start;            /* the first that is given out after a reset */
     uint32_t next;             /* where the search for a free number starts */
     uint32_t next_reserved;    /* and for free ones to reserve */
     uint32_t count;            /* objects */
@@ -78,7 +79,10 @@ struct obj_table {
 
 /* Numbers first to end - 1, end at most 1 << 24. */
 void obj_table_init(struct obj_table *table, struct ledger *ledger, uint32_t first, uint32_t end);
-/* As after obj_table_init(); it must be empty. */
+/* From now on the first number that is given out after a reset is first + num, around the end; the
+ * table must be empty. */
+void obj_table_start(struct obj_table *table, uint32_t num);
+/* As after obj_table_init(), or the last obj_table_start(); it must be empty. */
 void obj_table_reset(struct obj_table *table);
 /* Frees the table itself; it must be empty. */
 void obj_table_clear(struct obj_table *table);

@@ -78,6 +78,19 @@ START_TEST(a_number_given_back_comes_again_last)
 END_TEST
 
 /* The one free number of a table, wherever it is and wherever the search begins. */
+START_TEST(a_table_begins_where_it_is_told)
+{
+    obj_table_start(&table, END - FIRST - 1 + 3 * (END - FIRST));
+    for (int reset = 0; reset < 2; reset++) {
+        MUST(obj_insert(&table, &objs[END - 1]) && objs[END - 1].num == END - 1);
+        MUST(obj_insert(&table, &objs[FIRST]) && objs[FIRST].num == FIRST);
+        obj_remove(&table, &objs[END - 1]);
+        obj_remove(&table, &objs[FIRST]);
+        obj_table_reset(&table);
+    }
+}
+END_TEST
+
 START_TEST(a_full_table_finds_its_last_free_number_at_once)
 {
     uint64_t most = 0;
@@ -241,6 +254,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_table_gives_out_every_number_once);
     tcase_add_test(tc, a_number_given_back_comes_again_last);
+    tcase_add_test(tc, a_table_begins_where_it_is_told);
     tcase_add_test(tc, a_full_table_finds_its_last_free_number_at_once);
     tcase_add_test(tc, a_walk_meets_what_is_there);
     tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);

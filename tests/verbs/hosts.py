@@ -422,6 +422,27 @@ def connections_by_address(hosts):
     by_address(hosts, ["rdma_xserver"], "rdma_xclient", "-s", SERVER_IP)
 
 
+def connections_meanwhile(hosts):
+    """rping connects again and again, its data checked, as XRC and DC carry messages of every size."""
+    rping = ("rping", "-c", "-V", "-C", "20", "-a", SERVER_IP)
+    hosts.start("rping", "-s", "-P", options=["--ip", SERVER_IP])
+    end = time.monotonic() + PATIENCE
+    while (first := hosts.start(*rping, options=["--ip", "10.7.0.2"])).wait(PATIENCE):  # until it listens
+        if time.monotonic() > end:
+            raise Failure(f"{first.command}: {first.communicate()[0]}")
+    for transport in ("XRC", "DC"):
+        sides = hosts.start_pair(*f"ib_send_bw -a -n 5 -c {transport}".split(), *PERFTEST)
+        times = 0
+        while any(side.poll() is None for side in sides):
+            hosts.run(*rping, options=["--ip", "10.7.0.2"])
+            times += 1
+        for side in sides:
+            hosts.output(side)
+        if not times:
+            raise Failure(f"ib_send_bw over {transport} was through before rping")
+    hosts.kill()
+
+
 def datagrams_by_address(hosts):
     """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
     by_address(hosts, ["udaddy", "-c", "10"], "udaddy", "-s", SERVER_IP, "-c", "10")
@@ -521,7 +542,7 @@ def nothing_left(hosts):
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
-              connections_by_address, datagrams_by_address, sockets, many_connections,
+              connections_by_address, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               performance_tests_by_address, cluster, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 

@@ -242,6 +242,10 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .fw = {.profile = config->profile,
                .memory = config->memory,
                .responders = config->responders,
+               /* Peers know the connections of a process's QPNs for a while after it
+                * (cm_match_req() in Linux: a stale one): the next process of the same address
+                * begins at others. Where time is simulated, runs repeat. */
+               .qpn_start = config->world ? 0 : g_random_int(),
                .trace = config->log_level >= HCA_LOG_TRACE},
         .world = config->world,
         .port = config->port,
