@@ -326,6 +326,14 @@ static inline struct hv_pd *hv_pd(struct ibv_pd *pd)
     return (struct hv_pd *)pd;
 }
 
+/* The PD that a QP uses. An XRC target uses none (NULL), though its handle names what it was given:
+ * librdmacm takes it from there.
+ */
+static inline struct ibv_pd *hv_qp_pd(const struct hv_qp *qp)
+{
+    return qp->ibv.qp_type == IBV_QPT_XRC_RECV ? NULL : qp->ibv.pd;
+}
+
 /* The PD that objects are in: the one at the end of the references. */
 static inline struct hv_pd *hv_real_pd(struct ibv_pd *pd)
 {

@@ -48,9 +48,11 @@ static int qp_use_xrcd(struct hv_context *ctx)
 /* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
 void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc)
 {
+    struct ibv_pd *pd = hv_qp_pd(qp);
+
     PRM_SET(qpc, qpc, st, qp_service_type(qp));
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
-    PRM_SET(qpc, qpc, pd, qp->ibv.pd ? hv_real_pd(qp->ibv.pd)->pdn : hv_drv(qp->hca)->pdn);
+    PRM_SET(qpc, qpc, pd, pd ? hv_real_pd(pd)->pdn : hv_drv(qp->hca)->pdn);
     if (qp->ibv.send_cq) {
         PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
     }
@@ -154,15 +156,15 @@ void uverbs_use_qp(struct hv_qp *qp, int change)
             g_atomic_int_add(counts[i], change);
         }
     }
-    if (qp->ibv.pd) {
-        uverbs_use_pd(qp->ibv.pd, change);
+    if (hv_qp_pd(qp)) {
+        uverbs_use_pd(hv_qp_pd(qp), change);
     }
 }
 
 /* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
 static int qp_check_handles(const struct hv_qp *qp)
 {
-    int err = qp->ibv.pd ? hv_pd_check(qp->ibv.pd) : 0;
+    int err = hv_qp_pd(qp) ? hv_pd_check(hv_qp_pd(qp)) : 0;
 
     err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
     err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);

@@ -99,7 +99,9 @@ static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
 
 static struct hv_pd *qp_allocator(const struct user_qp *qp)
 {
-    return hv_pd(qp->ibv.pd);
+    struct ibv_pd *pd = hv_qp_pd(&qp->hv);
+
+    return pd ? hv_pd(pd) : NULL;
 }
 
 static void qp_free(struct user_qp *qp)
@@ -235,7 +237,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     qp->uid = tgt ? 0 : ctx->uid;
     qp->ibv.context = &ctx->ibv.context;
     qp->ibv.qp_context = attr->qp_context;
-    qp->ibv.pd = tgt ? NULL : attr->pd;
+    qp->ibv.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
     qp->ibv.send_cq = tgt || rss ? NULL : attr->send_cq;
     qp->ibv.recv_cq = tgt || ini || rss ? NULL : attr->recv_cq;
     qp->ibv.srq = tgt || ini || rss ? NULL : attr->srq;
