@@ -82,6 +82,7 @@ enum cm_event_type {
 struct cm_params {
     uint32_t qpn, starting_psn; /* the sender's */
     uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
+    uint32_t vendor_id, attr_mod; /* enhanced connection establishment: whose options, and which */
 };
 
 struct cm_id;
@@ -108,7 +109,9 @@ struct cm_id {
     uint64_t service_id, remote_guid, tid;
     struct cm_av av;
     /* what queue pairs need to know (IBTA 12.9.8) */
-    uint8_t transport;
+    uint8_t
+        transport; /* PRM_CM_TRANSPORT_; EXTENDED is XRC, whose target is the side that is_asked */
+    bool is_asked; /* by the peer's REQ */
     uint32_t local_qpn, remote_qpn, sq_psn, rq_psn;
     uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count, path_mtu, rate;
     uint8_t ack_timeout; /* 4.096 us << n */
@@ -155,9 +158,9 @@ struct cm_req_param {
     struct cm_av av;
     uint8_t sgid[16];
     uint64_t service_id;
-    uint8_t transport, path_mtu, rate;
-    uint8_t packet_life_time; /* 4.096 us << n */
-    uint8_t cm_timeout;       /* likewise: how long either side takes to answer */
+    uint8_t transport, path_mtu, rate; /* transport: as in struct cm_id */
+    uint8_t packet_life_time;          /* 4.096 us << n */
+    uint8_t cm_timeout;                /* likewise: how long either side takes to answer */
     uint8_t max_cm_retries;
     struct cm_params params; /* qpn and starting_psn: the sender's own */
     const void *private_data;

@@ -185,6 +185,9 @@ void cm_destroy_id(struct cm_id *id)
         cm_send_rej(id, PRM_CM_REJ_REASON_TIMEOUT, &guid, sizeof(guid), NULL, 0);
         break;
     case CM_ESTABLISHED:
+        if (id->transport == PRM_CM_TRANSPORT_EXTENDED && id->is_asked) {
+            break; /* an XRC target may outlive who made it: its initiator ends the connection */
+        }
         cm_send_dreq(id); /* once: nobody is left to whom it matters */
         cm_enter_timewait(id);
         break;

@@ -80,6 +80,24 @@ static void cm_mad_fill_path(struct prm_cm_path *path, const struct cm_req_param
     PRM_SET(cm_path, path, local_ack_timeout, ack_timeout);
 }
 
+static void cm_mad_fill_req(struct prm_cm_req *req, const struct cm_params *p)
+{
+    PRM_SET(mad_hdr, PRM_PTR(cm_req, req, hdr), attr_mod, p->attr_mod);
+    PRM_SET(cm_req, req, vendor_id, p->vendor_id & 0xffffff);
+    PRM_SET(cm_req, req, local_qpn, p->qpn & 0xffffff);
+    PRM_SET(cm_req, req, initiator_depth, p->initiator_depth);
+    PRM_SET(cm_req, req, flow_control, p->flow_control != 0);
+    PRM_SET(cm_req, req, starting_psn, p->starting_psn & 0xffffff);
+    if (PRM_GET(cm_req, req, transport) == PRM_CM_TRANSPORT_EXTENDED) {
+        PRM_SET(cm_req, req, extended_transport, PRM_CM_EXTENDED_TRANSPORT_XRC);
+        return; /* of an initiator, which answers nothing */
+    }
+    PRM_SET(cm_req, req, responder_resources, p->responder_resources);
+    PRM_SET(cm_req, req, retry_count, MIN(p->retry_count, 7));
+    PRM_SET(cm_req, req, rnr_retry_count, MIN(p->rnr_retry_count, 7));
+    PRM_SET(cm_req, req, srq, p->srq != 0);
+}
+
 int cm_send_req(struct cm_id *id, const struct cm_req_param *param)
 {
     struct cm *cm = id->cm;
@@ -94,6 +112,7 @@ int cm_send_req(struct cm_id *id, const struct cm_req_param *param)
     id->remote_id = 0;
     id->tid = cm_mad_new_tid(id);
     id->transport = param->transport;
+    id->is_asked = false;
     id->path_mtu = param->path_mtu;
     id->ack_timeout = cm_ack_timeout_of(0, param->packet_life_time);
     id->max_retries = MIN(param->max_cm_retries, CM_MAX_RETRIES);
@@ -106,26 +125,42 @@ int cm_send_req(struct cm_id *id, const struct cm_req_param *param)
     PRM_SET(cm_req, req, local_comm_id, id->local_id);
     PRM_SET(cm_req, req, service_id, param->service_id);
     PRM_SET(cm_req, req, local_ca_guid, cm->ops->ca_guid(cm->opaque, param->av.port));
-    PRM_SET(cm_req, req, local_qpn, p->qpn & 0xffffff);
-    PRM_SET(cm_req, req, responder_resources, p->responder_resources);
-    PRM_SET(cm_req, req, initiator_depth, p->initiator_depth);
     PRM_SET(cm_req, req, remote_cm_timeout, param->cm_timeout);
     PRM_SET(cm_req, req, transport, param->transport);
-    PRM_SET(cm_req, req, flow_control, p->flow_control != 0);
-    PRM_SET(cm_req, req, starting_psn, p->starting_psn & 0xffffff);
     PRM_SET(cm_req, req, local_cm_timeout, param->cm_timeout);
-    PRM_SET(cm_req, req, retry_count, MIN(p->retry_count, 7));
     PRM_SET(cm_req, req, pkey, 0xffff);
     PRM_SET(cm_req, req, path_mtu, param->path_mtu);
-    PRM_SET(cm_req, req, rnr_retry_count, MIN(p->rnr_retry_count, 7));
     PRM_SET(cm_req, req, max_cm_retries, id->max_retries);
-    PRM_SET(cm_req, req, srq, p->srq != 0);
+    cm_mad_fill_req(req, p);
     cm_mad_fill_path(PRM_PTR(cm_req, req, primary), param, id->ack_timeout);
     cm_mad_private(PRM_PTR(cm_req, req, private_data), PRM_COUNT(cm_req, private_data),
                    param->private_data, param->private_len);
     cm_send_and_wait(id, CM_REQ_SENT,
                      2 * cm_ms(param->packet_life_time) + cm_ms(param->cm_timeout));
     return 0;
+}
+
+static void cm_mad_fill_rep(struct prm_cm_rep *rep, const struct cm_params *p, bool is_xrc)
+{
+    uint32_t qpn = p->qpn & 0xffffff;
+
+    PRM_SET(mad_hdr, PRM_PTR(cm_rep, rep, hdr), attr_mod, p->attr_mod);
+    PRM_SET(cm_rep, rep, vendor_id_high, p->vendor_id >> 16 & 0xff);
+    PRM_SET(cm_rep, rep, vendor_id_mid, p->vendor_id >> 8 & 0xff);
+    PRM_SET(cm_rep, rep, vendor_id_low, p->vendor_id & 0xff);
+    PRM_SET(cm_rep, rep, starting_psn, p->starting_psn & 0xffffff);
+    PRM_SET(cm_rep, rep, responder_resources, p->responder_resources);
+    PRM_SET(cm_rep, rep, failover_accepted, NO_FAILOVER);
+    PRM_SET(cm_rep, rep, rnr_retry_count, MIN(p->rnr_retry_count, 7));
+    if (is_xrc) { /* a target, which asks for nothing */
+        PRM_SET(cm_rep, rep, local_eecn, qpn);
+        PRM_SET(cm_rep, rep, srq, 1);
+        return;
+    }
+    PRM_SET(cm_rep, rep, local_qpn, qpn);
+    PRM_SET(cm_rep, rep, initiator_depth, p->initiator_depth);
+    PRM_SET(cm_rep, rep, flow_control, p->flow_control != 0);
+    PRM_SET(cm_rep, rep, srq, p->srq != 0);
 }
 
 int cm_send_rep(struct cm_id *id, const struct cm_params *params, const void *private_data,
@@ -144,14 +179,7 @@ int cm_send_rep(struct cm_id *id, const struct cm_params *params, const void *pr
     id->responder_resources = params->responder_resources;
     cm_begin(id->mad, PRM_CM_ATTR_REP, id->tid);
     cm_mad_names(rep, id);
-    PRM_SET(cm_rep, rep, local_qpn, id->local_qpn);
-    PRM_SET(cm_rep, rep, starting_psn, params->starting_psn & 0xffffff);
-    PRM_SET(cm_rep, rep, responder_resources, params->responder_resources);
-    PRM_SET(cm_rep, rep, initiator_depth, params->initiator_depth);
-    PRM_SET(cm_rep, rep, failover_accepted, NO_FAILOVER);
-    PRM_SET(cm_rep, rep, flow_control, params->flow_control != 0);
-    PRM_SET(cm_rep, rep, rnr_retry_count, MIN(params->rnr_retry_count, 7));
-    PRM_SET(cm_rep, rep, srq, params->srq != 0);
+    cm_mad_fill_rep(rep, params, id->transport == PRM_CM_TRANSPORT_EXTENDED);
     PRM_SET(cm_rep, rep, local_ca_guid, cm->ops->ca_guid(cm->opaque, id->av.port));
     cm_mad_private(PRM_PTR(cm_rep, rep, private_data), PRM_COUNT(cm_rep, private_data),
                    private_data, len);

@@ -4,7 +4,6 @@
 
 #define CLASS_VERSION 2
 #define METHOD_SEND   3
-#define MAX_TRANSPORT PRM_CM_TRANSPORT_UC
 
 /* The event that a message is, with its private data. */
 #define EVENT(event_type, of, layout, msg)                                                         \
@@ -57,6 +56,7 @@ static void cm_recv_take_req(struct cm_id *id, const struct cm_av *from,
     id->timeout_ms = cm_ms((uint8_t)PRM_GET(cm_req, req, local_cm_timeout));
     id->max_retries = PRM_GET(cm_req, req, max_cm_retries);
     id->transport = (uint8_t)PRM_GET(cm_req, req, transport);
+    id->is_asked = true;
     id->remote_qpn = PRM_GET(cm_req, req, local_qpn);
     id->initiator_depth = (uint8_t)PRM_GET(cm_req, req, responder_resources);
     id->responder_resources = (uint8_t)PRM_GET(cm_req, req, initiator_depth);
@@ -78,7 +78,18 @@ static struct cm_params cm_recv_req_params(const struct cm_id *id, const struct 
         .retry_count = id->retry_count,
         .rnr_retry_count = id->rnr_retry_count,
         .srq = (uint8_t)PRM_GET(cm_req, req, srq),
+        .vendor_id = PRM_GET(cm_req, req, vendor_id),
+        .attr_mod = PRM_GET(mad_hdr, PRM_PTR(cm_req, req, hdr), attr_mod),
     };
+}
+
+static bool cm_recv_knows_transport(const struct prm_cm_req *req)
+{
+    uint32_t transport = PRM_GET(cm_req, req, transport);
+
+    return transport == PRM_CM_TRANSPORT_RC || transport == PRM_CM_TRANSPORT_UC ||
+           (transport == PRM_CM_TRANSPORT_EXTENDED &&
+            PRM_GET(cm_req, req, extended_transport) == PRM_CM_EXTENDED_TRANSPORT_XRC);
 }
 
 /* Tells the listener of a new identifier, which is gone if it does not want it. */
@@ -119,7 +130,7 @@ static void cm_recv_req(struct cm *cm, const struct cm_av *from, const void *mad
         cm_issue_rej(cm, from, mad, PRM_CM_MESSAGE_REQ, PRM_CM_REJ_REASON_STALE_CONN);
         cm_forget(id);
         cm_send_dreq(other); /* the peer knows nothing of it any more */
-    } else if (!listener || PRM_GET(cm_req, req, transport) > MAX_TRANSPORT) {
+    } else if (!listener || !cm_recv_knows_transport(req)) {
         cm_issue_rej(cm, from, mad, PRM_CM_MESSAGE_REQ, PRM_CM_REJ_REASON_INVALID_SERVICE_ID);
         cm_forget(id);
     } else {
@@ -211,6 +222,13 @@ static void cm_recv_rep_again(struct cm *cm, const void *mad)
     }
 }
 
+/* An XRC target says its queue pair where RD has its EE context. */
+static uint32_t cm_recv_rep_qpn(const struct cm_id *id, const struct prm_cm_rep *rep)
+{
+    return id->transport == PRM_CM_TRANSPORT_EXTENDED ? PRM_GET(cm_rep, rep, local_eecn)
+                                                      : PRM_GET(cm_rep, rep, local_qpn);
+}
+
 static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad)
 {
     const struct prm_cm_rep *rep = mad;
@@ -223,7 +241,7 @@ static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad
         cm_recv_rep_again(cm, mad);
         return;
     }
-    other = cm_find_same_qp(id, PRM_GET(cm_rep, rep, local_qpn), guid);
+    other = cm_find_same_qp(id, cm_recv_rep_qpn(id, rep), guid);
     if (other) {
         cm_issue_rej(cm, from, mad, PRM_CM_MESSAGE_REP, PRM_CM_REJ_REASON_STALE_CONN);
         cm_send_dreq(other);
@@ -232,7 +250,7 @@ static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad
     cm_enter(id, CM_REP_RCVD);
     id->remote_id = PRM_GET(cm_rep, rep, local_comm_id);
     id->remote_guid = guid;
-    id->remote_qpn = PRM_GET(cm_rep, rep, local_qpn);
+    id->remote_qpn = cm_recv_rep_qpn(id, rep);
     id->initiator_depth = (uint8_t)PRM_GET(cm_rep, rep, responder_resources);
     id->responder_resources = (uint8_t)PRM_GET(cm_rep, rep, initiator_depth);
     id->sq_psn = PRM_GET(cm_rep, rep, starting_psn);
@@ -247,6 +265,9 @@ static void cm_recv_rep(struct cm *cm, const struct cm_av *from, const void *mad
         .flow_control = (uint8_t)PRM_GET(cm_rep, rep, flow_control),
         .rnr_retry_count = id->rnr_retry_count,
         .srq = (uint8_t)PRM_GET(cm_rep, rep, srq),
+        .vendor_id = PRM_GET(cm_rep, rep, vendor_id_high) << 16 |
+                     PRM_GET(cm_rep, rep, vendor_id_mid) << 8 | PRM_GET(cm_rep, rep, vendor_id_low),
+        .attr_mod = PRM_GET(mad_hdr, PRM_PTR(cm_rep, rep, hdr), attr_mod),
     };
     cm_recv_tell(id, &event);
 }

@@ -230,7 +230,8 @@ static struct cm_av cma_av(const struct cma_id *id)
     return av;
 }
 
-static struct cm_params cma_params(const struct cma_id *id, const struct rdma_ucm_conn_param *param)
+static struct cm_params cma_params(const struct cma_id *id, const struct rdma_ucm_conn_param *param,
+                                   const struct rdma_ucm_ece *ece)
 {
     return (struct cm_params){
         .qpn = id->qp_num,
@@ -241,23 +242,33 @@ static struct cm_params cma_params(const struct cma_id *id, const struct rdma_uc
         .retry_count = MIN(param->retry_count, 7),
         .rnr_retry_count = MIN(param->rnr_retry_count, 7),
         .srq = id->srq,
+        .vendor_id = ece->vendor_id,
+        .attr_mod = ece->attr_mod,
     };
 }
 
+static uint8_t cma_transport(const struct cma_id *id)
+{
+    return id->qp_type == CMA_QPT_UC   ? PRM_CM_TRANSPORT_UC
+           : id->qp_type == CMA_QPT_RC ? PRM_CM_TRANSPORT_RC
+                                       : PRM_CM_TRANSPORT_EXTENDED;
+}
+
 static int cma_send_request(struct cma_id *id, const struct rdma_ucm_conn_param *param,
-                            const uint8_t *private_data, unsigned len)
+                            const struct rdma_ucm_ece *ece, const uint8_t *private_data,
+                            unsigned len)
 {
     const struct cma_device *device = cma_device_of(id);
     struct cm_req_param req = {
         .av = cma_av(id),
         .service_id = cma_service_id(id, cma_dst(id)),
-        .transport = id->qp_type == CMA_QPT_UC ? PRM_CM_TRANSPORT_UC : PRM_CM_TRANSPORT_RC,
+        .transport = cma_transport(id),
         .path_mtu = id->path_mtu,
         .rate = device->rate,
         .packet_life_time = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : CMA_PACKET_LIFE_TIME,
         .cm_timeout = CMA_CM_TIMEOUT,
         .max_cm_retries = CMA_MAX_CM_RETRIES,
-        .params = cma_params(id, param),
+        .params = cma_params(id, param, ece),
         .private_data = private_data,
         .private_len = len,
     };
@@ -286,7 +297,8 @@ static void cma_take_qp(struct cma_id *id, const struct rdma_ucm_conn_param *par
     id->srq = param->srq;
 }
 
-int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param)
+int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param,
+                const struct rdma_ucm_ece *ece)
 {
     uint8_t data[PRM_SIZE(cm_ip_hdr) + RDMA_MAX_PRIVATE_DATA] = {0};
     unsigned len = (unsigned)PRM_SIZE(cm_ip_hdr) + param->private_data_len;
@@ -303,7 +315,7 @@ int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param)
     cma_put_hdr((void *)data, id);
     memcpy(data + PRM_SIZE(cm_ip_hdr), param->private_data, param->private_data_len);
     err = id->qp_type == CMA_QPT_UD ? cma_send_sidr_request(id, data, len)
-                                    : cma_send_request(id, param, data, len);
+                                    : cma_send_request(id, param, ece, data, len);
     if (err) {
         cm_destroy_id(id->cm);
         id->cm = NULL;
@@ -322,7 +334,8 @@ static int cma_accept_datagrams(struct cma_id *id, const struct rdma_ucm_conn_pa
                             param ? param->private_data_len : 0);
 }
 
-int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param)
+int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param,
+               const struct rdma_ucm_ece *ece)
 {
     struct cm_params params;
     int err;
@@ -336,7 +349,7 @@ int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param)
     if (id->qp_type == CMA_QPT_UD) {
         err = cma_accept_datagrams(id, param);
     } else if (param) {
-        params = cma_params(id, param);
+        params = cma_params(id, param, ece);
         err = cm_send_rep(id->cm, &params, param->private_data, param->private_data_len);
     } else {
         err = cm_send_rtu(id->cm);

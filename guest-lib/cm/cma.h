@@ -105,9 +105,12 @@ int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr);
 int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst);
 int cma_resolve_route(struct cma_id *id);
 int cma_listen(struct cma_id *id);
-int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param);
-/* NULL: the reply that came is accepted. */
-int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param);
+/* ece: options of enhanced connection establishment, which the peer is told; all 0: none. */
+int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param,
+                const struct rdma_ucm_ece *ece);
+/* param NULL: the reply that came is accepted. */
+int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param,
+               const struct rdma_ucm_ece *ece);
 int cma_reject(struct cma_id *id, unsigned reason, const void *private_data, unsigned len);
 int cma_disconnect(struct cma_id *id);
 int cma_notify(struct cma_id *id, uint32_t event);

@@ -44,7 +44,7 @@ static int cma_attr_rtr(const struct cma_id *id, struct ib_uverbs_qp_attr *attr)
     attr->path_mtu = cm->path_mtu;
     attr->dest_qp_num = cm->remote_qpn;
     attr->rq_psn = id->seq_num;
-    if (cm->transport == PRM_CM_TRANSPORT_RC) {
+    if (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_RECV) {
         attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         attr->max_dest_rd_atomic = cm->responder_resources;
     }
@@ -57,12 +57,14 @@ static int cma_attr_rts(const struct cma_id *id, struct ib_uverbs_qp_attr *attr)
 
     attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     attr->sq_psn = cm->sq_psn;
-    if (cm->transport == PRM_CM_TRANSPORT_RC) {
-        attr->qp_attr_mask |=
-            IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT;
+    if (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_SEND) {
+        attr->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
         attr->retry_cnt = cm->retry_count;
         attr->rnr_retry = cm->rnr_retry_count;
         attr->max_rd_atomic = cm->initiator_depth;
+    }
+    if (id->qp_type != IBV_QPT_UC) {
+        attr->qp_attr_mask |= IBV_QP_TIMEOUT;
         attr->timeout = id->ack_timeout ? id->ack_timeout : cm->ack_timeout;
     }
     return 0;

@@ -29,8 +29,10 @@ static void cma_event_put_private(uint8_t *to, uint8_t *len, const struct cm_eve
     memcpy(to, event->private_data + skip, *len);
 }
 
-static void cma_event_put_params(struct rdma_ucm_conn_param *to, const struct cm_params *params)
+static void cma_event_put_params(struct rdma_ucm_event_resp *resp, const struct cm_params *params)
 {
+    struct rdma_ucm_conn_param *to = &resp->param.conn;
+
     to->qp_num = params->qpn;
     to->responder_resources = params->responder_resources;
     to->initiator_depth = params->initiator_depth;
@@ -38,6 +40,8 @@ static void cma_event_put_params(struct rdma_ucm_conn_param *to, const struct cm
     to->retry_count = params->retry_count;
     to->rnr_retry_count = params->rnr_retry_count;
     to->srq = params->srq;
+    resp->ece.vendor_id = params->vendor_id;
+    resp->ece.attr_mod = params->attr_mod;
 }
 
 /* -- requests -----------------------------------------------------------------------------------
@@ -71,9 +75,9 @@ static struct cma_id *cma_event_find_listener(struct cma *cma, uint64_t service_
     return NULL;
 }
 
-static struct cma_id *cma_event_new_id(struct cma_id *listener, struct cm_id *cm)
+static struct cma_id *cma_event_new_id(struct cma_id *listener, struct cm_id *cm, uint8_t qp_type)
 {
-    struct cma_id *id = cma_create_id(listener->cma, listener->ps, listener->qp_type, NULL);
+    struct cma_id *id = cma_create_id(listener->cma, listener->ps, qp_type, NULL);
 
     id->state = CMA_CONNECT;
     id->device = cm->av.port;
@@ -86,13 +90,25 @@ static struct cma_id *cma_event_new_id(struct cma_id *listener, struct cm_id *cm
     return id;
 }
 
+/* Of the queue pair that is to answer a request. */
+static uint8_t cma_event_qp_type(const struct cm_event *event)
+{
+    if (event->type == CM_EVENT_SIDR_REQ) {
+        return CMA_QPT_UD;
+    }
+    return event->id->transport == PRM_CM_TRANSPORT_RC   ? CMA_QPT_RC
+           : event->id->transport == PRM_CM_TRANSPORT_UC ? CMA_QPT_UC
+                                                         : CMA_QPT_XRC_RECV;
+}
+
 int cma_on_request(struct cm_id *listening, const struct cm_event *event)
 {
     struct cma *cma = listening->context;
     struct cm_id *cm = event->id;
     struct rdma_ucm_event_resp resp = {.event = CMA_EVENT_CONNECT_REQUEST};
     struct sockaddr_storage src, dst;
-    bool is_ud = event->type == CM_EVENT_SIDR_REQ;
+    uint8_t qp_type = cma_event_qp_type(event);
+    bool is_ud = qp_type == CMA_QPT_UD;
     struct cma_id *listener, *id;
     int err;
 
@@ -102,10 +118,10 @@ int cma_on_request(struct cm_id *listening, const struct cm_event *event)
     }
     listener =
         cma_event_find_listener(cma, listening->service_id, (struct sockaddr *)&src, cm->av.port);
-    if (!listener || is_ud != (listener->qp_type == CMA_QPT_UD)) {
+    if (!listener || (listener->qp_type && qp_type != listener->qp_type)) {
         return EINVAL;
     }
-    id = cma_event_new_id(listener, cm);
+    id = cma_event_new_id(listener, cm, qp_type);
     id->src = src;
     id->dst = dst;
     if (is_ud) {
@@ -114,7 +130,7 @@ int cma_on_request(struct cm_id *listening, const struct cm_event *event)
     } else {
         cma_event_put_private(resp.param.conn.private_data, &resp.param.conn.private_data_len,
                               event, PRM_SIZE(cm_ip_hdr));
-        cma_event_put_params(&resp.param.conn, &event->params);
+        cma_event_put_params(&resp, &event->params);
     }
     cm->handler = cma_on_event;
     cm->context = id;
@@ -179,7 +195,7 @@ int cma_on_event(struct cm_id *cm, const struct cm_event *event)
     id->state = cma_events[event->type].then;
     if (event->type == CM_EVENT_REP) {
         cm_delay_answer(cm, CMA_MRA_TIMEOUT);
-        cma_event_put_params(&resp.param.conn, &event->params);
+        cma_event_put_params(&resp, &event->params);
     }
     if (event->type == CM_EVENT_REP || event->type == CM_EVENT_REJ) {
         cma_event_put_private(resp.param.conn.private_data, &resp.param.conn.private_data_len,

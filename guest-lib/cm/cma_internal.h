@@ -15,9 +15,11 @@
 #define CMA_HOP_LIMIT        64
 
 /* enum ibv_qp_type */
-#define CMA_QPT_RC 2
-#define CMA_QPT_UC 3
-#define CMA_QPT_UD 4
+#define CMA_QPT_RC       2
+#define CMA_QPT_UC       3
+#define CMA_QPT_UD       4
+#define CMA_QPT_XRC_SEND 9
+#define CMA_QPT_XRC_RECV 10
 
 struct cma {
     const struct cma_ops *ops;

@@ -3,8 +3,9 @@
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
 
-#define QPT_RC 2 /* enum ibv_qp_type */
-#define QPT_UD 4
+#define QPT_RC       2 /* enum ibv_qp_type */
+#define QPT_UD       4
+#define QPT_XRC_SEND 9
 
 /* The port space says which kind of queue pair it is for; RDMA_PS_IB leaves it to the program. */
 static int ucma_qp_type(const struct rdma_ucm_create_id *cmd, uint8_t *type)
@@ -127,7 +128,7 @@ int ucma_connect(struct ucma_call *call)
     if (call->in_len < offsetof(struct rdma_ucm_connect, ece) || !param.valid) {
         return EINVAL;
     }
-    return cma_connect(call->context->cma, &param);
+    return cma_connect(call->context->cma, &param, &cmd->ece);
 }
 
 int ucma_listen(struct ucma_call *call)
@@ -148,7 +149,7 @@ int ucma_accept(struct ucma_call *call)
     if (call->in_len < offsetof(struct rdma_ucm_accept, ece)) {
         return EINVAL;
     }
-    err = cma_accept(call->context->cma, param.valid ? &param : NULL);
+    err = cma_accept(call->context->cma, param.valid ? &param : NULL, &cmd->ece);
     if (!err && param.valid) {
         call->context->uid = cmd->uid;
     }
@@ -206,7 +207,7 @@ static int ucma_set_afonly(struct cma_id *id, unsigned value)
 
 static int ucma_set_ack_timeout(struct cma_id *id, unsigned value)
 {
-    if (id->qp_type != QPT_RC || value > 31) {
+    if ((id->qp_type != QPT_RC && id->qp_type != QPT_XRC_SEND) || value > 31) {
         return EINVAL;
     }
     id->ack_timeout = (uint8_t)value;

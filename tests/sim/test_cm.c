@@ -14,6 +14,10 @@
 #define LATENCY 2          /* ms */
 #define SERVICE 0x1060000u
 #define MANY    20
+/* options of enhanced connection establishment: which are asked for, and which are agreed to */
+#define VENDOR        0x123456
+#define OPTIONS       0x89abcdefu
+#define KNOWN_OPTIONS 0xff00ffffu
 
 struct mail {
     uint64_t at_ns, seq;
@@ -28,9 +32,10 @@ struct side {
     struct cm_id *ids[MANY + 1]; /* ours, or those that we were asked for */
     unsigned num_ids;
     unsigned events[CM_EVENT_SIDR_REP + 1];
-    unsigned reason; /* of the last REJ, status of the last SIDR_REP */
-    bool slow;       /* it does not answer requests */
-    int refuse;      /* errno for a request */
+    unsigned reason;         /* of the last REJ, status of the last SIDR_REP */
+    struct cm_params params; /* of the last REQ or REP */
+    bool slow;               /* it does not answer requests */
+    int refuse;              /* errno for a request */
 };
 
 static struct side sides[2];
@@ -146,6 +151,9 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
     static const struct cm_params reply = {.qpn = 0x222, .starting_psn = 7};
 
     side->events[event->type]++;
+    if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_REP) {
+        side->params = event->params;
+    }
     switch (event->type) {
     case CM_EVENT_REQ:
     case CM_EVENT_SIDR_REQ:
@@ -163,6 +171,8 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
             struct cm_params params = reply;
 
             params.qpn += event->params.qpn; /* each has a queue pair of its own */
+            params.vendor_id = event->params.vendor_id;
+            params.attr_mod = event->params.attr_mod & KNOWN_OPTIONS;
             cm_send_rep(event->id, &params, "agreed", 7);
         }
         break;
@@ -182,12 +192,13 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
     return 0;
 }
 
-static struct cm_id *ask_for(uint32_t qpn)
+static struct cm_id *ask_over(uint8_t transport, uint32_t qpn)
 {
     struct side *a = &sides[0];
     struct cm_id *id = cm_create_id(a->cm, on_event, a);
     struct cm_req_param req = {.av = {.dgid = {[15] = 1}},
                                .service_id = SERVICE,
+                               .transport = transport,
                                .path_mtu = 3,
                                .packet_life_time = 16,
                                .cm_timeout = 20,
@@ -197,11 +208,18 @@ static struct cm_id *ask_for(uint32_t qpn)
                                           .responder_resources = 4,
                                           .initiator_depth = 2,
                                           .retry_count = 7,
-                                          .rnr_retry_count = 6}};
+                                          .rnr_retry_count = 6,
+                                          .vendor_id = VENDOR,
+                                          .attr_mod = OPTIONS}};
 
     ck_assert_int_eq(cm_send_req(id, &req), 0);
     a->ids[a->num_ids++] = id;
     return id;
+}
+
+static struct cm_id *ask_for(uint32_t qpn)
+{
+    return ask_over(PRM_CM_TRANSPORT_RC, qpn);
 }
 
 static uint64_t sent(unsigned side, unsigned attr)
@@ -283,6 +301,41 @@ START_TEST(resources_of_one_side_are_the_depth_of_the_other)
 }
 END_TEST
 
+/* Annex A19 (ECE): whose options and which; the answer says what of them is used. */
+START_TEST(connection_options_are_exchanged)
+{
+    ask_for(0x111);
+    run_ms(100);
+    ck_assert_uint_eq(sides[1].params.vendor_id, VENDOR);
+    ck_assert_uint_eq(sides[1].params.attr_mod, OPTIONS);
+    ck_assert_uint_eq(sides[0].params.vendor_id, VENDOR);
+    ck_assert_uint_eq(sides[0].params.attr_mod, OPTIONS & KNOWN_OPTIONS);
+}
+END_TEST
+
+/* Annex A14 (XRC): the target's queue pair is where RD has its EE context, and has neither retries
+ * nor reads of its own. It may outlive its identifier: the connection is the initiator's to end. */
+START_TEST(an_xrc_connection_is_its_initiators)
+{
+    struct cm_id *a = ask_over(PRM_CM_TRANSPORT_EXTENDED, 0x111);
+
+    run_ms(100);
+    ck_assert_int_eq(a->state, CM_ESTABLISHED);
+    ck_assert_uint_eq(a->remote_qpn, 0x333);
+    ck_assert_uint_eq(sides[0].params.qpn, 0x333);
+    ck_assert_uint_eq(sides[0].params.srq, 1);
+    ck_assert_uint_eq(sides[1].params.qpn, 0x111);
+    ck_assert_uint_eq(sides[1].params.initiator_depth, 0);
+    ck_assert_uint_eq(sides[1].params.responder_resources, 2);
+    cm_destroy_id(sides[1].ids[0]);
+    run_ms(100);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_DREQ), 0);
+    ck_assert_int_eq(a->state, CM_ESTABLISHED);
+    cm_destroy_id(a);
+    ck_assert_uint_eq(sent(0, PRM_CM_ATTR_DREQ), 1);
+}
+END_TEST
+
 /* Each connection is made once and ended once, or somebody is told that it is not. */
 START_TEST(whatever_the_wire_does)
 {
@@ -340,6 +393,23 @@ START_TEST(refusals)
     run();
     ck_assert_uint_eq(sides[0].reason, PRM_CM_REJ_REASON_CONSUMER_DEFINED);
     ck_assert_uint_eq(sides[0].events[CM_EVENT_REJ], 2);
+}
+END_TEST
+
+/* Extended transports other than XRC are not known. */
+START_TEST(a_transport_that_is_none)
+{
+    uint8_t req[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
+    struct cm_av from = {.dgid = {[15] = 0}};
+
+    PRM_SET(cm_req, (void *)req, service_id, SERVICE);
+    PRM_SET(cm_req, (void *)req, local_comm_id, 1);
+    PRM_SET(cm_req, (void *)req, transport, PRM_CM_TRANSPORT_EXTENDED);
+    PRM_SET(cm_req, (void *)req, extended_transport, PRM_CM_EXTENDED_TRANSPORT_XRC + 1);
+    put(1, &from, req);
+    run_ms(100);
+    ck_assert_uint_eq(sent(1, PRM_CM_ATTR_REJ), 1);
+    ck_assert_uint_eq(sides[1].events[CM_EVENT_REQ], 0);
 }
 END_TEST
 
@@ -523,9 +593,12 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, end);
     tcase_add_test(tc, a_connection_is_made_and_ended);
     tcase_add_test(tc, resources_of_one_side_are_the_depth_of_the_other);
+    tcase_add_test(tc, connection_options_are_exchanged);
+    tcase_add_test(tc, an_xrc_connection_is_its_initiators);
     tcase_add_test(tc, whatever_the_wire_does);
     tcase_add_test(tc, nobody_answers);
     tcase_add_test(tc, refusals);
+    tcase_add_test(tc, a_transport_that_is_none);
     tcase_add_test(tc, a_full_backlog);
     tcase_add_test(tc, a_consumer_that_takes_its_time);
     tcase_add_test(tc, a_stale_connection);

@@ -419,7 +419,8 @@ def connections_by_address(hosts):
     by_address(hosts, ["ucmatose", "-c", "50", "-C", "5"], "ucmatose", "-s", SERVER_IP, "-c", "50", "-C", "5")
     by_address(hosts, ["ucmatose", "-m"], "ucmatose", "-s", SERVER_IP, "-m")  # identifiers migrate
     by_address(hosts, ["rdma_server"], "rdma_client", "-s", SERVER_IP)
-    by_address(hosts, ["rdma_xserver"], "rdma_xclient", "-s", SERVER_IP)
+    for service in "r", "x":
+        by_address(hosts, ["rdma_xserver", "-c", service], "rdma_xclient", "-c", service, "-s", SERVER_IP)
 
 
 def connections_meanwhile(hosts):

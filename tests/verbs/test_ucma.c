@@ -143,15 +143,21 @@ static int command(struct ucma_file *file, uint32_t cmd, const void *in, size_t 
 #define ASK(file, name, resp, ...)                                                                 \
     command(file, RDMA_USER_CM_CMD_##name, &(__VA_ARGS__), sizeof(__VA_ARGS__), sizeof(resp))
 
-static uint32_t create(struct ucma_file *file, uint64_t uid, uint16_t ps)
+static uint32_t create_for(struct ucma_file *file, uint64_t uid, uint16_t ps, uint8_t qp_type)
 {
     struct rdma_ucm_create_id_resp resp = {0};
 
     ck_assert_int_eq(
         ASK(file, CREATE_ID, resp,
-            (struct rdma_ucm_create_id){.uid = uid, .response = (uintptr_t)&resp, .ps = ps}),
+            (struct rdma_ucm_create_id){
+                .uid = uid, .response = (uintptr_t)&resp, .ps = ps, .qp_type = qp_type}),
         0);
     return resp.id;
+}
+
+static uint32_t create(struct ucma_file *file, uint64_t uid, uint16_t ps)
+{
+    return create_for(file, uid, ps, 0);
 }
 
 static uint32_t destroy(struct ucma_file *file, uint32_t id)
@@ -223,30 +229,44 @@ static struct rdma_ucm_conn_param param(uint32_t qpn, const char *data)
     return p;
 }
 
-static uint32_t listener(uint32_t backlog)
+static uint32_t listener_of(uint16_t ps, uint8_t qp_type, uint32_t backlog)
 {
-    uint32_t id = create(hosts[1].file, 0x100, RDMA_PS_TCP);
+    uint32_t id = create_for(hosts[1].file, 0x100, ps, qp_type);
 
     ck_assert_int_eq(bind_to(hosts[1].file, id, "0.0.0.0", PORT), 0);
     ck_assert_int_eq(listen_on(hosts[1].file, id, backlog), 0);
     return id;
 }
 
+static uint32_t listener(uint32_t backlog)
+{
+    return listener_of(RDMA_PS_TCP, 0, backlog);
+}
+
+static const struct rdma_ucm_ece options_wanted = {.vendor_id = 0x15b3, .attr_mod = 0x80000003};
+
 /* As far as the request. */
-static uint32_t connecting(uint64_t uid, const char *data)
+static uint32_t connecting_of(uint16_t ps, uint8_t qp_type, uint64_t uid, const char *data)
 {
     struct ucma_file *file = hosts[0].file;
-    uint32_t id = create(file, uid, RDMA_PS_TCP);
+    uint32_t id = create_for(file, uid, ps, qp_type);
 
     ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
     event_of(file, CMA_EVENT_ADDR_RESOLVED);
     ck_assert_int_eq(COMMAND(file, RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id}), 0);
     event_of(file, CMA_EVENT_ROUTE_RESOLVED);
-    ck_assert_int_eq(COMMAND(file, CONNECT,
-                             (struct rdma_ucm_connect){
-                                 .id = id, .conn_param = param(0x100 + (uint32_t)uid, data)}),
-                     0);
+    ck_assert_int_eq(
+        COMMAND(file, CONNECT,
+                (struct rdma_ucm_connect){.id = id,
+                                          .conn_param = param(0x100 + (uint32_t)uid, data),
+                                          .ece = options_wanted}),
+        0);
     return id;
+}
+
+static uint32_t connecting(uint64_t uid, const char *data)
+{
+    return connecting_of(RDMA_PS_TCP, 0, uid, data);
 }
 
 static struct ib_uverbs_qp_attr qp_attr(struct ucma_file *file, uint32_t id, uint32_t state)
@@ -263,7 +283,16 @@ static struct ib_uverbs_qp_attr qp_attr(struct ucma_file *file, uint32_t id, uin
 /* -- statements --------------------------------------------------------------------------------
  */
 
-#define RTR 2 /* enum ibv_qp_state */
+/* enum ibv_qp_state, enum ibv_qp_type, enum ibv_qp_attr_mask */
+#define RTR         2
+#define RTS         3
+#define XRC_SEND    9
+#define XRC_RECV    10
+#define RNR_RETRY   (1 << 11)
+#define RETRY_CNT   (1 << 10)
+#define TIMEOUT     (1 << 9)
+#define MIN_RNR     (1 << 15)
+#define MAX_DEST_RD (1 << 17)
 
 START_TEST(from_a_request_to_its_end)
 {
@@ -299,6 +328,55 @@ START_TEST(from_a_request_to_its_end)
     event_of(hosts[0].file, CMA_EVENT_DISCONNECTED);
     ck_assert_uint_eq(destroy(hosts[0].file, a), 4);
     ck_assert_uint_eq(destroy(hosts[1].file, b), 2);
+}
+END_TEST
+
+/* Enhanced connection establishment: each side is told what the other one says of its options. */
+START_TEST(options_of_connections)
+{
+    const struct rdma_ucm_ece agreed = {.vendor_id = 0x15b3, .attr_mod = 2};
+    struct rdma_ucm_event_resp event;
+
+    listener(0);
+    connecting(0xa, "");
+    event = event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST);
+    ck_assert_mem_eq(&event.ece, &options_wanted, sizeof(event.ece));
+    ck_assert_int_eq(
+        COMMAND(hosts[1].file, ACCEPT,
+                (struct rdma_ucm_accept){
+                    .uid = 0xb, .id = event.id, .conn_param = param(0x222, ""), .ece = agreed}),
+        0);
+    event = event_of(hosts[0].file, CMA_EVENT_CONNECT_RESPONSE);
+    ck_assert_mem_eq(&event.ece, &agreed, sizeof(event.ece));
+}
+END_TEST
+
+/* The initiator's queue pair retries, the target's reads and waits (ib_cm_init_qp_attr()). Who
+ * listens for XRC is asked for nothing else. */
+START_TEST(xrc_queue_pairs)
+{
+    uint32_t a, b, mask;
+
+    listener_of(RDMA_PS_IB, XRC_RECV, 0);
+    a = connecting_of(RDMA_PS_IB, XRC_SEND, 0xa, "");
+    b = event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST).id;
+    ck_assert_int_eq(
+        COMMAND(hosts[1].file, ACCEPT,
+                (struct rdma_ucm_accept){.uid = 0xb, .id = b, .conn_param = param(0x222, "")}),
+        0);
+    ck_assert_uint_eq(event_of(hosts[0].file, CMA_EVENT_CONNECT_RESPONSE).param.conn.qp_num, 0x222);
+    ck_assert_uint_eq(qp_attr(hosts[0].file, a, RTR).dest_qp_num, 0x222);
+    ck_assert_uint_eq(qp_attr(hosts[1].file, b, RTR).dest_qp_num, 0x10a);
+    mask = qp_attr(hosts[0].file, a, RTR).qp_attr_mask;
+    ck_assert_uint_eq(mask & (MIN_RNR | MAX_DEST_RD), 0);
+    mask = qp_attr(hosts[1].file, b, RTR).qp_attr_mask;
+    ck_assert_uint_eq(mask & (MIN_RNR | MAX_DEST_RD), MIN_RNR | MAX_DEST_RD);
+    mask = qp_attr(hosts[0].file, a, RTS).qp_attr_mask;
+    ck_assert_uint_eq(mask & (TIMEOUT | RETRY_CNT | RNR_RETRY), TIMEOUT | RETRY_CNT | RNR_RETRY);
+    mask = qp_attr(hosts[1].file, b, RTS).qp_attr_mask;
+    ck_assert_uint_eq(mask & (TIMEOUT | RETRY_CNT | RNR_RETRY), TIMEOUT);
+    connecting_of(RDMA_PS_IB, 2, 0xc, "");
+    event_of(hosts[0].file, CMA_EVENT_REJECTED);
 }
 END_TEST
 
@@ -566,6 +644,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, from_a_request_to_its_end);
+    tcase_add_test(tc, options_of_connections);
+    tcase_add_test(tc, xrc_queue_pairs);
     tcase_add_test(tc, a_request_is_as_linux_writes_it);
     tcase_add_test(tc, what_is_written_is_checked);
     tcase_add_test(tc, states_are_gone_through_in_order);
