@@ -208,6 +208,7 @@ void requester_retire(struct qp *qp)
         }
         s->head++;
         if (G_UNLIKELY(qp->dci) && dci_retire(qp, s->head - 1, &desc)) {
+            s->in_cqe = NULL; /* that was of this one, which is flushed */
             if (!qp_may_send(qp)) {
                 return;
             }

@@ -360,7 +360,6 @@ static void requester_answer_in_cqe(struct qp *qp, struct send_desc *desc, const
 
     qp->req.flight->in_cqe = &data;
     requester_answer_done(qp, desc, true);
-    qp->req.flight->in_cqe = NULL; /* the CQE of an errored stream's WQE says that it is flushed */
 }
 
 /*

@@ -544,6 +544,52 @@ START_TEST(an_initiator_reads_into_its_cqes)
 }
 END_TEST
 
+static void expect_failed(struct cq_of *cq, uint8_t syndrome)
+{
+    const void *cqe = cq_next(cq);
+
+    ck_assert_ptr_nonnull(cqe);
+    cq_consume(cq);
+    ck_assert_uint_eq(PRM_GET(err_cqe, cqe, opcode), PRM_CQE_OPCODE_REQ_ERR);
+    ck_assert_uint_eq(PRM_GET(err_cqe, cqe, syndrome), syndrome);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, format), PRM_CQE_FORMAT_NO_INLINE);
+}
+
+/* The first READ cannot be written here, which is the end of its stream; what the second one brings
+ * goes nowhere, nor to the CQE of what waits behind it. */
+START_TEST(what_a_failed_stream_reads_is_in_no_cqe)
+{
+    uint64_t src = lab_mem(right, 5000, 1), dst = untouched(left, 64);
+    struct lab_qp_attr attr = {.st = PRM_QP_ST_DCI,
+                               .log_sq = 7,
+                               .no_rq = true,
+                               .log_streams = 3,
+                               .log_errored = 2,
+                               .cs_req = PRM_CS_REQ_UP_TO_32B};
+    struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, dst, 5000, src);
+    struct lab_wr nop = {.opcode = PRM_WQE_OPCODE_NOP, .stream = 2};
+    struct lab_dct dct;
+    struct lab_qp dci;
+
+    lab_dct_new(right, &dct);
+    cq_make(&send_cq, left, 64);
+    attr.cqn = send_cq.cqn;
+    lab_dci_new(left, &attr, NULL, &dci);
+    wr.stream = 1;
+    wr.sge[0].key = left->key ^ 0x100;
+    lab_post(&dci, lab_to(&wr, &dct));
+    wr = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, dst, 20, src);
+    wr.stream = 1;
+    lab_post(&dci, lab_to(&wr, &dct));
+    lab_post(&dci, &nop);
+    lab_run(lab);
+    expect_failed(&send_cq, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    expect_failed(&send_cq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    expect_data(&send_cq, PRM_CQE_FORMAT_NO_INLINE, 0);
+    expect_untouched(left, dst, 64);
+}
+END_TEST
+
 START_TEST(messages_to_a_shared_queue)
 {
     struct lab_qp_attr attr = lab_rc;
@@ -620,6 +666,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_target_has_64_bytes_or_none);
     tcase_add_test(tc, a_target_of_32_bytes_is_refused);
     tcase_add_test(tc, an_initiator_reads_into_its_cqes);
+    tcase_add_test(tc, what_a_failed_stream_reads_is_in_no_cqe);
     tcase_add_test(tc, messages_to_a_shared_queue);
     tcase_add_test(tc, other_sizes_are_refused);
     suite_add_tcase(suite, tc);
