@@ -12,6 +12,7 @@
 #include "model/memory/masked.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define ATOMICS     150
 #define AREA        512 /* bytes that all of them share */
@@ -354,20 +355,14 @@ START_TEST(atomics_take_effect_once_and_in_order)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("atomics on a bad cable");
     TCase *tc = tcase_create("against a reference");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 3600);
     tcase_add_loop_test(tc, atomics_take_effect_once_and_in_order, 0,
                         (int)G_N_ELEMENTS(services_under_test));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -6,9 +6,9 @@
  * completion while the one in the register does (mlx5_core wc.c). So do these tests.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define NOP_DS  1
 #define BF_SIZE 256
@@ -177,12 +177,10 @@ START_TEST(any_stores_are_survived)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("blueflame");
     TCase *tc = tcase_create("blueflame");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_wqe_in_the_register_is_executed_from_there);
@@ -194,8 +192,5 @@ int main(void)
     tcase_add_test(tc, an_inline_wqe_of_several_chunks_is_executed_from_the_register);
     tcase_add_test(tc, any_stores_are_survived);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The function's life as a driver sees it: brought up, torn down, reset. */
 #include <check.h>
-#include <stdlib.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 static struct inproc_world *world;
 static struct inproc_hca *hca;
@@ -146,12 +146,10 @@ START_TEST(every_generation_works)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("bring-up");
     TCase *tc = tcase_create("bring-up");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -164,9 +162,5 @@ int main(void)
     tcase_add_loop_test(tc, every_generation_works, 0,
                         (int)g_strv_length((char **)fw_profile_names()));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

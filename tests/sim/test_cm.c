@@ -5,10 +5,10 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "guest-lib/cm/cm.h"
 #include "tests/sim/seeds.h"
+#include "tests/unit/suite.h"
 
 #define MS      1000000ull /* ns */
 #define LATENCY 2          /* ms */
@@ -582,12 +582,10 @@ START_TEST(what_is_not_for_us)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("sim-cm");
     TCase *tc = tcase_create("cm");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, end);
@@ -609,8 +607,5 @@ int main(void)
     tcase_add_test(tc, requests_without_an_end);
     tcase_add_test(tc, what_is_not_for_us);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include "tests/programs/data_plan.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define QKEY      0x22222222
 #define LOG_DEPTH 6
@@ -397,12 +398,10 @@ START_TEST(a_wrong_byte_anywhere_is_a_difference)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("two HCAs, every byte");
     TCase *perfect = tcase_create("perfect"), *bad = tcase_create("bad");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(perfect, 0);
     tcase_add_test(perfect, every_byte_is_as_it_must_be);
@@ -411,9 +410,5 @@ int main(void)
     tcase_set_timeout(bad, 0);
     tcase_add_test(bad, every_byte_of_reliable_connections_on_a_bad_cable);
     suite_add_tcase(suite, bad);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

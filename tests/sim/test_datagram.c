@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Unreliable services and shared receive queues between two HCAs. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define QKEY    0x11111111
 #define GRH_LEN 40
@@ -296,12 +296,10 @@ START_TEST(qp_in_error_leaves_the_srq_alone)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("two HCAs, datagrams and SRQs");
     TCase *tc = tcase_create("datagram"), *srqs = tcase_create("srq");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -320,9 +318,5 @@ int main(void)
     tcase_add_test(srqs, qp_in_error_leaves_the_srq_alone);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, srqs);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "model/rdma/dci.h"
 #include "tests/sim/seeds.h"
 #include "tests/unit/dc_lab.h"
+#include "tests/unit/suite.h"
 
 #define DCIS    6
 #define DCTS    3
@@ -524,20 +525,14 @@ START_TEST(a_good_wire_shows_no_sequence_errors)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("dynamic connections");
     TCase *tc = tcase_create("dc");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 3600);
     tcase_add_test(tc, what_completes_was_carried_out_once);
     tcase_add_test(tc, a_good_wire_shows_no_sequence_errors);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What both sides are told when an operation fails (IBTA 10.6.2: completion return status). */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 static struct two_hcas *t;
 static struct buf *src, *dst;
@@ -488,12 +488,10 @@ START_TEST(destroying_twice_is_refused)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("two HCAs, errors");
     TCase *tc = tcase_create("errors");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -520,9 +518,5 @@ int main(void)
     tcase_add_test(tc, qp_destroyed_while_it_sends);
     tcase_add_test(tc, destroying_twice_is_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

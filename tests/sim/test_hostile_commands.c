@@ -5,10 +5,10 @@
  * with noise. Each gets a status; the device goes on, and after a reset it is as good as new.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "tests/sim/examples.h"
+#include "tests/unit/suite.h"
 
 #define OVERLONG (1u << 20)
 #define IN_MAX   8192
@@ -406,12 +406,10 @@ START_TEST(command_queue_at_no_memory)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("hostile guest, commands");
     TCase *tc = tcase_create("commands");
-    SRunner *runner;
-    int failed;
 
     rows = num_commands();
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -431,9 +429,5 @@ int main(void)
     tcase_add_loop_test(tc, noise_in_the_command_queue, 0, 4);
     tcase_add_test(tc, command_queue_at_no_memory);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -6,12 +6,12 @@
  * one status; afterwards the object that the command was about is what it was.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/syndrome.h"
 #include "prm/reflect.h"
 #include "tests/sim/examples.h"
+#include "tests/unit/suite.h"
 
 #define SYNDROME_RESERVED 0x010005
 #define SYNDROME_UID      0x01000a
@@ -390,12 +390,10 @@ START_TEST(doorbell_on_a_foreign_page)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("hostile guest, fields");
     TCase *tc = tcase_create("fields");
-    SRunner *runner;
-    int failed;
 
     rows = num_commands();
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -407,9 +405,5 @@ int main(void)
     tcase_add_loop_test(tc, objects_of_another_user, 0, rows);
     tcase_add_test(tc, doorbell_on_a_foreign_page);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -5,9 +5,9 @@
  * frame that is right in everything arrives afterwards.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 #include "wire/encap/eth.h"
 #include "wire/encap/roce.h"
 
@@ -550,12 +550,10 @@ START_TEST(responses_to_nothing)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("hostile peer, frames");
     TCase *tc = tcase_create("frames");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -573,9 +571,5 @@ int main(void)
     tcase_add_test(tc, qkey_violations_stop_counting);
     tcase_add_test(tc, responses_to_nothing);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -5,10 +5,10 @@
  * and events, or says nothing; it goes on, and after a reset it is as good as new.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
 #include "tests/sim/examples.h"
+#include "tests/unit/suite.h"
 
 #define BAR_SIZE (32u << 20)
 #define ROUNDS   1500
@@ -768,12 +768,10 @@ START_TEST(eq_at_no_memory)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("hostile guest, queues");
     TCase *tc = tcase_create("queues");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -791,9 +789,5 @@ int main(void)
     tcase_add_test(tc, srq_at_no_memory);
     tcase_add_test(tc, eq_at_no_memory);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

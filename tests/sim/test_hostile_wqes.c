@@ -5,9 +5,9 @@
  * PRM, completion with error), the QP is in ERR, and another QP works.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define LEN 64 /* of the usual message */
 
@@ -258,12 +258,10 @@ START_TEST(doorbell_of_no_queue)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("hostile guest, WQEs");
     TCase *tc = tcase_create("WQEs");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -271,9 +269,5 @@ int main(void)
     tcase_add_loop_test(tc, doorbell_beyond_the_ring, 0, 3);
     tcase_add_test(tc, doorbell_of_no_queue);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include "fw/fw_internal.h"
 #include "model/queue/q_counter.h"
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define ROUNDS   60
 #define AREA     (256u << 10)
@@ -256,12 +257,10 @@ START_TEST(same_seed_same_packets)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("two HCAs, a bad cable");
     TCase *tc = tcase_create("lossy");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_operation_takes_effect_once_and_in_order, 0,
@@ -269,9 +268,5 @@ int main(void)
     tcase_add_loop_test(tc, an_order_of_its_own_is_no_loss, 0, 4);
     tcase_add_test(tc, same_seed_same_packets);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

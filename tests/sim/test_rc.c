@@ -4,9 +4,9 @@
  * completions.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define MTU  1024
 #define MEBI (1u << 20)
@@ -333,12 +333,10 @@ START_TEST(armed_cq_makes_one_event)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("two HCAs, RC");
     TCase *tc = tcase_create("rc");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -354,9 +352,5 @@ int main(void)
     tcase_add_test(tc, loopback_stays_inside);
     tcase_add_test(tc, armed_cq_makes_one_event);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -13,6 +13,7 @@
 #include "guest-lib/drv/drv_internal.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/two_hcas.h"
+#include "tests/unit/suite.h"
 
 #define SENDERS    3
 #define MESSAGES   80
@@ -820,21 +821,15 @@ START_TEST(one_rendezvous)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("tag matching, a reference matcher");
     TCase *tc = tcase_create("tags");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 0);
     tcase_add_loop_test(tc, one_rendezvous, 0, 2);
     tcase_add_test(tc, messages_are_matched_as_mpi_says);
     tcase_add_test(tc, messages_over_dc_are_matched_as_mpi_says);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

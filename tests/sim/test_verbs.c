@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include "tests/sim/seeds.h"
 #include "tests/sim/verbs_hosts.h"
+#include "tests/unit/suite.h"
 
 #define HOSTS  3
 #define WINDOW 8    /* operations of a connection that are outstanding */
@@ -462,12 +463,10 @@ START_TEST(a_peer_that_does_not_answer_costs_virtual_time_only)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("verbs hosts in virtual time");
     TCase *traffic = tcase_create("bad cables"), *time = tcase_create("time");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(traffic, 120);
     seeds = seeds_of_run(12);
@@ -479,9 +478,5 @@ int main(void)
     tcase_add_test(time, an_armed_cq_tells_its_channel_when_its_time_comes);
     tcase_add_test(time, a_peer_that_does_not_answer_costs_virtual_time_only);
     suite_add_tcase(suite, time);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }
