@@ -59,7 +59,7 @@
  * its virtual port's context, which is not modelled. Tag matching came with ConnectX-5 (NVIDIA,
  * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did data that is
  * placed out of order (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
- * Mappings of addresses: docs/adr/0009-sessions-of-dynamic-connections.md. */
+ * That they have no mappings of addresses is told nowhere: docs/adr/0009. */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
