@@ -8,6 +8,7 @@
  */
 #include <check.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -81,6 +82,42 @@ static void use_what_is_the_parents(struct pair *p)
     pair_free(p);
     device_close();
 }
+
+/* What librdmacm knows a device by. */
+static void open_what_is_listed(void)
+{
+    struct ibv_device **listed = ibv_get_device_list(NULL);
+    __be64 guid;
+    struct ibv_context *context;
+    struct ibv_device_attr attr;
+
+    must(listed && listed[0], "no device");
+    guid = ibv_get_device_guid(listed[0]);
+    must((context = ibv_open_device(listed[0])), "errno %d", errno);
+    must_be_0(ibv_query_device(context, &attr));
+    must(attr.node_guid == guid, "GUID %" PRIx64 " is listed, %" PRIx64 " is opened",
+         (uint64_t)guid, (uint64_t)attr.node_guid);
+    must_be_0(ibv_close_device(context));
+    ibv_free_device_list(listed);
+}
+
+START_TEST(a_child_lists_what_it_opens)
+{
+    int status;
+    pid_t pid;
+
+    device_open(); /* and listed what the parent has */
+    fflush(NULL);
+    pid = fork();
+    if (!pid) {
+        open_what_is_listed();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    device_close();
+}
+END_TEST
 
 START_TEST(a_child_is_told_that_the_device_is_its_parents)
 {
@@ -459,6 +496,7 @@ int main(void)
     setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
+    tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
     if (!UNDER_ASAN) {

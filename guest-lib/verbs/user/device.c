@@ -14,8 +14,9 @@
 #include "guest-lib/verbs/user/user.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' hca and users */
-static struct hv_device *devices;
+static struct hv_device *devices;                        /* HV_MAX_DEVICES */
 static unsigned num_devices;
+static pid_t devices_of; /* the process that they were listed in */
 static struct hv_port_config *ports;
 static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 
@@ -95,21 +96,24 @@ __attribute__((destructor)) static void device_finish(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. */
+/* Under the lock. A child of fork() is a host of its own, with addresses and GUIDs of its own. */
 static bool load_devices(void)
 {
     GError *err = NULL;
+    unsigned num;
 
-    if (devices) {
+    if (devices && devices_of == getpid()) {
         return true;
     }
-    num_devices = hv_config_load(&ports, &err);
-    if (!num_devices) {
+    num = hv_config_load(&ports, &err);
+    if (!num) {
         fprintf(stderr, "hcasim: %s\n", err->message);
         g_error_free(err);
         return false;
     }
-    devices = g_new0(struct hv_device, num_devices);
+    devices = devices ? devices : g_new0(struct hv_device, HV_MAX_DEVICES);
+    devices_of = getpid();
+    num_devices = num;
     for (unsigned i = 0; i < num_devices; i++) {
         init_device(&devices[i], i, &ports[i]);
     }
