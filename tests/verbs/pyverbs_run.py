@@ -7,8 +7,8 @@ a process of its own, on an HCA in that process, at both ends. What must come ou
 tests/verbs/pyverbs.list: a test passes, or skips for the reason given. Another outcome, a test of a
 listed module that is not listed, or one that is listed and not there, is a failure. So is a test
 that passes in a guest (tests/vm/pyverbs.list, a newer suite) and does not have to pass here, unless
-this suite has no such test. RDMA-CM's tests are not in the list: they need a kernel's connection
-manager. Exit status 0: nothing failed; 77: the suite is not installed, or not the list's.
+this suite has no such test. The two processes of RDMA-CM's tests are hosts of their own.
+Exit status 0: nothing failed; 77: the suite is not installed, or not the list's.
 """
 import argparse
 import collections
@@ -42,6 +42,29 @@ def _get_ip_mac(self, dev, port, idx):
 
 RDMATestCase._get_ip_mac = _get_ip_mac
 """
+# RDMA-CM's tests have two processes, of one machine with one address; here a process is a host.
+CM_BASE_HAS = """
+def _as_a_host(flow):
+    def run(self, *args, passive=None, **kwargs):
+        os.environ["HCASIM_HOST"] = "2" if passive else "3"  # 1 is the test itself
+        self.ip_addr = "10.0.0.2"
+        return flow(self, *args, passive=passive, **kwargs)
+    return run
+
+
+for _flow in "rdmacm_traffic", "rdmacm_multicast_traffic", "rdmacm_remote_traffic":
+    setattr(RDMACMBaseTest, _flow, _as_a_host(getattr(RDMACMBaseTest, _flow)))
+"""
+CM_ADDRESSES = """
+import os
+
+_AddrInfo = AddrInfo
+
+
+def AddrInfo(src=None, dst=None, **more):
+    # who reaches somebody comes from its own address
+    return _AddrInfo(src=f"10.0.0.{os.environ['HCASIM_HOST']}" if dst else src, dst=dst, **more)
+"""
 # A kernel lets only root have raw packet QPs; an HCA in the process is the user's own. And it shows
 # a port's P_Keys in sysfs: the first is the default one (IBTA 10.9.1.2).
 UTILS_HAVE = """
@@ -61,7 +84,8 @@ def unpack(folder):
     for packed in (folder / "tests").glob("*.gz"):
         packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
         packed.unlink()
-    for name, text in (("base.py", BASE_HAS), ("utils.py", UTILS_HAVE)):
+    for name, text in (("base.py", BASE_HAS + CM_BASE_HAS), ("utils.py", UTILS_HAVE),
+                       ("base_rdmacm.py", CM_ADDRESSES), ("rdmacm_utils.py", CM_ADDRESSES)):
         with (folder / "tests" / name).open("a") as module:
             module.write(text)
 
@@ -106,7 +130,7 @@ def less_than_in_guests(there):
     """Tests of this suite that pass in a guest and that the list lets skip, or does not have."""
     ours = read_list(LIST)
     return [name for name, (outcome, _) in read_list(VM_LIST).items()
-            if outcome == "pass" and "rdmacm" not in name and name in there
+            if outcome == "pass" and name in there
             and ours.get(name, ("",))[0] != "pass"]
 
 
@@ -114,7 +138,8 @@ def call(folder, build, names, seconds, part=0):
     """Starts the suite's runner. Its wire is nobody else's."""
     env = dict(os.environ, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
-               LD_LIBRARY_PATH=f"{build}/guest-lib/verbs")
+               LD_LIBRARY_PATH=f"{build}/guest-lib/verbs",
+               LD_PRELOAD=f"{build}/guest-lib/verbs/libhcasim-cm.so")
     job = subprocess.Popen([PYTHON, str(RUNNER), str(folder), "mlx5_0", GID, str(seconds)],
                            env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, cwd=folder)
@@ -190,8 +215,7 @@ def main():
         modules = {name.split(".")[0] for name in expected}
         failed = 0
         if args.all:
-            expected = {name: expected.get(name, ("pass", "")) for name in there
-                        if "rdmacm" not in name}
+            expected = {name: expected.get(name, ("pass", "")) for name in there}
         else:
             for name in there:
                 if name.split(".")[0] in modules and name not in expected:
