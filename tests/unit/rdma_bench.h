@@ -72,10 +72,10 @@ struct bench_qp_attr {
     uint32_t cqn;  /* not 0: completes to this CQ */
     uint32_t user_index;
     bool no_rq, no_sq;
-    bool fetches;    /* offload_type RNDV */
-    bool is_to_self; /* connected to itself */
-    uint32_t xrcd;   /* XRC */
-    uint8_t cs_res;  /* PRM_CS_RES_: data in CQEs */
+    bool fetches;           /* offload_type RNDV */
+    bool is_to_self;        /* connected to itself */
+    uint32_t xrcd;          /* XRC */
+    uint8_t cs_req, cs_res; /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
 };
 
 void bench_init(struct bench *b);

@@ -167,6 +167,23 @@ START_TEST(so_it_does_of_unreliable_connections)
 }
 END_TEST
 
+/* Who receives datagrams looks for them, and their headers, in the buffers. */
+START_TEST(datagrams_are_in_memory)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 256, 0);
+    struct lab_wr wr = send_wr(src, 20);
+
+    connect_as(PRM_QP_ST_UD, 128, PRM_CS_REQ_UP_TO_64B, 128, PRM_CS_RES_UP_TO_64B);
+    wr.dest_qpn = b.qp->obj.num;
+    wr.qkey = lab_path.qkey;
+    lab_post_recv(&b, dst, 256);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_data(&recv_cq, PRM_CQE_FORMAT_NO_INLINE, GRH_BYTES + 20);
+    same(src, dst + GRH_BYTES, 20);
+}
+END_TEST
+
 /* What is written is the data, and no byte more. */
 START_TEST(the_rest_of_the_first_half_stays)
 {
@@ -649,6 +666,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_bare, teardown);
     tcase_add_loop_test(tc, a_cqe_takes_what_it_has_room_for, 0, G_N_ELEMENTS(receives));
     tcase_add_loop_test(tc, so_it_does_of_unreliable_connections, 0, G_N_ELEMENTS(receives));
+    tcase_add_test(tc, datagrams_are_in_memory);
     tcase_add_test(tc, the_rest_of_the_first_half_stays);
     tcase_add_test(tc, fields_beside_the_data_are_what_they_are);
     tcase_add_test(tc, a_write_with_immediate_has_none_there);

@@ -127,6 +127,30 @@ START_TEST(the_data_of_a_matched_request_is_fetched)
 }
 END_TEST
 
+/* Whatever the QP asks for: the data belongs to the receive, not to a WQE of the QP's. */
+START_TEST(what_is_fetched_is_in_no_cqe)
+{
+    struct bench_qp_attr attr = {.log_rra_max = 2,
+                                 .srqn = xrq->obj.num,
+                                 .fetches = true,
+                                 .cs_req = PRM_CS_REQ_UP_TO_32B,
+                                 .cs_res = PRM_CS_RES_UP_TO_32B};
+    struct roce_packet read;
+
+    bench_qp_rts(&b, &attr, &data_qp);
+    append(1, ALL, 0, ROOM, 0);
+    send_request(1, 20);
+    EXPECT(CONSUMED, NO_PACKET);
+    read = expect_read(20);
+    expect_taken();
+    answer_read(&read, 20);
+    expect_bytes(mem, 0, 20);
+    answer(expect_fin(1, 20), ACK);
+    ck_assert_uint_eq(EXPECT(EXPECTED, RESP_SEND).bytes, 20);
+    ck_assert_uint_eq(PRM_GET(cqe64, last_told(), format), PRM_CQE_FORMAT_NO_INLINE);
+}
+END_TEST
+
 START_TEST(a_request_for_nothing_is_read_and_told_as_any)
 {
     struct roce_packet read;
@@ -414,6 +438,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, tags_setup, tags_teardown);
     tcase_add_test(tc, the_data_of_a_matched_request_is_fetched);
+    tcase_add_test(tc, what_is_fetched_is_in_no_cqe);
     tcase_add_test(tc, a_request_for_nothing_is_read_and_told_as_any);
     tcase_add_test(tc, many_rendezvous_go_on_at_a_time);
     tcase_add_loop_test(tc, what_the_device_does_not_fetch_is_left_to_software, 0, 3);
