@@ -197,6 +197,28 @@ START_TEST(the_rest_of_the_first_half_stays)
 }
 END_TEST
 
+/* Wherever the device is: software that sees the CQE sees its data. */
+static void look_at_the_first(void *data, enum fake_call call)
+{
+    if (PRM_GET(cqe64, (const void *)cq_cqe64(&recv_cq, 0), opcode) != PRM_CQE_OPCODE_INVALID) {
+        ck_assert_mem_eq(cq_slot(&recv_cq, 0), data, 60);
+    }
+}
+
+START_TEST(data_is_there_before_its_cqe)
+{
+    uint64_t src = lab_mem(left, 64, 1);
+
+    connect_as(PRM_QP_ST_RC, 64, 0, 128, PRM_CS_RES_UP_TO_64B);
+    right->host.no_map = _i;
+    right->host.hook = look_at_the_first;
+    right->host.hook_opaque = lab_ptr(left, src, 60);
+    send_one(src, 60, untouched(right, 256));
+    right->host.hook = NULL;
+    expect_data(&recv_cq, PRM_CQE_FORMAT_INLINE_64, 60);
+}
+END_TEST
+
 START_TEST(fields_beside_the_data_are_what_they_are)
 {
     struct lab_wr wr = send_wr(lab_mem(left, 64, 1), 32);
@@ -668,6 +690,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, so_it_does_of_unreliable_connections, 0, G_N_ELEMENTS(receives));
     tcase_add_test(tc, datagrams_are_in_memory);
     tcase_add_test(tc, the_rest_of_the_first_half_stays);
+    tcase_add_loop_test(tc, data_is_there_before_its_cqe, 0, 2);
     tcase_add_test(tc, fields_beside_the_data_are_what_they_are);
     tcase_add_test(tc, a_write_with_immediate_has_none_there);
     tcase_add_test(tc, a_message_must_fit_its_wqe);
