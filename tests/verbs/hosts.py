@@ -417,6 +417,10 @@ def connections_by_address(hosts):
     by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-S", "4000", "-a", SERVER_IP, "-p", "9999"],
                "rping", "-c", "-V", "-C", "5", "-S", "4000", "-a", SERVER_IP, "-p", "9999")
     by_address(hosts, ["ucmatose", "-c", "50", "-C", "5"], "ucmatose", "-s", SERVER_IP, "-c", "50", "-C", "5")
+    by_address(hosts, ["rping", "-s", "-P", "-a", SERVER_IP], "rping", "-c", "-C", "5", "-a", SERVER_IP, served=False)
+    by_address(hosts, ["rping", "-s", "-q", "-V", "-C", "5", "-a", SERVER_IP],  # it modifies its queue pair itself
+               "rping", "-c", "-q", "-V", "-C", "5", "-a", SERVER_IP)
+    by_address(hosts, ["ucmatose", "-P", "ib", "-c", "3"], "ucmatose", "-s", SERVER_IP, "-P", "ib", "-c", "3")
     by_address(hosts, ["ucmatose", "-m"], "ucmatose", "-s", SERVER_IP, "-m")  # identifiers migrate
     by_address(hosts, ["rdma_server"], "rdma_client", "-s", SERVER_IP)
     for service in "r", "x":
@@ -446,7 +450,8 @@ def connections_meanwhile(hosts):
 
 def datagrams_by_address(hosts):
     """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
-    by_address(hosts, ["udaddy", "-c", "10"], "udaddy", "-s", SERVER_IP, "-c", "10")
+    for ports in "udp", "ipoib":
+        by_address(hosts, ["udaddy", "-P", ports, "-c", "10"], "udaddy", "-s", SERVER_IP, "-P", ports, "-c", "10")
     receiver = hosts.start("stdbuf", "-oL", "mckey", "-m", "239.7.7.7", "-b", SERVER_IP, options=["--ip", SERVER_IP])
     while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
         if not line:
@@ -465,7 +470,10 @@ def sockets(hosts):
         if sent.read_bytes() != got.read_bytes():
             raise Failure("the copy differs")
     sizes = ["-S", "4096", "-I", "10", "-C", "5"]
-    by_address(hosts, ["rstream", *sizes], "rstream", "-s", SERVER_IP, *sizes)
+    for mode in [], ["-T", "v"], ["-T", "n"], ["-T", "r"]:  # data verified, not blocking, an address resolved
+        by_address(hosts, ["rstream", *sizes, *mode], "rstream", "-s", SERVER_IP, *sizes, *mode)
+    for mode in [], ["-T", "v"]:  # by riowrite(), a remote memory of its own
+        by_address(hosts, ["riostream", *sizes, *mode], "riostream", "-s", SERVER_IP, *sizes, *mode)
 
 
 def many_connections(hosts):
