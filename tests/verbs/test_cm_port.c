@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A port as the connection manager has it: what comes to its queue pair 1, in turns.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "guest-lib/verbs/cm/port.h"
+#include "guest-lib/verbs/kernel/config.h"
+#include "tests/verbs/verbs_table.h"
+
+#define GID_IPV4 1
+#define FLOOD    (3 * CM_PORT_TURN + 8)
+
+static struct verbs_table *v;
+static struct cm_port ports[2];
+static struct cm *cm;
+static bool has_arrived;
+
+static void arrived(void *opaque)
+{
+    has_arrived = true;
+}
+
+static void send_nothing(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
+{
+    ck_abort_msg("what is malformed is answered");
+}
+
+static uint64_t clock_ns(void *opaque)
+{
+    return 1;
+}
+
+static uint32_t random32(void *opaque)
+{
+    return 1;
+}
+
+static uint64_t guid(void *opaque, unsigned port)
+{
+    return 1;
+}
+
+static const struct cm_ops ops = {send_nothing, clock_ns, random32, guid};
+
+static void setup(void)
+{
+    struct cma_device device;
+
+    v = verbs_table_new();
+    verbs_must_be_0(cm_port_open(&ports[0], 0, v->a, arrived, NULL, &device));
+    verbs_must_be_0(cm_port_open(&ports[1], 0, v->b, arrived, NULL, &device));
+    cm = cm_new(&ops, NULL);
+}
+
+static void teardown(void)
+{
+    cm_free(cm);
+    cm_port_close(&ports[0]);
+    cm_port_close(&ports[1]);
+    verbs_table_free(v);
+}
+
+/* Datagrams of no class from host 0 to host 1, as many as are sent at a time or fewer. */
+static void flood(unsigned n)
+{
+    static const uint8_t mad[CM_MAD_LEN];
+    struct cm_av av = {.sgid_index = GID_IPV4};
+
+    memcpy(av.dgid, hv_device(v->b->device)->config->gid[GID_IPV4].raw, sizeof(av.dgid));
+    for (unsigned i = 0; i < n; i++) {
+        cm_port_send(&ports[0], &av, mad);
+    }
+    while (n) { /* sends that wait go out when others are done */
+        table_wait(v);
+        cm_port_run(&ports[0], cm);
+        n -= MIN(n, CM_PORT_TURN);
+    }
+}
+
+/* The connection manager has its lock for a turn, and what a program asks meanwhile waits: a peer
+ * that floods it is heard CM_PORT_TURN datagrams at a time, and each of them once. */
+START_TEST(a_turn_takes_no_more_than_its_share)
+{
+    const uint64_t *heard = &cm_get_stats(cm)->malformed;
+
+    flood(FLOOD);
+    for (unsigned turn = 1; turn <= FLOOD / CM_PORT_TURN; turn++) {
+        ck_assert(cm_port_run(&ports[1], cm));
+        ck_assert_uint_eq(*heard, turn * CM_PORT_TURN);
+    }
+    ck_assert(!cm_port_run(&ports[1], cm));
+    ck_assert_uint_eq(*heard, FLOOD);
+}
+END_TEST
+
+/* Who was told that there is no more is called for the next one. */
+START_TEST(the_next_one_is_announced)
+{
+    flood(CM_PORT_TURN);
+    ck_assert(cm_port_run(&ports[1], cm));
+    ck_assert(!cm_port_run(&ports[1], cm));
+    has_arrived = false;
+    flood(1);
+    ck_assert(has_arrived);
+    ck_assert(!cm_port_run(&ports[1], cm));
+    ck_assert_uint_eq(cm_get_stats(cm)->malformed, CM_PORT_TURN + 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verbs-cm-port");
+    TCase *tc = tcase_create("cm_port");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_turn_takes_no_more_than_its_share);
+    tcase_add_test(tc, the_next_one_is_announced);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
