@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHM_DIR "/dev/shm"
+#define SHM_DIR        "/dev/shm"
+#define SHM_OWN_PREFIX "hcasim-%lu-" /* of a user */
 
 #define SHM_HELP                                                                                   \
     "shm:NAME   a segment of this user in /dev/shm (letters, digits, '.', '_', '-')\n"             \
@@ -28,8 +29,6 @@ static bool wire_open_is_name(const char *s)
 /* A shm URI's file, or NULL: it is none. own_only: see wire_shm_open(). */
 static char *wire_open_shm_path(const char *rest, bool *own_only)
 {
-    char *prefix, *path;
-
     *own_only = false;
     if (rest[0] == '/' && rest[1] != '\0' && rest[strlen(rest) - 1] != '/') {
         return g_strdup(rest);
@@ -38,11 +37,14 @@ static char *wire_open_shm_path(const char *rest, bool *own_only)
         return NULL;
     }
     *own_only = true;
-    prefix = g_strdup_printf("hcasim-%lu-", (unsigned long)geteuid());
+    return g_strdup_printf(SHM_DIR "/" SHM_OWN_PREFIX "%s", (unsigned long)geteuid(), rest);
+}
+
+static void wire_open_shm_sweep(void)
+{
+    g_autofree char *prefix = g_strdup_printf(SHM_OWN_PREFIX, (unsigned long)geteuid());
+
     wire_shm_sweep(SHM_DIR, prefix);
-    path = g_strconcat(SHM_DIR "/", prefix, rest, NULL);
-    g_free(prefix);
-    return path;
 }
 
 static const struct {
@@ -52,8 +54,11 @@ static const struct {
     struct wire_port *(*open)(const char *path, bool own_only, GError **err);
     struct wire_number *(*take_number)(const char *path, bool own_only, unsigned wanted,
                                        GError **err);
+    unsigned (*look_number)(const char *path, unsigned beyond);
+    void (*sweep)(void); /* removes what killed processes left */
 } schemes[] = {
-    {"shm:", wire_open_shm_path, wire_shm_open, wire_shm_number_take},
+    {"shm:", wire_open_shm_path, wire_shm_open, wire_shm_number_take, wire_shm_number_look,
+     wire_open_shm_sweep},
 };
 
 /* The scheme of a URI and its path, or -1 with *err. */
@@ -79,7 +84,11 @@ struct wire_port *wire_open(const char *uri, GError **err)
     bool own_only;
     int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
 
-    return scheme < 0 ? NULL : schemes[scheme].open(path, own_only, err);
+    if (scheme < 0) {
+        return NULL;
+    }
+    schemes[scheme].sweep();
+    return schemes[scheme].open(path, own_only, err);
 }
 
 struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **err)
@@ -88,7 +97,20 @@ struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **
     bool own_only;
     int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
 
-    return scheme < 0 ? NULL : schemes[scheme].take_number(path, own_only, wanted, err);
+    if (scheme < 0) {
+        return NULL;
+    }
+    schemes[scheme].sweep();
+    return schemes[scheme].take_number(path, own_only, wanted, err);
+}
+
+unsigned wire_number_look(const char *uri, unsigned beyond)
+{
+    g_autofree char *path = NULL;
+    bool own_only;
+    int scheme = wire_open_find_scheme(uri, &path, &own_only, NULL);
+
+    return scheme < 0 ? 0 : schemes[scheme].look_number(path, beyond);
 }
 
 const char *wire_uri_help(void)

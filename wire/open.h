@@ -50,6 +50,10 @@ struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **
 unsigned wire_number_get(const struct wire_number *number);
 void wire_number_release(struct wire_number *number);
 
+/* The lowest number greater than beyond that is free just now. Nothing is taken or made, nobody is
+ * waited for, and the next one may be told the same. 0: there is none, or no such wire. */
+unsigned wire_number_look(const char *uri, unsigned beyond);
+
 /* The forms of URI, one per line, for help texts. */
 const char *wire_uri_help(void);
 

@@ -118,6 +118,25 @@ START_TEST(a_number_is_its_process_s)
 }
 END_TEST
 
+/* Who looks which number would be his takes none, and makes no wire. */
+START_TEST(a_look_takes_nothing)
+{
+    g_autofree char *uri = g_strdup_printf("shm:%s/seg", nodes_dir);
+    struct wire_number *second;
+
+    ck_assert_uint_eq(wire_number_look(uri, 0), 1);
+    ck_assert_uint_eq(wire_number_look(uri, 0), 1);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    second = take("seg", 2);
+    ck_assert_uint_eq(wire_number_look(uri, 0), 1);
+    ck_assert_uint_eq(wire_number_look(uri, 1), 3);
+    ck_assert_uint_eq(wire_number_look(uri, WIRE_NUMBER_MAX), 0);
+    ck_assert_uint_eq(wire_number_look("nothing", 0), 0);
+    wire_number_release(second);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
 /* Members come and go; the numbers stay, and so does the file. */
 START_TEST(a_number_does_not_need_a_member)
 {
@@ -164,6 +183,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_lowest_free_number_is_given);
     tcase_add_test(tc, a_number_is_taken_once);
+    tcase_add_test(tc, a_look_takes_nothing);
     tcase_add_test(tc, a_number_is_its_process_s);
     tcase_add_test(tc, a_number_does_not_need_a_member);
     tcase_add_test(tc, a_bad_uri_has_no_numbers);

@@ -7,6 +7,7 @@
 #include "wire/shm/file.h"
 #include "wire/shm/segment.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 struct wire_number {
@@ -16,12 +17,17 @@ struct wire_number {
     pid_t pid; /* whose it is: a child of fork() has a copy of this only */
 };
 
-static unsigned shm_number_take(int fd, unsigned wanted)
+static bool shm_number_is_free(int fd, off_t byte)
 {
-    unsigned last = wanted ? wanted : WIRE_NUMBER_MAX;
+    return !shm_is_locked(fd, byte, 1);
+}
 
-    for (unsigned n = wanted ? wanted : 1; n <= last; n++) {
-        if (shm_lock(fd, SHM_LOCK_NUMBERS + (off_t)n)) {
+/* The first number of these whose lock can be had; 0: none. */
+static unsigned shm_number_find(int fd, unsigned first, unsigned last,
+                                bool (*can_be_had)(int fd, off_t byte))
+{
+    for (unsigned n = first; n <= last; n++) {
+        if (can_be_had(fd, SHM_LOCK_NUMBERS + (off_t)n)) {
             return n;
         }
     }
@@ -38,7 +44,7 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
     if (fd < 0) {
         return NULL;
     }
-    n = shm_number_take(fd, wanted);
+    n = shm_number_find(fd, wanted ? wanted : 1, wanted ? wanted : WIRE_NUMBER_MAX, shm_lock);
     shm_file_joined(fd);
     if (!n) {
         if (wanted) {
@@ -53,6 +59,19 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
     number = g_new0(struct wire_number, 1);
     *number = (struct wire_number){g_strdup(path), fd, n, getpid()};
     return number;
+}
+
+unsigned wire_shm_number_look(const char *path, unsigned beyond)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    unsigned n;
+
+    if (fd < 0) {
+        return beyond < WIRE_NUMBER_MAX ? beyond + 1 : 0; /* nobody is there yet */
+    }
+    n = shm_number_find(fd, beyond + 1, WIRE_NUMBER_MAX, shm_number_is_free);
+    close(fd);
+    return n;
 }
 
 unsigned wire_number_get(const struct wire_number *number)
