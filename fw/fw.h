@@ -60,10 +60,12 @@ struct fw_config {
 struct fw_pci_id {
     uint16_t vendor, device, subsys_vendor, subsys;
     uint8_t revision;
-    unsigned num_msix;                 /* size of the MSI-X table to present */
-    uint64_t bar_size;                 /* BAR0, bytes, a power of two */
-    unsigned link_speed, link_width;   /* PCI Express: generation, lanes */
-    const char *product, *part_number; /* as the card's vital product data names it */
+    unsigned num_msix;                        /* size of the MSI-X table to present */
+    uint64_t bar_size;                        /* BAR0, bytes, a power of two */
+    unsigned link_speed, link_width;          /* PCI Express: generation, lanes */
+    const char *product, *part_number;        /* as the card's vital product data names it */
+    unsigned fw_major, fw_minor, fw_subminor; /* what is in flash: the firmware's version */
+    const char *board;                        /* its parameter set's id */
 };
 
 /* NULL-terminated list of the names that fw_config.profile accepts. */

@@ -176,6 +176,10 @@ bool fw_profile_pci_id(const char *profile, struct fw_pci_id *id)
 
     if (p) {
         *id = p->pci;
+        id->fw_major = p->fw_major;
+        id->fw_minor = p->fw_minor;
+        id->fw_subminor = p->fw_subminor;
+        id->board = p->psid;
     }
     return p != NULL;
 }

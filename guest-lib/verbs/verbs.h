@@ -30,7 +30,7 @@
 #define HV_EXPORT __attribute__((visibility("default")))
 
 struct hv_dv_ops; /* guest-lib/verbs/dv.h: what libmlx5.so.1 calls */
-struct hv_cm_ops; /* guest-lib/verbs/cm/door.h: what libhcasim-cm.so calls */
+struct hv_cm_ops; /* guest-lib/verbs/cm/door.h: what libhcasim.so calls */
 struct hv_port_config;
 struct hv_hca;
 struct hv_file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * /dev/infiniband/rdma_cm of a process: what libhcasim-cm.so (interpose.c) calls when a program
+ * /dev/infiniband/rdma_cm of a process: what libhcasim.so (interpose.c) calls when a program
  * opens it. It finds these by a device, so that libibverbs.so.1 exports nothing of its own.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_CM_DOOR_H

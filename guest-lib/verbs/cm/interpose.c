@@ -1,52 +1,117 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libhcasim-cm.so, which `hcasim run` preloads: to a program's librdmacm, /dev/infiniband/rdma_cm
- * is there. What is opened is a descriptor of the connection manager in libibverbs.so.1
- * (guest-lib/verbs/cm/door.c), which can be polled; what is written to it are commands.
+ * A part of libhcasim.so, which `hcasim run` preloads (guest-lib/verbs/preload): to a program's
+ * librdmacm, /dev/infiniband/rdma_cm is there. What is opened (preload/paths.c) is a descriptor of
+ * the connection manager in libibverbs.so.1 (guest-lib/verbs/cm/door.c), which can be polled; what
+ * is written to it are commands.
  *
- * Any other file costs a comparison of its name when it is opened, and a look into a table when it
- * is written to or closed. Nothing happens before the file is opened; the library is then looked
- * for among those that are loaded, and has to be the one beside this.
+ * Any other file costs a look into a table when it is written to or closed. Nothing happens before
+ * the file is opened; the library is then looked for among those that are loaded, and has to be the
+ * one beside this.
  */
-/* open() and open64() are two functions here. */
+/* fstat() and fstat64() are two functions here. */
 #undef _FILE_OFFSET_BITS
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/verbs/cm/door.h"
+#include "guest-lib/verbs/preload/preload.h"
+#include "guest-lib/verbs/preload/real.h"
 #include "guest-lib/verbs/verbs.h"
 
 #define DEVICE "/dev/infiniband/rdma_cm"
 #define FILES  65536 /* descriptors that it may have */
 
-static struct {
+/* What fstat() and fstat64() are called in programs that were built with an older C library. */
+int __fxstat(int version, int fd, struct stat *buf);
+int __fxstat64(int version, int fd, struct stat64 *buf);
+
+#define FUNCTIONS(X)                                                                               \
+    X(close)                                                                                       \
+    X(dup)                                                                                         \
+    X(dup2)                                                                                        \
+    X(dup3)                                                                                        \
+    X(fstat)                                                                                       \
+    X(fstat64)                                                                                     \
+    X(__fxstat)                                                                                    \
+    X(__fxstat64)                                                                                  \
+    X(write)
+REAL_TABLE(FUNCTIONS)
+
+struct entry {
     struct ucma_file *file;
     unsigned *descriptors; /* of the file */
-    ino_t inode;           /* tells a descriptor that was closed without us */
-} table[FILES];
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+    int mark;              /* tells a descriptor that was closed without us */
+};
+
+static struct entry table[FILES];
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of this */
+static pid_t table_pid; /* whose it is: a child of vfork() only borrows it */
 static const struct hv_cm_ops *ops;
 
-/* The C library's function of that name. */
-#define REAL(name) ((__typeof__(name) *)interpose_real(#name))
-
-static void *interpose_real(const char *name)
+static int interpose_lock(void)
 {
-    return dlsym(RTLD_NEXT, name);
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&table_lock);
+    return state;
+}
+
+static void interpose_unlock(int state)
+{
+    pthread_mutex_unlock(&table_lock);
+    pthread_setcancelstate(state, NULL);
+}
+
+/* The signal that an open file would send were it asynchronous, which the connection manager's are
+ * not, tells it from what else may be open there: 0 of most, and a number of a file's own of ours.
+ */
+static int interpose_mark(int fd)
+{
+    return fcntl(fd, F_GETSIG);
+}
+
+static int interpose_new_mark(void)
+{
+    static unsigned count;
+    int first = SIGRTMIN, last = SIGRTMAX;
+
+    return first +
+           (int)(__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % (unsigned)(last - first + 1));
+}
+
+/* Cheap for what is none. */
+static bool interpose_may_be_file(int fd)
+{
+    return fd >= 0 && fd < FILES && __atomic_load_n(&table[fd].file, __ATOMIC_ACQUIRE);
+}
+
+PRELOAD_SLOW static struct ucma_file *interpose_look_up(int fd)
+{
+    struct ucma_file *file = NULL;
+    int err = errno, state = interpose_lock();
+
+    if (table[fd].file && table[fd].mark == interpose_mark(fd)) {
+        file = table[fd].file;
+    }
+    interpose_unlock(state);
+    errno = err;
+    return file;
 }
 
 static struct ucma_file *interpose_file_of(int fd)
 {
-    struct stat now;
+    return interpose_may_be_file(fd) ? interpose_look_up(fd) : NULL;
+}
 
-    if (fd < 0 || fd >= FILES || !__atomic_load_n(&table[fd].file, __ATOMIC_ACQUIRE)) {
-        return NULL;
-    }
-    return REAL(fstat)(fd, &now) || now.st_ino != table[fd].inode ? NULL : table[fd].file;
+static const struct hv_cm_ops *interpose_ops(void)
+{
+    return __atomic_load_n(&ops, __ATOMIC_ACQUIRE);
 }
 
 static bool interpose_is_beside(const void *symbol)
@@ -61,80 +126,90 @@ static bool interpose_is_beside(const void *symbol)
     return end && !strncmp(theirs.dli_fname, ours.dli_fname, (size_t)(end - ours.dli_fname) + 1);
 }
 
-static const struct hv_cm_ops *interpose_find_ops(void)
+/* Before any file is there, so whoever has one finds them stored. False: ENOENT. */
+static bool interpose_find_ops(void)
 {
     void *library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
     __typeof__(ibv_get_device_list) *get = library ? dlsym(library, "ibv_get_device_list") : NULL;
     struct ibv_device **list;
 
     if (!get || !interpose_is_beside((const void *)get)) {
-        return NULL;
+        return false;
     }
     list = get(NULL);
     if (list && list[0]) {
-        ops = hv_device(list[0])->cm;
+        __atomic_store_n(&ops, hv_device(list[0])->cm, __ATOMIC_RELEASE);
     }
     free(list);
-    return ops;
+    return interpose_ops() != NULL;
 }
 
-/* With the lock. */
+/* With the lock: the descriptor is one of the file's. */
 static int interpose_note(int fd, struct ucma_file *file, unsigned *descriptors)
 {
-    struct stat now;
-
-    if (fd >= FILES || REAL(fstat)(fd, &now)) {
+    if (fd >= FILES) {
         return EMFILE;
     }
     table[fd].descriptors = descriptors;
-    table[fd].inode = now.st_ino;
+    table[fd].mark = interpose_mark(fd);
     ++*descriptors;
     __atomic_store_n(&table[fd].file, file, __ATOMIC_RELEASE);
     return 0;
 }
 
-/* The descriptor is about to be closed. */
-static void interpose_forget(int fd)
+/* With the lock: it is none any more. Returns what it was, for interpose_drop(). */
+static struct entry interpose_take(int fd)
 {
-    struct ucma_file *file;
-    bool last = false;
+    struct entry was = table[fd];
 
-    if (!interpose_file_of(fd)) {
-        return;
-    }
-    pthread_mutex_lock(&table_lock);
-    file = table[fd].file;
     __atomic_store_n(&table[fd].file, NULL, __ATOMIC_RELEASE);
-    if (file && !--*table[fd].descriptors) {
-        free(table[fd].descriptors);
-        last = true;
+    return was;
+}
+
+/* With the lock. Returns the file if that was its last descriptor. */
+static struct ucma_file *interpose_drop(struct entry was)
+{
+    if (!was.file || --*was.descriptors) {
+        return NULL;
     }
-    pthread_mutex_unlock(&table_lock);
+    free(was.descriptors);
+    return was.file;
+}
+
+/* The descriptor is about to be closed, or was closed without us. */
+PRELOAD_SLOW static void interpose_forget(int fd)
+{
+    int state = interpose_lock();
+    struct ucma_file *last = interpose_drop(interpose_take(fd));
+
+    interpose_unlock(state);
     if (last) {
-        ops->close(file);
+        interpose_ops()->close(last);
     }
 }
 
 /* -- opening ------------------------------------------------------------------------------------
  */
 
-static int interpose_open(int flags)
+int interpose_open(int flags)
 {
     unsigned *descriptors = calloc(1, sizeof(*descriptors));
     struct ucma_file *file;
     int fd = -1, err = ENOENT;
 
-    if (descriptors && (ops || interpose_find_ops())) {
-        file = ops->open(interpose_file_of, flags, &fd);
+    if (descriptors && (interpose_ops() || interpose_find_ops())) {
+        file = interpose_ops()->open(interpose_file_of, flags, &fd);
         err = errno;
         if (file) {
-            pthread_mutex_lock(&table_lock);
+            int state = interpose_lock();
+
+            fcntl(fd, F_SETSIG, interpose_new_mark());
             err = interpose_note(fd, file, descriptors);
-            pthread_mutex_unlock(&table_lock);
+            interpose_unlock(state);
             if (!err) {
                 return fd;
             }
-            ops->close(file);
+            interpose_ops()->close(file);
             REAL(close)(fd);
         }
     }
@@ -143,114 +218,106 @@ static int interpose_open(int flags)
     return -1;
 }
 
-static bool interpose_is_device(const char *path)
-{
-    return path && !strcmp(path, DEVICE);
-}
-
-#define MODE_OF(flags, mode)                                                                       \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                         \
-        va_list args;                                                                              \
-                                                                                                   \
-        va_start(args, flags);                                                                     \
-        mode = va_arg(args, mode_t);                                                               \
-        va_end(args);                                                                              \
-    }
-
-#define OPEN(name)                                                                                 \
-    HV_EXPORT int name(const char *path, int flags, ...)                                           \
-    {                                                                                              \
-        mode_t mode = 0;                                                                           \
-                                                                                                   \
-        MODE_OF(flags, mode)                                                                       \
-        return interpose_is_device(path) ? interpose_open(flags) : REAL(name)(path, flags, mode);  \
-    }
-#define OPENAT(name)                                                                               \
-    HV_EXPORT int name(int at, const char *path, int flags, ...)                                   \
-    {                                                                                              \
-        mode_t mode = 0;                                                                           \
-                                                                                                   \
-        MODE_OF(flags, mode)                                                                       \
-        return interpose_is_device(path) ? interpose_open(flags)                                   \
-                                         : REAL(name)(at, path, flags, mode);                      \
-    }
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
-
 /* -- descriptors --------------------------------------------------------------------------------
  */
 
-HV_EXPORT ssize_t write(int fd, const void *buf, size_t len)
+PRELOAD_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
-    static __typeof__(write) *real;
     struct ucma_file *file = interpose_file_of(fd);
 
-    if (file) {
-        return ops->write(file, buf, len);
-    }
-    if (!real) {
-        real = REAL(write);
-    }
-    return real(fd, buf, len);
+    return file ? interpose_ops()->write(file, buf, len) : REAL(write)(fd, buf, len);
 }
 
-HV_EXPORT int close(int fd)
+PRELOAD_EXPORT int close(int fd)
 {
-    static __typeof__(close) *real;
-
-    interpose_forget(fd);
-    if (!real) {
-        real = REAL(close);
+    if (interpose_may_be_file(fd) && getpid() == table_pid) {
+        interpose_forget(fd);
     }
-    return real(fd);
+    return REAL(close)(fd);
 }
 
 /* The kernel's is a character device, which librdmacm looks at. */
-#define FSTAT(name, type)                                                                          \
-    HV_EXPORT int name(int fd, struct type *buf)                                                   \
+#define FSTAT(name, type, parameters, arguments)                                                   \
+    PRELOAD_EXPORT int name parameters                                                             \
     {                                                                                              \
-        struct type device;                                                                        \
-        int err = REAL(name)(fd, buf);                                                             \
+        int err = REAL(name) arguments;                                                            \
                                                                                                    \
         if (!err && interpose_file_of(fd)) {                                                       \
+            struct type device;                                                                    \
+                                                                                                   \
             buf->st_mode = S_IFCHR | 0666;                                                         \
             buf->st_rdev = type(DEVICE, &device) ? 0 : device.st_rdev;                             \
         }                                                                                          \
         return err;                                                                                \
     }
-FSTAT(fstat, stat)
-FSTAT(fstat64, stat64)
+FSTAT(fstat, stat, (int fd, struct stat *buf), (fd, buf))
+FSTAT(fstat64, stat64, (int fd, struct stat64 *buf), (fd, buf))
+FSTAT(__fxstat, stat, (int version, int fd, struct stat *buf), (version, fd, buf))
+FSTAT(__fxstat64, stat64, (int version, int fd, struct stat64 *buf), (version, fd, buf))
 
-static int interpose_duplicated(int from, int to)
+/* Once the one is a duplicate of the other; what was there before is closed by that. */
+PRELOAD_SLOW static void interpose_duplicated(int from, int to)
 {
-    if (to >= 0 && interpose_file_of(from)) {
-        pthread_mutex_lock(&table_lock);
-        interpose_note(to, table[from].file, table[from].descriptors);
-        pthread_mutex_unlock(&table_lock);
+    struct ucma_file *file = interpose_file_of(from), *last;
+    int err = errno, state = interpose_lock();
+    struct entry was = to < FILES ? interpose_take(to) : (struct entry){0};
+
+    if (file && table[from].file == file) {
+        interpose_note(to, file, table[from].descriptors);
+    }
+    last = interpose_drop(was);
+    interpose_unlock(state);
+    if (last) {
+        interpose_ops()->close(last);
+    }
+    errno = err;
+}
+
+static int interpose_duplicate(int from, int to)
+{
+    if (to >= 0 && to != from && (interpose_may_be_file(from) || interpose_may_be_file(to)) &&
+        getpid() == table_pid) {
+        interpose_duplicated(from, to);
     }
     return to;
 }
 
-HV_EXPORT int dup(int from)
+PRELOAD_EXPORT int dup(int from)
 {
-    return interpose_duplicated(from, REAL(dup)(from));
+    return interpose_duplicate(from, REAL(dup)(from));
 }
 
-HV_EXPORT int dup2(int from, int to)
+PRELOAD_EXPORT int dup2(int from, int to)
 {
-    if (from == to) {
-        return REAL(dup2)(from, to);
-    }
-    interpose_forget(to);
-    return interpose_duplicated(from, REAL(dup2)(from, to));
+    return interpose_duplicate(from, REAL(dup2)(from, to));
 }
 
-HV_EXPORT int dup3(int from, int to, int flags)
+PRELOAD_EXPORT int dup3(int from, int to, int flags)
 {
-    if (from != to) {
-        interpose_forget(to);
-    }
-    return interpose_duplicated(from, REAL(dup3)(from, to, flags));
+    return interpose_duplicate(from, REAL(dup3)(from, to, flags));
+}
+
+/* -- the process --------------------------------------------------------------------------------
+ */
+
+static void interpose_before_fork(void)
+{
+    pthread_mutex_lock(&table_lock);
+}
+
+static void interpose_after_fork(void)
+{
+    pthread_mutex_unlock(&table_lock);
+}
+
+static void interpose_in_child(void)
+{
+    table_pid = getpid();
+    pthread_mutex_unlock(&table_lock);
+}
+
+__attribute__((constructor)) static void interpose_begin(void)
+{
+    table_pid = getpid();
+    pthread_atfork(interpose_before_fork, interpose_after_fork, interpose_in_child);
 }

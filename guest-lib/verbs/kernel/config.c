@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw.h"
+#include "guest-lib/verbs/kernel/facts.h"
 #include "wire/open.h"
 
 #define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
 
-static GKeyFile *key_file;
+static __thread GKeyFile *key_file;               /* while the thread reads the configuration */
 static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
 static unsigned num_hosts;
 
@@ -188,14 +189,12 @@ static void config_free_port(struct hv_port_config *port)
     memset(port, 0, sizeof(*port));
 }
 
-/* The number comes last: a configuration that is refused takes none. */
-static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
-                             GError **err)
+/* All of a port but its host's number, and what that makes of its addresses. */
+static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
 {
     uint64_t responders = FW_RESPONDERS_DEFAULT;
     g_autofree char *wire = config_get("wire"), *mac = config_get("mac"), *ip = config_get("ip");
     uint64_t mtu = DEFAULT_MTU;
-    unsigned number;
 
     port->wire = !wire               ? g_strdup("shm:verbs")
                  : strchr(wire, ':') ? g_strdup(wire)
@@ -221,16 +220,52 @@ static bool config_load_port(struct hv_port_config *port, unsigned index, uint64
     if (mac && !config_parse_mac(mac, port->mac)) {
         return config_complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
     }
-    number = config_number_port(port, index, host, err);
-    if (!number) {
-        return false;
-    }
-    port->ipv4 = ip ? port->ipv4 + index : config_ipv4_of_host(number);
-    if (!mac) {
+    port->ipv4 = ip ? port->ipv4 + index : 0;
+    port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
+    return true;
+}
+
+static bool config_has_mac(const struct hv_port_config *port)
+{
+    static const uint8_t none[sizeof(port->mac)];
+
+    return memcmp(port->mac, none, sizeof(none)) != 0;
+}
+
+static void config_make_addresses(struct hv_port_config *port, unsigned number)
+{
+    port->ipv4 = port->ipv4 ? port->ipv4 : config_ipv4_of_host(number);
+    if (!config_has_mac(port)) {
         hv_mac_of_ipv4(port->ipv4, port->mac);
     }
-    port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
     config_make_gids(port);
+}
+
+/* The number comes last: a configuration that is refused takes none. */
+static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
+                             GError **err)
+{
+    unsigned number =
+        config_read_port(port, index, err) ? config_number_port(port, index, host, err) : 0;
+
+    if (number) {
+        config_make_addresses(port, number);
+    }
+    return number > 0;
+}
+
+/* A port with the number that it would have; beyond is that of the one before it. */
+static bool config_look_port(struct hv_port_config *port, unsigned index, uint64_t host,
+                             unsigned *beyond, GError **err)
+{
+    if (!config_read_port(port, index, err)) {
+        return false;
+    }
+    *beyond = host ? (unsigned)host + index : wire_number_look(port->wire, *beyond);
+    if (!*beyond) {
+        return config_complain(err, "%s is %s, on which no number is free", "wire", port->wire);
+    }
+    config_make_addresses(port, *beyond);
     return true;
 }
 
@@ -241,7 +276,37 @@ static void config_unload(struct hv_port_config *ports, unsigned *count)
         config_free_port(&ports[--*count]);
     }
     config_release_hosts();
+}
+
+/* How many devices there are to be, and the first one's number (0: any). */
+static bool config_begin(uint64_t *devices, uint64_t *host, GError **err)
+{
+    *devices = 1;
+    *host = 0;
+    return config_load_file(err) && config_get_number("devices", 1, HV_MAX_DEVICES, devices, err) &&
+           config_get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, host, err);
+}
+
+static void config_end(void)
+{
     g_clear_pointer(&key_file, g_key_file_free);
+}
+
+static bool config_load_ports(struct hv_port_config *ports, unsigned *count, GError **err)
+{
+    uint64_t devices, host;
+    bool ok = config_begin(&devices, &host, err);
+
+    while (ok && *count < devices) {
+        struct hv_port_config *port = &ports[*count];
+
+        ok = config_load_port(port, (*count)++, host, err);
+    }
+    config_end();
+    if (!ok) {
+        config_unload(ports, count);
+    }
+    return ok;
 }
 
 unsigned hv_config_load(struct hv_port_config **ports, GError **err)
@@ -249,30 +314,46 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
     static struct hv_port_config loaded[HV_MAX_DEVICES];
     static unsigned count;
     static pid_t pid;
-    uint64_t devices = 1, host = 0;
 
     if (count && pid != getpid()) {
         config_unload(loaded, &count); /* a child of fork() is a host of its own */
     }
-
     if (!count) {
-        if (!config_load_file(err) ||
-            !config_get_number("devices", 1, HV_MAX_DEVICES, &devices, err) ||
-            !config_get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, &host, err)) {
+        if (!config_load_ports(loaded, &count, err)) {
             return 0;
         }
         pid = getpid();
-        while (count < devices) {
-            struct hv_port_config *port = &loaded[count];
-
-            if (!config_load_port(port, count++, host, err)) {
-                config_unload(loaded, &count);
-                return 0;
-            }
-        }
+        hv_facts_publish(loaded, count, pid);
     }
     *ports = loaded;
     return count;
+}
+
+unsigned hv_config_look(struct hv_port_config *ports, GError **err)
+{
+    uint64_t devices, host;
+    unsigned count = 0, beyond = 0;
+    bool ok = config_begin(&devices, &host, err);
+
+    memset(ports, 0, HV_MAX_DEVICES * sizeof(*ports));
+    while (ok && count < devices) {
+        struct hv_port_config *port = &ports[count];
+
+        ok = config_look_port(port, count++, host, &beyond, err);
+    }
+    config_end();
+    if (!ok) {
+        hv_config_look_end(ports, count);
+        return 0;
+    }
+    return count;
+}
+
+void hv_config_look_end(struct hv_port_config *ports, unsigned count)
+{
+    while (count) {
+        config_free_port(&ports[--count]);
+    }
 }
 
 void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
@@ -299,17 +380,4 @@ __be64 hv_config_guid(const struct hv_port_config *config)
 
     memcpy(&guid, bytes, sizeof(guid));
     return guid;
-}
-
-void hv_config_ibdev_path(const struct hv_port_config *port, const char *device, char *path,
-                          size_t size)
-{
-    const char *sysfs = getenv("HCASIM_SYSFS");
-    int len = sysfs ? snprintf(path, size, "%s/%s/infiniband/%s", sysfs,
-                               port->profile ? port->profile : FW_PROFILE_DEFAULT, device)
-                    : 0;
-
-    if (len <= 0 || len >= (int)size || access(path, F_OK)) {
-        snprintf(path, size, "/sys/class/infiniband/%s", device);
-    }
 }

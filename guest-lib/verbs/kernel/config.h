@@ -52,6 +52,12 @@ struct hv_port_config {
  * live as long. */
 unsigned hv_config_load(struct hv_port_config **ports, GError **err);
 
+/* What hv_config_load() would store, were it called now for the first time, in HV_MAX_DEVICES
+ * ports: takes no number, and makes nobody a host. How many there are, until hv_config_look_end();
+ * 0 with *err. */
+unsigned hv_config_look(struct hv_port_config *ports, GError **err);
+void hv_config_look_end(struct hv_port_config *ports, unsigned count);
+
 /* A port in a world (guest-lib/host/inproc.h), whose environment does not count: the addresses of
  * this host number, the usual MTU and memory, no log. */
 void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
@@ -62,11 +68,5 @@ __be64 hv_config_guid(const struct hv_port_config *config);
 
 /* The MAC address that belongs to an address. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
-
-/* ibv_device.ibdev_path of a device: where programs look which card it is. There is none in the
- * machine's own sysfs; HCASIM_SYSFS is where guest-lib/export/sysfs_tree.c wrote the like
- * (scripts/hcasim sets it). Without it, the kernel's path. */
-void hv_config_ibdev_path(const struct hv_port_config *port, const char *device, char *path,
-                          size_t size);
 
 #endif

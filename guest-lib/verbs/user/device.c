@@ -47,7 +47,8 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
     snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "uverbs%u", index);
     snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path), "/sys/class/infiniband_verbs/uverbs%u",
              index);
-    hv_config_ibdev_path(config, dev->ibv.name, dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path));
+    snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/%s",
+             dev->ibv.name);
 }
 
 /* After fork() the HCAs are the parent's: the child must not disturb their wire. It can open HCAs

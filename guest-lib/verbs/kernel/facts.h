@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The facts about the process's HCAs, from its configuration. */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_FACTS_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_FACTS_H
+
+#include "guest-lib/verbs/kernel/config.h"
+
+/* The process host has become a host on the wire, and these are its ports. */
+void hv_facts_publish(const struct hv_port_config *ports, unsigned count, pid_t host);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The functions that take a path: one of the HCA's is looked up in the tree, another costs a
+ * comparison of its first characters. Programs that were built long ago, or with checks of buffers'
+ * sizes, call the C library by other names; those are here, too.
+ */
+/* open() and open64() are two functions here, and so on. */
+#undef _FILE_OFFSET_BITS
+#undef _FORTIFY_SOURCE
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "guest-lib/verbs/preload/preload.h"
+#include "guest-lib/verbs/preload/real.h"
+
+#define RDMA_CM "/dev/infiniband/rdma_cm"
+
+/* Names without a declaration of their own. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int at, const char *path, int flags);
+int __openat64_2(int at, const char *path, int flags);
+ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t size);
+ssize_t __readlinkat_chk(int at, const char *path, char *buf, size_t len, size_t size);
+char *__realpath_chk(const char *path, char *resolved, size_t size);
+int __xstat(int version, const char *path, struct stat *buf);
+int __xstat64(int version, const char *path, struct stat64 *buf);
+int __lxstat(int version, const char *path, struct stat *buf);
+int __lxstat64(int version, const char *path, struct stat64 *buf);
+int __fxstatat(int version, int at, const char *path, struct stat *buf, int flags);
+int __fxstatat64(int version, int at, const char *path, struct stat64 *buf, int flags);
+
+#define FUNCTIONS(X)                                                                               \
+    X(open)                                                                                        \
+    X(open64)                                                                                      \
+    X(openat)                                                                                      \
+    X(openat64)                                                                                    \
+    X(__open_2)                                                                                    \
+    X(__open64_2)                                                                                  \
+    X(__openat_2)                                                                                  \
+    X(__openat64_2)                                                                                \
+    X(fopen)                                                                                       \
+    X(fopen64)                                                                                     \
+    X(stat)                                                                                        \
+    X(stat64)                                                                                      \
+    X(lstat)                                                                                       \
+    X(lstat64)                                                                                     \
+    X(fstatat)                                                                                     \
+    X(fstatat64)                                                                                   \
+    X(statx)                                                                                       \
+    X(__xstat)                                                                                     \
+    X(__xstat64)                                                                                   \
+    X(__lxstat)                                                                                    \
+    X(__lxstat64)                                                                                  \
+    X(__fxstatat)                                                                                  \
+    X(__fxstatat64)                                                                                \
+    X(access)                                                                                      \
+    X(faccessat)                                                                                   \
+    X(eaccess)                                                                                     \
+    X(euidaccess)                                                                                  \
+    X(chdir)                                                                                       \
+    X(opendir)                                                                                     \
+    X(scandir)                                                                                     \
+    X(scandir64)                                                                                   \
+    X(getxattr)                                                                                    \
+    X(lgetxattr)                                                                                   \
+    X(listxattr)                                                                                   \
+    X(llistxattr)                                                                                  \
+    X(readlink)                                                                                    \
+    X(readlinkat)                                                                                  \
+    X(__readlink_chk)                                                                              \
+    X(__readlinkat_chk)                                                                            \
+    X(realpath)                                                                                    \
+    X(__realpath_chk)                                                                              \
+    X(canonicalize_file_name)
+REAL_TABLE(FUNCTIONS)
+
+/*
+ * A function whose parameter `path` is one: PATHS(type, name, (its parameters), (its arguments)).
+ * For a path of the HCA's the same is called with the path in the tree.
+ */
+#define PATHS(type, name, parameters, arguments)                                                   \
+    PRELOAD_SLOW static type paths_##name parameters                                               \
+    {                                                                                              \
+        char there[PATH_MAX];                                                                      \
+                                                                                                   \
+        path = tree_find(path, there) ? there : path;                                              \
+        return REAL(name) arguments;                                                               \
+    }                                                                                              \
+    PRELOAD_EXPORT type name parameters                                                            \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_##name arguments : REAL(name) arguments;                \
+    }
+
+/* -- opening -----------------------------------------------------------------------------------
+ */
+
+#define MODE_OF(flags, mode)                                                                       \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                         \
+        va_list args;                                                                              \
+                                                                                                   \
+        va_start(args, flags);                                                                     \
+        mode = va_arg(args, mode_t);                                                               \
+        va_end(args);                                                                              \
+    }
+
+/* The connection manager's file is one that commands are written to. */
+PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t mode)
+{
+    char there[PATH_MAX];
+
+    if (!strcmp(path, RDMA_CM)) {
+        return interpose_open(flags);
+    }
+    return REAL(openat)(at, tree_find(path, there) ? there : path, flags, mode);
+}
+
+#define OPEN(name, flag)                                                                           \
+    PRELOAD_EXPORT int name(const char *path, int flags, ...)                                      \
+    {                                                                                              \
+        mode_t mode = 0;                                                                           \
+                                                                                                   \
+        MODE_OF(flags, mode)                                                                       \
+        return tree_may_have(path) ? paths_open(AT_FDCWD, path, flags | (flag), mode)              \
+                                   : REAL(name)(path, flags, mode);                                \
+    }
+#define OPENAT(name, flag)                                                                         \
+    PRELOAD_EXPORT int name(int at, const char *path, int flags, ...)                              \
+    {                                                                                              \
+        mode_t mode = 0;                                                                           \
+                                                                                                   \
+        MODE_OF(flags, mode)                                                                       \
+        return tree_may_have(path) ? paths_open(at, path, flags | (flag), mode)                    \
+                                   : REAL(name)(at, path, flags, mode);                            \
+    }
+#define OPEN_CHECKED(name, flag)                                                                   \
+    PRELOAD_EXPORT int name(const char *path, int flags)                                           \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_open(AT_FDCWD, path, flags | (flag), 0)                 \
+                                   : REAL(name)(path, flags);                                      \
+    }
+#define OPENAT_CHECKED(name, flag)                                                                 \
+    PRELOAD_EXPORT int name(int at, const char *path, int flags)                                   \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_open(at, path, flags | (flag), 0)                       \
+                                   : REAL(name)(at, path, flags);                                  \
+    }
+OPEN(open, 0)
+OPEN(open64, O_LARGEFILE)
+OPENAT(openat, 0)
+OPENAT(openat64, O_LARGEFILE)
+OPEN_CHECKED(__open_2, 0)
+OPEN_CHECKED(__open64_2, O_LARGEFILE)
+OPENAT_CHECKED(__openat_2, 0)
+OPENAT_CHECKED(__openat64_2, O_LARGEFILE)
+
+PATHS(FILE *, fopen, (const char *path, const char *mode), (path, mode))
+PATHS(FILE *, fopen64, (const char *path, const char *mode), (path, mode))
+PATHS(DIR *, opendir, (const char *path), (path))
+PATHS(int, chdir, (const char *path), (path))
+PATHS(int, scandir,
+      (const char *path, struct dirent ***names, int (*select)(const struct dirent *),
+       int (*compare)(const struct dirent **, const struct dirent **)),
+      (path, names, select, compare))
+PATHS(int, scandir64,
+      (const char *path, struct dirent64 ***names, int (*select)(const struct dirent64 *),
+       int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+      (path, names, select, compare))
+
+/* -- looking -----------------------------------------------------------------------------------
+ */
+
+PATHS(int, stat, (const char *path, struct stat *buf), (path, buf))
+PATHS(int, stat64, (const char *path, struct stat64 *buf), (path, buf))
+PATHS(int, lstat, (const char *path, struct stat *buf), (path, buf))
+PATHS(int, lstat64, (const char *path, struct stat64 *buf), (path, buf))
+PATHS(int, fstatat, (int at, const char *path, struct stat *buf, int flags), (at, path, buf, flags))
+PATHS(int, fstatat64, (int at, const char *path, struct stat64 *buf, int flags),
+      (at, path, buf, flags))
+PATHS(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *buf),
+      (at, path, flags, mask, buf))
+PATHS(int, __xstat, (int version, const char *path, struct stat *buf), (version, path, buf))
+PATHS(int, __xstat64, (int version, const char *path, struct stat64 *buf), (version, path, buf))
+PATHS(int, __lxstat, (int version, const char *path, struct stat *buf), (version, path, buf))
+PATHS(int, __lxstat64, (int version, const char *path, struct stat64 *buf), (version, path, buf))
+PATHS(int, __fxstatat, (int version, int at, const char *path, struct stat *buf, int flags),
+      (version, at, path, buf, flags))
+PATHS(int, __fxstatat64, (int version, int at, const char *path, struct stat64 *buf, int flags),
+      (version, at, path, buf, flags))
+PATHS(int, access, (const char *path, int mode), (path, mode))
+PATHS(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags))
+PATHS(int, eaccess, (const char *path, int mode), (path, mode))
+PATHS(int, euidaccess, (const char *path, int mode), (path, mode))
+
+PATHS(ssize_t, getxattr, (const char *path, const char *name, void *buf, size_t len),
+      (path, name, buf, len))
+PATHS(ssize_t, lgetxattr, (const char *path, const char *name, void *buf, size_t len),
+      (path, name, buf, len))
+PATHS(ssize_t, listxattr, (const char *path, char *names, size_t len), (path, names, len))
+PATHS(ssize_t, llistxattr, (const char *path, char *names, size_t len), (path, names, len))
+
+/* -- links -------------------------------------------------------------------------------------
+ */
+
+PATHS(ssize_t, readlink, (const char *path, char *buf, size_t len), (path, buf, len))
+PATHS(ssize_t, readlinkat, (int at, const char *path, char *buf, size_t len), (at, path, buf, len))
+PATHS(ssize_t, __readlink_chk, (const char *path, char *buf, size_t len, size_t size),
+      (path, buf, len, size))
+PATHS(ssize_t, __readlinkat_chk, (int at, const char *path, char *buf, size_t len, size_t size),
+      (at, path, buf, len, size))
+
+/* What is in the tree is called as it would be on the machine. */
+#define RESOLVES(name, parameters, arguments)                                                      \
+    PRELOAD_SLOW static char *paths_##name parameters                                              \
+    {                                                                                              \
+        char there[PATH_MAX];                                                                      \
+        char *found;                                                                               \
+                                                                                                   \
+        path = tree_find(path, there) ? there : path;                                              \
+        found = REAL(name) arguments;                                                              \
+        if (found) {                                                                               \
+            tree_strip(found);                                                                     \
+        }                                                                                          \
+        return found;                                                                              \
+    }                                                                                              \
+    PRELOAD_EXPORT char *name parameters                                                           \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_##name arguments : REAL(name) arguments;                \
+    }
+RESOLVES(realpath, (const char *path, char *resolved), (path, resolved))
+RESOLVES(__realpath_chk, (const char *path, char *resolved, size_t size), (path, resolved, size))
+RESOLVES(canonicalize_file_name, (const char *path), (path))

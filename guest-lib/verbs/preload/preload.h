@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of libhcasim.so share. It is in every process that `hcasim run` starts, whether
+ * that has to do with verbs or not; so it needs the C library alone, what it stands before costs
+ * others a comparison, and nothing happens until a program asks for something of the HCA's.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_PRELOAD_PRELOAD_H
+#define HCASIM_GUEST_LIB_VERBS_PRELOAD_PRELOAD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include "guest-lib/verbs/facts.h"
+
+#define PRELOAD_EXPORT __attribute__((visibility("default")))
+/* What only those need who mean the HCA: its buffers are not on everybody's stack. */
+#define PRELOAD_SLOW __attribute__((noinline, cold))
+
+/* -- self.c ------------------------------------------------------------------------------------ */
+
+/* The path of a file beside this library. False: it is too long. */
+bool self_beside(const char *name, char path[PATH_MAX]);
+/* The facts, for which libibverbs.so.1 is loaded if it is not there. False: there are none. */
+bool self_look(struct hv_facts *facts);
+
+/* -- tree.c ------------------------------------------------------------------------------------ */
+
+/* What would be at the absolute path, if it is one that the HCA has something at, is at the path
+ * stored in there. False: it is not, or the tree cannot be made. Leaves errno as it was. */
+bool tree_find(const char *path, char there[PATH_MAX]);
+/* A path in the tree becomes the one that it stands for; others stay. */
+void tree_strip(char *path);
+
+/* Whether it may be a path of the HCA's: true for few others. A program may pass NULL, though the
+ * C library's headers tell the compiler that it does not. */
+static inline bool tree_may_have(const char *path)
+{
+    __asm__("" : "+r"(path));
+    return path && path[0] == '/' &&
+           (path[1] == 's' ? path[2] == 'y' && path[3] == 's' && path[4] == '/'
+                           : path[1] == 'd' && path[2] == 'e' && path[3] == 'v' && path[4] == '/' &&
+                                 path[5] == 'i' && path[6] == 'n' && path[7] == 'f');
+}
+
+/* -- guest-lib/verbs/cm/interpose.c ------------------------------------------------------------ */
+
+/* Opens /dev/infiniband/rdma_cm. -1 with errno. */
+int interpose_open(int flags);
+
+#endif

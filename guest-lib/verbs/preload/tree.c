@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tree's life: made when a program first asks for something in it, anew when the process has
+ * become a host since (its addresses may be others than it would have had), removed at the end.
+ *
+ * It is in $XDG_RUNTIME_DIR or /tmp. The process holds a lock on the folder, which the kernel
+ * releases however the process ends: what nobody holds is removed by whoever makes the next one. A
+ * child of fork() leaves its parent's alone and makes its own.
+ */
+#define _GNU_SOURCE
+#include "guest-lib/verbs/preload/tree.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TREE_PREFIX   "hcasim-tree-"
+#define TREE_ATTEMPTS 4
+#define TREE_HIGH_FD  200 /* the lowest descriptors are the program's own */
+
+static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of this */
+static char tree_root[PATH_MAX];                              /* "": there is none */
+static pid_t tree_process; /* whose memory this is: a child of vfork() only borrows it */
+static pid_t tree_pid;     /* whose it is */
+static pid_t tree_host;    /* hv_facts.host when it was made */
+static int tree_fd = -1;   /* holds the lock */
+static dev_t tree_dev;
+static ino_t tree_ino;
+static bool tree_over; /* the process ends: none is made any more */
+
+/* -- which paths -------------------------------------------------------------------------------
+ */
+
+/* Whether the path begins with a prefix and ends there or goes on with one of these characters. */
+static bool tree_begins(const char *path, const char *prefix, const char *next)
+{
+    size_t len = strlen(prefix);
+
+    return !strncmp(path, prefix, len) && strchr(next, path[len]) != NULL;
+}
+
+#define DIGITS "0123456789"
+
+/* strchr() finds the end, too. */
+static bool tree_is_path(const char *path)
+{
+    return tree_begins(path, "/sys/class/infiniband", "/_") ||
+           tree_begins(path, "/dev/infiniband", "/") || tree_begins(path, "/" TREE_PCI_ROOT, "/") ||
+           (tree_begins(path, "/sys/class/net/" TREE_NETDEV, DIGITS) &&
+            path[strlen("/sys/class/net/" TREE_NETDEV)] != '\0') ||
+           tree_begins(path, "/sys/bus/pci/devices/" TREE_PCI_DOMAIN, ":") || tree_joins(path);
+}
+
+/* -- making ------------------------------------------------------------------------------------
+ */
+
+static const char *tree_place(void)
+{
+    const char *place = getenv("XDG_RUNTIME_DIR");
+
+    return place && place[0] == '/' && strlen(place) < 512 && !access(place, W_OK | X_OK) ? place
+                                                                                          : "/tmp";
+}
+
+static bool tree_is_at(int fd, const char *path)
+{
+    struct stat open_one, named;
+
+    return !fstat(fd, &open_one) && !lstat(path, &named) && S_ISDIR(named.st_mode) &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+/* A folder of this user that nobody holds goes. One that was just made and is not held yet, too:
+ * its maker notices. */
+static void tree_sweep_one(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd < 0) {
+        return;
+    }
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
+        tree_clear(fd);
+        rmdir(path);
+    }
+    close(fd);
+}
+
+static void tree_sweep(const char *place)
+{
+    DIR *dir = opendir(place);
+    const struct dirent *entry;
+    char path[PATH_MAX];
+
+    while (dir && (entry = readdir(dir))) {
+        if (!strncmp(entry->d_name, TREE_PREFIX, strlen(TREE_PREFIX))) {
+            snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
+            tree_sweep_one(path);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+/* A new folder in path, locked. -1: none can be made. */
+static int tree_make_folder(const char *place, char path[PATH_MAX])
+{
+    for (int i = 0; i < TREE_ATTEMPTS; i++) {
+        int fd, high;
+
+        snprintf(path, PATH_MAX, "%s/" TREE_PREFIX "XXXXXX", place);
+        if (!mkdtemp(path)) {
+            return -1;
+        }
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && tree_is_at(fd, path)) {
+            high = fcntl(fd, F_DUPFD_CLOEXEC, TREE_HIGH_FD);
+            if (high >= 0) {
+                close(fd);
+            }
+            return high >= 0 ? high : fd;
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+        rmdir(path);
+    }
+    return -1;
+}
+
+/* The descriptor, if the program did not close it meanwhile. */
+static bool tree_fd_is_ours(void)
+{
+    struct stat st;
+
+    return tree_fd >= 0 && !fstat(tree_fd, &st) && st.st_dev == tree_dev && st.st_ino == tree_ino;
+}
+
+static void tree_forget(void)
+{
+    if (tree_fd_is_ours()) {
+        close(tree_fd);
+    }
+    tree_fd = -1;
+    tree_root[0] = '\0';
+}
+
+static void tree_remove(void)
+{
+    if (tree_root[0] && tree_pid == getpid()) {
+        int fd = open(tree_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd >= 0) {
+            tree_clear(fd);
+            close(fd);
+        }
+        rmdir(tree_root);
+    }
+    tree_forget();
+}
+
+static void tree_make(const struct hv_facts *facts)
+{
+    const char *place = tree_place();
+    struct stat st;
+
+    tree_sweep(place);
+    tree_fd = tree_make_folder(place, tree_root);
+    if (tree_fd < 0 || fstat(tree_fd, &st)) {
+        tree_root[0] = '\0';
+        return;
+    }
+    tree_dev = st.st_dev;
+    tree_ino = st.st_ino;
+    tree_pid = getpid();
+    tree_host = facts->host;
+    if (!tree_write(tree_fd, facts)) {
+        tree_remove();
+    }
+}
+
+/* Whether there is one, and it tells these facts. */
+static bool tree_is_fresh(const struct hv_facts *facts)
+{
+    return tree_root[0] && tree_pid == getpid() && tree_host == facts->host &&
+           (tree_fd_is_ours() || !access(tree_root, F_OK));
+}
+
+/* -- asking ------------------------------------------------------------------------------------
+ */
+
+/* The program may have closed our descriptor. */
+static void tree_join_machine(const char *path)
+{
+    int fd = open(tree_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0) {
+        tree_join(fd, path);
+        close(fd);
+    }
+}
+
+/* Whoever makes the tree opens files as everybody does. */
+static __thread bool tree_busy;
+
+PRELOAD_SLOW static bool tree_find_in(const struct hv_facts *facts, const char *path,
+                                      char there[PATH_MAX])
+{
+    bool found;
+    int len;
+
+    pthread_mutex_lock(&tree_lock);
+    if (!tree_over && getpid() == tree_process && !tree_is_fresh(facts)) {
+        tree_remove();
+        tree_make(facts);
+    }
+    len = snprintf(there, PATH_MAX, "%s%s", tree_root, path);
+    found = tree_root[0] && len < PATH_MAX;
+    if (found && tree_joins(path)) {
+        tree_join_machine(path);
+    }
+    pthread_mutex_unlock(&tree_lock);
+    return found;
+}
+
+bool tree_find(const char *path, char there[PATH_MAX])
+{
+    struct hv_facts facts;
+    int err = errno, state;
+    bool found;
+
+    if (tree_busy || !tree_is_path(path)) {
+        return false;
+    }
+    tree_busy = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    found = self_look(&facts) && tree_find_in(&facts, path, there);
+    pthread_setcancelstate(state, &state);
+    tree_busy = false;
+    errno = err;
+    return found;
+}
+
+void tree_strip(char *path)
+{
+    size_t len;
+
+    pthread_mutex_lock(&tree_lock);
+    len = strlen(tree_root);
+    if (len && !strncmp(path, tree_root, len) && path[len] == '/') {
+        memmove(path, path + len, strlen(path + len) + 1);
+    }
+    pthread_mutex_unlock(&tree_lock);
+}
+
+/* -- the process -------------------------------------------------------------------------------
+ */
+
+static void tree_before_fork(void)
+{
+    pthread_mutex_lock(&tree_lock);
+}
+
+static void tree_after_fork(void)
+{
+    pthread_mutex_unlock(&tree_lock);
+}
+
+/* Its descriptor would keep a killed parent's tree. */
+static void tree_in_child(void)
+{
+    tree_process = getpid();
+    tree_forget();
+    pthread_mutex_unlock(&tree_lock);
+}
+
+__attribute__((constructor)) static void tree_begin(void)
+{
+    tree_process = getpid();
+    pthread_atfork(tree_before_fork, tree_after_fork, tree_in_child);
+}
+
+__attribute__((destructor)) static void tree_end(void)
+{
+    if (!pthread_mutex_trylock(&tree_lock)) {
+        tree_over = true;
+        tree_remove();
+        pthread_mutex_unlock(&tree_lock);
+    }
+}

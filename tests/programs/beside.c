@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program sees of its HCA beside the library: sysfs and device files. Run by `hcasim run`;
+ * each statement is about a process of its own, on a wire of its own.
+ */
+#define _GNU_SOURCE
+#include <check.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define IBDEV "/sys/class/infiniband/mlx5_0"
+
+/* The first line of a file, without its end. */
+static const char *line_of(const char *path)
+{
+    static char line[128];
+    FILE *file = fopen(path, "r");
+
+    ck_assert_msg(file != NULL, "no %s: %s", path, strerror(errno));
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+__attribute__((format(printf, 2, 3))) static void ck_line_is(const char *path, const char *text,
+                                                             ...)
+{
+    char wanted[128];
+    va_list args;
+
+    va_start(args, text);
+    vsnprintf(wanted, sizeof(wanted), text, args);
+    va_end(args);
+    ck_assert_msg(!strcmp(line_of(path), wanted), "%s says %s, not %s", path, line_of(path),
+                  wanted);
+}
+
+static void own_wire(void)
+{
+    char wire[32];
+
+    snprintf(wire, sizeof(wire), "beside-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 1);
+}
+
+static bool wire_is_there(void)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/dev/shm/hcasim-%u-%s", geteuid(), getenv("HCASIM_WIRE"));
+    return !access(path, F_OK);
+}
+
+/* In a child; it ends well if what it says is so. */
+static void in_a_child(void (*statement)(void))
+{
+    pid_t pid = fork();
+    int status;
+
+    if (!pid) {
+        statement();
+        exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+static struct ibv_context *open_first(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context;
+
+    ck_assert(list && list[0]);
+    context = ibv_open_device(list[0]);
+    ck_assert_ptr_nonnull(context);
+    ibv_free_device_list(list);
+    return context;
+}
+
+static void print_guid(__be64 guid, char text[20])
+{
+    const uint8_t *b = (const uint8_t *)&guid;
+
+    snprintf(text, 20, "%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
+             b[6], b[7]);
+}
+
+static void print_gid(const union ibv_gid *gid, char text[40])
+{
+    for (int i = 0; i < 8; i++) {
+        snprintf(text + 5 * i, 6, i < 7 ? "%02x%02x:" : "%02x%02x", gid->raw[2 * i],
+                 gid->raw[2 * i + 1]);
+    }
+}
+
+/* -- statements --------------------------------------------------------------------------------
+ */
+
+START_TEST(sysfs_tells_of_the_device_what_verbs_tell)
+{
+    struct ibv_context *context;
+    struct ibv_device_attr attr;
+    char guid[20];
+
+    own_wire();
+    setenv("HCASIM_PROFILE", "cx7", 1);
+    context = open_first();
+    ck_assert_int_eq(ibv_query_device(context, &attr), 0);
+    print_guid(ibv_get_device_guid(context->device), guid);
+    ck_line_is(IBDEV "/node_guid", "%s", guid);
+    ck_line_is(IBDEV "/sys_image_guid", "%s", guid);
+    ck_line_is(IBDEV "/fw_ver", "%s", attr.fw_ver);
+    ck_line_is(IBDEV "/hca_type", "MT%u", attr.vendor_part_id);
+    ck_line_is(IBDEV "/device/device", "0x%04x", attr.vendor_part_id);
+    ck_line_is(IBDEV "/device/vendor", "0x15b3");
+    ck_line_is(IBDEV "/node_type", "1: CA");
+    ck_line_is("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0");
+    ibv_close_device(context);
+}
+END_TEST
+
+START_TEST(sysfs_tells_of_the_port_what_verbs_tell)
+{
+    struct ibv_context *context;
+    struct ibv_port_attr attr;
+
+    own_wire();
+    context = open_first();
+    ck_assert_int_eq(ibv_query_port(context, 1, &attr), 0);
+    ck_assert_int_eq(attr.active_width, 2);
+    ck_assert_int_eq(attr.active_speed, 32);
+    ck_line_is(IBDEV "/ports/1/rate", "100 Gb/sec (4X EDR)");
+    ck_line_is(IBDEV "/ports/1/state", "%d: ACTIVE", attr.state);
+    ck_line_is(IBDEV "/ports/1/phys_state", "%d: LinkUp", attr.phys_state);
+    ck_line_is(IBDEV "/ports/1/link_layer", "Ethernet");
+    ck_line_is(IBDEV "/ports/1/cap_mask", "0x%08x", attr.port_cap_flags);
+    ck_line_is(IBDEV "/ports/1/pkeys/0", "0xffff");
+    for (int i = 0; i < attr.gid_tbl_len; i++) {
+        char path[64], text[40];
+        union ibv_gid gid;
+
+        ck_assert_int_eq(ibv_query_gid(context, 1, i, &gid), 0);
+        print_gid(&gid, text);
+        snprintf(path, sizeof(path), IBDEV "/ports/1/gids/%d", i);
+        ck_line_is(path, "%s", text);
+    }
+    ck_line_is(IBDEV "/ports/1/gid_attrs/types/1", "RoCE v2");
+    ck_assert_int_ne(access(IBDEV "/ports/1/gid_attrs/types/2", F_OK), 0);
+    ibv_close_device(context);
+}
+END_TEST
+
+START_TEST(a_gid_leads_to_its_network_device)
+{
+    char path[96], netdev[32];
+    union ibv_gid gid;
+    struct ibv_context *context;
+
+    own_wire();
+    context = open_first();
+    snprintf(netdev, sizeof(netdev), "%s", line_of(IBDEV "/ports/1/gid_attrs/ndevs/1"));
+    snprintf(path, sizeof(path), "/sys/class/net/%s/address", netdev);
+    ck_assert_int_eq(ibv_query_gid(context, 1, 0, &gid), 0);
+    ck_line_is(path, "%02x:%02x:%02x:%02x:%02x:%02x", gid.raw[8] ^ 2, gid.raw[9], gid.raw[10],
+               gid.raw[13], gid.raw[14], gid.raw[15]);
+    snprintf(path, sizeof(path), IBDEV "/device/net/%s/mtu", netdev);
+    ck_line_is(path, "4200");
+    ibv_close_device(context);
+}
+END_TEST
+
+START_TEST(each_device_is_there)
+{
+    static const char *const names[] = {"mlx5_0", "mlx5_1", "mlx5_2"};
+    struct dirent **found;
+    unsigned seen = 0;
+    DIR *dir;
+
+    own_wire();
+    setenv("HCASIM_DEVICES", "3", 1);
+    dir = opendir("/sys/class/infiniband");
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        for (int i = 0; i < 3; i++) {
+            seen |= !strcmp(entry->d_name, names[i]) ? 1u << i : 0;
+        }
+    }
+    closedir(dir);
+    ck_assert_uint_eq(seen, 7);
+    ck_assert_int_eq(scandir("/sys/class/infiniband", &found, NULL, alphasort), 5);
+    for (int i = 0; i < 5; i++) {
+        free(found[i]);
+    }
+    free(found);
+    for (int i = 0; i < 3; i++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", i);
+        ck_assert_int_eq(access(path, R_OK | W_OK), 0);
+    }
+}
+END_TEST
+
+static bool is_listed(const char *folder, const char *name)
+{
+    DIR *dir = opendir(folder);
+    bool found = false;
+
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *entry; !found && (entry = readdir(dir));) {
+        found = !strcmp(entry->d_name, name);
+    }
+    closedir(dir);
+    return found;
+}
+
+START_TEST(the_machine_s_are_beside_the_hca_s)
+{
+    struct stat there, here;
+
+    own_wire();
+    ck_assert(is_listed("/sys/class/net", "lo"));
+    ck_assert(is_listed("/sys/class/net/", "hca0"));
+    ck_assert(is_listed("/sys/bus/pci/devices", "ca00:00:00.0"));
+    ck_assert(!is_listed("/sys/class/net/lo", "hca0"));
+    ck_assert_int_eq(chdir("/sys/class/net"), 0);
+    ck_assert_int_eq(stat("lo/address", &there), 0);
+    ck_assert_int_eq(stat("/sys/class/net/lo/address", &here), 0);
+    ck_assert_uint_eq(there.st_ino, here.st_ino);
+    ck_line_is("hca0/speed", "100000");
+}
+END_TEST
+
+/* UCX reads vendor and device two folders above ibdev_path (ucs_topo_resolve_sysfs_path()). */
+START_TEST(a_program_finds_the_card_from_the_device)
+{
+    struct ibv_device **list;
+    char path[PATH_MAX + 32], real[PATH_MAX], link[64] = "";
+
+    own_wire();
+    setenv("HCASIM_PROFILE", "cx7", 1);
+    list = ibv_get_device_list(NULL);
+    ck_assert(list && list[0]);
+    snprintf(path, sizeof(path), "%s/../../vendor", list[0]->ibdev_path);
+    ck_line_is(path, "0x15b3");
+    ck_assert_ptr_nonnull(realpath(list[0]->ibdev_path, real));
+    ck_assert_msg(!strncmp(real, "/sys/devices/pci", 16), "%s", real);
+    snprintf(path, sizeof(path), "%s/../../device", real);
+    ck_line_is(path, "0x1021");
+    ck_assert_int_gt(readlink(IBDEV "/device", link, sizeof(link) - 1), 0);
+    ck_assert_ptr_nonnull(strstr(link, "../../../"));
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/vendor", strrchr(link, '/') + 1);
+    ck_line_is(path, "0x15b3");
+    ibv_free_device_list(list);
+}
+END_TEST
+
+START_TEST(the_device_file_is_a_character_device)
+{
+    struct stat st;
+    int fd;
+
+    own_wire();
+    ck_assert_int_eq(stat("/dev/infiniband/uverbs0", &st), 0);
+    ck_assert(S_ISCHR(st.st_mode));
+    fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_int_eq(access("/dev/infiniband/uverbs1", F_OK), -1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+/* Programs that were built with an older C library call these. */
+START_TEST(old_names_see_the_same)
+{
+    static const char *const names[] = {"__xstat", "__xstat64", "__lxstat", "__lxstat64"};
+    struct stat st, old;
+
+    own_wire();
+    ck_assert_int_eq(stat(IBDEV "/fw_ver", &st), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int (*call)(int, const char *, struct stat *) =
+            (int (*)(int, const char *, struct stat *))dlsym(RTLD_DEFAULT, names[i]);
+
+        ck_assert_ptr_nonnull(call);
+        ck_assert_int_eq(call(1, IBDEV "/fw_ver", &old), 0);
+        ck_assert_uint_eq(old.st_ino, st.st_ino);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_the_hca_s_is_the_machine_s)
+{
+    const char *volatile no_path = NULL; /* which the compiler must not know */
+    struct stat st;
+
+    own_wire();
+    ck_assert_int_eq(open("/sys/class/infiniban", O_RDONLY | O_CLOEXEC), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_int_eq(stat("/dev/null", &st), 0);
+    ck_assert_int_eq(access("/dev/infinity", F_OK), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    /* Whether a program may pass no path is the system's to say. */
+    ck_assert_int_eq(access(no_path, F_OK), -1);
+    ck_assert_int_eq(errno, EFAULT);
+}
+END_TEST
+
+/* It takes no number on the wire, makes no file there, and leaves a capture as it is. */
+START_TEST(who_looks_is_no_host)
+{
+    char capture[] = "/tmp/beside-XXXXXX", text[8] = "";
+    int fd = mkstemp(capture);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "kept", 4), 4);
+    own_wire();
+    setenv("HCASIM_CAPTURE", capture, 1);
+    line_of(IBDEV "/fw_ver");
+    ck_assert(!wire_is_there());
+    ck_assert_int_eq(pread(fd, text, sizeof(text), 0), 4);
+    ck_assert_str_eq(text, "kept");
+    close(fd);
+    unlink(capture);
+}
+END_TEST
+
+static void become_a_host_and_wait(int told, int wait)
+{
+    char byte = 0;
+
+    open_first();
+    (void)!write(told, &byte, 1);
+    (void)!read(wait, &byte, 1);
+    exit(0);
+}
+
+/* 10.0.0.2 in the GID, or another. */
+static bool gid_ends(const char *end)
+{
+    const char *line = line_of(IBDEV "/ports/1/gids/1");
+
+    return !strcmp(line + strlen(line) - strlen(end), end);
+}
+
+/* The number that it would have may be another's by then. */
+START_TEST(who_becomes_a_host_after_a_look_is_seen_as_that_host)
+{
+    struct ibv_context *context;
+    int told[2], wait[2];
+    char byte;
+    pid_t pid;
+
+    own_wire();
+    ck_assert(gid_ends("0a00:0001"));
+    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(wait), 0);
+    pid = fork();
+    if (!pid) {
+        become_a_host_and_wait(told[1], wait[0]);
+    }
+    ck_assert_int_eq(read(told[0], &byte, 1), 1);
+    context = open_first();
+    ck_assert(gid_ends("0a00:0002"));
+    ck_assert_int_eq(write(wait[1], "", 1), 1);
+    waitpid(pid, NULL, 0);
+    ck_assert(gid_ends("0a00:0002"));
+    ibv_close_device(context);
+}
+END_TEST
+
+static void sees_its_parent_s(void)
+{
+    ck_assert(gid_ends("0a09:0807"));
+    ck_assert(gid_ends("0a09:0807"));
+}
+
+START_TEST(a_child_that_looks_sees_its_parent_s_device)
+{
+    struct ibv_context *context;
+
+    own_wire();
+    setenv("HCASIM_IP", "10.9.8.7", 1);
+    context = open_first();
+    unsetenv("HCASIM_IP"); /* what the child would have, did it become a host */
+    in_a_child(sees_its_parent_s);
+    sees_its_parent_s();
+    in_a_child(sees_its_parent_s);
+    ibv_close_device(context);
+}
+END_TEST
+
+/* The folder that a file of the tree is in, beside its name. */
+static void root_of_the_tree(char root[PATH_MAX])
+{
+    char name[32];
+    int fd = open("/sys/class/infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t len;
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    len = readlink(name, root, PATH_MAX - 1);
+    ck_assert_int_gt(len, 0);
+    root[len] = '\0';
+    close(fd);
+    *strstr(root, "/sys/class") = '\0';
+}
+
+static int root_pipe[2];
+
+static void tell_root(void)
+{
+    char root[PATH_MAX] = "";
+
+    root_of_the_tree(root);
+    ck_assert_int_eq(write(root_pipe[1], root, sizeof(root)), sizeof(root));
+}
+
+static void tell_root_and_die(void)
+{
+    tell_root();
+    kill(getpid(), SIGKILL);
+}
+
+static void close_all_and_look(void)
+{
+    close_range(3, ~0u, 0);
+    line_of(IBDEV "/fw_ver");
+}
+
+START_TEST(nothing_is_left)
+{
+    char root[PATH_MAX];
+    pid_t pid;
+
+    own_wire();
+    ck_assert_int_eq(pipe(root_pipe), 0);
+    in_a_child(tell_root);
+    ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
+    ck_assert_int_ne(access(root, F_OK), 0);
+    /* What a killed process left goes with the next look. */
+    pid = fork();
+    if (!pid) {
+        tell_root_and_die();
+    }
+    waitpid(pid, NULL, 0);
+    ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
+    ck_assert_int_eq(access(root, F_OK), 0);
+    line_of(IBDEV "/fw_ver");
+    ck_assert_int_ne(access(root, F_OK), 0);
+    in_a_child(close_all_and_look);
+}
+END_TEST
+
+/* -- the connection manager's file -------------------------------------------------------------
+ */
+
+static int open_rdma_cm(void)
+{
+    int fd;
+
+    own_wire();
+    ibv_free_device_list(ibv_get_device_list(NULL));
+    fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+static bool is_rdma_cm(int fd)
+{
+    struct stat st;
+
+    return !fstat(fd, &st) && S_ISCHR(st.st_mode);
+}
+
+START_TEST(what_takes_a_closed_descriptor_s_place_is_itself)
+{
+    int fd = open_rdma_cm(), other;
+    uint64_t sent = 5, got = 0;
+
+    ck_assert(is_rdma_cm(fd));
+    ck_assert_int_eq(syscall(SYS_close, fd), 0); /* as some libraries do */
+    other = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_eq(other, fd);
+    ck_assert(!is_rdma_cm(fd));
+    ck_assert_int_eq(write(other, &sent, sizeof(sent)), sizeof(sent));
+    ck_assert_int_eq(read(other, &got, sizeof(got)), sizeof(got));
+    ck_assert_uint_eq(got, sent);
+    close(other);
+}
+END_TEST
+
+START_TEST(a_duplicate_is_the_same_file)
+{
+    int fd = open_rdma_cm(), other, copy;
+
+    other = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(other, 0);
+    ck_assert_int_eq(dup2(-1, fd), -1); /* fails, and closes nothing */
+    ck_assert(is_rdma_cm(fd));
+    copy = dup(fd);
+    ck_assert(is_rdma_cm(copy));
+    ck_assert_int_eq(dup2(fd, copy), copy);
+    ck_assert_int_eq(dup3(fd, other, O_CLOEXEC), other);
+    close(fd);
+    ck_assert(is_rdma_cm(copy) && is_rdma_cm(other));
+    ck_assert_int_eq(dup2(fileno(stdin), copy), copy);
+    ck_assert_int_eq(write(other, "", 1), -1); /* is no command */
+    ck_assert_int_eq(errno, EINVAL);
+    close(other);
+    close(copy);
+}
+END_TEST
+
+static int borrowed_fd;
+
+/* A child that has its parent's memory until it ends. */
+__attribute__((noinline)) static void close_and_look_in_a_borrower(void)
+{
+    pid_t pid = vfork();
+    int status;
+
+    if (!pid) {
+        close(borrowed_fd);
+        _exit(access(IBDEV, F_OK) ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(a_child_s_doings_are_its_own)
+{
+    char before[PATH_MAX], after[PATH_MAX];
+
+    borrowed_fd = open_rdma_cm();
+    root_of_the_tree(before);
+    close_and_look_in_a_borrower();
+    ck_assert(is_rdma_cm(borrowed_fd));
+    root_of_the_tree(after);
+    ck_assert_str_eq(after, before);
+    close(borrowed_fd);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const statements[] = {
+        sysfs_tells_of_the_device_what_verbs_tell,
+        sysfs_tells_of_the_port_what_verbs_tell,
+        a_gid_leads_to_its_network_device,
+        each_device_is_there,
+        the_machine_s_are_beside_the_hca_s,
+        a_program_finds_the_card_from_the_device,
+        the_device_file_is_a_character_device,
+        old_names_see_the_same,
+        what_is_not_the_hca_s_is_the_machine_s,
+        who_looks_is_no_host,
+        who_becomes_a_host_after_a_look_is_seen_as_that_host,
+        a_child_that_looks_sees_its_parent_s_device,
+        nothing_is_left,
+        what_takes_a_closed_descriptor_s_place_is_itself,
+        a_duplicate_is_the_same_file,
+        a_child_s_doings_are_its_own,
+    };
+    TCase *tc = tcase_create("beside");
+    Suite *suite = suite_create("verbs-beside");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 60);
+    for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
+        tcase_add_test(tc, statements[i]);
+    }
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
