@@ -531,6 +531,28 @@ def cluster(hosts):
         raise Failure(f"SIGTERM: exit status {started.returncode}")
 
 
+def programs_beyond_reach(hosts):
+    """Who is given no library of ours is told so, and runs."""
+    for program, why in (("/sbin/ldconfig", "linked statically"), ("su", "rights that its caller does not have")):
+        text = hosts.run(program, "--version")
+        if why not in text or text.count("\n") < 2:
+            raise Failure(f"{program}: {text}")
+    if "hcasim: " in hosts.run("true"):
+        raise Failure("true is an ordinary program")
+
+
+def build_with_a_blank(hosts):
+    """A build's folder may have a blank in its name, and is refused with a colon."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, status in (("a build", 0), ("a:build", 1)):
+            build = pathlib.Path(folder) / name
+            build.symlink_to(hosts.build)
+            process = Hosts(build).start("cat", "/sys/class/infiniband/mlx5_0/node_type")
+            text = process.communicate(timeout=PATIENCE)[0]
+            if process.returncode != status or not ("CA" in text) ^ bool(status):
+                raise Failure(f"{build}: exit status {process.returncode}\n{text}")
+
+
 def refused(hosts):
     """Who asks for a port that nobody listens on is refused."""
     hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
@@ -552,7 +574,8 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, refused, wire_of_another_name, idle, killed_peer, stopped_peer,
+              performance_tests_by_address, cluster, programs_beyond_reach, build_with_a_blank, refused,
+              wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 
 
