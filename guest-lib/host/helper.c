@@ -46,8 +46,8 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
     if (g_atomic_int_get(hca->watching)) {
         most = MIN(most, SPIN_PERIOD * 1000u);
     }
-    if (polled) {
-        return most; /* the poller sees to timers */
+    if (polled || until == UINT64_MAX) {
+        return most; /* the poller sees to timers, or there is none */
     }
     return until <= now ? 0 : MIN(until - now, most);
 }

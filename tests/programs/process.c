@@ -239,6 +239,45 @@ START_TEST(what_was_posted_goes_out_although_the_process_ends)
 }
 END_TEST
 
+/* -- sleep ------------------------------------------------------------------------------------- */
+
+/* The device keeps its time although nobody polls and nothing comes: retries run out, of a queue
+ * pair whose peer there is not, long after anything else happened. */
+START_TEST(who_sleeps_is_told_that_nobody_answers)
+{
+    static uint8_t byte;
+    struct pollfd fd = {.events = POLLIN};
+    struct ibv_comp_channel *channel;
+    struct ibv_send_wr wr, *bad;
+    struct ibv_sge sge;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    struct ibv_wc wc;
+
+    device_open();
+    must((channel = ibv_create_comp_channel(ctx[0])), "errno %d", errno);
+    must((cq = ibv_create_cq(ctx[0], DEPTH, NULL, channel, 0)), "errno %d", errno);
+    must((mr = ibv_reg_mr(pd[0], &byte, 1, 0)), "errno %d", errno);
+    qp = new_qp(0, cq, NULL);
+    to_rts(0, qp, qp->qp_num ^ 1u << 22, 8);
+    must_be_0(ibv_req_notify_cq(cq, 0));
+    poll(NULL, 0, 300);
+    sge = (struct ibv_sge){(uintptr_t)&byte, 1, mr->lkey};
+    wr = (struct ibv_send_wr){.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+    must_be_0(ibv_post_send(qp, &wr, &bad));
+    fd.fd = channel->fd;
+    must(poll(&fd, 1, SECONDS / 4 * 1000) == 1, "nothing happens");
+    wc = completion(cq);
+    ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_dereg_mr(mr));
+    must_be_0(ibv_destroy_cq(cq));
+    must_be_0(ibv_destroy_comp_channel(channel));
+    device_close();
+}
+END_TEST
+
 /* -- cancellation ------------------------------------------------------------------------------ */
 
 static void *waits_for_an_event(void *arg)
@@ -499,6 +538,7 @@ int main(void)
     tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
+    tcase_add_test(tc, who_sleeps_is_told_that_nobody_answers);
     if (!UNDER_ASAN) {
         tcase_add_test(tc, a_cancelled_thread_holds_nothing);
     }
