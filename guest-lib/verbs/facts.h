@@ -37,11 +37,16 @@ struct hv_facts {
     struct hv_device_facts device[HV_FACTS_DEVICES];
 };
 
-/* False: the configuration is refused. Makes nobody a host, opens no device. */
-typedef bool hv_look_fn(struct hv_facts *facts);
+struct hv_beside_ops {
+    /* False: the configuration is refused. Makes nobody a host, opens no device. */
+    bool (*look)(struct hv_facts *facts);
+    /* Whether the address, in host byte order, is the one that goes with the number of a host that
+     * is on the wire now. */
+    bool (*is_peer)(uint32_t ipv4);
+};
 
 /* What libhcasim.so has. */
 #define HV_BESIDE_NAME "hcasim_beside"
-typedef void hv_beside_fn(hv_look_fn *look);
+typedef void hv_beside_fn(const struct hv_beside_ops *ops);
 
 #endif

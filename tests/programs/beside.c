@@ -9,15 +9,21 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -468,6 +474,137 @@ START_TEST(nothing_is_left)
 }
 END_TEST
 
+/* -- interfaces --------------------------------------------------------------------------------
+ */
+
+static const struct ifaddrs *entry_of(const struct ifaddrs *list, const char *name, int family)
+{
+    while (list && (strcmp(list->ifa_name, name) != 0 || list->ifa_addr->sa_family != family)) {
+        list = list->ifa_next;
+    }
+    return list;
+}
+
+START_TEST(the_network_device_is_among_the_interfaces)
+{
+    const struct ifaddrs *link, *ipv4, *ipv6;
+    struct rtnl_link_stats stats;
+    struct ifaddrs *list, *other;
+    struct sockaddr_ll mac;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    union ibv_gid gid[2];
+    struct ibv_context *context;
+    char name[IF_NAMESIZE];
+
+    own_wire();
+    setenv("HCASIM_DEVICES", "2", 1);
+    context = open_first();
+    ck_assert_int_eq(ibv_query_gid(context, 1, 0, &gid[0]), 0);
+    ck_assert_int_eq(ibv_query_gid(context, 1, 1, &gid[1]), 0);
+    ck_assert_int_eq(getifaddrs(&list), 0);
+    ck_assert_int_eq(getifaddrs(&other), 0);
+    ck_assert_ptr_nonnull(entry_of(list, "lo", AF_PACKET));
+    ck_assert_ptr_nonnull(entry_of(list, "hca1", AF_INET));
+    link = entry_of(list, "hca0", AF_PACKET);
+    ipv4 = entry_of(list, "hca0", AF_INET);
+    ipv6 = entry_of(list, "hca0", AF_INET6);
+    ck_assert(link && ipv4 && ipv6);
+    memcpy(&mac, link->ifa_addr, sizeof(mac));
+    memcpy(&in, ipv4->ifa_addr, sizeof(in));
+    memcpy(&in6, ipv6->ifa_addr, sizeof(in6));
+    ck_line_is("/sys/class/net/hca0/ifindex", "%d", mac.sll_ifindex);
+    ck_assert_uint_eq(if_nametoindex("hca0"), (unsigned)mac.sll_ifindex);
+    ck_assert_str_eq(if_indextoname((unsigned)mac.sll_ifindex + 1, name), "hca1");
+    ck_assert_uint_eq(if_nametoindex("hca2"), 0);
+    ck_line_is("/sys/class/net/hca0/address", "%02x:%02x:%02x:%02x:%02x:%02x", mac.sll_addr[0],
+               mac.sll_addr[1], mac.sll_addr[2], mac.sll_addr[3], mac.sll_addr[4], mac.sll_addr[5]);
+    memcpy(&stats, link->ifa_data, sizeof(stats)); /* all of it */
+    ck_assert_uint_eq(stats.rx_packets, 0);
+    ck_assert(!memcmp(&in.sin_addr, &gid[1].raw[12], sizeof(in.sin_addr)));
+    ck_assert(!memcmp(&in6.sin6_addr, &gid[0], sizeof(gid[0])));
+    ck_assert_uint_eq(in6.sin6_scope_id, (unsigned)mac.sll_ifindex);
+    freeifaddrs(list);
+    ck_assert_ptr_nonnull(entry_of(other, "hca0", AF_INET));
+    freeifaddrs(other);
+    ibv_close_device(context);
+}
+END_TEST
+
+static struct sockaddr_in host_address(unsigned host, uint16_t port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = port, .sin_addr = {htonl(10u << 24 | host)}};
+}
+
+static int call_with(int (*call)(int, const struct sockaddr *, socklen_t), int fd, unsigned host,
+                     uint16_t port)
+{
+    struct sockaddr_in addr = host_address(host, port);
+
+    errno = 0;
+    return call(fd, (const struct sockaddr *)&addr, sizeof(addr));
+}
+
+static int tcp(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+/* Whether what is sent to the host's address arrives here. A datagram's socket asks nobody. */
+static bool is_taken_to_the_machine(unsigned host)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in peer;
+    socklen_t len = sizeof(peer);
+    bool is = !call_with(connect, fd, host, 9) &&
+              !getpeername(fd, (struct sockaddr *)&peer, &len) &&
+              ntohl(peer.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+
+    close(fd);
+    return is;
+}
+
+static uint16_t listening_port;
+
+static void reach_the_parent(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    unsetenv("HCASIM_HOST");
+    open_first();
+    ck_assert_int_eq(call_with(connect, fd, 3, listening_port), 0);
+    close(fd);
+    ck_assert_int_eq(call_with(bind, tcp(AF_INET), 3, 0), -1); /* is another's */
+    ck_assert_int_eq(errno, EADDRNOTAVAIL);
+}
+
+START_TEST(sockets_meet_at_the_addresses_of_hosts)
+{
+    struct sockaddr_in at;
+    socklen_t len = sizeof(at);
+    int fd = tcp(AF_INET);
+
+    own_wire();
+    setenv("HCASIM_HOST", "3", 1);
+    open_first();
+    ck_assert_int_eq(call_with(bind, fd, 3, 0), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    listening_port = at.sin_port;
+    in_a_child(reach_the_parent);
+    ck_assert(is_taken_to_the_machine(77)); /* who may become one */
+    ck_assert(!is_taken_to_the_machine(0x20003));
+    ck_assert_int_eq(call_with(bind, tcp(AF_INET6), 3, 0), -1);
+    ck_assert_int_ne(errno, EADDRNOTAVAIL);
+    ck_assert_int_eq(call_with(bind, tcp(AF_INET), 77, 0), -1);
+    ck_assert_int_eq(errno, EADDRNOTAVAIL);
+}
+END_TEST
+
 /* -- the connection manager's file -------------------------------------------------------------
  */
 
@@ -574,6 +711,8 @@ int main(void)
         who_becomes_a_host_after_a_look_is_seen_as_that_host,
         a_child_that_looks_sees_its_parent_s_device,
         nothing_is_left,
+        the_network_device_is_among_the_interfaces,
+        sockets_meet_at_the_addresses_of_hosts,
         what_takes_a_closed_descriptor_s_place_is_itself,
         a_duplicate_is_the_same_file,
         a_child_s_doings_are_its_own,

@@ -139,6 +139,13 @@ static uint32_t config_ipv4_of_host(unsigned host)
     return 10u << 24 | (host - 1) / 254 << 8 | ((host - 1) % 254 + 1);
 }
 
+unsigned hv_config_host_of_ipv4(uint32_t ipv4)
+{
+    uint32_t host = (ipv4 >> 8 & 0xffff) * 254 + (ipv4 & 0xff);
+
+    return host && host <= MAX_HOST && config_ipv4_of_host(host) == ipv4 ? host : 0;
+}
+
 static bool config_get_log_level(int *level, GError **err)
 {
     static const char *const names[] = {"error", "guest", "info", "trace", NULL};

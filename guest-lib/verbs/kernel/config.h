@@ -66,6 +66,9 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
 /* The device's GUID, which is known before it is open; the same as its own (fw/cmd_vport.c). */
 __be64 hv_config_guid(const struct hv_port_config *config);
 
+/* The number of the host that has this address for want of another one. 0: none would. */
+unsigned hv_config_host_of_ipv4(uint32_t ipv4);
+
 /* The MAC address that belongs to an address. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
 

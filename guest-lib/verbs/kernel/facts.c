@@ -14,6 +14,7 @@
 #include <string.h>
 #include "fw/fw.h"
 #include "guest-lib/verbs/facts.h"
+#include "wire/open.h"
 
 _Static_assert(HV_FACTS_DEVICES == HV_MAX_DEVICES, "a device has its facts");
 _Static_assert(HV_FACTS_GIDS == HV_GIDS, "a GID is a fact");
@@ -83,6 +84,18 @@ static bool facts_look(struct hv_facts *facts)
     return count > 0;
 }
 
+static bool facts_is_peer(uint32_t ipv4)
+{
+    struct hv_port_config ports[HV_MAX_DEVICES];
+    unsigned count = hv_config_look(ports, NULL), number = hv_config_host_of_ipv4(ipv4);
+    bool is = count && number && wire_number_look(ports[0].wire, number - 1) != number;
+
+    hv_config_look_end(ports, count);
+    return is;
+}
+
+static const struct hv_beside_ops facts_ops = {.look = facts_look, .is_peer = facts_is_peer};
+
 static void facts_before_fork(void)
 {
     pthread_mutex_lock(&lock);
@@ -99,6 +112,6 @@ __attribute__((constructor)) static void facts_begin(void)
 
     pthread_atfork(facts_before_fork, facts_after_fork, facts_after_fork);
     if (beside) {
-        beside(facts_look);
+        beside(&facts_ops);
     }
 }

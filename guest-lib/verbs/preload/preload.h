@@ -21,6 +21,15 @@
 bool self_beside(const char *name, char path[PATH_MAX]);
 /* The facts, for which libibverbs.so.1 is loaded if it is not there. False: there are none. */
 bool self_look(struct hv_facts *facts);
+/* Whether libibverbs.so.1 is there already. */
+bool self_is_known(void);
+/* hv_beside_ops.is_peer(), if it is there. */
+bool self_is_peer(uint32_t ipv4);
+
+/* -- ifaddrs.c --------------------------------------------------------------------------------- */
+
+/* Whether an address is in a subnet of the machine's own interfaces. */
+bool ifaddrs_is_machines(uint32_t ipv4);
 
 /* -- tree.c ------------------------------------------------------------------------------------ */
 

@@ -8,12 +8,17 @@
 #include "guest-lib/verbs/preload/preload.h"
 
 /* Stored once, by whoever loads libibverbs.so.1. */
-static hv_look_fn *self_facts;
+static const struct hv_beside_ops *self_ops;
 
 PRELOAD_EXPORT hv_beside_fn hcasim_beside;
-void hcasim_beside(hv_look_fn *look)
+void hcasim_beside(const struct hv_beside_ops *ops)
 {
-    __atomic_store_n(&self_facts, look, __ATOMIC_RELEASE);
+    __atomic_store_n(&self_ops, ops, __ATOMIC_RELEASE);
+}
+
+static const struct hv_beside_ops *self_known_ops(void)
+{
+    return __atomic_load_n(&self_ops, __ATOMIC_ACQUIRE);
 }
 
 bool self_beside(const char *name, char path[PATH_MAX])
@@ -33,21 +38,26 @@ bool self_beside(const char *name, char path[PATH_MAX])
     return len > 0 && len < PATH_MAX;
 }
 
-static hv_look_fn *self_find_facts(void)
-{
-    hv_look_fn *look = __atomic_load_n(&self_facts, __ATOMIC_ACQUIRE);
-    char path[PATH_MAX];
-
-    if (!look && self_beside("libibverbs.so.1", path)) {
-        dlopen(path, RTLD_NOW | RTLD_LOCAL); /* and stays: a program may want it later */
-        look = __atomic_load_n(&self_facts, __ATOMIC_ACQUIRE);
-    }
-    return look;
-}
-
 bool self_look(struct hv_facts *facts)
 {
-    hv_look_fn *look = self_find_facts();
+    const struct hv_beside_ops *ops = self_known_ops();
+    char path[PATH_MAX];
 
-    return look && look(facts);
+    if (!ops && self_beside("libibverbs.so.1", path)) {
+        dlopen(path, RTLD_NOW | RTLD_LOCAL); /* and stays: a program may want it later */
+        ops = self_known_ops();
+    }
+    return ops && ops->look(facts);
+}
+
+bool self_is_known(void)
+{
+    return self_known_ops() != NULL;
+}
+
+bool self_is_peer(uint32_t ipv4)
+{
+    const struct hv_beside_ops *ops = self_known_ops();
+
+    return ops && ops->is_peer(ipv4);
 }

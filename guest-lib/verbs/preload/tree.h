@@ -15,6 +15,10 @@
 #define TREE_PCI_SLOT   TREE_PCI_DOMAIN ":00:%02x.0"
 /* Of the network devices, which nobody but the HCA has. */
 #define TREE_NETDEV "hca"
+/* The first one's number as an interface, to which no machine counts; others follow. */
+#define TREE_IFINDEX 0xca0000u
+/* Bits of the network's part of an address. */
+#define TREE_PREFIX_LEN 24
 
 /* Writes all of it into the folder root_fd. False: errno. */
 bool tree_write(int root_fd, const struct hv_facts *facts);

@@ -218,7 +218,10 @@ static void tree_write_netdev(struct tree_writer *w, const char *function, unsig
     tree_put(w, "address", "%02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3],
              mac[4], mac[5]);
     tree_put(w, "addr_len", "6\n");
-    tree_put(w, "type", "1\n"); /* Ethernet */
+    tree_put(w, "ifindex", "%u\n", TREE_IFINDEX + index);
+    tree_put(w, "iflink", "%u\n", TREE_IFINDEX + index);
+    tree_put(w, "flags", "0x1003\n"); /* up, broadcast, multicast */
+    tree_put(w, "type", "1\n");       /* Ethernet */
     tree_put(w, "mtu", "%u\n", facts->mtu);
     tree_put(w, "operstate", "up\n");
     tree_put(w, "carrier", "1\n");

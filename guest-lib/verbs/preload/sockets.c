@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * TCP and connected UDP over the HCA's addresses, which programs find among the interfaces and give
+ * to each other: the hosts of a wire are processes of one machine, so what is bound or connected to
+ * A.B.C.D meets at 127.B.C.D. Frames of it are not on the wire.
+ *
+ * Bound so are this process's own addresses; connected to, those of the device's subnet, for a peer
+ * may listen before it is a host, and those that hosts have by their numbers. What is in a subnet
+ * of the machine's own stays the machine's. Nothing is done in a process that has nothing to do
+ * with verbs.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "guest-lib/verbs/preload/preload.h"
+#include "guest-lib/verbs/preload/real.h"
+#include "guest-lib/verbs/preload/tree.h"
+
+#define FUNCTIONS(X)                                                                               \
+    X(bind)                                                                                        \
+    X(connect)
+REAL_TABLE(FUNCTIONS)
+
+/* Whether the address is a device's of this process, or agrees with one in these bits. */
+static bool sockets_is_near(uint32_t ipv4, uint32_t mask)
+{
+    struct hv_facts facts;
+    bool near = false;
+
+    if (self_look(&facts)) {
+        for (unsigned i = 0; !near && i < facts.count; i++) {
+            near = !((facts.device[i].ipv4 ^ ipv4) & mask);
+        }
+    }
+    return near;
+}
+
+static bool sockets_is_hosts(uint32_t ipv4, bool of_peers)
+{
+    return of_peers
+               ? sockets_is_near(ipv4, UINT32_MAX << (32 - TREE_PREFIX_LEN)) || self_is_peer(ipv4)
+               : sockets_is_near(ipv4, UINT32_MAX);
+}
+
+static bool sockets_is_ipv4(int fd)
+{
+    socklen_t len = sizeof(int);
+    int domain;
+
+    return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_INET;
+}
+
+/* Whether the address is one of a host; where that is, is stored. Leaves errno as it was. */
+PRELOAD_SLOW static bool sockets_find(int fd, const struct sockaddr *addr, bool of_peers,
+                                      struct sockaddr_in *there)
+{
+    int err = errno, state;
+    uint32_t ipv4;
+    bool found;
+
+    memcpy(there, addr, sizeof(*there));
+    ipv4 = ntohl(there->sin_addr.s_addr);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    found = ipv4 != INADDR_ANY && ipv4 >> 24 != IN_LOOPBACKNET && sockets_is_ipv4(fd) &&
+            sockets_is_hosts(ipv4, of_peers) && !ifaddrs_is_machines(ipv4);
+    pthread_setcancelstate(state, NULL);
+    there->sin_addr.s_addr = htonl((uint32_t)IN_LOOPBACKNET << 24 | (ipv4 & 0xffffff));
+    errno = err;
+    return found;
+}
+
+static bool sockets_may_be_hosts(const struct sockaddr *addr, socklen_t len)
+{
+    __asm__("" : "+r"(addr));
+    return addr && len >= sizeof(struct sockaddr_in) && addr->sa_family == AF_INET &&
+           self_is_known();
+}
+
+PRELOAD_EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct sockaddr_in there;
+
+    if (sockets_may_be_hosts(addr, len) && sockets_find(fd, addr, false, &there)) {
+        return REAL(bind)(fd, (const struct sockaddr *)&there, sizeof(there));
+    }
+    return REAL(bind)(fd, addr, len);
+}
+
+PRELOAD_EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct sockaddr_in there;
+
+    if (sockets_may_be_hosts(addr, len) && sockets_find(fd, addr, true, &there)) {
+        return REAL(connect)(fd, (const struct sockaddr *)&there, sizeof(there));
+    }
+    return REAL(connect)(fd, addr, len);
+}
