@@ -139,7 +139,7 @@ def call(folder, build, names, seconds, part=0):
     env = dict(os.environ, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
                LD_LIBRARY_PATH=f"{build}/guest-lib/verbs",
-               LD_PRELOAD=f"{build}/guest-lib/verbs/libhcasim-cm.so")
+               LD_PRELOAD=f"{build}/guest-lib/verbs/libhcasim.so")
     job = subprocess.Popen([PYTHON, str(RUNNER), str(folder), "mlx5_0", GID, str(seconds)],
                            env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, cwd=folder)
