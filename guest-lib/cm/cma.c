@@ -170,16 +170,32 @@ int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct
     return 0;
 }
 
-int cma_resolve_route(struct cma_id *id)
+int cma_set_path(struct cma_id *id, const struct cma_path *path)
 {
-    if (id->state != CMA_ADDR_RESOLVED) {
+    if (id->state != CMA_ADDR_RESOLVED || !path->mtu || path->mtu > CMA_MAX_MTU ||
+        path->packet_life_time > CMA_MAX_PACKET_LIFE_TIME) {
         return EINVAL;
     }
-    id->path_mtu = cma_device_of(id)->mtu;
+    memcpy(id->dgid, path->dgid, sizeof(id->dgid));
+    id->tos = path->traffic_class;
+    id->path_mtu = path->mtu;
+    id->packet_life_time = path->packet_life_time;
     id->has_route = true;
     id->state = CMA_ROUTE_RESOLVED;
     cma_tell(id, CMA_EVENT_ROUTE_RESOLVED, 0);
     return 0;
+}
+
+int cma_resolve_route(struct cma_id *id)
+{
+    struct cma_path path = {.traffic_class = id->tos, .packet_life_time = CMA_PACKET_LIFE_TIME};
+
+    if (id->state != CMA_ADDR_RESOLVED) {
+        return EINVAL;
+    }
+    memcpy(path.dgid, id->dgid, sizeof(path.dgid));
+    path.mtu = cma_device_of(id)->mtu;
+    return cma_set_path(id, &path);
 }
 
 /* -- connections --------------------------------------------------------------------------------
@@ -265,7 +281,7 @@ static int cma_send_request(struct cma_id *id, const struct rdma_ucm_conn_param 
         .transport = cma_transport(id),
         .path_mtu = id->path_mtu,
         .rate = device->rate,
-        .packet_life_time = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : CMA_PACKET_LIFE_TIME,
+        .packet_life_time = id->ack_timeout ? (uint8_t)(id->ack_timeout - 1) : id->packet_life_time,
         .cm_timeout = CMA_CM_TIMEOUT,
         .max_cm_retries = CMA_MAX_CM_RETRIES,
         .params = cma_params(id, param, ece),

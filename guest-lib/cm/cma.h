@@ -73,8 +73,8 @@ struct cma_id {
     uint8_t dgid[16];
     bool has_route;
     bool afonly, afonly_set, reuseaddr;
-    uint8_t tos, path_mtu;
-    uint8_t ack_timeout; /* 4.096 us << n that was asked for; 0: none */
+    uint8_t tos, path_mtu, packet_life_time; /* the last 4.096 us << n */
+    uint8_t ack_timeout;                     /* 4.096 us << n that was asked for; 0: none */
     uint32_t qp_num, seq_num, qkey;
     uint8_t srq;
     struct cma_bind *bind; /* the port that it holds, or NULL */
@@ -104,6 +104,11 @@ int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr);
 /* src may be NULL or of family 0. */
 int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst);
 int cma_resolve_route(struct cma_id *id);
+/* In place of cma_resolve_route(): a route of the consumer's own. */
+struct cma_path {
+    uint8_t dgid[16], traffic_class, mtu, packet_life_time;
+};
+int cma_set_path(struct cma_id *id, const struct cma_path *path);
 int cma_listen(struct cma_id *id);
 /* ece: options of enhanced connection establishment, which the peer is told; all 0: none. */
 int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param,

@@ -85,6 +85,7 @@ static struct cma_id *cma_event_new_id(struct cma_id *listener, struct cm_id *cm
     memcpy(id->dgid, cm->av.dgid, sizeof(id->dgid));
     id->tos = cm->av.traffic_class;
     id->path_mtu = cm->path_mtu ? cm->path_mtu : listener->cma->devices[id->device].mtu;
+    id->packet_life_time = CMA_PACKET_LIFE_TIME;
     id->has_route = cm->state == CM_REQ_RCVD;
     id->cm = cm;
     return id;

@@ -8,11 +8,13 @@
 #include "guest-lib/cm/cma.h"
 
 /* As Linux has them. */
-#define CMA_CM_TIMEOUT       20 /* 4.3 s */
-#define CMA_MAX_CM_RETRIES   15
-#define CMA_PACKET_LIFE_TIME 16 /* of RoCE: 0.27 s */
-#define CMA_MRA_TIMEOUT      24 /* 69 s: how long a consumer may take to answer */
-#define CMA_HOP_LIMIT        64
+#define CMA_CM_TIMEOUT           20 /* 4.3 s */
+#define CMA_MAX_CM_RETRIES       15
+#define CMA_PACKET_LIFE_TIME     16 /* of RoCE: 0.27 s */
+#define CMA_MAX_PACKET_LIFE_TIME 30
+#define CMA_MAX_MTU              5  /* enum ibv_mtu */
+#define CMA_MRA_TIMEOUT          24 /* 69 s: how long a consumer may take to answer */
+#define CMA_HOP_LIMIT            64
 
 /* enum ibv_qp_type */
 #define CMA_QPT_RC       2

@@ -3,9 +3,10 @@
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
 
-#define QPT_RC       2 /* enum ibv_qp_type */
-#define QPT_UD       4
-#define QPT_XRC_SEND 9
+#define QPT_RC          2 /* enum ibv_qp_type */
+#define QPT_UD          4
+#define QPT_XRC_SEND    9
+#define UCMA_MAX_OPTION 4096 /* bytes: paths in one option */
 
 /* The port space says which kind of queue pair it is for; RDMA_PS_IB leaves it to the program. */
 static int ucma_qp_type(const struct rdma_ucm_create_id *cmd, uint8_t *type)
@@ -224,12 +225,49 @@ static const struct {
     [RDMA_OPTION_ID_ACK_TIMEOUT] = {ucma_set_ack_timeout, sizeof(uint8_t)},
 };
 
-/* Paths are found, not set: RDMA_OPTION_IB is not known. */
+/* A path record of subnet administration (IBTA 15.2.5.16): what of it RoCE has. */
+static struct cma_path ucma_path(const struct ib_path_rec_data *data)
+{
+    const uint8_t *record = (const uint8_t *)data->path_rec;
+    struct cma_path path = {.traffic_class = record[48],
+                            .mtu = record[54] & 0x3f,
+                            .packet_life_time = record[56] & 0x3f};
+
+    memcpy(path.dgid, record + 8, sizeof(path.dgid));
+    return path;
+}
+
+/* The first one that is for messages both ways and no alternative. */
+static int ucma_set_ib_path(struct ucma_call *call, const struct rdma_ucm_set_option *cmd)
+{
+    struct ib_path_rec_data data = {0};
+    struct cma_path path;
+    uint32_t at = 0;
+
+    if (!cmd->optlen || cmd->optlen % sizeof(data) || cmd->optlen > UCMA_MAX_OPTION) {
+        return EINVAL;
+    }
+    while (data.flags != UCMA_PATH_FLAGS) {
+        if (at == cmd->optlen) {
+            return EINVAL;
+        }
+        if (!memory_read(cmd->optval + at, &data, sizeof(data), NULL)) {
+            return EFAULT;
+        }
+        at += (uint32_t)sizeof(data);
+    }
+    path = ucma_path(&data);
+    return cma_set_path(call->context->cma, &path);
+}
+
 int ucma_set_option(struct ucma_call *call)
 {
     const struct rdma_ucm_set_option *cmd = call->in;
     unsigned value = 0;
 
+    if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH) {
+        return ucma_set_ib_path(call, cmd);
+    }
     if (cmd->level != RDMA_OPTION_ID || cmd->optname >= G_N_ELEMENTS(ucma_options)) {
         return ENOSYS;
     }

@@ -10,6 +10,8 @@
 #include "guest-lib/host/event_queue.h"
 
 #define UCMA_MAX_BACKLOG 1024
+/* Of the path that a connection takes: IB_PATH_GMP, _PRIMARY, _BIDIRECTIONAL. */
+#define UCMA_PATH_FLAGS (1 | 2 | 8 | 32)
 
 struct ucma {
     pthread_mutex_t lock;

@@ -2,16 +2,11 @@
 /* Commands of the rdma_cm ABI that ask what became of an identifier. */
 #include "guest-lib/cm/ucma_internal.h"
 
-#define PORT_NUM         1
-#define PKEY             0xffff
-#define AF_IB_FAMILY     27
-#define EXACTLY          2 /* selectors of a path record */
-#define PACKET_LIFE_TIME 16
-#define HOP_LIMIT        64
-/* flags of a path */
-#define PATH_GMP           1
-#define PATH_PRIMARY       2
-#define PATH_BIDIRECTIONAL (8 | 32)
+#define PORT_NUM     1
+#define PKEY         0xffff
+#define AF_IB_FAMILY 27
+#define EXACTLY      2 /* selectors of a path record */
+#define HOP_LIMIT    64
 
 static void ucma_query_put_path(const struct ucma_context *context, struct ib_user_path_rec *path)
 {
@@ -31,7 +26,7 @@ static void ucma_query_put_path(const struct ucma_context *context, struct ib_us
     path->traffic_class = id->tos;
     path->mtu_selector = path->rate_selector = path->packet_life_time_selector = EXACTLY;
     path->rate = device->rate;
-    path->packet_life_time = PACKET_LIFE_TIME;
+    path->packet_life_time = id->packet_life_time;
 }
 
 int ucma_query_route(struct ucma_call *call)
@@ -134,7 +129,7 @@ static int ucma_query_path(struct ucma_call *call)
         return 0;
     }
     call->out_len += sizeof(struct ib_path_rec_data);
-    resp->path_data[0].flags = PATH_GMP | PATH_PRIMARY | PATH_BIDIRECTIONAL;
+    resp->path_data[0].flags = UCMA_PATH_FLAGS;
     memcpy(record + 8, id->dgid, 16);
     memcpy(record + 24, device->gid[id->sgid_index], 16);
     prm_store32(record + 44, HOP_LIMIT);
@@ -143,7 +138,7 @@ static int ucma_query_path(struct ucma_call *call)
     prm_store16(record + 50, PKEY);
     record[54] = (uint8_t)(EXACTLY << 6 | id->path_mtu);
     record[55] = (uint8_t)(EXACTLY << 6 | device->rate);
-    record[56] = EXACTLY << 6 | PACKET_LIFE_TIME;
+    record[56] = (uint8_t)(EXACTLY << 6 | id->packet_life_time);
     return 0;
 }
 

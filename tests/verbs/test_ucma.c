@@ -635,6 +635,58 @@ START_TEST(options)
 }
 END_TEST
 
+/* As ucma_set_ib_path(): of the paths that a program sets, the one that is primary and of both ways
+ * counts, once the address is known, and stands for a route that was resolved. */
+START_TEST(a_path_that_is_set)
+{
+    struct ucma_file *file = hosts[0].file;
+    struct ib_path_rec_data paths[2] = {{.flags = 1}, {.flags = 1 | 2 | 8 | 32}};
+    uint8_t *record = (uint8_t *)paths[1].path_rec;
+    uint32_t id = create(file, 1, RDMA_PS_TCP);
+    struct rdma_ucm_set_option cmd = {.optval = (uintptr_t)paths,
+                                      .id = id,
+                                      .level = RDMA_OPTION_IB,
+                                      .optname = RDMA_OPTION_IB_PATH,
+                                      .optlen = sizeof(paths)};
+    struct rdma_ucm_query_route_resp route = {0};
+
+    memcpy(record + 8, hosts[1].device.gid[1], 16);
+    record[48] = 0x40;                                        /* traffic class */
+    record[54] = 2 << 6 | 3;                                  /* MTU 1024 */
+    record[56] = 2 << 6 | 14;                                 /* packet lifetime */
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL); /* of no address yet */
+    ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
+    event_of(file, CMA_EVENT_ADDR_RESOLVED);
+    cmd.optlen = sizeof(paths[0]); /* none that counts */
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
+    cmd.optlen = sizeof(paths) - 1;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
+    cmd.optlen = sizeof(paths);
+    cmd.optval = 8;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EFAULT);
+    cmd.optval = (uintptr_t)paths;
+    cmd.optname++;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), ENOSYS);
+    cmd.optname--;
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), 0);
+    event_of(file, CMA_EVENT_ROUTE_RESOLVED);
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL); /* it has one now */
+    ck_assert_int_eq(ASK(file, QUERY_ROUTE, route,
+                         (struct rdma_ucm_query){.response = (uintptr_t)&route, .id = id}),
+                     0);
+    ck_assert_uint_eq(route.num_paths, 1);
+    ck_assert_uint_eq(route.ib_route[0].mtu, 3);
+    ck_assert_uint_eq(route.ib_route[0].traffic_class, 0x40);
+    ck_assert_uint_eq(route.ib_route[0].packet_life_time, 14);
+    listener(0);
+    ck_assert_int_eq(
+        COMMAND(file, CONNECT, (struct rdma_ucm_connect){.id = id, .conn_param = param(0x101, "")}),
+        0);
+    id = event_of(hosts[1].file, CMA_EVENT_CONNECT_REQUEST).id;
+    ck_assert_uint_eq(qp_attr(hosts[1].file, id, RTR).path_mtu, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verbs-ucma");
@@ -659,6 +711,7 @@ int main(void)
     tcase_add_test(tc, a_listener_migrates_with_its_requests);
     tcase_add_test(tc, groups);
     tcase_add_test(tc, options);
+    tcase_add_test(tc, a_path_that_is_set);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
