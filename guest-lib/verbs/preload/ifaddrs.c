@@ -231,7 +231,7 @@ static bool ifaddrs_covers(const struct ifaddrs *ifa, uint32_t ipv4)
 
 bool ifaddrs_is_machines(uint32_t ipv4)
 {
-    struct ifaddrs *list;
+    struct ifaddrs *list = NULL;
     bool is = false;
 
     if (REAL(getifaddrs)(&list)) {

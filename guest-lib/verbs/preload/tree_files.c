@@ -118,7 +118,7 @@ static void tree_write_gids(struct tree_writer *w, const struct hv_device_facts 
     static const uint8_t none[16];
     char name[12], first[PATH_MAX], path[PATH_MAX];
 
-    snprintf(name, sizeof(name), "%u", HV_FACTS_GIDS);
+    snprintf(name, sizeof(name), "%d", HV_FACTS_GIDS);
     tree_put_gid(w, name, none);
     tree_path(w, name, first);
     for (unsigned i = 0; i < GID_TABLE; i++) {
