@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(what_is_not_the_hca_s_is_the_machine_s)
 {
-    const char *volatile no_path = NULL; /* which the compiler must not know */
+    int (*volatile call)(const char *, int) = access; /* of which no compiler knows "nonnull" */
     struct stat st;
 
     own_wire();
@@ -324,7 +324,7 @@ START_TEST(what_is_not_the_hca_s_is_the_machine_s)
     ck_assert_int_eq(access("/dev/infinity", F_OK), -1);
     ck_assert_int_eq(errno, ENOENT);
     /* Whether a program may pass no path is the system's to say. */
-    ck_assert_int_eq(access(no_path, F_OK), -1);
+    ck_assert_int_eq(call(NULL, F_OK), -1);
     ck_assert_int_eq(errno, EFAULT);
 }
 END_TEST
