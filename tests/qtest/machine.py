@@ -24,7 +24,13 @@ MEMORY = 64 << 20
 BATCH = 32  # lines under way: the answers must fit the socket
 
 # cli; hlt; jmp to the hlt: at the reset vector, in 64 KiB of more of it.
-BIOS = b"\xf4" * 0xfff0 + b"\xfa\xf4\xeb\xfd" + b"\xf4" * 12
+HALT = b"\xfa\xf4\xeb\xfd"
+BIOS = b"\xf4" * 0xfff0 + HALT + b"\xf4" * 12
+# What the CPU cannot refuse leads back there: an interrupt of any vector (a message to 0xfee00000 may
+# be an NMI), and a system management interrupt. A CPU that went on through empty memory would never
+# leave it, and QEMU's device_add waits for that (drain_call_rcu()).
+VECTORS = bytes.fromhex("f0ff 00f0") * 256
+SMI_ENTRY = 0x38000
 
 
 class Failure(Exception):
@@ -99,6 +105,8 @@ class Machine:
         try:
             self._read(self._replies)  # the greeting
             self.qmp("qmp_capabilities")
+            self.write(0, VECTORS)
+            self.write(SMI_ENTRY, HALT)
         except BaseException:
             self.kill()
             raise
