@@ -4,6 +4,7 @@
 
     symbols.py map LIBRARY                a version script that gives another library the same ones
     symbols.py stubs LIBRARY ARCHIVE...   C code of refusals for what no archive defines
+    symbols.py front LIBRARY              a line of C for each symbol (guest-lib/verbs/preload/front.c)
     symbols.py list LIBRARY               NAME@VERSION (an old one) and NAME@@VERSION, sorted
     symbols.py compare THEIRS OURS        what one has and the other lacks; status 1 if anything
 
@@ -106,6 +107,15 @@ def stubs(library, archives):
     return text
 
 
+def front(library):
+    """FRONT_NAME(number, "symbol", "@" or "@@", "version") of each symbol."""
+    text = "/* made by guest-lib/export/symbols.py */\n"
+    for number, symbol in enumerate(sorted(symbols(library))):
+        name, at, version = re.fullmatch("([^@]+)(@+)(.+)", symbol).groups()
+        text += f'FRONT_NAME({number}, "{name}", "{at}", "{version}")\n'
+    return text
+
+
 def compare(theirs, ours):
     missing, extra = symbols(theirs) - symbols(ours), symbols(ours) - symbols(theirs)
     for name in sorted(missing):
@@ -122,6 +132,8 @@ def main(argv):
         sys.stdout.write(version_script(argv[2]))
     elif len(argv) >= 4 and argv[1] == "stubs":
         sys.stdout.write(stubs(argv[2], argv[3:]))
+    elif len(argv) == 3 and argv[1] == "front":
+        sys.stdout.write(front(argv[2]))
     elif len(argv) == 3 and argv[1] == "list":
         print("\n".join(sorted(symbols(argv[2]))))
     elif len(argv) == 4 and argv[1] == "compare":

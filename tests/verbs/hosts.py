@@ -541,6 +541,37 @@ def programs_beyond_reach(hosts):
         raise Failure("true is an ordinary program")
 
 
+def installed(library):
+    """Where the loader finds it, without us."""
+    said = subprocess.run(["ldd", shutil.which("ibv_devinfo")], capture_output=True, text=True, check=True).stdout
+    return pathlib.Path(re.search(rf"{re.escape(library)} => (\S+)", said)[1])
+
+
+def libraries_of_their_own(hosts):
+    """A program that brings rdma-core's libibverbs gets ours.
+
+    By DT_RPATH, RUNPATH, under another name, by dlopen() of any name or path; what it brings else is its own."""
+    theirs = installed("libibverbs.so.1").read_bytes()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        for library in "libibverbs.so.1", "libibverbs-0123abcd.so.1.14.44.0":
+            (folder / library).write_bytes(theirs)
+        shutil.copy(installed("libc.so.6").parent / "libm.so.6", folder / "libhere.so")
+        # Another name of the same length, for who is linked with the copy.
+        (folder / "libibverb0.so.1").write_bytes(theirs.replace(b"libibverbs.so.1\0", b"libibverb0.so.1\0"))
+        for kind in "rpath", "runpath":
+            program = (hosts.build / f"tests/programs/where-{kind}").read_bytes()
+            for of, text in (("own", program), ("renamed", program.replace(b"libibverbs.so.1\0", b"libibverb0.so.1\0"))):
+                where = folder / f"where-{kind}-{of}"
+                where.write_bytes(text)
+                where.chmod(0o755)
+                names = ["libibverbs.so.1", f"{folder}/libibverbs.so.1", f"{folder}/libibverbs-0123abcd.so.1.14.44.0"]
+                said = hosts.run(str(where), *names, "libhere.so")
+                if said != "".join(f"{name}: mlx5_0\n" for name in ("linked", *names)):
+                    raise Failure(f"{where.name}: {said}")
+
+
 def build_with_a_blank(hosts):
     """A build's folder may have a blank in its name, and is refused with a colon."""
     with tempfile.TemporaryDirectory() as folder:
@@ -574,7 +605,7 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, programs_beyond_reach, build_with_a_blank, refused,
+              performance_tests_by_address, cluster, programs_beyond_reach, libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 

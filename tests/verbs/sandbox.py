@@ -24,7 +24,7 @@ ENTERED = "HCASIM_TEST_SANDBOX"  # what is lacking, by name
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
 TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/cluster.py", "tests/verbs/*.py")
-BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "guest-lib/verbs/libhcasim.so",
+BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "guest-lib/verbs/libhcasim*.so",
          "tests/programs/*")
 UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all",
                 "--no-new-privs"]
