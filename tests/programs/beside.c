@@ -605,6 +605,36 @@ START_TEST(sockets_meet_at_the_addresses_of_hosts)
 }
 END_TEST
 
+/* As programs do that make no connection. */
+START_TEST(datagrams_reach_the_addresses_of_hosts)
+{
+    int receiver = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char sent[] = "sent";
+    struct iovec iov = {.iov_base = sent, .iov_len = 4};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct sockaddr_in to;
+    socklen_t len = sizeof(to);
+    char text[8] = "";
+
+    own_wire();
+    setenv("HCASIM_HOST", "3", 1);
+    open_first();
+    ck_assert_int_eq(call_with(bind, receiver, 3, 0), 0);
+    ck_assert_int_eq(getsockname(receiver, (struct sockaddr *)&to, &len), 0);
+    to = host_address(3, to.sin_port);
+    ck_assert_int_eq(sendto(sender, sent, 4, 0, (const struct sockaddr *)&to, sizeof(to)), 4);
+    ck_assert_int_eq(recv(receiver, text, sizeof(text), 0), 4);
+    message.msg_name = &to;
+    message.msg_namelen = sizeof(to);
+    ck_assert_int_eq(sendmsg(sender, &message, 0), 4);
+    ck_assert_int_eq(recv(receiver, text, sizeof(text), 0), 4);
+    ck_assert_str_eq(text, "sent");
+    close(sender);
+    close(receiver);
+}
+END_TEST
+
 /* -- the connection manager's file -------------------------------------------------------------
  */
 
@@ -713,6 +743,7 @@ int main(void)
         nothing_is_left,
         the_network_device_is_among_the_interfaces,
         sockets_meet_at_the_addresses_of_hosts,
+        datagrams_reach_the_addresses_of_hosts,
         what_takes_a_closed_descriptor_s_place_is_itself,
         a_duplicate_is_the_same_file,
         a_child_s_doings_are_its_own,

@@ -21,10 +21,10 @@
 #include "guest-lib/verbs/cm/door.h"
 #include "guest-lib/verbs/preload/preload.h"
 #include "guest-lib/verbs/preload/real.h"
+#include "guest-lib/verbs/preload/tree.h"
 #include "guest-lib/verbs/verbs.h"
 
-#define DEVICE "/dev/infiniband/rdma_cm"
-#define FILES  65536 /* descriptors that it may have */
+#define FILES 65536 /* descriptors that it may have */
 
 /* What fstat() and fstat64() are called in programs that were built with an older C library. */
 int __fxstat(int version, int fd, struct stat *buf);
@@ -246,7 +246,7 @@ PRELOAD_EXPORT int close(int fd)
             struct type device;                                                                    \
                                                                                                    \
             buf->st_mode = S_IFCHR | 0666;                                                         \
-            buf->st_rdev = type(DEVICE, &device) ? 0 : device.st_rdev;                             \
+            buf->st_rdev = type(TREE_FILE, &device) ? 0 : device.st_rdev;                          \
         }                                                                                          \
         return err;                                                                                \
     }

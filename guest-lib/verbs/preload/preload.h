@@ -31,6 +31,12 @@ bool self_is_peer(uint32_t ipv4);
 /* Whether an address is in a subnet of the machine's own interfaces. */
 bool ifaddrs_is_machines(uint32_t ipv4);
 
+/* -- sockets.c --------------------------------------------------------------------------------- */
+
+/* Whether the address, in host byte order, is a host's or may become one's, and none that the
+ * machine reaches by itself. */
+bool sockets_leads_to_host(uint32_t ipv4);
+
 /* -- tree.c ------------------------------------------------------------------------------------ */
 
 /* What would be at the absolute path, if it is one that the HCA has something at, is at the path

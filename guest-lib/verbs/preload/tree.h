@@ -20,6 +20,10 @@
 /* Bits of the network's part of an address. */
 #define TREE_PREFIX_LEN 24
 
+/* What the device files are: a character device that may be opened. No program that runs on the
+ * library reads it or writes to it. */
+#define TREE_FILE "/dev/null"
+
 /* Writes all of it into the folder root_fd. False: errno. */
 bool tree_write(int root_fd, const struct hv_facts *facts);
 /* What a folder of the machine's has at this time, too, if it is one that the HCA's is part of. */

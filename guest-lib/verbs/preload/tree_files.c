@@ -201,10 +201,8 @@ static void tree_write_uverbs(struct tree_writer *w, const char *function, unsig
     tree_link(w, "device", "../../../" TREE_PCI_SLOT, index);
     tree_enter(w, "sys/class/infiniband_verbs");
     tree_link(w, name, "../../%s/infiniband_verbs/%s", tree_below_sys(function), name);
-    /* Something that is a character device and may be opened: no program that runs on the library
-     * reads it or writes to it. */
     tree_enter(w, "dev/infiniband");
-    tree_link(w, name, "/dev/null");
+    tree_link(w, name, TREE_FILE);
 }
 
 static void tree_write_netdev(struct tree_writer *w, const char *function, unsigned index,
@@ -340,7 +338,7 @@ bool tree_write(int root_fd, const struct hv_facts *facts)
     tree_enter(&w, "sys/class/infiniband_mad");
     tree_put(&w, "abi_version", ABI_UMAD);
     tree_enter(&w, "dev/infiniband");
-    tree_link(&w, "rdma_cm", "/dev/null");
+    tree_link(&w, "rdma_cm", TREE_FILE);
     return w.ok;
 }
 

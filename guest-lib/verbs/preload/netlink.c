@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Netlink as a program speaks it. A socket of family ROUTE is the kernel's: what we have to say to
+ * a request is worked out when that is sent, and told when the kernel's answer is received, in
+ * front of its end or in its place; so the descriptor is readable when it should be. A socket of
+ * family RDMA, which many machines have not, is one between users, to which our answers are sent.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "guest-lib/verbs/preload/netlink.h"
+#include "guest-lib/verbs/preload/real.h"
+
+#define FILES    65536  /* descriptors that are looked at */
+#define PENDING  64     /* answers that wait: the oldest go */
+#define REQUESTS 65536u /* bytes of what is sent at a time that are looked at */
+#define DATAGRAM 65536  /* bytes of a kernel's answer */
+
+/* What recv() and recvfrom() are called in programs that were built with checks of buffers. */
+ssize_t __recv_chk(int fd, void *buf, size_t len, size_t size, int flags);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t size, int flags, struct sockaddr *from,
+                       socklen_t *from_len);
+
+#define FUNCTIONS(X)                                                                               \
+    X(socket)                                                                                      \
+    X(bind)                                                                                        \
+    X(sendto)                                                                                      \
+    X(recv)                                                                                        \
+    X(recvfrom)                                                                                    \
+    X(recvmsg)                                                                                     \
+    X(__recv_chk)                                                                                  \
+    X(__recvfrom_chk)
+REAL_TABLE(FUNCTIONS)
+
+enum {
+    KIND_OTHER,
+    KIND_ROUTE,
+    KIND_RDMA
+};
+
+/* What we have to say to a request that was sent. */
+struct netlink_answer {
+    struct netlink_answer *next;
+    int fd;
+    struct nlmsghdr request;
+    enum netlink_part part;
+    size_t at; /* what comes next */
+    bool acks; /* an acknowledgement is wanted and not built yet */
+    struct netlink_buf buf;
+};
+
+static uint8_t netlink_kinds[FILES]; /* of descriptors; one may be another's by now */
+static pthread_mutex_t netlink_lock = PTHREAD_MUTEX_INITIALIZER; /* around answers */
+static struct netlink_answer *netlink_answers;
+static unsigned netlink_num_answers; /* read without the lock */
+
+/* -- sockets -----------------------------------------------------------------------------------
+ */
+
+static int netlink_option(int fd, int option)
+{
+    socklen_t len = sizeof(int);
+    int value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) ? -1 : value;
+}
+
+/* Of a marked one. Leaves errno as it was. */
+PRELOAD_SLOW static int netlink_check_kind(int fd, int kind)
+{
+    int err = errno, protocol = kind == KIND_RDMA ? NETLINK_USERSOCK : NETLINK_ROUTE;
+    bool is =
+        netlink_option(fd, SO_DOMAIN) == AF_NETLINK && netlink_option(fd, SO_PROTOCOL) == protocol;
+
+    errno = err;
+    return is ? kind : KIND_OTHER;
+}
+
+static int netlink_kind(int fd)
+{
+    int kind =
+        fd >= 0 && fd < FILES ? __atomic_load_n(&netlink_kinds[fd], __ATOMIC_RELAXED) : KIND_OTHER;
+
+    return __builtin_expect(kind == KIND_OTHER, 1) ? kind : netlink_check_kind(fd, kind);
+}
+
+static int netlink_begin_work(void)
+{
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+static void netlink_free(struct netlink_answer *answer)
+{
+    netlink_buf_free(&answer->buf);
+    free(answer);
+}
+
+/* With the lock. */
+static void netlink_forget(struct netlink_answer **at)
+{
+    struct netlink_answer *answer = *at;
+
+    *at = answer->next;
+    __atomic_store_n(&netlink_num_answers, netlink_num_answers - 1, __ATOMIC_RELAXED);
+    netlink_free(answer);
+}
+
+/* All of a descriptor's, or those to a request. */
+static void netlink_forget_all(int fd, const struct nlmsghdr *request)
+{
+    pthread_mutex_lock(&netlink_lock);
+    for (struct netlink_answer **at = &netlink_answers; *at;) {
+        if ((*at)->fd == fd && (!request || (*at)->request.nlmsg_seq == request->nlmsg_seq)) {
+            netlink_forget(at);
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    pthread_mutex_unlock(&netlink_lock);
+}
+
+PRELOAD_SLOW static int netlink_socket(int type, int protocol)
+{
+    int state = netlink_begin_work(), fd;
+    struct hv_facts facts;
+    bool ours = protocol == NETLINK_RDMA && self_look(&facts) && facts.count;
+
+    fd = REAL(socket)(AF_NETLINK, type, ours ? NETLINK_USERSOCK : protocol);
+    if (fd >= 0 && fd < FILES) {
+        netlink_forget_all(fd, NULL);
+        __atomic_store_n(&netlink_kinds[fd],
+                         ours                        ? KIND_RDMA
+                         : protocol == NETLINK_ROUTE ? KIND_ROUTE
+                                                     : KIND_OTHER,
+                         __ATOMIC_RELAXED);
+    }
+    pthread_setcancelstate(state, NULL);
+    return fd;
+}
+
+PRELOAD_EXPORT int socket(int domain, int type, int protocol)
+{
+    return domain == AF_NETLINK && (protocol == NETLINK_ROUTE || protocol == NETLINK_RDMA)
+               ? netlink_socket(type, protocol)
+               : REAL(socket)(domain, type, protocol);
+}
+
+/* -- requests ----------------------------------------------------------------------------------
+ */
+
+/* One behind the other. NULL: they are none, or too many. */
+static uint8_t *netlink_gather(const struct msghdr *message, size_t *len)
+{
+    uint8_t *bytes;
+
+    *len = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        if (message->msg_iov[i].iov_len > REQUESTS - *len) {
+            return NULL;
+        }
+        *len += message->msg_iov[i].iov_len;
+    }
+    bytes = *len < NLMSG_HDRLEN ? NULL : malloc(*len);
+    *len = 0;
+    for (size_t i = 0; bytes && i < message->msg_iovlen; i++) {
+        memcpy(bytes + *len, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+        *len += message->msg_iov[i].iov_len;
+    }
+    return bytes;
+}
+
+static void netlink_note(struct netlink_answer *answer)
+{
+    struct netlink_answer **end = &netlink_answers;
+
+    pthread_mutex_lock(&netlink_lock);
+    if (netlink_num_answers == PENDING) {
+        netlink_forget(&netlink_answers);
+    }
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = answer;
+    __atomic_store_n(&netlink_num_answers, netlink_num_answers + 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&netlink_lock);
+}
+
+static void netlink_prepare(int fd, const struct nlmsghdr *request, const struct hv_facts *facts)
+{
+    struct netlink_answer *answer = calloc(1, sizeof(*answer));
+
+    if (!answer) {
+        return;
+    }
+    answer->fd = fd;
+    answer->request = *request;
+    answer->acks = request->nlmsg_flags & NLM_F_ACK;
+    if (netlink_buf_init(&answer->buf, facts->count)) {
+        answer->part = netlink_route_answer(request, facts, &answer->buf);
+        if (answer->part != NETLINK_NOTHING && answer->buf.len && !answer->buf.failed) {
+            netlink_note(answer);
+            return;
+        }
+    }
+    netlink_free(answer);
+}
+
+/* To the program's socket, each message a datagram. */
+static void netlink_tell(int fd, const struct netlink_buf *buf)
+{
+    struct sockaddr_nl to = {.nl_family = AF_NETLINK};
+    socklen_t len = sizeof(to);
+    int from = REAL(socket)(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
+
+    if (getsockname(fd, (struct sockaddr *)&to, &len) || !to.nl_pid) {
+        struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+
+        REAL(bind)(fd, (const struct sockaddr *)&any, sizeof(any));
+        getsockname(fd, (struct sockaddr *)&to, &len);
+    }
+    to.nl_groups = 0;
+    for (size_t at = 0, begin = 0; from >= 0 && to.nl_pid; begin = at) {
+        struct nlmsghdr *message =
+            (struct nlmsghdr *)(uintptr_t)netlink_next(buf->bytes, buf->len, &at);
+
+        if (!message) {
+            break;
+        }
+        message->nlmsg_pid = to.nl_pid;
+        REAL(sendto)
+        (from, buf->bytes + begin, message->nlmsg_len, MSG_DONTWAIT, (const struct sockaddr *)&to,
+         sizeof(to));
+    }
+    if (from >= 0) {
+        close(from);
+    }
+}
+
+static void netlink_answer_rdma(int fd, const struct nlmsghdr *request,
+                                const struct hv_facts *facts)
+{
+    struct netlink_buf buf;
+
+    if (netlink_buf_init(&buf, facts->count)) {
+        netlink_rdma_answer(request, facts, &buf);
+        netlink_tell(fd, &buf);
+    }
+    netlink_buf_free(&buf);
+}
+
+/* What is sent. Returns whether the kernel need not see it. */
+PRELOAD_SLOW static bool netlink_look(int fd, int kind, const struct msghdr *message)
+{
+    int err = errno, state = netlink_begin_work();
+    struct hv_facts facts;
+    size_t len, at = 0;
+    uint8_t *bytes = netlink_gather(message, &len);
+    const struct nlmsghdr *request;
+    bool looked = false;
+
+    while (bytes && (request = netlink_next(bytes, len, &at))) {
+        if (kind == KIND_ROUTE && !netlink_route_asks(request)) {
+            continue;
+        }
+        if (!looked && !self_look(&facts)) {
+            break;
+        }
+        looked = true;
+        (kind == KIND_RDMA ? netlink_answer_rdma : netlink_prepare)(fd, request, &facts);
+    }
+    free(bytes);
+    pthread_setcancelstate(state, NULL);
+    errno = err;
+    return kind == KIND_RDMA;
+}
+
+bool netlink_send(int fd, const struct msghdr *message)
+{
+    int kind = netlink_kind(fd);
+
+    return kind != KIND_OTHER && netlink_look(fd, kind, message);
+}
+
+/* -- answers -----------------------------------------------------------------------------------
+ */
+
+/* A kernel's datagram: whether a dump or an answer ends in it, and with an error. */
+static bool netlink_ends(const uint8_t *bytes, size_t len, bool *failed)
+{
+    const struct nlmsghdr *message;
+    size_t at = 0;
+    bool ends = false;
+
+    *failed = false;
+    while ((message = netlink_next(bytes, len, &at))) {
+        if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) {
+            int32_t error = 0;
+
+            if (message->nlmsg_len >= NLMSG_LENGTH(sizeof(error))) {
+                memcpy(&error, NLMSG_DATA(message), sizeof(error));
+            }
+            *failed |= error != 0;
+            ends = true;
+        }
+    }
+    return ends;
+}
+
+static size_t netlink_copy(const uint8_t *bytes, size_t len, const struct msghdr *to)
+{
+    size_t copied = 0;
+
+    for (size_t i = 0; i < to->msg_iovlen && copied < len; i++) {
+        size_t part = to->msg_iov[i].iov_len < len - copied ? to->msg_iov[i].iov_len : len - copied;
+
+        memcpy(to->msg_iov[i].iov_base, bytes + copied, part);
+        copied += part;
+    }
+    return copied;
+}
+
+/* As recvmsg(2) does with a datagram of the kernel's. */
+static ssize_t netlink_give(const uint8_t *bytes, size_t len, struct msghdr *to, int flags)
+{
+    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    size_t copied = netlink_copy(bytes, len, to);
+
+    if (to->msg_name) {
+        memcpy(to->msg_name, &kernel,
+               to->msg_namelen < sizeof(kernel) ? to->msg_namelen : sizeof(kernel));
+        to->msg_namelen = sizeof(kernel);
+    }
+    to->msg_controllen = 0;
+    to->msg_flags = copied < len ? MSG_TRUNC : 0;
+    return (ssize_t)(flags & MSG_TRUNC ? len : copied);
+}
+
+static void netlink_drop(int fd)
+{
+    REAL(recv)(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
+}
+
+enum netlink_turn {
+    TURN_KERNEL, /* its datagram is the next */
+    TURN_NOBODY, /* its datagram is none that the program shall see */
+    TURN_OURS
+};
+
+/* With the lock: the answer goes on behind the message that was given. */
+static void netlink_went(struct netlink_answer **at, const struct nlmsghdr *given, bool refused)
+{
+    struct netlink_answer *answer = *at;
+
+    answer->at += NLMSG_ALIGN(given->nlmsg_len);
+    if (answer->at < answer->buf.len) {
+        return;
+    }
+    if (answer->part == NETLINK_INSTEAD) {
+        if (refused && answer->acks) { /* the kernel does not acknowledge */
+            answer->acks = false;
+            netlink_ack(&answer->buf, &answer->request, 0);
+            if (!answer->buf.failed) {
+                return;
+            }
+        }
+        netlink_drop(answer->fd);
+    }
+    netlink_forget(at);
+}
+
+/* With the lock, and the kernel's next datagram. */
+static enum netlink_turn netlink_turn(int fd, const uint8_t *bytes, size_t len, struct msghdr *to,
+                                      int flags, ssize_t *given)
+{
+    size_t begin = 0;
+    const struct nlmsghdr *first = netlink_next(bytes, len, &begin);
+    struct netlink_answer **at = &netlink_answers, *answer;
+    struct nlmsghdr *message;
+    bool failed, ends = netlink_ends(bytes, len, &failed);
+
+    while (first && *at && ((*at)->fd != fd || (*at)->request.nlmsg_seq != first->nlmsg_seq)) {
+        at = &(*at)->next;
+    }
+    answer = *at;
+    if (!first || !answer) {
+        return TURN_KERNEL;
+    }
+    if (!ends && netlink_is_dump(&answer->request)) {
+        return answer->part == NETLINK_INSTEAD ? TURN_NOBODY : TURN_KERNEL;
+    }
+    if (failed && answer->part == NETLINK_BESIDE) {
+        netlink_forget(at);
+        return TURN_KERNEL;
+    }
+    message = (struct nlmsghdr *)(void *)(answer->buf.bytes + answer->at);
+    message->nlmsg_pid = first->nlmsg_pid;
+    *given = netlink_give((const uint8_t *)message, message->nlmsg_len, to, flags);
+    if (!(flags & MSG_PEEK)) {
+        netlink_went(at, message, failed && !netlink_is_dump(&answer->request));
+    }
+    return TURN_OURS;
+}
+
+/* recvmsg(2) where an answer of ours may wait. */
+PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags)
+{
+    enum netlink_turn turn = TURN_KERNEL;
+    uint8_t *bytes = malloc(DATAGRAM);
+    ssize_t given = -1;
+
+    pthread_cleanup_push(free, bytes);
+    do {
+        ssize_t len =
+            bytes ? REAL(recv)(fd, bytes, DATAGRAM, (flags & MSG_DONTWAIT) | MSG_PEEK) : 0;
+        int state = netlink_begin_work();
+
+        given = len;
+        if (len >= 0) {
+            pthread_mutex_lock(&netlink_lock);
+            turn = netlink_turn(fd, bytes, (size_t)len, to, flags, &given);
+            pthread_mutex_unlock(&netlink_lock);
+        } else {
+            turn = TURN_OURS; /* the error is */
+        }
+        if (turn == TURN_NOBODY) {
+            netlink_drop(fd);
+        }
+        pthread_setcancelstate(state, NULL);
+    } while (turn == TURN_NOBODY);
+    pthread_cleanup_pop(1);
+    return turn == TURN_OURS ? given : REAL(recvmsg)(fd, to, flags);
+}
+
+static bool netlink_may_wait(int fd)
+{
+    return __builtin_expect(__atomic_load_n(&netlink_num_answers, __ATOMIC_RELAXED), 0) &&
+           netlink_kind(fd) == KIND_ROUTE;
+}
+
+/* Who answers is the kernel. */
+static void netlink_name(int fd, struct sockaddr *from, size_t len)
+{
+    struct sockaddr_nl *name = (struct sockaddr_nl *)(void *)from;
+
+    if (from && len >= sizeof(*name) && netlink_kind(fd) == KIND_RDMA) {
+        name->nl_pid = 0;
+    }
+}
+
+PRELOAD_EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    ssize_t len = netlink_may_wait(fd) ? netlink_receive(fd, message, flags)
+                                       : REAL(recvmsg)(fd, message, flags);
+
+    if (len >= 0) {
+        netlink_name(fd, message->msg_name, message->msg_namelen);
+    }
+    return len;
+}
+
+static ssize_t netlink_receive_from(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+                                    socklen_t *from_len)
+{
+    struct iovec iov = {.iov_base = buf, .iov_len = len};
+    struct msghdr message = {.msg_name = from,
+                             .msg_namelen = from && from_len ? *from_len : 0,
+                             .msg_iov = &iov,
+                             .msg_iovlen = 1};
+    ssize_t got = netlink_receive(fd, &message, flags);
+
+    if (got >= 0 && from && from_len) {
+        *from_len = message.msg_namelen;
+    }
+    return got;
+}
+
+PRELOAD_EXPORT ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+                                socklen_t *from_len)
+{
+    ssize_t got = netlink_may_wait(fd) ? netlink_receive_from(fd, buf, len, flags, from, from_len)
+                                       : REAL(recvfrom)(fd, buf, len, flags, from, from_len);
+
+    if (got >= 0 && from && from_len) {
+        netlink_name(fd, from, *from_len);
+    }
+    return got;
+}
+
+PRELOAD_EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+    return netlink_may_wait(fd) ? netlink_receive_from(fd, buf, len, flags, NULL, NULL)
+                                : REAL(recv)(fd, buf, len, flags);
+}
+
+PRELOAD_EXPORT ssize_t __recv_chk(int fd, void *buf, size_t len, size_t size, int flags)
+{
+    return len <= size && netlink_may_wait(fd)
+               ? netlink_receive_from(fd, buf, len, flags, NULL, NULL)
+               : REAL(__recv_chk)(fd, buf, len, size, flags);
+}
+
+PRELOAD_EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t size, int flags,
+                                      struct sockaddr *from, socklen_t *from_len)
+{
+    return len <= size ? recvfrom(fd, buf, len, flags, from, from_len)
+                       : REAL(__recvfrom_chk)(fd, buf, len, size, flags, from, from_len);
+}
+
+/* -- the process -------------------------------------------------------------------------------
+ */
+
+static void netlink_before_fork(void)
+{
+    pthread_mutex_lock(&netlink_lock);
+}
+
+static void netlink_after_fork(void)
+{
+    pthread_mutex_unlock(&netlink_lock);
+}
+
+__attribute__((constructor)) static void netlink_start(void)
+{
+    pthread_atfork(netlink_before_fork, netlink_after_fork, netlink_after_fork);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program is told of its HCA's network device by netlink and by ioctl(). Run by `hcasim
+ * run`; each statement is about a process of its own, on a wire of its own, with two devices.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <linux/if_addr.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_netlink.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NLDEV(op) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op)
+
+static void own_wire(void)
+{
+    char wire[32];
+
+    snprintf(wire, sizeof(wire), "beside-net-%d", (int)getpid());
+    setenv("HCASIM_WIRE", wire, 1);
+    setenv("HCASIM_DEVICES", "2", 1);
+    setenv("HCASIM_IP", "10.9.8.7", 1);
+}
+
+/* -- netlink -----------------------------------------------------------------------------------
+ */
+
+static uint32_t last_seq;
+
+static int netlink(int family)
+{
+    struct timeval patience = {.tv_sec = 20};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, family);
+
+    ck_assert_msg(fd >= 0, "family %d: %s", family, strerror(errno));
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    return fd;
+}
+
+/* A request of a header, and an attribute behind it if value is not NULL. */
+static void ask(int fd, int type, int flags, const void *header, size_t header_len, int attribute,
+                const void *value, size_t len)
+{
+    struct {
+        struct nlmsghdr message;
+        uint8_t rest[128];
+    } request = {.message = {.nlmsg_len = (uint32_t)NLMSG_LENGTH(NLMSG_ALIGN(header_len)),
+                             .nlmsg_type = (uint16_t)type,
+                             .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags),
+                             .nlmsg_seq = ++last_seq}};
+
+    memcpy(request.rest, header, header_len);
+    if (value) {
+        struct nlattr nla = {.nla_len = (uint16_t)(NLA_HDRLEN + len),
+                             .nla_type = (uint16_t)attribute};
+
+        memcpy(request.rest + NLMSG_ALIGN(header_len), &nla, sizeof(nla));
+        memcpy(request.rest + NLMSG_ALIGN(header_len) + NLA_HDRLEN, value, len);
+        request.message.nlmsg_len += (uint32_t)NLA_ALIGN(nla.nla_len);
+    }
+    ck_assert_int_eq(send(fd, &request, request.message.nlmsg_len, 0), request.message.nlmsg_len);
+}
+
+/* What a request was answered. */
+static struct nlmsghdr *answers[64];
+static unsigned num_answers;
+static uint8_t received[1 << 16];
+
+/* Until the dump ends, or an answer or an error has come. Returns the error, or 0. */
+static int hear(int fd, bool dump)
+{
+    size_t used = 0;
+
+    num_answers = 0;
+    for (;;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        struct sockaddr_nl from;
+        struct iovec iov = {.iov_base = received + used, .iov_len = sizeof(received) - used};
+        struct msghdr message = {
+            .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1};
+        ssize_t peeked, len;
+
+        ck_assert_int_eq(poll(&poll_fd, 1, 20000), 1);
+        peeked = recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC);
+        len = recvmsg(fd, &message, 0);
+        ck_assert_int_gt(len, 0);
+        ck_assert_int_eq(len, peeked);
+        ck_assert_uint_eq(from.nl_pid, 0); /* the kernel */
+        for (struct nlmsghdr *answer = (struct nlmsghdr *)(void *)(received + used);
+             NLMSG_OK(answer, len); answer = NLMSG_NEXT(answer, len)) {
+            const struct nlmsgerr *error = NLMSG_DATA(answer);
+
+            ck_assert_uint_eq(answer->nlmsg_seq, last_seq);
+            ck_assert_uint_ne(answer->nlmsg_pid, 0);
+            if (answer->nlmsg_type == NLMSG_ERROR || answer->nlmsg_type == NLMSG_DONE) {
+                return error->error;
+            }
+            ck_assert_uint_lt(num_answers, sizeof(answers) / sizeof(answers[0]));
+            answers[num_answers++] = answer;
+        }
+        if (!dump) {
+            return 0;
+        }
+        used += NLMSG_ALIGN((size_t)peeked);
+    }
+}
+
+static const void *attribute_of(const struct nlmsghdr *answer, size_t header_len, int type)
+{
+    const uint8_t *at = (const uint8_t *)answer + NLMSG_LENGTH(NLMSG_ALIGN(header_len));
+    const uint8_t *end = (const uint8_t *)answer + answer->nlmsg_len;
+
+    while (at + NLA_HDRLEN <= end) {
+        struct nlattr nla;
+
+        memcpy(&nla, at, sizeof(nla));
+        if (nla.nla_type == type) {
+            return at + NLA_HDRLEN;
+        }
+        at += NLA_ALIGN(nla.nla_len);
+    }
+    return NULL;
+}
+
+static const struct nlmsghdr *link_named(const char *name)
+{
+    for (unsigned i = 0; i < num_answers; i++) {
+        const char *other = attribute_of(answers[i], sizeof(struct ifinfomsg), IFLA_IFNAME);
+
+        if (answers[i]->nlmsg_type == RTM_NEWLINK && other && !strcmp(other, name)) {
+            return answers[i];
+        }
+    }
+    return NULL;
+}
+
+static void dump_links(int fd)
+{
+    const struct ifinfomsg all = {.ifi_family = AF_UNSPEC};
+
+    ask(fd, RTM_GETLINK, NLM_F_DUMP, &all, sizeof(all), 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, true), 0);
+}
+
+START_TEST(the_network_device_is_among_the_links)
+{
+    static const uint8_t mac[6] = {0x02, 0x68, 10, 9, 8, 7};
+    const struct nlmsghdr *link;
+    int fd;
+
+    own_wire();
+    fd = netlink(NETLINK_ROUTE);
+    for (int i = 0; i < 3; i++) {
+        dump_links(fd);
+        ck_assert_ptr_nonnull(link_named("lo"));
+        ck_assert_ptr_nonnull(link_named("hca1"));
+        link = link_named("hca0");
+        ck_assert_ptr_nonnull(link);
+        ck_assert_int_eq(((const struct ifinfomsg *)NLMSG_DATA(link))->ifi_index,
+                         (int)if_nametoindex("hca0"));
+        ck_assert(
+            !memcmp(attribute_of(link, sizeof(struct ifinfomsg), IFLA_ADDRESS), mac, sizeof(mac)));
+    }
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_link_is_found_by_its_name_and_by_its_number)
+{
+    struct ifinfomsg one = {.ifi_family = AF_UNSPEC};
+    int fd;
+
+    own_wire();
+    fd = netlink(NETLINK_ROUTE);
+    ask(fd, RTM_GETLINK, 0, &one, sizeof(one), IFLA_IFNAME, "hca1", sizeof("hca1"));
+    ck_assert_int_eq(hear(fd, false), 0);
+    ck_assert_ptr_nonnull(link_named("hca1"));
+    one.ifi_index = (int)if_nametoindex("hca0");
+    ask(fd, RTM_GETLINK, NLM_F_ACK, &one, sizeof(one), 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, false), 0);
+    ck_assert_ptr_nonnull(link_named("hca0"));
+    ck_assert_int_eq(hear(fd, false), 0); /* the acknowledgement */
+    ck_assert_uint_eq(num_answers, 0);
+    one.ifi_index += 2;
+    ask(fd, RTM_GETLINK, 0, &one, sizeof(one), 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, false), -ENODEV);
+    ck_assert_int_eq(recv(fd, received, sizeof(received), MSG_DONTWAIT), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    close(fd);
+}
+END_TEST
+
+static unsigned addresses_of(unsigned index, int family, const void *address, size_t len)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < num_answers; i++) {
+        const struct ifaddrmsg *header = NLMSG_DATA(answers[i]);
+
+        found += answers[i]->nlmsg_type == RTM_NEWADDR && header->ifa_index == index &&
+                 header->ifa_family == family &&
+                 !memcmp(attribute_of(answers[i], sizeof(*header), IFA_ADDRESS), address, len);
+    }
+    return found;
+}
+
+START_TEST(its_addresses_are_among_the_addresses)
+{
+    struct ifaddrmsg which = {.ifa_family = AF_UNSPEC};
+    struct in_addr own = {htonl(0x0a090807)}, loopback = {htonl(INADDR_LOOPBACK)};
+    struct in6_addr link_local;
+    unsigned index;
+    int fd, strict = 1;
+
+    own_wire();
+    ck_assert_int_eq(inet_pton(AF_INET6, "fe80::68:aff:fe09:807", &link_local), 1);
+    fd = netlink(NETLINK_ROUTE);
+    index = if_nametoindex("hca0");
+    ask(fd, RTM_GETADDR, NLM_F_DUMP, &which, sizeof(which), 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, true), 0);
+    ck_assert_uint_eq(addresses_of(index, AF_INET, &own, sizeof(own)), 1);
+    ck_assert_uint_eq(addresses_of(index, AF_INET6, &link_local, sizeof(link_local)), 1);
+    ck_assert_uint_eq(addresses_of(1, AF_INET, &loopback, sizeof(loopback)), 1);
+    /* The kernel refuses the number of an interface that it does not know. */
+    ck_assert_int_eq(setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict)),
+                     0);
+    which = (struct ifaddrmsg){.ifa_family = AF_INET, .ifa_index = index};
+    ask(fd, RTM_GETADDR, NLM_F_DUMP, &which, sizeof(which), 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, true), 0);
+    ck_assert_uint_eq(num_answers, 1);
+    ck_assert_uint_eq(addresses_of(index, AF_INET, &own, sizeof(own)), 1);
+    close(fd);
+}
+END_TEST
+
+/* The interface that a route to the address goes by; 0: there is none. */
+static unsigned way_to(int fd, uint32_t ipv4)
+{
+    const struct rtmsg header = {.rtm_family = AF_INET, .rtm_dst_len = 32};
+    uint32_t address = htonl(ipv4), index = 0;
+
+    ask(fd, RTM_GETROUTE, 0, &header, sizeof(header), RTA_DST, &address, sizeof(address));
+    if (!hear(fd, false)) {
+        memcpy(&index, attribute_of(answers[0], sizeof(header), RTA_OIF), sizeof(index));
+    }
+    return index;
+}
+
+START_TEST(routes_lead_to_hosts)
+{
+    int fd;
+
+    own_wire();
+    fd = netlink(NETLINK_ROUTE);
+    ck_assert_uint_eq(way_to(fd, 0x0a090877), if_nametoindex("hca0"));
+    ck_assert_uint_eq(way_to(fd, 0x0a090807), if_nametoindex("lo")); /* itself */
+    ck_assert_uint_eq(way_to(fd, INADDR_LOOPBACK), if_nametoindex("lo"));
+    ck_assert_uint_ne(way_to(fd, 0xe0000001), if_nametoindex("hca0"));
+    close(fd);
+}
+END_TEST
+
+/* -- family RDMA -------------------------------------------------------------------------------
+ */
+
+static const char *text_of(unsigned i, int type)
+{
+    const char *text = attribute_of(answers[i], 0, type);
+
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+START_TEST(the_family_of_rdma_tells_devices_and_ports)
+{
+    const uint32_t second = 1, third = 2;
+    char device[16];
+    int fd;
+
+    own_wire();
+    fd = netlink(NETLINK_RDMA);
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_GET), NLM_F_DUMP, "", 0, 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, true), 0);
+    ck_assert_uint_eq(num_answers, 2);
+    ck_assert_str_eq(text_of(0, RDMA_NLDEV_ATTR_DEV_NAME), "mlx5_0");
+    ck_assert_str_eq(text_of(1, RDMA_NLDEV_ATTR_DEV_NAME), "mlx5_1");
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_PORT_GET), NLM_F_DUMP, "", 0, RDMA_NLDEV_ATTR_DEV_INDEX, &second,
+        sizeof(second));
+    ck_assert_int_eq(hear(fd, true), 0);
+    ck_assert_uint_eq(num_answers, 1);
+    ck_assert_str_eq(text_of(0, RDMA_NLDEV_ATTR_NDEV_NAME), "hca1");
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_GET), NLM_F_ACK, "", 0, RDMA_NLDEV_ATTR_DEV_INDEX, &second,
+        sizeof(second));
+    ck_assert_int_eq(hear(fd, false), 0);
+    snprintf(device, sizeof(device), "%s", text_of(0, RDMA_NLDEV_ATTR_DEV_NAME));
+    ck_assert_str_eq(device, "mlx5_1");
+    ck_assert_int_eq(hear(fd, false), 0);
+    ck_assert_uint_eq(num_answers, 0);
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_GET), 0, "", 0, RDMA_NLDEV_ATTR_DEV_INDEX, &third, sizeof(third));
+    ck_assert_int_eq(hear(fd, false), -EINVAL);
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_RES_QP_GET), NLM_F_DUMP, "", 0, 0, NULL, 0);
+    ck_assert_int_eq(hear(fd, true), -EOPNOTSUPP);
+    close(fd);
+}
+END_TEST
+
+START_TEST(the_family_of_rdma_tells_of_device_files)
+{
+    int fd;
+
+    own_wire();
+    fd = netlink(NETLINK_RDMA);
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_GET_CHARDEV), 0, "", 0, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm",
+        sizeof("rdma_cm"));
+    ck_assert_int_eq(hear(fd, false), 0);
+    ck_assert_str_eq(text_of(0, RDMA_NLDEV_ATTR_CHARDEV_NAME), "rdma_cm");
+    ask(fd, NLDEV(RDMA_NLDEV_CMD_GET_CHARDEV), 0, "", 0, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "issm",
+        sizeof("issm"));
+    ck_assert_int_eq(hear(fd, false), -ENODEV);
+    close(fd);
+}
+END_TEST
+
+/* -- whatever a program sends ------------------------------------------------------------------
+ */
+
+static void send_noise(int fd, unsigned *seed)
+{
+    uint8_t bytes[96];
+    struct nlmsghdr header = {.nlmsg_flags = NLM_F_REQUEST, .nlmsg_seq = 1};
+    size_t len = (size_t)rand_r(seed) % sizeof(bytes);
+
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (uint8_t)(rand_r(seed) % 3 ? rand_r(seed) % 32 : rand_r(seed));
+    }
+    header.nlmsg_len = (uint32_t)rand_r(seed) % (sizeof(bytes) + 32);
+    header.nlmsg_type = rand_r(seed) % 2 ? (uint16_t)(RTM_NEWLINK + rand_r(seed) % 20)
+                                         : (uint16_t)NLDEV(rand_r(seed) % 24);
+    header.nlmsg_flags |= (uint16_t)(rand_r(seed) % 2 ? NLM_F_DUMP : rand_r(seed) % 0x400);
+    header.nlmsg_flags &= (uint16_t) ~(NLM_F_CREATE | NLM_F_REPLACE);
+    memcpy(bytes, &header, sizeof(header));
+    send(fd, bytes, len, 0);
+}
+
+/* Who may, could do harm with a request that changes something. */
+static bool is_harmless(int family)
+{
+    return family == NETLINK_RDMA || geteuid() != 0;
+}
+
+START_TEST(no_request_does_harm)
+{
+    static const int families[] = {NETLINK_RDMA, NETLINK_ROUTE};
+    unsigned seed = 5;
+
+    own_wire();
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        int fd = netlink(families[f]);
+
+        for (int i = 0; is_harmless(families[f]) && i < 20000; i++) {
+            send_noise(fd, &seed);
+            while (recv(fd, received, sizeof(received), MSG_DONTWAIT) > 0) {
+            }
+        }
+        close(fd);
+        fd = netlink(NETLINK_ROUTE);
+        dump_links(fd);
+        ck_assert_ptr_nonnull(link_named("hca0"));
+        close(fd);
+    }
+}
+END_TEST
+
+START_TEST(a_child_asks_as_its_parent_does)
+{
+    int fd, status;
+    pid_t pid;
+
+    own_wire();
+    fd = netlink(NETLINK_ROUTE);
+    dump_links(fd);
+    pid = fork();
+    if (!pid) {
+        int own = netlink(NETLINK_ROUTE);
+
+        dump_links(own);
+        _exit(link_named("hca0") && link_named("lo") ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    dump_links(fd);
+    ck_assert_ptr_nonnull(link_named("hca0"));
+    close(fd);
+}
+END_TEST
+
+/* Counts the messages of links that many dumps bring; each thread has its own socket. */
+static void *count_links(void *opaque)
+{
+    unsigned *count = opaque;
+    uint8_t bytes[16384];
+    int fd = netlink(NETLINK_ROUTE);
+
+    for (uint32_t seq = 1; seq <= 50; seq++) {
+        const struct {
+            struct nlmsghdr message;
+            struct ifinfomsg header;
+        } request = {.message = {.nlmsg_len = sizeof(request),
+                                 .nlmsg_type = RTM_GETLINK,
+                                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                                 .nlmsg_seq = seq}};
+        bool done = false;
+
+        ck_assert_int_eq(send(fd, &request, sizeof(request), 0), sizeof(request));
+        while (!done) {
+            ssize_t len = recv(fd, bytes, sizeof(bytes), 0);
+
+            ck_assert_int_gt(len, 0);
+            for (struct nlmsghdr *answer = (struct nlmsghdr *)(void *)bytes; NLMSG_OK(answer, len);
+                 answer = NLMSG_NEXT(answer, len)) {
+                done |= answer->nlmsg_type == NLMSG_DONE;
+                if (answer->nlmsg_type == RTM_NEWLINK) {
+                    const struct ifinfomsg *header = NLMSG_DATA(answer);
+
+                    *count += header->ifi_index >= 0xca0000;
+                }
+            }
+        }
+    }
+    close(fd);
+    return NULL;
+}
+
+START_TEST(threads_do_not_disturb_each_other)
+{
+    pthread_t threads[4];
+    unsigned counts[4] = {0};
+
+    own_wire();
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_links, &counts[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(counts[i], 100);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const statements[] = {
+        the_network_device_is_among_the_links,
+        a_link_is_found_by_its_name_and_by_its_number,
+        its_addresses_are_among_the_addresses,
+        routes_lead_to_hosts,
+        the_family_of_rdma_tells_devices_and_ports,
+        the_family_of_rdma_tells_of_device_files,
+        no_request_does_harm,
+        a_child_asks_as_its_parent_does,
+        threads_do_not_disturb_each_other,
+    };
+    TCase *tc = tcase_create("beside-net");
+    Suite *suite = suite_create("verbs-beside-net");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 60);
+    for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
+        tcase_add_test(tc, statements[i]);
+    }
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
