@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads meson's testlog.json and prints a line for each test program, then "N passed, N failed, N
-skipped". A Check program counts as many tests as it says it has; any other counts as one."""
+skipped". A Check program counts as many tests as it says it has, one that prints such a line itself as
+many as that says; any other counts as one."""
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ def counts(entry):
         return 0, 0, 1
     summary = re.search(r"\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)",
                         entry.get("stdout", ""))
+    own = re.search(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", entry.get("stdout", ""), re.M)
     good = entry["result"] == "OK"
     if summary:
         total, failures, errors = map(int, summary.groups())
@@ -20,6 +22,8 @@ def counts(entry):
         if not good and not failed:
             failed, total = 1, total + 1
         return total - failed, failed, 0
+    if own and (good or int(own[2])):
+        return tuple(map(int, own.groups()))
     return int(good), int(not good), 0
 
 
