@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Plays a case: its steps one after the other, on a stand of its own.
+ *
+ * Steps of the wire (play_wire.c), as packetdrill writes them: "<" arrives at the device, ">" it
+ * sends. Steps of the host are verbs: objects (play_objects.c), queue pairs (play_qp.c), work and
+ * completions (play_work.c). "+5ms" lets time pass. docs/conformance.md has the language.
+ *
+ * What does not hold ends the process, with the step and the packets so far on stderr.
+ */
+#ifndef HCASIM_TESTS_CONFORMANCE_PLAY_H
+#define HCASIM_TESTS_CONFORMANCE_PLAY_H
+
+#include "tests/conformance/script.h"
+#include "tests/conformance/stand.h"
+#include "tests/conformance/words.h"
+
+#define PLAY_PATIENCE_NS 100000000000ull /* for what must come; virtual time */
+
+struct play_mr {
+    const char *name;
+    struct ibv_mr *mr;
+    uint8_t *bytes;
+    size_t len;
+    unsigned seed; /* of what it held at first */
+};
+
+struct play_srq {
+    const char *name;
+    struct ibv_srq *srq;
+};
+
+struct play_qp {
+    const char *name;
+    struct ibv_qp *qp;
+    struct ibv_cq *cq; /* its own, for both directions */
+    struct ibv_ah *ah; /* to the peer; UD only */
+    struct ibv_qp_attr attr;
+    uint32_t peer_qpn;
+    uint64_t next_id; /* of a work request */
+};
+
+struct play {
+    const struct script_case *script;
+    const struct script_line *step;
+    struct words words;
+    struct stand stand;
+    GPtrArray *mrs, *srqs, *qps; /* by age */
+    uint32_t rq_psn, sq_psn;     /* where the device's QPs begin */
+    uint64_t mark_ns;            /* when what the last step was about happened */
+    GString *trace;              /* packets so far */
+};
+
+/* Plays it with these PSNs to begin with; returns if all of it holds. */
+void play_case(const struct script_case *script, uint32_t rq_psn, uint32_t sq_psn);
+
+/* -- for the steps ----------------------------------------------------------------------------- */
+
+typedef void play_step_fn(struct play *p);
+
+/* The object that a word names; there must be one. */
+struct play_mr *play_mr(struct play *p, const char *name);
+struct play_srq *play_srq(struct play *p, const char *name);
+struct play_qp *play_qp(struct play *p, const char *name);
+/* The one of qp=NAME, or the first. */
+struct play_qp *play_qp_meant(struct play *p);
+
+/* 100, m, m+16: a number, or an address in a region. */
+uint64_t play_address(struct play *p, const char *word);
+/* 100, m, m+1: a number, or a region's key and so much more. */
+uint32_t play_key(struct play *p, const char *word, bool remote);
+/* m, m+16, m:8, m+16:8: bytes of a region. */
+struct play_range {
+    struct play_mr *mr;
+    size_t offset, len;
+};
+struct play_range play_range(struct play *p, const char *word);
+/* 16, 16@4: bytes of the pattern that a peer sends, from its first one on; 16@m+4: such as a region
+ * held there at first. At most WIRE_FRAME_MAX, or max bytes. Returns how many. */
+size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max);
+uint8_t play_pattern(unsigned seed, size_t offset);
+
+/* errno=NAME says what the call must have failed with; without it, it must have succeeded. The
+ * second one is for who takes that word before. */
+void play_result(struct play *p, int err);
+void play_result_is(struct play *p, const char *error, int err);
+/* after=4ms..17ms says when this must have happened, counted from what was before; then it is what
+ * was before. */
+void play_happened(struct play *p, uint64_t ns);
+/* from its first byte, with these rights, as words have it: rr,rw,ra,lw,mw, all, none */
+unsigned play_rights(struct play *p, const char *key, unsigned usual);
+
+/* Nothing is left of what the case did not expect. */
+void play_end_wire(struct play *p);
+void play_end_work(struct play *p);
+void play_free_objects(struct play *p);
+void play_free_qps(struct play *p);
+
+play_step_fn play_arrives, play_leaves;
+play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory;
+play_step_fn play_new_qp, play_modify, play_query, play_destroy;
+play_step_fn play_recv, play_send, play_wc, play_event;
+
+#endif

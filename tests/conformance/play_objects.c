@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Regions and shared receive queues. */
+#include "tests/conformance/play.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+/* mr NAME LEN [rights=lw,rw,...]: its bytes are a pattern of its own */
+void play_new_mr(struct play *p)
+{
+    struct play_mr *mr = g_new0(struct play_mr, 1);
+    const char *name = words_need(&p->words, "the region's name");
+    unsigned rights = play_rights(p, "rights",
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+
+    mr->len = words_to_number(&p->words, words_need(&p->words, "its length"));
+    mr->bytes = aligned_alloc(PAGE, (mr->len + PAGE - 1) / PAGE * PAGE);
+    g_assert_nonnull(mr->bytes);
+    mr->seed = p->mrs->len + 1;
+    for (size_t i = 0; i < mr->len; i++) {
+        mr->bytes[i] = play_pattern(mr->seed, i);
+    }
+    mr->name = name;
+    mr->mr = ibv_reg_mr(p->stand.pd, mr->bytes, mr->len, (int)rights);
+    play_result(p, mr->mr ? 0 : errno);
+    g_ptr_array_add(p->mrs, mr);
+}
+
+/* dereg NAME [errno=E]; its memory stays */
+void play_dereg(struct play *p)
+{
+    struct play_mr *mr = play_mr(p, words_need(&p->words, "the region's name"));
+    int err = ibv_dereg_mr(mr->mr);
+
+    play_result(p, err);
+    mr->mr = err ? mr->mr : NULL;
+}
+
+/* srq NAME [wr=16] [sge=1] [limit=N] */
+void play_new_srq(struct play *p)
+{
+    struct play_srq *srq = g_new0(struct play_srq, 1);
+    struct ibv_srq_init_attr attr = {
+        .attr = {.max_wr = (uint32_t)words_number(&p->words, "wr", 16),
+                 .max_sge = (uint32_t)words_number(&p->words, "sge", 1)},
+    };
+
+    srq->name = words_need(&p->words, "the queue's name");
+    srq->srq = ibv_create_srq(p->stand.pd, &attr);
+    play_result(p, srq->srq ? 0 : errno);
+    attr.attr.srq_limit = (uint32_t)words_number(&p->words, "limit", 0);
+    if (attr.attr.srq_limit && ibv_modify_srq(srq->srq, &attr.attr, IBV_SRQ_LIMIT)) {
+        words_fail(&p->words, "it takes no limit");
+    }
+    g_ptr_array_add(p->srqs, srq);
+}
+
+/* What is wanted of memory, as words say it: "is DATA", "unchanged", "number=N". */
+static void play_wanted(struct play *p, const struct play_range *range, uint8_t *bytes)
+{
+    const char *number = words_value(&p->words, "number");
+
+    if (number && range->len == sizeof(uint64_t)) {
+        uint64_t value = words_to_number(&p->words, number);
+
+        memcpy(bytes, &value, sizeof(value));
+    } else if (words_flag(&p->words, "unchanged")) {
+        for (size_t i = 0; i < range->len; i++) {
+            bytes[i] = play_pattern(range->mr->seed, range->offset + i);
+        }
+    } else if (!words_flag(&p->words, "is") ||
+               play_data(p, words_need(&p->words, "data"), bytes, range->len) != range->len) {
+        words_fail(&p->words, "say: is DATA (of that length), unchanged, or number=N (8 bytes)");
+    }
+}
+
+/* memory RANGE is DATA | unchanged | number=N; "set" in front: writes it instead */
+void play_memory(struct play *p)
+{
+    bool set = words_flag(&p->words, "set");
+    struct play_range range = play_range(p, words_need(&p->words, "where"));
+    g_autofree uint8_t *wanted = NULL;
+    uint8_t *bytes = range.mr->bytes + range.offset;
+
+    if (range.offset + range.len > range.mr->len) {
+        words_fail(&p->words, "that is outside the region");
+    }
+    wanted = g_malloc(range.len);
+    play_wanted(p, &range, wanted);
+    if (set) {
+        memcpy(bytes, wanted, range.len);
+        return;
+    }
+    inproc_settle(p->stand.world);
+    for (size_t i = 0; i < range.len; i++) {
+        if (bytes[i] != wanted[i]) {
+            words_fail(&p->words, "byte %zu of it is 0x%02x, not 0x%02x", i, bytes[i], wanted[i]);
+        }
+    }
+}
+
+void play_free_objects(struct play *p)
+{
+    for (unsigned i = 0; i < p->mrs->len; i++) {
+        struct play_mr *mr = g_ptr_array_index(p->mrs, i);
+
+        if (mr->mr && ibv_dereg_mr(mr->mr)) {
+            words_fail(&p->words, "'%s' cannot be deregistered at the end", mr->name);
+        }
+        free(mr->bytes);
+    }
+    for (unsigned i = 0; i < p->srqs->len; i++) {
+        struct play_srq *srq = g_ptr_array_index(p->srqs, i);
+
+        if (srq->srq && ibv_destroy_srq(srq->srq)) {
+            words_fail(&p->words, "'%s' cannot be destroyed at the end", srq->name);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs and their states. */
+#include "tests/conformance/play.h"
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_PEER_QPN 0x100
+#define QKEY           0x11111111
+#define GID            1
+#define CQES           256
+
+static const struct words_name qp_types[] = {
+    {"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD}, {NULL, 0}};
+
+static const struct words_name qp_states[] = {
+    {"RESET", IBV_QPS_RESET}, {"INIT", IBV_QPS_INIT}, {"RTR", IBV_QPS_RTR}, {"RTS", IBV_QPS_RTS},
+    {"SQD", IBV_QPS_SQD},     {"SQE", IBV_QPS_SQE},   {"ERR", IBV_QPS_ERR}, {NULL, 0}};
+
+static const struct words_name mtus[] = {{"256", IBV_MTU_256},   {"512", IBV_MTU_512},
+                                         {"1024", IBV_MTU_1024}, {"2048", IBV_MTU_2048},
+                                         {"4096", IBV_MTU_4096}, {NULL, 0}};
+
+/* What a transition must say (IBTA table 91, "Modify QP": required attributes). */
+static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
+{
+    bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD;
+
+    switch (to) {
+    case IBV_QPS_INIT:
+        return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+               (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+    case IBV_QPS_RTR:
+        return IBV_QP_STATE |
+               (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
+               (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+    case IBV_QPS_RTS:
+        return IBV_QP_STATE | IBV_QP_SQ_PSN |
+               (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                   : 0);
+    default:
+        return IBV_QP_STATE;
+    }
+}
+
+/* Words that set an attribute, and the bits that modifying by them alone needs. */
+static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
+{
+    struct words *w = &p->words;
+    const struct ibv_qp_attr old = *attr;
+    int mask = 0;
+
+    attr->path_mtu = (enum ibv_mtu)words_choice(w, "mtu", mtus, attr->path_mtu);
+    attr->timeout = (uint8_t)words_number(w, "timeout", attr->timeout);
+    attr->retry_cnt = (uint8_t)words_number(w, "retry", attr->retry_cnt);
+    attr->rnr_retry = (uint8_t)words_number(w, "rnr_retry", attr->rnr_retry);
+    attr->min_rnr_timer = (uint8_t)words_number(w, "rnr_timer", attr->min_rnr_timer);
+    attr->max_rd_atomic = (uint8_t)words_number(w, "rd", attr->max_rd_atomic);
+    attr->max_dest_rd_atomic = (uint8_t)words_number(w, "dest_rd", attr->max_dest_rd_atomic);
+    attr->qkey = (uint32_t)words_number(w, "qkey", attr->qkey);
+    attr->port_num = (uint8_t)words_number(w, "port", attr->port_num);
+    attr->pkey_index = (uint16_t)words_number(w, "pkey_index", attr->pkey_index);
+    attr->qp_access_flags = play_rights(p, "access", attr->qp_access_flags);
+    mask |= attr->min_rnr_timer != old.min_rnr_timer ? IBV_QP_MIN_RNR_TIMER : 0;
+    mask |= attr->qp_access_flags != old.qp_access_flags ? IBV_QP_ACCESS_FLAGS : 0;
+    mask |= attr->qkey != old.qkey ? IBV_QP_QKEY : 0;
+    return mask;
+}
+
+static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type type)
+{
+    qp->attr = (struct ibv_qp_attr){
+        .port_num = 1,
+        .qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE |
+            (type == IBV_QPT_RC ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0),
+        .path_mtu = IBV_MTU_256,
+        .dest_qp_num = qp->peer_qpn,
+        .rq_psn = p->rq_psn,
+        .sq_psn = p->sq_psn,
+        .max_rd_atomic = 4,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 12, /* 0.64 ms */
+        .timeout = 10,       /* 4.2 ms */
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .qkey = QKEY,
+        .ah_attr = {.is_global = 1,
+                    .port_num = 1,
+                    .grh = {.dgid = p->stand.peer.gid[GID], .sgid_index = GID, .hop_limit = 64}},
+    };
+}
+
+static void qp_go(struct play *p, struct play_qp *qp, enum ibv_qp_state to)
+{
+    static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(way) && way[i] <= to; i++) {
+        qp->attr.qp_state = way[i];
+        int err = ibv_modify_qp(qp->qp, &qp->attr, qp_required(qp->qp->qp_type, way[i]));
+
+        if (err) {
+            words_fail(&p->words, "%s: %s", words_name_of(qp_states, way[i]), g_strerror(err));
+        }
+    }
+}
+
+/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [an attribute ...] */
+void play_new_qp(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = g_new0(struct play_qp, 1);
+    uint32_t wr, sge;
+    struct ibv_qp_init_attr init = {0};
+    const char *srq, *sig;
+
+    qp->name = words_need(w, "the queue pair's name");
+    init.qp_type = (enum ibv_qp_type)words_to_choice(w, words_need(w, "its type"), qp_types);
+    wr = (uint32_t)words_number(w, "wr", 16);
+    sge = (uint32_t)words_number(w, "sge", 4);
+    init.cap = (struct ibv_qp_cap){.max_send_wr = wr,
+                                   .max_recv_wr = wr,
+                                   .max_send_sge = sge,
+                                   .max_recv_sge = sge,
+                                   .max_inline_data = (uint32_t)words_number(w, "inline", 0)};
+    srq = words_value(w, "srq");
+    init.srq = srq ? play_srq(p, srq)->srq : NULL;
+    sig = words_value(w, "sig");
+    init.sq_sig_all = sig && !strcmp(sig, "all");
+    qp->cq = ibv_create_cq(p->stand.ctx, CQES, NULL, NULL, 0);
+    init.send_cq = init.recv_cq = qp->cq;
+    qp->qp = ibv_create_qp(p->stand.pd, &init);
+    if (!qp->qp) {
+        words_fail(w, "it cannot be made: %s", g_strerror(errno));
+    }
+    qp->peer_qpn = FIRST_PEER_QPN + p->qps->len;
+    qp->next_id = 1;
+    qp_init_attr(p, qp, init.qp_type);
+    qp_take_attr(p, &qp->attr);
+    qp_go(p, qp, (enum ibv_qp_state)words_choice(w, "state", qp_states, IBV_QPS_RTS));
+    if (init.qp_type == IBV_QPT_UD) {
+        qp->ah = ibv_create_ah(p->stand.pd, &qp->attr.ah_attr);
+    }
+    g_ptr_array_add(p->qps, qp);
+}
+
+/* modify NAME [STATE] [without=psn,...] [an attribute ...] [errno=E] */
+void play_modify(struct play *p)
+{
+    static const struct words_name attributes[] = {
+        {"port", IBV_QP_PORT},
+        {"pkey_index", IBV_QP_PKEY_INDEX},
+        {"av", IBV_QP_AV},
+        {"mtu", IBV_QP_PATH_MTU},
+        {"dest", IBV_QP_DEST_QPN},
+        {"rq_psn", IBV_QP_RQ_PSN},
+        {"sq_psn", IBV_QP_SQ_PSN},
+        {"timeout", IBV_QP_TIMEOUT},
+        {"qkey", IBV_QP_QKEY},
+        {"retry", IBV_QP_RETRY_CNT},
+        {"rnr_retry", IBV_QP_RNR_RETRY},
+        {"rd", IBV_QP_MAX_QP_RD_ATOMIC},
+        {"dest_rd", IBV_QP_MAX_DEST_RD_ATOMIC},
+        {"access", IBV_QP_ACCESS_FLAGS},
+        {"rnr_timer", IBV_QP_MIN_RNR_TIMER},
+        {NULL, 0},
+    };
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    struct ibv_qp_attr attr = qp->attr;
+    int mask = qp_take_attr(p, &attr), err;
+    const char *without = words_value(w, "without"), *with = words_value(w, "with");
+    const char *cur = words_value(w, "cur");
+    const char *error = words_value(w, "errno"), *state = words_next(w);
+
+    if (state) {
+        attr.qp_state = (enum ibv_qp_state)words_to_choice(w, state, qp_states);
+        mask |= qp->qp->state >= IBV_QPS_RTS && attr.qp_state == IBV_QPS_RTS
+                    ? IBV_QP_STATE /* where it is, or back from SQD or SQE */
+                    : qp_required(qp->qp->qp_type, attr.qp_state);
+    }
+    if (without) {
+        mask &= ~(int)words_to_choice(w, without, attributes);
+    }
+    if (with) {
+        mask |= (int)words_to_choice(w, with, attributes);
+    }
+    if (cur) {
+        attr.cur_qp_state = (enum ibv_qp_state)words_to_choice(w, cur, qp_states);
+        mask |= IBV_QP_CUR_STATE;
+    }
+    err = ibv_modify_qp(qp->qp, &attr, mask);
+    play_result_is(p, error, err);
+    if (!err) {
+        qp->attr = attr;
+    }
+}
+
+/* query NAME [state=S] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */
+void play_query(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    unsigned long state;
+    uint64_t psn;
+
+    inproc_settle(p->stand.world);
+    if (ibv_query_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init)) {
+        words_fail(w, "%s", g_strerror(errno));
+    }
+    state = words_choice(w, "state", qp_states, attr.qp_state);
+    if (attr.qp_state != state) {
+        words_fail(w, "it is in %s", words_name_of(qp_states, attr.qp_state));
+    }
+    psn = (words_number(w, "rq_psn", attr.rq_psn - p->rq_psn) + p->rq_psn) & 0xffffff;
+    if (attr.rq_psn != psn) {
+        words_fail(w, "its rq_psn is 0x%x", attr.rq_psn);
+    }
+    psn = (words_number(w, "sq_psn", attr.sq_psn - p->sq_psn) + p->sq_psn) & 0xffffff;
+    if (attr.sq_psn != psn) {
+        words_fail(w, "its sq_psn is 0x%x", attr.sq_psn);
+    }
+}
+
+static int qp_free(struct play_qp *qp)
+{
+    int err = qp->qp ? ibv_destroy_qp(qp->qp) : 0;
+
+    if (!err) {
+        qp->qp = NULL;
+    }
+    return err;
+}
+
+/* destroy NAME */
+void play_destroy(struct play *p)
+{
+    play_result(p, qp_free(play_qp(p, words_need(&p->words, "the queue pair's name"))));
+}
+
+void play_free_qps(struct play *p)
+{
+    for (unsigned i = 0; i < p->qps->len; i++) {
+        struct play_qp *qp = g_ptr_array_index(p->qps, i);
+        int err = qp->ah ? ibv_destroy_ah(qp->ah) : 0;
+
+        err = err ? err : qp_free(qp);
+        err = err ? err : ibv_destroy_cq(qp->cq);
+        if (err) {
+            words_fail(&p->words, "'%s' does not go at the end: %s", qp->name, g_strerror(err));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets: what arrives at the device and what it sends.
+ *
+ * PSNs are counted from the connection's first one, in the direction of the request; so an ACK has
+ * its request's number. Numbers and keys of a packet may be those of a region by its name.
+ */
+#include "tests/conformance/play.h"
+#include <string.h>
+#include "tests/conformance/packet.h"
+
+#define PKEY     0xffff
+#define PSN_MASK 0xffffff
+#define PATTERN  (WIRE_FRAME_MAX / 2)
+
+static enum bth_transport play_transport(const struct play_qp *qp)
+{
+    return qp->qp->qp_type == IBV_QPT_RC ? BTH_RC : qp->qp->qp_type == IBV_QPT_UC ? BTH_UC : BTH_UD;
+}
+
+/* CNPs are of no transport. */
+static uint8_t play_opcode(struct play *p, const struct play_qp *qp, const char *name)
+{
+    uint8_t opcode;
+
+    if (!packet_opcode(play_transport(qp), name, &opcode) &&
+        !packet_opcode(BTH_CNP, name, &opcode)) {
+        words_fail(&p->words, "this transport has no %s", name);
+    }
+    return opcode;
+}
+
+/* The first PSN of what a packet belongs to; from_device: it sends it. */
+static uint32_t play_first_psn(const struct play *p, const struct roce_packet *pkt,
+                               bool from_device)
+{
+    bool response = bth_opcodes[pkt->opcode].flags & PKT_RESPONSE;
+
+    return response == from_device ? p->rq_psn : p->sq_psn;
+}
+
+static void play_note(struct play *p, const char *way, uint64_t ns, const struct roce_packet *pkt)
+{
+    g_string_append_printf(p->trace, "  %s %10.3f us ", way, (double)ns / 1000);
+    packet_describe(p->trace, pkt);
+    g_string_append_c(p->trace, '\n');
+}
+
+/* A field's value in a step, or false. */
+static bool play_field(struct play *p, const struct packet_field *field, uint64_t *value)
+{
+    const char *word = words_value(&p->words, field->name);
+
+    if (!word) {
+        return false;
+    }
+    *value = !strcmp(field->name, "va") ? play_address(p, word)
+             : !strcmp(field->name, "rkey") || !strcmp(field->name, "inv")
+                 ? play_key(p, word, true)
+                 : words_to_number(&p->words, word);
+    return true;
+}
+
+/* -- arriving ---------------------------------------------------------------------------------- */
+
+/* What is usual of a packet with that opcode. */
+static void play_usual(const struct play *p, const struct play_qp *qp, struct roce_packet *pkt)
+{
+    uint32_t flags = bth_opcodes[pkt->opcode].flags;
+
+    stand_address(&p->stand, &pkt->addr);
+    pkt->pkey = PKEY;
+    pkt->migreq = true;
+    pkt->dest_qp = qp->qp->qp_num;
+    pkt->ackreq = flags & PKT_REQUEST && flags & PKT_LAST && play_transport(qp) == BTH_RC;
+    pkt->deth.qkey = qp->attr.qkey;
+    pkt->deth.src_qp = qp->peer_qpn;
+}
+
+/* Lets the packet come from, or go to, another address. */
+static void play_readdress(struct play *p, struct roce_addr *addr)
+{
+    addr->sgid[15] = (uint8_t)words_number(&p->words, "sip", addr->sgid[15]);
+    addr->dgid[15] = (uint8_t)words_number(&p->words, "dip", addr->dgid[15]);
+    addr->dmac[5] = (uint8_t)words_number(&p->words, "dmac", addr->dmac[5]);
+    addr->smac[5] = (uint8_t)words_number(&p->words, "smac", addr->smac[5]);
+}
+
+/* < OPCODE [psn=N] [data=DATA] [a field ...] [raw=OPCODE] [pad=N] [badicrc] [together] */
+void play_arrives(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp_meant(p);
+    struct roce_packet pkt = {0};
+    struct stand_spoil spoil;
+    uint8_t payload[PATTERN];
+    const char *data;
+    uint64_t value;
+
+    pkt.opcode = play_opcode(p, qp, words_need(w, "the opcode"));
+    play_usual(p, qp, &pkt);
+    play_readdress(p, &pkt.addr);
+    for (unsigned i = 0; i < packet_num_fields; i++) {
+        if (packet_has(&pkt, &packet_fields[i]) && play_field(p, &packet_fields[i], &value)) {
+            packet_set(&pkt, &packet_fields[i], value);
+        }
+    }
+    if (bth_opcodes[pkt.opcode].flags & HDR_AETH) {
+        pkt.aeth.syndrome = packet_syndrome(w, AETH_ACK);
+    }
+    pkt.psn = (play_first_psn(p, &pkt, false) + (uint32_t)words_number(w, "psn", 0)) & PSN_MASK;
+    data = words_value(w, "data");
+    pkt.payload = payload;
+    pkt.payload_len = data ? play_data(p, data, payload, sizeof(payload)) : 0;
+    data = words_value(w, "raw");
+    spoil.opcode = data ? (int)words_to_number(w, data) : -1;
+    data = words_value(w, "pad");
+    spoil.pad_count = data ? (int)words_to_number(w, data) : -1;
+    spoil.icrc = words_flag(w, "badicrc");
+    p->mark_ns = p->stand.world->now_ns;
+    play_note(p, "<", p->mark_ns, &pkt);
+    stand_send(&p->stand, &pkt, &spoil);
+    if (!words_flag(w, "together")) {
+        inproc_settle(p->stand.world);
+    }
+}
+
+/* -- leaving ----------------------------------------------------------------------------------- */
+
+static void play_no_packet(struct play *p)
+{
+    const char *word = words_value(&p->words, "for");
+    uint64_t limit = p->stand.world->now_ns + (word ? words_to_ns(&p->words, word) : 0);
+    struct stand_packet *packet = stand_take(&p->stand, limit);
+
+    if (packet) {
+        play_note(p, ">", packet->ns, &packet->pkt);
+        words_fail(&p->words, "it sends a packet, the last one below");
+    }
+}
+
+static void play_check_data(struct play *p, const struct roce_packet *pkt)
+{
+    const char *word = words_value(&p->words, "data");
+    uint8_t wanted[PATTERN];
+    size_t len = word ? play_data(p, word, wanted, sizeof(wanted)) : 0;
+
+    if (pkt->payload_len != len) {
+        words_fail(&p->words, "its payload has %zu bytes", pkt->payload_len);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (pkt->payload[i] != wanted[i]) {
+            words_fail(&p->words, "byte %zu of its payload is 0x%02x, not 0x%02x", i,
+                       pkt->payload[i], wanted[i]);
+        }
+    }
+}
+
+static void play_check_packet(struct play *p, const struct play_qp *qp,
+                              const struct roce_packet *pkt)
+{
+    struct words *w = &p->words;
+    const char *psn = words_value(w, "psn"), *dest = words_value(w, "dest");
+    uint64_t value;
+
+    if ((dest ? words_to_number(w, dest) : qp->peer_qpn) != pkt->dest_qp) {
+        words_fail(w, "it goes to queue pair 0x%x", pkt->dest_qp);
+    }
+    for (unsigned i = 0; i < packet_num_fields; i++) {
+        const struct packet_field *field = &packet_fields[i];
+
+        if (packet_has(pkt, field) && play_field(p, field, &value) &&
+            packet_get(pkt, field) != value) {
+            words_fail(w, "its %s is 0x%" G_GINT64_MODIFIER "x", field->name,
+                       packet_get(pkt, field));
+        }
+    }
+    if (bth_opcodes[pkt->opcode].flags & HDR_AETH) {
+        uint8_t is = pkt->aeth.syndrome;
+        uint8_t wanted = packet_syndrome(w, AETH_ACK);
+
+        /* how many credits an ACK gives is the responder's to say */
+        if (aeth_class(wanted) != aeth_class(is) || (aeth_class(is) && wanted != is)) {
+            words_fail(w, "its syndrome is 0x%02x", is);
+        }
+    }
+    if (psn) {
+        uint32_t is = (pkt->psn - play_first_psn(p, pkt, true)) & PSN_MASK;
+
+        if (is != (words_to_number(w, psn) & PSN_MASK)) {
+            words_fail(w, "its psn is %d", (int)(is << 8) >> 8);
+        }
+    }
+    play_check_data(p, pkt);
+}
+
+/* > nothing [for=TIME], > OPCODE [psn=N] [data=DATA] [a field ...] [after=TIME..TIME] */
+void play_leaves(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp_meant(p);
+    const char *name = words_need(w, "what it sends");
+    struct stand_packet *packet;
+
+    if (!strcmp(name, "nothing")) {
+        play_no_packet(p);
+        return;
+    }
+    packet = stand_take(&p->stand, p->stand.world->now_ns + PLAY_PATIENCE_NS);
+    if (!packet) {
+        words_fail(w, "it sends nothing");
+    }
+    play_note(p, ">", packet->ns, &packet->pkt);
+    if (packet->pkt.opcode != play_opcode(p, qp, name)) {
+        words_fail(w, "it sends a %s", bth_opcodes[packet->pkt.opcode].name);
+    }
+    play_check_packet(p, qp, &packet->pkt);
+    play_happened(p, packet->ns);
+    g_free(packet);
+}
+
+void play_end_wire(struct play *p)
+{
+    play_no_packet(p);
+    if (p->stand.bad_frames) {
+        words_fail(&p->words, "the device sent %u frames that are no packets", p->stand.bad_frames);
+    }
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests, completions, events. */
+#include "tests/conformance/play.h"
+#include <errno.h>
+#include <string.h>
+#include <endian.h>
+
+#define SGES 8
+
+static const struct words_name send_opcodes[] = {
+    {"SEND", IBV_WR_SEND},
+    {"SEND_IMM", IBV_WR_SEND_WITH_IMM},
+    {"SEND_INV", IBV_WR_SEND_WITH_INV},
+    {"WRITE", IBV_WR_RDMA_WRITE},
+    {"WRITE_IMM", IBV_WR_RDMA_WRITE_WITH_IMM},
+    {"READ", IBV_WR_RDMA_READ},
+    {"CAS", IBV_WR_ATOMIC_CMP_AND_SWP},
+    {"FAA", IBV_WR_ATOMIC_FETCH_AND_ADD},
+    {"LOCAL_INV", IBV_WR_LOCAL_INV},
+    {NULL, 0},
+};
+
+/* The words that are left are ranges of regions; lkey=K says another key for all of them. */
+static int play_sges(struct play *p, struct ibv_sge sge[SGES])
+{
+    const char *lkey = words_value(&p->words, "lkey"), *word;
+    int num = 0;
+
+    for (; (word = words_next(&p->words)); num++) {
+        struct play_range range = play_range(p, word);
+
+        if (num == SGES) {
+            words_fail(&p->words, "these are too many pieces");
+        }
+        sge[num] = (struct ibv_sge){
+            .addr = (uintptr_t)range.mr->bytes + range.offset,
+            .length = (uint32_t)range.len,
+            .lkey = lkey ? play_key(p, lkey, false) : play_key(p, range.mr->name, false),
+        };
+    }
+    return num;
+}
+
+static uint64_t play_next_id(struct play *p, struct play_qp *qp)
+{
+    uint64_t id = words_number(&p->words, "id", qp->next_id);
+
+    qp->next_id = id + 1;
+    return id;
+}
+
+/* recv NAME [RANGE ...] [id=N] [errno=E]: NAME is of a queue pair or a shared receive queue */
+void play_recv(struct play *p)
+{
+    struct words *w = &p->words;
+    struct ibv_sge sge[SGES];
+    struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
+    const char *srq = words_value(w, "srq"), *error = words_value(w, "errno");
+    struct play_qp *qp = srq ? play_qp_meant(p) : play_qp(p, words_need(w, "the queue pair"));
+    int err;
+
+    wr.wr_id = play_next_id(p, qp);
+    wr.num_sge = play_sges(p, sge);
+    err = srq ? ibv_post_srq_recv(play_srq(p, srq)->srq, &wr, &bad)
+              : ibv_post_recv(qp->qp, &wr, &bad);
+    play_result_is(p, error, err);
+}
+
+/* send NAME OPCODE [RANGE ...] [va=A] [rkey=K] [imm=N] [inv=K] [cmp=N] [swap=N] [add=N] [fence]
+ * [se] [inline] [unsignaled] [dest=QPN] [qkey=Q] [id=N] [errno=E] */
+void play_send(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    struct ibv_sge sge[SGES];
+    struct ibv_send_wr wr = {.sg_list = sge}, *bad;
+    const char *value, *error = words_value(w, "errno");
+    bool atomic;
+
+    wr.opcode =
+        (enum ibv_wr_opcode)words_to_choice(w, words_need(w, "the operation"), send_opcodes);
+    atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    wr.send_flags = (words_flag(w, "fence") ? IBV_SEND_FENCE : 0) |
+                    (words_flag(w, "se") ? IBV_SEND_SOLICITED : 0) |
+                    (words_flag(w, "inline") ? IBV_SEND_INLINE : 0) |
+                    (words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED);
+    if (qp->ah) {
+        wr.wr.ud.ah = qp->ah;
+        wr.wr.ud.remote_qpn = (uint32_t)words_number(w, "dest", qp->peer_qpn);
+        wr.wr.ud.remote_qkey = (uint32_t)words_number(w, "qkey", qp->attr.qkey);
+    } else if (atomic) {
+        wr.wr.atomic.remote_addr = words_number(w, "va", 0);
+        wr.wr.atomic.rkey = (uint32_t)words_number(w, "rkey", 0);
+        wr.wr.atomic.compare_add = words_number(w, "cmp", 0) + words_number(w, "add", 0);
+        wr.wr.atomic.swap = words_number(w, "swap", 0);
+    } else {
+        wr.wr.rdma.remote_addr = words_number(w, "va", 0);
+        wr.wr.rdma.rkey = (uint32_t)words_number(w, "rkey", 0);
+    }
+    wr.imm_data = htobe32((uint32_t)words_number(w, "imm", 0));
+    value = words_value(w, "inv");
+    if (value) {
+        wr.invalidate_rkey = play_key(p, value, true);
+    }
+    wr.wr_id = play_next_id(p, qp);
+    wr.num_sge = play_sges(p, sge);
+    p->mark_ns = p->stand.world->now_ns;
+    play_result_is(p, error, ibv_post_send(qp->qp, &wr, &bad));
+}
+
+/* -- completions ------------------------------------------------------------------------------- */
+
+static const struct words_name wc_opcodes[] = {
+    {"SEND", IBV_WC_SEND},
+    {"WRITE", IBV_WC_RDMA_WRITE},
+    {"READ", IBV_WC_RDMA_READ},
+    {"CAS", IBV_WC_COMP_SWAP},
+    {"FAA", IBV_WC_FETCH_ADD},
+    {"LOCAL_INV", IBV_WC_LOCAL_INV},
+    {"RECV", IBV_WC_RECV},
+    {"RECV_IMM", IBV_WC_RECV_RDMA_WITH_IMM},
+    {NULL, 0},
+};
+
+static const struct words_name wc_errors[] = {
+    {"LOC_LEN_ERR", IBV_WC_LOC_LEN_ERR},       {"LOC_QP_OP_ERR", IBV_WC_LOC_QP_OP_ERR},
+    {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},     {"WR_FLUSH_ERR", IBV_WC_WR_FLUSH_ERR},
+    {"MW_BIND_ERR", IBV_WC_MW_BIND_ERR},       {"BAD_RESP_ERR", IBV_WC_BAD_RESP_ERR},
+    {"LOC_ACCESS_ERR", IBV_WC_LOC_ACCESS_ERR}, {"REM_INV_REQ_ERR", IBV_WC_REM_INV_REQ_ERR},
+    {"REM_ACCESS_ERR", IBV_WC_REM_ACCESS_ERR}, {"REM_OP_ERR", IBV_WC_REM_OP_ERR},
+    {"RETRY_EXC_ERR", IBV_WC_RETRY_EXC_ERR},   {"RNR_RETRY_EXC_ERR", IBV_WC_RNR_RETRY_EXC_ERR},
+    {"REM_ABORT_ERR", IBV_WC_REM_ABORT_ERR},   {NULL, 0},
+};
+
+static const char *wc_text(const struct ibv_wc *wc)
+{
+    return wc->status ? words_name_of(wc_errors, wc->status)
+                      : words_name_of(wc_opcodes, wc->opcode);
+}
+
+static bool play_is_error(const char *word)
+{
+    for (const struct words_name *row = wc_errors; row->name; row++) {
+        if (!strcmp(row->name, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void wc_check_number(struct play *p, const char *key, uint64_t is)
+{
+    uint64_t wanted = words_number(&p->words, key, is);
+
+    if (wanted != is) {
+        words_fail(&p->words, "%s is 0x%" G_GINT64_MODIFIER "x", key, is);
+    }
+}
+
+static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_wc *wc)
+{
+    wc_check_number(p, "id", wc->wr_id);
+    if (wc->qp_num != qp->qp->qp_num) {
+        words_fail(&p->words, "it is of queue pair 0x%x", wc->qp_num);
+    }
+    if (wc->status) {
+        return;
+    }
+    wc_check_number(p, "len", wc->byte_len);
+    if (wc->wc_flags & IBV_WC_WITH_IMM) {
+        wc_check_number(p, "imm", be32toh(wc->imm_data));
+    } else if (wc->wc_flags & IBV_WC_WITH_INV) {
+        const char *key = words_value(&p->words, "inv");
+
+        if (!key || play_key(p, key, true) != wc->invalidated_rkey) {
+            words_fail(&p->words, "key 0x%x was invalidated", wc->invalidated_rkey);
+        }
+    }
+    wc_check_number(p, "src", wc->src_qp);
+    if (words_flag(&p->words, "grh") != !!(wc->wc_flags & IBV_WC_GRH)) {
+        words_fail(&p->words, "say grh if there is a network header, and only then");
+    }
+}
+
+static bool play_poll(struct play *p, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+    uint64_t limit = p->stand.world->now_ns + PLAY_PATIENCE_NS;
+
+    while (!ibv_poll_cq(cq, 1, wc)) {
+        if (!inproc_step(p->stand.world, limit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* wc NAME none, wc NAME OPCODE [len=N] [imm=N] [inv=K] [src=QPN] [grh] [id=N], wc NAME ERROR [id=N]
+ */
+void play_wc(struct play *p)
+{
+    struct words *w = &p->words;
+    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    const char *word = words_need(w, "what completes");
+    struct ibv_wc wc;
+
+    if (!strcmp(word, "none")) {
+        inproc_settle(p->stand.world);
+        if (ibv_poll_cq(qp->cq, 1, &wc)) {
+            words_fail(w, "there is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
+        }
+        return;
+    }
+    if (!play_poll(p, qp->cq, &wc)) {
+        words_fail(w, "nothing completes");
+    }
+    if (play_is_error(word) ? wc.status != words_to_choice(w, word, wc_errors)
+                            : wc.status || wc.opcode != words_to_choice(w, word, wc_opcodes)) {
+        words_fail(w, "it is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
+    }
+    wc_check(p, qp, &wc);
+    play_happened(p, p->stand.world->now_ns);
+}
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+static const struct words_name events[] = {
+    {"CQ_ERR", IBV_EVENT_CQ_ERR},
+    {"QP_FATAL", IBV_EVENT_QP_FATAL},
+    {"QP_REQ_ERR", IBV_EVENT_QP_REQ_ERR},
+    {"QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR},
+    {"COMM_EST", IBV_EVENT_COMM_EST},
+    {"SQ_DRAINED", IBV_EVENT_SQ_DRAINED},
+    {"PATH_MIG", IBV_EVENT_PATH_MIG},
+    {"SRQ_ERR", IBV_EVENT_SRQ_ERR},
+    {"SRQ_LIMIT_REACHED", IBV_EVENT_SRQ_LIMIT_REACHED},
+    {"QP_LAST_WQE_REACHED", IBV_EVENT_QP_LAST_WQE_REACHED},
+    {NULL, 0},
+};
+
+/* event NAME */
+void play_event(struct play *p)
+{
+    const char *word = words_need(&p->words, "the event's name");
+    struct ibv_async_event event;
+
+    inproc_settle(p->stand.world);
+    if (ibv_get_async_event(p->stand.ctx, &event)) {
+        words_fail(&p->words, "there is none");
+    }
+    ibv_ack_async_event(&event);
+    if (event.event_type != words_to_choice(&p->words, word, events)) {
+        words_fail(&p->words, "it is %s", words_name_of(events, event.event_type));
+    }
+}
+
+void play_end_work(struct play *p)
+{
+    struct ibv_async_event event;
+    struct ibv_wc wc;
+
+    for (unsigned i = 0; i < p->qps->len; i++) {
+        struct play_qp *qp = g_ptr_array_index(p->qps, i);
+
+        if (ibv_poll_cq(qp->cq, 1, &wc)) {
+            words_fail(&p->words, "at the end there is a completion of '%s': %s of id %u", qp->name,
+                       wc_text(&wc), (unsigned)wc.wr_id);
+        }
+    }
+    if (!ibv_get_async_event(p->stand.ctx, &event)) {
+        words_fail(&p->words, "at the end there is an event: %s",
+                   words_name_of(events, event.event_type));
+    }
+}
