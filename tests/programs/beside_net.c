@@ -7,10 +7,13 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -20,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -335,6 +339,138 @@ START_TEST(the_family_of_rdma_tells_of_device_files)
 }
 END_TEST
 
+/* -- ioctl -------------------------------------------------------------------------------------
+ */
+
+static struct ifreq ask_of(const char *name, unsigned long request)
+{
+    struct ifreq ifr = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+    ck_assert_msg(!ioctl(fd, request, &ifr), "%#lx: %s", request, strerror(errno));
+    close(fd);
+    return ifr;
+}
+
+static uint32_t ipv4_of(const struct sockaddr *addr)
+{
+    struct sockaddr_in in;
+
+    memcpy(&in, addr, sizeof(in));
+    ck_assert_int_eq(in.sin_family, AF_INET);
+    return ntohl(in.sin_addr.s_addr);
+}
+
+START_TEST(ioctl_tells_what_the_interface_is)
+{
+    static const uint8_t mac[6] = {0x02, 0x68, 10, 9, 8, 7};
+    struct ifreq ifr, loopback = {0};
+
+    own_wire();
+    ifr = ask_of("hca0", SIOCGIFADDR);
+    ck_assert_uint_eq(ipv4_of(&ifr.ifr_addr), 0x0a090807);
+    ifr = ask_of("hca0", SIOCGIFNETMASK);
+    ck_assert_uint_eq(ipv4_of(&ifr.ifr_netmask), 0xffffff00);
+    ifr = ask_of("hca1", SIOCGIFBRDADDR);
+    ck_assert_uint_eq(ipv4_of(&ifr.ifr_broadaddr), 0x0a0908ff);
+    ifr = ask_of("hca0", SIOCGIFHWADDR);
+    ck_assert(!memcmp(ifr.ifr_hwaddr.sa_data, mac, sizeof(mac)));
+    ifr = ask_of("hca0", SIOCGIFMTU);
+    ck_assert_int_eq(ifr.ifr_mtu, 4200);
+    ifr = ask_of("hca0", SIOCGIFFLAGS);
+    ck_assert_int_eq(ifr.ifr_flags & (IFF_UP | IFF_RUNNING | IFF_LOOPBACK), IFF_UP | IFF_RUNNING);
+    ifr = ask_of("hca1", SIOCGIFINDEX);
+    ck_assert_int_eq(ifr.ifr_ifindex, (int)if_nametoindex("hca1"));
+    loopback = ask_of("lo", SIOCGIFADDR);
+    ck_assert_uint_eq(ipv4_of(&loopback.ifr_addr), INADDR_LOOPBACK);
+}
+END_TEST
+
+START_TEST(ioctl_refuses_as_the_kernel_does)
+{
+    struct ifreq ifr = {.ifr_name = "hca2"};
+    int fd, file;
+
+    own_wire();
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    file = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(ioctl(fd, SIOCGIFMTU, &ifr), -1);
+    ck_assert_int_eq(errno, ENODEV);
+    ck_assert_int_eq(ioctl(fd, SIOCGIFMTU, NULL), -1);
+    ck_assert_int_eq(errno, EFAULT);
+    strcpy(ifr.ifr_name, "hca0");
+    ck_assert_int_eq(ioctl(file, SIOCGIFMTU, &ifr), -1);
+    ck_assert_int_eq(errno, ENOTTY);
+    ck_assert_int_eq(ioctl(fd, SIOCSIFMTU, &ifr), -1);
+    close(file);
+    close(fd);
+}
+END_TEST
+
+/* Of all interfaces with an IPv4 address, in a buffer for so many of them. */
+static int list_interfaces(struct ifreq *list, int room, bool *has_lo, bool *has_hca1)
+{
+    struct ifconf conf = {.ifc_len = room * (int)sizeof(*list), .ifc_req = list};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), found;
+
+    ck_assert_int_eq(ioctl(fd, SIOCGIFCONF, &conf), 0);
+    close(fd);
+    found = conf.ifc_len / (int)sizeof(*list);
+    for (int i = 0; list && i < found; i++) {
+        *has_lo |= !strcmp(list[i].ifr_name, "lo");
+        *has_hca1 |= !strcmp(list[i].ifr_name, "hca1") && ipv4_of(&list[i].ifr_addr) == 0x0a090808;
+    }
+    return found;
+}
+
+START_TEST(ioctl_lists_the_interface)
+{
+    bool has_lo = false, has_hca1 = false;
+    struct ifreq list[64];
+    int all;
+
+    own_wire();
+    all = list_interfaces(NULL, 0, &has_lo, &has_hca1);
+    ck_assert_int_eq(list_interfaces(list, 64, &has_lo, &has_hca1), all);
+    ck_assert(has_lo && has_hca1);
+    has_hca1 = false;
+    ck_assert_int_eq(list_interfaces(list, all - 1, &has_lo, &has_hca1), all - 1);
+    ck_assert(!has_hca1);
+}
+END_TEST
+
+START_TEST(ethtool_tells_driver_and_speed)
+{
+    struct {
+        struct ethtool_link_settings settings;
+        uint32_t masks[3 * 128];
+    } link = {.settings = {.cmd = ETHTOOL_GLINKSETTINGS}};
+    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+    struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
+    struct ifreq ifr = {.ifr_name = "hca1"};
+    int fd;
+
+    own_wire();
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifr.ifr_data = (void *)&info;
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    ck_assert_str_eq(info.driver, "mlx5_core");
+    ck_assert_str_eq(info.bus_info, "ca00:00:01.0");
+    ifr.ifr_data = (void *)&cmd;
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    ck_assert_uint_eq(ethtool_cmd_speed(&cmd), 100000);
+    ifr.ifr_data = (void *)&link;
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    ck_assert_int_lt(link.settings.link_mode_masks_nwords, 0);
+    ck_assert_uint_eq(link.settings.speed, 0);
+    link.settings.link_mode_masks_nwords = (int8_t)-link.settings.link_mode_masks_nwords;
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    ck_assert_uint_eq(link.settings.speed, 100000);
+    close(fd);
+}
+END_TEST
+
 /* -- whatever a program sends ------------------------------------------------------------------
  */
 
@@ -470,6 +606,10 @@ int main(void)
         routes_lead_to_hosts,
         the_family_of_rdma_tells_devices_and_ports,
         the_family_of_rdma_tells_of_device_files,
+        ioctl_tells_what_the_interface_is,
+        ioctl_refuses_as_the_kernel_does,
+        ioctl_lists_the_interface,
+        ethtool_tells_driver_and_speed,
         no_request_does_harm,
         a_child_asks_as_its_parent_does,
         threads_do_not_disturb_each_other,
