@@ -60,6 +60,11 @@ static bool filter_is_paused(struct wire_port *port, const uint8_t dmac[6],
     return wire_is_paused(filter_inner_of(port), dmac, pause);
 }
 
+static bool filter_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    return wire_knows(filter_inner_of(port), mac);
+}
+
 static int filter_fd(struct wire_port *port)
 {
     return wire_fd(filter_inner_of(port));
@@ -91,6 +96,7 @@ const struct wire_port_ops wire_filter_ops = {
     .tx_rooms = filter_tx_rooms,
     .tx_flush = filter_tx_flush,
     .is_paused = filter_is_paused,
+    .knows = filter_knows,
     .fd = filter_fd,
     .fd_event = filter_fd_event,
     .set_busy = filter_set_busy,

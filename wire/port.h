@@ -102,6 +102,7 @@ struct wire_port_ops {
     uint64_t (*tx_rooms)(struct wire_port *port);
     void (*tx_flush)(struct wire_port *port);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
+    bool (*knows)(struct wire_port *port, const uint8_t mac[6]);
     int (*fd)(struct wire_port *port);
     void (*fd_event)(struct wire_port *port);
     void (*set_busy)(struct wire_port *port, bool busy);
@@ -191,6 +192,13 @@ static inline bool wire_is_paused(struct wire_port *port, const uint8_t dmac[6],
         *pause = (struct wire_pause){0};
     }
     return paused;
+}
+
+/* Whether somebody else who is on the link now has sent with this address. False also for a backend
+ * that does not know. */
+static inline bool wire_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    return port->ops->knows && port->ops->knows(port, mac);
 }
 
 static inline unsigned wire_poll(struct wire_port *port, unsigned max)

@@ -139,6 +139,7 @@ uint64_t shm_tx_rooms(struct wire_port *port);
 void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
+bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6]);
 /* Gives back what is reserved. */
 void shm_tx_cancel(struct shm_port *sp);
 /* Tries again what is blocked if a receiver said so, or after SHM_RECHECK_MS. */

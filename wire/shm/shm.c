@@ -374,6 +374,7 @@ static const struct wire_port_ops shm_ops = {
     .tx_rooms = shm_tx_rooms,
     .tx_flush = shm_tx_flush,
     .is_paused = shm_tx_is_paused,
+    .knows = shm_tx_knows,
     .fd = shm_fd,
     .fd_event = shm_fd_event,
     .set_busy = shm_set_busy,

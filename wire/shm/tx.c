@@ -530,6 +530,14 @@ bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire
            ((int32_t)(pause->rx - rx_pos) > 0 && shm_rx_waits_from(sp, id));
 }
 
+bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    struct shm_port *sp = shm_port_of(port);
+    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(mac));
+
+    return id != SHM_NOBODY && id != sp->seg.id && shm_segment_alive(&sp->seg, id);
+}
+
 /* Lets what waits for a receiver that has room again try. */
 static void shm_tx_take_room(struct shm_port *sp)
 {
