@@ -55,6 +55,9 @@ void cma_destroy_id(struct cma_id *id)
     if (id->cm) {
         cm_destroy_id(id->cm);
     }
+    if (id->state == CMA_ADDR_QUERY) {
+        cma_stop_resolving(id);
+    }
     cma_put_port(id);
     g_free(id);
 }
@@ -97,77 +100,6 @@ int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr)
         id->state = CMA_ADDR_BOUND;
     }
     return err;
-}
-
-/* Whom the wire may have: IPv4, and those of this link. */
-static bool cma_is_on_link(const struct sockaddr *addr)
-{
-    const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
-
-    return addr->sa_family == AF_INET || IN6_IS_ADDR_LINKLOCAL(in6) || IN6_IS_ADDR_V4MAPPED(in6) ||
-           IN6_IS_ADDR_MULTICAST(in6);
-}
-
-/* Loopback and the own addresses are the device itself. */
-static int cma_resolve_peer(struct cma_id *id)
-{
-    const struct sockaddr *dst = cma_dst(id);
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)dst;
-    const struct cma_device *device;
-    unsigned own, own_gid, sgid_index;
-
-    if (!id->cma->num_devices) {
-        return ENODEV;
-    }
-    if (cma_addr_is_any(dst)) {
-        own = id->device == CMA_NO_DEVICE ? 0 : id->device;
-        sgid_index = dst->sa_family == AF_INET;
-        memcpy(id->dgid, id->cma->devices[own].gid[sgid_index], 16);
-    } else if (cma_addr_find(id->cma, dst, &own, &own_gid)) {
-        sgid_index = own_gid;
-        cma_addr_to_gid(dst, id->dgid);
-    } else if (cma_is_on_link(dst)) {
-        own = 0;
-        sgid_index = dst->sa_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr);
-        cma_addr_to_gid(dst, id->dgid);
-    } else {
-        return ENETUNREACH;
-    }
-    if (id->device == CMA_NO_DEVICE) {
-        id->device = own;
-        id->sgid_index = sgid_index;
-        device = &id->cma->devices[own];
-        cma_addr_from_gid(cma_src(id), device->gid[sgid_index]);
-    }
-    return 0;
-}
-
-int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
-{
-    struct sockaddr_storage any = {.ss_family = dst->sa_family};
-    int err;
-
-    if (!cma_addr_size(dst)) {
-        return EAFNOSUPPORT;
-    }
-    if (id->state == CMA_IDLE) {
-        err = cma_bind_addr(id, src && src->sa_family ? src : (const struct sockaddr *)&any);
-        if (err) {
-            return err;
-        }
-    }
-    if (id->state != CMA_ADDR_BOUND || id->src.ss_family != dst->sa_family) {
-        return EINVAL;
-    }
-    memset(&id->dst, 0, sizeof(id->dst));
-    memcpy(&id->dst, dst, cma_addr_size(dst));
-    err = cma_resolve_peer(id);
-    if (err) {
-        return err;
-    }
-    id->state = CMA_ADDR_RESOLVED;
-    cma_tell(id, CMA_EVENT_ADDR_RESOLVED, 0);
-    return 0;
 }
 
 int cma_set_path(struct cma_id *id, const struct cma_path *path)

@@ -7,10 +7,11 @@
  * Calls return 0 or an errno, those of rdma_cm. The caller serializes them. Events are the ABI's
  * (rdma/rdma_user_cm.h), but for whom they are about.
  *
- *   cma_addr.c   addresses, GIDs, ports
- *   cma.c        what a consumer asks for
- *   cma_event.c  what the connection manager tells
- *   cma_attr.c   what queue pairs need to know
+ *   cma_addr.c     addresses, GIDs, ports
+ *   cma_resolve.c  where a peer is
+ *   cma.c          what else a consumer asks for
+ *   cma_event.c    what the connection manager tells
+ *   cma_attr.c     what queue pairs need to know
  */
 #ifndef HCASIM_GUEST_LIB_CM_CMA_H
 #define HCASIM_GUEST_LIB_CM_CMA_H
@@ -54,6 +55,7 @@ struct cma_device {
 enum cma_state {
     CMA_IDLE,
     CMA_ADDR_BOUND,
+    CMA_ADDR_QUERY, /* a neighbour is being asked for its MAC address */
     CMA_ADDR_RESOLVED,
     CMA_ROUTE_RESOLVED,
     CMA_LISTEN,
@@ -71,6 +73,11 @@ struct cma_id {
     unsigned device; /* CMA_NO_DEVICE: of any */
     unsigned sgid_index;
     uint8_t dgid[16];
+    struct cma_resolving {
+        unsigned device, sgid_index; /* what the identifier will have, once it is resolved */
+        uint64_t until_ns;
+        GList link;
+    } resolving; /* in CMA_ADDR_QUERY */
     bool has_route;
     bool afonly, afonly_set, reuseaddr;
     uint8_t tos, path_mtu, packet_life_time; /* the last 4.096 us << n */
@@ -90,19 +97,28 @@ struct cma_ops {
                  const struct rdma_ucm_event_resp *event);
     /* Whether the consumer may bind ports below 1024. */
     bool (*has_low_ports)(void *opaque);
+    /* Whether it is known where a peer is on the device's wire: 0, or errno; EAGAIN: it is being
+     * asked for. */
+    int (*find)(void *opaque, unsigned device, unsigned sgid_index, const uint8_t dgid[16]);
 };
 
 struct cma *cma_new(const struct cma_ops *ops, void *opaque, const struct cma_device *devices,
                     unsigned num_devices);
 void cma_free(struct cma *cma);
 struct cm *cma_cm(struct cma *cma);
+/* Does what is due, the connection manager's part included; answered: ops->find may have more to
+ * say. The other tells when something will be. */
+void cma_run(struct cma *cma, bool answered);
+uint64_t cma_deadline_ns(const struct cma *cma);
 const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
 
 struct cma_id *cma_create_id(struct cma *cma, uint16_t ps, uint8_t qp_type, void *context);
 void cma_destroy_id(struct cma_id *id);
 int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr);
-/* src may be NULL or of family 0. */
-int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst);
+/* src may be NULL or of family 0. A peer who has not been found after so long is told by
+ * CMA_EVENT_ADDR_ERROR. */
+int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst,
+                     uint32_t timeout_ms);
 int cma_resolve_route(struct cma_id *id);
 /* In place of cma_resolve_route(): a route of the consumer's own. */
 struct cma_path {

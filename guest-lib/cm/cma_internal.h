@@ -15,6 +15,7 @@
 #define CMA_MAX_MTU              5  /* enum ibv_mtu */
 #define CMA_MRA_TIMEOUT          24 /* 69 s: how long a consumer may take to answer */
 #define CMA_HOP_LIMIT            64
+#define CMA_ASK_AGAIN_NS         1000000000ull /* net.ipv4.neigh.default.retrans_time_ms */
 
 /* enum ibv_qp_type */
 #define CMA_QPT_RC       2
@@ -30,6 +31,8 @@ struct cma {
     const struct cma_device *devices;
     unsigned num_devices;
     GHashTable *binds; /* port space << 16 | port -> struct cma_bind */
+    GQueue resolving;  /* struct cma_id, by its resolving.link */
+    uint64_t look_ns;  /* when they are looked at again, though there be no answer */
 };
 
 /* Those who hold a port. */
@@ -71,6 +74,11 @@ int cma_check_listen(struct cma_id *id);
 void cma_put_hdr(struct prm_cm_ip_hdr *hdr, struct cma_id *id);
 bool cma_take_hdr(const struct prm_cm_ip_hdr *hdr, uint16_t port, struct sockaddr_storage *src,
                   struct sockaddr_storage *dst);
+
+/* -- cma_resolve.c ----------------------------------------------------------------------------- */
+
+/* It need not be resolved any more. */
+void cma_stop_resolving(struct cma_id *id);
 
 /* -- cma_event.c ------------------------------------------------------------------------------- */
 

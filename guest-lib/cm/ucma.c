@@ -286,7 +286,7 @@ static const struct ucma_row {
 };
 
 /* With the lock held. */
-static int ucma_run(struct ucma_call *call, const struct ucma_row *row)
+static int ucma_run_command(struct ucma_call *call, const struct ucma_row *row)
 {
     uint32_t id;
     int err = 0;
@@ -319,7 +319,7 @@ static int ucma_command_of(struct ucma_file *file, const struct ucma_row *row,
     }
     state = cancel_disable();
     pthread_mutex_lock(&file->ucma->lock);
-    err = ucma_run(&call, row);
+    err = ucma_run_command(&call, row);
     file->ucma->ops->changed(file->ucma->opaque);
     pthread_mutex_unlock(&file->ucma->lock);
     cancel_restore(state);
@@ -369,7 +369,11 @@ struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma
     ucma->ops = ops;
     ucma->opaque = opaque;
     ucma->cma_ops = (struct cma_ops){
-        .cm = ops->cm, .event = ucma_on_event, .has_low_ports = ops->has_low_ports};
+        .cm = ops->cm,
+        .event = ucma_on_event,
+        .has_low_ports = ops->has_low_ports,
+        .find = ops->find,
+    };
     ucma->contexts = g_hash_table_new(NULL, NULL);
     ucma->groups = g_hash_table_new(NULL, NULL);
     ucma->cma = cma_new(&ucma->cma_ops, opaque, devices, num_devices);
@@ -394,6 +398,16 @@ struct cm *ucma_lock(struct ucma *ucma)
 void ucma_unlock(struct ucma *ucma)
 {
     pthread_mutex_unlock(&ucma->lock);
+}
+
+void ucma_run(struct ucma *ucma, bool answered)
+{
+    cma_run(ucma->cma, answered);
+}
+
+uint64_t ucma_deadline_ns(const struct ucma *ucma)
+{
+    return cma_deadline_ns(ucma->cma);
 }
 
 struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd))

@@ -22,6 +22,8 @@ struct ucma_ops {
     void (*changed)(void *opaque);
     /* Ports below 1024 are the program's to take. */
     bool (*has_low_ports)(void *opaque);
+    /* As in struct cma_ops. */
+    int (*find)(void *opaque, unsigned device, unsigned sgid_index, const uint8_t dgid[16]);
 };
 
 struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma_device *devices,
@@ -31,9 +33,12 @@ void ucma_free(struct ucma *ucma);
 /* The program ends: so do its identifiers. Its files stay. */
 void ucma_end(struct ucma *ucma);
 
-/* Around what the connection manager does between commands (cm_recv(), cm_run()). */
+/* Around what the connection manager does between commands (cm_recv(), and what follows). */
 struct cm *ucma_lock(struct ucma *ucma);
 void ucma_unlock(struct ucma *ucma);
+/* cma_run() and cma_deadline_ns(), with the lock held. */
+void ucma_run(struct ucma *ucma, bool answered);
+uint64_t ucma_deadline_ns(const struct ucma *ucma);
 
 /* NULL with errno. file_of tells the file of a descriptor, or NULL. */
 struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd));

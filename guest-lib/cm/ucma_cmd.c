@@ -88,7 +88,7 @@ int ucma_resolve_ip(struct ucma_call *call)
     if ((src->sa_family && !cma_addr_size(src)) || !cma_addr_size(dst)) {
         return EINVAL;
     }
-    return cma_resolve_addr(call->context->cma, src, dst);
+    return cma_resolve_addr(call->context->cma, src, dst, cmd->timeout_ms);
 }
 
 int ucma_resolve_addr(struct ucma_call *call)
@@ -101,7 +101,7 @@ int ucma_resolve_addr(struct ucma_call *call)
         !ucma_is_size(dst, cmd->dst_size)) {
         return EINVAL;
     }
-    return cma_resolve_addr(call->context->cma, cmd->src_size ? src : NULL, dst);
+    return cma_resolve_addr(call->context->cma, cmd->src_size ? src : NULL, dst, cmd->timeout_ms);
 }
 
 int ucma_resolve_route(struct ucma_call *call)

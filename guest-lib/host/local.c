@@ -7,10 +7,8 @@
 #include <unistd.h>
 #include "guest-lib/host/held.h"
 #include "guest-lib/host/local_internal.h"
-#include "wire/bytes.h"
 #include "wire/cancel.h"
 #include "wire/capture.h"
-#include "wire/encap/eth.h"
 #include "wire/open.h"
 
 /* -- what the HCA sees (model/core/host.h)
@@ -114,32 +112,6 @@ static const struct hca_host_ops host_ops = {
 /* -- life ---------------------------------------------------------------------------------------
  */
 
-#define ARP_LEN 42 /* with its Ethernet header */
-
-/* An ARP announcement (RFC 5227 2.3), as hosts send it when a link comes up. A host that only
- * receives would otherwise never be learned by the wire, which floods frames to unknown addresses
- * and does not wait for room for those. */
-static void local_announce(struct wire_port *port, const uint8_t mac[6], uint32_t ipv4)
-{
-    uint8_t *frame = wire_tx_reserve(port, ARP_LEN);
-
-    if (!frame) {
-        return;
-    }
-    memset(frame, 0, ARP_LEN);
-    memset(frame, 0xff, 6);
-    memcpy(frame + 6, mac, 6);
-    put16(frame + 12, ETH_TYPE_ARP);
-    put16(frame + 14, 1); /* Ethernet */
-    put16(frame + 16, ETH_TYPE_IPV4);
-    put16(frame + 18, 6 << 8 | 4); /* lengths of the addresses */
-    put16(frame + 20, 1);          /* request */
-    memcpy(frame + 22, mac, 6);
-    put32(frame + 28, ipv4);
-    put32(frame + 38, ipv4);
-    wire_tx_commit(port, ARP_LEN);
-}
-
 static uint64_t world_clock_ns(void *opaque)
 {
     return ((const struct inproc_world *)opaque)->now_ns;
@@ -164,9 +136,7 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
     }
     hca->wire_fd = wire_fd(hca->port);
     fw_set_wire(hca->fw, hca->port);
-    if (config->ipv4) {
-        local_announce(hca->port, config->fw.mac, config->ipv4);
-    }
+    local_meet_neighbours(hca, config);
     return true;
 }
 
@@ -209,6 +179,7 @@ void local_hca_free(struct local_hca *hca)
     local_leave(hca);
     fw_set_wire(hca->fw, NULL);
     wire_close(hca->port);
+    local_leave_neighbours(hca);
     fw_free(hca->fw);
     close(hca->wake_fd);
     pthread_mutex_destroy(&hca->lock);

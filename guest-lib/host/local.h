@@ -40,9 +40,11 @@ struct local_config {
     struct wire_port *port;     /* its end of a cable, which it will close; NULL: that of wire */
     const char *wire;           /* URI (wire/open.h) */
     const char *capture;        /* file for all frames, or NULL */
-    uint32_t ipv4;              /* address to announce on the wire, host byte order; 0: none */
-    int log_level;              /* enum hca_log_level up to which lines go to stderr; -1: none */
-    const char *name;           /* in log lines */
+    /* the host's IP addresses, as GIDs: to be announced, and answered for (host/neighbours.h) */
+    const uint8_t (*gids)[16];
+    unsigned num_gids;
+    int log_level;    /* enum hca_log_level up to which lines go to stderr; -1: none */
+    const char *name; /* in log lines */
 };
 
 /* NULL with *err: bad configuration, or the wire cannot be opened. No thread runs yet. */
@@ -63,6 +65,15 @@ bool local_is_ours(struct local_hca *hca);
  * zero the helper does not sleep. Starts the helper. False: no thread could be made (errno). */
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(void *opaque),
                  const gint *watching, void *opaque);
+
+/* Where an address is on the wire. True: at *mac. False: it is being asked for; who wants to know
+ * asks again, now and then (host/neighbours.h). derived, or NULL: where the address is by
+ * convention, which counts at once if somebody on the wire has that. */
+bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const uint8_t *derived,
+                          uint8_t mac[6]);
+/* Who is told that such a question has its answer, with the lock held: he only notes it. One, or
+ * NULL: nobody. */
+void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
 
 /* Lets the HCA work unless another thread does. True: there was something to do. */
 bool local_run(struct local_hca *hca);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the files of a local HCA share: local.c has its life, and what device and driver see of each
- * other; progress.c lets it work; helper.c is the thread that does when nobody else does.
+ * other; progress.c lets it work; helper.c is the thread that does when nobody else does;
+ * local_neighbours.c finds the hosts of its wire.
  */
 #ifndef HCASIM_GUEST_LIB_HOST_LOCAL_INTERNAL_H
 #define HCASIM_GUEST_LIB_HOST_LOCAL_INTERNAL_H
@@ -10,6 +11,7 @@
 #include <time.h>
 #include "guest-lib/host/local.h"
 #include "guest-lib/host/memory.h"
+#include "guest-lib/host/neighbours.h"
 #include "wire/port.h"
 
 #define POLL_GRACE 1000000u /* ns after a poll for which the poller is trusted to come again */
@@ -51,6 +53,12 @@ struct local_hca {
     pthread_t poller;       /* who polled last */
     clockid_t poller_clock; /* its processor time */
     uint64_t poller_ran_ns; /* that, when the helper last looked; UINT64_MAX: it has not */
+    /* the wire's hosts, and the card, which gets the frames behind them */
+    struct neighbours *neighbours;
+    const struct wire_client *card;
+    void *card_opaque;
+    void (*answered)(void *opaque);
+    void *answered_opaque;
     /* the helper */
     pthread_t helper;
     bool started, stop;
@@ -98,6 +106,12 @@ void local_leave_rest_to_helper(struct local_hca *hca);
 /* On a world's clock from now on, or no more. */
 void local_join(struct local_hca *hca, struct inproc_world *world);
 void local_leave(struct local_hca *hca);
+
+/* -- local_neighbours.c ------------------------------------------------------------------------ */
+
+/* The cable is in: announces the host. */
+void local_meet_neighbours(struct local_hca *hca, const struct local_config *config);
+void local_leave_neighbours(struct local_hca *hca);
 
 /* -- helper.c ---------------------------------------------------------------------------------- */
 

@@ -64,6 +64,11 @@ static void lossy_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     }
 }
 
+static bool lossy_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    return !((const struct lossy *)port)->config.strangers;
+}
+
 static void lossy_close(struct wire_port *port)
 {
     struct lossy *l = (struct lossy *)port;
@@ -82,6 +87,7 @@ struct wire_port *lossy_new(struct wire_port *inner, const struct lossy_config *
 
     ops = wire_filter_ops;
     ops.close = lossy_close;
+    ops.knows = lossy_knows;
     inside = wire_filter_client;
     inside.rx = lossy_rx;
     l->config = *config;

@@ -13,6 +13,7 @@
 struct lossy_config {
     uint32_t seed;
     unsigned lose, twice, late, corrupt;
+    bool strangers; /* it does not know who is on the wire (wire_knows()); else all are */
 };
 
 /* What arrived at a port, faults included, told before the port's client sees it. */

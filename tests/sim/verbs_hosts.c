@@ -16,6 +16,7 @@ static void verbs_on_frame(void *opaque, const uint8_t *frame, size_t len)
 static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct lossy_config *loss)
 {
     struct verbs_host *host = &v->host[index];
+    const uint8_t stranger[6] = {0x52, 0x54, 0, 0x12, 0x34, (uint8_t)index};
     struct lossy_config faults = {0};
 
     if (loss) {
@@ -23,7 +24,8 @@ static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct 
         faults.seed = faults.seed * VERBS_HOSTS + index;
     }
     host->port = lossy_new(hub_plug(v->hub), &faults, verbs_on_frame, v);
-    hv_config_simulate(&host->config, index + 1, v->world, host->port);
+    hv_config_simulate(&host->config, index + 1, faults.strangers ? stranger : NULL, v->world,
+                       host->port);
     host->device = hv_sim_device_new(index, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {

@@ -44,7 +44,8 @@ struct verbs_hosts {
     uint64_t frames;
 };
 
-/* loss, or NULL: of what arrives at each host; its seed makes one for each. */
+/* loss, or NULL: of what arrives at each host; its seed makes one for each. Of strangers the MAC
+ * addresses are not those that belong to their IPv4 addresses. */
 struct verbs_hosts *verbs_hosts_new(unsigned num, const struct lossy_config *loss);
 /* What was made on the contexts is gone. */
 void verbs_hosts_free(struct verbs_hosts *v);

@@ -32,7 +32,7 @@ PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
 # What the XRC domains of perftest and ibv_xsrq_pingpong are of, and stays; whoever else made one, it cannot be
 # opened.
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
-SERVER_IP = "10.7.0.1"
+SERVER_IP, CLIENT_IP = "10.7.0.1", "10.7.0.2"
 # How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
 REFUSED = r"reject|refused|UNREACHABLE[,;] error: 1|CM event bl blka [68]"
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
@@ -385,15 +385,16 @@ def all_to_all(hosts):
         raise Failure(f"QPs: {queues}")
 
 
-def by_address(hosts, server, *client, served=True):
+def by_address(hosts, server, *client, served=True, macs=(None, None)):
     """A server, and a client that reaches it by its address: what both print.
 
     Nothing outside tells when the server listens: until then its host refuses. Whoever was refused once may have
     been heard the next time, and be gone: then the server gives up as well. So both begin anew, further apart."""
+    there, here = (["--ip", ip, *(["--mac", mac] if mac else [])] for ip, mac in zip((SERVER_IP, CLIENT_IP), macs))
     for delay in (0.1, 0.3, 1, 3, 10):
-        listening = hosts.start(*server, options=["--ip", SERVER_IP])
+        listening = hosts.start(*server, options=there)
         time.sleep(delay)
-        asking = hosts.start(*client, options=["--ip", "10.7.0.2"])
+        asking = hosts.start(*client, options=here)
         text = asking.communicate(timeout=PATIENCE)[0]
         if not asking.returncode or not re.search(REFUSED, text, re.I):
             break
@@ -427,19 +428,44 @@ def connections_by_address(hosts):
         by_address(hosts, ["rdma_xserver", "-c", service], "rdma_xclient", "-c", service, "-s", SERVER_IP)
 
 
+STRANGERS = ("52:54:00:12:34:01", "52:54:00:12:34:02")  # of MAC addresses that no IP address tells
+
+
+def strangers(hosts):
+    """Hosts of any MAC address find each other by ARP and neighbour discovery; who is not there is not found."""
+    by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-a", SERVER_IP], "rping", "-c", "-V", "-C", "5", "-a", SERVER_IP,
+               macs=STRANGERS)
+    by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-a", SERVER_IP], "rping", "-c", "-V", "-C", "5", "-a", SERVER_IP,
+               macs=(STRANGERS[0], None))
+    link_local = "fe80::5054:ff:fe12:3401"
+    by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-a", link_local], "rping", "-c", "-V", "-C", "5", "-a", link_local,
+               macs=STRANGERS)
+    for gid in "0", "1":
+        port = free_port()
+        command = ["ibv_rc_pingpong", "-d", "mlx5_0", "-g", gid, "-n", "10", "-p", str(port)]
+        server = hosts.start(*command, options=["--mac", STRANGERS[0]])
+        wait_listening(server, port)
+        hosts.run(*command, "localhost", options=["--mac", STRANGERS[1]])
+        hosts.output(server)
+    for nobody in "10.7.0.77", "fe80::1":
+        text = hosts.start("rping", "-c", "-a", nobody, "-C", "1").communicate(timeout=PATIENCE)[0]
+        if "RDMA_CM_EVENT_ADDR_ERROR, error -110" not in text:  # -ETIMEDOUT
+            raise Failure(text)
+
+
 def connections_meanwhile(hosts):
     """rping connects again and again, its data checked, as XRC and DC carry messages of every size."""
     rping = ("rping", "-c", "-V", "-C", "20", "-a", SERVER_IP)
     hosts.start("rping", "-s", "-P", options=["--ip", SERVER_IP])
     end = time.monotonic() + PATIENCE
-    while (first := hosts.start(*rping, options=["--ip", "10.7.0.2"])).wait(PATIENCE):  # until it listens
+    while (first := hosts.start(*rping, options=["--ip", CLIENT_IP])).wait(PATIENCE):  # until it listens
         if time.monotonic() > end:
             raise Failure(f"{first.command}: {first.communicate()[0]}")
     for transport in ("XRC", "DC"):
         sides = hosts.start_pair(*f"ib_send_bw -a -n 5 -c {transport}".split(), *PERFTEST)
         times = 0
         while any(side.poll() is None for side in sides):
-            hosts.run(*rping, options=["--ip", "10.7.0.2"])
+            hosts.run(*rping, options=["--ip", CLIENT_IP])
             times += 1
         for side in sides:
             hosts.output(side)
@@ -456,7 +482,7 @@ def datagrams_by_address(hosts):
     while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
         if not line:
             raise Failure("mckey does not receive")
-    hosts.run("mckey", "-m", "239.7.7.7", "-b", "10.7.0.2", "-s", options=["--ip", "10.7.0.2"])
+    hosts.run("mckey", "-m", "239.7.7.7", "-b", CLIENT_IP, "-s", options=["--ip", CLIENT_IP])
     if "data transfers complete" not in (text := hosts.output(receiver)):
         raise Failure(text)
 
@@ -604,7 +630,7 @@ def build_with_a_blank(hosts):
 def refused(hosts):
     """Who asks for a port that nobody listens on is refused."""
     hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
-    client = hosts.start("rping", "-c", "-a", SERVER_IP, "-p", "7001", "-C", "1", options=["--ip", "10.7.0.2"])
+    client = hosts.start("rping", "-c", "-a", SERVER_IP, "-p", "7001", "-C", "1", options=["--ip", CLIENT_IP])
     text = client.communicate(timeout=PATIENCE)[0]
     if "RDMA_CM_EVENT_REJECTED" not in text:
         raise Failure(text)
@@ -621,8 +647,9 @@ def nothing_left(hosts):
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
-              connections_by_address, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, network_tools, programs_beyond_reach, libraries_of_their_own, build_with_a_blank, refused,
+              connections_by_address, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
+              performance_tests_by_address, cluster, network_tools, programs_beyond_reach, libraries_of_their_own,
+              build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 

@@ -67,8 +67,20 @@ static bool has_low_ports(void *opaque)
     return privileged;
 }
 
-static const struct ucma_ops ops = {
-    .cm = {send_mad, clock_ns, random32, guid}, .changed = changed, .has_low_ports = has_low_ports};
+static int found; /* errno of where a peer is */
+static unsigned finds;
+
+static int find(void *opaque, unsigned device, unsigned sgid_index, const uint8_t dgid[16])
+{
+    ck_assert_uint_eq(device, 0);
+    finds++;
+    return found;
+}
+
+static const struct ucma_ops ops = {.cm = {send_mad, clock_ns, random32, guid},
+                                    .changed = changed,
+                                    .has_low_ports = has_low_ports,
+                                    .find = find};
 
 static void deliver(void)
 {
@@ -98,6 +110,7 @@ static void setup(void)
 {
     now_ns = 1;
     privileged = false;
+    found = 0;
     for (unsigned i = 0; i < 2; i++) {
         const uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)};
 
@@ -469,6 +482,114 @@ START_TEST(addresses_and_ports)
 END_TEST
 
 /* Those below 1024 are not everybody's (cma_use_port()). */
+/* -- who has to be asked for --------------------------------------------------------------------
+ */
+
+#define TIMEOUT_MS 2500
+
+static int resolve_within(struct ucma_file *file, uint32_t id, const char *addr, uint32_t ms)
+{
+    return COMMAND(
+        file, RESOLVE_IP,
+        (struct rdma_ucm_resolve_ip){.id = id, .dst_addr = ipv4(addr, PORT), .timeout_ms = ms});
+}
+
+/* Time goes on; then what is due is done. */
+static void pass_ms(unsigned ms, bool answered)
+{
+    now_ns += ms * 1000000ull;
+    ucma_lock(hosts[0].ucma);
+    ucma_run(hosts[0].ucma, answered);
+    ucma_unlock(hosts[0].ucma);
+}
+
+static uint64_t deadline_ns(void)
+{
+    uint64_t deadline;
+
+    ucma_lock(hosts[0].ucma);
+    deadline = ucma_deadline_ns(hosts[0].ucma);
+    ucma_unlock(hosts[0].ucma);
+    return deadline;
+}
+
+static struct rdma_ucm_query_route_resp route_of(struct ucma_file *file, uint32_t id)
+{
+    struct rdma_ucm_query_route_resp resp = {0};
+
+    ck_assert_int_eq(ASK(file, QUERY_ROUTE, resp,
+                         (struct rdma_ucm_query){.response = (uintptr_t)&resp, .id = id}),
+                     0);
+    return resp;
+}
+
+/* While a peer is asked for its MAC address the identifier is of no device yet, and nothing else
+ * can be done with it (rdma_cm's RDMA_CM_ADDR_QUERY). */
+START_TEST(a_peer_is_asked_for)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, 7, RDMA_PS_TCP);
+    unsigned asked;
+
+    found = EAGAIN;
+    ck_assert_uint_eq(deadline_ns(), UINT64_MAX);
+    ck_assert_int_eq(resolve_within(file, id, "10.0.0.2", TIMEOUT_MS), 0);
+    ck_assert(!is_readable(file));
+    ck_assert_uint_eq(route_of(file, id).port_num, 0);
+    ck_assert_int_eq(resolve_within(file, id, "10.0.0.2", TIMEOUT_MS), EINVAL);
+    ck_assert_int_eq(COMMAND(file, RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id}),
+                     EINVAL);
+    ck_assert_uint_eq(deadline_ns(), now_ns + 1000 * 1000000ull);
+    asked = finds;
+    pass_ms(999, false);
+    ck_assert_uint_eq(finds, asked);
+    pass_ms(1, false); /* once more */
+    ck_assert_uint_eq(finds, asked + 1);
+    ck_assert(!is_readable(file));
+    found = 0;
+    pass_ms(1, false);
+    ck_assert(!is_readable(file));
+    pass_ms(0, true); /* the neighbour has answered */
+    ck_assert_uint_eq(event_of(file, CMA_EVENT_ADDR_RESOLVED).uid, 7);
+    ck_assert_uint_eq(route_of(file, id).port_num, 1);
+    ck_assert_uint_eq(deadline_ns(), UINT64_MAX);
+    ck_assert_int_eq(COMMAND(file, RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id}), 0);
+    event_of(file, CMA_EVENT_ROUTE_RESOLVED);
+    destroy(file, id);
+}
+END_TEST
+
+/* addr_handler() of rdma_cm: -ETIMEDOUT, and the identifier is bound as before. */
+START_TEST(a_peer_who_is_not_there)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, 7, RDMA_PS_TCP), late = create(file, 8, RDMA_PS_TCP);
+
+    found = EAGAIN;
+    ck_assert_int_eq(resolve_within(file, id, "10.0.0.9", TIMEOUT_MS), 0);
+    ck_assert_int_eq(resolve_within(file, late, "10.0.0.9", 2 * TIMEOUT_MS), 0);
+    pass_ms(TIMEOUT_MS - 1, false);
+    ck_assert(!is_readable(file));
+    ck_assert_uint_eq(deadline_ns(), now_ns + 1000000);
+    pass_ms(1, false);
+    ck_assert_int_eq((int)event_of(file, CMA_EVENT_ADDR_ERROR).status, -ETIMEDOUT);
+    ck_assert(!is_readable(file));
+    ck_assert_uint_eq(route_of(file, id).port_num, 0);
+    found = 0;
+    ck_assert_int_eq(resolve_within(file, id, "10.0.0.2", TIMEOUT_MS), 0);
+    event_of(file, CMA_EVENT_ADDR_RESOLVED);
+    destroy(file, late); /* while it is asked for */
+    pass_ms(10 * TIMEOUT_MS, true);
+    ck_assert(!is_readable(file));
+    ck_assert_uint_eq(deadline_ns(), UINT64_MAX);
+    destroy(file, id);
+    found = EHOSTUNREACH;
+    id = create(file, 7, RDMA_PS_TCP);
+    ck_assert_int_eq(resolve_within(file, id, "10.0.0.9", TIMEOUT_MS), EHOSTUNREACH);
+    destroy(file, id);
+}
+END_TEST
+
 START_TEST(low_ports)
 {
     struct ucma_file *file = hosts[0].file;
@@ -702,6 +823,8 @@ int main(void)
     tcase_add_test(tc, what_is_written_is_checked);
     tcase_add_test(tc, states_are_gone_through_in_order);
     tcase_add_test(tc, addresses_and_ports);
+    tcase_add_test(tc, a_peer_is_asked_for);
+    tcase_add_test(tc, a_peer_who_is_not_there);
     tcase_add_test(tc, low_ports);
     tcase_add_test(tc, a_backlog);
     tcase_add_test(tc, refusals_carry_private_data);

@@ -89,6 +89,13 @@ static bool door_has_low_ports(void *opaque)
     return !syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_NET_BIND_SERVICE;
 }
 
+static int door_find(void *opaque, unsigned device, unsigned sgid_index, const uint8_t dgid[16])
+{
+    const struct door *d = opaque;
+
+    return cm_port_find(&d->ports[device], sgid_index, dgid);
+}
+
 static const struct ucma_ops door_ops = {
     .cm = {.send = door_send,
            .now_ns = door_now_ns,
@@ -96,6 +103,7 @@ static const struct ucma_ops door_ops = {
            .ca_guid = door_ca_guid},
     .changed = door_changed,
     .has_low_ports = door_has_low_ports,
+    .find = door_find,
 };
 
 /* A command may have set a timer. */
@@ -127,13 +135,14 @@ static void *door_main(void *opaque)
     for (;;) {
         struct cm *cm = ucma_lock(d->ucma);
         uint64_t until_ns;
-        bool more = false;
+        bool more = false, answered = false;
 
         for (unsigned i = 0; i < d->num_ports; i++) {
             more |= cm_port_run(&d->ports[i], cm);
+            answered |= cm_port_is_answered(&d->ports[i]);
         }
-        cm_run(cm);
-        until_ns = more ? 0 : cm_deadline_ns(cm);
+        ucma_run(d->ucma, answered);
+        until_ns = more ? 0 : ucma_deadline_ns(d->ucma);
         ucma_unlock(d->ucma);
         door_sleep(d, until_ns);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/gsi.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
 #define HOP_LIMIT 64
 
@@ -42,6 +43,20 @@ void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *m
 
     memcpy(dgid.raw, av->dgid, sizeof(dgid.raw));
     hv_gsi_send(port->gsi, av->sgid_index, &dgid, mad);
+}
+
+int cm_port_find(const struct cm_port *port, unsigned sgid_index, const uint8_t dgid[16])
+{
+    union ibv_gid gid;
+    uint8_t mac[6];
+
+    memcpy(gid.raw, dgid, sizeof(gid.raw));
+    return hv_find_mac(hv_context(port->context), 1, sgid_index, &gid, mac);
+}
+
+bool cm_port_is_answered(struct cm_port *port)
+{
+    return hv_gsi_is_answered(port->gsi);
 }
 
 /* Which of the port's GIDs a datagram was sent to. */

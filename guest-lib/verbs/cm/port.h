@@ -17,6 +17,10 @@ int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *conte
                  void (*arrived)(void *opaque), void *opaque, struct cma_device *device);
 void cm_port_close(struct cm_port *port);
 void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *mad);
+/* Where a peer is: hv_find_mac()'s answer. */
+int cm_port_find(const struct cm_port *port, unsigned sgid_index, const uint8_t dgid[16]);
+/* Whether a neighbour has answered since this was asked last. */
+bool cm_port_is_answered(struct cm_port *port);
 /* Hands on what has come in, CM_PORT_TURN datagrams at most. True: there may be more. */
 #define CM_PORT_TURN 64
 bool cm_port_run(struct cm_port *port, struct cm *cm);

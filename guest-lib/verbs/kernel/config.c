@@ -363,8 +363,8 @@ void hv_config_look_end(struct hv_port_config *ports, unsigned count)
     }
 }
 
-void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
-                        struct wire_port *port)
+void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint8_t *mac,
+                        struct inproc_world *world, struct wire_port *port)
 {
     *config = (struct hv_port_config){
         .ipv4 = config_ipv4_of_host(host),
@@ -376,6 +376,9 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inp
         .port = port,
     };
     hv_mac_of_ipv4(config->ipv4, config->mac);
+    if (mac) {
+        memcpy(config->mac, mac, sizeof(config->mac));
+    }
     config_make_gids(config);
 }
 

@@ -15,8 +15,9 @@
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
  *   HCASIM_CONFIG   glib key file; group [hcasim], keys wire, host, ...      none
  *
- * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes: so each host finds
- * the others' without asking. A device given another one is reached by its link-local GID only.
+ * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes. If somebody on the
+ * wire has that, it is where the address is, at once; else the wire's hosts are asked
+ * (guest-lib/host/neighbours.h).
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
@@ -59,9 +60,10 @@ unsigned hv_config_look(struct hv_port_config *ports, GError **err);
 void hv_config_look_end(struct hv_port_config *ports, unsigned count);
 
 /* A port in a world (guest-lib/host/inproc.h), whose environment does not count: the addresses of
- * this host number, the usual MTU and memory, no log. */
-void hv_config_simulate(struct hv_port_config *config, unsigned host, struct inproc_world *world,
-                        struct wire_port *port);
+ * this host number, but for the MAC address if another is given, the usual MTU and memory, no log.
+ */
+void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint8_t *mac,
+                        struct inproc_world *world, struct wire_port *port);
 
 /* The device's GUID, which is known before it is open; the same as its own (fw/cmd_vport.c). */
 __be64 hv_config_guid(const struct hv_port_config *config);

@@ -3,6 +3,8 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/host/neighbours.h"
+#include "wire/cancel.h"
 
 unsigned hv_gid_table_len(struct hv_hca *hca)
 {
@@ -114,8 +116,48 @@ HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, 
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
-int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
-                   const union ibv_gid *dgid, uint8_t mac[6])
+/* Link-local addresses have their host's in them, unless the host was told to choose another. */
+static bool gid_has_mac(const uint8_t *gid)
+{
+    return gid[11] == 0xff && gid[12] == 0xfe;
+}
+
+static bool gid_is_link_local(const uint8_t *gid)
+{
+    return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+/* Where hosts of the verbs library are that were not told to be elsewhere. False: nowhere. */
+static bool gid_derive_mac(const uint8_t *gid, bool ipv4, uint8_t mac[6])
+{
+    if (ipv4) {
+        hv_mac_of_ipv4((uint32_t)prm_load32(gid + 12), mac);
+    } else if (gid_has_mac(gid)) {
+        memcpy(mac, gid + 8, 3);
+        mac[0] ^= 2;
+        memcpy(mac + 3, gid + 13, 3);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static int gid_find_neighbour(struct hv_hca *hca, const uint8_t *gid, bool ipv4, uint8_t mac[6])
+{
+    uint8_t derived[6];
+    bool has = gid_derive_mac(gid, ipv4, derived);
+
+    if (!ipv4 && !gid_is_link_local(gid)) {
+        return EHOSTUNREACH;
+    }
+    if (!hv_is_ours(hca)) {
+        return EIO;
+    }
+    return local_find_neighbour(hca->local, gid, has ? derived : NULL, mac) ? 0 : EAGAIN;
+}
+
+int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                const union ibv_gid *dgid, uint8_t mac[6])
 {
     bool ipv4 = hv_gid_is_ipv4(dgid);
     const uint8_t *gid = dgid->raw;
@@ -135,16 +177,38 @@ int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
         mac[2] = 0x5e;
         mac[3] = gid[13] & 0x7f;
         memcpy(mac + 4, gid + 14, 2);
-    } else if (ipv4) {
-        hv_mac_of_ipv4((uint32_t)prm_load32(gid + 12), mac);
-    } else if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 && gid[11] == 0xff && gid[12] == 0xfe) {
-        memcpy(mac, gid + 8, 3);
-        mac[0] ^= 2;
-        memcpy(mac + 3, gid + 13, 3);
     } else {
-        return EHOSTUNREACH;
+        return gid_find_neighbour(ctx->hca, gid, ipv4, mac);
     }
     return 0;
+}
+
+int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                   const union ibv_gid *dgid, uint8_t mac[6])
+{
+    int state, err = hv_find_mac(ctx, port, sgid_index, dgid, mac);
+    const struct pci_dev *dev = &ctx->hca->drv->dev;
+    uint64_t now, end;
+
+    if (err != EAGAIN) {
+        return err;
+    }
+    state = cancel_disable();
+    now = dev->ops->now(dev->pci);
+    end = now + HV_RESOLVE_NS;
+    while (err == EAGAIN && now < end) {
+        dev->ops->wait(dev->pci, MIN(NEIGHBOURS_RETRY_NS, end - now));
+        local_tell_irq(ctx->hca->local);
+        err = hv_find_mac(ctx, port, sgid_index, dgid, mac);
+        now = dev->ops->now(dev->pci);
+    }
+    cancel_restore(state);
+    return err == EAGAIN ? ETIMEDOUT : err;
+}
+
+void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *opaque)
+{
+    local_on_neighbour(hca->local, answered, opaque);
 }
 
 HV_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,

@@ -13,6 +13,7 @@
 #define LOG_SQ      10  /* WQEBBs: a datagram is in its WQE, and takes 6 */
 #define LOG_CQ      10
 #define WAITING     4096 /* datagrams that wait for one of those */
+#define UNRESOLVED  256  /* that wait for a neighbour's answer; the oldest one makes room */
 #define GRH         40
 #define IPV4_IN_GRH 20 /* where the header is that takes its place over IPv4 */
 #define RECV_STRIDE 512
@@ -26,7 +27,14 @@
 /* A datagram that waits to be sent. */
 struct gsi_send {
     struct drv_path path;
+    uint64_t until_ns; /* it waits for its MAC address */
     uint8_t mad[HV_MAD_LEN];
+};
+
+/* Who has not looked yet. */
+enum {
+    GSI_ANSWERED_HERE = 1,
+    GSI_ANSWERED_CALLER = 2
 };
 
 struct hv_gsi {
@@ -39,8 +47,10 @@ struct hv_gsi {
     struct drv_mem mem;
     struct drv_mr mr;
     unsigned sending;
-    GQueue waiting; /* struct gsi_send */
-    gint event;     /* it was armed, and has completed */
+    GQueue waiting;    /* struct gsi_send */
+    GQueue unresolved; /* likewise, in the order in which they were to be sent */
+    gint event;        /* it was armed, and has completed */
+    guint answered;    /* a neighbour has, since it was looked at: GSI_ANSWERED_ */
     bool armed;
 };
 
@@ -99,6 +109,19 @@ static void gsi_unmake(struct hv_gsi *gsi, unsigned made)
     drv_free(drv, &gsi->mem);
 }
 
+static void gsi_on_answer(void *opaque)
+{
+    struct hv_gsi *gsi = opaque;
+
+    g_atomic_int_or(&gsi->answered, GSI_ANSWERED_HERE | GSI_ANSWERED_CALLER);
+    gsi->arrived(gsi->opaque);
+}
+
+bool hv_gsi_is_answered(struct hv_gsi *gsi)
+{
+    return g_atomic_int_and(&gsi->answered, ~(guint)GSI_ANSWERED_CALLER) & GSI_ANSWERED_CALLER;
+}
+
 int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opaque,
                 struct hv_gsi **out)
 {
@@ -130,6 +153,7 @@ int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opa
     pthread_mutex_lock(&gsi->hca->reg_lock);
     gsi->hca->gsi = gsi;
     pthread_mutex_unlock(&gsi->hca->reg_lock);
+    hv_on_neighbour(gsi->hca, gsi_on_answer, gsi);
     *out = gsi;
     return 0;
 }
@@ -138,6 +162,9 @@ void hv_gsi_close(struct hv_gsi *gsi)
 {
     int state;
 
+    if (hv_is_ours(gsi->hca)) {
+        hv_on_neighbour(gsi->hca, NULL, NULL);
+    }
     pthread_mutex_lock(&gsi->hca->reg_lock);
     gsi->hca->gsi = NULL;
     pthread_mutex_unlock(&gsi->hca->reg_lock);
@@ -146,6 +173,7 @@ void hv_gsi_close(struct hv_gsi *gsi)
         hv_cmd_end(gsi->hca, state);
     }
     g_queue_clear_full(&gsi->waiting, g_free);
+    g_queue_clear_full(&gsi->unresolved, g_free);
     g_free(gsi);
 }
 
@@ -226,8 +254,56 @@ static bool gsi_poll_cq(struct hv_gsi *gsi, struct hv_datagram *datagram)
     return false;
 }
 
+static void gsi_send(struct hv_gsi *gsi, const struct gsi_send *send)
+{
+    if (gsi->sending < SENDS) {
+        gsi_post_send(gsi, send);
+    } else if (gsi->waiting.length < WAITING) {
+        g_queue_push_tail(&gsi->waiting, g_memdup2(send, sizeof(*send)));
+    }
+}
+
+static uint64_t gsi_now_ns(const struct hv_gsi *gsi)
+{
+    const struct pci_dev *dev = &gsi->hca->drv->dev;
+
+    return dev->ops->now(dev->pci);
+}
+
+/* As hv_find_mac() says. */
+static int gsi_find_mac(struct hv_gsi *gsi, struct gsi_send *send)
+{
+    union ibv_gid dgid;
+
+    memcpy(dgid.raw, send->path.gid, sizeof(dgid.raw));
+    return hv_find_mac(gsi->ctx, 1, send->path.sgid_index, &dgid, send->path.mac);
+}
+
+/* What waited for a neighbour, and need not, or has waited long enough. */
+static void gsi_send_resolved(struct hv_gsi *gsi)
+{
+    uint64_t now = gsi_now_ns(gsi);
+
+    for (guint n = gsi->unresolved.length; n; n--) {
+        struct gsi_send *send = g_queue_pop_head(&gsi->unresolved);
+        int err = send->until_ns > now ? gsi_find_mac(gsi, send) : ETIMEDOUT;
+
+        if (err == EAGAIN) {
+            g_queue_push_tail(&gsi->unresolved, send);
+            continue;
+        }
+        if (!err) {
+            gsi_send(gsi, send);
+        }
+        g_free(send);
+    }
+}
+
 bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram)
 {
+    if (g_atomic_int_and(&gsi->answered, ~(guint)GSI_ANSWERED_HERE) & GSI_ANSWERED_HERE) {
+        gsi_send_resolved(gsi);
+    }
     if (g_atomic_int_compare_and_exchange(&gsi->event, 1, 0)) {
         gsi->armed = false;
         gsi->cq.arm_sn++;
@@ -247,17 +323,22 @@ bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *d
                  const uint8_t mad[HV_MAD_LEN])
 {
     struct gsi_send send = {.path = {.sgid_index = sgid_index, .remote_qpn = QPN_GSI}};
+    int err;
 
-    if (!hv_is_ours(gsi->hca) || gsi->waiting.length >= WAITING ||
-        hv_resolve_mac(gsi->ctx, 1, sgid_index, dgid, send.path.mac)) {
+    if (!hv_is_ours(gsi->hca) || gsi->waiting.length >= WAITING) {
         return false;
     }
     memcpy(send.path.gid, dgid->raw, sizeof(send.path.gid));
     memcpy(send.mad, mad, sizeof(send.mad));
-    if (gsi->sending >= SENDS) {
-        g_queue_push_tail(&gsi->waiting, g_memdup2(&send, sizeof(send)));
-    } else {
-        gsi_post_send(gsi, &send);
+    err = gsi_find_mac(gsi, &send);
+    if (err == EAGAIN) {
+        if (gsi->unresolved.length >= UNRESOLVED) {
+            g_free(g_queue_pop_head(&gsi->unresolved));
+        }
+        send.until_ns = gsi_now_ns(gsi) + HV_RESOLVE_NS;
+        g_queue_push_tail(&gsi->unresolved, g_memdup2(&send, sizeof(send)));
+    } else if (!err) {
+        gsi_send(gsi, &send);
     }
-    return true;
+    return !err || err == EAGAIN;
 }

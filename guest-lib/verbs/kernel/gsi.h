@@ -18,8 +18,8 @@ struct hv_datagram {
     size_t len;
 };
 
-/* arrived is called whenever there may be one, from any thread, with locks held: it only notes it.
- * 0 or errno: EBUSY, the port's is open. */
+/* arrived is called whenever there may be one, and when a neighbour has answered, from any thread,
+ * with locks held: it only notes it. 0 or errno: EBUSY, the port's is open. */
 int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opaque,
                 struct hv_gsi **gsi);
 void hv_gsi_close(struct hv_gsi *gsi);
@@ -28,7 +28,10 @@ void hv_gsi_close(struct hv_gsi *gsi);
 
 /* The next datagram. False: there is none, and arrived will be called for the next. */
 bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram);
-/* False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's. */
+/* Whether a neighbour has answered since this was asked last (hv_find_mac()). */
+bool hv_gsi_is_answered(struct hv_gsi *gsi);
+/* One to a neighbour who has to be asked for waits for the answer, as long as hv_resolve_mac().
+ * False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's. */
 bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
                  const uint8_t mad[HV_MAD_LEN]);
 

@@ -251,7 +251,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .port = config->port,
         .wire = config->wire,
         .capture = config->capture,
-        .ipv4 = config->ipv4,
+        .gids = (const uint8_t(*)[16])config->gid,
+        .num_gids = HV_GIDS,
         .log_level = config->log_level,
         .name = device->ibv.name,
     };

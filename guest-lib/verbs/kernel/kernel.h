@@ -168,9 +168,16 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
 
 /* Entries of the port's GID table. */
 unsigned hv_gid_table_len(struct hv_hca *hca);
-/* The MAC address of a GID on the port's wire (gid.c): 0, or errno: EINVAL, EHOSTUNREACH.
- * Multicast GIDs map to 33:33 and 01:00:5e addresses. */
+/* The MAC address of a GID on the port's wire (gid.c). Those of multicast GIDs, 33:33 and 01:00:5e,
+ * and of the own ones are known; others' are asked for, on the wire. */
+#define HV_RESOLVE_NS 3000000000ull /* as long as is asked before nobody has the address */
+/* 0, or errno: EAGAIN: it is being asked for, EINVAL, EHOSTUNREACH. Does not wait. */
+int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
+                const union ibv_gid *dgid, uint8_t mac[6]);
+/* The same, but waits: ETIMEDOUT instead of EAGAIN, as of ib_resolve_eth_dmac(). */
 int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6]);
+/* Who is told that hv_find_mac() has an answer, with locks held: he only notes it. */
+void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *opaque);
 
 #endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The neighbours of a local HCA's host. Their frames are seen where the cable hands frames to the
+ * card, before which this stands; the card gets them, too.
+ */
+#include <string.h>
+#include "guest-lib/host/local_internal.h"
+
+static void local_tap_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+{
+    struct local_hca *hca = opaque;
+
+    if (neigh_is_one(frame, len)) {
+        neighbours_rx(hca->neighbours, local_now_ns(hca), frame, len);
+    }
+    hca->card->rx(hca->card_opaque, frame, len, flags);
+}
+
+static void local_tap_tx_ready(void *opaque)
+{
+    const struct local_hca *hca = opaque;
+
+    hca->card->tx_ready(hca->card_opaque);
+}
+
+static void local_tap_link_change(void *opaque)
+{
+    const struct local_hca *hca = opaque;
+
+    hca->card->link_change(hca->card_opaque);
+}
+
+static void local_tap_rx_ready(void *opaque)
+{
+    const struct local_hca *hca = opaque;
+
+    hca->card->rx_ready(hca->card_opaque);
+}
+
+static const struct wire_client local_tap = {
+    .rx = local_tap_rx,
+    .tx_ready = local_tap_tx_ready,
+    .link_change = local_tap_link_change,
+    .rx_ready = local_tap_rx_ready,
+};
+
+static void local_send(void *opaque, const uint8_t *frame, size_t len)
+{
+    struct local_hca *hca = opaque;
+    uint8_t *room = wire_tx_reserve_to(hca->port, frame, len);
+
+    if (room) {
+        memcpy(room, frame, len);
+        wire_tx_commit(hca->port, len);
+    }
+}
+
+static void local_answered(void *opaque)
+{
+    struct local_hca *hca = opaque;
+
+    if (hca->answered) {
+        hca->answered(hca->answered_opaque);
+    }
+}
+
+static const struct neighbours_ops neighbours_ops = {local_send, local_answered};
+
+void local_meet_neighbours(struct local_hca *hca, const struct local_config *config)
+{
+    hca->neighbours = neighbours_new(&neighbours_ops, hca, config->fw.mac);
+    for (unsigned i = 0; i < config->num_gids; i++) {
+        neighbours_add_own(hca->neighbours, config->gids[i]);
+    }
+    /* A host that only receives would otherwise never be learned by the wire, which floods frames
+     * to unknown addresses and does not wait for room for those. */
+    neighbours_announce(hca->neighbours);
+    hca->card = hca->port->client;
+    hca->card_opaque = hca->port->opaque;
+    wire_set_client(hca->port, &local_tap, hca);
+}
+
+void local_leave_neighbours(struct local_hca *hca)
+{
+    neighbours_free(hca->neighbours);
+}
+
+bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const uint8_t *derived,
+                          uint8_t mac[6])
+{
+    bool found;
+
+    pthread_mutex_lock(&hca->lock);
+    if (derived && !neighbours_knows(hca->neighbours, gid) && wire_knows(hca->port, derived)) {
+        memcpy(mac, derived, MAC_BYTES);
+        found = true;
+    } else {
+        found = neighbours_find(hca->neighbours, local_now_ns(hca), gid, mac);
+    }
+    pthread_mutex_unlock(&hca->lock);
+    return found;
+}
+
+void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque)
+{
+    pthread_mutex_lock(&hca->lock);
+    hca->answered = answered;
+    hca->answered_opaque = opaque;
+    pthread_mutex_unlock(&hca->lock);
+}
