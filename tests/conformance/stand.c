@@ -5,12 +5,28 @@
 #include <fcntl.h>
 #include <string.h>
 #include "guest-lib/verbs/user/device.h"
+#include "wire/encap/neigh.h"
 #include "wire/pair.h"
 
 #define SLOTS     256
 #define GID       1 /* the IPv4 one */
 #define HOP_LIMIT 64
 #define UDP_SPORT 0xc000
+
+/* The peer is where it says, as any host. */
+static void stand_answer(struct stand *stand, const uint8_t *frame, size_t len)
+{
+    struct neigh_msg msg;
+    uint8_t *answer;
+
+    if (!neigh_parse(frame, len, &msg) || !msg.is_question ||
+        memcmp(msg.asked, &stand->peer.gid[GID], sizeof(msg.asked)) != 0) {
+        return;
+    }
+    answer = wire_tx_reserve(stand->end, NEIGH_FRAME_MAX);
+    g_assert_nonnull(answer); /* the cable holds more than a step sends */
+    wire_tx_commit(stand->end, neigh_build_answer(answer, stand->peer.mac, &msg));
+}
 
 static void stand_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
@@ -31,7 +47,8 @@ static void stand_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     case ROCE_OK:
         g_queue_push_tail(&stand->sent, packet);
         return;
-    case ROCE_NOT_ROCE: /* ARP, neighbours, groups: another subject */
+    case ROCE_NOT_ROCE: /* groups: another subject */
+        stand_answer(stand, frame, len);
         break;
     default:
         stand->bad_frames++;
@@ -73,8 +90,8 @@ bool stand_init(struct stand *stand)
     wire_set_client(stand->end, &stand_client, stand);
     stand->member = (struct inproc_member){stand_run, stand_deadline_ns};
     inproc_join(stand->world, &stand->member);
-    hv_config_simulate(&stand->device, 1, stand->world, ends[1]);
-    hv_config_simulate(&stand->peer, 2, stand->world, NULL);
+    hv_config_simulate(&stand->device, 1, NULL, stand->world, ends[1]);
+    hv_config_simulate(&stand->peer, 2, NULL, stand->world, NULL);
     stand->ibdev = hv_sim_device_new(0, &stand->device);
     stand->ctx = ibv_open_device(stand->ibdev);
     if (!stand->ctx || fcntl(stand->ctx->async_fd, F_SETFL, O_NONBLOCK)) {
