@@ -574,6 +574,27 @@ def network_tools(hosts):
     shows("rdma system show", "netns shared")
 
 
+BIND = """
+import ctypes, socket, sys
+ctypes.CDLL(sys.argv[1])
+here = socket.socket()
+here.bind(("10.7.0.1", 0))
+there = socket.socket()
+here.listen()
+there.connect(("10.7.0.1", here.getsockname()[1]))
+print(there.getpeername()[0])
+"""
+
+
+def sockets_before_verbs(hosts):
+    """Sockets meet at the HCA's address before a program's first verb: one that loads libibverbs itself, and one
+    in which another library needs it."""
+    for library in ("libibverbs.so.1", "librdmacm.so.1"):
+        text = hosts.run("python3", "-c", BIND, library, options=["--ip", SERVER_IP])
+        if text != "127.7.0.1\n":
+            raise Failure(f"{library}: {text}")
+
+
 def programs_beyond_reach(hosts):
     """Who is given no library of ours is told so, and runs."""
     for program, why in (("/sbin/ldconfig", "linked statically"), ("su", "rights that its caller does not have")):
@@ -648,8 +669,8 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, network_tools, programs_beyond_reach, libraries_of_their_own,
-              build_with_a_blank, refused,
+              performance_tests_by_address, cluster, network_tools, sockets_before_verbs, programs_beyond_reach,
+              libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               killed_while_stopped, nothing_left)
 

@@ -50,7 +50,11 @@ PRELOAD_SLOW static const char *loader_find(const char *path, const char *file)
 
     for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
         if (loader_is_copy(file, fronts[i].base)) {
-            return loader_is_beside(path, fronts[i].name) ? path : fronts[i].name;
+            if (loader_is_beside(path, fronts[i].name)) {
+                return path;
+            }
+            self_ask();
+            return fronts[i].name;
         }
     }
     return path;

@@ -21,7 +21,10 @@
 bool self_beside(const char *name, char path[PATH_MAX]);
 /* The facts, for which libibverbs.so.1 is loaded if it is not there. False: there are none. */
 bool self_look(struct hv_facts *facts);
-/* Whether libibverbs.so.1 is there already. */
+/* The program loads libibverbs.so.1 by hand. */
+void self_ask(void);
+/* Whether the process has to do with verbs: libibverbs.so.1 is there, or something in it needs it
+ * and has not called it yet. */
 bool self_is_known(void);
 /* hv_beside_ops.is_peer(), if it is there. */
 bool self_is_peer(uint32_t ipv4);

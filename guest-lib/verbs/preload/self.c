@@ -2,6 +2,7 @@
 /* Where this library is, and the libraries beside it that belong to it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,68 @@ bool self_look(struct hv_facts *facts)
     return ops && ops->look(facts);
 }
 
+/* -- who has to do with verbs -------------------------------------------------------------------
+ */
+
+/* Whether the program, or a library in it, has asked for libibverbs.so.1; whose front is in every
+ * process, and which is loaded when it is first called. */
+static bool self_asked;
+/* How many objects had been loaded when none of them needed it, and one more. */
+static unsigned long long self_looked_at;
+
+void self_ask(void)
+{
+    __atomic_store_n(&self_asked, true, __ATOMIC_RELAXED);
+}
+
+static bool self_is_needed_by(const struct dl_phdr_info *object)
+{
+    const ElfW(Dyn) *dynamic = NULL;
+    const char *strings = NULL;
+
+    for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+        }
+    }
+    for (const ElfW(Dyn) *d = dynamic; d && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_STRTAB) {
+            strings = (const char *)d->d_un.d_ptr;
+        }
+    }
+    for (const ElfW(Dyn) *d = dynamic; strings && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_NEEDED && !strcmp(strings + d->d_un.d_val, "libibverbs.so.1")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns 0 to be shown the next object. */
+static int self_see(struct dl_phdr_info *object, size_t len, void *loaded)
+{
+    if (__atomic_load_n(&self_looked_at, __ATOMIC_RELAXED) == object->dlpi_adds + 1) {
+        return 1;
+    }
+    *(unsigned long long *)loaded = object->dlpi_adds + 1;
+    if (self_is_needed_by(object)) {
+        self_ask();
+        return 1;
+    }
+    return 0;
+}
+
 bool self_is_known(void)
 {
-    return self_known_ops() != NULL;
+    unsigned long long loaded = 0;
+
+    if (self_known_ops() || __atomic_load_n(&self_asked, __ATOMIC_RELAXED)) {
+        return true;
+    }
+    if (!dl_iterate_phdr(self_see, &loaded)) {
+        __atomic_store_n(&self_looked_at, loaded, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&self_asked, __ATOMIC_RELAXED);
 }
 
 bool self_is_peer(uint32_t ipv4)
