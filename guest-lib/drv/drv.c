@@ -9,7 +9,6 @@
 #include "guest-lib/drv/drv_internal.h"
 
 #define ISEG(field) PRM_OFFSET(initial_seg, field)
-#define EQ_LOG_SIZE 8
 
 /* The dword whose low half is the queue's size, stride and the driver's wish (nic_interface). */
 #define CMDQ_ADDR_LOW          0x14
@@ -75,7 +74,7 @@ static void drv_cmdq_setup(struct drv *drv)
 /* -- pages --------------------------------------------------------------------------------------
  */
 
-static int drv_give_pages(struct drv *drv, uint32_t n)
+int drv_give_pages(struct drv *drv, uint32_t n)
 {
     int status = 0;
 
@@ -110,8 +109,7 @@ static void drv_page_back(struct drv *drv, uint64_t bus)
     }
 }
 
-/* Asks the device for up to n pages; returns how many came. */
-static uint32_t drv_reclaim_pages(struct drv *drv, uint32_t n)
+uint32_t drv_reclaim_pages(struct drv *drv, uint32_t n)
 {
     uint32_t want = MIN(n, 500), got;
     size_t len = PRM_SIZE(manage_pages_out) + want * 8;
@@ -290,40 +288,6 @@ static int drv_make_pd(struct drv *drv)
     return drv_alloc_pd(drv, &drv->pdn);
 }
 
-/* One EQ for everything, completions included. */
-#define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
-
-static int drv_create_eq(struct drv *drv)
-{
-    size_t len = PRM_SIZE(create_eq_in) + 8 * ((64u << EQ_LOG_SIZE) / PCI_PAGE);
-    g_autofree struct prm_create_eq_in *in = g_malloc0(len);
-    struct prm_create_eq_out out[1] = {0};
-    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
-    struct drv_eq *eq = &drv->eq;
-    struct prm_eqe *eqe;
-    int status;
-
-    eq->log_size = EQ_LOG_SIZE;
-    eq->ring = drv_alloc(drv, 64u << EQ_LOG_SIZE);
-    eqe = eq->ring.ptr;
-    for (unsigned i = 0; i < 1u << EQ_LOG_SIZE; i++) {
-        PRM_SET(eqe, &eqe[i], owner, 1);
-    }
-    PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
-    /* as mlx5_core's: CQs of every user context may report to it */
-    PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
-    PRM_SET_AT(create_eq_in, in, event_bitmask, 0, UINT64_MAX & ~1ull & ~(1ull << 0x0a));
-    PRM_SET(eqc, eqc, log_eq_size, EQ_LOG_SIZE);
-    PRM_SET(eqc, eqc, uar_page, drv->uarn);
-    for (size_t i = 0; i < eq->ring.size / PCI_PAGE; i++) {
-        PRM_SET_AT(create_eq_in, in, pas, i, eq->ring.bus + i * PCI_PAGE);
-    }
-    status = drv_cmd(drv, in, len, out, sizeof(out));
-    eq->eqn = PRM_GET(create_eq_out, out, eq_number);
-    drv->up = status == 0;
-    return status;
-}
-
 static int drv_query_special_contexts(struct drv *drv)
 {
     struct prm_query_special_contexts_in in[1] = {0};
@@ -379,7 +343,7 @@ static const struct step to_init_hca[] = {
 static const struct step from_init_hca[] = {
     {"QUERY_HCA_CAP", drv_query_sections},
     {"ALLOC_UAR", drv_alloc_uar},
-    {"CREATE_EQ", drv_create_eq},
+    {"CREATE_EQ", drv_create_async_eq},
     {"ALLOC_PD", drv_make_pd},
     {"QUERY_SPECIAL_CONTEXTS", drv_query_special_contexts},
     {"NIC vport context", drv_setup_vport},
@@ -445,16 +409,6 @@ struct drv *drv_open(struct pci_dev dev, GError **err)
 /* -- tear-down ----------------------------------------------------------------------------------
  */
 
-static int drv_destroy_eq(struct drv *drv)
-{
-    struct prm_destroy_eq_in in[1] = {0};
-
-    drv->up = false;
-    PRM_SET(destroy_eq_in, in, opcode, PRM_CMD_OP_DESTROY_EQ);
-    PRM_SET(destroy_eq_in, in, eq_number, drv->eq.eqn);
-    return drv_cmd_simple(drv, in, sizeof(in));
-}
-
 static int drv_dealloc_uar(struct drv *drv)
 {
     struct prm_dealloc_uar_in in[1] = {0};
@@ -499,7 +453,7 @@ unsigned drv_close(struct drv *drv)
     if (drv->up) {
         drv_umr_close(drv);
         drv_dealloc_pd(drv, drv->pdn);
-        drv_destroy_eq(drv);
+        drv_destroy_eqs(drv);
         drv_dealloc_uar(drv);
         drv_teardown_hca(drv);
         while (g_hash_table_size(drv->pages) &&
@@ -511,7 +465,7 @@ unsigned drv_close(struct drv *drv)
     drv_iseg_write(drv, ISEG(cmdq_phy_addr_63_32), 0);
     drv_iseg_write(drv, CMDQ_ADDR_LOW, NIC_INTERFACE_DISABLED << 8);
     drv_free_all_pages(drv);
-    drv_free(drv, &drv->eq.ring);
+    drv_free_eqs(drv);
     drv_close_dbs(drv);
     drv_free(drv, &drv->cmdq);
     for (unsigned i = 0; i < DRV_SLOTS; i++) {
@@ -521,85 +475,4 @@ unsigned drv_close(struct drv *drv)
     g_array_free(drv->events, TRUE);
     g_free(drv);
     return lost;
-}
-
-/* -- events -------------------------------------------------------------------------------------
- */
-
-/* Owner bit of an EQE that the device wrote in this round of the ring. */
-static const struct prm_eqe *drv_next_eqe(struct drv_eq *eq)
-{
-    uint32_t mask = (1u << eq->log_size) - 1;
-    const struct prm_eqe *ring = eq->ring.ptr, *eqe = &ring[eq->ci & mask];
-    unsigned round = eq->ci >> eq->log_size & 1;
-
-    return (drv_last_word(eqe) & DRV_OWNER) == round ? eqe : NULL;
-}
-
-static void drv_handle_eqe(struct drv *drv, const struct prm_eqe *eqe)
-{
-    struct drv_event event = {
-        .type = (uint8_t)PRM_GET(eqe, eqe, event_type),
-        .sub_type = (uint8_t)PRM_GET(eqe, eqe, event_sub_type),
-    };
-
-    memcpy(event.data.bytes, PRM_PTR(eqe, eqe, event_data), sizeof(event.data.bytes));
-    event.num = event.type == PRM_EVENT_TYPE_CQ_ERROR
-                    ? PRM_GET(cq_error, event.data.cq, cqn)
-                    : PRM_GET(qp_events, event.data.queue, qpn_rqn_sqn);
-    if (event.type != PRM_EVENT_TYPE_PAGE_REQUEST) {
-        g_array_append_val(drv->events, event);
-        return;
-    }
-    int32_t pages = (int32_t)PRM_GET(pages_req_event, event.data.pages, num_pages);
-
-    if (pages > 0) {
-        drv_give_pages(drv, (uint32_t)pages);
-    } else if (pages < 0) {
-        drv_reclaim_pages(drv, (uint32_t)-pages);
-    }
-}
-
-void drv_poll_events(struct drv *drv)
-{
-    struct drv_eq *eq = &drv->eq;
-    const struct prm_eqe *eqe;
-    bool any = false;
-
-    while ((eqe = drv_next_eqe(eq))) {
-        struct prm_eqe copy = *eqe;
-
-        eq->ci++;
-        any = true;
-        drv_handle_eqe(drv, &copy);
-    }
-    if (any) {
-        drv->dev.ops->mmio_write(drv->dev.pci,
-                                 (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
-                                 eq->eqn << 24 | (eq->ci & 0xffffff), 4);
-    }
-}
-
-bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
-                    uint64_t timeout_ns)
-{
-    uint64_t deadline = drv->dev.ops->now(drv->dev.pci) + timeout_ns;
-
-    for (;;) {
-        uint64_t now;
-
-        drv_poll_events(drv);
-        for (unsigned i = 0; i < drv->events->len; i++) {
-            *event = g_array_index(drv->events, struct drv_event, i);
-            if (event->type == type && (num == DRV_ANY_NUM || event->num == num)) {
-                g_array_remove_index(drv->events, i);
-                return true;
-            }
-        }
-        now = drv->dev.ops->now(drv->dev.pci);
-        if (now >= deadline) {
-            return false;
-        }
-        drv->dev.ops->wait(drv->dev.pci, deadline - now);
-    }
 }

@@ -7,8 +7,9 @@
  * (PRM_CMD_STATUS_OK is 0); drv->syndrome then has the syndrome of the last one. DRV_TIMEOUT: the
  * device did not answer in time.
  *
- *   drv.c      open, close: the initialization segment, pages, capabilities, EQ
+ *   drv.c      open, close: the initialization segment, pages, capabilities
  *   drv_cmd.c  the command queue
+ *   drv_eq.c   event queues
  *   drv_obj.c  PD, UAR, mkey, GID
  *   drv_cq.c   completion queues
  *   drv_qp.c   SRQs, queue pairs and their states
@@ -56,6 +57,11 @@ struct drv_eq {
     uint32_t eqn, log_size, ci;
 };
 
+/* An EQ has the interrupt vector of its place: the first one, which is for asynchronous events, 0;
+ * the i-th of those for completions only i + 1. */
+#define DRV_COMP_EQS    8 /* at most */
+#define DRV_ALL_VECTORS UINT32_MAX
+
 struct drv {
     struct pci_dev dev;
     struct drv_mem cmdq, mailboxes[DRV_SLOTS];
@@ -71,7 +77,9 @@ struct drv {
     struct prm_device_event_cap event_cap[1];
     struct prm_atomic_caps atomic_cap[1];
     struct prm_cmd_hca_cap_2 cap_2[1];
-    struct drv_eq eq; /* async and completion events */
+    struct drv_eq eq; /* async events, and completions of the driver's own CQs */
+    struct drv_eq comp_eq[DRV_COMP_EQS];
+    unsigned num_comp_eqs;
     GArray *events;   /* struct drv_event seen and not taken: page requests excluded */
     GArray *db_pages; /* struct drv_mem, of doorbell records (drv_db.c) */
     GArray *free_dbs; /* those that nobody has */
@@ -117,7 +125,13 @@ uint8_t drv_delivery_status(const struct drv *drv);
 /* As drv_cmd() for the many commands whose output nobody reads. */
 int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
 
-/* Takes EQEs: pages asked for are supplied, the rest goes to drv->events. */
+/* Makes so many EQs for completions, all of them disarmed. */
+int drv_create_comp_eqs(struct drv *drv, unsigned n);
+/* Arms all EQs, which poll arms again whenever it has taken something. */
+void drv_arm_eqs(struct drv *drv);
+/* Takes EQEs of the EQs of these vectors, a bit each: pages asked for are supplied, the rest goes
+ * to drv->events. drv_poll_events() of all. */
+void drv_poll_eqs(struct drv *drv, uint32_t vectors);
 void drv_poll_events(struct drv *drv);
 /* Waits for an event of that type about that object and takes it. */
 bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,

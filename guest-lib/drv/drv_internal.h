@@ -19,6 +19,15 @@ static inline size_t drv_pages(size_t size)
 /* Writes the page list of mem to a command's pas[]. */
 void drv_set_pas(uint8_t *pas, const struct drv_mem *mem);
 
+/* Pages for the firmware (drv.c): gives it n; asks for up to n and returns how many came. */
+int drv_give_pages(struct drv *drv, uint32_t n);
+uint32_t drv_reclaim_pages(struct drv *drv, uint32_t n);
+
+/* Event queues (drv_eq.c). Those that were made are destroyed; then their memory is given back. */
+int drv_create_async_eq(struct drv *drv);
+void drv_destroy_eqs(struct drv *drv);
+void drv_free_eqs(struct drv *drv);
+
 /* Ends the UMR queue (drv_umr.c), if there is one. */
 void drv_umr_close(struct drv *drv);
 

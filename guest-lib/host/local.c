@@ -68,7 +68,7 @@ static void local_irq(void *host, unsigned vector)
 {
     struct local_hca *hca = host;
 
-    __atomic_store_n(&hca->irq_raised, true, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&hca->irqs_raised, 1u << MIN(vector, 31u), __ATOMIC_RELEASE);
 }
 
 static uint64_t local_clock_ns(void *host)

@@ -38,10 +38,10 @@ struct local_hca {
     uint64_t deadline_ns;
     uint64_t last_deadline_ns; /* that there was; later ones most likely are behind it */
     bool woken;                /* the HCA asked for a turn */
-    bool irq_raised;           /* and nobody told yet */
-    bool busy;                 /* the wire need not wake anyone: somebody looks */
-    bool polled;               /* it is the program that does */
-    uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
+    uint32_t irqs_raised; /* and nobody told yet: a bit for each vector, the last for the rest */
+    bool busy;            /* the wire need not wake anyone: somebody looks */
+    bool polled;          /* it is the program that does */
+    uint64_t turn_ns;     /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
     bool posts_and_leaves;     /* they would wait for a poll that may not come */
@@ -66,7 +66,7 @@ struct local_hca {
     bool asleep;
     uint64_t asleep_until_ns;
     uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
-    void (*irq)(void *opaque);
+    void (*irq)(void *opaque, uint32_t vectors);
     bool (*scan)(void *opaque);
     const gint *watching;
     void *opaque;

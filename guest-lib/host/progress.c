@@ -32,11 +32,13 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 void local_tell_irq(struct local_hca *hca)
 {
     /* who is told arms the EQ again, which raises the next one at once if an event is there */
-    while (__atomic_load_n(&hca->irq_raised, __ATOMIC_ACQUIRE) && hca->irq &&
-           __atomic_exchange_n(&hca->irq_raised, false, __ATOMIC_ACQ_REL)) {
+    while (__atomic_load_n(&hca->irqs_raised, __ATOMIC_ACQUIRE) && hca->irq) {
+        uint32_t vectors = __atomic_exchange_n(&hca->irqs_raised, 0, __ATOMIC_ACQ_REL);
         int state = cancel_disable();
 
-        hca->irq(hca->opaque);
+        if (vectors) {
+            hca->irq(hca->opaque, vectors);
+        }
         cancel_restore(state);
     }
 }
@@ -237,7 +239,7 @@ static struct local_hca *local_of_member(const struct inproc_member *member)
 static bool local_member_run(struct inproc_member *member, uint64_t now_ns)
 {
     struct local_hca *hca = local_of_member(member);
-    bool irq = hca->irq_raised && hca->irq;
+    bool irq = hca->irqs_raised && hca->irq;
     bool due = hca->woken || hca->deadline_ns <= now_ns || irq;
 
     if (due || (hca->scan && g_atomic_int_get(hca->watching))) {
@@ -272,8 +274,8 @@ void local_leave(struct local_hca *hca)
 /* -- starting, stopping -------------------------------------------------------------------------
  */
 
-bool local_start(struct local_hca *hca, void (*irq)(void *opaque), bool (*scan)(void *opaque),
-                 const gint *watching, void *opaque)
+bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
+                 bool (*scan)(void *opaque), const gint *watching, void *opaque)
 {
     hca->irq = irq;
     hca->scan = scan;

@@ -187,8 +187,9 @@ struct hv_cq {
     uint8_t *ring;
     size_t ring_size;
     uint32_t cqn, log_size;
-    unsigned cqe_size; /* 64 or 128 */
-    uint32_t *dbrec;   /* [0] consumer index, [1] arm word, big-endian */
+    uint32_t comp_vector; /* whose EQ its events go to */
+    unsigned cqe_size;    /* 64 or 128 */
+    uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
     struct hv_uar *uar;
     gint users; /* QPs (once for each of send and receive), WQs, XRC SRQs */
 };

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
 #include "tests/verbs/verbs_table.h"
 
 #define CQE 15 /* entries asked for: 16 */
@@ -201,7 +202,7 @@ START_TEST(sizes_are_rounded_up_and_checked)
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_ptr_null(ibv_create_cq(v->a, -1, NULL, NULL, 0));
     ck_assert_ptr_null(ibv_create_cq(v->a, 1 << HV_CAP(v->hca[0], log_max_cq_sz), NULL, NULL, 0));
-    ck_assert_ptr_null(ibv_create_cq(v->a, 10, NULL, NULL, 1));
+    ck_assert_ptr_null(ibv_create_cq(v->a, 10, NULL, NULL, v->a->num_comp_vectors));
     ck_assert_ptr_null(ibv_create_cq(v->a, 10, NULL, NULL, -1));
     ck_assert_int_eq(errno, EINVAL);
     table_refuse(v, 0, PRM_CMD_STATUS_LIM_ERR);
@@ -304,6 +305,62 @@ START_TEST(a_cq_armed_before_it_is_polled_waits_for_new_completions)
     post(IBV_WR_RDMA_WRITE, 0, 0, 3); /* after the event, before the request */
     ck_assert_int_eq(ibv_req_notify_cq(send_cq, 0), 0);
     ck_assert(comp_event(send_channel, send_cq));
+}
+END_TEST
+
+static uint32_t eqn_of_cq(struct ibv_cq *cq)
+{
+    struct prm_query_cq_in in[1] = {0};
+    g_autofree struct prm_query_cq_out *out = g_malloc0(PRM_SIZE(query_cq_out));
+
+    PRM_SET(query_cq_in, in, opcode, PRM_CMD_OP_QUERY_CQ);
+    PRM_SET(query_cq_in, in, cqn, hv_cq(cq)->cqn);
+    ck_assert_int_eq(hv_cmd(v->hca[0], in, sizeof(in), out, PRM_SIZE(query_cq_out)), 0);
+    return PRM_GET(cqc, PRM_PTR(query_cq_out, out, cq_context), c_eqn_or_apu_element);
+}
+
+/* Which completion EQs have had events, a bit each. */
+static unsigned eqs_with_events(void)
+{
+    const struct drv *drv = hv_drv(v->hca[0]);
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < drv->num_comp_eqs; i++) {
+        seen |= (drv->comp_eq[i].ci != 0) << i;
+    }
+    return seen;
+}
+
+/* 11.2.8.1: a CQ's events are those of its completion vector, which has an EQ of its own; nothing
+ * goes to that of another one, or to that for asynchronous events. */
+START_TEST(events_go_by_the_vector_of_their_cq)
+{
+    unsigned num = (unsigned)v->a->num_comp_vectors, seen = 0;
+    uint32_t async = hv_drv(v->hca[0])->eq.ci, eqn;
+    struct ibv_cq *cq;
+
+    ck_assert_uint_gt(num, 1);
+    for (unsigned i = 0; i < num; i++) {
+        cq = ibv_create_cq(v->a, CQE, NULL, send_channel, (int)i);
+        ck_assert_ptr_nonnull(cq);
+        drop_qps();
+        a = table_qp_new(v, 0, cq, NULL);
+        b = table_qp_new(v, 1, recv_cq, NULL);
+        table_connect(v, a, b);
+        ck_assert_int_eq(hv_dv_devx_query_eqn(v->a, i, &eqn), 0);
+        ck_assert_uint_eq(eqn_of_cq(cq), eqn);
+        ck_assert_uint_eq(eqs_with_events(), seen);
+        ck_assert_int_eq(ibv_req_notify_cq(cq, 0), 0);
+        post(IBV_WR_RDMA_WRITE, 0, 0, i);
+        ck_assert(comp_event(send_channel, cq));
+        ck_assert_uint_eq(eqs_with_events(), seen |= 1u << i);
+        drop_qps();
+        ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+    }
+    ck_assert_uint_eq(hv_drv(v->hca[0])->eq.ci, async);
+    ck_assert_ptr_null(ibv_create_cq(v->a, CQE, NULL, NULL, (int)num));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(hv_dv_devx_query_eqn(v->a, num, &eqn), ENOENT);
 }
 END_TEST
 
@@ -445,6 +502,7 @@ int main(void)
     tcase_add_test(tc, a_cq_does_not_shrink_below_what_is_in_it);
     tcase_add_test(tc, an_armed_cq_makes_one_event);
     tcase_add_test(tc, a_cq_armed_before_it_is_polled_waits_for_new_completions);
+    tcase_add_test(tc, events_go_by_the_vector_of_their_cq);
     tcase_add_test(tc, a_cq_armed_for_solicited_ones_waits_for_one);
     tcase_add_test(tc, moderation_is_checked);
     tcase_add_test(tc, completions_of_a_queue_that_is_gone_are_gone);

@@ -194,6 +194,6 @@ int hv_dv_devx_query_eqn(struct ibv_context *ctx, uint32_t vector, uint32_t *eqn
     if (vector >= (uint32_t)ctx->num_comp_vectors) {
         return hv_kernel(ENOENT); /* mlx5_comp_eqn_get() */
     }
-    *eqn = hv_drv(hv_hca_of(ctx))->eq.eqn;
+    *eqn = hv_comp_eqn(hv_hca_of(ctx), vector);
     return 0;
 }

@@ -3,7 +3,7 @@
  * The HCA of a device: firmware and model in this process, the driver over its BAR, and the
  * commands, doorbells and memory that the verbs use.
  *
- * Commands go one at a time. Whoever holds the command lock also sees to the EQ before it gives
+ * Commands go one at a time. Whoever holds the command lock also sees to the EQs before it gives
  * the lock back, so that a thread that polls never waits behind a command.
  */
 #include "guest-lib/verbs/kernel/hca.h"
@@ -16,15 +16,17 @@
 
 /* -- events ------------------------------------------------------------------------------------ */
 
-/* Takes what the EQ holds and hands it out, unless another thread is at it: then that one will. */
-static void hca_service_eq(struct hv_hca *hca)
+#define ASYNC_VECTOR 1u /* a bit */
+
+/* Takes what the EQs of these vectors hold, and what was found during a command, and hands it out,
+ * unless another thread is at it: then that one will. */
+static void hca_service_eqs(struct hv_hca *hca, uint32_t vectors)
 {
-    g_atomic_int_set(&hca->eq_pending, 1);
-    while (g_atomic_int_get(&hca->eq_pending) && pthread_mutex_trylock(&hca->cmd_lock) == 0) {
+    g_atomic_int_or(&hca->eqs_pending, vectors);
+    while (g_atomic_int_get(&hca->eqs_pending) && pthread_mutex_trylock(&hca->cmd_lock) == 0) {
         GArray *events = NULL;
 
-        g_atomic_int_set(&hca->eq_pending, 0);
-        drv_poll_events(hca->drv);
+        drv_poll_eqs(hca->drv, g_atomic_int_and(&hca->eqs_pending, 0));
         if (hca->drv->events->len) {
             events = hca->drv->events;
             hca->drv->events = g_array_new(FALSE, FALSE, sizeof(struct drv_event));
@@ -39,9 +41,9 @@ static void hca_service_eq(struct hv_hca *hca)
     }
 }
 
-static void hca_on_irq(void *opaque)
+static void hca_on_irq(void *opaque, uint32_t vectors)
 {
-    hca_service_eq(opaque);
+    hca_service_eqs(opaque, vectors);
 }
 
 static void hca_ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
@@ -69,7 +71,7 @@ bool hv_cmd_begin(struct hv_hca *hca, int *state)
 void hv_cmd_end(struct hv_hca *hca, int state)
 {
     pthread_mutex_unlock(&hca->cmd_lock);
-    hca_service_eq(hca);
+    hca_service_eqs(hca, ASYNC_VECTOR);
     local_tell_irq(hca->local);
     cancel_restore(state);
 }
@@ -157,6 +159,11 @@ void hv_rest(struct hv_hca *hca)
     local_rest(hca->local);
 }
 
+uint32_t hv_comp_eqn(const struct hv_hca *hca, uint32_t vector)
+{
+    return hca->drv->comp_eq[vector].eqn;
+}
+
 struct drv *hv_drv(struct hv_hca *hca)
 {
     return hca->drv;
@@ -195,6 +202,8 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
+G_STATIC_ASSERT(HV_COMP_VECTORS <= DRV_COMP_EQS);
+
 static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *config,
                                GError **err)
 {
@@ -208,15 +217,12 @@ static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "an MTU of %u is refused", config->mtu);
         return false;
     }
+    if (drv_create_comp_eqs(hca->drv, HV_COMP_VECTORS)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "no EQs for %d completion vectors",
+                    HV_COMP_VECTORS);
+        return false;
+    }
     return true;
-}
-
-/* The driver arms the EQ after each event; somebody must have done so once. */
-static void hca_arm_eq(struct drv *drv)
-{
-    drv->dev.ops->mmio_write(drv->dev.pci,
-                             (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm),
-                             drv->eq.eqn << 24 | (drv->eq.ci & 0xffffff), 4);
 }
 
 static void hca_free_parts(struct hv_hca *hca)
@@ -283,8 +289,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         hca_free_parts(hca);
         return NULL;
     }
-    hca_arm_eq(hca->drv);
-    hca_service_eq(hca);
+    drv_arm_eqs(hca->drv);
+    hca_service_eqs(hca, DRV_ALL_VECTORS);
     local_tell_irq(hca->local);
     return hca;
 }

@@ -11,9 +11,9 @@ struct hv_hca {
     struct local_hca *local;
     struct drv *drv;
     struct hv_device *device;
-    pthread_mutex_t cmd_lock;           /* the driver's: commands and its EQ */
-    gint eq_pending;                    /* an interrupt came; who gives cmd_lock back sees to it */
-    gint key_variant;                   /* of the key made last */
+    pthread_mutex_t cmd_lock; /* the driver's: commands and its EQs */
+    guint eqs_pending; /* vectors whose interrupt came; who gives cmd_lock back sees to their EQs */
+    gint key_variant;  /* of the key made last */
     pthread_mutex_t reg_lock;           /* what follows */
     GHashTable *cqs, *qps, *srqs, *wqs; /* number -> object */
     GPtrArray *contexts;                /* struct hv_context */

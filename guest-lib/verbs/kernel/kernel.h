@@ -140,6 +140,12 @@ bool hv_progress(struct hv_hca *hca);
 /* False in a child of fork(): the HCA has stayed with the parent (process.c). */
 bool hv_is_ours(struct hv_hca *hca);
 
+/* Completion vectors: EQs with an interrupt of their own each. A card has one for each processor;
+ * here a program has as many on every machine. */
+#define HV_COMP_VECTORS 8
+/* The EQ of one. */
+uint32_t hv_comp_eqn(const struct hv_hca *hca, uint32_t vector);
+
 /* The driver below: capabilities, which it has read at the start, and async EQ. */
 struct drv *hv_drv(struct hv_hca *hca);
 

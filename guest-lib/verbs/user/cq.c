@@ -187,6 +187,7 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     }
     cq->cqe_size = cq_choose_cqe_size(dv);
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
+    cq->comp_vector = attr->comp_vector;
     cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
     cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_custom);
     cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_custom) : NULL;

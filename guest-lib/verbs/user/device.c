@@ -240,7 +240,7 @@ static struct ibv_context *device_open_context(struct hv_device *dev, const stru
     ctx->ibv.sz = sizeof(ctx->ibv);
     ctx->ibv.context.device = &dev->ibv;
     ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-    ctx->ibv.context.num_comp_vectors = 1;
+    ctx->ibv.context.num_comp_vectors = HV_COMP_VECTORS;
     /* stands for the kernel's file: duplicates of it are the same context */
     ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
