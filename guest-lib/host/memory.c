@@ -11,6 +11,7 @@
 #include "guest-lib/host/memory.h"
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <glib.h>
 
 /* The library is there from the start of the program, or small enough for late ones. */
@@ -21,13 +22,30 @@ static __thread void **volatile window __attribute__((tls_model("initial-exec"))
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction previous[2];
 
-/* No local whose address is taken: what leaves a window leaves this frame, too. */
+/* Goes on where the window was opened. By returning from the handler, where that is known to be
+ * possible: then the kernel gives back the signals that were blocked meanwhile, and who stands
+ * between kernel and handler, as ThreadSanitizer does, sees it end. (No local whose address is
+ * taken: what jumps out of a window leaves this frame, too.) */
+static void memory_leave_window(ucontext_t *context)
+{
+#ifdef __x86_64__
+    greg_t *regs = context->uc_mcontext.gregs;
+
+    regs[REG_RBP] = (greg_t)window[0]; /* as __builtin_longjmp() loads them */
+    regs[REG_RIP] = (greg_t)window[1];
+    regs[REG_RSP] = (greg_t)window[2];
+#else
+    __builtin_longjmp(window, 1);
+#endif
+}
+
 static void memory_on_fault(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *before = &previous[signal == SIGBUS];
 
     if (window && info->si_code > 0) { /* the kernel's, not kill()'s */
-        __builtin_longjmp(window, 1);
+        memory_leave_window(context);
+        return;
     }
     if (before->sa_flags & SA_SIGINFO) {
         before->sa_sigaction(signal, info, context);
@@ -112,11 +130,21 @@ bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memor
     IN_A_WINDOW(memory_put(addr, buf, len));
 }
 
+/* ThreadSanitizer holds a lock of its own through an atomic access, which must not be left: another
+ * access, which changes nothing, is the one that faults. */
+static inline void memory_fault_before_atomic(uint64_t addr)
+{
+#ifdef __SANITIZE_THREAD__
+    __asm__ volatile("lock orb $0, %0" : "+m"(*(uint8_t *)memory_at(addr)));
+#endif
+}
+
 bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
                     const struct memory_missed *missed)
 {
     if (!memory_is(addr, len) || addr % len) {
         return memory_miss(missed, addr, len);
     }
-    IN_A_WINDOW(host_cmpxchg(memory_at(addr), len, expected, desired));
+    IN_A_WINDOW(memory_fault_before_atomic(addr);
+                host_cmpxchg(memory_at(addr), len, expected, desired));
 }

@@ -6,6 +6,7 @@
  *
  * Written to libibverbs alone, but for the environment that a simulated device is configured by.
  */
+#define _GNU_SOURCE
 #include <check.h>
 #include <dirent.h>
 #include <inttypes.h>
@@ -53,6 +54,20 @@ END_TEST
 
 /* -- fork -------------------------------------------------------------------------------------- */
 
+/* ThreadSanitizer keeps the parent's threads in a child, where they are not, and ends when a new
+ * one is where one of them was. On a larger stack it is elsewhere. */
+static void have_threads_elsewhere(void)
+{
+#ifdef __SANITIZE_THREAD__
+    pthread_attr_t attr;
+
+    must_be_0(pthread_getattr_default_np(&attr));
+    must_be_0(pthread_attr_setstacksize(&attr, 32u << 20));
+    must_be_0(pthread_setattr_default_np(&attr));
+    must_be_0(pthread_attr_destroy(&attr));
+#endif
+}
+
 /* The HCA is the parent's. Every call that needs it says so; a device that is opened in the child
  * is the child's own. */
 static void use_what_is_the_parents(struct pair *p)
@@ -76,6 +91,7 @@ static void use_what_is_the_parents(struct pair *p)
     must(ibv_get_async_event(ctx[0], &event) && errno == EIO, "a wait");
     errno = 0;
     must(!ibv_reg_mr(pd[0], p->buf, MSG, 0) && errno == EIO, "errno %d", errno);
+    have_threads_elsewhere();
     device_open();
     p = pair_new(false, false);
     message(p, 0, 1);
@@ -92,6 +108,7 @@ static void open_what_is_listed(void)
     struct ibv_device_attr attr;
 
     must(listed && listed[0], "no device");
+    have_threads_elsewhere();
     guid = ibv_get_device_guid(listed[0]);
     must((context = ibv_open_device(listed[0])), "errno %d", errno);
     must_be_0(ibv_query_device(context, &attr));

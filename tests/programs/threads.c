@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "tests/programs/pair.h"
 
-#define THREADS 4
+#define THREADS 8
 
 /* How often something is done: less where each step costs more (a sanitizer, Valgrind). */
 static unsigned times(unsigned n)
@@ -37,9 +37,9 @@ struct worker {
 /* Runs body in n threads; a failed assertion in one ends the program, which Check reports. */
 static void in_threads(unsigned n, void *(*body)(void *worker), void *arg)
 {
-    struct worker workers[2 * THREADS];
+    struct worker workers[THREADS];
 
-    must(n <= 2 * THREADS, "%u", n);
+    must(n <= THREADS, "%u", n);
     for (unsigned i = 0; i < n; i++) {
         workers[i] = (struct worker){.index = i, .arg = arg};
         must_be_0(pthread_create(&workers[i].thread, NULL, body, &workers[i]));
