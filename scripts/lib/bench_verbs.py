@@ -43,7 +43,7 @@ CASES = [
      "-t tag_bw -s 64 -n 200000 -w 2000", -1, 1e-6, "Mmsg/s", True, {"tcp": 5}),
 ]
 START_TO_EXIT = 0.2  # seconds
-RESIDENT = 30        # MB
+RESIDENT = 10        # MB
 
 
 def perftest(hosts, command, column):

@@ -242,23 +242,36 @@ def wire_of_another_name(hosts):
         raise Failure(f"the client did not lose its server\n{client.stdout}{client.stderr}")
 
 
+def wakeups(pid):
+    """How often each thread has been given a processor."""
+    counts = {}
+    for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
+        counts[status.parent.name] = sum(map(int, re.findall(r"_ctxt_switches:\s+(\d+)", status.read_text())))
+    return counts
+
+
 def idle(hosts):
-    """A process that waits for an event burns no CPU and has less than 30 MB resident."""
-    watch = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
-    if "FD" not in watch.stdout.readline():
-        raise Failure("ibv_asyncwatch does not say what it waits for")
+    """Processes that wait for events do not wake up in ten seconds, and have less than 10 MB resident.
 
-    def ticks():
-        fields = pathlib.Path(f"/proc/{watch.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return int(fields[11]) + int(fields[12])
-
-    before = ticks()
-    time.sleep(2)
-    used = ticks() - before
-    status = pathlib.Path(f"/proc/{watch.pid}/status").read_text()
-    resident = int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
-    if used > 1 or resident > 30 * 1024:
-        raise Failure(f"{used} ticks in two seconds, {resident} kB resident")
+    One has only opened its device, one used two QPs, one listens for connections."""
+    programs = [hosts.start("ibv_asyncwatch", "-d", "mlx5_0"),
+                hosts.start(str(hosts.build / "tests/programs/idle"))]
+    for program in programs:
+        if not re.search("FD|idle", line := program.stdout.readline()):
+            raise Failure(f"{program.command} does not say that it waits: {line}{program.communicate()[0]}")
+    programs.append(hosts.start("rping", "-s", "-a", SERVER_IP, options=["--ip", SERVER_IP]))
+    time.sleep(3)  # the last one says nothing; timers of what was sent run out
+    before = [wakeups(program.pid) for program in programs]
+    time.sleep(10)
+    for program, count in zip(programs, before):
+        if program.poll() is not None or not count:
+            raise Failure(f"{program.command} has ended: {program.communicate()[0]}")
+        rollup = pathlib.Path(f"/proc/{program.pid}/smaps_rollup").read_text()
+        resident = int(re.search(r"^Rss:\s+(\d+) kB", rollup, re.M)[1])
+        if wakeups(program.pid) != count or resident >= 10000:
+            raise Failure(f"{program.command}: from {count} to {wakeups(program.pid)} wakeups in ten seconds, "
+                          f"{resident} kB resident")
+    hosts.kill()
 
 
 def killed_peer(hosts):
