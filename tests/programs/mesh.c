@@ -2,11 +2,12 @@
 /*
  * mesh: one of N processes that talk over RC with all others, each with each, and check every byte.
  *
- *     mesh -i RANK -n RANKS -g GID [-r ROUNDS] FOLDER
+ *     mesh -i RANK -n RANKS -g GID [-r ROUNDS] [-t TIMEOUT] FOLDER
  *
  * A round with a peer is a WRITE into the peer's memory and a SEND behind it. Round r + 1 is sent
  * when the peer's round r has come, so the two halves of a peer's memory are never overwritten
- * before they are checked. With -r 0 rounds go on until there is a file "stop" in FOLDER.
+ * before they are checked. With -r 0 rounds go on until there is a file "stop" in FOLDER. An
+ * acknowledgement is waited for 4.096 us times 2^TIMEOUT (18: a second), eight times.
  *
  * Files in FOLDER: this program makes hello.RANK (what peers must know), ready.RANK (connected) and
  * done.RANK (all rounds complete); who started it makes "go" when all are ready, and "end" when all
@@ -29,7 +30,6 @@
 #define MAX_RANKS 120
 #define MESSAGE   256
 #define RECEIVES  2
-#define TIMEOUT   18 /* 1 s */
 #define PROBE_MS  1000
 #define PROBE     (1u << 31) /* in a wr_id: not a round's */
 #define LAST      1u
@@ -60,7 +60,7 @@ struct peer {
     bool busy, sent_last, got_last, lost;
 };
 
-static unsigned rank, ranks, rounds = 10, gid_index, differences, most_rounds;
+static unsigned rank, ranks, rounds = 10, gid_index, timeout = 18, differences, most_rounds;
 static const char *folder;
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -216,7 +216,7 @@ static void connect_qp(unsigned other)
                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
          "ibv_modify_qp to RTR");
     attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = TIMEOUT;
+    attr.timeout = (uint8_t)timeout;
     attr.retry_cnt = attr.rnr_retry = 7;
     attr.max_rd_atomic = 1;
     need(ibv_modify_qp(peers[other].qp, &attr,
@@ -420,11 +420,12 @@ int main(int argc, char **argv)
     static struct hello mine;
     int c;
 
-    while ((c = getopt(argc, argv, "i:n:g:r:")) != -1) {
+    while ((c = getopt(argc, argv, "i:n:g:r:t:")) != -1) {
         unsigned *number = c == 'i'   ? &rank
                            : c == 'n' ? &ranks
                            : c == 'g' ? &gid_index
                            : c == 'r' ? &rounds
+                           : c == 't' ? &timeout
                                       : NULL;
 
         if (!number) {
@@ -433,7 +434,7 @@ int main(int argc, char **argv)
         *number = (unsigned)strtoul(optarg, NULL, 0);
     }
     if (c != -1 || optind + 1 != argc || ranks < 2 || ranks > MAX_RANKS || rank >= ranks) {
-        fprintf(stderr, "usage: mesh -i RANK -n RANKS -g GID [-r ROUNDS] FOLDER\n");
+        fprintf(stderr, "usage: mesh -i RANK -n RANKS -g GID [-r ROUNDS] [-t TIMEOUT] FOLDER\n");
         return 2;
     }
     folder = argv[optind];

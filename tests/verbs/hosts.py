@@ -35,6 +35,9 @@ XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_se
 SERVER_IP, CLIENT_IP = "10.7.0.1", "10.7.0.2"
 # How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
 REFUSED = r"reject|refused|UNREACHABLE[,;] error: 1|CM event bl blka [68]"
+# What a program is stopped for where its peer waits. HCASIM_STOP_SECONDS=60: as long as who looks around in a
+# debugger.
+STOP_SECONDS = float(os.environ.get("HCASIM_STOP_SECONDS", "1"))
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
@@ -309,7 +312,7 @@ def stopped_peer(hosts):
         time.sleep(0.1)
         side = sides[stopped % 2]
         side.send_signal(signal.SIGSTOP)
-        time.sleep(1)
+        time.sleep(STOP_SECONDS)
         side.send_signal(signal.SIGCONT)
         stopped += 1
     if stopped < 2:
@@ -317,6 +320,69 @@ def stopped_peer(hosts):
     for side in sides:
         if "40000 operations, 0 differences" not in (text := hosts.output(side)):
             raise Failure(text)
+
+
+def in_gdb(where, *command, times=1, finish=False):
+    """A command that stops in gdb when it comes to a function for that time, or back from there, for STOP_SECONDS;
+    its exit status is the program's."""
+    steps = ["set breakpoint pending on", f"break {where}", f"ignore 1 {times - 1}", "run", *["finish"] * finish,
+             f"shell echo stopped; sleep {STOP_SECONDS}", "delete", "continue"]
+    return ["gdb", "-q", "-batch", "-nx", "-return-child-result", *[w for step in steps for w in ("-ex", step)],
+            "--args", *command]
+
+
+def expect_stopped(text):
+    if not re.search(r"^stopped$", text, re.M) or "exited normally" not in text:
+        raise Failure(f"it did not stop in gdb, or did not go on:\n{text}")
+
+
+def stopped_in_gdb(hosts):
+    """A program at a breakpoint pauses the wire: its peer waits, both go on, and no byte differs.
+
+    The peer's retries alone would last for 16 ms."""
+    program = [str(hosts.build / "tests/programs/datacheck"), "-d", "mlx5_0", "-g", "1", "-n", "5000", "-u", "8"]
+    for side in "server", "client":
+        port = free_port()
+        command = [*program, "-p", str(port)]
+        stops = in_gdb("run_batch", *command, times=5)
+        server = hosts.start(*(stops if side == "server" else command))
+        wait_listening(server, port)
+        client = hosts.start(*(stops if side == "client" else command), "localhost")
+        for text in (said := {"client": hosts.output(client), "server": hosts.output(server)}).values():
+            if "5000 operations, 0 differences" not in text:
+                raise Failure(text)
+        expect_stopped(said[side])
+
+
+def stopped_while_it_connects(hosts):
+    """A program at a breakpoint in the midst of connecting by address is waited for, and is connected."""
+    server = ["rping", "-s", "-V", "-C", "20", "-a", SERVER_IP]
+    client = ["rping", "-c", "-V", "-C", "20", "-a", SERVER_IP]
+    for side, where, finish in (("server", "rdma_accept", False), ("server", "rdma_accept", True),
+                                ("client", "rdma_connect", False), ("client", "rdma_connect", True),
+                                ("client", "rdma_disconnect", False), ("server", "ibv_dereg_mr", False)):
+        command = in_gdb(where, *(server if side == "server" else client), finish=finish)
+        said = by_address(hosts, command if side == "server" else server, *(command if side == "client" else client))
+        expect_stopped(said[side == "server"])
+
+
+def stopped_listener(hosts):
+    """Who listens by address is stopped when another one asks, then each of them under traffic: both go on."""
+    server = hosts.start("rping", "-s", "-V", "-C", "15000", "-a", SERVER_IP, options=["--ip", SERVER_IP])
+    time.sleep(3)  # until it listens, which nothing outside tells
+    server.send_signal(signal.SIGSTOP)
+    client = hosts.start("rping", "-c", "-V", "-C", "15000", "-a", SERVER_IP, options=["--ip", "10.7.0.2"])
+    time.sleep(STOP_SECONDS)
+    server.send_signal(signal.SIGCONT)
+    for side in client, server:
+        time.sleep(0.1)
+        if client.poll() is not None:
+            raise Failure(f"the programs ended before both had been stopped\n{client.communicate()[0]}")
+        side.send_signal(signal.SIGSTOP)
+        time.sleep(STOP_SECONDS)
+        side.send_signal(signal.SIGCONT)
+    for side in client, server:
+        hosts.output(side)
 
 
 def killed_while_stopped(hosts):
@@ -685,7 +751,7 @@ STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering,
               performance_tests_by_address, cluster, network_tools, sockets_before_verbs, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
-              killed_while_stopped, nothing_left)
+              stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 
 
 def check(statements, names, *given):
@@ -716,9 +782,10 @@ def main():
     args = parser.parse_args()
     remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
-    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping", "rdma") if not shutil.which(p)]
+    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping", "rdma", "gdb")
+               if not shutil.which(p)]
     if missing:
-        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils, iproute2)")
+        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils, iproute2, gdb)")
         print("0 passed, 0 failed, 1 skipped")
         return SKIPPED
     hosts = Hosts(args.build)

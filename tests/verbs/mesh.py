@@ -76,9 +76,9 @@ class Wire:
 class Mesh:
     """Processes of which each is connected with each."""
 
-    def __init__(self, wire, folder, ranks, rounds):
+    def __init__(self, wire, folder, ranks, rounds, timeout=18):
         self.folder = pathlib.Path(folder)
-        self.processes = [wire.start("mesh", "-i", i, "-n", ranks, "-g", 1, "-r", rounds, folder)
+        self.processes = [wire.start("mesh", "-i", i, "-n", ranks, "-g", 1, "-r", rounds, "-t", timeout, folder)
                           for i in range(ranks)]
         self.killed = set()
 
@@ -197,14 +197,15 @@ def killed_at_random(build):
 def stopped_at_random(build):
     """SIGSTOP pauses the wire, and SIGKILL ends it, also of who is stopped.
 
-    Those that were only stopped lose nobody but the killed, and no byte differs."""
+    Those that were only stopped lose nobody but the killed, and no byte differs. Most stops last longer than a
+    QP's retries would, 8 times 4 to 8 ms."""
     chance = random.Random(SEED)
     kills = max(1, STOPS // 10)
     runs = -(-kills // (STOP_RANKS // 2))
     done = 0
     for run in range(runs):
         with Wire(build, f"stop{run}") as wire, tempfile.TemporaryDirectory() as folder:
-            mesh = Mesh(wire, folder, STOP_RANKS, 0)
+            mesh = Mesh(wire, folder, STOP_RANKS, 0, timeout=10)
             mesh.wait_all("ready")
             mesh.say("go")
             to_kill = chance.sample(range(STOP_RANKS), kills // runs + (run < kills % runs))
