@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -250,6 +252,92 @@ START_TEST(the_machine_s_are_beside_the_hca_s)
     ck_assert_int_eq(stat("/sys/class/net/lo/address", &here), 0);
     ck_assert_uint_eq(there.st_ino, here.st_ino);
     ck_line_is("hca0/speed", "100000");
+}
+END_TEST
+
+static int status_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) ? errno : 0;
+}
+
+START_TEST(paths_may_begin_in_a_folder_above)
+{
+    char path[PATH_MAX], text[16] = "";
+    int sys, fd;
+
+    own_wire();
+    sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fd = openat(sys, "class/infiniband/mlx5_0/node_type", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+    ck_assert_str_eq(text, "1: CA\n");
+    ck_assert_int_eq(faccessat(sys, "bus/pci/devices/ca00:00:00.0", F_OK, 0), 0);
+    ck_assert_int_eq(faccessat(sys, "class/infiniband/mlx5_1", F_OK, 0), -1);
+    close(fd);
+    close(sys);
+    ck_assert_int_eq(chdir("/sys/class"), 0);
+    ck_line_is("infiniband/mlx5_0/node_type", "1: CA");
+    ck_assert(is_listed("net", "hca0") && is_listed("./net", "lo"));
+    ck_assert_ptr_nonnull(realpath("infiniband/mlx5_0", path));
+    ck_assert_msg(!strncmp(path, "/sys/devices/pci", 16), "%s", path);
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_line_is("sys/class/infiniband/mlx5_0/node_type", "1: CA");
+    ck_assert_int_eq(chdir("/usr"), 0);
+    ck_assert_int_eq(status_of("class/infiniband"), ENOENT);
+    ck_assert_int_eq(status_of("../sys/class/infiniband"), 0);
+}
+END_TEST
+
+START_TEST(a_folder_of_the_hca_s_is_at_its_place)
+{
+    char folder[PATH_MAX];
+
+    own_wire();
+    ck_assert_int_eq(chdir("/sys/class/infiniband"), 0);
+    ck_assert_ptr_nonnull(getcwd(folder, sizeof(folder)));
+    ck_assert_str_eq(folder, "/sys/class/infiniband");
+    ck_line_is("mlx5_0/node_type", "1: CA");
+    ck_line_is("../infiniband/mlx5_0/node_type", "1: CA");
+    ck_assert(is_listed("../net", "lo"));
+}
+END_TEST
+
+static unsigned walked;
+
+static int count_in_class(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    struct stat same;
+
+    ck_assert_msg(!strncmp(path, "/sys/class/infiniband", 21), "%s", path);
+    ck_assert_int_eq(lstat(path, &same), 0);
+    ck_assert_uint_eq(same.st_ino, st->st_ino);
+    walked += !strcmp(path + at->base, "mlx5_0") && flag == FTW_SL;
+    return 0;
+}
+
+/* The C library's own walks. */
+START_TEST(patterns_and_walks_find_the_hca_s)
+{
+    bool has_lo = false, has_hca = false;
+    glob_t found;
+
+    own_wire();
+    ck_assert_int_eq(glob("/sys/class/infiniband/*/node_type", 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 1);
+    ck_assert_str_eq(found.gl_pathv[0], IBDEV "/node_type");
+    globfree(&found);
+    ck_assert_int_eq(glob("/sys/class/net/*/address", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        has_lo |= !strcmp(found.gl_pathv[i], "/sys/class/net/lo/address");
+        has_hca |= !strcmp(found.gl_pathv[i], "/sys/class/net/hca0/address");
+    }
+    ck_assert(has_lo && has_hca);
+    globfree(&found);
+    ck_assert_int_eq(nftw("/sys/class/infiniband", count_in_class, 4, FTW_PHYS), 0);
+    ck_assert_uint_eq(walked, 1);
+    ck_assert_int_eq(nftw("/sys/class/infiniband/nothing", count_in_class, 4, FTW_PHYS), -1);
 }
 END_TEST
 
@@ -733,6 +821,9 @@ int main(void)
         a_gid_leads_to_its_network_device,
         each_device_is_there,
         the_machine_s_are_beside_the_hca_s,
+        paths_may_begin_in_a_folder_above,
+        a_folder_of_the_hca_s_is_at_its_place,
+        patterns_and_walks_find_the_hca_s,
         a_program_finds_the_card_from_the_device,
         the_device_file_is_a_character_device,
         old_names_see_the_same,

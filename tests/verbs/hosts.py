@@ -636,13 +636,15 @@ def cluster(hosts):
         raise Failure(f"SIGTERM: exit status {started.returncode}")
 
 
-def network_tools(hosts):
-    """iproute2's ip and rdma show the HCA and its network device, beside the machine's."""
+def tools(hosts):
+    """iproute2's ip and rdma, hwloc's lstopo and ibstat show the HCA and its network device, beside the machine's."""
     def shows(command, *wanted):
         text = hosts.run(*command.split(), options=["--devices", "2", "--ip", "10.9.8.7"])
         if missing := [each for each in wanted if each not in text]:
             raise Failure(f"{command}: no {missing} in\n{text}")
 
+    shows("lstopo-no-graphics --of console", "PCI ca00:00:00.0 (Ethernet)", 'OpenFabrics "mlx5_1"', 'Net "hca1"')
+    shows("ibstat", "CA 'mlx5_0'", "CA 'mlx5_1'", "State: Active", "Rate: 100", "Link layer: Ethernet")
     shows("ip link show", ": lo:", ": hca0:", ": hca1:", "02:68:0a:09:08:07")
     shows("ip -d addr", "127.0.0.1/8", "inet 10.9.8.7/24", "inet6 fe80::68:aff:fe09:807/64", "parentdev ca00:00:00.0")
     shows("ip addr show dev hca1", "inet 10.9.8.8/24")
@@ -748,7 +750,7 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, network_tools, sockets_before_verbs, programs_beyond_reach,
+              performance_tests_by_address, cluster, tools, sockets_before_verbs, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
@@ -782,10 +784,11 @@ def main():
     args = parser.parse_args()
     remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
-    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping", "rdma", "gdb")
-               if not shutil.which(p)]
+    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping", "rdma", "gdb",
+                           "lstopo-no-graphics", "ibstat") if not shutil.which(p)]
     if missing:
-        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils, iproute2, gdb)")
+        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils, iproute2, gdb, "
+              "hwloc-nox, infiniband-diags)")
         print("0 passed, 0 failed, 1 skipped")
         return SKIPPED
     hosts = Hosts(args.build)

@@ -11,6 +11,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,19 +82,29 @@ int __fxstatat64(int version, int at, const char *path, struct stat64 *buf, int 
     X(__readlinkat_chk)                                                                            \
     X(realpath)                                                                                    \
     X(__realpath_chk)                                                                              \
-    X(canonicalize_file_name)
+    X(canonicalize_file_name)                                                                      \
+    X(getcwd)                                                                                      \
+    X(ftw)                                                                                         \
+    X(ftw64)                                                                                       \
+    X(nftw)                                                                                        \
+    X(nftw64)                                                                                      \
+    X(glob)                                                                                        \
+    X(glob64)
 REAL_TABLE(FUNCTIONS)
 
 /*
  * A function whose parameter `path` is one: PATHS(type, name, (its parameters), (its arguments)).
- * For a path of the HCA's the same is called with the path in the tree.
+ * For a path of the HCA's the same is called with the path in the tree. PATHS_OF() is for those
+ * that take the folder, too, that a relative path is of.
  */
 #define PATHS(type, name, parameters, arguments)                                                   \
+    PATHS_OF(AT_FDCWD, type, name, parameters, arguments)
+#define PATHS_OF(folder, type, name, parameters, arguments)                                        \
     PRELOAD_SLOW static type paths_##name parameters                                               \
     {                                                                                              \
         char there[PATH_MAX];                                                                      \
                                                                                                    \
-        path = tree_find(path, there) ? there : path;                                              \
+        path = tree_find(folder, path, there) ? there : path;                                      \
         return REAL(name) arguments;                                                               \
     }                                                                                              \
     PRELOAD_EXPORT type name parameters                                                            \
@@ -112,6 +124,13 @@ REAL_TABLE(FUNCTIONS)
         va_end(args);                                                                              \
     }
 
+static bool paths_is_rdma_cm(const char *there)
+{
+    size_t len = strlen(there), name_len = strlen(RDMA_CM);
+
+    return len > name_len && !strcmp(there + len - name_len, RDMA_CM);
+}
+
 /* The connection manager's file is one that commands are written to. */
 PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t mode)
 {
@@ -120,7 +139,10 @@ PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t m
     if (!strcmp(path, RDMA_CM)) {
         return interpose_open(flags);
     }
-    return REAL(openat)(at, tree_find(path, there) ? there : path, flags, mode);
+    if (!tree_find(at, path, there)) {
+        return REAL(openat)(at, path, flags, mode);
+    }
+    return paths_is_rdma_cm(there) ? interpose_open(flags) : REAL(openat)(at, there, flags, mode);
 }
 
 #define OPEN(name, flag)                                                                           \
@@ -182,21 +204,24 @@ PATHS(int, stat, (const char *path, struct stat *buf), (path, buf))
 PATHS(int, stat64, (const char *path, struct stat64 *buf), (path, buf))
 PATHS(int, lstat, (const char *path, struct stat *buf), (path, buf))
 PATHS(int, lstat64, (const char *path, struct stat64 *buf), (path, buf))
-PATHS(int, fstatat, (int at, const char *path, struct stat *buf, int flags), (at, path, buf, flags))
-PATHS(int, fstatat64, (int at, const char *path, struct stat64 *buf, int flags),
-      (at, path, buf, flags))
-PATHS(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *buf),
-      (at, path, flags, mask, buf))
+PATHS_OF(at, int, fstatat, (int at, const char *path, struct stat *buf, int flags),
+         (at, path, buf, flags))
+PATHS_OF(at, int, fstatat64, (int at, const char *path, struct stat64 *buf, int flags),
+         (at, path, buf, flags))
+PATHS_OF(at, int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *buf),
+         (at, path, flags, mask, buf))
 PATHS(int, __xstat, (int version, const char *path, struct stat *buf), (version, path, buf))
 PATHS(int, __xstat64, (int version, const char *path, struct stat64 *buf), (version, path, buf))
 PATHS(int, __lxstat, (int version, const char *path, struct stat *buf), (version, path, buf))
 PATHS(int, __lxstat64, (int version, const char *path, struct stat64 *buf), (version, path, buf))
-PATHS(int, __fxstatat, (int version, int at, const char *path, struct stat *buf, int flags),
-      (version, at, path, buf, flags))
-PATHS(int, __fxstatat64, (int version, int at, const char *path, struct stat64 *buf, int flags),
-      (version, at, path, buf, flags))
+PATHS_OF(at, int, __fxstatat, (int version, int at, const char *path, struct stat *buf, int flags),
+         (version, at, path, buf, flags))
+PATHS_OF(at, int, __fxstatat64,
+         (int version, int at, const char *path, struct stat64 *buf, int flags),
+         (version, at, path, buf, flags))
 PATHS(int, access, (const char *path, int mode), (path, mode))
-PATHS(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags))
+PATHS_OF(at, int, faccessat, (int at, const char *path, int mode, int flags),
+         (at, path, mode, flags))
 PATHS(int, eaccess, (const char *path, int mode), (path, mode))
 PATHS(int, euidaccess, (const char *path, int mode), (path, mode))
 
@@ -211,11 +236,12 @@ PATHS(ssize_t, llistxattr, (const char *path, char *names, size_t len), (path, n
  */
 
 PATHS(ssize_t, readlink, (const char *path, char *buf, size_t len), (path, buf, len))
-PATHS(ssize_t, readlinkat, (int at, const char *path, char *buf, size_t len), (at, path, buf, len))
+PATHS_OF(at, ssize_t, readlinkat, (int at, const char *path, char *buf, size_t len),
+         (at, path, buf, len))
 PATHS(ssize_t, __readlink_chk, (const char *path, char *buf, size_t len, size_t size),
       (path, buf, len, size))
-PATHS(ssize_t, __readlinkat_chk, (int at, const char *path, char *buf, size_t len, size_t size),
-      (at, path, buf, len, size))
+PATHS_OF(at, ssize_t, __readlinkat_chk,
+         (int at, const char *path, char *buf, size_t len, size_t size), (at, path, buf, len, size))
 
 /* What is in the tree is called as it would be on the machine. */
 #define RESOLVES(name, parameters, arguments)                                                      \
@@ -224,7 +250,7 @@ PATHS(ssize_t, __readlinkat_chk, (int at, const char *path, char *buf, size_t le
         char there[PATH_MAX];                                                                      \
         char *found;                                                                               \
                                                                                                    \
-        path = tree_find(path, there) ? there : path;                                              \
+        path = tree_find(AT_FDCWD, path, there) ? there : path;                                    \
         found = REAL(name) arguments;                                                              \
         if (found) {                                                                               \
             tree_strip(found);                                                                     \
@@ -238,3 +264,108 @@ PATHS(ssize_t, __readlinkat_chk, (int at, const char *path, char *buf, size_t le
 RESOLVES(realpath, (const char *path, char *resolved), (path, resolved))
 RESOLVES(__realpath_chk, (const char *path, char *resolved, size_t size), (path, resolved, size))
 RESOLVES(canonicalize_file_name, (const char *path), (path))
+
+PRELOAD_EXPORT char *getcwd(char *buf, size_t len)
+{
+    char *folder = REAL(getcwd)(buf, len);
+
+    if (folder) {
+        tree_strip(folder);
+    }
+    return folder;
+}
+
+/* -- walking -----------------------------------------------------------------------------------
+ */
+
+/* The C library walks by itself; who walks in the tree is told the paths that it stands for. */
+static __thread struct {
+    size_t skip; /* characters of a path, the tree's own */
+    __ftw_func_t each;
+    __ftw64_func_t each64;
+    __nftw_func_t each_at;
+    __nftw64_func_t each_at64;
+} paths_walk;
+
+#define WALK_EACH(member, stat)                                                                    \
+    static int paths_##member(const char *path, const struct stat *buf, int flag)                  \
+    {                                                                                              \
+        return paths_walk.member(path + paths_walk.skip, buf, flag);                               \
+    }
+#define WALK_EACH_AT(member, stat)                                                                 \
+    static int paths_##member(const char *path, const struct stat *buf, int flag, struct FTW *at)  \
+    {                                                                                              \
+        struct FTW named = {.base = at->base - (int)paths_walk.skip, .level = at->level};          \
+                                                                                                   \
+        return paths_walk.member(path + paths_walk.skip, buf, flag, &named);                       \
+    }
+WALK_EACH(each, stat)
+WALK_EACH(each64, stat64)
+WALK_EACH_AT(each_at, stat)
+WALK_EACH_AT(each_at64, stat64)
+
+/* Of absolute paths: there is the tree's root, and the path. A walk may be within another. */
+#define WALK(name, type, member, parameters, arguments)                                            \
+    PRELOAD_SLOW static int paths_##name parameters                                                \
+    {                                                                                              \
+        __typeof__(paths_walk) outer = paths_walk;                                                 \
+        char there[PATH_MAX];                                                                      \
+        int status;                                                                                \
+                                                                                                   \
+        if (path[0] == '/' && tree_find(AT_FDCWD, path, there)) {                                  \
+            paths_walk.skip = strlen(there) - strlen(path);                                        \
+            paths_walk.member = each;                                                              \
+            each = paths_##member;                                                                 \
+            path = there;                                                                          \
+        }                                                                                          \
+        status = REAL(name) arguments;                                                             \
+        paths_walk = outer;                                                                        \
+        return status;                                                                             \
+    }                                                                                              \
+    PRELOAD_EXPORT int name parameters                                                             \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_##name arguments : REAL(name) arguments;                \
+    }
+WALK(ftw, __ftw_func_t, each, (const char *path, __ftw_func_t each, int fds), (path, each, fds))
+WALK(ftw64, __ftw64_func_t, each64, (const char *path, __ftw64_func_t each, int fds),
+     (path, each, fds))
+WALK(nftw, __nftw_func_t, each_at, (const char *path, __nftw_func_t each, int fds, int flags),
+     (path, each, fds, flags))
+WALK(nftw64, __nftw64_func_t, each_at64,
+     (const char *path, __nftw64_func_t each, int fds, int flags), (path, each, fds, flags))
+
+/* The C library takes functions of its caller's: ours are those. */
+#define GLOB(name, type, dirent, stat_fn, lstat_fn, readdir_fn)                                    \
+    static struct dirent *paths_##readdir_fn(void *dir)                                            \
+    {                                                                                              \
+        return readdir_fn(dir);                                                                    \
+    }                                                                                              \
+    PRELOAD_SLOW static int paths_##name(const char *path, int flags,                              \
+                                         int (*error)(const char *, int), type *found)             \
+    {                                                                                              \
+        found->gl_closedir = paths_closedir;                                                       \
+        found->gl_readdir = paths_##readdir_fn;                                                    \
+        found->gl_opendir = paths_glob_opendir;                                                    \
+        found->gl_lstat = lstat_fn;                                                                \
+        found->gl_stat = stat_fn;                                                                  \
+        return REAL(name)(path, flags | GLOB_ALTDIRFUNC, error, found);                            \
+    }                                                                                              \
+    PRELOAD_EXPORT int name(const char *path, int flags, int (*error)(const char *, int),          \
+                            type *found)                                                           \
+    {                                                                                              \
+        return flags & GLOB_ALTDIRFUNC || !tree_may_have(path)                                     \
+                   ? REAL(name)(path, flags, error, found)                                         \
+                   : paths_##name(path, flags, error, found);                                      \
+    }
+
+static void paths_closedir(void *dir)
+{
+    closedir(dir);
+}
+
+static void *paths_glob_opendir(const char *path)
+{
+    return opendir(path);
+}
+GLOB(glob, glob_t, dirent, stat, lstat, readdir)
+GLOB(glob64, glob64_t, dirent64, stat64, lstat64, readdir64)

@@ -42,18 +42,26 @@ bool sockets_leads_to_host(uint32_t ipv4);
 
 /* -- tree.c ------------------------------------------------------------------------------------ */
 
-/* What would be at the absolute path, if it is one that the HCA has something at, is at the path
- * stored in there. False: it is not, or the tree cannot be made. Leaves errno as it was. */
-bool tree_find(const char *path, char there[PATH_MAX]);
+/* What would be at the path, if it is one that the HCA has something at, is at the path stored in
+ * there. A relative one is of the folder `at`, as openat(2) takes it. False: it is not, or the tree
+ * cannot be made. Leaves errno as it was. */
+bool tree_find(int at, const char *path, char there[PATH_MAX]);
 /* A path in the tree becomes the one that it stands for; others stay. */
 void tree_strip(char *path);
+
+/* Whether a relative path may be one of the HCA's, seen from a folder above: true for few others.
+ */
+bool tree_may_lead(const char *path);
 
 /* Whether it may be a path of the HCA's: true for few others. A program may pass NULL, though the
  * C library's headers tell the compiler that it does not. */
 static inline bool tree_may_have(const char *path)
 {
     __asm__("" : "+r"(path));
-    return path && path[0] == '/' &&
+    if (path && path[0] != '/') {
+        return tree_may_lead(path);
+    }
+    return path &&
            (path[1] == 's' ? path[2] == 'y' && path[3] == 's' && path[4] == '/'
                            : path[1] == 'd' && path[2] == 'e' && path[3] == 'v' && path[4] == '/' &&
                                  path[5] == 'i' && path[6] == 'n' && path[7] == 'f');

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define TREE_PREFIX   "hcasim-tree-"
@@ -231,10 +232,10 @@ PRELOAD_SLOW static bool tree_find_in(const struct hv_facts *facts, const char *
     return found;
 }
 
-bool tree_find(const char *path, char there[PATH_MAX])
+static bool tree_find_absolute(const char *path, char there[PATH_MAX])
 {
     struct hv_facts facts;
-    int err = errno, state;
+    int state;
     bool found;
 
     if (tree_busy || !tree_is_path(path)) {
@@ -245,6 +246,76 @@ bool tree_find(const char *path, char there[PATH_MAX])
     found = self_look(&facts) && tree_find_in(&facts, path, there);
     pthread_setcancelstate(state, &state);
     tree_busy = false;
+    return found;
+}
+
+/* -- from a folder -----------------------------------------------------------------------------
+ */
+
+bool tree_may_lead(const char *path)
+{
+    const char *last = strrchr(path, '/');
+
+    last = last ? last + 1 : path;
+    return strstr(path, "infiniband") || strstr(path, TREE_NETDEV) ||
+           strstr(path, TREE_PCI_DOMAIN) || !strcmp(last, "net") || !strcmp(last, "devices");
+}
+
+/* The folder that paths start from. 0: it is not known. */
+static size_t tree_folder(int at, char folder[PATH_MAX])
+{
+    char name[32];
+    ssize_t len;
+
+    folder[0] = '\0';
+    if (at == AT_FDCWD) {
+        len = syscall(SYS_getcwd, folder, PATH_MAX);
+        len = len > 0 ? (ssize_t)strlen(folder) : 0;
+    } else {
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", at);
+        len = readlink(name, folder, PATH_MAX - 1);
+        folder[len > 0 ? len : 0] = '\0';
+    }
+    if (len > 0 && folder[0] == '/') {
+        tree_strip(folder);
+        return strlen(folder);
+    }
+    return 0;
+}
+
+/* The absolute path in full. Folders above are those of names, so one that is above what may be a
+ * link is not gone to. False: it cannot be said, or is too long. */
+static bool tree_absolute(int at, const char *path, char full[PATH_MAX])
+{
+    size_t len = tree_folder(at, full);
+    int more;
+
+    while (len && path[0] == '.' && (path[1] == '/' || !strncmp(path, "../", 3))) {
+        if (path[1] == '.') {
+            while (len && full[--len] != '/') {
+            }
+        }
+        path += path[1] == '.' ? 3 : 2;
+        path += strspn(path, "/");
+    }
+    if ((!len && full[0] != '/') || strstr(path, "../")) {
+        return false;
+    }
+    if (len == 1) { /* the root */
+        len = 0;
+    }
+    more = snprintf(full + len, PATH_MAX - len, "/%s", path);
+    return more > 0 && (size_t)more < PATH_MAX - len;
+}
+
+bool tree_find(int at, const char *path, char there[PATH_MAX])
+{
+    char full[PATH_MAX];
+    int err = errno;
+    bool found = path[0] == '/' ? tree_find_absolute(path, there)
+                                : !tree_busy && tree_absolute(at, path, full) &&
+                                      tree_find_absolute(full, there);
+
     errno = err;
     return found;
 }
@@ -292,6 +363,7 @@ __attribute__((destructor)) static void tree_end(void)
 {
     if (!pthread_mutex_trylock(&tree_lock)) {
         tree_over = true;
+        tree_busy = true;
         tree_remove();
         pthread_mutex_unlock(&tree_lock);
     }
