@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Netlink of family ROUTE: the HCA's network devices among the links, their addresses among the
- * addresses, their subnets among the routes, and the MAC addresses of hosts. What the kernel says
- * of the machine's own stays.
+ * addresses, their subnets among the routes. What the kernel says of the machine's own stays.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -10,7 +9,6 @@
 #include <linux/if_addr.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
-#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
@@ -345,33 +343,6 @@ static enum netlink_part route_tell_routes(const struct nlmsghdr *request,
     return NETLINK_INSTEAD;
 }
 
-/* -- neighbours --------------------------------------------------------------------------------
- */
-
-/* A host's MAC address is the one that belongs to its IPv4 address (docs/rdma-cm.md). */
-static enum netlink_part route_tell_neighbours(const struct nlmsghdr *request,
-                                               const struct hv_facts *facts,
-                                               struct netlink_buf *answer)
-{
-    struct ndmsg header;
-    uint32_t ipv4;
-    uint8_t mac[6] = {0x02, 0x68};
-
-    memcpy(&header, NLMSG_DATA(request), sizeof(header));
-    ipv4 = route_get_u32(request, sizeof(header), NDA_DST);
-    if (netlink_is_dump(request) || header.ndm_family != AF_INET ||
-        !route_is_ours(header.ndm_ifindex, facts) || !sockets_leads_to_host(ntohl(ipv4))) {
-        return NETLINK_NOTHING;
-    }
-    memcpy(mac + 2, &ipv4, sizeof(ipv4));
-    header.ndm_state = NUD_PERMANENT;
-    header.ndm_type = RTN_UNICAST;
-    netlink_begin(answer, request, RTM_NEWNEIGH, 0, &header, sizeof(header));
-    netlink_put_u32(answer, NDA_DST, ipv4);
-    netlink_put(answer, NDA_LLADDR, mac, sizeof(mac));
-    return NETLINK_INSTEAD;
-}
-
 /* -- requests ----------------------------------------------------------------------------------
  */
 
@@ -384,7 +355,6 @@ static const struct {
     {RTM_GETLINK, sizeof(struct ifinfomsg), route_tell_links},
     {RTM_GETADDR, sizeof(struct ifaddrmsg), route_tell_addresses},
     {RTM_GETROUTE, sizeof(struct rtmsg), route_tell_routes},
-    {RTM_GETNEIGH, sizeof(struct ndmsg), route_tell_neighbours},
 };
 
 bool netlink_route_asks(const struct nlmsghdr *request)
