@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The programs of tests/programs/known: what each needs, what is run, and what it must say."""
+import dataclasses
+import typing
+
+import known_ways as ways
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A program. Words in braces in a command are filled in: {case}, {port}, {server}, {client}, {folder}."""
+    name: str
+    packages: str              # the first one's version is told
+    commands: tuple            # a host each, the server first; of MPI's the compiler and what it is run by
+    want: str = ""             # a pattern, in what the last of them says
+    way: typing.Callable = ways.one
+    cases: tuple = ("",)       # the commands are run with each
+    quick: bool = False        # in CI's slice
+    cannot: str = ""           # why it does not work: then `want` is what it says as it fails
+    note: str = ""             # what is to be known of one that works
+
+
+@dataclasses.dataclass(frozen=True)
+class Untried:
+    """One that was left out, and why."""
+    name: str
+    why: str
+
+
+def pingpong(transport, *options, quick=False):
+    command = f"ibv_{transport}_pingpong -d mlx5_0 -g 1 -p {{port}} {{case}}"
+    return Row(f"ibv_{transport}_pingpong", "ibverbs-utils", (command, command + " localhost"), r"\d+ iters in",
+               ways.by_port, options, quick)
+
+
+def perftest(name, cases, quick=False):
+    command = f"{name} -F -d mlx5_0 -x 1 -p {{port}} -n 100 {{case}}"
+    return Row(name, "perftest", (command, command + " localhost"), PERFTEST_RESULT, ways.by_port, cases, quick)
+
+
+def perftest_by_address(name):
+    command = f"{name} -F -R -n 100"
+    return Row(f"{name} -R", "perftest", (command, command + " {server}"), PERFTEST_RESULT, ways.by_address)
+
+
+def addressed(name, server, client, want="", way=ways.by_address, cases=("",), quick=False):
+    return Row(name, "rdmacm-utils", (server, client), want, way, cases, quick)
+
+
+def ucx(api, transport, tests, options=""):
+    command = (f"env UCX_TLS={transport},self UCX_NET_DEVICES=mlx5_0:1 ucx_perftest -p {{port}} -f -n 200 -w 10 {options} "
+               "-t {case}")
+    return Row(f"ucx_perftest, {api}, {transport}", "ucx-utils", (command, command + " localhost"),
+               r"^\s*\d+(\s+[\d.]+){7}\s*$", ways.by_port, tests)
+
+
+def fabric(endpoint, provider="verbs"):
+    command = f"fi_pingpong -p '{provider}' -e {endpoint}"
+    return Row(f"fi_pingpong, {endpoint}", "libfabric-bin", (command, command + " {server}"), "^64 .*=10 ",
+               ways.by_address, quick=endpoint == "msg")
+
+
+def speaks_umad(name):
+    return Row(name, "infiniband-diags", (name,), "open UMAD port", ways.failing(ways.one),
+               cannot="sends management datagrams by /dev/infiniband/umad, which is not there")
+
+
+PERFTEST_RESULT = r"^ *\d+ +\d+ +[\d.]+ "
+QPERF = "qperf {server} -lp {port} -t 1"
+QPERF_SERVER = "qperf -lp {port}"
+RC_TESTS = ("am_lat", "am_bw", "put_lat", "put_bw", "get -s 4096 -D zcopy", "add_mr", "fadd", "cswap")
+UCP_TESTS = ("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stream_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
+             "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")
+UCX = "env UCX_TLS=rc_v,self UCX_NET_DEVICES=mlx5_0:1"
+XSRQ = "ibv_xsrq_pingpong -d mlx5_0 -g 1 -p {port} {case}"
+MPI = "all-to-all, reductions, puts, accumulates and tickets compared, and each HCA saw packets of each rank"
+RANK = "{folder}/rank {folder}/collective 2"
+
+ROWS = (
+    Row("ibv_devices", "ibverbs-utils", ("ibv_devices",), r"mlx5_0\s+[0-9a-f]{16}"),
+    Row("ibv_devinfo", "ibverbs-utils", ("ibv_devinfo -v",), r"GID\[ *1\]:\s+::ffff:10\.0\.0\.\d+, RoCE v2"),
+    Row("ibv_asyncwatch", "ibverbs-utils", ("ibv_asyncwatch -d mlx5_0",), "async event FD", ways.until_interrupted),
+    pingpong("rc", "", "-e", "-c", "-t", "-N"),
+    pingpong("uc", "", "-e", "-c"),
+    pingpong("ud", "", "-e", "-c"),
+    pingpong("srq", "", "-e", "-c"),
+    Row("ibv_xsrq_pingpong", "ibverbs-utils", (XSRQ, XSRQ + " localhost"), "^success$", ways.by_port, ("", "-e")),
+    perftest("ib_send_bw", ("-c RC", "-c UC", "-c UD -s 1024", "-c XRC", "-c DC")),
+    perftest("ib_send_lat", ("-c RC", "-c UC", "-c UD -s 1024", "-c XRC", "-c DC")),
+    perftest("ib_write_bw", ("-c RC", "-c UC", "-c XRC", "-c DC")),
+    perftest("ib_write_lat", ("-c RC", "-c UC")),
+    perftest("ib_read_bw", ("-c RC", "-c XRC", "-c DC")),
+    perftest("ib_read_lat", ("-c RC", "-c XRC", "-c DC")),
+    perftest("ib_atomic_bw", ("-c RC", "-c XRC", "-c DC")),
+    perftest("ib_atomic_lat", ("-c RC", "-c XRC", "-c DC")),
+    *map(perftest_by_address, ("ib_send_bw", "ib_write_bw", "ib_read_lat", "ib_atomic_bw")),
+    addressed("rping", "rping -s -V -C 20 -a {server}", "rping -c -V -C 20 -a {server}"),
+    addressed("ucmatose", "ucmatose -c 10 -C 5", "ucmatose -s {server} -c 10 -C 5", "return status 0"),
+    addressed("udaddy", "udaddy -c 10", "udaddy -s {server} -c 10", "return status 0"),
+    addressed("mckey", "stdbuf -oL mckey -m 239.7.7.7 -b {server}", "mckey -m 239.7.7.7 -b {client} -s",
+              "return status 0", ways.by_group),
+    addressed("cmtime", "cmtime -c 50", "cmtime -s {server} -c 50", r"^connect +:", ways.unserved),
+    addressed("rdma_server, rdma_client", "rdma_server", "rdma_client -s {server}", "end 0"),
+    addressed("rdma_xserver, rdma_xclient", "rdma_xserver -c {case}", "rdma_xclient -c {case} -s {server}", "end 0",
+              cases=("r", "x")),
+    addressed("rstream", "rstream -S 4096 -I 10 -C 5 {case}", "rstream -s {server} -S 4096 -I 10 -C 5 {case}", " 4k ",
+              cases=("", "-T v", "-T n")),
+    addressed("riostream", "riostream -S 4096 -I 10 -C 5 {case}", "riostream -s {server} -S 4096 -I 10 -C 5 {case}",
+              " 4k ", cases=("", "-T v")),
+    addressed("rcopy", "rcopy", "rcopy {folder}/sent {server}:{folder}/got", way=ways.copied),
+    Row("ucx_info", "ucx-utils", ("ucx_info -d",), r"Transport: rc_verbs\s+#\s+Device: mlx5_0:1[\s\S]*"
+        r"Transport: ud_verbs\s+#\s+Device: mlx5_0:1", quick=True),
+    ucx("UCT", "rc_v", RC_TESTS, "-d mlx5_0:1 -x rc_verbs"),
+    ucx("UCT", "ud_v", ("am_lat", "am_bw"), "-d mlx5_0:1 -x ud_verbs"),
+    ucx("UCP", "rc_v", UCP_TESTS),
+    ucx("UCP", "ud_v", UCP_TESTS),
+    Row("Open MPI", "openmpi-bin libopenmpi-dev",
+        ("mpicc.openmpi -O2", f"{UCX} mpirun.openmpi --oversubscribe --mca pml ucx --mca osc ucx -np 4 {RANK}"),
+        "^2 rounds, 0 wrong$", ways.mpi, quick=True, note=MPI),
+    Row("MPICH", "mpich libmpich-dev",
+        ("mpicc.mpich -O2", f"{UCX} mpiexec.mpich -n 4 {RANK}"),
+        "^2 rounds, 0 wrong$", ways.mpi, quick=True,
+        note=MPI),
+    Row("fi_info", "libfabric-bin", ("fi_info -p verbs",), r"domain: mlx5_0\s[\s\S]*FI_EP_MSG", quick=True),
+    fabric("msg"),
+    fabric("rdm", "verbs;ofi_rxm"),
+    fabric("dgram"),
+    Row("fio, ioengine=rdma", "fio", ("fio {folder}/server.fio", "fio {folder}/client.fio"), "err= 0", ways.fio,
+        ("write", "read"), note="`verb=send` ends at times with an RNR error, for fio asks for no RNR retries"),
+    Row("pytest", "python3-pytest python3-pyverbs", ("python3 -B -m pytest -p no:cacheprovider -q {folder}/test_port.py",),
+        "1 passed", quick=True),
+    Row("make check", "make gcc libibverbs-dev", ("make -s -C {folder} check",), "^mlx5_0$", quick=True),
+    Row("ibstat", "infiniband-diags", ("ibstat",), r"CA type: MT4119[\s\S]*State: Active", quick=True),
+    Row("ibstatus", "infiniband-diags", ("ibstatus",), "4: ACTIVE"),
+    *map(speaks_umad, ("ibaddr", "sminfo", "perfquery", "ibhosts", "iblinkinfo")),
+    Row("rdma", "iproute2", ("rdma {case}",), r"mlx5_0.*(netdev hca0|fw 16)", cases=("link", "dev"), quick=True),
+    Row("ip", "iproute2", ("ip address show hca0",), r"inet 10\.0\.0\.\d+/24"),
+    Row("dpdk-testpmd", "dpdk-dev", (
+        "dpdk-testpmd --no-huge -m 128 -l 0 --no-telemetry --no-shconf -a ca00:00:00.0 -- --total-num-mbufs=2048",),
+        "No probed ethernet devices", ways.failing(ways.one),
+        cannot="passes over a PCI function that has no driver in sysfs; what its mlx5 driver would ask of the "
+        "kernel after that has not been tried"),
+    Row("qperf", "qperf", (QPERF_SERVER, QPERF + " {case}"), "Invalid argument", ways.failing(ways.by_port_unserved),
+        ("rc_bw", "uc_bw", "ud_bw"),
+        cannot="addresses its peer by LID alone, without a GID: RoCE needs one, and a card refuses that as well"),
+)
+
+UNTRIED = (
+    Untried("nc, iperf3 under librspreload",
+            "what rsockets' own `select()` and `accept4()` make of them: [rdma-cm.md](rdma-cm.md)"),
+    Untried("Open MPI's `btl openib`",
+            "Debian's connects by InfiniBand's means only (`udcm`); UCX is what Open MPI takes by itself"),
+    Untried("srp_daemon, opensm, ibacm", "for InfiniBand fabrics; the port is Ethernet"),
+    Untried("NCCL, nccl-tests", "not in Debian; NCCL wants a GPU"),
+    Untried("Ceph, tgt (iSER), QEMU's migration by RDMA", "nobody has looked yet"),
+)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How the programs of tests/programs/known are run: on one host, on two that meet by port or by address, under MPI.
+
+Each way takes the wire (hosts.Hosts) and the commands, and returns what the last program said; one that does not
+end well is a hosts.Failure.
+"""
+import pathlib
+import re
+import shlex
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+
+import hosts
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SERVER, CLIENT = "10.7.0.1", "10.7.0.2"
+RANKS = 4
+LEAST_PACKETS = 50  # between two ranks; there are hundreds
+MAKEFILE = """check: program
+\t./program | grep mlx5_0
+program: program.c
+\t$(CC) -o $@ $< -libverbs
+"""
+PROGRAM = """#include <infiniband/verbs.h>
+#include <stdio.h>
+int main(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx = list && *list ? ibv_open_device(*list) : NULL;
+    puts(ctx ? ibv_get_device_name(*list) : "no device");
+    return !ctx;
+}
+"""
+PYTEST = """import pyverbs.device
+def test_port():
+    assert pyverbs.device.Context(name="mlx5_0").query_port(1).state == 4
+"""
+MADE = {"Makefile": MAKEFILE, "program.c": PROGRAM, "test_port.py": PYTEST}
+
+
+def fill(command, folder, **words):
+    """The words of a command."""
+    return shlex.split(command.format(server=SERVER, client=CLIENT, folder=folder, **words))
+
+
+def one(wire, commands, folder, case):
+    for name, text in MADE.items():
+        pathlib.Path(folder, name).write_text(text)
+    return wire.run(*fill(commands[0], folder, case=case))
+
+
+def until_interrupted(wire, commands, folder, case):
+    """A program that says something at once, and waits."""
+    process = wire.start("stdbuf", "-oL", *fill(commands[0], folder, case=case))
+    text = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    return text + process.communicate(timeout=hosts.PATIENCE)[0]
+
+
+def by_port(wire, commands, folder, case):
+    """The client meets its server on a TCP port of the machine."""
+    port = hosts.free_port()
+    server = wire.start(*fill(commands[0], folder, case=case, port=port))
+    hosts.wait_listening(server, port)
+    client = wire.start(*fill(commands[1], folder, case=case, port=port))
+    text = wire.output(client)
+    wire.output(server)
+    return text
+
+
+def by_port_unserved(wire, commands, folder, case):
+    """The server goes on when its client has ended."""
+    port = hosts.free_port()
+    server = wire.start(*fill(commands[0], folder, case=case, port=port), options=["--ip", SERVER])
+    hosts.wait_listening(server, port)
+    try:
+        return wire.run(*fill(commands[1], folder, case=case, port=port), options=["--ip", CLIENT])
+    finally:
+        wire.kill()
+
+
+def by_address(wire, commands, folder, case, served=True):
+    """The client reaches its server by the IP address of its HCA."""
+    words = [fill(command, folder, case=case, port=hosts.free_port()) for command in commands]
+    return hosts.by_address(wire, words[0], *words[1], served=served)[0]
+
+
+def unserved(wire, commands, folder, case):
+    return by_address(wire, commands, folder, case, served=False)
+
+
+def by_group(wire, commands, folder, case):
+    receiver = wire.start(*fill(commands[0], folder, case=case), options=["--ip", SERVER])
+    while "receiving" not in (line := receiver.stdout.readline()) and "MULTICAST" not in line:
+        if not line:
+            raise hosts.Failure("the receiver does not receive")
+    text = wire.run(*fill(commands[1], folder, case=case), options=["--ip", CLIENT])
+    wire.output(receiver)
+    return text
+
+
+def copied(wire, commands, folder, case):
+    sent, got = pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
+    sent.write_bytes(bytes(range(251)) * 4000)
+    text = unserved(wire, commands, folder, case)
+    if sent.read_bytes() != got.read_bytes():
+        raise hosts.Failure(f"what arrived is not what was sent\n{text}")
+    return text
+
+
+def fio(wire, commands, folder, case):
+    """What reads is its server, whatever the verb. In threads: a process of its own would outlive a kill."""
+    files = {"server": "[receiver]\nrw=read\n",
+             "client": f"[sender]\nhostname={SERVER}\nverb={case}\nrw=write\n"}
+    port = hosts.free_port()
+    for name, text in files.items():
+        pathlib.Path(folder, f"{name}.fio").write_text(
+            f"[global]\nioengine=rdma\nport={port}\nthread\nbs=64k\nsize=10m\niodepth=16\n{text}")
+    return by_address(wire, commands, folder, case)
+
+
+# -- MPI ---------------------------------------------------------------------------------------------------------
+
+
+def packets(capture):
+    """How many RC packets of each source a capture has."""
+    data, at, seen = capture.read_bytes(), 0, {}
+    while at + 32 <= len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        frame = data[at + 28:at + length]
+        if kind == 6 and frame[12:14] == b"\x08\x00" and frame[36:38] == struct.pack(">H", 4791) and not frame[42] >> 5:
+            seen[frame[26:30]] = seen.get(frame[26:30], 0) + 1
+        at += length
+    return seen
+
+
+def mpi(wire, commands, folder, case):
+    """Each rank's HCA has seen packets of each rank: what the program compared went over the wire."""
+    compiler, command = commands
+    program = pathlib.Path(folder, "collective")
+    source = str(ROOT / "tests/programs/collective.c")
+    made = subprocess.run([*fill(compiler, folder, case=case), "-o", str(program), source], capture_output=True,
+                          text=True, check=False)
+    if made.returncode:
+        raise hosts.Failure(made.stderr)
+    rank = pathlib.Path(folder, "rank")
+    rank.write_text('#!/bin/sh\nHCASIM_CAPTURE=$(dirname "$0")/${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.pcapng exec "$@"\n')
+    rank.chmod(0o755)
+    text = wire.run(*fill(command, folder, case=case))
+    captures = [pathlib.Path(folder, f"{number}.pcapng") for number in range(RANKS)]
+    for capture in captures:
+        seen = packets(capture)
+        if len(seen) != RANKS or min(seen.values()) < LEAST_PACKETS:
+            raise hosts.Failure(f"{capture.name} has RC packets of {seen}\n{text}")
+        capture.unlink()
+    return text
+
+
+def failing(way):
+    """What is said by one that does not end well."""
+    def run(wire, commands, folder, case, **more):
+        started = time.monotonic()
+        try:
+            way(wire, commands, folder, case, **more)
+        except (hosts.Failure, subprocess.TimeoutExpired) as err:
+            return f"{err}\n{wire.kill()}"
+        raise hosts.Failure(f"it ended well in {time.monotonic() - started:.1f} s")
+    return run
