@@ -3,10 +3,11 @@
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
 
-#define QPT_RC          2 /* enum ibv_qp_type */
-#define QPT_UD          4
-#define QPT_XRC_SEND    9
-#define UCMA_MAX_OPTION 4096 /* bytes: paths in one option */
+#define QPT_RC       2 /* enum ibv_qp_type */
+#define QPT_UD       4
+#define QPT_XRC_SEND 9
+#define UCMA_MAX_OPTION                                                                            \
+    (4u << 20) /* bytes of one option: what a kernel copies (KMALLOC_MAX_SIZE) */
 
 /* The port space says which kind of queue pair it is for; RDMA_PS_IB leaves it to the program. */
 static int ucma_qp_type(const struct rdma_ucm_create_id *cmd, uint8_t *type)

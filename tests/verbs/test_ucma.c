@@ -756,13 +756,15 @@ START_TEST(options)
 }
 END_TEST
 
+#define PATHS 1000
+
 /* As ucma_set_ib_path(): of the paths that a program sets, the one that is primary and of both ways
  * counts, once the address is known, and stands for a route that was resolved. */
 START_TEST(a_path_that_is_set)
 {
     struct ucma_file *file = hosts[0].file;
-    struct ib_path_rec_data paths[2] = {{.flags = 1}, {.flags = 1 | 2 | 8 | 32}};
-    uint8_t *record = (uint8_t *)paths[1].path_rec;
+    struct ib_path_rec_data paths[PATHS] = {{.flags = 1}, [PATHS - 1] = {.flags = 1 | 2 | 8 | 32}};
+    uint8_t *record = (uint8_t *)paths[PATHS - 1].path_rec;
     uint32_t id = create(file, 1, RDMA_PS_TCP);
     struct rdma_ucm_set_option cmd = {.optval = (uintptr_t)paths,
                                       .id = id,
