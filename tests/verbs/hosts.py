@@ -557,13 +557,14 @@ def datagrams_by_address(hosts):
     """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
     for ports in "udp", "ipoib":
         by_address(hosts, ["udaddy", "-P", ports, "-c", "10"], "udaddy", "-s", SERVER_IP, "-P", ports, "-c", "10")
-    receiver = hosts.start("stdbuf", "-oL", "mckey", "-m", "239.7.7.7", "-b", SERVER_IP, options=["--ip", SERVER_IP])
-    while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
-        if not line:
-            raise Failure("mckey does not receive")
-    hosts.run("mckey", "-m", "239.7.7.7", "-b", CLIENT_IP, "-s", options=["--ip", CLIENT_IP])
-    if "data transfers complete" not in (text := hosts.output(receiver)):
-        raise Failure(text)
+    for mode in [], ["-o"], ["-l"]:  # who only sends; nothing to its own host
+        receiver = hosts.start("stdbuf", "-oL", "mckey", "-m", "239.7.7.7", "-b", SERVER_IP, options=["--ip", SERVER_IP])
+        while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
+            if not line:
+                raise Failure("mckey does not receive")
+        hosts.run("mckey", "-m", "239.7.7.7", "-b", CLIENT_IP, "-s", *mode, options=["--ip", CLIENT_IP])
+        if "data transfers complete" not in (text := hosts.output(receiver)):
+            raise Failure(text)
 
 
 def sockets(hosts):
