@@ -59,8 +59,11 @@ static void helper_sleep(struct local_hca *hca, uint64_t ns)
     struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
                           .tv_nsec = (long)(ns % 1000000000u)};
     uint64_t count;
-    int n = ppoll(fds, hca->wire_fd >= 0 ? 2 : 1, ns == UINT64_MAX ? NULL : &ts, NULL);
+    int n;
 
+    fork_gate_sleeps(&hca->gate);
+    n = ppoll(fds, hca->wire_fd >= 0 ? 2 : 1, ns == UINT64_MAX ? NULL : &ts, NULL);
+    fork_gate_wakes(&hca->gate);
     __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
     if (n > 0 && (fds[0].revents & POLLIN) && read(hca->wake_fd, &count, sizeof(count)) < 0 &&
         errno != EAGAIN) {
@@ -145,7 +148,9 @@ static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, u
  * there asleep: a thread that yields is behind all that spin, one that is woken before them. */
 static void helper_yield(struct local_hca *hca, uint64_t now)
 {
+    fork_gate_sleeps(&hca->gate);
     sched_yield();
+    fork_gate_wakes(&hca->gate);
     if (local_monotonic_ns() > now + LINGER) {
         hca->crowded_until_ns = now + PROBATION_MAX;
     }
@@ -205,6 +210,7 @@ bool local_helper_start(struct local_hca *hca)
     sigset_t all, old;
     int err;
 
+    fork_gate_init(&hca->gate);
     /* the program's signals are not for this thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -221,6 +227,7 @@ void local_helper_stop(struct local_hca *hca)
         __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
         local_helper_wake(hca);
         pthread_join(hca->helper, NULL);
+        fork_gate_fini(&hca->gate);
     }
     hca->started = false;
 }

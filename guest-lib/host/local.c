@@ -187,6 +187,20 @@ void local_hca_free(struct local_hca *hca)
     g_free(hca);
 }
 
+void local_before_fork(struct local_hca *hca)
+{
+    if (hca->started) {
+        fork_gate_before(&hca->gate);
+    }
+}
+
+void local_after_fork(struct local_hca *hca)
+{
+    if (hca->started) {
+        fork_gate_after(&hca->gate);
+    }
+}
+
 void local_hca_abandon(struct local_hca *hca)
 {
     hca->driven = LOCAL_BY_PARENT;

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include "guest-lib/host/fork_gate.h"
 #include "guest-lib/host/local.h"
 #include "guest-lib/host/memory.h"
 #include "guest-lib/host/neighbours.h"
@@ -61,6 +62,7 @@ struct local_hca {
     void *answered_opaque;
     /* the helper */
     pthread_t helper;
+    struct fork_gate gate;
     bool started, stop;
     bool said_so;
     bool asleep;

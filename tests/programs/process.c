@@ -136,6 +136,28 @@ START_TEST(a_child_lists_what_it_opens)
 }
 END_TEST
 
+/* What other threads of the process were doing is not left undone in a child: their locks. (The
+ * device has been opened only now: its thread begins.) */
+START_TEST(a_child_need_not_wait_for_the_devices_thread)
+{
+    int status;
+    pid_t pid;
+
+    for (int i = 0; i < 20; i++) {
+        device_open();
+        fflush(NULL);
+        pid = fork();
+        if (!pid) {
+            open_what_is_listed();
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+        device_close();
+    }
+}
+END_TEST
+
 START_TEST(a_child_is_told_that_the_device_is_its_parents)
 {
     struct pair *p;
@@ -553,6 +575,7 @@ int main(void)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_lists_what_it_opens);
+    tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
     tcase_add_test(tc, who_sleeps_is_told_that_nobody_answers);

@@ -300,6 +300,16 @@ void hv_hca_abandon(struct hv_hca *hca)
     local_hca_abandon(hca->local);
 }
 
+void hv_hca_before_fork(struct hv_hca *hca)
+{
+    local_before_fork(hca->local);
+}
+
+void hv_hca_after_fork(struct hv_hca *hca)
+{
+    local_after_fork(hca->local);
+}
+
 void hv_hca_close(struct hv_hca *hca)
 {
     local_stop(hca->local); /* the helper looks at the driver's EQ */

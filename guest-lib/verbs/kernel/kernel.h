@@ -104,6 +104,9 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
 void hv_hca_close(struct hv_hca *hca);
 /* In the child of fork(): it has stayed with the parent. */
 void hv_hca_abandon(struct hv_hca *hca);
+/* Around fork(), in the parent: its threads sleep meanwhile. */
+void hv_hca_before_fork(struct hv_hca *hca);
+void hv_hca_after_fork(struct hv_hca *hca);
 
 /* Executes a command; any thread. Returns 0 or the errno that mlx5_core makes of its status
  * (cmd_status_to_err()); out is what the device wrote, all zero if it did not answer. */

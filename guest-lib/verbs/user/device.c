@@ -56,10 +56,20 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
 static void device_before_fork(void)
 {
     pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < num_devices; i++) {
+        if (devices[i].hca) {
+            hv_hca_before_fork(devices[i].hca);
+        }
+    }
 }
 
 static void device_after_fork_in_parent(void)
 {
+    for (unsigned i = 0; i < num_devices; i++) {
+        if (devices[i].hca) {
+            hv_hca_after_fork(devices[i].hca);
+        }
+    }
     pthread_mutex_unlock(&lock);
 }
 
