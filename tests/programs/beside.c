@@ -783,6 +783,23 @@ START_TEST(a_duplicate_is_the_same_file)
 }
 END_TEST
 
+START_TEST(other_ways_to_duplicate_and_to_close)
+{
+    int fd = open_rdma_cm(), copy = fcntl(fd, F_DUPFD_CLOEXEC, fd + 10), other;
+
+    ck_assert_int_ge(copy, fd + 10);
+    ck_assert(is_rdma_cm(copy));
+    close(fd);
+    ck_assert_int_eq(write(copy, "", 1), -1); /* is no command */
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(close_range((unsigned)copy, (unsigned)copy, 0), 0);
+    ck_assert_int_eq(fcntl(copy, F_GETFD), -1);
+    other = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+    ck_assert(is_rdma_cm(other));
+    close(other);
+}
+END_TEST
+
 static int borrowed_fd;
 
 /* A child that has its parent's memory until it ends. */
@@ -837,6 +854,7 @@ int main(void)
         datagrams_reach_the_addresses_of_hosts,
         what_takes_a_closed_descriptor_s_place_is_itself,
         a_duplicate_is_the_same_file,
+        other_ways_to_duplicate_and_to_close,
         a_child_s_doings_are_its_own,
     };
     TCase *tc = tcase_create("beside");

@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +36,9 @@ int __fxstat64(int version, int fd, struct stat64 *buf);
     X(dup)                                                                                         \
     X(dup2)                                                                                        \
     X(dup3)                                                                                        \
+    X(fcntl)                                                                                       \
+    X(fcntl64)                                                                                     \
+    X(close_range)                                                                                 \
     X(fstat)                                                                                       \
     X(fstat64)                                                                                     \
     X(__fxstat)                                                                                    \
@@ -295,6 +299,37 @@ PRELOAD_EXPORT int dup2(int from, int to)
 PRELOAD_EXPORT int dup3(int from, int to, int flags)
 {
     return interpose_duplicate(from, REAL(dup3)(from, to, flags));
+}
+
+/* Both fcntl() and fcntl64(): duplicates are known as well; of other commands the argument is
+ * handed on as it came, in a register. */
+#define FCNTL(name)                                                                                \
+    PRELOAD_EXPORT int name(int fd, int command, ...)                                              \
+    {                                                                                              \
+        va_list args;                                                                              \
+        void *arg;                                                                                 \
+        int got;                                                                                   \
+                                                                                                   \
+        va_start(args, command);                                                                   \
+        arg = va_arg(args, void *);                                                                \
+        va_end(args);                                                                              \
+        got = REAL(name)(fd, command, arg);                                                        \
+        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? interpose_duplicate(fd, got)     \
+                                                                : got;                             \
+    }
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (!flags && getpid() == table_pid) {
+        for (unsigned fd = first; fd <= last && fd < FILES; fd++) {
+            if (interpose_may_be_file((int)fd)) {
+                interpose_forget((int)fd);
+            }
+        }
+    }
+    return REAL(close_range)(first, last, flags);
 }
 
 /* -- the process --------------------------------------------------------------------------------
