@@ -379,7 +379,6 @@ static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, ui
 
     if (flags & PKT_FIRST) {
         /* A new message begins with any PSN; what was before and did not end is lost (9.8.2). */
-        s->epsn = pkt->psn;
         s->msg = MSG_NONE;
     } else if (pkt->psn != s->epsn) {
         qp_counters(peer->qp)->out_of_sequence++;
