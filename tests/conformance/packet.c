@@ -66,8 +66,9 @@ bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opco
         const struct bth_opcode_info *info = &bth_opcodes[i];
         const char *short_name = info->name ? strchr(info->name, '_') : NULL;
 
-        if (info->name && info->transport == transport &&
-            (!strcmp(info->name, name) || (short_name && !strcmp(short_name + 1, name)))) {
+        if (info->name &&
+            (!strcmp(info->name, name) ||
+             (info->transport == transport && short_name && !strcmp(short_name + 1, name)))) {
             *opcode = (uint8_t)i;
             return true;
         }

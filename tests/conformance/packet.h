@@ -26,7 +26,7 @@ void packet_set(struct roce_packet *pkt, const struct packet_field *field, uint6
 /* Whether a packet of that opcode has the field. */
 bool packet_has(const struct roce_packet *pkt, const struct packet_field *field);
 
-/* False: that transport has no such operation. */
+/* A name with its transport in front is that of any. False: there is no such operation. */
 bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opcode);
 
 /* AETH syndrome: nak=seq|invalid|access|op, rnr=N (timer code), credits=N. usual: without those. */

@@ -7,7 +7,7 @@
 
 #define PAGE 4096
 
-/* mr NAME LEN [rights=lw,rw,...]: its bytes are a pattern of its own */
+/* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are a pattern of its own */
 void play_new_mr(struct play *p)
 {
     struct play_mr *mr = g_new0(struct play_mr, 1);
@@ -24,7 +24,8 @@ void play_new_mr(struct play *p)
         mr->bytes[i] = play_pattern(mr->seed, i);
     }
     mr->name = name;
-    mr->mr = ibv_reg_mr(p->stand.pd, mr->bytes, mr->len, (int)rights);
+    mr->mr = ibv_reg_mr(words_flag(&p->words, "other_pd") ? p->stand.other_pd : p->stand.pd,
+                        mr->bytes, mr->len, (int)rights);
     play_result(p, mr->mr ? 0 : errno);
     g_ptr_array_add(p->mrs, mr);
 }

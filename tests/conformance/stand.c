@@ -98,12 +98,14 @@ bool stand_init(struct stand *stand)
         return false;
     }
     stand->pd = ibv_alloc_pd(stand->ctx);
-    return stand->pd;
+    stand->other_pd = ibv_alloc_pd(stand->ctx);
+    return stand->pd && stand->other_pd;
 }
 
 void stand_clear(struct stand *stand)
 {
     g_assert_cmpint(ibv_dealloc_pd(stand->pd), ==, 0);
+    g_assert_cmpint(ibv_dealloc_pd(stand->other_pd), ==, 0);
     g_assert_cmpint(ibv_close_device(stand->ctx), ==, 0);
     hv_sim_device_free(stand->ibdev);
     inproc_leave(stand->world, &stand->member);

@@ -24,9 +24,9 @@ struct stand {
     struct hv_port_config device, peer; /* their addresses */
     struct ibv_device *ibdev;
     struct ibv_context *ctx;
-    struct ibv_pd *pd;
-    GQueue sent;         /* struct stand_packet that nobody has taken */
-    unsigned bad_frames; /* that the device sent, and that are no RoCEv2 packets */
+    struct ibv_pd *pd, *other_pd; /* all but a region that says so is in the first */
+    GQueue sent;                  /* struct stand_packet that nobody has taken */
+    unsigned bad_frames;          /* that the device sent, and that are no RoCEv2 packets */
     struct inproc_member member;
 };
 
