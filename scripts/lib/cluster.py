@@ -104,6 +104,10 @@ class Cluster:
         if host.ended_at is not None or host.status() is None:
             return
         host.ended_at = time.monotonic()
+        # What it printed stands before the news of its end. A pipe holds no more than one read takes.
+        for pipe in set(host.rest) & {key.fileobj for key in self.pipes.get_map().values()}:
+            with contextlib.suppress(BlockingIOError):
+                self._read(pipe, host)
         if host.status():
             self.first_failure = self.first_failure or host.status()
             print(f"hcasim: host {host.number} ended with status {host.status()}", file=sys.stderr, flush=True)
