@@ -74,6 +74,7 @@ UCP_TESTS = ("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stre
 UCX = "env UCX_TLS=rc_v,self UCX_NET_DEVICES=mlx5_0:1"
 XSRQ = "ibv_xsrq_pingpong -d mlx5_0 -g 1 -p {port} {case}"
 MPI = "all-to-all, reductions, puts, accumulates and tickets compared, and each HCA saw packets of each rank"
+NC = "OpenBSD's as the server, the traditional one as the client: [rdma-cm.md](rdma-cm.md) has why"
 RANK = "{folder}/rank {folder}/collective 2"
 
 ROWS = (
@@ -108,6 +109,13 @@ ROWS = (
     addressed("riostream", "riostream -S 4096 -I 10 -C 5 {case}", "riostream -s {server} -S 4096 -I 10 -C 5 {case}",
               " 4k ", cases=("", "-T v")),
     addressed("rcopy", "rcopy", "rcopy {folder}/sent {server}:{folder}/got", way=ways.copied),
+    Row("iperf3 under librspreload", "iperf3 librdmacm1", (
+        "{folder}/rspreload iperf3 -s -1 -B {server}", "{folder}/rspreload iperf3 -c {server} -n 5M {case}"),
+        "^iperf Done", ways.preloaded, ("", "-R", "-P 2")),
+    Row("nc under librspreload", "netcat-openbsd netcat-traditional librdmacm1", (
+        '{folder}/rspreload sh -c "exec nc.openbsd -l {server} 7471 >{folder}/got"',
+        '{folder}/rspreload sh -c "exec nc.traditional -q 1 {server} 7471 <{folder}/sent"'), way=ways.preloaded, quick=True,
+        note=NC),
     Row("ucx_info", "ucx-utils", ("ucx_info -d",), r"Transport: rc_verbs\s+#\s+Device: mlx5_0:1[\s\S]*"
         r"Transport: ud_verbs\s+#\s+Device: mlx5_0:1", quick=True),
     ucx("UCT", "rc_v", RC_TESTS, "-d mlx5_0:1 -x rc_verbs"),
@@ -146,8 +154,6 @@ ROWS = (
 )
 
 UNTRIED = (
-    Untried("nc, iperf3 under librspreload",
-            "what rsockets' own `select()` and `accept4()` make of them: [rdma-cm.md](rdma-cm.md)"),
     Untried("Open MPI's `btl openib`",
             "Debian's connects by InfiniBand's means only (`udcm`); UCX is what Open MPI takes by itself"),
     Untried("srp_daemon, opensm, ibacm", "for InfiniBand fabrics; the port is Ethernet"),

@@ -122,6 +122,23 @@ def fio(wire, commands, folder, case):
     return by_address(wire, commands, folder, case)
 
 
+def preloaded(wire, commands, folder, case):
+    """Programs of sockets under librspreload.so: what they say goes over queue pairs."""
+    wrapper = pathlib.Path(folder, "rspreload")
+    library = next(pathlib.Path("/usr/lib").glob("*/rsocket/librspreload.so"))
+    wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library}:$LD_PRELOAD HCASIM_CAPTURE=$0-$HCASIM_IP exec "$@"\n')
+    wrapper.chmod(0o755)
+    sent, got = pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
+    sent.write_bytes(bytes(range(251)) * 4000)
+    text = by_address(wire, commands, folder, case)
+    seen = packets(pathlib.Path(f"{wrapper}-{CLIENT}"))
+    if len(seen) != 2 or max(seen.values()) < LEAST_PACKETS:
+        raise hosts.Failure(f"RC packets of {seen}\n{text}")
+    if got.exists() and got.read_bytes() != sent.read_bytes():
+        raise hosts.Failure("what arrived is not what was sent")
+    return text
+
+
 # -- MPI ---------------------------------------------------------------------------------------------------------
 
 

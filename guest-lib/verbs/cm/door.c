@@ -222,7 +222,17 @@ static struct door *door_make(void)
     return d;
 }
 
-static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int flags, int *fd)
+/* One above the process's limit cannot be had (EINVAL, EMFILE). */
+static int door_descriptor(int fd, int flags, int least)
+{
+    int duplicate = flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD,
+        got = fcntl(fd, duplicate, least);
+
+    return got < 0 && least ? fcntl(fd, duplicate, 0) : got;
+}
+
+static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int flags, int least,
+                                   int *fd)
 {
     struct ucma_file *file = NULL;
     int err, state = cancel_disable();
@@ -236,7 +246,7 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
     }
     pthread_mutex_unlock(&lock);
     if (file) {
-        *fd = fcntl(ucma_fd(file), flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+        *fd = door_descriptor(ucma_fd(file), flags, least);
         if (*fd < 0 || (flags & O_NONBLOCK && fcntl(*fd, F_SETFL, O_NONBLOCK))) {
             err = errno;
             ucma_close(file);

@@ -11,9 +11,9 @@
 struct ucma_file;
 
 struct hv_cm_ops {
-    /* A file, and a descriptor of it in *fd; flags as open(2)'s. NULL with errno. file_of tells the
-     * file of a descriptor, or NULL. */
-    struct ucma_file *(*open)(struct ucma_file *(*file_of)(int fd), int flags, int *fd);
+    /* A file, and a descriptor of it in *fd, from `least` on if such are to be had; flags as
+     * open(2)'s. NULL with errno. file_of tells the file of a descriptor, or NULL. */
+    struct ucma_file *(*open)(struct ucma_file *(*file_of)(int fd), int flags, int least, int *fd);
     ssize_t (*write)(struct ucma_file *file, const void *buf, size_t len);
     /* Its last descriptor is gone. */
     void (*close)(struct ucma_file *file);

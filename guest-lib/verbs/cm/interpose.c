@@ -202,7 +202,7 @@ int interpose_open(int flags)
     int fd = -1, err = ENOENT;
 
     if (descriptors && (interpose_ops() || interpose_find_ops())) {
-        file = interpose_ops()->open(interpose_file_of, flags, &fd);
+        file = interpose_ops()->open(interpose_file_of, flags, rsockets_least_fd(), &fd);
         err = errno;
         if (file) {
             int state = interpose_lock();

@@ -40,6 +40,11 @@ bool ifaddrs_is_machines(uint32_t ipv4);
  * machine reaches by itself. */
 bool sockets_leads_to_host(uint32_t ipv4);
 
+/* -- rsockets.c -------------------------------------------------------------------------------- */
+
+/* The least number that a descriptor of the connection manager may have. */
+int rsockets_least_fd(void);
+
 /* -- tree.c ------------------------------------------------------------------------------------ */
 
 /* What would be at the path, if it is one that the HCA has something at, is at the path stored in
