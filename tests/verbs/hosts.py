@@ -589,6 +589,14 @@ def many_connections(hosts):
         raise Failure(text)
 
 
+def queues_dealt_to_threads(hosts):
+    """Eight queue pairs of one device, dealt to 1, 2, 4 and 8 threads: each message arrives, as it was sent and in its turn."""
+    for threads in 1, 2, 4, 8:
+        text = hosts.run(str(hosts.build / "tests/programs/many_qps"), "1", "8", str(threads), "2000")
+        if not text.startswith(f"8 QPs, {threads} threads: "):
+            raise Failure(text)
+
+
 def performance_tests_by_address(hosts):
     """perftest's programs connect by librdmacm (-R)."""
     for command in ("ib_send_bw -n 100", "ib_read_lat -n 50", "ib_write_bw -n 100 -q 4", "ib_send_bw -c UD -n 100"):
@@ -751,7 +759,7 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              performance_tests_by_address, cluster, tools, sockets_before_verbs, programs_beyond_reach,
+              queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
