@@ -17,8 +17,9 @@
 #define BATCH   16 /* completions of a poll, WQEs of a doorbell */
 #define MOST    64 /* QPs, threads */
 #define TIMEOUT 18
-#define IS_SEND (1ull << 32) /* in wr_id, beside the slot and the number of the QP in its thread   \
-                              */
+#define IS_SEND                                                                                    \
+    (1ull << 32) /* in wr_id, beside the slot and the number of the QP in its thread               \
+                  */
 
 static const char usage[] =
     "usage: many_qps [GID [QPS [THREADS [MESSAGES]]]]\n"

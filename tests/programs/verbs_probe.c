@@ -12,16 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/mlx5dv.h>
-#include <infiniband/sa.h>
 #include <infiniband/verbs.h>
-#include <rdma/ib_user_sa.h>
-#include <rdma/ib_user_verbs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "prm/prm.h"
+#include "tests/programs/verbs_copies.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BUF      8192
@@ -790,41 +788,6 @@ CALL(subscribe, return subscribe(false);)
 CALL(subscribe_fd, return subscribe(true);)
 CALL(vfio_fd, return num(mlx5dv_vfio_get_events_fd(ctx));)
 
-/* Attributes and paths of the kernel's ABI, whose header is not installed everywhere: what is in
- * the one is in the other then. */
-void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
-void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
-void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
-void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
-
-static int call_copy_ah(void)
-{
-    struct ib_uverbs_ah_attr from = {.grh = {.dgid = {1}, .hop_limit = 2}, .port_num = 3};
-    struct ibv_ah_attr to;
-
-    ibv_copy_ah_attr_from_kern(&to, &from);
-    return to.grh.dgid.raw[0] == 1 && to.grh.hop_limit == 2 && to.port_num == 3 ? 0 : EINVAL;
-}
-
-static int call_copy_qp(void)
-{
-    struct ib_uverbs_qp_attr from = {.dest_qp_num = 1, .rq_psn = 2, .ah_attr.sl = 3};
-    struct ibv_qp_attr to;
-
-    ibv_copy_qp_attr_from_kern(&to, &from);
-    return to.dest_qp_num == 1 && to.rq_psn == 2 && to.ah_attr.sl == 3 ? 0 : EINVAL;
-}
-
-static int call_copy_path(void)
-{
-    struct ib_user_path_rec from = {.sgid = {1}, .dlid = 2, .mtu = 3}, back = {0};
-    struct ibv_sa_path_rec to;
-
-    ibv_copy_path_rec_from_kern(&to, &from);
-    ibv_copy_path_rec_to_kern(&back, &to);
-    return to.sgid.raw[0] == 1 && to.dlid == 2 && !memcmp(&back, &from, sizeof(from)) ? 0 : EINVAL;
-}
-
 /* -- names ------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -954,9 +917,9 @@ static const struct {
      "mlx5dv_devx_subscribe_devx_event mlx5dv_devx_get_event ",
      call_subscribe},
     {" mlx5dv_devx_subscribe_devx_event_fd ", call_subscribe_fd},
-    {" ibv_copy_ah_attr_from_kern ", call_copy_ah},
-    {" ibv_copy_qp_attr_from_kern ", call_copy_qp},
-    {" ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern ", call_copy_path},
+    {" ibv_copy_ah_attr_from_kern ", copies_ah},
+    {" ibv_copy_qp_attr_from_kern ", copies_qp},
+    {" ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern ", copies_path},
     {" mlx5dv_vfio_get_events_fd ", call_vfio_fd},
 };
 

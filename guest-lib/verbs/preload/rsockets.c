@@ -27,10 +27,12 @@
     X(fcntl)
 REAL_TABLE(FUNCTIONS)
 
+typedef int accept_function(int fd, struct sockaddr *addr, socklen_t *len);
+
 /* The library's accept() if the program gets that one. */
-static __typeof__(accept) *rsockets_accept(void)
+static accept_function *rsockets_accept(void)
 {
-    __typeof__(accept) *theirs = (__typeof__(accept) *)dlsym(RTLD_DEFAULT, "accept");
+    accept_function *theirs = (accept_function *)dlsym(RTLD_DEFAULT, "accept");
     Dl_info info;
 
     return theirs && dladdr((const void *)theirs, &info) && info.dli_fname &&
@@ -46,7 +48,7 @@ int rsockets_least_fd(void)
 
 PRELOAD_SLOW static int rsockets_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
-    __typeof__(accept) *theirs = rsockets_accept();
+    accept_function *theirs = rsockets_accept();
     __typeof__(fcntl) *set = (__typeof__(fcntl) *)dlsym(RTLD_DEFAULT, "fcntl");
     int got;
 
