@@ -239,6 +239,7 @@ struct drv_qp_attr {
     bool no_sq;              /* it never sends: an XRC target, or a QP that its XRQ sends for */
     bool fetches;            /* that does (offload_type RNDV) */
     uint32_t xrcd;           /* XRC */
+    uint8_t log_streams;     /* DCI; 0: it has none */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
     uint32_t user_index;     /* what CQEs name the QP by; 0: none */

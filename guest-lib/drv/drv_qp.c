@@ -100,6 +100,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
+    PRM_SET(qpc, qpc, log_num_dci_stream_channels, attr->log_streams);
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, cqn_snd, attr->send_cq->cqn);

@@ -229,6 +229,7 @@ static void new_tags_target(struct guest_input *in)
     PRM_SET(dctc, dctc, srqn_xrqn, in->guest.xrqn);
     PRM_SET(dctc, dctc, offload_type, PRM_QP_OFFLOAD_RNDV);
     PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B);
+    PRM_SET(dctc, dctc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_256B);
     g_assert_cmpint(drv_cmd(drv, cmd, len, out, sizeof(out)), ==, 0);
     peer.tags_dctn = PRM_GET(create_dct_out, out, dctn);
 }
@@ -326,6 +327,9 @@ static void post_receives(struct guest_input *in, uint32_t len)
     }
     if ((uint16_t)(in->guest.xrq.counter - srq_find(hca, in->guest.xrqn)->wq.ci) < 8) {
         drv_post_srq_recv(in->t->a.drv, &in->guest.xrq, &sge, 1);
+    }
+    if ((uint16_t)(in->guest.srq->counter - srq_find(hca, in->guest.srq->srqn)->wq.ci) < 8) {
+        drv_post_srq_recv(in->t->a.drv, in->guest.srq, &sge, 1);
     }
     post_eth_recv(in, len);
 }
@@ -505,18 +509,21 @@ static void send_packet(struct guest_input *in, unsigned i)
     put_on_the_wire(in, frame, total);
 }
 
-/* A packet for the target of dynamic connections, whose sender has one of a few numbers. A SEND's
- * receive WQE there is none. */
+/* A packet for a target of dynamic connections, whose sender has one of a few numbers. The one that
+ * takes extended atomics is the XRQ's. */
 static void send_dc_packet(struct guest_input *in)
 {
     uint8_t frame[WIRE_FRAME_MAX], how = input_u8(in), choice = input_u8(in);
+    bool extended = (choice & 0x18) == 0x18; /* the transport itself has no such opcodes */
+    bool tags = extended || (choice & 0xe0) == 0xe0;
     struct dcceth connect = {.key = EXAMPLE_DC_KEY, .psn = how >> 4};
     struct roce_packet pkt = {
-        .opcode = BTH_DC | (choice & 0x1f),
+        .opcode =
+            extended ? BTH_EXTENDED_DC | (choice & BTH_EXTENDED_OP) : BTH_DC | (choice & 0x1f),
         .solicited = how & 1,
         .ackreq = how & 2,
         .migreq = true,
-        .dest_qp = in->guest.dctn,
+        .dest_qp = tags ? peer.tags_dctn : in->guest.dctn,
         .pkey = 0xffff,
         .psn = input_u8(in) & 15,
         .addr = {.is_ipv4 = true, .hop_limit = 64, .udp_sport = 0xc123},
@@ -532,6 +539,9 @@ static void send_dc_packet(struct guest_input *in)
     pkt.reth.va = pkt.atomic.va = 0x40000000;
     pkt.reth.rkey = pkt.atomic.rkey = peer.open.key;
     pkt.reth.len = (uint32_t)len;
+    if (extended) { /* operands */
+        pkt.reth.len = (uint32_t)len / (pkt.opcode & 1 ? 2 : 4);
+    }
     memcpy(pkt.addr.dmac, in->t->a.drv->mac, 6);
     memcpy(pkt.addr.smac, in->t->b.drv->mac, 6);
     memcpy(pkt.addr.dgid, in->t->a.gid, 16);
@@ -602,22 +612,61 @@ static void send_dc_request(struct guest_input *in, uint8_t how)
     send_dc(in, &pkt, &request, sizeof(request), how & 8);
 }
 
-/* An answer to what the XRQ's initiator has asked. */
+/* The guest's initiator asks something of a target that the other HCA does not have. */
+static void post_dc_send(struct guest_input *in)
+{
+    static const uint8_t opcodes[] = {
+        PRM_WQE_OPCODE_SEND,      PRM_WQE_OPCODE_RDMA_WRITE,       PRM_WQE_OPCODE_RDMA_READ,
+        PRM_WQE_OPCODE_ATOMIC_FA, PRM_WQE_OPCODE_ATOMIC_MASKED_FA,
+    };
+    static const uint8_t operands[MASKED_OPERANDS_MAX];
+    struct drv_qp *qp = in->guest.dci;
+    const struct qp *model = qp_find(&in->t->a.hca->fw->hca, qp->qpn);
+    struct drv_path target = path_of(in, RC_OWN_RQ);
+    uint8_t what = input_u8(in), opcode = opcodes[(what & 7) % G_N_ELEMENTS(opcodes)];
+    uint32_t len = opcode == PRM_WQE_OPCODE_ATOMIC_FA ? 8
+                   : opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_FA
+                       ? (uint32_t)MASKED_MIN << (what >> 3) % 6
+                       : (what >> 3) * 64u;
+    struct drv_sge sge = recv_sge(in, len);
+    struct drv_send send = {.opcode = opcode,
+                            .flags = DRV_SIGNALED,
+                            .sge = &sge,
+                            .num_sge = 1,
+                            .operands = operands,
+                            .raddr = 0x40000000,
+                            .rkey = 0x1234,
+                            .ah = &target,
+                            .dc_key = EXAMPLE_DC_KEY};
+
+    if (model->state != PRM_QP_STATE_RTS) {
+        g_assert_cmpint(drv_modify_qp(qp, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
+        qp->dbr[0] = qp->dbr[1] = 0;
+        qp->sq_pi = 0;
+        guest_connect_dci(&in->guest);
+    }
+    if ((uint16_t)(qp->sq_pi - model->sq.ci) < 64) {
+        drv_post_send(qp, &send);
+    }
+}
+
+/* An answer to what an initiator has asked: the XRQ's, or the guest's. */
 static void send_dc_answer(struct guest_input *in, uint8_t how)
 {
-    static const uint8_t ops[] = {BTH_READ_RESP_ONLY,
-                                  BTH_READ_RESP_FIRST,
-                                  BTH_READ_RESP_MIDDLE,
-                                  BTH_READ_RESP_LAST,
-                                  BTH_ACK,
-                                  BTH_ACK,
-                                  BTH_ATOMIC_ACK,
-                                  BTH_SEND_ONLY};
+    static const uint8_t ops[] = {BTH_DC | BTH_READ_RESP_ONLY,
+                                  BTH_DC | BTH_READ_RESP_FIRST,
+                                  BTH_DC | BTH_READ_RESP_MIDDLE,
+                                  BTH_DC | BTH_READ_RESP_LAST,
+                                  BTH_DC | BTH_ACK,
+                                  BTH_EXTENDED_DC | BTH_EXTENDED_ACK,
+                                  BTH_DC | BTH_ATOMIC_ACK,
+                                  BTH_DC | BTH_SEND_ONLY};
     static const uint8_t data[1024] = {1};
-    const struct srq *xrq = srq_find(&in->t->a.hca->fw->hca, in->guest.xrqn);
-    const struct qp *qp = (const struct qp *)xrq->dci;
+    struct hca *hca = &in->t->a.hca->fw->hca;
+    const struct srq *xrq = srq_find(hca, in->guest.xrqn);
+    const struct qp *qp = how & 4 ? qp_find(hca, in->guest.dci->qpn) : (const struct qp *)xrq->dci;
     struct roce_packet pkt = {
-        .opcode = BTH_DC | ops[how >> 4 & 7],
+        .opcode = ops[how >> 4 & 7],
         .dest_qp = qp->obj.num,
         .psn = (qp->req.unacked_psn + (how >> 7)) & PSN_MASK,
         .dceth = {.session = qp->peer.session, .number = qp->peer.qpn},
@@ -676,8 +725,11 @@ static void step(struct guest_input *in)
     case 7: {
         uint8_t how = input_u8(in);
 
-        if (how & 1) {
+        if ((how & 5) == 1) {
             append_tag(in, input_u8(in) & 3);
+            input_settle(in);
+        } else if (how & 1) {
+            post_dc_send(in);
             input_settle(in);
         }
         if (how & 2) {

@@ -31,18 +31,25 @@ static struct ring qp_rq(const struct drv_qp *qp)
     return (struct ring){qp->qpn, false, qp->ring.ptr, qp->sq_offset, &qp->dbr[0]};
 }
 
+/* What only this target needs of a guest. */
+static struct {
+    struct drv_qp *dci, *xrc; /* an initiator with streams; XRC, connected to itself */
+} more;
+
 /* The queues of the guest, by index. */
 static struct ring ring_at(const struct guest *g, unsigned i)
 {
     uint8_t *mem = g->mem->ptr;
 
-    if (i == 8) {
+    switch (i < 12 ? i : i % 8) {
+    case 8:
         return qp_sq(g->tags);
-    }
-    if (i == 9) {
+    case 9:
         return qp_sq(g->dci);
-    }
-    switch (i % 8) {
+    case 10:
+        return qp_sq(more.dci);
+    case 11:
+        return qp_sq(more.xrc);
     case 0:
         return qp_sq(g->rc_loop);
     case 1:
@@ -113,6 +120,8 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
     }
     if (ring->is_dci) {
         put_target(&in->guest, wqe);
+    } else if (ring->qpn == more.xrc->qpn) {
+        PRM_SET(wqe_xrc_seg, (void *)(wqe + PRM_SIZE(wqe_ctrl_seg)), xrc_srqn, in->guest.xrc_srqn);
     }
     if (send) {
         PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, pi);
@@ -164,19 +173,50 @@ static void step(struct guest_input *in)
     }
 }
 
-/* The initiator begins anew, whatever an earlier run did to it. */
-static void restart_dci(struct guest *g)
+static struct drv_qp *new_qp(const struct guest *g, const struct drv_qp_attr *kind)
 {
-    g_assert_cmpint(drv_modify_qp(g->dci, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
-    g->dci->dbr[0] = g->dci->dbr[1] = 0;
-    guest_connect_dci(g);
+    struct drv_qp *qp = g_new0(struct drv_qp, 1);
+    struct drv_qp_attr attr = *kind;
+    struct node *node = g->node;
+
+    attr.pdn = node->drv->pdn;
+    attr.send_cq = attr.recv_cq = &node->cq;
+    attr.log_sq = g->dci->attr.log_sq;
+    g_assert_cmpint(drv_create_qp(node->drv, &attr, qp), ==, 0);
+    g_ptr_array_add(node->qps, qp);
+    return qp;
+}
+
+static void prepare(struct guest *g)
+{
+    more.dci =
+        new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_DCI, .srq = g->srq, .log_streams = 2});
+    more.xrc =
+        new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_XRC, .srq = g->srq, .xrcd = g->xrcd});
+}
+
+/* It begins anew, whatever an earlier run did to it. */
+static void restart(struct node *node, struct drv_qp *qp)
+{
+    struct drv_path self = path_to(node, qp);
+
+    self.retry_count = self.rnr_retry = 2; /* what nobody receives has an end */
+    self.ack_timeout = 10;
+    g_assert_cmpint(drv_modify_qp(qp, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
+    qp->dbr[0] = qp->dbr[1] = 0;
+    g_assert_cmpint(drv_qp_connect(qp, &self), ==, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct guest_input *in = guest_input_start(data, size);
 
-    restart_dci(&in->guest);
+    if (in->fresh) {
+        prepare(&in->guest);
+    }
+    restart(in->guest.node, in->guest.dci);
+    restart(in->guest.node, more.dci);
+    restart(in->guest.node, more.xrc);
 
     for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
         step(in);

@@ -337,6 +337,19 @@ static size_t about_variant(struct guest *g, uint8_t *in, uint16_t op_mod, uint3
     return about(g, in, num);
 }
 
+/* A general object: the type stands where the variant of other commands does. */
+static size_t create_mapping(struct guest *g, struct prm_general_object_in *in)
+{
+    struct prm_av_qp_mapping *mapping = PRM_PTR(general_object_in, in, object);
+    void *hdr = PRM_PTR(general_object_in, in, hdr);
+
+    PRM_SET(general_obj_in_cmd_hdr, hdr, obj_type, PRM_GENERAL_OBJ_TYPE_AV_QP_MAPPING);
+    PRM_SET(av_qp_mapping, mapping, qpn, g->rc->qpn);
+    memcpy(PRM_PTR(ud_av, PRM_PTR(av_qp_mapping, mapping, remote_address_vector), rgid_or_rip),
+           g->node->gid, 16);
+    return PRM_SIZE(general_object_in) + PRM_SIZE(av_qp_mapping);
+}
+
 static size_t query_q_counter(struct guest *g, struct prm_query_q_counter_in *in)
 {
     PRM_SET(query_q_counter_in, in, counter_set_id, g->q_counter);
@@ -494,6 +507,11 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         ABOUT(ARM_XRQ, xrqn);
         ABOUT(QUERY_XRQ, xrqn);
         ABOUT(DESTROY_XRQ, xrqn);
+        EXAMPLE(CREATE_GENERAL_OBJECT, create_mapping);
+    case PRM_CMD_OP_MODIFY_GENERAL_OBJECT:
+    case PRM_CMD_OP_QUERY_GENERAL_OBJECT:
+    case PRM_CMD_OP_DESTROY_GENERAL_OBJECT:
+        return about_variant(g, in, PRM_GENERAL_OBJ_TYPE_AV_QP_MAPPING, g->mapping);
         EXAMPLE(QUERY_Q_COUNTER, query_q_counter);
         ABOUT(DEALLOC_Q_COUNTER, q_counter);
         ABOUT(DEALLOC_FLOW_COUNTER, counter);
@@ -604,6 +622,7 @@ void guest_init(struct guest *g, struct node *node)
     make(g, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
     g->uid = make(g, PRM_CMD_OP_CREATE_UCTX) & 0xffff;
     g->umem = make(g, PRM_CMD_OP_CREATE_UMEM);
+    g->mapping = make(g, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
 }
 
 int num_commands(void)
@@ -647,6 +666,9 @@ void guest_tell(const struct guest *g, struct storm *s)
         g->mem->mr.key,
         g->mem->mr.key >> 8,
         g->node->drv->resd_lkey,
+        g->dctn,
+        g->dci->qpn,
+        g->mapping,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(nums); i++) {

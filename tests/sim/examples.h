@@ -26,7 +26,7 @@ struct guest {
     struct drv_qp *tags; /* RC, connected to itself: changes the XRQ's tag list */
     struct drv_qp *dci;  /* in RTS */
     uint32_t tdn, xrcd, xrc_srqn, rmpn, xrqn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter, dctn;
-    uint32_t table, group, uid, umem;
+    uint32_t table, group, uid, umem, mapping;
     uint32_t umr_key;                          /* of ranges of other keys; changed by UMR */
     uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */
     bool ready, group_made;                    /* SQ and RQ are in RDY */
