@@ -319,7 +319,10 @@ void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_w
         prm_store32(qp->cur_ctrl, (prm_load32(ctrl) & 0xff0000ff) | (qp->sq_post & 0xffff) << 8);
         memcpy(&qp->cur_ctrl->bytes[4], &ctrl->bytes[4], 12);
     }
-    send_put(qp, ctrl + 1, ds * 16 - 16);
+    /* it may be longer than the ring: the last one wins, and nothing else is written */
+    for (unsigned at = 1; at < ds; at++) {
+        send_put(qp, ctrl + at, 16);
+    }
     send_end(qp);
     if (!raw) {
         qp->small_fence = true;
