@@ -163,6 +163,9 @@ static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *att
     if (!err && dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS) {
         err = dv_qp_check_ops(attr->qp_type, dv->send_ops_flags);
         extra->builders = true;
+        extra->configures_mkeys =
+            dv->send_ops_flags & (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST |
+                                  MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
     }
     return err;
 }

@@ -3,8 +3,9 @@
  * Queue pairs: sizes and rings, creating, destroying, asking.
  *
  * A QP's ring has the receive queue first, then the send queue. Sizes are libmlx5's: a send WQE
- * has room for the largest overhead of its service type, its gather list or inline data, in blocks
- * of 64 bytes; what was asked for is rounded up, and the program is told.
+ * has room for the largest overhead of its service type and of the operations that the program
+ * named (sq_overhead()), its gather list or inline data, in blocks of 64 bytes; what was asked for
+ * is rounded up, and the program is told.
  */
 #include <string.h>
 #include "guest-lib/verbs/user/cq.h"
@@ -12,22 +13,46 @@
 
 #define WQEBB 64u
 
-/* Segments before the data in the largest WQE of a service type: of RC, UC a UMR (window bind). */
-static unsigned qp_overhead(enum ibv_qp_type type)
+/* Segments before the data in the largest WQE of what is to be posted, without the service type's.
+ */
+static unsigned qp_ops_overhead(uint64_t ops, bool configures_mkeys)
 {
-    switch (type) {
+    const uint64_t umr = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV,
+                   atomic = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+                   rdma = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                          IBV_QP_EX_WITH_RDMA_READ;
+
+    if (ops & umr || configures_mkeys) {
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 64;
+    }
+    if (ops & atomic) {
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + PRM_SIZE(wqe_atomic_seg);
+    }
+    return PRM_SIZE(wqe_ctrl_seg) + (ops & rdma ? PRM_SIZE(wqe_raddr_seg) : 0);
+}
+
+/* All segments before the data; 0: there is no such service type. A program that does not say what
+ * it will post may post whatever the service has: of the connected ones a UMR (window bind). */
+static unsigned qp_overhead(const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
+{
+    bool datagram = attr->qp_type == IBV_QPT_UD || attr->qp_type == IBV_QPT_RAW_PACKET;
+    uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags
+                   : datagram                                        ? IBV_QP_EX_WITH_SEND
+                                                                     : IBV_QP_EX_WITH_BIND_MW;
+    unsigned size = qp_ops_overhead(ops, extra && extra->configures_mkeys);
+
+    switch (attr->qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
-        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 64;
+        return size;
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-        return qp_overhead(IBV_QPT_RC) + PRM_SIZE(wqe_xrc_seg);
+        return size + PRM_SIZE(wqe_xrc_seg);
     case IBV_QPT_DRIVER: /* a DCI */
-        return qp_overhead(IBV_QPT_RC) + PRM_SIZE(wqe_datagram_seg);
     case IBV_QPT_UD:
-        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_datagram_seg);
+        return size + PRM_SIZE(wqe_datagram_seg);
     case IBV_QPT_RAW_PACKET:
-        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg);
+        return size + PRM_SIZE(wqe_eth_seg);
     default:
         return 0;
     }
@@ -39,9 +64,9 @@ static uint32_t qp_power_of_two(uint32_t n)
 }
 
 /* 0 or errno. */
-static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, enum ibv_qp_type type)
+static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed)
 {
-    uint32_t fixed = qp_overhead(type), gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
+    uint32_t gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
 
     if (!cap->max_send_wr) {
         return 0;
@@ -173,7 +198,7 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
     if (attr->comp_mask & ~known) {
         return EINVAL;
     }
-    if (!qp_overhead(attr->qp_type) || (attr->qp_type == IBV_QPT_DRIVER && !extra) ||
+    if (!qp_overhead(attr, extra) || (attr->qp_type == IBV_QPT_DRIVER && !extra) ||
         (flags & ~possible)) {
         return EOPNOTSUPP;
     }
@@ -310,7 +335,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
 }
 
 static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
-                            struct ibv_qp_init_attr_ex *attr)
+                            struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
     int err;
 
@@ -320,7 +345,7 @@ static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
     if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
         attr->cap.max_recv_wr = 0;
     }
-    err = qp_size_sq(qp, &attr->cap, attr->qp_type);
+    err = qp_size_sq(qp, &attr->cap, qp_overhead(attr, extra));
     err = err ? err : qp_size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
     err = err ? err : qp_alloc_memory(qp, ctx);
     if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
@@ -353,7 +378,7 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
     }
     err = qp->ind               ? uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf)
           : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx)
-                                : qp_create_queues(qp, ctx, attr);
+                                : qp_create_queues(qp, ctx, attr, extra);
     if (!err && extra && extra->builders && !qp->ex.wr_start) {
         hv_qp_init_builders(qp, 0);
     }

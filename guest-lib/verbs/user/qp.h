@@ -42,6 +42,7 @@ struct hv_qp_extra {
     bool dci_streams;
     uint8_t dci_log_streams, dci_log_errored;
     bool builders; /* ibv_wr_*() are wanted, whatever attr says */
+    bool configures_mkeys;
     bool ooo;
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
 };
