@@ -148,7 +148,9 @@ def main():
                 print(f"ok   {case.name} ({time.monotonic() - started:.1f} s){note}", flush=True)
             except (hosts.Failure, subprocess.TimeoutExpired) as err:
                 failed += 1
-                print(f"FAIL {case.name}: {str(err)[-LONGEST:]}\n{on.kill()[-LONGEST:]}", flush=True)
+                # The client's words come first, and QPs' addresses in great number behind them.
+                faults = "".join(f"{line}\n" for line in FAULT.findall(str(err)[:-LONGEST]))
+                print(f"FAIL {case.name}: {faults}{str(err)[-LONGEST:]}\n{on.kill()[-LONGEST:]}", flush=True)
     finally:
         on.end()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
