@@ -327,6 +327,25 @@ def rdma_statistic(lab):
         expect(grown <= 250, f"{counter} grew by {grown} in 100 requests and a warm-up")
 
 
+@check("rdma statistic counts for a QP of its own: a counter is bound to each while it is there",
+       only="hcasim")
+def rdma_statistic_of_a_qp(lab):
+    vm, port = lab.vms[1], f"{lab.hosts[1]['ibdev']}/1"
+    before = counters(vm, lab.hosts[1])["rx_write_requests"]
+    vm.run(f"rdma statistic qp set link {port} auto type on")
+    looks = vm.spawn("for i in $(seq 300); do "
+                     f"rdma -j statistic qp show link {port} | tr -d '\\n' | grep '\"rx_write_requests\":[1-9]' && break; "
+                     "sleep 0.1; done")
+    lab.pair("ib_write_bw -F -d {dev} -x {gid} -s 1024 -D 3")
+    shown = json.loads(looks.wait(60, check=True).out)
+    vm.run(f"rdma statistic qp set link {port} auto off")
+    expect(any(row["rx_write_requests"] for row in shown), f"no QP has counted a WRITE: {shown}")
+    # What a set counted that is gone is in the port's sum.
+    after = counters(vm, lab.hosts[1])["rx_write_requests"]
+    seen = max(row["rx_write_requests"] for row in shown)
+    expect(after - before >= seen, f"the port counted {after - before} WRITEs, a QP of it {seen}")
+
+
 # What a lossless wire and correct programs never cause. A local ACK timeout, and the duplicate that
 # follows it, say only that a busy host let a peer wait.
 ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "req_remote_access_errors",
