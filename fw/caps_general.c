@@ -164,6 +164,10 @@ const struct cap caps_general[] = {
     FLAG(nic_receive_steering_discard, NEEDS(QUERY_VNIC_ENV)),
     FLAG(vnic_env_cq_overrun, NEEDS(QUERY_VNIC_ENV)),
     FLAG(invalid_command_count, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(cc_query_allowed, CAP_NEEDS(PRM_CMD_OP_QUERY_CONG_STATUS, PRM_CMD_OP_QUERY_CONG_PARAMS,
+                                     PRM_CMD_OP_QUERY_CONG_STATISTICS)),
+    FLAG(cc_modify_allowed,
+         CAP_NEEDS(PRM_CMD_OP_MODIFY_CONG_STATUS, PRM_CMD_OP_MODIFY_CONG_PARAMS)),
 
     /* the port */
     VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),

@@ -11,14 +11,6 @@
 #include <string.h>
 #include "fw/regs.h"
 
-void regs_port_reset(struct fw *fw)
-{
-    fw_uplink(fw)->phy = (struct uplink_phy){
-        .eth_admin = fw->profile->eth_modes,
-        .counters_cleared_ns = hca_now(&fw->hca),
-    };
-}
-
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
 static enum syn regs_paos_query(struct fw *fw, const void *in, void *out)
@@ -50,29 +42,38 @@ static enum syn regs_paos_write(struct fw *fw, const void *in, void *out)
 #define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
 
 /* From fast to slow. A legacy bit stands for a medium, an extended one for all of them. */
-static const struct link_modes modes_by_speed[] = {
-    {0, EXT(400GAUI_4_400GBASE_CR4_KR4)},
-    {0, EXT(400GAUI_8_400GBASE_CR8)},
-    {0, EXT(200GAUI_2_200GBASE_CR2_KR2)},
-    {0, EXT(200GAUI_4_200GBASE_CR4_KR4)},
-    {0, EXT(100GAUI_1_100GBASE_CR_KR)},
-    {0, EXT(100GAUI_2_100GBASE_CR2_KR2)},
-    {LEGACY(100GBASE_CR4) | LEGACY(100GBASE_SR4) | LEGACY(100GBASE_KR4) | LEGACY(100GBASE_LR4),
-     EXT(CAUI_4_100GBASE_CR4_KR4)},
-    {LEGACY(56GBASE_R4), 0},
-    {0, EXT(50GAUI_1_LAUI_1_50GBASE_CR_KR)},
-    {LEGACY(50GBASE_SR2) | LEGACY(50GBASE_CR2) | LEGACY(50GBASE_KR2),
-     EXT(50GAUI_2_LAUI_2_50GBASE_CR2_KR2)},
-    {LEGACY(40GBASE_CR4) | LEGACY(40GBASE_KR4) | LEGACY(40GBASE_SR4) | LEGACY(40GBASE_LR4),
-     EXT(40GBASE_XLAUI_4_XLPPI_4)},
-    {LEGACY(25GBASE_CR) | LEGACY(25GBASE_KR) | LEGACY(25GBASE_SR), EXT(25GAUI_1_25GBASE_CR_KR)},
-    {LEGACY(20GBASE_KR2), 0},
-    {LEGACY(10GBASE_CX4) | LEGACY(10GBASE_KX4) | LEGACY(10GBASE_KR) | LEGACY(10GBASE_CR) |
-         LEGACY(10GBASE_SR) | LEGACY(10GBASE_ER) | LEGACY(10GBASE_T),
-     EXT(10GBASE_XFI_XAUI_1)},
-    {0, EXT(5GBASE_R)},
-    {LEGACY(1000BASE_CX_SGMII) | LEGACY(1000BASE_KX) | LEGACY(1000BASE_T), EXT(1000BASE_X_SGMII)},
-    {LEGACY(100BASE_TX), EXT(SGMII_100M)},
+static const struct link_speed {
+    uint32_t mbps;
+    struct link_modes modes;
+} speeds[] = {
+    {400000, {0, EXT(400GAUI_4_400GBASE_CR4_KR4)}},
+    {400000, {0, EXT(400GAUI_8_400GBASE_CR8)}},
+    {200000, {0, EXT(200GAUI_2_200GBASE_CR2_KR2)}},
+    {200000, {0, EXT(200GAUI_4_200GBASE_CR4_KR4)}},
+    {100000, {0, EXT(100GAUI_1_100GBASE_CR_KR)}},
+    {100000, {0, EXT(100GAUI_2_100GBASE_CR2_KR2)}},
+    {100000,
+     {LEGACY(100GBASE_CR4) | LEGACY(100GBASE_SR4) | LEGACY(100GBASE_KR4) | LEGACY(100GBASE_LR4),
+      EXT(CAUI_4_100GBASE_CR4_KR4)}},
+    {56000, {LEGACY(56GBASE_R4), 0}},
+    {50000, {0, EXT(50GAUI_1_LAUI_1_50GBASE_CR_KR)}},
+    {50000,
+     {LEGACY(50GBASE_SR2) | LEGACY(50GBASE_CR2) | LEGACY(50GBASE_KR2),
+      EXT(50GAUI_2_LAUI_2_50GBASE_CR2_KR2)}},
+    {40000,
+     {LEGACY(40GBASE_CR4) | LEGACY(40GBASE_KR4) | LEGACY(40GBASE_SR4) | LEGACY(40GBASE_LR4),
+      EXT(40GBASE_XLAUI_4_XLPPI_4)}},
+    {25000,
+     {LEGACY(25GBASE_CR) | LEGACY(25GBASE_KR) | LEGACY(25GBASE_SR), EXT(25GAUI_1_25GBASE_CR_KR)}},
+    {20000, {LEGACY(20GBASE_KR2), 0}},
+    {10000,
+     {LEGACY(10GBASE_CX4) | LEGACY(10GBASE_KX4) | LEGACY(10GBASE_KR) | LEGACY(10GBASE_CR) |
+          LEGACY(10GBASE_SR) | LEGACY(10GBASE_ER) | LEGACY(10GBASE_T),
+      EXT(10GBASE_XFI_XAUI_1)}},
+    {5000, {0, EXT(5GBASE_R)}},
+    {1000,
+     {LEGACY(1000BASE_CX_SGMII) | LEGACY(1000BASE_KX) | LEGACY(1000BASE_T), EXT(1000BASE_X_SGMII)}},
+    {100, {LEGACY(100BASE_TX), EXT(SGMII_100M)}},
 };
 
 static bool regs_modes_overlap(struct link_modes a, struct link_modes b)
@@ -82,14 +83,38 @@ static bool regs_modes_overlap(struct link_modes a, struct link_modes b)
 
 static struct link_modes regs_modes_fastest(struct link_modes of)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
-        if (regs_modes_overlap(modes_by_speed[i], of)) {
-            uint32_t legacy = modes_by_speed[i].legacy & of.legacy;
+    for (size_t i = 0; i < G_N_ELEMENTS(speeds); i++) {
+        if (regs_modes_overlap(speeds[i].modes, of)) {
+            uint32_t legacy = speeds[i].modes.legacy & of.legacy;
 
-            return (struct link_modes){legacy & (0 - legacy), modes_by_speed[i].ext & of.ext};
+            return (struct link_modes){legacy & (0 - legacy), speeds[i].modes.ext & of.ext};
         }
     }
     return (struct link_modes){0, 0};
+}
+
+/* What congestion control takes for full speed, from now on and not from the next link up. */
+static void regs_set_line_rate(struct uplink *uplink)
+{
+    size_t i = 0;
+
+    while (i < G_N_ELEMENTS(speeds) - 1 &&
+           !regs_modes_overlap(speeds[i].modes, uplink->phy.eth_admin)) {
+        i++;
+    }
+    uplink->line_mbps = speeds[i].mbps;
+}
+
+void regs_port_reset(struct fw *fw)
+{
+    struct uplink *uplink = fw_uplink(fw);
+
+    uplink->phy = (struct uplink_phy){
+        .eth_admin = fw->profile->eth_modes,
+        .counters_cleared_ns = hca_now(&fw->hca),
+    };
+    uplink->cong.counters.since = uplink->phy.counters_cleared_ns;
+    regs_set_line_rate(uplink);
 }
 
 /* All that the card has at the speeds of these. */
@@ -97,10 +122,10 @@ static struct link_modes regs_modes_at_speeds_of(const struct fw *fw, struct lin
 {
     struct link_modes all = {0, 0};
 
-    for (size_t i = 0; i < G_N_ELEMENTS(modes_by_speed); i++) {
-        if (regs_modes_overlap(modes_by_speed[i], some)) {
-            all.legacy |= modes_by_speed[i].legacy & fw->profile->eth_modes.legacy;
-            all.ext |= modes_by_speed[i].ext & fw->profile->eth_modes.ext;
+    for (size_t i = 0; i < G_N_ELEMENTS(speeds); i++) {
+        if (regs_modes_overlap(speeds[i].modes, some)) {
+            all.legacy |= speeds[i].modes.legacy & fw->profile->eth_modes.legacy;
+            all.ext |= speeds[i].modes.ext & fw->profile->eth_modes.ext;
         }
     }
     return all;
@@ -167,6 +192,7 @@ static enum syn regs_ptys_write(struct fw *fw, const void *in, void *out)
     fw_uplink(fw)->phy.eth_admin = wish.ext ? (struct link_modes){all.legacy, wish.ext}
                                             : (struct link_modes){wish.legacy, all.ext};
     fw_uplink(fw)->phy.an_disable_admin = PRM_GET(ptys_reg, in, an_disable_admin);
+    regs_set_line_rate(fw_uplink(fw));
     return SYN_OK;
 }
 

@@ -260,6 +260,13 @@ struct vport *eswitch_vport(struct eswitch *sw, unsigned number, const uint8_t m
     return sw->vports[sw->num_vports++];
 }
 
+void eswitch_paths_changed(struct eswitch *sw)
+{
+    for (unsigned i = 0; i < sw->num_vports; i++) {
+        sw->vports[i]->gid_version++;
+    }
+}
+
 /* The first vport that has a function. */
 static void eswitch_choose_reader(struct eswitch *sw)
 {

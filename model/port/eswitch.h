@@ -66,6 +66,10 @@ void eswitch_copy_group(const struct vport *from, const uint8_t *frame, size_t l
 bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned flags,
                   uint32_t from_td);
 
+/* What the paths of QPs hold of the port has changed (model/port/cong.h): each is looked up again.
+ */
+void eswitch_paths_changed(struct eswitch *sw);
+
 /* There is room on the cable, or in a queue: whoever waits for it goes on. */
 void eswitch_tx_ready(struct eswitch *sw);
 /* Whether the cable may be read now; if not, eswitch_queue_taken() has it read again. */

@@ -53,6 +53,9 @@ void uplink_reset(struct uplink *uplink)
         .wire = uplink->wire,
         .admin_up = true,
         .mtu = PORT_DEFAULT_MTU,
+        .line_mbps = PORT_DEFAULT_MBPS,
+        .cong = uplink->cong,
     };
+    cong_reset(&uplink->cong);
     uplink->was_up = uplink_is_up(uplink);
 }

@@ -6,6 +6,7 @@
 #ifndef HCASIM_MODEL_UPLINK_H
 #define HCASIM_MODEL_UPLINK_H
 
+#include "model/port/cong.h"
 #include "model/port/traffic.h"
 
 struct wire_port;
@@ -15,6 +16,7 @@ struct wire_port;
 #define PORT_DEFAULT_MTU  1522
 
 #define FCS_LEN           4
+#define PORT_DEFAULT_MBPS 100000
 #define UPLINK_FEC_SPEEDS 4 /* for which PPLM has a wish (fw/regs_module.c) */
 
 struct uplink_counters {
@@ -49,6 +51,8 @@ struct uplink {
     bool admin_up;          /* PAOS.admin_status */
     bool was_up;            /* when it was last looked at */
     uint16_t mtu;           /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
+    uint32_t line_mbps;     /* what the PHY can do: no rate is limited to more */
+    struct cong cong;
     struct uplink_phy phy;
     struct uplink_counters counters;
 };

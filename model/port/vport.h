@@ -43,7 +43,6 @@ struct vport_counters {
     uint64_t rx_bad_icrc, rx_truncated, rx_bad_header; /* RoCE packets dropped by the parser */
     uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets that fit no QP, no GID */
     uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */
-    uint64_t rx_cnp;                                   /* congestion notifications */
     uint64_t rx_no_steering;                           /* Ethernet frames that nobody took */
     uint64_t rx_oversize, tx_oversize;                 /* longer than the port's MTU allows */
     uint64_t rx_discards; /* copies for receivers too many, or for a queue that is full */
@@ -70,7 +69,8 @@ struct vport {
     bool promisc_uc, promisc_mc, promisc_all;
     struct vport_gid gids[PORT_MAX_GIDS];
     uint16_t gid_slots[VPORT_GID_SLOTS]; /* index in gids[] + 1 by a hash of the GID; 0: free */
-    uint32_t gid_version; /* goes up with each change of gids[]; who keeps something of one looks */
+    uint32_t gid_version; /* goes up with each change of gids[], or of what else a path is made
+                           * from; who keeps something of that looks */
     uint64_t node_guid, port_guid;
     uint16_t mtu;                       /* nic_vport_context.mtu: frame bytes with FCS */
     uint8_t vlans[VPORT_MAX_VLANS / 8]; /* the driver's list, for it to read back */

@@ -78,7 +78,7 @@ struct flight {
     uint8_t rnr_retries;     /* RNR NAKs since the last progress */
     uint8_t queue;           /* enum requester_queue */
     uint8_t recovery;        /* enum requester_recovery */
-    bool tx_blocked;         /* the wire had no room */
+    bool held_up;            /* the wire had no room, or the QP's limiter holds the packet */
     uint8_t paging;          /* enum paging; PAGING_PARKED: nothing is sent, */
     bool repeat;             /* and then what is not acknowledged is sent again */
     struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */

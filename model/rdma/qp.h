@@ -13,6 +13,7 @@
  *   responder*.c   received requests: PSN check, execution, ACK/NAK, READ and atomic responses
  *   rq_flush.c     the receive queue in ERR
  *   early.c        packets that come out of order
+ *   notification_point.c, reaction_point.c: congestion is told to who causes it, which slows down
  *   dci.c          the initiator of dynamic connections: whom a send queue is connected to
  *   dct.c          their target, and its responders, as an object
  *   xrq_dci.c      an initiator that the device makes itself, for an XRQ
@@ -48,6 +49,7 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 }
 
 struct dci;
+struct limiter;
 
 struct qp {
     struct obj obj; /* num is the QPN */
@@ -85,6 +87,7 @@ struct qp {
 
     struct dci *dci; /* NULL: no DCI */
     struct requester req;
+    struct limiter *limiter; /* NULL: sends at full speed (model/rdma/reaction_point.h) */
     struct peer peer;
     struct rq_flush rq_flush;
 };
@@ -212,6 +215,9 @@ bool qp_flush_rq(struct qp *qp);
 
 /* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
 bool roce_gid_is_multicast(const uint8_t gid[16]);
+
+/* Whether the packet is of the QP's connection: source and destination as in its path. */
+bool roce_rx_is_of_connection(struct qp *qp, const struct roce_packet *pkt);
 
 /* Whether two P_Keys are of one partition, with one full member at least. */
 bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours);

@@ -10,6 +10,7 @@
 #include "model/rdma/early.h"
 #include "model/rdma/flight.h"
 #include "model/rdma/mcg.h"
+#include "model/rdma/notification_point.h"
 #include "model/rdma/wqe_lines.h"
 
 struct hca;
@@ -22,6 +23,7 @@ struct rdma {
     struct wqe_lines lines;
     struct dc_pool dc;
     struct early_pool early;
+    struct notification_point np;
 };
 
 void rdma_init(struct hca *hca);

@@ -13,6 +13,7 @@
 #include "model/core/trace.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
@@ -497,7 +498,7 @@ static void requester_run_send(struct qp *qp)
         enum send_step result = requester_go_on(qp);
 
         if (result == STEP_BLOCKED) {
-            s->tx_blocked = true;
+            s->held_up = true;
             hca_wait_tx(qp->hca, &qp->req.work);
             return;
         }
@@ -557,7 +558,7 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
         hca_wait_late(hca, work); /* other QPs' are in use, and will be free */
         return;
     }
-    s->tx_blocked = false;
+    s->held_up = false;
     peer_path_check(&qp->peer, hca);
     if (qp_may_send(qp) && s->queue != QUEUE_RESUMING) {
         requester_run_send(qp);
@@ -580,6 +581,7 @@ bool requester_init(struct qp *qp)
 
 static void requester_stop(struct qp *qp)
 {
+    rp_end(qp);
     hca_stop_late(qp->hca, &qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
 }

@@ -108,7 +108,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     if (!requester_is_waiting(qp)) {
         return;
     }
-    if (s->paging == PAGING_PARKED || s->watched_psn != qp->req.unacked_psn || s->tx_blocked) {
+    if (s->paging == PAGING_PARKED || s->watched_psn != qp->req.unacked_psn || s->held_up) {
         s->pause = (struct wire_pause){0};
     } else if (!port_is_paused(hca, qp->peer.path.dmac, &s->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "model/rdma/dc.h"
+#include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 
 /* What may be lost at a time, and has to be sent again. */
@@ -169,6 +170,10 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
         return STEP_IDLE;
     }
+    if (!rp_may_send(qp)) {
+        s->held_up = true;
+        return STEP_IDLE;
+    }
     wqe = requester_wqe(qp, line, s->tx);
     if (!wqe || !send_build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
@@ -191,6 +196,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
+    rp_sent(qp, roce_frame_len(&pkt, len));
     send_advance(qp, desc);
     return STEP_DONE;
 }

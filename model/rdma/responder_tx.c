@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "model/rdma/dc.h"
+#include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 
 /* When an ACK waits for company. */
@@ -248,6 +249,7 @@ static bool responder_send_answer(struct peer *peer)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
+    rp_sent(qp, roce_frame_len(&pkt, len));
     if (answer->is_read && answer->len > len) {
         answer->started = true;
         answer->psn = (answer->psn + 1) & PSN_MASK;
@@ -292,6 +294,13 @@ static bool responder_has_work(const struct responder *s)
     return s->ack_due || responder_has_answers(s);
 }
 
+/* READ data is sent no faster than requests are. */
+static bool responder_is_held(struct peer *peer)
+{
+    return G_UNLIKELY(peer->qp->limiter) && responder_has_answers(&peer->resp) &&
+           !rp_may_send(peer->qp);
+}
+
 static void responder_work(struct hca *hca, struct work *work)
 {
     struct peer *peer = (struct peer *)((char *)work - offsetof(struct peer, resp.work));
@@ -300,7 +309,7 @@ static void responder_work(struct hca *hca, struct work *work)
         return;
     }
     peer_path_check(peer, hca);
-    while (responder_has_work(&peer->resp)) {
+    while (responder_has_work(&peer->resp) && !responder_is_held(peer)) {
         if (!responder_send_one(peer)) {
             hca_wait_tx(hca, work);
             return;

@@ -12,6 +12,7 @@
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/reaction_point.h"
 
 #define QPN_GSI       1
 #define QPN_MULTICAST 0xffffff
@@ -45,8 +46,7 @@ bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
 
-/* Whether the packet is of the QP's connection: source and destination as in its path. */
-static bool roce_rx_connection_ok(struct qp *qp, const struct roce_packet *pkt)
+bool roce_rx_is_of_connection(struct qp *qp, const struct roce_packet *pkt)
 {
     const struct peer *peer = &qp->peer;
 
@@ -64,7 +64,7 @@ static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct ro
     bool has_vlan = pkt->addr.has_vlan && vlan_id;
 
     if (G_LIKELY(qp && qp->service->connected) && REQUEST_STATES >> qp->state & 1 &&
-        roce_rx_connection_ok(qp, pkt) && !qp->peer.path_gone &&
+        roce_rx_is_of_connection(qp, pkt) && !qp->peer.path_gone &&
         qp->peer.path.has_vlan == has_vlan &&
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
@@ -95,9 +95,12 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
             c->rx_bad_qkey++;
             return;
         }
-    } else if (!roce_rx_connection_ok(qp, pkt)) {
+    } else if (!roce_rx_is_of_connection(qp, pkt)) {
         c->rx_bad_gid++;
         return;
+    }
+    if (G_UNLIKELY(np_is_marked(pkt)) && qp->service->connected) {
+        np_answer_mark(&qp->peer, pkt);
     }
     if (G_UNLIKELY(qp->dci)) {
         dci_rx(qp, pkt);
@@ -158,6 +161,9 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
     struct vport_counters *c = &hca->vport->counters;
     struct qp *qp;
 
+    if (G_UNLIKELY(np_is_marked(pkt))) {
+        np_count_mark(hca);
+    }
     if (roce_gid_is_multicast(pkt->addr.dgid)) {
         roce_rx_deliver_multicast(hca, pkt);
         return;
@@ -171,13 +177,12 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         dct_rx(hca, pkt);
         return;
     }
-    if (!qp) {
-        c->rx_no_qp++;
+    if (G_UNLIKELY(pkt->opcode == BTH_CNP_OPCODE)) {
+        rp_rx_cnp(hca, qp, pkt);
         return;
     }
-    if (pkt->opcode == BTH_CNP_OPCODE) {
-        /* The rate of senders is not limited here, so there is nothing to reduce. */
-        c->rx_cnp++;
+    if (!qp) {
+        c->rx_no_qp++;
         return;
     }
     roce_rx_deliver(hca, qp, pkt);

@@ -32,6 +32,12 @@ struct roce_packet {
     };
 };
 
+/* IEEE 802.1Q: without a tag 0. */
+static inline unsigned roce_priority(const struct roce_addr *addr)
+{
+    return addr->has_vlan ? addr->vlan_tci >> 13 : 0;
+}
+
 enum roce_verdict {
     ROCE_OK = TRANSPORT_OK,
     ROCE_TRUNCATED = TRANSPORT_TRUNCATED,   /* lengths do not agree */

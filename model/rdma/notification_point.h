@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The notification point (annex A17.9, DCQCN): a packet that came with a congestion mark is
+ * answered with a CNP to the QP that sent it, no more often than the port is told.
+ */
+#ifndef HCASIM_MODEL_NOTIFICATION_POINT_H
+#define HCASIM_MODEL_NOTIFICATION_POINT_H
+
+#include "model/port/cong.h"
+#include "model/rdma/peer.h"
+
+/* CNPs that wait for the wire. What comes beyond is not sent: the next mark tells the same. */
+#define NP_CNPS 32
+
+struct cnp {
+    struct roce_addr addr;
+    uint32_t dest_qp;
+    uint16_t pkey;
+};
+
+struct notification_point {
+    struct work work;
+    struct cnp cnps[NP_CNPS]; /* a ring */
+    unsigned head, count;
+};
+
+void np_init(struct hca *hca);
+void np_reset(struct hca *hca);
+
+/* A packet of any service has come with a mark. */
+void np_count_mark(struct hca *hca);
+/* It is this peer's, and passed the checks of its QP. */
+void np_answer_mark(struct peer *peer, const struct roce_packet *pkt);
+
+static inline bool np_is_marked(const struct roce_packet *pkt)
+{
+    return (pkt->addr.tclass & ECN_MASK) == ECN_CE;
+}
+
+#endif

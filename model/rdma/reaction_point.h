@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The reaction point (DCQCN, SIGCOMM 2015): a QP that is told of congestion on its way sends more
+ * slowly, and speeds up again as no more is told. docs/congestion.md has the rules and parameters.
+ *
+ * A QP has a limiter from its first CNP on until it may send at full speed again; one without pays
+ * a branch a packet. The limiter goes by the clock when somebody looks at it: it needs no timer but
+ * that of a packet that waits.
+ */
+#ifndef HCASIM_MODEL_REACTION_POINT_H
+#define HCASIM_MODEL_REACTION_POINT_H
+
+#include "model/port/cong.h"
+#include "model/rdma/qp.h"
+
+/* Rates are kb/s, times clock_ns(). */
+struct limiter {
+    struct qp *qp;
+    struct hca_timer timer;   /* a packet may be due */
+    uint32_t current, target; /* rate, and what it goes back to */
+    uint32_t alpha;           /* how congested the way seems: ALPHA_ONE is entirely */
+    bool cnp_seen;            /* since alpha was last brought up to date */
+    bool decrease_due;        /* by a CNP that came too soon after the last one */
+    uint32_t by_time;         /* increases since the last decrease: by time, */
+    uint32_t by_bytes;        /* and by bytes */
+    uint32_t bytes;           /* sent since the last one by bytes */
+    uint64_t alpha_at, decreased_at, increased_at; /* when each was last done */
+    int64_t debt;     /* millionths of a bit that were sent too early; below 0: credit, */
+    uint64_t debt_at; /* as of then */
+};
+
+/* A CNP that has come to this function. qp: NULL, or whom it names. */
+void rp_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt);
+
+/* The QP's limiter lets a packet go, or looks again in time. */
+bool rp_is_time(struct qp *qp);
+void rp_note_sent(struct qp *qp, size_t bytes);
+/* The QP has no limiter any more. */
+void rp_end(struct qp *qp);
+
+/* Before a packet of data. False: not yet; the QP's work runs when it is. */
+static inline bool rp_may_send(struct qp *qp)
+{
+    return G_LIKELY(!qp->limiter) || rp_is_time(qp);
+}
+
+/* It has left, with so many bytes from Ethernet header to ICRC. */
+static inline void rp_sent(struct qp *qp, size_t bytes)
+{
+    if (G_UNLIKELY(qp->limiter)) {
+        rp_note_sent(qp, bytes);
+    }
+}
+
+#endif
