@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames; see frame.h. */
+#include "tests/sim/fabric/frame.h"
+#include "wire/encap/ip.h"
+
+struct frame *frame_new(size_t room)
+{
+    struct frame *frame = g_malloc(sizeof(*frame) + room);
+
+    *frame = (struct frame){.users = 1, .room = (uint32_t)room};
+    return frame;
+}
+
+void frame_put(struct frame *frame)
+{
+    if (!--frame->users) {
+        g_free(frame);
+    }
+}
+
+struct frame *frame_own(struct frame *frame)
+{
+    struct frame *copy;
+
+    if (frame->users == 1) {
+        return frame;
+    }
+    copy = frame_new(frame->len);
+    copy->len = frame->len;
+    copy->from = frame->from;
+    memcpy(copy->bytes, frame->bytes, frame->len);
+    frame_put(frame);
+    return copy;
+}
+
+void frame_corrupt(struct frame *frame, struct chance *chance)
+{
+    uint64_t bit = chance_below(chance, 8ull * frame->len);
+
+    frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* -- ECN --------------------------------------------------------------------------------------- */
+
+#define ECN_CE 3u
+
+static unsigned frame_be16(const uint8_t *at)
+{
+    return (unsigned)at[0] << 8 | at[1];
+}
+
+/* Where the IP header is, and its version in *version; 0: there is none. */
+static size_t frame_find_ip(const struct frame *frame, unsigned *version)
+{
+    size_t at = ETH_BYTES - 2;
+    unsigned type;
+
+    while (at + 2 + VLAN_BYTES <= frame->len && (type = frame_be16(frame->bytes + at)) != 0 &&
+           (type == ETH_TYPE_VLAN || type == ETH_TYPE_QINQ)) {
+        at += VLAN_BYTES;
+    }
+    if (at + 2 + IPV4_BYTES > frame->len) {
+        return 0;
+    }
+    type = frame_be16(frame->bytes + at);
+    at += 2;
+    *version = frame->bytes[at] >> 4;
+    return (type == ETH_TYPE_IPV4 && *version == 4) || (type == ETH_TYPE_IPV6 && *version == 6) ? at
+                                                                                                : 0;
+}
+
+/* Traffic class of IPv6: the low half of the first byte, the high half of the second. */
+static unsigned frame_ecn(const struct frame *frame, size_t ip, unsigned version)
+{
+    return (version == 4 ? frame->bytes[ip + 1] : frame->bytes[ip + 1] >> 4) & 3u;
+}
+
+bool frame_is_ect(const struct frame *frame)
+{
+    unsigned version;
+    size_t ip = frame_find_ip(frame, &version);
+
+    return ip && frame_ecn(frame, ip, version);
+}
+
+void frame_mark_ce(struct frame *frame)
+{
+    unsigned version, before, sum;
+    size_t ip = frame_find_ip(frame, &version);
+    uint8_t *at = frame->bytes + ip;
+
+    if (!ip) {
+        return;
+    }
+    if (version == 6) {
+        at[1] |= ECN_CE << 4;
+        return;
+    }
+    before = frame_be16(at);
+    at[1] |= ECN_CE;
+    /* RFC 1624: HC' = ~(~HC + ~m + m') */
+    sum = (~frame_be16(at + 10) & 0xffff) + (~before & 0xffff) + frame_be16(at);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~((sum & 0xffff) + (sum >> 16));
+    at[10] = (uint8_t)(sum >> 8);
+    at[11] = (uint8_t)sum;
+}
