@@ -74,6 +74,27 @@ static const struct refusal {
      {{"roce_address.roce_version", 7}, {"+31", 1}}},
     {PRM_CMD_OP_QUERY_ROCE_ADDRESS, SYN_BAD_GID_INDEX, {{"roce_address_index", 0xffff}}},
 
+    /* congestion control: no QCN, no round-trip answers; each parameter has its range */
+    {PRM_CMD_OP_QUERY_CONG_STATUS, SYN_CONG_PROTOCOL, {{NULL, 0}}},
+    {PRM_CMD_OP_QUERY_CONG_STATUS, SYN_CONG_PRIORITY, {{"cong_protocol", 1}, {"priority", 8}}},
+    {PRM_CMD_OP_QUERY_CONG_STATUS, SYN_BAD_OP_MOD, {{"cong_protocol", 1}, {"op_mod", 1}}},
+    {PRM_CMD_OP_MODIFY_CONG_STATUS, SYN_CONG_PROTOCOL, {{"cong_protocol", 3}}},
+    {PRM_CMD_OP_MODIFY_CONG_STATUS, SYN_CONG_PRIORITY, {{"cong_protocol", 2}, {"priority", 15}}},
+    {PRM_CMD_OP_MODIFY_CONG_STATUS, SYN_RESERVED, {{"cong_protocol", 2}, {"+12", 1}}},
+    {PRM_CMD_OP_QUERY_CONG_PARAMS, SYN_CONG_PROTOCOL, {{"cong_protocol", 15}}},
+    {PRM_CMD_OP_MODIFY_CONG_PARAMS, SYN_CONG_PROTOCOL, {{NULL, 0}}},
+    {PRM_CMD_OP_MODIFY_CONG_PARAMS, SYN_CONG_PARAM, {{"cong_protocol", 1}, {"field_select", 1}}},
+    {PRM_CMD_OP_MODIFY_CONG_PARAMS,
+     SYN_CONG_PARAM,
+     {{"cong_protocol", 1}, {"field_select", 1u << 17}}},
+    {PRM_CMD_OP_MODIFY_CONG_PARAMS, /* rpg_time_reset 0 */
+     SYN_CONG_PARAM,
+     {{"cong_protocol", 1}, {"field_select", 1u << 3}}},
+    {PRM_CMD_OP_MODIFY_CONG_PARAMS, /* min_time_between_cnps 4096 */
+     SYN_CONG_PARAM,
+     {{"cong_protocol", 2}, {"field_select", 1u << 2}, {"+54", 0x10}}},
+    {PRM_CMD_OP_QUERY_CONG_STATISTICS, SYN_RESERVED, {{"+12", 1}}},
+
     /* registers: 0x5006 is PAOS, 0x5008 PPCNT */
     {PRM_CMD_OP_ACCESS_REG, SYN_NO_REG, {{"register_id", 0x9999}}},
     {PRM_CMD_OP_ACCESS_REG, SYN_BAD_OP_MOD, {{"register_id", 0x5006}, {"op_mod", 2}}},
