@@ -32,8 +32,9 @@ struct limiter {
 /* A CNP that has come to this function. qp: NULL, or whom it names. */
 void rp_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt);
 
-/* The QP's limiter lets a packet go, or looks again in time. */
+/* Of a QP that has a limiter: it lets a packet go, or looks again in time. */
 bool rp_is_time(struct qp *qp);
+/* Likewise: the packet has left, with so many bytes from Ethernet header to ICRC. */
 void rp_note_sent(struct qp *qp, size_t bytes);
 /* The QP has no limiter any more. */
 void rp_end(struct qp *qp);
@@ -42,14 +43,6 @@ void rp_end(struct qp *qp);
 static inline bool rp_may_send(struct qp *qp)
 {
     return G_LIKELY(!qp->limiter) || rp_is_time(qp);
-}
-
-/* It has left, with so many bytes from Ethernet header to ICRC. */
-static inline void rp_sent(struct qp *qp, size_t bytes)
-{
-    if (G_UNLIKELY(qp->limiter)) {
-        rp_note_sent(qp, bytes);
-    }
 }
 
 #endif

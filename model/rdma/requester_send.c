@@ -196,7 +196,9 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
-    rp_sent(qp, roce_frame_len(&pkt, len));
+    if (G_UNLIKELY(qp->limiter)) {
+        rp_note_sent(qp, roce_frame_len(&pkt, len));
+    }
     send_advance(qp, desc);
     return STEP_DONE;
 }

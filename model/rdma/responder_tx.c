@@ -249,7 +249,9 @@ static bool responder_send_answer(struct peer *peer)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
-    rp_sent(qp, roce_frame_len(&pkt, len));
+    if (G_UNLIKELY(qp->limiter)) {
+        rp_note_sent(qp, roce_frame_len(&pkt, len));
+    }
     if (answer->is_read && answer->len > len) {
         answer->started = true;
         answer->psn = (answer->psn + 1) & PSN_MASK;
