@@ -435,7 +435,8 @@ static uint8_t opcode_for(unsigned i, uint8_t choice)
                                               [RC_SRQ] = BTH_EXTENDED_RC,
                                               [RC_IPV6] = BTH_EXTENDED_RC,
                                               [XRC] = BTH_EXTENDED_XRC};
-    uint8_t opcode = choice & 0x80   ? (uint8_t)(choice << 1)
+    uint8_t opcode = choice == 0xc0  ? BTH_CNP_OPCODE
+                     : choice & 0x80 ? (uint8_t)(choice << 1)
                      : choice & 0x40 ? extended[i] | (choice & 7)
                                      : transports[i] | (choice & 0x1f);
 
