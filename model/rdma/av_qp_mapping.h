@@ -2,8 +2,8 @@
 /*
  * Mappings of an address to a QP (general object AV_QP_MAPPING): datagrams and DC messages to the
  * address are to take the congestion control that the QP's connection has agreed on. That is a hint
- * for a card which has several. This one has none: a mapping is kept and can be queried, and no
- * message goes another way for it.
+ * for a card which has several. This one has one (model/rdma/reaction_point.h): a mapping is kept
+ * and can be queried, and no message goes another way for it.
  */
 #ifndef HCASIM_MODEL_AV_QP_MAPPING_H
 #define HCASIM_MODEL_AV_QP_MAPPING_H

@@ -409,6 +409,25 @@ def sysfs_files(lab):
         expect(not bad, f"{vm.name}:\n" + "\n".join(bad))
 
 
+@check("congestion control is read and set as on a card", only="hcasim")
+def congestion(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    params = f"/sys/kernel/debug/mlx5/{host['pci']}/cc_params"
+    counters = f"/sys/class/infiniband/{host['ibdev']}/ports/1/hw_counters"
+    for name in ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"):
+        said = vm.run(f"cat {counters}/{name}").out.strip()
+        expect(said.isdigit(), f"{name}: {said!r}")
+    said = vm.run(f"cd {params}; for f in *; do echo $f $(cat $f 2>&1); done").out.splitlines()
+    values = dict(line.split(maxsplit=1) for line in said)
+    expect(len(values) >= 18, f"only {len(values)} parameters: {said}")
+    for name, value in (("rp_time_reset", "300"), ("rp_gd", "11"), ("rp_dce_tcp_g", "1019"),
+                        ("np_cnp_dscp", "48"), ("np_cnp_prio", "6")):
+        expect(values.get(name) == value, f"{name} is {values.get(name)!r}, not {value}")
+    said = vm.run(f"cd {params}; for v in 40 5; do echo $v > rp_ai_rate; cat rp_ai_rate; done; "
+                  "echo 99 > rp_gd || cat rp_gd").out.split()
+    expect(said == ["40", "5", "11"], f"set to 40 and back to 5, and to what there is not: {said}")
+
+
 @check("ethtool -S -m -i -k --show-fec and devlink health come to a good end", only="hcasim")
 def tools(lab):
     vm, host = lab.vms[0], lab.hosts[0]
