@@ -356,8 +356,8 @@ static void dc_rx_packet(struct dct *dct, const struct roce_packet *pkt)
     if (pkt->opcode == (BTH_DC | BTH_CONNECT)) {
         dc_responder_free(responder, true);
     } else {
-        if (G_UNLIKELY(np_is_marked(pkt))) {
-            np_answer_mark(&responder->peer, pkt);
+        if (G_UNLIKELY(notification_is_marked(pkt))) {
+            notification_answer_mark(&responder->peer, pkt);
         }
         dc_responder_rx(responder, pkt);
     }

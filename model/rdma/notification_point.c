@@ -9,19 +9,19 @@
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
 
-static struct cong *np_cong(struct hca *hca)
+static struct cong *notification_cong(struct hca *hca)
 {
     return &hca->vport->uplink->cong;
 }
 
-void np_count_mark(struct hca *hca)
+void notification_count_mark(struct hca *hca)
 {
-    np_cong(hca)->counters.marked++;
+    notification_cong(hca)->counters.marked++;
 }
 
 /* What is sent back, as a ConnectX-4 Lx does it: a DSCP of its own, and marked ECT(0). */
-static void np_address(const struct cong_np *np, const struct peer *peer, unsigned priority,
-                       struct roce_addr *addr)
+static void notification_address(const struct cong_np *np, const struct peer *peer,
+                                 unsigned priority, struct roce_addr *addr)
 {
     *addr = peer->path;
     addr->tclass = (uint8_t)(np->cnp_dscp << 2 | ECN_ECT0);
@@ -31,11 +31,11 @@ static void np_address(const struct cong_np *np, const struct peer *peer, unsign
     }
 }
 
-void np_answer_mark(struct peer *peer, const struct roce_packet *pkt)
+void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt)
 {
     struct hca *hca = peer->qp->hca;
     struct notification_point *point = &hca->rdma->np;
-    struct cong *cong = np_cong(hca);
+    struct cong *cong = notification_cong(hca);
     unsigned priority = roce_priority(&pkt->addr);
     uint64_t now = hca_now(hca);
     struct cnp *cnp;
@@ -47,14 +47,14 @@ void np_answer_mark(struct peer *peer, const struct roce_packet *pkt)
     }
     cong->cnp_at = now + cong->np.min_time_between_cnps * 1000ull;
     cnp = &point->cnps[(point->head + point->count++) % NP_CNPS];
-    np_address(&cong->np, peer, priority, &cnp->addr);
+    notification_address(&cong->np, peer, priority, &cnp->addr);
     cnp->dest_qp = peer->qpn;
     cnp->pkey = peer->qp->pkey;
     hca_schedule(hca, &point->work);
 }
 
 /* False: the wire has no room. */
-static bool np_send(struct hca *hca, const struct cnp *cnp)
+static bool notification_send(struct hca *hca, const struct cnp *cnp)
 {
     struct roce_packet pkt = {
         .addr = cnp->addr,
@@ -70,16 +70,16 @@ static bool np_send(struct hca *hca, const struct cnp *cnp)
     }
     roce_build(frame, &pkt, 0);
     port_tx_commit_roce(hca, &pkt, 0);
-    np_cong(hca)->counters.cnps_sent++;
+    notification_cong(hca)->counters.cnps_sent++;
     return true;
 }
 
-static void np_work(struct hca *hca, struct work *work)
+static void notification_work(struct hca *hca, struct work *work)
 {
     struct notification_point *point = &hca->rdma->np;
 
     while (point->count) {
-        if (!np_send(hca, &point->cnps[point->head])) {
+        if (!notification_send(hca, &point->cnps[point->head])) {
             hca_wait_tx(hca, work);
             return;
         }
@@ -92,12 +92,12 @@ static void np_work(struct hca *hca, struct work *work)
     }
 }
 
-void np_init(struct hca *hca)
+void notification_init(struct hca *hca)
 {
-    hca->rdma->np.work.run = np_work;
+    hca->rdma->np.work.run = notification_work;
 }
 
-void np_reset(struct hca *hca)
+void notification_reset(struct hca *hca)
 {
     hca_unschedule(&hca->rdma->np.work);
     hca->rdma->np.head = hca->rdma->np.count = 0;

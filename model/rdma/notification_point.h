@@ -24,15 +24,15 @@ struct notification_point {
     unsigned head, count;
 };
 
-void np_init(struct hca *hca);
-void np_reset(struct hca *hca);
+void notification_init(struct hca *hca);
+void notification_reset(struct hca *hca);
 
 /* A packet of any service has come with a mark. */
-void np_count_mark(struct hca *hca);
+void notification_count_mark(struct hca *hca);
 /* It is this peer's, and passed the checks of its QP. */
-void np_answer_mark(struct peer *peer, const struct roce_packet *pkt);
+void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt);
 
-static inline bool np_is_marked(const struct roce_packet *pkt)
+static inline bool notification_is_marked(const struct roce_packet *pkt)
 {
     return (pkt->addr.tclass & ECN_MASK) == ECN_CE;
 }

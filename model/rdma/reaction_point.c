@@ -30,33 +30,33 @@
 
 #define MICROBITS(bytes) ((int64_t)(bytes)*8 * 1000000)
 
-static struct cong *rp_cong(const struct qp *qp)
+static struct cong *reaction_cong(const struct qp *qp)
 {
     return &qp->hca->vport->uplink->cong;
 }
 
 /* Of a parameter: what is more than the link has is what the link has. */
-static uint32_t rp_kbps(const struct qp *qp, uint32_t mbps)
+static uint32_t reaction_kbps(const struct qp *qp, uint32_t mbps)
 {
     return MIN(mbps, qp->hca->vport->uplink->line_mbps) * KBPS;
 }
 
-static uint32_t rp_most(const struct qp *qp)
+static uint32_t reaction_most(const struct qp *qp)
 {
-    uint32_t most = rp_cong(qp)->rp.rpg_max_rate;
+    uint32_t most = reaction_cong(qp)->rp.rpg_max_rate;
 
-    return rp_kbps(qp, most ? most : UINT32_MAX);
+    return reaction_kbps(qp, most ? most : UINT32_MAX);
 }
 
-static bool rp_is_enabled(const struct qp *qp)
+static bool reaction_is_enabled(const struct qp *qp)
 {
-    return rp_cong(qp)->rp_side.enabled >> roce_priority(&qp->peer.path) & 1;
+    return reaction_cong(qp)->rp_side.enabled >> roce_priority(&qp->peer.path) & 1;
 }
 
 /* -- as time goes by --------------------------------------------------------------------------- */
 
 /* What may have been sent at the current rate since. */
-static void rp_refill(struct limiter *l, uint64_t now)
+static void reaction_refill(struct limiter *l, uint64_t now)
 {
     const uint64_t enough = 1000000000;
     int64_t credit = (int64_t)l->current * CREDIT_NS;
@@ -67,7 +67,7 @@ static void rp_refill(struct limiter *l, uint64_t now)
 }
 
 /* base^n, of fractions of ALPHA_ONE. */
-static uint32_t rp_power(uint32_t base, uint64_t n)
+static uint32_t reaction_power(uint32_t base, uint64_t n)
 {
     uint64_t power = ALPHA_ONE, square = base;
 
@@ -81,9 +81,9 @@ static uint32_t rp_power(uint32_t base, uint64_t n)
 }
 
 /* alpha goes by g of itself in a period, and back up by the rest of g if a CNP came in it. */
-static void rp_update_alpha(struct limiter *l, uint64_t now)
+static void reaction_update_alpha(struct limiter *l, uint64_t now)
 {
-    const struct cong_rp *rp = &rp_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
     uint64_t period = rp->dce_tcp_rtt * US;
     uint64_t n = (now - l->alpha_at) / period;
     uint32_t g = rp->dce_tcp_g << ALPHA_SHIFT;
@@ -97,81 +97,82 @@ static void rp_update_alpha(struct limiter *l, uint64_t now)
         l->alpha = (uint32_t)((uint64_t)l->alpha * g / ALPHA_ONE) + (ALPHA_ONE - g);
         n--;
     }
-    l->alpha = (uint32_t)((uint64_t)l->alpha * rp_power(g, n) / ALPHA_ONE);
+    l->alpha = (uint32_t)((uint64_t)l->alpha * reaction_power(g, n) / ALPHA_ONE);
 }
 
 /* What an increase moves the target, in kb/s. */
-static uint32_t rp_step(const struct limiter *l)
+static uint32_t reaction_step(const struct limiter *l)
 {
-    const struct cong_rp *rp = &rp_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
     uint32_t threshold = rp->rpg_threshold;
 
     if (MAX(l->by_time, l->by_bytes) < threshold) {
         return 0;
     }
-    return rp_kbps(l->qp,
-                   MIN(l->by_time, l->by_bytes) > threshold ? rp->rpg_hai_rate : rp->rpg_ai_rate);
+    return reaction_kbps(l->qp, MIN(l->by_time, l->by_bytes) > threshold ? rp->rpg_hai_rate
+                                                                         : rp->rpg_ai_rate);
 }
 
-static uint32_t rp_count_up(uint32_t count, uint64_t n)
+static uint32_t reaction_count_up(uint32_t count, uint64_t n)
 {
     return (uint32_t)MIN(count + n, UINT32_MAX);
 }
 
-static void rp_increase(struct limiter *l)
+static void reaction_increase(struct limiter *l)
 {
-    uint64_t target = (uint64_t)l->target + rp_step(l);
+    uint64_t target = (uint64_t)l->target + reaction_step(l);
 
-    l->target = (uint32_t)MIN(target, rp_most(l->qp));
+    l->target = (uint32_t)MIN(target, reaction_most(l->qp));
     l->current = (uint32_t)(((uint64_t)l->current + l->target + 1) / 2);
 }
 
 /* n further increases by time, in which the rate follows the target a step behind. */
-static void rp_increase_many(struct limiter *l, uint64_t n)
+static void reaction_increase_many(struct limiter *l, uint64_t n)
 {
-    uint32_t step, most = rp_most(l->qp);
+    uint32_t step, most = reaction_most(l->qp);
     uint64_t target;
 
-    l->by_time = rp_count_up(l->by_time, n);
-    step = rp_step(l);
+    l->by_time = reaction_count_up(l->by_time, n);
+    step = reaction_step(l);
     target = step && n > most / step ? most : l->target + n * step;
     l->target = (uint32_t)MIN(target, most);
     l->current = l->target == most ? most : MAX(l->current, l->target - MIN(step, l->target));
 }
 
-static void rp_increase_by_time(struct limiter *l, uint64_t now)
+static void reaction_increase_by_time(struct limiter *l, uint64_t now)
 {
-    uint64_t period = rp_cong(l->qp)->rp.rpg_time_reset * US;
+    uint64_t period = reaction_cong(l->qp)->rp.rpg_time_reset * US;
 
-    for (unsigned i = 0; now - l->increased_at >= period && l->current < rp_most(l->qp); i++) {
+    for (unsigned i = 0; now - l->increased_at >= period && l->current < reaction_most(l->qp);
+         i++) {
         uint64_t n = i < STEPS_MOST ? 1 : (now - l->increased_at) / period;
 
         l->increased_at += n * period;
-        rp_refill(l, MAX(l->increased_at, l->debt_at));
+        reaction_refill(l, MAX(l->increased_at, l->debt_at));
         if (n == 1) {
-            l->by_time = rp_count_up(l->by_time, 1);
-            rp_increase(l);
+            l->by_time = reaction_count_up(l->by_time, 1);
+            reaction_increase(l);
         } else {
-            rp_increase_many(l, n);
+            reaction_increase_many(l, n);
         }
     }
 }
 
-static void rp_go_on(struct limiter *l, uint64_t now)
+static void reaction_go_on(struct limiter *l, uint64_t now)
 {
-    rp_update_alpha(l, now);
-    rp_increase_by_time(l, now);
-    rp_refill(l, now);
+    reaction_update_alpha(l, now);
+    reaction_increase_by_time(l, now);
+    reaction_refill(l, now);
 }
 
 /* The target is where the rate was before the congestion: a second CNP leaves it there, unless the
  * rate has come up meanwhile by what counts as such, or it is told to follow (clamp_tgt_rate). */
-static void rp_decrease(struct limiter *l, uint64_t now)
+static void reaction_decrease(struct limiter *l, uint64_t now)
 {
-    const struct cong_rp *rp = &rp_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
     uint64_t cut = (uint64_t)l->current * l->alpha >> (rp->rpg_gd + ALPHA_SHIFT);
     uint64_t least = MAX((uint64_t)l->current * rp->rpg_min_dec_fac / 100,
-                         MIN(rp_kbps(l->qp, rp->rpg_min_rate), rp_most(l->qp)));
+                         MIN(reaction_kbps(l->qp, rp->rpg_min_rate), reaction_most(l->qp)));
 
     if (rp->clamp_tgt_rate || l->by_bytes || (l->by_time && rp->clamp_tgt_rate_after_time_inc)) {
         l->target = l->current;
@@ -184,31 +185,31 @@ static void rp_decrease(struct limiter *l, uint64_t now)
 }
 
 /* Brings all up to now. */
-static void rp_look(struct limiter *l, uint64_t now)
+static void reaction_look(struct limiter *l, uint64_t now)
 {
-    uint64_t due = l->decreased_at + rp_cong(l->qp)->rp.rate_reduce_monitor_period * US;
+    uint64_t due = l->decreased_at + reaction_cong(l->qp)->rp.rate_reduce_monitor_period * US;
 
     now = MAX(now, l->debt_at);
     if (l->decrease_due && due <= now) {
         /* What was brought up to a later time than that stays so. */
-        rp_go_on(l, MAX(due, l->debt_at));
-        rp_decrease(l, MAX(due, l->debt_at));
+        reaction_go_on(l, MAX(due, l->debt_at));
+        reaction_decrease(l, MAX(due, l->debt_at));
     }
-    rp_go_on(l, now);
-    l->current = MIN(l->current, rp_most(l->qp)); /* the link may be slower than it was */
+    reaction_go_on(l, now);
+    l->current = MIN(l->current, reaction_most(l->qp)); /* the link may be slower than it was */
 }
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-bool rp_is_time(struct qp *qp)
+bool reaction_is_time(struct qp *qp)
 {
     struct limiter *l = qp->limiter;
     uint64_t now = hca_now(qp->hca);
     uint64_t wait;
 
-    rp_look(l, now);
-    if (l->current >= rp_most(qp) || !rp_is_enabled(qp)) {
-        rp_end(qp);
+    reaction_look(l, now);
+    if (l->current >= reaction_most(qp) || !reaction_is_enabled(qp)) {
+        reaction_end(qp);
         return true;
     }
     if (l->debt <= 0) {
@@ -219,21 +220,21 @@ bool rp_is_time(struct qp *qp)
     return false;
 }
 
-void rp_note_sent(struct qp *qp, size_t bytes)
+void reaction_note_sent(struct qp *qp, size_t bytes)
 {
     struct limiter *l = qp->limiter;
-    uint32_t reset = rp_cong(qp)->rp.rpg_byte_reset;
+    uint32_t reset = reaction_cong(qp)->rp.rpg_byte_reset;
 
     l->debt += MICROBITS(bytes);
     l->bytes += (uint32_t)bytes;
     if (reset && l->bytes >= reset) {
         l->bytes = 0;
-        l->by_bytes = rp_count_up(l->by_bytes, 1);
-        rp_increase(l);
+        l->by_bytes = reaction_count_up(l->by_bytes, 1);
+        reaction_increase(l);
     }
 }
 
-static void rp_due(struct hca *hca, struct hca_timer *timer)
+static void reaction_due(struct hca *hca, struct hca_timer *timer)
 {
     struct limiter *l = (struct limiter *)((char *)timer - offsetof(struct limiter, timer));
 
@@ -244,15 +245,15 @@ static void rp_due(struct hca *hca, struct hca_timer *timer)
 /* -- life -------------------------------------------------------------------------------------- */
 
 /* In the states in which a QP sends requests, or answers them. */
-static bool rp_reacts(const struct qp *qp)
+static bool reaction_reacts(const struct qp *qp)
 {
     return (qp->service->connected || qp->dci) && qp->state != PRM_QP_STATE_RST &&
            qp->state != PRM_QP_STATE_INIT && qp->state != PRM_QP_STATE_ERR;
 }
 
-static struct limiter *rp_begin(struct qp *qp, uint64_t now)
+static struct limiter *reaction_begin(struct qp *qp, uint64_t now)
 {
-    struct cong *cong = rp_cong(qp);
+    struct cong *cong = reaction_cong(qp);
     struct limiter *l = qp_alloc(qp, sizeof(*l));
 
     if (!l) {
@@ -262,51 +263,52 @@ static struct limiter *rp_begin(struct qp *qp, uint64_t now)
     cong->flows++;
     cong->counters.sum_flows++;
     l->qp = qp;
-    l->timer.fire = rp_due;
+    l->timer.fire = reaction_due;
     l->alpha = cong->rp.initial_alpha_value << ALPHA_SHIFT;
-    l->current = l->target = rp_most(qp);
+    l->current = l->target = reaction_most(qp);
     l->alpha_at = l->increased_at = l->decreased_at = l->debt_at = now;
     if (cong->rp.rate_to_set_on_first_cnp) {
-        l->current = l->target = MAX(rp_kbps(qp, cong->rp.rate_to_set_on_first_cnp), KBPS);
+        l->current = l->target = MAX(reaction_kbps(qp, cong->rp.rate_to_set_on_first_cnp), KBPS);
     } else {
-        rp_decrease(l, now);
+        reaction_decrease(l, now);
     }
     return l;
 }
 
-void rp_end(struct qp *qp)
+void reaction_end(struct qp *qp)
 {
     struct limiter *l = qp->limiter;
 
     if (l) {
         hca_timer_stop(qp->hca, &l->timer);
-        rp_cong(qp)->flows--;
+        reaction_cong(qp)->flows--;
         qp->limiter = NULL;
         qp_dealloc(qp, l, sizeof(*l));
     }
 }
 
-static void rp_react(struct limiter *l, uint64_t now)
+static void reaction_react(struct limiter *l, uint64_t now)
 {
-    rp_look(l, now);
+    reaction_look(l, now);
     l->cnp_seen = true;
     l->decrease_due = true;
-    rp_look(l, now);
+    reaction_look(l, now);
 }
 
-void rp_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
+void reaction_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
 {
     struct cong_counters *c = &hca->vport->uplink->cong.counters;
     uint64_t now;
 
-    if (!qp || !rp_reacts(qp) || !rp_is_enabled(qp) || !roce_rx_is_of_connection(qp, pkt)) {
+    if (!qp || !reaction_reacts(qp) || !reaction_is_enabled(qp) ||
+        !roce_rx_is_of_connection(qp, pkt)) {
         c->cnps_ignored++;
         return;
     }
     now = hca_now(hca);
     if (qp->limiter) {
-        rp_react(qp->limiter, now);
-    } else if (!rp_begin(qp, now)) {
+        reaction_react(qp->limiter, now);
+    } else if (!reaction_begin(qp, now)) {
         c->cnps_ignored++;
         return;
     }

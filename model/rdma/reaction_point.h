@@ -30,19 +30,19 @@ struct limiter {
 };
 
 /* A CNP that has come to this function. qp: NULL, or whom it names. */
-void rp_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt);
+void reaction_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt);
 
 /* Of a QP that has a limiter: it lets a packet go, or looks again in time. */
-bool rp_is_time(struct qp *qp);
+bool reaction_is_time(struct qp *qp);
 /* Likewise: the packet has left, with so many bytes from Ethernet header to ICRC. */
-void rp_note_sent(struct qp *qp, size_t bytes);
+void reaction_note_sent(struct qp *qp, size_t bytes);
 /* The QP has no limiter any more. */
-void rp_end(struct qp *qp);
+void reaction_end(struct qp *qp);
 
 /* Before a packet of data. False: not yet; the QP's work runs when it is. */
-static inline bool rp_may_send(struct qp *qp)
+static inline bool reaction_may_send(struct qp *qp)
 {
-    return G_LIKELY(!qp->limiter) || rp_is_time(qp);
+    return G_LIKELY(!qp->limiter) || reaction_is_time(qp);
 }
 
 #endif

@@ -581,7 +581,7 @@ bool requester_init(struct qp *qp)
 
 static void requester_stop(struct qp *qp)
 {
-    rp_end(qp);
+    reaction_end(qp);
     hca_stop_late(qp->hca, &qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
 }

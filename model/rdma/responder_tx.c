@@ -250,7 +250,7 @@ static bool responder_send_answer(struct peer *peer)
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(qp->limiter)) {
-        rp_note_sent(qp, roce_frame_len(&pkt, len));
+        reaction_note_sent(qp, roce_frame_len(&pkt, len));
     }
     if (answer->is_read && answer->len > len) {
         answer->started = true;
@@ -300,7 +300,7 @@ static bool responder_has_work(const struct responder *s)
 static bool responder_is_held(struct peer *peer)
 {
     return G_UNLIKELY(peer->qp->limiter) && responder_has_answers(&peer->resp) &&
-           !rp_may_send(peer->qp);
+           !reaction_may_send(peer->qp);
 }
 
 static void responder_work(struct hca *hca, struct work *work)

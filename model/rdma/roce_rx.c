@@ -99,8 +99,8 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
         c->rx_bad_gid++;
         return;
     }
-    if (G_UNLIKELY(np_is_marked(pkt)) && qp->service->connected) {
-        np_answer_mark(&qp->peer, pkt);
+    if (G_UNLIKELY(notification_is_marked(pkt)) && qp->service->connected) {
+        notification_answer_mark(&qp->peer, pkt);
     }
     if (G_UNLIKELY(qp->dci)) {
         dci_rx(qp, pkt);
@@ -161,8 +161,8 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
     struct vport_counters *c = &hca->vport->counters;
     struct qp *qp;
 
-    if (G_UNLIKELY(np_is_marked(pkt))) {
-        np_count_mark(hca);
+    if (G_UNLIKELY(notification_is_marked(pkt))) {
+        notification_count_mark(hca);
     }
     if (roce_gid_is_multicast(pkt->addr.dgid)) {
         roce_rx_deliver_multicast(hca, pkt);
@@ -178,7 +178,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         return;
     }
     if (G_UNLIKELY(pkt->opcode == BTH_CNP_OPCODE)) {
-        rp_rx_cnp(hca, qp, pkt);
+        reaction_rx_cnp(hca, qp, pkt);
         return;
     }
     if (!qp) {

@@ -306,18 +306,18 @@ START_TEST(the_rate_comes_back_by_halves)
     lab_advance(lab, 10 * US);
     tell(&a);
     lab_advance(lab, 299 * US);
-    rp_is_time(a.qp);
+    reaction_is_time(a.qp);
     ck_assert_uint_lt(rate_of(&a), 210);
     lab_advance(lab, 1 * US);
-    rp_is_time(a.qp);
+    reaction_is_time(a.qp);
     ck_assert_uint_ge(rate_of(&a), 299);
     ck_assert_uint_le(rate_of(&a), 305);
     ck_assert_uint_eq(a.qp->limiter->target, 400000);
     lab_advance(lab, 300 * US);
-    rp_is_time(a.qp);
+    reaction_is_time(a.qp);
     ck_assert_uint_eq(a.qp->limiter->target, 400000);
     lab_advance(lab, 300 * US);
-    rp_is_time(a.qp);
+    reaction_is_time(a.qp);
     ck_assert_uint_eq(a.qp->limiter->target, 405000);
 }
 END_TEST
@@ -351,7 +351,7 @@ START_TEST(a_cnp_that_comes_too_soon_waits)
     tell(&a);
     ck_assert_uint_eq(rate_of(&a), MBPS / 2);
     lab_advance(lab, 50 * US);
-    rp_is_time(a.qp);
+    reaction_is_time(a.qp);
     ck_assert_uint_lt(rate_of(&a), MBPS / 2);
     ck_assert_uint_ge(rate_of(&a), MBPS / 4);
     ck_assert_uint_eq(cong_of(left)->counters.cnps_handled, 3);
