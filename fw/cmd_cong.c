@@ -62,9 +62,11 @@ static enum syn cmd_modify_cong_status(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_query_cong_params(struct fw *fw, struct fw_cmd *cmd)
 {
-    return cong_query(cmd_cong(cmd), PRM_GET(query_cong_params_in, cmd->in, cong_protocol),
-                      PRM_PTR(query_cong_params_out, (struct prm_query_cong_params_out *)cmd->out,
-                              congestion_parameters));
+    const struct prm_query_cong_params_in *in = cmd->in;
+    struct prm_query_cong_params_out *out = cmd->out;
+
+    return cong_query(cmd_cong(cmd), PRM_GET(query_cong_params_in, in, cong_protocol),
+                      PRM_PTR(query_cong_params_out, out, congestion_parameters));
 }
 
 static enum syn cmd_modify_cong_params(struct fw *fw, struct fw_cmd *cmd)
@@ -86,6 +88,7 @@ static enum syn cmd_query_cong_statistics(struct fw *fw, struct fw_cmd *cmd)
 {
     struct cong *cong = cmd_cong(cmd);
     const struct cong_counters *c = &cong->counters;
+    const struct prm_query_cong_statistics_in *in = cmd->in;
     struct prm_query_cong_statistics_out *out = cmd->out;
     uint64_t now = hca_now(&fw->hca);
 
@@ -98,8 +101,7 @@ static enum syn cmd_query_cong_statistics(struct fw *fw, struct fw_cmd *cmd)
     CONG_PUT_64(out, time_stamp, now);
     PRM_SET(query_cong_statistics_out, out, accumulators_period,
             MIN((now - c->since) / 1000, UINT32_MAX));
-    if (PRM_GET(query_cong_statistics_in, (const struct prm_query_cong_statistics_in *)cmd->in,
-                clear)) {
+    if (PRM_GET(query_cong_statistics_in, in, clear)) {
         cong->counters = (struct cong_counters){.since = now};
     }
     return SYN_OK;

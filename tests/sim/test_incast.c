@@ -303,6 +303,7 @@ Suite *unit_suite(void)
     Suite *s = suite_create("incast");
     TCase *tc = tcase_create("incast");
 
+    tcase_set_timeout(tc, 280);
     tcase_add_test(tc, marks_keep_the_queue_short_and_shares_fair);
     suite_add_tcase(s, tc);
     return s;
