@@ -1,61 +1,92 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Plays conformance scripts, each case in a process of its own and with several first PSNs, the
- * last ones before they wrap among them.
+ * Plays conformance scripts: each case in a process of its own, with several first PSNs, the last
+ * ones before they wrap among them. The device is the verbs library's, or a foreign one.
  */
 #include <errno.h>
 #include <glib.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/conformance/play.h"
+#include "tests/conformance/case.h"
+#include "tests/conformance/foreign.h"
 
-#define SECONDS 60 /* of a case at most */
+#define SECONDS 120 /* of a case at most */
 
 static const struct {
     uint32_t rq_psn, sq_psn;
 } starts[] = {{0, 0}, {0xffffff, 0x7fffff}, {0x7ffffe, 0xfffffe}};
 
-static char *only;
+static char *only, *peer_file, *report_file;
 static gboolean list;
 
 static const GOptionEntry options[] = {
-    {"only", 0, 0, G_OPTION_ARG_STRING, &only, "only cases with TEXT in their title", "TEXT"},
+    {"only", 0, 0, G_OPTION_ARG_STRING, &only, "only cases with TEXT in their title or a rule",
+     "TEXT"},
     {"list", 0, 0, G_OPTION_ARG_NONE, &list, "print rules and cases, and play none", NULL},
+    {"peer", 0, 0, G_OPTION_ARG_FILENAME, &peer_file,
+     "play against the foreign device that this key file describes", "FILE"},
+    {"report", 0, 0, G_OPTION_ARG_FILENAME, &report_file,
+     "write what does not hold, and what was not tried, there (Markdown)", "FILE"},
     {0},
 };
 
-/* In a process of its own, so that what one breaks is its own. */
-static bool run_case(const struct script_case *c, unsigned start)
+static struct {
+    const struct foreign_config *foreign;
+    unsigned passed, failed, skipped;
+    GString *deviations, *skips; /* rows of the report */
+} run;
+
+/* In a process of its own, so that what one breaks is its own. Returns its exit status, and what it
+ * said. */
+static int run_case(const struct script_case *c, unsigned start, GString *said)
 {
+    char bytes[4096];
+    int ends[2], status;
+    ssize_t len;
     pid_t pid;
-    int status;
 
     fflush(NULL);
-    pid = fork();
-    if (!pid) {
-        alarm(SECONDS);
-        play_case(c, starts[start].rq_psn, starts[start].sq_psn);
-        exit(EXIT_SUCCESS);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+    if (pipe(ends) || (pid = fork()) < 0) {
         g_error("no process for a case: %s", g_strerror(errno));
     }
-    if (WIFSIGNALED(status)) {
-        fprintf(stderr, "%s:%u: ended by signal %d\n", c->file, c->line, WTERMSIG(status));
+    if (!pid) {
+        alarm(SECONDS);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        case_play(c, run.foreign, starts[start].rq_psn, starts[start].sq_psn);
+        exit(CASE_HOLDS);
     }
-    return !status;
+    close(ends[1]);
+    g_string_truncate(said, 0);
+    while ((len = read(ends[0], bytes, sizeof(bytes))) > 0) {
+        g_string_append_len(said, bytes, len);
+    }
+    close(ends[0]);
+    if (waitpid(pid, &status, 0) != pid) {
+        g_error("no end of a case: %s", g_strerror(errno));
+    }
+    if (WIFSIGNALED(status)) {
+        g_string_append_printf(said, "%s:%u: ended by signal %d\n", c->file, c->line,
+                               WTERMSIG(status));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : CASE_FAILS;
 }
 
-static bool run_starts(const struct script_case *c)
+static int run_starts(const struct script_case *c, GString *said)
 {
-    for (unsigned i = 0; i < G_N_ELEMENTS(starts); i++) {
-        if (!run_case(c, i)) {
-            return false;
-        }
+    /* a foreign device takes real time */
+    unsigned n = run.foreign ? 1 : G_N_ELEMENTS(starts);
+    int status = CASE_HOLDS;
+
+    for (unsigned i = 0; i < n && status == CASE_HOLDS; i++) {
+        status = run_case(c, i, said);
     }
-    return true;
+    return status;
 }
 
 static void print_case(const struct script_case *c)
@@ -66,51 +97,113 @@ static void print_case(const struct script_case *c)
     }
 }
 
-static void run_file(const char *path, unsigned *passed, unsigned *failed)
+/* A row: rules, case, and the first line of what was said, without its place. */
+static void report_row(GString *rows, const struct script_case *c, const char *said)
+{
+    g_autofree char *name = g_path_get_basename(c->file);
+    g_auto(GStrv) lines = g_strsplit(said, "\n", 2);
+    const char *what = lines[0];
+    size_t file_len = strlen(c->file);
+
+    if (!strncmp(what, c->file, file_len) && strchr(what + file_len, ' ')) {
+        what = strchr(what + file_len, ' ') + 1;
+    }
+    g_string_append(rows, "| ");
+    for (unsigned i = 0; i < c->rules->len; i++) {
+        g_string_append_printf(rows, "%s%s", i ? " " : "",
+                               (const char *)g_ptr_array_index(c->rules, i));
+    }
+    g_string_append_printf(rows, " | %s (`%s:%u`) | `%s` |\n", c->title, name, c->line, what);
+}
+
+static bool is_wanted(const struct script_case *c)
+{
+    bool wanted = !only || strstr(c->title, only);
+
+    for (unsigned i = 0; i < c->rules->len; i++) {
+        wanted = wanted || strstr(g_ptr_array_index(c->rules, i), only);
+    }
+    return wanted;
+}
+
+static void run_and_tell(const struct script_case *c)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+
+    switch (run_starts(c, said)) {
+    case CASE_HOLDS:
+        printf("ok   %s\n", c->title);
+        run.passed++;
+        break;
+    case CASE_SKIPPED:
+        printf("skip %s: %s", c->title, said->str);
+        report_row(run.skips, c, said->str);
+        run.skipped++;
+        break;
+    default:
+        fputs(said->str, stderr);
+        printf("FAIL %s (%s:%u)\n", c->title, c->file, c->line);
+        report_row(run.deviations, c, said->str);
+        run.failed++;
+    }
+    fflush(stdout);
+}
+
+static void run_file(const char *path)
 {
     g_autoptr(GError) err = NULL;
     g_autoptr(GPtrArray) cases = script_read(path, &err);
 
     if (!cases) {
         printf("FAIL %s\n", err->message);
-        ++*failed;
+        run.failed++;
         return;
     }
     for (unsigned i = 0; i < cases->len; i++) {
         const struct script_case *c = g_ptr_array_index(cases, i);
 
-        if (only && !strstr(c->title, only)) {
-            continue;
-        }
-        if (list) {
-            print_case(c);
-        } else if (run_starts(c)) {
-            printf("ok   %s\n", c->title);
-            ++*passed;
-        } else {
-            printf("FAIL %s (%s:%u)\n", c->title, c->file, c->line);
-            ++*failed;
+        if (is_wanted(c)) {
+            (list ? print_case : run_and_tell)(c);
         }
     }
+}
+
+static bool write_report(GError **err)
+{
+    g_autofree char *text = g_strdup_printf(
+        "%u cases hold, %u do not, %u were not tried.\n\n## What does not hold\n\n"
+        "| rule | case | step, and what came |\n|---|---|---|\n%s\n## What was not tried\n\n"
+        "| rule | case | step, and why |\n|---|---|---|\n%s",
+        run.passed, run.failed, run.skipped, run.deviations->str, run.skips->str);
+
+    return g_file_set_contents(report_file, text, -1, err);
 }
 
 int main(int argc, char **argv)
 {
     g_autoptr(GOptionContext) context = g_option_context_new("SCRIPT...");
     g_autoptr(GError) err = NULL;
-    unsigned passed = 0, failed = 0;
+    struct foreign_config *foreign = NULL;
 
     g_option_context_set_summary(context, "Plays conformance scripts (docs/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
-    if (!g_option_context_parse(context, &argc, &argv, &err)) {
+    if (!g_option_context_parse(context, &argc, &argv, &err) ||
+        (peer_file && !(foreign = foreign_config_read(peer_file, &err)))) {
         fprintf(stderr, "%s\n", err->message);
         return 2;
     }
+    run.foreign = foreign;
+    run.deviations = g_string_new(NULL);
+    run.skips = g_string_new(NULL);
     for (int i = 1; i < argc; i++) {
-        run_file(argv[i], &passed, &failed);
+        run_file(argv[i]);
+    }
+    if (report_file && !list && !write_report(&err)) {
+        fprintf(stderr, "%s\n", err->message);
+        return 2;
     }
     if (!list) {
-        printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+        printf("%u passed, %u failed, %u skipped\n", run.passed, run.failed, run.skipped);
     }
-    return failed || !(passed || list);
+    return run.failed || !(run.passed || list);
 }

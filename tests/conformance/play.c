@@ -1,90 +1,76 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A case's steps, and what their words have in common. */
+/* A step, and what the words of all have in common. */
 #include "tests/conformance/play.h"
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static void play_pass_time(struct play *p)
-{
-    uint64_t ns = words_to_ns(&p->words, words_need(&p->words, "a time"));
-
-    inproc_advance(p->stand.world, ns);
-}
-
-static const struct {
-    const char *name;
-    play_step_fn *run;
-} steps[] = {
-    {"<", play_arrives},       {">", play_leaves},    {"+", play_pass_time},   {"mr", play_new_mr},
-    {"dereg", play_dereg},     {"srq", play_new_srq}, {"memory", play_memory}, {"qp", play_new_qp},
-    {"modify", play_modify},   {"query", play_query}, {"recv", play_recv},     {"send", play_send},
-    {"destroy", play_destroy}, {"wc", play_wc},       {"event", play_event},
-};
+#define REAL_SLACK_NS 500000000ull  /* that a busy machine is late, guest's and player's */
+#define REAL_MOST_NS  2000000000ull /* of a time in which nothing is to happen */
 
 static void play_fail(void *opaque, const char *why) G_GNUC_NORETURN;
 static void play_fail(void *opaque, const char *why)
 {
-    const struct play *p = opaque;
+    struct play *p = opaque;
 
-    fprintf(stderr, "%s:%u: %s: %s\n  with rq_psn 0x%x, sq_psn 0x%x:\n%s", p->script->file,
-            p->step->number, p->step->text, why, p->rq_psn, p->sq_psn, p->trace->str);
-    fflush(stderr);
-    _exit(EXIT_FAILURE);
+    p->ends(p, PLAY_FAILS, why);
+    abort(); /* that did not return */
 }
 
-static void play_step(struct play *p, const struct script_line *line)
+void play_cannot(struct play *p, const char *what, int err)
 {
-    const char *name;
-    unsigned i;
+    g_autofree char *why = g_strdup_printf("%s: %s", what, g_strerror(err));
 
-    p->step = line;
-    words_split(&p->words, line->text);
-    name = words_next(&p->words);
-    for (i = 0; i < G_N_ELEMENTS(steps) && strcmp(steps[i].name, name); i++) {
-    }
-    if (i == G_N_ELEMENTS(steps)) {
-        words_fail(&p->words, "there is no step '%s'", name);
-    }
-    steps[i].run(p);
-    words_end(&p->words);
-    words_clear(&p->words);
+    p->ends(p, PLAY_CANNOT, why);
+    abort(); /* that did not return */
 }
 
-void play_case(const struct script_case *script, uint32_t rq_psn, uint32_t sq_psn)
+void play_init(struct play *p, struct play_clock *clock)
 {
-    struct play p = {
-        .script = script,
-        .step = g_ptr_array_index(script->steps, 0),
+    *p = (struct play){
+        .words = {.fail = play_fail, .opaque = p},
+        .clock = clock,
         .mrs = g_ptr_array_new_with_free_func(g_free),
         .srqs = g_ptr_array_new_with_free_func(g_free),
         .qps = g_ptr_array_new_with_free_func(g_free),
-        .rq_psn = rq_psn,
-        .sq_psn = sq_psn,
         .trace = g_string_new(NULL),
     };
+}
 
-    p.words.fail = play_fail;
-    p.words.opaque = &p;
-    if (!stand_init(&p.stand)) {
-        play_fail(&p, g_strerror(errno));
+void play_clear(struct play *p)
+{
+    g_ptr_array_unref(p->mrs);
+    g_ptr_array_unref(p->srqs);
+    g_ptr_array_unref(p->qps);
+    g_string_free(p->trace, true);
+}
+
+bool play_step(struct play *p, const struct play_step *table, const char *line)
+{
+    size_t len = strcspn(line, " \t");
+
+    while (table->name && (strncmp(table->name, line, len) || table->name[len])) {
+        table++;
     }
-    for (unsigned i = 0; i < script->steps->len; i++) {
-        play_step(&p, g_ptr_array_index(script->steps, i));
+    if (!table->name) {
+        return false;
     }
-    words_split(&p.words, "");
-    inproc_settle(p.stand.world);
-    play_end_wire(&p);
-    play_end_work(&p);
-    play_free_qps(&p);
-    play_free_objects(&p);
-    stand_clear(&p.stand);
-    words_clear(&p.words);
-    g_ptr_array_unref(p.mrs);
-    g_ptr_array_unref(p.srqs);
-    g_ptr_array_unref(p.qps);
-    g_string_free(p.trace, true);
+    words_split(&p->words, line);
+    words_next(&p->words);
+    table->run(p);
+    words_end(&p->words);
+    words_clear(&p->words);
+    return true;
+}
+
+uint64_t play_now(const struct play *p)
+{
+    return p->clock->now(p->clock);
+}
+
+void play_settle(struct play *p)
+{
+    p->clock->settle(p->clock);
 }
 
 /* -- names ------------------------------------------------------------------------------------- */
@@ -152,7 +138,7 @@ uint64_t play_address(struct play *p, const char *word)
     uint64_t more;
     const struct play_mr *mr = play_in_mr(p, word, &more);
 
-    return mr ? (uintptr_t)mr->bytes + more : words_to_number(&p->words, word);
+    return mr ? mr->addr + more : words_to_number(&p->words, word);
 }
 
 uint32_t play_key(struct play *p, const char *word, bool remote)
@@ -163,7 +149,7 @@ uint32_t play_key(struct play *p, const char *word, bool remote)
     if (!mr) {
         return (uint32_t)words_to_number(&p->words, word);
     }
-    return (remote ? mr->mr->rkey : mr->mr->lkey) + (uint32_t)more;
+    return (remote ? mr->rkey : mr->lkey) + (uint32_t)more;
 }
 
 struct play_range play_range(struct play *p, const char *word)
@@ -223,7 +209,8 @@ void play_result_is(struct play *p, const char *error, int err)
     };
     int wanted = error ? (int)words_to_choice(&p->words, error, errors) : 0;
 
-    if (err != wanted) {
+    /* which one it is, is the library's own */
+    if (p->clock->is_real ? !err != !wanted : err != wanted) {
         words_fail(&p->words, "it ends with %s", err ? g_strerror(err) : "success");
     }
 }
@@ -238,11 +225,22 @@ void play_happened(struct play *p, uint64_t ns)
         uint64_t most = bounds[1] ? words_to_ns(&p->words, bounds[1]) : least;
         uint64_t passed = ns - p->mark_ns;
 
+        if (p->clock->is_real) {
+            least = (least << p->scale_bits) / 10 * 9;
+            most = (most << p->scale_bits) + REAL_SLACK_NS;
+        }
         if (passed < least || passed > most) {
             words_fail(&p->words, "it is after %g us", (double)passed / 1000);
         }
     }
     p->mark_ns = ns;
+}
+
+uint64_t play_span(struct play *p, const char *word)
+{
+    uint64_t ns = words_to_ns(&p->words, word);
+
+    return p->clock->is_real ? MIN(ns, REAL_MOST_NS) : ns;
 }
 
 unsigned play_rights(struct play *p, const char *key, unsigned usual)

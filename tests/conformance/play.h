@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Plays a case: its steps one after the other, on a stand of its own.
+ * Plays a case: its steps one after the other.
  *
  * Steps of the wire (play_wire.c), as packetdrill writes them: "<" arrives at the device, ">" it
  * sends. Steps of the host are verbs: objects (play_objects.c), queue pairs (play_qp.c), work and
- * completions (play_work.c). "+5ms" lets time pass. docs/conformance.md has the language.
+ * completions (play_work.c). "+ 5ms" lets time pass. docs/conformance.md has the language.
  *
- * What does not hold ends the process, with the step and the packets so far on stderr.
+ * Both halves are in one process where the device is (sim.h). A foreign device has its own host: the
+ * player (case.c) asks a helper there (helper.c), a step at a time (foreign.h), and both have a
+ * struct play of the case.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_PLAY_H
 #define HCASIM_TESTS_CONFORMANCE_PLAY_H
 
-#include "tests/conformance/script.h"
-#include "tests/conformance/stand.h"
+#include "tests/conformance/clock.h"
+#include "tests/conformance/host.h"
 #include "tests/conformance/words.h"
 
-#define PLAY_PATIENCE_NS 100000000000ull /* for what must come; virtual time */
+struct stand;
 
 struct play_mr {
     const char *name;
-    struct ibv_mr *mr;
+    struct ibv_mr *mr; /* NULL: another process has it, or it is gone */
     uint8_t *bytes;
     size_t len;
     unsigned seed; /* of what it held at first */
+    uint64_t addr;
+    uint32_t lkey, rkey;
 };
 
 struct play_srq {
@@ -32,7 +36,9 @@ struct play_srq {
 
 struct play_qp {
     const char *name;
-    struct ibv_qp *qp;
+    struct ibv_qp *qp; /* NULL: another process has it, or it is gone */
+    unsigned type;     /* enum ibv_qp_type */
+    uint32_t qpn;
     struct ibv_cq *cq; /* its own, for both directions */
     struct ibv_ah *ah; /* to the peer; UD only */
     struct ibv_qp_attr attr;
@@ -40,24 +46,45 @@ struct play_qp {
     uint64_t next_id; /* of a work request */
 };
 
+enum play_end { PLAY_HOLDS, PLAY_FAILS, PLAY_CANNOT /* be asked of this device */ };
+
 struct play {
-    const struct script_case *script;
-    const struct script_line *step;
-    struct words words;
-    struct stand stand;
+    struct words words; /* of the step under way; its opaque is the struct play */
+    struct play_clock *clock;
+    struct stand *stand; /* NULL: the steps of the wire are not here */
+    struct host *host;   /* NULL: nor are those of the host */
     GPtrArray *mrs, *srqs, *qps; /* by age */
     uint32_t rq_psn, sq_psn;     /* where the device's QPs begin */
     uint64_t mark_ns;            /* when what the last step was about happened */
     GString *trace;              /* packets so far */
+    unsigned scale_bits;         /* real time: ack timeouts are longer by so much */
+    /* What ends a case before its last step; does not return. */
+    void (*ends)(struct play *p, enum play_end how, const char *why);
 };
 
-/* Plays it with these PSNs to begin with; returns if all of it holds. */
-void play_case(const struct script_case *script, uint32_t rq_psn, uint32_t sq_psn);
+typedef void play_step_fn(struct play *p);
+struct play_step {
+    const char *name; /* NULL ends a table */
+    play_step_fn *run;
+};
+extern const struct play_step play_host_steps[], play_wire_steps[];
+
+/* No objects yet. */
+void play_init(struct play *p, struct play_clock *clock);
+void play_clear(struct play *p);
+/* Runs a line if its first word is in the table; else nothing of it is taken. */
+bool play_step(struct play *p, const struct play_step *table, const char *line);
+/* Nothing is left of what the case did not expect. */
+void play_end_wire(struct play *p);
+/* The same; then all that was made is gone. */
+void play_end_host(struct play *p);
 
 /* -- for the steps ----------------------------------------------------------------------------- */
 
-typedef void play_step_fn(struct play *p);
-
+uint64_t play_now(const struct play *p);
+void play_settle(struct play *p);
+/* This device cannot be asked for that: the case ends. */
+void play_cannot(struct play *p, const char *what, int err) G_GNUC_NORETURN;
 /* The object that a word names; there must be one. */
 struct play_mr *play_mr(struct play *p, const char *name);
 struct play_srq *play_srq(struct play *p, const char *name);
@@ -85,18 +112,17 @@ uint8_t play_pattern(unsigned seed, size_t offset);
 void play_result(struct play *p, int err);
 void play_result_is(struct play *p, const char *error, int err);
 /* after=4ms..17ms says when this must have happened, counted from what was before; then it is what
- * was before. */
+ * was before. In real time the bounds are wide. */
 void play_happened(struct play *p, uint64_t ns);
+/* A time that passes; in real time, no longer than need be. */
+uint64_t play_span(struct play *p, const char *word);
 /* from its first byte, with these rights, as words have it: rr,rw,ra,lw,mw, all, none */
 unsigned play_rights(struct play *p, const char *key, unsigned usual);
 
-/* Nothing is left of what the case did not expect. */
-void play_end_wire(struct play *p);
 void play_end_work(struct play *p);
 void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 
-play_step_fn play_arrives, play_leaves;
 play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory;
 play_step_fn play_new_qp, play_modify, play_query, play_destroy;
 play_step_fn play_recv, play_send, play_wc, play_event;

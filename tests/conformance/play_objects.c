@@ -24,9 +24,12 @@ void play_new_mr(struct play *p)
         mr->bytes[i] = play_pattern(mr->seed, i);
     }
     mr->name = name;
-    mr->mr = ibv_reg_mr(words_flag(&p->words, "other_pd") ? p->stand.other_pd : p->stand.pd,
+    mr->mr = ibv_reg_mr(words_flag(&p->words, "other_pd") ? p->host->other_pd : p->host->pd,
                         mr->bytes, mr->len, (int)rights);
     play_result(p, mr->mr ? 0 : errno);
+    mr->addr = (uintptr_t)mr->bytes;
+    mr->lkey = mr->mr ? mr->mr->lkey : 0;
+    mr->rkey = mr->mr ? mr->mr->rkey : 0;
     g_ptr_array_add(p->mrs, mr);
 }
 
@@ -50,8 +53,10 @@ void play_new_srq(struct play *p)
     };
 
     srq->name = words_need(&p->words, "the queue's name");
-    srq->srq = ibv_create_srq(p->stand.pd, &attr);
-    play_result(p, srq->srq ? 0 : errno);
+    srq->srq = ibv_create_srq(p->host->pd, &attr);
+    if (!srq->srq) {
+        play_cannot(p, "the device makes no such shared receive queue", errno);
+    }
     attr.attr.srq_limit = (uint32_t)words_number(&p->words, "limit", 0);
     if (attr.attr.srq_limit && ibv_modify_srq(srq->srq, &attr.attr, IBV_SRQ_LIMIT)) {
         words_fail(&p->words, "it takes no limit");
@@ -95,7 +100,7 @@ void play_memory(struct play *p)
         memcpy(bytes, wanted, range.len);
         return;
     }
-    inproc_settle(p->stand.world);
+    play_settle(p);
     for (size_t i = 0; i < range.len; i++) {
         if (bytes[i] != wanted[i]) {
             words_fail(&p->words, "byte %zu of it is 0x%02x, not 0x%02x", i, bytes[i], wanted[i]);

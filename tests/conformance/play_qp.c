@@ -6,7 +6,6 @@
 
 #define FIRST_PEER_QPN 0x100
 #define QKEY           0x11111111
-#define GID            1
 #define CQES           256
 
 static const struct words_name qp_types[] = {
@@ -42,6 +41,15 @@ static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
     }
 }
 
+/* 0 is for ever, in real time, too. */
+static uint8_t qp_timeout(struct play *p, uint8_t usual)
+{
+    const char *word = words_value(&p->words, "timeout");
+    uint64_t value = word ? words_to_number(&p->words, word) : 0;
+
+    return word ? (uint8_t)(value ? value + p->scale_bits : 0) : usual;
+}
+
 /* Words that set an attribute, and the bits that modifying by them alone needs. */
 static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
 {
@@ -50,7 +58,7 @@ static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
     int mask = 0;
 
     attr->path_mtu = (enum ibv_mtu)words_choice(w, "mtu", mtus, attr->path_mtu);
-    attr->timeout = (uint8_t)words_number(w, "timeout", attr->timeout);
+    attr->timeout = qp_timeout(p, attr->timeout);
     attr->retry_cnt = (uint8_t)words_number(w, "retry", attr->retry_cnt);
     attr->rnr_retry = (uint8_t)words_number(w, "rnr_retry", attr->rnr_retry);
     attr->min_rnr_timer = (uint8_t)words_number(w, "rnr_timer", attr->min_rnr_timer);
@@ -69,7 +77,7 @@ static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
 static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type type)
 {
     qp->attr = (struct ibv_qp_attr){
-        .port_num = 1,
+        .port_num = p->host->port,
         .qp_access_flags =
             IBV_ACCESS_REMOTE_WRITE |
             (type == IBV_QPT_RC ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0),
@@ -80,13 +88,13 @@ static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type ty
         .max_rd_atomic = 4,
         .max_dest_rd_atomic = 4,
         .min_rnr_timer = 12, /* 0.64 ms */
-        .timeout = 10,       /* 4.2 ms */
+        .timeout = p->host->timeout,
         .retry_cnt = 7,
         .rnr_retry = 7,
         .qkey = QKEY,
         .ah_attr = {.is_global = 1,
-                    .port_num = 1,
-                    .grh = {.dgid = p->stand.peer.gid[GID], .sgid_index = GID, .hop_limit = 64}},
+                    .port_num = p->host->port,
+                    .grh = {.dgid = p->host->peer, .sgid_index = p->host->gid_index, .hop_limit = 64}},
     };
 }
 
@@ -96,10 +104,10 @@ static void qp_go(struct play *p, struct play_qp *qp, enum ibv_qp_state to)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(way) && way[i] <= to; i++) {
         qp->attr.qp_state = way[i];
-        int err = ibv_modify_qp(qp->qp, &qp->attr, qp_required(qp->qp->qp_type, way[i]));
+        int err = ibv_modify_qp(qp->qp, &qp->attr, qp_required((enum ibv_qp_type)qp->type, way[i]));
 
         if (err) {
-            words_fail(&p->words, "%s: %s", words_name_of(qp_states, way[i]), g_strerror(err));
+            play_cannot(p, words_name_of(qp_states, way[i]), err);
         }
     }
 }
@@ -126,19 +134,21 @@ void play_new_qp(struct play *p)
     init.srq = srq ? play_srq(p, srq)->srq : NULL;
     sig = words_value(w, "sig");
     init.sq_sig_all = sig && !strcmp(sig, "all");
-    qp->cq = ibv_create_cq(p->stand.ctx, CQES, NULL, NULL, 0);
+    qp->cq = ibv_create_cq(p->host->ctx, CQES, NULL, NULL, 0);
     init.send_cq = init.recv_cq = qp->cq;
-    qp->qp = ibv_create_qp(p->stand.pd, &init);
+    qp->qp = ibv_create_qp(p->host->pd, &init);
     if (!qp->qp) {
-        words_fail(w, "it cannot be made: %s", g_strerror(errno));
+        play_cannot(p, "the device makes no such queue pair", errno);
     }
+    qp->type = init.qp_type;
+    qp->qpn = qp->qp->qp_num;
     qp->peer_qpn = FIRST_PEER_QPN + p->qps->len;
     qp->next_id = 1;
     qp_init_attr(p, qp, init.qp_type);
     qp_take_attr(p, &qp->attr);
     qp_go(p, qp, (enum ibv_qp_state)words_choice(w, "state", qp_states, IBV_QPS_RTS));
     if (init.qp_type == IBV_QPT_UD) {
-        qp->ah = ibv_create_ah(p->stand.pd, &qp->attr.ah_attr);
+        qp->ah = ibv_create_ah(p->host->pd, &qp->attr.ah_attr);
     }
     g_ptr_array_add(p->qps, qp);
 }
@@ -176,7 +186,7 @@ void play_modify(struct play *p)
         attr.qp_state = (enum ibv_qp_state)words_to_choice(w, state, qp_states);
         mask |= qp->qp->state >= IBV_QPS_RTS && attr.qp_state == IBV_QPS_RTS
                     ? IBV_QP_STATE /* where it is, or back from SQD or SQE */
-                    : qp_required(qp->qp->qp_type, attr.qp_state);
+                    : qp_required((enum ibv_qp_type)qp->type, attr.qp_state);
     }
     if (without) {
         mask &= ~(int)words_to_choice(w, without, attributes);
@@ -205,7 +215,7 @@ void play_query(struct play *p)
     unsigned long state;
     uint64_t psn;
 
-    inproc_settle(p->stand.world);
+    play_settle(p);
     if (ibv_query_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init)) {
         words_fail(w, "%s", g_strerror(errno));
     }

@@ -8,6 +8,7 @@
 #include "tests/conformance/play.h"
 #include <string.h>
 #include "tests/conformance/packet.h"
+#include "tests/conformance/stand.h"
 
 #define PKEY     0xffff
 #define PSN_MASK 0xffffff
@@ -15,7 +16,7 @@
 
 static enum bth_transport play_transport(const struct play_qp *qp)
 {
-    return qp->qp->qp_type == IBV_QPT_RC ? BTH_RC : qp->qp->qp_type == IBV_QPT_UC ? BTH_UC : BTH_UD;
+    return qp->type == IBV_QPT_RC ? BTH_RC : qp->type == IBV_QPT_UC ? BTH_UC : BTH_UD;
 }
 
 /* CNPs are of no transport. */
@@ -68,10 +69,10 @@ static void play_usual(const struct play *p, const struct play_qp *qp, struct ro
 {
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    stand_address(&p->stand, &pkt->addr);
+    stand_address(p->stand, &pkt->addr);
     pkt->pkey = PKEY;
     pkt->migreq = true;
-    pkt->dest_qp = qp->qp->qp_num;
+    pkt->dest_qp = qp->qpn;
     pkt->ackreq = flags & PKT_REQUEST && flags & PKT_LAST && play_transport(qp) == BTH_RC;
     pkt->deth.qkey = qp->attr.qkey;
     pkt->deth.src_qp = qp->peer_qpn;
@@ -87,7 +88,7 @@ static void play_readdress(struct play *p, struct roce_addr *addr)
 }
 
 /* < OPCODE [psn=N] [data=DATA] [a field ...] [raw=OPCODE] [pad=N] [badicrc] [together] */
-void play_arrives(struct play *p)
+static void play_arrives(struct play *p)
 {
     struct words *w = &p->words;
     struct play_qp *qp = play_qp_meant(p);
@@ -117,11 +118,11 @@ void play_arrives(struct play *p)
     data = words_value(w, "pad");
     spoil.pad_count = data ? (int)words_to_number(w, data) : -1;
     spoil.icrc = words_flag(w, "badicrc");
-    p->mark_ns = p->stand.world->now_ns;
+    p->mark_ns = play_now(p);
     play_note(p, "<", p->mark_ns, &pkt);
-    stand_send(&p->stand, &pkt, &spoil);
+    stand_send(p->stand, &pkt, &spoil);
     if (!words_flag(w, "together")) {
-        inproc_settle(p->stand.world);
+        play_settle(p);
     }
 }
 
@@ -130,9 +131,13 @@ void play_arrives(struct play *p)
 static void play_no_packet(struct play *p)
 {
     const char *word = words_value(&p->words, "for");
-    uint64_t limit = p->stand.world->now_ns + (word ? words_to_ns(&p->words, word) : 0);
-    struct stand_packet *packet = stand_take(&p->stand, limit);
+    uint64_t limit = play_now(p) + (word ? play_span(p, word) : 0);
+    struct stand_packet *packet;
 
+    if (!word) {
+        play_settle(p);
+    }
+    packet = stand_take(p->stand, limit);
     if (packet) {
         play_note(p, ">", packet->ns, &packet->pkt);
         words_fail(&p->words, "it sends a packet, the last one below");
@@ -195,7 +200,7 @@ static void play_check_packet(struct play *p, const struct play_qp *qp,
 }
 
 /* > nothing [for=TIME], > OPCODE [psn=N] [data=DATA] [a field ...] [after=TIME..TIME] */
-void play_leaves(struct play *p)
+static void play_leaves(struct play *p)
 {
     struct words *w = &p->words;
     struct play_qp *qp = play_qp_meant(p);
@@ -206,7 +211,7 @@ void play_leaves(struct play *p)
         play_no_packet(p);
         return;
     }
-    packet = stand_take(&p->stand, p->stand.world->now_ns + PLAY_PATIENCE_NS);
+    packet = stand_take(p->stand, play_now(p) + p->clock->patience_ns);
     if (!packet) {
         words_fail(w, "it sends nothing");
     }
@@ -219,10 +224,23 @@ void play_leaves(struct play *p)
     g_free(packet);
 }
 
+/* + TIME: so much passes */
+static void play_pass_time(struct play *p)
+{
+    uint64_t until = play_now(p) + play_span(p, words_need(&p->words, "a time"));
+
+    while (p->clock->step(p->clock, until)) {
+    }
+    play_settle(p);
+}
+
 void play_end_wire(struct play *p)
 {
     play_no_packet(p);
-    if (p->stand.bad_frames) {
-        words_fail(&p->words, "the device sent %u frames that are no packets", p->stand.bad_frames);
+    if (p->stand->bad_frames) {
+        words_fail(&p->words, "the device sent %u frames that are no packets", p->stand->bad_frames);
     }
 }
+
+const struct play_step play_wire_steps[] = {
+    {"<", play_arrives}, {">", play_leaves}, {"+", play_pass_time}, {NULL, NULL}};

@@ -104,7 +104,7 @@ void play_send(struct play *p)
     }
     wr.wr_id = play_next_id(p, qp);
     wr.num_sge = play_sges(p, sge);
-    p->mark_ns = p->stand.world->now_ns;
+    p->mark_ns = play_now(p);
     play_result_is(p, error, ibv_post_send(qp->qp, &wr, &bad));
 }
 
@@ -160,7 +160,7 @@ static void wc_check_number(struct play *p, const char *key, uint64_t is)
 static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_wc *wc)
 {
     wc_check_number(p, "id", wc->wr_id);
-    if (wc->qp_num != qp->qp->qp_num) {
+    if (wc->qp_num != qp->qpn) {
         words_fail(&p->words, "it is of queue pair 0x%x", wc->qp_num);
     }
     if (wc->status) {
@@ -184,10 +184,10 @@ static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_
 
 static bool play_poll(struct play *p, struct ibv_cq *cq, struct ibv_wc *wc)
 {
-    uint64_t limit = p->stand.world->now_ns + PLAY_PATIENCE_NS;
+    uint64_t limit = play_now(p) + p->clock->patience_ns;
 
     while (!ibv_poll_cq(cq, 1, wc)) {
-        if (!inproc_step(p->stand.world, limit)) {
+        if (!p->clock->step(p->clock, limit)) {
             return false;
         }
     }
@@ -204,7 +204,7 @@ void play_wc(struct play *p)
     struct ibv_wc wc;
 
     if (!strcmp(word, "none")) {
-        inproc_settle(p->stand.world);
+        play_settle(p);
         if (ibv_poll_cq(qp->cq, 1, &wc)) {
             words_fail(w, "there is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
         }
@@ -218,7 +218,7 @@ void play_wc(struct play *p)
         words_fail(w, "it is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
     }
     wc_check(p, qp, &wc);
-    play_happened(p, p->stand.world->now_ns);
+    play_happened(p, play_now(p));
 }
 
 /* -- events ------------------------------------------------------------------------------------ */
@@ -241,11 +241,15 @@ static const struct words_name events[] = {
 void play_event(struct play *p)
 {
     const char *word = words_need(&p->words, "the event's name");
+    uint64_t limit = play_now(p) + p->clock->patience_ns;
     struct ibv_async_event event;
 
-    inproc_settle(p->stand.world);
-    if (ibv_get_async_event(p->stand.ctx, &event)) {
-        words_fail(&p->words, "there is none");
+    play_settle(p);
+    while (ibv_get_async_event(p->host->ctx, &event)) {
+        /* the world of virtual time has settled; another one may need more time */
+        if (!p->clock->is_real || !p->clock->step(p->clock, limit)) {
+            words_fail(&p->words, "there is none");
+        }
     }
     ibv_ack_async_event(&event);
     if (event.event_type != words_to_choice(&p->words, word, events)) {
@@ -266,7 +270,7 @@ void play_end_work(struct play *p)
                        wc_text(&wc), (unsigned)wc.wr_id);
         }
     }
-    if (!ibv_get_async_event(p->stand.ctx, &event)) {
+    if (!ibv_get_async_event(p->host->ctx, &event)) {
         words_fail(&p->words, "at the end there is an event: %s",
                    words_name_of(events, event.event_type));
     }

@@ -109,6 +109,19 @@ unsigned long words_choice(struct words *w, const char *key, const struct words_
     return value ? words_to_choice(w, value, table) : usual;
 }
 
+char *words_without(const struct words *w, const char *key)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    size_t len = strlen(key);
+
+    for (char **word = w->word; *word; word++) {
+        if (!words_is_taken(*word) && (strncmp(*word, key, len) || (*word)[len] != '=')) {
+            g_string_append_printf(text, "%s%s", text->len ? " " : "", *word);
+        }
+    }
+    return g_string_free(g_steal_pointer(&text), false);
+}
+
 void words_end(const struct words *w)
 {
     for (char **word = w->word; *word; word++) {

@@ -40,6 +40,8 @@ uint64_t words_number(struct words *w, const char *key, uint64_t usual);
 /* The value of key in a table; usual if it is not there. */
 unsigned long words_choice(struct words *w, const char *key, const struct words_name *table,
                            unsigned long usual);
+/* The words that nobody has taken, and not key=value, as a line. */
+char *words_without(const struct words *w, const char *key);
 /* All words were taken. */
 void words_end(const struct words *w);
 

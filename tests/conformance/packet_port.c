@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames through a file descriptor. What it does not take is lost, as on any Ethernet. */
+#include "tests/conformance/packet_port.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct packet_port {
+    struct wire_port port;
+    int fd;
+    struct sockaddr_un to; /* unix: whom frames go to; its file need not be there yet */
+    uint8_t tx[WIRE_FRAME_MAX], rx[WIRE_FRAME_MAX];
+};
+
+static uint8_t *packet_tx_reserve(struct wire_port *port, size_t len)
+{
+    return len <= WIRE_FRAME_MAX ? ((struct packet_port *)port)->tx : NULL;
+}
+
+static void packet_tx_commit(struct wire_port *port, size_t len, unsigned flags)
+{
+    struct packet_port *p = (struct packet_port *)port;
+    ssize_t sent = 0;
+
+    if (len < ETH_HLEN) {
+        return;
+    }
+    if (p->to.sun_family) {
+        sent = sendto(p->fd, p->tx, len, 0, (struct sockaddr *)&p->to, sizeof(p->to));
+    } else {
+        sent = write(p->fd, p->tx, len);
+    }
+    if (sent < 0) {
+        g_debug("a frame is lost: %s", g_strerror(errno));
+    }
+}
+
+/* A packet socket gets what its own host sends, too. */
+static bool packet_is_mine(struct packet_port *p, ssize_t *len)
+{
+    struct sockaddr_ll from = {0};
+    socklen_t from_len = sizeof(from);
+
+    *len = recvfrom(p->fd, p->rx, sizeof(p->rx), MSG_DONTWAIT, (struct sockaddr *)&from, &from_len);
+    if (*len < 0 && errno == ENOTSOCK) { /* a tap */
+        *len = read(p->fd, p->rx, sizeof(p->rx));
+        return false;
+    }
+    return from.sll_family == AF_PACKET && from.sll_pkttype == PACKET_OUTGOING;
+}
+
+static unsigned packet_poll(struct wire_port *port, unsigned max)
+{
+    struct packet_port *p = (struct packet_port *)port;
+    unsigned n = 0;
+    ssize_t len;
+
+    for (; n < max; n++) {
+        bool mine = packet_is_mine(p, &len);
+
+        if (len < 0) {
+            break;
+        }
+        if (!mine && len >= ETH_HLEN && port->client) {
+            port->client->rx(port->opaque, p->rx, (size_t)len, 0);
+        }
+    }
+    return n;
+}
+
+static bool packet_link_up(struct wire_port *port)
+{
+    return true;
+}
+
+static void packet_close(struct wire_port *port)
+{
+    close(((struct packet_port *)port)->fd);
+    g_free(port);
+}
+
+static int packet_fd(struct wire_port *port)
+{
+    return ((struct packet_port *)port)->fd;
+}
+
+static const struct wire_port_ops packet_ops = {
+    .tx_reserve = packet_tx_reserve,
+    .tx_commit = packet_tx_commit,
+    .poll = packet_poll,
+    .link_up = packet_link_up,
+    .close = packet_close,
+    .fd = packet_fd,
+};
+
+/* -- the three kinds: a descriptor, or -1 with errno ------------------------------------------- */
+
+static int packet_open_unix(struct packet_port *p, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(name, ":", 2);
+    struct sockaddr_un own = {.sun_family = AF_UNIX};
+    int fd;
+
+    p->to.sun_family = AF_UNIX;
+    if (!parts[1] || g_strlcpy(own.sun_path, parts[0], sizeof(own.sun_path)) >= sizeof(own.sun_path) ||
+        g_strlcpy(p->to.sun_path, parts[1], sizeof(p->to.sun_path)) >= sizeof(p->to.sun_path)) {
+        errno = EINVAL;
+        return -1;
+    }
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    unlink(own.sun_path);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&own, sizeof(own))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int packet_open_tap(struct packet_port *p, const char *name)
+{
+    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+    int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+    g_strlcpy(request.ifr_name, name, sizeof(request.ifr_name));
+    if (fd >= 0 && ioctl(fd, TUNSETIFF, &request)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int packet_open_interface(struct packet_port *p, const char *name)
+{
+    struct sockaddr_ll own = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL));
+
+    own.sll_ifindex = (int)if_nametoindex(name);
+    if (fd >= 0 && (!own.sll_ifindex || bind(fd, (struct sockaddr *)&own, sizeof(own)))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static const struct {
+    const char *scheme;
+    int (*open)(struct packet_port *p, const char *name);
+} kinds[] = {
+    {"unix:", packet_open_unix},
+    {"tap:", packet_open_tap},
+    {"if:", packet_open_interface},
+};
+
+static unsigned packet_kind(const char *uri)
+{
+    unsigned i = 0;
+
+    while (i < G_N_ELEMENTS(kinds) && !g_str_has_prefix(uri, kinds[i].scheme)) {
+        i++;
+    }
+    return i;
+}
+
+bool packet_port_is(const char *uri)
+{
+    return packet_kind(uri) < G_N_ELEMENTS(kinds);
+}
+
+struct wire_port *packet_port_open(const char *uri, GError **err)
+{
+    struct packet_port *p = g_new0(struct packet_port, 1);
+    unsigned kind = packet_kind(uri);
+
+    p->port.ops = &packet_ops;
+    p->fd = kinds[kind].open(p, uri + strlen(kinds[kind].scheme));
+    if (p->fd < 0) {
+        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", uri,
+                    g_strerror(errno));
+        g_free(p);
+        return NULL;
+    }
+    return &p->port;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The steps of the host, and its end of a case. */
+#include "tests/conformance/play.h"
+
+const struct play_step play_host_steps[] = {
+    {"mr", play_new_mr},     {"dereg", play_dereg}, {"srq", play_new_srq}, {"memory", play_memory},
+    {"qp", play_new_qp},     {"modify", play_modify}, {"query", play_query}, {"destroy", play_destroy},
+    {"recv", play_recv},     {"send", play_send},   {"wc", play_wc},       {"event", play_event},
+    {NULL, NULL},
+};
+
+void play_end_host(struct play *p)
+{
+    play_settle(p);
+    play_end_work(p);
+    play_free_qps(p);
+    play_free_objects(p);
+}
