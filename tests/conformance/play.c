@@ -19,7 +19,8 @@ static void play_fail(void *opaque, const char *why)
 
 void play_cannot(struct play *p, const char *what, int err)
 {
-    g_autofree char *why = g_strdup_printf("%s: %s", what, g_strerror(err));
+    g_autofree char *why =
+        err ? g_strdup_printf("%s: %s", what, g_strerror(err)) : g_strdup(what);
 
     p->ends(p, PLAY_CANNOT, why);
     abort(); /* that did not return */
@@ -223,7 +224,7 @@ void play_happened(struct play *p, uint64_t ns)
         g_auto(GStrv) bounds = g_strsplit(word, "..", 2);
         uint64_t least = words_to_ns(&p->words, bounds[0]);
         uint64_t most = bounds[1] ? words_to_ns(&p->words, bounds[1]) : least;
-        uint64_t passed = ns - p->mark_ns;
+        uint64_t passed = ns > p->mark_ns ? ns - p->mark_ns : 0; /* real: said after it was so */
 
         if (p->clock->is_real) {
             least = (least << p->scale_bits) / 10 * 9;

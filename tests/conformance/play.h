@@ -83,7 +83,7 @@ void play_end_host(struct play *p);
 
 uint64_t play_now(const struct play *p);
 void play_settle(struct play *p);
-/* This device cannot be asked for that: the case ends. */
+/* This device cannot be asked for that, because of an error unless err is 0: the case ends. */
 void play_cannot(struct play *p, const char *what, int err) G_GNUC_NORETURN;
 /* The object that a word names; there must be one. */
 struct play_mr *play_mr(struct play *p, const char *name);

@@ -121,7 +121,11 @@ static void play_arrives(struct play *p)
     p->mark_ns = play_now(p);
     play_note(p, "<", p->mark_ns, &pkt);
     stand_send(p->stand, &pkt, &spoil);
-    if (!words_flag(w, "together")) {
+    if (words_flag(w, "together")) {
+        if (p->clock->is_real) {
+            play_cannot(p, "nobody can have packets arrive in one turn on a real wire", 0);
+        }
+    } else {
         play_settle(p);
     }
 }
