@@ -120,6 +120,22 @@ static int foreign_call(const char *helper)
     return fd;
 }
 
+static char *foreign_no_helper(const struct foreign_config *config)
+{
+    return g_strdup_printf("no helper at %s: %s", config->helper, g_strerror(errno));
+}
+
+char *foreign_try(const struct foreign_config *config)
+{
+    int fd = foreign_call(config->helper);
+
+    if (fd < 0) {
+        return foreign_no_helper(config);
+    }
+    close(fd);
+    return NULL;
+}
+
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
 {
     g_autoptr(GError) err = NULL;
@@ -133,9 +149,7 @@ char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
     foreign->stand.peer = config->player;
     stand_init(&foreign->stand, &foreign->real.clock, port);
     foreign->fd = foreign_call(config->helper);
-    return foreign->fd < 0
-               ? g_strdup_printf("no helper at %s: %s", config->helper, g_strerror(errno))
-               : NULL;
+    return foreign->fd < 0 ? foreign_no_helper(config) : NULL;
 }
 
 void foreign_clear(struct foreign *foreign)
@@ -170,18 +184,36 @@ static char *foreign_hear(struct foreign *foreign, struct play *p)
     return line;
 }
 
-/* "mr NAME LEN SEED ADDR LKEY RKEY" */
+/* "mr NAME LEN SEED ADDR LKEY RKEY", again when a window has another key */
 static void foreign_note_mr(struct play *p, char **word)
 {
-    struct play_mr *mr = g_new0(struct play_mr, 1);
+    struct play_mr *mr = NULL;
 
+    for (unsigned i = 0; i < p->mrs->len; i++) {
+        struct play_mr *old = g_ptr_array_index(p->mrs, i);
+
+        mr = strcmp(old->name, word[1]) ? mr : old;
+    }
+    if (!mr) {
+        mr = g_new0(struct play_mr, 1);
+        g_ptr_array_add(p->mrs, mr);
+    }
     mr->name = g_intern_string(word[1]);
     mr->len = g_ascii_strtoull(word[2], NULL, 0);
     mr->seed = (unsigned)g_ascii_strtoull(word[3], NULL, 0);
     mr->addr = g_ascii_strtoull(word[4], NULL, 0);
     mr->lkey = (uint32_t)g_ascii_strtoull(word[5], NULL, 0);
     mr->rkey = (uint32_t)g_ascii_strtoull(word[6], NULL, 0);
-    g_ptr_array_add(p->mrs, mr);
+}
+
+/* "srq NAME SRQN" */
+static void foreign_note_srq(struct play *p, char **word)
+{
+    struct play_srq *srq = g_new0(struct play_srq, 1);
+
+    srq->name = g_intern_string(word[1]);
+    srq->srqn = (uint32_t)g_ascii_strtoull(word[2], NULL, 0);
+    g_ptr_array_add(p->srqs, srq);
 }
 
 /* "qp NAME TYPE QPN PEER_QPN QKEY", again when it is another one */
@@ -270,6 +302,8 @@ void foreign_step(struct foreign *foreign, struct play *p, const char *line)
     words = foreign_ask(foreign, p, rest);
     if (g_strv_length(words) == 7 && !strcmp(words[0], "mr")) {
         foreign_note_mr(p, words);
+    } else if (g_strv_length(words) == 3 && !strcmp(words[0], "srq")) {
+        foreign_note_srq(p, words);
     } else if (g_strv_length(words) == 6 && !strcmp(words[0], "qp")) {
         foreign_note_qp(p, words);
     }

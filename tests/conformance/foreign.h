@@ -32,6 +32,9 @@ struct foreign {
 struct foreign_config *foreign_config_read(const char *path, GError **err);
 void foreign_config_free(struct foreign_config *config);
 
+/* Whether the helper takes calls; NULL, or why not, for the caller to free. */
+char *foreign_try(const struct foreign_config *config);
+
 /* Joins the wire and calls the helper; NULL, or why it cannot be, for the caller to free. */
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config);
 void foreign_clear(struct foreign *foreign);

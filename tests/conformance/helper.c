@@ -31,7 +31,7 @@ static gint port = PORT;
 
 static const GOptionEntry options[] = {
     {"device", 0, 0, G_OPTION_ARG_STRING, &device_name, "the device (default: the first)", "NAME"},
-    {"port", 0, 0, G_OPTION_ARG_INT, &port, "where to be called (default: 7471)", "N"},
+    {"port", 0, 0, G_OPTION_ARG_INT, &port, "where to be called (default: 7471; 0: any)", "N"},
     {0},
 };
 
@@ -127,15 +127,19 @@ static void helper_begin(struct helper *helper)
 /* What of the newest object, or of one that a step has changed, packets may name. */
 static void helper_answer(struct helper *helper, const char *line)
 {
-    const struct play *p = &helper->play;
     g_auto(GStrv) words = g_strsplit(line, " ", 3);
 
+    const char *bound = strstr(line, " mw=");
+
     fprintf(helper->out, "ok");
-    if (!strcmp(words[0], "mr")) {
-        const struct play_mr *mr = g_ptr_array_index(p->mrs, p->mrs->len - 1);
+    if (!strcmp(words[0], "mr") || !strcmp(words[0], "mw") || bound) {
+        g_auto(GStrv) name = g_strsplit(bound ? bound + strlen(" mw=") : words[1], " ", 2);
+        const struct play_mr *mr = play_mr(&helper->play, name[0]);
 
         fprintf(helper->out, " mr %s %zu %u 0x%" G_GINT64_MODIFIER "x 0x%x 0x%x", mr->name, mr->len,
                 mr->seed, mr->addr, mr->lkey, mr->rkey);
+    } else if (!strcmp(words[0], "srq")) {
+        fprintf(helper->out, " srq %s 0x%x", words[1], play_srq(&helper->play, words[1])->srqn);
     } else if (!strcmp(words[0], "qp") || !strcmp(words[0], "modify")) {
         const struct play_qp *qp = play_qp(&helper->play, words[1]);
 
@@ -186,11 +190,16 @@ static int helper_listen(void)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    socklen_t len = sizeof(own);
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || listen(fd, SOMAXCONN)) {
         fprintf(stderr, "port %d: %s\n", port, strerror(errno));
         exit(EXIT_FAILURE);
+    }
+    if (!getsockname(fd, (struct sockaddr *)&own, &len)) {
+        printf("called at port %u\n", ntohs(own.sin_port));
+        fflush(stdout);
     }
     return fd;
 }
@@ -210,8 +219,6 @@ int main(int argc, char **argv)
     }
     signal(SIGCHLD, SIG_IGN); /* nobody asks how a case ended: its caller was told */
     fd = helper_listen();
-    printf("called at port %d\n", port);
-    fflush(stdout);
     for (;;) {
         int caller = accept(fd, NULL, NULL);
 

@@ -192,6 +192,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err->message);
         return 2;
     }
+    if (foreign && !list) {
+        g_autofree char *why = foreign_try(foreign);
+
+        if (why) {
+            fprintf(stderr, "%s\n", why);
+            return 2;
+        }
+    }
     run.foreign = foreign;
     run.deviations = g_string_new(NULL);
     run.skips = g_string_new(NULL);

@@ -109,6 +109,11 @@ struct play_srq *play_srq(struct play *p, const char *name)
     return play_named(p, p->srqs, name);
 }
 
+struct play_srq *play_srq_if(struct play *p, const char *name)
+{
+    return play_find(p->srqs, name, strlen(name));
+}
+
 struct play_qp *play_qp(struct play *p, const char *name)
 {
     return play_named(p, p->qps, name);

@@ -19,8 +19,10 @@
 
 struct stand;
 
+/* A memory region, or a memory window: that has no bytes of its own. */
 struct play_mr {
     const char *name;
+    struct ibv_mw *mw;
     struct ibv_mr *mr; /* NULL: another process has it, or it is gone */
     uint8_t *bytes;
     size_t len;
@@ -32,6 +34,9 @@ struct play_mr {
 struct play_srq {
     const char *name;
     struct ibv_srq *srq;
+    struct ibv_cq *cq;      /* XRC's: where its receives complete */
+    struct ibv_xrcd *xrcd;  /* XRC's */
+    uint32_t srqn;          /* XRC's */
 };
 
 struct play_qp {
@@ -40,6 +45,7 @@ struct play_qp {
     unsigned type;     /* enum ibv_qp_type */
     uint32_t qpn;
     struct ibv_cq *cq; /* its own, for both directions */
+    struct ibv_comp_channel *channel; /* of that */
     struct ibv_ah *ah; /* to the peer; UD only */
     struct ibv_qp_attr attr;
     uint32_t peer_qpn;
@@ -88,6 +94,8 @@ void play_cannot(struct play *p, const char *what, int err) G_GNUC_NORETURN;
 /* The object that a word names; there must be one. */
 struct play_mr *play_mr(struct play *p, const char *name);
 struct play_srq *play_srq(struct play *p, const char *name);
+/* The one of that name, or NULL. */
+struct play_srq *play_srq_if(struct play *p, const char *name);
 struct play_qp *play_qp(struct play *p, const char *name);
 /* The one of qp=NAME, or the first. */
 struct play_qp *play_qp_meant(struct play *p);
@@ -123,8 +131,8 @@ void play_end_work(struct play *p);
 void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 
-play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory;
+play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory, play_new_mw;
 play_step_fn play_new_qp, play_modify, play_query, play_destroy;
-play_step_fn play_recv, play_send, play_wc, play_event;
+play_step_fn play_recv, play_send, play_wc, play_event, play_arm, play_notice;
 
 #endif

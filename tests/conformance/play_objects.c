@@ -2,10 +2,12 @@
 /* Regions and shared receive queues. */
 #include "tests/conformance/play.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096
+#define PAGE     4096
+#define XRC_CQES 64
 
 /* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are a pattern of its own */
 void play_new_mr(struct play *p)
@@ -33,17 +35,65 @@ void play_new_mr(struct play *p)
     g_ptr_array_add(p->mrs, mr);
 }
 
-/* dereg NAME [errno=E]; its memory stays */
-void play_dereg(struct play *p)
+/* mw NAME [type=2]: a window that is bound to nothing yet */
+void play_new_mw(struct play *p)
 {
-    struct play_mr *mr = play_mr(p, words_need(&p->words, "the region's name"));
-    int err = ibv_dereg_mr(mr->mr);
+    struct play_mr *mr = g_new0(struct play_mr, 1);
 
-    play_result(p, err);
-    mr->mr = err ? mr->mr : NULL;
+    mr->name = words_need(&p->words, "the window's name");
+    mr->mw = ibv_alloc_mw(p->host->pd, words_number(&p->words, "type", 2) == 1 ? IBV_MW_TYPE_1
+                                                                              : IBV_MW_TYPE_2);
+    if (!mr->mw) {
+        play_cannot(p, "the device makes no such window", errno);
+    }
+    mr->rkey = mr->mw->rkey;
+    g_ptr_array_add(p->mrs, mr);
 }
 
-/* srq NAME [wr=16] [sge=1] [limit=N] */
+static int play_free_mr(struct play_mr *mr)
+{
+    int err = mr->mw ? ibv_dealloc_mw(mr->mw) : mr->mr ? ibv_dereg_mr(mr->mr) : 0;
+
+    if (!err) {
+        mr->mw = NULL;
+        mr->mr = NULL;
+    }
+    return err;
+}
+
+/* dereg NAME [errno=E]: a region, whose memory stays, or a window */
+void play_dereg(struct play *p)
+{
+    play_result(p, play_free_mr(play_mr(p, words_need(&p->words, "the region's name"))));
+}
+
+static struct ibv_srq *play_make_xrc_srq(struct play *p, struct play_srq *srq,
+                                         const struct ibv_srq_init_attr *attr)
+{
+    struct ibv_xrcd_init_attr domain = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+        .fd = -1,
+        .oflags = O_CREAT,
+    };
+    struct ibv_srq_init_attr_ex init = {
+        .attr = attr->attr,
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+                     IBV_SRQ_INIT_ATTR_PD,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = p->host->pd,
+    };
+    struct ibv_srq *made;
+
+    init.xrcd = srq->xrcd = ibv_open_xrcd(p->host->ctx, &domain);
+    init.cq = srq->cq = ibv_create_cq(p->host->ctx, XRC_CQES, NULL, NULL, 0);
+    made = srq->xrcd && srq->cq ? ibv_create_srq_ex(p->host->ctx, &init) : NULL;
+    if (made && ibv_get_srq_num(made, &srq->srqn)) {
+        words_fail(&p->words, "it has no number");
+    }
+    return made;
+}
+
+/* srq NAME [xrc] [wr=16] [sge=1] [limit=N] */
 void play_new_srq(struct play *p)
 {
     struct play_srq *srq = g_new0(struct play_srq, 1);
@@ -53,7 +103,8 @@ void play_new_srq(struct play *p)
     };
 
     srq->name = words_need(&p->words, "the queue's name");
-    srq->srq = ibv_create_srq(p->host->pd, &attr);
+    srq->srq = words_flag(&p->words, "xrc") ? play_make_xrc_srq(p, srq, &attr)
+                                            : ibv_create_srq(p->host->pd, &attr);
     if (!srq->srq) {
         play_cannot(p, "the device makes no such shared receive queue", errno);
     }
@@ -110,10 +161,11 @@ void play_memory(struct play *p)
 
 void play_free_objects(struct play *p)
 {
-    for (unsigned i = 0; i < p->mrs->len; i++) {
+    /* a window is younger than the region that it is bound to */
+    for (unsigned i = p->mrs->len; i-- > 0;) {
         struct play_mr *mr = g_ptr_array_index(p->mrs, i);
 
-        if (mr->mr && ibv_dereg_mr(mr->mr)) {
+        if (play_free_mr(mr)) {
             words_fail(&p->words, "'%s' cannot be deregistered at the end", mr->name);
         }
         free(mr->bytes);
@@ -121,7 +173,8 @@ void play_free_objects(struct play *p)
     for (unsigned i = 0; i < p->srqs->len; i++) {
         struct play_srq *srq = g_ptr_array_index(p->srqs, i);
 
-        if (srq->srq && ibv_destroy_srq(srq->srq)) {
+        if ((srq->srq && ibv_destroy_srq(srq->srq)) || (srq->cq && ibv_destroy_cq(srq->cq)) ||
+            (srq->xrcd && ibv_close_xrcd(srq->xrcd))) {
             words_fail(&p->words, "'%s' cannot be destroyed at the end", srq->name);
         }
     }

@@ -2,6 +2,7 @@
 /* Queue pairs and their states. */
 #include "tests/conformance/play.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #define FIRST_PEER_QPN 0x100
@@ -9,7 +10,8 @@
 #define CQES           256
 
 static const struct words_name qp_types[] = {
-    {"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD}, {NULL, 0}};
+    {"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD},
+    {"xrc_send", IBV_QPT_XRC_SEND}, {"xrc_recv", IBV_QPT_XRC_RECV}, {NULL, 0}};
 
 static const struct words_name qp_states[] = {
     {"RESET", IBV_QPS_RESET}, {"INIT", IBV_QPS_INIT}, {"RTR", IBV_QPS_RTR}, {"RTS", IBV_QPS_RTS},
@@ -22,7 +24,8 @@ static const struct words_name mtus[] = {{"256", IBV_MTU_256},   {"512", IBV_MTU
 /* What a transition must say (IBTA table 91, "Modify QP": required attributes). */
 static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
 {
-    bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD;
+    bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD, target = type == IBV_QPT_XRC_RECV;
+    bool initiator = rc || type == IBV_QPT_XRC_SEND, responder = rc || target;
 
     switch (to) {
     case IBV_QPS_INIT:
@@ -31,11 +34,13 @@ static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
     case IBV_QPS_RTR:
         return IBV_QP_STATE |
                (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
-               (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+               (responder ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
     case IBV_QPS_RTS:
         return IBV_QP_STATE | IBV_QP_SQ_PSN |
-               (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
-                   : 0);
+               (target ? IBV_QP_TIMEOUT : 0) |
+               (initiator ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                IBV_QP_MAX_QP_RD_ATOMIC
+                          : 0);
     default:
         return IBV_QP_STATE;
     }
@@ -80,7 +85,9 @@ static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type ty
         .port_num = p->host->port,
         .qp_access_flags =
             IBV_ACCESS_REMOTE_WRITE |
-            (type == IBV_QPT_RC ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0),
+            (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV
+                 ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+                 : 0),
         .path_mtu = IBV_MTU_256,
         .dest_qp_num = qp->peer_qpn,
         .rq_psn = p->rq_psn,
@@ -112,6 +119,19 @@ static void qp_go(struct play *p, struct play_qp *qp, enum ibv_qp_state to)
     }
 }
 
+/* It has no queues of its own: it is in the domain of the shared one of xrc=NAME. */
+static struct ibv_qp *qp_make_target(struct play *p)
+{
+    const char *domain = words_value(&p->words, "xrc");
+    struct ibv_qp_init_attr_ex init = {
+        .qp_type = IBV_QPT_XRC_RECV,
+        .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+        .xrcd = domain ? play_srq(p, domain)->xrcd : NULL,
+    };
+
+    return ibv_create_qp_ex(p->host->ctx, &init);
+}
+
 /* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [an attribute ...] */
 void play_new_qp(struct play *p)
 {
@@ -134,9 +154,13 @@ void play_new_qp(struct play *p)
     init.srq = srq ? play_srq(p, srq)->srq : NULL;
     sig = words_value(w, "sig");
     init.sq_sig_all = sig && !strcmp(sig, "all");
-    qp->cq = ibv_create_cq(p->host->ctx, CQES, NULL, NULL, 0);
+    qp->channel = ibv_create_comp_channel(p->host->ctx);
+    if (!qp->channel || fcntl(qp->channel->fd, F_SETFL, O_NONBLOCK)) {
+        words_fail(w, "no channel: %s", g_strerror(errno));
+    }
+    qp->cq = ibv_create_cq(p->host->ctx, (int)words_number(w, "cqe", CQES), NULL, qp->channel, 0);
     init.send_cq = init.recv_cq = qp->cq;
-    qp->qp = ibv_create_qp(p->host->pd, &init);
+    qp->qp = init.qp_type == IBV_QPT_XRC_RECV ? qp_make_target(p) : ibv_create_qp(p->host->pd, &init);
     if (!qp->qp) {
         play_cannot(p, "the device makes no such queue pair", errno);
     }
@@ -243,10 +267,17 @@ static int qp_free(struct play_qp *qp)
     return err;
 }
 
-/* destroy NAME */
+/* destroy NAME [errno=E]: a queue pair, or a shared receive queue */
 void play_destroy(struct play *p)
 {
-    play_result(p, qp_free(play_qp(p, words_need(&p->words, "the queue pair's name"))));
+    const char *name = words_need(&p->words, "the name");
+    struct play_srq *srq = play_srq_if(p, name);
+    int err = srq ? ibv_destroy_srq(srq->srq) : qp_free(play_qp(p, name));
+
+    if (srq && !err) {
+        srq->srq = NULL;
+    }
+    play_result(p, err);
 }
 
 void play_free_qps(struct play *p)
@@ -257,6 +288,7 @@ void play_free_qps(struct play *p)
 
         err = err ? err : qp_free(qp);
         err = err ? err : ibv_destroy_cq(qp->cq);
+        err = err ? err : ibv_destroy_comp_channel(qp->channel);
         if (err) {
             words_fail(&p->words, "'%s' does not go at the end: %s", qp->name, g_strerror(err));
         }

@@ -16,7 +16,16 @@
 
 static enum bth_transport play_transport(const struct play_qp *qp)
 {
-    return qp->type == IBV_QPT_RC ? BTH_RC : qp->type == IBV_QPT_UC ? BTH_UC : BTH_UD;
+    switch (qp->type) {
+    case IBV_QPT_RC:
+        return BTH_RC;
+    case IBV_QPT_UC:
+        return BTH_UC;
+    case IBV_QPT_UD:
+        return BTH_UD;
+    default:
+        return BTH_XRC;
+    }
 }
 
 /* CNPs are of no transport. */
@@ -56,6 +65,8 @@ static bool play_field(struct play *p, const struct packet_field *field, uint64_
         return false;
     }
     *value = !strcmp(field->name, "va") ? play_address(p, word)
+             : !strcmp(field->name, "srqn") && play_srq_if(p, word)
+                 ? play_srq_if(p, word)->srqn
              : !strcmp(field->name, "rkey") || !strcmp(field->name, "inv")
                  ? play_key(p, word, true)
                  : words_to_number(&p->words, word);
@@ -73,7 +84,8 @@ static void play_usual(const struct play *p, const struct play_qp *qp, struct ro
     pkt->pkey = PKEY;
     pkt->migreq = true;
     pkt->dest_qp = qp->qpn;
-    pkt->ackreq = flags & PKT_REQUEST && flags & PKT_LAST && play_transport(qp) == BTH_RC;
+    pkt->ackreq = flags & PKT_REQUEST && flags & PKT_LAST &&
+                  (play_transport(qp) == BTH_RC || play_transport(qp) == BTH_XRC);
     pkt->deth.qkey = qp->attr.qkey;
     pkt->deth.src_qp = qp->peer_qpn;
 }

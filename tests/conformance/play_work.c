@@ -17,6 +17,7 @@ static const struct words_name send_opcodes[] = {
     {"CAS", IBV_WR_ATOMIC_CMP_AND_SWP},
     {"FAA", IBV_WR_ATOMIC_FETCH_AND_ADD},
     {"LOCAL_INV", IBV_WR_LOCAL_INV},
+    {"BIND", IBV_WR_BIND_MW},
     {NULL, 0},
 };
 
@@ -66,6 +67,25 @@ void play_recv(struct play *p)
     play_result_is(p, error, err);
 }
 
+/* BIND [RANGE] mw=W [rights=R]: of a window, which gets another key by it */
+static void play_bind(struct play *p, struct ibv_send_wr *wr)
+{
+    struct play_mr *window = play_mr(p, words_value(&p->words, "mw"));
+    unsigned rights = play_rights(p, "rights", IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    const char *word = words_next(&p->words);
+    struct play_range range;
+
+    wr->bind_mw.mw = window->mw;
+    wr->bind_mw.rkey = window->rkey = ibv_inc_rkey(window->rkey);
+    wr->bind_mw.bind_info.mw_access_flags = rights;
+    if (word) {
+        range = play_range(p, word);
+        wr->bind_mw.bind_info.mr = range.mr->mr;
+        wr->bind_mw.bind_info.addr = range.mr->addr + range.offset;
+        wr->bind_mw.bind_info.length = range.len;
+    }
+}
+
 /* send NAME OPCODE [RANGE ...] [va=A] [rkey=K] [imm=N] [inv=K] [cmp=N] [swap=N] [add=N] [fence]
  * [se] [inline] [unsignaled] [dest=QPN] [qkey=Q] [id=N] [errno=E] */
 void play_send(struct play *p)
@@ -74,7 +94,7 @@ void play_send(struct play *p)
     struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
     struct ibv_sge sge[SGES];
     struct ibv_send_wr wr = {.sg_list = sge}, *bad;
-    const char *value, *error = words_value(w, "errno");
+    const char *value, *error = words_value(w, "errno"), *srq = words_value(w, "srq");
     bool atomic;
 
     wr.opcode =
@@ -88,6 +108,8 @@ void play_send(struct play *p)
         wr.wr.ud.ah = qp->ah;
         wr.wr.ud.remote_qpn = (uint32_t)words_number(w, "dest", qp->peer_qpn);
         wr.wr.ud.remote_qkey = (uint32_t)words_number(w, "qkey", qp->attr.qkey);
+    } else if (wr.opcode == IBV_WR_BIND_MW) {
+        play_bind(p, &wr);
     } else if (atomic) {
         wr.wr.atomic.remote_addr = words_number(w, "va", 0);
         wr.wr.atomic.rkey = (uint32_t)words_number(w, "rkey", 0);
@@ -97,8 +119,9 @@ void play_send(struct play *p)
         wr.wr.rdma.remote_addr = words_number(w, "va", 0);
         wr.wr.rdma.rkey = (uint32_t)words_number(w, "rkey", 0);
     }
+    wr.qp_type.xrc.remote_srqn = srq ? (uint32_t)words_to_number(w, srq) : 0;
     wr.imm_data = htobe32((uint32_t)words_number(w, "imm", 0));
-    value = words_value(w, "inv");
+    value = wr.opcode == IBV_WR_BIND_MW ? NULL : words_value(w, "inv");
     if (value) {
         wr.invalidate_rkey = play_key(p, value, true);
     }
@@ -117,6 +140,7 @@ static const struct words_name wc_opcodes[] = {
     {"CAS", IBV_WC_COMP_SWAP},
     {"FAA", IBV_WC_FETCH_ADD},
     {"LOCAL_INV", IBV_WC_LOCAL_INV},
+    {"BIND", IBV_WC_BIND_MW},
     {"RECV", IBV_WC_RECV},
     {"RECV_IMM", IBV_WC_RECV_RDMA_WITH_IMM},
     {NULL, 0},
@@ -160,7 +184,7 @@ static void wc_check_number(struct play *p, const char *key, uint64_t is)
 static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_wc *wc)
 {
     wc_check_number(p, "id", wc->wr_id);
-    if (wc->qp_num != qp->qpn) {
+    if (qp && wc->qp_num != qp->qpn) {
         words_fail(&p->words, "it is of queue pair 0x%x", wc->qp_num);
     }
     if (wc->status) {
@@ -177,7 +201,9 @@ static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_
         }
     }
     wc_check_number(p, "src", wc->src_qp);
-    if (words_flag(&p->words, "grh") != !!(wc->wc_flags & IBV_WC_GRH)) {
+    /* of a connection, the flag says nothing */
+    if (qp && qp->type == IBV_QPT_UD &&
+        words_flag(&p->words, "grh") != !!(wc->wc_flags & IBV_WC_GRH)) {
         words_fail(&p->words, "say grh if there is a network header, and only then");
     }
 }
@@ -199,18 +225,21 @@ static bool play_poll(struct play *p, struct ibv_cq *cq, struct ibv_wc *wc)
 void play_wc(struct play *p)
 {
     struct words *w = &p->words;
-    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    const char *name = words_need(w, "the name of the queue pair, or of XRC's queue");
+    const struct play_srq *srq = play_srq_if(p, name);
+    struct play_qp *qp = srq ? NULL : play_qp(p, name);
+    struct ibv_cq *cq = srq ? srq->cq : qp->cq;
     const char *word = words_need(w, "what completes");
     struct ibv_wc wc;
 
     if (!strcmp(word, "none")) {
         play_settle(p);
-        if (ibv_poll_cq(qp->cq, 1, &wc)) {
+        if (ibv_poll_cq(cq, 1, &wc)) {
             words_fail(w, "there is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
         }
         return;
     }
-    if (!play_poll(p, qp->cq, &wc)) {
+    if (!play_poll(p, cq, &wc)) {
         words_fail(w, "nothing completes");
     }
     if (play_is_error(word) ? wc.status != words_to_choice(w, word, wc_errors)
@@ -219,6 +248,40 @@ void play_wc(struct play *p)
     }
     wc_check(p, qp, &wc);
     play_happened(p, play_now(p));
+}
+
+/* -- notices of completions ----------------------------------------------------------------------- */
+
+/* arm NAME [solicited]: asks for a notice of the next completion */
+void play_arm(struct play *p)
+{
+    struct play_qp *qp = play_qp(p, words_need(&p->words, "the queue pair's name"));
+
+    play_result(p, ibv_req_notify_cq(qp->cq, words_flag(&p->words, "solicited")));
+}
+
+/* notice NAME [none] */
+void play_notice(struct play *p)
+{
+    struct play_qp *qp = play_qp(p, words_need(&p->words, "the queue pair's name"));
+    bool none = words_flag(&p->words, "none");
+    uint64_t limit = play_now(p) + p->clock->patience_ns;
+    struct ibv_cq *cq;
+    void *context;
+
+    play_settle(p);
+    while (ibv_get_cq_event(qp->channel, &cq, &context)) {
+        if (none) {
+            return;
+        }
+        if (!p->clock->is_real || !p->clock->step(p->clock, limit)) {
+            words_fail(&p->words, "there is none");
+        }
+    }
+    ibv_ack_cq_events(cq, 1);
+    if (none) {
+        words_fail(&p->words, "there is one");
+    }
 }
 
 /* -- events ------------------------------------------------------------------------------------ */
