@@ -187,9 +187,14 @@ static void responder_fill_answer(const struct qp *qp, const struct answer *answ
 }
 
 /* The data of an answer could not be read. */
-static void responder_answer_without_data(struct peer *peer, uint32_t psn, enum mem_result result)
+static void responder_answer_without_data(struct peer *peer, const struct answer *answer,
+                                          enum mem_result result)
 {
     enum verdict verdict = verdict_of(peer, result);
+    uint32_t psn = answer->psn;
+    /* The READ has counted as complete when it was taken; MSN is without it (IBTA 9.7.7). But a DC
+     * initiator learns from it what was carried out behind the READ (docs/adr/0009). */
+    uint32_t msn = answer->duplicate ? answer->msn : (answer->msn - 1) & PSN_MASK;
 
     /* What follows answers requests after this one: those will be sent again, or never. */
     responder_forget_answers(&peer->resp);
@@ -197,6 +202,9 @@ static void responder_answer_without_data(struct peer *peer, uint32_t psn, enum 
         responder_ack(peer, psn, AETH_RNR | peer->qp->min_rnr_nak);
     } else {
         responder_fail_answer(peer, verdict, psn);
+    }
+    if (!peer->qp->service->many_peers && peer->resp.ack_psn == psn) {
+        peer->resp.ack_msn = msn;
     }
 }
 
@@ -244,7 +252,7 @@ static bool responder_send_answer(struct peer *peer)
 
         if (result != MEM_OK) {
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
-            responder_answer_without_data(peer, answer->psn, result);
+            responder_answer_without_data(peer, answer, result);
             return true;
         }
     }
