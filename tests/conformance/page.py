@@ -46,17 +46,18 @@ def about(script):
 
 def tables(program, scripts):
     parts = [BEGIN]
-    total = 0
+    total, known = 0, set()
     for script in scripts:
         held = verdicts(program, script)
         parts.append(f"\n## {about(script)}\n\n`tests/conformance/{script.name}`\n\n"
                      "| chapter | rule | case | verdict |\n|---|---|---|---|\n")
         for title, line, rules in cases(program, script):
             total += 1
+            known.update(rules)
             verdict = "holds" if title in held else "**does not hold**"
             for chapter, rule in rules:
                 parts.append(f"| {chapter} | {rule} | {title} (line {line}) | {verdict} |\n")
-    parts.insert(1, f"\n{total} cases.\n")
+    parts.insert(1, f"\n{total} cases, {len(known)} rules.\n")
     return "".join(parts)
 
 
