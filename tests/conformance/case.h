@@ -9,7 +9,11 @@
 struct foreign_config;
 
 /* Exit statuses of a process that played a case; why is said on stderr. */
-enum { CASE_HOLDS = 0, CASE_FAILS = 1, CASE_SKIPPED = 77 };
+enum {
+    CASE_HOLDS = 0,
+    CASE_FAILS = 1,
+    CASE_SKIPPED = 77
+};
 
 /* Plays it with these PSNs to begin with. foreign: the device that it is about, or NULL. Returns if
  * all of it holds; else the process ends. */

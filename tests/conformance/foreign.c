@@ -36,8 +36,9 @@ static bool foreign_read_player(GKeyFile *file, struct stand_party *player, GErr
                     "address=%s is no IPv4 address", address);
         return false;
     }
-    memcpy(m, (const uint8_t[]){0x02, 0, player->gid[12], player->gid[13], player->gid[14],
-                                player->gid[15]},
+    memcpy(m,
+           (const uint8_t[]){0x02, 0, player->gid[12], player->gid[13], player->gid[14],
+                             player->gid[15]},
            sizeof(player->mac));
     if (mac && sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &m[0], &m[1], &m[2], &m[3], &m[4],
                       &m[5]) != 6) {

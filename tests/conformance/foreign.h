@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A foreign device: on a wire that the player joins, in real time, with a helper on its host
- * (helper.c) that does what the script's steps ask of a host. Its key file is in docs/conformance.md.
+ * (helper.c) that does what the script's steps ask of a host. Its key file is in
+ * docs/conformance.md.
  *
  * The helper is asked by TCP, a line for each step: the step's own text. It answers with a line:
  * "ok", and the names and numbers of what there is now that packets may name; "fail", "cannot" and

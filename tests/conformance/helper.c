@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The helper on the host of a foreign device: does with ordinary verbs what the player (foreign.h)
- * asks for, a step of a script in each line. Each caller, who plays one case, is served by a process
- * of its own; what that leaves is the kernel's to clear.
+ * asks for, a step of a script in each line. Each caller, who plays one case, is served by a
+ * process of its own; what that leaves is the kernel's to clear.
  *
  * Whoever can call it can have this device read and write what it offers: it is for a lab.
  */
@@ -210,8 +210,9 @@ int main(int argc, char **argv)
     g_autoptr(GError) err = NULL;
     int fd;
 
-    g_option_context_set_summary(context, "Does on the host of a device what a player of conformance\n"
-                                          "scripts asks for (docs/conformance.md).");
+    g_option_context_set_summary(context,
+                                 "Does on the host of a device what a player of conformance\n"
+                                 "scripts asks for (docs/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err)) {
         fprintf(stderr, "%s\n", err->message);

@@ -111,7 +111,8 @@ static int packet_open_unix(struct packet_port *p, const char *name)
     int fd;
 
     p->to.sun_family = AF_UNIX;
-    if (!parts[1] || g_strlcpy(own.sun_path, parts[0], sizeof(own.sun_path)) >= sizeof(own.sun_path) ||
+    if (!parts[1] ||
+        g_strlcpy(own.sun_path, parts[0], sizeof(own.sun_path)) >= sizeof(own.sun_path) ||
         g_strlcpy(p->to.sun_path, parts[1], sizeof(p->to.sun_path)) >= sizeof(p->to.sun_path)) {
         errno = EINVAL;
         return -1;

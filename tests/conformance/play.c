@@ -19,8 +19,7 @@ static void play_fail(void *opaque, const char *why)
 
 void play_cannot(struct play *p, const char *what, int err)
 {
-    g_autofree char *why =
-        err ? g_strdup_printf("%s: %s", what, g_strerror(err)) : g_strdup(what);
+    g_autofree char *why = err ? g_strdup_printf("%s: %s", what, g_strerror(err)) : g_strdup(what);
 
     p->ends(p, PLAY_CANNOT, why);
     abort(); /* that did not return */

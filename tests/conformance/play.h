@@ -6,8 +6,8 @@
  * sends. Steps of the host are verbs: objects (play_objects.c), queue pairs (play_qp.c), work and
  * completions (play_work.c). "+ 5ms" lets time pass. docs/conformance.md has the language.
  *
- * Both halves are in one process where the device is (sim.h). A foreign device has its own host: the
- * player (case.c) asks a helper there (helper.c), a step at a time (foreign.h), and both have a
+ * Both halves are in one process where the device is (sim.h). A foreign device has its own host:
+ * the player (case.c) asks a helper there (helper.c), a step at a time (foreign.h), and both have a
  * struct play of the case.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_PLAY_H
@@ -34,9 +34,9 @@ struct play_mr {
 struct play_srq {
     const char *name;
     struct ibv_srq *srq;
-    struct ibv_cq *cq;      /* XRC's: where its receives complete */
-    struct ibv_xrcd *xrcd;  /* XRC's */
-    uint32_t srqn;          /* XRC's */
+    struct ibv_cq *cq;     /* XRC's: where its receives complete */
+    struct ibv_xrcd *xrcd; /* XRC's */
+    uint32_t srqn;         /* XRC's */
 };
 
 struct play_qp {
@@ -44,21 +44,25 @@ struct play_qp {
     struct ibv_qp *qp; /* NULL: another process has it, or it is gone */
     unsigned type;     /* enum ibv_qp_type */
     uint32_t qpn;
-    struct ibv_cq *cq; /* its own, for both directions */
+    struct ibv_cq *cq;                /* its own, for both directions */
     struct ibv_comp_channel *channel; /* of that */
-    struct ibv_ah *ah; /* to the peer; UD only */
+    struct ibv_ah *ah;                /* to the peer; UD only */
     struct ibv_qp_attr attr;
     uint32_t peer_qpn;
     uint64_t next_id; /* of a work request */
 };
 
-enum play_end { PLAY_HOLDS, PLAY_FAILS, PLAY_CANNOT /* be asked of this device */ };
+enum play_end {
+    PLAY_HOLDS,
+    PLAY_FAILS,
+    PLAY_CANNOT /* be asked of this device */
+};
 
 struct play {
     struct words words; /* of the step under way; its opaque is the struct play */
     struct play_clock *clock;
-    struct stand *stand; /* NULL: the steps of the wire are not here */
-    struct host *host;   /* NULL: nor are those of the host */
+    struct stand *stand;         /* NULL: the steps of the wire are not here */
+    struct host *host;           /* NULL: nor are those of the host */
     GPtrArray *mrs, *srqs, *qps; /* by age */
     uint32_t rq_psn, sq_psn;     /* where the device's QPs begin */
     uint64_t mark_ns;            /* when what the last step was about happened */

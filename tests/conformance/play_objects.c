@@ -41,8 +41,8 @@ void play_new_mw(struct play *p)
     struct play_mr *mr = g_new0(struct play_mr, 1);
 
     mr->name = words_need(&p->words, "the window's name");
-    mr->mw = ibv_alloc_mw(p->host->pd, words_number(&p->words, "type", 2) == 1 ? IBV_MW_TYPE_1
-                                                                              : IBV_MW_TYPE_2);
+    mr->mw = ibv_alloc_mw(p->host->pd,
+                          words_number(&p->words, "type", 2) == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
     if (!mr->mw) {
         play_cannot(p, "the device makes no such window", errno);
     }

@@ -9,9 +9,12 @@
 #define QKEY           0x11111111
 #define CQES           256
 
-static const struct words_name qp_types[] = {
-    {"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD},
-    {"xrc_send", IBV_QPT_XRC_SEND}, {"xrc_recv", IBV_QPT_XRC_RECV}, {NULL, 0}};
+static const struct words_name qp_types[] = {{"rc", IBV_QPT_RC},
+                                             {"uc", IBV_QPT_UC},
+                                             {"ud", IBV_QPT_UD},
+                                             {"xrc_send", IBV_QPT_XRC_SEND},
+                                             {"xrc_recv", IBV_QPT_XRC_RECV},
+                                             {NULL, 0}};
 
 static const struct words_name qp_states[] = {
     {"RESET", IBV_QPS_RESET}, {"INIT", IBV_QPS_INIT}, {"RTR", IBV_QPS_RTR}, {"RTS", IBV_QPS_RTS},
@@ -36,11 +39,10 @@ static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
                (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
                (responder ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
     case IBV_QPS_RTS:
-        return IBV_QP_STATE | IBV_QP_SQ_PSN |
-               (target ? IBV_QP_TIMEOUT : 0) |
-               (initiator ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                IBV_QP_MAX_QP_RD_ATOMIC
-                          : 0);
+        return IBV_QP_STATE | IBV_QP_SQ_PSN | (target ? IBV_QP_TIMEOUT : 0) |
+               (initiator
+                    ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                    : 0);
     default:
         return IBV_QP_STATE;
     }
@@ -84,10 +86,9 @@ static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type ty
     qp->attr = (struct ibv_qp_attr){
         .port_num = p->host->port,
         .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE |
-            (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV
-                 ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
-                 : 0),
+            IBV_ACCESS_REMOTE_WRITE | (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV
+                                           ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+                                           : 0),
         .path_mtu = IBV_MTU_256,
         .dest_qp_num = qp->peer_qpn,
         .rq_psn = p->rq_psn,
@@ -101,7 +102,9 @@ static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type ty
         .qkey = QKEY,
         .ah_attr = {.is_global = 1,
                     .port_num = p->host->port,
-                    .grh = {.dgid = p->host->peer, .sgid_index = p->host->gid_index, .hop_limit = 64}},
+                    .grh = {.dgid = p->host->peer,
+                            .sgid_index = p->host->gid_index,
+                            .hop_limit = 64}},
     };
 }
 
@@ -160,7 +163,8 @@ void play_new_qp(struct play *p)
     }
     qp->cq = ibv_create_cq(p->host->ctx, (int)words_number(w, "cqe", CQES), NULL, qp->channel, 0);
     init.send_cq = init.recv_cq = qp->cq;
-    qp->qp = init.qp_type == IBV_QPT_XRC_RECV ? qp_make_target(p) : ibv_create_qp(p->host->pd, &init);
+    qp->qp =
+        init.qp_type == IBV_QPT_XRC_RECV ? qp_make_target(p) : ibv_create_qp(p->host->pd, &init);
     if (!qp->qp) {
         play_cannot(p, "the device makes no such queue pair", errno);
     }

@@ -64,9 +64,8 @@ static bool play_field(struct play *p, const struct packet_field *field, uint64_
     if (!word) {
         return false;
     }
-    *value = !strcmp(field->name, "va") ? play_address(p, word)
-             : !strcmp(field->name, "srqn") && play_srq_if(p, word)
-                 ? play_srq_if(p, word)->srqn
+    *value = !strcmp(field->name, "va")                             ? play_address(p, word)
+             : !strcmp(field->name, "srqn") && play_srq_if(p, word) ? play_srq_if(p, word)->srqn
              : !strcmp(field->name, "rkey") || !strcmp(field->name, "inv")
                  ? play_key(p, word, true)
                  : words_to_number(&p->words, word);
@@ -254,7 +253,8 @@ void play_end_wire(struct play *p)
 {
     play_no_packet(p);
     if (p->stand->bad_frames) {
-        words_fail(&p->words, "the device sent %u frames that are no packets", p->stand->bad_frames);
+        words_fail(&p->words, "the device sent %u frames that are no packets",
+                   p->stand->bad_frames);
     }
 }
 

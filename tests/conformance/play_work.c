@@ -250,7 +250,8 @@ void play_wc(struct play *p)
     play_happened(p, play_now(p));
 }
 
-/* -- notices of completions ----------------------------------------------------------------------- */
+/* -- notices of completions -----------------------------------------------------------------------
+ */
 
 /* arm NAME [solicited]: asks for a notice of the next completion */
 void play_arm(struct play *p)

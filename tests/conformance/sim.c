@@ -7,7 +7,7 @@
 #include "wire/pair.h"
 
 #define SLOTS       256
-#define GID         1 /* the IPv4 one */
+#define GID         1  /* the IPv4 one */
 #define TIMEOUT     10 /* 4.2 ms */
 #define PATIENCE_NS 100000000000ull
 

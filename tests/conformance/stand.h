@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The player's end of the wire that the device under test is on. The peer is nobody: what arrives at
- * it is kept, what it sends the script says. It is at its address as any host is.
+ * The player's end of the wire that the device under test is on. The peer is nobody: what arrives
+ * at it is kept, what it sends the script says. It is at its address as any host is.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_STAND_H
 #define HCASIM_TESTS_CONFORMANCE_STAND_H
