@@ -86,6 +86,7 @@ static struct ibv_context *helper_open(void)
             ctx = ibv_open_device(list[i]);
         }
     }
+    ibv_free_device_list(list);
     return ctx;
 }
 
