@@ -86,7 +86,9 @@ static struct ibv_context *helper_open(void)
             ctx = ibv_open_device(list[i]);
         }
     }
-    ibv_free_device_list(list);
+    if (list) { /* NULL: no RDMA on this host at all */
+        ibv_free_device_list(list);
+    }
     return ctx;
 }
 
