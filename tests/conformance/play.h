@@ -132,6 +132,7 @@ uint64_t play_span(struct play *p, const char *word);
 unsigned play_rights(struct play *p, const char *key, unsigned usual);
 
 void play_end_work(struct play *p);
+void play_free_windows(struct play *p);
 void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 

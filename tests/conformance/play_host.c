@@ -17,6 +17,7 @@ void play_end_host(struct play *p)
 {
     play_settle(p);
     play_end_work(p);
+    play_free_windows(p); /* a device may not let go of a QP that one is bound to */
     play_free_qps(p);
     play_free_objects(p);
 }

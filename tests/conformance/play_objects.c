@@ -159,10 +159,20 @@ void play_memory(struct play *p)
     }
 }
 
+void play_free_windows(struct play *p)
+{
+    for (unsigned i = 0; i < p->mrs->len; i++) {
+        struct play_mr *mr = g_ptr_array_index(p->mrs, i);
+
+        if (mr->mw && play_free_mr(mr)) {
+            words_fail(&p->words, "'%s' cannot be deallocated at the end", mr->name);
+        }
+    }
+}
+
 void play_free_objects(struct play *p)
 {
-    /* a window is younger than the region that it is bound to */
-    for (unsigned i = p->mrs->len; i-- > 0;) {
+    for (unsigned i = 0; i < p->mrs->len; i++) {
         struct play_mr *mr = g_ptr_array_index(p->mrs, i);
 
         if (play_free_mr(mr)) {
