@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which lines and branches of model and fw the tests run (scripts/test coverage).
+
+Builds with gcc's -Db_coverage in build-coverage, runs the tests by suite, each with counts of its
+own, and prints the share of lines and of branches, by suite and for each file.
+
+A branch is an edge of gcov's at -O0: each operand of && and || has two. What an assertion would do
+if it failed is not counted, nor is a line that says g_assert_not_reached(): a test that went there
+would have found a bug. Nothing else is left out.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build-coverage"
+COUNTS = BUILD / "coverage"
+SUITES = ("unit", "sim", "conformance", "fuzz")
+FOLDERS = ("model/", "fw/")
+REASONS = ROOT / "scripts/lib/uncovered.txt"
+PAGE = ROOT / "docs/coverage.md"
+GOALS = {"lines": 95, "branches": 85}
+OPS = "20000"  # of test-sim-data: more of them run the same lines
+
+# -- running ---------------------------------------------------------------------------------------
+
+
+def build(jobs):
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["meson", "setup", BUILD, "-Db_coverage=true", "-Doptimization=0",
+                        "-Dwerror=false"], cwd=ROOT,
+                       env=dict(os.environ, CC="gcc"), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", BUILD, "-j", str(jobs), "--quiet", "build.ninja"], check=True)
+    known = json.loads(subprocess.run(["meson", "introspect", BUILD, "--tests"], check=True, text=True,
+                                      stdout=subprocess.PIPE).stdout)
+    tests = {suite: [] for suite in SUITES}
+    targets = set()
+    for test in known:
+        suite = test["name"].split("-")[0]
+        if suite in tests and not test["name"].endswith("-page"):
+            tests[suite].append(test["name"])
+            words = (os.path.relpath(word, BUILD) for word in test["cmd"] if word.startswith("/"))
+            targets |= {word for word in words if not word.startswith("..")}
+    subprocess.run(["ninja", "-C", BUILD, "-j", str(jobs), "--quiet", *targets], check=True)
+    return tests
+
+
+def run(suite, names, jobs):
+    """True: all passed."""
+    counts = COUNTS / suite
+    for old in counts.rglob("*.gcda"):
+        old.unlink()
+    env = dict(os.environ, GCOV_PREFIX=str(counts), GCOV_PREFIX_STRIP=str(len(BUILD.parts) - 1),
+               HCASIM_SIM_OPS=OPS)
+    log = BUILD / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(["meson", "test", "-C", BUILD, "--no-rebuild", "--quiet", "--num-processes", str(jobs),
+                    *names], env=env, stdout=subprocess.DEVNULL, check=False)
+    said = subprocess.run([sys.executable, "-B", ROOT / "scripts/lib/unit_counts.py", log], text=True,
+                          stdout=subprocess.PIPE, check=True).stdout
+    bad = [line for line in said.splitlines() if not line.startswith("ok")]
+    print(f"{suite}: " + "\n".join(bad), flush=True)
+    return ", 0 failed," in said
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+
+class File:
+    """What is known of a source file: how often a line ran, and each of its branches."""
+
+    def __init__(self, name):
+        self.lines, self.branches = {}, {}
+        self.text = (ROOT / name).read_text().splitlines()
+        self.asserted, self.never = set(), set()
+        number = 0
+        while number < len(self.text):
+            number += 1
+            found = re.match(r"\s*(case .*:|default:)?\s*g_assert(_not_reached)?\w*\(", self.text[number - 1])
+            if not found:
+                continue
+            if found[2]:
+                self.never.add(number)
+            self.asserted.add(number)
+            while not self.text[number - 1].rstrip().endswith(";"):
+                number += 1
+                self.asserted.add(number)
+
+    def add(self, entry):
+        number = entry["line_number"]
+        if number in self.never:
+            return
+        self.lines[number] = self.lines.get(number, 0) + entry["count"]
+        if number in self.asserted:
+            return
+        for i, branch in enumerate(entry["branches"]):
+            key = number, i
+            self.branches[key] = self.branches.get(key, 0) + branch["count"]
+
+    def merge(self, other):
+        for name in ("lines", "branches"):
+            mine = getattr(self, name)
+            for key, count in getattr(other, name).items():
+                mine[key] = mine.get(key, 0) + count
+
+    def share(self, what):
+        counts = getattr(self, what).values()
+        return sum(1 for count in counts if count), len(counts)
+
+
+def is_counted(name):
+    return name.startswith(FOLDERS)
+
+
+def read(suite):
+    """Files by name. What no test linked is not known to it."""
+    files = {}
+    data = sorted(COUNTS.joinpath(suite).rglob("*.gcda"))
+    for path in data:
+        notes = path.with_suffix(".gcno")
+        if not notes.exists():
+            notes.symlink_to(BUILD / notes.relative_to(COUNTS / suite))
+    for at in range(0, len(data), 50):
+        said = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities",
+                               *data[at:at + 50]], cwd=BUILD, check=True, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        for line in said.splitlines():
+            for source in json.loads(line)["files"]:
+                name = os.path.relpath(BUILD / source["file"], ROOT)
+                if is_counted(name):
+                    file = files.setdefault(name, File(name))
+                    for entry in source["lines"]:
+                        file.add(entry)
+    return files
+
+
+def together(suites):
+    files = {}
+    for known in suites.values():
+        for name, file in known.items():
+            files.setdefault(name, File(name)).merge(file)
+    return dict(sorted(files.items()))
+
+
+def total(files, what, folder=""):
+    shares = [file.share(what) for name, file in files.items() if name.startswith(folder)]
+    return sum(hit for hit, _ in shares), sum(all_ for _, all_ in shares)
+
+
+def percent(hit, all_):
+    return f"{100 * hit / all_:5.1f} %" if all_ else "      -"
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+def print_suites(suites, everything):
+    print(f"{'suite':14}" + "".join(f"{folder + ' ' + what:>16}" for folder in FOLDERS
+                                    for what in GOALS) + "".join(f"{what:>12}" for what in GOALS))
+    for suite, files in [*suites.items(), ("together", everything)]:
+        # a suite is measured by all that there is
+        cells = [percent(total(files, what, folder)[0], total(everything, what, folder)[1])
+                 for folder in (*FOLDERS, "") for what in GOALS]
+        print(f"{suite:14}" + "".join(f"{cell:>16}" for cell in cells[:-2]) +
+              "".join(f"{cell:>12}" for cell in cells[-2:]))
+
+
+def print_files(files):
+    width = max(map(len, files))
+    print(f"{'file':{width}}{'lines':>10}{'':10}{'branches':>10}")
+    for name, file in files.items():
+        cells = ""
+        for what in GOALS:
+            hit, all_ = file.share(what)
+            cells += f"{percent(hit, all_):>10}{f'of {all_}':>10}"
+        print(f"{name:{width}}{cells}")
+
+
+def print_uncovered(files, chosen):
+    for name, file in files.items():
+        if chosen not in name:
+            continue
+        taken = collections.defaultdict(list)
+        for (number, _), count in sorted(file.branches.items()):
+            taken[number].append(count)
+        for number, count in sorted(file.lines.items()):
+            if not count:
+                print(f"{name}:{number}: ##### {file.text[number - 1]}")
+            elif 0 in taken[number]:
+                edges = "".join("-+"[edge > 0] for edge in taken[number])
+                print(f"{name}:{number}: {edges} {file.text[number - 1]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--no-run", action="store_true", help="tell of the last run")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="run these only")
+    parser.add_argument("--uncovered", nargs="?", const="", metavar="FILE",
+                        help="print lines that did not run, and, with - for an edge that was not taken, "
+                             "those that ran in part; of files with that in their name")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N")
+    args = parser.parse_args()
+    good = True
+    if not args.no_run:
+        tests = build(args.jobs)
+        for suite in args.suite or SUITES:
+            good &= run(suite, tests[suite], args.jobs)
+    suites = {suite: read(suite) for suite in SUITES}
+    everything = together(suites)
+    if args.uncovered is not None:
+        print_uncovered(everything, args.uncovered)
+        return 0
+    print_files(everything)
+    print()
+    print_suites(suites, everything)
+    for what, goal in GOALS.items():
+        hit, all_ = total(everything, what)
+        if 100 * hit < goal * all_:
+            print(f"{what}: less than {goal} %")
+            good = False
+    return not good
+
+
+if __name__ == "__main__":
+    sys.exit(main())
