@@ -105,7 +105,8 @@ static void shm_take(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     struct shm_port *sp = opaque;
 
     require(len >= SHM_ETH_MIN && len <= WIRE_FRAME_MAX);
-    require(is_within(frame, len, sp->seg.region[sp->seg.id]->slot, sizeof(struct shm_slot[SHM_SLOTS])) ||
+    require(is_within(frame, len, sp->seg.region[sp->seg.id]->slot,
+                      sizeof(struct shm_slot[SHM_SLOTS])) ||
             is_within(frame, len, sp->copied, sizeof(sp->copied)));
     for (size_t i = 0; i < len; i++) {
         sum += frame[i];
@@ -131,7 +132,9 @@ static void shm_poll_port(struct shm_port *sp, unsigned max)
 
 static void shm_mac(uint8_t mac[6], unsigned which)
 {
-    static const uint8_t macs[4][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, {2, 0, 0, 0, 0, 3},
+    static const uint8_t macs[4][6] = {{2, 0, 0, 0, 0, 1},
+                                       {2, 0, 0, 0, 0, 2},
+                                       {2, 0, 0, 0, 0, 3},
                                        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
     memcpy(mac, macs[which & 3], 6);
@@ -163,7 +166,8 @@ static void shm_ask(struct shm_port *sp, unsigned whom)
     sum += wire_knows(&sp->port, mac);
 }
 
-/* -- what the other one writes ------------------------------------------------------------------ */
+/* -- what the other one writes ------------------------------------------------------------------
+ */
 
 static void shm_write_set(struct input *in, struct shm_set *set, unsigned where)
 {
@@ -269,8 +273,7 @@ static void shm_write_ends(struct input *in)
     struct shm_region *mine = hostile->seg.region[hostile->seg.id];
     struct shm_ends *ends = &mine->ends[honest->seg.id];
     uint8_t what = shm_u8(in);
-    uint64_t value =
-        what & 2 ? shm_word(in) : shm_tail(honest->seg.gen, (uint32_t)shm_word(in));
+    uint64_t value = what & 2 ? shm_word(in) : shm_tail(honest->seg.gen, (uint32_t)shm_word(in));
 
     atomic_store(what & 1 ? &ends->tail : &ends->settled, value);
     for (unsigned i = 0; what & 4 && i < SHM_SLOTS; i++) {

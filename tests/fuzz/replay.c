@@ -2,8 +2,10 @@
 /*
  * Runs a fuzzing target over inputs that are kept: what a search has found once stays found.
  *
- * A file has an input per line, as hexadecimal digits; empty lines and those with # are skipped.
- * With --unpack DIR the inputs go into files of that folder instead, for libFuzzer to begin with.
+ * A file has an input per line, as hexadecimal digits; empty lines and those with # are skipped. In
+ * a file whose name ends in .txt inputs are text, each behind a line "%%"; what is before the first
+ * is skipped. With --unpack DIR the inputs go into files of that folder instead, for libFuzzer to
+ * begin with.
  */
 #include <glib.h>
 #include <stdbool.h>
@@ -37,18 +39,24 @@ static uint8_t *parse(const char *line, size_t *size)
     return data;
 }
 
-/* False, with a line on stderr: the file cannot be read or written, or has a bad line. */
-static bool replay(const char *path, const char *unpack, unsigned *runs)
+/* An input of the file: runs it, or keeps it as a file of the folder unpack. False, with a line on
+ * stderr: that cannot be written. */
+static bool replay_input(const uint8_t *data, size_t size, const char *unpack, unsigned number)
 {
-    g_autofree char *text = NULL;
+    g_autofree char *name = g_strdup_printf("%s/%04u", unpack, number);
     g_autoptr(GError) err = NULL;
-    g_auto(GStrv) lines = NULL;
 
-    if (!g_file_get_contents(path, &text, NULL, &err)) {
+    if (!unpack) {
+        LLVMFuzzerTestOneInput(data, size);
+    } else if (!g_file_set_contents(name, (const char *)data, (gssize)size, &err)) {
         fprintf(stderr, "%s\n", err->message);
         return false;
     }
-    lines = g_strsplit(text, "\n", -1);
+    return true;
+}
+
+static bool replay_hex(const char *path, char **lines, const char *unpack, unsigned *runs)
+{
     for (unsigned i = 0; lines[i]; i++) {
         g_autofree uint8_t *data = NULL;
         size_t size;
@@ -61,19 +69,47 @@ static bool replay(const char *path, const char *unpack, unsigned *runs)
             fprintf(stderr, "%s:%u: not hexadecimal\n", path, i + 1);
             return false;
         }
-        if (unpack) {
-            g_autofree char *name = g_strdup_printf("%s/%04u", unpack, i);
-
-            if (!g_file_set_contents(name, (const char *)data, (gssize)size, &err)) {
-                fprintf(stderr, "%s\n", err->message);
-                return false;
-            }
-        } else {
-            LLVMFuzzerTestOneInput(data, size);
+        if (!replay_input(data, size, unpack, i)) {
+            return false;
         }
         ++*runs;
     }
     return true;
+}
+
+static bool replay_text(const char *text, const char *unpack, unsigned *runs)
+{
+    g_auto(GStrv) parts = g_strsplit(text, "\n%%\n", -1);
+
+    for (unsigned i = 1; parts[0] && parts[i]; i++) {
+        size_t size = strlen(parts[i]);
+        g_autofree uint8_t *data = g_malloc(MAX(size, 1)); /* no more than that */
+
+        memcpy(data, parts[i], size);
+        if (!replay_input(data, size, unpack, i)) {
+            return false;
+        }
+        ++*runs;
+    }
+    return true;
+}
+
+/* False, with a line on stderr: the file cannot be read, or has a bad line. */
+static bool replay(const char *path, const char *unpack, unsigned *runs)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) err = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, &err)) {
+        fprintf(stderr, "%s\n", err->message);
+        return false;
+    }
+    if (g_str_has_suffix(path, ".txt")) {
+        return replay_text(text, unpack, runs);
+    }
+    lines = g_strsplit(text, "\n", -1);
+    return replay_hex(path, lines, unpack, runs);
 }
 
 int main(int argc, char **argv)

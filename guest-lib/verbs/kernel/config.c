@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's configuration; config.h has the variables. */
 #include "guest-lib/verbs/kernel/config.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,17 +23,37 @@ static bool config_complain(GError **err, const char *fmt, const char *name, con
     return false;
 }
 
-/* The variable HCASIM_NAME, else the key of the file, else NULL. The caller frees it. */
+/* The variable HCASIM_NAME, else the key of the file, else NULL; what has no characters is not
+ * there. The caller frees it. */
 static char *config_get(const char *key)
 {
     g_autofree char *upper = g_ascii_strup(key, -1);
     g_autofree char *name = g_strconcat("HCASIM_", upper, NULL);
+    g_autofree char *in_file =
+        key_file ? g_key_file_get_string(key_file, "hcasim", key, NULL) : NULL;
     const char *value = g_getenv(name);
 
-    if (value && *value) {
-        return g_strdup(value);
+    if (!value || !*value) {
+        value = in_file;
     }
-    return key_file ? g_key_file_get_string(key_file, "hcasim", key, NULL) : NULL;
+    return value && *value ? g_strdup(value) : NULL;
+}
+
+/* What glib can make nothing of (not UTF-8, an unknown escape) would look as if it were not there.
+ */
+static bool config_check_file(GError **err)
+{
+    g_auto(GStrv) keys = g_key_file_get_keys(key_file, "hcasim", NULL, NULL);
+
+    for (char **key = keys; key && *key; key++) {
+        g_autoptr(GError) why = NULL;
+        g_autofree char *value = g_key_file_get_string(key_file, "hcasim", *key, &why);
+
+        if (why) {
+            return config_complain(err, "%s: %s", *key, why->message);
+        }
+    }
+    return true;
 }
 
 static bool config_get_number(const char *key, uint64_t min, uint64_t max, uint64_t *number,
@@ -81,27 +102,29 @@ static bool config_load_file(GError **err)
     }
     g_clear_pointer(&key_file, g_key_file_free);
     key_file = g_key_file_new();
-    return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err);
+    return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err) &&
+           config_check_file(err);
 }
 
 static bool config_parse_mac(const char *text, uint8_t mac[6])
 {
     char end;
 
-    return sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2], &mac[3],
+    /* sscanf() takes spaces and signs, too. */
+    return strspn(text, "0123456789abcdefABCDEF:") == strlen(text) &&
+           sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2], &mac[3],
                   &mac[4], &mac[5], &end) == 6 &&
            !(mac[0] & 1);
 }
 
 static bool config_parse_ipv4(const char *text, uint32_t *ipv4)
 {
-    uint8_t b[4];
-    char end;
+    struct in_addr addr;
 
-    if (sscanf(text, "%hhu.%hhu.%hhu.%hhu%c", &b[0], &b[1], &b[2], &b[3], &end) != 4) {
+    if (inet_pton(AF_INET, text, &addr) != 1) {
         return false;
     }
-    *ipv4 = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    *ipv4 = ntohl(addr.s_addr);
     return true;
 }
 

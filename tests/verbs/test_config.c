@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's configuration (guest-lib/verbs/kernel/config.h): what it says is what a port gets,
+ * and what no port can be is refused with a reason. Nobody becomes a host here.
+ */
+#include "guest-lib/verbs/kernel/config.h"
+
+#include <check.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct hv_port_config ports[HV_MAX_DEVICES];
+static unsigned count;
+static char *reason; /* NULL: it was taken */
+
+/* Reads this key file, and the environment. */
+static void look(const char *file)
+{
+    char path[] = "/tmp/hcasim-config-XXXXXX";
+    g_autoptr(GError) err = NULL;
+    int fd = g_mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert(g_file_set_contents(path, file, -1, NULL));
+    g_setenv("HCASIM_CONFIG", path, true);
+    hv_config_look_end(ports, count);
+    count = hv_config_look(ports, &err);
+    g_unlink(path);
+    g_free(reason);
+    reason = err ? g_strdup(err->message) : NULL;
+    ck_assert(!count == !!reason);
+}
+
+static void look_at(const char *name, const char *value)
+{
+    g_setenv(name, value, true);
+    look("");
+    g_unsetenv(name);
+}
+
+static void refused(const char *name, const char *value, const char *why)
+{
+    look_at(name, value);
+    ck_assert_msg(reason != NULL, "%s=%s is taken", name, value);
+    ck_assert_msg(strstr(reason, why) != NULL, "%s", reason);
+}
+
+START_TEST(a_port_is_what_the_file_says)
+{
+    look("[hcasim]\nwire=lab\nip=10.1.2.3\nmac=02:00:00:00:00:09\nmtu=9000\nmemory=512M\n"
+         "responders=16\nprofile=cx7\nlog=info\nhost=7\n");
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(ports[0].wire, "shm:lab");
+    ck_assert_uint_eq(ports[0].ipv4, 0x0a010203);
+    ck_assert_mem_eq(ports[0].mac, "\x02\0\0\0\0\x09", 6);
+    ck_assert_uint_eq(ports[0].mtu, 9000);
+    ck_assert_uint_eq(ports[0].memory, 512ull << 20);
+    ck_assert_uint_eq(ports[0].responders, 16);
+    ck_assert_str_eq(ports[0].profile, "cx7");
+    ck_assert_int_eq(ports[0].log_level, 2);
+}
+END_TEST
+
+/* "each with a default": a value of no characters is none, in the file as in the environment. */
+START_TEST(an_empty_value_is_the_default)
+{
+    static const char *const keys[] = {"wire", "ip",         "mac",     "mtu",  "memory",
+                                       "log",  "responders", "profile", "host", "devices"};
+    struct hv_port_config usual;
+
+    look("");
+    usual = ports[0];
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *file = g_strdup_printf("[hcasim]\n%s=\n", keys[i]);
+
+        look(file);
+        ck_assert_msg(count == 1, "%s: %s", keys[i], reason);
+        ck_assert_uint_eq(ports[0].memory, usual.memory);
+        ck_assert_uint_eq(ports[0].mtu, usual.mtu);
+        ck_assert_str_eq(ports[0].wire, "shm:verbs");
+        ck_assert_ptr_null(ports[0].profile);
+    }
+}
+END_TEST
+
+START_TEST(the_environment_comes_before_the_file)
+{
+    g_setenv("HCASIM_MTU", "2000", true);
+    look("[hcasim]\nmtu=9000\n");
+    g_unsetenv("HCASIM_MTU");
+    ck_assert_uint_eq(ports[0].mtu, 2000);
+}
+END_TEST
+
+/* What glib cannot read is not taken for the default. */
+START_TEST(a_value_that_cannot_be_read_is_refused)
+{
+    look("[hcasim]\nmtu=90\\q00\n");
+    ck_assert_ptr_nonnull(reason);
+    ck_assert_ptr_nonnull(strstr(reason, "mtu"));
+    look("[hcasim]\nmtu=\xff\n");
+    ck_assert_ptr_nonnull(reason);
+    look("[hcasim\n");
+    ck_assert_ptr_nonnull(reason);
+}
+END_TEST
+
+START_TEST(addresses_are_whole_and_nothing_else)
+{
+    static const char *const ips[] = {"10.0.0",    "10.0.0.300", "10.0.0.-1", "10.0.0.1 ",
+                                      " 10.0.0.1", "10.0.0.1.2", "x"};
+    static const char *const macs[] = {"02:00:00:00:00",       "02:00:00:00:00:-1",
+                                       "02:00:00:00:00:09:01", "01:00:00:00:00:09",
+                                       " 2:00:00:00:00:09",    "02:00:00:00:00:0x"};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ips); i++) {
+        refused("HCASIM_IP", ips[i], "no IPv4 address");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(macs); i++) {
+        refused("HCASIM_MAC", macs[i], "no unicast MAC address");
+    }
+}
+END_TEST
+
+START_TEST(numbers_have_bounds)
+{
+    refused("HCASIM_MTU", "1499", "mtu is 1499");
+    refused("HCASIM_MTU", "9979", "mtu is 9979");
+    refused("HCASIM_DEVICES", "17", "devices is 17");
+    refused("HCASIM_HOST", "0", "host is 0");
+    refused("HCASIM_RESPONDERS", "0", "responders is 0");
+    refused("HCASIM_MEMORY", "1", "memory is 1");
+    refused("HCASIM_MEMORY", "M", "memory is M");
+    refused("HCASIM_MEMORY", "18446744073709551615G", "no size");
+    refused("HCASIM_LOG", "loud", "not one of");
+}
+END_TEST
+
+/* HCASIM_DEVICES: others follow the first one. */
+START_TEST(further_devices_follow_the_first)
+{
+    g_setenv("HCASIM_DEVICES", "3", true);
+    look_at("HCASIM_IP", "10.0.0.9");
+    g_unsetenv("HCASIM_DEVICES");
+    ck_assert_uint_eq(count, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        const uint8_t mac[6] = {0x02, 0x68, 10, 0, 0, (uint8_t)(9 + i)};
+
+        ck_assert_uint_eq(ports[i].ipv4, 0x0a000009 + i);
+        ck_assert_mem_eq(ports[i].mac, mac, 6);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("config");
+    Suite *s = suite_create("config");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, a_port_is_what_the_file_says);
+    tcase_add_test(tc, an_empty_value_is_the_default);
+    tcase_add_test(tc, the_environment_comes_before_the_file);
+    tcase_add_test(tc, a_value_that_cannot_be_read_is_refused);
+    tcase_add_test(tc, addresses_are_whole_and_nothing_else);
+    tcase_add_test(tc, numbers_have_bounds);
+    tcase_add_test(tc, further_devices_follow_the_first);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
