@@ -77,7 +77,9 @@ static inline void prm_store64(void *p, uint64_t value)
  */
 #define PRM_FIELD_WIDTH(field) ((field)&0xff)
 #define PRM_FIELD_BIT(field)   ((field) >> 8)
-#define PRM_INLINE             static inline __attribute__((always_inline))
+#ifndef PRM_INLINE
+#define PRM_INLINE static inline __attribute__((always_inline))
+#endif
 
 /* Bits of the smallest aligned span that holds the field: 8, 16, 32; or 64, dword-aligned. */
 PRM_INLINE unsigned prm_span(unsigned field)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PAGE     4096
+#define MR_MAX   (64u << 20)
 #define XRC_CQES 64
 
 /* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are a pattern of its own */
@@ -19,6 +20,9 @@ void play_new_mr(struct play *p)
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
     mr->len = words_to_number(&p->words, words_need(&p->words, "its length"));
+    if (!mr->len || mr->len > MR_MAX) {
+        words_fail(&p->words, "a region has 1 to %u bytes", MR_MAX);
+    }
     mr->bytes = aligned_alloc(PAGE, (mr->len + PAGE - 1) / PAGE * PAGE);
     g_assert_nonnull(mr->bytes);
     mr->seed = p->mrs->len + 1;

@@ -47,8 +47,8 @@ static bool config_check_file(GError **err)
 
     for (char **key = keys; key && *key; key++) {
         g_autoptr(GError) why = NULL;
-        g_autofree char *value = g_key_file_get_string(key_file, "hcasim", *key, &why);
 
+        g_free(g_key_file_get_string(key_file, "hcasim", *key, &why));
         if (why) {
             return config_complain(err, "%s: %s", *key, why->message);
         }
