@@ -43,7 +43,8 @@ static void put_nop(uint8_t image[64])
     PRM_SET(wqe_ctrl_seg, slot, ds, NOP_DS);
     memcpy(image, slot, 64);
     PRM_SET(wqe_ctrl_seg, copy, ce, PRM_WQE_CE_ALWAYS);
-    rc.a->dbr[1] = GUINT32_TO_BE(++posted);
+    posted++;
+    rc.a->dbr[1] = GUINT32_TO_BE(posted);
 }
 
 /* Stores the bytes of image from first to last - 1 into the register, 8 at a time. */
