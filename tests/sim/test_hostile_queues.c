@@ -345,11 +345,13 @@ START_TEST(noise_in_an_ethernet_send_queue)
     for (int i = 0; i < ROUNDS; i++) {
         /* receive buffers, some of them of no use */
         uint8_t *slot = rq + rq_pi % 32 * 64;
+        uint32_t word;
 
         prm_store32(slot, storm_upto(&s, 5) ? 2048 : storm_word(&s));
         prm_store32(slot + 4, storm_upto(&s, 5) ? g.mem->mr.key : storm_word(&s));
         prm_store64(slot + 8, storm_upto(&s, 5) ? g.mem->va + (1 << 20) : storm_address(&s));
-        *rq_dbr = GUINT32_TO_BE(storm_upto(&s, 40) ? (uint32_t)(uint16_t)++rq_pi : storm_word(&s));
+        word = storm_upto(&s, 40) ? (uint32_t)(uint16_t)++rq_pi : storm_word(&s);
+        *rq_dbr = GUINT32_TO_BE(word);
         if (storm_upto(&s, 4) == 0) {
             post_noise(&sq);
         } else {
