@@ -16,9 +16,6 @@ static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
     if (PRM_GET(set_flow_table_root_in, in, underlay_qpn)) {
         return SYN_FT_TYPE;
     }
-    if (cmd->op_mod > PRM_SET_FLOW_TABLE_ROOT_OP_UNSET) {
-        return SYN_BAD_OP_MOD;
-    }
     return flow_table_set_root(&fw->hca, (uint8_t)PRM_GET(set_flow_table_root_in, in, table_type),
                                PRM_GET(set_flow_table_root_in, in, table_id),
                                cmd->op_mod == PRM_SET_FLOW_TABLE_ROOT_OP_SET);
@@ -96,9 +93,6 @@ static enum syn cmd_destroy_group(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_set_entry(struct fw *fw, struct fw_cmd *cmd)
 {
-    if (cmd->op_mod > PRM_SET_FTE_OP_MODIFY) {
-        return SYN_BAD_OP_MOD;
-    }
     return flow_entry_set(&fw->hca, cmd->uid, cmd->in, cmd->in_len,
                           cmd->op_mod == PRM_SET_FTE_OP_MODIFY);
 }

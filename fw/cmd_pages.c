@@ -13,11 +13,8 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
     case PRM_QUERY_PAGES_OP_INIT_PAGES:
         n = (int32_t)pages_wanted_init(fw);
         break;
-    case PRM_QUERY_PAGES_OP_REGULAR_PAGES:
+    default: /* PRM_QUERY_PAGES_OP_REGULAR_PAGES: that it is one of these the dispatcher has seen */
         n = pages_wanted_regular(fw);
-        break;
-    default:
-        return SYN_BAD_OP_MOD;
     }
     PRM_SET(query_pages_out, cmd->out, num_pages, (uint32_t)n);
     return SYN_OK;
@@ -39,15 +36,13 @@ static enum syn cmd_manage_pages(struct fw *fw, struct fw_cmd *cmd)
         return SYN_OK;
     case PRM_MANAGE_PAGES_OP_ALLOCATION_SUCCESS:
         return n > in_room ? SYN_IN_LEN : pages_give(fw, PRM_PTR(manage_pages_in, in, pas), n, at);
-    case PRM_MANAGE_PAGES_OP_HCA_RETURN_PAGES:
+    default: /* PRM_MANAGE_PAGES_OP_HCA_RETURN_PAGES */
         if (n > out_room) {
             return SYN_OUT_LEN;
         }
         syn = pages_take(fw, PRM_PTR(manage_pages_out, out, pas), n, at);
         PRM_SET(manage_pages_out, out, output_num_entries, at->n);
         return syn;
-    default:
-        return SYN_BAD_OP_MOD;
     }
 }
 

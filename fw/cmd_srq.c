@@ -129,14 +129,8 @@ static enum syn cmd_destroy_srq(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_arm_rq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_arm_rq_in *in = cmd->in;
+    uint8_t kind = cmd->op_mod == PRM_ARM_RQ_OP_XRQ ? OBJ_XRQ : OBJ_SRQ;
 
-    uint8_t kind = OBJ_SRQ;
-
-    if (cmd->op_mod == PRM_ARM_RQ_OP_XRQ) {
-        kind = OBJ_XRQ;
-    } else if (cmd->op_mod != PRM_ARM_RQ_OP_SRQ) {
-        return SYN_BAD_OP_MOD;
-    }
     return cmd_srq_arm(fw, cmd, cmd_srq_find(fw, PRM_GET(arm_rq_in, in, srq_number), kind),
                        PRM_GET(arm_rq_in, in, lwm));
 }
@@ -203,9 +197,6 @@ static enum syn cmd_arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_arm_xrc_srq_in *in = cmd->in;
 
-    if (cmd->op_mod != PRM_ARM_XRC_SRQ_OP_XRC_SRQ) {
-        return SYN_BAD_OP_MOD;
-    }
     return cmd_srq_arm(fw, cmd,
                        cmd_srq_find(fw, PRM_GET(arm_xrc_srq_in, in, xrc_srqn), OBJ_XRC_SRQ),
                        PRM_GET(arm_xrc_srq_in, in, lwm));
