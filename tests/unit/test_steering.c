@@ -447,6 +447,41 @@ START_TEST(a_modify_moves_the_references)
 }
 END_TEST
 
+/* modify_enable_mask: a bit for each of action, flow tag, destinations, counters. */
+START_TEST(a_modify_changes_what_it_names)
+{
+    uint32_t root = bench_table(b, 0, 0), first = counter_new(), second = counter_new();
+    struct bench_fte fte = {.table = root,
+                            .group = bench_group(b, root, 0, 0, NULL),
+                            .dests = {{PRM_FLOW_DESTINATION_TYPE_TIR, tirs[0]}},
+                            .num_dests = 1,
+                            .counters = {first},
+                            .num_counters = 1};
+    struct bench_pkt pkt = packet();
+
+    set_root(root);
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    fte.counters[0] = second;
+    fte.modify = 1 << PRM_SET_FTE_MODIFY_FLOW_COUNTERS;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_uint_eq(taken_by(&pkt), 1);
+    ck_assert_uint_eq(flow_counter_find(hca, first)->packets, 0);
+    ck_assert_uint_eq(flow_counter_find(hca, second)->packets, 1);
+    ck_assert_int_eq(flow_counter_dealloc(hca, 0, first), SYN_OK);
+    ck_assert_int_eq(flow_counter_dealloc(hca, 0, second), SYN_IN_USE);
+    /* an action that goes nowhere, and the destinations that it still has */
+    fte.action = PRM_FLOW_ACTION_DROP | PRM_FLOW_ACTION_COUNT;
+    fte.num_dests = 0;
+    fte.modify = 1 << PRM_SET_FTE_MODIFY_ACTION;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_FTE_ACTION);
+    ck_assert_uint_eq(taken_by(&pkt), 1);
+    fte.modify |= 1 << PRM_SET_FTE_MODIFY_DESTINATION_LIST | 1 << PRM_SET_FTE_MODIFY_FLOW_TAG;
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_uint_eq(taken_by(&pkt), 0);
+    ck_assert_uint_eq(flow_counter_find(hca, second)->packets, 3);
+}
+END_TEST
+
 START_TEST(queries_tell_what_was_set)
 {
     struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
@@ -874,6 +909,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, lists_longer_than_the_command_are_refused);
     tcase_add_test(tcase, entries_hold_what_they_name);
     tcase_add_test(tcase, a_modify_moves_the_references);
+    tcase_add_test(tcase, a_modify_changes_what_it_names);
     tcase_add_test(tcase, queries_tell_what_was_set);
     tcase_add_test(tcase, lower_indices_come_first);
     tcase_add_loop_test(tcase, every_field_is_matched, 0, 12);
