@@ -23,6 +23,7 @@ BUILD = ROOT / "build-coverage"
 COUNTS = BUILD / "coverage"
 SUITES = ("unit", "sim", "conformance", "fuzz")
 FOLDERS = ("model/", "fw/")
+# Why a line did not run: a pattern for "FILE: LINE", a tab, the reason; the first that fits.
 REASONS = ROOT / "scripts/lib/uncovered.txt"
 PAGE = ROOT / "docs/coverage.md"
 GOALS = {"lines": 95, "branches": 85}
@@ -64,8 +65,8 @@ def run(suite, names, jobs):
                     *names], env=env, stdout=subprocess.DEVNULL, check=False)
     said = subprocess.run([sys.executable, "-B", ROOT / "scripts/lib/unit_counts.py", log], text=True,
                           stdout=subprocess.PIPE, check=True).stdout
-    bad = [line for line in said.splitlines() if not line.startswith("ok")]
-    print(f"{suite}: " + "\n".join(bad), flush=True)
+    print(f"{suite}:")
+    print("\n".join(line for line in said.splitlines() if not line.startswith("ok")), flush=True)
     return ", 0 failed," in said
 
 
@@ -197,6 +198,60 @@ def print_uncovered(files, chosen):
                 print(f"{name}:{number}: {edges} {file.text[number - 1]}")
 
 
+def reasons():
+    """Patterns and what they stand for, in the file's order."""
+    rows = [line.rstrip("\n").split("\t", 1) for line in REASONS.open() if not line.startswith("#")]
+    return [(re.compile(pattern), reason) for pattern, reason in filter(lambda r: len(r) == 2, rows)]
+
+
+def left(files):
+    """Lines that did not run, by reason: of each file, its code."""
+    known = reasons()
+    by_reason = {reason: collections.defaultdict(list) for _, reason in known}
+    for name, file in files.items():
+        before = None
+        for number, count in sorted(file.lines.items()):
+            if count:
+                before = None
+                continue
+            text = file.text[number - 1].strip()
+            reason = next((reason for pattern, reason in known if pattern.search(f"{name}: {text}")), before)
+            before = reason or "No test yet."
+            by_reason.setdefault(before, collections.defaultdict(list))[name].append(text)
+    return by_reason
+
+
+def write_page(suites, everything):
+    lines = ["# Coverage", "",
+             "Which lines and branches of `model/` and `fw/` the tests run, as gcov counts them at -O0. Made by",
+             "`scripts/lib/coverage.py --no-run --write` of the last `scripts/test coverage`.", "",
+             "A branch is an edge: each operand of `&&` and `||` has two. Left out are the edges of assertions, and",
+             "`g_assert_not_reached()`: a test that went there would have found a bug. What an accessor of `prm` does is",
+             "counted where it stands, not in each line that uses it. Nothing else is left out. `verbs`, `qtest` and `vm`",
+             "(`scripts/test`) run the same code and are not counted here.", "",
+             "| suite | model: lines | branches | fw: lines | branches | both: lines | branches |",
+             "|---|---|---|---|---|---|---|"]
+    for suite, files in [*suites.items(), ("together", everything)]:
+        cells = [percent(total(files, what, folder)[0], total(everything, what, folder)[1]).strip()
+                 for folder in (*FOLDERS, "") for what in GOALS]
+        lines.append(f"| {suite} | " + " | ".join(cells) + " |")
+    lines += ["", "## What is left", ""]
+    by_reason = left(everything)
+    lines += [f"{sum(len(l) for f in by_reason.values() for l in f.values())} lines did not run. Why, and where:", ""]
+    for reason, files in by_reason.items():
+        if files:
+            where = ", ".join(f"`{name}` {len(texts)}" for name, texts in files.items())
+            lines += [f"- {reason} {where}."]
+    lines += ["", "## By file", "", "| file | lines | of | branches | of |", "|---|---|---|---|---|"]
+    for name, file in everything.items():
+        cells = []
+        for what in GOALS:
+            hit, all_ = file.share(what)
+            cells += [percent(hit, all_).strip(), str(all_)]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    PAGE.write_text("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -205,6 +260,7 @@ def main():
     parser.add_argument("--uncovered", nargs="?", const="", metavar="FILE",
                         help="print lines that did not run, and, with - for an edge that was not taken, "
                              "those that ran in part; of files with that in their name")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     args = parser.parse_args()
     good = True
@@ -217,6 +273,8 @@ def main():
     if args.uncovered is not None:
         print_uncovered(everything, args.uncovered)
         return 0
+    if args.write:
+        write_page(suites, everything)
     print_files(everything)
     print()
     print_suites(suites, everything)
