@@ -4,7 +4,7 @@
  * hold. Each was asked for by a mutant that nothing else found out from outside (scripts/mutate).
  */
 #include <check.h>
-#include <stdlib.h>
+#include <string.h>
 #include "tests/sim/examples.h"
 #include "tests/sim/two_hcas.h"
 #include "tests/unit/suite.h"
@@ -43,7 +43,7 @@ static void complete_one(struct drv_qp *qp)
     drv_post_send(qp, &nop);
     inproc_settle(t->world);
     ck_assert(drv_poll_cq(t->a.drv, &t->a.cq, &wc)); /* looks at no event queue */
-    t->a.cq.arm_sn++; /* its event will have been seen */
+    t->a.cq.arm_sn++;                                /* its event will have been seen */
 }
 
 /* PRM, EQ doorbell with arm: an interrupt for the next event, and at once if one waits already. The
@@ -84,6 +84,81 @@ START_TEST(a_key_takes_no_more_entries_than_it_has_room_for)
 }
 END_TEST
 
+/* UMR: of a key that is named as it is now (its variant in bits 7:0), and, with check_free, not of
+ * one that is free. */
+START_TEST(a_umr_changes_the_key_that_it_names)
+{
+    static struct guest guest;
+    struct prm_mkc mkc[1] = {0};
+    uint64_t len = 1ull << PRM_MKEY_MASK_LEN, free_bit = 1ull << PRM_MKEY_MASK_FREE;
+
+    guest_init(&guest, &t->a);
+    PRM_SET(mkc, mkc, len, PCI_PAGE);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, len, mkc), 0);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key ^ 1, len, mkc), PRM_CMD_STATUS_BAD_PARAM);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, len, mkc), 0);
+    PRM_SET(mkc, mkc, free, 1);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, free_bit, mkc), 0);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, len, mkc), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
+/* A UMR that is posted to a QP as any other request: the key's new length is a page. */
+static void post_umr(struct drv_qp *qp, uint32_t key)
+{
+    struct {
+        struct prm_wqe_ctrl_seg ctrl[1];
+        struct prm_wqe_umr_ctrl_seg umr[1];
+        struct prm_mkc mkc[1];
+    } wqe = {0};
+    uint8_t *sq = (uint8_t *)qp->ring.ptr + qp->sq_offset;
+
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, qp->sq_pi);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, PRM_WQE_OPCODE_UMR);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, qp->qpn);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, sizeof(wqe) / 16);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, PRM_WQE_CE_ALWAYS);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, umr_mkey, key);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, mkey_mask, 1ull << PRM_MKEY_MASK_LEN);
+    PRM_SET(mkc, wqe.mkc, len, PCI_PAGE);
+    memcpy(sq + qp->sq_pi * 64ul, &wqe, sizeof(wqe)); /* the ring does not turn here */
+    qp->sq_pi = (uint16_t)(qp->sq_pi + sizeof(wqe) / 64);
+    qp->dbr[1] = GUINT32_TO_BE((uint32_t)qp->sq_pi);
+    drv_ring_doorbell(qp, (uint32_t)prm_load32(&wqe), (uint32_t)prm_load32(&wqe.ctrl->bytes[4]));
+}
+
+/* A key of its PD a QP may change, another's not. */
+START_TEST(a_umr_changes_no_key_of_another_protection_domain)
+{
+    static struct guest guest;
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    struct prm_alloc_pd_in pd_in[1] = {0};
+    struct prm_alloc_pd_out pd_out[1];
+    struct prm_create_mkey_out out[1];
+    uint8_t in_bytes[EXAMPLE_MAX];
+    void *in = in_bytes;
+    uint32_t keys[2];
+
+    guest_init(&guest, &t->a);
+    PRM_SET(alloc_pd_in, pd_in, opcode, PRM_CMD_OP_ALLOC_PD);
+    ck_assert_int_eq(drv_cmd(t->a.drv, pd_in, sizeof(pd_in), pd_out, sizeof(pd_out)), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+        size_t len = example(&guest, PRM_CMD_OP_CREATE_MKEY, in);
+
+        PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+        PRM_SET(mkc, mkc, pd, i ? PRM_GET(alloc_pd_out, pd_out, pd) : t->a.drv->pdn);
+        ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
+        keys[i] = PRM_GET(create_mkey_out, out, mkey_index) << 8;
+    }
+    post_umr(rc.a, keys[0]);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
+    post_umr(rc.a, keys[1]);
+    expect_error(&t->a, rc.a, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_MW_BIND_ERR);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("rules");
@@ -92,6 +167,8 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_event_queue_that_is_armed_late_interrupts_at_once);
     tcase_add_test(tc, a_key_takes_no_more_entries_than_it_has_room_for);
+    tcase_add_test(tc, a_umr_changes_the_key_that_it_names);
+    tcase_add_test(tc, a_umr_changes_no_key_of_another_protection_domain);
     suite_add_tcase(s, tc);
     return s;
 }
