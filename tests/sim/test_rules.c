@@ -159,6 +159,30 @@ START_TEST(a_umr_changes_no_key_of_another_protection_domain)
 }
 END_TEST
 
+/* IBTA 9.4.1.1.3: SEND with invalidate ends what the key allows, once the message has come. */
+START_TEST(an_invalidated_key_is_free)
+{
+    static struct guest guest;
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    struct buf *at = node_buf(&t->a, 64, DRV_LOCAL_WRITE, 0);
+    struct drv_sge sge = buf_sge(at, 0, 64);
+    struct drv_send send = {.opcode = PRM_WQE_OPCODE_SEND_INVAL, .flags = DRV_SIGNALED};
+    struct prm_mkc mkc[1] = {0};
+    uint64_t len = 1ull << PRM_MKEY_MASK_LEN, rinval = 1ull << PRM_MKEY_MASK_EN_RINVAL;
+
+    guest_init(&guest, &t->a);
+    PRM_SET(mkc, mkc, len, PCI_PAGE);
+    PRM_SET(mkc, mkc, en_rinval, 1);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, len | rinval, mkc), 0);
+    drv_post_recv(rc.a, &sge, 1);
+    send.imm = guest.umr_key;
+    drv_post_send(rc.b, &send);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_RESP_SEND_INV);
+    expect_wc(&t->b, rc.b, PRM_CQE_OPCODE_REQ);
+    ck_assert_int_eq(drv_umr(t->a.drv, guest.umr_key, len, mkc), PRM_CMD_STATUS_BAD_PARAM);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("rules");
@@ -169,6 +193,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_takes_no_more_entries_than_it_has_room_for);
     tcase_add_test(tc, a_umr_changes_the_key_that_it_names);
     tcase_add_test(tc, a_umr_changes_no_key_of_another_protection_domain);
+    tcase_add_test(tc, an_invalidated_key_is_free);
     suite_add_tcase(s, tc);
     return s;
 }
