@@ -103,30 +103,64 @@ START_TEST(a_umr_changes_the_key_that_it_names)
 }
 END_TEST
 
-/* A UMR that is posted to a QP as any other request: the key's new length is a page. */
-static void post_umr(struct drv_qp *qp, uint32_t key)
+/* A UMR that is posted to a QP as any other request: the key's new length is a page, and it gets so
+ * many entries, which map nothing. */
+static void post_umr(struct drv_qp *qp, uint32_t key, unsigned entries)
 {
     struct {
         struct prm_wqe_ctrl_seg ctrl[1];
         struct prm_wqe_umr_ctrl_seg umr[1];
         struct prm_mkc mkc[1];
+        struct prm_wqe_klm_seg klm[8];
     } wqe = {0};
+    size_t len = offsetof(typeof(wqe), klm) + entries * PRM_SIZE(wqe_klm_seg);
     uint8_t *sq = (uint8_t *)qp->ring.ptr + qp->sq_offset;
 
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, wqe_index, qp->sq_pi);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, opcode, PRM_WQE_OPCODE_UMR);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, qpn, qp->qpn);
-    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, sizeof(wqe) / 16);
+    PRM_SET(wqe_ctrl_seg, wqe.ctrl, ds, (uint32_t)len / 16);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, ce, PRM_WQE_CE_ALWAYS);
     PRM_SET(wqe_ctrl_seg, wqe.ctrl, umr_mkey, key);
     PRM_SET(wqe_umr_ctrl_seg, wqe.umr, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, wqe.umr, xlt_octowords, entries);
     PRM_SET(wqe_umr_ctrl_seg, wqe.umr, mkey_mask, 1ull << PRM_MKEY_MASK_LEN);
     PRM_SET(mkc, wqe.mkc, len, PCI_PAGE);
     memcpy(sq + qp->sq_pi * 64ul, &wqe, sizeof(wqe)); /* the ring does not turn here */
-    qp->sq_pi = (uint16_t)(qp->sq_pi + sizeof(wqe) / 64);
+    qp->sq_pi = (uint16_t)(qp->sq_pi + (len + 63) / 64);
     qp->dbr[1] = GUINT32_TO_BE((uint32_t)qp->sq_pi);
     drv_ring_doorbell(qp, (uint32_t)prm_load32(&wqe), (uint32_t)prm_load32(&wqe.ctrl->bytes[4]));
 }
+
+/* A key of that PD, with room for four entries. */
+static uint32_t new_umr_key(struct guest *guest, uint32_t pdn)
+{
+    struct prm_create_mkey_out out[1];
+    uint8_t in_bytes[EXAMPLE_MAX];
+    void *in = in_bytes;
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    size_t len = example(guest, PRM_CMD_OP_CREATE_MKEY, in);
+
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, pd, pdn);
+    ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
+    return PRM_GET(create_mkey_out, out, mkey_index) << 8;
+}
+
+START_TEST(a_umr_writes_no_entries_beyond_the_keys_room)
+{
+    static struct guest guest;
+    struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    uint32_t key;
+
+    guest_init(&guest, &t->a);
+    key = new_umr_key(&guest, t->a.drv->pdn);
+    post_umr(rc.a, key, 4);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
+    post_umr(rc.a, key, 8);
+    expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ_ERR);
+}
+END_TEST
 
 /* A key of its PD a QP may change, another's not. */
 START_TEST(a_umr_changes_no_key_of_another_protection_domain)
@@ -135,26 +169,16 @@ START_TEST(a_umr_changes_no_key_of_another_protection_domain)
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
     struct prm_alloc_pd_in pd_in[1] = {0};
     struct prm_alloc_pd_out pd_out[1];
-    struct prm_create_mkey_out out[1];
-    uint8_t in_bytes[EXAMPLE_MAX];
-    void *in = in_bytes;
     uint32_t keys[2];
 
     guest_init(&guest, &t->a);
     PRM_SET(alloc_pd_in, pd_in, opcode, PRM_CMD_OP_ALLOC_PD);
     ck_assert_int_eq(drv_cmd(t->a.drv, pd_in, sizeof(pd_in), pd_out, sizeof(pd_out)), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
-        size_t len = example(&guest, PRM_CMD_OP_CREATE_MKEY, in);
-
-        PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
-        PRM_SET(mkc, mkc, pd, i ? PRM_GET(alloc_pd_out, pd_out, pd) : t->a.drv->pdn);
-        ck_assert_int_eq(drv_cmd(t->a.drv, in, len, out, sizeof(out)), 0);
-        keys[i] = PRM_GET(create_mkey_out, out, mkey_index) << 8;
-    }
-    post_umr(rc.a, keys[0]);
+    keys[0] = new_umr_key(&guest, t->a.drv->pdn);
+    keys[1] = new_umr_key(&guest, PRM_GET(alloc_pd_out, pd_out, pd));
+    post_umr(rc.a, keys[0], 0);
     expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
-    post_umr(rc.a, keys[1]);
+    post_umr(rc.a, keys[1], 0);
     expect_error(&t->a, rc.a, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_MW_BIND_ERR);
 }
 END_TEST
@@ -194,6 +218,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_umr_changes_the_key_that_it_names);
     tcase_add_test(tc, a_umr_changes_no_key_of_another_protection_domain);
     tcase_add_test(tc, an_invalidated_key_is_free);
+    tcase_add_test(tc, a_umr_writes_no_entries_beyond_the_keys_room);
     suite_add_tcase(s, tc);
     return s;
 }
