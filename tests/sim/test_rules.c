@@ -207,6 +207,22 @@ START_TEST(an_invalidated_key_is_free)
 }
 END_TEST
 
+/* DRAIN_DCT: the driver waits for the event before it destroys the target
+ * (mlx5_core_destroy_dct()). */
+START_TEST(a_target_that_is_drained_says_so)
+{
+    static struct guest guest;
+    struct prm_drain_dct_in in[1] = {0};
+    uint8_t out[16];
+
+    guest_init(&guest, &t->a);
+    PRM_SET(drain_dct_in, in, opcode, PRM_CMD_OP_DRAIN_DCT);
+    PRM_SET(drain_dct_in, in, dctn, guest.dctn);
+    ck_assert_int_eq(drv_cmd(t->a.drv, in, sizeof(in), out, sizeof(out)), 0);
+    expect_event(&t->a, PRM_EVENT_TYPE_DCT_DRAINED, guest.dctn);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("rules");
@@ -219,6 +235,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_umr_changes_no_key_of_another_protection_domain);
     tcase_add_test(tc, an_invalidated_key_is_free);
     tcase_add_test(tc, a_umr_writes_no_entries_beyond_the_keys_room);
+    tcase_add_test(tc, a_target_that_is_drained_says_so);
     suite_add_tcase(s, tc);
     return s;
 }
