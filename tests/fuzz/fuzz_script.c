@@ -2,7 +2,7 @@
 /*
  * libFuzzer: a conformance script as anybody may write it (tests/conformance), read and, if it can
  * be, its first case played. A case that does not hold ends its process; here it ends the run, and
- * all that it has made is given back (linked with --wrap=_exit, --wrap=stand_init).
+ * all that it has made is given back (linked with --wrap=_exit, --wrap=sim_init).
  *
  * Inputs are text. They change by the line and by the word: a line is left out, comes twice or from
  * elsewhere, a word becomes another one of the language, a number another one.
@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "guest-lib/verbs/user/device.h"
-#include "tests/conformance/play.h"
+#include "tests/conformance/case.h"
+#include "tests/conformance/sim.h"
 
 #define MAX_STEPS 64
 
@@ -21,29 +22,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 void __wrap__exit(int status) G_GNUC_NORETURN;
 void __real__exit(int status) G_GNUC_NORETURN;
-bool __wrap_stand_init(struct stand *stand);
-bool __real_stand_init(struct stand *stand);
+bool __wrap_sim_init(struct sim *sim);
+bool __real_sim_init(struct sim *sim);
 
-static jmp_buf *playing;          /* NULL: no case is */
-static struct stand *stand_of_it; /* NULL: it has none yet */
+static jmp_buf *playing;      /* NULL: no case is */
+static struct sim *sim_of_it; /* NULL: it has none yet */
 
-bool __wrap_stand_init(struct stand *stand)
+bool __wrap_sim_init(struct sim *sim)
 {
-    bool ok = __real_stand_init(stand);
+    bool ok = __real_sim_init(sim);
 
-    stand_of_it = stand;
+    sim_of_it = sim;
     return ok;
 }
 
-/* What stand_clear() does, with all the rest still there. */
-static void script_drop_stand(struct stand *stand)
+/* What sim_clear() does, with all the rest still there. */
+static void script_drop_sim(struct sim *sim)
 {
-    ibv_close_device(stand->ctx);
-    hv_sim_device_free(stand->ibdev);
-    inproc_leave(stand->world, &stand->member);
-    wire_close(stand->end);
-    inproc_world_free(stand->world);
-    g_queue_clear_full(&stand->sent, g_free);
+    ibv_close_device(sim->host.ctx);
+    hv_sim_device_free(sim->ibdev);
+    inproc_leave(sim->world, &sim->member);
+    stand_clear(&sim->stand);
+    inproc_world_free(sim->world);
 }
 
 void __wrap__exit(int status)
@@ -54,9 +54,9 @@ void __wrap__exit(int status)
         __real__exit(status);
     }
     playing = NULL;
-    if (stand_of_it) {
-        script_drop_stand(stand_of_it);
-        stand_of_it = NULL;
+    if (sim_of_it) {
+        script_drop_sim(sim_of_it);
+        sim_of_it = NULL;
     }
     longjmp(*back, 1);
 }
@@ -246,9 +246,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         if (c->steps->len <= MAX_STEPS && !setjmp(back)) {
             playing = &back;
-            play_case(c, 0, 0x7fffff);
+            case_play(c, NULL, 0, 0x7fffff);
             playing = NULL;
-            stand_of_it = NULL;
+            sim_of_it = NULL;
         }
         g_ptr_array_unref(cases);
     }
