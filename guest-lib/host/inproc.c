@@ -212,12 +212,33 @@ void inproc_hca_end(struct inproc_hca *hca)
     inproc_hca_free(hca);
 }
 
+/* Steps that have no divisor in common with a number that none of them divides. */
+static const unsigned strides[] = {1, 3, 7, 61, 257, 1021};
+
+/* The order of a round: from which member on, and how many further the next one is. */
+static unsigned inproc_order(const struct inproc_world *world, unsigned *stride)
+{
+    const struct inproc_whims *whims = world->whims;
+    unsigned num = world->members->len;
+
+    *stride = 1;
+    if (!whims || num < 2) {
+        return 0;
+    }
+    *stride = strides[whims->below(whims->opaque, G_N_ELEMENTS(strides))];
+    if (num % *stride == 0) {
+        *stride = num - 1; /* backwards */
+    }
+    return (unsigned)whims->below(whims->opaque, num);
+}
+
 bool inproc_run_ready(struct inproc_world *world)
 {
     bool any = false;
+    unsigned stride, at = inproc_order(world, &stride);
 
-    for (unsigned i = 0; i < world->members->len; i++) {
-        struct inproc_member *member = g_ptr_array_index(world->members, i);
+    for (unsigned i = 0; i < world->members->len; i++, at += stride) {
+        struct inproc_member *member = g_ptr_array_index(world->members, at % world->members->len);
 
         any |= member->run(member, world->now_ns);
     }

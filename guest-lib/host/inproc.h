@@ -20,11 +20,23 @@
 #define INPROC_VECTORS    64
 #define INPROC_ARENA_SIZE (256ul << 20)
 
+/*
+ * Who decides where a host may do one thing or another: in which order the members run, how much
+ * of its work an HCA does in a turn, how long a turn or an interrupt is on its way. Asked in the
+ * same order with the same answers, a world goes the same way.
+ */
+struct inproc_whims {
+    uint64_t (*below)(void *opaque, uint64_t n); /* a number below n */
+    void *opaque;
+    uint64_t late_ns; /* how long a turn, or an interrupt, may be on its way */
+};
+
 struct inproc_world {
     uint64_t now_ns;
-    size_t arena_size;  /* of the HCAs that are made from now on; INPROC_ARENA_SIZE at first */
-    GPtrArray *members; /* struct inproc_member */
-    GPtrArray *hcas;    /* struct inproc_hca, which go with the world */
+    size_t arena_size; /* of the HCAs that are made from now on; INPROC_ARENA_SIZE at first */
+    const struct inproc_whims *whims; /* NULL: nothing is decided by chance */
+    GPtrArray *members;               /* struct inproc_member */
+    GPtrArray *hcas;                  /* struct inproc_hca, which go with the world */
 };
 
 /* One who lives on the clock; the head of, or a part of its own structure. */

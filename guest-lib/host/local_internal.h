@@ -28,7 +28,9 @@ struct local_hca {
     enum local_driven driven;
     struct inproc_world *world;
     struct inproc_member member;
-    pthread_mutex_t lock; /* around every call into fw */
+    uint64_t away_until_ns; /* in a world with whims: no turn before */
+    uint64_t irqs_due_ns;   /* likewise, when what is in irqs_raised is told; 0: not decided */
+    pthread_mutex_t lock;   /* around every call into fw */
     struct fw *fw;
     struct wire_port *port;
     struct memory_missed missed;

@@ -11,6 +11,18 @@
 #define FINISH     64  /* turns for what is left when the process ends */
 #define IDLE_POLLS 100 /* in a row, after which other processes may have the processor */
 
+static uint64_t local_whim(const struct local_hca *hca, uint64_t n)
+{
+    const struct inproc_whims *whims = hca->world->whims;
+
+    return whims->below(whims->opaque, n);
+}
+
+static unsigned local_budget(const struct local_hca *hca)
+{
+    return hca->world && hca->world->whims ? 1u << local_whim(hca, 10) : BUDGET;
+}
+
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
@@ -21,7 +33,7 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     }
     if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
         hca->turn_ns = now;
-        if (fw_run(hca->fw, BUDGET)) {
+        if (fw_run(hca->fw, local_budget(hca))) {
             __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
         }
         hca->turn_ns = 0;
@@ -236,24 +248,54 @@ static struct local_hca *local_of_member(const struct inproc_member *member)
     return (struct local_hca *)((char *)member - offsetof(struct local_hca, member));
 }
 
+#define SELDOM 8 /* one turn in so many is late */
+
+/* Interrupts that were raised arrive, at once or when the world says so. */
+static bool local_member_tell_irq(struct local_hca *hca, uint64_t now_ns)
+{
+    if (!hca->irqs_raised || !hca->irq) {
+        return false;
+    }
+    if (hca->world->whims && !hca->irqs_due_ns) {
+        hca->irqs_due_ns = now_ns + local_whim(hca, hca->world->whims->late_ns + 1);
+    }
+    if (hca->irqs_due_ns > now_ns) {
+        return false;
+    }
+    hca->irqs_due_ns = 0;
+    local_tell_irq(hca);
+    return true;
+}
+
 static bool local_member_run(struct inproc_member *member, uint64_t now_ns)
 {
     struct local_hca *hca = local_of_member(member);
-    bool irq = hca->irqs_raised && hca->irq;
-    bool due = hca->woken || hca->deadline_ns <= now_ns || irq;
+    const struct inproc_whims *whims = hca->world->whims;
+    bool due = hca->woken || hca->deadline_ns <= now_ns, scans, did;
 
-    if (due || (hca->scan && g_atomic_int_get(hca->watching))) {
-        pthread_mutex_lock(&hca->lock);
-        due |= local_turn(hca, now_ns, true);
-        pthread_mutex_unlock(&hca->lock);
-        local_tell_irq(hca);
+    scans = hca->scan && g_atomic_int_get(hca->watching);
+    if (hca->away_until_ns > now_ns) {
+        due = scans = false;
+    } else if (due && whims && hca->away_until_ns != now_ns && local_whim(hca, SELDOM) == 0) {
+        hca->away_until_ns = now_ns + 1 + local_whim(hca, whims->late_ns + 1);
+        due = scans = false;
     }
-    return due;
+    did = due;
+    if (due || scans) {
+        pthread_mutex_lock(&hca->lock);
+        did |= local_turn(hca, now_ns, true);
+        pthread_mutex_unlock(&hca->lock);
+    }
+    return local_member_tell_irq(hca, now_ns) || did;
 }
 
 static uint64_t local_member_deadline_ns(const struct inproc_member *member)
 {
-    return local_of_member(member)->deadline_ns;
+    const struct local_hca *hca = local_of_member(member);
+    uint64_t turn = hca->woken ? 0 : hca->deadline_ns;
+
+    turn = MAX(turn, hca->away_until_ns);
+    return hca->irqs_raised && hca->irq ? MIN(turn, hca->irqs_due_ns) : turn;
 }
 
 void local_join(struct local_hca *hca, struct inproc_world *world)
