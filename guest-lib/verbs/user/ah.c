@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <string.h>
+#include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/user/user.h"
 
 #define PORTS         1
@@ -24,11 +25,15 @@ static const uint8_t rates[] = {
     [IBV_RATE_120_GBPS] = 15,
 };
 
-static uint16_t ah_udp_sport(uint32_t flow_label)
+/* Any port will do; where time is simulated, runs repeat. */
+static uint16_t ah_udp_sport(const struct hv_ah *ah, uint32_t flow_label)
 {
     flow_label &= IB_GRH_FLOWLABEL_MASK;
     if (flow_label) {
         return ibv_flow_label_to_udp_sport(flow_label);
+    }
+    if (hv_device(ah->ibv.context->device)->config->world) {
+        return IB_ROCE_UDP_ENCAP_VALID_PORT_MIN;
     }
     return (uint16_t)g_random_int_range(IB_ROCE_UDP_ENCAP_VALID_PORT_MIN,
                                         IB_ROCE_UDP_ENCAP_VALID_PORT_MAX + 1);
@@ -54,7 +59,7 @@ static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
         return err;
     }
     if (sgid.gid_type == IBV_GID_TYPE_ROCE_V2) {
-        PRM_SET(wqe_av, av, udp_sport, ah_udp_sport(attr->grh.flow_label));
+        PRM_SET(wqe_av, av, udp_sport, ah_udp_sport(ah, attr->grh.flow_label));
     }
     if (attr->static_rate < G_N_ELEMENTS(rates)) {
         PRM_SET(wqe_av, av, stat_rate, rates[attr->static_rate]);
