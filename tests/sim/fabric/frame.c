@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames; see frame.h. */
 #include "tests/sim/fabric/frame.h"
-#include "wire/encap/ip.h"
+#include "wire/encap/roce.h"
 
 struct frame *frame_new(size_t room)
 {
@@ -33,16 +33,8 @@ struct frame *frame_own(struct frame *frame)
     return copy;
 }
 
-void frame_corrupt(struct frame *frame, struct chance *chance)
-{
-    uint64_t bit = chance_below(chance, 8ull * frame->len);
-
-    frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-}
-
-/* -- ECN --------------------------------------------------------------------------------------- */
-
-#define ECN_CE 3u
+/* -- what is in it ------------------------------------------------------------------------------
+ */
 
 static unsigned frame_be16(const uint8_t *at)
 {
@@ -68,6 +60,28 @@ static size_t frame_find_ip(const struct frame *frame, unsigned *version)
     return (type == ETH_TYPE_IPV4 && *version == 4) || (type == ETH_TYPE_IPV6 && *version == 6) ? at
                                                                                                 : 0;
 }
+
+bool frame_is_roce(const struct frame *frame)
+{
+    unsigned version;
+    size_t ip = frame_find_ip(frame, &version);
+    size_t udp = ip + (version == 4 ? IPV4_BYTES : IPV6_BYTES);
+
+    return ip && udp + UDP_BYTES <= frame->len &&
+           frame->bytes[ip + (version == 4 ? 9 : 6)] == IP_PROTO_UDP &&
+           frame_be16(frame->bytes + udp + 2) == ROCE_UDP_DPORT;
+}
+
+void frame_corrupt(struct frame *frame, struct chance *chance)
+{
+    uint64_t bit = chance_below(chance, 8ull * frame->len);
+
+    frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* -- ECN --------------------------------------------------------------------------------------- */
+
+#define ECN_CE 3u
 
 /* Traffic class of IPv6: the low half of the first byte, the high half of the second. */
 static unsigned frame_ecn(const struct frame *frame, size_t ip, unsigned version)

@@ -29,6 +29,9 @@ static inline struct frame *frame_get(struct frame *frame)
 /* The same, to be changed: a copy if there are other users. Takes the caller's use. */
 struct frame *frame_own(struct frame *frame);
 
+/* Whether it has an ICRC, by which a receiver sees that a bit of it is wrong. Of others, an ARP
+ * request for one, the line's own check (FCS) would, and they would be lost. */
+bool frame_is_roce(const struct frame *frame);
 /* Flips a bit that the seed chooses. */
 void frame_corrupt(struct frame *frame, struct chance *chance);
 

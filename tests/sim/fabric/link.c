@@ -84,6 +84,10 @@ static void link_carry(struct link *link, struct frame *frame, uint64_t time_ns)
     }
     if (chance_happens(&link->chance, f->corrupt)) {
         link->stats.corrupted++;
+        if (!frame_is_roce(frame)) {
+            frame_put(frame);
+            return;
+        }
         frame = frame_own(frame);
         frame_corrupt(frame, &link->chance);
     }
