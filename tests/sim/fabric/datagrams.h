@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages that may be lost: over unreliable connections and datagrams. Each names itself in its
+ * immediate, so that it is known whatever became of those before it.
+ */
+#ifndef HCASIM_TESTS_DATAGRAMS_H
+#define HCASIM_TESTS_DATAGRAMS_H
+
+#include "tests/sim/fabric/intake.h"
+
+#define DATAGRAMS_KNOWN 1024 /* the last ones are remembered */
+
+struct datagram {
+    uint64_t number;
+    uint32_t len, at;
+    bool write;
+    uint64_t seen; /* how often it arrived */
+};
+
+/* One direction. */
+struct datagrams {
+    struct job *job;
+    struct sim_host *from, *to;
+    struct ibv_qp *qp, *to_qp;
+    struct ibv_cq *cq, *to_cq;
+    struct ibv_ah *ah; /* NULL: a connection */
+    struct intake in;
+    struct span near, far;
+    uint32_t size;
+    uint64_t posted, sent, received, newest;
+    uint64_t limit;
+    uint64_t quiet_ns;
+    struct datagram known[DATAGRAMS_KNOWN];
+};
+
+#define DATAGRAMS_QKEY 0x11111111u
+#define DATAGRAMS_GRH  40u
+
+void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
+                    struct sim_host *from, struct sim_host *to);
+bool datagrams_step(struct datagrams *d);
+bool datagrams_is_done(const struct datagrams *d);
+void datagrams_check(struct datagrams *d);
+void datagrams_free(struct datagrams *d);
+
+#endif

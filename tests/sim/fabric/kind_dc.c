@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Dynamic connections: an initiator here, a target there, which connect by themselves. One channel
+ * each way, with the operations and the model of a reliable connection: an initiator's messages to
+ * one target are carried out in their order.
+ */
+#include "tests/sim/fabric/flow.h"
+#include <errno.h>
+#include "guest-lib/verbs/dv.h"
+
+#define DC_KEY 0x1122334455667788ull
+
+struct channel {
+    struct flow flow;
+    struct ibv_cq *cq, *to_cq;
+    struct ibv_srq *srq;
+    struct ibv_qp *target;
+    struct ibv_ah *ah;
+    struct intake in;
+};
+
+struct dc {
+    struct channel channel[2];
+};
+
+/* One request, in the terms of ibv_wr_*(). */
+static void kind_dc_write_wr(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
+{
+    switch (wr->opcode) {
+    case IBV_WR_SEND:
+        ibv_wr_send(qp);
+        break;
+    case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(qp, wr->imm_data);
+        break;
+    case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
+        break;
+    case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+                                wr->wr.atomic.compare_add);
+        break;
+    default:
+        ibv_wr_atomic_cmp_swp(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+                              wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+    }
+}
+
+static int kind_dc_ring(struct flow *flow, const struct ibv_send_wr *wr)
+{
+    const struct channel *c = (struct channel *)flow; /* its first member */
+    struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(flow->qp);
+    struct mlx5dv_qp_ex *dv = hv_dv_ops.qp_ex_from_ibv_qp_ex(qp);
+
+    ibv_wr_start(qp);
+    for (; wr; wr = wr->next) {
+        qp->wr_id = wr->wr_id;
+        qp->wr_flags = wr->send_flags & ~(unsigned)IBV_SEND_INLINE;
+        kind_dc_write_wr(qp, wr);
+        mlx5dv_wr_set_dc_addr(dv, c->ah, c->target->qp_num, DC_KEY);
+        ibv_wr_set_sge_list(qp, (size_t)wr->num_sge, wr->sg_list);
+    }
+    return ibv_wr_complete(qp);
+}
+
+static void kind_dc_make_srq(struct channel *c)
+{
+    struct job *job = c->flow.job;
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1}};
+
+    c->srq = ibv_create_srq(c->flow.to->pd, &attr);
+    sim_check(job, c->srq, "no SRQ: errno %d", errno);
+    intake_init(&c->in, job, c->flow.to, INTAKE_SLOTS / 2, c->flow.size);
+    c->in.srq = c->srq;
+}
+
+static struct ibv_qp *kind_dc_make_qp(struct channel *c, bool target)
+{
+    const struct sim_host *host = target ? c->flow.to : c->flow.from;
+    struct ibv_cq *cq = target ? c->to_cq : c->cq;
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .srq = target ? c->srq : NULL,
+        .cap = {.max_send_wr = FLOW_WINDOW + 2, .max_send_sge = 3},
+        .qp_type = IBV_QPT_DRIVER,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | (target ? 0 : IBV_QP_INIT_ATTR_SEND_OPS_FLAGS),
+        .pd = host->pd,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                          IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                          IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC};
+    struct ibv_qp *qp;
+
+    if (target) {
+        attr.cap = (struct ibv_qp_cap){0};
+    }
+    dv.dc_init_attr.dc_type = target ? MLX5DV_DCTYPE_DCT : MLX5DV_DCTYPE_DCI;
+    dv.dc_init_attr.dct_access_key = target ? DC_KEY : 0;
+    qp = hv_dv_create_qp(host->ctx, &attr, &dv);
+    sim_check(c->flow.job, qp, "no DC QP: errno %d", errno);
+    return qp;
+}
+
+#define TIMEOUT 15 /* 134 ms: no storm outlasts eight of these */
+
+static void kind_dc_connect(struct channel *c, struct ibv_qp *qp, bool target)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .path_mtu = IBV_MTU_1024,
+        .max_rd_atomic = 16,
+        .min_rnr_timer = 1,
+        .timeout = TIMEOUT,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}},
+    };
+
+    sim_must(c->flow.job, ibv_modify_qp(qp, &attr,
+                                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                            (target ? IBV_QP_ACCESS_FLAGS : 0)));
+    attr.qp_state = IBV_QPS_RTR;
+    sim_must(c->flow.job, ibv_modify_qp(qp, &attr,
+                                        IBV_QP_STATE | IBV_QP_PATH_MTU |
+                                            (target ? IBV_QP_MIN_RNR_TIMER | IBV_QP_AV : 0)));
+    if (!target) {
+        attr.qp_state = IBV_QPS_RTS;
+        sim_must(c->flow.job,
+                 ibv_modify_qp(qp, &attr,
+                               IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+    }
+}
+
+static void kind_dc_make_channel(struct job *job, struct channel *c, struct sim_host *from,
+                                 struct sim_host *to)
+{
+    struct ibv_ah_attr path = {.is_global = 1,
+                               .port_num = 1,
+                               .grh = {.dgid = to->config.gid[1], .sgid_index = 1, .hop_limit = 1}};
+
+    flow_init(&c->flow, job, from, to);
+    c->flow.ring = kind_dc_ring;
+    c->cq = ibv_create_cq(from->ctx, FLOW_WINDOW + 2, NULL, NULL, 0);
+    c->to_cq = ibv_create_cq(to->ctx, INTAKE_SLOTS, NULL, NULL, 0);
+    c->ah = ibv_create_ah(from->pd, &path);
+    sim_check(job, c->cq && c->to_cq && c->ah, "no CQ, or no AH: errno %d", errno);
+    kind_dc_make_srq(c);
+    c->target = kind_dc_make_qp(c, true);
+    c->flow.qp = kind_dc_make_qp(c, false);
+    kind_dc_connect(c, c->target, true);
+    kind_dc_connect(c, c->flow.qp, false);
+}
+
+static void kind_dc_make(struct job *job)
+{
+    struct dc *x = job->state;
+
+    kind_dc_make_channel(job, &x->channel[0], job->host[0], job->host[1]);
+    kind_dc_make_channel(job, &x->channel[1], job->host[1], job->host[0]);
+}
+
+static bool kind_dc_step_channel(struct job *job, struct channel *c)
+{
+    struct ibv_wc wc;
+    bool did = false;
+
+    while (ibv_poll_cq(c->to_cq, 1, &wc) > 0) {
+        uint8_t *slot = intake_take(&c->in, &wc);
+
+        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
+                  ibv_wc_status_str(wc.status));
+        flow_received(&c->flow, &wc, &c->in, slot);
+        did = true;
+    }
+    while (ibv_poll_cq(c->cq, 1, &wc) > 0) {
+        sim_check(job, wc.status == IBV_WC_SUCCESS, "operation %" G_GUINT64_FORMAT " fails: %s",
+                  wc.wr_id, ibv_wc_status_str(wc.status));
+        flow_sent(&c->flow, &wc, false);
+        did = true;
+    }
+    if (chance_below(&job->chance, 4)) {
+        did |= intake_post(&c->in, (unsigned)chance_from(&job->chance, 1, INTAKE_SLOTS));
+    }
+    return flow_post(&c->flow) || did;
+}
+
+static bool kind_dc_step(struct job *job)
+{
+    struct dc *x = job->state;
+    bool did = kind_dc_step_channel(job, &x->channel[0]);
+
+    did |= kind_dc_step_channel(job, &x->channel[1]);
+    return did;
+}
+
+static bool kind_dc_is_done(const struct job *job)
+{
+    const struct dc *x = job->state;
+
+    return flow_is_done(&x->channel[0].flow) && flow_is_done(&x->channel[1].flow);
+}
+
+static void kind_dc_check(struct job *job)
+{
+    struct dc *x = job->state;
+
+    flow_check(&x->channel[0].flow);
+    flow_check(&x->channel[1].flow);
+}
+
+static void kind_dc_free(struct job *job)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct channel *c = &((struct dc *)job->state)->channel[i];
+
+        sim_must(job, ibv_destroy_qp(c->flow.qp));
+        sim_must(job, ibv_destroy_qp(c->target));
+        sim_must(job, ibv_destroy_srq(c->srq));
+        sim_must(job, ibv_destroy_ah(c->ah));
+        sim_must(job, ibv_destroy_cq(c->cq));
+        sim_must(job, ibv_destroy_cq(c->to_cq));
+        intake_free(&c->in);
+        flow_free(&c->flow);
+    }
+}
+
+const struct kind kind_dc = {
+    .name = "dc",
+    .about = "dynamic connections: all operations both ways",
+    .usual = true,
+    .hosts = 2,
+    .size = sizeof(struct dc),
+    .make = kind_dc_make,
+    .step = kind_dc_step,
+    .is_done = kind_dc_is_done,
+    .check = kind_dc_check,
+    .free = kind_dc_free,
+};

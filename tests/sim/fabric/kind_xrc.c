@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Extended reliable connections: an initiator here, a target there, and each message names the
+ * shared receive queue that it goes to. One channel each way, with the operations and the model of
+ * a reliable connection.
+ */
+#include "tests/sim/fabric/flow.h"
+#include <errno.h>
+
+struct channel {
+    struct flow flow;
+    struct ibv_xrcd *xrcd;
+    struct ibv_cq *cq, *to_cq;
+    struct ibv_srq *srq;
+    uint32_t srqn;
+    struct ibv_qp *target;
+    struct intake in;
+};
+
+struct xrc {
+    struct channel channel[2];
+};
+
+static void kind_xrc_dress(struct flow *flow, struct ibv_send_wr *wr)
+{
+    const struct channel *c = (struct channel *)flow; /* its first member */
+
+    for (; wr; wr = wr->next) {
+        wr->qp_type.xrc.remote_srqn = c->srqn;
+    }
+}
+
+static void kind_xrc_make_srq(struct channel *c)
+{
+    struct job *job = c->flow.job;
+    struct sim_host *to = c->flow.to;
+    struct ibv_xrcd_init_attr domain = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1},
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+                     IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = to->pd,
+        .cq = c->to_cq,
+    };
+
+    c->xrcd = attr.xrcd = ibv_open_xrcd(to->ctx, &domain);
+    sim_check(job, c->xrcd, "no XRC domain: errno %d", errno);
+    c->srq = ibv_create_srq_ex(to->ctx, &attr);
+    sim_check(job, c->srq, "no SRQ: errno %d", errno);
+    sim_must(job, ibv_get_srq_num(c->srq, &c->srqn));
+    intake_init(&c->in, job, to, INTAKE_SLOTS / 2, c->flow.size);
+    c->in.srq = c->srq;
+}
+
+static void kind_xrc_make_qps(struct channel *c)
+{
+    struct job *job = c->flow.job;
+    struct ibv_qp_init_attr_ex target = {
+        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = c->xrcd};
+    struct ibv_qp_init_attr_ex initiator = {
+        .send_cq = c->cq,
+        .cap = {.max_send_wr = FLOW_WINDOW + 2, .max_send_sge = 3},
+        .qp_type = IBV_QPT_XRC_SEND,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = c->flow.from->pd};
+
+    c->target = ibv_create_qp_ex(c->flow.to->ctx, &target);
+    c->flow.qp = ibv_create_qp_ex(c->flow.from->ctx, &initiator);
+    sim_check(job, c->target && c->flow.qp, "no QP: errno %d", errno);
+}
+
+#define TIMEOUT 15 /* 134 ms: no storm outlasts eight of these */
+
+static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct ibv_qp *peer,
+                             const struct sim_host *peer_host, uint32_t psn)
+{
+    bool is_target = qp == c->target;
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = peer->qp_num,
+        .rq_psn = psn,
+        .sq_psn = psn,
+        .max_rd_atomic = 16,
+        .max_dest_rd_atomic = 16,
+        .min_rnr_timer = 1,
+        .timeout = TIMEOUT,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1,
+                    .port_num = 1,
+                    .grh = {.dgid = peer_host->config.gid[1], .sgid_index = 1, .hop_limit = 1}},
+    };
+
+    sim_must(c->flow.job,
+             ibv_modify_qp(qp, &attr,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    attr.qp_state = IBV_QPS_RTR;
+    sim_must(c->flow.job,
+             ibv_modify_qp(qp, &attr,
+                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                               IBV_QP_RQ_PSN |
+                               (is_target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+    attr.qp_state = IBV_QPS_RTS;
+    sim_must(c->flow.job, ibv_modify_qp(qp, &attr,
+                                        IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+                                            (is_target ? 0
+                                                       : IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                                             IBV_QP_MAX_QP_RD_ATOMIC)));
+}
+
+static void kind_xrc_make_channel(struct job *job, struct channel *c, struct sim_host *from,
+                                  struct sim_host *to)
+{
+    uint32_t psn = (uint32_t)chance_from(&job->chance, 0xffff80, 0xffffff);
+
+    flow_init(&c->flow, job, from, to);
+    c->flow.dress = kind_xrc_dress;
+    c->cq = ibv_create_cq(from->ctx, FLOW_WINDOW + 2, NULL, NULL, 0);
+    c->to_cq = ibv_create_cq(to->ctx, INTAKE_SLOTS, NULL, NULL, 0);
+    sim_check(job, c->cq && c->to_cq, "no CQ: errno %d", errno);
+    kind_xrc_make_srq(c);
+    kind_xrc_make_qps(c);
+    kind_xrc_connect(c, c->target, c->flow.qp, from, psn);
+    kind_xrc_connect(c, c->flow.qp, c->target, to, psn);
+}
+
+static void kind_xrc_make(struct job *job)
+{
+    struct xrc *x = job->state;
+
+    kind_xrc_make_channel(job, &x->channel[0], job->host[0], job->host[1]);
+    kind_xrc_make_channel(job, &x->channel[1], job->host[1], job->host[0]);
+}
+
+static bool kind_xrc_step_channel(struct job *job, struct channel *c)
+{
+    struct ibv_wc wc;
+    bool did = false;
+
+    while (ibv_poll_cq(c->to_cq, 1, &wc) > 0) {
+        uint8_t *slot = intake_take(&c->in, &wc);
+
+        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
+                  ibv_wc_status_str(wc.status));
+        flow_received(&c->flow, &wc, &c->in, slot);
+        did = true;
+    }
+    while (ibv_poll_cq(c->cq, 1, &wc) > 0) {
+        sim_check(job, wc.status == IBV_WC_SUCCESS, "operation %" G_GUINT64_FORMAT " fails: %s",
+                  wc.wr_id, ibv_wc_status_str(wc.status));
+        flow_sent(&c->flow, &wc, false);
+        did = true;
+    }
+    if (chance_below(&job->chance, 4)) {
+        did |= intake_post(&c->in, (unsigned)chance_from(&job->chance, 1, INTAKE_SLOTS));
+    }
+    return flow_post(&c->flow) || did;
+}
+
+static bool kind_xrc_step(struct job *job)
+{
+    struct xrc *x = job->state;
+    bool did = kind_xrc_step_channel(job, &x->channel[0]);
+
+    did |= kind_xrc_step_channel(job, &x->channel[1]);
+    return did;
+}
+
+static bool kind_xrc_is_done(const struct job *job)
+{
+    const struct xrc *x = job->state;
+
+    return flow_is_done(&x->channel[0].flow) && flow_is_done(&x->channel[1].flow);
+}
+
+static void kind_xrc_check(struct job *job)
+{
+    struct xrc *x = job->state;
+
+    flow_check(&x->channel[0].flow);
+    flow_check(&x->channel[1].flow);
+}
+
+static void kind_xrc_free(struct job *job)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct channel *c = &((struct xrc *)job->state)->channel[i];
+
+        sim_must(job, ibv_destroy_qp(c->flow.qp));
+        sim_must(job, ibv_destroy_qp(c->target));
+        sim_must(job, ibv_destroy_srq(c->srq));
+        sim_must(job, ibv_close_xrcd(c->xrcd));
+        sim_must(job, ibv_destroy_cq(c->cq));
+        sim_must(job, ibv_destroy_cq(c->to_cq));
+        intake_free(&c->in);
+        flow_free(&c->flow);
+    }
+}
+
+const struct kind kind_xrc = {
+    .name = "xrc",
+    .about = "extended reliable connections, to a shared receive queue that a message names",
+    .usual = true,
+    .hosts = 2,
+    .size = sizeof(struct xrc),
+    .make = kind_xrc_make,
+    .step = kind_xrc_step,
+    .is_done = kind_xrc_is_done,
+    .check = kind_xrc_check,
+    .free = kind_xrc_free,
+};

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* QPs, CQs and their states; what is sent over them is for flow.c. */
+#include "tests/sim/fabric/pair.h"
+#include <errno.h>
+#include <fcntl.h>
+
+#define MAX_INLINE 128
+#define RD_ATOMS   16
+#define SLOTS      32 /* receives of a QP */
+
+/* -- made and connected ------------------------------------------------------------------------ */
+
+static void pair_make_qp(struct pair *pair, unsigned nth)
+{
+    struct pair_end *end = &pair->end[nth];
+    struct ibv_qp_init_attr attr = {
+        .send_cq = end->cq,
+        .recv_cq = end->cq,
+        .srq = end->intake->srq,
+        .cap = {.max_send_wr = FLOW_WINDOW + 2,
+                .max_recv_wr = end->intake->srq ? 0 : SLOTS,
+                .max_send_sge = 3,
+                .max_recv_sge = 1,
+                .max_inline_data = chance_one_in(&pair->job->chance, 2) ? MAX_INLINE : 0},
+        .qp_type = IBV_QPT_RC,
+    };
+
+    end->qp = ibv_create_qp(end->host->pd, &attr);
+    sim_check(pair->job, end->qp, "no QP: errno %d", errno);
+    if (!end->intake->srq) {
+        end->intake->qp = end->qp;
+    }
+    pair->flow[nth].qp = end->qp;
+    pair->flow[nth].max_inline = MIN(attr.cap.max_inline_data, MAX_INLINE);
+}
+
+static void pair_to_init(struct pair *pair, struct pair_end *end)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .port_num = 1,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                                  IBV_ACCESS_REMOTE_ATOMIC};
+
+    sim_must(pair->job,
+             ibv_modify_qp(end->qp, &attr,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+}
+
+/* What both ends of a connection agree on. */
+struct pair_terms {
+    enum ibv_mtu mtu;
+    uint32_t psn[2];
+    uint8_t timeout;
+};
+
+static void pair_to_rts(struct pair *pair, unsigned nth, const struct pair_terms *terms)
+{
+    struct pair_end *end = &pair->end[nth], *other = &pair->end[!nth];
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = terms->mtu,
+        .dest_qp_num = other->qp->qp_num,
+        .rq_psn = terms->psn[!nth],
+        .sq_psn = terms->psn[nth],
+        .max_rd_atomic = RD_ATOMS,
+        .max_dest_rd_atomic = RD_ATOMS,
+        .min_rnr_timer = 1,
+        .timeout = terms->timeout,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1,
+                    .port_num = 1,
+                    .grh = {.dgid = other->host->config.gid[1],
+                            .sgid_index = 1,
+                            .hop_limit = 1,
+                            .traffic_class = pair->job->sim->options.ecn ? 2 : 0}},
+    };
+
+    sim_must(pair->job,
+             ibv_modify_qp(end->qp, &attr,
+                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    attr.qp_state = IBV_QPS_RTS;
+    sim_must(pair->job,
+             ibv_modify_qp(end->qp, &attr,
+                           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                               IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* 4 ms may be less than the way takes where queues are long: then retries would run out. */
+#define QUICK 10 /* 4 ms */
+#define SLOW  15 /* 134 ms */
+
+static void pair_connect(struct pair *pair)
+{
+    struct chance *chance = &pair->job->chance;
+    const struct sim *sim = pair->job->sim;
+    struct pair_terms terms = {
+        .mtu = (enum ibv_mtu)chance_from(chance, IBV_MTU_256, IBV_MTU_4096),
+        .timeout = sim_is_lossy(sim) && chance_one_in(chance, 2) ? QUICK : SLOW,
+    };
+
+    for (unsigned i = 0; i < 2; i++) {
+        terms.psn[i] =
+            0xffffff - (uint32_t)chance_below(chance, chance_one_in(chance, 2) ? 40 : 0xffffff);
+    }
+    pair_to_init(pair, &pair->end[0]);
+    pair_to_init(pair, &pair->end[1]);
+    pair_to_rts(pair, 0, &terms);
+    pair_to_rts(pair, 1, &terms);
+    pair->state = PAIR_RUNS;
+    sim_note(pair->job, "connected: QP 0x%x and 0x%x, PSN %u and %u", pair->end[0].qp->qp_num,
+             pair->end[1].qp->qp_num, terms.psn[0], terms.psn[1]);
+    pair->job->sim->tally.connections++;
+}
+
+void pair_share_receives(struct pair *pair, unsigned end, struct intake *in)
+{
+    pair->end[end].intake = in;
+}
+
+static void pair_make_cq(struct pair *pair, struct pair_end *end)
+{
+    if (chance_one_in(&pair->job->chance, 4)) {
+        end->channel = ibv_create_comp_channel(end->host->ctx);
+        sim_check(pair->job, end->channel, "no channel: errno %d", errno);
+        fcntl(end->channel->fd, F_SETFL, O_NONBLOCK);
+    }
+    pair->cq_depth = 2 * FLOW_WINDOW + INTAKE_SLOTS;
+    end->cq = ibv_create_cq(end->host->ctx, (int)pair->cq_depth, NULL, end->channel, 0);
+    sim_check(pair->job, end->cq, "no CQ: errno %d", errno);
+}
+
+void pair_init(struct pair *pair, struct job *job, struct sim_host *a, struct sim_host *b)
+{
+    struct sim_host *hosts[2] = {a, b};
+
+    pair->job = job;
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair_end *end = &pair->end[i];
+
+        end->host = hosts[i];
+        flow_init(&pair->flow[i], job, hosts[i], hosts[!i]);
+        pair_make_cq(pair, end);
+        if (!end->intake) {
+            intake_init(&end->own, job, end->host, (unsigned)chance_from(&job->chance, 1, SLOTS),
+                        pair->flow[i].size);
+            end->intake = &end->own;
+            end->flushes = true;
+        }
+        pair_make_qp(pair, i);
+    }
+    pair_connect(pair);
+}
+
+void pair_free(struct pair *pair)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair_end *end = &pair->end[i];
+
+        sim_must(pair->job, ibv_destroy_qp(end->qp));
+        sim_must(pair->job, ibv_destroy_cq(end->cq));
+        if (end->channel) {
+            sim_must(pair->job, ibv_destroy_comp_channel(end->channel));
+        }
+        if (end->flushes) {
+            intake_free(&end->own);
+        }
+        flow_free(&pair->flow[i]);
+    }
+}
+
+/* -- how it ends ------------------------------------------------------------------------------- */
+
+static void pair_to_err(struct pair *pair)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    for (unsigned i = 0; i < 2; i++) {
+        sim_must(pair->job, ibv_modify_qp(pair->end[i].qp, &attr, IBV_QP_STATE));
+        flow_mark(&pair->flow[i]);
+    }
+    pair->state = PAIR_DRAINS;
+}
+
+static void pair_be_quiet(struct pair *pair, bool all)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        flow_settle(&pair->flow[i], all);
+    }
+    pair->state = PAIR_IS_QUIET;
+    pair->quiet_ns = sim_quiet_ns(pair->job->sim);
+}
+
+/* QPs under traffic. No completion of theirs comes any more, not even of what is in the CQ. */
+static void pair_destroy(struct pair *pair)
+{
+    sim_note(pair->job, "destroys its QPs");
+    for (unsigned i = 0; i < 2; i++) {
+        sim_must(pair->job, ibv_destroy_qp(pair->end[i].qp));
+        if (pair->end[i].flushes) {
+            intake_reset(pair->end[i].intake);
+        }
+    }
+    pair->destroyed = true;
+    pair_be_quiet(pair, false);
+}
+
+static void pair_connect_again(struct pair *pair)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (pair->destroyed) {
+            pair_make_qp(pair, i);
+        } else {
+            sim_must(pair->job, ibv_modify_qp(pair->end[i].qp, &attr, IBV_QP_STATE));
+        }
+    }
+    pair->destroyed = false;
+    pair_connect(pair);
+}
+
+/* -- its steps --------------------------------------------------------------------------------- */
+
+static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
+{
+    struct pair_end *end = &pair->end[nth];
+    bool ends = pair->state == PAIR_DRAINS || pair->flow[0].doomed || pair->flow[1].doomed ||
+                pair->flow[nth].broken;
+    uint8_t *slot;
+
+    sim_check(pair->job, pair->state != PAIR_IS_QUIET,
+              "a completion of a QP that has none outstanding: wr_id 0x%" G_GINT64_MODIFIER "x",
+              wc->wr_id);
+    sim_check(pair->job, wc->qp_num == end->qp->qp_num, "completion of QP 0x%x, not 0x%x",
+              wc->qp_num, end->qp->qp_num);
+    if (!(wc->wr_id & INTAKE_WR)) {
+        flow_sent(&pair->flow[nth], wc, ends);
+        return;
+    }
+    slot = intake_take(end->intake, wc);
+    if (wc->status == IBV_WC_SUCCESS) {
+        flow_received(&pair->flow[!nth], wc, end->intake, slot);
+        return;
+    }
+    sim_check(pair->job,
+              ends && (wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_LOC_LEN_ERR),
+              "a receive fails: %s", ibv_wc_status_str(wc->status));
+    intake_forget(end->intake, slot);
+}
+
+/* Whether it looks at its CQ: one with a channel only when that says so. */
+static bool pair_looks(struct pair *pair, struct pair_end *end)
+{
+    struct ibv_cq *of;
+    void *context;
+
+    if (!end->channel) {
+        return true;
+    }
+    if (end->armed) {
+        if (ibv_get_cq_event(end->channel, &of, &context)) {
+            return false;
+        }
+        sim_check(pair->job, of == end->cq, "an event of another CQ");
+        ibv_ack_cq_events(of, 1);
+        end->armed = false;
+    }
+    return true;
+}
+
+static bool pair_poll(struct pair *pair, unsigned nth)
+{
+    struct pair_end *end = &pair->end[nth];
+    struct ibv_wc wc[16];
+    bool did = false;
+    int n;
+
+    if (!pair_looks(pair, end)) {
+        return false;
+    }
+    if (end->channel) { /* what comes from here on is told */
+        sim_must(pair->job, ibv_req_notify_cq(end->cq, 0));
+        end->armed = true;
+    }
+    do {
+        n = ibv_poll_cq(end->cq, (int)G_N_ELEMENTS(wc), wc);
+        sim_check(pair->job, n >= 0, "ibv_poll_cq: %d", n);
+        for (int i = 0; i < n; i++) {
+            pair_take(pair, nth, &wc[i]);
+        }
+        did |= n > 0;
+    } while (n == (int)G_N_ELEMENTS(wc) && (end->channel || chance_below(&pair->job->chance, 4)));
+    return did;
+}
+
+static void pair_resize_cq(struct pair *pair)
+{
+    struct pair_end *end = &pair->end[chance_below(&pair->job->chance, 2)];
+
+    sim_must(pair->job, ibv_resize_cq(end->cq, (int)chance_from(&pair->job->chance, pair->cq_depth,
+                                                                4 * pair->cq_depth)));
+}
+
+/* Once in so many steps, which are some operations each. */
+static bool pair_is_to_end(struct pair *pair)
+{
+    return chance_happens(&pair->job->chance, (unsigned)pair->job->sim->options.errors);
+}
+
+static void pair_end_somehow(struct pair *pair)
+{
+    bool shares = !pair->end[0].flushes || !pair->end[1].flushes;
+
+    /* What an SRQ's receives became is lost with the CQEs of a QP that is destroyed. */
+    switch (chance_from(&pair->job->chance, shares ? 1 : 0, 3)) {
+    case 1:
+        sim_note(pair->job, "moves its QPs to the error state");
+        pair_to_err(pair);
+        break;
+    case 0:
+        pair_destroy(pair);
+        break;
+    default:
+        flow_doom(&pair->flow[chance_below(&pair->job->chance, 2)]);
+    }
+}
+
+static bool pair_run(struct pair *pair)
+{
+    bool did = false;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (chance_below(&pair->job->chance, 4)) {
+            did |= intake_post(pair->end[i].intake,
+                               (unsigned)chance_from(&pair->job->chance, 1, SLOTS));
+        }
+        did |= flow_post(&pair->flow[i]);
+    }
+    if (chance_one_in(&pair->job->chance, 256)) {
+        pair_resize_cq(pair);
+    }
+    if (pair_is_to_end(pair)) {
+        pair_end_somehow(pair);
+    }
+    return did;
+}
+
+static bool pair_is_drained(const struct pair *pair)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (!flow_is_drained(&pair->flow[i]) || (pair->end[i].flushes && pair->end[i].own.posted)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool pair_step(struct pair *pair)
+{
+    bool did = pair_poll(pair, 0);
+
+    did |= pair_poll(pair, 1);
+    switch (pair->state) {
+    case PAIR_RUNS:
+        if (pair->flow[0].broken || pair->flow[1].broken) {
+            pair_to_err(pair);
+            return true;
+        }
+        return pair_run(pair) || did;
+    case PAIR_DRAINS:
+        if (pair_is_drained(pair)) {
+            pair_be_quiet(pair, true);
+        }
+        return did;
+    default:
+        if (pair->job->sim->world->now_ns >= pair->quiet_ns) {
+            pair_connect_again(pair);
+            return true;
+        }
+        return did;
+    }
+}
+
+bool pair_is_done(const struct pair *pair)
+{
+    return pair->state == PAIR_RUNS && flow_is_done(&pair->flow[0]) && flow_is_done(&pair->flow[1]);
+}
+
+void pair_check(struct pair *pair)
+{
+    flow_check(&pair->flow[0]);
+    flow_check(&pair->flow[1]);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two QPs with a reliable connection, a flow each way. Now and then something ends it: an operation
+ * that must fail, a QP that is moved to the error state or destroyed in the midst of it, or the
+ * fabric. Then both are drained, what is left of the flows is settled, and when nothing of it can
+ * be on its way any more, they are connected again.
+ */
+#ifndef HCASIM_TESTS_PAIR_H
+#define HCASIM_TESTS_PAIR_H
+
+#include "tests/sim/fabric/flow.h"
+
+struct pair_end {
+    struct sim_host *host;
+    struct ibv_comp_channel *channel; /* NULL: it only polls */
+    bool armed;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_srq *srq; /* another's, or NULL */
+    struct intake own, *intake;
+    bool flushes; /* its receives do, being its own */
+};
+
+enum pair_state {
+    PAIR_RUNS,
+    PAIR_DRAINS,
+    PAIR_IS_QUIET, /* until quiet_ns */
+};
+
+struct pair {
+    struct job *job;
+    struct pair_end end[2];
+    struct flow flow[2]; /* [i]: from end[i] to the other */
+    enum pair_state state;
+    uint64_t quiet_ns;
+    bool destroyed;
+    unsigned cq_depth;
+};
+
+void pair_init(struct pair *pair, struct job *job, struct sim_host *a, struct sim_host *b);
+/* Before that, if receives come from elsewhere than a queue of the QP's own. */
+void pair_share_receives(struct pair *pair, unsigned end, struct intake *in);
+bool pair_step(struct pair *pair);
+bool pair_is_done(const struct pair *pair);
+void pair_check(struct pair *pair);
+void pair_free(struct pair *pair);
+
+#endif

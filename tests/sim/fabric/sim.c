@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run: hosts, jobs, time, verdict. A process has one at a time. Everything that is decided is
+ * drawn from streams of the seed, in an order that is the run's own: nothing depends on addresses,
+ * the wall clock or the order of a hash table.
+ */
+#include "tests/sim/fabric/sim.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "fw/fw_internal.h"
+#include "guest-lib/host/local_internal.h"
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/user/device.h"
+#include "model/rdma/rdma.h"
+#include "tests/sim/fabric/trace.h"
+#include "tests/sim/fabric/weather.h"
+
+#define ARENA_AT   0x200000000000ull
+#define ARENA_SIZE (64ull << 30)
+#define PAGE       4096u
+#define STALLED    (20 * SIM_SECOND) /* without any job getting on */
+#define NEVER_ENDS 20000000u         /* rounds of the same */
+
+static struct sim *running;
+
+/* -- what is said ------------------------------------------------------------------------------ */
+
+static void sim_print_job(FILE *to, const struct job *job)
+{
+    fprintf(to, "job %u (%s, hosts%s", job->number, job->kind->name,
+            job->kind->hosts ? "" : " all");
+    for (unsigned i = 0; i < job->kind->hosts; i++) {
+        fprintf(to, "%s %u", i ? "," : "", job->host[i]->number);
+    }
+    fprintf(to, "): ");
+}
+
+void sim_fail(const struct job *job, const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "at %.3f us: ", running ? (double)running->world->now_ns / 1000 : 0.0);
+    if (job) {
+        sim_print_job(stderr, job);
+    }
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
+void sim_note(const struct job *job, const char *fmt, ...)
+{
+    g_autofree char *line = NULL;
+    va_list args;
+
+    if (!running->options.trace) {
+        return;
+    }
+    va_start(args, fmt);
+    line = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    printf("%12.3f us  ", (double)running->world->now_ns / 1000);
+    if (job) {
+        sim_print_job(stdout, job);
+    }
+    puts(line);
+}
+
+static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_t *frame,
+                         size_t len)
+{
+    trace_frame(opaque, port, arrives, frame, len);
+}
+
+/* -- memory of the jobs ------------------------------------------------------------------------ */
+
+struct span sim_span(struct job *job, struct sim_host *host, size_t len)
+{
+    struct sim *sim = job->sim;
+    size_t room = (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+    struct span span = {.at = sim->arena + sim->arena_used, .len = len};
+
+    g_assert_cmpuint(room, <=, ARENA_SIZE - sim->arena_used);
+    sim->arena_used += room;
+    span.mr = ibv_reg_mr(host->pd, span.at, len,
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                             IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+    sim_check(job, span.mr, "a region of %zu bytes: errno %d", len, errno);
+    return span;
+}
+
+void sim_span_free(struct job *job, struct span *span)
+{
+    sim_must(job, ibv_dereg_mr(span->mr));
+    madvise(span->at, span->len, MADV_DONTNEED);
+}
+
+/* -- what may happen --------------------------------------------------------------------------- */
+
+bool sim_is_lossy(const struct sim *sim)
+{
+    const struct sim_options *o = &sim->options;
+
+    return o->loss || o->corruption || o->queue || o->partitions || o->flaps;
+}
+
+bool sim_is_disorderly(const struct sim *sim)
+{
+    return sim->options.reorder || sim->options.duplication;
+}
+
+/* A frame waits in an uplink, then behind those of all others in a downlink, then at a host that
+ * takes turns late. */
+uint64_t sim_quiet_ns(const struct sim *sim)
+{
+    const struct link_config *config = &fabric_config(sim->fabric)->downlink;
+    uint64_t bytes = 0, wait = 0;
+
+    for (unsigned i = 0; i < fabric_num_ports(sim->fabric); i++) {
+        bytes += link_queued(fabric_uplink(sim->fabric, i));
+        wait = MAX(wait, link_queued(fabric_downlink(sim->fabric, i)));
+    }
+    wait = config->rate ? 2 * (bytes + wait) * 8 * SIM_SECOND / config->rate : 0;
+    return sim->world->now_ns + wait +
+           2 * (config->latency_ns + config->jitter_ns + config->faults.late_ns) +
+           10 * sim->options.whims + SIM_MS;
+}
+
+static uint64_t sim_whim(void *opaque, uint64_t n)
+{
+    return chance_below(&((struct sim *)opaque)->order, n);
+}
+
+/* -- fabric and hosts -------------------------------------------------------------------------- */
+
+static void sim_make_fabric(struct sim *sim)
+{
+    const struct sim_options *o = &sim->options;
+    struct fabric_config config = {.seed = o->seed};
+    struct link_config *link = &config.downlink;
+
+    *link = (struct link_config){
+        .latency_ns = o->latency,
+        .jitter_ns = o->jitter,
+        .rate = o->rate * 1000000,
+        .queue = (uint32_t)o->queue,
+        .ecn_min = (uint32_t)o->ecn / 2,
+        .ecn_max = (uint32_t)o->ecn,
+        .ecn_most = CHANCE_MILLION / 5,
+        .faults = {.lose = (unsigned)o->loss,
+                   .twice = (unsigned)o->duplication,
+                   .late = (unsigned)o->reorder,
+                   .corrupt = (unsigned)o->corruption,
+                   .late_ns = 4 * o->latency},
+    };
+    config.uplink.rate = link->rate;
+    sim->fabric = fabric_new(sim->world, &config);
+    sim->timeline = fabric_timeline(sim->fabric);
+    fabric_set_trace(sim->fabric, sim_on_frame, sim);
+}
+
+static const struct hca *sim_hca(const struct sim_host *host)
+{
+    return &hv_context(host->ctx)->hca->local->fw->hca;
+}
+
+static uint64_t sim_num_objects(const struct sim_host *host)
+{
+    const struct hca *hca = sim_hca(host);
+
+    return 0
+#define SPACE(table, ...) +hca->table.count
+#define KIND(...)
+#define PART(...)
+#include "model/core/obj_classes.def"
+#undef SPACE
+#undef KIND
+#undef PART
+        ;
+}
+
+/* A context makes an XRC domain for its first initiator and keeps it (guest-lib/verbs/kernel/qp.c):
+ * that is no job's. */
+static void sim_make_xrc_domain(const struct sim_host *host)
+{
+    struct ibv_cq *cq = ibv_create_cq(host->ctx, 1, NULL, NULL, 0);
+    struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
+                                       .cap = {.max_send_wr = 1, .max_send_sge = 1},
+                                       .qp_type = IBV_QPT_XRC_SEND,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                       .pd = host->pd};
+    struct ibv_qp *qp = cq ? ibv_create_qp_ex(host->ctx, &attr) : NULL;
+
+    if (!qp || ibv_destroy_qp(qp) || ibv_destroy_cq(cq)) {
+        sim_fail(NULL, "host %u makes no XRC QP: errno %d", host->number, errno);
+    }
+}
+
+static void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
+{
+    hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
+    if (host->number == 0) {
+        host->config.capture = sim->options.capture;
+    }
+    host->device = hv_sim_device_new(host->number, &host->config);
+    host->ctx = ibv_open_device(host->device);
+    if (!host->ctx) {
+        sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
+    }
+    host->pd = ibv_alloc_pd(host->ctx);
+    sim_make_xrc_domain(host);
+}
+
+/* What a function keeps of the memory that it has once taken: pools that go from object to object
+ * (architecture.md, a connection), chunks of tables. */
+#define POOLS (256u << 10)
+
+/* What is remembered of initiators whose targets are gone (model/rdma/dc_note.c). */
+#define NOTE_ICM 64
+
+static uint64_t sim_notes_icm(const struct hca *hca)
+{
+    return (uint64_t)NOTE_ICM * g_hash_table_size(hca->rdma->dc.notes);
+}
+
+/* What the jobs took is given back. */
+static void sim_host_down(struct sim_host *host)
+{
+    const struct hca *hca = sim_hca(host);
+
+    if (sim_num_objects(host) != host->objects || hca->icm.used != host->icm + sim_notes_icm(hca) ||
+        hca->memory.used > host->memory + POOLS) {
+        sim_fail(NULL,
+                 "host %u has %" PRIu64 " objects, %" PRIu64 " bytes of ICM, %" PRIu64
+                 " of memory after all jobs, and had %" PRIu64 ", %" PRIu64 ", %" PRIu64 " before",
+                 host->number, sim_num_objects(host), hca->icm.used, hca->memory.used,
+                 host->objects, host->icm, host->memory);
+    }
+    if (ibv_dealloc_pd(host->pd) || ibv_close_device(host->ctx)) {
+        sim_fail(NULL, "host %u does not go down", host->number);
+    }
+    hv_sim_device_free(host->device);
+}
+
+/* Every host has its port, one that no job is on nothing at the end of its cable. */
+static void sim_make_hosts(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->options.hosts; i++) {
+        struct sim_host *host = &sim->hosts[i];
+        struct wire_port *port = fabric_plug(sim->fabric);
+
+        if (host->up) {
+            sim_host_up(sim, host, port);
+        } else {
+            wire_close(port);
+        }
+    }
+    inproc_settle(sim->world);
+    for (unsigned i = 0; i < sim->options.hosts; i++) {
+        struct sim_host *host = &sim->hosts[i];
+
+        if (host->up) {
+            host->objects = sim_num_objects(host);
+            host->memory = sim_hca(host)->memory.used;
+            host->icm = sim_hca(host)->icm.used;
+        }
+    }
+}
+
+/* -- jobs -------------------------------------------------------------------------------------- */
+
+#define IDLE_MOST (SIM_MS / 4)
+
+/* A poller that found something soon looks again, others later and later. */
+static uint64_t sim_sleep_ns(struct job *job, bool did)
+{
+    if (did) {
+        job->sleep_ns = 0;
+        return chance_one_in(&job->chance, 4)
+                   ? 0
+                   : chance_below(&job->chance, 2 * job->sim->options.latency + 1);
+    }
+    job->sleep_ns = MIN(2 * job->sleep_ns + 500, IDLE_MOST);
+    return chance_from(&job->chance, job->sleep_ns / 2, job->sleep_ns);
+}
+
+/* A command steps the world while it waits: no other job does anything meanwhile. */
+static void sim_step_job(void *opaque, void *what)
+{
+    struct sim *sim = opaque;
+    struct job *job = what, *next;
+    bool did;
+
+    if (sim->stepping) {
+        g_queue_push_tail(&sim->late, job);
+        return;
+    }
+    sim->stepping = true;
+    did = job->kind->step(job);
+    sim->stepping = false;
+    while ((next = g_queue_pop_head(&sim->late))) {
+        timeline_at(sim->timeline, sim->world->now_ns, sim_step_job, sim, next);
+    }
+    if (did) {
+        sim->progress_ns = sim->world->now_ns;
+    }
+    if (job->kind->is_done(job)) {
+        job->is_done = true;
+        sim->undone--;
+        sim_note(job, "done");
+        return;
+    }
+    timeline_at(sim->timeline, sim->world->now_ns + sim_sleep_ns(job, did), sim_step_job, sim, job);
+}
+
+/* Kinds that were asked for. */
+static GPtrArray *sim_kinds(const struct sim *sim)
+{
+    GPtrArray *kinds = g_ptr_array_new();
+    g_auto(GStrv) names = NULL;
+    const struct kind *kind;
+
+    if (sim->options.workload) {
+        names = g_strsplit(sim->options.workload, ",", -1);
+        for (unsigned i = 0; names[i]; i++) {
+            g_ptr_array_add(kinds, (gpointer)kind_find(names[i]));
+        }
+        return kinds;
+    }
+    for (unsigned i = 0; (kind = kind_at(i)); i++) {
+        if (kind->usual && kind->hosts <= sim->options.hosts) {
+            g_ptr_array_add(kinds, (gpointer)kind);
+        }
+    }
+    return kinds;
+}
+
+/* As many hosts as the kinds take that were asked for by name. */
+static void sim_find_enough_hosts(struct sim *sim)
+{
+    g_autoptr(GPtrArray) kinds = sim_kinds(sim);
+
+    for (unsigned i = 0; i < kinds->len; i++) {
+        const struct kind *kind = g_ptr_array_index(kinds, i);
+
+        sim->options.hosts = MAX(sim->options.hosts, kind->hosts);
+    }
+}
+
+static void sim_draw_hosts(struct job *job)
+{
+    struct sim *sim = job->sim;
+    unsigned n = 0;
+
+    for (unsigned i = 0; !job->kind->hosts && i < sim->options.hosts; i++) {
+        sim->hosts[i].up = true;
+    }
+    while (n < job->kind->hosts) {
+        struct sim_host *host = &sim->hosts[chance_below(&job->chance, sim->options.hosts)];
+        bool new = true;
+
+        for (unsigned i = 0; i < n; i++) {
+            new &= job->host[i] != host;
+        }
+        if (new) {
+            job->host[n++] = host;
+            host->up = true;
+        }
+    }
+}
+
+static bool sim_is_wanted(const struct sim *sim, unsigned number)
+{
+    g_auto(GStrv) only = NULL;
+    g_autofree char *text = g_strdup_printf("%u", number);
+
+    if (!sim->options.only) {
+        return true;
+    }
+    only = g_strsplit(sim->options.only, ",", -1);
+    return g_strv_contains((const char *const *)only, text);
+}
+
+/* Which jobs there are, and where. Each draws from a stream of its own: one that is left out
+ * changes no other one. */
+static void sim_draw_jobs(struct sim *sim)
+{
+    g_autoptr(GPtrArray) kinds = sim_kinds(sim);
+
+    for (unsigned i = 0; i < sim->options.jobs; i++) {
+        struct job *job;
+
+        if (!sim_is_wanted(sim, i)) {
+            continue;
+        }
+        job = g_new0(struct job, 1);
+        job->sim = sim;
+        job->number = i;
+        job->chance = chance_of(sim->options.seed, "job", i);
+        job->kind = g_ptr_array_index(kinds, chance_below(&job->chance, kinds->len));
+        sim_draw_hosts(job);
+        job->state = g_malloc0(job->kind->size);
+        g_ptr_array_add(sim->jobs, job);
+    }
+}
+
+static void sim_make_jobs(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->jobs->len; i++) {
+        struct job *job = g_ptr_array_index(sim->jobs, i);
+
+        sim_note(job, "begins");
+        job->kind->make(job);
+    }
+    for (unsigned i = 0; i < sim->jobs->len; i++) {
+        timeline_at(sim->timeline, sim->world->now_ns, sim_step_job, sim,
+                    g_ptr_array_index(sim->jobs, i));
+    }
+    sim->undone = sim->jobs->len;
+}
+
+static void sim_free_jobs(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->jobs->len; i++) {
+        struct job *job = g_ptr_array_index(sim->jobs, i);
+
+        if (job->kind->check) {
+            job->kind->check(job);
+        }
+    }
+    for (unsigned i = 0; i < sim->jobs->len; i++) {
+        struct job *job = g_ptr_array_index(sim->jobs, i);
+
+        job->kind->free(job);
+        g_free(job->state);
+        g_free(job);
+    }
+    g_ptr_array_free(sim->jobs, TRUE);
+}
+
+/* -- the run ----------------------------------------------------------------------------------- */
+
+static void sim_say_who_stands(const struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->jobs->len; i++) {
+        const struct job *job = g_ptr_array_index(sim->jobs, i);
+
+        if (!job->is_done) {
+            sim_fail(job, "has not got on for %.1f s",
+                     (double)(sim->world->now_ns - sim->progress_ns) / SIM_SECOND);
+        }
+    }
+}
+
+static void sim_let_it_happen(struct sim *sim)
+{
+    uint64_t last = sim->progress_ns = sim->world->now_ns;
+    unsigned rounds = 0;
+
+    while (sim->undone) {
+        inproc_step(sim->world, UINT64_MAX - 1);
+        rounds = last == sim->progress_ns ? rounds + 1 : 0;
+        last = sim->progress_ns;
+        if (sim->world->now_ns > sim->progress_ns + STALLED || rounds > NEVER_ENDS) {
+            sim_say_who_stands(sim);
+        }
+    }
+}
+
+static void sim_sum_up(struct sim *sim)
+{
+    struct fabric_stats stats = fabric_stats(sim->fabric);
+
+    sim->tally.frames = stats.frames;
+    sim->tally.faults = stats.faults + stats.parted;
+    sim->tally.dropped = stats.dropped;
+    sim->tally.marked = stats.marked;
+    sim->tally.ns = sim->world->now_ns;
+}
+
+void sim_run(const struct sim_options *options, struct sim_tally *tally)
+{
+    struct sim *sim = g_new0(struct sim, 1);
+
+    running = sim;
+    sim->options = sim_options_draw(options);
+    sim->world = inproc_world_new();
+    sim->order = chance_of(sim->options.seed, "order", 0);
+    sim->whims = (struct inproc_whims){sim_whim, sim, sim->options.whims};
+    sim->arena = mmap((void *)(uintptr_t)ARENA_AT, ARENA_SIZE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (sim->arena != (void *)(uintptr_t)ARENA_AT) {
+        sim_fail(NULL, "there is no room at 0x%llx", ARENA_AT);
+    }
+    sim_find_enough_hosts(sim);
+    sim->hosts = g_new0(struct sim_host, sim->options.hosts);
+    for (unsigned i = 0; i < sim->options.hosts; i++) {
+        sim->hosts[i].number = i;
+    }
+    sim->jobs = g_ptr_array_new();
+    g_queue_init(&sim->late);
+    sim_make_fabric(sim);
+    sim_draw_jobs(sim);
+    sim_make_hosts(sim);
+    sim_make_jobs(sim);
+    sim->world->whims = sim->options.whims ? &sim->whims : NULL;
+    weather_begin(sim);
+    sim_let_it_happen(sim);
+    sim_sum_up(sim);
+    sim->world->whims = NULL;
+    sim_free_jobs(sim);
+    for (unsigned i = 0; i < sim->options.hosts; i++) {
+        if (sim->hosts[i].up) {
+            sim_host_down(&sim->hosts[i]);
+        }
+    }
+    *tally = sim->tally;
+    fabric_free(sim->fabric);
+    inproc_world_free(sim->world);
+    munmap(sim->arena, ARENA_SIZE);
+    g_free(sim->hosts);
+    sim_options_clear(&sim->options);
+    running = NULL;
+    g_free(sim);
+}
