@@ -31,7 +31,8 @@ def main():
         try:
             port = helper.stdout.readline().split()[-1]
             peer = pathlib.Path(work) / "peer"
-            peer.write_text(f"[peer]\nwire=shm:{wire}\nhelper=127.0.0.1:{port}\naddress=10.0.0.200\n",
+            peer.write_text(f"[peer]\nwire=shm:{wire}\nhelper=127.0.0.1:{port}\naddress=10.0.0.200\n"
+                            "settle_ms=200\n",
                             encoding="utf-8")
             player = [programs / "conformance", "--peer", peer, *args.scripts]
             return subprocess.run(player + (["--only", args.only] if args.only else []),

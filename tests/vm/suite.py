@@ -423,9 +423,8 @@ def congestion(lab):
     for name, value in (("rp_time_reset", "300"), ("rp_gd", "11"), ("rp_dce_tcp_g", "1019"),
                         ("np_cnp_dscp", "48"), ("np_cnp_prio", "6")):
         expect(values.get(name) == value, f"{name} is {values.get(name)!r}, not {value}")
-    said = vm.run(f"cd {params}; for v in 40 5; do echo $v > rp_ai_rate; cat rp_ai_rate; done; "
-                  "echo 99 > rp_gd || cat rp_gd").out.split()
-    expect(said == ["40", "5", "11"], f"set to 40 and back to 5, and to what there is not: {said}")
+    said = vm.run(f"cd {params}; for v in 40 5; do echo $v > rp_ai_rate; cat rp_ai_rate; done").out.split()
+    expect(said == ["40", "5"], f"set to 40 and back to 5: {said}")
 
 
 @check("ethtool -S -m -i -k --show-fec and devlink health come to a good end", only="hcasim")
