@@ -19,7 +19,7 @@
 #define MAX_STEPS 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) __attribute__((visibility("default")));
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 void __wrap__exit(int status) G_GNUC_NORETURN;
 void __real__exit(int status) G_GNUC_NORETURN;
