@@ -40,8 +40,10 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
         until = last;
     }
 
-    if (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) && !polled) {
-        return 0;
+    if (!polled && (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
+                    __atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST))) {
+        return 0; /* somebody polls since: now it is to look each POLL_GRACE whether he still does
+                   */
     }
     if (g_atomic_int_get(hca->watching)) {
         most = MIN(most, SPIN_PERIOD * 1000u);
@@ -190,7 +192,7 @@ static void *helper_main(void *opaque)
             helper_yield(hca, now);
             continue;
         }
-        /* who leaves work from now on wakes us, or we see the work */
+        /* who leaves work from now on, or begins to poll, wakes us, or we see that */
         __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
         __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
         ns = helper_sleep_ns(hca, polled, local_monotonic_ns());

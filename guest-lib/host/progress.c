@@ -70,7 +70,8 @@ static bool local_note_poll(struct local_hca *hca, uint64_t now)
     if (hca->polled || now < hca->polling_since_ns + hca->probation_ns) {
         return false;
     }
-    hca->polled = true;
+    /* before it is looked whether the helper sleeps */
+    __atomic_store_n(&hca->polled, true, __ATOMIC_SEQ_CST);
     hca->trusted_since_ns = now;
     return true;
 }
@@ -139,7 +140,7 @@ void local_rest(struct local_hca *hca)
     state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     hca->last_poll_ns = hca->last_doorbell_ns = 0;
-    hca->polled = false;
+    __atomic_store_n(&hca->polled, false, __ATOMIC_SEQ_CST);
     local_set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
     local_helper_wake(hca);

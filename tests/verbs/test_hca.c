@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
+#include "guest-lib/host/local_internal.h"
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
@@ -22,9 +23,15 @@ static struct pci_ops watched;
 static void setup(void)
 {
     device_open();
-    hca = hv_hca_of(ctx[0]);
+    hca = hv_hca_of(ctx[1]); /* the first device's, unless there are two */
     real = hca->drv->dev.ops;
     watched = *real;
+}
+
+static void setup_two(void)
+{
+    use_two_devices();
+    setup();
 }
 
 static void teardown(void)
@@ -189,10 +196,52 @@ START_TEST(what_a_command_leaves_to_do_is_done)
 }
 END_TEST
 
+static gint poll_is_due;
+
+/* The helper has told of an interrupt and is about to sleep: now the program polls. */
+static void poll_before_sleep(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    uint64_t arm = (uint64_t)hca->drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
+    struct ibv_wc wc;
+
+    real->mmio_write(pci, offset, value, size);
+    if (offset == arm && g_atomic_int_compare_and_exchange(&poll_is_due, 1, 0)) {
+        ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 1);
+        ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 0); /* and lets the HCA work */
+    }
+}
+
+/* Who has polled once need not do so again: the helper does what comes then, also if that poll came
+ * when it had seen nobody poll and was on its way to sleep. It goes there from its work where
+ * others want the processor; else it looks around once more, which would hide what this is about.
+ */
+START_TEST(who_polls_before_the_helper_sleeps_is_seen)
+{
+    first = pair_new(true, false);
+    post_recv(first, 1, 0);
+    post_recv(first, 1, 1);
+    must_be_0(ibv_req_notify_cq(first->cq[1], 0));
+    pthread_mutex_lock(&hca->local->lock);
+    hca->local->crowded_until_ns = UINT64_MAX;
+    pthread_mutex_unlock(&hca->local->lock);
+    usleep(20000); /* it sleeps */
+    g_atomic_int_set(&poll_is_due, 1);
+    watch(poll_before_sleep);
+    post_send(first, 0, 0);
+    ck_assert(comes_within(first->channel[1], SECONDS * 1000));
+    usleep(20000);
+    ck_assert_int_eq(g_atomic_int_get(&poll_is_due), 0);
+    post_send(first, 0, 1);
+    ck_assert(is_written(hv_cq(first->cq[1])->ring + PRM_SIZE(cqe64)));
+    hca->drv->dev.ops = real;
+    pair_free(first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verbs-hca");
-    TCase *tc = tcase_create("hca");
+    TCase *tc = tcase_create("hca"), *two = tcase_create("two");
     SRunner *runner;
     char wire[32];
     int failed;
@@ -205,7 +254,11 @@ int main(void)
     tcase_add_test(tc, a_query_of_the_port_asks_for_its_state);
     tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
+    tcase_set_timeout(two, 3 * SECONDS);
+    tcase_add_checked_fixture(two, setup_two, teardown);
+    tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);
     suite_add_tcase(suite, tc);
+    suite_add_tcase(suite, two);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
