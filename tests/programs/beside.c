@@ -19,7 +19,11 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/rdma_user_cm.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -800,6 +804,42 @@ START_TEST(other_ways_to_duplicate_and_to_close)
 }
 END_TEST
 
+#define CLOSINGS 200
+
+static atomic_uint asked;
+
+/* Asks until it is told something else than that there is no room for an answer; what that is. */
+static void *ask_until_it_is_closed(void *opaque)
+{
+    const int *fd = opaque;
+    struct rdma_ucm_cmd_hdr hdr[2] = {{.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = sizeof(hdr[1])}};
+
+    while (write(*fd, hdr, sizeof(hdr)) < 0 && errno == ENOSPC) {
+        asked++;
+    }
+    return (void *)(intptr_t)errno;
+}
+
+/* As of any file: it is there, or there is none. */
+START_TEST(a_descriptor_that_is_being_closed_is_a_file_or_none)
+{
+    for (unsigned i = 0; i < CLOSINGS; i++) {
+        int fd = open_rdma_cm();
+        pthread_t thread;
+        void *err;
+
+        asked = 0;
+        ck_assert_int_eq(pthread_create(&thread, NULL, ask_until_it_is_closed, &fd), 0);
+        while (!asked) {
+            sched_yield();
+        }
+        ck_assert_int_eq(close(fd), 0);
+        ck_assert_int_eq(pthread_join(thread, &err), 0);
+        ck_assert_int_eq((intptr_t)err, EBADF);
+    }
+}
+END_TEST
+
 static int borrowed_fd;
 
 /* A child that has its parent's memory until it ends. */
@@ -855,6 +895,7 @@ int main(void)
         what_takes_a_closed_descriptor_s_place_is_itself,
         a_duplicate_is_the_same_file,
         other_ways_to_duplicate_and_to_close,
+        a_descriptor_that_is_being_closed_is_a_file_or_none,
         a_child_s_doings_are_its_own,
     };
     TCase *tc = tcase_create("beside");

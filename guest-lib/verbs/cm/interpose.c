@@ -180,16 +180,19 @@ static struct ucma_file *interpose_drop(struct entry was)
     return was.file;
 }
 
-/* The descriptor is about to be closed, or was closed without us. */
-PRELOAD_SLOW static void interpose_forget(int fd)
+/* The descriptor is closed, if it was not without us. Whoever writes to it meanwhile looks into the
+ * table, and so waits until it is neither there nor open: he does not meet what is behind it. */
+PRELOAD_SLOW static int interpose_close(int fd)
 {
-    int state = interpose_lock();
+    int state = interpose_lock(), result = REAL(close)(fd), err = errno;
     struct ucma_file *last = interpose_drop(interpose_take(fd));
 
     interpose_unlock(state);
     if (last) {
         interpose_ops()->close(last);
     }
+    errno = err;
+    return result;
 }
 
 /* -- opening ------------------------------------------------------------------------------------
@@ -234,10 +237,8 @@ PRELOAD_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 
 PRELOAD_EXPORT int close(int fd)
 {
-    if (interpose_may_be_file(fd) && getpid() == table_pid) {
-        interpose_forget(fd);
-    }
-    return REAL(close)(fd);
+    return interpose_may_be_file(fd) && getpid() == table_pid ? interpose_close(fd)
+                                                              : REAL(close)(fd);
 }
 
 /* The kernel's is a character device, which librdmacm looks at. */
@@ -325,7 +326,7 @@ PRELOAD_EXPORT int close_range(unsigned first, unsigned last, int flags)
     if (!flags && getpid() == table_pid) {
         for (unsigned fd = first; fd <= last && fd < FILES; fd++) {
             if (interpose_may_be_file((int)fd)) {
-                interpose_forget((int)fd);
+                interpose_close((int)fd);
             }
         }
     }
