@@ -54,6 +54,11 @@ static void filter_close(struct wire_port *port)
     wire_close(filter_inner_of(port));
 }
 
+static void filter_owe(struct wire_port *port, bool owes)
+{
+    wire_owe(filter_inner_of(port), owes);
+}
+
 static bool filter_is_paused(struct wire_port *port, const uint8_t dmac[6],
                              struct wire_pause *pause)
 {
@@ -95,6 +100,7 @@ const struct wire_port_ops wire_filter_ops = {
     .tx_waits_for = filter_tx_waits_for,
     .tx_rooms = filter_tx_rooms,
     .tx_flush = filter_tx_flush,
+    .owe = filter_owe,
     .is_paused = filter_is_paused,
     .knows = filter_knows,
     .fd = filter_fd,

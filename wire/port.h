@@ -23,7 +23,8 @@
  *
  * Pause: a receiver that lives but does not run (its process is stopped, its VM paused, it waits
  * for a processor) holds its senders up, as a NIC does by priority flow control. For what waits for
- * an answer no time passes then: wire_is_paused() says so, for as long as that receiver lives.
+ * an answer no time passes then: wire_is_paused() says so, for as long as that receiver lives. What
+ * a receiver has taken and is still at work on is no different: wire_owe().
  *
  * Callbacks may reserve and commit on any port; they may not poll or close the port that calls.
  */
@@ -101,6 +102,7 @@ struct wire_port_ops {
     unsigned (*tx_waits_for)(struct wire_port *port);
     uint64_t (*tx_rooms)(struct wire_port *port);
     void (*tx_flush)(struct wire_port *port);
+    void (*owe)(struct wire_port *port, bool owes);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
     bool (*knows)(struct wire_port *port, const uint8_t mac[6]);
     int (*fd)(struct wire_port *port);
@@ -176,12 +178,22 @@ static inline void wire_tx_flush(struct wire_port *port)
     }
 }
 
+/* Until it is told otherwise the end of a turn does not mean that what was taken has been answered:
+ * the owner has work of it left. With false all that was taken counts as answered. Who says the
+ * one must come to say the other, for a peer whose frame was lost waits for that. */
+static inline void wire_owe(struct wire_port *port, bool owes)
+{
+    if (port->ops->owe) {
+        port->ops->owe(port, owes);
+    }
+}
+
 /*
  * Whether an answer to what was sent to dmac cannot be expected yet. When first asked (*pause all
  * zero) the port notes in *pause what is on the way, there and back; it is true, then and whenever
- * asked again, until the receiver has taken all of that and the turn in which it did has ended, and
- * what of its frames waited here has been taken. False (and *pause all zero again): that is so, or
- * the receiver is dead or unknown, or the backend has no notion of it.
+ * asked again, until the receiver has taken all of that, the turn in which it did has ended and its
+ * owner owes nothing, and what of its frames waited here has been taken. False (and *pause all zero
+ * again): that is so, or the receiver is dead or unknown, or the backend has no notion of it.
  */
 static inline bool wire_is_paused(struct wire_port *port, const uint8_t dmac[6],
                                   struct wire_pause *pause)

@@ -92,6 +92,7 @@ static bool hca_objects_clear(struct hca *hca)
     steering_clear(hca);
     rdma_reset(hca);
     hca_work_reset(hca);
+    port_owe_nothing(hca);
     return true;
 }
 

@@ -51,6 +51,7 @@ bool hca_run(struct hca *hca, unsigned budget)
     turn_share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
     hca_work_run(hca);
     turn_look_again(hca);
+    port_owe(hca);
     port_tx_flush(hca);
     hca->running = false;
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);

@@ -80,6 +80,16 @@ struct hca_reset {
     uint32_t num;        /* and the next number in it */
 };
 
+/* Whether answers to peers may still be among a function's work. */
+struct owing {
+    bool begun; /* the mark is under way */
+    bool owes;  /* and on the ready list */
+    bool in_room;
+    unsigned room, waits; /* which one, and how often it has waited for one */
+    uint64_t next_epoch;  /* of the uplink, in which it may come to owe again */
+    struct work round;    /* what is ready before this one may be an answer that is owed */
+};
+
 struct hca {
     const struct hca_host_ops *ops;
     void *host;
@@ -124,9 +134,11 @@ struct hca {
     struct work ready, rx_waiting, late;  /* list heads */
     struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for */
     unsigned tx_room;            /* the one that the last reservation waits for that failed */
+    uint64_t tx_back;            /* rooms that are back, since port_owe() has looked */
     struct hca_timer late_timer; /* of what is on the last one */
     GPtrArray *timers;           /* heap of struct hca_timer by deadline */
     bool running;                /* inside hca_run() */
+    struct owing owing;          /* model/port/owing.c */
     bool holding;                /* somebody is at work on objects: none may be freed */
     bool off;                    /* a reset or the end is due: the host is reached no more */
     struct hca_reset reset;      /* how far one has come */

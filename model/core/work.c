@@ -84,6 +84,7 @@ void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
 
         if (!work_list_empty(waiting)) {
             work_list_move(&hca->ready, waiting);
+            hca->tx_back |= rooms & -rooms;
             any = true;
         }
     }
@@ -97,10 +98,15 @@ void hca_tx_ready(struct hca *hca)
     hca_tx_rooms_ready(hca, ~0ull);
 }
 
+bool hca_tx_room_awaited(const struct hca *hca, unsigned room)
+{
+    return !work_list_empty(&hca->tx_waiting[room]);
+}
+
 bool hca_tx_awaited(const struct hca *hca)
 {
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        if (!work_list_empty(&hca->tx_waiting[i])) {
+        if (hca_tx_room_awaited(hca, i)) {
             return true;
         }
     }

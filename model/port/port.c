@@ -276,6 +276,7 @@ void port_init(struct hca *hca, struct vport *vport)
 
 void port_clear(struct hca *hca)
 {
+    port_owe_nothing(hca);
     eswitch_detach(hca->vport);
     hca->vport = NULL;
 }

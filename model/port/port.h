@@ -63,6 +63,11 @@ bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *p
 /* What was sent from within hca_run() may leave only with this. */
 void port_tx_flush(struct hca *hca);
 
+/* At the end of a turn, before port_tx_flush(): whether peers have to wait for this function. */
+void port_owe(struct hca *hca);
+/* The function does nothing more that it may owe. */
+void port_owe_nothing(struct hca *hca);
+
 /* Brings a copy of a frame back to this function by its vport's queue; without room there it is
  * lost. For multicasts, which go to the wire and to their own function's members. flags: enum
  * wire_frame_flags. */

@@ -55,6 +55,7 @@ void uplink_reset(struct uplink *uplink)
         .mtu = PORT_DEFAULT_MTU,
         .line_mbps = PORT_DEFAULT_MBPS,
         .cong = uplink->cong,
+        .owing = uplink->owing,
     };
     cong_reset(&uplink->cong);
     uplink->was_up = uplink_is_up(uplink);

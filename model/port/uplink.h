@@ -45,6 +45,13 @@ struct uplink_phy {
     uint64_t counters_cleared_ns;
 };
 
+/* What the card's functions owe to peers (model/port/owing.c). */
+struct uplink_owing {
+    unsigned begun; /* functions that have not done a round of their work in this epoch */
+    unsigned owing; /* those of them for which peers have to wait at the moment */
+    uint64_t epoch; /* how often all had */
+};
+
 struct uplink {
     unsigned number;        /* as registers and events name it, from 1 */
     struct wire_port *wire; /* the cable, or NULL */
@@ -53,6 +60,7 @@ struct uplink {
     uint16_t mtu;           /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     uint32_t line_mbps;     /* what the PHY can do: no rate is limited to more */
     struct cong cong;
+    struct uplink_owing owing;
     struct uplink_phy phy;
     struct uplink_counters counters;
 };

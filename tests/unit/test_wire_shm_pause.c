@@ -84,6 +84,80 @@ START_TEST(the_turn_that_took_a_frame_has_to_end)
 }
 END_TEST
 
+/* Taken, and the turn is over, but the owner has work of it left. */
+START_TEST(what_an_owner_owes_has_to_be_done)
+{
+    struct node *a, *b;
+
+    two(&a, &b);
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    wire_owe(b->port, true); /* too late for the first frame */
+    ck_assert(!is_paused(a, 2));
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert(is_paused(a, 2));
+    for (int i = 0; i < 10; i++) {
+        ck_assert_uint_eq(drain(b), i == 0);
+        wire_tx_flush(b->port);
+        ck_assert(is_still_paused(a, 2));
+    }
+    wire_owe(b->port, false);
+    ck_assert(!is_still_paused(a, 2));
+    leave(a);
+    leave(b);
+}
+END_TEST
+
+/* The answer waits for room here, and this member does not take what fills it. */
+START_TEST(an_answer_that_waits_for_room_is_owed)
+{
+    struct node *a, *b;
+
+    two(&a, &b);
+    while (send_frame(b, 1, 0, 64)) {
+    }
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    wire_tx_flush(b->port);
+    ck_assert(is_paused(a, 2));
+    ck_assert_uint_gt(drain(a), 0);
+    ck_assert(is_still_paused(a, 2));
+    ck_assert_uint_eq(drain(b), 0); /* there is room again, and nothing waits for it */
+    wire_tx_flush(b->port);
+    ck_assert(!is_still_paused(a, 2));
+    leave(a);
+    leave(b);
+}
+END_TEST
+
+/* Nothing is owed for a frame that was lost: that others' never end prolongs it so far only. */
+START_TEST(what_waits_for_room_is_not_owed_for_ever)
+{
+    struct node *a, *b;
+    unsigned sent = 0;
+
+    two(&a, &b);
+    while (send_frame(b, 1, 0, 64)) {
+    }
+    ck_assert(send_frame(a, 2, 0, 64));
+    ck_assert_uint_eq(drain(b), 1);
+    wire_tx_flush(b->port);
+    mark = (struct wire_pause){0};
+    while (is_still_paused(a, 2)) {
+        drain(a);
+        drain(b);
+        while (send_frame(b, 1, 0, 64)) {
+            sent++;
+        }
+        wire_tx_flush(b->port);
+        ck_assert_uint_le(sent, 258 * SHM_RING);
+    }
+    ck_assert_uint_ge(sent, 255 * SHM_RING);
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 /* Others' frames that go on coming do not prolong it: what counts is what was there when asked. */
 START_TEST(later_frames_do_not_prolong_it)
 {
@@ -273,6 +347,9 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, frames_that_are_not_taken_pause);
     tcase_add_test(tc, the_turn_that_took_a_frame_has_to_end);
+    tcase_add_test(tc, what_an_owner_owes_has_to_be_done);
+    tcase_add_test(tc, an_answer_that_waits_for_room_is_owed);
+    tcase_add_test(tc, what_waits_for_room_is_not_owed_for_ever);
     tcase_add_test(tc, later_frames_do_not_prolong_it);
     tcase_add_test(tc, an_answer_that_was_not_looked_at_may_be_the_one);
     tcase_add_loop_test(tc, positions_that_wrap_pause_as_well, 0, 3);

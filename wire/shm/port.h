@@ -33,10 +33,11 @@ struct shm_peer {
 
 /* What it knows of another one, from which it receives. */
 struct shm_source {
-    uint32_t gen, pos; /* whose ring it is, and where in it the next frame will be */
-    uint16_t idle;     /* looks at the ring in vain */
-    bool active;       /* the ring is looked at */
-    bool unsettled;    /* this turn has consumed something */
+    uint32_t gen, pos;  /* whose ring it is, and where in it the next frame will be */
+    uint16_t idle;      /* looks at the ring in vain */
+    bool active;        /* the ring is looked at */
+    bool unsettled;     /* this turn has consumed something */
+    uint32_t owed_from; /* tx_head to it when that began */
     struct shm_log_reader log;
 };
 
@@ -73,6 +74,7 @@ struct shm_port {
     uint64_t tag;
     int epoll_fd, timer_fd;
     bool timer_armed, busy;
+    bool owes;          /* the owner has not answered all it took: nothing of that is settled yet */
     bool freed;         /* slots here are free since senders who wait were last told of room */
     bool scarce;        /* somebody has waited for room here since the last look for dead owners */
     unsigned waits_for; /* the room that the last reservation waits for that failed */

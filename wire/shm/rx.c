@@ -13,6 +13,7 @@ enum {
     TAIL_EVERY = 16,      /* frames consumed before a sender is told */
     IDLE_LOOKS = 1024,    /* at all rings together, in vain, then they are looked at no more */
     IDLE_LOOKS_MIN = 8,   /* at each of them */
+    OWED_MOST = 256 * SHM_RING, /* frames to a member; answers to what it has sent are among them */
     VAIN_LOGS = 16, /* looks at logs in vain, in one poll: somebody has made up that they are new */
 };
 
@@ -25,6 +26,7 @@ static void shm_rx_unsettle(struct shm_port *sp, unsigned id)
 {
     if (!sp->source[id].unsettled) {
         sp->source[id].unsettled = true;
+        sp->source[id].owed_from = sp->peer[id] ? sp->peer[id]->tx_head : 0;
         sp->unsettled[sp->num_unsettled++] = (uint16_t)id;
     }
 }
@@ -348,16 +350,32 @@ void shm_rx_meet(struct shm_port *sp, unsigned id)
     }
 }
 
+/* Whether what is for id waits for room there: it has not got all its answers, and that is its own
+ * doing. But what was lost is not waited for longer than OWED_MOST frames for it take. */
+static bool shm_rx_is_owed(const struct shm_port *sp, unsigned id)
+{
+    const struct shm_peer *p = sp->peer[id];
+
+    return sp->owes || (p && p->blocked && p->tx_head - sp->source[id].owed_from < OWED_MOST);
+}
+
 void shm_rx_settle(struct shm_port *sp)
 {
-    while (sp->num_unsettled) {
-        unsigned id = sp->unsettled[--sp->num_unsettled];
+    unsigned left = 0;
+
+    for (unsigned i = 0; i < sp->num_unsettled; i++) {
+        unsigned id = sp->unsettled[i];
         struct shm_source *s = &sp->source[id];
 
+        if (shm_rx_is_owed(sp, id)) {
+            sp->unsettled[left++] = (uint16_t)id;
+            continue;
+        }
         s->unsettled = false;
         atomic_store_explicit(&shm_rx_own_region(sp)->ends[id].settled, shm_tail(s->gen, s->pos),
                               memory_order_release);
     }
+    sp->num_unsettled = left;
 }
 
 bool shm_rx_waits_from(struct shm_port *sp, unsigned id)

@@ -325,6 +325,14 @@ static void shm_set_busy(struct wire_port *port, bool busy)
     }
 }
 
+static void shm_owe(struct wire_port *port, bool owes)
+{
+    struct shm_port *sp = shm_port_of(port);
+
+    sp->owes = owes;
+    shm_rx_settle(sp);
+}
+
 static bool shm_link_up(struct wire_port *port)
 {
     return true;
@@ -373,6 +381,7 @@ static const struct wire_port_ops shm_ops = {
     .tx_waits_for = shm_tx_waits_for,
     .tx_rooms = shm_tx_rooms,
     .tx_flush = shm_tx_flush,
+    .owe = shm_owe,
     .is_paused = shm_tx_is_paused,
     .knows = shm_tx_knows,
     .fd = shm_fd,

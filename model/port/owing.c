@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long peers wait for a device that is slow.
+ *
+ * A READ is taken from the wire in one turn, and its response may be sent many turns later: the
+ * work of other queue pairs comes first. If the device's host gets a processor seldom, that takes
+ * longer than the peer's ACK timer and all its retries allow, though nothing was lost; a card is
+ * never that slow. So the wire is told that something is owed (wire_owe()), and the peer's timer
+ * stands.
+ *
+ * It must not stand for ever: a peer whose packet was lost waits for its timer, and a busy device
+ * always has work. What is owed for what was taken is among the work that is ready then. So a
+ * function puts a mark (struct owing.round) at the end of the ready list; when nothing is before
+ * that any more, each queue pair had a turn. When each function that had work has done such a
+ * round, all that was taken is settled, and a new epoch begins, in which each may owe once more.
+ *
+ * Where a turn found no room on the wire it was none. Then the mark waits for that room, too,
+ * behind the work that does, but not more often than OWING_WAITS. Meanwhile nothing is owed by us:
+ * who does not take what fills his room waits for himself, which the wire knows; others need not
+ * wait for him.
+ */
+#include "model/core/work.h"
+#include "model/port/port.h"
+#include "model/port/uplink.h"
+#include "wire/port.h"
+
+#define OWING_WAITS 256 /* for room, in one round */
+
+/* The mark runs: nothing is before it. */
+static void owing_reach(struct hca *hca, struct work *work)
+{
+    struct owing *owing = &hca->owing;
+
+    if (owing->waits < OWING_WAITS && hca_tx_room_awaited(hca, hca->tx_room)) {
+        owing->waits++;
+        owing->in_room = true;
+        owing->room = hca->tx_room;
+        hca->tx_back &= ~(1ull << owing->room);
+        hca_wait_tx(hca, work);
+    }
+}
+
+/* Whether peers have to wait for this function. */
+static void owing_set(struct hca *hca, bool owes)
+{
+    struct uplink *uplink = hca->vport->uplink;
+
+    if (hca->owing.owes == owes) {
+        return;
+    }
+    hca->owing.owes = owes;
+    uplink->owing.owing += owes ? 1 : -1u;
+    if (uplink->wire && uplink->owing.owing == (owes ? 1 : 0)) {
+        wire_owe(uplink->wire, owes);
+    }
+}
+
+void port_owe_nothing(struct hca *hca)
+{
+    struct uplink *uplink = hca->vport->uplink;
+
+    hca_unschedule(&hca->owing.round);
+    owing_set(hca, false);
+    if (hca->owing.begun) {
+        hca->owing.begun = hca->owing.in_room = false;
+        uplink->owing.begun--;
+        uplink->owing.epoch += uplink->owing.begun == 0;
+    }
+}
+
+static void owing_begin(struct hca *hca)
+{
+    struct uplink *uplink = hca->vport->uplink;
+    struct owing *owing = &hca->owing;
+
+    owing->begun = true;
+    owing->waits = 0;
+    owing->next_epoch = uplink->owing.epoch + 1;
+    owing->round.run = owing_reach;
+    uplink->owing.begun++;
+    hca_schedule(hca, &owing->round);
+    owing_set(hca, true);
+}
+
+static bool owing_is_round_done(const struct hca *hca)
+{
+    return !hca->owing.round.next || hca->ready.next == &hca->owing.round;
+}
+
+void port_owe(struct hca *hca)
+{
+    struct owing *owing = &hca->owing;
+
+    if (owing->begun) {
+        owing->in_room = owing->in_room && !(hca->tx_back >> owing->room & 1);
+        if (!owing->in_room && owing_is_round_done(hca)) {
+            port_owe_nothing(hca);
+        } else {
+            owing_set(hca, !owing->in_room);
+        }
+    } else if (hca_work_pending(hca) && hca->vport->uplink->owing.epoch >= owing->next_epoch) {
+        owing_begin(hca);
+    }
+    hca->tx_back = 0;
+}
