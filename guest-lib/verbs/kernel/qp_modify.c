@@ -81,7 +81,7 @@ static const struct transition {
     {IBV_QPS_RTS, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
-    /* mlx5_ib has no way into SQD: a program gets there by DevX */
+    /* mlx5_ib has no way into SQD, nor has DevX: a device may go there by itself */
     {IBV_QPS_SQD, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
      RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_SQD, IBV_QPS_RTS, INI, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, RC_ACCESS},
@@ -383,7 +383,7 @@ static enum ibv_qp_state qp_modify_state_of(uint32_t state)
         [PRM_QP_STATE_RST] = IBV_QPS_RESET, [PRM_QP_STATE_INIT] = IBV_QPS_INIT,
         [PRM_QP_STATE_RTR] = IBV_QPS_RTR,   [PRM_QP_STATE_RTS] = IBV_QPS_RTS,
         [PRM_QP_STATE_SQER] = IBV_QPS_SQE,  [PRM_QP_STATE_SQD] = IBV_QPS_SQD,
-        [PRM_QP_STATE_ERR] = IBV_QPS_ERR,
+        [PRM_QP_STATE_ERR] = IBV_QPS_ERR,   [PRM_QP_STATE_SQ_DRAINING] = IBV_QPS_SQD,
     };
 
     return state < G_N_ELEMENTS(states) ? states[state] : IBV_QPS_UNKNOWN;
@@ -420,6 +420,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     }
     ads = PRM_PTR(qpc, qpc, primary_address_path);
     attr->qp_state = attr->cur_qp_state = qp_modify_state_of(PRM_GET(qpc, qpc, state));
+    attr->sq_draining = PRM_GET(qpc, qpc, state) == PRM_QP_STATE_SQ_DRAINING;
     attr->path_mtu = PRM_GET(qpc, qpc, mtu);
     attr->path_mig_state = IBV_MIG_MIGRATED;
     attr->qkey = PRM_GET(qpc, qpc, q_key);
