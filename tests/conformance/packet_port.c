@@ -139,13 +139,22 @@ static int packet_open_tap(struct packet_port *p, const char *name)
     return fd;
 }
 
+/* Whose frames come in it does not know: a card is to take those for other addresses, too. */
+static bool packet_take_all(int fd, int ifindex)
+{
+    struct packet_mreq all = {.mr_ifindex = ifindex, .mr_type = PACKET_MR_PROMISC};
+
+    return !setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
+}
+
 static int packet_open_interface(struct packet_port *p, const char *name)
 {
     struct sockaddr_ll own = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); /* none before bind() */
 
     own.sll_ifindex = (int)if_nametoindex(name);
-    if (fd >= 0 && (!own.sll_ifindex || bind(fd, (struct sockaddr *)&own, sizeof(own)))) {
+    if (fd >= 0 && (!own.sll_ifindex || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
+                    !packet_take_all(fd, own.sll_ifindex))) {
         close(fd);
         return -1;
     }
