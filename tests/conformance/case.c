@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "fw/fw.h"
+#include "fw/profile.h"
 #include "tests/conformance/foreign.h"
 #include "tests/conformance/play.h"
 #include "tests/conformance/sim.h"
 
+#define DEVICE     "device "
 #define SCALE_BITS 4 /* a player in real time cannot answer within 4 ms */
 
 struct case_run {
@@ -31,11 +34,39 @@ static void case_ends(struct play *p, enum play_end how, const char *why)
     _exit(how == PLAY_CANNOT ? CASE_SKIPPED : CASE_FAILS);
 }
 
-static void case_steps(struct case_run *run, struct foreign *foreign)
+/* device [profile=P] [responders=N]: if it is there, the first step. What a device is like is the
+ * player's to say only of his own. Returns how many steps that were. */
+static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes)
+{
+    struct words *w = &run->play.words;
+    const char *profile;
+
+    if (strncmp(run->line->text, DEVICE, strlen(DEVICE))) {
+        return 0;
+    }
+    if (!wishes) {
+        play_cannot(&run->play, "the device is as it is", 0);
+    }
+    words_split(w, run->line->text + strlen(DEVICE));
+    profile = words_value(w, "profile");
+    if (profile && !fw_profile_find(profile)) {
+        words_fail(w, "there is no profile '%s'", profile);
+    }
+    wishes->profile = g_strdup(profile);
+    wishes->responders = (unsigned)words_number(w, "responders", 0);
+    if (wishes->responders > FW_RESPONDERS_MAX) {
+        words_fail(w, "these are too many responders");
+    }
+    words_end(w);
+    words_clear(w);
+    return 1;
+}
+
+static void case_steps(struct case_run *run, unsigned first, struct foreign *foreign)
 {
     struct play *p = &run->play;
 
-    for (unsigned i = 0; i < run->script->steps->len; i++) {
+    for (unsigned i = first; i < run->script->steps->len; i++) {
         run->line = g_ptr_array_index(run->script->steps, i);
         if (play_step(p, play_wire_steps, run->line->text)) {
             continue;
@@ -64,20 +95,23 @@ static bool case_has_timeout(const struct script_case *script)
 static void case_play_sim(struct case_run *run)
 {
     struct play *p = &run->play;
+    struct sim_wishes wishes = {0};
+    unsigned first = case_take_device(run, &wishes);
     struct sim sim;
 
     p->clock = &sim.clock;
     p->stand = &sim.stand;
     p->host = &sim.host;
-    if (!sim_init(&sim)) {
+    if (!sim_init(&sim, &wishes)) {
         case_ends(p, PLAY_FAILS, g_strerror(errno));
     }
-    case_steps(run, NULL);
+    case_steps(run, first, NULL);
     words_split(&p->words, "");
     play_settle(p);
     play_end_wire(p);
     play_end_host(p);
     sim_clear(&sim);
+    g_free(wishes.profile);
     words_clear(&p->words);
 }
 
@@ -95,7 +129,7 @@ static void case_play_foreign(struct case_run *run, const struct foreign_config 
         case_ends(p, PLAY_FAILS, why);
     }
     foreign_begin(&foreign, p);
-    case_steps(run, &foreign);
+    case_steps(run, case_take_device(run, NULL), &foreign);
     words_split(&p->words, "");
     play_end_wire(p);
     foreign_end(&foreign, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device under test as its host has it: what the steps of the host are done with. They are
- * ordinary verbs, of hcasim's library or of the host's own. */
+ * ordinary verbs, of hcasim's library or of the host's own, and direct verbs where those are. */
 #ifndef HCASIM_TESTS_CONFORMANCE_HOST_H
 #define HCASIM_TESTS_CONFORMANCE_HOST_H
 
@@ -11,7 +11,30 @@ struct host {
     struct ibv_pd *pd, *other_pd; /* all but a region that says so is in the first */
     uint8_t port, gid_index;
     union ibv_gid peer;
-    uint8_t timeout; /* of a queue pair for which the script has none */
+    uint8_t timeout;                  /* of a queue pair for which the script has none */
+    const struct host_direct *direct; /* NULL: a host without these devices' direct verbs */
 };
+
+/* Where a DCI's message goes. */
+struct host_target {
+    struct ibv_ah *ah;
+    uint32_t dctn;
+    uint64_t key;
+    int stream; /* -1: none */
+};
+
+/* What these devices can and verbs cannot ask for (direct.c). NULL is with errno; an int is 0 or
+ * one. */
+struct host_direct {
+    /* Of init the CQ, and a target's SRQ. */
+    struct ibv_qp *(*make_target)(const struct host *host, const struct ibv_qp_init_attr *init,
+                                  uint64_t key);
+    /* streams: log2 of how many there are; errored: of how many may fail. 0: it has none. */
+    struct ibv_qp *(*make_initiator)(const struct host *host, const struct ibv_qp_init_attr *init,
+                                     uint8_t streams, uint8_t errored);
+    int (*post)(struct ibv_qp *initiator, const struct ibv_send_wr *wr,
+                const struct host_target *to);
+};
+extern const struct host_direct host_direct;
 
 #endif

@@ -62,6 +62,9 @@ bool packet_has(const struct roce_packet *pkt, const struct packet_field *field)
 
 bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opcode)
 {
+    if (transport == BTH_DC && !strcmp(name, DISCONNECT)) {
+        name = "CONNECT"; /* with the SE bit */
+    }
     for (unsigned i = 0; i < 256; i++) {
         const struct bth_opcode_info *info = &bth_opcodes[i];
         const char *short_name = info->name ? strchr(info->name, '_') : NULL;
@@ -77,11 +80,8 @@ bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opco
 }
 
 static const struct words_name naks[] = {
-    {"seq", AETH_NAK_SEQ},
-    {"invalid", AETH_NAK_INVALID},
-    {"access", AETH_NAK_ACCESS},
-    {"op", AETH_NAK_OP},
-    {NULL, 0},
+    {"seq", AETH_NAK_SEQ}, {"invalid", AETH_NAK_INVALID}, {"access", AETH_NAK_ACCESS},
+    {"op", AETH_NAK_OP},   {"cnak", AETH_CNAK},           {NULL, 0},
 };
 
 uint8_t packet_syndrome(struct words *w, uint8_t usual)
@@ -110,11 +110,41 @@ static void describe_syndrome(GString *text, uint8_t syndrome)
     }
 }
 
+bool packet_is_connect(const struct roce_packet *pkt)
+{
+    return pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited;
+}
+
+bool packet_is_disconnect(const struct roce_packet *pkt)
+{
+    return pkt->opcode == (BTH_DC | BTH_CONNECT) && pkt->solicited;
+}
+
+const char *packet_name(const struct roce_packet *pkt)
+{
+    return packet_is_disconnect(pkt) ? "DC_" DISCONNECT : bth_opcodes[pkt->opcode].name;
+}
+
+static void describe_session(GString *text, const struct roce_packet *pkt)
+{
+    struct dcceth connect;
+
+    g_string_append_printf(text, " session=0x%x", pkt->dceth.session);
+    if (packet_is_connect(pkt) && pkt->payload_len == DCC_ETH_BYTES) {
+        dcceth_parse(pkt->payload, &connect);
+        g_string_append_printf(text, " key=0x%" G_GINT64_MODIFIER "x next=0x%x%s", connect.key,
+                               connect.psn, connect.reconnect ? " reconnect" : "");
+    }
+}
+
 void packet_describe(GString *text, const struct roce_packet *pkt)
 {
     const struct bth_opcode_info *info = &bth_opcodes[pkt->opcode];
 
-    g_string_append_printf(text, "%s dest=0x%x psn=0x%x", info->name, pkt->dest_qp, pkt->psn);
+    g_string_append_printf(text, "%s dest=0x%x psn=0x%x", packet_name(pkt), pkt->dest_qp, pkt->psn);
+    if (info->flags & HDR_DC_ETH) {
+        describe_session(text, pkt);
+    }
     if (info->flags & HDR_AETH) {
         describe_syndrome(text, pkt->aeth.syndrome);
     }

@@ -26,10 +26,18 @@ void packet_set(struct roce_packet *pkt, const struct packet_field *field, uint6
 /* Whether a packet of that opcode has the field. */
 bool packet_has(const struct roce_packet *pkt, const struct packet_field *field);
 
+/* DC's CONNECT ends a session if it has the SE bit: then it has another name, too. */
+#define DISCONNECT "DISCONNECT"
+bool packet_is_connect(const struct roce_packet *pkt);
+bool packet_is_disconnect(const struct roce_packet *pkt);
+/* With its transport. */
+const char *packet_name(const struct roce_packet *pkt);
+
 /* A name with its transport in front is that of any. False: there is no such operation. */
 bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opcode);
 
-/* AETH syndrome: nak=seq|invalid|access|op, rnr=N (timer code), credits=N. usual: without those. */
+/* AETH syndrome: nak=seq|invalid|access|op|cnak, rnr=N (timer code), credits=N. usual: without
+ * those. */
 uint8_t packet_syndrome(struct words *w, uint8_t usual);
 
 /* Appends the line. */

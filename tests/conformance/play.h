@@ -39,17 +39,26 @@ struct play_srq {
     uint32_t srqn;         /* XRC's */
 };
 
+/* What direct verbs make: types beside those of enum ibv_qp_type. */
+enum {
+    PLAY_DCI = 0x100,
+    PLAY_DCT
+};
+
 struct play_qp {
     const char *name;
     struct ibv_qp *qp; /* NULL: another process has it, or it is gone */
-    unsigned type;     /* enum ibv_qp_type */
+    unsigned type;     /* enum ibv_qp_type, PLAY_DCI, PLAY_DCT */
     uint32_t qpn;
     struct ibv_cq *cq;                /* its own, for both directions */
     struct ibv_comp_channel *channel; /* of that */
-    struct ibv_ah *ah;                /* to the peer; UD only */
+    struct ibv_ah *ah;                /* to the peer; UD and DCI only */
     struct ibv_qp_attr attr;
     uint32_t peer_qpn;
     uint64_t next_id; /* of a work request */
+    /* A DC session: the last one, and an initiator's first one, which it numbers itself. */
+    uint32_t session, first_session;
+    bool has_session;
 };
 
 enum play_end {

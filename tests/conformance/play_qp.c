@@ -14,6 +14,8 @@ static const struct words_name qp_types[] = {{"rc", IBV_QPT_RC},
                                              {"ud", IBV_QPT_UD},
                                              {"xrc_send", IBV_QPT_XRC_SEND},
                                              {"xrc_recv", IBV_QPT_XRC_RECV},
+                                             {"dci", PLAY_DCI},
+                                             {"dct", PLAY_DCT},
                                              {NULL, 0}};
 
 static const struct words_name qp_states[] = {
@@ -24,12 +26,33 @@ static const struct words_name mtus[] = {{"256", IBV_MTU_256},   {"512", IBV_MTU
                                          {"1024", IBV_MTU_1024}, {"2048", IBV_MTU_2048},
                                          {"4096", IBV_MTU_4096}, {NULL, 0}};
 
+/* The same of DC, which the kernel's driver says. */
+static int qp_required_dc(unsigned type, enum ibv_qp_state to)
+{
+    bool target = type == PLAY_DCT;
+
+    switch (to) {
+    case IBV_QPS_INIT:
+        return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (target ? IBV_QP_ACCESS_FLAGS : 0);
+    case IBV_QPS_RTR:
+        return IBV_QP_STATE | IBV_QP_PATH_MTU | (target ? IBV_QP_MIN_RNR_TIMER | IBV_QP_AV : 0);
+    case IBV_QPS_RTS:
+        return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_MAX_QP_RD_ATOMIC;
+    default:
+        return IBV_QP_STATE;
+    }
+}
+
 /* What a transition must say (IBTA table 91, "Modify QP": required attributes). */
-static int qp_required(enum ibv_qp_type type, enum ibv_qp_state to)
+static int qp_required(unsigned type, enum ibv_qp_state to)
 {
     bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD, target = type == IBV_QPT_XRC_RECV;
     bool initiator = rc || type == IBV_QPT_XRC_SEND, responder = rc || target;
 
+    if (type == PLAY_DCI || type == PLAY_DCT) {
+        return qp_required_dc(type, to);
+    }
     switch (to) {
     case IBV_QPS_INIT:
         return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -81,14 +104,14 @@ static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
     return mask;
 }
 
-static void qp_init_attr(struct play *p, struct play_qp *qp, enum ibv_qp_type type)
+static void qp_init_attr(struct play *p, struct play_qp *qp, unsigned type)
 {
     qp->attr = (struct ibv_qp_attr){
         .port_num = p->host->port,
-        .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV
-                                           ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
-                                           : 0),
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                           (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV || type == PLAY_DCT
+                                ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
+                                : 0),
         .path_mtu = IBV_MTU_256,
         .dest_qp_num = qp->peer_qpn,
         .rq_psn = p->rq_psn,
@@ -114,12 +137,13 @@ static void qp_go(struct play *p, struct play_qp *qp, enum ibv_qp_state to)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(way) && way[i] <= to; i++) {
         qp->attr.qp_state = way[i];
-        int err = ibv_modify_qp(qp->qp, &qp->attr, qp_required((enum ibv_qp_type)qp->type, way[i]));
+        int err = ibv_modify_qp(qp->qp, &qp->attr, qp_required(qp->type, way[i]));
 
         if (err) {
             play_cannot(p, words_name_of(qp_states, way[i]), err);
         }
     }
+    qp->qpn = qp->qp->qp_num; /* a DCT has none before RTR */
 }
 
 /* It has no queues of its own: it is in the domain of the shared one of xrc=NAME. */
@@ -135,7 +159,31 @@ static struct ibv_qp *qp_make_target(struct play *p)
     return ibv_create_qp_ex(p->host->ctx, &init);
 }
 
-/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [an attribute ...] */
+static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
+                              struct ibv_qp_init_attr *init)
+{
+    const struct host_direct *direct = p->host->direct;
+    struct words *w = &p->words;
+
+    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT) && !direct) {
+        play_cannot(p, "such a queue pair needs direct verbs", 0);
+    }
+    switch (qp->type) {
+    case IBV_QPT_XRC_RECV:
+        return qp_make_target(p);
+    case PLAY_DCT:
+        return direct->make_target(p->host, init, words_number(w, "key", 0));
+    case PLAY_DCI:
+        return direct->make_initiator(p->host, init, (uint8_t)words_number(w, "streams", 0),
+                                      (uint8_t)words_number(w, "errored", 0));
+    default:
+        init->qp_type = (enum ibv_qp_type)qp->type;
+        return ibv_create_qp(p->host->pd, init);
+    }
+}
+
+/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [key=K] [streams=N]
+ * [errored=N] [an attribute ...] */
 void play_new_qp(struct play *p)
 {
     struct words *w = &p->words;
@@ -145,7 +193,7 @@ void play_new_qp(struct play *p)
     const char *srq, *sig;
 
     qp->name = words_need(w, "the queue pair's name");
-    init.qp_type = (enum ibv_qp_type)words_to_choice(w, words_need(w, "its type"), qp_types);
+    qp->type = (unsigned)words_to_choice(w, words_need(w, "its type"), qp_types);
     wr = (uint32_t)words_number(w, "wr", 16);
     sge = (uint32_t)words_number(w, "sge", 4);
     init.cap = (struct ibv_qp_cap){.max_send_wr = wr,
@@ -163,26 +211,25 @@ void play_new_qp(struct play *p)
     }
     qp->cq = ibv_create_cq(p->host->ctx, (int)words_number(w, "cqe", CQES), NULL, qp->channel, 0);
     init.send_cq = init.recv_cq = qp->cq;
-    qp->qp =
-        init.qp_type == IBV_QPT_XRC_RECV ? qp_make_target(p) : ibv_create_qp(p->host->pd, &init);
+    qp->qp = qp_make(p, qp, &init);
     if (!qp->qp) {
         play_cannot(p, "the device makes no such queue pair", errno);
     }
-    qp->type = init.qp_type;
-    qp->qpn = qp->qp->qp_num;
     qp->peer_qpn = FIRST_PEER_QPN + p->qps->len;
     qp->next_id = 1;
-    qp_init_attr(p, qp, init.qp_type);
+    qp_init_attr(p, qp, qp->type);
     qp_take_attr(p, &qp->attr);
-    qp_go(p, qp, (enum ibv_qp_state)words_choice(w, "state", qp_states, IBV_QPS_RTS));
-    if (init.qp_type == IBV_QPT_UD) {
+    qp_go(p, qp,
+          (enum ibv_qp_state)words_choice(w, "state", qp_states,
+                                          qp->type == PLAY_DCT ? IBV_QPS_RTR : IBV_QPS_RTS));
+    if (qp->type == IBV_QPT_UD || qp->type == PLAY_DCI) {
         qp->ah = ibv_create_ah(p->host->pd, &qp->attr.ah_attr);
     }
     g_ptr_array_add(p->qps, qp);
 }
 
-/* modify NAME [STATE] [without=psn,...] [an attribute ...] [errno=E] */
-void play_modify(struct play *p)
+/* modify NAME [STATE] [without=psn,...] [cur=STATE] [an attribute ...] [errno=E] */
+static void qp_modify(struct play *p, struct play_qp *qp)
 {
     static const struct words_name attributes[] = {
         {"port", IBV_QP_PORT},
@@ -203,7 +250,6 @@ void play_modify(struct play *p)
         {NULL, 0},
     };
     struct words *w = &p->words;
-    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
     struct ibv_qp_attr attr = qp->attr;
     int mask = qp_take_attr(p, &attr), err;
     const char *without = words_value(w, "without"), *with = words_value(w, "with");
@@ -214,7 +260,7 @@ void play_modify(struct play *p)
         attr.qp_state = (enum ibv_qp_state)words_to_choice(w, state, qp_states);
         mask |= qp->qp->state >= IBV_QPS_RTS && attr.qp_state == IBV_QPS_RTS
                     ? IBV_QP_STATE /* where it is, or back from SQD or SQE */
-                    : qp_required((enum ibv_qp_type)qp->type, attr.qp_state);
+                    : qp_required(qp->type, attr.qp_state);
     }
     if (without) {
         mask &= ~(int)words_to_choice(w, without, attributes);
@@ -231,6 +277,11 @@ void play_modify(struct play *p)
     if (!err) {
         qp->attr = attr;
     }
+}
+
+void play_modify(struct play *p)
+{
+    qp_modify(p, play_qp(p, words_need(&p->words, "the queue pair's name")));
 }
 
 /* query NAME [state=S] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */

@@ -8,6 +8,7 @@
 #include "tests/conformance/play.h"
 #include <string.h>
 #include "tests/conformance/packet.h"
+#include "tests/conformance/play_session.h"
 #include "tests/conformance/stand.h"
 
 #define PKEY     0xffff
@@ -23,6 +24,9 @@ static enum bth_transport play_transport(const struct play_qp *qp)
         return BTH_UC;
     case IBV_QPT_UD:
         return BTH_UD;
+    case PLAY_DCI:
+    case PLAY_DCT:
+        return BTH_DC;
     default:
         return BTH_XRC;
     }
@@ -84,7 +88,9 @@ static void play_usual(const struct play *p, const struct play_qp *qp, struct ro
     pkt->migreq = true;
     pkt->dest_qp = qp->qpn;
     pkt->ackreq = flags & PKT_REQUEST && flags & PKT_LAST &&
-                  (play_transport(qp) == BTH_RC || play_transport(qp) == BTH_XRC);
+                  pkt->opcode != (BTH_DC | BTH_CONNECT) &&
+                  (play_transport(qp) == BTH_RC || play_transport(qp) == BTH_XRC ||
+                   play_transport(qp) == BTH_DC);
     pkt->deth.qkey = qp->attr.qkey;
     pkt->deth.src_qp = qp->peer_qpn;
 }
@@ -105,11 +111,12 @@ static void play_arrives(struct play *p)
     struct play_qp *qp = play_qp_meant(p);
     struct roce_packet pkt = {0};
     struct stand_spoil spoil;
-    uint8_t payload[PATTERN];
-    const char *data;
+    uint8_t payload[PATTERN], connect[DCC_ETH_BYTES];
+    const char *data, *name = words_need(w, "the opcode");
     uint64_t value;
 
-    pkt.opcode = play_opcode(p, qp, words_need(w, "the opcode"));
+    pkt.opcode = play_opcode(p, qp, name);
+    pkt.solicited = !strcmp(name, DISCONNECT);
     play_usual(p, qp, &pkt);
     play_readdress(p, &pkt.addr);
     for (unsigned i = 0; i < packet_num_fields; i++) {
@@ -124,6 +131,9 @@ static void play_arrives(struct play *p)
     data = words_value(w, "data");
     pkt.payload = payload;
     pkt.payload_len = data ? play_data(p, data, payload, sizeof(payload)) : 0;
+    if (bth_opcodes[pkt.opcode].flags & HDR_DC_ETH) {
+        play_session_arrives(p, qp, &pkt, connect);
+    }
     data = words_value(w, "raw");
     spoil.opcode = data ? (int)words_to_number(w, data) : -1;
     data = words_value(w, "pad");
@@ -176,8 +186,7 @@ static void play_check_data(struct play *p, const struct roce_packet *pkt)
     }
 }
 
-static void play_check_packet(struct play *p, const struct play_qp *qp,
-                              const struct roce_packet *pkt)
+static void play_check_packet(struct play *p, struct play_qp *qp, const struct roce_packet *pkt)
 {
     struct words *w = &p->words;
     const char *psn = words_value(w, "psn"), *dest = words_value(w, "dest");
@@ -211,7 +220,12 @@ static void play_check_packet(struct play *p, const struct play_qp *qp,
             words_fail(w, "its psn is %d", (int)(is << 8) >> 8);
         }
     }
-    play_check_data(p, pkt);
+    if (bth_opcodes[pkt->opcode].flags & HDR_DC_ETH) {
+        play_session_leaves(p, qp, pkt);
+    }
+    if (!packet_is_connect(pkt)) {
+        play_check_data(p, pkt);
+    }
 }
 
 /* > nothing [for=TIME], > OPCODE [psn=N] [data=DATA] [a field ...] [after=TIME..TIME] */
@@ -231,8 +245,9 @@ static void play_leaves(struct play *p)
         words_fail(w, "it sends nothing");
     }
     play_note(p, ">", packet->ns, &packet->pkt);
-    if (packet->pkt.opcode != play_opcode(p, qp, name)) {
-        words_fail(w, "it sends a %s", bth_opcodes[packet->pkt.opcode].name);
+    if (packet->pkt.opcode != play_opcode(p, qp, name) ||
+        packet_is_disconnect(&packet->pkt) != !strcmp(name, DISCONNECT)) {
+        words_fail(w, "it sends a %s", packet_name(&packet->pkt));
     }
     play_check_packet(p, qp, &packet->pkt);
     play_happened(p, packet->ns);

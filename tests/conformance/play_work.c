@@ -86,8 +86,21 @@ static void play_bind(struct play *p, struct ibv_send_wr *wr)
     }
 }
 
+/* Of a DCI: to the peer, at a target's number. */
+static struct host_target play_target(struct play *p, const struct play_qp *qp)
+{
+    const char *stream = words_value(&p->words, "stream");
+
+    return (struct host_target){
+        .ah = qp->ah,
+        .dctn = (uint32_t)words_number(&p->words, "dest", qp->peer_qpn),
+        .key = words_number(&p->words, "key", 0),
+        .stream = stream ? (int)words_to_number(&p->words, stream) : -1,
+    };
+}
+
 /* send NAME OPCODE [RANGE ...] [va=A] [rkey=K] [imm=N] [inv=K] [cmp=N] [swap=N] [add=N] [fence]
- * [se] [inline] [unsignaled] [dest=QPN] [qkey=Q] [id=N] [errno=E] */
+ * [se] [inline] [unsignaled] [dest=QPN] [qkey=Q] [key=K] [stream=N] [id=N] [errno=E] */
 void play_send(struct play *p)
 {
     struct words *w = &p->words;
@@ -95,7 +108,9 @@ void play_send(struct play *p)
     struct ibv_sge sge[SGES];
     struct ibv_send_wr wr = {.sg_list = sge}, *bad;
     const char *value, *error = words_value(w, "errno"), *srq = words_value(w, "srq");
+    struct host_target target = {0};
     bool atomic;
+    int err;
 
     wr.opcode =
         (enum ibv_wr_opcode)words_to_choice(w, words_need(w, "the operation"), send_opcodes);
@@ -104,7 +119,10 @@ void play_send(struct play *p)
                     (words_flag(w, "se") ? IBV_SEND_SOLICITED : 0) |
                     (words_flag(w, "inline") ? IBV_SEND_INLINE : 0) |
                     (words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED);
-    if (qp->ah) {
+    if (qp->type == PLAY_DCI) {
+        target = play_target(p, qp);
+    }
+    if (qp->type == IBV_QPT_UD) {
         wr.wr.ud.ah = qp->ah;
         wr.wr.ud.remote_qpn = (uint32_t)words_number(w, "dest", qp->peer_qpn);
         wr.wr.ud.remote_qkey = (uint32_t)words_number(w, "qkey", qp->attr.qkey);
@@ -128,7 +146,9 @@ void play_send(struct play *p)
     wr.wr_id = play_next_id(p, qp);
     wr.num_sge = play_sges(p, sge);
     p->mark_ns = play_now(p);
-    play_result_is(p, error, ibv_post_send(qp->qp, &wr, &bad));
+    err = qp->type == PLAY_DCI ? p->host->direct->post(qp->qp, &wr, &target)
+                               : ibv_post_send(qp->qp, &wr, &bad);
+    play_result_is(p, error, err);
 }
 
 /* -- completions ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #define SLOTS       256
 #define GID         1  /* the IPv4 one */
 #define TIMEOUT     10 /* 4.2 ms */
+#define RESPONDERS  2  /* few enough to be used up */
 #define PATIENCE_NS 100000000000ull
 
 static struct sim *sim_of_clock(struct play_clock *clock)
@@ -47,7 +48,14 @@ static void sim_party(struct stand_party *party, const struct hv_port_config *co
     memcpy(party->gid, &config->gid[GID], sizeof(party->gid));
 }
 
-bool sim_init(struct sim *sim)
+/* What of it no user says is that of hcasim run. */
+static void sim_take_wishes(struct sim *sim, const struct sim_wishes *wishes)
+{
+    sim->device.profile = wishes->profile;
+    sim->device.responders = wishes->responders ? wishes->responders : RESPONDERS;
+}
+
+bool sim_init(struct sim *sim, const struct sim_wishes *wishes)
 {
     struct wire_port *ends[2];
     struct host *host = &sim->host;
@@ -63,6 +71,7 @@ bool sim_init(struct sim *sim)
     wire_pair_new(SLOTS, ends);
     inproc_join(sim->world, &sim->member);
     hv_config_simulate(&sim->device, 1, NULL, sim->world, ends[1]);
+    sim_take_wishes(sim, wishes);
     hv_config_simulate(&sim->peer, 2, NULL, sim->world, NULL);
     sim_party(&sim->stand.device, &sim->device);
     sim_party(&sim->stand.peer, &sim->peer);
@@ -78,6 +87,7 @@ bool sim_init(struct sim *sim)
     host->gid_index = GID;
     host->timeout = TIMEOUT;
     host->peer = sim->peer.gid[GID];
+    host->direct = &host_direct;
     return host->pd && host->other_pd;
 }
 

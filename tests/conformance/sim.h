@@ -19,8 +19,14 @@ struct sim {
     struct stand stand;
 };
 
+/* What a script wants of its device; 0 or NULL: what is usual. */
+struct sim_wishes {
+    char *profile;
+    unsigned responders; /* of its DC targets */
+};
+
 /* False: it does not come up; errno says why. */
-bool sim_init(struct sim *sim);
+bool sim_init(struct sim *sim, const struct sim_wishes *wishes);
 /* What was made on the context is gone. */
 void sim_clear(struct sim *sim);
 

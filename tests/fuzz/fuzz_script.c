@@ -23,15 +23,15 @@ int __lsan_is_turned_off(void) __attribute__((visibility("default")));
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 void __wrap__exit(int status) G_GNUC_NORETURN;
 void __real__exit(int status) G_GNUC_NORETURN;
-bool __wrap_sim_init(struct sim *sim);
-bool __real_sim_init(struct sim *sim);
+bool __wrap_sim_init(struct sim *sim, const struct sim_wishes *wishes);
+bool __real_sim_init(struct sim *sim, const struct sim_wishes *wishes);
 
 static jmp_buf *playing;      /* NULL: no case is */
 static struct sim *sim_of_it; /* NULL: it has none yet */
 
-bool __wrap_sim_init(struct sim *sim)
+bool __wrap_sim_init(struct sim *sim, const struct sim_wishes *wishes)
 {
-    bool ok = __real_sim_init(sim);
+    bool ok = __real_sim_init(sim, wishes);
 
     sim_of_it = sim;
     return ok;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Direct verbs, for what ordinary ones have no way to: dynamic connections. */
+#include "guest-lib/verbs/dv.h"
+#include "tests/conformance/host.h"
+
+static struct ibv_qp_init_attr_ex direct_init(const struct host *host,
+                                              const struct ibv_qp_init_attr *init)
+{
+    return (struct ibv_qp_init_attr_ex){
+        .qp_type = IBV_QPT_DRIVER,
+        .send_cq = init->send_cq,
+        .recv_cq = init->recv_cq,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = host->pd,
+        .sq_sig_all = init->sq_sig_all,
+    };
+}
+
+static struct ibv_qp *direct_make_target(const struct host *host,
+                                         const struct ibv_qp_init_attr *init, uint64_t key)
+{
+    struct ibv_qp_init_attr_ex attr = direct_init(host, init);
+    struct mlx5dv_qp_init_attr dv = {
+        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = key}};
+
+    attr.srq = init->srq;
+    return hv_dv_create_qp(host->ctx, &attr, &dv);
+}
+
+static struct ibv_qp *direct_make_initiator(const struct host *host,
+                                            const struct ibv_qp_init_attr *init, uint8_t streams,
+                                            uint8_t errored)
+{
+    struct ibv_qp_init_attr_ex attr = direct_init(host, init);
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+                                     .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
+
+    attr.cap = init->cap;
+    attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+    attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                          IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
+                          IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+                          IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    if (streams) {
+        dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+        dv.dc_init_attr.dci_streams = (struct mlx5dv_dci_streams){streams, errored};
+    }
+    return hv_dv_create_qp(host->ctx, &attr, &dv);
+}
+
+/* -- work -------------------------------------------------------------------------------------- */
+
+static bool direct_build(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
+{
+    switch (wr->opcode) {
+    case IBV_WR_SEND:
+        ibv_wr_send(ex);
+        return true;
+    case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(ex, wr->imm_data);
+        return true;
+    case IBV_WR_SEND_WITH_INV:
+        ibv_wr_send_inv(ex, wr->invalidate_rkey);
+        return true;
+    case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        return true;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
+        return true;
+    case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+        return true;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        ibv_wr_atomic_cmp_swp(ex, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+                              wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+        return true;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(ex, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+                                wr->wr.atomic.compare_add);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int direct_post(struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                       const struct host_target *to)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+    struct mlx5dv_qp_ex *dv = hv_dv_qp_ex_from_ibv_qp_ex(ex);
+
+    ibv_wr_start(ex);
+    ex->wr_id = wr->wr_id;
+    ex->wr_flags = wr->send_flags;
+    if (!direct_build(ex, wr)) {
+        ibv_wr_abort(ex);
+        return EOPNOTSUPP;
+    }
+    if (to->stream < 0) {
+        dv->wr_set_dc_addr(dv, to->ah, to->dctn, to->key);
+    } else {
+        dv->wr_set_dc_addr_stream(dv, to->ah, to->dctn, to->key, (uint16_t)to->stream);
+    }
+    ibv_wr_set_sge_list(ex, (size_t)wr->num_sge, wr->sg_list);
+    return ibv_wr_complete(ex);
+}
+
+const struct host_direct host_direct = {
+    .make_target = direct_make_target,
+    .make_initiator = direct_make_initiator,
+    .post = direct_post,
+};
