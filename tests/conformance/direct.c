@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct verbs, for what ordinary ones have no way to: dynamic connections. */
+/* Direct verbs, for what ordinary ones have no way to: dynamic connections, and SQD. */
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/qp.h"
 #include "tests/conformance/host.h"
 
 static struct ibv_qp_init_attr_ex direct_init(const struct host *host,
@@ -108,8 +109,23 @@ static int direct_post(struct ibv_qp *qp, const struct ibv_send_wr *wr,
     return ibv_wr_complete(ex);
 }
 
+/* -- states ------------------------------------------------------------------------------------ */
+
+/* Neither verbs nor DevX let a program do this: here it is the driver's command. */
+static int direct_drain(struct ibv_qp *qp)
+{
+    struct prm_sqd2rts_qp_in in[1] = {0};
+    struct prm_sqd2rts_qp_out out[1] = {0};
+
+    PRM_SET(sqd2rts_qp_in, in, opcode, PRM_CMD_OP_RTS2SQD_QP);
+    PRM_SET(sqd2rts_qp_in, in, uid, hv_qp(qp)->uid);
+    PRM_SET(sqd2rts_qp_in, in, qpn, qp->qp_num);
+    return hv_cmd(hv_qp(qp)->hca, in, sizeof(in), out, sizeof(out));
+}
+
 const struct host_direct host_direct = {
     .make_target = direct_make_target,
     .make_initiator = direct_make_initiator,
     .post = direct_post,
+    .drain = direct_drain,
 };

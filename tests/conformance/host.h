@@ -34,6 +34,8 @@ struct host_direct {
                                      uint8_t streams, uint8_t errored);
     int (*post)(struct ibv_qp *initiator, const struct ibv_send_wr *wr,
                 const struct host_target *to);
+    /* To SQD, in which it is when what was begun is done. */
+    int (*drain)(struct ibv_qp *qp);
 };
 extern const struct host_direct host_direct;
 

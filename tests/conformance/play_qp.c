@@ -228,6 +228,18 @@ void play_new_qp(struct play *p)
     g_ptr_array_add(p->qps, qp);
 }
 
+/* To SQD. Not every driver has a way there. */
+static int qp_drain(struct play *p, struct play_qp *qp, struct ibv_qp_attr *attr, int mask,
+                    const char *error)
+{
+    int err = p->host->direct ? p->host->direct->drain(qp->qp) : ibv_modify_qp(qp->qp, attr, mask);
+
+    if (err && !error && !p->host->direct) {
+        play_cannot(p, "the driver has no way into SQD", err);
+    }
+    return err;
+}
+
 /* modify NAME [STATE] [without=psn,...] [cur=STATE] [an attribute ...] [errno=E] */
 static void qp_modify(struct play *p, struct play_qp *qp)
 {
@@ -272,7 +284,8 @@ static void qp_modify(struct play *p, struct play_qp *qp)
         attr.cur_qp_state = (enum ibv_qp_state)words_to_choice(w, cur, qp_states);
         mask |= IBV_QP_CUR_STATE;
     }
-    err = ibv_modify_qp(qp->qp, &attr, mask);
+    err = state && attr.qp_state == IBV_QPS_SQD ? qp_drain(p, qp, &attr, mask, error)
+                                                : ibv_modify_qp(qp->qp, &attr, mask);
     play_result_is(p, error, err);
     if (!err) {
         qp->attr = attr;
@@ -284,7 +297,7 @@ void play_modify(struct play *p)
     qp_modify(p, play_qp(p, words_need(&p->words, "the queue pair's name")));
 }
 
-/* query NAME [state=S] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */
+/* query NAME [state=S] [draining=N] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */
 void play_query(struct play *p)
 {
     struct words *w = &p->words;
@@ -301,6 +314,9 @@ void play_query(struct play *p)
     state = words_choice(w, "state", qp_states, attr.qp_state);
     if (attr.qp_state != state) {
         words_fail(w, "it is in %s", words_name_of(qp_states, attr.qp_state));
+    }
+    if (attr.sq_draining != words_number(w, "draining", attr.sq_draining)) {
+        words_fail(w, "its sq_draining is %u", attr.sq_draining);
     }
     psn = (words_number(w, "rq_psn", attr.rq_psn - p->rq_psn) + p->rq_psn) & 0xffffff;
     if (attr.rq_psn != psn) {

@@ -321,7 +321,7 @@ static const struct words_name events[] = {
     {NULL, 0},
 };
 
-/* event NAME */
+/* event NAME, event none */
 void play_event(struct play *p)
 {
     const char *word = words_need(&p->words, "the event's name");
@@ -330,6 +330,12 @@ void play_event(struct play *p)
     struct ibv_async_event event;
 
     play_settle(p);
+    if (!strcmp(word, "none")) {
+        if (!ibv_get_async_event(p->host->ctx, &event)) {
+            words_fail(&p->words, "there is %s", words_name_of(events, event.event_type));
+        }
+        return;
+    }
     while (ibv_get_async_event(p->host->ctx, &event)) {
         /* the world of virtual time has settled; another one may need more time */
         if (!p->clock->is_real || !p->clock->step(p->clock, limit)) {
