@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct verbs, for what ordinary ones have no way to: dynamic connections, and SQD. */
+/* Direct verbs, for what ordinary ones have no way to: dynamic connections, keys of several pieces,
+ * and SQD. */
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 #include "tests/conformance/host.h"
+
+#define UMR_INLINE 256 /* bytes of a UMR's pieces: 16 of them */
 
 static struct ibv_qp_init_attr_ex direct_init(const struct host *host,
                                               const struct ibv_qp_init_attr *init)
@@ -109,6 +113,90 @@ static int direct_post(struct ibv_qp *qp, const struct ibv_send_wr *wr,
     return ibv_wr_complete(ex);
 }
 
+/* -- keys -------------------------------------------------------------------------------------- */
+
+static struct ibv_qp *direct_make_configurer(const struct host *host,
+                                             const struct ibv_qp_init_attr *init)
+{
+    struct ibv_qp_init_attr_ex attr = direct_init(host, init);
+    /* what came in a CQE would be put where a key's addresses are not the process's own */
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS |
+                                                  MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+                                     .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
+                                     .send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST};
+
+    attr.qp_type = IBV_QPT_RC;
+    attr.srq = init->srq;
+    attr.cap = init->cap;
+    attr.cap.max_inline_data = MAX(attr.cap.max_inline_data, UMR_INLINE);
+    attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.send_ops_flags = IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_RDMA_READ;
+    return hv_dv_create_qp(host->ctx, &attr, &dv);
+}
+
+/* mlx5dv_create_mkey() makes none of these: a key that no UMR may change. */
+static struct mlx5dv_mkey *direct_make_fixed_key(struct ibv_pd *pd, uint16_t pieces)
+{
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct hv_dv_mkey *mkey = g_new0(struct hv_dv_mkey, 1);
+    int err;
+
+    mkey->context = pd->context;
+    mkey->num_desc = (pieces + 3u) & ~3u;
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, pd, hv_pd(pd)->pdn);
+    PRM_SET(mkc, mkc, translations_octword_size, mkey->num_desc);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    err = hv_mkey_create_for(hv_hca_of(pd->context), hv_context(pd->context)->uid, in, sizeof(in),
+                             &mkey->dv.lkey);
+    if (err) {
+        g_free(mkey);
+        errno = err;
+        return NULL;
+    }
+    mkey->dv.rkey = mkey->dv.lkey;
+    return &mkey->dv;
+}
+
+static void *direct_make_key(struct ibv_pd *pd, uint16_t pieces, bool rinval, bool fixed,
+                             uint32_t *key)
+{
+    struct mlx5dv_mkey_init_attr attr = {
+        .pd = pd,
+        .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
+                        (rinval ? MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE : 0),
+        .max_entries = pieces,
+    };
+    struct mlx5dv_mkey *mkey = fixed ? direct_make_fixed_key(pd, pieces) : hv_dv_create_mkey(&attr);
+
+    *key = mkey ? mkey->rkey : 0;
+    return mkey;
+}
+
+static int direct_free_key(void *made)
+{
+    return hv_dv_destroy_mkey(made);
+}
+
+static int direct_configure(struct ibv_qp *qp, const struct ibv_send_wr *wr, void *made,
+                            uint32_t rights)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+    struct mlx5dv_qp_ex *dv = ex ? hv_dv_qp_ex_from_ibv_qp_ex(ex) : NULL;
+
+    if (!dv || !dv->wr_mr_list) {
+        return EOPNOTSUPP;
+    }
+    ibv_wr_start(ex);
+    ex->wr_id = wr->wr_id;
+    ex->wr_flags = wr->send_flags | IBV_SEND_INLINE;
+    dv->wr_mr_list(dv, made, rights, (uint16_t)wr->num_sge, wr->sg_list);
+    return ibv_wr_complete(ex);
+}
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 /* Neither verbs nor DevX let a program do this: here it is the driver's command. */
@@ -127,5 +215,9 @@ const struct host_direct host_direct = {
     .make_target = direct_make_target,
     .make_initiator = direct_make_initiator,
     .post = direct_post,
+    .make_configurer = direct_make_configurer,
+    .make_key = direct_make_key,
+    .free_key = direct_free_key,
+    .configure = direct_configure,
     .drain = direct_drain,
 };

@@ -5,6 +5,7 @@
 #define HCASIM_TESTS_CONFORMANCE_HOST_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 struct host {
     struct ibv_context *ctx;      /* its events do not block */
@@ -34,6 +35,14 @@ struct host_direct {
                                      uint8_t streams, uint8_t errored);
     int (*post)(struct ibv_qp *initiator, const struct ibv_send_wr *wr,
                 const struct host_target *to);
+    /* A connection whose send queue takes UMRs. */
+    struct ibv_qp *(*make_configurer)(const struct host *host, const struct ibv_qp_init_attr *init);
+    /* A key that is free: a UMR makes it one of as many pieces of other keys, at most. fixed: none
+     * does. It is the memory of *key; free_key() gives it back. */
+    void *(*make_key)(struct ibv_pd *pd, uint16_t pieces, bool rinval, bool fixed, uint32_t *key);
+    int (*free_key)(void *made);
+    int (*configure)(struct ibv_qp *configurer, const struct ibv_send_wr *wr, void *made,
+                     uint32_t rights);
     /* To SQD, in which it is when what was begun is done. */
     int (*drain)(struct ibv_qp *qp);
 };

@@ -19,10 +19,12 @@
 
 struct stand;
 
-/* A memory region, or a memory window: that has no bytes of its own. */
+/* A memory region; or a memory window, or a key of several pieces: these have no bytes of their
+ * own. */
 struct play_mr {
     const char *name;
     struct ibv_mw *mw;
+    void *key;         /* of several pieces: host_direct's */
     struct ibv_mr *mr; /* NULL: another process has it, or it is gone */
     uint8_t *bytes;
     size_t len;
@@ -145,7 +147,7 @@ void play_free_windows(struct play *p);
 void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 
-play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory, play_new_mw;
+play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory, play_new_mw, play_new_key;
 play_step_fn play_new_qp, play_modify, play_query, play_destroy;
 play_step_fn play_recv, play_send, play_wc, play_event, play_arm, play_notice;
 

@@ -54,12 +54,39 @@ void play_new_mw(struct play *p)
     g_ptr_array_add(p->mrs, mr);
 }
 
-static int play_free_mr(struct play_mr *mr)
+/* key NAME PIECES [rinval] [fixed] [other_pd]: a key that is free, until a UMR says what it is of;
+ * fixed: none may */
+void play_new_key(struct play *p)
 {
-    int err = mr->mw ? ibv_dealloc_mw(mr->mw) : mr->mr ? ibv_dereg_mr(mr->mr) : 0;
+    const struct host_direct *direct = p->host->direct;
+    struct words *w = &p->words;
+    struct play_mr *mr = g_new0(struct play_mr, 1);
+    uint16_t pieces;
+
+    if (!direct) {
+        play_cannot(p, "keys of several pieces need direct verbs", 0);
+    }
+    mr->name = words_need(w, "the key's name");
+    pieces = (uint16_t)words_to_number(w, words_need(w, "how many pieces"));
+    mr->key = direct->make_key(words_flag(w, "other_pd") ? p->host->other_pd : p->host->pd, pieces,
+                               words_flag(w, "rinval"), words_flag(w, "fixed"), &mr->rkey);
+    if (!mr->key) {
+        words_fail(w, "there is no such key: %s", g_strerror(errno));
+    }
+    mr->lkey = mr->rkey;
+    g_ptr_array_add(p->mrs, mr);
+}
+
+static int play_free_mr(struct play *p, struct play_mr *mr)
+{
+    int err = mr->mw    ? ibv_dealloc_mw(mr->mw)
+              : mr->key ? p->host->direct->free_key(mr->key)
+              : mr->mr  ? ibv_dereg_mr(mr->mr)
+                        : 0;
 
     if (!err) {
         mr->mw = NULL;
+        mr->key = NULL;
         mr->mr = NULL;
     }
     return err;
@@ -68,7 +95,7 @@ static int play_free_mr(struct play_mr *mr)
 /* dereg NAME [errno=E]: a region, whose memory stays, or a window */
 void play_dereg(struct play *p)
 {
-    play_result(p, play_free_mr(play_mr(p, words_need(&p->words, "the region's name"))));
+    play_result(p, play_free_mr(p, play_mr(p, words_need(&p->words, "the region's name"))));
 }
 
 static struct ibv_srq *play_make_xrc_srq(struct play *p, struct play_srq *srq,
@@ -168,7 +195,7 @@ void play_free_windows(struct play *p)
     for (unsigned i = 0; i < p->mrs->len; i++) {
         struct play_mr *mr = g_ptr_array_index(p->mrs, i);
 
-        if (mr->mw && play_free_mr(mr)) {
+        if (mr->mw && play_free_mr(p, mr)) {
             words_fail(&p->words, "'%s' cannot be deallocated at the end", mr->name);
         }
     }
@@ -179,7 +206,7 @@ void play_free_objects(struct play *p)
     for (unsigned i = 0; i < p->mrs->len; i++) {
         struct play_mr *mr = g_ptr_array_index(p->mrs, i);
 
-        if (play_free_mr(mr)) {
+        if (play_free_mr(p, mr)) {
             words_fail(&p->words, "'%s' cannot be deregistered at the end", mr->name);
         }
         free(mr->bytes);

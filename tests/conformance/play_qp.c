@@ -164,9 +164,16 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
 {
     const struct host_direct *direct = p->host->direct;
     struct words *w = &p->words;
+    bool umr = words_flag(w, "umr");
 
-    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT) && !direct) {
+    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT || umr) && !direct) {
         play_cannot(p, "such a queue pair needs direct verbs", 0);
+    }
+    if (umr && qp->type != IBV_QPT_RC) {
+        words_fail(w, "UMRs are for a reliable connection");
+    }
+    if (umr) {
+        return direct->make_configurer(p->host, init);
     }
     switch (qp->type) {
     case IBV_QPT_XRC_RECV:
@@ -182,8 +189,8 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
     }
 }
 
-/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [key=K] [streams=N]
- * [errored=N] [an attribute ...] */
+/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [umr] [key=K]
+ * [streams=N] [errored=N] [an attribute ...] */
 void play_new_qp(struct play *p)
 {
     struct words *w = &p->words;

@@ -6,6 +6,7 @@
 #include <endian.h>
 
 #define SGES 8
+#define UMR  0x1000 /* a work request beside those of enum ibv_wr_opcode */
 
 static const struct words_name send_opcodes[] = {
     {"SEND", IBV_WR_SEND},
@@ -18,6 +19,7 @@ static const struct words_name send_opcodes[] = {
     {"FAA", IBV_WR_ATOMIC_FETCH_AND_ADD},
     {"LOCAL_INV", IBV_WR_LOCAL_INV},
     {"BIND", IBV_WR_BIND_MW},
+    {"UMR", UMR},
     {NULL, 0},
 };
 
@@ -34,7 +36,7 @@ static int play_sges(struct play *p, struct ibv_sge sge[SGES])
             words_fail(&p->words, "these are too many pieces");
         }
         sge[num] = (struct ibv_sge){
-            .addr = (uintptr_t)range.mr->bytes + range.offset,
+            .addr = range.mr->addr + range.offset,
             .length = (uint32_t)range.len,
             .lkey = lkey ? play_key(p, lkey, false) : play_key(p, range.mr->name, false),
         };
@@ -70,11 +72,15 @@ void play_recv(struct play *p)
 /* BIND [RANGE] mw=W [rights=R]: of a window, which gets another key by it */
 static void play_bind(struct play *p, struct ibv_send_wr *wr)
 {
-    struct play_mr *window = play_mr(p, words_value(&p->words, "mw"));
+    const char *name = words_value(&p->words, "mw");
+    struct play_mr *window = play_mr(p, name ? name : "");
     unsigned rights = play_rights(p, "rights", IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     const char *word = words_next(&p->words);
     struct play_range range;
 
+    if (!window->mw) {
+        words_fail(&p->words, "'%s' is no window", window->name);
+    }
     wr->bind_mw.mw = window->mw;
     wr->bind_mw.rkey = window->rkey = ibv_inc_rkey(window->rkey);
     wr->bind_mw.bind_info.mw_access_flags = rights;
@@ -84,6 +90,34 @@ static void play_bind(struct play *p, struct ibv_send_wr *wr)
         wr->bind_mw.bind_info.addr = range.mr->addr + range.offset;
         wr->bind_mw.bind_info.length = range.len;
     }
+}
+
+/* UMR RANGE ... key=K [rights=R]: from now on the key is of these pieces, its addresses begin with
+ * 0 */
+static void play_umr(struct play *p, struct play_qp *qp, const char *error)
+{
+    struct words *w = &p->words;
+    struct ibv_sge sge[SGES];
+    struct ibv_send_wr wr = {
+        .sg_list = sge,
+        .send_flags = words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED,
+    };
+    const char *name = words_value(w, "key");
+    unsigned rights = play_rights(p, "rights",
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    struct play_mr *mr = play_mr(p, name ? name : "");
+
+    if (!mr->key || !p->host->direct) {
+        words_fail(w, "'%s' is no key of several pieces", mr->name);
+    }
+    wr.wr_id = play_next_id(p, qp);
+    wr.num_sge = play_sges(p, sge);
+    mr->len = 0;
+    for (int i = 0; i < wr.num_sge; i++) {
+        mr->len += sge[i].length;
+    }
+    play_result_is(p, error, p->host->direct->configure(qp->qp, &wr, mr->key, rights));
 }
 
 /* Of a DCI: to the peer, at a target's number. */
@@ -109,11 +143,15 @@ void play_send(struct play *p)
     struct ibv_send_wr wr = {.sg_list = sge}, *bad;
     const char *value, *error = words_value(w, "errno"), *srq = words_value(w, "srq");
     struct host_target target = {0};
+    unsigned long opcode = words_to_choice(w, words_need(w, "the operation"), send_opcodes);
     bool atomic;
     int err;
 
-    wr.opcode =
-        (enum ibv_wr_opcode)words_to_choice(w, words_need(w, "the operation"), send_opcodes);
+    if (opcode == UMR) {
+        play_umr(p, qp, error);
+        return;
+    }
+    wr.opcode = (enum ibv_wr_opcode)opcode;
     atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     wr.send_flags = (words_flag(w, "fence") ? IBV_SEND_FENCE : 0) |
                     (words_flag(w, "se") ? IBV_SEND_SOLICITED : 0) |
@@ -148,6 +186,9 @@ void play_send(struct play *p)
     p->mark_ns = play_now(p);
     err = qp->type == PLAY_DCI ? p->host->direct->post(qp->qp, &wr, &target)
                                : ibv_post_send(qp->qp, &wr, &bad);
+    if (!err && wr.opcode == IBV_WR_BIND_MW) {
+        wr.bind_mw.mw->rkey = wr.bind_mw.rkey; /* the next bind names it by its last key */
+    }
     play_result_is(p, error, err);
 }
 
@@ -161,6 +202,7 @@ static const struct words_name wc_opcodes[] = {
     {"FAA", IBV_WC_FETCH_ADD},
     {"LOCAL_INV", IBV_WC_LOCAL_INV},
     {"BIND", IBV_WC_BIND_MW},
+    {"UMR", IBV_WC_DRIVER1},
     {"RECV", IBV_WC_RECV},
     {"RECV_IMM", IBV_WC_RECV_RDMA_WITH_IMM},
     {NULL, 0},
