@@ -143,7 +143,8 @@ static void helper_answer(struct helper *helper, const char *line)
                 mr->seed, mr->addr, mr->lkey, mr->rkey);
     } else if (!strcmp(words[0], "srq")) {
         fprintf(helper->out, " srq %s 0x%x", words[1], play_srq(&helper->play, words[1])->srqn);
-    } else if (!strcmp(words[0], "qp") || !strcmp(words[0], "modify")) {
+    } else if ((!strcmp(words[0], "qp") || !strcmp(words[0], "modify")) &&
+               !play_srq_if(&helper->play, words[1])) {
         const struct play_qp *qp = play_qp(&helper->play, words[1]);
 
         fprintf(helper->out, " qp %s %u 0x%x 0x%x 0x%x", qp->name, qp->type, qp->qpn, qp->peer_qpn,

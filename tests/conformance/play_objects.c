@@ -116,7 +116,8 @@ static struct ibv_srq *play_make_xrc_srq(struct play *p, struct play_srq *srq,
     struct ibv_srq *made;
 
     init.xrcd = srq->xrcd = ibv_open_xrcd(p->host->ctx, &domain);
-    init.cq = srq->cq = ibv_create_cq(p->host->ctx, XRC_CQES, NULL, NULL, 0);
+    init.cq = srq->cq =
+        ibv_create_cq(p->host->ctx, (int)words_number(&p->words, "cqe", XRC_CQES), NULL, NULL, 0);
     made = srq->xrcd && srq->cq ? ibv_create_srq_ex(p->host->ctx, &init) : NULL;
     if (made && ibv_get_srq_num(made, &srq->srqn)) {
         words_fail(&p->words, "it has no number");
@@ -124,7 +125,7 @@ static struct ibv_srq *play_make_xrc_srq(struct play *p, struct play_srq *srq,
     return made;
 }
 
-/* srq NAME [xrc] [wr=16] [sge=1] [limit=N] */
+/* srq NAME [xrc [cqe=64]] [wr=16] [sge=1] [limit=N] */
 void play_new_srq(struct play *p)
 {
     struct play_srq *srq = g_new0(struct play_srq, 1);

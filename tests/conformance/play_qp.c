@@ -299,9 +299,24 @@ static void qp_modify(struct play *p, struct play_qp *qp)
     }
 }
 
+/* modify NAME limit=N [errno=E]: of a shared receive queue */
+static void play_modify_srq(struct play *p, struct play_srq *srq)
+{
+    struct ibv_srq_attr attr = {.srq_limit = (uint32_t)words_number(&p->words, "limit", 0)};
+
+    play_result(p, ibv_modify_srq(srq->srq, &attr, IBV_SRQ_LIMIT));
+}
+
 void play_modify(struct play *p)
 {
-    qp_modify(p, play_qp(p, words_need(&p->words, "the queue pair's name")));
+    const char *name = words_need(&p->words, "the queue pair's name");
+    struct play_srq *srq = play_srq_if(p, name);
+
+    if (srq) {
+        play_modify_srq(p, srq);
+    } else {
+        qp_modify(p, play_qp(p, name));
+    }
 }
 
 /* query NAME [state=S] [draining=N] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */
