@@ -59,7 +59,7 @@ static void srq_write_wqe(struct hv_srq *srq, struct prm_wqe_srq_next_seg *wqe,
     struct prm_wqe_data_seg *seg = (void *)(wqe + 1);
 
     for (int i = 0; i < wr->num_sge; i++, seg++) {
-        PRM_SET(wqe_data_seg, seg, byte_count, wr->sg_list[i].length);
+        PRM_SET(wqe_data_seg, seg, byte_count, wr->sg_list[i].length & 0x7fffffff);
         PRM_SET(wqe_data_seg, seg, lkey, wr->sg_list[i].lkey);
         PRM_SET(wqe_data_seg, seg, addr, wr->sg_list[i].addr);
     }
