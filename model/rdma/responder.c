@@ -220,7 +220,8 @@ static const struct responder_resource *responder_find_resource(const struct pee
     return NULL;
 }
 
-/* A duplicate READ asks for what an earlier one asked for, or for the end of it (IBTA 9.7.5). */
+/* A duplicate READ asks for what an earlier one asked for, or for the end of it (IBTA 9.7.5). Its
+ * key is looked at again, but is never a fault (docs/adr/0015): see responder_drops(). */
 static void responder_repeat_read(struct peer *peer, const struct roce_packet *pkt)
 {
     const struct responder_resource *res = responder_find_resource(peer, pkt->psn, false);
@@ -234,6 +235,9 @@ static void responder_repeat_read(struct peer *peer, const struct roce_packet *p
         pkt->reth.len > res->len - skipped || !responder_has_room(peer)) {
         return;
     }
+    if (pkt->reth.len && !mkey_allows_qp(peer->qp->hca, res->rkey, peer->qp->obj.num)) {
+        return;
+    }
     responder_answer(peer, &(struct answer){
                                .is_read = true,
                                .duplicate = true,
@@ -243,6 +247,7 @@ static void responder_repeat_read(struct peer *peer, const struct roce_packet *p
                                .pdn = res->pdn,
                                .rkey = pkt->reth.rkey,
                                .len = pkt->reth.len,
+                               .resource = (uint8_t)(res - peer->resp.answers->resources),
                            });
 }
 

@@ -223,6 +223,7 @@ static struct responder_resource *exec_new_resource(struct peer *peer)
 
 static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
 {
+    struct responder_resource *res;
     struct qp *qp = peer->qp;
     enum verdict verdict;
 
@@ -237,7 +238,8 @@ static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
         return verdict;
     }
     qp_counters(qp)->rx_read_requests++;
-    *exec_new_resource(peer) = (struct responder_resource){
+    res = exec_new_resource(peer);
+    *res = (struct responder_resource){
         .valid = true,
         .psn = pkt->psn,
         .npsn = responder_read_packets(peer, pkt->reth.len),
@@ -254,6 +256,7 @@ static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
                                .pdn = peer->resp.pdn,
                                .rkey = pkt->reth.rkey,
                                .len = pkt->reth.len,
+                               .resource = (uint8_t)(res - peer->resp.answers->resources),
                            });
     return VERDICT_OK;
 }

@@ -12,7 +12,8 @@ struct responder_resource {
     uint32_t pdn, rkey; /* READ */
     uint32_t len;       /* READ; extended atomic: bytes of the number; other atomics: 0 */
     uint64_t va;
-    uint64_t value; /* atomic: what memory held; extended: struct answers has it */
+    /* atomic: what memory held (extended: struct answers has it); READ: responses that were sent */
+    uint64_t value;
 };
 
 /* The answer to a READ or atomic, to be sent. */
@@ -20,7 +21,7 @@ struct answer {
     bool is_read;
     bool duplicate;    /* of a duplicate request */
     bool started;      /* READ: the first response is sent */
-    uint8_t resource;  /* extended atomic: which one has the number */
+    uint8_t resource;  /* whose answer it is */
     uint32_t psn, msn; /* READ: PSN of the next response */
     uint32_t pdn;      /* READ: the domain of the key */
     uint32_t rkey;     /* READ */

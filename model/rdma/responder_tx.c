@@ -32,14 +32,19 @@ static bool responder_has_answers(const struct responder *s)
     return s->answers && s->answers->count;
 }
 
-static void responder_answer_sent(struct responder *s, const struct answer *answer)
+static void responder_answer_over(struct responder *s, const struct answer *answer)
 {
     struct answers *a = s->answers;
 
     a->fresh -= !answer->duplicate;
-    s->acked_psn = answer->psn;
     a->head = (a->head + 1) % RESPONDER_ANSWERS;
     a->count--;
+}
+
+static void responder_answer_sent(struct responder *s, const struct answer *answer)
+{
+    s->acked_psn = answer->psn;
+    responder_answer_over(s, answer);
 }
 
 /* All that is to be sent is an ACK, of a stream that may go on. */
@@ -186,6 +191,44 @@ static void responder_fill_answer(const struct qp *qp, const struct answer *answ
     pkt->atomic_ack = answer->value;
 }
 
+/* How many responses of its READ come before that one. NULL in *res: later requests have its place,
+ * so the peer has had all of them. */
+static uint32_t responder_read_place(const struct answers *answers, const struct answer *answer,
+                                     const struct responder_resource **res)
+{
+    uint32_t before;
+
+    *res = &answers->resources[answer->resource];
+    before = (answer->psn - (*res)->psn) & PSN_MASK;
+    if (!(*res)->valid || (*res)->atomic || before >= (*res)->npsn) {
+        *res = NULL;
+    }
+    return before;
+}
+
+static void responder_read_sent(struct answers *answers, const struct answer *answer)
+{
+    const struct responder_resource *res;
+    uint32_t before = responder_read_place(answers, answer, &res);
+
+    if (res) {
+        answers->resources[answer->resource].value = MAX(res->value, before + 1);
+    }
+}
+
+/* What a READ asked for was sent once, and its key has gone since: the copy may be a ghost of one
+ * that the peer has had the data of, and whose key the program has closed by right. The peer that
+ * did not asks until its retries are over. A responder that has failed says so again. */
+static bool responder_drops(const struct peer *peer, const struct answer *answer,
+                            enum verdict verdict)
+{
+    const struct responder_resource *res;
+    uint32_t before = responder_read_place(peer->resp.answers, answer, &res);
+    bool was_sent = !res || before < res->value;
+
+    return was_sent && verdict == VERDICT_ACCESS && peer->resp.state != RESPONDER_FAILED;
+}
+
 /* The data of an answer could not be read. */
 static void responder_answer_without_data(struct peer *peer, const struct answer *answer,
                                           enum mem_result result)
@@ -196,6 +239,10 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
      * initiator learns from it what was carried out behind the READ (docs/adr/0009). */
     uint32_t msn = answer->duplicate ? answer->msn : (answer->msn - 1) & PSN_MASK;
 
+    if (responder_drops(peer, answer, verdict)) {
+        responder_answer_over(&peer->resp, answer);
+        return;
+    }
     /* What follows answers requests after this one: those will be sent again, or never. */
     responder_forget_answers(&peer->resp);
     if (verdict == VERDICT_FAULT) {
@@ -259,6 +306,9 @@ static bool responder_send_answer(struct peer *peer)
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(qp->limiter)) {
         reaction_note_sent(qp, roce_frame_len(&pkt, len));
+    }
+    if (answer->is_read) {
+        responder_read_sent(s->answers, answer);
     }
     if (answer->is_read && answer->len > len) {
         answer->started = true;

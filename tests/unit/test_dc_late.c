@@ -50,9 +50,36 @@ static bool no_disconnect(struct lab *l, unsigned from, const struct roce_packet
 
 /* -- events ------------------------------------------------------------------------------------ */
 
-/* A READ that was carried out is asked for again when its key is gone, again and again: the event
- * says once that the responder has failed, however much time passes. */
+/* A READ whose data is not there is asked for again and again: the event says once that the
+ * responder has failed, however much time passes, and the initiator hears it each time. */
 START_TEST(a_failed_responder_raises_one_event)
+{
+    uint32_t key = lab_mr(far, dst, LEN, MEM_REMOTE_READ);
+    struct mkey *mkey = mkey_find(&far->hca, key >> 8);
+    uint32_t capacity = mkey->capacity;
+    struct lab_wr read = read_of(key);
+    struct roce_packet pkt;
+
+    lab->tap = no_disconnect;
+    mkey->capacity = 0; /* its range is longer than its list of pages */
+    lab_post(&dci, lab_to(&read, &dct));
+    lab_run(lab);
+    expect_sent(PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+    pkt = lab->trace[1].pkt;
+    ck_assert_uint_eq(pkt.opcode, BTH_DC | BTH_READ_REQUEST);
+    for (unsigned i = 0; i < 10; i++) {
+        lab->num_packets = 0;
+        again(&pkt, NULL);
+        ck_assert_uint_eq(lab->num_packets, 1);
+        lab_advance(lab, 2 * DC_SECOND);
+    }
+    ck_assert_uint_eq(count_events(PRM_EVENT_TYPE_WQ_ACCESS_ERROR), 1);
+    mkey->capacity = capacity;
+}
+END_TEST
+
+/* One that was carried out is asked for again when its key is gone: dropped (ADR 15). */
+START_TEST(a_read_whose_key_is_gone_is_not_answered_again)
 {
     uint32_t key = lab_mr(far, dst, LEN, MEM_REMOTE_READ);
     struct lab_wr read = read_of(key);
@@ -63,13 +90,14 @@ START_TEST(a_failed_responder_raises_one_event)
     lab_run(lab);
     expect_sent(0);
     pkt = lab->trace[1].pkt;
-    ck_assert_uint_eq(pkt.opcode, BTH_DC | BTH_READ_REQUEST);
     mkey_find(&far->hca, key >> 8)->free = true;
-    for (unsigned i = 0; i < 10; i++) {
-        again(&pkt, NULL);
-        lab_advance(lab, 2 * DC_SECOND);
-    }
-    ck_assert_uint_eq(count_events(PRM_EVENT_TYPE_WQ_ACCESS_ERROR), 1);
+    lab->num_packets = 0;
+    again(&pkt, NULL);
+    ck_assert_uint_eq(lab->num_packets, 0);
+    ck_assert_uint_eq(count_events(PRM_EVENT_TYPE_WQ_ACCESS_ERROR), 0);
+    add_to(&dci, &dct);
+    lab_run(lab);
+    expect_sent(0);
 }
 END_TEST
 
@@ -255,6 +283,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_failed_responder_raises_one_event);
+    tcase_add_test(tc, a_read_whose_key_is_gone_is_not_answered_again);
     tcase_add_test(tc, many_bad_sessions_raise_few_events);
     tcase_add_test(tc, a_connect_with_a_priority);
     tcase_add_test(tc, an_old_note_makes_room_first);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/memory/mkey_priv.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/rdma_bench.h"
 #include "tests/unit/suite.h"
@@ -196,6 +197,65 @@ START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
     expect_event(PRM_EVENT_TYPE_WQ_ACCESS_ERROR);
     expect_error_cqe(PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     expect_no_cqe();
+}
+END_TEST
+
+/* A READ that was answered is asked for again when its key is gone: dropped, and no fault (ADR 15).
+ */
+START_TEST(a_duplicate_read_whose_key_is_gone_is_dropped)
+{
+    uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
+    struct roce_packet read = rdma(BTH_READ_REQUEST, 0, key, 3 * MTU);
+    struct roce_packet write = rdma(BTH_WRITE_ONLY, 3, all, MTU);
+
+    bench_rx(&b, &read, NULL, 0);
+    b.read = b.got;
+    ck_assert_int_eq(mkey_destroy(&b.hca, 0, key >> 8), SYN_OK);
+    bench_rx(&b, &read, NULL, 0);
+    bench_expect_silence(&b);
+    expect_state(PRM_QP_STATE_RTS);
+    bench_rx(&b, &write, data, MTU);
+    expect_ack(ACK, 3, 2);
+}
+END_TEST
+
+/* What the duplicate had begun to send ends there, and what is behind it is answered. */
+START_TEST(a_duplicate_read_whose_key_goes_is_not_ended)
+{
+    uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
+    struct roce_packet first = rdma(BTH_READ_REQUEST, 0, key, 3 * MTU);
+    struct roce_packet second = rdma(BTH_READ_REQUEST, 3, all, 8);
+
+    bench_rx(&b, &first, NULL, 0);
+    b.read = b.got;
+    rx_at_once(first);
+    rx_at_once(second);
+    ck_assert_int_eq(mkey_destroy(&b.hca, 0, key >> 8), SYN_OK);
+    bench_run(&b);
+    ck_assert(bench_tx(&b, &first));
+    ck_assert_uint_eq(first.opcode, BTH_READ_RESP_ONLY);
+    ck_assert_uint_eq(first.psn, 3);
+    bench_expect_silence(&b);
+    expect_state(PRM_QP_STATE_RTS);
+}
+END_TEST
+
+/* A window of type 2 that another QP has bound since, with the same key. */
+START_TEST(a_duplicate_read_of_another_qps_window_is_dropped)
+{
+    uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
+    struct roce_packet read = rdma(BTH_READ_REQUEST, 0, key, 8);
+    struct mkey *mkey = mkey_find(&b.hca, key >> 8);
+
+    mkey->qpn = qp.qp->obj.num;
+    bench_rx(&b, &read, NULL, 0);
+    ck_assert(bench_tx(&b, &read));
+    ck_assert_uint_eq(read.opcode, BTH_READ_RESP_ONLY);
+    mkey->qpn = qp.qp->obj.num + 1;
+    read = rdma(BTH_READ_REQUEST, 0, key, 8);
+    bench_rx(&b, &read, NULL, 0);
+    bench_expect_silence(&b);
+    expect_state(PRM_QP_STATE_RTS);
 }
 END_TEST
 
@@ -462,6 +522,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_ack_of_the_missing_request_replaces_its_nak);
     tcase_add_test(tc, a_send_that_arrives_while_a_read_fails_is_flushed);
     tcase_add_test(tc, without_a_source_address_no_answer_is_sent);
+    tcase_add_test(tc, a_duplicate_read_whose_key_is_gone_is_dropped);
+    tcase_add_test(tc, a_duplicate_read_whose_key_goes_is_not_ended);
+    tcase_add_test(tc, a_duplicate_read_of_another_qps_window_is_dropped);
     tcase_add_test(tc, a_duplicate_is_of_the_newest_request_of_its_psn);
     tcase_add_test(tc, a_message_whose_completion_is_lost_is_not_acknowledged);
     tcase_add_test(tc, a_write_with_immediate_and_a_bad_key_completes_its_receive);
