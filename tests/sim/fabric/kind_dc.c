@@ -4,23 +4,19 @@
  * each way, with the operations and the model of a reliable connection: an initiator's messages to
  * one target are carried out in their order.
  */
-#include "tests/sim/fabric/flow.h"
+#include "tests/sim/fabric/channel.h"
 #include <errno.h>
 #include "guest-lib/verbs/dv.h"
 
 #define DC_KEY 0x1122334455667788ull
 
-struct channel {
-    struct flow flow;
-    struct ibv_cq *cq, *to_cq;
-    struct ibv_srq *srq;
-    struct ibv_qp *target;
+struct dc_channel {
+    struct channel channel;
     struct ibv_ah *ah;
-    struct intake in;
 };
 
 struct dc {
-    struct channel channel[2];
+    struct dc_channel channel[2];
 };
 
 /* One request, in the terms of ibv_wr_*(). */
@@ -54,7 +50,7 @@ static void kind_dc_write_wr(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 
 static int kind_dc_ring(struct flow *flow, const struct ibv_send_wr *wr)
 {
-    const struct channel *c = (struct channel *)flow; /* its first member */
+    const struct dc_channel *c = (struct dc_channel *)flow; /* its first member */
     struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(flow->qp);
     struct mlx5dv_qp_ex *dv = hv_dv_ops.qp_ex_from_ibv_qp_ex(qp);
 
@@ -63,21 +59,10 @@ static int kind_dc_ring(struct flow *flow, const struct ibv_send_wr *wr)
         qp->wr_id = wr->wr_id;
         qp->wr_flags = wr->send_flags & ~(unsigned)IBV_SEND_INLINE;
         kind_dc_write_wr(qp, wr);
-        mlx5dv_wr_set_dc_addr(dv, c->ah, c->target->qp_num, DC_KEY);
+        mlx5dv_wr_set_dc_addr(dv, c->ah, c->channel.target->qp_num, DC_KEY);
         ibv_wr_set_sge_list(qp, (size_t)wr->num_sge, wr->sg_list);
     }
     return ibv_wr_complete(qp);
-}
-
-static void kind_dc_make_srq(struct channel *c)
-{
-    struct job *job = c->flow.job;
-    struct ibv_srq_init_attr attr = {.attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1}};
-
-    c->srq = ibv_create_srq(c->flow.to->pd, &attr);
-    sim_check(job, c->srq, "no SRQ: errno %d", errno);
-    intake_init(&c->in, job, c->flow.to, INTAKE_SLOTS / 2, c->flow.size);
-    c->in.srq = c->srq;
 }
 
 static struct ibv_qp *kind_dc_make_qp(struct channel *c, bool target)
@@ -109,19 +94,16 @@ static struct ibv_qp *kind_dc_make_qp(struct channel *c, bool target)
     return qp;
 }
 
-#define TIMEOUT 15 /* 134 ms: no storm outlasts eight of these */
-
 static void kind_dc_connect(struct channel *c, struct ibv_qp *qp, bool target)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
         .port_num = 1,
-        .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .qp_access_flags = CHANNEL_ACCESS,
         .path_mtu = IBV_MTU_1024,
         .max_rd_atomic = 16,
         .min_rnr_timer = 1,
-        .timeout = TIMEOUT,
+        .timeout = CHANNEL_TIMEOUT,
         .retry_cnt = 7,
         .rnr_retry = 7,
         .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}},
@@ -143,20 +125,20 @@ static void kind_dc_connect(struct channel *c, struct ibv_qp *qp, bool target)
     }
 }
 
-static void kind_dc_make_channel(struct job *job, struct channel *c, struct sim_host *from,
+static void kind_dc_make_channel(struct job *job, struct dc_channel *x, struct sim_host *from,
                                  struct sim_host *to)
 {
     struct ibv_ah_attr path = {.is_global = 1,
                                .port_num = 1,
                                .grh = {.dgid = to->config.gid[1], .sgid_index = 1, .hop_limit = 1}};
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1}};
+    struct channel *c = &x->channel;
 
-    flow_init(&c->flow, job, from, to);
+    channel_init(c, job, from, to);
     c->flow.ring = kind_dc_ring;
-    c->cq = ibv_create_cq(from->ctx, FLOW_WINDOW + 2, NULL, NULL, 0);
-    c->to_cq = ibv_create_cq(to->ctx, INTAKE_SLOTS, NULL, NULL, 0);
-    c->ah = ibv_create_ah(from->pd, &path);
-    sim_check(job, c->cq && c->to_cq && c->ah, "no CQ, or no AH: errno %d", errno);
-    kind_dc_make_srq(c);
+    x->ah = ibv_create_ah(from->pd, &path);
+    sim_check(job, x->ah, "no AH: errno %d", errno);
+    channel_set_srq(c, ibv_create_srq(to->pd, &srq));
     c->target = kind_dc_make_qp(c, true);
     c->flow.qp = kind_dc_make_qp(c, false);
     kind_dc_connect(c, c->target, true);
@@ -171,37 +153,12 @@ static void kind_dc_make(struct job *job)
     kind_dc_make_channel(job, &x->channel[1], job->host[1], job->host[0]);
 }
 
-static bool kind_dc_step_channel(struct job *job, struct channel *c)
-{
-    struct ibv_wc wc;
-    bool did = false;
-
-    while (ibv_poll_cq(c->to_cq, 1, &wc) > 0) {
-        uint8_t *slot = intake_take(&c->in, &wc);
-
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
-                  ibv_wc_status_str(wc.status));
-        flow_received(&c->flow, &wc, &c->in, slot);
-        did = true;
-    }
-    while (ibv_poll_cq(c->cq, 1, &wc) > 0) {
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "operation %" G_GUINT64_FORMAT " fails: %s",
-                  wc.wr_id, ibv_wc_status_str(wc.status));
-        flow_sent(&c->flow, &wc, false);
-        did = true;
-    }
-    if (chance_below(&job->chance, 4)) {
-        did |= intake_post(&c->in, (unsigned)chance_from(&job->chance, 1, INTAKE_SLOTS));
-    }
-    return flow_post(&c->flow) || did;
-}
-
 static bool kind_dc_step(struct job *job)
 {
     struct dc *x = job->state;
-    bool did = kind_dc_step_channel(job, &x->channel[0]);
+    bool did = channel_step(&x->channel[0].channel);
 
-    did |= kind_dc_step_channel(job, &x->channel[1]);
+    did |= channel_step(&x->channel[1].channel);
     return did;
 }
 
@@ -209,30 +166,24 @@ static bool kind_dc_is_done(const struct job *job)
 {
     const struct dc *x = job->state;
 
-    return flow_is_done(&x->channel[0].flow) && flow_is_done(&x->channel[1].flow);
+    return flow_is_done(&x->channel[0].channel.flow) && flow_is_done(&x->channel[1].channel.flow);
 }
 
 static void kind_dc_check(struct job *job)
 {
     struct dc *x = job->state;
 
-    flow_check(&x->channel[0].flow);
-    flow_check(&x->channel[1].flow);
+    flow_check(&x->channel[0].channel.flow);
+    flow_check(&x->channel[1].channel.flow);
 }
 
 static void kind_dc_free(struct job *job)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        struct channel *c = &((struct dc *)job->state)->channel[i];
+    struct dc *x = job->state;
 
-        sim_must(job, ibv_destroy_qp(c->flow.qp));
-        sim_must(job, ibv_destroy_qp(c->target));
-        sim_must(job, ibv_destroy_srq(c->srq));
-        sim_must(job, ibv_destroy_ah(c->ah));
-        sim_must(job, ibv_destroy_cq(c->cq));
-        sim_must(job, ibv_destroy_cq(c->to_cq));
-        intake_free(&c->in);
-        flow_free(&c->flow);
+    for (unsigned i = 0; i < 2; i++) {
+        channel_free(&x->channel[i].channel);
+        sim_must(job, ibv_destroy_ah(x->channel[i].ah));
     }
 }
 

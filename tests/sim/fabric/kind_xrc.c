@@ -4,36 +4,32 @@
  * shared receive queue that it goes to. One channel each way, with the operations and the model of
  * a reliable connection.
  */
-#include "tests/sim/fabric/flow.h"
+#include "tests/sim/fabric/channel.h"
 #include <errno.h>
 
-struct channel {
-    struct flow flow;
+struct xrc_channel {
+    struct channel channel;
     struct ibv_xrcd *xrcd;
-    struct ibv_cq *cq, *to_cq;
-    struct ibv_srq *srq;
     uint32_t srqn;
-    struct ibv_qp *target;
-    struct intake in;
 };
 
 struct xrc {
-    struct channel channel[2];
+    struct xrc_channel channel[2];
 };
 
 static void kind_xrc_dress(struct flow *flow, struct ibv_send_wr *wr)
 {
-    const struct channel *c = (struct channel *)flow; /* its first member */
+    const struct xrc_channel *x = (struct xrc_channel *)flow; /* its first member */
 
     for (; wr; wr = wr->next) {
-        wr->qp_type.xrc.remote_srqn = c->srqn;
+        wr->qp_type.xrc.remote_srqn = x->srqn;
     }
 }
 
-static void kind_xrc_make_srq(struct channel *c)
+static void kind_xrc_make_srq(struct xrc_channel *x)
 {
-    struct job *job = c->flow.job;
-    struct sim_host *to = c->flow.to;
+    struct job *job = x->channel.flow.job;
+    struct sim_host *to = x->channel.flow.to;
     struct ibv_xrcd_init_attr domain = {
         .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
     struct ibv_srq_init_attr_ex attr = {
@@ -42,23 +38,21 @@ static void kind_xrc_make_srq(struct channel *c)
                      IBV_SRQ_INIT_ATTR_CQ,
         .srq_type = IBV_SRQT_XRC,
         .pd = to->pd,
-        .cq = c->to_cq,
+        .cq = x->channel.to_cq,
     };
 
-    c->xrcd = attr.xrcd = ibv_open_xrcd(to->ctx, &domain);
-    sim_check(job, c->xrcd, "no XRC domain: errno %d", errno);
-    c->srq = ibv_create_srq_ex(to->ctx, &attr);
-    sim_check(job, c->srq, "no SRQ: errno %d", errno);
-    sim_must(job, ibv_get_srq_num(c->srq, &c->srqn));
-    intake_init(&c->in, job, to, INTAKE_SLOTS / 2, c->flow.size);
-    c->in.srq = c->srq;
+    x->xrcd = attr.xrcd = ibv_open_xrcd(to->ctx, &domain);
+    sim_check(job, x->xrcd, "no XRC domain: errno %d", errno);
+    channel_set_srq(&x->channel, ibv_create_srq_ex(to->ctx, &attr));
+    sim_must(job, ibv_get_srq_num(x->channel.srq, &x->srqn));
 }
 
-static void kind_xrc_make_qps(struct channel *c)
+static void kind_xrc_make_qps(struct xrc_channel *x)
 {
+    struct channel *c = &x->channel;
     struct job *job = c->flow.job;
     struct ibv_qp_init_attr_ex target = {
-        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = c->xrcd};
+        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = x->xrcd};
     struct ibv_qp_init_attr_ex initiator = {
         .send_cq = c->cq,
         .cap = {.max_send_wr = FLOW_WINDOW + 2, .max_send_sge = 3},
@@ -71,8 +65,6 @@ static void kind_xrc_make_qps(struct channel *c)
     sim_check(job, c->target && c->flow.qp, "no QP: errno %d", errno);
 }
 
-#define TIMEOUT 15 /* 134 ms: no storm outlasts eight of these */
-
 static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct ibv_qp *peer,
                              const struct sim_host *peer_host, uint32_t psn)
 {
@@ -80,8 +72,7 @@ static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct 
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
         .port_num = 1,
-        .qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+        .qp_access_flags = CHANNEL_ACCESS,
         .path_mtu = IBV_MTU_1024,
         .dest_qp_num = peer->qp_num,
         .rq_psn = psn,
@@ -89,7 +80,7 @@ static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct 
         .max_rd_atomic = 16,
         .max_dest_rd_atomic = 16,
         .min_rnr_timer = 1,
-        .timeout = TIMEOUT,
+        .timeout = CHANNEL_TIMEOUT,
         .retry_cnt = 7,
         .rnr_retry = 7,
         .ah_attr = {.is_global = 1,
@@ -114,18 +105,16 @@ static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct 
                                                              IBV_QP_MAX_QP_RD_ATOMIC)));
 }
 
-static void kind_xrc_make_channel(struct job *job, struct channel *c, struct sim_host *from,
+static void kind_xrc_make_channel(struct job *job, struct xrc_channel *x, struct sim_host *from,
                                   struct sim_host *to)
 {
     uint32_t psn = (uint32_t)chance_from(&job->chance, 0xffff80, 0xffffff);
+    struct channel *c = &x->channel;
 
-    flow_init(&c->flow, job, from, to);
+    channel_init(c, job, from, to);
     c->flow.dress = kind_xrc_dress;
-    c->cq = ibv_create_cq(from->ctx, FLOW_WINDOW + 2, NULL, NULL, 0);
-    c->to_cq = ibv_create_cq(to->ctx, INTAKE_SLOTS, NULL, NULL, 0);
-    sim_check(job, c->cq && c->to_cq, "no CQ: errno %d", errno);
-    kind_xrc_make_srq(c);
-    kind_xrc_make_qps(c);
+    kind_xrc_make_srq(x);
+    kind_xrc_make_qps(x);
     kind_xrc_connect(c, c->target, c->flow.qp, from, psn);
     kind_xrc_connect(c, c->flow.qp, c->target, to, psn);
 }
@@ -138,37 +127,12 @@ static void kind_xrc_make(struct job *job)
     kind_xrc_make_channel(job, &x->channel[1], job->host[1], job->host[0]);
 }
 
-static bool kind_xrc_step_channel(struct job *job, struct channel *c)
-{
-    struct ibv_wc wc;
-    bool did = false;
-
-    while (ibv_poll_cq(c->to_cq, 1, &wc) > 0) {
-        uint8_t *slot = intake_take(&c->in, &wc);
-
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
-                  ibv_wc_status_str(wc.status));
-        flow_received(&c->flow, &wc, &c->in, slot);
-        did = true;
-    }
-    while (ibv_poll_cq(c->cq, 1, &wc) > 0) {
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "operation %" G_GUINT64_FORMAT " fails: %s",
-                  wc.wr_id, ibv_wc_status_str(wc.status));
-        flow_sent(&c->flow, &wc, false);
-        did = true;
-    }
-    if (chance_below(&job->chance, 4)) {
-        did |= intake_post(&c->in, (unsigned)chance_from(&job->chance, 1, INTAKE_SLOTS));
-    }
-    return flow_post(&c->flow) || did;
-}
-
 static bool kind_xrc_step(struct job *job)
 {
     struct xrc *x = job->state;
-    bool did = kind_xrc_step_channel(job, &x->channel[0]);
+    bool did = channel_step(&x->channel[0].channel);
 
-    did |= kind_xrc_step_channel(job, &x->channel[1]);
+    did |= channel_step(&x->channel[1].channel);
     return did;
 }
 
@@ -176,30 +140,24 @@ static bool kind_xrc_is_done(const struct job *job)
 {
     const struct xrc *x = job->state;
 
-    return flow_is_done(&x->channel[0].flow) && flow_is_done(&x->channel[1].flow);
+    return flow_is_done(&x->channel[0].channel.flow) && flow_is_done(&x->channel[1].channel.flow);
 }
 
 static void kind_xrc_check(struct job *job)
 {
     struct xrc *x = job->state;
 
-    flow_check(&x->channel[0].flow);
-    flow_check(&x->channel[1].flow);
+    flow_check(&x->channel[0].channel.flow);
+    flow_check(&x->channel[1].channel.flow);
 }
 
 static void kind_xrc_free(struct job *job)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        struct channel *c = &((struct xrc *)job->state)->channel[i];
+    struct xrc *x = job->state;
 
-        sim_must(job, ibv_destroy_qp(c->flow.qp));
-        sim_must(job, ibv_destroy_qp(c->target));
-        sim_must(job, ibv_destroy_srq(c->srq));
-        sim_must(job, ibv_close_xrcd(c->xrcd));
-        sim_must(job, ibv_destroy_cq(c->cq));
-        sim_must(job, ibv_destroy_cq(c->to_cq));
-        intake_free(&c->in);
-        flow_free(&c->flow);
+    for (unsigned i = 0; i < 2; i++) {
+        channel_free(&x->channel[i].channel);
+        sim_must(job, ibv_close_xrcd(x->channel[i].xrcd));
     }
 }
 
