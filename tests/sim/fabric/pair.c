@@ -3,9 +3,9 @@
 #include "tests/sim/fabric/pair.h"
 #include <errno.h>
 #include <fcntl.h>
+#include "tests/sim/fabric/connect.h"
 
 #define MAX_INLINE 128
-#define RD_ATOMS   16
 #define SLOTS      32 /* receives of a QP */
 
 /* -- made and connected ------------------------------------------------------------------------ */
@@ -34,84 +34,13 @@ static void pair_make_qp(struct pair *pair, unsigned nth)
     pair->flow[nth].max_inline = MIN(attr.cap.max_inline_data, MAX_INLINE);
 }
 
-static void pair_to_init(struct pair *pair, struct pair_end *end)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .port_num = 1,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                                  IBV_ACCESS_REMOTE_ATOMIC};
-
-    sim_must(pair->job,
-             ibv_modify_qp(end->qp, &attr,
-                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-}
-
-/* What both ends of a connection agree on. */
-struct pair_terms {
-    enum ibv_mtu mtu;
-    uint32_t psn[2];
-    uint8_t timeout;
-};
-
-static void pair_to_rts(struct pair *pair, unsigned nth, const struct pair_terms *terms)
-{
-    struct pair_end *end = &pair->end[nth], *other = &pair->end[!nth];
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = terms->mtu,
-        .dest_qp_num = other->qp->qp_num,
-        .rq_psn = terms->psn[!nth],
-        .sq_psn = terms->psn[nth],
-        .max_rd_atomic = RD_ATOMS,
-        .max_dest_rd_atomic = RD_ATOMS,
-        .min_rnr_timer = 1,
-        .timeout = terms->timeout,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .ah_attr = {.is_global = 1,
-                    .port_num = 1,
-                    .grh = {.dgid = other->host->config.gid[1],
-                            .sgid_index = 1,
-                            .hop_limit = 1,
-                            .traffic_class = pair->job->sim->options.ecn ? 2 : 0}},
-    };
-
-    sim_must(pair->job,
-             ibv_modify_qp(end->qp, &attr,
-                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    attr.qp_state = IBV_QPS_RTS;
-    sim_must(pair->job,
-             ibv_modify_qp(end->qp, &attr,
-                           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                               IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
-/* 4 ms may be less than the way takes where queues are long: then retries would run out. */
-#define QUICK 10 /* 4 ms */
-#define SLOW  15 /* 134 ms */
-
 static void pair_connect(struct pair *pair)
 {
-    struct chance *chance = &pair->job->chance;
-    const struct sim *sim = pair->job->sim;
-    struct pair_terms terms = {
-        .mtu = (enum ibv_mtu)chance_from(chance, IBV_MTU_256, IBV_MTU_4096),
-        .timeout = sim_is_lossy(sim) && chance_one_in(chance, 2) ? QUICK : SLOW,
-    };
+    struct sim_host *const host[2] = {pair->end[0].host, pair->end[1].host};
+    struct ibv_qp *const qp[2] = {pair->end[0].qp, pair->end[1].qp};
 
-    for (unsigned i = 0; i < 2; i++) {
-        terms.psn[i] =
-            0xffffff - (uint32_t)chance_below(chance, chance_one_in(chance, 2) ? 40 : 0xffffff);
-    }
-    pair_to_init(pair, &pair->end[0]);
-    pair_to_init(pair, &pair->end[1]);
-    pair_to_rts(pair, 0, &terms);
-    pair_to_rts(pair, 1, &terms);
+    connect_rc(pair->job, host, qp);
     pair->state = PAIR_RUNS;
-    sim_note(pair->job, "connected: QP 0x%x and 0x%x, PSN %u and %u", pair->end[0].qp->qp_num,
-             pair->end[1].qp->qp_num, terms.psn[0], terms.psn[1]);
-    pair->job->sim->tally.connections++;
 }
 
 void pair_share_receives(struct pair *pair, unsigned end, struct intake *in)

@@ -81,14 +81,20 @@ static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_
 
 /* -- memory of the jobs ------------------------------------------------------------------------ */
 
-struct span sim_span(struct job *job, struct sim_host *host, size_t len)
+uint8_t *sim_memory(struct sim *sim, size_t len)
 {
-    struct sim *sim = job->sim;
     size_t room = (len + PAGE - 1) & ~(size_t)(PAGE - 1);
-    struct span span = {.at = sim->arena + sim->arena_used, .len = len};
+    uint8_t *at = sim->arena + sim->arena_used;
 
     g_assert_cmpuint(room, <=, ARENA_SIZE - sim->arena_used);
     sim->arena_used += room;
+    return at;
+}
+
+struct span sim_span(struct job *job, struct sim_host *host, size_t len)
+{
+    struct span span = {.at = sim_memory(job->sim, len), .len = len};
+
     span.mr = ibv_reg_mr(host->pd, span.at, len,
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                              IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);

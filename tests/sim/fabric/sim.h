@@ -118,6 +118,8 @@ struct span {
     struct ibv_mr *mr;
 };
 
+/* The same without a region. Nobody gives it back. */
+uint8_t *sim_memory(struct sim *sim, size_t len);
 struct span sim_span(struct job *job, struct sim_host *host, size_t len);
 void sim_span_free(struct job *job, struct span *span);
 
