@@ -209,6 +209,17 @@ static void sim_make_xrc_domain(const struct sim_host *host)
     }
 }
 
+/* The driver makes its UMR queue for the first key that it changes in place, and keeps it. */
+static void sim_make_umr_queue(const struct sim_host *host)
+{
+    static uint8_t byte;
+    struct ibv_mr *mr = ibv_reg_mr(host->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE);
+
+    if (!mr || ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) || ibv_dereg_mr(mr)) {
+        sim_fail(NULL, "host %u changes no region: errno %d", host->number, errno);
+    }
+}
+
 static void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
 {
     hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
@@ -222,6 +233,7 @@ static void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port
     }
     host->pd = ibv_alloc_pd(host->ctx);
     sim_make_xrc_domain(host);
+    sim_make_umr_queue(host);
 }
 
 /* What a function keeps of the memory that it has once taken: pools that go from object to object
