@@ -192,14 +192,15 @@ static void *helper_main(void *opaque)
             helper_yield(hca, now);
             continue;
         }
-        /* who leaves work from now on, or begins to poll, wakes us, or we see that */
-        __atomic_store_n(&hca->asleep_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
+        /* Who leaves work from now on, or begins to poll, wakes us, or we see that. A timer that is
+         * later than what we get up for anyhow is no reason: with each message there may be one. */
+        now = local_monotonic_ns();
+        ns = helper_sleep_ns(hca, polled, now);
+        __atomic_store_n(&hca->asleep_until_ns, ns > UINT64_MAX - now ? UINT64_MAX : now + ns,
+                         __ATOMIC_RELEASE);
         __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
-        ns = helper_sleep_ns(hca, polled, local_monotonic_ns());
+        ns = MIN(ns, helper_sleep_ns(hca, polled, now));
         if (ns != 0) {
-            __atomic_store_n(&hca->asleep_until_ns,
-                             ns == UINT64_MAX ? UINT64_MAX : local_monotonic_ns() + ns,
-                             __ATOMIC_RELEASE);
             helper_sleep(hca, ns);
         }
         __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
