@@ -126,7 +126,7 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
     if (hca->woken && hca->doorbells > 1 && ran > POLL_GRACE / 2) {
         local_note_departure(hca, now);
     }
-    hca->polled = false;
+    local_set_polled(hca, false);
     wire_get_stats(hca->port, &before);
     local_set_busy(hca, false);
     local_turn(hca, now, true);

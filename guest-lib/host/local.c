@@ -238,6 +238,7 @@ static void local_pci_mmio_write(void *pci, uint64_t offset, uint64_t value, uns
     struct local_hca *hca = pci;
 
     pthread_mutex_lock(&hca->lock);
+    local_take_notes(hca); /* a command may end the queues that they are about */
     fw_mmio_write(hca->fw, offset, value, size);
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);

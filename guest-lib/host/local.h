@@ -9,6 +9,9 @@
  * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
  * descriptor, and until the next timer: an idle process uses no processor time.
  *
+ * Of several threads one works for the others, too, as long as it comes again and again: a doorbell
+ * of another one is a note for it, and an empty poll nothing (progress.c).
+ *
  * While some thread polls, frames raise no wake-up, of the send doorbells between two polls only
  * the first and then each eighth is worked on at once, and the helper only looks once a millisecond
  * whether that thread still polls. If it finds that frames waited although that thread had the
@@ -81,6 +84,9 @@ void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), v
 
 /* Lets the HCA work unless another thread does. True: there was something to do. */
 bool local_run(struct local_hca *hca);
+/* A poll found completions and need not let the HCA work; but a program of which no poll is in vain
+ * is one that polls, too. */
+void local_run_now_and_then(struct local_hca *hca);
 /* Who polled is about to sleep until an event comes: the helper takes over at once. */
 void local_rest(struct local_hca *hca);
 /* A doorbell of 8 bytes that arms something; the HCA works on it at once. False: it is not this

@@ -13,9 +13,11 @@
 #include "guest-lib/host/local.h"
 #include "guest-lib/host/memory.h"
 #include "guest-lib/host/neighbours.h"
+#include "guest-lib/host/notes.h"
 #include "wire/port.h"
 
 #define POLL_GRACE 1000000u /* ns after a poll for which the poller is trusted to come again */
+#define LINE       64       /* bytes that processors share or have alone */
 
 /* Who lets it work. */
 enum local_driven {
@@ -30,7 +32,16 @@ struct local_hca {
     struct inproc_member member;
     uint64_t away_until_ns; /* in a world with whims: no turn before */
     uint64_t irqs_due_ns;   /* likewise, when what is in irqs_raised is told; 0: not decided */
-    pthread_mutex_t lock;   /* around every call into fw */
+    /* For threads that leave the work to another one (progress.c); in lines of their own, beside
+     * what they all read and what that one writes all the time. Changed under the lock. */
+    uint8_t line[LINE];
+    bool polled;       /* it is the program that looks at the wire */
+    pthread_t poller;  /* who polled last, or worked on a doorbell meanwhile */
+    uint64_t there_ns; /* when that was */
+    uint8_t next_line[LINE];
+    struct notes notes; /* queues that they rang for */
+    uint8_t last_line[LINE];
+    pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
     struct wire_port *port;
     struct memory_missed missed;
@@ -43,17 +54,17 @@ struct local_hca {
     bool woken;                /* the HCA asked for a turn */
     uint32_t irqs_raised; /* and nobody told yet: a bit for each vector, the last for the rest */
     bool busy;            /* the wire need not wake anyone: somebody looks */
-    bool polled;          /* it is the program that does */
     uint64_t turn_ns;     /* the HCA's time, which stands still during a turn; 0: between two */
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
     bool posts_and_leaves;     /* they would wait for a poll that may not come */
     uint64_t left_ns;          /* when that was seen last */
+    uint64_t armed_ns;         /* when a CQ was armed last */
     uint64_t polling_since_ns; /* without a pause of POLL_GRACE */
     uint64_t trusted_since_ns; /* while polled */
     uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */
     unsigned idle_polls;
-    pthread_t poller;       /* who polled last */
+    unsigned full_polls;    /* that found completions, before the program was trusted to poll */
     clockid_t poller_clock; /* its processor time */
     uint64_t poller_ran_ns; /* that, when the helper last looked; UINT64_MAX: it has not */
     /* the wire's hosts, and the card, which gets the frames behind them */
@@ -97,6 +108,14 @@ static inline uint64_t local_now_ns(const struct local_hca *hca)
     return hca->world ? hca->world->now_ns : local_monotonic_ns();
 }
 
+/* Does what was left as notes. With the lock held. */
+void local_take_notes(struct local_hca *hca);
+/* Whether the program looks at the wire. With the lock held; who says no sees to the notes that
+ * were left before, most likely in a turn. */
+static inline void local_set_polled(struct local_hca *hca, bool polled)
+{
+    __atomic_store_n(&hca->polled, polled, __ATOMIC_SEQ_CST);
+}
 /* With the lock held. look: for frames, too, should no wake-up tell of them. True: something was
  * done. */
 bool local_turn(struct local_hca *hca, uint64_t now, bool look);

@@ -3,13 +3,16 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #include "guest-lib/host/local_internal.h"
+#include "prm/prm.h"
 #include "wire/cancel.h"
 
 #define BUDGET     512 /* pieces (fw/fw.h) of one turn */
 #define GATHER     8   /* doorbells of a program that polls, too, between which it does nothing */
 #define SETTLE     4   /* turns of one that is not trusted to come again, if there is work */
 #define FINISH     64  /* turns for what is left when the process ends */
-#define IDLE_POLLS 100 /* in a row, after which other processes may have the processor */
+#define FULL_POLLS 8   /* polls that find completions, of which one is noted */
+#define ARMS       250000000u /* ns for which a program that armed a CQ waits for events */
+#define IDLE_POLLS 100        /* in a row, after which other processes may have the processor */
 
 static uint64_t local_whim(const struct local_hca *hca, uint64_t n)
 {
@@ -23,11 +26,101 @@ static unsigned local_budget(const struct local_hca *hca)
     return hca->world && hca->world->whims ? 1u << local_whim(hca, 10) : BUDGET;
 }
 
+/* -- who leaves the work to another thread -------------------------------------------------------
+ *
+ * (docs/adr/0015-one-thread-works-for-the-others.md)
+ *
+ * What a turn needs of the HCA is some hundred cache lines. Where threads take turns, these travel
+ * from one processor to the other each time, which takes longer than the work itself. So while the
+ * thread that worked last is there, the others leave it to that one: to poll an empty CQ is no more
+ * than a look at the CQE, and a doorbell is a note, which the next turn takes. A thread that has
+ * not been there for THERE makes room for whoever comes.
+ *
+ * Who leaves a note looks afterwards whether the program is still trusted to poll, and rings itself
+ * if it is not. Who ends that trust, the helper at the latest, takes the notes afterwards. So none
+ * is lost.
+ */
+
+#define THERE  20000u /* ns after a call for which the work is left to the thread that made it */
+#define PAUSES 10     /* of one that finds its CQ empty meanwhile */
+
+/* Until when the calling thread knows that another one is there. */
+static __thread struct {
+    const struct local_hca *hca;
+    uint64_t until_ns;
+} another __attribute__((tls_model("initial-exec")));
+
+static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
+{
+    uint64_t now = local_monotonic_ns();
+
+    if (another.hca != hca || now >= another.until_ns) {
+        another.until_ns = __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + THERE;
+        another.hca = hca;
+    }
+    return now < another.until_ns;
+}
+
+/* Between two looks at a CQ that another thread is going to write to: its line stays there for a
+ * while. */
+static void local_pause(void)
+{
+#ifdef __x86_64__
+    for (unsigned i = 0; i < PAUSES; i++) {
+        __builtin_ia32_pause();
+    }
+#endif
+}
+
+/* Whether the program is trusted to poll, and another thread works, and was there just now. */
+static bool local_is_anothers(const struct local_hca *hca)
+{
+    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
+           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self()) &&
+           local_look_for_another(hca);
+}
+
+/* A send doorbell: the queue's number, and the page. Which of the page's two buffers it was written
+ * to is no matter, nor is the rest of the value: the doorbell record says what was posted. */
+#define NOTE_QUEUE(value) ((value) >> 8 & 0xffffff)
+#define NOTE_PAGE(offset) ((offset) / PCI_PAGE)
+#define NOTE_PAGES        (1ull << 38)
+#define NOTE(page, queue) (1ull << 63 | (page) << 24 | (queue))
+#define NOTE_OFFSET(note)                                                                          \
+    (((note) >> 24 & (NOTE_PAGES - 1)) * PCI_PAGE + PRM_OFFSET(uar, blue_flame))
+#define NOTE_VALUE(note) (((note)&0xffffff) << 8)
+
+static void local_take_note(void *opaque, uint64_t note)
+{
+    struct local_hca *hca = opaque;
+
+    fw_mmio_write(hca->fw, NOTE_OFFSET(note), NOTE_VALUE(note), 8);
+}
+
+void local_take_notes(struct local_hca *hca)
+{
+    if (notes_any(&hca->notes)) {
+        notes_take(&hca->notes, local_take_note, hca);
+    }
+}
+
+/* True: the doorbell is left to another thread. */
+static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t value)
+{
+    if (!local_is_anothers(hca) ||
+        !notes_leave(&hca->notes, NOTE(NOTE_PAGE(offset), NOTE_QUEUE(value)))) {
+        return false;
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return __atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST);
+}
+
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
     bool rang = hca->scan && g_atomic_int_get(hca->watching) && hca->scan(hca->opaque);
 
+    local_take_notes(hca);
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
     }
@@ -55,14 +148,21 @@ void local_tell_irq(struct local_hca *hca)
     }
 }
 
-/* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
-static bool local_note_poll(struct local_hca *hca, uint64_t now)
+/* Notes that the calling thread is the one that the work is left to. With the lock held. */
+static void local_note_caller(struct local_hca *hca, uint64_t now)
 {
     if (!pthread_equal(hca->poller, pthread_self())) {
-        hca->poller = pthread_self();
+        __atomic_store_n(&hca->poller, pthread_self(), __ATOMIC_RELAXED);
         pthread_getcpuclockid(hca->poller, &hca->poller_clock);
         hca->poller_ran_ns = UINT64_MAX;
     }
+    __atomic_store_n(&hca->there_ns, now, __ATOMIC_RELAXED);
+}
+
+/* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
+static bool local_note_poll(struct local_hca *hca, uint64_t now)
+{
+    local_note_caller(hca, now);
     if (now >= hca->last_poll_ns + POLL_GRACE) {
         hca->polling_since_ns = now;
     }
@@ -70,8 +170,7 @@ static bool local_note_poll(struct local_hca *hca, uint64_t now)
     if (hca->polled || now < hca->polling_since_ns + hca->probation_ns) {
         return false;
     }
-    /* before it is looked whether the helper sleeps */
-    __atomic_store_n(&hca->polled, true, __ATOMIC_SEQ_CST);
+    local_set_polled(hca, true); /* before it is looked whether the helper sleeps */
     hca->trusted_since_ns = now;
     return true;
 }
@@ -102,7 +201,14 @@ bool local_run(struct local_hca *hca)
     bool did, idles, rest = false;
     uint64_t now;
 
-    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_trylock(&hca->lock)) {
+    if (hca->driven != LOCAL_BY_THREADS) {
+        return false;
+    }
+    if (local_is_anothers(hca)) {
+        local_pause();
+        return false;
+    }
+    if (pthread_mutex_trylock(&hca->lock)) {
         return false;
     }
     hca->doorbells = 0;
@@ -130,6 +236,19 @@ bool local_run(struct local_hca *hca)
     return did;
 }
 
+void local_run_now_and_then(struct local_hca *hca)
+{
+    if (hca->driven == LOCAL_BY_THREADS && !__atomic_load_n(&hca->polled, __ATOMIC_RELAXED)) {
+        unsigned polls = __atomic_load_n(&hca->full_polls, __ATOMIC_RELAXED) + 1;
+
+        __atomic_store_n(&hca->full_polls, polls, __ATOMIC_RELAXED);
+        if (polls % FULL_POLLS == 0 &&
+            local_monotonic_ns() > __atomic_load_n(&hca->armed_ns, __ATOMIC_RELAXED) + ARMS) {
+            local_run(hca);
+        }
+    }
+}
+
 void local_rest(struct local_hca *hca)
 {
     int state;
@@ -140,7 +259,7 @@ void local_rest(struct local_hca *hca)
     state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
     hca->last_poll_ns = hca->last_doorbell_ns = 0;
-    __atomic_store_n(&hca->polled, false, __ATOMIC_SEQ_CST);
+    local_set_polled(hca, false);
     local_set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
     local_helper_wake(hca);
@@ -190,6 +309,7 @@ void local_finish(struct local_hca *hca)
     if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_timedlock(&hca->lock, &until)) {
         return;
     }
+    local_take_notes(hca);
     for (unsigned i = 0; i < FINISH && hca->woken; i++) {
         local_turn(hca, local_monotonic_ns(), false);
     }
@@ -203,6 +323,7 @@ static void local_answer_doorbell(struct local_hca *hca)
     if (hca->polled) {
         /* As good as a poll, but the first one after a poll need not look at the wire, too. */
         hca->last_poll_ns = hca->last_doorbell_ns;
+        local_note_caller(hca, hca->last_doorbell_ns);
         local_turn(hca, hca->last_doorbell_ns,
                    hca->doorbells > GATHER && hca->doorbells % GATHER == 1);
         return;
@@ -217,6 +338,9 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
     if (hca->driven != LOCAL_BY_THREADS) {
         return local_note_doorbell(hca, offset, value);
     }
+    if (may_wait && local_leave_note(hca, offset, value)) {
+        return true;
+    }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
     if (!may_wait || !local_gathers(hca)) {
@@ -224,6 +348,7 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
     }
     if (!may_wait) {
         local_note_departure(hca, hca->last_doorbell_ns);
+        __atomic_store_n(&hca->armed_ns, hca->last_doorbell_ns, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);

@@ -116,6 +116,61 @@ START_TEST(who_posts_and_polls_no_more_is_served)
 }
 END_TEST
 
+static bool over;
+
+/* Polls a CQ of its own in vain for some time, sleeps for some time, and so on. */
+static void *polls_now_and_then(void *worker)
+{
+    struct ibv_cq *cq = ((struct worker *)worker)->arg;
+    struct ibv_wc wc;
+
+    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++) {
+        double until = now() + 0.0004 * (i % 8);
+
+        while (now() < until) {
+            must_be_0(ibv_poll_cq(cq, 1, &wc));
+        }
+        usleep(i * 37 % 2000);
+    }
+    return NULL;
+}
+
+/* Who posts while another thread polls may leave the work to that one; should it turn to something
+ * else just then, the work is done all the same. */
+START_TEST(who_posts_beside_one_that_polls_is_served)
+{
+    struct pair *p = pair_new(false, false);
+    struct worker poller = {.arg = ibv_create_cq(ctx[0], DEPTH, NULL, NULL, 0)};
+
+    __atomic_store_n(&over, false, __ATOMIC_RELAXED);
+    must(poller.arg, "no CQ");
+    must_be_0(pthread_create(&poller.thread, NULL, polls_now_and_then, &poller));
+    for (unsigned round = 0; round < times(1000); round++) {
+        double end = now() + SECONDS;
+
+        for (unsigned i = 0; i < 5; i++) {
+            memset(p->buf[0][i], (int)(round + i) & 0xff, MSG);
+            memset(p->buf[1][i], 0xee, MSG);
+            post_recv(p, 1, i);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            post_send(p, 0, i);
+        }
+        while (!has_arrived(p, round)) {
+            must(now() < end, "what was posted in round %u was left undone", round);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            success(p->cq[1]);
+            success(p->cq[0]);
+        }
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(poller.thread, NULL);
+    must_be_0(ibv_destroy_cq(poller.arg));
+    pair_free(p);
+}
+END_TEST
+
 /* The second thread answers each message; both poll. */
 static void *answers(void *worker)
 {
@@ -446,6 +501,7 @@ static void add_tests(Suite *s, const char *name, SFun open)
     tcase_add_checked_fixture(tc, open, device_close);
     tcase_add_loop_test(tc, one_thread_at_both_ends_has_one_message_outstanding, 0, 2);
     tcase_add_loop_test(tc, who_posts_and_polls_no_more_is_served, 0, 2);
+    tcase_add_test(tc, who_posts_beside_one_that_polls_is_served);
     tcase_add_loop_test(tc, two_threads_answer_each_other, 0, 2);
     tcase_add_loop_test(tc, each_thread_has_queues_of_its_own, 0, 2);
     tcase_add_loop_test(tc, all_threads_share_a_qp_and_its_cqs, 0, 2);

@@ -154,6 +154,11 @@ bool hv_progress(struct hv_hca *hca)
     return local_run(hca->local);
 }
 
+void hv_progress_now_and_then(struct hv_hca *hca)
+{
+    local_run_now_and_then(hca->local);
+}
+
 void hv_rest(struct hv_hca *hca)
 {
     local_rest(hca->local);

@@ -139,6 +139,8 @@ void hv_finish(struct hv_hca *hca);
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
  * Polling functions call it when they find nothing. True: there was something to do. */
 bool hv_progress(struct hv_hca *hca);
+/* Polling functions call it when they have found something, without the CQ's lock. */
+void hv_progress_now_and_then(struct hv_hca *hca);
 
 /* False in a child of fork(): the HCA has stayed with the parent (process.c). */
 bool hv_is_ours(struct hv_hca *hca);

@@ -71,6 +71,7 @@ static void cq_ex_end_poll(struct ibv_cq_ex *ex)
 
     cq_update_ci(cq);
     cq_unlock(cq);
+    hv_progress_now_and_then(cq->hca);
 }
 
 /* What a field of the CQE says that data may lie over: 0 then. */

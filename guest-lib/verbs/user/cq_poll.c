@@ -288,6 +288,10 @@ int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
     cq_lock(cq);
     polled = poll_locked(cq, num_entries, wc);
     cq_unlock(cq);
+    if (polled > 0) {
+        hv_progress_now_and_then(cq->hca);
+        return polled;
+    }
     if (!polled && num_entries > 0 && hv_progress(cq->hca)) {
         cq_lock(cq);
         polled = poll_locked(cq, num_entries, wc);
