@@ -28,7 +28,7 @@ static unsigned local_budget(const struct local_hca *hca)
 
 /* -- who leaves the work to another thread -------------------------------------------------------
  *
- * (docs/adr/0015-one-thread-works-for-the-others.md)
+ * (docs/adr/0016-one-thread-works-for-the-others.md)
  *
  * What a turn needs of the HCA is some hundred cache lines. Where threads take turns, these travel
  * from one processor to the other each time, which takes longer than the work itself. So while the
