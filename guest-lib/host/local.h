@@ -82,7 +82,8 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
  * NULL: nobody. */
 void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
 
-/* Lets the HCA work unless another thread does. True: there was something to do. */
+/* Lets the HCA work unless another thread does. True: something may have come since the caller
+ * looked, so he looks again. */
 bool local_run(struct local_hca *hca);
 /* A poll found completions and need not let the HCA work; but a program of which no poll is in vain
  * is one that polls, too. */

@@ -233,7 +233,7 @@ bool local_run(struct local_hca *hca)
     if (idles) {
         sched_yield(); /* the peer may be waiting for this core */
     }
-    return did;
+    return did || idles; /* meanwhile the helper may have worked */
 }
 
 void local_run_now_and_then(struct local_hca *hca)

@@ -137,7 +137,8 @@ int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
 void hv_finish(struct hv_hca *hca);
 
 /* Lets the HCA work for a moment if no other thread does (received frames, timers, doorbells).
- * Polling functions call it when they find nothing. True: there was something to do. */
+ * Polling functions call it when they find nothing. True: they look again, for something may have
+ * come. */
 bool hv_progress(struct hv_hca *hca);
 /* Polling functions call it when they have found something, without the CQ's lock. */
 void hv_progress_now_and_then(struct hv_hca *hca);
