@@ -3,8 +3,9 @@
 """perftest's whole matrix with no VM: every program, transport and combination of modes.
 
 Modes: all message sizes (-a), many QPs (-q), completions by events (-e), both ways (-b). What perftest
-itself has not got it must refuse, with the words below. All as an ordinary user in a container
-(sandbox.py). Timing is no condition: only a program that never ends fails.
+itself has not got it must refuse, with the words below. Each mode by itself is also run between QPs that
+meet by librdmacm (-R). All as an ordinary user in a container (sandbox.py). Timing is no condition: only
+a program that never ends fails.
 Prints a line for each case; the last one is "N passed, N failed, N skipped". Exit status 0: nothing
 failed; 77: perftest is not installed.
 """
@@ -33,6 +34,9 @@ ONE_SIZE = "Message size cannot be changed for Atomic tests"
 NO_EVENTS = "Events feature not available on WRITE verb"
 ONE_QP = "Multiple QPs only available on bw tests"
 ONE_WAY = "Bidirectional is only available in BW test"
+# With -R.
+NO_CM = {"UC": "UC is not supported in librdmacm", "XRC": "XRC does not support RDMA_CM",
+         "DC": "DC does not support RDMA_CM"}
 # perftest 4.5 takes some completions for each event, not all, and may wait for an event with the rest in
 # the CQ (its pull request 203, and issue 137 on a ConnectX-5). With FEW_QPS it always takes all, except:
 MAY_HANG = "perftest may leave receive completions in the CQ and wait for an event"
@@ -110,11 +114,33 @@ class Case:
         return f" perftest: {next(words for words in expected if words in text)}"
 
 
+class Addressed(Case):
+    """The same, where the sides meet by their HCAs' addresses."""
+
+    def __init__(self, *words):
+        super().__init__(*words)
+        self.name += " -R"
+
+    def refusals(self):
+        return super().refusals() + ([NO_CM[self.transport]] if self.transport in NO_CM else [])
+
+    def check(self, on):
+        if self.refusals():
+            return super().check(on)
+        command = [*self.name.split(), "-F"]
+        text, _ = hosts.by_address(on, command, *command, hosts.SERVER_IP)
+        if not re.search(r"#bytes.*\n\s*\d+", text):
+            raise hosts.Failure(f"{self.name}: no figures\n{text}")
+        return ""
+
+
 def cases():
     for operation, kind, transport in itertools.product(OPERATIONS, ("bw", "lat"), TRANSPORTS):
         for count in range(len(MODES) + 1):
             for modes in itertools.combinations(MODES, count):
                 yield Case(operation, kind, transport, modes)
+        for modes in ((), *((mode,) for mode in MODES)):
+            yield Addressed(operation, kind, transport, modes)
 
 
 def main():
