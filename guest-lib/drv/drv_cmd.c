@@ -146,12 +146,38 @@ int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out
     return (int)PRM_GET(cmd_out, out, status);
 }
 
+/* Those of which a reset leaves nothing to do (mlx5_internal_err_ret_value()). */
+static const uint16_t drv_ending_cmds[] = {
+    PRM_CMD_OP_DESTROY_MKEY, PRM_CMD_OP_DESTROY_EQ,   PRM_CMD_OP_DESTROY_CQ,
+    PRM_CMD_OP_DESTROY_QP,   PRM_CMD_OP_DESTROY_RMP,  PRM_CMD_OP_DESTROY_XRC_SRQ,
+    PRM_CMD_OP_DESTROY_XRQ,  PRM_CMD_OP_DESTROY_DCT,  PRM_CMD_OP_DESTROY_SQ,
+    PRM_CMD_OP_DESTROY_RQ,   PRM_CMD_OP_DESTROY_TIR,  PRM_CMD_OP_DESTROY_TIS,
+    PRM_CMD_OP_DESTROY_RQT,  PRM_CMD_OP_DESTROY_UCTX, PRM_CMD_OP_DEALLOC_PD,
+    PRM_CMD_OP_DEALLOC_UAR,  PRM_CMD_OP_DEALLOC_XRCD, PRM_CMD_OP_DEALLOC_TRANSPORT_DOMAIN,
+    PRM_CMD_OP_TEARDOWN_HCA, PRM_CMD_OP_DISABLE_HCA,
+};
+
+static int drv_cmd_lost(const void *in)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(drv_ending_cmds); i++) {
+        if (prm_load16(in) == drv_ending_cmds[i]) {
+            return PRM_CMD_STATUS_OK;
+        }
+    }
+    return PRM_CMD_STATUS_INTERNAL_ERR;
+}
+
 int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
                  size_t out_len)
 {
-    unsigned in_blocks = drv_cmd_prepare(drv, slot, in, in_len, out_len);
-    int undelivered = drv_cmd_ring(drv, slot);
+    unsigned in_blocks;
+    int undelivered;
 
+    if (drv->lost) {
+        return drv_cmd_lost(in);
+    }
+    in_blocks = drv_cmd_prepare(drv, slot, in, in_len, out_len);
+    undelivered = drv_cmd_ring(drv, slot);
     return undelivered ? undelivered : drv_cmd_output(drv, slot, in_blocks, out, out_len);
 }
 

@@ -187,6 +187,13 @@ void local_hca_free(struct local_hca *hca)
     g_free(hca);
 }
 
+void local_reset(struct local_hca *hca)
+{
+    pthread_mutex_lock(&hca->lock);
+    fw_reset(hca->fw);
+    pthread_mutex_unlock(&hca->lock);
+}
+
 void local_before_fork(struct local_hca *hca)
 {
     if (hca->started) {

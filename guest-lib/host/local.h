@@ -57,6 +57,8 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
 void local_stop(struct local_hca *hca);
 /* Stops the helper, pulls the cable. Nobody else may be in a call. */
 void local_hca_free(struct local_hca *hca);
+/* A function-level reset. */
+void local_reset(struct local_hca *hca);
 /* Around fork(), in the parent: the helper sleeps meanwhile. */
 void local_before_fork(struct local_hca *hca);
 void local_after_fork(struct local_hca *hca);

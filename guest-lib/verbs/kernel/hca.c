@@ -315,6 +315,12 @@ void hv_hca_after_fork(struct hv_hca *hca)
     local_after_fork(hca->local);
 }
 
+void hv_hca_reset(struct hv_hca *hca)
+{
+    local_reset(hca->local);
+    hca->drv->lost = true;
+}
+
 void hv_hca_close(struct hv_hca *hca)
 {
     local_stop(hca->local); /* the helper looks at the driver's EQ */

@@ -102,6 +102,9 @@ static inline int hv_ind_table_check(struct ibv_rwq_ind_table *table)
 struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
                            GError **err);
 void hv_hca_close(struct hv_hca *hca);
+/* The function is reset behind the driver's back, in the midst of all: as mlx5_core does from then
+ * on, commands that destroy succeed, and all others fail (EIO). */
+void hv_hca_reset(struct hv_hca *hca);
 /* In the child of fork(): it has stayed with the parent. */
 void hv_hca_abandon(struct hv_hca *hca);
 /* Around fork(), in the parent: its threads sleep meanwhile. */

@@ -180,6 +180,11 @@ struct ibv_device *hv_sim_device_new(unsigned index, const struct hv_port_config
     return &dev->ibv;
 }
 
+void hv_sim_device_reset(struct ibv_device *device)
+{
+    hv_hca_reset(hv_device(device)->hca);
+}
+
 void hv_sim_device_free(struct ibv_device *device)
 {
     g_assert(!hv_device(device)->users);
