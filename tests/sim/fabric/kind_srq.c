@@ -2,9 +2,15 @@
 /*
  * Some hosts with a reliable connection each to one that receives all of it by a shared receive
  * queue. A failing connection takes nobody else's receives.
+ *
+ * Now and then the queue is armed: once fewer receives than its limit wait in it, there is one
+ * event, and none before (IBTA 10.2.9.2). A receive waits until a message takes it, which the
+ * program does not see; but it has not been taken by more messages than were sent, nor by fewer
+ * than were received.
  */
 #include "tests/sim/fabric/pair.h"
 #include <errno.h>
+#include <fcntl.h>
 
 #define PEERS (JOB_HOSTS - 1)
 
@@ -12,13 +18,114 @@ struct many {
     struct ibv_srq *srq;
     struct intake in;
     struct pair pair[PEERS];
+    /* the limit */
+    unsigned limit; /* 0: the queue is not armed */
+    bool may, must; /* the event come */
+    uint64_t must_ns;
+    unsigned events;
 };
+
+/* -- the limit --------------------------------------------------------------------------------- */
+
+/* Receives that messages may have taken that were not received. */
+static uint64_t kind_srq_taken(const struct many *m)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < PEERS; i++) {
+        const struct flow *flow = &m->pair[i].flow[1];
+
+        n += flow->owed - flow->received + flow->doomed;
+    }
+    return n;
+}
+
+static void kind_srq_look_at_limit(struct job *job, struct many *m)
+{
+    m->may |= m->limit && m->in.posted < m->limit + kind_srq_taken(m);
+    if (!m->must && m->in.posted < m->limit) {
+        m->must = true;
+        m->must_ns = job->sim->world->now_ns + SIM_MS + 20 * job->sim->options.whims;
+    }
+}
+
+static void kind_srq_arm(struct job *job, struct many *m)
+{
+    struct ibv_srq_attr attr = {.srq_limit =
+                                    (uint32_t)chance_from(&job->chance, 1, INTAKE_SLOTS - 1)};
+
+    m->limit = attr.srq_limit;
+    m->may = m->must = false;
+    kind_srq_look_at_limit(job, m);
+    sim_must(job, ibv_modify_srq(m->srq, &attr, IBV_SRQ_LIMIT));
+    sim_note(job, "armed: %u receives wait, the limit is %u", m->in.posted, m->limit);
+}
+
+/* A queue that has told is not armed any more. */
+static void kind_srq_query_limit(struct job *job, struct many *m)
+{
+    struct ibv_srq_attr attr;
+
+    sim_must(job, ibv_query_srq(m->srq, &attr));
+    sim_check(job, attr.srq_limit == m->limit || (!attr.srq_limit && m->may),
+              "the limit is %u, and was set to %u", attr.srq_limit, m->limit);
+    sim_check(job, !attr.srq_limit || !m->must,
+              "the queue is armed, with %u receives where %u are the limit", m->in.posted,
+              m->limit);
+}
+
+/* Events of a host go to whoever asks first, which may be another job. */
+static bool kind_srq_poll_events(struct job *job)
+{
+    struct ibv_async_event event;
+    bool did = false;
+
+    while (!ibv_get_async_event(job->host[0]->ctx, &event)) {
+        if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED) {
+            ((struct many *)event.element.srq->srq_context)->events++;
+            did = true;
+        }
+        ibv_ack_async_event(&event);
+    }
+    return did;
+}
+
+static bool kind_srq_step_limit(struct job *job, struct many *m)
+{
+    bool did = kind_srq_poll_events(job);
+
+    kind_srq_look_at_limit(job, m);
+    if (m->events) {
+        sim_check(job, m->limit && m->may && m->events == 1,
+                  "%u events of a queue with %u receives, whose limit is %u", m->events,
+                  m->in.posted, m->limit);
+        sim_note(job, "the limit was reached");
+        m->events = m->limit = 0;
+        m->must = false;
+        job->sim->tally.checks++;
+        return true;
+    }
+    sim_check(job, !m->must || job->sim->world->now_ns < m->must_ns,
+              "no event tells that fewer than %u receives wait", m->limit);
+    if (chance_one_in(&job->chance, 64)) {
+        if (m->limit) {
+            kind_srq_query_limit(job, m);
+        } else {
+            kind_srq_arm(job, m);
+        }
+    }
+    return did;
+}
+
+/* -- the job ----------------------------------------------------------------------------------- */
 
 static void kind_srq_make(struct job *job)
 {
     struct many *m = job->state;
-    struct ibv_srq_init_attr attr = {.attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1}};
+    struct ibv_srq_init_attr attr = {.srq_context = m,
+                                     .attr = {.max_wr = INTAKE_SLOTS, .max_sge = 1}};
 
+    fcntl(job->host[0]->ctx->async_fd, F_SETFL, O_NONBLOCK);
     m->srq = ibv_create_srq(job->host[0]->pd, &attr);
     sim_check(job, m->srq, "no SRQ: errno %d", errno);
     intake_init(&m->in, job, job->host[0], INTAKE_SLOTS, job->sim->options.size);
@@ -37,13 +144,14 @@ static bool kind_srq_step(struct job *job)
     for (unsigned i = 0; i < PEERS; i++) {
         did |= pair_step(&m->pair[i]);
     }
+    did |= kind_srq_step_limit(job, m);
     return did;
 }
 
 static bool kind_srq_is_done(const struct job *job)
 {
     const struct many *m = job->state;
-    bool done = true;
+    bool done = !m->must;
 
     for (unsigned i = 0; i < PEERS; i++) {
         done &= pair_is_done(&m->pair[i]);
@@ -73,7 +181,7 @@ static void kind_srq_free(struct job *job)
 
 const struct kind kind_srq = {
     .name = "srq",
-    .about = "reliable connections of several hosts to one shared receive queue",
+    .about = "reliable connections of several hosts to one shared receive queue, and its limit",
     .usual = true,
     .hosts = 1 + PEERS,
     .size = sizeof(struct many),
