@@ -2,6 +2,7 @@
 /* What the kinds with an initiator and a target share. */
 #include "tests/sim/fabric/channel.h"
 #include <errno.h>
+#include "tests/sim/fabric/connect.h"
 
 void channel_init(struct channel *c, struct job *job, struct sim_host *from, struct sim_host *to)
 {
@@ -18,30 +19,109 @@ void channel_set_srq(struct channel *c, struct ibv_srq *srq)
     c->srq = c->in.srq = srq;
 }
 
-bool channel_step(struct channel *c)
+static bool channel_poll(struct channel *c)
 {
     struct job *job = c->flow.job;
+    bool ends = c->state != CHANNEL_RUNS || c->flow.doomed || c->flow.broken;
     struct ibv_wc wc;
     bool did = false;
 
     while (ibv_poll_cq(c->to_cq, 1, &wc) > 0) {
         uint8_t *slot = intake_take(&c->in, &wc);
 
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
-                  ibv_wc_status_str(wc.status));
-        flow_received(&c->flow, &wc, &c->in, slot);
         did = true;
+        if (wc.status == IBV_WC_SUCCESS) {
+            flow_received(&c->flow, &wc, &c->in, slot);
+            continue;
+        }
+        sim_check(job,
+                  ends && (wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_LOC_LEN_ERR),
+                  "a receive fails: %s", ibv_wc_status_str(wc.status));
+        intake_forget(&c->in, slot);
     }
     while (ibv_poll_cq(c->cq, 1, &wc) > 0) {
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "operation %" G_GUINT64_FORMAT " fails: %s",
-                  wc.wr_id, ibv_wc_status_str(wc.status));
-        flow_sent(&c->flow, &wc, false);
+        sim_check(job, wc.status == IBV_WC_SUCCESS || ends,
+                  "operation %" G_GUINT64_FORMAT " fails: %s", wc.wr_id,
+                  ibv_wc_status_str(wc.status));
+        flow_sent(&c->flow, &wc, ends);
         did = true;
     }
+    return did;
+}
+
+static void channel_end(struct channel *c)
+{
+    sim_note(c->flow.job, "moves QP 0x%x to the error state", c->flow.qp->qp_num);
+    connect_move(c->flow.job, c->flow.qp, IBV_QPS_ERR);
+    if (c->target_connects) {
+        connect_move(c->flow.job, c->target, IBV_QPS_ERR);
+    }
+    flow_mark(&c->flow);
+    c->state = CHANNEL_DRAINS;
+}
+
+/* A target that has no connection has taken what was on its way, up to now. */
+static void channel_begin_again(struct channel *c)
+{
+    flow_settle(&c->flow, true);
+    connect_move(c->flow.job, c->flow.qp, IBV_QPS_RESET);
+    if (c->target_connects) {
+        connect_move(c->flow.job, c->target, IBV_QPS_RESET);
+    }
+    c->connect(c);
+    c->state = CHANNEL_RUNS;
+    /* a receive that a message of the last session did not fill is there for the next one */
+    c->in.has_remains = !c->target_connects;
+    c->flow.job->sim->tally.connections++;
+}
+
+static bool channel_run(struct channel *c)
+{
+    struct chance *chance = &c->flow.job->chance;
+
+    if (c->flow.broken) {
+        channel_end(c);
+        return true;
+    }
+    if (chance_happens(chance, (unsigned)c->flow.job->sim->options.errors)) {
+        if (chance_one_in(chance, 3)) {
+            channel_end(c);
+            return true;
+        }
+        flow_doom(&c->flow);
+    }
+    return flow_post(&c->flow);
+}
+
+bool channel_step(struct channel *c)
+{
+    struct job *job = c->flow.job;
+    bool did = channel_poll(c);
+
     if (chance_below(&job->chance, 4)) {
         did |= intake_post(&c->in, (unsigned)chance_from(&job->chance, 1, INTAKE_SLOTS));
     }
-    return flow_post(&c->flow) || did;
+    switch (c->state) {
+    case CHANNEL_RUNS:
+        return channel_run(c) || did;
+    case CHANNEL_DRAINS:
+        if (flow_is_drained(&c->flow)) {
+            c->state = CHANNEL_IS_QUIET;
+            c->quiet_ns = sim_quiet_ns(job->sim);
+        }
+        return did;
+    default:
+        if (job->sim->world->now_ns >= c->quiet_ns) {
+            channel_begin_again(c);
+            return true;
+        }
+        return did;
+    }
+}
+
+bool channel_is_done(const struct channel *c)
+{
+    return c->state == CHANNEL_RUNS && flow_is_done(&c->flow);
 }
 
 void channel_free(struct channel *c)

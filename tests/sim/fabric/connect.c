@@ -61,12 +61,13 @@ static void connect_to_rts(struct job *job, struct sim_host *const host[2],
 #define QUICK 10 /* 4 ms */
 #define SLOW  15 /* 134 ms */
 
-void connect_rc(struct job *job, struct sim_host *const host[2], struct ibv_qp *const qp[2])
+static void connect_both(struct job *job, struct sim_host *const host[2],
+                         struct ibv_qp *const qp[2], bool patient)
 {
     struct chance *chance = &job->chance;
     struct connect_terms terms = {
         .mtu = (enum ibv_mtu)chance_from(chance, IBV_MTU_256, IBV_MTU_4096),
-        .timeout = sim_is_lossy(job->sim) && chance_one_in(chance, 2) ? QUICK : SLOW,
+        .timeout = !patient && sim_is_lossy(job->sim) && chance_one_in(chance, 2) ? QUICK : SLOW,
     };
 
     for (unsigned i = 0; i < 2; i++) {
@@ -80,4 +81,22 @@ void connect_rc(struct job *job, struct sim_host *const host[2], struct ibv_qp *
     sim_note(job, "connected: QP 0x%x and 0x%x, PSN %u and %u", qp[0]->qp_num, qp[1]->qp_num,
              terms.psn[0], terms.psn[1]);
     job->sim->tally.connections++;
+}
+
+void connect_rc(struct job *job, struct sim_host *const host[2], struct ibv_qp *const qp[2])
+{
+    connect_both(job, host, qp, false);
+}
+
+void connect_rc_patiently(struct job *job, struct sim_host *const host[2],
+                          struct ibv_qp *const qp[2])
+{
+    connect_both(job, host, qp, true);
+}
+
+void connect_move(const struct job *job, struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+
+    sim_must(job, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 }

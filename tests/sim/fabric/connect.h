@@ -9,4 +9,10 @@
  * timeout. */
 void connect_rc(struct job *job, struct sim_host *const host[2], struct ibv_qp *const qp[2]);
 
+/* The same with a timeout that no storm outlasts. */
+void connect_rc_patiently(struct job *job, struct sim_host *const host[2],
+                          struct ibv_qp *const qp[2]);
+/* To ERR, or to RESET. */
+void connect_move(const struct job *job, struct ibv_qp *qp, enum ibv_qp_state state);
+
 #endif

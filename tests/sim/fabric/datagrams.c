@@ -9,6 +9,7 @@
 #include "tests/sim/fabric/datagrams.h"
 #include <errno.h>
 #include <inttypes.h>
+#include "tests/sim/fabric/connect.h"
 
 #define SLOTS   32
 #define DEPTH   64
@@ -24,17 +25,23 @@ static struct ibv_qp *datagrams_qp(struct datagrams *d, enum ibv_qp_type type,
         .cap = {.max_send_wr = DEPTH, .max_recv_wr = SLOTS, .max_send_sge = 2, .max_recv_sge = 1},
         .qp_type = type,
     };
+    struct ibv_qp *qp = ibv_create_qp(host->pd, &attr);
+
+    sim_check(d->job, qp, "no QP: errno %d", errno);
+    return qp;
+}
+
+static void datagrams_to_init(const struct datagrams *d, struct ibv_qp *qp)
+{
     struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
                                .port_num = 1,
                                .qkey = DATAGRAMS_QKEY,
                                .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    struct ibv_qp *qp = ibv_create_qp(host->pd, &attr);
 
-    sim_check(d->job, qp, "no QP: errno %d", errno);
-    sim_must(d->job, ibv_modify_qp(qp, &init,
-                                   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                       (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
-    return qp;
+    sim_must(d->job,
+             ibv_modify_qp(qp, &init,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                               (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
 }
 
 static struct ibv_ah_attr datagrams_path(const struct sim_host *to)
@@ -64,6 +71,18 @@ static void datagrams_connect(const struct datagrams *d, struct ibv_qp *qp,
     sim_must(d->job, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
+/* Both QPs, from RESET on. */
+static void datagrams_begin(struct datagrams *d)
+{
+    datagrams_to_init(d, d->qp);
+    datagrams_to_init(d, d->to_qp);
+    datagrams_connect(d, d->qp, d->to, d->to_qp->qp_num);
+    datagrams_connect(d, d->to_qp, d->from, d->qp->qp_num);
+    d->state = DATAGRAMS_RUN;
+    d->broken = false;
+    d->first = d->posted;
+}
+
 void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
                     struct sim_host *from, struct sim_host *to)
 {
@@ -80,8 +99,7 @@ void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
         d->ah = ibv_create_ah(from->pd, &path);
         sim_check(job, d->ah, "no address handle: errno %d", errno);
     }
-    datagrams_connect(d, d->qp, to, d->to_qp->qp_num);
-    datagrams_connect(d, d->to_qp, from, d->qp->qp_num);
+    datagrams_begin(d);
     intake_init(&d->in, job, to, SLOTS, d->size + (d->ah ? DATAGRAMS_GRH : 0));
     d->in.qp = d->to_qp;
     d->near = sim_span(job, from, 2 * (size_t)d->size);
@@ -113,11 +131,12 @@ static bool datagrams_faults(const struct datagrams *d)
 /* One that nothing is to be lost of does not send what there is no receive for. */
 static bool datagrams_may_send(const struct datagrams *d)
 {
-    return d->posted < d->limit && d->posted - d->sent < DEPTH &&
-           (datagrams_faults(d) || d->posted - d->received < d->in.posted);
+    return d->state == DATAGRAMS_RUN && !d->broken && d->posted < d->limit &&
+           d->posted - d->sent < DEPTH &&
+           (datagrams_faults(d) || d->posted - d->received - d->lost < d->in.posted);
 }
 
-static void datagrams_send(struct datagrams *d)
+static void datagrams_send(struct datagrams *d, bool fails)
 {
     struct chance *chance = &d->job->chance;
     uint64_t number = d->posted++;
@@ -133,10 +152,13 @@ static void datagrams_send(struct datagrams *d)
     *g = (struct datagram){.number = number,
                            .len = (uint32_t)chance_below(chance, d->size + 1),
                            .at = (uint32_t)chance_below(chance, d->size + 1),
+                           .bad = fails,
                            .write = !d->ah && chance_one_in(chance, 3)};
+    g->len += fails && !g->len;
     sge.addr = (uintptr_t)(d->near.at + MIN(g->at, d->near.len - g->len));
     g->at = (uint32_t)(sge.addr - (uintptr_t)d->near.at);
     sge.length = g->len;
+    sge.lkey ^= fails ? 0x5500 : 0;
     wr.imm_data = GUINT32_TO_BE((uint32_t)number);
     if (g->write) {
         wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -151,15 +173,29 @@ static void datagrams_send(struct datagrams *d)
     sim_must(d->job, ibv_post_send(d->qp, &wr, &bad));
 }
 
+static bool datagrams_may_end_as(const struct datagrams *d, const struct datagram *g,
+                                 enum ibv_wc_status status)
+{
+    bool may_flush = d->broken || d->state == DATAGRAMS_DRAIN;
+
+    return status == IBV_WC_SUCCESS        ? !g->bad && !d->broken
+           : status == IBV_WC_LOC_PROT_ERR ? g->bad && !d->broken
+                                           : status == IBV_WC_WR_FLUSH_ERR && may_flush;
+}
+
 static bool datagrams_poll_sent(struct datagrams *d)
 {
     struct ibv_wc wc;
     bool did = false;
 
     while (ibv_poll_cq(d->cq, 1, &wc) > 0) {
-        sim_check(d->job, wc.status == IBV_WC_SUCCESS && wc.wr_id == d->sent,
+        sim_check(d->job,
+                  wc.wr_id == d->sent && d->state != DATAGRAMS_ARE_QUIET &&
+                      datagrams_may_end_as(d, &d->known[d->sent % DATAGRAMS_KNOWN], wc.status),
                   "completion %" PRIu64 " (%s), not %" PRIu64, wc.wr_id,
                   ibv_wc_status_str(wc.status), d->sent);
+        d->job->sim->tally.errors += wc.status && !d->broken;
+        d->broken |= wc.status != IBV_WC_SUCCESS;
         d->sent++;
         d->quiet_ns = sim_quiet_ns(d->job->sim) + USED_MS * SIM_MS;
         d->job->sim->tally.checks++;
@@ -176,6 +212,12 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
     struct datagram *g = &d->known[number % DATAGRAMS_KNOWN];
     uint8_t *slot = intake_take(&d->in, wc);
 
+    sim_check(d->job, d->state != DATAGRAMS_ARE_QUIET,
+              "a message is received after its connection");
+    if (d->state == DATAGRAMS_DRAIN && wc->status == IBV_WC_WR_FLUSH_ERR) {
+        intake_forget(&d->in, slot);
+        return;
+    }
     sim_check(d->job, wc->status == IBV_WC_SUCCESS, "a receive fails: %s",
               ibv_wc_status_str(wc->status));
     sim_check(d->job, wc->wc_flags & IBV_WC_WITH_IMM && number < d->posted,
@@ -183,6 +225,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
     d->received++;
     d->job->sim->tally.messages++;
     d->job->sim->tally.checks++;
+    sim_check(d->job, number >= d->first && !g->bad, "message %u was not to be sent", number);
     if (g->number != number) { /* it comes too late to be known */
         sim_check(d->job, sim_is_disorderly(d->job->sim), "message %u is late", number);
         intake_forget(&d->in, slot);
@@ -223,17 +266,68 @@ static bool datagrams_poll_received(struct datagrams *d)
     return did;
 }
 
+/* -- errors ------------------------------------------------------------------------------------ */
+
+/* Both QPs, so that all they have comes back. */
+static void datagrams_end(struct datagrams *d)
+{
+    sim_note(d->job, "moves its QPs to the error state");
+    d->state = DATAGRAMS_DRAIN;
+    connect_move(d->job, d->qp, IBV_QPS_ERR);
+    connect_move(d->job, d->to_qp, IBV_QPS_ERR);
+}
+
+static void datagrams_maybe_end(struct datagrams *d)
+{
+    struct chance *chance = &d->job->chance;
+
+    if (d->broken) {
+        datagrams_end(d);
+    } else if (chance_happens(chance, (unsigned)d->job->sim->options.errors) &&
+               datagrams_may_send(d)) {
+        if (chance_one_in(chance, 2)) {
+            datagrams_send(d, true);
+        } else {
+            datagrams_end(d);
+        }
+    }
+}
+
+/* All are lost that have not arrived by now. */
+static bool datagrams_step_end(struct datagrams *d)
+{
+    if (d->state == DATAGRAMS_DRAIN && d->sent == d->posted && !d->in.posted) {
+        d->state = DATAGRAMS_ARE_QUIET;
+        d->again_ns = sim_quiet_ns(d->job->sim);
+        d->lost = d->posted - d->received;
+        d->limit = MAX(d->limit, d->posted);
+        return true;
+    }
+    if (d->state == DATAGRAMS_ARE_QUIET && d->job->sim->world->now_ns >= d->again_ns) {
+        connect_move(d->job, d->qp, IBV_QPS_RESET);
+        connect_move(d->job, d->to_qp, IBV_QPS_RESET);
+        datagrams_begin(d);
+        d->job->sim->tally.connections++;
+        return true;
+    }
+    return false;
+}
+
 bool datagrams_step(struct datagrams *d)
 {
     bool did = datagrams_poll_sent(d);
     unsigned n = (unsigned)chance_from(&d->job->chance, 1, 8);
 
     did |= datagrams_poll_received(d);
-    if (chance_below(&d->job->chance, 4)) {
+    if (d->state != DATAGRAMS_RUN) {
+        return datagrams_step_end(d) || did;
+    }
+    datagrams_maybe_end(d);
+    if (d->state == DATAGRAMS_RUN && chance_below(&d->job->chance, 4)) {
         did |= intake_post(&d->in, (unsigned)chance_from(&d->job->chance, 1, SLOTS));
     }
     for (; n && datagrams_may_send(d); n--) {
-        datagrams_send(d);
+        datagrams_send(d, false);
         did = true;
     }
     return did;
@@ -241,13 +335,14 @@ bool datagrams_step(struct datagrams *d)
 
 bool datagrams_is_done(const struct datagrams *d)
 {
-    return d->sent == d->limit && (d->job->sim->world->now_ns >= d->quiet_ns ||
-                                   (!datagrams_faults(d) && d->received == d->limit));
+    return d->state == DATAGRAMS_RUN && !d->broken && d->sent == d->limit &&
+           (d->job->sim->world->now_ns >= d->quiet_ns ||
+            (!datagrams_faults(d) && d->received + d->lost == d->limit));
 }
 
 void datagrams_check(struct datagrams *d)
 {
-    sim_check(d->job, datagrams_faults(d) || d->received == d->limit,
+    sim_check(d->job, datagrams_faults(d) || d->received + d->lost == d->limit,
               "%" PRIu64 " of %" PRIu64 " messages have arrived, on a fabric without faults",
               d->received, d->limit);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages that may be lost: over unreliable connections and datagrams. Each names itself in its
- * immediate, so that it is known whatever became of those before it.
+ * immediate, so that it is known whatever became of those before it. Now and then one of the QPs
+ * gets into the error state: then what it has outstanding is flushed, and both begin anew.
  */
 #ifndef HCASIM_TESTS_DATAGRAMS_H
 #define HCASIM_TESTS_DATAGRAMS_H
@@ -14,7 +15,14 @@ struct datagram {
     uint64_t number;
     uint32_t len, at;
     bool write;
+    bool bad;      /* its memory is nobody's */
     uint64_t seen; /* how often it arrived */
+};
+
+enum datagrams_state {
+    DATAGRAMS_RUN,
+    DATAGRAMS_DRAIN,    /* a queue is in error: what is outstanding is flushed */
+    DATAGRAMS_ARE_QUIET /* until again_ns */
 };
 
 /* One direction. */
@@ -30,6 +38,11 @@ struct datagrams {
     uint64_t posted, sent, received, newest;
     uint64_t limit;
     uint64_t quiet_ns;
+    enum datagrams_state state;
+    bool broken;    /* a SEND has failed: those behind it are flushed */
+    uint64_t first; /* number of the first one of this connection */
+    uint64_t again_ns;
+    uint64_t lost; /* with connections that ended */
     struct datagram known[DATAGRAMS_KNOWN];
 };
 

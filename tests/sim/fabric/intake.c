@@ -45,9 +45,18 @@ void intake_free(struct intake *in)
 
 #define BATCH 16u
 
+static int intake_ring(struct intake *in, struct ibv_recv_wr *wr)
+{
+    struct ibv_recv_wr *bad;
+
+    return in->srq  ? ibv_post_srq_recv(in->srq, wr, &bad)
+           : in->wq ? ibv_post_wq_recv(in->wq, wr, &bad)
+                    : ibv_post_recv(in->qp, wr, &bad);
+}
+
 unsigned intake_post(struct intake *in, unsigned most)
 {
-    struct ibv_recv_wr wr[BATCH], *bad;
+    struct ibv_recv_wr wr[BATCH];
     struct ibv_sge sge[BATCH];
     unsigned n = MIN(MIN(most, in->num_free), BATCH);
 
@@ -65,8 +74,7 @@ unsigned intake_post(struct intake *in, unsigned most)
         in->order[(in->first + in->posted++) % INTAKE_SLOTS] = (uint16_t)slot;
     }
     if (n) {
-        sim_must(in->job,
-                 in->srq ? ibv_post_srq_recv(in->srq, wr, &bad) : ibv_post_recv(in->qp, wr, &bad));
+        sim_must(in->job, intake_ring(in, wr));
     }
     return n;
 }
@@ -101,7 +109,8 @@ void intake_check(struct intake *in, uint8_t *slot, size_t skip, const uint8_t *
 {
     sim_check(in->job, !memcmp(slot + skip, expected, len),
               "other bytes were received than were sent");
-    memset(slot, POISON, skip + len);
+    memset(slot, POISON, in->has_remains ? in->size : skip + len);
+    in->has_remains = false;
     intake_give_back(in, slot);
 }
 

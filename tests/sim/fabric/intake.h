@@ -14,8 +14,9 @@
 
 struct intake {
     struct job *job;
-    struct ibv_qp *qp; /* one of these two */
+    struct ibv_qp *qp; /* one of these three */
     struct ibv_srq *srq;
+    struct ibv_wq *wq;
     struct span span;
     unsigned slots, posted; /* posted: and not completed */
     size_t size, stride;
@@ -23,6 +24,8 @@ struct intake {
     /* of a QP's own queue: slots in the order posted */
     uint16_t order[INTAKE_SLOTS];
     unsigned first;
+    /* The next message may get a slot that one which was given up has begun to fill. */
+    bool has_remains;
 };
 
 void intake_init(struct intake *in, struct job *job, struct sim_host *host, unsigned slots,

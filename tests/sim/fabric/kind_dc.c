@@ -125,6 +125,12 @@ static void kind_dc_connect(struct channel *c, struct ibv_qp *qp, bool target)
     }
 }
 
+/* A target has no connection of its own. */
+static void kind_dc_connect_initiator(struct channel *c)
+{
+    kind_dc_connect(c, c->flow.qp, false);
+}
+
 static void kind_dc_make_channel(struct job *job, struct dc_channel *x, struct sim_host *from,
                                  struct sim_host *to)
 {
@@ -142,7 +148,8 @@ static void kind_dc_make_channel(struct job *job, struct dc_channel *x, struct s
     c->target = kind_dc_make_qp(c, true);
     c->flow.qp = kind_dc_make_qp(c, false);
     kind_dc_connect(c, c->target, true);
-    kind_dc_connect(c, c->flow.qp, false);
+    c->connect = kind_dc_connect_initiator;
+    c->connect(c);
 }
 
 static void kind_dc_make(struct job *job)
@@ -166,7 +173,7 @@ static bool kind_dc_is_done(const struct job *job)
 {
     const struct dc *x = job->state;
 
-    return flow_is_done(&x->channel[0].channel.flow) && flow_is_done(&x->channel[1].channel.flow);
+    return channel_is_done(&x->channel[0].channel) && channel_is_done(&x->channel[1].channel);
 }
 
 static void kind_dc_check(struct job *job)

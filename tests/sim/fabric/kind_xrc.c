@@ -105,18 +105,26 @@ static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct 
                                                              IBV_QP_MAX_QP_RD_ATOMIC)));
 }
 
+static void kind_xrc_connect_both(struct channel *c)
+{
+    uint32_t psn = (uint32_t)chance_from(&c->flow.job->chance, 0xffff80, 0xffffff);
+
+    kind_xrc_connect(c, c->target, c->flow.qp, c->flow.from, psn);
+    kind_xrc_connect(c, c->flow.qp, c->target, c->flow.to, psn);
+}
+
 static void kind_xrc_make_channel(struct job *job, struct xrc_channel *x, struct sim_host *from,
                                   struct sim_host *to)
 {
-    uint32_t psn = (uint32_t)chance_from(&job->chance, 0xffff80, 0xffffff);
     struct channel *c = &x->channel;
 
     channel_init(c, job, from, to);
     c->flow.dress = kind_xrc_dress;
     kind_xrc_make_srq(x);
     kind_xrc_make_qps(x);
-    kind_xrc_connect(c, c->target, c->flow.qp, from, psn);
-    kind_xrc_connect(c, c->flow.qp, c->target, to, psn);
+    c->target_connects = true;
+    c->connect = kind_xrc_connect_both;
+    c->connect(c);
 }
 
 static void kind_xrc_make(struct job *job)
@@ -140,7 +148,7 @@ static bool kind_xrc_is_done(const struct job *job)
 {
     const struct xrc *x = job->state;
 
-    return flow_is_done(&x->channel[0].channel.flow) && flow_is_done(&x->channel[1].channel.flow);
+    return channel_is_done(&x->channel[0].channel) && channel_is_done(&x->channel[1].channel);
 }
 
 static void kind_xrc_check(struct job *job)
