@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw packets, and what a NIC must make of them, by the standards alone: checksums (RFC 1071), the
+ * segments of a large TCP packet, the queue that receive-side scaling gives a packet (Microsoft's
+ * Toeplitz hash). Shares nothing with the device.
+ */
+#ifndef HCASIM_TESTS_ETH_MESSAGE_H
+#define HCASIM_TESTS_ETH_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tests/sim/fabric/chance.h"
+
+#define ETH_MOST_HEADERS 74  /* Ethernet, IPv6, TCP */
+#define ETH_KEY          40  /* bytes of a hash's key */
+#define ETH_LEAST        16u /* bytes of payload: the last of a message's are its own, too */
+
+/* All packets of a job. */
+struct eth_kind {
+    uint8_t dmac[6], smac[6];
+    bool ipv6, tcp;
+    uint16_t dport;
+    bool hash_src, hash_dst, hash_sport; /* what is hashed */
+    uint8_t key[ETH_KEY];
+};
+
+struct eth_message {
+    uint8_t headers[ETH_MOST_HEADERS];
+    uint32_t headers_len, len; /* len: of the payload */
+    uint32_t mss;              /* 0: it is one packet */
+    bool bad_sum;              /* of the transport's, if nobody puts one in */
+    uint32_t number;
+};
+
+/* Message number of a job with that seed; most: bytes of payload of one packet. */
+void eth_message_draw(struct eth_message *msg, const struct eth_kind *kind, uint64_t seed,
+                      uint32_t number, uint32_t most);
+/* Its payload. */
+void eth_message_fill(const struct eth_message *msg, uint8_t *payload);
+/* How many packets it becomes, and the nth of them as it must be on the wire: its length. */
+uint32_t eth_message_packets(const struct eth_message *msg);
+size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *kind, uint32_t nth,
+                          bool sums, const uint8_t *payload, uint8_t *packet);
+uint32_t eth_message_hash(const struct eth_message *msg, const struct eth_kind *kind);
+/* Of a packet's payload: which message it is of, and which packet of it. */
+uint32_t eth_payload_number(const uint8_t *payload);
+uint32_t eth_payload_nth(const uint8_t *payload);
+size_t eth_headers_len(const struct eth_kind *kind);
+
+#endif
