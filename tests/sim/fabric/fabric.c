@@ -282,6 +282,15 @@ static struct fabric_port *fabric_port_at(const struct fabric *fabric, unsigned 
     return g_ptr_array_index(fabric->ports, port);
 }
 
+struct wire_port *fabric_plug_again(struct fabric *fabric, unsigned port)
+{
+    struct fabric_port *p = fabric_port_at(fabric, port);
+
+    g_assert(!p->open);
+    p->open = true;
+    return &p->port;
+}
+
 struct link *fabric_uplink(struct fabric *fabric, unsigned port)
 {
     return &fabric_port_at(fabric, port)->up;

@@ -39,6 +39,8 @@ struct timeline *fabric_timeline(struct fabric *fabric);
 
 /* The host's end of the cable to the next port, which is number fabric_num_ports() - 1 then. */
 struct wire_port *fabric_plug(struct fabric *fabric);
+/* The same again to a port whose host has closed its end: what is on its way there arrives. */
+struct wire_port *fabric_plug_again(struct fabric *fabric, unsigned port);
 unsigned fabric_num_ports(const struct fabric *fabric);
 struct link *fabric_uplink(struct fabric *fabric, unsigned port);
 struct link *fabric_downlink(struct fabric *fabric, unsigned port);

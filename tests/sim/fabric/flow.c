@@ -36,6 +36,7 @@ void flow_init(struct flow *f, struct job *job, struct sim_host *from, struct si
     f->landing = f->source + source;
     f->olds = (uint64_t *)(void *)(f->landing + slots);
     f->far = sim_span(job, to, source + slots + sizeof(uint64_t));
+    f->far_key = f->far.mr->rkey;
     f->far_source = f->far.at;
     f->target = f->far_source + source;
     f->word = (uint64_t *)(void *)(f->target + slots);
@@ -49,6 +50,41 @@ void flow_free(struct flow *f)
 {
     sim_span_free(f->job, &f->near);
     sim_span_free(f->job, &f->far);
+}
+
+static void flow_move(uint8_t **at, ptrdiff_t by)
+{
+    *at += by;
+}
+
+struct span flow_bury(struct flow *f, bool near)
+{
+    struct span *span = near ? &f->near : &f->far, grave = *span;
+    uint8_t *copy = sim_memory(f->job->sim, span->len);
+    ptrdiff_t by = copy - span->at;
+
+    /* until then the device may still write there */
+    sim_must(f->job, ibv_dereg_mr(grave.mr));
+    grave.mr = NULL;
+    memcpy(copy, span->at, span->len);
+    sim_span_free(f->job, &grave);
+    for (unsigned i = 0; i < FLOW_OWED; i++) {
+        const uint8_t *bytes = f->owes[i].bytes;
+
+        f->owes[i].bytes += bytes >= grave.at && bytes < grave.at + grave.len ? by : 0;
+    }
+    *span = (struct span){.at = copy, .len = grave.len};
+    if (near) {
+        flow_move(&f->source, by);
+        flow_move(&f->landing, by);
+        f->olds = (uint64_t *)(void *)((uint8_t *)f->olds + by);
+    } else {
+        f->buried = by;
+        flow_move(&f->far_source, by);
+        flow_move(&f->target, by);
+        f->word = (uint64_t *)(void *)((uint8_t *)f->word + by);
+    }
+    return grave;
 }
 
 static struct flow_op *flow_op_at(struct flow *f, uint64_t op)
@@ -102,6 +138,12 @@ static void flow_gather(struct flow *f, struct flow_wr *w, uint8_t *from, uint32
     }
 }
 
+/* What the other side calls it, or did. */
+static uint64_t flow_far_va(const struct flow *f, const void *at)
+{
+    return (uintptr_t)at - (uintptr_t)f->buried;
+}
+
 static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     uint64_t operand = chance_next(&f->job->chance);
@@ -110,8 +152,8 @@ static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, str
     o->found = f->counter;
     w->sge[0] = (struct ibv_sge){(uintptr_t)&f->olds[op % FLOW_WINDOW], 8, f->near.mr->lkey};
     w->wr.num_sge = 1;
-    w->wr.wr.atomic.remote_addr = (uintptr_t)f->word;
-    w->wr.wr.atomic.rkey = f->far.mr->rkey;
+    w->wr.wr.atomic.remote_addr = flow_far_va(f, f->word);
+    w->wr.wr.atomic.rkey = f->far_key;
     if (o->what == FLOW_FETCH_ADD) {
         w->wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
         w->wr.wr.atomic.compare_add = operand;
@@ -129,18 +171,18 @@ static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, str
 static void flow_plan_write(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     w->wr.opcode = o->what == FLOW_WRITE_IMM ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_WRITE ? f->far.mr->rkey ^ 0x5500 : f->far.mr->rkey;
+    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_WRITE ? f->far_key ^ 0x5500 : f->far_key;
     flow_use_slot(f, f->target, op);
-    w->wr.wr.rdma.remote_addr = (uintptr_t)flow_slot(f, f->target, op);
+    w->wr.wr.rdma.remote_addr = flow_far_va(f, flow_slot(f, f->target, op));
     flow_gather(f, w, f->source + o->at, o->len);
 }
 
 static void flow_plan_read(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     w->wr.opcode = IBV_WR_RDMA_READ;
-    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_READ ? f->far.mr->rkey ^ 0x5500 : f->far.mr->rkey;
+    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_READ ? f->far_key ^ 0x5500 : f->far_key;
     flow_use_slot(f, f->landing, op);
-    w->wr.wr.rdma.remote_addr = (uintptr_t)(f->far_source + o->at);
+    w->wr.wr.rdma.remote_addr = flow_far_va(f, f->far_source + o->at);
     flow_gather(f, w, flow_slot(f, f->landing, op), o->len);
 }
 

@@ -60,6 +60,8 @@ struct flow {
     struct span near, far;
     uint8_t *source, *landing, *far_source, *target;
     uint64_t *olds, *word;
+    uint32_t far_key;
+    ptrdiff_t buried; /* how far from where it was what is far is now */
     uint64_t posted, done, flushed;
     unsigned unsignaled; /* the last ones */
     uint64_t owed, owed_done, received;
@@ -90,5 +92,8 @@ void flow_received(struct flow *flow, const struct ibv_wc *wc, struct intake *in
  * completion that there was has been polled. */
 void flow_settle(struct flow *flow, bool all);
 void flow_check(struct flow *flow);
+/* The host of its near end, or of its far one, is gone, with its memory as it was then: a copy is
+ * what is looked at from now on. Where it was must stay zero. */
+struct span flow_bury(struct flow *flow, bool near);
 
 #endif

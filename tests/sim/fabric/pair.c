@@ -82,20 +82,40 @@ void pair_init(struct pair *pair, struct job *job, struct sim_host *a, struct si
     pair_connect(pair);
 }
 
+static void pair_free_end(struct pair *pair, struct pair_end *end)
+{
+    if (!pair->destroyed) {
+        sim_must(pair->job, ibv_destroy_qp(end->qp));
+    }
+    sim_must(pair->job, ibv_destroy_cq(end->cq));
+    if (end->channel) {
+        sim_must(pair->job, ibv_destroy_comp_channel(end->channel));
+    }
+    if (end->flushes) {
+        intake_free(&end->own);
+    }
+}
+
 void pair_free(struct pair *pair)
 {
     for (unsigned i = 0; i < 2; i++) {
-        struct pair_end *end = &pair->end[i];
-
-        sim_must(pair->job, ibv_destroy_qp(end->qp));
-        sim_must(pair->job, ibv_destroy_cq(end->cq));
-        if (end->channel) {
-            sim_must(pair->job, ibv_destroy_comp_channel(end->channel));
-        }
-        if (end->flushes) {
-            intake_free(&end->own);
+        if (!pair->end[i].gone) {
+            pair_free_end(pair, &pair->end[i]);
         }
         flow_free(&pair->flow[i]);
+    }
+}
+
+void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alone_ns)
+{
+    graves[2] = pair->end[0].own.span;
+    pair_free_end(pair, &pair->end[0]); /* first, or what comes finds no memory, and says so */
+    graves[0] = flow_bury(&pair->flow[0], true);
+    graves[1] = flow_bury(&pair->flow[1], false);
+    pair->end[0].gone = true;
+    if (pair->state == PAIR_RUNS) {
+        pair->state = PAIR_IS_HALF;
+        pair->quiet_ns = pair->job->sim->world->now_ns + alone_ns;
     }
 }
 
@@ -103,11 +123,11 @@ void pair_free(struct pair *pair)
 
 static void pair_to_err(struct pair *pair)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-
     for (unsigned i = 0; i < 2; i++) {
-        sim_must(pair->job, ibv_modify_qp(pair->end[i].qp, &attr, IBV_QP_STATE));
-        flow_mark(&pair->flow[i]);
+        if (!pair->end[i].gone) {
+            connect_move(pair->job, pair->end[i].qp, IBV_QPS_ERR);
+            flow_mark(&pair->flow[i]);
+        }
     }
     pair->state = PAIR_DRAINS;
 }
@@ -115,7 +135,7 @@ static void pair_to_err(struct pair *pair)
 static void pair_be_quiet(struct pair *pair, bool all)
 {
     for (unsigned i = 0; i < 2; i++) {
-        flow_settle(&pair->flow[i], all);
+        flow_settle(&pair->flow[i], all && !pair->end[0].gone);
     }
     pair->state = PAIR_IS_QUIET;
     pair->quiet_ns = sim_quiet_ns(pair->job->sim);
@@ -137,13 +157,11 @@ static void pair_destroy(struct pair *pair)
 
 static void pair_connect_again(struct pair *pair)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
     for (unsigned i = 0; i < 2; i++) {
         if (pair->destroyed) {
             pair_make_qp(pair, i);
         } else {
-            sim_must(pair->job, ibv_modify_qp(pair->end[i].qp, &attr, IBV_QP_STATE));
+            connect_move(pair->job, pair->end[i].qp, IBV_QPS_RESET);
         }
     }
     pair->destroyed = false;
@@ -155,8 +173,8 @@ static void pair_connect_again(struct pair *pair)
 static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
 {
     struct pair_end *end = &pair->end[nth];
-    bool ends = pair->state == PAIR_DRAINS || pair->flow[0].doomed || pair->flow[1].doomed ||
-                pair->flow[nth].broken;
+    bool ends = pair->end[0].gone || pair->state == PAIR_DRAINS || pair->flow[0].doomed ||
+                pair->flow[1].doomed || pair->flow[nth].broken;
     uint8_t *slot;
 
     sim_check(pair->job, pair->state != PAIR_IS_QUIET,
@@ -206,7 +224,7 @@ static bool pair_poll(struct pair *pair, unsigned nth)
     bool did = false;
     int n;
 
-    if (!pair_looks(pair, end)) {
+    if (end->gone || !pair_looks(pair, end)) {
         return false;
     }
     if (end->channel) { /* what comes from here on is told */
@@ -276,9 +294,20 @@ static bool pair_run(struct pair *pair)
     return did;
 }
 
+/* The end that is left goes on, and hears nothing. */
+static bool pair_run_alone(struct pair *pair)
+{
+    bool did = intake_post(pair->end[1].intake, (unsigned)chance_from(&pair->job->chance, 1, 4));
+
+    return flow_post(&pair->flow[1]) || did;
+}
+
 static bool pair_is_drained(const struct pair *pair)
 {
     for (unsigned i = 0; i < 2; i++) {
+        if (pair->end[i].gone) {
+            continue;
+        }
         if (!flow_is_drained(&pair->flow[i]) || (pair->end[i].flushes && pair->end[i].own.posted)) {
             return false;
         }
@@ -298,12 +327,24 @@ bool pair_step(struct pair *pair)
             return true;
         }
         return pair_run(pair) || did;
+    case PAIR_IS_HALF:
+        if (pair->flow[1].broken || pair->job->sim->world->now_ns >= pair->quiet_ns) {
+            pair_to_err(pair);
+            return true;
+        }
+        return pair_run_alone(pair) || did;
     case PAIR_DRAINS:
         if (pair_is_drained(pair)) {
             pair_be_quiet(pair, true);
         }
         return did;
+    case PAIR_IS_OVER:
+        return did;
     default:
+        if (pair->job->sim->world->now_ns >= pair->quiet_ns && pair->end[0].gone) {
+            pair->state = PAIR_IS_OVER;
+            return true;
+        }
         if (pair->job->sim->world->now_ns >= pair->quiet_ns) {
             pair_connect_again(pair);
             return true;

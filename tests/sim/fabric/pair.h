@@ -4,6 +4,9 @@
  * that must fail, a QP that is moved to the error state or destroyed in the midst of it, or the
  * fabric. Then both are drained, what is left of the flows is settled, and when nothing of it can
  * be on its way any more, they are connected again.
+ *
+ * Or the host of the first end is gone all of a sudden. The other one has to find out by itself,
+ * and the pair is over.
  */
 #ifndef HCASIM_TESTS_PAIR_H
 #define HCASIM_TESTS_PAIR_H
@@ -19,12 +22,15 @@ struct pair_end {
     struct ibv_srq *srq; /* another's, or NULL */
     struct intake own, *intake;
     bool flushes; /* its receives do, being its own */
+    bool gone;
 };
 
 enum pair_state {
     PAIR_RUNS,
+    PAIR_IS_HALF, /* the first end is gone, and the other does not know; until quiet_ns */
     PAIR_DRAINS,
     PAIR_IS_QUIET, /* until quiet_ns */
+    PAIR_IS_OVER,
 };
 
 struct pair {
@@ -40,6 +46,10 @@ struct pair {
 void pair_init(struct pair *pair, struct job *job, struct sim_host *a, struct sim_host *b);
 /* Before that, if receives come from elsewhere than a queue of the QP's own. */
 void pair_share_receives(struct pair *pair, unsigned end, struct intake *in);
+/* The first end goes: what it has is destroyed, now. Stores what memory it had (pair_bury()). The
+ * other end is left alone for some time, or until an operation fails. */
+#define PAIR_GRAVES 3
+void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alone_ns);
 bool pair_step(struct pair *pair);
 bool pair_is_done(const struct pair *pair);
 void pair_check(struct pair *pair);

@@ -104,7 +104,9 @@ struct span sim_span(struct job *job, struct sim_host *host, size_t len)
 
 void sim_span_free(struct job *job, struct span *span)
 {
-    sim_must(job, ibv_dereg_mr(span->mr));
+    if (span->mr) {
+        sim_must(job, ibv_dereg_mr(span->mr));
+    }
     madvise(span->at, span->len, MADV_DONTNEED);
 }
 
@@ -220,7 +222,7 @@ static void sim_make_umr_queue(const struct sim_host *host)
     }
 }
 
-static void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
+void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
 {
     hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
     if (host->number == 0) {
@@ -231,6 +233,7 @@ static void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port
     if (!host->ctx) {
         sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
     }
+    host->is_reset = false;
     host->pd = ibv_alloc_pd(host->ctx);
     sim_make_xrc_domain(host);
     sim_make_umr_queue(host);
@@ -248,8 +251,23 @@ static uint64_t sim_notes_icm(const struct hca *hca)
     return (uint64_t)NOTE_ICM * g_hash_table_size(hca->rdma->dc.notes);
 }
 
+/* From now on it has jobs. */
+void sim_host_begin(struct sim_host *host)
+{
+    host->objects = sim_num_objects(host);
+    host->memory = sim_hca(host)->memory.used;
+    host->icm = sim_hca(host)->icm.used;
+}
+
+void sim_host_reset(struct sim_host *host)
+{
+    hv_sim_device_reset(host->device);
+    host->is_reset = true;
+    host->objects = host->icm = host->memory = 0;
+}
+
 /* What the jobs took is given back. */
-static void sim_host_down(struct sim_host *host)
+void sim_host_down(struct sim_host *host)
 {
     const struct hca *hca = sim_hca(host);
 
@@ -282,12 +300,8 @@ static void sim_make_hosts(struct sim *sim)
     }
     inproc_settle(sim->world);
     for (unsigned i = 0; i < sim->options.hosts; i++) {
-        struct sim_host *host = &sim->hosts[i];
-
-        if (host->up) {
-            host->objects = sim_num_objects(host);
-            host->memory = sim_hca(host)->memory.used;
-            host->icm = sim_hca(host)->icm.used;
+        if (sim->hosts[i].up) {
+            sim_host_begin(&sim->hosts[i]);
         }
     }
 }

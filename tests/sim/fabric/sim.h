@@ -27,6 +27,7 @@ struct sim_host {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     uint64_t objects, memory, icm; /* of the HCA, before any job */
+    bool is_reset;                 /* its HCA has lost all that was made */
 };
 
 /* What a run has done. */
@@ -122,6 +123,14 @@ struct span {
 uint8_t *sim_memory(struct sim *sim, size_t len);
 struct span sim_span(struct job *job, struct sim_host *host, size_t len);
 void sim_span_free(struct job *job, struct span *span);
+
+/* A host beside those of options.hosts, of which a job has one for itself. up: its HCA is brought
+ * up at that end of a cable. down: all that was made at it is gone, and so is the HCA. */
+void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port);
+void sim_host_begin(struct sim_host *host);
+void sim_host_down(struct sim_host *host);
+/* Its function is reset: what was made is to be destroyed, and the host to go down. */
+void sim_host_reset(struct sim_host *host);
 
 /* Whether frames may be lost on the way, so that a connection may end by itself. */
 bool sim_is_lossy(const struct sim *sim);
