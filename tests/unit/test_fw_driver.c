@@ -3,6 +3,7 @@
 #include <check.h>
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
+#include "wire/pair.h"
 
 static uint64_t pci_read(void *pci, uint64_t offset, unsigned size)
 {
@@ -102,8 +103,14 @@ void fwd_open(struct fwd *d)
 
 void fwd_clear(struct fwd *d)
 {
+    if (d->cable[0]) {
+        fw_set_wire(d->fw, NULL);
+    }
     drv_close(d->drv);
     fw_free(d->fw);
+    for (unsigned i = 0; i < G_N_ELEMENTS(d->cable); i++) {
+        g_clear_pointer(&d->cable[i], wire_close);
+    }
     ck_assert_uint_eq(d->host.open_maps, 0);
     fake_host_clear(&d->host);
 }
@@ -242,6 +249,36 @@ void fwd_bring_up(struct fwd *d)
     const char *failed = drv_init_hca(d->drv, &status);
 
     ck_assert_msg(!failed, "%s: status %d", failed, status);
+}
+
+void fwd_plug(struct fwd *d)
+{
+    wire_pair_new(16, d->cable);
+    fw_set_wire(d->fw, d->cable[0]);
+}
+
+void fwd_leave_alone(struct fwd *d)
+{
+    g_clear_pointer(&d->cable[1], wire_close);
+}
+
+enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size)
+{
+    size_t in_at = PRM_OFFSET(access_register_in, register_data);
+    size_t out_at = PRM_OFFSET(access_register_out, register_data);
+    uint8_t in_bytes[1024] = {0}, out[1024];
+    void *in = in_bytes;
+    enum syn syn;
+
+    ck_assert_uint_le(size, sizeof(out) - MAX(in_at, out_at));
+    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, in, op_mod,
+            write ? PRM_ACCESS_REGISTER_OP_WRITE : PRM_ACCESS_REGISTER_OP_READ);
+    PRM_SET(access_register_in, in, register_id, id);
+    memcpy(in + in_at, reg, size);
+    syn = fwd_cmd(d, in, in_at + size, out, out_at + size);
+    memcpy(reg, out + out_at, size);
+    return syn;
 }
 
 enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap)

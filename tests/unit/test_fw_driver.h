@@ -14,15 +14,17 @@
 #include "prm/prm.h"
 #include "prm/reflect.h"
 #include "tests/unit/fake_host.h"
+#include "wire/port.h"
 
 struct fwd {
     struct fake_host host;
     struct fw *fw;
-    struct drv *drv;    /* has the command queue; bring-up is the test's */
-    bool rung;          /* a register was written and the function has not run since */
-    unsigned entries;   /* calls into the function, ever */
-    unsigned in_boxes;  /* input mailboxes of what was prepared */
-    uint64_t far_pages; /* next page that fwd_give_pages() gives */
+    struct drv *drv;            /* has the command queue; bring-up is the test's */
+    bool rung;                  /* a register was written and the function has not run since */
+    unsigned entries;           /* calls into the function, ever */
+    unsigned in_boxes;          /* input mailboxes of what was prepared */
+    uint64_t far_pages;         /* next page that fwd_give_pages() gives */
+    struct wire_port *cable[2]; /* its end and the far one; NULL: there is none */
 };
 
 void fwd_init(struct fwd *d);
@@ -62,6 +64,14 @@ uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
 
 /* From power-on to INIT_HCA, as the driver does; fails the test if a step fails. */
 void fwd_bring_up(struct fwd *d);
+
+/* Plugs a cable in whose other end is held by nobody in particular; fwd_clear() pulls it. */
+void fwd_plug(struct fwd *d);
+/* Who is at the cable's far end goes away. */
+void fwd_leave_alone(struct fwd *d);
+
+/* ACCESS_REG: the register, and what it is after that. */
+enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size);
 
 /* QUERY_HCA_CAP of a section into cap (4096 bytes). */
 enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap);

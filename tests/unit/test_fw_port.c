@@ -6,11 +6,8 @@
 #include "fw/fw_internal.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
-#include "wire/pair.h"
-#include "wire/port.h"
 
 static struct fwd d;
-static struct wire_port *ends[2]; /* NULL: no cable */
 
 static void setup(void)
 {
@@ -20,19 +17,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    fw_set_wire(d.fw, NULL);
     fwd_clear(&d);
-    for (unsigned i = 0; i < 2 && ends[i]; i++) {
-        wire_close(ends[i]);
-        ends[i] = NULL;
-    }
-}
-
-/* Plugs a cable in whose other end is held by nobody in particular. */
-static void plug(void)
-{
-    wire_pair_new(16, ends);
-    fw_set_wire(d.fw, ends[0]);
 }
 
 /* -- virtual port ------------------------------------------------------------------------------ */
@@ -179,26 +164,11 @@ END_TEST
 
 /* -- registers --------------------------------------------------------------------------------- */
 
-static enum syn access_reg(uint16_t id, bool write, void *reg, size_t size)
-{
-    uint8_t in_bytes[16 + 256] = {0}, out[16 + 256];
-    void *in = in_bytes;
-    enum syn status;
-
-    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
-    PRM_SET(access_register_in, in, op_mod, !write);
-    PRM_SET(access_register_in, in, register_id, id);
-    memcpy(in + 16, reg, size);
-    status = fwd_cmd(&d, in, 16 + size, out, 16 + size);
-    memcpy(reg, out + 16, size);
-    return status;
-}
-
 START_TEST(unknown_register_is_bad_param)
 {
     uint8_t reg[16] = {0};
 
-    ck_assert_uint_eq(access_reg(0x9999, false, reg, sizeof(reg)), SYN_NO_REG);
+    ck_assert_uint_eq(fwd_reg(&d, 0x9999, false, reg, sizeof(reg)), SYN_NO_REG);
 }
 END_TEST
 
@@ -206,9 +176,9 @@ START_TEST(a_register_has_one_dword_at_least)
 {
     struct prm_paos_reg reg[1] = {0};
 
-    ck_assert_uint_eq(access_reg(PRM_REG_ID_PAOS, false, reg, 3), SYN_IN_LEN);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PAOS, false, reg, 3), SYN_IN_LEN);
     PRM_SET(paos_reg, reg, local_port, 1);
-    ck_assert_uint_eq(access_reg(PRM_REG_ID_PAOS, false, reg, 4), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PAOS, false, reg, 4), SYN_OK);
 }
 END_TEST
 
@@ -219,13 +189,13 @@ START_TEST(port_goes_down_and_up)
     PRM_SET(paos_reg, reg, local_port, 1);
     PRM_SET(paos_reg, reg, admin_status, 2);
     PRM_SET(paos_reg, reg, ase, 1);
-    ck_assert_uint_eq(access_reg(0x5006, true, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5006, true, reg, sizeof(reg)), 0);
     memset(reg, 0, sizeof(reg));
     PRM_SET(paos_reg, reg, local_port, 1);
-    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5006, false, reg, sizeof(reg)), 0);
     ck_assert_uint_eq(PRM_GET(paos_reg, reg, admin_status), 2);
     PRM_SET(paos_reg, reg, local_port, 2);
-    ck_assert_uint_eq(access_reg(0x5006, false, reg, sizeof(reg)), SYN_NO_PORT);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5006, false, reg, sizeof(reg)), SYN_NO_PORT);
 }
 END_TEST
 
@@ -235,13 +205,13 @@ START_TEST(mtu_is_bounded)
     uint32_t max;
 
     PRM_SET(pmtu_reg, reg, local_port, 1);
-    ck_assert_uint_eq(access_reg(0x5003, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5003, false, reg, sizeof(reg)), 0);
     max = PRM_GET(pmtu_reg, reg, max_mtu);
     ck_assert_uint_ge(max, 9022); /* 9000 bytes of MTU */
     PRM_SET(pmtu_reg, reg, admin_mtu, max);
-    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5003, true, reg, sizeof(reg)), 0);
     PRM_SET(pmtu_reg, reg, admin_mtu, max + 1);
-    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_BAD_MTU);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5003, true, reg, sizeof(reg)), SYN_BAD_MTU);
 }
 END_TEST
 
@@ -253,7 +223,7 @@ static uint32_t read_module(uint8_t first, uint8_t size, uint8_t *bytes)
     PRM_SET(mcia_reg, reg, i2c_device_address, 0x50);
     PRM_SET(mcia_reg, reg, device_address, first);
     PRM_SET(mcia_reg, reg, size, size);
-    ck_assert_uint_eq(access_reg(0x9014, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x9014, false, reg, sizeof(reg)), 0);
     memcpy(bytes, PRM_PTR(mcia_reg, reg, dwords), size);
     return PRM_GET(mcia_reg, reg, status);
 }
@@ -265,7 +235,7 @@ START_TEST(cable_has_a_memory)
     uint8_t low[2], upper[48], rest[48], sum = 0;
 
     ck_assert_uint_eq(read_module(0, 2, low), 3);
-    plug();
+    fwd_plug(&d);
     ck_assert_uint_eq(read_module(0, 2, low), 0);
     ck_assert_uint_eq(low[0], 0x11);
     ck_assert_uint_eq(read_module(128, 48, upper), 0);
@@ -297,7 +267,7 @@ START_TEST(module_memory_is_bounded)
         PRM_SET(mcia_reg, reg, module, wrong[i].module);
         PRM_SET(mcia_reg, reg, device_address, wrong[i].first);
         PRM_SET(mcia_reg, reg, size, wrong[i].size);
-        ck_assert_uint_eq(access_reg(0x9014, false, reg, sizeof(reg)), SYN_REG_VALUE);
+        ck_assert_uint_eq(fwd_reg(&d, 0x9014, false, reg, sizeof(reg)), SYN_REG_VALUE);
     }
 }
 END_TEST
@@ -307,18 +277,18 @@ START_TEST(error_correction_is_what_was_wished)
 {
     struct prm_pplm_reg reg[1] = {0};
 
-    plug();
+    fwd_plug(&d);
     PRM_SET(pplm_reg, reg, local_port, 1);
-    ck_assert_uint_eq(access_reg(0x5023, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5023, false, reg, sizeof(reg)), 0);
     ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_mode_active), 1u << 2);
     ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_override_cap_100g), 1u << 2 | 1u << 0);
     PRM_SET(pplm_reg, reg, fec_override_admin_100g, 1u << 0);
-    ck_assert_uint_eq(access_reg(0x5023, true, reg, sizeof(reg)), 0);
-    ck_assert_uint_eq(access_reg(0x5023, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5023, true, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5023, false, reg, sizeof(reg)), 0);
     ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_override_admin_100g), 1u << 0);
     ck_assert_uint_eq(PRM_GET(pplm_reg, reg, fec_mode_active), 1u << 0);
     PRM_SET(pplm_reg, reg, fec_override_admin_100g, 1u << 1); /* FireCode is not for 100 Gb/s */
-    ck_assert_uint_eq(access_reg(0x5023, true, reg, sizeof(reg)), SYN_REG_VALUE);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5023, true, reg, sizeof(reg)), SYN_REG_VALUE);
 }
 END_TEST
 
@@ -327,7 +297,7 @@ START_TEST(pcam_tells_the_truth)
 {
     uint8_t pcam[PRM_SIZE(pcam_reg)] = {0};
 
-    ck_assert_uint_eq(access_reg(0x507f, false, pcam, sizeof(pcam)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x507f, false, pcam, sizeof(pcam)), 0);
     for (unsigned i = 0; i < 128; i++) {
         uint8_t reg_bytes[256] = {0};
         void *reg = reg_bytes;
@@ -339,7 +309,7 @@ START_TEST(pcam_tells_the_truth)
         if (0x5000 + i == 0x507f) {
             memset(reg, 0, sizeof(reg_bytes));
         }
-        known = access_reg((uint16_t)(0x5000 + i), false, reg, sizeof(reg_bytes)) == 0;
+        known = fwd_reg(&d, (uint16_t)(0x5000 + i), false, reg, sizeof(reg_bytes)) == 0;
         ck_assert_msg(named == known, "register 0x%x", 0x5000 + i);
     }
 }
@@ -355,16 +325,16 @@ START_TEST(firmware_version_is_told)
     const struct prm_mcam_access_reg *regs =
         PRM_PTR(mcam_reg, mcam, mng_access_reg_cap_mask_access_regs);
 
-    ck_assert_uint_eq(access_reg(0x907f, false, mcam, sizeof(mcam)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x907f, false, mcam, sizeof(mcam)), 0);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqs), 1);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqi), 1);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcc), 0);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mfrl), 0);
-    ck_assert_uint_eq(access_reg(0x9060, false, mcqs, sizeof(mcqs)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x9060, false, mcqs, sizeof(mcqs)), 0);
     ck_assert_uint_eq(PRM_GET(mcqs_reg, mcqs, identifier), 1);
     PRM_SET(mcqi_reg, mcqi, info_type, 1);
     PRM_SET(mcqi_reg, mcqi, data_size, PRM_SIZE(mcqi_version));
-    ck_assert_uint_eq(access_reg(0x9061, false, mcqi, sizeof(mcqi_bytes)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x9061, false, mcqi, sizeof(mcqi_bytes)), 0);
     ck_assert_uint_eq(PRM_GET(mcqi_version, mcqi + PRM_SIZE(mcqi_reg), version),
                       fw_mmio_read(d.fw, 0x230, 4));
 }
@@ -378,7 +348,7 @@ START_TEST(counter_groups_answer)
 
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, groups[_i]);
-    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5008, false, reg, sizeof(reg)), 0);
 }
 END_TEST
 
@@ -396,7 +366,7 @@ START_TEST(copies_for_receivers_too_many_are_discards)
     counters()->rx_discards = 1ull << 32 | 7;
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_RFC_2863);
-    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5008, false, reg, sizeof(reg)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(eth_2863_cntrs_grp_data_layout, set, if_in_discards_high), 1);
     ck_assert_uint_eq(PRM_GET(eth_2863_cntrs_grp_data_layout, set, if_in_discards_low), 7);
 }
@@ -414,13 +384,13 @@ START_TEST(infiniband_counters_stop_at_their_largest)
     counters()->rx_oversize = 5;
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_INFINIBAND_PORT);
-    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5008, false, reg, sizeof(reg)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 3);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors), 9);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, symbol_error_counter), 0);
     d.fw->hca.vport->uplink->counters.link_downs = 256;
     counters()->rx_bad_icrc = 65536;
-    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5008, false, reg, sizeof(reg)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, link_downed_counter), 255);
     ck_assert_uint_eq(PRM_GET(ib_port_cntrs_grp_data_layout, set, port_rcv_errors), 65535);
 }
@@ -459,7 +429,7 @@ START_TEST(unknown_counter_group_is_refused)
 
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, 0x3f);
-    ck_assert_uint_eq(access_reg(0x5008, false, reg, sizeof(reg)), SYN_REG_VALUE);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5008, false, reg, sizeof(reg)), SYN_REG_VALUE);
 }
 END_TEST
 
@@ -470,17 +440,17 @@ START_TEST(ptys_takes_only_what_it_offers)
 
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
-    ck_assert_uint_eq(access_reg(0x5004, false, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, false, reg, sizeof(reg)), 0);
     cap = PRM_GET(ptys_reg, reg, eth_proto_capability);
     ck_assert_uint_ne(cap, 0);
     PRM_SET(ptys_reg, reg, eth_proto_admin, cap);
-    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), 0);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, true, reg, sizeof(reg)), 0);
     PRM_SET(ptys_reg, reg, eth_proto_admin, 0xffffffff);
-    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
     memset(reg, 0, sizeof(reg));
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
-    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, true, reg, sizeof(reg)), SYN_REG_VALUE);
 }
 END_TEST
 
@@ -493,7 +463,7 @@ static void set_link(bool up)
     PRM_SET(paos_reg, reg, local_port, 1);
     PRM_SET(paos_reg, reg, admin_status, up ? 1 : 2);
     PRM_SET(paos_reg, reg, ase, 1);
-    ck_assert_uint_eq(access_reg(0x5006, true, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5006, true, reg, sizeof(reg)), SYN_OK);
 }
 
 static uint32_t ptys_oper(void)
@@ -502,7 +472,7 @@ static uint32_t ptys_oper(void)
 
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
-    ck_assert_uint_eq(access_reg(0x5004, false, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, false, reg, sizeof(reg)), SYN_OK);
     return PRM_GET(ptys_reg, reg, eth_proto_oper);
 }
 
@@ -513,7 +483,7 @@ static void ptys_set(uint32_t protos)
     PRM_SET(ptys_reg, reg, local_port, 1);
     PRM_SET(ptys_reg, reg, proto_mask, 4);
     PRM_SET(ptys_reg, reg, eth_proto_admin, protos);
-    ck_assert_uint_eq(access_reg(0x5004, true, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5004, true, reg, sizeof(reg)), SYN_OK);
 }
 
 #define PROTO_25G  (1u << 27)
@@ -524,7 +494,7 @@ static void ptys_set(uint32_t protos)
  * PTYS and then takes the port down and up for it. */
 START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
 {
-    plug();
+    fwd_plug(&d);
     ck_assert_uint_eq(ptys_oper(), PROTO_100G);
     ptys_set(PROTO_25G);
     ck_assert_uint_eq(ptys_oper(), PROTO_100G);
@@ -548,10 +518,10 @@ START_TEST(teardown_leaves_the_port_as_it_is)
     struct prm_pmtu_reg reg[1] = {0};
     struct vport *vport = d.fw->hca.vport;
 
-    plug();
+    fwd_plug(&d);
     PRM_SET(pmtu_reg, reg, local_port, 1);
     PRM_SET(pmtu_reg, reg, admin_mtu, 3000);
-    ck_assert_uint_eq(access_reg(0x5003, true, reg, sizeof(reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, 0x5003, true, reg, sizeof(reg)), SYN_OK);
     set_link(false);
     vport_set_promisc(vport, false, false, true);
     vport->roce_enabled = true;

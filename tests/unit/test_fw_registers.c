@@ -8,11 +8,8 @@
 #include "fw/fw_internal.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
-#include "wire/pair.h"
-#include "wire/port.h"
 
 static struct fwd d;
-static struct wire_port *ends[2]; /* NULL: no cable */
 
 static void setup(void)
 {
@@ -22,31 +19,11 @@ static void setup(void)
 
 static void teardown(void)
 {
-    fw_set_wire(d.fw, NULL);
     fwd_clear(&d);
-    for (unsigned i = 0; i < 2 && ends[i]; i++) {
-        wire_close(ends[i]);
-        ends[i] = NULL;
-    }
 }
 
-static enum syn reg_access(uint16_t id, bool write, void *reg, size_t size)
-{
-    uint8_t in_bytes[16 + 512] = {0}, out[16 + 512];
-    void *in = in_bytes;
-    enum syn syn;
-
-    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
-    PRM_SET(access_register_in, in, op_mod, !write);
-    PRM_SET(access_register_in, in, register_id, id);
-    memcpy(in + 16, reg, size);
-    syn = fwd_cmd(&d, in, 16 + size, out, 16 + size);
-    memcpy(reg, out + 16, size);
-    return syn;
-}
-
-#define READ(id, reg)  reg_access(PRM_REG_ID_##id, false, reg, sizeof(reg))
-#define WRITE(id, reg) reg_access(PRM_REG_ID_##id, true, reg, sizeof(reg))
+#define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
+#define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
 
 /* Driver mlx5_core_set_hca_ctrl(): 0 is little-endian, which is all that the device can be told. */
 START_TEST(the_host_is_little_endian)
@@ -118,7 +95,7 @@ static enum syn read_mcqi(uint8_t *bytes, size_t size, unsigned component, unsig
     PRM_SET(mcqi_reg, reg, info_type, type);
     PRM_SET(mcqi_reg, reg, offset, offset);
     PRM_SET(mcqi_reg, reg, data_size, len);
-    return reg_access(PRM_REG_ID_MCQI, false, reg, size);
+    return fwd_reg(&d, PRM_REG_ID_MCQI, false, reg, size);
 }
 
 START_TEST(a_component_says_what_is_known_of_it)
@@ -169,7 +146,7 @@ static void read_pfcc(struct prm_pfcc_reg *reg)
 {
     memset(reg, 0, PRM_SIZE(pfcc_reg));
     PRM_SET(pfcc_reg, reg, local_port, 1);
-    ck_assert_uint_eq(reg_access(PRM_REG_ID_PFCC, false, reg, PRM_SIZE(pfcc_reg)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PFCC, false, reg, PRM_SIZE(pfcc_reg)), SYN_OK);
 }
 
 /* Driver mlx5_set_port_pause() and mlx5_set_port_pfc(): each masks out what the other sets. */
@@ -221,11 +198,9 @@ START_TEST(a_link_that_is_down_says_why)
     struct prm_pddr_reg other[1] = {0};
 
     ck_assert_uint_eq(why_down(), PRM_PDDR_STATUS_OPCODE_NO_CABLE);
-    wire_pair_new(16, ends);
-    fw_set_wire(d.fw, ends[0]);
+    fwd_plug(&d);
     ck_assert_uint_eq(why_down(), PRM_PDDR_STATUS_OPCODE_NO_ISSUE);
-    wire_close(ends[1]);
-    ends[1] = NULL;
+    fwd_leave_alone(&d);
     ck_assert_uint_eq(why_down(), PRM_PDDR_STATUS_OPCODE_NO_PARTNER);
     PRM_SET(pddr_reg, other, local_port, 1);
     PRM_SET(pddr_reg, other, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING + 1);
@@ -238,8 +213,7 @@ START_TEST(nothing_else_is_on_the_modules_bus)
 {
     struct prm_mcia_reg reg[1] = {0};
 
-    wire_pair_new(16, ends);
-    fw_set_wire(d.fw, ends[0]);
+    fwd_plug(&d);
     PRM_SET(mcia_reg, reg, i2c_device_address, 0x51);
     PRM_SET(mcia_reg, reg, size, 2);
     ck_assert_uint_eq(READ(MCIA, reg), SYN_OK);
@@ -269,9 +243,9 @@ START_TEST(port_counters_cannot_be_cleared)
 
     PRM_SET(ppcnt_reg, reg, local_port, 1);
     PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_RFC_3635);
-    ck_assert_uint_eq(reg_access(PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_OK);
     PRM_SET(ppcnt_reg, reg, clr, 1);
-    ck_assert_uint_eq(reg_access(PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_REG_VALUE);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_REG_VALUE);
 }
 END_TEST
 

@@ -41,24 +41,6 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-static enum syn access_reg(uint16_t id, bool write, void *reg, size_t size)
-{
-    size_t in_at = PRM_OFFSET(access_register_in, register_data);
-    size_t out_at = PRM_OFFSET(access_register_out, register_data);
-    uint8_t in_bytes[512] = {0}, out[512];
-    void *in = in_bytes;
-    enum syn syn;
-
-    PRM_SET(access_register_in, in, opcode, PRM_CMD_OP_ACCESS_REG);
-    PRM_SET(access_register_in, in, op_mod,
-            write ? PRM_ACCESS_REGISTER_OP_WRITE : PRM_ACCESS_REGISTER_OP_READ);
-    PRM_SET(access_register_in, in, register_id, id);
-    memcpy(in + in_at, reg, size);
-    syn = fwd_cmd(&d, in, in_at + size, out, out_at + size);
-    memcpy(reg, out + out_at, size);
-    return syn;
-}
-
 /* -- identity ---------------------------------------------------------------------------------- */
 
 /* Tools and drivers tell a card by these: PCI id (mlx5_core_pci_table), the firmware's version in
@@ -172,7 +154,7 @@ static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, struct prm_ptys_
     PRM_SET(ptys_reg, reg, proto_mask, 1u << PRM_PTYS_PROTO_ETH);
     PRM_SET(ptys_reg, reg, eth_proto_admin, legacy);
     PRM_SET(ptys_reg, reg, ext_eth_proto_admin, ext);
-    return access_reg(PRM_REG_ID_PTYS, write, reg, PRM_SIZE(ptys_reg));
+    return fwd_reg(&d, PRM_REG_ID_PTYS, write, reg, PRM_SIZE(ptys_reg));
 }
 
 /* Driver mlx5e_ptys_ext_supported(): PCAM's ptys_extended_ethernet, or else extended modes that can
@@ -189,7 +171,7 @@ START_TEST(link_modes_are_those_of_the_generation)
     ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_capability), g->ext_modes);
     ck_assert_uint_eq(PRM_GET(ptys_reg, reg, eth_proto_admin), g->eth_modes);
     ck_assert_uint_eq(PRM_GET(ptys_reg, reg, ext_eth_proto_admin), g->ext_modes);
-    ck_assert_uint_eq(access_reg(PRM_REG_ID_PCAM, false, pcam, sizeof(pcam)), SYN_OK);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PCAM, false, pcam, sizeof(pcam)), SYN_OK);
     ck_assert_uint_eq(PRM_GET(pcam_enhanced_features,
                               PRM_PTR(pcam_reg, pcam, feature_cap_mask_enhanced_features),
                               ptys_extended_ethernet),
