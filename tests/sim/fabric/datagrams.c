@@ -89,7 +89,11 @@ void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
     struct ibv_ah_attr path = datagrams_path(to);
 
     *d = (struct datagrams){.job = job, .from = from, .to = to, .limit = job->sim->options.ops};
-    d->size = (uint32_t)MIN(job->sim->options.size, type == IBV_QPT_UD ? MTU : UINT32_MAX);
+    d->most = (uint32_t)MIN(job->sim->options.size, type == IBV_QPT_UD ? MTU : UINT32_MAX);
+    /* some are longer than a receive, by a header, or by packets */
+    d->size = chance_one_in(&job->chance, 2)
+                  ? d->most
+                  : (uint32_t)chance_from(&job->chance, d->most / 4, d->most);
     d->cq = ibv_create_cq(from->ctx, DEPTH, NULL, NULL, 0);
     d->to_cq = ibv_create_cq(to->ctx, SLOTS, NULL, NULL, 0);
     sim_check(job, d->cq && d->to_cq, "no CQ: errno %d", errno);
@@ -102,8 +106,8 @@ void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
     datagrams_begin(d);
     intake_init(&d->in, job, to, SLOTS, d->size + (d->ah ? DATAGRAMS_GRH : 0));
     d->in.qp = d->to_qp;
-    d->near = sim_span(job, from, 2 * (size_t)d->size);
-    d->far = sim_span(job, to, d->size);
+    d->near = sim_span(job, from, 2 * (size_t)d->most);
+    d->far = sim_span(job, to, d->most);
     chance_fill(&job->chance, d->near.at, d->near.len);
 }
 
@@ -136,6 +140,21 @@ static bool datagrams_may_send(const struct datagrams *d)
            (datagrams_faults(d) || d->posted - d->received - d->lost < d->in.posted);
 }
 
+/* The receiver's; or one with the high bit, for which the sender's own is sent (IBTA 10.2.5), which
+ * is the same; or another one. */
+static uint32_t datagrams_draw_qkey(struct datagrams *d, struct datagram *g)
+{
+    switch (chance_below(&d->job->chance, 8)) {
+    case 0:
+        g->lost = true;
+        return DATAGRAMS_QKEY + 1;
+    case 1:
+        return 0x80000000u | (uint32_t)chance_next(&d->job->chance);
+    default:
+        return DATAGRAMS_QKEY;
+    }
+}
+
 static void datagrams_send(struct datagrams *d, bool fails)
 {
     struct chance *chance = &d->job->chance;
@@ -150,8 +169,8 @@ static void datagrams_send(struct datagrams *d, bool fails)
                        *bad;
 
     *g = (struct datagram){.number = number,
-                           .len = (uint32_t)chance_below(chance, d->size + 1),
-                           .at = (uint32_t)chance_below(chance, d->size + 1),
+                           .len = (uint32_t)chance_below(chance, d->most + 1),
+                           .at = (uint32_t)chance_below(chance, d->most + 1),
                            .bad = fails,
                            .write = !d->ah && chance_one_in(chance, 3)};
     g->len += fails && !g->len;
@@ -168,8 +187,10 @@ static void datagrams_send(struct datagrams *d, bool fails)
     if (d->ah) {
         wr.wr.ud.ah = d->ah;
         wr.wr.ud.remote_qpn = d->to_qp->qp_num;
-        wr.wr.ud.remote_qkey = DATAGRAMS_QKEY;
+        wr.wr.ud.remote_qkey = datagrams_draw_qkey(d, g);
     }
+    g->lost |= !g->write && g->len > d->size;
+    d->lost += g->lost;
     sim_must(d->job, ibv_post_send(d->qp, &wr, &bad));
 }
 
@@ -233,6 +254,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
     }
     sim_check(d->job, sim_is_disorderly(d->job->sim) || (!g->seen && number >= d->newest),
               "message %u arrives again, or after %" PRIu64, number, d->newest);
+    sim_check(d->job, !g->lost, "message %u is received, of another Q_Key or too long", number);
     g->seen++;
     d->newest = MAX(d->newest, number + 1ull);
     d->job->sim->tally.bytes += g->len;
@@ -244,7 +266,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
         sim_check(d->job, !memcmp(slot + grh, d->near.at + g->at, g->len),
                   "other bytes of message %u were received than were sent", number);
     }
-    if (!d->ah && datagrams_faults(d)) {
+    if (!d->ah && (datagrams_faults(d) || d->size < d->most)) {
         /* What a message left that was given up in its midst, and whose receive this one got. */
         intake_forget(&d->in, slot);
     } else if (g->write) {
@@ -344,5 +366,5 @@ void datagrams_check(struct datagrams *d)
 {
     sim_check(d->job, datagrams_faults(d) || d->received + d->lost == d->limit,
               "%" PRIu64 " of %" PRIu64 " messages have arrived, on a fabric without faults",
-              d->received, d->limit);
+              d->received, d->limit - d->lost);
 }

@@ -16,6 +16,7 @@ struct datagram {
     uint32_t len, at;
     bool write;
     bool bad;      /* its memory is nobody's */
+    bool lost;     /* its receiver must not take it: another Q_Key, or no receive is as long */
     uint64_t seen; /* how often it arrived */
 };
 
@@ -34,7 +35,7 @@ struct datagrams {
     struct ibv_ah *ah; /* NULL: a connection */
     struct intake in;
     struct span near, far;
-    uint32_t size;
+    uint32_t size, most; /* of a receive; of a message */
     uint64_t posted, sent, received, newest;
     uint64_t limit;
     uint64_t quiet_ns;
@@ -42,7 +43,7 @@ struct datagrams {
     bool broken;    /* a SEND has failed: those behind it are flushed */
     uint64_t first; /* number of the first one of this connection */
     uint64_t again_ns;
-    uint64_t lost; /* with connections that ended */
+    uint64_t lost; /* with connections that ended, or that must not arrive */
     struct datagram known[DATAGRAMS_KNOWN];
 };
 

@@ -16,6 +16,34 @@ static size_t flow_source_bytes(const struct flow *f)
     return 2 * (size_t)f->size + 64;
 }
 
+static void flow_make_other_keys(struct flow *f)
+{
+    const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                         IBV_ACCESS_REMOTE_ATOMIC;
+
+    f->other_pd = ibv_alloc_pd(f->to->ctx);
+    sim_check(f->job, f->other_pd, "no PD: errno %d", errno);
+    f->locked = ibv_reg_mr(f->to->pd, f->far.at, f->far.len, IBV_ACCESS_LOCAL_WRITE);
+    f->foreign = ibv_reg_mr(f->other_pd, f->far.at, f->far.len, (int)all);
+    f->fixed = ibv_reg_mr(f->from->pd, f->near.at, f->near.len, 0);
+    sim_check(f->job, f->locked && f->foreign && f->fixed, "no region: errno %d", errno);
+}
+
+/* Those of the near end, or of the far one. */
+static void flow_free_other_keys(struct flow *f, bool near)
+{
+    if (near && f->fixed) {
+        sim_must(f->job, ibv_dereg_mr(f->fixed));
+        f->fixed = NULL;
+    }
+    if (!near && f->locked) {
+        sim_must(f->job, ibv_dereg_mr(f->locked));
+        sim_must(f->job, ibv_dereg_mr(f->foreign));
+        sim_must(f->job, ibv_dealloc_pd(f->other_pd));
+        f->locked = f->foreign = NULL;
+    }
+}
+
 void flow_init(struct flow *f, struct job *job, struct sim_host *from, struct sim_host *to)
 {
     const struct sim_options *o = &job->sim->options;
@@ -44,10 +72,13 @@ void flow_init(struct flow *f, struct job *job, struct sim_host *from, struct si
     chance_fill(&job->chance, f->far_source, source);
     memset(f->landing, poison()[0], slots);
     memset(f->target, poison()[0], slots);
+    flow_make_other_keys(f);
 }
 
 void flow_free(struct flow *f)
 {
+    flow_free_other_keys(f, true);
+    flow_free_other_keys(f, false);
     sim_span_free(f->job, &f->near);
     sim_span_free(f->job, &f->far);
 }
@@ -65,6 +96,7 @@ struct span flow_bury(struct flow *f, bool near)
 
     /* until then the device may still write there */
     sim_must(f->job, ibv_dereg_mr(grave.mr));
+    flow_free_other_keys(f, near);
     grave.mr = NULL;
     memcpy(copy, span->at, span->len);
     sim_span_free(f->job, &grave);
@@ -116,9 +148,11 @@ static bool flow_is_owed(enum flow_what what)
            what == FLOW_FORWARD;
 }
 
-static void flow_owe(struct flow *f, uint64_t op, const struct flow_op *o, const uint8_t *bytes)
+static void flow_owe(struct flow *f, uint64_t op, const struct flow_op *o, const struct flow_wr *w,
+                     const uint8_t *bytes)
 {
-    f->owes[f->owed++ % FLOW_OWED] = (struct flow_owed){op, o->what, o->len, bytes};
+    f->owes[f->owed++ % FLOW_OWED] =
+        (struct flow_owed){op, o->what, w->wr.send_flags & IBV_SEND_SOLICITED, o->len, bytes};
 }
 
 /* From one piece of memory, or from several. */
@@ -144,6 +178,36 @@ static uint64_t flow_far_va(const struct flow *f, const void *at)
     return (uintptr_t)at - (uintptr_t)f->buried;
 }
 
+/* What an operation names at the far side: where, and by which key. One that is to be refused has a
+ * key that is nobody's, or an old one's, or somebody else's, or goes a byte too far. Of no bytes
+ * any key will do (C9-88). */
+static void flow_name_target(struct flow *f, bool bad, uint32_t len, uint64_t *at, uint32_t *key)
+{
+    uint32_t rkey = f->far_key;
+
+    *key = rkey;
+    if (!bad) {
+        *key ^= len || chance_below(&f->job->chance, 2) ? 0 : 0x5500;
+        return;
+    }
+    switch (chance_below(&f->job->chance, 5)) {
+    case 0:
+        *key = rkey ^ 0x5500;
+        break;
+    case 1:
+        *key = rkey ^ 1;
+        break;
+    case 2:
+        *key = f->locked->rkey;
+        break;
+    case 3:
+        *key = f->foreign->rkey;
+        break;
+    default:
+        *at = flow_far_va(f, f->far.at + f->far.len) + 1 - len;
+    }
+}
+
 static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     uint64_t operand = chance_next(&f->job->chance);
@@ -152,8 +216,18 @@ static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, str
     o->found = f->counter;
     w->sge[0] = (struct ibv_sge){(uintptr_t)&f->olds[op % FLOW_WINDOW], 8, f->near.mr->lkey};
     w->wr.num_sge = 1;
-    w->wr.wr.atomic.remote_addr = flow_far_va(f, f->word);
+    w->wr.wr.atomic.remote_addr = flow_far_va(f, f->word) + (o->what == FLOW_ODD_ATOMIC ? 4 : 0);
     w->wr.wr.atomic.rkey = f->far_key;
+    if (o->what != FLOW_FETCH_ADD && o->what != FLOW_CMP_SWAP) {
+        w->wr.opcode = operand & 1 ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
+        w->wr.wr.atomic.compare_add = f->counter; /* it would be swapped */
+        w->wr.wr.atomic.swap = operand;
+        if (o->what == FLOW_BAD_ATOMIC) {
+            flow_name_target(f, true, 8, &w->wr.wr.atomic.remote_addr, &w->wr.wr.atomic.rkey);
+            w->wr.wr.atomic.remote_addr = (w->wr.wr.atomic.remote_addr + 7) & ~7ull;
+        }
+        return;
+    }
     if (o->what == FLOW_FETCH_ADD) {
         w->wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
         w->wr.wr.atomic.compare_add = operand;
@@ -171,19 +245,36 @@ static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, str
 static void flow_plan_write(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     w->wr.opcode = o->what == FLOW_WRITE_IMM ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_WRITE ? f->far_key ^ 0x5500 : f->far_key;
     flow_use_slot(f, f->target, op);
     w->wr.wr.rdma.remote_addr = flow_far_va(f, flow_slot(f, f->target, op));
+    flow_name_target(f, o->what == FLOW_BAD_WRITE, o->len, &w->wr.wr.rdma.remote_addr,
+                     &w->wr.wr.rdma.rkey);
     flow_gather(f, w, f->source + o->at, o->len);
 }
 
 static void flow_plan_read(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     w->wr.opcode = IBV_WR_RDMA_READ;
-    w->wr.wr.rdma.rkey = o->what == FLOW_BAD_READ ? f->far_key ^ 0x5500 : f->far_key;
     flow_use_slot(f, f->landing, op);
     w->wr.wr.rdma.remote_addr = flow_far_va(f, f->far_source + o->at);
+    flow_name_target(f, o->what == FLOW_BAD_READ, o->len, &w->wr.wr.rdma.remote_addr,
+                     &w->wr.wr.rdma.rkey);
     flow_gather(f, w, flow_slot(f, f->landing, op), o->len);
+    if (o->what == FLOW_BAD_LANDING) {
+        w->sge[w->wr.num_sge - 1].lkey = f->fixed->lkey;
+    }
+}
+
+/* All is right with it but that the connection does not allow it. */
+static void flow_plan_forbidden(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
+{
+    if (f->lacks == FLOW_NO_WRITE) {
+        flow_plan_write(f, op, o, w);
+    } else if (f->lacks == FLOW_NO_READ) {
+        flow_plan_read(f, op, o, w);
+    } else {
+        flow_plan_atomic(f, op, o, w);
+    }
 }
 
 static void flow_plan_forward(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
@@ -195,7 +286,7 @@ static void flow_plan_forward(struct flow *f, uint64_t op, struct flow_op *o, st
     w->wr.opcode = IBV_WR_SEND;
     w->wr.send_flags |= IBV_SEND_FENCE;
     flow_gather(f, w, flow_slot(f, f->landing, op - 1), o->len);
-    flow_owe(f, op, o, f->far_source + o->at);
+    flow_owe(f, op, o, w, f->far_source + o->at);
 }
 
 static void flow_plan_send(struct flow *f, struct flow_op *o, struct flow_wr *w)
@@ -207,7 +298,7 @@ static void flow_plan_send(struct flow *f, struct flow_op *o, struct flow_wr *w)
     }
     flow_gather(f, w, f->source + o->at, o->len);
     if (o->what == FLOW_BAD_LKEY) {
-        w->sge[w->wr.num_sge - 1].lkey ^= 0x5500;
+        w->sge[w->wr.num_sge - 1].lkey ^= chance_below(&f->job->chance, 2) ? 0x5500 : 1;
     }
 }
 
@@ -224,6 +315,27 @@ static void flow_make_inline(struct flow *f, const struct flow_op *o, struct flo
     }
 }
 
+/* Any length, or a short one, or none, or one about which packets are full. */
+static uint32_t flow_draw_len(const struct flow *f, uint64_t draw)
+{
+    struct chance *chance = &f->job->chance;
+    uint64_t len;
+
+    switch (draw & 7) {
+    case 0:
+        len = 256ull << chance_below(chance, 5);
+        len = len * chance_from(chance, 1, f->size / len + 1) + chance_below(chance, 3) - 1;
+        return (uint32_t)MIN(len, f->size);
+    case 1:
+        return 0;
+    case 2:
+    case 3:
+        return (uint32_t)chance_below(chance, f->size + 1);
+    default:
+        return (uint32_t)chance_below(chance, MIN(f->size, 64) + 1);
+    }
+}
+
 /* What must come of it, in the model; the operation, in w. */
 static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, uint8_t *copy)
 {
@@ -232,7 +344,7 @@ static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, ui
     struct flow_op *o = flow_op_at(f, op);
 
     *o = (struct flow_op){.what = what};
-    o->len = (uint32_t)chance_below(chance, draw & 1 ? f->size + 1 : MIN(f->size, 64) + 1);
+    o->len = flow_draw_len(f, draw >> 8);
     o->len += !o->len && what >= FLOW_BAD_WRITE;
     o->at = (uint32_t)chance_below(chance, f->size + 1);
     o->signaled =
@@ -245,10 +357,13 @@ static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, ui
     switch (what) {
     case FLOW_FETCH_ADD:
     case FLOW_CMP_SWAP:
+    case FLOW_BAD_ATOMIC:
+    case FLOW_ODD_ATOMIC:
         flow_plan_atomic(f, op, o, w);
         break;
     case FLOW_READ:
     case FLOW_BAD_READ:
+    case FLOW_BAD_LANDING:
         flow_plan_read(f, op, o, w);
         break;
     case FLOW_WRITE:
@@ -259,11 +374,14 @@ static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, ui
     case FLOW_FORWARD:
         flow_plan_forward(f, op, o, w);
         break;
+    case FLOW_FORBIDDEN:
+        flow_plan_forbidden(f, op, o, w);
+        break;
     default:
         flow_plan_send(f, o, w);
     }
     if (flow_is_owed(what) && what != FLOW_FORWARD) {
-        flow_owe(f, op, o, f->source + o->at);
+        flow_owe(f, op, o, w, f->source + o->at);
     }
     o->counter = f->counter;
     flow_make_inline(f, o, w, copy);
@@ -283,6 +401,11 @@ static enum flow_what flow_draw(struct flow *f)
 {
     enum flow_what what = (enum flow_what)chance_below(&f->job->chance, f->num_kinds);
 
+    if ((f->lacks == FLOW_NO_WRITE && (what == FLOW_WRITE || what == FLOW_WRITE_IMM)) ||
+        (f->lacks == FLOW_NO_READ && what == FLOW_READ) ||
+        (f->lacks == FLOW_NO_ATOMIC && (what == FLOW_FETCH_ADD || what == FLOW_CMP_SWAP))) {
+        what = FLOW_SEND;
+    }
     if (what == FLOW_FORWARD &&
         (f->posted == f->done || flow_op_at(f, f->posted - 1)->what != FLOW_READ)) {
         what = FLOW_SEND;
@@ -317,6 +440,23 @@ bool flow_post(struct flow *f)
     return n;
 }
 
+static enum flow_what flow_draw_doom(struct flow *f)
+{
+    static const enum flow_what needs[FLOW_RIGHTS][2] = {
+        [FLOW_NO_WRITE] = {FLOW_BAD_WRITE, FLOW_BAD_WRITE},
+        [FLOW_NO_READ] = {FLOW_BAD_READ, FLOW_BAD_LANDING},
+        [FLOW_NO_ATOMIC] = {FLOW_BAD_ATOMIC, FLOW_ODD_ATOMIC},
+    };
+    enum flow_what what =
+        (enum flow_what)chance_from(&f->job->chance, FLOW_BAD_WRITE, FLOW_TOO_LONG);
+
+    if (f->lacks && (chance_below(&f->job->chance, 2) || what == needs[f->lacks][0] ||
+                     what == needs[f->lacks][1])) {
+        return FLOW_FORBIDDEN;
+    }
+    return what;
+}
+
 void flow_doom(struct flow *f)
 {
     struct flow_wr w;
@@ -324,8 +464,7 @@ void flow_doom(struct flow *f)
 
     if (flow_has_room(f)) {
         f->doomed = true;
-        flow_plan(f, (enum flow_what)chance_from(&f->job->chance, FLOW_BAD_WRITE, FLOW_TOO_LONG),
-                  &w, copy);
+        flow_plan(f, flow_draw_doom(f), &w, copy);
         sim_note(f->job, "operation %" PRIu64 " must fail", f->posted - 1);
         flow_ring(f, &w, 1);
     }
@@ -394,10 +533,14 @@ static enum ibv_wc_status flow_status_of(enum flow_what what)
     switch (what) {
     case FLOW_BAD_WRITE:
     case FLOW_BAD_READ:
+    case FLOW_BAD_ATOMIC:
         return IBV_WC_REM_ACCESS_ERR;
     case FLOW_BAD_LKEY:
+    case FLOW_BAD_LANDING:
         return IBV_WC_LOC_PROT_ERR;
     case FLOW_TOO_LONG:
+    case FLOW_ODD_ATOMIC:
+    case FLOW_FORBIDDEN:
         return IBV_WC_REM_INV_REQ_ERR;
     default:
         return IBV_WC_SUCCESS;
@@ -416,15 +559,20 @@ static void flow_fail(struct flow *f, const struct ibv_wc *wc, bool may_flush)
         sim_check(f->job, op == f->flushed, "operation %" PRIu64 " is flushed, not %" PRIu64, op,
                   f->flushed);
     } else {
-        bool dead = may_flush || sim_is_lossy(f->job->sim);
+        bool dead = may_flush || f->silent || sim_is_lossy(f->job->sim);
 
         sim_check(f->job,
                   wc->status == flow_status_of(o->what) ||
                       (wc->status == IBV_WC_WR_FLUSH_ERR && may_flush) ||
-                      (wc->status == IBV_WC_RETRY_EXC_ERR && dead),
+                      (wc->status == IBV_WC_RETRY_EXC_ERR && dead) ||
+                      (wc->status == IBV_WC_RNR_RETRY_EXC_ERR && f->starved) ||
+                      (wc->status == IBV_WC_REM_INV_REQ_ERR && f->misled),
                   "operation %" PRIu64 " fails: %s", op, ibv_wc_status_str(wc->status));
         sim_note(f->job, "operation %" PRIu64 " fails: %s", op, ibv_wc_status_str(wc->status));
         f->broken = true;
+        f->why = wc->status;
+        f->was_too_long = o->what == FLOW_TOO_LONG;
+        f->was_misled = f->misled;
         f->job->sim->tally.errors++;
     }
     f->flushed = op + 1;
@@ -452,6 +600,11 @@ void flow_sent(struct flow *f, const struct ibv_wc *wc, bool may_flush)
     } else {
         flow_fail(f, wc, may_flush);
     }
+}
+
+bool flow_is_solicited(const struct flow *f)
+{
+    return f->owes[f->received % FLOW_OWED].solicited;
 }
 
 void flow_received(struct flow *f, const struct ibv_wc *wc, struct intake *in, uint8_t *slot)
@@ -515,6 +668,7 @@ static void flow_settle_op(struct flow *f, uint64_t op)
         flow_check_torn(f, f->target, op, f->source + o->at, o->len);
         break;
     case FLOW_READ:
+    case FLOW_BAD_LANDING:
         flow_check_torn(f, f->landing, op, f->far_source + o->at, o->len);
         break;
     case FLOW_FORWARD:
@@ -542,7 +696,7 @@ void flow_settle(struct flow *f, bool all)
     f->done = f->flushed = f->posted;
     f->owed_done = f->received = f->owed;
     f->limit = MAX(f->limit, f->posted);
-    f->broken = f->doomed = false;
+    f->broken = f->doomed = f->silent = f->starved = f->misled = false;
 }
 
 void flow_check(struct flow *f)

@@ -23,11 +23,24 @@ enum flow_what {
     FLOW_CMP_SWAP,
     FLOW_FORWARD, /* a SEND, behind a fence, of what the READ before it fetched (IBTA 10.8.3.3) */
     /* those that must fail */
-    FLOW_BAD_WRITE, /* to a key that is nobody's */
+    FLOW_BAD_WRITE, /* by a key that does not allow it, or further than it does */
     FLOW_BAD_READ,
+    FLOW_BAD_ATOMIC,
+    FLOW_ODD_ATOMIC, /* its address is no multiple of 8 */
     FLOW_BAD_LKEY,
-    FLOW_TOO_LONG, /* a SEND, for its receive */
-    FLOW_MARKER,   /* the last one before a queue is drained */
+    FLOW_BAD_LANDING, /* a READ to where the reader may not write */
+    FLOW_TOO_LONG,    /* a SEND, for its receive */
+    FLOW_FORBIDDEN,   /* what the connection does not allow */
+    FLOW_MARKER,      /* the last one before a queue is drained */
+};
+
+/* A right that a connection may lack. */
+enum flow_right {
+    FLOW_ALL_RIGHTS,
+    FLOW_NO_WRITE,
+    FLOW_NO_READ,
+    FLOW_NO_ATOMIC,
+    FLOW_RIGHTS,
 };
 
 struct flow_op {
@@ -41,6 +54,7 @@ struct flow_op {
 struct flow_owed {
     uint64_t op;
     enum flow_what what;
+    bool solicited;
     uint32_t len;
     const uint8_t *bytes;
 };
@@ -57,7 +71,12 @@ struct flow {
     uint32_t size, stride, max_inline;
     uint64_t limit;     /* operations in all */
     unsigned num_kinds; /* of enum flow_what that it draws from, from the first on */
+    enum flow_right lacks;
     struct span near, far;
+    /* The same memory by other keys, at the far side: nothing is allowed to others; of another PD.
+     * And here: the owner only reads. */
+    struct ibv_mr *locked, *foreign, *fixed;
+    struct ibv_pd *other_pd;
     uint8_t *source, *landing, *far_source, *target;
     uint64_t *olds, *word;
     uint32_t far_key;
@@ -66,8 +85,14 @@ struct flow {
     unsigned unsignaled; /* the last ones */
     uint64_t owed, owed_done, received;
     uint64_t counter, counter_done;
-    bool broken; /* an operation has failed: what is behind it is flushed */
-    bool doomed; /* one that must fail is posted */
+    bool broken;            /* an operation has failed: what is behind it is flushed */
+    bool doomed;            /* one that must fail is posted */
+    bool silent;            /* its peer does not answer any more */
+    bool misled;            /* a rogue sends its peer other requests, too */
+    bool starved;           /* its peer posts no receives any more */
+    enum ibv_wc_status why; /* the first one failed, */
+    bool was_too_long;      /* which was such a one; */
+    bool was_misled;        /* by a rogue perhaps */
     struct flow_op ops[FLOW_WINDOW];
     struct flow_owed owes[FLOW_OWED];
 };
@@ -86,6 +111,8 @@ bool flow_is_done(const struct flow *flow);
 
 /* A completion at the sender. may_flush: its queue may be in error. */
 void flow_sent(struct flow *flow, const struct ibv_wc *wc, bool may_flush);
+/* Whether the next receive of this flow is one with a solicited event. */
+bool flow_is_solicited(const struct flow *flow);
 /* A successful receive from this flow, into the slot. */
 void flow_received(struct flow *flow, const struct ibv_wc *wc, struct intake *in, uint8_t *slot);
 /* The connection is over. What was not completed may have happened, up to some operation. all: each

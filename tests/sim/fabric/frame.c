@@ -36,6 +36,20 @@ struct frame *frame_own(struct frame *frame)
 /* -- what is in it ------------------------------------------------------------------------------
  */
 
+void frame_sum_ipv4(uint8_t *ip)
+{
+    uint32_t sum = 0;
+
+    ip[10] = ip[11] = 0;
+    for (unsigned i = 0; i < IPV4_BYTES; i += 2) {
+        sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    ip[10] = (uint8_t)(sum >> 8);
+    ip[11] = (uint8_t)sum;
+}
+
 static unsigned frame_be16(const uint8_t *at)
 {
     return (unsigned)at[0] << 8 | at[1];

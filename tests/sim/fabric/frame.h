@@ -35,6 +35,9 @@ bool frame_is_roce(const struct frame *frame);
 /* Flips a bit that the seed chooses. */
 void frame_corrupt(struct frame *frame, struct chance *chance);
 
+/* Writes the checksum of an IPv4 header without options. */
+void frame_sum_ipv4(uint8_t *ip);
+
 /* RFC 3168: whether the sender's transport knows ECN, and marking such a packet CE. The IPv4
  * header's checksum goes along (RFC 1624); the ICRC leaves these bits out (IBTA A17.3.3). */
 bool frame_is_ect(const struct frame *frame);

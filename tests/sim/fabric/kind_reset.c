@@ -62,6 +62,7 @@ static void kind_reset_make(struct job *job)
     r->host.number = (unsigned)job->sim->options.hosts + job->number;
     r->number = fabric_num_ports(job->sim->fabric);
     sim_check(job, r->number < FABRIC_PORTS, "there is no port for another host");
+    r->host.port = r->number;
     r->port = fabric_plug(job->sim->fabric);
     r->lives = (unsigned)chance_from(&job->chance, 2, LIVES);
     kind_reset_begin_life(job, r);
@@ -117,6 +118,9 @@ static bool kind_reset_step(struct job *job)
     struct reset *r = job->state;
     bool did = false, has_gone = r->pair[0].end[0].gone;
 
+    if (!r->is_down) {
+        sim_poll_events(job, &r->host);
+    }
     for (unsigned i = 0; i < PEERS; i++) {
         did |= pair_step(&r->pair[i]);
     }

@@ -45,6 +45,8 @@ static const struct option options[] = {
     {"reorder", OPTION_PERCENT, AT(reorder), 0, 1000000, 2, 100, 50000, "that others overtake, %"},
     {"corruption", OPTION_PERCENT, AT(corruption), 0, 1000000, 2, 100, 20000,
      "with a bit that is wrong, %"},
+    {"strays", OPTION_PERCENT, AT(strays), 0, 1000000, 2, 1000, 30000,
+     "that a stranger sends another one like, which is to be dropped, %"},
     {"latency", OPTION_NUMBER, AT(latency), 1000, 1000 * MS, 1, 100, 20000,
      "from host to host, ns"},
     {"jitter", OPTION_NUMBER, AT(jitter), 0, 1000 * MS, 2, 1, 5000, "that is added at most, ns"},
@@ -58,7 +60,7 @@ static const struct option options[] = {
     {"flaps", OPTION_NUMBER, AT(flaps), 0, 1000, 4, 1, 3, "times that a cable is out"},
     {"storm", OPTION_NUMBER, AT(storm), 20, 1000000, 0, 0, 0,
      "for how long from the start on there are such, ms"},
-    {"errors", OPTION_PERCENT, AT(errors), 0, 1000000, 2, 1000, 30000,
+    {"errors", OPTION_PERCENT, AT(errors), 0, 1000000, 1, 1000, 100000,
      "operations that must fail, after which a connection is made anew, %"},
     {"whims", OPTION_NUMBER, AT(whims), 2000, 1000 * MS, 4, 0, 20000,
      "how late a turn or an interrupt may be, ns; 0: hosts take turns in order"},
@@ -221,15 +223,35 @@ struct sim_options sim_options_copy(const struct sim_options *o)
     return copy;
 }
 
+/* What may befall a frame. */
+static bool option_is_fault(const struct option *opt)
+{
+    static const size_t faults[] = {AT(loss),  AT(duplication), AT(reorder), AT(corruption),
+                                    AT(queue), AT(partitions),  AT(flaps)};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++) {
+        if (opt->at == faults[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One run in three has no faults: what may then not happen at all is looked for there. */
+#define CALM 3
+
 struct sim_options sim_options_draw(const struct sim_options *o)
 {
     struct sim_options drawn = sim_options_copy(o);
+    struct chance weather = chance_of(o->seed, "calm", 0);
+    bool calm = chance_one_in(&weather, CALM);
 
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
         const struct option *opt = &options[i];
         struct chance chance = chance_of(o->seed, opt->name, 0);
 
-        if (opt->one_in && !(o->set & option_bit(opt)) && chance_one_in(&chance, opt->one_in)) {
+        if (opt->one_in && !(o->set & option_bit(opt)) && chance_one_in(&chance, opt->one_in) &&
+            !(calm && option_is_fault(opt))) {
             *option_number(opt, &drawn) = chance_from(&chance, opt->drawn_least, opt->drawn_most);
         }
     }

@@ -3,7 +3,6 @@
 #include "tests/sim/fabric/pair.h"
 #include <errno.h>
 #include <fcntl.h>
-#include "tests/sim/fabric/connect.h"
 
 #define MAX_INLINE 128
 #define SLOTS      32 /* receives of a QP */
@@ -14,6 +13,7 @@ static void pair_make_qp(struct pair *pair, unsigned nth)
 {
     struct pair_end *end = &pair->end[nth];
     struct ibv_qp_init_attr attr = {
+        .qp_context = &end->told,
         .send_cq = end->cq,
         .recv_cq = end->cq,
         .srq = end->intake->srq,
@@ -34,13 +34,79 @@ static void pair_make_qp(struct pair *pair, unsigned nth)
     pair->flow[nth].max_inline = MIN(attr.cap.max_inline_data, MAX_INLINE);
 }
 
+/* What the witness is told of an end. */
+static void pair_be_seen(struct pair *pair, unsigned nth)
+{
+    const struct connect_terms *terms = &pair->terms;
+    struct pair_end *end = &pair->end[nth];
+
+    end->seen = (struct witness_end){.port = end->host->port,
+                                     .qpn = end->qp->qp_num,
+                                     .psn = terms->psn[nth],
+                                     .mtu = 128u << terms->mtu,
+                                     .max_reads = terms->max_reads,
+                                     .rnr_timer = terms->rnr_timer,
+                                     .timeout = terms->timeout};
+    memcpy(&end->seen.ip, end->host->config.gid[1].raw + 12, sizeof(end->seen.ip));
+    end->seen.ip = GUINT32_FROM_BE(end->seen.ip);
+}
+
+#define LATE   (2 * SIM_MS)
+#define NOBODY 2
+
+static void pair_draw_terms(struct pair *pair)
+{
+    static const unsigned without[FLOW_RIGHTS] = {[FLOW_NO_WRITE] = IBV_ACCESS_REMOTE_WRITE,
+                                                  [FLOW_NO_READ] = IBV_ACCESS_REMOTE_READ,
+                                                  [FLOW_NO_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC};
+    struct chance *chance = &pair->job->chance;
+
+    pair->terms = connect_draw(pair->job, CONNECT_ANY);
+    for (unsigned i = 0; i < 2; i++) {
+        pair->flow[i].lacks =
+            chance_one_in(chance, 4) ? (enum flow_right)chance_below(chance, FLOW_RIGHTS) : 0;
+        pair->terms.denies[!i] = without[pair->flow[i].lacks];
+    }
+}
+
+static void pair_to_rts(const struct pair *pair, unsigned nth)
+{
+    struct ibv_qp *const qp[2] = {pair->end[0].qp, pair->end[1].qp};
+
+    connect_to_rts(pair->job, qp, nth, &pair->terms);
+}
+
 static void pair_connect(struct pair *pair)
 {
     struct sim_host *const host[2] = {pair->end[0].host, pair->end[1].host};
     struct ibv_qp *const qp[2] = {pair->end[0].qp, pair->end[1].qp};
 
-    connect_rc(pair->job, host, qp);
+    pair_draw_terms(pair);
+    connect_to_rtr(pair->job, host, qp, &pair->terms);
+    pair_to_rts(pair, 0);
+    pair->late_ns = 0;
+    if (chance_one_in(&pair->job->chance, 4)) {
+        pair->late_ns = pair->job->sim->world->now_ns + LATE;
+        pair->had_received = pair->flow[0].received;
+    } else {
+        pair_to_rts(pair, 1);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        pair_be_seen(pair, i);
+        pair->end[i].told = (struct sim_told){0};
+        pair->flow[i].why = IBV_WC_SUCCESS;
+    }
+    pair->silent = pair->starved = NOBODY;
+    witness_connected(pair->job, &pair->end[0].seen, &pair->end[1].seen);
     pair->state = PAIR_RUNS;
+}
+
+/* The witness has seen enough of it: an end is in error, or goes. */
+static void pair_be_unseen(const struct pair *pair)
+{
+    if (pair->state == PAIR_RUNS) {
+        witness_parted(pair->job, &pair->end[0].seen, &pair->end[1].seen);
+    }
 }
 
 void pair_share_receives(struct pair *pair, unsigned end, struct intake *in)
@@ -85,6 +151,8 @@ void pair_init(struct pair *pair, struct job *job, struct sim_host *a, struct si
 static void pair_free_end(struct pair *pair, struct pair_end *end)
 {
     if (!pair->destroyed) {
+        sim_check(pair->job, end->host->is_reset || ibv_destroy_cq(end->cq) == EBUSY,
+                  "a CQ in use is destroyed");
         sim_must(pair->job, ibv_destroy_qp(end->qp));
     }
     sim_must(pair->job, ibv_destroy_cq(end->cq));
@@ -98,6 +166,7 @@ static void pair_free_end(struct pair *pair, struct pair_end *end)
 
 void pair_free(struct pair *pair)
 {
+    pair_be_unseen(pair);
     for (unsigned i = 0; i < 2; i++) {
         if (!pair->end[i].gone) {
             pair_free_end(pair, &pair->end[i]);
@@ -108,6 +177,7 @@ void pair_free(struct pair *pair)
 
 void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alone_ns)
 {
+    pair_be_unseen(pair);
     graves[2] = pair->end[0].own.span;
     pair_free_end(pair, &pair->end[0]); /* first, or what comes finds no memory, and says so */
     graves[0] = flow_bury(&pair->flow[0], true);
@@ -123,6 +193,7 @@ void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alon
 
 static void pair_to_err(struct pair *pair)
 {
+    pair_be_unseen(pair);
     for (unsigned i = 0; i < 2; i++) {
         if (!pair->end[i].gone) {
             connect_move(pair->job, pair->end[i].qp, IBV_QPS_ERR);
@@ -145,8 +216,10 @@ static void pair_be_quiet(struct pair *pair, bool all)
 static void pair_destroy(struct pair *pair)
 {
     sim_note(pair->job, "destroys its QPs");
+    pair_be_unseen(pair);
     for (unsigned i = 0; i < 2; i++) {
         sim_must(pair->job, ibv_destroy_qp(pair->end[i].qp));
+        pair->end[i].excused = true;
         if (pair->end[i].flushes) {
             intake_reset(pair->end[i].intake);
         }
@@ -155,8 +228,36 @@ static void pair_destroy(struct pair *pair)
     pair_be_quiet(pair, false);
 }
 
+/* A responder that refuses for good says so in an event, once; if the request was one with a
+ * receive, in that one's completion. */
+static void pair_check_told(const struct pair *pair)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct sim_told *told = &pair->end[!i].told;
+        enum ibv_wc_status why = pair->flow[i].why;
+
+        bool access = why == IBV_WC_REM_ACCESS_ERR;
+        bool request = why == IBV_WC_REM_INV_REQ_ERR && !pair->flow[i].was_too_long &&
+                       !pair->flow[i].was_misled;
+
+        /* The sender may have had another end before it heard of this one. */
+        sim_check(pair->job,
+                  told->n[IBV_EVENT_COMM_EST] <= 1 &&
+                      told->n[IBV_EVENT_QP_ACCESS_ERR] + told->n[IBV_EVENT_QP_REQ_ERR] <= 1 &&
+                      told->n[IBV_EVENT_QP_ACCESS_ERR] >= access &&
+                      told->n[IBV_EVENT_QP_REQ_ERR] >= request && !told->n[IBV_EVENT_QP_FATAL],
+                  "an operation ends with \"%s\", and its receiver has told of %u accesses, %u "
+                  "requests, %u others",
+                  ibv_wc_status_str(why), told->n[IBV_EVENT_QP_ACCESS_ERR],
+                  told->n[IBV_EVENT_QP_REQ_ERR], told->n[IBV_EVENT_QP_FATAL]);
+    }
+}
+
 static void pair_connect_again(struct pair *pair)
 {
+    if (!pair->destroyed) {
+        pair_check_told(pair);
+    }
     for (unsigned i = 0; i < 2; i++) {
         if (pair->destroyed) {
             pair_make_qp(pair, i);
@@ -174,9 +275,12 @@ static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
 {
     struct pair_end *end = &pair->end[nth];
     bool ends = pair->end[0].gone || pair->state == PAIR_DRAINS || pair->flow[0].doomed ||
-                pair->flow[1].doomed || pair->flow[nth].broken;
+                pair->flow[1].doomed || pair->flow[nth].broken || nth == pair->silent ||
+                pair->flow[0].misled || pair->flow[1].misled;
     uint8_t *slot;
 
+    end->since++;
+    end->solicited_since += wc->status != IBV_WC_SUCCESS;
     sim_check(pair->job, pair->state != PAIR_IS_QUIET,
               "a completion of a QP that has none outstanding: wr_id 0x%" G_GINT64_MODIFIER "x",
               wc->wr_id);
@@ -186,51 +290,69 @@ static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
         flow_sent(&pair->flow[nth], wc, ends);
         return;
     }
+    end->solicited_since += wc->status == IBV_WC_SUCCESS && flow_is_solicited(&pair->flow[!nth]);
     slot = intake_take(end->intake, wc);
     if (wc->status == IBV_WC_SUCCESS) {
         flow_received(&pair->flow[!nth], wc, end->intake, slot);
         return;
     }
     sim_check(pair->job,
-              ends && (wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_LOC_LEN_ERR),
+              (ends && (wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_LOC_LEN_ERR)) ||
+                  (pair->flow[!nth].misled && wc->status == IBV_WC_REM_INV_REQ_ERR),
               "a receive fails: %s", ibv_wc_status_str(wc->status));
     intake_forget(end->intake, slot);
 }
 
-/* Whether it looks at its CQ: one with a channel only when that says so. */
+/* A notice does not stay away. */
+static void pair_check_notice(const struct pair *pair, struct pair_end *end)
+{
+    uint64_t now = pair->job->sim->world->now_ns;
+
+    if (end->notice_ns) {
+        sim_check(pair->job, now < end->notice_ns, "no notice of a solicited completion");
+    } else if (end->for_solicited && end->solicited_since && !end->excused) {
+        end->notice_ns = now + SIM_MS + 20 * pair->job->sim->options.whims;
+    }
+}
+
+/* Whether it looks at its CQ: one with a channel only when that says so; or always, to see that it
+ * says what it was asked for. */
 static bool pair_looks(struct pair *pair, struct pair_end *end)
 {
     struct ibv_cq *of;
     void *context;
 
-    if (!end->channel) {
+    if (!end->channel || !end->armed) {
         return true;
     }
-    if (end->armed) {
-        if (ibv_get_cq_event(end->channel, &of, &context)) {
-            return false;
-        }
-        sim_check(pair->job, of == end->cq, "an event of another CQ");
-        ibv_ack_cq_events(of, 1);
-        end->armed = false;
+    if (ibv_get_cq_event(end->channel, &of, &context)) {
+        pair_check_notice(pair, end);
+        return end->for_solicited;
     }
+    sim_check(pair->job, of == end->cq, "an event of another CQ");
+    ibv_ack_cq_events(of, 1);
+    end->armed = false;
+    end->noticed = true;
     return true;
 }
 
-static bool pair_poll(struct pair *pair, unsigned nth)
+static void pair_arm(struct pair *pair, struct pair_end *end)
+{
+    end->for_solicited = chance_one_in(&pair->job->chance, 3);
+    sim_must(pair->job, ibv_req_notify_cq(end->cq, end->for_solicited));
+    end->armed = true;
+    end->since = end->solicited_since = 0;
+    end->excused = false;
+    end->notice_ns = 0;
+}
+
+static bool pair_poll_all(struct pair *pair, unsigned nth)
 {
     struct pair_end *end = &pair->end[nth];
     struct ibv_wc wc[16];
     bool did = false;
     int n;
 
-    if (end->gone || !pair_looks(pair, end)) {
-        return false;
-    }
-    if (end->channel) { /* what comes from here on is told */
-        sim_must(pair->job, ibv_req_notify_cq(end->cq, 0));
-        end->armed = true;
-    }
     do {
         n = ibv_poll_cq(end->cq, (int)G_N_ELEMENTS(wc), wc);
         sim_check(pair->job, n >= 0, "ibv_poll_cq: %d", n);
@@ -239,6 +361,28 @@ static bool pair_poll(struct pair *pair, unsigned nth)
         }
         did |= n > 0;
     } while (n == (int)G_N_ELEMENTS(wc) && (end->channel || chance_below(&pair->job->chance, 4)));
+    return did;
+}
+
+static bool pair_poll(struct pair *pair, unsigned nth)
+{
+    struct pair_end *end = &pair->end[nth];
+    bool did;
+
+    if (end->gone || !pair_looks(pair, end)) {
+        return false;
+    }
+    did = pair_poll_all(pair, nth);
+    if (end->noticed) {
+        sim_check(pair->job,
+                  end->excused || (end->for_solicited ? end->solicited_since : end->since),
+                  "a notice, and nothing has come that it was asked for");
+        end->noticed = false;
+    }
+    if (end->channel && !end->armed) { /* what comes from here on is told */
+        pair_arm(pair, end);
+        did |= pair_poll_all(pair, nth);
+    }
     return did;
 }
 
@@ -256,12 +400,101 @@ static bool pair_is_to_end(struct pair *pair)
     return chance_happens(&pair->job->chance, (unsigned)pair->job->sim->options.errors);
 }
 
+/* One end is in error, and the other has to find out by itself: it repeats what it has sent as
+ * often as it was told to, and no more. */
+static void pair_fall_silent(struct pair *pair)
+{
+    unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
+
+    if (flow_is_done(&pair->flow[!nth])) {
+        return; /* nobody would find out */
+    }
+    sim_note(pair->job, "one of its QPs falls silent");
+    pair->silent = nth;
+    pair->knocked = false;
+    pair->flow[!nth].silent = true;
+    witness_falls_silent(pair->job, &pair->end[nth].seen);
+    connect_move(pair->job, pair->end[nth].qp, IBV_QPS_ERR);
+}
+
+/* So that there is something to be repeated. */
+static void pair_knock(struct pair *pair)
+{
+    struct flow *flow = &pair->flow[!pair->silent];
+
+    if (!pair->knocked && flow->posted - flow->done < FLOW_WINDOW - 2) {
+        flow_mark(flow);
+        pair->knocked = true;
+    }
+}
+
+/* One end posts no receives any more. What is sent to it then is refused as often as was agreed,
+ * and no more; perhaps it has enough of them. */
+static void pair_starve(struct pair *pair)
+{
+    unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
+
+    if (pair->terms.rnr_retries < 7 && pair->end[nth].flushes && pair->starved == NOBODY) {
+        sim_note(pair->job, "host %u posts no receives any more", pair->end[nth].host->number);
+        pair->starved = nth;
+        pair->flow[!nth].starved = true;
+    }
+}
+
+/* Wrong requests come to one end from now on, which it has to refuse, and with that its peer's own.
+ */
+static void pair_mislead(struct pair *pair)
+{
+    unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
+
+    if (witness_is_quiet(pair->job)) {
+        sim_note(pair->job, "wrong requests come to host %u", pair->end[nth].host->number);
+        pair->flow[!nth].misled = true;
+        witness_be_rogue(pair->job, &pair->end[nth].seen);
+    }
+}
+
+static void pair_check_patience(const struct pair *pair, unsigned nth)
+{
+    const struct pair_end *end = &pair->end[nth];
+    const struct flow *flow = &pair->flow[nth];
+
+    if (!witness_is_quiet(pair->job)) {
+        return;
+    }
+    if (flow->why == IBV_WC_RETRY_EXC_ERR && pair->silent == !nth) {
+        sim_check(pair->job, witness_repeats(pair->job, &end->seen) == pair->terms.retries,
+                  "it has asked %u times again, and was to %u times",
+                  witness_repeats(pair->job, &end->seen), pair->terms.retries);
+    }
+    if (flow->why == IBV_WC_RNR_RETRY_EXC_ERR) {
+        sim_check(pair->job,
+                  witness_refusals(pair->job, &end->seen) == pair->terms.rnr_retries + 1u,
+                  "it was refused %u times, and was to ask again %u times",
+                  witness_refusals(pair->job, &end->seen), pair->terms.rnr_retries);
+    }
+}
+
 static void pair_end_somehow(struct pair *pair)
 {
     bool shares = !pair->end[0].flushes || !pair->end[1].flushes;
 
     /* What an SRQ's receives became is lost with the CQEs of a QP that is destroyed. */
-    switch (chance_from(&pair->job->chance, shares ? 1 : 0, 3)) {
+    if (pair->silent != NOBODY || pair->flow[0].misled || pair->flow[1].misled) {
+        return; /* it ends already */
+    }
+    switch (chance_from(&pair->job->chance, shares ? 1 : 0, 9)) {
+    case 6:
+        pair_mislead(pair);
+        break;
+    case 5:
+        pair_starve(pair);
+        break;
+    case 4:
+        if (pair->terms.timeout) {
+            pair_fall_silent(pair);
+        }
+        break;
     case 1:
         sim_note(pair->job, "moves its QPs to the error state");
         pair_to_err(pair);
@@ -274,21 +507,47 @@ static void pair_end_somehow(struct pair *pair)
     }
 }
 
+/* The second end may send when it has heard of the first, which it is told once (IBTA 11.6.3.2), or
+ * after a while. */
+static void pair_look_if_late(struct pair *pair)
+{
+    struct pair_end *end = &pair->end[1];
+
+    if (end->told.n[IBV_EVENT_COMM_EST] || pair->job->sim->world->now_ns >= pair->late_ns) {
+        sim_check(pair->job,
+                  end->told.n[IBV_EVENT_COMM_EST] || pair->flow[0].received == pair->had_received,
+                  "a message has come in RTR, and no event has told so");
+        pair_to_rts(pair, 1);
+        pair->late_ns = 0;
+    }
+}
+
 static bool pair_run(struct pair *pair)
 {
     bool did = false;
 
+    if (pair->late_ns) {
+        pair_look_if_late(pair);
+    }
+    if (pair->silent != NOBODY) {
+        pair_knock(pair);
+    }
     for (unsigned i = 0; i < 2; i++) {
-        if (chance_below(&pair->job->chance, 4)) {
+        if (i == pair->silent) {
+            continue;
+        }
+        if (i != pair->starved && chance_below(&pair->job->chance, 4)) {
             did |= intake_post(pair->end[i].intake,
                                (unsigned)chance_from(&pair->job->chance, 1, SLOTS));
         }
-        did |= flow_post(&pair->flow[i]);
+        if (i == 0 || !pair->late_ns) {
+            did |= flow_post(&pair->flow[i]);
+        }
     }
     if (chance_one_in(&pair->job->chance, 256)) {
         pair_resize_cq(pair);
     }
-    if (pair_is_to_end(pair)) {
+    if (!pair->late_ns && pair_is_to_end(pair)) {
         pair_end_somehow(pair);
     }
     return did;
@@ -299,7 +558,10 @@ static bool pair_run_alone(struct pair *pair)
 {
     bool did = intake_post(pair->end[1].intake, (unsigned)chance_from(&pair->job->chance, 1, 4));
 
-    return flow_post(&pair->flow[1]) || did;
+    if (pair->late_ns) {
+        pair_look_if_late(pair);
+    }
+    return (!pair->late_ns && flow_post(&pair->flow[1])) || did;
 }
 
 static bool pair_is_drained(const struct pair *pair)
@@ -323,6 +585,11 @@ bool pair_step(struct pair *pair)
     switch (pair->state) {
     case PAIR_RUNS:
         if (pair->flow[0].broken || pair->flow[1].broken) {
+            for (unsigned i = 0; i < 2; i++) {
+                if (pair->flow[i].broken) {
+                    pair_check_patience(pair, i);
+                }
+            }
             pair_to_err(pair);
             return true;
         }
@@ -360,6 +627,9 @@ bool pair_is_done(const struct pair *pair)
 
 void pair_check(struct pair *pair)
 {
-    flow_check(&pair->flow[0]);
-    flow_check(&pair->flow[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        flow_check(&pair->flow[i]);
+        sim_check(pair->job, !witness_was_rogue(pair->job, &pair->end[i].seen),
+                  "a wrong request was not refused");
+    }
 }

@@ -11,18 +11,26 @@
 #ifndef HCASIM_TESTS_PAIR_H
 #define HCASIM_TESTS_PAIR_H
 
+#include "tests/sim/fabric/connect.h"
 #include "tests/sim/fabric/flow.h"
+#include "tests/sim/fabric/witness.h"
 
 struct pair_end {
     struct sim_host *host;
     struct ibv_comp_channel *channel; /* NULL: it only polls */
-    bool armed;
+    /* A notice is asked for, of solicited completions alone perhaps; and which have come since. */
+    bool armed, for_solicited, noticed;
+    unsigned since, solicited_since;
+    bool excused;       /* there may be a notice of what is gone with its QP, or none */
+    uint64_t notice_ns; /* by then it must be there; 0: nothing that it is for has come */
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     struct ibv_srq *srq; /* another's, or NULL */
     struct intake own, *intake;
     bool flushes; /* its receives do, being its own */
     bool gone;
+    struct witness_end seen;
+    struct sim_told told;
 };
 
 enum pair_state {
@@ -40,6 +48,12 @@ struct pair {
     enum pair_state state;
     uint64_t quiet_ns;
     bool destroyed;
+    struct connect_terms terms;
+    uint64_t had_received; /* by then, by that end */
+    uint64_t late_ns;      /* until then the second end may stay in RTR; 0: it does not */
+    /* Which end has stopped answering, which one posting receives. */
+    unsigned silent, starved;
+    bool knocked;
     unsigned cq_depth;
 };
 

@@ -5,6 +5,7 @@
  * the wall clock or the order of a hash table.
  */
 #include "tests/sim/fabric/sim.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,8 +17,10 @@
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/user/device.h"
 #include "model/rdma/rdma.h"
+#include "tests/sim/fabric/strays.h"
 #include "tests/sim/fabric/trace.h"
 #include "tests/sim/fabric/weather.h"
+#include "tests/sim/fabric/witness.h"
 
 #define ARENA_AT   0x200000000000ull
 #define ARENA_SIZE (64ull << 30)
@@ -76,7 +79,13 @@ void sim_note(const struct job *job, const char *fmt, ...)
 static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_t *frame,
                          size_t len)
 {
-    trace_frame(opaque, port, arrives, frame, len);
+    struct sim *sim = opaque;
+
+    trace_frame(sim, port, arrives, frame, len);
+    witness_frame(sim->witness, port, arrives, frame, len);
+    if (!arrives) {
+        strays_frame(sim, port, frame, len);
+    }
 }
 
 /* -- memory of the jobs ------------------------------------------------------------------------ */
@@ -171,6 +180,8 @@ static void sim_make_fabric(struct sim *sim)
     config.uplink.rate = link->rate;
     sim->fabric = fabric_new(sim->world, &config);
     sim->timeline = fabric_timeline(sim->fabric);
+    sim->witness = witness_new(sim);
+    sim->strays = chance_of(o->seed, "strays", 0);
     fabric_set_trace(sim->fabric, sim_on_frame, sim);
 }
 
@@ -234,6 +245,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
         sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
     }
     host->is_reset = false;
+    fcntl(host->ctx->async_fd, F_SETFL, O_NONBLOCK);
     host->pd = ibv_alloc_pd(host->ctx);
     sim_make_xrc_domain(host);
     sim_make_umr_queue(host);
@@ -292,6 +304,7 @@ static void sim_make_hosts(struct sim *sim)
         struct sim_host *host = &sim->hosts[i];
         struct wire_port *port = fabric_plug(sim->fabric);
 
+        host->port = i;
         if (host->up) {
             sim_host_up(sim, host, port);
         } else {
@@ -323,6 +336,43 @@ static uint64_t sim_sleep_ns(struct job *job, bool did)
     return chance_from(&job->chance, job->sleep_ns / 2, job->sleep_ns);
 }
 
+static void sim_take_event(const struct job *job, const struct ibv_async_event *event)
+{
+    struct sim_told *told = NULL;
+
+    switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+        sim_fail(job, "a CQ fails");
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        told = event->element.srq->srq_context;
+        break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        told = event->element.qp->qp_context;
+        break;
+    default:
+        break;
+    }
+    if (told) {
+        told->n[event->event_type]++;
+    }
+}
+
+void sim_poll_events(const struct job *job, const struct sim_host *host)
+{
+    struct ibv_async_event event;
+
+    while (!ibv_get_async_event(host->ctx, &event)) {
+        sim_take_event(job, &event);
+        ibv_ack_async_event(&event);
+    }
+}
+
 /* A command steps the world while it waits: no other job does anything meanwhile. */
 static void sim_step_job(void *opaque, void *what)
 {
@@ -335,6 +385,9 @@ static void sim_step_job(void *opaque, void *what)
         return;
     }
     sim->stepping = true;
+    for (unsigned i = 0; i < job->kind->hosts; i++) {
+        sim_poll_events(job, job->host[i]);
+    }
     did = job->kind->step(job);
     sim->stepping = false;
     while ((next = g_queue_pop_head(&sim->late))) {
@@ -554,6 +607,7 @@ void sim_run(const struct sim_options *options, struct sim_tally *tally)
         }
     }
     *tally = sim->tally;
+    witness_free(sim->witness);
     fabric_free(sim->fabric);
     inproc_world_free(sim->world);
     munmap(sim->arena, ARENA_SIZE);

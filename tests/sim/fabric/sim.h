@@ -21,6 +21,7 @@
 
 struct sim_host {
     unsigned number; /* from 0 */
+    unsigned port;   /* of the fabric */
     bool up;         /* a host that no job is on stays out */
     struct hv_port_config config;
     struct ibv_device *device;
@@ -47,6 +48,8 @@ struct sim {
     struct inproc_world *world;
     struct fabric *fabric;
     struct timeline *timeline;
+    struct witness *witness; /* of what is on the wire */
+    struct chance strays;
     struct sim_host *hosts;
     GPtrArray *jobs; /* struct job */
     unsigned undone;
@@ -131,6 +134,15 @@ void sim_host_begin(struct sim_host *host);
 void sim_host_down(struct sim_host *host);
 /* Its function is reset: what was made is to be destroyed, and the host to go down. */
 void sim_host_reset(struct sim_host *host);
+
+/* Asynchronous events by type. A QP, SRQ or CQ whose context is one of these has them counted in
+ * it; that of others is NULL. */
+struct sim_told {
+    unsigned n[32];
+};
+
+/* Counts what has come of a host; of those in job->host that is done before each step. */
+void sim_poll_events(const struct job *job, const struct sim_host *host);
 
 /* Whether frames may be lost on the way, so that a connection may end by itself. */
 bool sim_is_lossy(const struct sim *sim);
