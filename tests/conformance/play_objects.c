@@ -166,6 +166,17 @@ static void play_wanted(struct play *p, const struct play_range *range, uint8_t 
     }
 }
 
+/* A device in real time may be slow, and nobody says when it has written what is not acknowledged.
+ */
+static void play_wait_for(struct play *p, const uint8_t *bytes, const uint8_t *wanted, size_t len)
+{
+    uint64_t limit = play_now(p) + p->clock->patience_ns;
+
+    while (p->clock->is_real && memcmp(bytes, wanted, len) != 0 &&
+           p->clock->step(p->clock, limit)) {
+    }
+}
+
 /* memory RANGE is DATA | unchanged | number=N; "set" in front: writes it instead */
 void play_memory(struct play *p)
 {
@@ -184,6 +195,7 @@ void play_memory(struct play *p)
         return;
     }
     play_settle(p);
+    play_wait_for(p, bytes, wanted, range.len);
     for (size_t i = 0; i < range.len; i++) {
         if (bytes[i] != wanted[i]) {
             words_fail(&p->words, "byte %zu of it is 0x%02x, not 0x%02x", i, bytes[i], wanted[i]);
