@@ -205,10 +205,12 @@ void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
 {
     if (sw->uplink.wire) {
         wire_set_client(sw->uplink.wire, NULL, NULL);
+        wire_owe(sw->uplink.wire, false); /* whose peers get no answers from here any more */
     }
     sw->uplink.wire = wire;
     if (wire) {
         wire_set_client(wire, &cable_client, sw);
+        wire_owe(wire, sw->uplink.owing.owing > 0);
     }
     eswitch_look_at_cable(sw);
 }

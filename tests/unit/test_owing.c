@@ -154,6 +154,21 @@ START_TEST(who_has_no_room_owes_nothing_until_there_is_some)
 }
 END_TEST
 
+START_TEST(a_cable_that_is_pulled_is_owed_nothing)
+{
+    struct wire_port *wire = right->hca.vport->uplink->wire;
+    unsigned got[QPS] = {0};
+
+    ask(QPS, BYTES);
+    ck_assert(answer(got));
+    ck_assert(owes);
+    port_set_wire(&right->hca, NULL);
+    ck_assert(!owes);
+    port_set_wire(&right->hca, wire);
+    ck_assert(owes); /* the round is not over */
+}
+END_TEST
+
 START_TEST(a_reset_owes_nothing)
 {
     unsigned got[QPS] = {0};
@@ -178,6 +193,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, who_always_has_work_does_not_always_owe);
     tcase_add_test(tcase, nothing_is_owed_by_who_has_no_work);
     tcase_add_test(tcase, who_has_no_room_owes_nothing_until_there_is_some);
+    tcase_add_test(tcase, a_cable_that_is_pulled_is_owed_nothing);
     tcase_add_test(tcase, a_reset_owes_nothing);
     suite_add_tcase(suite, tcase);
     return suite;
