@@ -62,6 +62,19 @@ START_TEST(one_thread_at_both_ends_has_one_message_outstanding)
 }
 END_TEST
 
+/* Five messages at once, that are seen to be of this round. */
+static void posts_five(struct pair *p, unsigned round)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        memset(p->buf[0][i], (int)(round + i) & 0xff, MSG);
+        memset(p->buf[1][i], 0xee, MSG);
+        post_recv(p, 1, i);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        post_send(p, 0, i);
+    }
+}
+
 /* Polls for so long that it is trusted to go on, then posts five messages at once. */
 static void polls_then_posts(struct pair *p, unsigned round)
 {
@@ -71,14 +84,7 @@ static void polls_then_posts(struct pair *p, unsigned round)
     while (now() < until) {
         must_be_0(ibv_poll_cq(p->cq[0], 1, &wc));
     }
-    for (unsigned i = 0; i < 5; i++) {
-        memset(p->buf[0][i], (int)(round + i) & 0xff, MSG);
-        memset(p->buf[1][i], 0xee, MSG);
-        post_recv(p, 1, i);
-    }
-    for (unsigned i = 0; i < 5; i++) {
-        post_send(p, 0, i);
-    }
+    posts_five(p, round);
 }
 
 /* Whether the last of them is there; asks nobody. (Memory that a device writes meanwhile: a race
@@ -148,14 +154,7 @@ START_TEST(who_posts_beside_one_that_polls_is_served)
     for (unsigned round = 0; round < times(1000); round++) {
         double end = now() + SECONDS;
 
-        for (unsigned i = 0; i < 5; i++) {
-            memset(p->buf[0][i], (int)(round + i) & 0xff, MSG);
-            memset(p->buf[1][i], 0xee, MSG);
-            post_recv(p, 1, i);
-        }
-        for (unsigned i = 0; i < 5; i++) {
-            post_send(p, 0, i);
-        }
+        posts_five(p, round);
         while (!has_arrived(p, round)) {
             must(now() < end, "what was posted in round %u was left undone", round);
         }
