@@ -47,7 +47,7 @@ def main():
     parser.add_argument("-n", type=int, default=3, metavar="RUNS", help="of each (default 3)")
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("--processes", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=20, help="messages to each other process")
+    parser.add_argument("--rounds", type=int, default=50, help="messages to each other process")
     parser.add_argument("--size", type=int, default=64, help="bytes of a message")
     parser.add_argument("--initiators", type=int, default=4, help="DCIs of a process")
     args = parser.parse_args()
