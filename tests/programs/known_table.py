@@ -66,6 +66,7 @@ def speaks_umad(name):
 
 
 PERFTEST_RESULT = r"^ *\d+ +\d+ +[\d.]+ "
+QEMU = "qemu-system-x86_64 -M pc,accel=tcg -m 64 -S -display none -nodefaults"
 QPERF = "qperf {server} -lp {port} -t 1"
 QPERF_SERVER = "qperf -lp {port}"
 RC_TESTS = ("am_lat", "am_bw", "put_lat", "put_bw", "get -s 4096 -D zcopy", "add_mr", "fadd", "cswap")
@@ -135,6 +136,15 @@ ROWS = (
     fabric("dgram"),
     Row("fio, ioengine=rdma", "fio", ("fio {folder}/server.fio", "fio {folder}/client.fio"), "err= 0", ways.fio,
         ("write", "read"), note="`verb=send` ends at times with an RNR error, for fio asks for no RNR retries"),
+    Row("QEMU, migration by RDMA", "qemu-system-x86", (f"{QEMU} -qmp unix:{{folder}}/to,server=on,wait=off -incoming defer {{case}}",
+        f"{QEMU} -qmp unix:{{folder}}/from,server=on,wait=off -device loader,file={{folder}}/sent,addr=0x1000000,force-raw=on {{case}}"),
+        "^completed", ways.migrated, ("", "-global migration.x-rdma-pin-all=on"), quick=True,
+        note="`migrate_incoming rdma:SERVER:PORT` there and `migrate rdma:SERVER:PORT` here; the guest's memory is compared"),
+    Row("tgt; libiscsi and QEMU's driver for it (iSER)", "tgt qemu-utils qemu-block-extra", ("tgtd -f --iscsi portal=127.0.0.1:3261",
+        "qemu-io -f raw -c 'write -P 0x5a 4k 64k' -c 'write -P 0xa5 72k 64k' -c 'read -P 0x5a 4k 64k' -c 'read -P 0 68k 4k' "
+        f"-c 'read -P 0xa5 72k 64k' iser://{{server}}/{ways.ISER_TARGET}/1"),
+        r"(?s)(?!.*failed).*read 65536/65536 bytes at offset 73728", ways.iser,
+        note="a request of 2 MiB, or 128 at a time, end in errors within this libiscsi"),
     Row("pytest", "python3-pytest python3-pyverbs", ("python3 -B -m pytest -p no:cacheprovider -q {folder}/test_port.py",),
         "1 passed", quick=True),
     Row("make check", "make gcc libibverbs-dev", ("make -s -C {folder} check",), "^mlx5_0$", quick=True),
@@ -158,5 +168,5 @@ UNTRIED = (
             "Debian's connects by InfiniBand's means only (`udcm`); UCX is what Open MPI takes by itself"),
     Untried("srp_daemon, opensm, ibacm", "for InfiniBand fabrics; the port is Ethernet"),
     Untried("NCCL, nccl-tests", "not in Debian; NCCL wants a GPU"),
-    Untried("Ceph, tgt (iSER), QEMU's migration by RDMA", "nobody has looked yet"),
+    Untried("Ceph", "nobody has looked yet"),
 )

@@ -4,10 +4,14 @@
 Each way takes the wire (hosts.Hosts) and the commands, and returns what the last program said; one that does not
 end well is a hosts.Failure.
 """
+import json
+import os
 import pathlib
+import random
 import re
 import shlex
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -18,6 +22,7 @@ import hosts
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER, CLIENT = "10.7.0.1", "10.7.0.2"
 RANKS = 4
+ISER_TARGET = "iqn.2001-04.example:disk"
 LEAST_PACKETS = 50  # between two ranks; there are hundreds
 MAKEFILE = """check: program
 \t./program | grep mlx5_0
@@ -136,6 +141,86 @@ def preloaded(wire, commands, folder, case):
         raise hosts.Failure(f"RC packets of {seen}\n{text}")
     if got.exists() and got.read_bytes() != sent.read_bytes():
         raise hosts.Failure("what arrived is not what was sent")
+    return text
+
+
+# -- QEMU --------------------------------------------------------------------------------------------------------
+
+
+class Monitor:
+    """QMP on the socket that QEMU made."""
+
+    def __init__(self, path, process):
+        self.stream = socket.socket(socket.AF_UNIX)
+        self.stream.settimeout(hosts.PATIENCE)
+        end = time.monotonic() + hosts.PATIENCE
+        while self.stream.connect_ex(str(path)):
+            if process.poll() is not None or time.monotonic() > end:
+                raise hosts.Failure(f"no monitor\n{hosts.said_until_now(process)}")
+            time.sleep(0.02)
+        self.lines = self.stream.makefile("r")
+        self.run("qmp_capabilities")
+
+    def run(self, command, **arguments):
+        """What the command returns. Events and the greeting are passed over."""
+        self.stream.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+        for line in self.lines:
+            reply = json.loads(line)
+            if "error" in reply:
+                raise hosts.Failure(f"{command}: {reply['error']['desc']}")
+            if "return" in reply:
+                return reply["return"]
+        raise hosts.Failure(f"{command}: QEMU has gone")
+
+
+def migrated(wire, commands, folder, case):
+    """A guest that does not run leaves one QEMU for another, with its memory. Returns how it went, as the source says."""
+    uri = f"rdma:{SERVER}:{hosts.free_port()}"
+    memory, sent, got = 0x1000000, pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
+    sent.write_bytes(random.Random(1).randbytes(16 << 20))
+    ends = [(wire.start(*fill(command, folder, case=case), options=["--ip", ip]), ip)
+            for command, ip in zip(commands, (SERVER, CLIENT))]
+    to, source = (Monitor(pathlib.Path(folder, name), process) for name, (process, _) in zip(("to", "from"), ends))
+    to.run("migrate-incoming", uri=uri)
+    source.run("migrate", uri=uri)
+    end = time.monotonic() + hosts.PATIENCE
+    while (state := source.run("query-migrate"))["status"] in ("setup", "active", "device", "completed"):
+        if state["status"] == "completed" and to.run("query-migrate").get("status") == "completed":
+            break
+        if time.monotonic() > end:
+            break
+        time.sleep(0.05)
+    to.run("pmemsave", val=memory, size=sent.stat().st_size, filename=str(got))
+    if got.read_bytes() != sent.read_bytes():
+        raise hosts.Failure(f"the guest's memory is another: {state}")
+    for monitor, (process, _) in zip((to, source), ends):
+        monitor.run("quit")
+        wire.output(process)
+    return f"{state['status']}, {state['ram']['transferred']} bytes"
+
+
+# -- iSER --------------------------------------------------------------------------------------------------------
+
+
+def iser(wire, commands, folder, case):
+    """A disk of tgtd's, which is let in by address and by name: this tgtd wants both. What a client wrote is in its file."""
+    disk = pathlib.Path(folder, "disk")
+    disk.write_bytes(bytes(8 << 20))
+    environment = {**os.environ, "TGT_IPC_SOCKET": str(pathlib.Path(folder, "tgtd"))}
+    server = wire.start("env", f"TGT_IPC_SOCKET={folder}/tgtd", *fill(commands[0], folder, case=case), options=["--ip", SERVER])
+    settings = ((f"--mode target --op new -T {ISER_TARGET}", f"--mode logicalunit --op new --lun 1 -b {disk}",
+                 "--mode target --op bind -I ALL", "--mode target --op bind -Q iqn.2008-11.org.linux-kvm"))
+    end = time.monotonic() + hosts.PATIENCE
+    for setting in settings:
+        command = ["tgtadm", "--lld", "iser", "--tid", "1", *setting.split()]
+        while (done := subprocess.run(command, env=environment, capture_output=True, text=True, check=False)).returncode:
+            if server.poll() is not None or time.monotonic() > end or "connect" not in done.stderr:
+                raise hosts.Failure(f"{setting}: {done.stderr}\n{hosts.said_until_now(server)}")
+            time.sleep(0.1)  # it is not there yet
+    text = wire.run(*fill(commands[1], folder, case=case, port=3260), options=["--ip", CLIENT])
+    wire.kill()
+    if disk.read_bytes() != bytes(4096) + b"\x5a" * 65536 + bytes(4096) + b"\xa5" * 65536 + bytes((8 << 20) - 139264):
+        raise hosts.Failure(f"the disk has other bytes than were written\n{text}")
     return text
 
 
