@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The kernel's own users of RDMA over the device: NVMe, NFS, SRP, RDS.
+
+A list of checks for tests/vm/run (--suite upper), with the same two guests as suite.py. These register
+memory by work requests (REG_MR, LOCAL_INV), have peers invalidate it (SEND_WITH_INV), share receive
+queues, and drain their queue pairs; programs of users do hardly any of that. b has what a uses.
+"""
+import re
+
+import suite
+from suite import expect
+
+CHECKS = []
+check = suite.registrar(CHECKS)
+
+check("both guests boot")(suite.boots)
+check("the drivers load; a netdev with carrier and an active RDMA port appear")(suite.comes_up)
+
+DISK_MB = 32
+NQN = "nqn.2026-11.hcasim:disk"
+NVME_PORT = 4420
+NVME_TARGET = f"""
+set -e
+modprobe -a nvmet-rdma configfs
+mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+truncate -s {DISK_MB}M /tmp/disk
+cd /sys/kernel/config/nvmet
+mkdir subsystems/{NQN}; echo 1 >subsystems/{NQN}/attr_allow_any_host
+mkdir subsystems/{NQN}/namespaces/1; cd subsystems/{NQN}/namespaces/1
+echo /tmp/disk >device_path; echo 1 >buffered_io; echo 1 >enable
+cd /sys/kernel/config/nvmet; mkdir ports/1; cd ports/1
+echo ipv4 >addr_adrfam; echo rdma >addr_trtype; echo {{ip}} >addr_traddr; echo {NVME_PORT} >addr_trsvcid
+ln -s /sys/kernel/config/nvmet/subsystems/{NQN} subsystems/{NQN}
+"""
+NVME_HOST = f"""
+set -e
+modprobe nvme-rdma
+echo "transport=rdma,traddr={{peer}},trsvcid={NVME_PORT},nqn={NQN},nr_io_queues=2,keep_alive_tmo=2,reconnect_delay=1" >/dev/nvme-fabrics
+until [ -b /dev/nvme0n1 ]; do sleep 0.1; done
+"""
+# Pieces of several sizes and alignments; what is read is compared, and the file at the target.
+DISK_IO = """
+set -e
+dd if=/dev/urandom of=/tmp/data bs=1M count=8 status=none
+for bs in 4k 64k 1M; do
+    dd if=/tmp/data of={disk} bs=$bs oflag=direct conv=fsync status=none
+    dd if={disk} of=/tmp/back bs=$bs count=$((8388608 / $(numfmt --from=iec ${{bs^^}}))) iflag=direct status=none
+    cmp /tmp/data /tmp/back
+done
+sha256sum </tmp/data
+"""
+
+
+def both(lab, target, host):
+    """b becomes what a then uses."""
+    names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
+    lab.vms[1].run(target.format(**names[1], peer=names[0]["ip"]), 60)
+    lab.vms[0].run(host.format(**names[0], peer=names[1]["ip"]), 60)
+
+
+@check("NVMe over RDMA: a disk of b's is a's; what is written is read, and lies in b's file")
+def nvme(lab):
+    both(lab, NVME_TARGET, NVME_HOST)
+    written = lab.vms[0].run(DISK_IO.format(disk="/dev/nvme0n1"), 180).out.split()[0]
+    found = lab.vms[1].run("head -c 8388608 /tmp/disk | sha256sum").out.split()[0]
+    expect(written == found, f"{written} was written, {found} is there")
+
+
+@check("NVMe over RDMA: the disk is given back, and taken again")
+def nvme_again(lab):
+    lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller; ! [ -b /dev/nvme0n1 ]", 60)
+    both(lab, ":", NVME_HOST)
+    found = lab.vms[0].run("head -c 8388608 /dev/nvme0n1 | sha256sum; sha256sum </tmp/data", 60).out.split()
+    expect(found[0] == found[2], str(found))
+    lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller", 60)
+
+
+@check("NVMe over RDMA: b's link is down for some seconds under I/O; a connects again, and nothing is lost")
+def nvme_reconnects(lab):
+    both(lab, ":", NVME_HOST)
+    job = lab.vms[0].spawn(DISK_IO.format(disk="/dev/nvme0n1"))
+    netdev = lab.hosts[1]["netdev"]
+    lab.vms[1].run(f"sleep 1; ip link set {netdev} down; sleep 8; ip link set {netdev} up")
+    written = job.wait(300, check=True).out.split()[0]
+    found = lab.vms[1].run("head -c 8388608 /tmp/disk | sha256sum").out.split()[0]
+    expect(written == found, f"{written} was written, {found} is there")
+    expect(any("reconnect" in line for _, line in lab.vms[0].dmesg()), "the connection was never lost")
+    lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller", 60)
+
+
+RDS_SERVER = """
+import socket
+s = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET)
+s.bind(("{ip}", 4000))
+open("/tmp/bound", "w")
+for _ in range(200):
+    data, sender = s.recvfrom(1 << 20)
+    s.sendto(data[::-1], sender)
+"""
+RDS_CLIENT = """
+import os, socket
+s = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET)
+s.bind(("{ip}", 4001))
+for size in (1, 100, 4096, 5000, 65536) * 40:
+    data = os.urandom(size)
+    s.sendto(data, ("{peer}", 4000))
+    assert s.recvfrom(1 << 20)[0] == data[::-1], size
+"""
+
+
+@check("RDS: datagrams of 1 byte to 64 KiB, over the device, come back as they were")
+def rds(lab):
+    names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
+    for vm in lab.vms:
+        vm.run("modprobe -a rds rds_rdma", 60)
+    server = lab.vms[1].spawn("python3 -c '" + RDS_SERVER.format(**names[1]) + "'")
+    lab.vms[1].until("[ -e /tmp/bound ]")  # before, its messages would be dropped
+    lab.vms[0].run("python3 -c '" + RDS_CLIENT.format(**names[0], peer=names[1]["ip"]) + "'", 120)
+    server.wait(60, check=True)
+    queues = lab.vms[0].run("rdma resource show qp").out
+    expect(re.search(r"type RC state RTS .*\[rdma_cm\]", queues), queues)
+
+
+NFS_SERVER = """
+set -e
+modprobe -a nfsd rpcrdma
+touch /etc/exports; mkdir -p /var/lib/nfs/v4recovery; touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+mkdir -p /srv/nfs; mount -t tmpfs tmpfs /srv/nfs
+mount -t nfsd nfsd /proc/fs/nfsd
+exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 '*:/srv/nfs'
+rpc.mountd --no-nfs-version 3
+rpc.nfsd --no-nfs-version 3 --rdma=20049 4
+echo Y >/proc/fs/nfsd/v4_end_grace  # nobody had a file open before
+"""
+NFS_CLIENT = "mkdir -p /nfs; mount -t nfs4 -o proto=rdma,port=20049 {peer}:/ /nfs; grep -q 'xprt:.*rdma' /proc/self/mountstats"
+NFS_IO = """
+set -e
+head -c 4M /dev/urandom >/tmp/data
+for bs in 1000 4k 100k 1M; do
+    dd if=/tmp/data of=/nfs/file bs=$bs status=none
+    sync; echo 3 >/proc/sys/vm/drop_caches
+    cmp /tmp/data /nfs/file
+done
+dd if=/nfs/file of=/tmp/back bs=1M iflag=direct status=none
+cmp /tmp/data /tmp/back
+mkdir /nfs/many; for i in $(seq 200); do echo $i >/nfs/many/$i; done
+[ "$(cat /nfs/many/* | sort -n | md5sum)" = "$(seq 200 | md5sum)" ]
+sha256sum </tmp/data
+umount /nfs
+"""
+
+
+@check("NFS over RDMA: files of b's are a's, large ones and many small ones")
+def nfs(lab):
+    both(lab, NFS_SERVER, NFS_CLIENT)
+    written = lab.vms[0].run(NFS_IO, 240).out.split()[0]
+    found = lab.vms[1].run("sha256sum </srv/nfs/file; cat /srv/nfs/many/* | wc -l").out.split()
+    expect([written, "200"] == [found[0], found[-1]], f"{written} was written, {found} is there")
+
+
+# Linux's target looks up who may log in by its own address, where the login comes by RDMA-CM.
+SRP_PORT = 5555
+SRP_TARGET = f"""
+set -e
+modprobe ib_srpt
+mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+cd /sys/kernel/config/target
+mkdir -p core/rd_mcp_0/disk; echo rd_pages={DISK_MB * 256} >core/rd_mcp_0/disk/control
+echo 1 >core/rd_mcp_0/disk/enable
+mkdir srpt; echo {SRP_PORT} >srpt/discovery_auth/rdma_cm_port
+guid=$(cut -d: -f5- /sys/class/infiniband/{{dev}}/ports/1/gids/0)
+mkdir -p srpt/$guid/$guid; cd srpt/$guid/$guid
+mkdir lun/lun_0; ln -s /sys/kernel/config/target/core/rd_mcp_0/disk lun/lun_0/disk
+mkdir acls/{{ip}}; mkdir acls/{{ip}}/lun_0; ln -s $PWD/lun/lun_0 acls/{{ip}}/lun_0/disk
+echo 512 >attrib/srp_sq_size    # else it begins with more than a queue pair can have
+echo 1 >enable
+"""
+SRP_INITIATOR = f"""
+set -e
+modprobe -a ib_srp sd_mod
+echo "id_ext=$guid,ioc_guid=$guid,dest={{peer}}:{SRP_PORT}" >/sys/class/infiniband_srp/srp-{{dev}}-1/add_target
+until [ -b /dev/sda ]; do sleep 0.1; done
+"""
+
+# Else it hears of the function's end at power-off, and says that it does not know that event.
+SRP_END = """
+set -e
+cd /sys/kernel/config/target/srpt/????:*/????:*
+echo 0 >enable
+rm acls/*/lun_0/disk lun/lun_0/disk; rmdir acls/*/lun_0 acls/* lun/lun_0
+cd ../..; rmdir */????:* ????:*; cd ..; rmdir srpt core/rd_mcp_0/disk core/rd_mcp_0
+modprobe -r ib_srpt
+"""
+
+
+@check("SRP over RDMA-CM: a disk of b's is a's")
+def srp(lab):
+    # A target's port is called what its first device is.
+    guid = lab.vms[1].run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
+    both(lab, SRP_TARGET, f"guid={guid}\n{SRP_INITIATOR}")
+    lab.vms[0].run(DISK_IO.format(disk="/dev/sda"), 180)
+    lab.vms[0].run("echo 1 >/sys/class/srp_remote_ports/port-*/delete", 60)
+    lab.vms[1].run(SRP_END, 60)
+
+
+check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
+check("both guests power off")(suite.powers_off)
+check("no warning or error on either console, power-off included")(suite.clean_console)
+check("the device reported no unhandled command or register, and no error", only="hcasim")(suite.clean_device_log)
