@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <string.h>
 #include "tests/sim/lossy.h"
+#include "wire/encap/ip.h"
 #include "wire/filter.h"
 
 struct lossy {
@@ -41,10 +42,13 @@ static void lossy_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     }
     if (happens(l, l->config.corrupt)) {
         uint8_t bad[WIRE_FRAME_MAX];
+        gint32 at = g_rand_int_range(l->rand, 0, (gint32)len);
 
         memcpy(bad, frame, len);
-        bad[g_rand_int_range(l->rand, 0, (gint32)len)] ^= 1 << g_rand_int_range(l->rand, 0, 8);
-        deliver(l, bad, len);
+        bad[at] ^= 1 << g_rand_int_range(l->rand, 0, 8);
+        if (!l->config.fcs || at >= ETH_BYTES) {
+            deliver(l, bad, len);
+        }
         return;
     }
     if (!l->held_len && happens(l, l->config.late)) {

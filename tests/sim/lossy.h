@@ -13,6 +13,7 @@
 struct lossy_config {
     uint32_t seed;
     unsigned lose, twice, late, corrupt;
+    bool fcs;       /* frames whose Ethernet header is corrupted are lost: no ICRC covers it */
     bool strangers; /* it does not know who is on the wire (wire_knows()); else all are */
 };
 

@@ -759,7 +759,9 @@ static void run_seeds(bool dc)
     struct run r;
 
     for (uint32_t i = 0; i < seeds.num; i++) {
-        struct lossy_config loss = {.seed = seeds.first + i};
+        /* Over DC a fetch goes to the address that its request came from. Were that one corrupted,
+         * nobody would answer, and the message would not come. */
+        struct lossy_config loss = {.seed = seeds.first + i, .fcs = dc};
 
         if (loss.seed % 2) {
             loss.lose = loss.twice = loss.late = 10;
