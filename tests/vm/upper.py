@@ -124,13 +124,13 @@ def rds(lab):
 NFS_SERVER = """
 set -e
 modprobe -a nfsd rpcrdma
-touch /etc/exports; mkdir -p /var/lib/nfs/v4recovery; touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+cd /var/lib/nfs; mkdir -p nfsdcld rpc_pipefs; touch /etc/exports etab rmtab
+mount -t rpc_pipefs sunrpc rpc_pipefs; nfsdcld -p $PWD/rpc_pipefs  # it knows that nobody had a file open before
 mkdir -p /srv/nfs; mount -t tmpfs tmpfs /srv/nfs
 mount -t nfsd nfsd /proc/fs/nfsd
 exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 '*:/srv/nfs'
 rpc.mountd --no-nfs-version 3
 rpc.nfsd --no-nfs-version 3 --rdma=20049 4
-echo Y >/proc/fs/nfsd/v4_end_grace  # nobody had a file open before
 """
 NFS_CLIENT = "mkdir -p /nfs; mount -t nfs4 -o proto=rdma,port=20049 {peer}:/ /nfs; grep -q 'xprt:.*rdma' /proc/self/mountstats"
 NFS_IO = """
