@@ -39,16 +39,17 @@ def build(jobs):
                         "-Dwerror=false"], cwd=ROOT,
                        env=dict(os.environ, CC="gcc"), check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", BUILD, "-j", str(jobs), "--quiet", "build.ninja"], check=True)
-    known = json.loads(subprocess.run(["meson", "introspect", BUILD, "--tests"], check=True, text=True,
-                                      stdout=subprocess.PIPE).stdout)
+    known = json.loads(subprocess.run(["meson", "introspect", BUILD, "--tests", "--targets"], check=True,
+                                      text=True, stdout=subprocess.PIPE).stdout)
+    files = {target["id"]: target["filename"] for target in known["targets"]}
     tests = {suite: [] for suite in SUITES}
     targets = set()
-    for test in known:
+    for test in known["tests"]:
         suite = test["name"].split("-")[0]
         if suite in tests and not test["name"].endswith("-page"):
             tests[suite].append(test["name"])
-            words = (os.path.relpath(word, BUILD) for word in test["cmd"] if word.startswith("/"))
-            targets |= {word for word in words if not word.startswith("..")}
+            for needed in test["depends"]:
+                targets |= {os.path.relpath(file, BUILD) for file in files[needed]}
     subprocess.run(["ninja", "-C", BUILD, "-j", str(jobs), "--quiet", *targets], check=True)
     return tests
 
