@@ -52,8 +52,9 @@ struct play_qp {
     struct ibv_qp *qp; /* NULL: another process has it, or it is gone */
     unsigned type;     /* enum ibv_qp_type, PLAY_DCI, PLAY_DCT */
     uint32_t qpn;
-    struct ibv_cq *cq;                /* its own, for both directions */
+    struct ibv_cq *cq;                /* for both directions */
     struct ibv_comp_channel *channel; /* of that */
+    bool shares_cq;                   /* it is another queue pair's */
     struct ibv_ah *ah;                /* to the peer; UD and DCI only */
     struct ibv_qp_attr attr;
     uint32_t peer_qpn;
@@ -148,7 +149,7 @@ void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 
 play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory, play_new_mw, play_new_key;
-play_step_fn play_new_qp, play_modify, play_query, play_destroy;
+play_step_fn play_new_qp, play_modify, play_query, play_destroy, play_resize;
 play_step_fn play_recv, play_send, play_wc, play_event, play_arm, play_notice;
 
 #endif

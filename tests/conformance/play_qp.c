@@ -189,8 +189,27 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
     }
 }
 
-/* qp NAME TYPE [state=RTS] [srq=S] [wr=N] [sge=N] [inline=N] [sig=all] [umr] [key=K]
- * [streams=N] [errored=N] [an attribute ...] */
+/* cq=NAME: it is that of another queue pair */
+static void qp_make_cq(struct play *p, struct play_qp *qp)
+{
+    struct words *w = &p->words;
+    const char *whose = words_value(w, "cq");
+
+    if (whose) {
+        qp->cq = play_qp(p, whose)->cq;
+        qp->channel = play_qp(p, whose)->channel;
+        qp->shares_cq = true;
+        return;
+    }
+    qp->channel = ibv_create_comp_channel(p->host->ctx);
+    if (!qp->channel || fcntl(qp->channel->fd, F_SETFL, O_NONBLOCK)) {
+        words_fail(w, "no channel: %s", g_strerror(errno));
+    }
+    qp->cq = ibv_create_cq(p->host->ctx, (int)words_number(w, "cqe", CQES), NULL, qp->channel, 0);
+}
+
+/* qp NAME TYPE [state=RTS] [srq=S] [cq=QP] [cqe=N] [wr=N] [sge=N] [inline=N] [sig=all] [umr]
+ * [key=K] [streams=N] [errored=N] [an attribute ...] */
 void play_new_qp(struct play *p)
 {
     struct words *w = &p->words;
@@ -212,11 +231,7 @@ void play_new_qp(struct play *p)
     init.srq = srq ? play_srq(p, srq)->srq : NULL;
     sig = words_value(w, "sig");
     init.sq_sig_all = sig && !strcmp(sig, "all");
-    qp->channel = ibv_create_comp_channel(p->host->ctx);
-    if (!qp->channel || fcntl(qp->channel->fd, F_SETFL, O_NONBLOCK)) {
-        words_fail(w, "no channel: %s", g_strerror(errno));
-    }
-    qp->cq = ibv_create_cq(p->host->ctx, (int)words_number(w, "cqe", CQES), NULL, qp->channel, 0);
+    qp_make_cq(p, qp);
     init.send_cq = init.recv_cq = qp->cq;
     qp->qp = qp_make(p, qp, &init);
     if (!qp->qp) {
@@ -373,6 +388,15 @@ void play_destroy(struct play *p)
     play_result(p, err);
 }
 
+/* resize NAME CQES [errno=E]: its completion queue */
+void play_resize(struct play *p)
+{
+    struct words *w = &p->words;
+    const struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+
+    play_result(p, ibv_resize_cq(qp->cq, (int)words_to_number(w, words_need(w, "how many"))));
+}
+
 void play_free_qps(struct play *p)
 {
     for (unsigned i = 0; i < p->qps->len; i++) {
@@ -380,10 +404,18 @@ void play_free_qps(struct play *p)
         int err = qp->ah ? ibv_destroy_ah(qp->ah) : 0;
 
         err = err ? err : qp_free(qp);
-        err = err ? err : ibv_destroy_cq(qp->cq);
-        err = err ? err : ibv_destroy_comp_channel(qp->channel);
         if (err) {
             words_fail(&p->words, "'%s' does not go at the end: %s", qp->name, g_strerror(err));
+        }
+    }
+    for (unsigned i = 0; i < p->qps->len; i++) {
+        struct play_qp *qp = g_ptr_array_index(p->qps, i);
+        int err = qp->shares_cq ? 0 : ibv_destroy_cq(qp->cq);
+
+        err = err || qp->shares_cq ? err : ibv_destroy_comp_channel(qp->channel);
+        if (err) {
+            words_fail(&p->words, "the completion queue of '%s' does not go at the end: %s",
+                       qp->name, g_strerror(err));
         }
     }
 }
