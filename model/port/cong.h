@@ -43,7 +43,7 @@ struct cong_np {
 
 struct cong_counters {
     uint64_t since;     /* clock_ns(), when they were cleared */
-    uint64_t sum_flows; /* QPs that became limited */
+    uint64_t sum_flows; /* that became limited: QPs, and sessions of DC targets */
     uint64_t cnps_ignored, cnps_handled;
     uint64_t marked; /* RoCE packets that came with a congestion mark */
     uint64_t cnps_sent;
@@ -55,10 +55,10 @@ struct cong {
     struct cong_rp rp;
     struct cong_counters counters;
     uint64_t cnp_at; /* clock_ns(); no CNP is sent before */
-    uint32_t flows;  /* QPs that are limited now */
+    uint32_t flows;  /* of those, that are limited now */
 };
 
-/* As after power-on, but for the QPs that are limited. */
+/* As after power-on, but for who is limited. */
 void cong_reset(struct cong *cong);
 
 /* The side of a congestion control protocol (PRM cong_protocol). NULL: the port has no such. */

@@ -8,6 +8,7 @@
 #include "model/rdma/dct.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
 
@@ -56,6 +57,8 @@ static void dc_answer_address(const struct dct *dct, const struct roce_packet *p
         addr->has_vlan = false;
         addr->vlan_tci = 0;
     }
+    addr->tclass =
+        cong_tclass(&dct->qp.hca->vport->uplink->cong, roce_priority(addr), addr->tclass);
 }
 
 static void dc_refuse(struct hca *hca, const struct dct *dct, const struct roce_packet *pkt)
@@ -151,6 +154,7 @@ void dc_responder_free(struct dc_responder *responder, bool flush)
         responder_abandon(&responder->peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
     dct_unpark(dct, &responder->peer);
+    reaction_end(&responder->peer);
     responder_clear(&responder->peer);
     g_queue_unlink(&dct->responders, &responder->in_dct);
     g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
@@ -335,22 +339,40 @@ static void dc_responder_rx(struct dc_responder *responder, const struct roce_pa
     }
 }
 
+/* The initiator that a packet is of. */
+static struct dc_source dc_source_of(const struct roce_packet *pkt)
+{
+    struct dc_source source = {.dci = pkt->dceth.number};
+
+    memcpy(source.gid, pkt->addr.sgid, sizeof(source.gid));
+    return source;
+}
+
+/* Of the session that a packet names. NULL: of one that is over, or was never begun. note: of the
+ * packet's source, or NULL. */
+static struct dc_responder *dc_responder_find(const struct dct *dct, const struct dc_note *note,
+                                              const struct roce_packet *pkt)
+{
+    struct dc_responder *responder = note ? note->responder : NULL;
+
+    return responder && responder->dct == dct && note->session == pkt->dceth.session ? responder
+                                                                                     : NULL;
+}
+
 static void dc_rx_packet(struct dct *dct, const struct roce_packet *pkt)
 {
     struct hca *hca = dct->qp.hca;
-    struct dc_source source = {.dci = pkt->dceth.number};
+    struct dc_source source = dc_source_of(pkt);
+    struct dc_note *note = dc_note_find(hca, &source);
     struct dc_responder *responder;
-    struct dc_note *note;
 
-    memcpy(source.gid, pkt->addr.sgid, sizeof(source.gid));
-    note = dc_note_find(hca, &source);
     if (pkt->opcode == (BTH_DC | BTH_CONNECT) && !pkt->solicited) {
         dc_rx_connect(dct, pkt, &source, note);
         return;
     }
-    responder = note ? note->responder : NULL;
-    if (!responder || responder->dct != dct || note->session != pkt->dceth.session) {
-        return; /* of a session that is over, or was never begun: the initiator will repeat it */
+    responder = dc_responder_find(dct, note, pkt);
+    if (!responder) {
+        return; /* the initiator will repeat it */
     }
     dc_responder_touch(hca, responder);
     if (pkt->opcode == (BTH_DC | BTH_CONNECT)) {
@@ -361,6 +383,19 @@ static void dc_rx_packet(struct dct *dct, const struct roce_packet *pkt)
         }
         dc_responder_rx(responder, pkt);
     }
+}
+
+struct peer *dct_find_peer(struct hca *hca, const struct roce_packet *pkt)
+{
+    struct dct *dct = obj_find_kind(&hca->qpns, pkt->dest_qp, OBJ_DCT);
+    struct dc_source source = dc_source_of(pkt);
+    struct dc_responder *responder;
+
+    if (!dct || pkt->dceth.version != hca->limits.dc_version) {
+        return NULL;
+    }
+    responder = dc_responder_find(dct, dc_note_find(hca, &source), pkt);
+    return responder ? &responder->peer : NULL;
 }
 
 void dct_rx(struct hca *hca, const struct roce_packet *pkt)

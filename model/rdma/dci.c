@@ -4,6 +4,7 @@
 #include "model/core/ledger.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
+#include "model/rdma/notification_point.h"
 #include "model/rdma/wqe_source.h"
 
 /* A session in which nothing happens from one look to the next is ended. */
@@ -263,6 +264,9 @@ void dci_rx(struct qp *qp, const struct roce_packet *pkt)
         dci->confirmed = true;
         dci->connect_due = false;
         dci->heard_at = hca_now(qp->hca);
+        if (G_UNLIKELY(notification_is_marked(pkt))) {
+            notification_answer_mark(&qp->peer, pkt);
+        }
         requester_rx(qp, pkt);
     }
 }

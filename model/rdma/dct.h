@@ -124,6 +124,9 @@ void dc_pool_clear(struct hca *hca);
 
 /* A DC packet to a number that no QP has. */
 void dct_rx(struct hca *hca, const struct roce_packet *pkt);
+/* Whom a CNP to a number that no QP has tells of: of the session that it names. NULL: there is none
+ * such. */
+struct peer *dct_find_peer(struct hca *hca, const struct roce_packet *pkt);
 /* Ends a session on this side. What arrives is flushed, if the target has a CQ that takes it. */
 void dc_responder_free(struct dc_responder *responder, bool flush);
 /* Nothing is to be sent to the initiator. */

@@ -50,6 +50,8 @@ void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt)
     notification_address(&cong->np, peer, priority, &cnp->addr);
     cnp->dest_qp = peer->qpn;
     cnp->pkey = peer->qp->pkey;
+    cnp->session = peer->qp->dci ? peer->session : 0;
+    cnp->number = peer->qp->dci ? peer->qp->obj.num : 0;
     hca_schedule(hca, &point->work);
 }
 
@@ -62,6 +64,9 @@ static bool notification_send(struct hca *hca, const struct cnp *cnp)
         .becn = true,
         .pkey = cnp->pkey,
         .dest_qp = cnp->dest_qp,
+        .dceth.version = cnp->session ? hca->limits.dc_version : 0,
+        .dceth.session = cnp->session,
+        .dceth.number = cnp->number,
     };
     uint8_t *frame = port_tx_reserve(hca, pkt.addr.dmac, roce_frame_len(&pkt, 0));
 

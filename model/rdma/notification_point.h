@@ -15,6 +15,7 @@
 struct cnp {
     struct roce_addr addr;
     uint32_t dest_qp;
+    uint32_t session, number; /* of DC, to a target; else zeros */
     uint16_t pkey;
 };
 

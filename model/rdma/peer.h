@@ -14,6 +14,7 @@
 #include "wire/encap/roce.h"
 
 struct early;
+struct limiter;
 struct qp;
 
 struct peer {
@@ -24,7 +25,8 @@ struct peer {
     bool path_gone;        /* the entry of the RoCE address table does not serve the path */
     uint32_t path_version; /* port.gid_version when the path was looked up */
     struct responder resp;
-    struct early *early; /* NULL: packets that come early are dropped (model/rdma/early.h) */
+    struct early *early;     /* NULL: packets that come early are dropped (model/rdma/early.h) */
+    struct limiter *limiter; /* NULL: it is sent to at full speed (model/rdma/reaction_point.h) */
 };
 
 /* The addresses of a connected QP's packets, as its context's ads says. */

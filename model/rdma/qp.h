@@ -49,7 +49,6 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
 }
 
 struct dci;
-struct limiter;
 
 struct qp {
     struct obj obj; /* num is the QPN */
@@ -87,7 +86,6 @@ struct qp {
 
     struct dci *dci; /* NULL: no DCI */
     struct requester req;
-    struct limiter *limiter; /* NULL: sends at full speed (model/rdma/reaction_point.h) */
     struct peer peer;
     struct rq_flush rq_flush;
 };
@@ -216,8 +214,8 @@ bool qp_flush_rq(struct qp *qp);
 /* IPv6 ff00::/8, and IPv4 224.0.0.0/4 as ::ffff:a.b.c.d. */
 bool roce_gid_is_multicast(const uint8_t gid[16]);
 
-/* Whether the packet is of the QP's connection: source and destination as in its path. */
-bool roce_rx_is_of_connection(struct qp *qp, const struct roce_packet *pkt);
+/* Whether the packet is of the peer's connection: source and destination as in its path. */
+bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt);
 
 /* Whether two P_Keys are of one partition, with one full member at least. */
 bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP's rate. A CNP decreases it in proportion to alpha, at most once in a monitor period; alpha
+ * A peer's rate. A CNP decreases it in proportion to alpha, at most once in a monitor period; alpha
  * follows how many of its periods had a CNP. Increases come from one decrease to the next, by time
  * and by bytes sent: up to the threshold they halve the way to the target (fast recovery), beyond
  * it they move the target as well (additive), and fast once both kinds are beyond it (hyper).
@@ -30,27 +30,27 @@
 
 #define MICROBITS(bytes) ((int64_t)(bytes)*8 * 1000000)
 
-static struct cong *reaction_cong(const struct qp *qp)
+static struct cong *reaction_cong(const struct peer *peer)
 {
-    return &qp->hca->vport->uplink->cong;
+    return &peer->qp->hca->vport->uplink->cong;
 }
 
 /* Of a parameter: what is more than the link has is what the link has. */
-static uint32_t reaction_kbps(const struct qp *qp, uint32_t mbps)
+static uint32_t reaction_kbps(const struct peer *peer, uint32_t mbps)
 {
-    return MIN(mbps, qp->hca->vport->uplink->line_mbps) * KBPS;
+    return MIN(mbps, peer->qp->hca->vport->uplink->line_mbps) * KBPS;
 }
 
-static uint32_t reaction_most(const struct qp *qp)
+static uint32_t reaction_most(const struct peer *peer)
 {
-    uint32_t most = reaction_cong(qp)->rp.rpg_max_rate;
+    uint32_t most = reaction_cong(peer)->rp.rpg_max_rate;
 
-    return reaction_kbps(qp, most ? most : UINT32_MAX);
+    return reaction_kbps(peer, most ? most : UINT32_MAX);
 }
 
-static bool reaction_is_enabled(const struct qp *qp)
+static bool reaction_is_enabled(const struct peer *peer)
 {
-    return reaction_cong(qp)->rp_side.enabled >> roce_priority(&qp->peer.path) & 1;
+    return reaction_cong(peer)->rp_side.enabled >> roce_priority(&peer->path) & 1;
 }
 
 /* -- as time goes by --------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ static uint32_t reaction_power(uint32_t base, uint64_t n)
 /* alpha goes by g of itself in a period, and back up by the rest of g if a CNP came in it. */
 static void reaction_update_alpha(struct limiter *l, uint64_t now)
 {
-    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
     uint64_t period = rp->dce_tcp_rtt * US;
     uint64_t n = (now - l->alpha_at) / period;
     uint32_t g = rp->dce_tcp_g << ALPHA_SHIFT;
@@ -103,14 +103,14 @@ static void reaction_update_alpha(struct limiter *l, uint64_t now)
 /* What an increase moves the target, in kb/s. */
 static uint32_t reaction_step(const struct limiter *l)
 {
-    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
     uint32_t threshold = rp->rpg_threshold;
 
     if (MAX(l->by_time, l->by_bytes) < threshold) {
         return 0;
     }
-    return reaction_kbps(l->qp, MIN(l->by_time, l->by_bytes) > threshold ? rp->rpg_hai_rate
-                                                                         : rp->rpg_ai_rate);
+    return reaction_kbps(l->peer, MIN(l->by_time, l->by_bytes) > threshold ? rp->rpg_hai_rate
+                                                                           : rp->rpg_ai_rate);
 }
 
 static uint32_t reaction_count_up(uint32_t count, uint64_t n)
@@ -122,14 +122,14 @@ static void reaction_increase(struct limiter *l)
 {
     uint64_t target = (uint64_t)l->target + reaction_step(l);
 
-    l->target = (uint32_t)MIN(target, reaction_most(l->qp));
+    l->target = (uint32_t)MIN(target, reaction_most(l->peer));
     l->current = (uint32_t)(((uint64_t)l->current + l->target + 1) / 2);
 }
 
 /* n further increases by time, in which the rate follows the target a step behind. */
 static void reaction_increase_many(struct limiter *l, uint64_t n)
 {
-    uint32_t step, most = reaction_most(l->qp);
+    uint32_t step, most = reaction_most(l->peer);
     uint64_t target;
 
     l->by_time = reaction_count_up(l->by_time, n);
@@ -141,9 +141,9 @@ static void reaction_increase_many(struct limiter *l, uint64_t n)
 
 static void reaction_increase_by_time(struct limiter *l, uint64_t now)
 {
-    uint64_t period = reaction_cong(l->qp)->rp.rpg_time_reset * US;
+    uint64_t period = reaction_cong(l->peer)->rp.rpg_time_reset * US;
 
-    for (unsigned i = 0; now - l->increased_at >= period && l->current < reaction_most(l->qp);
+    for (unsigned i = 0; now - l->increased_at >= period && l->current < reaction_most(l->peer);
          i++) {
         uint64_t n = i < STEPS_MOST ? 1 : (now - l->increased_at) / period;
 
@@ -169,10 +169,10 @@ static void reaction_go_on(struct limiter *l, uint64_t now)
  * rate has come up meanwhile by what counts as such, or it is told to follow (clamp_tgt_rate). */
 static void reaction_decrease(struct limiter *l, uint64_t now)
 {
-    const struct cong_rp *rp = &reaction_cong(l->qp)->rp;
+    const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
     uint64_t cut = (uint64_t)l->current * l->alpha >> (rp->rpg_gd + ALPHA_SHIFT);
     uint64_t least = MAX((uint64_t)l->current * rp->rpg_min_dec_fac / 100,
-                         MIN(reaction_kbps(l->qp, rp->rpg_min_rate), reaction_most(l->qp)));
+                         MIN(reaction_kbps(l->peer, rp->rpg_min_rate), reaction_most(l->peer)));
 
     if (rp->clamp_tgt_rate || l->by_bytes || (l->by_time && rp->clamp_tgt_rate_after_time_inc)) {
         l->target = l->current;
@@ -187,7 +187,7 @@ static void reaction_decrease(struct limiter *l, uint64_t now)
 /* Brings all up to now. */
 static void reaction_look(struct limiter *l, uint64_t now)
 {
-    uint64_t due = l->decreased_at + reaction_cong(l->qp)->rp.rate_reduce_monitor_period * US;
+    uint64_t due = l->decreased_at + reaction_cong(l->peer)->rp.rate_reduce_monitor_period * US;
 
     now = MAX(now, l->debt_at);
     if (l->decrease_due && due <= now) {
@@ -196,34 +196,35 @@ static void reaction_look(struct limiter *l, uint64_t now)
         reaction_decrease(l, MAX(due, l->debt_at));
     }
     reaction_go_on(l, now);
-    l->current = MIN(l->current, reaction_most(l->qp)); /* the link may be slower than it was */
+    l->current = MIN(l->current, reaction_most(l->peer)); /* the link may be slower than it was */
 }
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-bool reaction_is_time(struct qp *qp)
+bool reaction_is_time(struct peer *peer)
 {
-    struct limiter *l = qp->limiter;
-    uint64_t now = hca_now(qp->hca);
+    struct hca *hca = peer->qp->hca;
+    struct limiter *l = peer->limiter;
+    uint64_t now = hca_now(hca);
     uint64_t wait;
 
     reaction_look(l, now);
-    if (l->current >= reaction_most(qp) || !reaction_is_enabled(qp)) {
-        reaction_end(qp);
+    if (l->current >= reaction_most(peer) || !reaction_is_enabled(peer)) {
+        reaction_end(peer);
         return true;
     }
     if (l->debt <= 0) {
         return true;
     }
     wait = (uint64_t)l->debt / l->current + 1;
-    hca_timer_set(qp->hca, &l->timer, now + MIN(wait, LOOK_NS));
+    hca_timer_set(hca, &l->timer, now + MIN(wait, LOOK_NS));
     return false;
 }
 
-void reaction_note_sent(struct qp *qp, size_t bytes)
+void reaction_note_sent(struct peer *peer, size_t bytes)
 {
-    struct limiter *l = qp->limiter;
-    uint32_t reset = reaction_cong(qp)->rp.rpg_byte_reset;
+    struct limiter *l = peer->limiter;
+    uint32_t reset = reaction_cong(peer)->rp.rpg_byte_reset;
 
     l->debt += MICROBITS(bytes);
     l->bytes += (uint32_t)bytes;
@@ -238,8 +239,10 @@ static void reaction_due(struct hca *hca, struct hca_timer *timer)
 {
     struct limiter *l = (struct limiter *)((char *)timer - offsetof(struct limiter, timer));
 
-    hca_schedule(hca, &l->qp->req.work);
-    hca_schedule(hca, &l->qp->peer.resp.work);
+    if (qp_may_request(l->peer->qp)) {
+        hca_schedule(hca, &l->peer->qp->req.work);
+    }
+    hca_schedule(hca, &l->peer->resp.work);
 }
 
 /* -- life -------------------------------------------------------------------------------------- */
@@ -247,43 +250,43 @@ static void reaction_due(struct hca *hca, struct hca_timer *timer)
 /* In the states in which a QP sends requests, or answers them. */
 static bool reaction_reacts(const struct qp *qp)
 {
-    return (qp->service->connected || qp->dci) && qp->state != PRM_QP_STATE_RST &&
+    return (qp->service->connected || qp->service->dynamic) && qp->state != PRM_QP_STATE_RST &&
            qp->state != PRM_QP_STATE_INIT && qp->state != PRM_QP_STATE_ERR;
 }
 
-static struct limiter *reaction_begin(struct qp *qp, uint64_t now)
+static struct limiter *reaction_begin(struct peer *peer, uint64_t now)
 {
-    struct cong *cong = reaction_cong(qp);
-    struct limiter *l = qp_alloc(qp, sizeof(*l));
+    struct cong *cong = reaction_cong(peer);
+    struct limiter *l = qp_alloc(peer->qp, sizeof(*l));
 
     if (!l) {
         return NULL;
     }
-    qp->limiter = l;
+    peer->limiter = l;
     cong->flows++;
     cong->counters.sum_flows++;
-    l->qp = qp;
+    l->peer = peer;
     l->timer.fire = reaction_due;
     l->alpha = cong->rp.initial_alpha_value << ALPHA_SHIFT;
-    l->current = l->target = reaction_most(qp);
+    l->current = l->target = reaction_most(peer);
     l->alpha_at = l->increased_at = l->decreased_at = l->debt_at = now;
     if (cong->rp.rate_to_set_on_first_cnp) {
-        l->current = l->target = MAX(reaction_kbps(qp, cong->rp.rate_to_set_on_first_cnp), KBPS);
+        l->current = l->target = MAX(reaction_kbps(peer, cong->rp.rate_to_set_on_first_cnp), KBPS);
     } else {
         reaction_decrease(l, now);
     }
     return l;
 }
 
-void reaction_end(struct qp *qp)
+void reaction_end(struct peer *peer)
 {
-    struct limiter *l = qp->limiter;
+    struct limiter *l = peer->limiter;
 
     if (l) {
-        hca_timer_stop(qp->hca, &l->timer);
-        reaction_cong(qp)->flows--;
-        qp->limiter = NULL;
-        qp_dealloc(qp, l, sizeof(*l));
+        hca_timer_stop(peer->qp->hca, &l->timer);
+        reaction_cong(peer)->flows--;
+        peer->limiter = NULL;
+        qp_dealloc(peer->qp, l, sizeof(*l));
     }
 }
 
@@ -295,20 +298,20 @@ static void reaction_react(struct limiter *l, uint64_t now)
     reaction_look(l, now);
 }
 
-void reaction_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
+void reaction_rx_cnp(struct hca *hca, struct peer *peer, const struct roce_packet *pkt)
 {
     struct cong_counters *c = &hca->vport->uplink->cong.counters;
     uint64_t now;
 
-    if (!qp || !reaction_reacts(qp) || !reaction_is_enabled(qp) ||
-        !roce_rx_is_of_connection(qp, pkt)) {
+    if (!peer || !reaction_reacts(peer->qp) || !reaction_is_enabled(peer) ||
+        !roce_rx_is_of_connection(peer, pkt)) {
         c->cnps_ignored++;
         return;
     }
     now = hca_now(hca);
-    if (qp->limiter) {
-        reaction_react(qp->limiter, now);
-    } else if (!reaction_begin(qp, now)) {
+    if (peer->limiter) {
+        reaction_react(peer->limiter, now);
+    } else if (!reaction_begin(peer, now)) {
         c->cnps_ignored++;
         return;
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The reaction point (DCQCN, SIGCOMM 2015): a QP that is told of congestion on its way sends more
- * slowly, and speeds up again as no more is told. docs/congestion.md has the rules and parameters.
+ * The reaction point (DCQCN, SIGCOMM 2015): who is told of congestion on the way to a peer sends
+ * more slowly, and speeds up again as no more is told. docs/congestion.md has the rules and
+ * parameters.
  *
- * A QP has a limiter from its first CNP on until it may send at full speed again; one without pays
- * a branch a packet. The limiter goes by the clock when somebody looks at it: it needs no timer but
+ * A peer has a limiter from the first CNP about it on until it may be sent to at full speed again:
+ * requests and READ data of a connection, READ data of a session of a DC target. One without pays a
+ * branch a packet. The limiter goes by the clock when somebody looks at it: it needs no timer but
  * that of a packet that waits.
  */
 #ifndef HCASIM_MODEL_REACTION_POINT_H
@@ -15,7 +17,7 @@
 
 /* Rates are kb/s, times clock_ns(). */
 struct limiter {
-    struct qp *qp;
+    struct peer *peer;
     struct hca_timer timer;   /* a packet may be due */
     uint32_t current, target; /* rate, and what it goes back to */
     uint32_t alpha;           /* how congested the way seems: ALPHA_ONE is entirely */
@@ -29,20 +31,20 @@ struct limiter {
     uint64_t debt_at; /* as of then */
 };
 
-/* A CNP that has come to this function. qp: NULL, or whom it names. */
-void reaction_rx_cnp(struct hca *hca, struct qp *qp, const struct roce_packet *pkt);
+/* A CNP that has come to this function. peer: NULL, or of whom it tells. */
+void reaction_rx_cnp(struct hca *hca, struct peer *peer, const struct roce_packet *pkt);
 
-/* Of a QP that has a limiter: it lets a packet go, or looks again in time. */
-bool reaction_is_time(struct qp *qp);
+/* Of a peer that has a limiter: it lets a packet go, or looks again in time. */
+bool reaction_is_time(struct peer *peer);
 /* Likewise: the packet has left, with so many bytes from Ethernet header to ICRC. */
-void reaction_note_sent(struct qp *qp, size_t bytes);
-/* The QP has no limiter any more. */
-void reaction_end(struct qp *qp);
+void reaction_note_sent(struct peer *peer, size_t bytes);
+/* The peer has no limiter any more. */
+void reaction_end(struct peer *peer);
 
-/* Before a packet of data. False: not yet; the QP's work runs when it is. */
-static inline bool reaction_may_send(struct qp *qp)
+/* Before a packet of data. False: not yet; the work that sends to the peer runs when it is. */
+static inline bool reaction_may_send(struct peer *peer)
 {
-    return G_LIKELY(!qp->limiter) || reaction_is_time(qp);
+    return G_LIKELY(!peer->limiter) || reaction_is_time(peer);
 }
 
 #endif

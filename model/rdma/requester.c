@@ -581,7 +581,7 @@ bool requester_init(struct qp *qp)
 
 static void requester_stop(struct qp *qp)
 {
-    reaction_end(qp);
+    reaction_end(&qp->peer);
     hca_stop_late(qp->hca, &qp->req.work);
     hca_timer_stop(qp->hca, &qp->req.timer);
 }

@@ -170,7 +170,7 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
         return STEP_IDLE;
     }
-    if (!reaction_may_send(qp)) {
+    if (!reaction_may_send(&qp->peer)) {
         s->held_up = true;
         return STEP_IDLE;
     }
@@ -196,8 +196,8 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
-    if (G_UNLIKELY(qp->limiter)) {
-        reaction_note_sent(qp, roce_frame_len(&pkt, len));
+    if (G_UNLIKELY(qp->peer.limiter)) {
+        reaction_note_sent(&qp->peer, roce_frame_len(&pkt, len));
     }
     send_advance(qp, desc);
     return STEP_DONE;

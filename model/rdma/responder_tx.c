@@ -304,8 +304,8 @@ static bool responder_send_answer(struct peer *peer)
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
-    if (G_UNLIKELY(qp->limiter)) {
-        reaction_note_sent(qp, roce_frame_len(&pkt, len));
+    if (G_UNLIKELY(peer->limiter)) {
+        reaction_note_sent(peer, roce_frame_len(&pkt, len));
     }
     if (answer->is_read) {
         responder_read_sent(s->answers, answer);
@@ -357,8 +357,8 @@ static bool responder_has_work(const struct responder *s)
 /* READ data is sent no faster than requests are. */
 static bool responder_is_held(struct peer *peer)
 {
-    return G_UNLIKELY(peer->qp->limiter) && responder_has_answers(&peer->resp) &&
-           !reaction_may_send(peer->qp);
+    return G_UNLIKELY(peer->limiter) && responder_has_answers(&peer->resp) &&
+           !reaction_may_send(peer);
 }
 
 static void responder_work(struct hca *hca, struct work *work)

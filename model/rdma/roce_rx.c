@@ -46,11 +46,9 @@ bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
 
-bool roce_rx_is_of_connection(struct qp *qp, const struct roce_packet *pkt)
+bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt)
 {
-    const struct peer *peer = &qp->peer;
-
-    peer_path_check(&qp->peer, qp->hca);
+    peer_path_check(peer, peer->qp->hca);
     return memcmp(pkt->addr.sgid, peer->path.dgid, 16) == 0 &&
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }
@@ -64,7 +62,7 @@ static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct ro
     bool has_vlan = pkt->addr.has_vlan && vlan_id;
 
     if (G_LIKELY(qp && qp->service->connected) && REQUEST_STATES >> qp->state & 1 &&
-        roce_rx_is_of_connection(qp, pkt) && !qp->peer.path_gone &&
+        roce_rx_is_of_connection(&qp->peer, pkt) && !qp->peer.path_gone &&
         qp->peer.path.has_vlan == has_vlan &&
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
@@ -95,7 +93,7 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
             c->rx_bad_qkey++;
             return;
         }
-    } else if (!roce_rx_is_of_connection(qp, pkt)) {
+    } else if (!roce_rx_is_of_connection(&qp->peer, pkt)) {
         c->rx_bad_gid++;
         return;
     }
@@ -178,7 +176,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         return;
     }
     if (G_UNLIKELY(pkt->opcode == BTH_CNP_OPCODE)) {
-        reaction_rx_cnp(hca, qp, pkt);
+        reaction_rx_cnp(hca, qp ? &qp->peer : dct_find_peer(hca, pkt), pkt);
         return;
     }
     if (!qp) {

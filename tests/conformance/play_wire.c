@@ -104,6 +104,13 @@ static void play_readdress(struct play *p, struct roce_addr *addr)
     addr->smac[5] = (uint8_t)words_number(&p->words, "smac", addr->smac[5]);
 }
 
+/* All packets of DC do, and a CNP to a target. */
+static bool play_names_session(const struct roce_packet *pkt, bool is_to_target)
+{
+    return bth_opcodes[pkt->opcode].flags & HDR_DC_ETH ||
+           (pkt->opcode == BTH_CNP_OPCODE && is_to_target);
+}
+
 /* < OPCODE [psn=N] [data=DATA] [a field ...] [raw=OPCODE] [pad=N] [badicrc] [together] */
 static void play_arrives(struct play *p)
 {
@@ -131,7 +138,7 @@ static void play_arrives(struct play *p)
     data = words_value(w, "data");
     pkt.payload = payload;
     pkt.payload_len = data ? play_data(p, data, payload, sizeof(payload)) : 0;
-    if (bth_opcodes[pkt.opcode].flags & HDR_DC_ETH) {
+    if (play_names_session(&pkt, qp->type == PLAY_DCT)) {
         play_session_arrives(p, qp, &pkt, connect);
     }
     data = words_value(w, "raw");
@@ -220,7 +227,7 @@ static void play_check_packet(struct play *p, struct play_qp *qp, const struct r
             words_fail(w, "its psn is %d", (int)(is << 8) >> 8);
         }
     }
-    if (bth_opcodes[pkt->opcode].flags & HDR_DC_ETH) {
+    if (play_names_session(pkt, qp->type == PLAY_DCI)) {
         play_session_leaves(p, qp, pkt);
     }
     if (!packet_is_connect(pkt)) {

@@ -85,7 +85,7 @@ static void tell(struct lab_qp *qp)
 
 static uint32_t rate_of(const struct lab_qp *qp)
 {
-    return qp->qp->limiter ? qp->qp->limiter->current / 1000 : MBPS;
+    return qp->qp->peer.limiter ? qp->qp->peer.limiter->current / 1000 : MBPS;
 }
 
 /* -- the notification point -------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ START_TEST(a_packet_without_a_mark_is_not)
     write_and_run(BYTES);
     ck_assert_uint_eq(cnps_from(1), 0);
     ck_assert_uint_eq(cong_of(right)->counters.marked, 0);
-    ck_assert_ptr_null(a.qp->limiter);
+    ck_assert_ptr_null(a.qp->peer.limiter);
 }
 END_TEST
 
@@ -210,13 +210,13 @@ static void setup_ud(void)
 START_TEST(a_cnp_halves_the_rate)
 {
     tell(&a);
-    ck_assert_ptr_nonnull(a.qp->limiter);
+    ck_assert_ptr_nonnull(a.qp->peer.limiter);
     ck_assert_uint_eq(rate_of(&a), MBPS / 2);
-    ck_assert_uint_eq(a.qp->limiter->target, MBPS * 1000);
+    ck_assert_uint_eq(a.qp->peer.limiter->target, MBPS * 1000);
     ck_assert_uint_eq(cong_of(left)->flows, 1);
     ck_assert_uint_eq(cong_of(left)->counters.sum_flows, 1);
     ck_assert_uint_eq(cong_of(left)->counters.cnps_handled, 1);
-    ck_assert_ptr_null(b.qp->limiter);
+    ck_assert_ptr_null(b.qp->peer.limiter);
 }
 END_TEST
 
@@ -285,7 +285,7 @@ START_TEST(a_qp_that_hears_no_more_comes_back_to_full_speed)
     lab_advance(lab, 100 * LAB_MS);
     ck_assert_uint_eq(cong_of(left)->flows, 1);
     write_and_run(100);
-    ck_assert_ptr_null(a.qp->limiter);
+    ck_assert_ptr_null(a.qp->peer.limiter);
     ck_assert_uint_eq(cong_of(left)->flows, 0);
     ck_assert_uint_eq(cong_of(left)->counters.sum_flows, 1);
 }
@@ -306,19 +306,19 @@ START_TEST(the_rate_comes_back_by_halves)
     lab_advance(lab, 10 * US);
     tell(&a);
     lab_advance(lab, 299 * US);
-    reaction_is_time(a.qp);
+    reaction_is_time(&a.qp->peer);
     ck_assert_uint_lt(rate_of(&a), 210);
     lab_advance(lab, 1 * US);
-    reaction_is_time(a.qp);
+    reaction_is_time(&a.qp->peer);
     ck_assert_uint_ge(rate_of(&a), 299);
     ck_assert_uint_le(rate_of(&a), 305);
-    ck_assert_uint_eq(a.qp->limiter->target, 400000);
+    ck_assert_uint_eq(a.qp->peer.limiter->target, 400000);
     lab_advance(lab, 300 * US);
-    reaction_is_time(a.qp);
-    ck_assert_uint_eq(a.qp->limiter->target, 400000);
+    reaction_is_time(&a.qp->peer);
+    ck_assert_uint_eq(a.qp->peer.limiter->target, 400000);
     lab_advance(lab, 300 * US);
-    reaction_is_time(a.qp);
-    ck_assert_uint_eq(a.qp->limiter->target, 405000);
+    reaction_is_time(&a.qp->peer);
+    ck_assert_uint_eq(a.qp->peer.limiter->target, 405000);
 }
 END_TEST
 
@@ -351,7 +351,7 @@ START_TEST(a_cnp_that_comes_too_soon_waits)
     tell(&a);
     ck_assert_uint_eq(rate_of(&a), MBPS / 2);
     lab_advance(lab, 50 * US);
-    reaction_is_time(a.qp);
+    reaction_is_time(&a.qp->peer);
     ck_assert_uint_lt(rate_of(&a), MBPS / 2);
     ck_assert_uint_ge(rate_of(&a), MBPS / 4);
     ck_assert_uint_eq(cong_of(left)->counters.cnps_handled, 3);
@@ -410,7 +410,7 @@ START_TEST(a_datagram_qp_does_not_react)
     memcpy(pkt.addr.sgid, r->gid, 16);
     put(left, &pkt);
     ck_assert_uint_eq(cong_of(left)->counters.cnps_ignored, 1);
-    ck_assert_ptr_null(a.qp->limiter);
+    ck_assert_ptr_null(a.qp->peer.limiter);
 }
 END_TEST
 
@@ -418,7 +418,7 @@ START_TEST(a_limiter_ends_with_reset_and_error)
 {
     tell(&a);
     qp_set_state(a.qp, _i ? PRM_QP_STATE_ERR : PRM_QP_STATE_RST);
-    ck_assert_ptr_null(a.qp->limiter);
+    ck_assert_ptr_null(a.qp->peer.limiter);
     ck_assert_uint_eq(cong_of(left)->flows, 0);
     lab_advance(lab, LAB_MS);
 }
@@ -429,7 +429,7 @@ START_TEST(a_qp_is_destroyed_while_a_packet_waits)
     cong_of(left)->rp.rate_to_set_on_first_cnp = 1;
     tell(&a);
     write_and_run(BYTES);
-    ck_assert_uint_ne(a.qp->limiter->timer.pos, 0);
+    ck_assert_uint_ne(a.qp->peer.limiter->timer.pos, 0);
     ck_assert_uint_eq(qp_destroy(&left->hca, 0, a.qp->obj.num), SYN_OK);
     ck_assert_uint_eq(cong_of(left)->flows, 0);
     lab_advance(lab, 100 * LAB_MS);

@@ -85,7 +85,7 @@ enum bth_headers {
     PKT_WRITE = 1 << 14,
     PKT_READ = 1 << 15,
     PKT_ATOMIC = 1 << 16,
-    HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes: zero when built, ignored when parsed */
+    HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes, of which DC uses those of a DCETH */
     HDR_DC_ETH = 1 << 18,
 };
 

@@ -29,7 +29,7 @@ static void transport_ext_parse(const uint8_t *p, uint32_t flags, struct transpo
     if (flags & HDR_XRC_ETH) {
         pkt->xrc_srqn = get24(p + 1);
         p += XRC_ETH_BYTES;
-    } else if (flags & HDR_DC_ETH) {
+    } else if (flags & (HDR_DC_ETH | HDR_CNP_RSVD)) {
         pkt->dceth.version = p[0];
         pkt->dceth.session = get24(p + 1);
         pkt->dceth.number = get24(p + 5);
@@ -112,7 +112,7 @@ static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *p
     if (flags & HDR_XRC_ETH) {
         put32(p, pkt->xrc_srqn & 0xffffff);
         p += XRC_ETH_BYTES;
-    } else if (flags & HDR_DC_ETH) {
+    } else if (flags & (HDR_DC_ETH | HDR_CNP_RSVD)) {
         put32(p, (uint32_t)pkt->dceth.version << 24 | (pkt->dceth.session & 0xffffff));
         put32(p + 4, pkt->dceth.number & 0xffffff);
         p += DC_ETH_BYTES;
@@ -149,8 +149,8 @@ static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *p
         p += IMM_DT_BYTES; /* an IETH has as many */
     }
     if (flags & HDR_CNP_RSVD) {
-        memset(p, 0, CNP_RSVD_BYTES);
-        p += CNP_RSVD_BYTES;
+        memset(p, 0, CNP_RSVD_BYTES - DC_ETH_BYTES);
+        p += CNP_RSVD_BYTES - DC_ETH_BYTES;
     }
     return p;
 }

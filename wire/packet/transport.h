@@ -51,7 +51,8 @@ struct transport_packet {
     uint8_t pad_count, tver;
     uint16_t pkey;
     uint32_t dest_qp, psn;
-    /* the extended headers that bth_opcodes[opcode].flags names */
+    /* the extended headers that bth_opcodes[opcode].flags names; a CNP's dceth is zeros but to a
+     * target of DC, which it tells its session (docs/adr/0009) */
     struct {
         uint32_t qkey, src_qp;
     } deth;
@@ -73,7 +74,7 @@ struct transport_packet {
     struct {
         uint8_t version;  /* of the transport: v0, v1 */
         uint32_t session; /* a CNAK's is 0 */
-        uint32_t number;  /* of who sends: DCI in requests, DCT in responses */
+        uint32_t number;  /* of who sends: DCI in requests and CNPs, DCT in responses */
     } dceth;
     /* payload without pad, inside the parsed packet */
     const uint8_t *payload;

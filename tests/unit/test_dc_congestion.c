@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Congestion control of dynamic connections (docs/congestion.md): READ data of a target may be
+ * marked, its initiator answers marks, and the session slows down, it alone. The link has 1 Gb/s.
+ */
+#include "model/port/cong.h"
+#include "model/rdma/reaction_point.h"
+#include "tests/unit/suite.h"
+#include "tests/unit/test_dc.h"
+
+#define MBPS  1000u
+#define US    1000ull
+#define BYTES 32768u
+
+static struct lab_qp second;
+
+static struct cong *cong_of(struct lab_side *side)
+{
+    return &side->hca.vport->uplink->cong;
+}
+
+static void setup_slow_link(void)
+{
+    setup();
+    near->hca.vport->uplink->line_mbps = far->hca.vport->uplink->line_mbps = MBPS;
+    cong_of(far)->rp.rpg_time_reset = 131071; /* rates stay as they are */
+    cong_of(far)->rp.rpg_byte_reset = 0;
+    lab_dci_new(near, &lab_dci, NULL, &second);
+}
+
+static void read_by(struct lab_qp *qp, uint32_t len)
+{
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
+                        .sge = {{src, len, 0}},
+                        .num_sge = 1,
+                        .raddr = dst,
+                        .rkey = far->key};
+
+    lab_post(qp, lab_to(&wr, &dct));
+}
+
+/* Until it is complete, in nanoseconds. */
+static uint64_t time_of_read(struct lab_qp *qp)
+{
+    uint64_t start = near->host.now;
+    struct lab_cqe cqe;
+
+    read_by(qp, BYTES);
+    lab_run(lab);
+    while (!lab_poll(near, &cqe)) {
+        ck_assert_uint_lt(near->host.now - start, 10000 * LAB_MS);
+        lab_advance(lab, 10 * US);
+    }
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    return near->host.now - start;
+}
+
+/* The target's end of the initiator's session. */
+static struct peer *peer_of(const struct lab_qp *qp)
+{
+    for (GList *at = lab_dct_of(&dct)->responders.head; at; at = at->next) {
+        struct dc_responder *responder = at->data;
+
+        if (responder->peer.qpn == qp->qp->obj.num) {
+            return &responder->peer;
+        }
+    }
+    return NULL;
+}
+
+static const struct roce_packet *last_packet(unsigned from, uint8_t opcode)
+{
+    const struct roce_packet *found = NULL;
+
+    for (unsigned i = 0; i < lab->num_packets; i++) {
+        if (lab->trace[i].from == from && lab->trace[i].pkt.opcode == opcode) {
+            found = &lab->trace[i].pkt;
+        }
+    }
+    return found;
+}
+
+/* What the initiator sends when it is told of a mark. */
+static struct roce_packet cnp_of(const struct lab_qp *qp)
+{
+    struct roce_packet pkt = {
+        .addr = qp->qp->peer.path,
+        .opcode = BTH_CNP_OPCODE,
+        .becn = true,
+        .pkey = 0xffff,
+        .dest_qp = dct.dctn,
+    };
+
+    dc_address(&qp->qp->peer, &pkt);
+    return pkt;
+}
+
+static void put(unsigned side, const struct roce_packet *pkt)
+{
+    struct wire_port *wire = lab->mid[side];
+    uint8_t *frame = wire_tx_reserve(wire, roce_frame_len(pkt, 0));
+
+    ck_assert_ptr_nonnull(frame);
+    roce_build(frame, pkt, 0);
+    wire_tx_commit(wire, roce_finish(frame, pkt, 0));
+    lab_run(lab);
+}
+
+static void tell(const struct lab_qp *qp)
+{
+    struct roce_packet pkt = cnp_of(qp);
+
+    put(1, &pkt);
+}
+
+START_TEST(read_data_says_that_it_may_be_marked)
+{
+    read_by(&dci, LEN);
+    lab_run(lab);
+    ck_assert_uint_eq(last_packet(1, BTH_DC | BTH_READ_RESP_ONLY)->addr.tclass & ECN_MASK,
+                      ECN_ECT0);
+    cong_of(far)->rp_side.tagged = 0;
+    lab_advance(lab, LOOK);
+    read_by(&dci, LEN);
+    lab_run(lab);
+    ck_assert_uint_eq(last_packet(1, BTH_DC | BTH_READ_RESP_ONLY)->addr.tclass & ECN_MASK, 0);
+}
+END_TEST
+
+/* To the target; the session that it is about is told beside it. */
+START_TEST(the_initiator_answers_marks)
+{
+    const struct roce_packet *cnp;
+
+    read_by(&dci, LEN);
+    lab_run(lab);
+    peer_of(&dci)->path.tclass |= ECN_CE;
+    read_by(&dci, LEN);
+    lab_run(lab);
+    cnp = last_packet(0, BTH_CNP_OPCODE);
+    ck_assert_ptr_nonnull(cnp);
+    ck_assert(cnp->becn);
+    ck_assert_uint_eq(cnp->dest_qp, dct.dctn);
+    ck_assert_uint_eq(cnp->dceth.session, dci.qp->peer.session);
+    ck_assert_uint_eq(cnp->dceth.number, dci.qp->obj.num);
+    ck_assert_uint_eq(cnp->dceth.version, near->hca.limits.dc_version);
+    ck_assert_uint_eq(cong_of(near)->counters.cnps_sent, 1);
+    ck_assert_uint_eq(cong_of(far)->counters.cnps_handled, 1);
+    ck_assert_ptr_nonnull(peer_of(&dci)->limiter);
+}
+END_TEST
+
+/* A mark that says nothing of the session that there is: it is of the last one, or a lie. */
+START_TEST(marks_of_another_session_are_not_answered)
+{
+    struct roce_packet pkt;
+
+    read_by(&dci, LEN);
+    lab_run(lab);
+    pkt = *last_packet(1, BTH_DC | BTH_READ_RESP_ONLY);
+    pkt.addr.tclass |= ECN_CE;
+    pkt.dceth.session--;
+    put(0, &pkt);
+    ck_assert_uint_eq(cong_of(near)->counters.marked, 1);
+    ck_assert_ptr_null(last_packet(0, BTH_CNP_OPCODE));
+}
+END_TEST
+
+/* 32 KiB at 500 Mb/s take 537 us with headers. */
+START_TEST(a_session_that_was_told_reads_at_its_rate)
+{
+    uint64_t ns;
+
+    read_by(&dci, LEN);
+    lab_run(lab);
+    expect_sent(0);
+    tell(&dci);
+    ck_assert_uint_eq(peer_of(&dci)->limiter->current / 1000, MBPS / 2);
+    ck_assert_uint_eq(cong_of(far)->flows, 1);
+    ns = time_of_read(&dci);
+    ck_assert_uint_ge(ns, 520 * US);
+    ck_assert_uint_le(ns, 620 * US);
+    ck_assert_mem_eq(lab_ptr(near, src, BYTES), lab_ptr(far, dst, BYTES), BYTES);
+    expect_no_sequence_errors();
+}
+END_TEST
+
+START_TEST(others_of_the_target_read_at_full_speed)
+{
+    read_by(&dci, LEN);
+    read_by(&second, LEN);
+    lab_run(lab);
+    expect_sent(0);
+    expect_sent(0);
+    tell(&dci);
+    ck_assert_ptr_null(peer_of(&second)->limiter);
+    ck_assert_uint_lt(time_of_read(&second), 20 * US);
+}
+END_TEST
+
+/* Nobody slows down a session but who is in it. */
+START_TEST(a_cnp_of_no_session_is_ignored)
+{
+    struct roce_packet pkt;
+
+    read_by(&dci, LEN);
+    lab_run(lab);
+    pkt = cnp_of(&dci);
+    pkt.dceth.session++;
+    put(1, &pkt);
+    pkt = cnp_of(&dci);
+    pkt.dceth.number++;
+    put(1, &pkt);
+    pkt = cnp_of(&dci);
+    pkt.dceth.version ^= 1;
+    put(1, &pkt);
+    pkt = cnp_of(&dci);
+    pkt.addr.sgid[15] ^= 1;
+    put(1, &pkt);
+    pkt = cnp_of(&dci);
+    pkt.dest_qp = other.dctn;
+    put(1, &pkt);
+    pkt = cnp_of(&dci);
+    memset(&pkt.dceth, 0, sizeof(pkt.dceth)); /* as annex A17.9 has it */
+    put(1, &pkt);
+    ck_assert_uint_eq(cong_of(far)->counters.cnps_ignored, 6);
+    ck_assert_uint_eq(cong_of(far)->counters.cnps_handled, 0);
+    ck_assert_ptr_null(peer_of(&dci)->limiter);
+}
+END_TEST
+
+START_TEST(a_limiter_ends_with_its_session)
+{
+    read_by(&dci, LEN);
+    lab_run(lab);
+    tell(&dci);
+    ck_assert_uint_eq(cong_of(far)->flows, 1);
+    lab_advance(lab, LOOK);
+    ck_assert_ptr_null(peer_of(&dci));
+    ck_assert_uint_eq(cong_of(far)->flows, 0);
+}
+END_TEST
+
+/* What waits for its time does not outlive the target. */
+START_TEST(a_target_is_destroyed_while_read_data_waits)
+{
+    cong_of(far)->rp.rate_to_set_on_first_cnp = 1;
+    read_by(&dci, LEN);
+    lab_run(lab);
+    tell(&dci);
+    read_by(&dci, BYTES);
+    lab_run(lab);
+    ck_assert_uint_ne(peer_of(&dci)->limiter->timer.pos, 0);
+    ck_assert_int_eq(dct_destroy(&far->hca, 0, dct.dctn), SYN_OK);
+    ck_assert_uint_eq(cong_of(far)->flows, 0);
+    lab_advance(lab, 100 * LAB_MS);
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *suite = suite_create("dc congestion");
+    TCase *tc = tcase_create("dc congestion");
+
+    tcase_add_checked_fixture(tc, setup_slow_link, teardown);
+    tcase_add_test(tc, read_data_says_that_it_may_be_marked);
+    tcase_add_test(tc, the_initiator_answers_marks);
+    tcase_add_test(tc, marks_of_another_session_are_not_answered);
+    tcase_add_test(tc, a_session_that_was_told_reads_at_its_rate);
+    tcase_add_test(tc, others_of_the_target_read_at_full_speed);
+    tcase_add_test(tc, a_cnp_of_no_session_is_ignored);
+    tcase_add_test(tc, a_limiter_ends_with_its_session);
+    tcase_add_test(tc, a_target_is_destroyed_while_read_data_waits);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
