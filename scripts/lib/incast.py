@@ -50,7 +50,8 @@ class Panel:
 
 def draw(rows):
     most_x = rows[-1][0]
-    queues = Panel(30, most_x, 10, 'Waits for the target, MB: without marks (grey), with them (blue)')
+    queues = Panel(30, most_x, 10, 'Waits for the target, MB: without marks (grey), with them (blue); '
+                    'a CNP for each, clamp_tgt_rate')
     queues.curve([(r[0], r[1] / 1e6) for r in rows], '#999', 1.5)
     queues.curve([(r[0], r[2] / 1e6) for r in rows], '#1f5fbf', 1.5)
     rates = Panel(30 + HEIGHT + GAP, most_x, 1.6, 'Each of 32 senders with marks, Gb/s (mean of 2 ms)')
