@@ -493,6 +493,29 @@ START_TEST(moderation_can_be_modified)
 }
 END_TEST
 
+/* From when the time counts, too. */
+START_TEST(the_period_s_mode_can_be_modified)
+{
+    struct prm_cqc cqc[1] = {0};
+    struct test_cq t;
+
+    create_moderated(&t, 10, 100, PRM_CQ_PERIOD_MODE_START_FROM_EQE);
+    PRM_SET(cqc, cqc, cq_period_mode, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, PRM_CQ_MODIFY_CQ_PERIOD_MODE, cqc, NULL),
+                     SYN_OK);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert(!take_event(&t));
+    rig_advance(&rig, 10000);
+    ck_assert(take_event(&t));
+    PRM_SET(cqc, cqc, cq_period_mode, PRM_CQ_PERIOD_MODE_START_FROM_CQE + 1);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, PRM_CQ_MODIFY_CQ_PERIOD_MODE, cqc, NULL),
+                     SYN_CQ_FIELDS);
+    ck_assert_int_eq(cq_query(&rig.hca, t.cqn, cqc), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cqc, cqc, cq_period_mode), PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+}
+END_TEST
+
 START_TEST(cq_may_go_away_while_its_timer_runs)
 {
     struct test_cq t;
@@ -742,6 +765,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, period_from_cqe_starts_again_with_each_cqe);
     tcase_add_test(tc, period_from_eqe_counts_from_the_last_event);
     tcase_add_test(tc, moderation_can_be_modified);
+    tcase_add_test(tc, the_period_s_mode_can_be_modified);
     tcase_add_test(tc, cq_may_go_away_while_its_timer_runs);
     tcase_add_test(tc, overrun_is_an_event_and_ends_the_cq);
     tcase_add_test(tc, overrun_can_be_ignored);

@@ -12,7 +12,7 @@
 #define US    1000ull
 #define BYTES 32768u
 
-static struct lab_qp second;
+static struct lab_qp second; /* an initiator that has patience with READs: for a second each time */
 
 static struct cong *cong_of(struct lab_side *side)
 {
@@ -21,11 +21,14 @@ static struct cong *cong_of(struct lab_side *side)
 
 static void setup_slow_link(void)
 {
+    struct lab_path path = lab_path;
+
     setup();
     near->hca.vport->uplink->line_mbps = far->hca.vport->uplink->line_mbps = MBPS;
     cong_of(far)->rp.rpg_time_reset = 131071; /* rates stay as they are */
     cong_of(far)->rp.rpg_byte_reset = 0;
-    lab_dci_new(near, &lab_dci, NULL, &second);
+    path.ack_timeout = 18;
+    lab_dci_new(near, &lab_dci, &path, &second);
 }
 
 static void read_by(struct lab_qp *qp, uint32_t len)
@@ -257,6 +260,51 @@ START_TEST(a_target_is_destroyed_while_read_data_waits)
 }
 END_TEST
 
+/* A target whose READ data waits for its time owes it when it is told to drain: it is drained with
+ * the first of its looks, 250 ms apart, that finds all of it sent, and with the last one anyway. */
+static void drain_within(uint32_t bytes, uint64_t ns)
+{
+    uint8_t type;
+    uint32_t num;
+
+    cong_of(far)->rp.rate_to_set_on_first_cnp = 1;
+    cong_of(far)->rp.rpg_threshold = 31; /* it stays so */
+    read_by(&second, LEN);
+    lab_run(lab);
+    expect_sent(0);
+    tell(&second);
+    read_by(&second, bytes);
+    lab_run(lab);
+    ck_assert_int_eq(dct_drain(&far->hca, 0, dct.dctn), SYN_OK);
+    lab_advance(lab, ns - LAB_MS);
+    ck_assert(!lab_event(far, &type, &num));
+    lab_advance(lab, 2 * LAB_MS);
+    ck_assert(lab_event(far, &type, &num));
+    ck_assert_uint_eq(type, PRM_EVENT_TYPE_DCT_DRAINED);
+    ck_assert_uint_eq(num, dct.dctn);
+    ck_assert_ptr_null(peer_of(&second));
+    ck_assert_uint_eq(cong_of(far)->flows, 0);
+}
+
+/* 32 KiB at 1 Mb/s take 275 ms. */
+START_TEST(a_target_drains_when_its_read_data_is_sent)
+{
+    drain_within(BYTES, 500 * LAB_MS);
+    expect_sent(0);
+    ck_assert_mem_eq(lab_ptr(near, src, BYTES), lab_ptr(far, dst, BYTES), BYTES);
+}
+END_TEST
+
+/* 256 KiB would take two. */
+START_TEST(a_target_drains_within_a_second)
+{
+    src = lab_mem(near, 8 * BYTES, 1);
+    dst = lab_mem(far, 8 * BYTES, 0);
+    drain_within(8 * BYTES, 1000 * LAB_MS);
+    expect_nothing(near);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("dc congestion");
@@ -271,6 +319,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_cnp_of_no_session_is_ignored);
     tcase_add_test(tc, a_limiter_ends_with_its_session);
     tcase_add_test(tc, a_target_is_destroyed_while_read_data_waits);
+    tcase_add_test(tc, a_target_drains_when_its_read_data_is_sent);
+    tcase_add_test(tc, a_target_drains_within_a_second);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -581,6 +581,31 @@ START_TEST(vsd_can_be_changed_while_the_queue_runs)
 }
 END_TEST
 
+/* Who counts for it can be changed, too (PRM, MODIFY_RQ: rq_counter_set_id). */
+START_TEST(another_counter_set_counts_from_then_on)
+{
+    uint8_t frame[60] = {2, 0, 0, 0, 0, 1};
+    struct prm_rqc rqc[1] = {0};
+    struct hca *hca = &b->rig.hca;
+    uint32_t other;
+
+    ck_assert_int_eq(q_counter_alloc(hca, 0, &other), SYN_OK);
+    make_rq(false, false);
+    bench_rx(b, frame, sizeof(frame));
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RDY);
+    PRM_SET(rqc, rqc, counter_set_id, other);
+    ck_assert_int_eq(
+        eth_rq_modify(hca, 0, rq.num, PRM_RQC_STATE_RDY, PRM_MODIFY_RQ_RQ_COUNTER_SET_ID, rqc),
+        SYN_OK);
+    bench_rx(b, frame, sizeof(frame));
+    bench_rx(b, frame, sizeof(frame));
+    ck_assert_uint_eq(q_counter_get(hca, counter_set)->out_of_buffer, 1);
+    ck_assert_uint_eq(q_counter_get(hca, other)->out_of_buffer, 2);
+    ck_assert_int_eq(eth_rq_query(hca, rq.num, rqc), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(rqc, rqc, counter_set_id), other);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("eth_rx");
@@ -598,6 +623,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, the_sum_is_right_for_headers_that_make_no_sense);
     tcase_add_test(tcase, frames_that_are_not_ip_have_only_their_fcs_checked);
     tcase_add_test(tcase, a_frame_without_a_wqe_is_counted_and_dropped);
+    tcase_add_test(tcase, another_counter_set_counts_from_then_on);
     tcase_add_test(tcase, a_wqe_that_is_too_small_fails_the_queue);
     tcase_add_test(tcase, a_stripped_tag_needs_no_room);
     tcase_add_test(tcase, memory_that_does_not_answer_fails_the_queue);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/obj_class.h"
+#include "model/eth/steering.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -289,6 +290,10 @@ START_TEST(configuration_is_checked)
     config.log_max_qp = FW_LOG_QPS_MAX + 1;
     ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
     g_clear_error(&err);
+    config.log_max_qp = 0;
+    config.responders = FW_RESPONDERS_MAX + 1;
+    ck_assert_ptr_null(fw_new(&fake_host_ops, &d.host, &config, &err));
+    g_clear_error(&err);
 }
 END_TEST
 
@@ -551,6 +556,46 @@ START_TEST(context_takes_its_objects_along)
 }
 END_TEST
 
+/* Asked to, a query sets to zero what it tells. */
+START_TEST(flow_counters_are_cleared_by_a_query)
+{
+    uint8_t in_bytes[32] = {0}, out_bytes[32];
+    void *in = in_bytes, *out = out_bytes, *stat;
+    struct flow_counter *counter;
+    uint32_t id;
+
+    PRM_SET(alloc_flow_counter_in, in, opcode, PRM_CMD_OP_ALLOC_FLOW_COUNTER);
+    ck_assert_uint_eq(fwd_cmd(&d, in, 16, out, 16), SYN_OK);
+    id = PRM_GET(alloc_flow_counter_out, out, flow_counter_id);
+    counter = flow_counter_find(&d.fw->hca, id);
+    counter->packets = 5;
+    counter->bytes = 600;
+    PRM_SET(query_flow_counter_in, in, opcode, PRM_CMD_OP_QUERY_FLOW_COUNTER);
+    PRM_SET(query_flow_counter_in, in, flow_counter_id, id);
+    for (unsigned clear = 0; clear < 2; clear++) {
+        PRM_SET(query_flow_counter_in, in, clear, clear);
+        ck_assert_uint_eq(fwd_cmd(&d, in, 32, out, 32), SYN_OK);
+        stat = PRM_PTR_AT(query_flow_counter_out, out, flow_statistics, 0);
+        ck_assert_uint_eq(PRM_GET(traffic_counter, stat, packets), 5);
+        ck_assert_uint_eq(PRM_GET(traffic_counter, stat, octets), 600);
+    }
+    ck_assert_uint_eq(fwd_cmd(&d, in, 32, out, 32), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(traffic_counter, stat, packets), 0);
+    ck_assert_uint_eq(PRM_GET(traffic_counter, stat, octets), 0);
+}
+END_TEST
+
+/* INTx is not wired: there is nothing to clear. */
+START_TEST(the_register_that_clears_intx_does_nothing)
+{
+    for (uint64_t at = 0x100c; at <= 0x200c; at += 0x1000) {
+        fw_mmio_write(d.fw, at, UINT32_MAX, 4);
+        ck_assert_uint_eq(fw_mmio_read(d.fw, at, 4), 0);
+    }
+    ck_assert_uint_eq(HEALTH_SYND, 0);
+}
+END_TEST
+
 static enum syn flow_counter(uint16_t opcode, uint32_t uid, uint32_t id, void *out)
 {
     uint8_t in_bytes[32] = {0};
@@ -707,6 +752,8 @@ Suite *unit_suite(void)
     tcase_add_test(ready, umem_is_checked);
     tcase_add_test(ready, context_takes_its_objects_along);
     tcase_add_test(ready, flow_counters_belong_to_their_context);
+    tcase_add_test(ready, flow_counters_are_cleared_by_a_query);
+    tcase_add_test(ready, the_register_that_clears_intx_does_nothing);
     tcase_add_test(ready, privileged_commands_take_no_uid);
     tcase_add_test(ready, rings_lie_inside_their_umem);
     tcase_add_loop_test(ready, general_objects_of_other_types_are_refused, 0, 4);

@@ -128,10 +128,48 @@ START_TEST(the_entry_of_the_source_says_which_ip)
 }
 END_TEST
 
+static void setup_datagrams(void)
+{
+    struct lab_qp_attr attr = lab_rc;
+
+    setup_bare();
+    attr.st = PRM_QP_ST_UD;
+    lab_qp_new(left, &attr, &a);
+    lab_qp_new(right, &attr, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+}
+
+/* The VLAN of a datagram is the one of its source's entry; the priority is in the upper three of
+ * the four bits of the address vector's sl (driver: create_ib_ah()). */
+START_TEST(a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address)
+{
+    struct vport_gid from = *entry(left), to = *entry(right);
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND,
+                        .sge = {{lab_mem(left, 64, 1), 64, 0}},
+                        .num_sge = 1,
+                        .dest_qpn = b.qp->obj.num,
+                        .qkey = lab_path.qkey};
+    uint8_t *wqe;
+
+    from.has_vlan = to.has_vlan = true;
+    from.vlan_id = to.vlan_id = 7;
+    set_entry(left, &from);
+    set_entry(right, &to);
+    lab_post_recv(&b, lab_mem(right, 256, 0), 256);
+    wqe = lab_write_wqe(&a, &wr);
+    PRM_SET(wqe_av, (struct prm_wqe_av *)(wqe + 16), sl, 5 << 1 | 1);
+    lab_ring(&a);
+    lab_run(lab);
+    ck_assert(last_address()->has_vlan);
+    ck_assert_uint_eq(last_address()->vlan_tci, 5 << 13 | 7);
+    expect_received(64 + 40);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("path");
-    TCase *rc = tcase_create("connected");
+    TCase *rc = tcase_create("connected"), *ud = tcase_create("datagrams");
 
     tcase_add_checked_fixture(rc, setup, teardown);
     tcase_add_test(rc, packets_leave_from_the_address_that_is_there_now);
@@ -140,5 +178,8 @@ Suite *unit_suite(void)
     tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
     tcase_add_test(rc, the_entry_of_the_source_says_which_ip);
     suite_add_tcase(suite, rc);
+    tcase_add_checked_fixture(ud, setup_datagrams, teardown);
+    tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);
+    suite_add_tcase(suite, ud);
     return suite;
 }
