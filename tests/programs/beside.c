@@ -34,6 +34,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/programs/own_wire.h"
 
 #define IBDEV "/sys/class/infiniband/mlx5_0"
 
@@ -900,17 +901,11 @@ int main(void)
     };
     TCase *tc = tcase_create("beside");
     Suite *suite = suite_create("verbs-beside");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
         tcase_add_test(tc, statements[i]);
     }
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(suite, "beside");
 }

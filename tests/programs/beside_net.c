@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/programs/own_wire.h"
 
 #define NLDEV(op) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op)
 
@@ -617,17 +618,11 @@ int main(void)
     };
     TCase *tc = tcase_create("beside-net");
     Suite *suite = suite_create("verbs-beside-net");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
         tcase_add_test(tc, statements[i]);
     }
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(suite, "beside-net");
 }

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/programs/own_wire.h"
 #include "tests/programs/pair.h"
 
 /* -- configuration ----------------------------------------------------------------------------- */
@@ -118,12 +119,13 @@ static void open_what_is_listed(void)
     ibv_free_device_list(listed);
 }
 
-START_TEST(a_child_lists_what_it_opens)
+/* In a child, while the parent has opened the device, and listed what it has. */
+static void have_a_child_open_what_is_listed(void)
 {
     int status;
     pid_t pid;
 
-    device_open(); /* and listed what the parent has */
+    device_open();
     fflush(NULL);
     pid = fork();
     if (!pid) {
@@ -134,26 +136,19 @@ START_TEST(a_child_lists_what_it_opens)
     ck_assert_int_eq(status, 0);
     device_close();
 }
+
+START_TEST(a_child_lists_what_it_opens)
+{
+    have_a_child_open_what_is_listed();
+}
 END_TEST
 
 /* What other threads of the process were doing is not left undone in a child: their locks. (The
  * device has been opened only now: its thread begins.) */
 START_TEST(a_child_need_not_wait_for_the_devices_thread)
 {
-    int status;
-    pid_t pid;
-
     for (int i = 0; i < 20; i++) {
-        device_open();
-        fflush(NULL);
-        pid = fork();
-        if (!pid) {
-            open_what_is_listed();
-            _exit(0);
-        }
-        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-        ck_assert_int_eq(status, 0);
-        device_close();
+        have_a_child_open_what_is_listed();
     }
 }
 END_TEST
@@ -566,12 +561,7 @@ int main(void)
 {
     Suite *s = suite_create("process");
     TCase *tc = tcase_create("process");
-    SRunner *sr;
-    char wire[32];
-    int failed;
 
-    snprintf(wire, sizeof(wire), "process-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_lists_what_it_opens);
@@ -588,9 +578,5 @@ int main(void)
     tcase_add_test(tc, a_fault_of_the_program_goes_to_its_handler);
     tcase_add_test_raise_signal(tc, a_fault_of_a_program_without_a_handler_ends_it, SIGSEGV);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(s, "process");
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What programs of statements share (statements.h). */
 #include "tests/programs/statements.h"
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
+#include "tests/programs/own_wire.h"
 
 struct ibv_context *ctx;
 struct ibv_pd *pd, *other_pd;
@@ -93,18 +92,9 @@ void expect_state(struct ibv_qp *qp, enum ibv_qp_state state)
 
 int run_statements(Suite *suite, const char *name, int argc, char **argv)
 {
-    SRunner *runner = srunner_create(suite);
-    char wire[64];
-    int failed;
-
     if (argc > 1) {
         in_guest = true;
         gid_index = (uint8_t)atoi(argv[1]);
     }
-    snprintf(wire, sizeof(wire), "%s-%d", name, (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(suite, name);
 }

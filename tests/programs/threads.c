@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/programs/own_wire.h"
 #include "tests/programs/pair.h"
 
 #define THREADS 8
@@ -170,47 +171,6 @@ START_TEST(who_posts_beside_one_that_polls_is_served)
 }
 END_TEST
 
-/* The second thread answers each message; both poll. */
-static void *answers(void *worker)
-{
-    struct pair *p = ((struct worker *)worker)->arg;
-    int end = (int)((struct worker *)worker)->index;
-    unsigned total = times(20000);
-    unsigned received = 0, sent = 0;
-
-    if (end == 0) {
-        post_send(p, 0, 0);
-    }
-    while (received < total || sent < total) {
-        struct ibv_wc wc = success(p->cq[end]);
-
-        if (wc.opcode & IBV_WC_RECV) {
-            received++;
-            post_recv(p, end, received + DEPTH / 2);
-            if (end == 1 || received < total) {
-                post_send(p, end, received);
-            }
-        } else {
-            sent++;
-        }
-    }
-    return NULL;
-}
-
-START_TEST(two_threads_answer_each_other)
-{
-    struct pair *p = pair_new(false, _i);
-
-    for (int end = 0; end < 2; end++) {
-        for (unsigned i = 0; i < DEPTH / 2; i++) {
-            post_recv(p, end, i);
-        }
-    }
-    in_threads(2, answers, p);
-    pair_free(p);
-}
-END_TEST
-
 /* -- queues of each thread, and queues of all -------------------------------------------------- */
 
 static void *uses_its_own(void *worker)
@@ -322,7 +282,13 @@ static struct ibv_wc wait_for(struct pair *p, int end)
     }
 }
 
-static void *answers_by_events(void *worker)
+static struct ibv_wc next_completion(struct pair *p, int end)
+{
+    return p->channel[end] ? wait_for(p, end) : success(p->cq[end]);
+}
+
+/* The second thread answers each message; both poll, or sleep until there is an event. */
+static void *answers(void *worker)
 {
     struct pair *p = ((struct worker *)worker)->arg;
     int end = (int)((struct worker *)worker)->index;
@@ -332,7 +298,7 @@ static void *answers_by_events(void *worker)
         post_send(p, 0, 0);
     }
     while (received < total || sent < total) {
-        struct ibv_wc wc = wait_for(p, end);
+        struct ibv_wc wc = next_completion(p, end);
 
         if (wc.opcode & IBV_WC_RECV) {
             received++;
@@ -347,17 +313,26 @@ static void *answers_by_events(void *worker)
     return NULL;
 }
 
-START_TEST(two_threads_answer_each_other_by_events)
+static void answer_each_other(struct pair *p)
 {
-    struct pair *p = pair_new(true, _i);
-
     for (int end = 0; end < 2; end++) {
         for (unsigned i = 0; i < DEPTH / 2; i++) {
             post_recv(p, end, i);
         }
     }
-    in_threads(2, answers_by_events, p);
+    in_threads(2, answers, p);
     pair_free(p);
+}
+
+START_TEST(two_threads_answer_each_other)
+{
+    answer_each_other(pair_new(false, _i));
+}
+END_TEST
+
+START_TEST(two_threads_answer_each_other_by_events)
+{
+    answer_each_other(pair_new(true, _i));
 }
 END_TEST
 
@@ -514,17 +489,8 @@ static void add_tests(Suite *s, const char *name, SFun open)
 int main(void)
 {
     Suite *s = suite_create("threads");
-    SRunner *sr;
-    char wire[32];
-    int failed;
 
-    snprintf(wire, sizeof(wire), "threads-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     add_tests(s, "one device", device_open);
     add_tests(s, "two devices", two_devices_open);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(s, "threads");
 }

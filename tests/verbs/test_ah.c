@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 /* The port's GID table (guest-lib/verbs/kernel/config.h): what follows is empty. */
@@ -205,12 +206,10 @@ START_TEST(a_datagram_over_ipv6_is_answered)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("ah");
     Suite *suite = suite_create("verbs-ah");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_address_vector_is_as_the_device_wants_it);
@@ -220,9 +219,5 @@ int main(void)
     tcase_add_test(tc, a_datagram_over_ipv4_is_answered);
     tcase_add_test(tc, a_datagram_over_ipv6_is_answered);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "guest-lib/verbs/cm/port.h"
 #include "guest-lib/verbs/kernel/config.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define GID_IPV4 1
@@ -109,19 +110,14 @@ START_TEST(the_next_one_is_announced)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("verbs-cm-port");
     TCase *tc = tcase_create("cm_port");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_takes_no_more_than_its_share);
     tcase_add_test(tc, the_next_one_is_announced);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

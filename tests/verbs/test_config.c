@@ -4,6 +4,7 @@
  * and what no port can be is refused with a reason. Nobody becomes a host here.
  */
 #include "guest-lib/verbs/kernel/config.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <glib/gstdio.h>
@@ -155,12 +156,10 @@ START_TEST(further_devices_follow_the_first)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("config");
     Suite *s = suite_create("config");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_port_is_what_the_file_says);
     tcase_add_test(tc, an_empty_value_is_the_default);
@@ -170,9 +169,5 @@ int main(void)
     tcase_add_test(tc, numbers_have_bounds);
     tcase_add_test(tc, further_devices_follow_the_first);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define CQE 15 /* entries asked for: 16 */
@@ -484,12 +485,10 @@ START_TEST(extended_attributes_are_checked)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("cq");
     Suite *suite = suite_create("verbs-cq");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_is_seen_on_both_sides);
@@ -509,9 +508,5 @@ int main(void)
     tcase_add_test(tc, extended_polling_reads_the_same);
     tcase_add_test(tc, extended_attributes_are_checked);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

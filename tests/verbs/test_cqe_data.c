@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define CQE 15
@@ -373,12 +374,10 @@ START_TEST(a_resized_cq_keeps_its_data)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("cqe_data");
     Suite *suite = suite_create("verbs-cqe_data");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_messages_are_in_cqes, 0, 2);
@@ -389,9 +388,5 @@ int main(void)
     tcase_add_test(tc, extended_polling_has_the_data);
     tcase_add_loop_test(tc, a_resized_cq_keeps_its_data, 0, 2);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/events.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 static struct verbs_table *v;
@@ -220,12 +221,10 @@ START_TEST(numbers_left_over_go_with_the_context)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *s = suite_create("verbs DC");
     TCase *tc = tcase_create("objects");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -236,9 +235,5 @@ int main(void)
     tcase_add_test(tc, tag_matching_is_of_its_srq);
     tcase_add_test(tc, numbers_left_over_go_with_the_context);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/watch.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define LOG_SIZE  4 /* of the CQ in CQEs, the SQ in blocks, the RQ in WQEs */
@@ -681,12 +682,10 @@ START_TEST(a_key_of_other_keys_needs_no_umem)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("devx");
     TCase *tc = tcase_create("devx");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
@@ -707,9 +706,5 @@ int main(void)
     tcase_add_test(tc, keys_for_umr_come_in_fours_and_without_signatures);
     tcase_add_test(tc, a_key_of_other_keys_needs_no_umem);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

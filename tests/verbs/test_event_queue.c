@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "guest-lib/host/event_queue.h"
+#include "tests/unit/suite.h"
 
 #define THREADS 4
 #define EVENTS  1000 /* that each thread puts */
@@ -318,12 +319,10 @@ START_TEST(what_moves_is_taken_once)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("event-queue");
     TCase *tc = tcase_create("event-queue");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -340,8 +339,5 @@ int main(void)
     tcase_add_test(tc, nothing_is_lost_between_threads);
     tcase_add_test(tc, what_moves_is_taken_once);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -14,6 +14,7 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "tests/programs/own_wire.h"
 #include "tests/programs/pair.h"
 
 static struct hv_hca *hca;
@@ -278,12 +279,7 @@ int main(void)
 {
     Suite *suite = suite_create("verbs-hca");
     TCase *tc = tcase_create("hca"), *two = tcase_create("two");
-    SRunner *runner;
-    char wire[32];
-    int failed;
 
-    snprintf(wire, sizeof(wire), "hca-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 0);
     tcase_set_timeout(tc, 3 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_does_not_change_is_asked_for_once);
@@ -296,9 +292,5 @@ int main(void)
     tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, two);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_on_own_wire(suite, "hca");
 }

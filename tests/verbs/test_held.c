@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include "guest-lib/host/held.h"
 #include "guest-lib/host/memory.h"
+#include "tests/unit/suite.h"
 
 #define RECORD 64
 #define PAGE   4096
@@ -145,12 +146,10 @@ static bool limits_addresses(void)
 #endif
 }
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("held");
     TCase *tc = tcase_create("held");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, blocks_are_zeroed_aligned_and_in_the_range);
     tcase_add_test(tc, a_freed_block_is_given_again_and_zeroed);
@@ -163,9 +162,5 @@ int main(void)
         tcase_add_test(tc, without_address_space_to_reserve_there_is_memory_all_the_same);
     }
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define LEN ((size_t)3 * 4096)
@@ -371,12 +372,10 @@ START_TEST(those_who_open_the_same_file_share_an_xrc_domain)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("memory");
     Suite *suite = suite_create("verbs-memory");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_region_has_the_rights_that_it_was_registered_with);
@@ -395,9 +394,5 @@ int main(void)
     tcase_add_test(tc, a_device_that_refuses_leaves_nothing_behind);
     tcase_add_test(tc, those_who_open_the_same_file_share_an_xrc_domain);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/host/neighbours.h"
+#include "tests/unit/suite.h"
 
 #define S 1000000000ull
 
@@ -242,12 +243,10 @@ START_TEST(the_host_announces_itself)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("verbs-neighbours");
     TCase *tc = tcase_create("neighbours");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_address_is_asked_for_until_it_is_told);
@@ -258,8 +257,5 @@ int main(void)
     tcase_add_test(tc, there_is_room_for_so_many);
     tcase_add_test(tc, the_host_announces_itself);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "guest-lib/host/notes.h"
+#include "tests/unit/suite.h"
 
 #define QUEUES  6
 #define THREADS 3 /* that post, to any queue */
@@ -137,20 +138,15 @@ START_TEST(no_post_is_lost_between_threads)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("notes");
     TCase *tc = tcase_create("notes");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_note_is_taken_once_however_often_it_was_left);
     tcase_add_test(tc, who_finds_no_room_is_told);
     tcase_add_test(tc, no_post_is_lost_between_threads);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define OOO_DP (1u << 7) /* older headers do not have it */
@@ -115,20 +116,15 @@ START_TEST(the_device_is_told_on_the_way_to_rtr)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("order");
     TCase *tc = tcase_create("order");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_ring_has_twice_as_many);
     tcase_add_test(tc, not_every_service_has_it);
     tcase_add_test(tc, the_device_is_told_on_the_way_to_rtr);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

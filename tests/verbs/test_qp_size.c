@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 static struct verbs_table *v;
@@ -132,20 +133,15 @@ START_TEST(a_wqe_longer_than_the_ring_stays_in_it)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("qp size");
     TCase *tc = tcase_create("qp size");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_wqe_has_room_for_what_is_said_to_be_posted);
     tcase_add_test(tc, the_most_wqes_are_those_of_a_block);
     tcase_add_test(tc, a_wqe_longer_than_the_ring_stays_in_it);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
 #define CQE 63
@@ -228,12 +229,10 @@ START_TEST(an_xrc_srq_holds_its_domain_and_cq)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("srq");
     Suite *suite = suite_create("verbs-srq");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, queues_take_in_turn_what_was_posted);
@@ -244,9 +243,5 @@ int main(void)
     tcase_add_test(tc, sizes_are_checked);
     tcase_add_test(tc, an_xrc_srq_holds_its_domain_and_cq);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }

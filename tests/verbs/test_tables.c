@@ -6,6 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/user/user.h"
+#include "tests/unit/suite.h"
 
 static struct hv_context *ctx;
 static struct ibv_context *context;
@@ -157,12 +158,10 @@ START_TEST(gids_of_ipv4_and_of_groups)
 }
 END_TEST
 
-int main(void)
+Suite *unit_suite(void)
 {
     Suite *suite = suite_create("verbs-tables");
     TCase *tc = tcase_create("tables");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_lowest_free_handle_is_next);
@@ -172,8 +171,5 @@ int main(void)
     tcase_add_test(tc, indices_beyond_a_chunk);
     tcase_add_test(tc, gids_of_ipv4_and_of_groups);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite;
 }
