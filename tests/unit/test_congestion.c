@@ -145,6 +145,31 @@ START_TEST(cnps_keep_their_distance)
 }
 END_TEST
 
+/* cnp_prio_mode 0: a CNP has a VLAN priority of its own, cnp_802p_prio; 1: that of the packet which
+ * was marked. */
+START_TEST(a_cnp_has_the_priority_that_it_is_given)
+{
+    const struct roce_packet *cnp = NULL;
+    struct vport_gid l = left->hca.vport->gids[3], r = right->hca.vport->gids[3];
+
+    l.has_vlan = r.has_vlan = true;
+    l.vlan_id = r.vlan_id = 7;
+    vport_set_gid(left->hca.vport, 3, &l);
+    vport_set_gid(right->hca.vport, 3, &r);
+    cong_of(right)->np.cnp_prio_mode = (uint32_t)_i;
+    write_and_run(100); /* the paths are looked up */
+    mark_packets_of(&a);
+    a.qp->peer.path.vlan_tci = 2 << 13 | 7;
+    write_and_run(100);
+    for (unsigned i = 0; i < lab->num_packets; i++) {
+        cnp = lab->trace[i].pkt.opcode == BTH_CNP_OPCODE ? &lab->trace[i].pkt : cnp;
+    }
+    ck_assert_ptr_nonnull(cnp);
+    ck_assert(cnp->addr.has_vlan);
+    ck_assert_uint_eq(cnp->addr.vlan_tci, (_i ? 2 : 6) << 13 | 7);
+}
+END_TEST
+
 /* 0: a CNP for each mark, as far as there is room. */
 START_TEST(a_flood_of_marks_makes_no_more_cnps_than_marks)
 {
@@ -319,6 +344,33 @@ START_TEST(the_rate_comes_back_by_halves)
     lab_advance(lab, 300 * US);
     reaction_is_time(&a.qp->peer);
     ck_assert_uint_eq(a.qp->peer.limiter->target, 405000);
+}
+END_TEST
+
+/* The clock is looked at when a packet is to be sent. If that is not for long, the rate has gone up
+ * as it would have under one's eyes. */
+START_TEST(a_rate_goes_up_while_nobody_looks)
+{
+    struct cong_rp *rp = &cong_of(left)->rp;
+    uint32_t looked_at;
+
+    rp->rate_to_set_on_first_cnp = 10;
+    rp->rpg_byte_reset = 0;
+    tell(&a);
+    for (unsigned i = 0; i < 150; i++) {
+        lab_advance(lab, 300 * US);
+        reaction_is_time(&a.qp->peer);
+    }
+    looked_at = rate_of(&a);
+    ck_assert_uint_gt(looked_at, 700);
+    ck_assert_uint_lt(looked_at, MBPS);
+    reaction_end(&a.qp->peer);
+    tell(&a);
+    ck_assert_uint_eq(rate_of(&a), 10);
+    lab_advance(lab, 150 * 300 * US);
+    reaction_is_time(&a.qp->peer);
+    ck_assert_uint_ge(rate_of(&a), looked_at - rp->rpg_ai_rate);
+    ck_assert_uint_le(rate_of(&a), looked_at + rp->rpg_ai_rate);
 }
 END_TEST
 
@@ -550,6 +602,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_mark_is_answered_with_a_cnp);
     tcase_add_test(tc, a_packet_without_a_mark_is_not);
     tcase_add_test(tc, cnps_keep_their_distance);
+    tcase_add_loop_test(tc, a_cnp_has_the_priority_that_it_is_given, 0, 2);
     tcase_add_test(tc, a_flood_of_marks_makes_no_more_cnps_than_marks);
     tcase_add_test(tc, a_priority_that_is_off_is_not_answered);
     suite_add_tcase(s, tc);
@@ -565,6 +618,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, read_data_is_sent_at_the_responders_rate);
     tcase_add_test(tc, a_qp_that_hears_no_more_comes_back_to_full_speed);
     tcase_add_test(tc, the_rate_comes_back_by_halves);
+    tcase_add_test(tc, a_rate_goes_up_while_nobody_looks);
     tcase_add_test(tc, a_later_cnp_costs_less);
     tcase_add_test(tc, a_cnp_that_comes_too_soon_waits);
     tcase_add_test(tc, a_flood_of_cnps_leaves_the_least_rate);

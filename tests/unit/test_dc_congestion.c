@@ -153,6 +153,26 @@ START_TEST(the_initiator_answers_marks)
 }
 END_TEST
 
+/* An initiator has one limiter, of which no session need be told. */
+START_TEST(a_target_answers_marks)
+{
+    const struct roce_packet *cnp;
+
+    write_to(&dct, far->key, LEN, 0);
+    lab_run(lab);
+    dci.qp->peer.path.tclass |= ECN_CE;
+    write_to(&dct, far->key, LEN, 0);
+    lab_run(lab);
+    cnp = last_packet(1, BTH_CNP_OPCODE);
+    ck_assert_ptr_nonnull(cnp);
+    ck_assert_uint_eq(cnp->dest_qp, dci.qp->obj.num);
+    ck_assert_uint_eq(cnp->dceth.session | cnp->dceth.number | cnp->dceth.version, 0);
+    ck_assert_uint_eq(cong_of(near)->counters.cnps_handled, 1);
+    ck_assert_ptr_nonnull(dci.qp->peer.limiter);
+    ck_assert_ptr_null(peer_of(&dci)->limiter);
+}
+END_TEST
+
 /* A mark that says nothing of the session that there is: it is of the last one, or a lie. */
 START_TEST(marks_of_another_session_are_not_answered)
 {
@@ -313,6 +333,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_slow_link, teardown);
     tcase_add_test(tc, read_data_says_that_it_may_be_marked);
     tcase_add_test(tc, the_initiator_answers_marks);
+    tcase_add_test(tc, a_target_answers_marks);
     tcase_add_test(tc, marks_of_another_session_are_not_answered);
     tcase_add_test(tc, a_session_that_was_told_reads_at_its_rate);
     tcase_add_test(tc, others_of_the_target_read_at_full_speed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a connection's path depends on: the port's RoCE address table and its MTU. */
+#include "model/rdma/mcg.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
@@ -166,6 +167,32 @@ START_TEST(a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address
 }
 END_TEST
 
+/* IBTA 10.5.2: to a group, and to the number that stands for its members. */
+START_TEST(a_multicast_to_a_number_of_its_own_is_nobodys)
+{
+    static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 0, 0, 1};
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND,
+                        .sge = {{lab_mem(left, 64, 1), 64, 0}},
+                        .num_sge = 1,
+                        .dest_qpn = _i ? 0xffffff : b.qp->obj.num,
+                        .qkey = lab_path.qkey};
+    uint8_t *wqe;
+
+    ck_assert_int_eq(mcg_attach(&right->hca, 0, b.qp->obj.num, mgid), SYN_OK);
+    lab_post_recv(&b, lab_mem(right, 256, 0), 256);
+    wqe = lab_write_wqe(&a, &wr);
+    memcpy(PRM_PTR(wqe_av, (struct prm_wqe_av *)(wqe + 16), rgid), mgid, 16);
+    lab_ring(&a);
+    lab_run(lab);
+    ck_assert_uint_eq(right->hca.vport->counters.rx_no_qp, !_i);
+    if (_i) {
+        expect_received(64 + 40);
+    } else {
+        expect_none(right);
+    }
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("path");
@@ -180,6 +207,7 @@ Suite *unit_suite(void)
     suite_add_tcase(suite, rc);
     tcase_add_checked_fixture(ud, setup_datagrams, teardown);
     tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);
+    tcase_add_loop_test(ud, a_multicast_to_a_number_of_its_own_is_nobodys, 0, 2);
     suite_add_tcase(suite, ud);
     return suite;
 }

@@ -145,6 +145,29 @@ START_TEST(a_message_may_carry_an_immediate)
 }
 END_TEST
 
+/* Nor does a tag hinder a SEND with invalidate (IBTA 9.4.1.1.4). */
+START_TEST(a_message_may_invalidate_a_key)
+{
+    struct roce_packet pkt = bench_packet(&data_qp, BTH_RC | BTH_SEND_ONLY_INV, 0);
+
+    append(9, ALL, 0, 100, 0);
+    put_header(PRM_TM_OP_EAGER, 9);
+    pkt.imm = bench_mkey(&b, mem, ROOM, MEM_REMOTE_WRITE) ^ (_i ? 0x80 : 0);
+    pkt.ackreq = true;
+    bench_rx(&b, &pkt, message, 20);
+    if (_i) { /* no such key: as without tags, and the receive that it was matched to ends */
+        bench_expect_silence(&b);
+        EXPECT(MSG_COMPLETION_CANCELED, NO_PACKET);
+        ck_assert_uint_eq(data_qp.qp->state, PRM_QP_STATE_ERR);
+    } else {
+        expect_answer(ACK);
+        EXPECT(CONSUMED_MSG, RESP_SEND_INV);
+        ck_assert_int_eq(mkey_check(&b.hca, pkt.imm, data_qp.qp->pdn, mem, 1, MEM_REMOTE_WRITE),
+                         MEM_BAD_KEY);
+    }
+}
+END_TEST
+
 /* A WRITE with immediate takes a WQE of the XRQ and has no header. */
 START_TEST(a_write_with_immediate_is_not_matched)
 {
@@ -594,6 +617,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_first_that_matches_is_taken);
     tcase_add_test(tc, a_message_without_data_needs_no_buffer);
     tcase_add_test(tc, a_message_may_carry_an_immediate);
+    tcase_add_loop_test(tc, a_message_may_invalidate_a_key, 0, 2);
     tcase_add_test(tc, a_write_with_immediate_is_not_matched);
     tcase_add_test(tc, what_finds_no_wqe_is_matched_anew);
     tcase_add_test(tc, a_message_longer_than_the_buffer_is_a_fault);
