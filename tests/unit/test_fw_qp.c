@@ -199,6 +199,32 @@ START_TEST(a_qp_lives)
 END_TEST
 
 /* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
+/* A stream of a DCI, to be reset, is in the extended context (mlx5dv_dci_stream_id_reset()). This
+ * DCI has no streams. */
+START_TEST(a_stream_is_named_in_the_extended_context)
+{
+    struct prm_qpc *qpc = create_in(0);
+
+    PRM_SET(qpc, qpc, st, PRM_QP_ST_DCI);
+    PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_ZERO_SIZE);
+    PRM_SET(qpc, qpc, log_rq_size, 0);
+    PRM_SET(qpc, qpc, log_rq_stride, 0);
+    must(IN_LEN, PRM_SIZE(create_qp_out));
+    qpn = PRM_GET(create_qp_out, out, qpn);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RTR2RTS_QP), 0);
+    modify_in(PRM_CMD_OP_RTS2RTS_QP);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask_95_32, 1u << (PRM_QP_OPTPAR_DCI_STREAM_CHANNEL - 32));
+    ck_assert_uint_eq(run(PRM_SIZE(rts2rts_qp_ext_in), PRM_SIZE(rts2rts_qp_out)), SYN_QP_OPT_MASK);
+    PRM_SET(rts2rts_qp_in, in, qpc_ext, 1);
+    ck_assert_uint_eq(run(PRM_SIZE(rts2rts_qp_in), PRM_SIZE(rts2rts_qp_out)), SYN_QP_OPT_MASK);
+    PRM_SET(qp_context_extension, PRM_PTR(rts2rts_qp_ext_in, in, qpc_data_ext),
+            dci_stream_channel_id, 3);
+    ck_assert_uint_eq(run(PRM_SIZE(rts2rts_qp_ext_in), PRM_SIZE(rts2rts_qp_out)), SYN_QP_STREAM);
+}
+END_TEST
+
 START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
 {
     ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), SYN_QP_STATE);
@@ -519,6 +545,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qp_lives);
+    tcase_add_test(tc, a_stream_is_named_in_the_extended_context);
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
     tcase_add_test(tc, an_extended_context_comes_before_the_page_list);

@@ -250,6 +250,21 @@ START_TEST(frames_of_another_network_protocol_are_not_hashed)
 }
 END_TEST
 
+/* Nothing to hash: every frame finds the first queue. */
+START_TEST(without_fields_there_is_no_hash)
+{
+    struct bench_pkt pkt = flow(6, vectors[0].src, 2794, vectors[0].dst, 1766);
+    const struct prm_cqe64 *cqe;
+    unsigned queue;
+
+    rss_tir(PRM_RX_HASH_FN_TOEPLITZ, false, 4, 6, 0);
+    cqe = deliver(&pkt, &queue);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, rx_hash_result), 0);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, rx_hash_type), 0);
+    ck_assert_uint_eq(queue, 0);
+}
+END_TEST
+
 START_TEST(symmetric_hashes_are_the_same_for_both_directions)
 {
     bool v6 = _i & 1, udp = _i & 2;
@@ -519,6 +534,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tcase, an_spi_is_hashed_as_ports_are, 0, 2);
     tcase_add_test(tcase, ports_of_the_other_transport_do_not_count);
     tcase_add_test(tcase, frames_of_another_network_protocol_are_not_hashed);
+    tcase_add_test(tcase, without_fields_there_is_no_hash);
     tcase_add_loop_test(tcase, symmetric_hashes_are_the_same_for_both_directions, 0, 8);
     tcase_add_test(tcase, a_symmetric_hash_is_over_or_and_xor);
     tcase_add_test(tcase, half_a_pair_is_hashed_as_it_is);
