@@ -112,6 +112,11 @@ static const struct refusal {
     {PRM_CMD_OP_DESTROY_UCTX, SYN_NO_UCTX, {{"uid", 9}}},
     {PRM_CMD_OP_DESTROY_UMEM, SYN_NO_UMEM, {{"umem_id", 9}}},
     {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_NO_OBJ_TYPE, {{"hdr.obj_type", 0x13}}},
+    {PRM_CMD_OP_CREATE_MKEY, SYN_MKEY_MODE, {{"data_direct", 1}}},
+    {PRM_CMD_OP_CREATE_MKEY, SYN_NO_UMEM, {{"mkey_umem_valid", 1}, {"mkey_umem_id", 9}}},
+    {PRM_CMD_OP_CREATE_XRC_SRQ, SYN_SRQ_TYPE, {{"xrc_srq_umem_valid", 1}}},
+    {PRM_CMD_OP_CREATE_RQT, SYN_ETH_RQT_LIST, {{"rqt_context.list_q_type", 1}}},
+    {PRM_CMD_OP_MANAGE_PAGES, SYN_OUT_LEN, {{"op_mod", 2}, {"input_num_entries", 9}}},
 
     /* steering: no other virtual port's tables, no counters by the bulk */
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT, {{"other_vport", 1}}},
