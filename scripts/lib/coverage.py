@@ -23,7 +23,7 @@ BUILD = ROOT / "build-coverage"
 COUNTS = BUILD / "coverage"
 SUITES = ("unit", "sim", "conformance", "fuzz")
 FOLDERS = ("model/", "fw/")
-# Why a line did not run: a pattern for "FILE: LINE", a tab, the reason; the first that fits.
+# Why a line did not run: a pattern for "FILE: FUNCTION: LINE", a tab, the reason; the first that fits.
 REASONS = ROOT / "scripts/lib/uncovered.txt"
 PAGE = ROOT / "docs/coverage.md"
 UNTESTED = "There is no test yet:"
@@ -79,7 +79,7 @@ class File:
     """What is known of a source file: how often a line ran, and each of its branches."""
 
     def __init__(self, name):
-        self.lines, self.branches = {}, {}
+        self.lines, self.branches, self.function = {}, {}, {}
         self.text = (ROOT / name).read_text().splitlines()
         self.asserted, self.never = set(), set()
         number = 0
@@ -100,6 +100,7 @@ class File:
         if number in self.never:
             return
         self.lines[number] = self.lines.get(number, 0) + entry["count"]
+        self.function[number] = entry.get("function_name", "")
         if number in self.asserted:
             return
         for i, branch in enumerate(entry["branches"]):
@@ -111,6 +112,7 @@ class File:
             mine = getattr(self, name)
             for key, count in getattr(other, name).items():
                 mine[key] = mine.get(key, 0) + count
+        self.function |= other.function
 
     def share(self, what):
         counts = getattr(self, what).values()
@@ -207,7 +209,7 @@ def reasons():
 
 
 def left(files):
-    """Lines that did not run, by reason: of each file, its code."""
+    """Lines that did not run, by reason: of each file, function and code."""
     known = reasons()
     by_reason = {reason: collections.defaultdict(list) for _, reason in known}
     for name, file in files.items():
@@ -217,9 +219,11 @@ def left(files):
                 before = None
                 continue
             text = file.text[number - 1].strip()
-            reason = next((reason for pattern, reason in known if pattern.search(f"{name}: {text}")), before)
+            where = file.function[number]
+            reason = next((reason for pattern, reason in known
+                           if pattern.search(f"{name}: {where}: {text}")), before)
             before = reason or UNTESTED
-            by_reason.setdefault(before, collections.defaultdict(list))[name].append(text)
+            by_reason.setdefault(before, collections.defaultdict(list))[name].append((where, text))
     return by_reason
 
 
@@ -245,9 +249,10 @@ def write_page(suites, everything):
             where = ", ".join(f"`{name}` {len(texts)}" for name, texts in files.items())
             lines += [f"- {reason} {where}."]
     lines += ["", f"The reasons are told by kind (`{REASONS.relative_to(ROOT)}`). Those that have none, in their words:", "",
-              "| file | code |", "|---|---|"]
+              "| file | function | code |", "|---|---|---|"]
     for name, texts in by_reason.get(UNTESTED, {}).items():
-        lines += [f"| `{name}` | `{text}` |" for text in (text.replace("|", "\\|") for text in texts)]
+        lines += [f"| `{name}` | `{where}` | `{code}` |"
+                  for where, code in ((where, text.replace("|", "\\|")) for where, text in texts)]
     lines += ["", "## By file", "", "| file | lines | of | branches | of |", "|---|---|---|---|---|"]
     for name, file in everything.items():
         cells = []
