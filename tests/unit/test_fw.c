@@ -201,7 +201,7 @@ START_TEST(a_firmware_that_failed_is_reset)
     counter = HEALTH_COUNTER;
     d.host.now += 10000000000;
     ck_assert_uint_eq(HEALTH_COUNTER, counter); /* nobody is there to move it */
-    PRM_SET(cmd_in, in, opcode, PRM_CMD_OP_NOP);
+    PRM_SET(cmd_in, (void *)in, opcode, PRM_CMD_OP_NOP);
     fwd_prepare(&d, in, sizeof(in), 16);
     ck_assert_int_eq(fwd_ring(&d), -1); /* nor to answer */
 
@@ -585,6 +585,24 @@ START_TEST(flow_counters_are_cleared_by_a_query)
 }
 END_TEST
 
+/* What follows a command's layout is reserved, as long as it is: zeros mean nothing, others are
+ * refused. */
+START_TEST(a_command_may_be_longer_than_its_layout_by_zeros)
+{
+    const size_t len = 16 + 3 * 4096;
+    g_autofree uint8_t *in = g_malloc0(len);
+    uint8_t out[16];
+
+    PRM_SET(cmd_in, (void *)in, opcode, PRM_CMD_OP_NOP);
+    ck_assert_uint_eq(fwd_cmd(&d, in, len, out, 16), SYN_OK);
+    for (size_t at = 16; at < len; at += 1000) {
+        in[at] = 1;
+        ck_assert_uint_eq(fwd_cmd(&d, in, len, out, 16), SYN_RESERVED);
+        in[at] = 0;
+    }
+}
+END_TEST
+
 /* INTx is not wired: there is nothing to clear. */
 START_TEST(the_register_that_clears_intx_does_nothing)
 {
@@ -754,6 +772,7 @@ Suite *unit_suite(void)
     tcase_add_test(ready, flow_counters_belong_to_their_context);
     tcase_add_test(ready, flow_counters_are_cleared_by_a_query);
     tcase_add_test(ready, the_register_that_clears_intx_does_nothing);
+    tcase_add_test(ready, a_command_may_be_longer_than_its_layout_by_zeros);
     tcase_add_test(ready, privileged_commands_take_no_uid);
     tcase_add_test(ready, rings_lie_inside_their_umem);
     tcase_add_loop_test(ready, general_objects_of_other_types_are_refused, 0, 4);

@@ -118,6 +118,24 @@ START_TEST(null_key_reads_zeros)
 }
 END_TEST
 
+/* What is written there is gone: so is what an atomic adds, or swaps in. */
+START_TEST(an_atomic_on_the_null_key_finds_zero)
+{
+    uint64_t before = 7;
+
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(mkey_fetch_add(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 5, &before), MEM_OK);
+        ck_assert_uint_eq(before, 0);
+        before = 7;
+        ck_assert_int_eq(mkey_cmp_swap(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 0, 5, &before), MEM_OK);
+        ck_assert_uint_eq(before, 0);
+        before = 7;
+    }
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, RIG_NULL_MKEY, rig.pdn, 4, 5, &before),
+                     MEM_BAD_BOUNDS);
+}
+END_TEST
+
 START_TEST(klm_list_joins_ranges_of_keys)
 {
     uint32_t a = create_mtt(VA, PAGE, (unsigned[]){1}, 1);
@@ -673,6 +691,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, pa_key_translates_nothing);
     tcase_add_test(tc, reserved_lkey_is_the_kernels);
     tcase_add_test(tc, null_key_reads_zeros);
+    tcase_add_test(tc, an_atomic_on_the_null_key_finds_zero);
     tcase_add_test(tc, klm_list_joins_ranges_of_keys);
     tcase_add_test(tc, klm_list_shorter_than_its_key_ends);
     tcase_add_test(tc, inner_keys_are_checked);
