@@ -248,9 +248,11 @@ def write_page(suites, everything):
         if files:
             where = ", ".join(f"`{name}` {len(texts)}" for name, texts in files.items())
             lines += [f"- {reason} {where}."]
-    lines += ["", f"The reasons are told by kind (`{REASONS.relative_to(ROOT)}`). Those that have none, in their words:", "",
-              "| file | function | code |", "|---|---|---|"]
-    for name, texts in by_reason.get(UNTESTED, {}).items():
+    lines += ["", f"The reasons are told by kind (`{REASONS.relative_to(ROOT)}`)."]
+    untested = by_reason.get(UNTESTED, {})
+    if untested:
+        lines += ["Those that have none, in their words:", "", "| file | function | code |", "|---|---|---|"]
+    for name, texts in untested.items():
         lines += [f"| `{name}` | `{where}` | `{code}` |"
                   for where, code in ((where, text.replace("|", "\\|")) for where, text in texts)]
     lines += ["", "## By file", "", "| file | lines | of | branches | of |", "|---|---|---|---|---|"]
