@@ -159,6 +159,7 @@ void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
     f->port.client = NULL;
     f->port.opaque = NULL;
     f->port.offers = 0;
+    f->port.far = false;
     f->inner = inner;
     wire_set_client(inner, inside, f);
 }

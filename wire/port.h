@@ -117,6 +117,7 @@ struct wire_port {
     const struct wire_client *client; /* NULL: nobody listens */
     void *opaque;                     /* first argument of the client's callbacks */
     unsigned offers;                  /* enum wire_frame_flags that frames may be sent with */
+    bool far; /* another processor reads a frame where it was built, as a rule */
 };
 
 static inline void wire_set_client(struct wire_port *port, const struct wire_client *client,

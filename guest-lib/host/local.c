@@ -45,6 +45,11 @@ static bool local_dma_read(void *host, uint64_t addr, void *buf, size_t len)
     return memory_read(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
+static bool local_dma_read_far(void *host, uint64_t addr, void *buf, size_t len)
+{
+    return memory_read_far(addr, buf, len, &((struct local_hca *)host)->missed);
+}
+
 static bool local_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
     if (held_has(addr, len)) {
@@ -98,6 +103,7 @@ static void local_wake(void *host)
 static const struct hca_host_ops host_ops = {
     .dma_read = local_dma_read,
     .dma_write = local_dma_write,
+    .dma_read_far = local_dma_read_far,
     /* Nothing is mapped: what the model did with it could not be stopped at a fault. */
     .dma_map = NULL,
     .dma_unmap = NULL,

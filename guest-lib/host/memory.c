@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "guest-lib/host/memory.h"
+#include "guest-lib/host/far.h"
 #include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -120,6 +121,15 @@ bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_misse
         return memory_miss(missed, addr, len);
     }
     IN_A_WINDOW(memory_take(addr, buf, len));
+}
+
+/* At a fault the stores before it have left the processor when its handler returns. */
+bool memory_read_far(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
+{
+    if (!memory_is(addr, len)) {
+        return memory_miss(missed, addr, len);
+    }
+    IN_A_WINDOW(far_copy(buf, memory_at(addr), len));
 }
 
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed)

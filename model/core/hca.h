@@ -134,6 +134,7 @@ struct hca {
     struct work ready, rx_waiting, late;  /* list heads */
     struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for */
     unsigned tx_room;            /* the one that the last reservation waits for that failed */
+    bool tx_far;                 /* a frame is being built that another processor reads */
     uint64_t tx_back;            /* rooms that are back, since port_owe() has looked */
     struct hca_timer late_timer; /* of what is on the last one */
     GPtrArray *timers;           /* heap of struct hca_timer by deadline */
@@ -212,6 +213,16 @@ static inline bool hca_dma_read(struct hca *hca, uint64_t addr, void *buf, size_
 {
     hca_spend(hca, 1);
     return !hca->off && hca->ops->dma_read(hca->host, addr, buf, len);
+}
+
+/* The same of what goes into a frame. */
+static inline bool hca_dma_read_to_send(struct hca *hca, uint64_t addr, void *buf, size_t len)
+{
+    if (len < HOST_FAR_BYTES || !hca->tx_far || hca->off) {
+        return hca_dma_read(hca, addr, buf, len);
+    }
+    hca_spend(hca, 1);
+    return hca->ops->dma_read_far(hca->host, addr, buf, len);
 }
 
 static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf, size_t len)

@@ -37,6 +37,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Bytes from which on dma_read_far is worth it (docs/performance.md). */
+#define HOST_FAR_BYTES 2048
+
 enum hca_log_level {
     HCA_LOG_ERROR,       /* the device itself is at fault or cannot go on */
     HCA_LOG_GUEST_ERROR, /* the guest or a peer did something the specification forbids */
@@ -52,6 +55,9 @@ struct hca_host_ops {
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
     /* The last 8 bytes become visible to the host's CPUs no earlier than all before them. */
     bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
+    /* As dma_read, for HOST_FAR_BYTES or more that go to memory which another processor reads next.
+     * NULL: dma_read does as well. */
+    bool (*dma_read_far)(void *host, uint64_t addr, void *buf, size_t len);
 
     /*
      * Direct access for the data path. Maps up to *len bytes at addr and stores in *len how many

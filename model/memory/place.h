@@ -38,7 +38,7 @@ static inline void mem_space_set(struct hca *hca, enum mem_space_id id,
 static inline bool mem_place_read(struct hca *hca, struct mem_place at, void *buf, size_t len)
 {
     if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
-        return hca_dma_read(hca, at.address, buf, len);
+        return hca_dma_read_to_send(hca, at.address, buf, len);
     }
     return hca->spaces[at.space] && hca->spaces[at.space]->read(hca, at.address, buf, len);
 }

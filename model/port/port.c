@@ -134,6 +134,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
 
     g_assert(len <= WIRE_FRAME_MAX);
     vport->to = port_find_inside(vport, dmac);
+    hca->tx_far = false;
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
         vport->frame = wire_tx_reserve(vport->reserved, len);
@@ -144,6 +145,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
         if (!vport->frame) {
             hca->tx_room = wire_tx_waits_for(vport->reserved);
         }
+        hca->tx_far = vport->reserved->far && hca->ops->dma_read_far;
     } else {
         vport->reserved = NULL;
         vport->frame = vport->drop;
@@ -184,6 +186,7 @@ static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t fr
         wire_tx_commit_as(vport->reserved, len, flags | (hca->running ? WIRE_MORE : 0));
     }
     vport->reserved = NULL;
+    hca->tx_far = false;
 }
 
 bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)

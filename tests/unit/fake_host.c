@@ -45,6 +45,12 @@ static bool fake_read(void *opaque, uint64_t addr, void *buf, size_t len)
     return true;
 }
 
+static bool fake_read_far(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    ((struct fake_host *)opaque)->far_reads++;
+    return fake_read(opaque, addr, buf, len);
+}
+
 static bool fake_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
     uint8_t *ram = bus_at(opaque, addr, len);
@@ -152,6 +158,7 @@ static void fake_log(void *opaque, enum hca_log_level level, const char *line)
 const struct hca_host_ops fake_host_ops = {
     .dma_read = fake_read,
     .dma_write = fake_write,
+    .dma_read_far = fake_read_far,
     .dma_map = fake_map,
     .dma_unmap = fake_unmap,
     .dma_cmpxchg = fake_cmpxchg,

@@ -42,7 +42,8 @@ struct fake_host {
     unsigned irqs[FAKE_HOST_VECTORS]; /* interrupts seen, by vector */
     unsigned bad_irqs;                /* interrupts on vectors that do not exist */
     unsigned wakes;
-    uint64_t reads;        /* dma_read() calls */
+    uint64_t reads;        /* dma_read() and dma_read_far() calls */
+    uint64_t far_reads;    /* the latter */
     unsigned lines;        /* log lines of any level but trace */
     unsigned open_maps;    /* maps that were not unmapped yet */
     bool no_map;           /* dma_map fails: forces the copying path */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "guest-lib/host/far.h"
 #include "guest-lib/host/memory.h"
 #include "tests/unit/suite.h"
 
@@ -69,6 +70,31 @@ START_TEST(what_is_there_is_read_and_written)
     ck_assert_uint_eq(*(uint64_t *)page, 9ull << 32 | 5);
     ck_assert(memory_cmpxchg(addr(page), 4, &expected, 1, NULL));
     ck_assert_uint_eq(expected, 5);
+}
+END_TEST
+
+/* Whatever part of a cache line it begins and ends in, and no byte more. */
+START_TEST(what_goes_far_is_the_same)
+{
+    static const unsigned lens[] = {0, 1, 63, 64, 65, 127, 128, 191, 1000, 2048, 2111, 3000};
+    static _Alignas(FAR_LINE) uint8_t to[PAGE];
+
+    for (unsigned i = 0; i < PAGE; i++) {
+        page[i] = (uint8_t)(i * 7 + i / 256);
+    }
+    for (unsigned n = 0; n < sizeof(lens) / sizeof(lens[0]); n++) {
+        for (unsigned at = 1; at <= FAR_LINE; at++) {
+            unsigned from = (at * 5) % 32;
+
+            memset(to, 0xee, sizeof(to));
+            ck_assert(memory_read_far(addr(page + from), to + at, lens[n], NULL));
+            ck_assert_mem_eq(to + at, page + from, lens[n]);
+            ck_assert_uint_eq(to[at - 1], 0xee);
+            ck_assert_uint_eq(to[at + lens[n]], 0xee);
+        }
+    }
+    ck_assert(!memory_read_far(addr(page + 1), to, PAGE, NULL));
+    ck_assert(!memory_read_far(addr(page - 1), to, 1, NULL));
 }
 END_TEST
 
@@ -163,6 +189,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_is_there_is_read_and_written);
+    tcase_add_test(tc, what_goes_far_is_the_same);
     tcase_add_test(tc, what_is_not_there_is_nothing);
     tcase_add_test(tc, addresses_that_cannot_be_are_nothing);
     tcase_add_test(tc, each_thread_has_its_own_faults);

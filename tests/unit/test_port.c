@@ -472,6 +472,37 @@ START_TEST(a_full_wire_stops_a_queue_until_there_is_room)
 }
 END_TEST
 
+/* Sends a frame of that length; returns how many reads went far for it. */
+static uint64_t far_reads_of(const uint8_t *dmac, size_t len)
+{
+    static uint8_t frame[4000];
+    struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .num_sge = 1};
+    uint64_t before = b->rig.host.far_reads;
+
+    frame_to(frame, dmac, len);
+    wr.sge[0] = (struct bench_sge){bench_mem(b, frame, len), (uint32_t)len, 0};
+    bench_send(&sq, &wr);
+    if (dmac == bench_peer_mac) {
+        ck_assert_uint_eq(b->frames[b->num_frames - 1].len, len);
+        ck_assert_mem_eq(b->frames[b->num_frames - 1].data, frame, len);
+    }
+    return b->rig.host.far_reads - before;
+}
+
+/* Where another processor reads a frame, and it is long, its data passes this one's caches by. */
+START_TEST(long_frames_go_far)
+{
+    vport->uplink->mtu = PORT_MAX_MTU;
+    ck_assert_uint_eq(far_reads_of(bench_peer_mac, 4000), 0);
+    b->wire->far = true;
+    ck_assert_uint_eq(far_reads_of(bench_peer_mac, 64), 0);
+    ck_assert_uint_eq(far_reads_of(bench_peer_mac, HOST_FAR_BYTES - 1), 0);
+    ck_assert_uint_eq(far_reads_of(bench_peer_mac, HOST_FAR_BYTES), 1);
+    ck_assert_uint_eq(far_reads_of(bench_peer_mac, 4000), 1);
+    ck_assert_uint_eq(far_reads_of(bench_mac, 4000), 0); /* stays here */
+}
+END_TEST
+
 START_TEST(a_queue_that_waits_for_room_can_be_reset)
 {
     uint8_t frame[64];
@@ -522,6 +553,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, link_changes_are_events_once_each);
     tcase_add_test(tcase, frames_sent_while_the_link_is_down_vanish);
     tcase_add_test(tcase, a_full_wire_stops_a_queue_until_there_is_room);
+    tcase_add_test(tcase, long_frames_go_far);
     tcase_add_test(tcase, a_queue_that_waits_for_room_can_be_reset);
     suite_add_tcase(suite, tcase);
     return suite;

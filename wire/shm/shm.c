@@ -410,6 +410,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
     }
     sp->port.ops = &shm_ops;
     sp->port.offers = WIRE_NO_ICRC;
+    sp->port.far = g_get_num_processors() > 1;
     sp->self = shm_member_at(sp, sp->seg.id);
     sp->tag = shm_tag(sp->seg.id, sp->seg.gen);
     sp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
