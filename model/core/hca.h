@@ -69,6 +69,7 @@ enum {
     HCA_TX_ROOMS = 64,  /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
     HCA_MEM_SPACES = 2, /* enum mem_space_id */
     HCA_MAX_EQS = 128,
+    HCA_KEY_RUNS = 16,
 };
 
 /* A reset is done in parts (model/card/hca.c). */
@@ -78,6 +79,15 @@ struct hca_reset {
     unsigned groups;     /* the next slot of multicast groups */
     unsigned space;      /* the next of obj_spaces, */
     uint32_t num;        /* and the next number in it */
+};
+
+/* A run of a key's memory as it was found last (model/memory/mkey_access.c). */
+struct key_run {
+    uint32_t key, pdn; /* as an access names it; the PD that it is for */
+    uint8_t rights;    /* enum mem_access */
+    uint8_t space;     /* enum mem_space_id */
+    uint64_t va, len;  /* in the key; len 0: nothing was */
+    uint64_t address;  /* where it is in that space */
 };
 
 /* Whether answers to peers may still be among a function's work. */
@@ -113,6 +123,7 @@ struct hca {
     uint64_t eqs_for[256][HCA_MAX_EQS / 64]; /* a bit for each EQ that wants events of a type */
 
     const struct mem_space *spaces[HCA_MEM_SPACES]; /* model/memory/place.h */
+    struct key_run key_runs[HCA_KEY_RUNS];          /* by key; a change of any key empties them */
     struct pager *pager;                            /* NULL: nobody brings pages in */
     struct mem_fault fault;                         /* of the access that came to MEM_FAULT last */
 

@@ -243,6 +243,7 @@ bool mkey_trim(struct hca *hca, struct obj *obj)
     struct mkey *mkey = (struct mkey *)obj;
 
     mkey->free = true;
+    mkey_changed(hca);
     return mkey_xlt_trim(hca, mkey);
 }
 
@@ -271,6 +272,7 @@ void mkey_free(struct hca *hca, struct obj *obj)
     struct mkey *mkey = (struct mkey *)obj;
 
     mkey->pd->refs--;
+    mkey_changed(hca);
     obj_remove(&hca->mkeys, obj);
     mkey_drop(hca, mkey);
 }

@@ -65,6 +65,33 @@ static void mkey_null_op(uint64_t len, struct mem_op *op)
     }
 }
 
+/* -- what was found lately -------------------------------------------------------------------- */
+
+/*
+ * A message is an access for each of its packets, and the next message often goes to the same
+ * memory. So where a key's checks and its page list have led is kept, a run of pages for each of a
+ * few keys, as a card has it in its translation buffer. Nothing of it outlives a change of any key:
+ * mkey_changed().
+ */
+
+static inline struct key_run *mkey_run_of(struct hca *hca, uint32_t key)
+{
+    return &hca->key_runs[(key >> 8) % HCA_KEY_RUNS];
+}
+
+/* Whether all of a range is in the run, for an access that the key admits. */
+static inline bool mkey_run_has(const struct key_run *run, uint32_t key, uint32_t pdn, uint64_t va,
+                                uint64_t len, unsigned access)
+{
+    return run->key == key && va - run->va < run->len && len <= run->len - (va - run->va) &&
+           !(access & ~(unsigned)run->rights) && (pdn == run->pdn || pdn == MKEY_ANY_PD);
+}
+
+void mkey_changed(struct hca *hca)
+{
+    memset(hca->key_runs, 0, sizeof(hca->key_runs));
+}
+
 /* -- checks ----------------------------------------------------------------------------------- */
 
 static bool mkey_is_reserved_lkey(const struct hca *hca, uint32_t key)
@@ -112,7 +139,8 @@ enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 {
     const struct mkey *mkey;
 
-    if (len == 0 || is_null_mkey(hca, key)) {
+    if (len == 0 || mkey_run_has(mkey_run_of(hca, key), key, pdn, va, len, access) ||
+        is_null_mkey(hca, key)) {
         return MEM_OK;
     }
     if (mkey_is_reserved_lkey(hca, key)) {
@@ -163,6 +191,37 @@ static inline bool mkey_page_run(const struct mkey *mkey, uint64_t in_page, uint
     run->offset = pos & (page_size - 1);
     run->len = MIN(len, page_size - run->offset);
     return run->page < mkey->capacity;
+}
+
+/* Pages that a look ahead takes in. */
+#define RUN_PAGES 16
+
+/* Keeps the run of pages that begins with the one of va, which is in the key's bounds. */
+static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey, uint64_t va)
+{
+    uint64_t page_size = 1ULL << mkey->log_page, pages = 1, before;
+    const uint64_t *mtt = mkey->mtt;
+    struct mkey_page_run at;
+
+    if (mkey->mode != PRM_MKC_ACCESS_MODE_MTT || mkey->length64 ||
+        !mkey_page_run(mkey, mkey->start & (page_size - 1), va, 1, &at) ||
+        !(mtt[at.page] & MTT_PRESENT)) {
+        return;
+    }
+    while (pages < RUN_PAGES && at.page + pages < mkey->capacity &&
+           mtt[at.page + pages] == mtt[at.page] + pages * page_size) {
+        pages++;
+    }
+    before = MIN(at.offset, va - mkey->start);
+    *mkey_run_of(hca, key) = (struct key_run){
+        .key = key,
+        .pdn = mkey->pdn,
+        .rights = mkey->rights,
+        .space = mkey->space,
+        .va = va - before,
+        .len = MIN(pages * page_size - at.offset + before, mkey->len - (va - before - mkey->start)),
+        .address = (mtt[at.page] & ~MTT_PRESENT) + at.offset - before,
+    };
 }
 
 static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, uint64_t va,
@@ -330,10 +389,15 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
 static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                   uint64_t len, unsigned access, struct mem_op *op)
 {
+    const struct key_run *run = mkey_run_of(hca, key);
     const struct mkey *mkey;
 
     if (len == 0) {
         return MEM_OK;
+    }
+    if (G_LIKELY(mkey_run_has(run, key, pdn, va, len, access))) {
+        return mkey_run_op(hca, (struct mem_place){run->space, run->address + (va - run->va)}, len,
+                           op);
     }
     if (is_null_mkey(hca, key)) {
         mkey_null_op(len, op);
@@ -347,7 +411,11 @@ static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, u
     if (!mkey) {
         return MEM_BAD_KEY;
     }
-    return mkey_in_bounds(mkey, va, len) ? mkey_walk(hca, mkey, va, len, op, 1) : MEM_BAD_BOUNDS;
+    if (!mkey_in_bounds(mkey, va, len)) {
+        return MEM_BAD_BOUNDS;
+    }
+    mkey_keep_run(hca, key, mkey, va);
+    return mkey_walk(hca, mkey, va, len, op, 1);
 }
 
 enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,

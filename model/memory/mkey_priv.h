@@ -73,6 +73,8 @@ static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)
 }
 
 void mkey_parse(struct mkey *mkey);
+/* A key that others may have found is not what it was: what is known of keys is forgotten. */
+void mkey_changed(struct hca *hca);
 /* Whether a log page size makes sense for the key's mode. */
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
 /* Stores n entries from software's big-endian image at entry first; the caller checked that

@@ -169,6 +169,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     }
     memcpy(mkey->mkc, mkc, sizeof(mkc));
     mkey_parse(mkey);
+    mkey_changed(hca);
     if (n) {
         mkey_set_xlt(hca, mkey, first, umr->xlt, n);
     }
@@ -190,5 +191,6 @@ enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, boo
     }
     PRM_SET(mkc, mkey->mkc, free, 1);
     mkey_parse(mkey);
+    mkey_changed(hca);
     return MEM_OK;
 }

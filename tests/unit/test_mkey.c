@@ -47,6 +47,54 @@ START_TEST(neighbouring_pages_are_read_no_further_than_asked)
 }
 END_TEST
 
+/* What the first access finds serves the next ones: as far as the key goes, and for whom it is. */
+START_TEST(what_was_found_ends_where_the_key_does)
+{
+    uint64_t start = VA + IN_PAGE, end = VA + 3 * PAGE - 0x200;
+    uint32_t key = create_mtt(start, end - start, (unsigned[]){2, 3, 4}, 3);
+    uint8_t byte, two[2];
+
+    for (unsigned n = 0; n < 2; n++) {
+        ck_assert_int_eq(peek(key, VA + PAGE + n, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(3 * PAGE + n));
+        ck_assert_int_eq(peek(key, start, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(2 * PAGE + IN_PAGE));
+        ck_assert_int_eq(peek(key, start - 1, &byte), MEM_BAD_BOUNDS);
+        ck_assert_int_eq(peek(key, end - 1, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(5 * PAGE - 0x201));
+        ck_assert_int_eq(peek(key, end, &byte), MEM_BAD_BOUNDS);
+        ck_assert_int_eq(mkey_read(&rig.hca, key, rig.pdn, end - 1, two, 2, MEM_LOCAL_READ),
+                         MEM_BAD_BOUNDS);
+        ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, end - 1, 2, MEM_LOCAL_READ),
+                         MEM_BAD_BOUNDS);
+        ck_assert_int_eq(mkey_read(&rig.hca, key, rig.user_pdn, start, two, 2, MEM_LOCAL_READ),
+                         MEM_BAD_KEY);
+        ck_assert_int_eq(mkey_read(&rig.hca, key ^ 1, rig.pdn, start, two, 2, MEM_LOCAL_READ),
+                         MEM_BAD_KEY);
+        ck_assert_int_eq(mkey_read(&rig.hca, key, MKEY_ANY_PD, start, two, 2, MEM_LOCAL_READ),
+                         MEM_OK);
+    }
+}
+END_TEST
+
+/* More keys in turn than are kept. */
+START_TEST(keys_do_not_take_each_others_place)
+{
+    uint32_t key[2 * HCA_KEY_RUNS];
+    uint8_t byte;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(key); i++) {
+        key[i] = create_mtt(VA, PAGE, &(unsigned){i % PAGES}, 1);
+    }
+    for (unsigned n = 0; n < 3 * G_N_ELEMENTS(key); n++) {
+        unsigned i = n * 7 % G_N_ELEMENTS(key);
+
+        ck_assert_int_eq(peek(key[i], VA + n, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(i % PAGES * PAGE + n));
+    }
+}
+END_TEST
+
 START_TEST(large_pages_are_followed)
 {
     const uint64_t pages[2] = {4, 0};
@@ -687,6 +735,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, page_list_is_followed);
     tcase_add_test(tc, neighbouring_pages_are_read_no_further_than_asked);
+    tcase_add_test(tc, what_was_found_ends_where_the_key_does);
+    tcase_add_test(tc, keys_do_not_take_each_others_place);
     tcase_add_test(tc, large_pages_are_followed);
     tcase_add_test(tc, pa_key_translates_nothing);
     tcase_add_test(tc, reserved_lkey_is_the_kernels);

@@ -374,6 +374,45 @@ START_TEST(a_umr_costs_what_it_changes)
 }
 END_TEST
 
+/* An access is carried out as the key is then, however often it was used before. */
+START_TEST(nothing_that_was_found_outlives_a_change)
+{
+    static const unsigned pages[] = {3, 4}, others[] = {7, 9};
+    uint32_t key = create_mtt(VA, 2 * PAGE, pages, 2), index = key >> 8;
+    struct umr umr;
+    uint8_t byte;
+
+    for (unsigned n = 0; n < 2; n++) {
+        ck_assert_int_eq(peek(key, VA + PAGE + 7, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(4 * PAGE + 7));
+    }
+    umr_start(&umr, key, 0);
+    umr_mtts(&umr, others, 2);
+    PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 1);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    for (unsigned n = 0; n < 2; n++) {
+        ck_assert_int_eq(peek(key, VA + PAGE + 7, &byte), MEM_OK);
+        ck_assert_uint_eq(byte, pattern(9 * PAGE + 7));
+    }
+    umr_start(&umr, key, ACCESS_MASK);
+    PRM_SET(mkc, umr.mkc, lw, 1);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, VA, &byte, 1, MEM_LOCAL_WRITE), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 1, MEM_LOCAL_WRITE), MEM_OK);
+    ck_assert_int_eq(mkey_invalidate(&rig.hca, key, rig.pdn, false), MEM_OK);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, VA, &byte, 1, MEM_LOCAL_WRITE),
+                     MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, VA, 1, MEM_LOCAL_WRITE), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_destroy(&rig.hca, 0, index), SYN_OK);
+
+    key = create_mtt(VA, 2 * PAGE, pages, 2);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_OK);
+    ck_assert_int_eq(mkey_destroy(&rig.hca, 0, key >> 8), SYN_OK);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("mkey_umr");
@@ -391,6 +430,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
     tcase_add_test(tc, a_changed_list_is_followed_as_it_is_now);
     tcase_add_test(tc, a_umr_costs_what_it_changes);
+    tcase_add_test(tc, nothing_that_was_found_outlives_a_change);
     suite_add_tcase(suite, tc);
     return suite;
 }
