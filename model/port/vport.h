@@ -12,6 +12,7 @@
 
 #include "model/port/mac_list.h"
 #include "model/port/uplink.h"
+#include "wire/encap/roce.h"
 
 struct eswitch;
 struct hca;
@@ -90,6 +91,7 @@ struct vport {
     struct vport *to;           /* whose queue that is; NULL: it is the cable */
     uint8_t *frame;             /* the room */
     uint8_t *drop;              /* room for frames that go nowhere */
+    struct roce_last last;      /* without an ICRC that came */
 };
 
 struct vport *vport_new(struct eswitch *sw, unsigned number, const uint8_t mac[6]);

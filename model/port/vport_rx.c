@@ -42,7 +42,8 @@ void vport_rx(struct vport *vport, const uint8_t *frame, size_t len, unsigned fl
     struct vport_counters *c = &vport->counters;
     bool accepted = vport_accepts_mac(vport, frame);
     enum frame_class class = frame_class(frame);
-    struct roce_packet pkt;
+    struct roce_packet checked;
+    const struct roce_packet *pkt = &checked;
     enum roce_verdict verdict;
 
     hca_spend(vport->hca, 1);
@@ -58,15 +59,16 @@ void vport_rx(struct vport *vport, const uint8_t *frame, size_t len, unsigned fl
     if (!vport->roce_enabled) {
         verdict = ROCE_NOT_ROCE;
     } else if (flags & WIRE_NO_ICRC) {
-        verdict = roce_parse_unchecked(frame, len, &pkt);
+        verdict = roce_parse_next(frame, len, &vport->last);
+        pkt = &vport->last.pkt;
     } else {
-        verdict = roce_parse(frame, len, &pkt);
+        verdict = roce_parse(frame, len, &checked);
     }
     if (verdict != ROCE_NOT_ROCE) {
         traffic_count(&c->rx_roce, class, len);
         if (G_LIKELY(!vport->hca->steers_roce) ||
             port_receivers.steer_roce(vport->hca, frame, len)) {
-            rx_roce(vport, verdict, &pkt);
+            rx_roce(vport, verdict, pkt);
         }
     } else if (accepted) {
         port_receivers.eth(vport->hca, frame, len, from_td, true);

@@ -71,6 +71,7 @@ static void check_rebuilt(const struct roce_packet *pkt)
 
 static void check_roce(const uint8_t *data, size_t size)
 {
+    static struct roce_last last; /* of the input before this one */
     uint8_t *frame = malloc(size ? size : 1);
     struct roce_packet pkt;
     enum roce_verdict verdict;
@@ -84,6 +85,8 @@ static void check_roce(const uint8_t *data, size_t size)
     }
     /* What came without an ICRC has the right one once it is filled in; the rest stays. */
     verdict = roce_parse_unchecked(frame, size, &pkt);
+    require(roce_parse_next(frame, size, &last) == verdict);
+    require(verdict != ROCE_OK || (last.pkt.payload == pkt.payload && last.pkt.psn == pkt.psn));
     roce_fill_icrc(frame, size);
     require(verdict == ROCE_OK ? roce_parse(frame, size, &pkt) == ROCE_OK
                                : memcmp(frame, data, size) == 0);

@@ -585,6 +585,54 @@ START_TEST(an_icrc_can_be_left_out_and_put_in_later)
 }
 END_TEST
 
+static void expect_same(const uint8_t *frame, size_t len, struct roce_last *last)
+{
+    struct roce_packet out = {0};
+    enum roce_verdict verdict = roce_parse_unchecked(frame, len, &out);
+
+    ck_assert_int_eq(roce_parse_next(frame, len, last), verdict);
+    if (verdict == ROCE_OK) {
+        ck_assert_mem_eq(&last->pkt.addr, &out.addr, sizeof(out.addr));
+        ck_assert_uint_eq(last->pkt.opcode, out.opcode);
+        ck_assert_uint_eq(last->pkt.psn, out.psn);
+        ck_assert_uint_eq(last->pkt.dest_qp, out.dest_qp);
+        ck_assert_ptr_eq(last->pkt.payload, out.payload);
+        ck_assert_uint_eq(last->pkt.payload_len, out.payload_len);
+    }
+}
+
+/* Whatever came before it, a frame is what it is alone: another one, a part of it, or one of which
+ * a byte of the headers is another. */
+START_TEST(a_frame_is_parsed_alike_after_any_other)
+{
+    struct roce_last last = {0};
+    struct roce_packet in;
+
+    for (int carry = 0; carry < CARRIES; carry++) {
+        for (size_t payload_len = 0; payload_len <= 100; payload_len += 50) {
+            size_t len;
+            uint8_t *frame;
+
+            sample(&in, BTH_RC | BTH_SEND_ONLY, carry);
+            frame = make(&in, payload_len, &len);
+            for (size_t at = 0; at < len - 4; at++) {
+                expect_same(frame, len, &last);
+                frame[at] ^= 0x11;
+                expect_same(frame, len, &last);
+                expect_same(frame, len, &last);
+                frame[at] ^= 0x11;
+                expect_same(frame, at, &last);
+            }
+            expect_same(frame, len, &last);
+            in.psn++;
+            roce_build(frame, &in, payload_len);
+            expect_same(frame, len, &last);
+            free(frame);
+        }
+    }
+}
+END_TEST
+
 START_TEST(what_is_no_roce_packet_gets_no_icrc)
 {
     uint8_t frame[64], before[64];
@@ -777,6 +825,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, no_flipped_bit_gets_through, 0, EXPECTED);
     tcase_add_test(tc, a_wrong_icrc_is_named);
     tcase_add_test(tc, an_icrc_can_be_left_out_and_put_in_later);
+    tcase_add_test(tc, a_frame_is_parsed_alike_after_any_other);
     tcase_add_test(tc, what_is_no_roce_packet_gets_no_icrc);
     tcase_add_test(tc, padding_of_the_ethernet_frame_is_ignored);
     tcase_add_test(tc, other_frames_are_not_roce);

@@ -18,7 +18,8 @@
 /* The headers of a frame, copied, and where in them the parts begin. */
 struct frame_head {
     uint8_t h[ROCE_HEADER_MAX];
-    size_t ip_off, udp_off;
+    size_t ip_off, bth_off;
+    size_t transport_len; /* bytes from the BTH to the pad */
 };
 
 /* Not more than the copy holds: an IPv4 header with all its options, and UDP. */
@@ -28,14 +29,20 @@ _Static_assert(ETH_BYTES + VLAN_BYTES + IPV4_BYTES_MAX + UDP_BYTES <= ROCE_HEADE
 /* CRC-32 of 8 bytes of ff, where every ICRC starts. */
 #define ICRC_SEED 0x2144df1cu
 
-/* Ones' complement sum of an IPv4 header without options, not inverted. */
+/* Ones' complement sum of an IPv4 header without options, not inverted, as two bytes of memory. It
+ * does not matter in which order its halves of words are added, nor in which their bytes are (RFC
+ * 1071). */
 static uint16_t roce_ipv4_sum(const uint8_t *ip)
 {
-    uint32_t sum = 0;
+    uint32_t word[IPV4_BYTES / 4];
+    uint64_t sum = 0;
 
-    for (int i = 0; i < IPV4_BYTES; i += 2) {
-        sum += get16(ip + i);
+    memcpy(word, ip, sizeof(word));
+    for (size_t i = 0; i < IPV4_BYTES / 4; i++) {
+        sum += word[i];
     }
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     return (uint16_t)(sum + (sum >> 16));
 }
@@ -166,37 +173,73 @@ static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce
     return ROCE_OK;
 }
 
-/* All but the ICRC. */
-static enum roce_verdict roce_parse_frame(const uint8_t *frame, size_t len, struct roce_packet *pkt,
-                                          struct frame_head *head)
+static inline void roce_copy_head(uint8_t h[ROCE_HEADER_MAX], const uint8_t *frame, size_t len)
 {
-    enum roce_verdict verdict;
-    size_t ip_payload, bth_off;
-    uint8_t *h = head->h;
-
-    if (len < ETH_BYTES) {
-        return ROCE_TRUNCATED;
-    }
     if (len >= ROCE_HEADER_MAX) {
         memcpy(h, frame, ROCE_HEADER_MAX);
     } else {
         memcpy(h, frame, len);
     }
+}
 
-    verdict = roce_parse_ip(h, len, &pkt->addr, &head->udp_off, &ip_payload);
+/* What is before the BTH; h is the copy of the frame's first bytes. */
+static enum roce_verdict roce_parse_network(const uint8_t *h, size_t len, struct roce_addr *addr,
+                                            size_t *bth_off, size_t *transport_len)
+{
+    enum roce_verdict verdict;
+    size_t udp_off, ip_payload;
+
+    if (len < ETH_BYTES) {
+        return ROCE_TRUNCATED;
+    }
+    verdict = roce_parse_ip(h, len, addr, &udp_off, &ip_payload);
     if (verdict != ROCE_OK) {
         return verdict;
     }
-    if (get16(h + head->udp_off + 4) != ip_payload || ip_payload < UDP_BYTES + ICRC_BYTES) {
+    if (get16(h + udp_off + 4) != ip_payload || ip_payload < UDP_BYTES + ICRC_BYTES) {
         return ROCE_TRUNCATED;
     }
-    memcpy(pkt->addr.dmac, h, 6);
-    memcpy(pkt->addr.smac, h + 6, 6);
-    pkt->addr.udp_sport = get16(h + head->udp_off);
+    memcpy(addr->dmac, h, 6);
+    memcpy(addr->smac, h + 6, 6);
+    addr->udp_sport = get16(h + udp_off);
+    *bth_off = udp_off + UDP_BYTES;
+    *transport_len = ip_payload - UDP_BYTES - ICRC_BYTES;
+    return ROCE_OK;
+}
+
+/* All but the ICRC. */
+static enum roce_verdict roce_parse_frame(const uint8_t *frame, size_t len, struct roce_packet *pkt,
+                                          struct frame_head *head)
+{
+    enum roce_verdict verdict;
+
+    roce_copy_head(head->h, frame, len);
+    verdict = roce_parse_network(head->h, len, &pkt->addr, &head->bth_off, &head->transport_len);
+    if (verdict != ROCE_OK) {
+        return verdict;
+    }
     head->ip_off = roce_ip_offset(&pkt->addr);
-    bth_off = head->udp_off + UDP_BYTES;
-    return (enum roce_verdict)transport_parse(h + bth_off, frame + bth_off,
-                                              ip_payload - UDP_BYTES - ICRC_BYTES, &pkt->transport);
+    return (enum roce_verdict)transport_parse(head->h + head->bth_off, frame + head->bth_off,
+                                              head->transport_len, &pkt->transport);
+}
+
+enum roce_verdict roce_parse_next(const uint8_t *frame, size_t len, struct roce_last *last)
+{
+    uint8_t h[ROCE_HEADER_MAX];
+
+    roce_copy_head(h, frame, len);
+    if (!last->len || len != last->len || memcmp(h, last->head, last->bth_off)) {
+        enum roce_verdict verdict =
+            roce_parse_network(h, len, &last->pkt.addr, &last->bth_off, &last->transport_len);
+
+        last->len = verdict == ROCE_OK ? len : 0;
+        if (verdict != ROCE_OK) {
+            return verdict;
+        }
+        memcpy(last->head, h, sizeof(h));
+    }
+    return (enum roce_verdict)transport_parse(h + last->bth_off, frame + last->bth_off,
+                                              last->transport_len, &last->pkt.transport);
 }
 
 /* Of a frame that roce_parse_frame() took. */
@@ -268,6 +311,8 @@ size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len)
 static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
 {
     if (addr->is_ipv4) {
+        uint16_t sum;
+
         ip[0] = 0x40 | IPV4_BYTES / 4;
         ip[1] = addr->tclass;
         put16(ip + 2, (uint16_t)(IPV4_BYTES + udp_len));
@@ -278,7 +323,8 @@ static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_
         put16(ip + 10, 0);
         memcpy(ip + 12, addr->sgid + GID_IPV4, 4);
         memcpy(ip + 16, addr->dgid + GID_IPV4, 4);
-        put16(ip + 10, (uint16_t)~roce_ipv4_sum(ip));
+        sum = (uint16_t)~roce_ipv4_sum(ip);
+        memcpy(ip + 10, &sum, sizeof(sum));
     } else {
         put32(ip, 0x60000000u | (uint32_t)addr->tclass << 20 | (addr->flow_label & 0xfffff));
         put16(ip + 4, (uint16_t)udp_len);

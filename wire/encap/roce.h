@@ -67,6 +67,19 @@ enum roce_verdict roce_parse(const uint8_t *frame, size_t len, struct roce_packe
 /* The same without a look at the ICRC: for a frame that came with WIRE_NO_ICRC (wire/port.h). */
 enum roce_verdict roce_parse_unchecked(const uint8_t *frame, size_t len, struct roce_packet *pkt);
 
+/* A frame that was taken apart, for the next one: most often that is of the same length and has the
+ * same addresses. Zero-initialized: there was none. */
+struct roce_last {
+    size_t len; /* of the frame; 0: none */
+    size_t bth_off, transport_len;
+    uint8_t head[ROCE_HEADER_MAX];
+    struct roce_packet pkt;
+};
+
+/* As roce_parse_unchecked(), to last->pkt. What is before the BTH is compared with the last
+ * frame's, and taken apart only if it differs. */
+enum roce_verdict roce_parse_next(const uint8_t *frame, size_t len, struct roce_last *last);
+
 /*
  * What a datagram's receiver is given of a parsed frame's network header, in the place of a GRH
  * (annex A17.7.2): IPv6's as it was on the wire, or IPv4's in the last 20 bytes.
