@@ -17,9 +17,18 @@
 #define WINDOW_MIN_PACKETS 16
 #define WINDOW_BYTES       (256u << 10)
 
+/* A power of two, as the MTU is. */
 static uint32_t send_window(const struct qp *qp)
 {
-    return CLAMP(WINDOW_BYTES / qp->mtu, WINDOW_MIN_PACKETS, WINDOW_PACKETS);
+    return CLAMP(WINDOW_BYTES >> __builtin_ctz(qp->mtu), WINDOW_MIN_PACKETS, WINDOW_PACKETS);
+}
+
+/* Whether the nth packet of a message asks for an ACK, although others of it follow. */
+static bool send_asks_for_ack(const struct qp *qp, const struct send_desc *desc, uint32_t nth)
+{
+    uint32_t every = MIN(send_window(qp) / 4, qp->ack_req_freq); /* powers of two, both */
+
+    return ((desc->first_req + nth) & (every - 1)) == 0;
 }
 
 static bool send_is_one_packet(const struct send_desc *desc)
@@ -79,7 +88,6 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
     const struct flight *s = qp->req.flight;
     uint32_t nth = (s->tx_psn - desc->first_psn) & PSN_MASK;
     bool is_last = send_is_one_packet(desc) || nth == desc->npsn - 1;
-    uint32_t every = MIN(send_window(qp) / 4, qp->ack_req_freq);
 
     *offset = (uint64_t)nth * qp->mtu;
     *len = (uint32_t)MIN(desc->len - *offset, qp->mtu);
@@ -89,7 +97,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
             (send_is_one_packet(desc) ? wqe->op->only : send_bth_op(wqe->op, nth == 0, is_last)),
         .solicited = is_last && wqe->solicited && send_completes_a_receive(wqe->op),
         .migreq = true,
-        .ackreq = qp->service->reliable && (is_last || (desc->first_req + nth) % every == 0),
+        .ackreq = qp->service->reliable && (is_last || send_asks_for_ack(qp, desc, nth)),
         .pkey = qp->pkey,
         .dest_qp = qp->peer.qpn,
         .psn = s->tx_psn,
