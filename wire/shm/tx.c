@@ -12,6 +12,9 @@
  * receiver's, and slots not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
+/* The longest frame whose lines are asked for before it is written. */
+#define PREFETCH_FRAME 2048
+
 static uint64_t shm_tx_mac_at(const uint8_t *p)
 {
     return (uint64_t)get16(p) << 32 | get32(p + 2);
@@ -160,6 +163,21 @@ static void shm_tx_prefetch_spare(const struct shm_peer *p)
         for (unsigned i = 0; i < SHM_PREFETCH_LINES; i++) {
             shm_tx_prefetch_to_write((const uint8_t *)slot + (size_t)i * SHM_LINE);
         }
+    }
+}
+
+/* The rest of a slot that is used now: a frame that is written line by line as they come takes as
+ * long as their ways one after another. A longer one that the client writes past its caches needs
+ * none of them (far, in wire/port.h). */
+static void shm_tx_prefetch_frame(const struct shm_slot *slot, size_t len)
+{
+    size_t end = offsetof(struct shm_slot, frame) + len;
+
+    if (len > PREFETCH_FRAME) {
+        return;
+    }
+    for (size_t at = (size_t)SHM_PREFETCH_LINES * SHM_LINE; at < end; at += SHM_LINE) {
+        shm_tx_prefetch_to_write((const uint8_t *)slot + at);
     }
 }
 
@@ -454,6 +472,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
     sp->to_peer = id;
     sp->to_slot = slot;
     sp->to_mac = mac;
+    shm_tx_prefetch_frame(&sp->peer[id]->region->slot[slot], len);
     return sp->peer[id]->region->slot[slot].frame;
 }
 
