@@ -70,19 +70,22 @@ static int cma_bind_source(struct cma_id *id, const struct sockaddr *addr)
     int err;
 
     memcpy(&id->src, addr, cma_addr_size(addr));
+    if (!cma_addr_is_any(addr) && addr->sa_family == AF_IB) {
+        return ENODEV; /* no device is found so (cma_ib.c) */
+    }
     if (!cma_addr_is_any(addr) && !cma_addr_find(id->cma, addr, &id->device, &id->sgid_index)) {
         return EADDRNOTAVAIL;
     }
     if (!id->afonly_set) {
         id->afonly = addr->sa_family == AF_INET;
     }
+    id->dst.ss_family = addr->sa_family;
+    cma_addr_to_gid(cma_dst(id), id->dgid);
     err = cma_get_port(id);
     if (err) {
         id->device = CMA_NO_DEVICE;
-        return err;
     }
-    id->dst.ss_family = addr->sa_family;
-    return 0;
+    return err;
 }
 
 int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr)
@@ -107,6 +110,9 @@ int cma_set_path(struct cma_id *id, const struct cma_path *path)
     if (id->state != CMA_ADDR_RESOLVED || !path->mtu || path->mtu > CMA_MAX_MTU ||
         path->packet_life_time > CMA_MAX_PACKET_LIFE_TIME) {
         return EINVAL;
+    }
+    if (id->dst.ss_family == AF_IB) {
+        return ENODEV;
     }
     memcpy(id->dgid, path->dgid, sizeof(id->dgid));
     id->tos = path->traffic_class;
@@ -370,10 +376,11 @@ int cma_join(struct cma_id *id, const struct sockaddr *addr, struct rdma_ucm_eve
 {
     uint8_t mgid[16];
 
-    if ((id->state != CMA_ADDR_BOUND && id->state != CMA_ADDR_RESOLVED) || cma_addr_is_zero(addr)) {
+    if ((id->state != CMA_ADDR_BOUND && id->state != CMA_ADDR_RESOLVED) ||
+        id->device == CMA_NO_DEVICE || id->qp_type != CMA_QPT_UD || cma_addr_is_zero(addr)) {
         return EINVAL;
     }
-    if (id->device == CMA_NO_DEVICE) {
+    if (id->src.ss_family == AF_IB) {
         return ENODEV;
     }
     if (addr->sa_family != AF_INET) {

@@ -8,6 +8,7 @@
  * (rdma/rdma_user_cm.h), but for whom they are about.
  *
  *   cma_addr.c     addresses, GIDs, ports
+ *   cma_ib.c       addresses that are GIDs (AF_IB), as far as RoCE has them
  *   cma_resolve.c  where a peer is
  *   cma.c          what else a consumer asks for
  *   cma_event.c    what the connection manager tells
@@ -73,6 +74,7 @@ struct cma_id {
     unsigned device; /* CMA_NO_DEVICE: of any */
     unsigned sgid_index;
     uint8_t dgid[16];
+    uint16_t pkey; /* partition, as QUERY tells it: big-endian; 0 of an Ethernet interface */
     struct cma_resolving {
         unsigned device, sgid_index; /* what the identifier will have, once it is resolved */
         uint64_t until_ns;
@@ -145,10 +147,19 @@ int cma_init_qp_attr(struct cma_id *id, struct ib_uverbs_qp_attr *attr);
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
+/* struct sockaddr_ib of Linux: a GID, and of a service ID those bits that sid_mask has. Big-endian
+ * but for the family and the scope. */
+struct cma_sockaddr_ib {
+    uint16_t family, pkey;
+    uint32_t flowinfo;
+    uint8_t addr[16];
+    uint64_t sid, sid_mask, scope_id;
+};
+
 /* 0: of no family that is known. */
 size_t cma_addr_size(const struct sockaddr *addr);
 void cma_addr_to_gid(const struct sockaddr *addr, uint8_t gid[16]);
-/* Service ID of a port, host byte order. */
+/* Service ID of a port, host byte order; of a GID's address its own. */
 uint64_t cma_service_id(const struct cma_id *id, const struct sockaddr *addr);
 
 #endif

@@ -8,6 +8,7 @@
 #define LOW_PORTS  1024 /* those below are for who has CAP_NET_BIND_SERVICE */
 #define IPV4       12   /* where an IPv4 address is in a GID or an IPv4-mapped address */
 
+const uint8_t cma_loopback[16] = {[15] = 1};
 static const uint8_t mapped[IPV4] = {[10] = 0xff, [11] = 0xff};
 
 static struct sockaddr_in *cma_in(const struct sockaddr *addr)
@@ -20,11 +21,24 @@ static struct sockaddr_in6 *cma_in6(const struct sockaddr *addr)
     return (struct sockaddr_in6 *)addr;
 }
 
+/* The 16 bytes of an IPv6 address or a GID. */
+static uint8_t *cma_addr_bytes(const struct sockaddr *addr)
+{
+    return addr->sa_family == AF_IB ? cma_ib(addr)->addr : cma_in6(addr)->sin6_addr.s6_addr;
+}
+
 size_t cma_addr_size(const struct sockaddr *addr)
 {
-    return addr->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
-           : addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                         : 0;
+    switch (addr->sa_family) {
+    case AF_INET:
+        return sizeof(struct sockaddr_in);
+    case AF_INET6:
+        return sizeof(struct sockaddr_in6);
+    case AF_IB:
+        return sizeof(struct cma_sockaddr_ib);
+    default:
+        return 0;
+    }
 }
 
 void cma_addr_to_gid(const struct sockaddr *addr, uint8_t gid[16])
@@ -33,7 +47,7 @@ void cma_addr_to_gid(const struct sockaddr *addr, uint8_t gid[16])
         memcpy(gid, mapped, IPV4);
         memcpy(gid + IPV4, &cma_in(addr)->sin_addr, 4);
     } else {
-        memcpy(gid, &cma_in6(addr)->sin6_addr, 16);
+        memcpy(gid, cma_addr_bytes(addr), 16);
     }
 }
 
@@ -42,7 +56,7 @@ void cma_addr_from_gid(struct sockaddr *addr, const uint8_t gid[16])
     if (addr->sa_family == AF_INET) {
         memcpy(&cma_in(addr)->sin_addr, gid + IPV4, 4);
     } else {
-        memcpy(&cma_in6(addr)->sin6_addr, gid, 16);
+        memcpy(cma_addr_bytes(addr), gid, 16);
     }
 }
 
@@ -51,7 +65,7 @@ bool cma_addr_is_zero(const struct sockaddr *addr)
     static const uint8_t zero[16];
 
     return addr->sa_family == AF_INET ? !cma_in(addr)->sin_addr.s_addr
-                                      : !memcmp(&cma_in6(addr)->sin6_addr, zero, 16);
+                                      : !memcmp(cma_addr_bytes(addr), zero, 16);
 }
 
 bool cma_addr_is_any(const struct sockaddr *addr)
@@ -60,7 +74,7 @@ bool cma_addr_is_any(const struct sockaddr *addr)
         return true;
     }
     return addr->sa_family == AF_INET ? ntohl(cma_in(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
-                                      : IN6_IS_ADDR_LOOPBACK(&cma_in6(addr)->sin6_addr);
+                                      : !memcmp(cma_addr_bytes(addr), cma_loopback, 16);
 }
 
 bool cma_addr_is_same(const struct sockaddr *a, const struct sockaddr *b)
@@ -77,14 +91,27 @@ bool cma_addr_is_same(const struct sockaddr *a, const struct sockaddr *b)
 
 uint16_t cma_addr_port(const struct sockaddr *addr)
 {
-    return ntohs(addr->sa_family == AF_INET ? cma_in(addr)->sin_port : cma_in6(addr)->sin6_port);
+    switch (addr->sa_family) {
+    case AF_INET:
+        return ntohs(cma_in(addr)->sin_port);
+    case AF_IB:
+        return (uint16_t)GUINT64_FROM_BE(cma_ib(addr)->sid & cma_ib(addr)->sid_mask);
+    default:
+        return ntohs(cma_in6(addr)->sin6_port);
+    }
 }
 
 static void cma_addr_set_port(struct sockaddr *addr, uint16_t port)
 {
-    if (addr->sa_family == AF_INET) {
+    switch (addr->sa_family) {
+    case AF_INET:
         cma_in(addr)->sin_port = htons(port);
-    } else {
+        break;
+    case AF_IB:
+        cma_ib(addr)->sid = (cma_ib(addr)->sid & cma_ib(addr)->sid_mask) | GUINT64_TO_BE(port);
+        cma_ib(addr)->sid_mask = UINT64_MAX;
+        break;
+    default:
         cma_in6(addr)->sin6_port = htons(port);
     }
 }
@@ -112,7 +139,8 @@ bool cma_addr_find(const struct cma *cma, const struct sockaddr *addr, unsigned 
 
 uint64_t cma_service_id(const struct cma_id *id, const struct sockaddr *addr)
 {
-    return (uint64_t)id->ps << 16 | cma_addr_port(addr);
+    return addr->sa_family == AF_IB ? GUINT64_FROM_BE(cma_ib(addr)->sid)
+                                    : (uint64_t)id->ps << 16 | cma_addr_port(addr);
 }
 
 static struct cma_bind *cma_bind_find(const struct cma *cma, uint32_t key)
@@ -120,9 +148,14 @@ static struct cma_bind *cma_bind_find(const struct cma *cma, uint32_t key)
     return g_hash_table_lookup(cma->binds, GUINT_TO_POINTER(key));
 }
 
-static void cma_bind_take(struct cma_id *id, uint16_t port)
+static uint32_t cma_bind_key(uint16_t ps, unsigned port)
 {
-    uint32_t key = (uint32_t)id->ps << 16 | port;
+    return (uint32_t)ps << 16 | port;
+}
+
+static void cma_bind_take(struct cma_id *id, uint16_t ps, uint16_t port)
+{
+    uint32_t key = cma_bind_key(ps, port);
     struct cma_bind *bind = cma_bind_find(id->cma, key);
 
     if (!bind) {
@@ -161,7 +194,7 @@ int cma_check_listen(struct cma_id *id)
     return id->reuseaddr ? cma_bind_check(id->bind, id, false) : 0;
 }
 
-static int cma_bind_any_port(struct cma_id *id)
+static int cma_bind_any_port(struct cma_id *id, uint16_t ps)
 {
     unsigned count = LAST_PORT - FIRST_PORT + 1;
     unsigned first = id->cma->ops->cm.random(id->cma->opaque) % count;
@@ -169,8 +202,8 @@ static int cma_bind_any_port(struct cma_id *id)
     for (unsigned i = 0; i < count; i++) {
         unsigned port = FIRST_PORT + (first + i) % count;
 
-        if (!cma_bind_find(id->cma, (uint32_t)id->ps << 16 | port)) {
-            cma_bind_take(id, (uint16_t)port);
+        if (!cma_bind_find(id->cma, cma_bind_key(ps, port))) {
+            cma_bind_take(id, ps, (uint16_t)port);
             return 0;
         }
     }
@@ -179,18 +212,22 @@ static int cma_bind_any_port(struct cma_id *id)
 
 int cma_get_port(struct cma_id *id)
 {
+    uint16_t ps = id->src.ss_family == AF_IB ? cma_ib_port_space(id) : id->ps;
     uint16_t port = cma_addr_port(cma_src(id));
     int err;
 
+    if (!ps) {
+        return EPROTONOSUPPORT;
+    }
     if (!port) {
-        return cma_bind_any_port(id);
+        return cma_bind_any_port(id, ps);
     }
     if (port < LOW_PORTS && !id->cma->ops->has_low_ports(id->cma->opaque)) {
         return EACCES;
     }
-    err = cma_bind_check(cma_bind_find(id->cma, (uint32_t)id->ps << 16 | port), id, id->reuseaddr);
+    err = cma_bind_check(cma_bind_find(id->cma, cma_bind_key(ps, port)), id, id->reuseaddr);
     if (!err) {
-        cma_bind_take(id, port);
+        cma_bind_take(id, ps, port);
     }
     return err;
 }

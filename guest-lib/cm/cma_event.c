@@ -53,7 +53,7 @@ static bool cma_event_is_for(struct cma_id *listener, const struct sockaddr *to)
     const struct sockaddr *addr = cma_src(listener);
     bool any = cma_addr_is_any(addr);
 
-    if (any && !listener->afonly) {
+    if ((any && !listener->afonly) || addr->sa_family == AF_IB) {
         return true;
     }
     return addr->sa_family == to->sa_family && (any || cma_addr_is_same(addr, to));
@@ -121,6 +121,9 @@ int cma_on_request(struct cm_id *listening, const struct cm_event *event)
         cma_event_find_listener(cma, listening->service_id, (struct sockaddr *)&src, cm->av.port);
     if (!listener || (listener->qp_type && qp_type != listener->qp_type)) {
         return EINVAL;
+    }
+    if (listener->src.ss_family == AF_IB) {
+        return ENODEV; /* the new one would have no device (cma_ib.c) */
     }
     id = cma_event_new_id(listener, cm, qp_type);
     id->src = src;

@@ -54,6 +54,7 @@ static inline struct sockaddr *cma_dst(struct cma_id *id)
 
 /* -- cma_addr.c -------------------------------------------------------------------------------- */
 
+extern const uint8_t cma_loopback[16]; /* of IPv6, and as a GID */
 /* Unspecified or loopback. */
 bool cma_addr_is_any(const struct sockaddr *addr);
 bool cma_addr_is_zero(const struct sockaddr *addr);
@@ -65,6 +66,7 @@ void cma_addr_from_gid(struct sockaddr *addr, const uint8_t gid[16]);
 bool cma_addr_find(const struct cma *cma, const struct sockaddr *addr, unsigned *device,
                    unsigned *sgid_index);
 
+/* EPROTONOSUPPORT: the address is of no port space that the identifier may use. */
 int cma_get_port(struct cma_id *id);
 void cma_put_port(struct cma_id *id);
 /* Whether an identifier that shares its port may listen. */
@@ -74,6 +76,18 @@ int cma_check_listen(struct cma_id *id);
 void cma_put_hdr(struct prm_cm_ip_hdr *hdr, struct cma_id *id);
 bool cma_take_hdr(const struct prm_cm_ip_hdr *hdr, uint16_t port, struct sockaddr_storage *src,
                   struct sockaddr_storage *dst);
+
+/* -- cma_ib.c ---------------------------------------------------------------------------------- */
+
+static inline struct cma_sockaddr_ib *cma_ib(const struct sockaddr *addr)
+{
+    return (struct cma_sockaddr_ib *)addr;
+}
+/* The port space of the identifier's source, which is AF_IB's; 0: of none. */
+uint16_t cma_ib_port_space(struct cma_id *id);
+/* The device that leads to the identifier's destination, which is AF_IB's, and its source. ENODEV:
+ * none does. */
+int cma_ib_resolve(struct cma_id *id);
 
 /* -- cma_resolve.c ----------------------------------------------------------------------------- */
 

@@ -72,19 +72,29 @@ int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct
     if (!cma_addr_size(dst)) {
         return EAFNOSUPPORT;
     }
+    if (dst->sa_family == AF_IB) {
+        cma_ib((struct sockaddr *)&any)->pkey = cma_ib(dst)->pkey;
+    }
     if (id->state == CMA_IDLE) {
         err = cma_bind_addr(id, src && src->sa_family ? src : (const struct sockaddr *)&any);
         if (err) {
             return err;
         }
     }
-    if (id->state != CMA_ADDR_BOUND || id->src.ss_family != dst->sa_family) {
+    if (id->state != CMA_ADDR_BOUND) {
         return EINVAL;
     }
     memset(&id->dst, 0, sizeof(id->dst));
     memcpy(&id->dst, dst, cma_addr_size(dst));
-    err = cma_resolve_peer(id);
-    err = err ? err : cma_find_peer(id);
+    if (id->src.ss_family != dst->sa_family) {
+        return EINVAL;
+    }
+    if (dst->sa_family == AF_IB) {
+        err = cma_ib_resolve(id);
+    } else {
+        err = cma_resolve_peer(id);
+        err = err ? err : cma_find_peer(id);
+    }
     if (!err) {
         cma_resolved(id);
     }

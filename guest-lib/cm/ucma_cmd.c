@@ -55,18 +55,24 @@ int ucma_destroy_id(struct ucma_call *call)
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
+/* Of a family that is known, and whose addresses the older commands have room for. */
+static bool ucma_is_ip(const struct sockaddr *addr)
+{
+    return cma_addr_size(addr) && cma_addr_size(addr) <= sizeof(struct sockaddr_in6);
+}
+
 int ucma_bind_ip(struct ucma_call *call)
 {
     const struct rdma_ucm_bind_ip *cmd = call->in;
     const struct sockaddr *addr = (const struct sockaddr *)&cmd->addr;
 
-    return cma_addr_size(addr) ? cma_bind_addr(call->context->cma, addr) : EINVAL;
+    return ucma_is_ip(addr) ? cma_bind_addr(call->context->cma, addr) : EINVAL;
 }
 
-/* Of a family that is not known the size is not looked at. */
+/* Of a family that is known, and of its size. */
 static bool ucma_is_size(const struct sockaddr *addr, size_t size)
 {
-    return size && (!cma_addr_size(addr) || cma_addr_size(addr) == size);
+    return size && cma_addr_size(addr) == size;
 }
 
 int ucma_bind(struct ucma_call *call)
@@ -86,7 +92,7 @@ int ucma_resolve_ip(struct ucma_call *call)
     const struct sockaddr *src = (const struct sockaddr *)&cmd->src_addr;
     const struct sockaddr *dst = (const struct sockaddr *)&cmd->dst_addr;
 
-    if ((src->sa_family && !cma_addr_size(src)) || !cma_addr_size(dst)) {
+    if ((src->sa_family && !ucma_is_ip(src)) || !ucma_is_ip(dst)) {
         return EINVAL;
     }
     return cma_resolve_addr(call->context->cma, src, dst, cmd->timeout_ms);
@@ -102,7 +108,7 @@ int ucma_resolve_addr(struct ucma_call *call)
         !ucma_is_size(dst, cmd->dst_size)) {
         return EINVAL;
     }
-    return cma_resolve_addr(call->context->cma, cmd->src_size ? src : NULL, dst, cmd->timeout_ms);
+    return cma_resolve_addr(call->context->cma, src, dst, cmd->timeout_ms);
 }
 
 int ucma_resolve_route(struct ucma_call *call)
@@ -113,7 +119,7 @@ int ucma_resolve_route(struct ucma_call *call)
 /* -- connections --------------------------------------------------------------------------------
  */
 
-/* A queue key is for those who speak AF_IB. */
+/* A queue key is for those who speak AF_IB, which none who gets as far does (cma_ib.c). */
 static struct rdma_ucm_conn_param ucma_conn_param(const struct rdma_ucm_conn_param *param)
 {
     struct rdma_ucm_conn_param copy = *param;
@@ -305,7 +311,7 @@ int ucma_join_ip_mcast(struct ucma_call *call)
     const struct rdma_ucm_join_ip_mcast *cmd = call->in;
     const struct sockaddr *addr = (const struct sockaddr *)&cmd->addr;
 
-    return cma_addr_size(addr) ? ucma_join(call, addr, cmd->uid) : EINVAL;
+    return ucma_is_ip(addr) ? ucma_join(call, addr, cmd->uid) : EINVAL;
 }
 
 int ucma_join_mcast(struct ucma_call *call)

@@ -2,20 +2,23 @@
 /* Commands of the rdma_cm ABI that ask what became of an identifier. */
 #include "guest-lib/cm/ucma_internal.h"
 
-#define PORT_NUM     1
-#define PKEY         0xffff
-#define AF_IB_FAMILY 27
-#define EXACTLY      2 /* selectors of a path record */
-#define HOP_LIMIT    64
+#define PORT_NUM  1
+#define PKEY      0xffff
+#define EXACTLY   2 /* selectors of a path record */
+#define HOP_LIMIT 64
 
 static void ucma_query_put_path(const struct ucma_context *context, struct ib_user_path_rec *path)
 {
     const struct cma_id *id = context->cma;
     const struct cma_device *device = cma_device_of(id);
 
-    cma_addr_to_gid((const struct sockaddr *)&id->dst, path->dgid);
-    memcpy(path->sgid, device->gid[id->sgid_index], sizeof(path->sgid));
     path->pkey = GUINT16_TO_BE(PKEY);
+    if (id->src.ss_family != AF_IB) { /* GIDs are those of IP addresses here */
+        memcpy(path->sgid, device->gid[id->sgid_index], sizeof(path->sgid));
+    }
+    if (id->dst.ss_family != AF_IB) {
+        cma_addr_to_gid((const struct sockaddr *)&id->dst, path->dgid);
+    }
     if (!id->has_route) {
         return;
     }
@@ -65,30 +68,26 @@ static int ucma_query_addr(struct ucma_call *call)
         resp->node_guid = device->node_guid;
         resp->ibdev_index = id->device;
         resp->port_num = PORT_NUM;
-        resp->pkey = GUINT16_TO_BE(PKEY);
+        resp->pkey = id->pkey;
     }
     return 0;
 }
 
-/* struct sockaddr_ib of librdmacm, big-endian. */
-struct ucma_sockaddr_ib {
-    uint16_t family, pkey;
-    uint32_t flowinfo;
-    uint8_t addr[16];
-    uint64_t sid, sid_mask, scope_id;
-};
-
+/* An address as it is in AF_IB. gid NULL: of no device. */
 static void ucma_query_put_gid(const struct cma_id *id, const struct sockaddr_storage *addr,
-                               const uint8_t gid[16], void *out)
+                               const uint8_t *gid, void *out)
 {
-    struct ucma_sockaddr_ib ib = {.family = AF_IB_FAMILY};
+    const struct sockaddr *own = (const struct sockaddr *)addr;
+    struct cma_sockaddr_ib ib = {.family = AF_IB};
 
-    if (gid) {
-        ib.pkey = GUINT16_TO_BE(PKEY);
-        memcpy(ib.addr, gid, sizeof(ib.addr));
-    }
-    if (addr->ss_family) {
-        ib.sid = GUINT64_TO_BE(cma_service_id(id, (const struct sockaddr *)addr));
+    if (own->sa_family == AF_IB) {
+        memcpy(&ib, own, sizeof(ib));
+    } else {
+        ib.sid = GUINT64_TO_BE(cma_service_id(id, own));
+        if (gid) {
+            ib.pkey = id->pkey;
+            memcpy(ib.addr, gid, sizeof(ib.addr));
+        }
     }
     memcpy(out, &ib, sizeof(ib));
 }
@@ -105,7 +104,7 @@ static int ucma_query_gid(struct ucma_call *call)
     }
     memset(&resp->src_addr, 0, sizeof(resp->src_addr));
     memset(&resp->dst_addr, 0, sizeof(resp->dst_addr));
-    resp->src_size = resp->dst_size = sizeof(struct ucma_sockaddr_ib);
+    resp->src_size = resp->dst_size = sizeof(struct cma_sockaddr_ib);
     ucma_query_put_gid(id, &id->src, device ? device->gid[id->sgid_index] : NULL, &resp->src_addr);
     ucma_query_put_gid(id, &id->dst, device ? id->dgid : NULL, &resp->dst_addr);
     return 0;
