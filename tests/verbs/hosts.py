@@ -526,6 +526,19 @@ def connections_by_address(hosts):
         by_address(hosts, ["rdma_xserver", "-c", service], "rdma_xclient", "-c", service, "-s", SERVER_IP)
 
 
+def addresses_that_are_gids(hosts):
+    """Who names a peer by its GID (AF_IB) gets as far as with Linux over RoCE, where no route leads to one: ucmatose, rstream."""
+    gid = f"::ffff:{SERVER_IP}"
+    for command, says in ((f"ucmatose -f gid -s {gid}", "resolve route failed: No such device"),
+                          (f"ucmatose -f gid -P ib -s {gid}", "resolve route failed: No such device"),
+                          (f"ucmatose -f gid -b {gid}", "bind address failed: No such device"),
+                          (f"rstream -f gid -s {gid}", "rconnect: No such device"),
+                          (f"rstream -f gid -b {gid}", "rbind: No such device")):
+        text = hosts.start(*command.split(), options=["--ip", SERVER_IP]).communicate(timeout=PATIENCE)[0]
+        if says not in text:
+            raise Failure(f"{command}: {text}")
+
+
 STRANGERS = ("52:54:00:12:34:01", "52:54:00:12:34:02")  # of MAC addresses that no IP address tells
 
 
@@ -781,7 +794,7 @@ def nothing_left(hosts):
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
-              connections_by_address, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
+              connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,

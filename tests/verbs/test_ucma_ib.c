@@ -72,19 +72,20 @@ static struct rdma_ucm_query_addr_resp query(uint32_t id, uint32_t option)
     return resp;
 }
 
-static struct cma_sockaddr_ib ib_of(const void *addr)
+static const struct cma_sockaddr_ib *ib_of(const struct __kernel_sockaddr_storage *addr)
 {
-    struct cma_sockaddr_ib ib;
+    const struct cma_sockaddr_ib *ib = (const struct cma_sockaddr_ib *)addr;
 
-    memcpy(&ib, addr, sizeof(ib));
-    ck_assert_uint_eq(ib.family, AF_IB);
+    ck_assert_uint_eq(ib->family, AF_IB);
     return ib;
 }
 
-static struct cma_sockaddr_ib source(uint32_t id)
+/* Until it is asked for again. */
+static const struct cma_sockaddr_ib *source(uint32_t id)
 {
-    struct rdma_ucm_query_addr_resp resp = query(id, RDMA_USER_CM_QUERY_ADDR);
+    static struct rdma_ucm_query_addr_resp resp;
 
+    resp = query(id, RDMA_USER_CM_QUERY_ADDR);
     ck_assert_uint_eq(resp.src_size, sizeof(struct cma_sockaddr_ib));
     return ib_of(&resp.src_addr);
 }
@@ -97,14 +98,14 @@ static struct cma_sockaddr_ib source(uint32_t id)
 START_TEST(what_librdmacm_tries_first)
 {
     uint32_t id = create(hosts[0].file, 1, RDMA_PS_IB);
-    struct cma_sockaddr_ib src;
+    const struct cma_sockaddr_ib *src;
 
     ck_assert_int_eq(bind_gid(id, zero, OF(RDMA_PS_TCP), IP_PORT_SPACES), 0);
     src = source(id);
-    ck_assert_mem_eq(src.addr, zero, 16);
-    ck_assert_uint_eq(GUINT64_FROM_BE(src.sid) >> 16, RDMA_PS_TCP);
-    ck_assert_uint_ge(GUINT64_FROM_BE(src.sid) & 0xffff, 32768);
-    ck_assert_uint_eq(src.sid_mask, ALL);
+    ck_assert_mem_eq(src->addr, zero, 16);
+    ck_assert_uint_eq(GUINT64_FROM_BE(src->sid) >> 16, RDMA_PS_TCP);
+    ck_assert_uint_ge(GUINT64_FROM_BE(src->sid) & 0xffff, 32768);
+    ck_assert_uint_eq(src->sid_mask, ALL);
     ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).port_num, 0);
     ck_assert_int_eq(listen_on(hosts[0].file, id, 0), 0);
 }
@@ -138,8 +139,8 @@ START_TEST(port_spaces)
 
         ck_assert_int_eq(bind_gid(id, zero, rows[i].sid, rows[i].mask), rows[i].err);
         if (!rows[i].err) {
-            ck_assert_uint_eq(GUINT64_FROM_BE(source(id).sid) >> 16, rows[i].becomes);
-            ck_assert_uint_ne(GUINT64_FROM_BE(source(id).sid) & 0xffff, PORT);
+            ck_assert_uint_eq(GUINT64_FROM_BE(source(id)->sid) >> 16, rows[i].becomes);
+            ck_assert_uint_ne(GUINT64_FROM_BE(source(id)->sid) & 0xffff, PORT);
         }
         destroy(hosts[0].file, id);
     }
@@ -153,7 +154,7 @@ START_TEST(ports)
     uint32_t id = create(file, 1, RDMA_PS_TCP), other = create(file, 0, RDMA_PS_TCP);
 
     ck_assert_int_eq(bind_gid(id, zero, PORT, 0xffff), 0);
-    ck_assert_uint_eq(GUINT64_FROM_BE(source(id).sid), OF(RDMA_PS_TCP) | PORT);
+    ck_assert_uint_eq(GUINT64_FROM_BE(source(id)->sid), OF(RDMA_PS_TCP) | PORT);
     ck_assert_int_eq(bind_gid(id, zero, PORT, 0xffff), EINVAL);
     ck_assert_int_eq(bind_gid(other, zero, PORT, 0xffff), EADDRNOTAVAIL);
     ck_assert_int_eq(bind_to(file, other, "0.0.0.0", PORT), EADDRNOTAVAIL);
@@ -179,7 +180,7 @@ START_TEST(a_gid_cannot_be_bound)
     ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).dst_size, 0);
     ck_assert_int_eq(resolve_from(id, &own, sizeof(own), &own, sizeof(own)), ENODEV);
     ck_assert_int_eq(bind_gid(id, loopback, 0, 0), 0);
-    ck_assert_mem_eq(source(id).addr, loopback, 16);
+    ck_assert_mem_eq(source(id)->addr, loopback, 16);
 }
 END_TEST
 
@@ -222,18 +223,18 @@ START_TEST(a_gid_is_resolved)
 
         ck_assert_int_eq(resolve_gid(id, to, PKEY), 0);
         ck_assert_uint_eq(event_of(file, CMA_EVENT_ADDR_RESOLVED).uid, 0xa);
-        ck_assert_mem_eq(source(id).addr, hosts[0].device.gid[rows[i].gid], 16);
-        ck_assert_uint_eq(source(id).pkey, PKEY);
+        ck_assert_mem_eq(source(id)->addr, hosts[0].device.gid[rows[i].gid], 16);
+        ck_assert_uint_eq(source(id)->pkey, PKEY);
         for (uint32_t option = 0; option <= RDMA_USER_CM_QUERY_GID;
              option += RDMA_USER_CM_QUERY_GID) {
             resp = query(id, option);
             ck_assert_uint_eq(resp.node_guid, 1);
             ck_assert_uint_eq(resp.port_num, 1);
             ck_assert_uint_eq(resp.pkey, PKEY);
-            ck_assert_mem_eq(ib_of(&resp.src_addr).addr, hosts[0].device.gid[rows[i].gid], 16);
-            ck_assert_mem_eq(ib_of(&resp.dst_addr).addr, to, 16);
-            ck_assert_uint_eq(ib_of(&resp.dst_addr).sid, GUINT64_TO_BE(PORT));
-            ck_assert_uint_eq(ib_of(&resp.dst_addr).sid_mask, GUINT64_TO_BE(0xffff));
+            ck_assert_mem_eq(ib_of(&resp.src_addr)->addr, hosts[0].device.gid[rows[i].gid], 16);
+            ck_assert_mem_eq(ib_of(&resp.dst_addr)->addr, to, 16);
+            ck_assert_uint_eq(ib_of(&resp.dst_addr)->sid, GUINT64_TO_BE(PORT));
+            ck_assert_uint_eq(ib_of(&resp.dst_addr)->sid_mask, GUINT64_TO_BE(0xffff));
         }
         destroy(file, id);
     }
@@ -269,7 +270,7 @@ START_TEST(no_gid_and_loopback_are_the_device)
 
         ck_assert_int_eq(resolve_gid(id, to[i], 0), 0);
         event_of(file, CMA_EVENT_ADDR_RESOLVED);
-        ck_assert_mem_eq(source(id).addr, loopback, 16);
+        ck_assert_mem_eq(source(id)->addr, loopback, 16);
         ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).pkey, PKEY);
         ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).node_guid, 1);
     }
@@ -385,20 +386,20 @@ START_TEST(the_gids_of_ip_addresses)
     uint32_t id = create(file, 1, RDMA_PS_TCP);
     struct rdma_ucm_query_addr_resp resp = query(id, RDMA_USER_CM_QUERY_GID);
 
-    ck_assert_uint_eq(ib_of(&resp.src_addr).sid, GUINT64_TO_BE(OF(RDMA_PS_TCP)));
+    ck_assert_uint_eq(ib_of(&resp.src_addr)->sid, GUINT64_TO_BE(OF(RDMA_PS_TCP)));
     ck_assert_int_eq(bind_to(file, id, "10.0.0.1", PORT), 0);
     resp = query(id, RDMA_USER_CM_QUERY_GID);
     ck_assert_uint_eq(resp.pkey, 0); /* an Ethernet interface's */
     ck_assert_uint_eq(resp.src_size, sizeof(struct cma_sockaddr_ib));
-    ck_assert_mem_eq(ib_of(&resp.src_addr).addr, hosts[0].device.gid[1], 16);
-    ck_assert_uint_eq(ib_of(&resp.src_addr).sid, GUINT64_TO_BE(OF(RDMA_PS_TCP) | PORT));
-    ck_assert_uint_eq(ib_of(&resp.src_addr).sid_mask, 0);
-    ck_assert_mem_eq(ib_of(&resp.dst_addr).addr, any_ipv4, 16);
+    ck_assert_mem_eq(ib_of(&resp.src_addr)->addr, hosts[0].device.gid[1], 16);
+    ck_assert_uint_eq(ib_of(&resp.src_addr)->sid, GUINT64_TO_BE(OF(RDMA_PS_TCP) | PORT));
+    ck_assert_uint_eq(ib_of(&resp.src_addr)->sid_mask, 0);
+    ck_assert_mem_eq(ib_of(&resp.dst_addr)->addr, any_ipv4, 16);
     ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
     resp = query(id, RDMA_USER_CM_QUERY_GID);
-    ck_assert_mem_eq(ib_of(&resp.dst_addr).addr, hosts[1].device.gid[1], 16);
-    ck_assert_uint_eq(ib_of(&resp.dst_addr).sid, GUINT64_TO_BE(OF(RDMA_PS_TCP) | PORT));
-    ck_assert_uint_eq(ib_of(&resp.dst_addr).pkey, 0);
+    ck_assert_mem_eq(ib_of(&resp.dst_addr)->addr, hosts[1].device.gid[1], 16);
+    ck_assert_uint_eq(ib_of(&resp.dst_addr)->sid, GUINT64_TO_BE(OF(RDMA_PS_TCP) | PORT));
+    ck_assert_uint_eq(ib_of(&resp.dst_addr)->pkey, 0);
 }
 END_TEST
 
