@@ -3,8 +3,10 @@
  * Memory windows of type 1 and 2 under traffic: bound, bound anew, invalidated by their owner and
  * by the peer, given back and made again. A window lets in whom it may while it is bound, and
  * nobody from the completion on that says it is not; one of type 2 only the peer of the QP that has
- * bound it.
+ * bound it. Nor does anybody but that peer close it: a SEND that is to invalidate another key is
+ * refused, and that key is as good as before.
  */
+#include "tests/sim/fabric/outsider.h"
 #include "tests/sim/fabric/reach.h"
 #include <errno.h>
 
@@ -17,6 +19,7 @@ enum mw_ctrl {
     MW_UNBINDS,        /* by its owner */
     MW_IS_INVALIDATED, /* by the peer */
     MW_BINDS_IN_VAIN,  /* what is bound already */
+    MW_INVALIDATES_IN_VAIN,
 };
 
 struct window {
@@ -41,6 +44,7 @@ struct mw {
     struct span span[2][NEARS];
     struct window window[2][REACH_PLACES];
     struct span behind[2][REACH_PLACES]; /* windows */
+    struct outsider outsider[2];
 };
 
 static uint32_t mw_qpn(const struct reach *r, const struct window *w)
@@ -196,6 +200,69 @@ static bool mw_bind_in_vain(struct reach *r, struct window *w)
     return true;
 }
 
+/* A window of that host that is open, of such a type, and not by way of that QP. */
+static uint32_t mw_open_elsewhere(const struct mw *m, unsigned host, enum ibv_mw_type type,
+                                  uint32_t qpn)
+{
+    for (unsigned i = 0; i < REACH_PLACES; i++) {
+        const struct window *w = &m->window[host][i];
+
+        if (w->type == type && w->place.rights && w->place.only != qpn) {
+            return w->place.key;
+        }
+    }
+    return 0;
+}
+
+/* A key that a peer must not invalidate by way of that QP of the host. */
+static uint32_t mw_wrong_key(struct mw *m, unsigned host, uint32_t qpn)
+{
+    struct chance *chance = &m->reach.job->chance;
+    uint32_t key = 0;
+
+    switch (chance_below(chance, 5)) {
+    case 0: /* bound by another QP */
+        key = mw_open_elsewhere(m, host, IBV_MW_TYPE_2, qpn);
+        break;
+    case 1: /* of type 1: its owner's alone to close */
+        key = mw_open_elsewhere(m, host, IBV_MW_TYPE_1, qpn);
+        break;
+    case 2: /* of another protection domain */
+        key = m->outsider[host].laid ? m->outsider[host].key->rkey : 0;
+        break;
+    case 3: /* one that the window had long ago, or will have */
+        key = m->window[host][1].place.key ^ 0x80;
+        break;
+    default: /* none at all */
+        return 0xfffffe00 | (uint32_t)chance_below(chance, 256);
+    }
+    /* a region's, which was registered */
+    return key ? key : m->span[host][chance_below(chance, NEARS)].mr->rkey;
+}
+
+/* Its like on the right key is mw_invalidate(). */
+static bool mw_invalidate_in_vain(struct mw *m)
+{
+    struct reach *r = &m->reach;
+    unsigned conn = (unsigned)chance_below(&r->job->chance, REACH_CONNS);
+    unsigned end = (unsigned)chance_below(&r->job->chance, 2);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_INV};
+    struct reach_conn *c = &r->conn[conn];
+    struct reach_op *op = reach_claim(r, c, end, &wr.wr_id);
+
+    if (!op) {
+        return false;
+    }
+    wr.invalidate_rkey = mw_wrong_key(m, !end, c->end[!end].qp->qp_num);
+    op->ctrl = MW_INVALIDATES_IN_VAIN;
+    op->add = wr.invalidate_rkey;
+    reach_is_in_vain(c, end, op);
+    sim_note(r->job, "host %u is to invalidate 0x%x, which it must not", c->end[!end].host->number,
+             wr.invalidate_rkey);
+    mw_post(r, conn, end, &wr);
+    return true;
+}
+
 static bool mw_replace(struct reach *r, struct window *w)
 {
     reach_loses(r, &w->place, PLACE_ALL);
@@ -226,7 +293,14 @@ static void mw_ctrl_done(struct reach *r, struct reach_conn *c, unsigned end,
     struct window *w = op->about;
     bool happened = status == IBV_WC_SUCCESS;
     bool binds = op->ctrl == MW_BINDS;
+    struct mw *m = (struct mw *)r;
 
+    if (op->ctrl == MW_INVALIDATES_IN_VAIN) {
+        if (op->add == m->outsider[!end].key->rkey) {
+            outsiders_look(r->job, m->outsider, !end);
+        }
+        return;
+    }
     if (op->ctrl == MW_IS_INVALIDATED) {
         /* What failed here may have been received there, which says mw_ended(). */
         if (happened && w->ctrl == MW_IS_INVALIDATED && op->add == w->turn) {
@@ -365,21 +439,28 @@ static void kind_mw_make(struct job *job)
     r->received = mw_received;
     r->ended = mw_ended;
     reach_init(r, job);
+    outsiders_init(job, m->outsider);
 }
 
 static bool kind_mw_step(struct job *job)
 {
     struct mw *m = job->state;
-    bool did = reach_step(&m->reach);
+    bool did = reach_step(&m->reach) | outsiders_step(job, m->outsider);
     struct window *w =
         &m->window[chance_below(&job->chance, 2)][chance_below(&job->chance, REACH_PLACES)];
 
+    if (chance_one_in(&job->chance, 8) &&
+        chance_happens(&job->chance, (unsigned)job->sim->options.errors)) {
+        did |= mw_invalidate_in_vain(m);
+    }
     return mw_step_window(&m->reach, w) || did;
 }
 
 static bool kind_mw_is_done(const struct job *job)
 {
-    return reach_is_done(job->state);
+    const struct mw *m = job->state;
+
+    return reach_is_done(&m->reach) && outsiders_are_done(m->outsider);
 }
 
 static void kind_mw_check(struct job *job)
@@ -391,6 +472,7 @@ static void kind_mw_free(struct job *job)
 {
     struct mw *m = job->state;
 
+    outsiders_free(job, m->outsider);
     reach_free(&m->reach);
     for (unsigned i = 0; i < 2 * REACH_PLACES; i++) {
         sim_must(job, ibv_dealloc_mw(m->window[i % 2][i / 2].mw));

@@ -45,7 +45,7 @@ static void reach_connect(struct reach *r, struct reach_conn *c)
             sim_check(r->job, end->qp, "no QP: errno %d", errno);
         }
         qp[i] = end->qp;
-        end->broken = false;
+        end->broken = end->refuses = end->refused = false;
     }
     connect_rc(r->job, host, qp);
     c->destroyed = c->troubled = false;
@@ -99,6 +99,13 @@ struct reach_op *reach_claim(struct reach *r, struct reach_conn *c, unsigned e, 
     op = reach_op_at(end, *id);
     *op = (struct reach_op){.what = REACH_CTRL};
     return op;
+}
+
+void reach_is_in_vain(struct reach_conn *c, unsigned e, struct reach_op *op)
+{
+    op->in_vain = true;
+    c->end[!e].refuses = true;
+    c->troubled = true;
 }
 
 static bool reach_is_good(const struct place *p, unsigned need, uint32_t qpn)
@@ -306,7 +313,7 @@ static bool reach_may_end_so(const struct reach *r, const struct reach_conn *c,
 
     switch (status) {
     case IBV_WC_SUCCESS:
-        return !op->near_bad && !op->far_bad && !op->must_fail;
+        return !op->near_bad && !op->far_bad && !op->must_fail && !op->in_vain;
     case IBV_WC_REM_ACCESS_ERR:
         return op->far_bad || op->far_lost;
     case IBV_WC_LOC_PROT_ERR:
@@ -363,9 +370,28 @@ static void reach_sent(struct reach *r, struct reach_conn *c, unsigned e, const 
         end->broken = true;
         r->job->sim->tally.errors++;
         reach_check_states(r, c, e, wc->status == IBV_WC_REM_ACCESS_ERR);
+        sim_check(r->job,
+                  !op->in_vain || wc->status != IBV_WC_RETRY_EXC_ERR || c->state != REACH_RUNS ||
+                      sim_is_lossy(r->job->sim) || c->end[!e].broken || c->end[!e].refused,
+                  "a SEND that must be refused was heard of nowhere");
     }
     if (op->what == REACH_CTRL) {
         r->ctrl_done(r, c, e, op, wc->status);
+    }
+}
+
+static bool reach_may_receive_so(const struct reach_conn *c, const struct reach_end *end,
+                                 enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_SUCCESS:
+        return !end->refused;
+    case IBV_WC_MW_BIND_ERR:
+        return end->refuses && !end->refused;
+    case IBV_WC_WR_FLUSH_ERR:
+        return c->state != REACH_RUNS || c->troubled;
+    default:
+        return false;
     }
 }
 
@@ -375,12 +401,16 @@ static void reach_took(struct reach *r, struct reach_conn *c, unsigned e, const 
 
     sim_check(r->job, end->receives, "a receive completes that is not posted");
     end->receives--;
-    sim_check(r->job,
-              wc->status == IBV_WC_SUCCESS ||
-                  (wc->status == IBV_WC_WR_FLUSH_ERR && (c->state != REACH_RUNS || c->troubled)),
-              "a receive ends with %s", ibv_wc_status_str(wc->status));
+    sim_check(r->job, reach_may_receive_so(c, end, wc->status), "a receive ends with %s",
+              ibv_wc_status_str(wc->status));
     if (wc->status == IBV_WC_SUCCESS) {
         r->received(r, c, e, wc);
+    } else if (wc->status == IBV_WC_MW_BIND_ERR) {
+        sim_note(r->job, "host %u refuses a SEND", end->host->number);
+        end->refused = true;
+        reach_check_states(r, c, e, false);
+        r->job->sim->tally.errors++;
+        r->job->sim->tally.checks++;
     }
 }
 

@@ -37,6 +37,7 @@ struct reach_op {
     unsigned ctrl;
     void *about;
     bool must_fail; /* with MW_BIND_ERR */
+    bool in_vain;   /* a SEND that the receiver refuses, and says nothing of */
 };
 
 struct reach_end {
@@ -47,6 +48,8 @@ struct reach_end {
     uint64_t posted, done, settled; /* settled: those before have nothing left to do */
     unsigned receives;
     bool broken;
+    bool refuses; /* a SEND is on its way here that it must refuse, */
+    bool refused; /* and it has */
 };
 
 enum reach_state {
@@ -92,6 +95,9 @@ bool reach_may_be_rude(struct reach *r);
 /* A request of the kind's own is to be posted there: its entry, with wr_id in *id. NULL: no room.
  */
 struct reach_op *reach_claim(struct reach *r, struct reach_conn *c, unsigned end, uint64_t *id);
+/* That request is a SEND which the other end must refuse as IBTA says of faults of class J (9.9):
+ * its receive fails with MW_BIND_ERR, and the sender hears nothing, until its retries run out. */
+void reach_is_in_vain(struct reach_conn *c, unsigned end, struct reach_op *op);
 /* The place's key is about to lose these rights; and it has. */
 void reach_loses(struct reach *r, struct place *p, unsigned rights);
 void reach_has_lost(struct reach *r, struct place *p);
