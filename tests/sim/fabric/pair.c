@@ -197,9 +197,12 @@ static void pair_to_err(struct pair *pair)
     for (unsigned i = 0; i < 2; i++) {
         if (!pair->end[i].gone) {
             connect_move(pair->job, pair->end[i].qp, IBV_QPS_ERR);
-            flow_mark(&pair->flow[i]);
+            if (i == 0 || !pair->late_ns) { /* libmlx5 posts nothing to one that was never in RTS */
+                flow_mark(&pair->flow[i]);
+            }
         }
     }
+    pair->late_ns = 0;
     pair->state = PAIR_DRAINS;
 }
 
