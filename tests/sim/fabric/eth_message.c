@@ -8,6 +8,7 @@
 #define FIN   0x01u
 #define PSH   0x08u
 #define CWR   0x80u
+#define VID   0x0fffu
 
 static void eth_put16(uint8_t *at, uint32_t value)
 {
@@ -31,6 +32,11 @@ static uint32_t eth_get16(const uint8_t *at)
     return (uint32_t)at[0] << 8 | at[1];
 }
 
+static size_t eth_l2_len(const struct eth_kind *kind)
+{
+    return ETH + (kind->tagged ? ETH_TAG : 0);
+}
+
 static size_t eth_l3_len(const struct eth_kind *kind)
 {
     return kind->ipv6 ? 40 : 20;
@@ -38,19 +44,26 @@ static size_t eth_l3_len(const struct eth_kind *kind)
 
 size_t eth_headers_len(const struct eth_kind *kind)
 {
-    return ETH + eth_l3_len(kind) + (kind->tcp ? 20 : 8);
+    return eth_l2_len(kind) + eth_l3_len(kind) + (kind->tcp ? 20 : 8);
 }
 
 /* -- drawn ------------------------------------------------------------------------------------- */
 
-static void eth_draw_headers(uint8_t *at, const struct eth_kind *kind, struct chance *chance)
+static void eth_draw_headers(struct eth_message *msg, const struct eth_kind *kind,
+                             struct chance *chance)
 {
-    uint8_t *l3 = at + ETH, *l4 = l3 + eth_l3_len(kind);
+    uint8_t *at = msg->headers, *l3 = at + eth_l2_len(kind), *l4 = l3 + eth_l3_len(kind);
 
     chance_fill(chance, at, ETH_MOST_HEADERS);
     memcpy(at, kind->dmac, 6);
     memcpy(at + 6, kind->smac, 6);
-    eth_put16(at + 12, kind->ipv6 ? 0x86dd : 0x0800);
+    if (kind->tagged) {
+        msg->tci = (uint16_t)(chance_below(chance, 16) << 12 | kind->vid);
+        msg->tci ^= chance_one_in(chance, 8) ? chance_from(chance, 1, VID) : 0;
+        eth_put16(at + ETH_TAG_AT, 0x8100);
+        eth_put16(at + ETH_TAG_AT + 2, msg->tci);
+    }
+    eth_put16(l3 - 2, kind->ipv6 ? 0x86dd : 0x0800);
     if (kind->ipv6) {
         l3[0] = 0x60;
         l3[1] &= 0xcf; /* no ECN: nobody marks it */
@@ -79,17 +92,23 @@ void eth_message_draw(struct eth_message *msg, const struct eth_kind *kind, uint
     memset(msg, 0, sizeof(*msg));
     msg->number = number;
     msg->headers_len = (uint32_t)eth_headers_len(kind);
-    eth_draw_headers(msg->headers, kind, &chance);
+    eth_draw_headers(msg, kind, &chance);
     msg->len = (uint32_t)chance_from(&chance, ETH_LEAST, most);
     msg->bad_sum = chance_one_in(&chance, 8);
+    msg->bad_l3_sum = !kind->ipv6 && chance_one_in(&chance, 8);
     if (kind->tcp && chance_one_in(&chance, 3)) {
         msg->mss = (uint32_t)chance_from(&chance, MIN(64, most), most);
         msg->len = (uint32_t)chance_from(&chance, ETH_LEAST, 8 * msg->mss);
         last = msg->len % msg->mss;
         msg->len -= last && last < ETH_LEAST ? last : 0;
         msg->len = MAX(msg->len, ETH_LEAST);
-        msg->bad_sum = false;
+        msg->bad_sum = msg->bad_l3_sum = false;
     }
+}
+
+bool eth_message_is_astray(const struct eth_message *msg, const struct eth_kind *kind)
+{
+    return kind->tagged && (msg->tci & VID) != kind->vid;
 }
 
 void eth_message_fill(const struct eth_message *msg, uint8_t *payload)
@@ -155,7 +174,7 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
                           bool sums, const uint8_t *payload, uint8_t *packet)
 {
     uint32_t per = msg->mss ? msg->mss : msg->len, at = nth * per, len = MIN(per, msg->len - at);
-    uint8_t *l3 = packet + ETH, *l4 = l3 + eth_l3_len(kind);
+    uint8_t *l3 = packet + eth_l2_len(kind), *l4 = l3 + eth_l3_len(kind);
     size_t l4_len = msg->headers_len - (size_t)(l4 - packet) + len;
     uint32_t flags;
 
@@ -180,6 +199,9 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
     if (!sums && msg->bad_sum) {
         l4[kind->tcp ? 16 : 6] ^= 0x55;
     }
+    if (!sums && msg->bad_l3_sum) {
+        l3[10] ^= 0x55;
+    }
     len += msg->headers_len;
     if (len < LEAST) { /* IEEE 802.3 4.2.3.3: it is padded */
         memset(packet + len, 0, LEAST - len);
@@ -203,7 +225,7 @@ static uint32_t eth_toeplitz(const uint8_t key[ETH_KEY], const uint8_t *data, si
 
 uint32_t eth_message_hash(const struct eth_message *msg, const struct eth_kind *kind)
 {
-    const uint8_t *l3 = msg->headers + ETH, *src = l3 + (kind->ipv6 ? 8 : 12);
+    const uint8_t *l3 = msg->headers + eth_l2_len(kind), *src = l3 + (kind->ipv6 ? 8 : 12);
     size_t address = kind->ipv6 ? 16 : 4, len = 0;
     uint8_t data[36];
 

@@ -2,7 +2,7 @@
 /*
  * Raw packets, and what a NIC must make of them, by the standards alone: checksums (RFC 1071), the
  * segments of a large TCP packet, the queue that receive-side scaling gives a packet (Microsoft's
- * Toeplitz hash). Shares nothing with the device.
+ * Toeplitz hash), VLAN tags (IEEE 802.1Q 9.3). Shares nothing with the device.
  */
 #ifndef HCASIM_TESTS_ETH_MESSAGE_H
 #define HCASIM_TESTS_ETH_MESSAGE_H
@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include "tests/sim/fabric/chance.h"
 
-#define ETH_MOST_HEADERS 74  /* Ethernet, IPv6, TCP */
+#define ETH_MOST_HEADERS 78  /* Ethernet, its VLAN tag, IPv6, TCP */
+#define ETH_TAG          4   /* bytes of a VLAN tag, */
+#define ETH_TAG_AT       12  /* behind the addresses */
 #define ETH_KEY          40  /* bytes of a hash's key */
 #define ETH_LEAST        16u /* bytes of payload: the last of a message's are its own, too */
 
@@ -21,6 +23,8 @@ struct eth_kind {
     uint8_t dmac[6], smac[6];
     bool ipv6, tcp;
     uint16_t dport;
+    bool tagged;                         /* packets have a VLAN tag, */
+    uint16_t vid;                        /* most of this VLAN */
     bool hash_src, hash_dst, hash_sport; /* what is hashed */
     uint8_t key[ETH_KEY];
 };
@@ -29,7 +33,8 @@ struct eth_message {
     uint8_t headers[ETH_MOST_HEADERS];
     uint32_t headers_len, len; /* len: of the payload */
     uint32_t mss;              /* 0: it is one packet */
-    bool bad_sum;              /* of the transport's, if nobody puts one in */
+    bool bad_sum, bad_l3_sum;  /* of the transport's and of IPv4's, if nobody puts them in */
+    uint16_t tci;              /* of its tag: priority, DEI and VLAN */
     uint32_t number;
 };
 
@@ -43,6 +48,8 @@ uint32_t eth_message_packets(const struct eth_message *msg);
 size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *kind, uint32_t nth,
                           bool sums, const uint8_t *payload, uint8_t *packet);
 uint32_t eth_message_hash(const struct eth_message *msg, const struct eth_kind *kind);
+/* Of another VLAN than most. */
+bool eth_message_is_astray(const struct eth_message *msg, const struct eth_kind *kind);
 /* Of a packet's payload: which message it is of, and which packet of it. */
 uint32_t eth_payload_number(const uint8_t *payload);
 uint32_t eth_payload_nth(const uint8_t *payload);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packets from one host to another, whose receive queues share them by receive-side scaling:
- * the frame is the one that was sent, byte by byte, with the checksums that the device was to put
- * in; it comes to the queue that a Toeplitz hash of its addresses says; a large TCP packet comes as
- * the segments that it must become. eth_message.h has the reference for all of that.
+ * Raw packets from one host to another: the frame is the one that was sent, byte by byte, with the
+ * checksums that the device was to put in; a large TCP packet comes as the segments that it must
+ * become. Receive queues share them by receive-side scaling, where a packet comes to the queue that
+ * a Toeplitz hash of its addresses says; or a QP has them all, which says of each whether its
+ * checksums are right. With VLAN tags, the flow's rule may be for one VLAN, and the tag be taken
+ * out and told apart. eth_message.h has the reference for all of that.
+ *
+ * Now and then a packet names a key that is none: it fails, those behind it are flushed, no byte of
+ * them is seen, and the queue is made ready again.
  *
  * Frames may be lost and doubled, as on any Ethernet. Those with a wrong bit are: the fabric flips
  * none where no ICRC would tell.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include "tests/sim/fabric/connect.h"
 #include "tests/sim/fabric/eth_message.h"
 #include "tests/sim/fabric/intake.h"
 
@@ -26,11 +32,13 @@
 struct eth_known {
     struct eth_message message;
     bool sums;     /* the device puts them in */
+    bool bad;      /* its key is none */
+    bool unwanted; /* it must not be received: it was not sent, or no rule is for it */
     uint64_t seen; /* a bit for each packet */
 };
 
 struct eth_queue {
-    struct ibv_cq *cq;
+    struct ibv_cq_ex *cq;
     struct ibv_wq *wq;
     struct intake in;
     uint64_t newest; /* number and packet of the last one */
@@ -38,7 +46,10 @@ struct eth_queue {
 
 struct eth {
     struct eth_kind kind;
-    struct ibv_qp *qp, *rss;
+    bool scales;         /* several queues, by receive-side scaling; else one QP */
+    bool strips, sieves; /* the tag is taken out; the rule is for one VLAN */
+    unsigned queues;
+    struct ibv_qp *qp, *to;
     struct ibv_cq *cq;
     struct ibv_rwq_ind_table *table;
     struct ibv_flow *flow;
@@ -47,6 +58,7 @@ struct eth {
     struct span near;
     uint32_t most, stride;
     uint64_t seed, posted, sent, limit, packets, received, quiet_ns;
+    bool broken; /* a packet has failed */
     struct eth_known known[KNOWN];
     uint8_t payload[LARGEST], packet[MOST + ETH_MOST_HEADERS];
 };
@@ -63,10 +75,10 @@ static bool eth_may_send(const struct job *job, const struct eth *e)
 {
     uint64_t room = UINT64_MAX;
 
-    for (unsigned i = 0; i < QUEUES; i++) {
+    for (unsigned i = 0; i < e->queues; i++) {
         room = MIN(room, e->queue[i].in.posted);
     }
-    return e->posted < e->limit && e->posted - e->sent < DEPTH &&
+    return !e->broken && e->posted < e->limit && e->posted - e->sent < DEPTH &&
            (eth_has_faults(job) || e->packets - e->received + 8 <= room);
 }
 
@@ -86,6 +98,8 @@ static void eth_send(struct job *job, struct eth *e)
 
     eth_message_draw(msg, &e->kind, e->seed, (uint32_t)n, e->most);
     known->seen = 0;
+    known->bad = chance_happens(&job->chance, (unsigned)job->sim->options.errors);
+    known->unwanted = known->bad || (e->sieves && eth_message_is_astray(msg, &e->kind));
     known->sums = msg->mss || chance_one_in(&job->chance, 2);
     eth_message_fill(msg, e->payload);
     eth_message_packet(msg, &e->kind, 0, false, e->payload, at);
@@ -101,8 +115,53 @@ static void eth_send(struct job *job, struct eth *e)
         chance_fill(&job->chance, at + msg->headers_len - (e->kind.tcp ? 4 : 2), 2);
     }
     wr.send_flags |= known->sums ? IBV_SEND_IP_CSUM : 0;
-    e->packets += eth_message_packets(msg);
+    sge.lkey ^= known->bad ? 0x5500 : 0;
+    e->packets += known->unwanted ? 0 : eth_message_packets(msg);
     sim_must(job, ibv_post_send(e->qp, &wr, &bad));
+}
+
+/* What was before it was sent, what is behind it is not. */
+static void eth_on_sent(struct job *job, struct eth *e, const struct ibv_wc *wc)
+{
+    struct eth_known *known = &e->known[wc->wr_id % KNOWN];
+    enum ibv_wc_status right = e->broken    ? IBV_WC_WR_FLUSH_ERR
+                               : known->bad ? IBV_WC_LOC_PROT_ERR
+                                            : IBV_WC_SUCCESS;
+
+    sim_check(job, wc->status == right && wc->wr_id == e->sent && e->sent < e->posted,
+              "completion %" PRIu64 " (%s), not %" PRIu64 " (%s)", wc->wr_id,
+              ibv_wc_status_str(wc->status), e->sent, ibv_wc_status_str(right));
+    e->sent++;
+    job->sim->tally.checks++;
+    if (right) {
+        job->sim->tally.errors += !e->broken;
+        e->broken = true;
+        e->packets -= known->unwanted ? 0 : eth_message_packets(&known->message);
+        known->unwanted = true;
+    }
+}
+
+static void eth_move_up(struct job *job, struct ibv_qp *qp, enum ibv_qp_state last)
+{
+    struct ibv_qp_attr to = {.port_num = 1};
+
+    for (to.qp_state = IBV_QPS_INIT; to.qp_state <= last; to.qp_state++) {
+        sim_must(job, ibv_modify_qp(
+                          qp, &to, IBV_QP_STATE | (to.qp_state == IBV_QPS_INIT ? IBV_QP_PORT : 0)));
+    }
+}
+
+/* A kernel learns that a send queue has gone to the error state when it is asked for the QP's
+ * state, and before does not know from which state it moves the queue (query_sq() of mlx5_ib). */
+static void eth_make_ready_again(struct job *job, struct eth *e)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    sim_must(job, ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init));
+    connect_move(job, e->qp, IBV_QPS_RESET);
+    eth_move_up(job, e->qp, IBV_QPS_RTS);
+    e->broken = false;
 }
 
 static bool eth_poll_sent(struct job *job, struct eth *e)
@@ -111,12 +170,12 @@ static bool eth_poll_sent(struct job *job, struct eth *e)
     bool did = false;
 
     while (ibv_poll_cq(e->cq, 1, &wc) > 0) {
-        sim_check(job, wc.status == IBV_WC_SUCCESS && wc.wr_id == e->sent,
-                  "completion %" PRIu64 " (%s), not %" PRIu64, wc.wr_id,
-                  ibv_wc_status_str(wc.status), e->sent);
-        e->sent++;
+        eth_on_sent(job, e, &wc);
         e->quiet_ns = sim_quiet_ns(job->sim) + USED_MS * SIM_MS;
-        job->sim->tally.checks++;
+        did = true;
+    }
+    if (e->broken && e->sent == e->posted) {
+        eth_make_ready_again(job, e);
         did = true;
     }
     return did;
@@ -124,25 +183,49 @@ static bool eth_poll_sent(struct job *job, struct eth *e)
 
 /* -- receiving --------------------------------------------------------------------------------- */
 
-static void eth_check(struct job *job, struct eth *e, unsigned nth, const struct ibv_wc *wc,
-                      uint8_t *slot)
+struct eth_wc {
+    struct ibv_wc wc; /* wr_id, status, byte_len, wc_flags */
+    uint16_t tci;     /* of the tag that was taken out */
+};
+
+static bool eth_poll(struct job *job, struct eth_queue *q, struct eth_wc *w)
 {
-    const uint8_t *payload = slot + eth_headers_len(&e->kind);
+    struct ibv_poll_cq_attr attr = {0};
+    int err = ibv_start_poll(q->cq, &attr);
+
+    if (err) {
+        sim_check(job, err == ENOENT, "ibv_start_poll: %d", err);
+        return false;
+    }
+    *w = (struct eth_wc){.wc = {.wr_id = q->cq->wr_id, .status = q->cq->status}};
+    if (!w->wc.status) {
+        w->wc.byte_len = ibv_wc_read_byte_len(q->cq);
+        w->wc.wc_flags = ibv_wc_read_wc_flags(q->cq);
+        w->tci = ibv_wc_read_cvlan(q->cq);
+    }
+    ibv_end_poll(q->cq);
+    return true;
+}
+
+/* It is a packet that may come now: of the message that its payload says. */
+static struct eth_known *eth_find(struct job *job, struct eth *e, unsigned nth,
+                                  const uint8_t *payload)
+{
     uint32_t number = eth_payload_number(payload), packet = eth_payload_nth(payload);
     struct eth_known *known = &e->known[number % KNOWN];
-    struct eth_queue *q = &e->queue[nth];
     const struct eth_message *msg = &known->message;
     unsigned right = e->entries[eth_message_hash(msg, &e->kind) % TABLE];
-    size_t len;
+    struct eth_queue *q = &e->queue[nth];
 
     sim_check(job, number < e->posted, "a packet is received that nobody has sent");
     if (msg->number != number) { /* it comes too late to be known */
         sim_check(job, sim_is_disorderly(job->sim), "message %u is late", number);
-        intake_forget(&q->in, slot);
-        return;
+        return NULL;
     }
     sim_check(job, packet < eth_message_packets(msg), "message %u has no packet %u", number,
               packet);
+    sim_check(job, !known->unwanted, "message %u is received, which was not sent, or to others",
+              number);
     sim_check(job, right == nth, "message %u comes to queue %u, and its hash says %u", number, nth,
               right);
     sim_check(job,
@@ -151,34 +234,63 @@ static void eth_check(struct job *job, struct eth *e, unsigned nth, const struct
               "packet %u of message %u comes again, or late", packet, number);
     known->seen |= 1ull << packet;
     q->newest = ((uint64_t)number << 8 | packet) + 1;
-    eth_message_fill(msg, e->payload);
-    len = eth_message_packet(msg, &e->kind, packet, known->sums, e->payload, e->packet);
-    sim_check(job, wc->byte_len == len, "packet %u of message %u is of %u bytes, not %zu", packet,
-              number, wc->byte_len, len);
-    /* libmlx5 says nothing of checksums for a queue of its own (handle_responder() of its cq.c) */
-    sim_check(job, !(wc->wc_flags & IBV_WC_IP_CSUM_OK), "the checksum of message %u is judged",
-              number);
+    return known;
+}
+
+/* libmlx5 says that checksums are right of IPv4, and nothing of a queue that is no QP's
+ * (handle_responder() and get_csum_ok() of its cq.c). */
+static bool eth_sums_are_right(const struct eth *e, const struct eth_known *known)
+{
+    const struct eth_message *msg = &known->message;
+
+    return !e->scales && !e->kind.ipv6 && (known->sums || (!msg->bad_sum && !msg->bad_l3_sum));
+}
+
+static void eth_check(struct job *job, struct eth *e, unsigned nth, const struct eth_wc *w,
+                      uint8_t *slot)
+{
+    size_t tag = e->strips ? ETH_TAG : 0, len;
+    const uint8_t *payload = slot + eth_headers_len(&e->kind) - tag;
+    uint32_t number = eth_payload_number(payload), packet = eth_payload_nth(payload);
+    struct eth_known *known = eth_find(job, e, nth, payload);
+    struct intake *in = &e->queue[nth].in;
+
+    if (!known) {
+        intake_forget(in, slot);
+        return;
+    }
+    eth_message_fill(&known->message, e->payload);
+    len = eth_message_packet(&known->message, &e->kind, packet, known->sums, e->payload, e->packet);
+    len -= tag;
+    memmove(e->packet + ETH_TAG_AT, e->packet + ETH_TAG_AT + tag, len - ETH_TAG_AT);
+    sim_check(job, w->wc.byte_len == len, "packet %u of message %u is of %u bytes, not %zu", packet,
+              number, w->wc.byte_len, len);
+    sim_check(job, w->tci == (e->strips ? known->message.tci : 0),
+              "message %u has VLAN tag 0x%04x, and 0x%04x is told", number, known->message.tci,
+              w->tci);
+    sim_check(job, !(w->wc.wc_flags & IBV_WC_IP_CSUM_OK) == !eth_sums_are_right(e, known),
+              "the checksums of message %u are judged wrongly", number);
     for (size_t i = 0; i < len; i++) {
         sim_check(job, slot[i] == e->packet[i],
                   "byte %zu of packet %u of message %u is 0x%02x, not 0x%02x", i, packet, number,
                   slot[i], e->packet[i]);
     }
-    intake_check(&q->in, slot, 0, e->packet, len);
+    intake_check(in, slot, 0, e->packet, len);
     job->sim->tally.bytes += len;
 }
 
 static bool eth_poll_received(struct job *job, struct eth *e, unsigned nth)
 {
     struct eth_queue *q = &e->queue[nth];
-    struct ibv_wc wc;
+    struct eth_wc w;
     bool did = false;
 
-    while (ibv_poll_cq(q->cq, 1, &wc) > 0) {
-        uint8_t *slot = intake_take(&q->in, &wc);
+    while (eth_poll(job, q, &w)) {
+        uint8_t *slot = intake_take(&q->in, &w.wc);
 
-        sim_check(job, wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
-                  ibv_wc_status_str(wc.status));
-        eth_check(job, e, nth, &wc, slot);
+        sim_check(job, w.wc.status == IBV_WC_SUCCESS, "a receive fails: %s",
+                  ibv_wc_status_str(w.wc.status));
+        eth_check(job, e, nth, &w, slot);
         e->received++;
         job->sim->tally.messages++;
         job->sim->tally.checks++;
@@ -203,6 +315,12 @@ static void eth_draw_kind(struct job *job, struct eth *e)
     kind->hash_dst = chance_one_in(chance, 2);
     kind->hash_sport = chance_one_in(chance, 2);
     chance_fill(chance, kind->key, ETH_KEY);
+    kind->tagged = chance_one_in(chance, 2);
+    kind->vid = (uint16_t)chance_below(chance, 0xfff);
+    e->strips = kind->tagged && chance_one_in(chance, 2);
+    e->sieves = kind->tagged && chance_one_in(chance, 2);
+    e->scales = chance_below(chance, 3);
+    e->queues = e->scales ? QUEUES : 1;
     e->seed = chance_next(chance);
     e->limit = job->sim->options.ops;
     e->most = (uint32_t)CLAMP(job->sim->options.size, ETH_LEAST + 64, MOST - ETH_MOST_HEADERS);
@@ -218,36 +336,42 @@ static void eth_make_sender(struct job *job, struct eth *e)
                                            IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
                                        .pd = host->pd,
                                        .max_tso_header = ETH_MOST_HEADERS};
-    struct ibv_qp_attr to = {.port_num = 1};
 
     e->cq = ibv_create_cq(host->ctx, DEPTH, NULL, NULL, 0);
     sim_check(job, e->cq, "no CQ: errno %d", errno);
     attr.send_cq = attr.recv_cq = e->cq;
     e->qp = ibv_create_qp_ex(host->ctx, &attr);
     sim_check(job, e->qp, "no raw packet QP: errno %d", errno);
-    for (to.qp_state = IBV_QPS_INIT; to.qp_state <= IBV_QPS_RTS; to.qp_state++) {
-        sim_must(job,
-                 ibv_modify_qp(e->qp, &to,
-                               IBV_QP_STATE | (to.qp_state == IBV_QPS_INIT ? IBV_QP_PORT : 0)));
-    }
+    eth_move_up(job, e->qp, IBV_QPS_RTS);
     e->near = sim_span(job, host, (size_t)DEPTH * e->stride);
+}
+
+static struct ibv_cq *eth_make_cq(struct job *job, struct eth *e, struct eth_queue *q)
+{
+    struct ibv_cq_init_attr_ex attr = {.cqe = INTAKE_SLOTS,
+                                       .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_CVLAN};
+
+    q->cq = ibv_create_cq_ex(job->host[1]->ctx, &attr);
+    sim_check(job, q->cq, "no CQ: errno %d", errno);
+    intake_init(&q->in, job, job->host[1], INTAKE_SLOTS, e->most + ETH_MOST_HEADERS);
+    return ibv_cq_ex_to_cq(q->cq);
 }
 
 static void eth_make_queue(struct job *job, struct eth *e, struct eth_queue *q)
 {
     struct sim_host *host = job->host[1];
-    struct ibv_wq_init_attr attr = {
-        .wq_type = IBV_WQT_RQ, .max_wr = INTAKE_SLOTS, .max_sge = 1, .pd = host->pd};
+    struct ibv_wq_init_attr attr = {.wq_type = IBV_WQT_RQ,
+                                    .max_wr = INTAKE_SLOTS,
+                                    .max_sge = 1,
+                                    .pd = host->pd,
+                                    .comp_mask = IBV_WQ_INIT_ATTR_FLAGS,
+                                    .create_flags = e->strips ? IBV_WQ_FLAGS_CVLAN_STRIPPING : 0};
     struct ibv_wq_attr ready = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
 
-    q->cq = ibv_create_cq(host->ctx, INTAKE_SLOTS, NULL, NULL, 0);
-    sim_check(job, q->cq, "no CQ: errno %d", errno);
-    attr.cq = q->cq;
-    q->wq = ibv_create_wq(host->ctx, &attr);
+    attr.cq = eth_make_cq(job, e, q);
+    q->in.wq = q->wq = ibv_create_wq(host->ctx, &attr);
     sim_check(job, q->wq, "no receive queue: errno %d", errno);
     sim_must(job, ibv_modify_wq(q->wq, &ready));
-    intake_init(&q->in, job, host, INTAKE_SLOTS, e->most + ETH_MOST_HEADERS);
-    q->in.wq = q->wq;
 }
 
 static void eth_make_flow(struct job *job, struct eth *e)
@@ -264,13 +388,17 @@ static void eth_make_flow(struct job *job, struct eth *e)
                .val = {.dst_port = GUINT16_TO_BE(e->kind.dport)},
                .mask = {.dst_port = 0xffff}}};
 
+    if (e->sieves) {
+        rule.eth.val.vlan_tag = GUINT16_TO_BE(e->kind.vid);
+        rule.eth.mask.vlan_tag = GUINT16_TO_BE(0x0fff);
+    }
     memcpy(rule.eth.val.dst_mac, e->kind.dmac, 6);
     memset(rule.eth.mask.dst_mac, 0xff, 6);
-    e->flow = ibv_create_flow(e->rss, &rule.attr);
+    e->flow = ibv_create_flow(e->to, &rule.attr);
     sim_check(job, e->flow, "no flow: errno %d", errno);
 }
 
-static void eth_make_receiver(struct job *job, struct eth *e)
+static void eth_make_queues(struct job *job, struct eth *e)
 {
     struct sim_host *host = job->host[1];
     struct ibv_wq *wqs[TABLE];
@@ -299,9 +427,24 @@ static void eth_make_receiver(struct job *job, struct eth *e)
     }
     attr.rwq_ind_tbl = e->table = ibv_create_rwq_ind_table(host->ctx, &table);
     sim_check(job, e->table, "no indirection table: errno %d", errno);
-    e->rss = ibv_create_qp_ex(host->ctx, &attr);
-    sim_check(job, e->rss, "no RSS QP: errno %d", errno);
-    eth_make_flow(job, e);
+    e->to = ibv_create_qp_ex(host->ctx, &attr);
+    sim_check(job, e->to, "no RSS QP: errno %d", errno);
+}
+
+static void eth_make_qp(struct job *job, struct eth *e)
+{
+    struct sim_host *host = job->host[1];
+    struct ibv_qp_init_attr_ex attr = {
+        .cap = {.max_recv_wr = INTAKE_SLOTS, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_RAW_PACKET,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+        .pd = host->pd,
+        .create_flags = e->strips ? IBV_QP_CREATE_CVLAN_STRIPPING : 0};
+
+    attr.send_cq = attr.recv_cq = eth_make_cq(job, e, &e->queue[0]);
+    e->queue[0].in.qp = e->to = ibv_create_qp_ex(host->ctx, &attr);
+    sim_check(job, e->to, "no raw packet QP: errno %d", errno);
+    eth_move_up(job, e->to, IBV_QPS_RTR);
 }
 
 static void kind_eth_make(struct job *job)
@@ -310,7 +453,12 @@ static void kind_eth_make(struct job *job)
 
     eth_draw_kind(job, e);
     eth_make_sender(job, e);
-    eth_make_receiver(job, e);
+    if (e->scales) {
+        eth_make_queues(job, e);
+    } else {
+        eth_make_qp(job, e);
+    }
+    eth_make_flow(job, e);
 }
 
 static bool kind_eth_step(struct job *job)
@@ -319,7 +467,7 @@ static bool kind_eth_step(struct job *job)
     bool did = eth_poll_sent(job, e);
     unsigned n = (unsigned)chance_from(&job->chance, 1, 8);
 
-    for (unsigned i = 0; i < QUEUES; i++) {
+    for (unsigned i = 0; i < e->queues; i++) {
         did |= eth_poll_received(job, e, i);
         if (chance_below(&job->chance, 4)) {
             did |=
@@ -355,11 +503,15 @@ static void kind_eth_free(struct job *job)
     struct eth *e = job->state;
 
     sim_must(job, ibv_destroy_flow(e->flow));
-    sim_must(job, ibv_destroy_qp(e->rss));
-    sim_must(job, ibv_destroy_rwq_ind_table(e->table));
-    for (unsigned i = 0; i < QUEUES; i++) {
-        sim_must(job, ibv_destroy_wq(e->queue[i].wq));
-        sim_must(job, ibv_destroy_cq(e->queue[i].cq));
+    sim_must(job, ibv_destroy_qp(e->to));
+    if (e->scales) {
+        sim_must(job, ibv_destroy_rwq_ind_table(e->table));
+    }
+    for (unsigned i = 0; i < e->queues; i++) {
+        if (e->scales) {
+            sim_must(job, ibv_destroy_wq(e->queue[i].wq));
+        }
+        sim_must(job, ibv_destroy_cq(ibv_cq_ex_to_cq(e->queue[i].cq)));
         intake_free(&e->queue[i].in);
     }
     sim_must(job, ibv_destroy_qp(e->qp));
@@ -369,7 +521,7 @@ static void kind_eth_free(struct job *job)
 
 const struct kind kind_eth = {
     .name = "eth",
-    .about = "raw packets: checksums, large sends, receive-side scaling",
+    .about = "raw packets: checksums, VLAN tags, large sends, receive-side scaling",
     .usual = true,
     .hosts = 2,
     .size = sizeof(struct eth),
