@@ -108,6 +108,22 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
 #define PORT_DOWN 1
 #define PORT_UP   4
 
+static void events_put_all(struct hv_hca *hca, const struct ibv_async_event *event)
+{
+    for (guint i = 0; i < hca->contexts->len; i++) {
+        async_put(hca->contexts->pdata[i], event);
+    }
+}
+
+void hv_events_fatal(struct hv_hca *hca)
+{
+    struct ibv_async_event event = {.event_type = IBV_EVENT_DEVICE_FATAL};
+
+    pthread_mutex_lock(&hca->reg_lock);
+    events_put_all(hca, &event);
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
 static void port_event(struct hv_hca *hca, uint8_t sub_type)
 {
     struct ibv_async_event event = {.element.port_num = 1};
@@ -116,9 +132,7 @@ static void port_event(struct hv_hca *hca, uint8_t sub_type)
         return;
     }
     event.event_type = sub_type == PORT_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-    for (guint i = 0; i < hca->contexts->len; i++) {
-        async_put(hca->contexts->pdata[i], &event);
-    }
+    events_put_all(hca, &event);
 }
 
 void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)

@@ -47,5 +47,8 @@ enum hv_about hv_event_about(enum ibv_event_type type);
 
 /* Takes an event of the driver's EQ to whom it concerns, with no lock held. */
 void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event);
+/* Tells every context that the device is lost (IBV_EVENT_DEVICE_FATAL): mlx5_core finds that out in
+ * its health poll (poll_health()), and mlx5_ib hands it on (mlx5_ib_handle_event()). */
+void hv_events_fatal(struct hv_hca *hca);
 
 #endif

@@ -319,6 +319,7 @@ void hv_hca_reset(struct hv_hca *hca)
 {
     local_reset(hca->local);
     hca->drv->lost = true;
+    hv_events_fatal(hca);
 }
 
 void hv_hca_close(struct hv_hca *hca)

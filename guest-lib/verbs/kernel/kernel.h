@@ -103,7 +103,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
                            GError **err);
 void hv_hca_close(struct hv_hca *hca);
 /* The function is reset behind the driver's back, in the midst of all: as mlx5_core does from then
- * on, commands that destroy succeed, and all others fail (EIO). */
+ * on, commands that destroy succeed, and all others fail (EIO). Every context is told at once
+ * (IBV_EVENT_DEVICE_FATAL); mlx5_core takes until it next looks at the device's health, 2 s. */
 void hv_hca_reset(struct hv_hca *hca);
 /* In the child of fork(): it has stayed with the parent. */
 void hv_hca_abandon(struct hv_hca *hca);

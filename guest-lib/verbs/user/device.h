@@ -13,7 +13,8 @@
 /* config stays the caller's, for as long as the device. */
 struct ibv_device *hv_sim_device_new(unsigned index, const struct hv_port_config *config);
 /* Its function is reset, whatever it does at the time: no object of any context is left in it.
- * Programs destroy theirs, which succeeds, and close; whatever else they ask for fails. */
+ * Each context is told (IBV_EVENT_DEVICE_FATAL). Programs destroy what is theirs, which succeeds,
+ * and close; whatever else they ask for fails. */
 void hv_sim_device_reset(struct ibv_device *device);
 /* All its contexts are closed. */
 void hv_sim_device_free(struct ibv_device *device);

@@ -244,7 +244,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     if (!host->ctx) {
         sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
     }
-    host->is_reset = false;
+    host->is_reset = host->has_heard = false;
     fcntl(host->ctx->async_fd, F_SETFL, O_NONBLOCK);
     host->pd = ibv_alloc_pd(host->ctx);
     sim_make_xrc_domain(host);
@@ -291,6 +291,10 @@ void sim_host_down(struct sim_host *host)
                  host->number, sim_num_objects(host), hca->icm.used, hca->memory.used,
                  host->objects, host->icm, host->memory);
     }
+    sim_poll_events(NULL, host);
+    if (host->is_reset && !host->has_heard) {
+        sim_fail(NULL, "host %u was not told that its HCA is lost", host->number);
+    }
     if (ibv_dealloc_pd(host->pd) || ibv_close_device(host->ctx)) {
         sim_fail(NULL, "host %u does not go down", host->number);
     }
@@ -336,11 +340,17 @@ static uint64_t sim_sleep_ns(struct job *job, bool did)
     return chance_from(&job->chance, job->sleep_ns / 2, job->sleep_ns);
 }
 
-static void sim_take_event(const struct job *job, const struct ibv_async_event *event)
+static void sim_take_event(const struct job *job, struct sim_host *host,
+                           const struct ibv_async_event *event)
 {
     struct sim_told *told = NULL;
 
     switch (event->event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+        sim_check(job, host->is_reset && !host->has_heard,
+                  "host %u hears that its HCA is lost, and it is not, or has heard", host->number);
+        host->has_heard = true;
+        break;
     case IBV_EVENT_CQ_ERR:
         sim_fail(job, "a CQ fails");
     case IBV_EVENT_SRQ_ERR:
@@ -363,12 +373,12 @@ static void sim_take_event(const struct job *job, const struct ibv_async_event *
     }
 }
 
-void sim_poll_events(const struct job *job, const struct sim_host *host)
+void sim_poll_events(const struct job *job, struct sim_host *host)
 {
     struct ibv_async_event event;
 
     while (!ibv_get_async_event(host->ctx, &event)) {
-        sim_take_event(job, &event);
+        sim_take_event(job, host, &event);
         ibv_ack_async_event(&event);
     }
 }

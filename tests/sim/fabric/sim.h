@@ -28,7 +28,8 @@ struct sim_host {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     uint64_t objects, memory, icm; /* of the HCA, before any job */
-    bool is_reset;                 /* its HCA has lost all that was made */
+    bool is_reset;                 /* its HCA has lost all that was made, */
+    bool has_heard;                /* and has told so */
 };
 
 /* What a run has done. */
@@ -142,7 +143,7 @@ struct sim_told {
 };
 
 /* Counts what has come of a host; of those in job->host that is done before each step. */
-void sim_poll_events(const struct job *job, const struct sim_host *host);
+void sim_poll_events(const struct job *job, struct sim_host *host);
 
 /* Whether frames may be lost on the way, so that a connection may end by itself. */
 bool sim_is_lossy(const struct sim *sim);
