@@ -321,6 +321,9 @@ static uint32_t flow_draw_len(const struct flow *f, uint64_t draw)
     struct chance *chance = &f->job->chance;
     uint64_t len;
 
+    if (f->job->sim->options.exact) {
+        return f->size;
+    }
     switch (draw & 7) {
     case 0:
         len = 256ull << chance_below(chance, 5);

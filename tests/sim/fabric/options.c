@@ -38,6 +38,8 @@ static const struct option options[] = {
     {"jobs", OPTION_NUMBER, AT(jobs), 4, 2000000, 1, 1, 12, "jobs, each of a kind, on some hosts"},
     {"ops", OPTION_NUMBER, AT(ops), 100, UINT64_MAX, 1, 20, 400, "operations of a job"},
     {"size", OPTION_NUMBER, AT(size), 4096, 65536, 1, 16, 9000, "longest message, bytes"},
+    {"exact", OPTION_FLAG, AT(exact), 0, 1, 0, 0, 0,
+     "messages of connections are all of that size (atomics are of 8 bytes)"},
     {"window", OPTION_NUMBER, AT(window), 16, 64, 1, 2, 64, "operations that are outstanding"},
     {"loss", OPTION_PERCENT, AT(loss), 0, 1000000, 2, 100, 50000, "frames that are lost, %"},
     {"duplication", OPTION_PERCENT, AT(duplication), 0, 1000000, 2, 100, 50000,

@@ -20,6 +20,7 @@ struct sim_options {
     char *capture;  /* file for the frames of the first host */
     /* what happens */
     uint64_t hosts, jobs, ops, size, window;
+    bool exact;
     uint64_t loss, duplication, reorder, corruption, strays; /* per million */
     uint64_t latency, jitter, rate, queue, ecn;
     uint64_t partitions, flaps, storm;

@@ -328,7 +328,7 @@ static bool pair_looks(struct pair *pair, struct pair_end *end)
     if (!end->channel || !end->armed) {
         return true;
     }
-    if (ibv_get_cq_event(end->channel, &of, &context)) {
+    if (!sim_has_notice(end->channel) || ibv_get_cq_event(end->channel, &of, &context)) {
         pair_check_notice(pair, end);
         return end->for_solicited;
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "guest-lib/host/local_internal.h"
+#include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/user/device.h"
 #include "model/rdma/rdma.h"
@@ -375,12 +376,19 @@ static void sim_take_event(const struct job *job, struct sim_host *host,
 
 void sim_poll_events(const struct job *job, struct sim_host *host)
 {
+    const GQueue *events = &hv_context(host->ctx)->async->queue.events;
     struct ibv_async_event event;
 
-    while (!ibv_get_async_event(host->ctx, &event)) {
+    /* the call is one of the kernel, for each step of a job */
+    while (events->length && !ibv_get_async_event(host->ctx, &event)) {
         sim_take_event(job, host, &event);
         ibv_ack_async_event(&event);
     }
+}
+
+bool sim_has_notice(struct ibv_comp_channel *channel)
+{
+    return hv_channel(channel)->queue.events.length;
 }
 
 /* A command steps the world while it waits: no other job does anything meanwhile. */

@@ -145,6 +145,10 @@ struct sim_told {
 /* Counts what has come of a host; of those in job->host that is done before each step. */
 void sim_poll_events(const struct job *job, struct sim_host *host);
 
+/* Whether ibv_get_cq_event() has something to say: a poller asks often, and that is a call of the
+ * kernel. */
+bool sim_has_notice(struct ibv_comp_channel *channel);
+
 /* Whether frames may be lost on the way, so that a connection may end by itself. */
 bool sim_is_lossy(const struct sim *sim);
 /* Whether they may come twice, or late. */
