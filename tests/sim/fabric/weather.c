@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each spell is two events of the timeline: it begins, it ends. */
 #include "tests/sim/fabric/weather.h"
+#include "tests/sim/fabric/witness.h"
 
 static void weather_part(void *opaque, void *what)
 {
@@ -29,6 +30,7 @@ static void weather_pull(void *opaque, void *what)
 
     sim_note(NULL, "the cable of host %u is out", GPOINTER_TO_UINT(what));
     fabric_set_cable(sim->fabric, GPOINTER_TO_UINT(what), false);
+    witness_cable(sim->witness, GPOINTER_TO_UINT(what));
 }
 
 static void weather_plug(void *opaque, void *what)
@@ -37,6 +39,7 @@ static void weather_plug(void *opaque, void *what)
 
     sim_note(NULL, "the cable of host %u is in", GPOINTER_TO_UINT(what));
     fabric_set_cable(sim->fabric, GPOINTER_TO_UINT(what), true);
+    witness_cable(sim->witness, GPOINTER_TO_UINT(what));
 }
 
 static void weather_spell(struct sim *sim, struct chance *chance, timeline_fn *begin,

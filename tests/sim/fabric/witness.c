@@ -83,6 +83,7 @@ struct end {
     unsigned reads;    /* READs and atomics without an answer */
     uint32_t answered; /* PSN up to which answers have come */
     uint32_t repeat;   /* the PSN that comes next if it goes on repeating */
+    bool is_hidden;    /* its cable was out: what it sent meanwhile nobody has seen */
     bool is_alone;     /* its peer does not answer any more */
     unsigned repeats;  /* times that it went back unasked since it heard of its peer */
     unsigned refusals; /* of the same request, since it heard else of its peer */
@@ -425,7 +426,7 @@ void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t
     }
     key = witness_key(s.to, s.qpn);
     to = g_hash_table_lookup(w->ends, &key);
-    if (!to) {
+    if (!to || to->is_hidden || to->peer->is_hidden) {
         return;
     }
     if (arrives) {
@@ -443,6 +444,19 @@ void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t
         to->was_misled |= to->is_misled && rogue_frame(w->sim, to->mistake, port, frame, len);
     } else {
         witness_response(w, to->peer, &s);
+    }
+}
+
+void witness_cable(struct witness *w, unsigned port)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, w->ends);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct end *e = value;
+
+        e->is_hidden |= e->is.port == port;
     }
 }
 

@@ -28,6 +28,10 @@ struct witness_end {
     uint8_t timeout;
 };
 
+/* The cable of that port goes out or in. What is sent to a cable that is out is gone unseen: of
+ * connections that had it, nothing more is looked at. */
+void witness_cable(struct witness *w, unsigned port);
+
 struct witness *witness_new(struct sim *sim);
 void witness_free(struct witness *witness);
 /* Two ends are connected; or are in error, or gone: nothing of theirs is looked at any more. */
