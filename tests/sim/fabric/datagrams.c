@@ -83,6 +83,15 @@ static void datagrams_begin(struct datagrams *d)
     d->first = d->posted;
 }
 
+/* A datagram is one packet, of the port's MTU at most (IBTA 9.8.3). */
+static uint32_t datagrams_max(const struct datagrams *d)
+{
+    struct ibv_port_attr port;
+
+    sim_must(d->job, ibv_query_port(d->from->ctx, 1, &port));
+    return 128u << port.active_mtu;
+}
+
 void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
                     struct sim_host *from, struct sim_host *to)
 {
@@ -102,6 +111,7 @@ void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
     if (type == IBV_QPT_UD) {
         d->ah = ibv_create_ah(from->pd, &path);
         sim_check(job, d->ah, "no address handle: errno %d", errno);
+        d->over = sim_span(job, from, datagrams_max(d) + 1);
     }
     datagrams_begin(d);
     intake_init(&d->in, job, to, SLOTS, d->size + (d->ah ? DATAGRAMS_GRH : 0));
@@ -119,6 +129,7 @@ void datagrams_free(struct datagrams *d)
     sim_must(d->job, ibv_destroy_cq(d->to_cq));
     if (d->ah) {
         sim_must(d->job, ibv_destroy_ah(d->ah));
+        sim_span_free(d->job, &d->over);
     }
     intake_free(&d->in);
     sim_span_free(d->job, &d->near);
@@ -155,12 +166,22 @@ static uint32_t datagrams_draw_qkey(struct datagrams *d, struct datagram *g)
     }
 }
 
-static void datagrams_send(struct datagrams *d, bool fails)
+/* Where its bytes are, and by which key. */
+static struct ibv_sge datagrams_place(const struct datagrams *d, const struct datagram *g)
+{
+    if (g->ends == IBV_WC_LOC_LEN_ERR) {
+        return (struct ibv_sge){(uintptr_t)d->over.at, g->len, d->over.mr->lkey};
+    }
+    return (struct ibv_sge){(uintptr_t)(d->near.at + g->at), g->len,
+                            d->near.mr->lkey ^ (g->ends ? 0x5500 : 0)};
+}
+
+static void datagrams_send(struct datagrams *d, enum ibv_wc_status ends)
 {
     struct chance *chance = &d->job->chance;
     uint64_t number = d->posted++;
     struct datagram *g = &d->known[number % DATAGRAMS_KNOWN];
-    struct ibv_sge sge = {.lkey = d->near.mr->lkey};
+    struct ibv_sge sge;
     struct ibv_send_wr wr = {.wr_id = number,
                              .sg_list = &sge,
                              .num_sge = 1,
@@ -171,13 +192,11 @@ static void datagrams_send(struct datagrams *d, bool fails)
     *g = (struct datagram){.number = number,
                            .len = (uint32_t)chance_below(chance, d->most + 1),
                            .at = (uint32_t)chance_below(chance, d->most + 1),
-                           .bad = fails,
+                           .ends = ends,
                            .write = !d->ah && chance_one_in(chance, 3)};
-    g->len += fails && !g->len;
-    sge.addr = (uintptr_t)(d->near.at + MIN(g->at, d->near.len - g->len));
-    g->at = (uint32_t)(sge.addr - (uintptr_t)d->near.at);
-    sge.length = g->len;
-    sge.lkey ^= fails ? 0x5500 : 0;
+    g->len = ends == IBV_WC_LOC_LEN_ERR ? (uint32_t)d->over.len : g->len + (ends && !g->len);
+    g->at = ends == IBV_WC_LOC_LEN_ERR ? 0 : (uint32_t)MIN(g->at, d->near.len - g->len);
+    sge = datagrams_place(d, g);
     wr.imm_data = GUINT32_TO_BE((uint32_t)number);
     if (g->write) {
         wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -199,9 +218,7 @@ static bool datagrams_may_end_as(const struct datagrams *d, const struct datagra
 {
     bool may_flush = d->broken || d->state == DATAGRAMS_DRAIN;
 
-    return status == IBV_WC_SUCCESS        ? !g->bad && !d->broken
-           : status == IBV_WC_LOC_PROT_ERR ? g->bad && !d->broken
-                                           : status == IBV_WC_WR_FLUSH_ERR && may_flush;
+    return status == IBV_WC_WR_FLUSH_ERR ? may_flush : status == g->ends && !d->broken;
 }
 
 static bool datagrams_poll_sent(struct datagrams *d)
@@ -246,7 +263,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
     d->received++;
     d->job->sim->tally.messages++;
     d->job->sim->tally.checks++;
-    sim_check(d->job, number >= d->first && !g->bad, "message %u was not to be sent", number);
+    sim_check(d->job, number >= d->first && !g->ends, "message %u was not to be sent", number);
     if (g->number != number) { /* it comes too late to be known */
         sim_check(d->job, sim_is_disorderly(d->job->sim), "message %u is late", number);
         intake_forget(&d->in, slot);
@@ -307,9 +324,14 @@ static void datagrams_maybe_end(struct datagrams *d)
         datagrams_end(d);
     } else if (chance_happens(chance, (unsigned)d->job->sim->options.errors) &&
                datagrams_may_send(d)) {
-        if (chance_one_in(chance, 2)) {
-            datagrams_send(d, true);
-        } else {
+        switch (chance_below(chance, 4)) {
+        case 0:
+            datagrams_send(d, IBV_WC_LOC_PROT_ERR);
+            break;
+        case 1:
+            datagrams_send(d, d->ah ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+            break;
+        default:
             datagrams_end(d);
         }
     }
@@ -349,7 +371,7 @@ bool datagrams_step(struct datagrams *d)
         did |= intake_post(&d->in, (unsigned)chance_from(&d->job->chance, 1, SLOTS));
     }
     for (; n && datagrams_may_send(d); n--) {
-        datagrams_send(d, false);
+        datagrams_send(d, IBV_WC_SUCCESS);
         did = true;
     }
     return did;

@@ -15,8 +15,9 @@ struct datagram {
     uint64_t number;
     uint32_t len, at;
     bool write;
-    bool bad;      /* its memory is nobody's */
-    bool lost;     /* its receiver must not take it: another Q_Key, or no receive is as long */
+    bool lost; /* its receiver must not take it: another Q_Key, or no receive is as long */
+    /* How it must end: by success, or since its memory is nobody's, or it is longer than an MTU. */
+    enum ibv_wc_status ends;
     uint64_t seen; /* how often it arrived */
 };
 
@@ -35,6 +36,7 @@ struct datagrams {
     struct ibv_ah *ah; /* NULL: a connection */
     struct intake in;
     struct span near, far;
+    struct span over;    /* a byte more than a datagram may have */
     uint32_t size, most; /* of a receive; of a message */
     uint64_t posted, sent, received, newest;
     uint64_t limit;

@@ -569,13 +569,13 @@ static void flow_fail(struct flow *f, const struct ibv_wc *wc, bool may_flush)
                       (wc->status == IBV_WC_WR_FLUSH_ERR && may_flush) ||
                       (wc->status == IBV_WC_RETRY_EXC_ERR && dead) ||
                       (wc->status == IBV_WC_RNR_RETRY_EXC_ERR && f->starved) ||
-                      (wc->status == IBV_WC_REM_INV_REQ_ERR && f->misled),
+                      wc->status == f->misled,
                   "operation %" PRIu64 " fails: %s", op, ibv_wc_status_str(wc->status));
         sim_note(f->job, "operation %" PRIu64 " fails: %s", op, ibv_wc_status_str(wc->status));
         f->broken = true;
         f->why = wc->status;
         f->was_too_long = o->what == FLOW_TOO_LONG;
-        f->was_misled = f->misled;
+        f->was_misled = f->misled != IBV_WC_SUCCESS;
         f->job->sim->tally.errors++;
     }
     f->flushed = op + 1;
@@ -699,7 +699,8 @@ void flow_settle(struct flow *f, bool all)
     f->done = f->flushed = f->posted;
     f->owed_done = f->received = f->owed;
     f->limit = MAX(f->limit, f->posted);
-    f->broken = f->doomed = f->silent = f->starved = f->misled = false;
+    f->broken = f->doomed = f->silent = f->starved = false;
+    f->misled = IBV_WC_SUCCESS;
 }
 
 void flow_check(struct flow *f)

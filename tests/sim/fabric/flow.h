@@ -85,10 +85,12 @@ struct flow {
     unsigned unsignaled; /* the last ones */
     uint64_t owed, owed_done, received;
     uint64_t counter, counter_done;
-    bool broken;            /* an operation has failed: what is behind it is flushed */
-    bool doomed;            /* one that must fail is posted */
-    bool silent;            /* its peer does not answer any more */
-    bool misled;            /* a rogue sends its peer other requests, too */
+    bool broken; /* an operation has failed: what is behind it is flushed */
+    bool doomed; /* one that must fail is posted */
+    bool silent; /* its peer does not answer any more */
+    /* A rogue sends its peer other requests, too, or itself other answers, which it must end by; or
+     * success: there is none. */
+    enum ibv_wc_status misled;
     bool starved;           /* its peer posts no receives any more */
     enum ibv_wc_status why; /* the first one failed, */
     bool was_too_long;      /* which was such a one; */

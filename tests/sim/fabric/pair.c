@@ -301,7 +301,8 @@ static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
     }
     sim_check(pair->job,
               (ends && (wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_LOC_LEN_ERR)) ||
-                  (pair->flow[!nth].misled && wc->status == IBV_WC_REM_INV_REQ_ERR),
+                  (pair->flow[!nth].misled == IBV_WC_REM_INV_REQ_ERR &&
+                   wc->status == IBV_WC_REM_INV_REQ_ERR),
               "a receive fails: %s", ibv_wc_status_str(wc->status));
     intake_forget(end->intake, slot);
 }
@@ -452,8 +453,20 @@ static void pair_mislead(struct pair *pair)
 
     if (witness_is_quiet(pair->job)) {
         sim_note(pair->job, "wrong requests come to host %u", pair->end[nth].host->number);
-        pair->flow[!nth].misled = true;
-        witness_be_rogue(pair->job, &pair->end[nth].seen);
+        pair->flow[!nth].misled = IBV_WC_REM_INV_REQ_ERR;
+        witness_be_rogue(pair->job, &pair->end[nth].seen, false);
+    }
+}
+
+/* Wrong answers come to one end, and end its operation. */
+static void pair_deceive(struct pair *pair)
+{
+    unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
+
+    if (witness_is_quiet(pair->job)) {
+        sim_note(pair->job, "wrong answers come to host %u", pair->end[nth].host->number);
+        pair->flow[nth].misled = IBV_WC_BAD_RESP_ERR;
+        witness_be_rogue(pair->job, &pair->end[nth].seen, true);
     }
 }
 
@@ -487,7 +500,11 @@ static void pair_end_somehow(struct pair *pair)
         return; /* it ends already */
     }
     switch (chance_from(&pair->job->chance, shares ? 1 : 0, 9)) {
+    case 7:
+        pair_deceive(pair);
+        break;
     case 6:
+    case 2:
         pair_mislead(pair);
         break;
     case 5:
@@ -633,6 +650,6 @@ void pair_check(struct pair *pair)
     for (unsigned i = 0; i < 2; i++) {
         flow_check(&pair->flow[i]);
         sim_check(pair->job, !witness_was_rogue(pair->job, &pair->end[i].seen),
-                  "a wrong request was not refused");
+                  "a wrong request or answer was not refused");
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is made of a request: a table, of which the seed chooses a row. */
+/* What is made of a request, or of an answer: tables, of which the seed chooses a row. */
 #include "tests/sim/fabric/rogue.h"
 #include "wire/encap/roce.h"
 
@@ -8,6 +8,7 @@
 #define BTH_AT   (UDP_AT + 8)
 #define RETH_LEN (BTH_AT + 12 + 12)
 #define ICRC     4u
+#define MTU_MOST 4096u
 
 enum wrong {
     WRONG_OPCODE, /* another one */
@@ -16,13 +17,18 @@ enum wrong {
     WRONG_LONGER, /* than its RETH says, by one */
     WRONG_ALL,    /* the first packet of several is all of it, by its RETH */
     WRONG_HUGE,   /* 2^31 + 1 bytes (C9-94) */
+    WRONG_LARGE,  /* four bytes more than an MTU */
+    WRONG_FULL,   /* another opcode, and as many bytes as an MTU has */
+    WRONG_ATOMIC, /* the answer to a READ, and it is one to an atomic */
 };
 
-static const struct mistake {
+struct mistake {
     uint8_t op;
     enum wrong wrong;
     uint8_t becomes;
-} mistakes[] = {
+};
+
+static const struct mistake requests[] = {
     {0x00, WRONG_SHORT, 0},                                 /* SEND first */
     {0x01, WRONG_SHORT, 0},                                 /* middle */
     {0x01, WRONG_OPCODE, 0x00},                             /* a first one in the midst */
@@ -35,7 +41,20 @@ static const struct mistake {
     {0x07, WRONG_OPCODE, 0x01}, {0x08, WRONG_EMPTY, 0},     /* last */
     {0x08, WRONG_SHORT, 0},     {0x08, WRONG_OPCODE, 0x02}, {0x0a, WRONG_LONGER, 0}, /* only */
     {0x0c, WRONG_HUGE, 0},                                                           /* READ */
+    {0x02, WRONG_LARGE, 0},     {0x04, WRONG_LARGE, 0}, /* SEND last, only */
 };
+
+static const struct mistake answers[] = {
+    {0x0d, WRONG_SHORT, 0},     /* to a READ, first */
+    {0x0d, WRONG_OPCODE, 0x0f}, /* the last one is there too early */
+    {0x0e, WRONG_SHORT, 0},     /* middle */
+    {0x0f, WRONG_SHORT, 0},     /* last */
+    {0x0f, WRONG_FULL, 0x0d},   /* it is not the last one */
+    {0x10, WRONG_SHORT, 0},     /* only */
+    {0x10, WRONG_FULL, 0x0d},   {0x10, WRONG_ATOMIC, 0x12}, {0x12, WRONG_OPCODE, 0x10},
+};
+
+#define REQUESTS G_N_ELEMENTS(requests)
 
 static void rogue_put32(uint8_t *at, uint32_t word)
 {
@@ -65,7 +84,23 @@ static void rogue_cut(struct frame *frame, size_t cut, size_t pad)
     frame_sum_ipv4(ip);
 }
 
-static bool rogue_make(struct frame *frame, const struct mistake *mistake)
+/* Makes the payload as long as that, with zeros, and without padding. */
+static void rogue_grow(struct frame *frame, size_t payload, size_t pad, uint32_t len)
+{
+    uint32_t before = IP_AT + (uint32_t)(frame->bytes[IP_AT + 2] << 8 | frame->bytes[IP_AT + 3]);
+
+    frame->len = before; /* a short frame is padded */
+    memset(frame->bytes + before - ICRC - pad, 0, pad + ICRC);
+    rogue_cut(frame, payload, pad);
+    frame->len += len;
+    memset(frame->bytes + before, 0, frame->len > before ? frame->len - before : 0);
+    rogue_add16(frame->bytes + IP_AT + 2, (int)len);
+    rogue_add16(frame->bytes + UDP_AT + 4, (int)len);
+    frame->bytes[BTH_AT + 1] &= (uint8_t)~0x30;
+    frame_sum_ipv4(frame->bytes + IP_AT);
+}
+
+static bool rogue_make(struct frame *frame, const struct mistake *mistake, uint32_t mtu)
 {
     struct roce_packet packet;
     uint8_t *reth_len = frame->bytes + RETH_LEN;
@@ -96,29 +131,70 @@ static bool rogue_make(struct frame *frame, const struct mistake *mistake)
     case WRONG_HUGE:
         rogue_put32(reth_len, 0x80000001u);
         break;
+    case WRONG_LARGE:
+        if (mtu == MTU_MOST) {
+            return false; /* the port would not take it */
+        }
+        rogue_grow(frame, packet.payload_len, pad, mtu + 4);
+        break;
+    case WRONG_FULL:
+        frame->bytes[BTH_AT] = mistake->becomes;
+        rogue_grow(frame, packet.payload_len, pad, mtu);
+        break;
+    case WRONG_ATOMIC:
+        frame->bytes[BTH_AT] = mistake->becomes;
+        rogue_grow(frame, packet.payload_len, pad, sizeof(uint64_t));
+        break;
     }
     roce_fill_icrc(frame->bytes, frame->len);
     return true;
 }
 
-unsigned rogue_draw(struct chance *chance)
+unsigned rogue_draw(struct chance *chance, bool answer)
 {
-    return (unsigned)chance_below(chance, G_N_ELEMENTS(mistakes));
+    return answer ? (unsigned)(REQUESTS + chance_below(chance, G_N_ELEMENTS(answers)))
+                  : (unsigned)chance_below(chance, REQUESTS);
 }
 
-bool rogue_frame(struct sim *sim, unsigned nth, unsigned host, const uint8_t *bytes, size_t len)
+static struct frame *rogue_copy(unsigned host, const uint8_t *bytes, size_t len, size_t more)
 {
-    const struct mistake *mistake = &mistakes[nth];
+    struct frame *frame = frame_new(len + more);
+
+    frame->len = (uint32_t)len;
+    frame->from = host;
+    memcpy(frame->bytes, bytes, len);
+    return frame;
+}
+
+void rogue_again(struct sim *sim, unsigned host, const uint8_t *bytes, size_t len)
+{
+    link_send(fabric_uplink(sim->fabric, host), rogue_copy(host, bytes, len, 0));
+}
+
+void rogue_read_more(struct sim *sim, unsigned host, unsigned to, const uint8_t *bytes, size_t len,
+                     uint32_t more)
+{
+    struct frame *frame = rogue_copy(host, bytes, len, 0);
+    uint8_t *reth_len = frame->bytes + RETH_LEN;
+    uint32_t asked;
+
+    memcpy(&asked, reth_len, sizeof(asked));
+    rogue_put32(reth_len, GUINT32_FROM_BE(asked) + more);
+    roce_fill_icrc(frame->bytes, frame->len);
+    link_send(fabric_downlink(sim->fabric, to), frame);
+}
+
+bool rogue_frame(struct sim *sim, unsigned nth, unsigned host, uint32_t mtu, const uint8_t *bytes,
+                 size_t len)
+{
+    const struct mistake *mistake = nth < REQUESTS ? &requests[nth] : &answers[nth - REQUESTS];
     struct frame *frame;
 
     if (mistake->op != bytes[BTH_AT]) {
         return false;
     }
-    frame = frame_new(len);
-    frame->len = (uint32_t)len;
-    frame->from = host;
-    memcpy(frame->bytes, bytes, len);
-    if (!rogue_make(frame, mistake)) {
+    frame = rogue_copy(host, bytes, len, mtu + 4);
+    if (!rogue_make(frame, mistake, mtu)) {
         frame_put(frame);
         return false;
     }

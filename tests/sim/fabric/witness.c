@@ -13,6 +13,7 @@
 #define PSN_MASK 0xffffffu
 #define SENT     32768u /* PSNs that are remembered; many more than can be outstanding */
 #define RNR_NAK  0x20
+#define RNR_LONG 20 /* a timer of 10 ms: long enough for what comes twice to come meanwhile */
 #define NAK_SEQ  0x60
 #define KIND(b)  ((b)&0x60)
 
@@ -62,6 +63,14 @@ static const uint8_t ops[OPS] = {
     [0x17] = IS_REQUEST | IS_SEND | BEGINS | ENDS | HAS_IMM,
 };
 
+#define ETH        14u
+#define IP         20u
+#define UDP        8u
+#define BTH        12u
+#define RETH       16u
+#define CRC        4u
+#define READ_BYTES (ETH + IP + UDP + BTH + RETH + CRC)
+
 struct sent {
     uint64_t ns; /* when it left last */
     uint8_t op;
@@ -84,6 +93,10 @@ struct end {
     uint32_t answered; /* PSN up to which answers have come */
     uint32_t repeat;   /* the PSN that comes next if it goes on repeating */
     bool is_hidden;    /* its cable was out: what it sent meanwhile nobody has seen */
+    /* A READ that is to come again when it is answered; its last PSN. */
+    uint8_t read[READ_BYTES];
+    bool has_read;
+    uint32_t read_last;
     bool is_alone;     /* its peer does not answer any more */
     unsigned repeats;  /* times that it went back unasked since it heard of its peer */
     unsigned refusals; /* of the same request, since it heard else of its peer */
@@ -98,6 +111,7 @@ struct end {
     uint32_t read_next; /* the next PSN of an answer of several packets */
     bool reading;
     bool is_misled, was_misled; /* by a rogue */
+    bool by_answers;
     unsigned mistake;
 };
 
@@ -153,12 +167,6 @@ static size_t witness_headers(uint8_t op)
     len += op >= OP_RESPONSE_FIRST && op <= OP_ATOMIC_ACK && op != OP_RESPONSE_MIDDLE ? 4 : 0;
     return len + (op == OP_ATOMIC_ACK ? 8 : 0);
 }
-
-#define ETH 14u
-#define IP  20u
-#define UDP 8u
-#define BTH 12u
-#define CRC 4u
 
 /* A RoCE frame over IPv4. */
 static bool witness_read(const uint8_t *frame, size_t len, struct seen *seen)
@@ -399,8 +407,8 @@ static void witness_arrives(struct witness *w, struct end *e, const struct seen 
     e->nagged = true;
     if (s->op == OP_ACK && KIND(s->syndrome) == RNR_NAK) {
         e->refused = true;
-        e->refusals = s->psn == e->rnr_psn ? e->refusals + 1 : 1;
         if (s->psn != e->rnr_psn || now >= e->rnr_ns) { /* else it waits already */
+            e->refusals = s->psn == e->rnr_psn ? e->refusals + 1 : 1;
             e->rnr_psn = s->psn;
             e->rnr_seen_ns = now + witness_late_ns(w);
             e->rnr_ns = now + witness_rnr_ns(s->syndrome);
@@ -410,6 +418,42 @@ static void witness_arrives(struct witness *w, struct end *e, const struct seen 
     e->refusals = 0;
     if (s->op == OP_RESPONSE_LAST || s->op == OP_RESPONSE_ONLY || s->op == OP_ATOMIC_ACK) {
         e->reads -= e->reads ? 1 : 0;
+    }
+}
+
+/* -- rogues ------------------------------------------------------------------------------------ */
+
+/* Frames that must have no effect: a READ that comes again when its answer has left, and asks for
+ * more; a receiver that says twice that it is not ready. */
+static void witness_pester(struct witness *w, struct end *e, const struct seen *s,
+                           const uint8_t *frame, size_t len)
+{
+    struct end *reader = e->peer;
+    struct chance *chance = &w->sim->strays;
+
+    if (!w->is_quiet || !w->sim->options.strays) {
+        return;
+    }
+    if (s->op == OP_READ && !e->has_read && len == READ_BYTES && chance_one_in(chance, 4)) {
+        memcpy(e->read, frame, len);
+        e->read_last = witness_sent(e, s->psn)->last;
+        e->has_read = true;
+    } else if ((s->op == OP_RESPONSE_LAST || s->op == OP_RESPONSE_ONLY) && reader->has_read &&
+               s->psn == reader->read_last) {
+        rogue_read_more(w->sim, reader->is.port, e->is.port, reader->read, READ_BYTES,
+                        (uint32_t)chance_from(chance, 1, e->is.mtu));
+        reader->has_read = false;
+    } else if (s->op == OP_ACK && KIND(s->syndrome) == RNR_NAK && e->is.rnr_timer >= RNR_LONG) {
+        rogue_again(w->sim, e->is.port, frame, len);
+    }
+}
+
+/* A frame of its peer may have a wrong one before it. */
+static void witness_mislead(struct witness *w, struct end *e, bool is_answer, const uint8_t *frame,
+                            size_t len)
+{
+    if (e->is_misled && e->by_answers == is_answer) {
+        e->was_misled |= rogue_frame(w->sim, e->mistake, e->peer->is.port, e->is.mtu, frame, len);
     }
 }
 
@@ -441,10 +485,11 @@ void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t
     witness_check(to, &s, s.pkey == 0xffff, "P_Key 0x%04x", s.pkey);
     if (ops[s.op] & IS_REQUEST) {
         witness_request(w, to->peer, &s);
-        to->was_misled |= to->is_misled && rogue_frame(w->sim, to->mistake, port, frame, len);
     } else {
         witness_response(w, to->peer, &s);
     }
+    witness_mislead(w, to, !(ops[s.op] & IS_REQUEST), frame, len);
+    witness_pester(w, to->peer, &s, frame, len);
 }
 
 void witness_cable(struct witness *w, unsigned port)
@@ -488,12 +533,13 @@ void witness_falls_silent(const struct job *job, const struct witness_end *end)
     witness_find(job, end)->peer->is_alone = true;
 }
 
-void witness_be_rogue(const struct job *job, const struct witness_end *end)
+void witness_be_rogue(const struct job *job, const struct witness_end *end, bool answers)
 {
     struct end *e = witness_find(job, end);
 
     e->is_misled = true;
-    e->mistake = rogue_draw(&job->sim->strays);
+    e->by_answers = answers;
+    e->mistake = rogue_draw(&job->sim->strays, answers);
 }
 
 bool witness_was_rogue(const struct job *job, const struct witness_end *end)

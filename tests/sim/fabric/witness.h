@@ -41,9 +41,9 @@ void witness_parted(const struct job *job, const struct witness_end *a,
                     const struct witness_end *b);
 /* One end answers nothing any more. */
 void witness_falls_silent(const struct job *job, const struct witness_end *end);
-/* From now on wrong requests come to an end beside the right ones of its peer (rogue.h). And
- * whether any has: that the connection goes on is a mistake then. */
-void witness_be_rogue(const struct job *job, const struct witness_end *end);
+/* From now on wrong requests, or answers, come to an end beside the right ones of its peer
+ * (rogue.h). And whether any has: that the connection goes on is a mistake then. */
+void witness_be_rogue(const struct job *job, const struct witness_end *end, bool answers);
 bool witness_was_rogue(const struct job *job, const struct witness_end *end);
 /* How often an end has gone back unasked to what it had sent before, since it last heard of its
  * peer; and how often its request was refused in a row by one that was not ready. */
