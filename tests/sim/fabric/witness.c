@@ -10,12 +10,13 @@
 #include <inttypes.h>
 #include "tests/sim/fabric/rogue.h"
 
-#define PSN_MASK 0xffffffu
-#define SENT     32768u /* PSNs that are remembered; many more than can be outstanding */
-#define RNR_NAK  0x20
-#define RNR_LONG 20 /* a timer of 10 ms: long enough for what comes twice to come meanwhile */
-#define NAK_SEQ  0x60
-#define KIND(b)  ((b)&0x60)
+#define PSN_MASK    0xffffffu
+#define SENT        32768u /* PSNs that are remembered; many more than can be outstanding */
+#define RNR_NAK     0x20
+#define ROGUE_TRIES 32
+#define RNR_LONG    20 /* a timer of 10 ms: long enough for what comes twice to come meanwhile */
+#define NAK_SEQ     0x60
+#define KIND(b)     ((b)&0x60)
 
 /* Opcodes of a reliable connection (IBTA 9.2.1). */
 enum {
@@ -112,7 +113,7 @@ struct end {
     bool reading;
     bool is_misled, was_misled; /* by a rogue */
     bool by_answers;
-    unsigned mistake;
+    unsigned mistake, tries; /* frames since it was drawn */
 };
 
 struct witness {
@@ -448,12 +449,19 @@ static void witness_pester(struct witness *w, struct end *e, const struct seen *
     }
 }
 
-/* A frame of its peer may have a wrong one before it. */
+/* A frame of its peer may have a wrong one before it. If none comes that its mistake can be made
+ * with, it makes another one. */
 static void witness_mislead(struct witness *w, struct end *e, bool is_answer, const uint8_t *frame,
                             size_t len)
 {
-    if (e->is_misled && e->by_answers == is_answer) {
-        e->was_misled |= rogue_frame(w->sim, e->mistake, e->peer->is.port, e->is.mtu, frame, len);
+    if (!e->is_misled || e->by_answers != is_answer) {
+        return;
+    }
+    if (rogue_frame(w->sim, e->mistake, e->peer->is.port, e->is.mtu, frame, len)) {
+        e->was_misled = true;
+    } else if (++e->tries == ROGUE_TRIES) {
+        e->mistake = rogue_draw(&w->sim->strays, is_answer);
+        e->tries = 0;
     }
 }
 
