@@ -499,7 +499,7 @@ static void pair_end_somehow(struct pair *pair)
     if (pair->silent != NOBODY || pair->flow[0].misled || pair->flow[1].misled) {
         return; /* it ends already */
     }
-    switch (chance_from(&pair->job->chance, shares ? 1 : 0, 9)) {
+    switch (chance_from(&pair->job->chance, shares ? 1 : 0, 11)) {
     case 7:
         pair_deceive(pair);
         break;
@@ -508,9 +508,11 @@ static void pair_end_somehow(struct pair *pair)
         pair_mislead(pair);
         break;
     case 5:
+    case 9:
         pair_starve(pair);
         break;
     case 4:
+    case 8:
         if (pair->terms.timeout) {
             pair_fall_silent(pair);
         }
