@@ -234,7 +234,7 @@ static uint32_t victim;
 static bool lose_answers(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     if (from == 1) {
-        mkey_find(&near->hca, victim >> 8)->free = true;
+        mkey_trim(&near->hca, &mkey_find(&near->hca, victim >> 8)->obj);
     }
     return from == 0;
 }
