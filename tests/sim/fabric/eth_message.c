@@ -197,7 +197,10 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
     }
     eth_put_sums(kind, l3, l4_len);
     if (!sums && msg->bad_sum) {
-        l4[kind->tcp ? 16 : 6] ^= 0x55;
+        uint8_t *sum = l4 + (kind->tcp ? 16 : 6);
+
+        sum[0] ^= 0x55;
+        sum[1] |= !sum[0] && !sum[1]; /* 0 would say that UDP has none (RFC 768) */
     }
     if (!sums && msg->bad_l3_sum) {
         l3[10] ^= 0x55;

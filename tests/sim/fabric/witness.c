@@ -495,6 +495,9 @@ void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t
         witness_request(w, to->peer, &s);
     } else {
         witness_response(w, to->peer, &s);
+        if (s.op == OP_ACK && KIND(s.syndrome) == RNR_NAK) {
+            to->peer->was_misled = false; /* what is wrong with a request is seen by a receive */
+        }
     }
     witness_mislead(w, to, !(ops[s.op] & IS_REQUEST), frame, len);
     witness_pester(w, to->peer, &s, frame, len);
