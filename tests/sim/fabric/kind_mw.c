@@ -445,10 +445,11 @@ static void kind_mw_make(struct job *job)
 static bool kind_mw_step(struct job *job)
 {
     struct mw *m = job->state;
-    bool did = reach_step(&m->reach) | outsiders_step(job, m->outsider);
+    bool did = reach_step(&m->reach);
     struct window *w =
         &m->window[chance_below(&job->chance, 2)][chance_below(&job->chance, REACH_PLACES)];
 
+    did |= outsiders_step(job, m->outsider);
     if (chance_one_in(&job->chance, 8) &&
         chance_happens(&job->chance, (unsigned)job->sim->options.errors)) {
         did |= mw_invalidate_in_vain(m);
