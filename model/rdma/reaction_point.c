@@ -235,6 +235,8 @@ void reaction_note_sent(struct peer *peer, size_t bytes)
     }
 }
 
+/* Only answers are held on the responder's side; an initiator that the device makes itself has no
+ * such side. */
 static void reaction_due(struct hca *hca, struct hca_timer *timer)
 {
     struct limiter *l = (struct limiter *)((char *)timer - offsetof(struct limiter, timer));
@@ -242,7 +244,9 @@ static void reaction_due(struct hca *hca, struct hca_timer *timer)
     if (qp_may_request(l->peer->qp)) {
         hca_schedule(hca, &l->peer->qp->req.work);
     }
-    hca_schedule(hca, &l->peer->resp.work);
+    if (l->peer->resp.answers) {
+        hca_schedule(hca, &l->peer->resp.work);
+    }
 }
 
 /* -- life -------------------------------------------------------------------------------------- */

@@ -100,6 +100,28 @@ static unsigned num_seen(unsigned from, uint8_t bth_op)
     return lab_count(lab, from, bth_op);
 }
 
+/* As from the target that the XRQ's initiator is connected to. */
+static void tell_of_congestion(const struct qp *qp)
+{
+    struct roce_packet pkt = {.addr = qp->peer.path,
+                              .opcode = BTH_CNP_OPCODE,
+                              .becn = true,
+                              .pkey = 0xffff,
+                              .dest_qp = qp->obj.num};
+    struct wire_port *wire = lab->mid[1];
+    uint8_t *frame;
+
+    memcpy(pkt.addr.dmac, qp->peer.path.smac, 6);
+    memcpy(pkt.addr.smac, qp->peer.path.dmac, 6);
+    memcpy(pkt.addr.dgid, qp->peer.path.sgid, 16);
+    memcpy(pkt.addr.sgid, qp->peer.path.dgid, 16);
+    frame = wire_tx_reserve(wire, roce_frame_len(&pkt, 0));
+    ck_assert_ptr_nonnull(frame);
+    roce_build(frame, &pkt, 0);
+    wire_tx_commit(wire, roce_finish(frame, &pkt, 0));
+    lab_run(lab);
+}
+
 /* Packets of the far side, from the first to what answers the request, as they were sent. */
 START_TEST(the_data_is_read_from_the_senders_target_and_it_is_told)
 {
@@ -169,6 +191,31 @@ START_TEST(requests_of_many_are_carried_out)
     expect_fin(0, &one);
     expect_fin(1, &two);
     expect_none();
+}
+END_TEST
+
+/* A CNP for the XRQ's initiator: what it asks for waits its time, and then goes on. The link has
+ * 1 Gb/s, of which it is left 1 Mb/s. */
+START_TEST(congestion_slows_the_initiator_down)
+{
+    struct cong *cong = &far->hca.vport->uplink->cong;
+    struct qp *qp = &xrq->dci->qp;
+    uint16_t first = append(1, ROOM), second = append(2, ROOM);
+
+    far->hca.vport->uplink->line_mbps = 1000;
+    cong->rp.rate_to_set_on_first_cnp = 1;
+    ask(&one, 1, LONG);
+    lab_run(lab);
+    EXPECT(CONSUMED, first);
+    expect_fetched(&one, first, LONG);
+    tell_of_congestion(qp);
+    ck_assert_uint_eq(cong->counters.cnps_handled, 1);
+    ask(&two, 2, LONG);
+    lab_run(lab);
+    EXPECT(CONSUMED, second);
+    expect_none();
+    lab_advance(lab, 10 * LAB_MS);
+    expect_fetched(&two, second, LONG);
 }
 END_TEST
 
@@ -511,6 +558,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_data_is_read_from_the_senders_target_and_it_is_told);
     tcase_add_test(tc, nothing_is_read_and_told_as_any);
     tcase_add_test(tc, requests_of_many_are_carried_out);
+    tcase_add_test(tc, congestion_slows_the_initiator_down);
     tcase_add_loop_test(tc, whatever_is_lost_comes_again, 0, 10);
     tcase_add_loop_test(tc, what_is_not_fetched_is_left_to_software, 0, 4);
     tcase_add_test(tc, a_key_that_does_not_allow_it_cancels_that_one_alone);
