@@ -253,7 +253,9 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
 
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)
 {
-    eswitch_copy(hca->vport, frame, len, flags, from_td);
+    if (hca->vport->to != hca->vport) {
+        eswitch_copy(hca->vport, frame, len, flags, from_td);
+    }
 }
 
 /* -- link, life ---------------------------------------------------------------------------------

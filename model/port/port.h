@@ -68,9 +68,10 @@ void port_owe(struct hca *hca);
 /* The function does nothing more that it may owe. */
 void port_owe_nothing(struct hca *hca);
 
-/* Brings a copy of a frame back to this function by its vport's queue; without room there it is
- * lost. For multicasts, which go to the wire and to their own function's members. flags: enum
- * wire_frame_flags. */
+/* Before port_tx_commit(): brings a copy of the frame in the room last reserved back to this
+ * function by its vport's queue; without room there it is lost. For multicasts, which go to the
+ * wire and to their own function's members. One whose destination address is the function's own
+ * comes back anyway, and there is no copy. flags: enum wire_frame_flags. */
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td);
 
 /* Whether port_poll() would find frames, or news of the cable. */

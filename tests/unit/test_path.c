@@ -193,6 +193,38 @@ START_TEST(a_multicast_to_a_number_of_its_own_is_nobodys)
 }
 END_TEST
 
+/* A group's GID at the MAC address of who sends: the datagram itself comes back, and no copy of it
+ * beside. (A program chooses both.) */
+START_TEST(a_multicast_to_the_own_mac_comes_once)
+{
+    static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 0, 0, 1};
+    const struct vport *vport = left->hca.vport;
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND,
+                        .sge = {{lab_mem(left, 64, 1), 64, 0}},
+                        .num_sge = 1,
+                        .dest_qpn = 0xffffff,
+                        .qkey = lab_path.qkey};
+    struct lab_cqe cqe;
+    uint8_t *wqe;
+
+    ck_assert_int_eq(mcg_attach(&left->hca, 0, a.qp->obj.num, mgid), SYN_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        lab_post_recv(&a, lab_mem(left, 256, 0), 256);
+    }
+    wqe = lab_write_wqe(&a, &wr);
+    memcpy(PRM_PTR(wqe_av, (struct prm_wqe_av *)(wqe + 16), rgid), mgid, 16);
+    memcpy(PRM_PTR(wqe_av, (struct prm_wqe_av *)(wqe + 16), rmac), vport->mac, 6);
+    lab_ring(&a);
+    lab_run(lab);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_RESP_SEND);
+    expect_none(left);
+    ck_assert_uint_eq(vport->queued, vport->taken);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("path");
@@ -208,6 +240,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(ud, setup_datagrams, teardown);
     tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);
     tcase_add_loop_test(ud, a_multicast_to_a_number_of_its_own_is_nobodys, 0, 2);
+    tcase_add_test(ud, a_multicast_to_the_own_mac_comes_once);
     suite_add_tcase(suite, ud);
     return suite;
 }
