@@ -147,6 +147,9 @@ static enum syn cmd_set_list(const struct fw *fw, struct vport *vport,
     }
     for (uint32_t i = 0; i < n; i++) {
         cmd_vport_get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
+        if (macs == &vport->uc && mac_is_group(taken[i])) {
+            return SYN_BAD_MAC; /* its frames would not leave the card */
+        }
     }
     vport_set_macs(vport, macs, (const uint8_t(*)[6])taken, n);
     return SYN_OK;

@@ -111,6 +111,28 @@ START_TEST(a_list_of_addresses_is_no_longer_than_was_told)
 }
 END_TEST
 
+/* The kinds have lists of their own (driver: mlx5e_vport_context_update()): what is sent to an
+ * address of the list of unicasts comes to the function that has it, and to nobody else. */
+START_TEST(no_group_is_among_the_unicasts)
+{
+    struct prm_nic_vport_context *ctx = modify("addresses_list");
+    uint8_t *list = PRM_PTR(nic_vport_context, ctx, current_uc_mac_address);
+    static const uint8_t group[6] = {0x33, 0x33, 0, 0, 0, 1};
+
+    PRM_SET(nic_vport_context, ctx, allowed_list_type,
+            PRM_ALLOWED_LIST_TYPE_CURRENT_UC_MAC_ADDRESS);
+    PRM_SET(nic_vport_context, ctx, allowed_list_size, 2);
+    list[2] = list[10] = 2;
+    ck_assert_uint_eq(run(2), SYN_OK);
+    memcpy(list + 10, group, 6);
+    ck_assert_uint_eq(run(2), SYN_BAD_MAC);
+    ck_assert(!mac_list_has(&d.fw->hca.vport->uc, group));
+    PRM_SET(nic_vport_context, ctx, allowed_list_type,
+            PRM_ALLOWED_LIST_TYPE_CURRENT_MC_MAC_ADDRESS);
+    ck_assert_uint_eq(run(2), SYN_OK);
+}
+END_TEST
+
 /* Driver mlx5_modify_nic_vport_mac_address(). A group address is nobody's own. */
 START_TEST(the_address_can_be_another_one)
 {
@@ -234,6 +256,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, vlans_are_those_of_the_last_list);
     tcase_add_test(tc, a_list_of_addresses_is_no_longer_than_was_told);
+    tcase_add_test(tc, no_group_is_among_the_unicasts);
     tcase_add_test(tc, the_address_can_be_another_one);
     tcase_add_test(tc, what_is_promiscuous_is_told);
     tcase_add_test(tc, the_mtu_has_bounds);
