@@ -94,6 +94,8 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(create_qp_in, in, uid, drv->uid);
     PRM_SET(qpc, qpc, st, attr->st);
     PRM_SET(qpc, qpc, pm_state, 3); /* migrated */
+    PRM_SET(qpc, qpc, rlky, 1);     /* the kernel's own (create_kernel_qp()) */
+    PRM_SET(qpc, qpc, fre, 1);
     PRM_SET(qpc, qpc, pd, attr->pdn);
     PRM_SET(qpc, qpc, uar_page, drv->uarn);
     PRM_SET(qpc, qpc, log_sq_size, attr->log_sq);

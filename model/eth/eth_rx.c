@@ -170,6 +170,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     wqe.num_sge = 0; /* what is said of a WQE that cannot be read */
     wqe.len = 0;
     taken = rq_peek(hca, &rq->wq, false, &wqe);
+    recv_wqe_deny(&wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
     if (taken == RECV_EMPTY) {
         q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
         return;

@@ -98,10 +98,11 @@ static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
 
 /* Data segments from seg on; inline data segments do not occur in Ethernet WQEs. */
 static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg,
-                              const void *end)
+                              const void *end, uint32_t denied)
 {
     for (; (const void *)(seg + 1) <= end; seg++) {
         uint32_t len = PRM_GET(wqe_data_seg, seg, byte_count);
+        uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
         if (PRM_GET(wqe_data_seg, seg, inl) || wqe->num_sge == WQE_MAX_SGE) {
             return false;
@@ -112,7 +113,7 @@ static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg
         wqe->sge[wqe->num_sge++] = (struct sge){
             .va = PRM_GET(wqe_data_seg, seg, addr),
             .len = len,
-            .lkey = PRM_GET(wqe_data_seg, seg, lkey),
+            .lkey = lkey == denied ? MKEY_NONE : lkey,
         };
         wqe->data_len += len;
     }
@@ -120,7 +121,7 @@ static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg
 }
 
 /* The Ethernet segment with its inline headers, and what follows. */
-static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len)
+static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t denied)
 {
     const struct prm_wqe_eth_seg *eth = raw + PRM_SIZE(wqe_ctrl_seg);
     const void *data = eth + 1, *end = raw + len;
@@ -146,7 +147,7 @@ static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len)
             return false;
         }
     }
-    return eth_tx_parse_data(wqe, data, end);
+    return eth_tx_parse_data(wqe, data, end, denied);
 }
 
 /* Gathers bytes of headers + data: the inline part first, then the list. */
@@ -258,6 +259,7 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
         struct prm_wqe_ctrl_seg ctrl[1];
         uint8_t bytes[WQE_MAX_BYTES];
     } raw;
+    uint32_t denied = mkey_denied(hca, PRM_GET(sqc, sq->sqc, rlky));
     unsigned blocks;
 
     if (!wq_read(hca, &sq->wq, wqe->index, raw.bytes, WQEBB)) {
@@ -271,10 +273,10 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
         !wq_read(hca, &sq->wq, wqe->index, raw.bytes, blocks * WQEBB)) {
         return ETH_BAD_WQE;
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
+    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
         return eth_tx_send_one(hca, sq, wqe);
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u)) {
+    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
         return eth_send_lso(hca, sq, wqe);
     }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {

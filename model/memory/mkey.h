@@ -7,8 +7,8 @@
  * lkey) not at all. Every access is checked: key exists and is not free, PD, rights, bounds.
  *
  * A key is free (mkc.free: refuses every access) or in use. UMR takes it to either, invalidation to
- * free. Two keys are no objects: the reserved lkey (bus addresses, local access by QPs of the
- * kernel's PDs only) and the null key (reads zeros, writes nowhere).
+ * free. Two keys are no objects: the reserved lkey (bus addresses, local access by the kernel's own
+ * queues only: mkey_denied()) and the null key (reads zeros, writes nowhere).
  */
 #ifndef HCASIM_MODEL_MKEY_H
 #define HCASIM_MODEL_MKEY_H
@@ -48,6 +48,17 @@ struct mkey;
 /* pdn of a QP that may use the keys of every PD: the kernel's, of service type REG_UMR, which is
  * made without a PD (driver: create_kernel_qp()) and gathers with its DMA key. */
 #define MKEY_ANY_PD 0xffffffffu
+
+/* No key has it: indices begin with MKEY_FIRST. */
+#define MKEY_NONE 0u
+
+/* The lkey that the WQEs of a queue may not name: the reserved one, unless the queue's context says
+ * that it may be used (rlky, which drivers set for the kernel's own queues alone). A program's
+ * queue may be in a PD of uid 0, too: not every program has a user context. */
+static inline uint32_t mkey_denied(const struct hca *hca, bool rlky)
+{
+    return rlky ? MKEY_NONE : hca->resd_lkey;
+}
 
 /* One piece of a scatter/gather list. */
 struct sge {
@@ -113,6 +124,7 @@ struct mkey_umr {
     uint32_t key;      /* with the variant byte it has, or is to have (mkey_mask KEY) */
     uint32_t pdn, qpn; /* of the QP that posts it */
     bool privileged;   /* QP of service type REG_UMR: any PD's keys, and may change the PD */
+    bool fast; /* the QP may register memory (qpc.fre, as the kernel's own QPs), in its PD */
     const struct prm_wqe_umr_ctrl_seg *ctrl;
     const struct prm_mkc *mkey_seg; /* memory key segment, which is like an mkc */
     const void *xlt;                /* translation entries: inline, or read by the caller */

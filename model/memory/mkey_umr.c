@@ -75,15 +75,22 @@ static const struct {
     {BIT(PAGE_SIZE_5), umr_copy_page_size_5},
 };
 
-/* What a user context may do to a key of pages, behind which the kernel put bus addresses. */
+/* What a program may do to a key of pages, behind which the kernel put bus addresses. */
 #define USER_PAGE_KEY_MASK (BIT(FREE) | BIT(KEY) | BIT(EN_RINVAL))
+
+/* Whether bus addresses may come of it, in pages or behind the reserved lkey: from the kernel's own
+ * QPs. A user context writes its QPs' contexts itself, but has PDs of its own. */
+static bool umr_is_kernels(struct hca *hca, const struct mkey_umr *umr)
+{
+    const struct obj *pd = obj_find(&hca->pds, umr->pdn);
+
+    return umr->privileged || (umr->fast && pd && !pd->uid);
+}
 
 /* Whether the QP may change the key this way, the key's state included. */
 static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
                         uint64_t mask)
 {
-    const struct obj *pd = obj_find(&hca->pds, umr->pdn);
-
     if (!PRM_GET(mkc, mkey->mkc, umr_en)) {
         return false;
     }
@@ -93,7 +100,7 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
     if (!umr->privileged && (mkey->pdn != umr->pdn || mask & BIT(PD))) {
         return false;
     }
-    if (!umr->privileged && (!pd || pd->uid) && mkey->mode != PRM_MKC_ACCESS_MODE_KLMS &&
+    if (!umr_is_kernels(hca, umr) && mkey->mode != PRM_MKC_ACCESS_MODE_KLMS &&
         (mask & ~USER_PAGE_KEY_MASK || PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords))) {
         return false;
     }
@@ -140,6 +147,17 @@ static bool umr_xlt_range(const struct mkey_umr *umr, const struct mkey *mkey, u
     return true;
 }
 
+/* Whether some of n entries of a list of keys name the reserved lkey. */
+static bool umr_names_reserved(struct hca *hca, const struct prm_wqe_klm_seg *entry, uint32_t n)
+{
+    hca_spend(hca, n / HCA_PIECE_ENTRIES);
+    while (n && PRM_GET(wqe_klm_seg, entry, mkey) != hca->resd_lkey) {
+        entry++;
+        n--;
+    }
+    return n && hca->resd_lkey;
+}
+
 enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
 {
     struct mkey *mkey = mkey_find(hca, umr->key >> 8);
@@ -166,6 +184,10 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     if (!mkey_log_page_ok(mkey->mode, PRM_GET(mkc, mkc, log_page_size)) ||
         !umr_xlt_range(umr, mkey, &first, &n)) {
         return MEM_BAD_BOUNDS;
+    }
+    if (n && mkey->mode == PRM_MKC_ACCESS_MODE_KLMS && !umr_is_kernels(hca, umr) &&
+        umr_names_reserved(hca, umr->xlt, n)) {
+        return MEM_BAD_KEY;
     }
     memcpy(mkey->mkc, mkc, sizeof(mkc));
     mkey_parse(mkey);

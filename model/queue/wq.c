@@ -94,6 +94,15 @@ bool recv_wqe_parse(struct recv_wqe *wqe, const struct prm_wqe_data_seg *seg, si
     return true;
 }
 
+void recv_wqe_deny(struct recv_wqe *wqe, uint32_t lkey)
+{
+    for (unsigned i = 0; i < wqe->num_sge; i++) {
+        if (wqe->sge[i].lkey == lkey) {
+            wqe->sge[i].lkey = MKEY_NONE;
+        }
+    }
+}
+
 enum recv_result rq_read(struct hca *hca, const struct wq *rq, uint32_t index, bool has_signature,
                          struct recv_wqe *wqe)
 {

@@ -73,6 +73,9 @@ enum recv_result {
 bool recv_wqe_parse(struct recv_wqe *wqe, const struct prm_wqe_data_seg *seg, size_t len,
                     bool start_padding);
 
+/* Its elements with that lkey (mkey_denied()) have none from now on. */
+void recv_wqe_deny(struct recv_wqe *wqe, uint32_t lkey);
+
 /* Fills *wqe from the cyclic receive queue's slot at index; ends at the terminator key
  * (mkc.terminate_scatter_list / lkey 0x100 with count 0) or at the slot's end. has_signature: the
  * first 16 bytes are a signature segment. */

@@ -126,6 +126,7 @@ static void dct_load(struct dct *dct)
     dct->key = PRM_GET(dctc, dctc, dc_access_key);
     dct->takes_early = dct_takes_early(dctc);
     qp->pdn = PRM_GET(dctc, dctc, pd);
+    qp->rlky = PRM_GET(dctc, dctc, rlky);
     qp->counter_set_id = PRM_GET(dctc, dctc, counter_set_id);
     qp->user_index = PRM_GET(dctc, dctc, user_index);
     qp->pkey = 0xffff;

@@ -446,6 +446,8 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     qp->has_sq = !PRM_GET(qpc, qpc, no_sq);
     qp->pdn = PRM_GET(qpc, qpc, pd);
     qp->user_index = PRM_GET(qpc, qpc, user_index);
+    qp->rlky = PRM_GET(qpc, qpc, rlky);
+    qp->fre = PRM_GET(qpc, qpc, fre);
     qp->rq_signature = PRM_GET(qpc, qpc, wq_signature);
     qp->block_lb_mc = PRM_GET(qpc, qpc, block_lb_mc);
     memcpy(qp->qpc, qpc, sizeof(qp->qpc));

@@ -72,6 +72,7 @@ struct qp {
     uint8_t atomic_mode;
     /* Bytes of data that a CQE takes: 64, 32 or 0. */
     uint8_t recv_in_cqe, send_in_cqe;
+    bool rlky, fre;    /* as created: the reserved lkey may be used, memory be registered by UMR */
     bool rq_signature; /* receive WQEs begin with a signature segment */
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */
     unsigned num_mcgs; /* multicast groups that it is a member of */

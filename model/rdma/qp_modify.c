@@ -233,7 +233,6 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
         COPY(log_ack_req_freq);
     }
     if (groups & G_INIT) {
-        COPY(rlky);
         COPY(deth_sqpn);
     }
     if (groups & G_ORDER) {

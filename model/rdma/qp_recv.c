@@ -18,6 +18,15 @@ static enum recv_result qp_recv_take_own(struct qp *qp, struct recv_wqe *wqe)
     return result;
 }
 
+static enum recv_result qp_recv_denied(const struct qp *qp, enum recv_result result,
+                                       struct recv_wqe *wqe)
+{
+    if (result == RECV_OK && !qp->rlky) {
+        recv_wqe_deny(wqe, qp->hca->resd_lkey);
+    }
+    return result;
+}
+
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe)
 {
     struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
@@ -31,7 +40,7 @@ enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wq
     if (result == RECV_OK && qp->hca->tracing) {
         trace_recv_wqe(qp->hca, qp->obj.num, wqe->index, wqe->num_sge, wqe->len);
     }
-    return result;
+    return qp_recv_denied(qp, result, wqe);
 }
 
 enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
@@ -39,10 +48,10 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
 {
     struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
 
-    if (srq) {
-        return srq_read(qp->hca, srq, index, wqe, NULL);
-    }
-    return rq_read(qp->hca, &qp->rq, index, qp->rq_signature, wqe);
+    return qp_recv_denied(qp,
+                          srq ? srq_read(qp->hca, srq, index, wqe, NULL)
+                              : rq_read(qp->hca, &qp->rq, index, qp->rq_signature, wqe),
+                          wqe);
 }
 
 /* What a receive CQE names: the own user index of an XRC SRQ or XRQ, whoever the QP belongs to. */

@@ -73,6 +73,7 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
         .pdn = qp->pdn,
         .qpn = qp->obj.num,
         .privileged = requester_is_privileged(qp),
+        .fast = qp->fre,
         .ctrl = wqe->umr_ctrl,
         .mkey_seg = wqe->umr_mkc,
         .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->umr.bytes,

@@ -54,6 +54,7 @@ const struct send_op send_ops[SEND_OPS] = {
 /* The rest of the image while it is taken apart. */
 struct parse {
     const void *pos, *end;
+    uint32_t denied; /* struct send_limits */
 };
 
 static const void *send_wqe_take(struct parse *p, size_t len)
@@ -110,7 +111,7 @@ static bool send_wqe_parse_data(struct send_wqe *wqe, struct parse *p, bool may_
         wqe->sge[wqe->num_sge] = (struct sge){
             .va = PRM_GET(wqe_data_seg, seg, addr),
             .len = bytes,
-            .lkey = lkey,
+            .lkey = lkey == p->denied ? MKEY_NONE : lkey,
         };
         wqe->inl[wqe->num_sge] = NULL;
         wqe->num_sge++;
@@ -271,6 +272,7 @@ static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe 
     struct parse p = {
         .pos = wqe->image + PRM_SIZE(wqe_ctrl_seg),
         .end = wqe->image + PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds) * (size_t)DS_BYTES,
+        .denied = limits->denied,
     };
 
     if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->service->st)) {

@@ -76,6 +76,7 @@ struct send_limits {
     const struct service *service;
     uint8_t log_msg_max; /* longest message, log2 bytes */
     uint32_t max_wqe;    /* bytes of one WQE */
+    uint32_t denied;     /* lkey that counts as MKEY_NONE (mkey_denied()) */
 };
 
 /*

@@ -95,6 +95,7 @@ struct send_limits wqe_source_limits(const struct qp *qp)
         .service = qp->service,
         .log_msg_max = MIN(qp->log_msg_max, qp->hca->limits.log_max_msg),
         .max_wqe = MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
+        .denied = mkey_denied(qp->hca, qp->rlky),
     };
 }
 

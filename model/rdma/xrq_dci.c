@@ -60,6 +60,7 @@ static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
     qp->service = &services[PRM_QP_ST_DCI];
     qp->srq = srq;
     qp->pdn = srq->attr.pdn;
+    qp->rlky = true; /* entries of the tag list were held against the QP that appended them */
     qp->pkey = 0xffff;
     qp->log_msg_max = (uint8_t)hca->limits.log_max_msg;
     qp->log_sra_max = (uint8_t)hca->limits.log_max_ra_req_qp;

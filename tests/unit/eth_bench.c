@@ -192,6 +192,7 @@ void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struc
     struct prm_sqc sqc[1] = {0};
     struct mem_buf buf;
 
+    PRM_SET(sqc, sqc, rlky, 1);
     PRM_SET(sqc, sqc, user_index, BENCH_SQ_INDEX);
 
     queue_init(b, sq, log_size, 6, PRM_PTR(sqc, sqc, wq));
@@ -219,6 +220,7 @@ void bench_rq_new_sized(struct bench *b, const struct prm_rqc *more, unsigned lo
         memcpy(rqc, more, sizeof(rqc));
     }
     queue_init(b, rq, log_size, 6, PRM_PTR(rqc, rqc, wq));
+    PRM_SET(rqc, rqc, rlky, 1);
     PRM_SET(rqc, rqc, user_index, BENCH_RQ_INDEX);
     PRM_SET(rqc, rqc, cqn, rq->cqn);
     buf = ring_buf(rq->ring, 64u << log_size);

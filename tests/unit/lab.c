@@ -359,6 +359,8 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
     qp->dbr = fake_host_alloc(&side->host, 8, 8);
     PRM_SET(qpc, qpc, st, attr->st);
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
+    PRM_SET(qpc, qpc, rlky, !attr->programs);
+    PRM_SET(qpc, qpc, fre, !attr->programs);
     PRM_SET(qpc, qpc, pd, attr->pdn ? attr->pdn : side->pdn);
     PRM_SET(qpc, qpc, uar_page, side->uarn);
     PRM_SET(qpc, qpc, user_index, 0xffffff);

@@ -66,8 +66,9 @@ struct lab_qp_attr {
     uint8_t log_sq, log_rq;
     uint32_t srqn; /* 0: own RQ */
     bool no_rq;
-    uint32_t pdn;                     /* 0: the side's */
-    uint32_t cqn;                     /* 0: the side's */
+    bool programs; /* a program's, which has no user context; else the kernel's */
+    uint32_t pdn;  /* 0: the side's */
+    uint32_t cqn;  /* 0: the side's */
     uint8_t log_streams, log_errored; /* DCI */
     uint8_t cs_req, cs_res;           /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
 };

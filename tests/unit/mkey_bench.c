@@ -122,6 +122,7 @@ void umr_start(struct umr *umr, uint32_t key, uint64_t mask)
     umr->req = (struct mkey_umr){
         .key = key,
         .pdn = rig.pdn,
+        .fast = true,
         .ctrl = umr->ctrl,
         .mkey_seg = umr->mkc,
         .xlt = umr->xlt,

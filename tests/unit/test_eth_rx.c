@@ -2,6 +2,7 @@
 /* Ethernet receive queues: where a frame lands and what its CQE says (driver: en_rx.c). */
 #include <check.h>
 #include <string.h>
+#include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/queue/q_counter.h"
 #include "tests/unit/eth_bench.h"
@@ -376,6 +377,19 @@ START_TEST(a_stripped_tag_needs_no_room)
 }
 END_TEST
 
+/* rqc.rlky: a queue that is a program's reaches no bus addresses. */
+START_TEST(the_reserved_lkey_is_not_every_queues)
+{
+    uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
+
+    make_rq(false, false);
+    PRM_SET(rqc, eth_rq_find(&b->rig.hca, rq.num)->rqc, rlky, 0);
+    post();
+    bench_rx(b, frame, sizeof(frame));
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+}
+END_TEST
+
 START_TEST(memory_that_does_not_answer_fails_the_queue)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -627,6 +641,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_wqe_that_is_too_small_fails_the_queue);
     tcase_add_test(tcase, a_stripped_tag_needs_no_room);
     tcase_add_test(tcase, memory_that_does_not_answer_fails_the_queue);
+    tcase_add_test(tcase, the_reserved_lkey_is_not_every_queues);
     tcase_add_test(tcase, a_ring_that_does_not_answer_fails_the_queue);
     tcase_add_loop_test(tcase, a_doorbell_record_that_cannot_be_fails_the_queue, 0, 2);
     tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);

@@ -3,6 +3,7 @@
  * sense. */
 #include <check.h>
 #include <string.h>
+#include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
@@ -466,6 +467,21 @@ START_TEST(inline_headers_beyond_the_wqe_fail)
 }
 END_TEST
 
+/* sqc.rlky: a queue that is a program's reaches no bus addresses. */
+START_TEST(the_reserved_lkey_is_not_every_queues)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr;
+
+    memcpy(frame, bench_peer_mac, 6);
+    wr = wr_of(frame, 64, 18);
+    PRM_SET(sqc, eth_sq_find(&b->rig.hca, sq.num)->sqc, rlky, 0);
+    bench_send(&sq, &wr);
+    expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+    ck_assert_uint_eq(b->num_frames, 0);
+}
+END_TEST
+
 START_TEST(keys_that_do_not_allow_it_fail)
 {
     const struct bench_sge bad[] = {
@@ -716,6 +732,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, lengths_of_a_wqe_that_cannot_be_fail);
     tcase_add_test(tcase, inline_headers_beyond_the_wqe_fail);
     tcase_add_test(tcase, keys_that_do_not_allow_it_fail);
+    tcase_add_test(tcase, the_reserved_lkey_is_not_every_queues);
     tcase_add_test(tcase, frames_too_short_or_too_long_fail);
     tcase_add_loop_test(tcase, a_doorbell_record_that_cannot_be_fails_the_queue, 0, 2);
     tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);

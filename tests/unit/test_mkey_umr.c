@@ -56,6 +56,37 @@ START_TEST(driver_registers_changes_and_revokes)
 }
 END_TEST
 
+/* A program's QP (qpc.fre is 0), in a PD of uid 0 as the kernel's: it binds windows to keys that it
+ * has, and never says where in the host's memory something is. */
+START_TEST(a_program_names_no_bus_addresses)
+{
+    uint32_t key = create_cached(3, rig.pdn), inner = create_scattered(), window;
+    struct umr umr;
+    uint8_t list[64] = {0}, byte;
+
+    umr_start(&umr, key, ENABLE_MASK & ~MASK(PD));
+    fill_mkc(umr.mkc, PRM_MKC_ACCESS_MODE_MTT, VA, PAGE);
+    umr_mtts(&umr, (unsigned[]){1}, 1);
+    umr.req.fast = false;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_BAD_KEY);
+
+    klm(list, 0, PAGE, inner, VA);
+    window = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, PAGE, list, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        umr_start(&umr, window, 0);
+        klm(umr.xlt, 0, PAGE, i ? RIG_RESD_LKEY : inner, i ? mem : VA);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 4);
+        umr.req.fast = false;
+        ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), i ? MEM_BAD_KEY : MEM_OK);
+    }
+    umr.req.fast = true;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
+    ck_assert_int_eq(peek(window, 5, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(5));
+}
+END_TEST
+
 START_TEST(translation_offset_counts_octwords)
 {
     uint32_t key = create_cached(16, rig.pdn);
@@ -421,6 +452,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, driver_registers_changes_and_revokes);
+    tcase_add_test(tc, a_program_names_no_bus_addresses);
     tcase_add_test(tc, translation_offset_counts_octwords);
     tcase_add_test(tc, refused_umr_changes_nothing);
     tcase_add_test(tc, umr_needs_umr_en);
