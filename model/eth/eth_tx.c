@@ -239,6 +239,7 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
         port_tx_commit(hca, 0, sq->tdn);
         return ETH_NO_DATA;
     }
+    memcpy(frame, dmac, sizeof(dmac)); /* that the way was found by, whatever is in memory now */
     if (wqe->insert_vlan) {
         total = len;
         eth_tx_insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);

@@ -104,6 +104,39 @@ START_TEST(headers_may_be_inline_from_none_to_all)
 }
 END_TEST
 
+/* Memory that a CPU writes meanwhile: at each look the destination address is another one. */
+static const uint8_t group[6] = {0x33, 0x33, 0, 0, 0, 1};
+static uint8_t *shifting;
+
+static void shift(void *opaque, enum fake_call call)
+{
+    if (call == FAKE_READ) {
+        memcpy(shifting, shifting[0] & 1 ? bench_mac : group, 6);
+    }
+}
+
+/* A frame has the address by which its way was found. */
+START_TEST(the_destination_is_looked_at_once)
+{
+    uint8_t frame[64] = {0};
+    struct bench_wr wr = wr_of(frame, sizeof(frame), 0);
+
+    shifting = fake_host_ptr(&b->rig.host, wr.sge[0].addr, 6);
+    b->rig.host.hook = shift;
+    for (unsigned i = 0; i < 8; i++) {
+        memcpy(shifting, i % 2 ? bench_mac : group, 6);
+        bench_send(&sq, &wr);
+        ck_assert_ptr_nonnull(bench_cqe(&sq));
+        for (unsigned j = 0; j < b->num_frames; j++) {
+            ck_assert(b->frames[j].data[0] & 1);
+        }
+    }
+    b->rig.host.hook = NULL;
+    ck_assert_uint_gt(b->num_frames, 0);
+    ck_assert_uint_lt(b->num_frames, 8);
+}
+END_TEST
+
 /* wqe_inline_mode L2, as ConnectX-4 and -4 Lx have it: the layer 2 header is in the WQE, with all
  * its tags (DPDK's mlx5 guide, txq_inline_min). So no tag can be put in: it takes the header's
  * place. */
@@ -714,6 +747,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, headers_may_be_inline_from_none_to_all);
+    tcase_add_test(tcase, the_destination_is_looked_at_once);
     tcase_add_test(tcase, a_generation_may_want_layer_2_inline);
     tcase_add_test(tcase, segments_follow_each_other_and_empty_ones_do_not_count);
     tcase_add_test(tcase, short_frames_are_padded_with_zeros);
