@@ -4,7 +4,7 @@
  *
  * An access opens a window: it notes, for its thread, where to go on. A fault while one is open
  * goes on there, and the access answers that there is nothing. __builtin_setjmp() stores three
- * words, so that a window costs an access of 64 bytes next to nothing; it lives in the frame of the
+ * words, so that a window costs an access no more than two calls; it lives in the frame of the
  * function that opened it. What the library itself holds needs none.
  */
 #define _GNU_SOURCE
@@ -97,47 +97,69 @@ static bool memory_miss(const struct memory_missed *missed, uint64_t addr, size_
     return false;
 }
 
-/* The rest of a function: an access that may fault, in a window. A function of its own would be
- * called for each access, and could not be inlined: it calls setjmp(). */
-#define IN_A_WINDOW(access)                                                                        \
-    do {                                                                                           \
+/*
+ * An access that may fault: a function (_there), which another one (_in_window) calls in a window.
+ * No compiler knows that a fault leads from the one into the other. Were they one, what it keeps
+ * for after the fault might lie where it has put something else by the time of the fault. So the
+ * one with the window keeps nothing: after a fault it needs its frame alone, and sanitizers, which
+ * would keep something there, stay out of it.
+ */
+#ifdef __SANITIZE_THREAD__
+void __tsan_func_exit(void *); /* ThreadSanitizer counts who is called, and saw nobody leave */
+#define WINDOW_LEFT __tsan_func_exit(NULL)
+#else
+#define WINDOW_LEFT (void)0
+#endif
+#define WINDOW_KEEPS_NOTHING                                                                       \
+    __attribute__((noinline, no_sanitize("address"), no_sanitize("undefined")))
+#define IN_A_WINDOW(name, parameters, arguments, access)                                           \
+    static G_GNUC_NO_INLINE void name##_there parameters                                           \
+    {                                                                                              \
+        access;                                                                                    \
+    }                                                                                              \
+    WINDOW_KEEPS_NOTHING static bool name##_in_window parameters                                   \
+    {                                                                                              \
         void *go_on[5];                                                                            \
                                                                                                    \
         if (__builtin_setjmp(go_on)) {                                                             \
+            WINDOW_LEFT;                                                                           \
             window = NULL;                                                                         \
-            return memory_miss(missed, addr, len);                                                 \
+            return false;                                                                          \
         }                                                                                          \
         window = go_on;                                                                            \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
-        access;                                                                                    \
+        name##_there arguments;                                                                    \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         window = NULL;                                                                             \
         return true;                                                                               \
-    } while (0)
+    }
+
+IN_A_WINDOW(memory_read, (uint64_t addr, void *buf, size_t len), (addr, buf, len),
+            memory_take(addr, buf, len))
 
 bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
 {
-    if (!memory_is(addr, len)) {
-        return memory_miss(missed, addr, len);
-    }
-    IN_A_WINDOW(memory_take(addr, buf, len));
+    return (memory_is(addr, len) && memory_read_in_window(addr, buf, len)) ||
+           memory_miss(missed, addr, len);
 }
 
 /* At a fault the stores before it have left the processor when its handler returns. */
+IN_A_WINDOW(memory_read_far, (uint64_t addr, void *buf, size_t len), (addr, buf, len),
+            far_copy(buf, memory_at(addr), len))
+
 bool memory_read_far(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed)
 {
-    if (!memory_is(addr, len)) {
-        return memory_miss(missed, addr, len);
-    }
-    IN_A_WINDOW(far_copy(buf, memory_at(addr), len));
+    return (memory_is(addr, len) && memory_read_far_in_window(addr, buf, len)) ||
+           memory_miss(missed, addr, len);
 }
+
+IN_A_WINDOW(memory_write, (uint64_t addr, const void *buf, size_t len), (addr, buf, len),
+            memory_put(addr, buf, len))
 
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed)
 {
-    if (!memory_is(addr, len)) {
-        return memory_miss(missed, addr, len);
-    }
-    IN_A_WINDOW(memory_put(addr, buf, len));
+    return (memory_is(addr, len) && memory_write_in_window(addr, buf, len)) ||
+           memory_miss(missed, addr, len);
 }
 
 /* ThreadSanitizer holds a lock of its own through an atomic access, which must not be left: another
@@ -149,12 +171,14 @@ static inline void memory_fault_before_atomic(uint64_t addr)
 #endif
 }
 
+IN_A_WINDOW(memory_cmpxchg, (uint64_t addr, size_t len, uint64_t *expected, uint64_t desired),
+            (addr, len, expected, desired), memory_fault_before_atomic(addr);
+            host_cmpxchg(memory_at(addr), len, expected, desired))
+
 bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
                     const struct memory_missed *missed)
 {
-    if (!memory_is(addr, len) || addr % len) {
-        return memory_miss(missed, addr, len);
-    }
-    IN_A_WINDOW(memory_fault_before_atomic(addr);
-                host_cmpxchg(memory_at(addr), len, expected, desired));
+    return (memory_is(addr, len) && addr % len == 0 &&
+            memory_cmpxchg_in_window(addr, len, expected, desired)) ||
+           memory_miss(missed, addr, len);
 }

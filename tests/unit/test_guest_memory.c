@@ -120,6 +120,48 @@ START_TEST(what_is_not_there_is_nothing)
 }
 END_TEST
 
+struct told {
+    unsigned times;
+    uint64_t addr;
+    size_t len;
+};
+
+static void be_told(void *opaque, uint64_t missed, size_t len)
+{
+    struct told *told = opaque;
+
+    *told = (struct told){told->times + 1, missed, len};
+}
+
+/* Of the access that failed: after a fault nothing is left but what was kept for it. */
+START_TEST(who_asks_to_be_is_told_of_what_is_not_there)
+{
+    struct told told = {0};
+    const struct memory_missed missed = {be_told, &told};
+    uint64_t expected = 0;
+    uint8_t buf[100] = {0};
+
+    ck_assert(memory_read(addr(page), buf, 64, &missed));
+    ck_assert_uint_eq(told.times, 0);
+    ck_assert(!memory_read(addr(page + PAGE), buf, 64, &missed));
+    ck_assert_uint_eq(told.addr, addr(page + PAGE));
+    ck_assert_uint_eq(told.len, 64);
+    ck_assert(!memory_read_far(addr(page - 1), buf, 100, &missed));
+    ck_assert_uint_eq(told.addr, addr(page - 1));
+    ck_assert_uint_eq(told.len, 100);
+    ck_assert(!memory_write(addr(page + PAGE - 4), buf, 5, &missed));
+    ck_assert_uint_eq(told.addr, addr(page + PAGE - 4));
+    ck_assert_uint_eq(told.len, 5);
+    ck_assert(!memory_cmpxchg(addr(page + PAGE), 8, &expected, 1, &missed));
+    ck_assert_uint_eq(told.addr, addr(page + PAGE));
+    ck_assert_uint_eq(told.len, 8);
+    ck_assert(!memory_read(1, buf, 3, &missed)); /* without a fault, too */
+    ck_assert_uint_eq(told.addr, 1);
+    ck_assert_uint_eq(told.len, 3);
+    ck_assert_uint_eq(told.times, 5);
+}
+END_TEST
+
 START_TEST(addresses_that_cannot_be_are_nothing)
 {
     uint8_t buf[16] = {0};
@@ -191,6 +233,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_there_is_read_and_written);
     tcase_add_test(tc, what_goes_far_is_the_same);
     tcase_add_test(tc, what_is_not_there_is_nothing);
+    tcase_add_test(tc, who_asks_to_be_is_told_of_what_is_not_there);
     tcase_add_test(tc, addresses_that_cannot_be_are_nothing);
     tcase_add_test(tc, each_thread_has_its_own_faults);
     tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);
