@@ -482,6 +482,15 @@ START_TEST(extended_attributes_are_checked)
     attr.wc_flags = 1ull << 40;
     ck_assert_ptr_null(ibv_create_cq_ex(v->a, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr.wc_flags = 0;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    attr.parent_domain = NULL;
+    ck_assert_ptr_null(ibv_create_cq_ex(v->a, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr.parent_domain = v->hosts->host[0].pd; /* no parent domain */
+    errno = 0;
+    ck_assert_ptr_null(ibv_create_cq_ex(v->a, &attr));
+    ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
 

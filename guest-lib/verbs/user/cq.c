@@ -95,7 +95,7 @@ static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_a
         return ENOTSUP;
     }
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
-        hv_pd(attr->parent_domain)->kind != HV_PD_PARENT_DOMAIN) {
+        (!attr->parent_domain || hv_pd(attr->parent_domain)->kind != HV_PD_PARENT_DOMAIN)) {
         return EINVAL;
     }
     if (g_bit_storage(attr->cqe) > HV_CAP(hca, log_max_cq_sz) ||
