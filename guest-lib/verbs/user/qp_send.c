@@ -550,6 +550,7 @@ static void wr_start(struct ibv_qp_ex *ex)
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
     qp->cur_post_rb = qp->sq_post;
+    qp->small_fence_rb = qp->small_fence;
     qp->wr_setters_left = 0;
 }
 
@@ -557,6 +558,7 @@ static void wr_roll_back(struct user_qp *qp)
 {
     qp->sq.head -= (uint32_t)qp->nreq;
     qp->sq_post = qp->cur_post_rb;
+    qp->small_fence = qp->small_fence_rb;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)

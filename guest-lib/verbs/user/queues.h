@@ -46,7 +46,9 @@ struct user_qp {
     uint8_t *cur_data;
     uint32_t sq_post; /* WQEBBs posted since RESET */
     bool small_fence; /* the next WQE waits for a UMR before it */
-    uint32_t cur_post_rb, cur_size;
+    uint32_t cur_size;
+    uint32_t cur_post_rb; /* sq_post and small_fence at ibv_wr_start(), for who gives up */
+    bool small_fence_rb;
     int wr_err, nreq;
     unsigned wr_setters_left;
     uint32_t unacked_async;
