@@ -30,6 +30,7 @@ MOST_HOSTS = 254   # of which each has an address of its own (10.0.0.H)
 LINE = 1 << 16     # a longer line is printed in pieces
 LINGER = 0.5       # seconds for what a program that has ended leaves in its pipes
 PATIENCE = 5       # seconds from SIGTERM to SIGKILL
+STDOUT, STDERR = 1, 2
 
 
 class Usage(Exception):
@@ -62,12 +63,16 @@ class Cluster:
         self.pipes = selectors.DefaultSelector()
         self.hosts = []
         self.first_failure = 0
+        self.interrupts = []    # signals that came
+        self.is_printing = False
         self.options = options
         self.command = command
 
     def start(self):
         count, step = self.options["hosts"], self.options["devices"]
         for number in range(1, count + 1):
+            if self.interrupts:
+                return
             host = Host(number, self._line(1 + (number - 1) * step, number), self._environment(count))
             self.hosts.append(host)
             for pipe in host.rest:
@@ -88,13 +93,26 @@ class Cluster:
         return {**environment, "HCASIM_HOSTS": str(count)}
 
     def run(self):
-        """Until all have ended. Returns the exit status."""
-        while any(host.ended_at is None for host in self.hosts) or self._unread():
+        """Until all have ended, or an interrupt comes. Returns the exit status."""
+        while not self.interrupts and (any(host.ended_at is None for host in self.hosts) or self._unread()):
             for key, _ in self.pipes.select(timeout=0.1):
                 self._read(key.fileobj, key.data)
             for host in self.hosts:
                 self._see_end(host)
-        return self.first_failure
+        return 128 + self.interrupts[0] if self.interrupts else self.first_failure
+
+    def interrupt(self, number, _):
+        """A signal is noted and looked at later, for it may come in the midst of anything; but whoever should read
+        what is printed may not do so."""
+        self.interrupts.append(number)
+        if self.is_printing:
+            sys.exit(128 + number)
+
+    def _print(self, descriptor, text):
+        self.is_printing = True
+        while text and not self.interrupts:
+            text = text[os.write(descriptor, text):]
+        self.is_printing = False
 
     def _unread(self):
         """Something that a program started may hold its pipes for ever: it is not waited for."""
@@ -110,7 +128,7 @@ class Cluster:
                 self._read(pipe, host)
         if host.status():
             self.first_failure = self.first_failure or host.status()
-            print(f"hcasim: host {host.number} ended with status {host.status()}", file=sys.stderr, flush=True)
+            self._print(STDERR, f"hcasim: host {host.number} ended with status {host.status()}\n".encode())
 
     def _read(self, pipe, host):
         chunk = os.read(pipe.fileno(), LINE)
@@ -122,19 +140,20 @@ class Cluster:
             lines += [host.rest[pipe]] if host.rest[pipe] else []
             host.rest[pipe] = b""
         if lines:
-            to = sys.stdout if pipe is host.process.stdout else sys.stderr
-            width = len(str(len(self.hosts)))
+            width = len(str(self.options["hosts"]))
             label = f"{host.number:{width}}| ".encode()
-            to.buffer.write(b"".join(label + line + b"\n" for line in lines))
-            to.buffer.flush()
+            self._print(STDOUT if pipe is host.process.stdout else STDERR,
+                        b"".join(label + line + b"\n" for line in lines))
 
     def end(self):
-        """Whoever still runs, and what it started."""
+        """Whoever still runs, and what it started. A second interrupt means: at once."""
+        self.is_printing = False
         running = [host for host in self.hosts if host.status() is None]
         for host in running:
             host.signal(signal.SIGTERM)
         until = time.monotonic() + PATIENCE
-        while any(host.status() is None for host in running) and time.monotonic() < until:
+        while any(host.status() is None for host in running) and time.monotonic() < until and \
+                len(self.interrupts) < 2:
             time.sleep(0.02)
         for host in self.hosts:
             host.signal(signal.SIGKILL)
@@ -179,10 +198,6 @@ def parse(words):
     return options, words
 
 
-def interrupted(number, _):
-    sys.exit(128 + number)
-
-
 def main():
     words = sys.argv[1:]
     if words[:1] in (["-h"], ["--help"]):
@@ -194,13 +209,15 @@ def main():
         print(f"hcasim: {error}, see hcasim cluster --help", file=sys.stderr)
         return 1
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupted)
+        signal.signal(number, cluster.interrupt)
     try:
         cluster.start()
         return cluster.run()
     except BrokenPipeError:  # whoever reads what we print has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:  # no more descriptors or processes, a disk that is full
+        print(f"hcasim: {error}", file=sys.stderr)
+        return 1
     finally:
         cluster.end()
 

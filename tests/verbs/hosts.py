@@ -679,6 +679,26 @@ def cluster(hosts):
     started.terminate()
     if started.wait(PATIENCE) != 128 + signal.SIGTERM:
         raise Failure(f"SIGTERM: exit status {started.returncode}")
+    # Programs that SIGTERM does not end, and somebody who does not wait for SIGKILL.
+    started = start_cluster(hosts, "-n", "2", "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done")
+    pids = [started.stdout.readline().split()[1] for _ in range(2)]
+    for _ in range(2):
+        started.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    if started.wait(PATIENCE) != 128 + signal.SIGINT:
+        raise Failure(f"SIGINT: exit status {started.returncode}")
+    left = [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
+    for pid in left:
+        os.kill(int(pid), signal.SIGKILL)
+    if left:
+        raise Failure(f"{len(left)} of two hosts run on after two interrupts")
+    # A reader who stands still: there is no more room in the pipe.
+    started = start_cluster(hosts, "-n", "2", "yes")
+    started.stdout.readline()
+    time.sleep(1)
+    started.send_signal(signal.SIGINT)
+    if started.wait(PATIENCE) != 128 + signal.SIGINT:
+        raise Failure(f"SIGINT while nobody reads: exit status {started.returncode}")
 
 
 def tools(hosts):
