@@ -741,6 +741,16 @@ def sockets_before_verbs(hosts):
             raise Failure(f"{library}: {text}")
 
 
+def arguments(hosts):
+    """What stands behind the program's name is the program's; before it, an option asks for help."""
+    line = [HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire]
+    for words, want in ((["echo", "-h", "--wire"], r"-h --wire\n"), (["--", "echo", "--help"], r"--help\n|.*GNU.*"),
+                        (["printf", "%s", "--host"], "--host"), (["--help"], r"\nusage: .*"), (["-h"], r"\nusage: .*")):
+        said = subprocess.run([*line, *words], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        if not re.fullmatch(want, said, re.S):
+            raise Failure(f"{words}: {said}")
+
+
 def programs_beyond_reach(hosts):
     """Who is given no library of ours is told so, and runs."""
     for program, why in (("/sbin/ldconfig", "linked statically"), ("su", "rights that its caller does not have")):
@@ -815,7 +825,7 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, programs_beyond_reach,
+              queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, idle, killed_peer, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
