@@ -169,6 +169,9 @@ def count_of(option, text, most):
 def parse(words):
     """Options and the program with its arguments."""
     options = {"hosts": 0, "devices": 1, "wire": f"cluster-{os.getpid()}", "capture": "", "passed": []}
+    devices = os.environ.get("HCASIM_DEVICES")
+    if devices:
+        options["devices"] = count_of("HCASIM_DEVICES", devices, MOST_HOSTS)
     words = list(words)
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -183,6 +186,8 @@ def parse(words):
         value = words.pop(0)
         if option in ("-n", "--hosts"):
             options["hosts"] = count_of(option, value, MOST_HOSTS)
+        elif option == "--capture" and not pathlib.Path(value).name:
+            raise Usage(f"--capture {value}: that is no file")
         elif option in ("--wire", "--capture"):
             options[option[2:]] = value
         else:

@@ -665,7 +665,11 @@ def cluster(hosts):
             not all(re.search(line, out, re.M) for line in want):
         raise Failure(f"exit status {started.returncode}\n{out}\n{err}")
     devices = start_cluster(hosts, "-n", "2", "--devices", "2", "ibv_devinfo").communicate(timeout=PATIENCE)[0]
-    if len(set(re.findall(r"node_guid:\s*(\S+)", devices))) != 4:
+    os.environ["HCASIM_DEVICES"] = "2"
+    devices += start_cluster(hosts, "-n", "2", "ibv_devinfo").communicate(timeout=PATIENCE)[0]
+    del os.environ["HCASIM_DEVICES"]
+    guids = re.findall(r"node_guid:\s*(\S+)", devices)
+    if len(guids) != 8 or len(set(guids)) != 4:
         raise Failure(devices)
     started = start_cluster(hosts, "-n", "2", "yes")
     started.stdout.readline()
