@@ -7,6 +7,7 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,43 @@ START_TEST(a_number_does_not_need_a_member)
 }
 END_TEST
 
+/* A descriptor of the program's is at the place of the number's, which it closed. */
+static struct wire_number *take_and_close(const char *name, int pipes[2])
+{
+    int place = dup(STDIN_FILENO);
+    struct wire_number *number;
+
+    close(place);
+    number = take(name, 0);
+    ck_assert_ptr_nonnull(number);
+    ck_assert_int_ne(fcntl(place, F_GETFD), -1);
+    close(place);
+    ck_assert_int_eq(pipe(pipes), 0);
+    ck_assert_int_eq(pipes[0], place);
+    return number;
+}
+
+/* Who becomes a daemon closes what it does not know. What it opens afterwards is its own, in a
+ * child as well. */
+START_TEST(a_number_whose_descriptor_is_closed_takes_no_other)
+{
+    int pipes[2], status;
+    struct wire_number *number = take_and_close("seg", pipes);
+    pid_t pid = fork();
+
+    if (!pid) {
+        _exit(fcntl(pipes[0], F_GETFD) < 0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    wire_number_release(number);
+    ck_assert_int_ne(fcntl(pipes[0], F_GETFD), -1);
+    number = take("seg", 0);
+    wire_number_release(number);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
 START_TEST(a_bad_uri_has_no_numbers)
 {
     GError *err = NULL;
@@ -186,6 +224,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_look_takes_nothing);
     tcase_add_test(tc, a_number_is_its_process_s);
     tcase_add_test(tc, a_number_does_not_need_a_member);
+    tcase_add_test(tc, a_number_whose_descriptor_is_closed_takes_no_other);
     tcase_add_test(tc, a_bad_uri_has_no_numbers);
     suite_add_tcase(s, tc);
     return s;

@@ -89,9 +89,26 @@ void shm_file_joined(int fd)
 
 /* ---- fork ---- */
 
+/* A descriptor that holds locks of this process, and which file it is of: a program that closes all
+ * that it does not know may have another one there. */
+struct shm_kept {
+    int fd;
+    dev_t dev;
+    ino_t ino;
+};
+
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-static int *kept; /* descriptors that hold locks of this process */
+static struct shm_kept *kept;
 static unsigned num_kept;
+
+static void shm_file_close_kept(const struct shm_kept *one)
+{
+    struct stat st;
+
+    if (fstat(one->fd, &st) == 0 && st.st_dev == one->dev && st.st_ino == one->ino) {
+        close(one->fd);
+    }
+}
 
 static void shm_file_before_fork(void)
 {
@@ -106,7 +123,7 @@ static void shm_file_in_parent(void)
 static void shm_file_in_child(void)
 {
     while (num_kept) {
-        close(kept[--num_kept]);
+        shm_file_close_kept(&kept[--num_kept]);
     }
     pthread_mutex_unlock(&kept_lock);
 }
@@ -119,11 +136,13 @@ static void shm_file_watch_forks(void)
 static int shm_file_keep(int fd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct stat st = {0};
 
     pthread_once(&once, shm_file_watch_forks);
+    fstat(fd, &st);
     pthread_mutex_lock(&kept_lock);
-    kept = g_renew(int, kept, num_kept + 1);
-    kept[num_kept++] = fd;
+    kept = g_renew(struct shm_kept, kept, num_kept + 1);
+    kept[num_kept++] = (struct shm_kept){fd, st.st_dev, st.st_ino};
     pthread_mutex_unlock(&kept_lock);
     return fd;
 }
@@ -132,7 +151,8 @@ void shm_file_close(int fd)
 {
     pthread_mutex_lock(&kept_lock);
     for (unsigned i = 0; i < num_kept; i++) {
-        if (kept[i] == fd) {
+        if (kept[i].fd == fd) {
+            shm_file_close_kept(&kept[i]);
             kept[i] = kept[--num_kept];
             break;
         }
@@ -140,7 +160,6 @@ void shm_file_close(int fd)
     if (!num_kept) {
         g_clear_pointer(&kept, g_free);
     }
-    close(fd);
     pthread_mutex_unlock(&kept_lock);
 }
 
