@@ -143,6 +143,29 @@ START_TEST(a_child_lists_what_it_opens)
 }
 END_TEST
 
+/* A device is the parent's, whatever is asked about it: its child is no host before it opens one.
+ */
+START_TEST(a_child_that_asks_about_a_device_is_no_host)
+{
+    struct ibv_device_attr attr;
+    int status;
+    pid_t pid;
+
+    device_open();
+    fflush(NULL);
+    pid = fork();
+    if (!pid) {
+        int before = open_descriptors();
+
+        ibv_query_device(ctx[0], &attr);
+        _exit(open_descriptors() != before);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    device_close();
+}
+END_TEST
+
 /* What other threads of the process were doing is not left undone in a child: their locks. (The
  * device has been opened only now: its thread begins.) */
 START_TEST(a_child_need_not_wait_for_the_devices_thread)
@@ -565,6 +588,7 @@ int main(void)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_lists_what_it_opens);
+    tcase_add_test(tc, a_child_that_asks_about_a_device_is_no_host);
     tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);

@@ -37,20 +37,12 @@ static unsigned query_device_flags(struct hv_hca *hca)
     return flags;
 }
 
-static struct hv_port_config *query_port_config(struct ibv_context *context)
-{
-    struct hv_port_config *ports;
-
-    hv_config_load(&ports, NULL);
-    return &ports[hv_device(context->device)->index];
-}
-
 /* The PCI device id of the generation. */
 static uint16_t query_part_id(struct ibv_context *context)
 {
     struct fw_pci_id id = {0};
 
-    fw_profile_pci_id(query_port_config(context)->profile, &id);
+    fw_profile_pci_id(hv_device(context->device)->config->profile, &id);
     return id.device;
 }
 
