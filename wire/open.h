@@ -48,6 +48,8 @@ struct wire_number;
 
 struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **err);
 unsigned wire_number_get(const struct wire_number *number);
+/* False: in a child of fork(), or the program has closed the descriptor that it needs. */
+bool wire_number_is_held(const struct wire_number *number);
 void wire_number_release(struct wire_number *number);
 
 /* The lowest number greater than beyond that is free just now. Nothing is taken or made, nobody is

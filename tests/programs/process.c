@@ -166,6 +166,59 @@ START_TEST(a_child_that_asks_about_a_device_is_no_host)
 }
 END_TEST
 
+static __be64 listed_guid(void)
+{
+    struct ibv_device **listed = ibv_get_device_list(NULL);
+    __be64 guid;
+
+    must(listed && listed[0], "no device");
+    guid = ibv_get_device_guid(listed[0]);
+    ibv_free_device_list(listed);
+    return guid;
+}
+
+/* Lists what there is, closes what it did not open, opens a device. */
+static void become_a_daemon(void)
+{
+    struct ibv_device **listed = ibv_get_device_list(NULL);
+    struct ibv_context *context;
+    struct ibv_device_attr attr;
+    int status;
+    pid_t pid;
+
+    must(listed && listed[0], "no device");
+    must_be_0(close_range(3, ~0u, 0));
+    have_threads_elsewhere();
+    must((context = ibv_open_device(listed[0])), "errno %d", errno);
+    must_be_0(ibv_query_device(context, &attr));
+    fflush(NULL);
+    pid = fork();
+    if (!pid) { /* another host */
+        _exit(listed_guid() == attr.node_guid);
+    }
+    must(waitpid(pid, &status, 0) == pid && !status, "another host has the same GUID");
+    must_be_0(ibv_close_device(context));
+    ibv_free_device_list(listed);
+}
+
+/* libibverbs has no descriptor open before a device is. So what a device is known by is not lost
+ * with one. */
+START_TEST(a_daemon_closes_nothing_that_a_device_needs)
+{
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (!pid) {
+        become_a_daemon();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* What other threads of the process were doing is not left undone in a child: their locks. (The
  * device has been opened only now: its thread begins.) */
 START_TEST(a_child_need_not_wait_for_the_devices_thread)
@@ -589,6 +642,7 @@ int main(void)
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
     tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_that_asks_about_a_device_is_no_host);
+    tcase_add_test(tc, a_daemon_closes_nothing_that_a_device_needs);
     tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);

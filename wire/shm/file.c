@@ -101,11 +101,16 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm_kept *kept;
 static unsigned num_kept;
 
-static void shm_file_close_kept(const struct shm_kept *one)
+static bool shm_file_is_kept(const struct shm_kept *one)
 {
     struct stat st;
 
-    if (fstat(one->fd, &st) == 0 && st.st_dev == one->dev && st.st_ino == one->ino) {
+    return fstat(one->fd, &st) == 0 && st.st_dev == one->dev && st.st_ino == one->ino;
+}
+
+static void shm_file_close_kept(const struct shm_kept *one)
+{
+    if (shm_file_is_kept(one)) {
         close(one->fd);
     }
 }
@@ -145,6 +150,18 @@ static int shm_file_keep(int fd)
     kept[num_kept++] = (struct shm_kept){fd, st.st_dev, st.st_ino};
     pthread_mutex_unlock(&kept_lock);
     return fd;
+}
+
+bool shm_file_is_open(int fd)
+{
+    bool is = false;
+
+    pthread_mutex_lock(&kept_lock);
+    for (unsigned i = 0; i < num_kept; i++) {
+        is |= kept[i].fd == fd && shm_file_is_kept(&kept[i]);
+    }
+    pthread_mutex_unlock(&kept_lock);
+    return is;
 }
 
 void shm_file_close(int fd)

@@ -40,6 +40,8 @@ int shm_file_open(const char *path, bool own_only, GError **err);
 void shm_file_joined(int fd);
 /* Another descriptor of the same file, for mappings; while the join lock is taken. -1: errno. */
 int shm_file_open_again(int fd, const char *path);
+/* Whether the program has left it open. */
+bool shm_file_is_open(int fd);
 /* Closes what shm_file_open() returned, if the program has not done so and had that number for
  * another file since. */
 void shm_file_close(int fd);

@@ -79,6 +79,11 @@ unsigned wire_number_get(const struct wire_number *number)
     return number->number;
 }
 
+bool wire_number_is_held(const struct wire_number *number)
+{
+    return number->pid == getpid() && shm_file_is_open(number->fd);
+}
+
 void wire_number_release(struct wire_number *number)
 {
     if (number->pid == getpid()) {

@@ -339,24 +339,37 @@ static bool config_load_ports(struct hv_port_config *ports, unsigned *count, GEr
     return ok;
 }
 
+static struct hv_port_config loaded[HV_MAX_DEVICES];
+static unsigned num_loaded;
+
 unsigned hv_config_load(struct hv_port_config **ports, GError **err)
 {
-    static struct hv_port_config loaded[HV_MAX_DEVICES];
-    static unsigned count;
     static pid_t pid;
 
-    if (count && pid != getpid()) {
-        config_unload(loaded, &count); /* a child of fork() is a host of its own */
+    if (num_loaded && pid != getpid()) {
+        config_unload(loaded, &num_loaded); /* a child of fork() is a host of its own */
     }
-    if (!count) {
-        if (!config_load_ports(loaded, &count, err)) {
+    if (!num_loaded) {
+        if (!config_load_ports(loaded, &num_loaded, err)) {
             return 0;
         }
         pid = getpid();
-        hv_facts_publish(loaded, count, pid);
+        hv_facts_publish(loaded, num_loaded, pid);
     }
     *ports = loaded;
-    return count;
+    return num_loaded;
+}
+
+void hv_config_renew(void)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < num_hosts; i++) {
+        all &= wire_number_is_held(hosts[i]);
+    }
+    if (!all) {
+        config_unload(loaded, &num_loaded);
+    }
 }
 
 unsigned hv_config_look(struct hv_port_config *ports, GError **err)

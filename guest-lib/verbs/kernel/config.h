@@ -52,6 +52,9 @@ struct hv_port_config {
  * each device. Returns how many there are and stores their array; 0 with *err. Freed never: devices
  * live as long. */
 unsigned hv_config_load(struct hv_port_config **ports, GError **err);
+/* Before the first device is opened: a program that has closed all descriptors that it does not
+ * know has lost the hosts' numbers. The next load takes some, the same most likely. */
+void hv_config_renew(void);
 
 /* What hv_config_load() would store, were it called now for the first time, in HV_MAX_DEVICES
  * ports: takes no number, and makes nobody a host. How many there are, until hv_config_look_end();

@@ -205,12 +205,26 @@ static void device_init_ops(struct hv_context *ctx)
     }
 }
 
+/* Under the lock. */
+static bool device_is_any_open(void)
+{
+    for (unsigned i = 0; i < num_devices; i++) {
+        if (devices[i].hca) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Under the lock: the device's HCA, brought up by its first user. */
 static struct hv_hca *device_use_hca(struct hv_device *dev)
 {
     GError *err = NULL;
 
     if (!dev->hca) {
+        if (!dev->config->world && !device_is_any_open()) {
+            hv_config_renew();
+        }
         if (dev->config->world || hv_config_load(&ports, &err)) {
             dev->hca = hv_hca_open(dev, dev->config, &err);
         }
