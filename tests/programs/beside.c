@@ -295,6 +295,28 @@ START_TEST(paths_may_begin_in_a_folder_above)
 }
 END_TEST
 
+/* As who puts a path together from parts writes it. */
+START_TEST(a_path_may_have_parts_that_lead_nowhere)
+{
+    struct stat st;
+
+    own_wire();
+    ck_line_is("/sys//class/./infiniband///mlx5_0/./node_type", "1: CA");
+    ck_assert(is_listed("/sys/./class//infiniband/.", "mlx5_0"));
+    ck_assert(is_listed("/sys/class//net/", "hca0"));
+    ck_assert_int_eq(lstat("/sys/class//infiniband/mlx5_0", &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+    ck_assert_int_eq(lstat("/sys/class//infiniband/mlx5_0/", &st), 0);
+    ck_assert(S_ISDIR(st.st_mode));
+    ck_assert_int_eq(status_of("/sys/class//infiniband/mlx5_0/node_type/"), ENOTDIR);
+    ck_assert_int_eq(status_of("/sys/class//infiniband/mlx5_0/."), 0);
+    ck_assert_int_eq(chdir("/sys//class"), 0);
+    ck_line_is(".//infiniband/mlx5_0/node_type", "1: CA");
+    ck_assert_int_eq(status_of("/sys/class/.infiniband"), ENOENT);
+    ck_assert_int_eq(status_of("/sys//class/infiniband/nobody"), ENOENT);
+}
+END_TEST
+
 START_TEST(a_folder_of_the_hca_s_is_at_its_place)
 {
     char folder[PATH_MAX];
@@ -342,6 +364,8 @@ START_TEST(patterns_and_walks_find_the_hca_s)
     globfree(&found);
     ck_assert_int_eq(nftw("/sys/class/infiniband", count_in_class, 4, FTW_PHYS), 0);
     ck_assert_uint_eq(walked, 1);
+    ck_assert_int_eq(nftw("/sys//class/./infiniband/", count_in_class, 4, FTW_PHYS), 0);
+    ck_assert_uint_eq(walked, 2);
     ck_assert_int_eq(nftw("/sys/class/infiniband/nothing", count_in_class, 4, FTW_PHYS), -1);
 }
 END_TEST
@@ -880,6 +904,7 @@ int main(void)
         each_device_is_there,
         the_machine_s_are_beside_the_hca_s,
         paths_may_begin_in_a_folder_above,
+        a_path_may_have_parts_that_lead_nowhere,
         a_folder_of_the_hca_s_is_at_its_place,
         patterns_and_walks_find_the_hca_s,
         a_program_finds_the_card_from_the_device,

@@ -313,7 +313,7 @@ WALK_EACH_AT(each_at64, stat64)
         int status;                                                                                \
                                                                                                    \
         if (path[0] == '/' && tree_find(AT_FDCWD, path, there)) {                                  \
-            paths_walk.skip = strlen(there) - strlen(path);                                        \
+            paths_walk.skip = (size_t)(tree_stands_for(there) - there);                            \
             paths_walk.member = each;                                                              \
             each = paths_##member;                                                                 \
             path = there;                                                                          \

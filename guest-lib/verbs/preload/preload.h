@@ -53,6 +53,8 @@ int rsockets_least_fd(void);
 bool tree_find(int at, const char *path, char there[PATH_MAX]);
 /* A path in the tree becomes the one that it stands for; others stay. */
 void tree_strip(char *path);
+/* The part of a path in the tree that is the machine's. */
+const char *tree_stands_for(const char *there);
 
 /* Whether a relative path may be one of the HCA's, seen from a folder above: true for few others.
  */

@@ -232,15 +232,39 @@ PRELOAD_SLOW static bool tree_find_in(const struct hv_facts *facts, const char *
     return found;
 }
 
+/* The absolute path without parts that lead nowhere ("//", "/./"); at the end one stays as a slash:
+ * it says that there is a folder. False: it is too long. */
+static bool tree_tidy(const char *path, char tidy[PATH_MAX])
+{
+    size_t len = 0;
+
+    while (*path) {
+        size_t part = 1 + strcspn(path + 1, "/");
+        bool leads_on = part > 1 && !(part == 2 && path[1] == '.');
+        size_t keep = leads_on ? part : path[part] ? 0 : 1;
+
+        if (len + keep >= PATH_MAX) {
+            return false;
+        }
+        memcpy(tidy + len, path, keep);
+        len += keep;
+        path += part;
+    }
+    tidy[len] = '\0';
+    return true;
+}
+
 static bool tree_find_absolute(const char *path, char there[PATH_MAX])
 {
     struct hv_facts facts;
+    char tidy[PATH_MAX];
     int state;
     bool found;
 
-    if (tree_busy || !tree_is_path(path)) {
+    if (tree_busy || !tree_tidy(path, tidy) || !tree_is_path(tidy)) {
         return false;
     }
+    path = tidy;
     tree_busy = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     found = self_look(&facts) && tree_find_in(&facts, path, there);
@@ -330,6 +354,19 @@ void tree_strip(char *path)
         memmove(path, path + len, strlen(path + len) + 1);
     }
     pthread_mutex_unlock(&tree_lock);
+}
+
+const char *tree_stands_for(const char *there)
+{
+    size_t len;
+
+    pthread_mutex_lock(&tree_lock);
+    len = strlen(tree_root);
+    if (!len || strncmp(there, tree_root, len)) {
+        len = 0;
+    }
+    pthread_mutex_unlock(&tree_lock);
+    return there + len;
 }
 
 /* -- the process -------------------------------------------------------------------------------
