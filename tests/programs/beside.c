@@ -410,6 +410,26 @@ START_TEST(the_device_file_is_a_character_device)
 }
 END_TEST
 
+/* As the kernel's, of which root may write to few. */
+START_TEST(what_sysfs_tells_cannot_be_written)
+{
+    const char *guid = IBDEV "/node_guid";
+    char before[64];
+
+    own_wire();
+    snprintf(before, sizeof(before), "%s", line_of(guid));
+    ck_assert_int_eq(open(guid, O_WRONLY), -1);
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_int_eq(open(guid, O_RDONLY | O_TRUNC), -1);
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_ptr_null(fopen(guid, "w"));
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_ptr_null(fopen(guid, "r+"));
+    ck_assert_int_eq(errno, EACCES);
+    ck_line_is(guid, "%s", before);
+}
+END_TEST
+
 /* Programs that were built with an older C library call these. */
 START_TEST(old_names_see_the_same)
 {
@@ -909,6 +929,7 @@ int main(void)
         patterns_and_walks_find_the_hca_s,
         a_program_finds_the_card_from_the_device,
         the_device_file_is_a_character_device,
+        what_sysfs_tells_cannot_be_written,
         old_names_see_the_same,
         what_is_not_the_hca_s_is_the_machine_s,
         who_looks_is_no_host,

@@ -131,9 +131,20 @@ static bool paths_is_rdma_cm(const char *there)
     return len > name_len && !strcmp(there + len - name_len, RDMA_CM);
 }
 
+/* The device files may be written to. What stands for a kernel's is written once, though root may
+ * write to any file: nothing can be set. */
+static bool paths_is_refused(const char *there, bool writes)
+{
+    bool refused = writes && !strncmp(tree_stands_for(there), "/sys/", 5);
+
+    errno = refused ? EACCES : errno;
+    return refused;
+}
+
 /* The connection manager's file is one that commands are written to. */
 PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t mode)
 {
+    bool writes = (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
     char there[PATH_MAX];
 
     if (!strcmp(path, RDMA_CM)) {
@@ -141,6 +152,9 @@ PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t m
     }
     if (!tree_find(at, path, there)) {
         return REAL(openat)(at, path, flags, mode);
+    }
+    if (paths_is_refused(there, writes)) {
+        return -1;
     }
     return paths_is_rdma_cm(there) ? interpose_open(flags) : REAL(openat)(at, there, flags, mode);
 }
@@ -184,8 +198,24 @@ OPEN_CHECKED(__open64_2, O_LARGEFILE)
 OPENAT_CHECKED(__openat_2, 0)
 OPENAT_CHECKED(__openat64_2, O_LARGEFILE)
 
-PATHS(FILE *, fopen, (const char *path, const char *mode), (path, mode))
-PATHS(FILE *, fopen64, (const char *path, const char *mode), (path, mode))
+#define FOPEN(name)                                                                                \
+    PRELOAD_SLOW static FILE *paths_##name(const char *path, const char *mode)                     \
+    {                                                                                              \
+        char there[PATH_MAX];                                                                      \
+                                                                                                   \
+        if (!tree_find(AT_FDCWD, path, there)) {                                                   \
+            return REAL(name)(path, mode);                                                         \
+        }                                                                                          \
+        return paths_is_refused(there, mode[0] != 'r' || strchr(mode, '+'))                        \
+                   ? NULL                                                                          \
+                   : REAL(name)(there, mode);                                                      \
+    }                                                                                              \
+    PRELOAD_EXPORT FILE *name(const char *path, const char *mode)                                  \
+    {                                                                                              \
+        return tree_may_have(path) ? paths_##name(path, mode) : REAL(name)(path, mode);            \
+    }
+FOPEN(fopen)
+FOPEN(fopen64)
 PATHS(DIR *, opendir, (const char *path), (path))
 PATHS(int, chdir, (const char *path), (path))
 PATHS(int, scandir,
