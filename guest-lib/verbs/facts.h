@@ -16,6 +16,8 @@
 
 #define HV_FACTS_DEVICES 16
 #define HV_FACTS_GIDS    2
+/* The first device's number as a network interface, to which no machine counts; others follow. */
+#define HV_FACTS_IFINDEX 0xca0000u
 
 struct hv_device_facts {
     uint8_t mac[6];

@@ -181,7 +181,8 @@ END_TEST
 
 START_TEST(a_gid_leads_to_its_network_device)
 {
-    char path[96], netdev[32];
+    char path[96], netdev[32], name[IF_NAMESIZE];
+    struct ibv_gid_entry entry;
     union ibv_gid gid;
     struct ibv_context *context;
 
@@ -194,6 +195,12 @@ START_TEST(a_gid_leads_to_its_network_device)
                gid.raw[13], gid.raw[14], gid.raw[15]);
     snprintf(path, sizeof(path), IBDEV "/device/net/%s/mtu", netdev);
     ck_line_is(path, "4200");
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(ibv_query_gid_ex(context, 1, i, &entry, 0), 0);
+        ck_assert_ptr_nonnull(if_indextoname(entry.ndev_ifindex, name));
+        ck_assert_str_eq(name, netdev);
+    }
+    ck_assert_int_eq(ibv_query_gid_ex(context, 256 + 1, 0, &entry, 0), EINVAL); /* of port 1? */
     ibv_close_device(context);
 }
 END_TEST

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "fw/fw.h"
-#include "guest-lib/verbs/facts.h"
 #include "wire/open.h"
 
 _Static_assert(HV_FACTS_DEVICES == HV_MAX_DEVICES, "a device has its facts");
@@ -21,6 +20,7 @@ _Static_assert(HV_FACTS_GIDS == HV_GIDS, "a GID is a fact");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around published */
 static struct hv_facts published;
+static bool facts_are_shown; /* libhcasim.so is there */
 
 static void facts_of_port(const struct hv_port_config *port, struct hv_device_facts *facts)
 {
@@ -94,6 +94,11 @@ static bool facts_is_peer(uint32_t ipv4)
     return is;
 }
 
+unsigned hv_facts_ifindex(unsigned device)
+{
+    return facts_are_shown ? HV_FACTS_IFINDEX + device : 0;
+}
+
 static const struct hv_beside_ops facts_ops = {.look = facts_look, .is_peer = facts_is_peer};
 
 static void facts_before_fork(void)
@@ -111,6 +116,7 @@ __attribute__((constructor)) static void facts_begin(void)
     hv_beside_fn *beside = (hv_beside_fn *)dlsym(RTLD_DEFAULT, HV_BESIDE_NAME);
 
     pthread_atfork(facts_before_fork, facts_after_fork, facts_after_fork);
+    facts_are_shown = beside != NULL;
     if (beside) {
         beside(&facts_ops);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tables of a port, GIDs and P_Keys, and the MAC addresses that belong to GIDs. */
 #include <string.h>
+#include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/host/neighbours.h"
@@ -56,11 +57,15 @@ HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, 
     return 0;
 }
 
-static void gid_fill_entry(struct ibv_gid_entry *to, size_t size, const union ibv_gid *gid,
+static void gid_fill_entry(const struct ibv_context *context, struct ibv_gid_entry *to, size_t size,
                            uint32_t index)
 {
-    struct ibv_gid_entry entry = {
-        .gid = *gid, .gid_index = index, .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2};
+    const struct hv_device *device = hv_device(context->device);
+    struct ibv_gid_entry entry = {.gid = device->config->gid[index],
+                                  .gid_index = index,
+                                  .port_num = 1,
+                                  .gid_type = IBV_GID_TYPE_ROCE_V2,
+                                  .ndev_ifindex = hv_facts_ifindex(device->index)};
 
     memset(to, 0, size);
     memcpy(to, &entry, MIN(size, sizeof(entry)));
@@ -70,10 +75,12 @@ HV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, 
                                 struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
     union ibv_gid gid;
-    int err = flags ? EOPNOTSUPP : gid_at(context, (uint8_t)port_num, (int)gid_index, &gid);
+    int err = flags           ? EOPNOTSUPP
+              : port_num != 1 ? EINVAL
+                              : gid_at(context, 1, (int)gid_index, &gid);
 
     if (!err) {
-        gid_fill_entry(entry, entry_size, &gid, gid_index);
+        gid_fill_entry(context, entry, entry_size, gid_index);
     }
     return hv_kernel(err);
 }
@@ -88,8 +95,8 @@ HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
         return -hv_kernel(EINVAL);
     }
     for (uint32_t i = 0; i < HV_GIDS; i++) {
-        gid_fill_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), entry_size,
-                       &hv_device(context->device)->config->gid[i], i);
+        gid_fill_entry(context, (struct ibv_gid_entry *)((char *)entries + i * entry_size),
+                       entry_size, i);
     }
     return HV_GIDS;
 }

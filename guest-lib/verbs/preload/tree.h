@@ -14,9 +14,8 @@
 #define TREE_PCI_ROOT   "sys/devices/pci" TREE_PCI_DOMAIN ":00"
 #define TREE_PCI_SLOT   TREE_PCI_DOMAIN ":00:%02x.0"
 /* Of the network devices, which nobody but the HCA has. */
-#define TREE_NETDEV "hca"
-/* The first one's number as an interface, to which no machine counts; others follow. */
-#define TREE_IFINDEX 0xca0000u
+#define TREE_NETDEV  "hca"
+#define TREE_IFINDEX HV_FACTS_IFINDEX
 /* Bits of the network's part of an address. */
 #define TREE_PREFIX_LEN 24
 
