@@ -57,6 +57,12 @@ static void held_reserve(void)
     } else if (range != MAP_FAILED) {
         munmap(range, RANGE); /* addresses are short */
     }
+}
+
+/* From the start: who takes locks of his own around calls of ours has his handler known later, and
+ * so called earlier. */
+__attribute__((constructor)) static void held_watch_forks(void)
+{
     pthread_atfork(held_before_fork, held_after_fork, held_after_fork);
 }
 

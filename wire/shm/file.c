@@ -133,17 +133,17 @@ static void shm_file_in_child(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void shm_file_watch_forks(void)
+/* From the start: who takes locks of his own around calls of ours has his handler known later, and
+ * so called earlier. */
+__attribute__((constructor)) static void shm_file_watch_forks(void)
 {
     pthread_atfork(shm_file_before_fork, shm_file_in_parent, shm_file_in_child);
 }
 
 static int shm_file_keep(int fd)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st = {0};
 
-    pthread_once(&once, shm_file_watch_forks);
     fstat(fd, &st);
     pthread_mutex_lock(&kept_lock);
     kept = g_renew(struct shm_kept, kept, num_kept + 1);

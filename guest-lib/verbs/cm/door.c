@@ -286,6 +286,18 @@ static void door_close(struct ucma_file *file)
     cancel_restore(state);
 }
 
+/* The lock is its parent's, in which another thread may have been at work. It is not waited for
+ * before fork(), for who has it takes those of the devices, which are. */
+static void door_in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void door_begin(void)
+{
+    pthread_atfork(NULL, NULL, door_in_child);
+}
+
 /* A program that ends has closed its files: peers learn of it. */
 __attribute__((destructor)) static void door_finish(void)
 {

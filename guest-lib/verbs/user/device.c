@@ -20,21 +20,6 @@ static pid_t devices_of; /* the process that they were listed in */
 static struct hv_port_config *ports;
 static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 
-/* What is done with it opens and closes files, which no cancellation may interrupt. */
-static int lock_devices(void)
-{
-    int state = cancel_disable();
-
-    pthread_mutex_lock(&lock);
-    return state;
-}
-
-static void unlock_devices(int state)
-{
-    pthread_mutex_unlock(&lock);
-    cancel_restore(state);
-}
-
 static void init_device(struct hv_device *dev, unsigned index, const struct hv_port_config *config)
 {
     dev->index = index;
@@ -85,11 +70,27 @@ static void device_after_fork_in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Once an HCA is open: handlers run in the order in which they were made known, the last one first,
- * and its wire has a lock of its own that is taken under this one. */
+/* Handlers run in the order in which they were made known, the last one first: those of what has
+ * locks that are taken under this one (the wire, held memory) have been since the process began. */
 static void device_watch_forks(void)
 {
     pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
+}
+
+/* What is done with it opens and closes files, which no cancellation may interrupt. */
+static int lock_devices(void)
+{
+    int state = cancel_disable();
+
+    pthread_once(&watching_forks, device_watch_forks);
+    pthread_mutex_lock(&lock);
+    return state;
+}
+
+static void unlock_devices(int state)
+{
+    pthread_mutex_unlock(&lock);
+    cancel_restore(state);
 }
 
 /* What was posted last may wait for a poll (hv_doorbell_soon()). A program that ends without
@@ -233,7 +234,6 @@ static struct hv_hca *device_use_hca(struct hv_device *dev)
             g_error_free(err);
             return NULL;
         }
-        pthread_once(&watching_forks, device_watch_forks);
     }
     dev->users++;
     return dev->hca;
