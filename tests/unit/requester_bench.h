@@ -33,6 +33,22 @@ static inline void setup_bare(void)
     right = &lab->side[1];
 }
 
+/* Connects two QPs of a service (PRM_QP_ST_). */
+static inline void pair_on(uint8_t st, const struct lab_path *path)
+{
+    struct lab_qp_attr attr = lab_rc;
+
+    attr.st = st;
+    lab_qp_new(left, &attr, &a);
+    lab_qp_new(right, &attr, &b);
+    lab_connect(lab, &a, &b, path);
+}
+
+static inline void pair_of(uint8_t st)
+{
+    pair_on(st, &lab_path);
+}
+
 static inline void teardown(void)
 {
     lab_free(lab);

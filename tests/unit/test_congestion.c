@@ -219,13 +219,8 @@ END_TEST
 
 static void setup_ud(void)
 {
-    struct lab_qp_attr attr = lab_rc;
-
     setup_bare();
-    attr.st = PRM_QP_ST_UD;
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &attr, &b);
-    lab_connect(lab, &a, &b, &lab_path);
+    pair_of(PRM_QP_ST_UD);
     from = lab_mem(left, 4096, 1);
 }
 

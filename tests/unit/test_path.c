@@ -131,13 +131,8 @@ END_TEST
 
 static void setup_datagrams(void)
 {
-    struct lab_qp_attr attr = lab_rc;
-
     setup_bare();
-    attr.st = PRM_QP_ST_UD;
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &attr, &b);
-    lab_connect(lab, &a, &b, &lab_path);
+    pair_of(PRM_QP_ST_UD);
 }
 
 /* The VLAN of a datagram is the one of its source's entry; the priority is in the upper three of

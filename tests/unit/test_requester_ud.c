@@ -6,16 +6,6 @@
 
 /* -- UC, UD, UMR ------------------------------------------------------------------------------- */
 
-static void pair_of(uint8_t st)
-{
-    struct lab_qp_attr attr = lab_rc;
-
-    attr.st = st;
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &attr, &b);
-    lab_connect(lab, &a, &b, &lab_path);
-}
-
 START_TEST(uc_completes_when_sent)
 {
     uint64_t src = lab_mem(left, 5000, 1), dst = lab_mem(right, 5000, 0);
@@ -175,14 +165,10 @@ START_TEST(ud_longer_than_the_port_allows)
 {
     struct lab_path path = lab_path;
     struct lab_wr wr;
-    struct lab_qp_attr attr = lab_rc;
 
-    attr.st = PRM_QP_ST_UD;
     path.mtu = PRM_QP_MTU_4096;
     left->hca.vport->uplink->mtu = 1522;
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &attr, &b);
-    lab_connect(lab, &a, &b, &path);
+    pair_on(PRM_QP_ST_UD, &path);
     wr = ud_wr(1024);
     lab_post(&a, &wr);
     lab_run(lab);
