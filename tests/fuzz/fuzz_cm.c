@@ -10,38 +10,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "guest-lib/cm/cm.h"
+#include "tests/fuzz/cm_host.h"
 
 #define STEP    14
 #define SERVICE 0x1060000u
-#define SECOND  1000000000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct cm_id *asked; /* the last one that is there */
-static uint64_t now_ns, last_sent;
+static uint64_t last_sent;
 
 static void fuzz_send(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
 {
     last_sent += mad[17]; /* all of it is read */
 }
 
-static uint64_t fuzz_now(void *opaque)
-{
-    return now_ns;
-}
-
-static uint32_t fuzz_random(void *opaque)
-{
-    return 0x1000;
-}
-
-static uint64_t fuzz_guid(void *opaque, unsigned port)
-{
-    return 1;
-}
-
-static const struct cm_ops ops = {fuzz_send, fuzz_now, fuzz_random, fuzz_guid};
+static const struct cm_ops ops = CM_HOST(fuzz_send);
 
 /* Reads all that it is told, and does what a consumer may. */
 static int fuzz_event(struct cm_id *id, const struct cm_event *event)

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "guest-lib/cm/ucma.h"
+#include "tests/fuzz/cm_host.h"
 
 #define STEP 16
 #define IDS  4
@@ -19,14 +20,12 @@
     {                                                                                              \
         [10] = 0xff, 0xff, 10, 0, 0, 1                                                             \
     }
-#define SECOND          1000000000ull
 #define ANSWER_AT_LEAST 16 /* bytes of a command, with where its answer goes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct ucma_file *file;
 static GQueue mails; /* datagrams */
-static uint64_t now_ns;
 static uint8_t answer[4096];
 static uint32_t ids[IDS];
 static unsigned num_ids;
@@ -34,21 +33,6 @@ static unsigned num_ids;
 static void fuzz_send(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
 {
     g_queue_push_tail(&mails, g_memdup2(mad, CM_MAD_LEN));
-}
-
-static uint64_t fuzz_now(void *opaque)
-{
-    return now_ns;
-}
-
-static uint32_t fuzz_random(void *opaque)
-{
-    return 0x1000;
-}
-
-static uint64_t fuzz_guid(void *opaque, unsigned port)
-{
-    return 1;
 }
 
 static void fuzz_changed(void *opaque)
@@ -70,7 +54,7 @@ static struct ucma_file *fuzz_file_of(int fd)
     return fd ? NULL : file;
 }
 
-static const struct ucma_ops ops = {.cm = {fuzz_send, fuzz_now, fuzz_random, fuzz_guid},
+static const struct ucma_ops ops = {.cm = CM_HOST(fuzz_send),
                                     .changed = fuzz_changed,
                                     .has_low_ports = fuzz_has_low_ports,
                                     .find = fuzz_find};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a connection manager has of its host in the targets that have one: time that passes when the
+ * target says so, and numbers that are the same in each run. What is sent is the target's.
+ */
+#ifndef HCASIM_TESTS_FUZZ_CM_HOST_H
+#define HCASIM_TESTS_FUZZ_CM_HOST_H
+
+#include "guest-lib/cm/cm.h"
+
+#define SECOND 1000000000ull
+
+static uint64_t now_ns;
+
+static inline uint64_t fuzz_now(void *opaque)
+{
+    return now_ns;
+}
+
+static inline uint32_t fuzz_random(void *opaque)
+{
+    return 0x1000;
+}
+
+static inline uint64_t fuzz_guid(void *opaque, unsigned port)
+{
+    return 1;
+}
+
+/* With the target's own cm_ops.send. */
+#define CM_HOST(send)                                                                              \
+    {                                                                                              \
+        send, fuzz_now, fuzz_random, fuzz_guid                                                     \
+    }
+
+#endif
