@@ -69,7 +69,7 @@ static bool ucma_take_event(void *opaque, void *out)
 static void ucma_put_file(struct ucma_file *file)
 {
     if (g_atomic_int_dec_and_test(&file->refs)) {
-        hv_event_queue_fini(&file->queue, g_free);
+        hv_event_queue_fini(&file->queue);
         g_free(file);
     }
 }
@@ -413,7 +413,7 @@ uint64_t ucma_deadline_ns(const struct ucma *ucma)
 struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd))
 {
     struct ucma_file *file = g_new0(struct ucma_file, 1);
-    int err = hv_event_queue_init(&file->queue);
+    int err = hv_event_queue_init(&file->queue, g_free);
 
     if (err) {
         g_free(file);

@@ -88,8 +88,8 @@ struct drv {
     struct drv_umr *umr; /* or NULL: nobody needed it yet */
     uint8_t mac[6];
     bool up;
-    /* The function was reset in the midst of all. As with mlx5_core, commands that destroy
-     * something succeed from then on, all others fail; the device sees none. */
+    /* The function was reset in the midst of all, or is no more. As with mlx5_core, commands that
+     * destroy something succeed from then on, all others fail; the device sees none. */
     bool lost;
 };
 

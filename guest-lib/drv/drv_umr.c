@@ -70,7 +70,7 @@ void drv_umr_close(struct drv *drv)
 int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *mkc)
 {
     struct umr_wqe wqe = {0};
-    int status = drv->umr ? 0 : umr_open(drv);
+    int status = drv->lost ? PRM_CMD_STATUS_INTERNAL_ERR : drv->umr ? 0 : umr_open(drv);
     struct drv_qp *qp;
     struct drv_wc wc;
 

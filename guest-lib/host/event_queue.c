@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "wire/cancel.h"
 
-int hv_event_queue_init(struct hv_event_queue *queue)
+int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
 {
     queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     if (queue->fd < 0) {
@@ -17,14 +17,16 @@ int hv_event_queue_init(struct hv_event_queue *queue)
     }
     pthread_mutex_init(&queue->lock, NULL);
     g_queue_init(&queue->events);
+    queue->closed = false;
+    queue->free_event = free_event;
     return 0;
 }
 
-void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event)
+void hv_event_queue_fini(struct hv_event_queue *queue)
 {
     close(queue->fd);
-    if (free_event) {
-        g_queue_clear_full(&queue->events, free_event);
+    if (queue->free_event) {
+        g_queue_clear_full(&queue->events, queue->free_event);
     } else {
         g_queue_clear(&queue->events);
     }
@@ -46,13 +48,18 @@ void hv_event_put(struct hv_event_queue *queue, void *event)
     int state = cancel_disable();
 
     pthread_mutex_lock(&queue->lock);
-    g_queue_push_tail(&queue->events, event);
-    event_put_token(queue);
+    if (!queue->closed) {
+        g_queue_push_tail(&queue->events, event);
+        event_put_token(queue);
+    } else if (queue->free_event) {
+        queue->free_event(event);
+    }
     pthread_mutex_unlock(&queue->lock);
     cancel_restore(state);
 }
 
-/* With a token. NULL: the event that it was for has gone (*again), or stays, with its token. */
+/* With a token. NULL: the event that it was for has gone (*again), or stays, with its token, as the
+ * one of a closed queue does. */
 static void *event_take_first(struct hv_event_queue *queue, bool (*take)(void *event, void *arg),
                               void *arg, bool *again)
 {
@@ -61,11 +68,11 @@ static void *event_take_first(struct hv_event_queue *queue, bool (*take)(void *e
 
     pthread_mutex_lock(&queue->lock);
     event = g_queue_peek_head(&queue->events);
-    *again = !event;
+    *again = !event && !queue->closed;
     if (event && take(event, arg)) {
         g_queue_pop_head(&queue->events);
-    } else if (event) {
-        err = errno;
+    } else if (event || queue->closed) {
+        err = event ? errno : EIO;
         event = NULL;
         event_put_token(queue);
     }
@@ -101,6 +108,24 @@ static void event_take_token(struct hv_event_queue *queue)
     if (preadv2(queue->fd, &iov, 1, -1, RWF_NOWAIT) < 0 && errno != EAGAIN) {
         g_warning("an event's descriptor: %s", g_strerror(errno));
     }
+}
+
+void hv_event_queue_close(struct hv_event_queue *queue)
+{
+    void *event;
+    int state = cancel_disable();
+
+    pthread_mutex_lock(&queue->lock);
+    while ((event = g_queue_pop_head(&queue->events))) {
+        event_take_token(queue);
+        if (queue->free_event) {
+            queue->free_event(event);
+        }
+    }
+    queue->closed = true;
+    event_put_token(queue); /* which stays */
+    pthread_mutex_unlock(&queue->lock);
+    cancel_restore(state);
 }
 
 void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *, const void *),

@@ -8,6 +8,10 @@
  * object that goes takes its events and as many tokens with it; who had one of these already waits
  * again. What has been taken is counted before the lock is given back, so that an object that goes
  * finds each of its events either in the queue or counted.
+ *
+ * A queue whose device is gone is closed: it has no events any more, and who reads or waits is told
+ * so. Its descriptor is readable from then on. (A kernel's says POLLERR instead, or POLLIN with
+ * POLLRDHUP: an eventfd has nothing of the kind to say.)
  */
 #ifndef HCASIM_GUEST_LIB_HOST_EVENT_QUEUE_H
 #define HCASIM_GUEST_LIB_HOST_EVENT_QUEUE_H
@@ -20,17 +24,20 @@ struct hv_event_queue {
     pthread_mutex_t lock; /* before those of the objects that events are about */
     GQueue events;
     int fd;
+    bool closed;
+    GDestroyNotify free_event; /* or NULL */
 };
 
-/* 0 or errno. */
-int hv_event_queue_init(struct hv_event_queue *queue);
-/* free_event: for what is still there, or NULL. */
-void hv_event_queue_fini(struct hv_event_queue *queue, GDestroyNotify free_event);
+/* 0 or errno. free_event: for events that nobody comes for any more, or NULL. */
+int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event);
+void hv_event_queue_fini(struct hv_event_queue *queue);
+/* Its events go, no others come, and who waits for one wakes up. Once. */
+void hv_event_queue_close(struct hv_event_queue *queue);
 
 void hv_event_put(struct hv_event_queue *queue, void *event);
 /* Waits for an event, unless the descriptor says not to; it may be cancelled there. take is called
- * with the lock held, and false leaves the event where it was. NULL with errno: there is none, or
- * errno as take left it. */
+ * with the lock held, and false leaves the event where it was. NULL with errno: there is none (EIO:
+ * and never will be), or errno as take left it. */
 void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void *arg), void *arg);
 /* Takes out every event for which match(event, obj) holds. */
 void hv_event_take_out(struct hv_event_queue *queue, bool (*match)(const void *, const void *),

@@ -179,12 +179,21 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     return NULL;
 }
 
+static void local_unplug(struct local_hca *hca)
+{
+    if (hca->port) {
+        fw_set_wire(hca->fw, NULL);
+        wire_close(hca->port);
+        hca->port = NULL;
+        hca->wire_fd = -1;
+    }
+}
+
 void local_hca_free(struct local_hca *hca)
 {
     local_stop(hca);
     local_leave(hca);
-    fw_set_wire(hca->fw, NULL);
-    wire_close(hca->port);
+    local_unplug(hca);
     local_leave_neighbours(hca);
     fw_free(hca->fw);
     close(hca->wake_fd);
@@ -197,6 +206,18 @@ void local_reset(struct local_hca *hca)
 {
     pthread_mutex_lock(&hca->lock);
     fw_reset(hca->fw);
+    pthread_mutex_unlock(&hca->lock);
+}
+
+void local_remove(struct local_hca *hca)
+{
+    __atomic_store_n(&hca->driven, LOCAL_BY_NOBODY, __ATOMIC_RELAXED);
+    local_helper_stop(hca);
+    pthread_mutex_lock(&hca->lock);
+    local_unplug(hca);
+    fw_reset(hca->fw);
+    local_set_polled(hca, false);
+    local_timer_arm(hca, UINT64_MAX);
     pthread_mutex_unlock(&hca->lock);
 }
 
@@ -216,16 +237,16 @@ void local_after_fork(struct local_hca *hca)
 
 void local_hca_abandon(struct local_hca *hca)
 {
-    hca->driven = LOCAL_BY_PARENT;
+    __atomic_store_n(&hca->driven, LOCAL_BY_PARENT, __ATOMIC_RELAXED);
 }
 
 bool local_is_ours(struct local_hca *hca)
 {
-    if (hca->driven == LOCAL_BY_PARENT &&
+    if (local_driven_by(hca) == LOCAL_BY_PARENT &&
         !__atomic_exchange_n(&hca->said_so, true, __ATOMIC_RELAXED)) {
         fprintf(stderr, "%s: was opened before fork(): it stays with the parent\n", hca->name);
     }
-    return hca->driven != LOCAL_BY_PARENT;
+    return local_driven_by(hca) != LOCAL_BY_PARENT;
 }
 
 /* -- what the driver sees (guest-lib/drv/pci.h)
@@ -235,9 +256,10 @@ bool local_is_ours(struct local_hca *hca)
 static uint64_t local_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {
     struct local_hca *hca = pci;
+    enum local_driven driven = local_driven_by(hca);
     uint64_t value;
 
-    if (hca->driven == LOCAL_BY_PARENT) {
+    if (driven == LOCAL_BY_PARENT || driven == LOCAL_BY_NOBODY) {
         return UINT64_MAX; /* as from a function that is not there */
     }
     pthread_mutex_lock(&hca->lock);
@@ -250,6 +272,9 @@ static void local_pci_mmio_write(void *pci, uint64_t offset, uint64_t value, uns
 {
     struct local_hca *hca = pci;
 
+    if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
+        return;
+    }
     pthread_mutex_lock(&hca->lock);
     local_take_notes(hca); /* a command may end the queues that they are about */
     fw_mmio_write(hca->fw, offset, value, size);

@@ -59,6 +59,9 @@ void local_stop(struct local_hca *hca);
 void local_hca_free(struct local_hca *hca);
 /* A function-level reset. */
 void local_reset(struct local_hca *hca);
+/* The function is pulled out: its cable and its helper are gone, nothing in it works any more, and
+ * what is written to it goes nowhere. Any thread may be in any other call. Once. */
+void local_remove(struct local_hca *hca);
 /* Around fork(), in the parent: the helper sleeps meanwhile. */
 void local_before_fork(struct local_hca *hca);
 void local_after_fork(struct local_hca *hca);

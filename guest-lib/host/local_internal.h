@@ -23,11 +23,12 @@
 enum local_driven {
     LOCAL_BY_THREADS, /* of this process, by its helper at the least */
     LOCAL_BY_WORLD,
-    LOCAL_BY_PARENT /* this process is a child of the one whose HCA it is */
+    LOCAL_BY_PARENT, /* this process is a child of the one whose HCA it is */
+    LOCAL_BY_NOBODY  /* it was pulled out */
 };
 
 struct local_hca {
-    enum local_driven driven;
+    enum local_driven driven; /* read with local_driven_by() */
     struct inproc_world *world;
     struct inproc_member member;
     uint64_t away_until_ns; /* in a world with whims: no turn before */
@@ -43,7 +44,7 @@ struct local_hca {
     uint8_t last_line[LINE];
     pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
-    struct wire_port *port;
+    struct wire_port *port; /* NULL: it was pulled out */
     struct memory_missed missed;
     int wire_fd, wake_fd;
     int log_level;
@@ -88,6 +89,11 @@ struct local_hca {
 };
 
 /* -- progress.c -------------------------------------------------------------------------------- */
+
+static inline enum local_driven local_driven_by(const struct local_hca *hca)
+{
+    return __atomic_load_n(&hca->driven, __ATOMIC_RELAXED);
+}
 
 static inline uint64_t local_timespec_ns(const struct timespec *ts)
 {

@@ -91,7 +91,10 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
     bool found;
 
     pthread_mutex_lock(&hca->lock);
-    if (derived && !neighbours_knows(hca->neighbours, gid) && wire_knows(hca->port, derived)) {
+    if (!hca->port) {
+        found = false; /* nobody is asked any more */
+    } else if (derived && !neighbours_knows(hca->neighbours, gid) &&
+               wire_knows(hca->port, derived)) {
         memcpy(mac, derived, MAC_BYTES);
         found = true;
     } else {

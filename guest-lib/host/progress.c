@@ -201,7 +201,7 @@ bool local_run(struct local_hca *hca)
     bool did, idles, rest = false;
     uint64_t now;
 
-    if (hca->driven != LOCAL_BY_THREADS) {
+    if (local_driven_by(hca) != LOCAL_BY_THREADS) {
         return false;
     }
     if (local_is_anothers(hca)) {
@@ -238,7 +238,8 @@ bool local_run(struct local_hca *hca)
 
 void local_run_now_and_then(struct local_hca *hca)
 {
-    if (hca->driven == LOCAL_BY_THREADS && !__atomic_load_n(&hca->polled, __ATOMIC_RELAXED)) {
+    if (local_driven_by(hca) == LOCAL_BY_THREADS &&
+        !__atomic_load_n(&hca->polled, __ATOMIC_RELAXED)) {
         unsigned polls = __atomic_load_n(&hca->full_polls, __ATOMIC_RELAXED) + 1;
 
         __atomic_store_n(&hca->full_polls, polls, __ATOMIC_RELAXED);
@@ -253,7 +254,7 @@ void local_rest(struct local_hca *hca)
 {
     int state;
 
-    if (hca->driven != LOCAL_BY_THREADS) {
+    if (local_driven_by(hca) != LOCAL_BY_THREADS) {
         return;
     }
     state = cancel_disable();
@@ -276,6 +277,9 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
 {
     if (!local_is_ours(hca)) {
         return false;
+    }
+    if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
+        return true; /* what a kernel maps in a removed function's place takes any write */
     }
     pthread_mutex_lock(&hca->lock);
     fw_mmio_write(hca->fw, offset, value, 8);
@@ -306,7 +310,7 @@ void local_finish(struct local_hca *hca)
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    if (hca->driven != LOCAL_BY_THREADS || pthread_mutex_timedlock(&hca->lock, &until)) {
+    if (local_driven_by(hca) != LOCAL_BY_THREADS || pthread_mutex_timedlock(&hca->lock, &until)) {
         return;
     }
     local_take_notes(hca);
@@ -335,7 +339,7 @@ static void local_answer_doorbell(struct local_hca *hca)
 
 static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, bool may_wait)
 {
-    if (hca->driven != LOCAL_BY_THREADS) {
+    if (local_driven_by(hca) != LOCAL_BY_THREADS) {
         return local_note_doorbell(hca, offset, value);
     }
     if (may_wait && local_leave_note(hca, offset, value)) {
@@ -399,6 +403,9 @@ static bool local_member_run(struct inproc_member *member, uint64_t now_ns)
     const struct inproc_whims *whims = hca->world->whims;
     bool due = hca->woken || hca->deadline_ns <= now_ns, scans, did;
 
+    if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
+        return false;
+    }
     scans = hca->scan && g_atomic_int_get(hca->watching);
     if (hca->away_until_ns > now_ns) {
         due = scans = false;
@@ -420,6 +427,9 @@ static uint64_t local_member_deadline_ns(const struct inproc_member *member)
     const struct local_hca *hca = local_of_member(member);
     uint64_t turn = hca->woken ? 0 : hca->deadline_ns;
 
+    if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
+        return UINT64_MAX;
+    }
     turn = MAX(turn, hca->away_until_ns);
     return hca->irqs_raised && hca->irq ? MIN(turn, hca->irqs_due_ns) : turn;
 }
@@ -449,7 +459,7 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vecto
     hca->scan = scan;
     hca->watching = watching;
     hca->opaque = opaque;
-    return hca->driven == LOCAL_BY_WORLD || local_helper_start(hca);
+    return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
 }
 
 void local_stop(struct local_hca *hca)

@@ -69,6 +69,8 @@ struct hv_device {
     const struct hv_port_config *config;
     struct hv_hca *hca; /* while any context is open */
     unsigned users;     /* contexts */
+    bool removed;       /* for this process: it finds it no more */
+    bool watched;       /* somebody waits for the moment to remove it */
 };
 
 /* A doorbell page of 4 KiB in BAR0; its two BlueFlame registers alternate. */

@@ -140,6 +140,26 @@ START_TEST(numbers_have_bounds)
 }
 END_TEST
 
+/* The first device is removed when it is said; 0 is a time, too. */
+START_TEST(a_removal_has_a_time_or_a_file)
+{
+    look("[hcasim]\ndevices=2\nremove_after=1.5\nremove_when=/tmp/gone\n");
+    ck_assert(ports[0].removes && !ports[1].removes);
+    ck_assert_uint_eq(ports[0].remove_after_ns, 1500000000);
+    ck_assert_str_eq(ports[0].remove_when, "/tmp/gone");
+    ck_assert_ptr_null(ports[1].remove_when);
+    look("[hcasim]\nremove_after=0\n");
+    ck_assert(ports[0].removes);
+    ck_assert_uint_eq(ports[0].remove_after_ns, 0);
+    look("");
+    ck_assert(!ports[0].removes && !ports[0].remove_when);
+    refused("HCASIM_REMOVE_AFTER", "-1", "remove_after is -1");
+    refused("HCASIM_REMOVE_AFTER", "1s", "no time");
+    refused("HCASIM_REMOVE_AFTER", "nan", "no time");
+    refused("HCASIM_REMOVE_AFTER", "1e10", "no time");
+}
+END_TEST
+
 /* HCASIM_DEVICES: others follow the first one. */
 START_TEST(further_devices_follow_the_first)
 {
@@ -167,6 +187,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_value_that_cannot_be_read_is_refused);
     tcase_add_test(tc, addresses_are_whole_and_nothing_else);
     tcase_add_test(tc, numbers_have_bounds);
+    tcase_add_test(tc, a_removal_has_a_time_or_a_file);
     tcase_add_test(tc, further_devices_follow_the_first);
     suite_add_tcase(s, tc);
     return s;

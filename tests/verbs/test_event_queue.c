@@ -21,13 +21,13 @@ static unsigned taken; /* calls of take() */
 
 static void setup(void)
 {
-    ck_assert_int_eq(hv_event_queue_init(&queue), 0);
+    ck_assert_int_eq(hv_event_queue_init(&queue, NULL), 0);
     taken = 0;
 }
 
 static void teardown(void)
 {
-    hv_event_queue_fini(&queue, NULL);
+    hv_event_queue_fini(&queue);
 }
 
 static void *event(uintptr_t n)
@@ -149,14 +149,63 @@ START_TEST(what_nobody_came_for_is_freed)
 {
     struct hv_event_queue other;
 
-    ck_assert_int_eq(hv_event_queue_init(&other), 0);
+    ck_assert_int_eq(hv_event_queue_init(&other, count_freed), 0);
     hv_event_put(&other, event(1));
     hv_event_put(&other, event(2));
     hv_event_put(&other, event(2));
     hv_event_take_out(&other, is, event(1), count_freed);
     ck_assert_uint_eq(freed, 1);
-    hv_event_queue_fini(&other, count_freed);
+    hv_event_queue_fini(&other);
     ck_assert_uint_eq(freed, 3);
+}
+END_TEST
+
+/* There will be none any more: what waits there goes, what is put all the same too, and who reads
+ * is told, as often as he does. */
+START_TEST(a_closed_one_is_readable_for_good)
+{
+    struct hv_event_queue other;
+    struct pollfd fd;
+
+    ck_assert_int_eq(hv_event_queue_init(&other, count_freed), 0);
+    fd = (struct pollfd){.fd = other.fd, .events = POLLIN};
+    hv_event_put(&other, event(1));
+    hv_event_put(&other, event(2));
+    freed = 0;
+    hv_event_queue_close(&other);
+    ck_assert_uint_eq(freed, 2);
+    hv_event_put(&other, event(3));
+    ck_assert_uint_eq(freed, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(poll(&fd, 1, 0), 1);
+        errno = 0;
+        ck_assert_ptr_null(hv_event_take(&other, take, NULL));
+        ck_assert_int_eq(errno, EIO);
+    }
+    hv_event_queue_fini(&other);
+    ck_assert_uint_eq(freed, 3);
+}
+END_TEST
+
+static void *wait_in_vain(void *opaque)
+{
+    errno = 0;
+    return hv_event_take(&queue, take, NULL) ? NULL : GINT_TO_POINTER(errno);
+}
+
+START_TEST(all_who_wait_wake_up_when_it_is_closed)
+{
+    pthread_t waiting[3];
+    void *err;
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(pthread_create(&waiting[i], NULL, wait_in_vain, NULL), 0);
+    }
+    hv_event_queue_close(&queue);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(waiting[i], &err);
+        ck_assert_int_eq(GPOINTER_TO_INT(err), EIO);
+    }
 }
 END_TEST
 
@@ -171,7 +220,7 @@ START_TEST(what_is_moved_is_told_of_where_it_is)
     struct hv_event_queue from;
     unsigned moved = 0;
 
-    ck_assert_int_eq(hv_event_queue_init(&from), 0);
+    ck_assert_int_eq(hv_event_queue_init(&from, NULL), 0);
     hv_event_put(&queue, event(9));
     for (uintptr_t i = 0; i < 4; i++) {
         hv_event_put(&from, event(1 + i % 2));
@@ -184,7 +233,7 @@ START_TEST(what_is_moved_is_told_of_where_it_is)
     expect_nothing();
     ck_assert_ptr_eq(hv_event_take(&from, take, NULL), event(2));
     ck_assert_ptr_eq(hv_event_take(&from, take, NULL), event(2));
-    hv_event_queue_fini(&from, NULL);
+    hv_event_queue_fini(&from);
 }
 END_TEST
 
@@ -304,7 +353,7 @@ START_TEST(what_moves_is_taken_once)
     unsigned here = 0, there = 0;
     pthread_t mover;
 
-    ck_assert_int_eq(hv_event_queue_init(&from), 0);
+    ck_assert_int_eq(hv_event_queue_init(&from, NULL), 0);
     ck_assert_int_eq(fcntl(from.fd, F_SETFL, O_NONBLOCK), 0);
     dont_wait();
     ck_assert_int_eq(pthread_create(&mover, NULL, move_many, &from), 0);
@@ -315,7 +364,7 @@ START_TEST(what_moves_is_taken_once)
     pthread_join(mover, NULL);
     expect_nothing();
     ck_assert_ptr_null(hv_event_take(&from, take, NULL));
-    hv_event_queue_fini(&from, NULL);
+    hv_event_queue_fini(&from);
 }
 END_TEST
 
@@ -331,6 +380,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_taken_out_is_not_told_of);
     tcase_add_test(tc, a_token_that_a_reader_has_is_not_waited_for);
     tcase_add_test(tc, what_nobody_came_for_is_freed);
+    tcase_add_test(tc, a_closed_one_is_readable_for_good);
+    tcase_add_test(tc, all_who_wait_wake_up_when_it_is_closed);
     tcase_add_test(tc, what_is_moved_is_told_of_where_it_is);
     tcase_add_test(tc, one_who_waits_gets_what_comes);
     if (!UNDER_ASAN) {

@@ -12,6 +12,7 @@
 
 #define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
+#define MAX_SECONDS 1e9  /* until a removal: 32 years */
 
 static __thread GKeyFile *key_file;               /* while the thread reads the configuration */
 static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
@@ -64,6 +65,25 @@ static bool config_get_number(const char *key, uint64_t min, uint64_t max, uint6
     if (text && !g_ascii_string_to_unsigned(text, 10, min, max, number, NULL)) {
         return config_complain(err, "%s is %s, which is no number that it can be", key, text);
     }
+    return true;
+}
+
+/* Seconds, decimals too. *given: they were said. */
+static bool config_get_seconds(const char *key, bool *given, uint64_t *ns, GError **err)
+{
+    g_autofree char *text = config_get(key);
+    char *end;
+    double seconds;
+
+    *given = text != NULL;
+    if (!text) {
+        return true;
+    }
+    seconds = g_ascii_strtod(text, &end);
+    if (!g_ascii_isdigit(*text) || *end || !(seconds <= MAX_SECONDS)) {
+        return config_complain(err, "%s is %s, which is no time that it can be", key, text);
+    }
+    *ns = (uint64_t)(seconds * 1e9);
     return true;
 }
 
@@ -216,6 +236,7 @@ static void config_free_port(struct hv_port_config *port)
     g_free(port->wire);
     g_free(port->profile);
     g_free(port->capture);
+    g_free(port->remove_when);
     memset(port, 0, sizeof(*port));
 }
 
@@ -244,6 +265,11 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
     port->mtu = (unsigned)mtu;
     port->profile = config_get("profile");
     port->capture = index == 0 ? config_get("capture") : NULL;
+    port->remove_when = index == 0 ? config_get("remove_when") : NULL;
+    if (index == 0 &&
+        !config_get_seconds("remove_after", &port->removes, &port->remove_after_ns, err)) {
+        return false;
+    }
     if (ip && !config_parse_ipv4(ip, &port->ipv4)) {
         return config_complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
     }

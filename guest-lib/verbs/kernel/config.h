@@ -13,6 +13,8 @@
  *   HCASIM_PROFILE  generation: cx4, cx4lx, cx5, cx6dx or cx7                cx5
  *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
+ *   HCASIM_REMOVE_AFTER  seconds after which the first device is removed, once it is open   never
+ *   HCASIM_REMOVE_WHEN   file: the first device is removed when that is there            never
  *   HCASIM_CONFIG   glib key file; group [hcasim], keys wire, host, ...      none
  *
  * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes. If somebody on the
@@ -42,6 +44,9 @@ struct hv_port_config {
     uint64_t memory; /* bytes */
     unsigned responders;
     int log_level;
+    bool removes; /* so long after it was opened */
+    uint64_t remove_after_ns;
+    char *remove_when; /* a file, when it is there; or NULL */
     union ibv_gid gid[HV_GIDS];
     /* of a simulation (hv_config_simulate()), else NULL */
     struct inproc_world *world;

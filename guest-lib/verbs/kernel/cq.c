@@ -99,8 +99,9 @@ int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
 
 int uverbs_check_resize_cq(struct hv_cq *cq, int cqe)
 {
-    int err = hv_cq_check(&cq->ibv);
+    int err = hv_check_there(cq->hca);
 
+    err = err ? err : hv_cq_check(&cq->ibv);
     if (!err && !HV_CAP(cq->hca, cq_resize)) {
         err = ENOSYS;
     }

@@ -113,10 +113,11 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 {
     struct hv_hca *hca = hv_hca_of(obj->context);
     uint8_t out[MIN_LEN] = {0};
-    int err = obj->object == PRM_OBJECT(DCT)
-                  ? hv_drain_dct(hca, hv_context(obj->context)->uid, obj->id)
-                  : 0;
+    int err = hv_check_there(hca); /* of a removed device's driver no method is left */
 
+    if (!err && obj->object == PRM_OBJECT(DCT)) {
+        err = hv_drain_dct(hca, hv_context(obj->context)->uid, obj->id);
+    }
     err = hv_kernel(
         err ? err : hv_cmd(hca, obj->destroy, obj->object->destroy->in_least, out, sizeof(out)));
     if (err) {

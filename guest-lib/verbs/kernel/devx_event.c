@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
+#include "guest-lib/verbs/kernel/events.h"
 
 #define MIN_LEN 16u
 
@@ -62,7 +63,7 @@ static void devx_free_message(void *message)
 struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
 {
     struct hv_dv_cmd_comp *comp = g_new0(struct hv_dv_cmd_comp, 1);
-    int err = hv_event_queue_init(&comp->queue);
+    int err = hv_channel_open(hv_hca_of(ctx), &comp->queue, devx_free_message);
 
     if (err) {
         g_free(comp);
@@ -78,7 +79,7 @@ void hv_dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *dv)
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    hv_event_queue_fini(&comp->queue, devx_free_message);
+    hv_channel_close(&comp->queue);
     g_free(comp);
 }
 
@@ -149,7 +150,7 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
         return NULL;
     }
     channel = g_new0(struct hv_dv_event_channel, 1);
-    err = hv_event_queue_init(&channel->queue);
+    err = hv_channel_open(hv_hca_of(ctx), &channel->queue, devx_free_message);
     if (err) {
         g_free(channel);
         errno = err;
@@ -181,7 +182,7 @@ void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
 
     devx_unsubscribe(channel, NULL);
-    hv_event_queue_fini(&channel->queue, devx_free_message);
+    hv_channel_close(&channel->queue);
     g_free(channel);
 }
 
@@ -223,6 +224,9 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
     struct subscription *made[MAX_EVENTS];
 
+    if (hv_is_removed(hv_hca_of(channel->context))) {
+        return EIO;
+    }
     if (num > MAX_EVENTS) {
         return EINVAL;
     }

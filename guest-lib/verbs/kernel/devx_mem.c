@@ -113,7 +113,8 @@ int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
     PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
     PRM_SET(destroy_umem_in, in, uid, hv_context(umem->context)->uid);
     PRM_SET(destroy_umem_in, in, umem_id, dv->umem_id);
-    err = hv_kernel(hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in)));
+    err = hv_check_there(hv_hca_of(umem->context));
+    err = hv_kernel(err ? err : hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in)));
     if (err) {
         return err;
     }

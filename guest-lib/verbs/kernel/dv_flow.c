@@ -45,8 +45,9 @@ struct mlx5dv_flow_matcher *hv_dv_create_flow_matcher(struct ibv_context *ctx,
                                                       struct mlx5dv_flow_matcher_attr *attr)
 {
     struct mlx5dv_flow_matcher *matcher = calloc(1, sizeof(*matcher));
-    int err = matcher ? dv_flow_check_matcher(attr) : ENOMEM;
+    int err = matcher ? hv_check_there(hv_hca_of(ctx)) : ENOMEM;
 
+    err = err ? err : dv_flow_check_matcher(attr);
     if (!err) {
         err = dv_flow_read_match(matcher->mask, attr->match_mask);
     }
@@ -63,6 +64,9 @@ struct mlx5dv_flow_matcher *hv_dv_create_flow_matcher(struct ibv_context *ctx,
 
 int hv_dv_destroy_flow_matcher(struct mlx5dv_flow_matcher *matcher)
 {
+    if (hv_is_removed(hv_hca_of(matcher->context))) {
+        return hv_kernel(EIO);
+    }
     if (g_atomic_int_get(&matcher->flows)) {
         return hv_kernel(EBUSY);
     }

@@ -49,9 +49,10 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
 {
     struct hv_dv_mkey *mkey = DV_CONTAINER(dv, struct hv_dv_mkey);
-    int err = hv_kernel(
-        hv_mkey_destroy_for(hv_hca_of(mkey->context), hv_context(mkey->context)->uid, dv->lkey));
+    struct hv_hca *hca = hv_hca_of(mkey->context);
+    int err = hv_check_there(hca); /* a DevX object, in mlx5dv's eyes */
 
+    err = hv_kernel(err ? err : hv_mkey_destroy_for(hca, hv_context(mkey->context)->uid, dv->lkey));
     if (!err) {
         g_free(mkey);
     }

@@ -124,6 +124,27 @@ void hv_events_fatal(struct hv_hca *hca)
     pthread_mutex_unlock(&hca->reg_lock);
 }
 
+static bool async_is_of_object(const void *event, const void *unused)
+{
+    return hv_event_about(((const struct ibv_async_event *)event)->event_type) != HV_ABOUT_PORT;
+}
+
+void hv_events_removed(struct hv_hca *hca)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    if (hca->gsi) {
+        hv_gsi_removed(hca->gsi);
+    }
+    for (guint i = 0; i < hca->contexts->len; i++) {
+        struct hv_context *ctx = hca->contexts->pdata[i];
+
+        hv_event_take_out(&ctx->async->queue, async_is_of_object, NULL, g_free);
+    }
+    events_put_all(hca, &(struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL});
+    pthread_mutex_unlock(&hca->reg_lock);
+    hv_channels_removed(hca);
+}
+
 static void port_event(struct hv_hca *hca, uint8_t sub_type)
 {
     struct ibv_async_event event = {.element.port_num = 1};
@@ -138,6 +159,10 @@ static void port_event(struct hv_hca *hca, uint8_t sub_type)
 void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
 {
     pthread_mutex_lock(&hca->reg_lock);
+    if (hv_is_removed(hca)) {
+        pthread_mutex_unlock(&hca->reg_lock);
+        return;
+    }
     if (event->type == PRM_EVENT_TYPE_COMP) {
         struct hv_cq *cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(event->num));
 

@@ -30,6 +30,12 @@ static inline struct hv_channel *hv_channel(struct ibv_comp_channel *channel)
     return (struct hv_channel *)channel;
 }
 
+/* A channel of a device (channels.c): a queue, which is closed when the device is removed. 0 or
+ * errno: EIO, it is removed already. */
+int hv_channel_open(struct hv_hca *hca, struct hv_event_queue *queue, GDestroyNotify free_event);
+void hv_channel_close(struct hv_event_queue *queue);
+void hv_channels_removed(const struct hv_hca *hca);
+
 /* Where a context's asynchronous events go. */
 struct hv_async {
     struct hv_event_queue queue; /* struct ibv_async_event */
@@ -50,5 +56,9 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event);
 /* Tells every context that the device is lost (IBV_EVENT_DEVICE_FATAL): mlx5_core finds that out in
  * its health poll (poll_health()), and mlx5_ib hands it on (mlx5_ib_handle_event()). */
 void hv_events_fatal(struct hv_hca *hca);
+/* The device was removed (uverbs_destroy_ufile_hw()): events of its objects go with them, each
+ * context is told that it is lost, which is the last that it is told, channels are closed, and who
+ * has queue pair 1 looks. */
+void hv_events_removed(struct hv_hca *hca);
 
 #endif

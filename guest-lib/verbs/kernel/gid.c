@@ -14,6 +14,9 @@ unsigned hv_gid_table_len(struct hv_hca *hca)
 
 static int gid_at(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
+    if (hv_is_removed(hv_hca_of(context))) {
+        return EIO;
+    }
     if (port_num != 1 || index < 0 || index >= (int)hv_gid_table_len(hv_hca_of(context))) {
         return EINVAL;
     }
@@ -91,6 +94,9 @@ HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
     if (flags) {
         return -hv_kernel(EOPNOTSUPP);
     }
+    if (hv_is_removed(hv_hca_of(context))) {
+        return -hv_kernel(EIO);
+    }
     if (max_entries < HV_GIDS) {
         return -hv_kernel(EINVAL);
     }
@@ -103,6 +109,10 @@ HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
 
 HV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
+    if (hv_is_removed(hv_hca_of(context))) {
+        errno = ENOENT; /* it is a file in sysfs */
+        return -1;
+    }
     if (port_num != 1 || index != 0) {
         errno = EINVAL;
         return -1;
@@ -113,7 +123,7 @@ HV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int 
 
 HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-    if (port_num != 1 || pkey != 0xffff) {
+    if (hv_is_removed(hv_hca_of(context)) || port_num != 1 || pkey != 0xffff) {
         errno = ENOENT;
         return -1;
     }
@@ -170,6 +180,9 @@ int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
     const uint8_t *gid = dgid->raw;
     const struct hv_port_config *config = hv_device(ctx->ibv.context.device)->config;
 
+    if (hv_is_removed(ctx->hca)) {
+        return EIO;
+    }
     if (port != 1 || sgid_index >= HV_GIDS) {
         return EINVAL;
     }

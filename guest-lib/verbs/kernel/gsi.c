@@ -117,6 +117,16 @@ static void gsi_on_answer(void *opaque)
     gsi->arrived(gsi->opaque);
 }
 
+bool hv_gsi_is_removed(const struct hv_gsi *gsi)
+{
+    return hv_is_removed(gsi->hca);
+}
+
+void hv_gsi_removed(struct hv_gsi *gsi)
+{
+    gsi->arrived(gsi->opaque);
+}
+
 bool hv_gsi_is_answered(struct hv_gsi *gsi)
 {
     return g_atomic_int_and(&gsi->answered, ~(guint)GSI_ANSWERED_CALLER) & GSI_ANSWERED_CALLER;
@@ -133,6 +143,10 @@ int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opa
     gsi->hca = ctx->hca;
     gsi->arrived = arrived;
     gsi->opaque = opaque;
+    if (hv_is_removed(ctx->hca)) {
+        g_free(gsi);
+        return EIO;
+    }
     if (ctx->hca->gsi || !hv_cmd_begin(gsi->hca, &state)) {
         g_free(gsi);
         return ctx->hca->gsi ? EBUSY : EIO;
@@ -325,7 +339,7 @@ bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *d
     struct gsi_send send = {.path = {.sgid_index = sgid_index, .remote_qpn = QPN_GSI}};
     int err;
 
-    if (!hv_is_ours(gsi->hca) || gsi->waiting.length >= WAITING) {
+    if (!hv_is_ours(gsi->hca) || hv_is_removed(gsi->hca) || gsi->waiting.length >= WAITING) {
         return false;
     }
     memcpy(send.path.gid, dgid->raw, sizeof(send.path.gid));

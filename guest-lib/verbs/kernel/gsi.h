@@ -31,10 +31,16 @@ bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram);
 /* Whether a neighbour has answered since this was asked last (hv_find_mac()). */
 bool hv_gsi_is_answered(struct hv_gsi *gsi);
 /* One to a neighbour who has to be asked for waits for the answer, as long as hv_resolve_mac().
- * False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's. */
+ * False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's or
+ * removed. */
 bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
                  const uint8_t mad[HV_MAD_LEN]);
 
+/* Its device was removed: nothing comes or goes any more. */
+bool hv_gsi_is_removed(const struct hv_gsi *gsi);
+
+/* The device was removed: arrived is called. */
+void hv_gsi_removed(struct hv_gsi *gsi);
 /* A CQ of that number completed. */
 void hv_gsi_event(struct hv_hca *hca, uint32_t cqn);
 

@@ -102,7 +102,7 @@ int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn)
         return EIO;
     }
     status = drv_cmd_simple(hca->drv, in, sizeof(in));
-    if (!status &&
+    if (!status && !hca->drv->lost &&
         !drv_wait_event(hca->drv, PRM_EVENT_TYPE_DCT_DRAINED, dctn, &event, DRV_CMD_TIMEOUT)) {
         status = DRV_TIMEOUT;
     }
@@ -178,7 +178,7 @@ uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset)
 {
     const struct pci_dev *dev = &hca->drv->dev;
 
-    return (uint32_t)dev->ops->mmio_read(dev->pci, offset, 4);
+    return hv_is_removed(hca) ? 0 : (uint32_t)dev->ops->mmio_read(dev->pci, offset, 4);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -320,6 +320,24 @@ void hv_hca_reset(struct hv_hca *hca)
     local_reset(hca->local);
     hca->drv->lost = true;
     hv_events_fatal(hca);
+}
+
+void hv_hca_remove(struct hv_hca *hca)
+{
+    int state = cancel_disable();
+
+    pthread_mutex_lock(&hca->cmd_lock);
+    hca->drv->lost = true;
+    g_atomic_int_set(&hca->removed, true);
+    pthread_mutex_unlock(&hca->cmd_lock);
+    local_remove(hca->local);
+    hv_events_removed(hca);
+    cancel_restore(state);
+}
+
+bool hv_is_removed(const struct hv_hca *hca)
+{
+    return g_atomic_int_get(&hca->removed);
 }
 
 void hv_hca_close(struct hv_hca *hca)

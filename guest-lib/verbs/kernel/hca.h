@@ -14,6 +14,7 @@ struct hv_hca {
     pthread_mutex_t cmd_lock; /* the driver's: commands and its EQs */
     guint eqs_pending; /* vectors whose interrupt came; who gives cmd_lock back sees to their EQs */
     gint key_variant;  /* of the key made last */
+    gint removed;      /* hv_is_removed() */
     pthread_mutex_t reg_lock;           /* what follows */
     GHashTable *cqs, *qps, *srqs, *wqs; /* number -> object */
     GPtrArray *contexts;                /* struct hv_context */

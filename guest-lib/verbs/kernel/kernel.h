@@ -106,6 +106,19 @@ void hv_hca_close(struct hv_hca *hca);
  * on, commands that destroy succeed, and all others fail (EIO). Every context is told at once
  * (IBV_EVENT_DEVICE_FATAL); mlx5_core takes until it next looks at the device's health, 2 s. */
 void hv_hca_reset(struct hv_hca *hca);
+/* The device is removed beneath the programs that have it open, as if its card were pulled out of
+ * its slot (ib_uverbs_remove_one(), mlx5_ib_disassociate_ucontext()). A command that is under way
+ * ends first. Then no frame comes or goes, doorbells go nowhere, polls find what is in the rings
+ * already; each context is told (IBV_EVENT_DEVICE_FATAL), channels are closed, and so is the way to
+ * the connection manager. What is asked for then fails (EIO), but destroying succeeds. Memory
+ * stays. Any thread, without the HCA's locks; once. */
+void hv_hca_remove(struct hv_hca *hca);
+bool hv_is_removed(const struct hv_hca *hca);
+/* EIO if it is, else 0: of what a kernel would do without a command to the device. */
+static inline int hv_check_there(struct hv_hca *hca)
+{
+    return hv_is_removed(hca) ? EIO : 0;
+}
 /* In the child of fork(): it has stayed with the parent. */
 void hv_hca_abandon(struct hv_hca *hca);
 /* Around fork(), in the parent: its threads sleep meanwhile. */
@@ -132,7 +145,7 @@ int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn);
 int hv_umr(struct hv_hca *hca, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 
 /* Rings a doorbell that arms something: value as in fw_mmio_write(), size 8; then lets the HCA
- * work. 0, or EIO if hv_is_ours() is false. */
+ * work. 0, or EIO if hv_is_ours() is false. That of a removed device goes nowhere, and is 0. */
 int hv_doorbell(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
 /* The same for one that says that there is work. In the usual case a frame is on the wire before
  * this returns; in a program that polls the work may wait for its next poll. */
@@ -166,7 +179,8 @@ void hv_ring_free(void *ptr, size_t size);
 uint32_t *hv_dbrec_alloc(struct hv_context *ctx);
 void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
 
-/* A register of the initialization segment, which a program may have mapped. */
+/* A register of the initialization segment, which a program may have mapped; 0 in a removed
+ * device's place (rdma_umap_fault()). */
 uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset);
 
 /* A field of the general device capabilities in use; of those for Ethernet. */
@@ -187,7 +201,7 @@ unsigned hv_gid_table_len(struct hv_hca *hca);
 /* The MAC address of a GID on the port's wire (gid.c). Those of multicast GIDs, 33:33 and 01:00:5e,
  * and of the own ones are known; others' are asked for, on the wire. */
 #define HV_RESOLVE_NS 3000000000ull /* as long as is asked before nobody has the address */
-/* 0, or errno: EAGAIN: it is being asked for, EINVAL, EHOSTUNREACH. Does not wait. */
+/* 0, or errno: EAGAIN: it is being asked for, EINVAL, EHOSTUNREACH, EIO. Does not wait. */
 int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                 const union ibv_gid *dgid, uint8_t mac[6]);
 /* The same, but waits: ETIMEDOUT instead of EAGAIN, as of ib_resolve_eth_dmac(). */

@@ -2,6 +2,7 @@
 /* Multicast groups: a datagram QP receives what is sent to the groups that it is in. */
 #include <string.h>
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/qp.h"
 
 /* A membership of a QP; lid is what it was attached with, to tell two of them apart. */
 struct hv_mcast {
@@ -48,8 +49,9 @@ static int mcast_join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
-    int err = hv_qp_check(ibqp);
+    int err = hv_check_there(qp->hca);
 
+    err = err ? err : hv_qp_check(ibqp);
     if (err) {
         return err;
     }
@@ -85,8 +87,9 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
-    int err = hv_qp_check(ibqp);
+    int err = hv_check_there(qp->hca);
 
+    err = err ? err : hv_qp_check(ibqp);
     if (err) {
         return err;
     }
@@ -108,6 +111,20 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     }
     pthread_mutex_unlock(&ibqp->mutex);
     return err;
+}
+
+void hv_mcast_forget(struct hv_qp *qp)
+{
+    struct hv_mcast *next;
+
+    pthread_mutex_lock(&qp->ibv.mutex);
+    for (struct hv_mcast *group = qp->groups; group; group = next) {
+        next = group->next;
+        free(group);
+        g_atomic_int_add(&qp->refs, -1);
+    }
+    qp->groups = NULL;
+    pthread_mutex_unlock(&qp->ibv.mutex);
 }
 
 HV_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

@@ -230,6 +230,9 @@ int uverbs_destroy_qp(struct hv_qp *qp)
 {
     int err = hv_qp_check(&qp->ibv);
 
+    if (!err && hv_is_removed(qp->hca)) {
+        hv_mcast_forget(qp);
+    }
     if (!err && g_atomic_int_get(&qp->refs)) {
         err = EBUSY;
     }

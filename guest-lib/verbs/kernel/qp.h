@@ -10,6 +10,9 @@ void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
 /* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 
+/* Its multicast groups went with a removed device (mcast.c). */
+void hv_mcast_forget(struct hv_qp *qp);
+
 /* Takes a handle from those of its QP (xrc_tgt.c). False: it is the last one, and the QP goes with
  * it. */
 bool hv_xrc_tgt_leave(struct hv_qp *qp);

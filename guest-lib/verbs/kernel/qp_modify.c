@@ -362,8 +362,9 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked
     int mask = modify_own_half(qp, asked);
     enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-    int err = modify_check(qp, attr, mask);
+    int err = hv_check_there(qp->hca);
 
+    err = err ? err : modify_check(qp, attr, mask);
     if (err) {
         return err;
     }
@@ -396,8 +397,9 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     struct prm_query_qp_out out[1];
     const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
     const struct prm_ads *ads;
-    int err = hv_qp_check(&qp->ibv);
+    int err = hv_check_there(qp->hca);
 
+    err = err ? err : hv_qp_check(&qp->ibv);
     if (err) {
         return err;
     }

@@ -105,6 +105,9 @@ static void query_fill_device(struct ibv_context *context, struct ibv_device_att
 
 HV_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
+    if (hv_is_removed(hv_hca_of(context))) {
+        return hv_kernel(EIO);
+    }
     query_fill_device(context, attr);
     return 0;
 }
@@ -176,6 +179,9 @@ static int query_device_ex(struct ibv_context *context,
     if (input && input->comp_mask) {
         return EINVAL;
     }
+    if (hv_is_removed(hca)) {
+        return hv_kernel(EIO);
+    }
     memset(&all, 0, sizeof(all));
     query_fill_device(context, &all.orig_attr);
     all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
@@ -236,6 +242,9 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 
     if (port_num != 1) {
         return hv_kernel(EINVAL);
+    }
+    if (hv_is_removed(hca)) {
+        return hv_kernel(EIO);
     }
     up = query_link_is_up(hca);
     all.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;

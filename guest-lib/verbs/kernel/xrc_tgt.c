@@ -77,8 +77,9 @@ void uverbs_qp_changed(struct hv_qp *qp)
 
 int uverbs_open_qp(struct hv_qp *qp)
 {
-    int err = hv_xrcd_check(&qp->xrcd->ibv);
+    int err = hv_check_there(qp->hca);
 
+    err = err ? err : hv_xrcd_check(&qp->xrcd->ibv);
     if (!err && !xrc_tgt_enter(qp)) {
         err = EINVAL;
     }

@@ -107,7 +107,9 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
     if (!xrcd) {
         return NULL;
     }
-    if (attr->fd == -1) {
+    if (hv_is_removed(hca)) {
+        err = EIO;
+    } else if (attr->fd == -1) {
         err = xrcd_alloc_cmd(hca, &xrcd->xrcdn);
     } else {
         pthread_mutex_lock(&inodes_lock);

@@ -26,6 +26,7 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
     dev->dv = &hv_dv_ops;
     dev->cm = &hv_cm_ops;
     dev->config = config;
+    dev->removed = dev->watched = false;
     dev->ibv.node_type = IBV_NODE_CA;
     dev->ibv.transport_type = IBV_TRANSPORT_IB;
     snprintf(dev->ibv.name, sizeof(dev->ibv.name), "mlx5_%u", index);
@@ -134,21 +135,20 @@ static bool load_devices(void)
 
 HV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
-    struct ibv_device **list = NULL;
-    bool ok;
+    struct ibv_device **list = calloc(HV_MAX_DEVICES + 1, sizeof(*list));
+    unsigned found = 0;
     int state = lock_devices();
 
-    ok = load_devices();
+    if (load_devices() && list) {
+        for (unsigned i = 0; i < num_devices; i++) {
+            if (!devices[i].removed) {
+                list[found++] = &devices[i].ibv;
+            }
+        }
+    }
     unlock_devices(state);
     if (num) {
-        *num = ok ? (int)num_devices : 0;
-    }
-    list = calloc((ok ? num_devices : 0) + 1u, sizeof(*list));
-    for (unsigned i = 0; ok && list && i < num_devices; i++) {
-        list[i] = &devices[i].ibv;
-    }
-    if (!list && num) {
-        *num = 0;
+        *num = (int)found;
     }
     return list;
 }
@@ -186,6 +186,18 @@ void hv_sim_device_reset(struct ibv_device *device)
     hv_hca_reset(hv_device(device)->hca);
 }
 
+void hv_device_remove(struct ibv_device *device)
+{
+    struct hv_device *dev = hv_device(device);
+    int state = lock_devices();
+
+    dev->removed = true;
+    if (dev->hca) {
+        hv_hca_remove(dev->hca);
+    }
+    unlock_devices(state);
+}
+
 void hv_sim_device_free(struct ibv_device *device)
 {
     g_assert(!hv_device(device)->users);
@@ -217,11 +229,27 @@ static bool device_is_any_open(void)
     return false;
 }
 
-/* Under the lock: the device's HCA, brought up by its first user. */
+/* The process begins to wait for the moment to remove it. In a process that has no thread for that,
+ * it stays. */
+static void device_watch(struct hv_device *dev)
+{
+    int err = dev->watched ? 0 : hv_removal_watch(&dev->ibv);
+
+    dev->watched = true;
+    if (err) {
+        fprintf(stderr, "hcasim: %s: will not be removed: %s\n", dev->ibv.name, g_strerror(err));
+    }
+}
+
+/* Under the lock: the device's HCA, brought up by its first user. NULL with errno. */
 static struct hv_hca *device_use_hca(struct hv_device *dev)
 {
     GError *err = NULL;
 
+    if (dev->removed) {
+        errno = ENOENT; /* the name of its file is gone */
+        return NULL;
+    }
     if (!dev->hca) {
         if (!dev->config->world && !device_is_any_open()) {
             hv_config_renew();
@@ -232,8 +260,10 @@ static struct hv_hca *device_use_hca(struct hv_device *dev)
         if (!dev->hca) {
             fprintf(stderr, "hcasim: %s: %s\n", dev->ibv.name, err->message);
             g_error_free(err);
+            errno = EIO;
             return NULL;
         }
+        device_watch(dev);
     }
     dev->users++;
     return dev->hca;
@@ -258,10 +288,11 @@ static struct ibv_context *device_open_context(struct hv_device *dev, const stru
     }
     state = lock_devices();
     ctx->hca = device_use_hca(dev);
+    err = errno;
     unlock_devices(state);
     if (!ctx->hca) {
         free(ctx);
-        errno = EIO;
+        errno = err;
         return NULL;
     }
     ctx->file = of ? hv_file_share(of->file) : hv_file_new();
@@ -336,12 +367,14 @@ static struct hv_context *device_find_context(int cmd_fd)
 HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
     struct hv_context *found;
+    bool removed;
     int state = lock_devices();
 
     found = device_find_context(cmd_fd);
+    removed = found && hv_device(found->ibv.context.device)->removed;
     unlock_devices(state);
-    if (!found) {
-        errno = EINVAL;
+    if (!found || removed) {
+        errno = found ? ENODEV : EINVAL;
         return NULL;
     }
     return device_open_context(hv_device(found->ibv.context.device), found);

@@ -10,12 +10,19 @@
 
 #include "guest-lib/verbs/kernel/config.h"
 
+/* Has a device that was just opened be removed when its configuration says so (removal.c): 0 or
+ * errno. */
+int hv_removal_watch(struct ibv_device *device);
+
 /* config stays the caller's, for as long as the device. */
 struct ibv_device *hv_sim_device_new(unsigned index, const struct hv_port_config *config);
 /* Its function is reset, whatever it does at the time: no object of any context is left in it.
  * Each context is told (IBV_EVENT_DEVICE_FATAL). Programs destroy what is theirs, which succeeds,
  * and close; whatever else they ask for fails. */
 void hv_sim_device_reset(struct ibv_device *device);
+/* It is removed (hv_hca_remove()). Its contexts stay open, and are closed as usual; none can be
+ * opened. Any thread. */
+void hv_device_remove(struct ibv_device *device);
 /* All its contexts are closed. */
 void hv_sim_device_free(struct ibv_device *device);
 

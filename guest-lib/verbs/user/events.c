@@ -47,8 +47,7 @@ HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c
     if (!channel) {
         return NULL;
     }
-    errno = hv_event_queue_init(&channel->queue);
-    if (errno) {
+    if (hv_kernel(hv_channel_open(hv_hca_of(context), &channel->queue, NULL))) {
         free(channel);
         return NULL;
     }
@@ -70,7 +69,7 @@ HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     if (refcnt) {
         return EBUSY;
     }
-    hv_event_queue_fini(&channel->queue, NULL);
+    hv_channel_close(&channel->queue);
     free(channel);
     return 0;
 }
@@ -118,7 +117,7 @@ int hv_async_open(struct hv_context *ctx)
     if (!ctx->async) {
         return ENOMEM;
     }
-    err = hv_event_queue_init(&ctx->async->queue);
+    err = hv_event_queue_init(&ctx->async->queue, g_free);
     if (err) {
         free(ctx->async);
         return err;
@@ -129,7 +128,7 @@ int hv_async_open(struct hv_context *ctx)
 
 void hv_async_close(struct hv_context *ctx)
 {
-    hv_event_queue_fini(&ctx->async->queue, g_free);
+    hv_event_queue_fini(&ctx->async->queue);
     free(ctx->async);
 }
 

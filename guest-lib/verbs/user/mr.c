@@ -99,6 +99,7 @@ HV_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
         return NULL;
     }
     owner = hv_handle_get(pd->context, HV_HANDLE_MR, mr_handle, &err);
+    err = hv_is_removed(hv_hca_of(pd->context)) ? EIO : err;
     if (hv_kernel(err)) {
         free(mr);
         return NULL;

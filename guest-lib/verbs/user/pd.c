@@ -90,6 +90,7 @@ HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_
         return NULL;
     }
     real = hv_handle_get(context, HV_HANDLE_PD, pd_handle, &err);
+    err = hv_is_removed(hv_hca_of(context)) ? EIO : err;
     if (hv_kernel(err)) {
         free(pd);
         return NULL;
