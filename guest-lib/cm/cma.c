@@ -37,6 +37,12 @@ const struct cma_device *cma_device_of(const struct cma_id *id)
     return id->device == CMA_NO_DEVICE ? NULL : &id->cma->devices[id->device];
 }
 
+void cma_remove_device(struct cma *cma, unsigned device)
+{
+    cma->removed |= 1ull << device;
+    cma_give_up_resolving(cma, device);
+}
+
 struct cma_id *cma_create_id(struct cma *cma, uint16_t ps, uint8_t qp_type, void *context)
 {
     struct cma_id *id = g_new0(struct cma_id, 1);

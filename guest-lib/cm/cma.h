@@ -113,6 +113,9 @@ struct cm *cma_cm(struct cma *cma);
 void cma_run(struct cma *cma, bool answered);
 uint64_t cma_deadline_ns(const struct cma *cma);
 const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
+/* The device is gone: its addresses are nobody's, and it leads nowhere. Who is bound to it has to
+ * be ended by the consumer; who only looks for a peer by it is told that none is there. Once. */
+void cma_remove_device(struct cma *cma, unsigned device);
 
 struct cma_id *cma_create_id(struct cma *cma, uint16_t ps, uint8_t qp_type, void *context);
 void cma_destroy_id(struct cma_id *id);

@@ -123,7 +123,7 @@ bool cma_addr_find(const struct cma *cma, const struct sockaddr *addr, unsigned 
 
     cma_addr_to_gid(addr, gid);
     for (unsigned i = 0; i < cma->num_devices; i++) {
-        for (unsigned j = 0; j < CMA_GIDS; j++) {
+        for (unsigned j = 0; j < CMA_GIDS && cma_has_device(cma, i); j++) {
             if (!memcmp(cma->devices[i].gid[j], gid, sizeof(gid))) {
                 *device = i;
                 *sgid_index = j;

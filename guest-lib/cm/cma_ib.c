@@ -46,7 +46,7 @@ int cma_ib_resolve(struct cma_id *id)
         return ENODEV;
     }
     for (unsigned i = 0; i < cma->num_devices; i++) {
-        for (unsigned j = 0; j < CMA_GIDS; j++) {
+        for (unsigned j = 0; j < CMA_GIDS && cma_has_device(cma, i); j++) {
             const uint8_t *gid = cma->devices[i].gid[j];
 
             if (is_own || cma_ib_leads_to(gid, dst->addr)) {

@@ -30,6 +30,7 @@ struct cma {
     struct cm *cm;
     const struct cma_device *devices;
     unsigned num_devices;
+    uint64_t removed;  /* devices that are gone: a bit for each */
     GHashTable *binds; /* port space << 16 | port -> struct cma_bind */
     GQueue resolving;  /* struct cma_id, by its resolving.link */
     uint64_t look_ns;  /* when they are looked at again, though there be no answer */
@@ -50,6 +51,11 @@ static inline struct sockaddr *cma_src(struct cma_id *id)
 static inline struct sockaddr *cma_dst(struct cma_id *id)
 {
     return (struct sockaddr *)&id->dst;
+}
+
+static inline bool cma_has_device(const struct cma *cma, unsigned device)
+{
+    return device < cma->num_devices && !(cma->removed >> device & 1);
 }
 
 /* -- cma_addr.c -------------------------------------------------------------------------------- */
@@ -93,6 +99,8 @@ int cma_ib_resolve(struct cma_id *id);
 
 /* It need not be resolved any more. */
 void cma_stop_resolving(struct cma_id *id);
+/* Who looks for a peer by this device, and is not bound to it, has found none. */
+void cma_give_up_resolving(struct cma *cma, unsigned device);
 
 /* -- cma_event.c ------------------------------------------------------------------------------- */
 

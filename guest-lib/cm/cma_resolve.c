@@ -12,24 +12,36 @@ static bool cma_is_on_link(const struct sockaddr *addr)
            IN6_IS_ADDR_MULTICAST(in6);
 }
 
+/* The first device that is there; CMA_NO_DEVICE: none is. */
+static unsigned cma_first_device(const struct cma *cma)
+{
+    unsigned i = 0;
+
+    while (i < cma->num_devices && !cma_has_device(cma, i)) {
+        i++;
+    }
+    return i < cma->num_devices ? i : CMA_NO_DEVICE;
+}
+
 /* The peer's GID, and what leads there. Loopback and the own addresses are the device itself. */
 static int cma_resolve_peer(struct cma_id *id)
 {
     const struct sockaddr *dst = cma_dst(id);
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)dst;
     struct cma_resolving *to = &id->resolving;
+    unsigned first = cma_first_device(id->cma);
 
-    if (!id->cma->num_devices) {
+    if (first == CMA_NO_DEVICE) {
         return ENODEV;
     }
     if (cma_addr_is_any(dst)) {
-        to->device = id->device == CMA_NO_DEVICE ? 0 : id->device;
+        to->device = id->device == CMA_NO_DEVICE ? first : id->device;
         to->sgid_index = dst->sa_family == AF_INET;
         memcpy(id->dgid, id->cma->devices[to->device].gid[to->sgid_index], 16);
     } else if (cma_addr_find(id->cma, dst, &to->device, &to->sgid_index)) {
         cma_addr_to_gid(dst, id->dgid);
     } else if (cma_is_on_link(dst)) {
-        to->device = 0;
+        to->device = first;
         to->sgid_index = dst->sa_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr);
         cma_addr_to_gid(dst, id->dgid);
     } else {
@@ -132,6 +144,20 @@ static void cma_look_for(struct cma_id *id, uint64_t now)
     }
     id->state = CMA_ADDR_BOUND;
     cma_tell(id, CMA_EVENT_ADDR_ERROR, err == EAGAIN ? -ETIMEDOUT : -err);
+}
+
+void cma_give_up_resolving(struct cma *cma, unsigned device)
+{
+    for (GList *at = cma->resolving.head, *next; at; at = next) {
+        struct cma_id *id = at->data;
+
+        next = at->next;
+        if (id->resolving.device == device && id->device == CMA_NO_DEVICE) {
+            cma_stop_resolving(id);
+            id->state = CMA_ADDR_BOUND;
+            cma_tell(id, CMA_EVENT_ADDR_ERROR, -ENODEV);
+        }
+    }
 }
 
 /* When somebody's time is up, or all are looked at again. */

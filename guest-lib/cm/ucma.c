@@ -285,6 +285,25 @@ static const struct ucma_row {
                 sizeof(struct rdma_ucm_create_id_resp), sizeof(struct rdma_ucm_create_id_resp)),
 };
 
+void ucma_remove_device(struct ucma *ucma, unsigned device)
+{
+    const struct rdma_ucm_event_resp removal = {.event = CMA_EVENT_DEVICE_REMOVAL};
+    struct ucma_context *context;
+    GHashTableIter iter;
+
+    cma_remove_device(ucma->cma, device);
+    g_hash_table_iter_init(&iter, ucma->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&context)) {
+        struct cma_id *id = context->cma;
+
+        if (id && id->device == device) {
+            ucma_on_event(NULL, NULL, id, &removal);
+            context->cma = NULL;
+            cma_destroy_id(id);
+        }
+    }
+}
+
 /* With the lock held. */
 static int ucma_run_command(struct ucma_call *call, const struct ucma_row *row)
 {
@@ -294,6 +313,9 @@ static int ucma_run_command(struct ucma_call *call, const struct ucma_row *row)
     if (row->id_at != NOT_THERE) {
         memcpy(&id, (const char *)call->in + row->id_at, sizeof(id));
         call->context = ucma_find(call->file, id, &err);
+    }
+    if (!err && call->context && !call->context->cma && row->run != ucma_destroy_id) {
+        err = ENXIO;
     }
     return err ? err : row->run(call);
 }

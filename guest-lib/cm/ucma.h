@@ -40,6 +40,10 @@ void ucma_unlock(struct ucma *ucma);
 void ucma_run(struct ucma *ucma, bool answered);
 uint64_t ucma_deadline_ns(const struct ucma *ucma);
 
+/* A device is gone: who is bound to it is told (RDMA_CM_EVENT_DEVICE_REMOVAL), and has an
+ * identifier that can be destroyed and does nothing else (ENXIO). Once, with the lock held. */
+void ucma_remove_device(struct ucma *ucma, unsigned device);
+
 /* NULL with errno. file_of tells the file of a descriptor, or NULL. */
 struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd));
 /* Readable while an event waits; O_NONBLOCK counts. It stays the file's. */

@@ -338,6 +338,9 @@ int ucma_leave_mcast(struct ucma_call *call)
     if (group->context->file != call->file) {
         return EINVAL;
     }
+    if (!group->context->cma) {
+        return ENXIO;
+    }
     resp->events_reported = ucma_free_group(group);
     return 0;
 }
@@ -359,6 +362,9 @@ int ucma_migrate_id(struct ucma_call *call)
     context = ucma_find(from, cmd->id, &err);
     if (!context) {
         return err;
+    }
+    if (!context->cma) {
+        return ENXIO;
     }
     if (from != call->file) {
         ucma_move_context(context, call->file);

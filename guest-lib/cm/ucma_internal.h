@@ -36,7 +36,7 @@ struct ucma_context {
     uint32_t id;
     uint64_t uid;
     struct ucma_file *file;
-    struct cma_id *cma;
+    struct cma_id *cma;   /* NULL: its device is gone */
     gint backlog;         /* requests that may still wait */
     gint events_reported; /* and taken */
     GPtrArray *groups;    /* struct ucma_group */

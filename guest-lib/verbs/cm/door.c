@@ -29,13 +29,19 @@ struct door {
     struct ucma *ucma;
     struct cm_port ports[HV_MAX_DEVICES];
     struct cma_device devices[HV_MAX_DEVICES];
-    unsigned num_ports;
+    unsigned num_ports; /* by their devices' index: some have none (door_has()) */
+    uint32_t removed;   /* devices of which the connection manager knows that: a bit for each */
     int wake_fd;
     uint64_t sleeps_until_ns; /* with the connection manager's lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around door */
 static struct door *door;
+
+static bool door_has(const struct door *d, unsigned port)
+{
+    return d->ports[port].context != NULL;
+}
 
 /* -- what the connection manager has of us ------------------------------------------------------
  */
@@ -128,6 +134,17 @@ static void door_sleep(const struct door *d, uint64_t until_ns)
     }
 }
 
+/* The connection manager learns of devices that are gone, or never were there. With its lock. */
+static void door_look_for_removals(struct door *d)
+{
+    for (unsigned i = 0; i < d->num_ports; i++) {
+        if (!(d->removed >> i & 1) && (!door_has(d, i) || cm_port_is_removed(&d->ports[i]))) {
+            d->removed |= 1u << i;
+            ucma_remove_device(d->ucma, i);
+        }
+    }
+}
+
 static void *door_main(void *opaque)
 {
     struct door *d = opaque;
@@ -137,9 +154,12 @@ static void *door_main(void *opaque)
         uint64_t until_ns;
         bool more = false, answered = false;
 
+        door_look_for_removals(d);
         for (unsigned i = 0; i < d->num_ports; i++) {
-            more |= cm_port_run(&d->ports[i], cm);
-            answered |= cm_port_is_answered(&d->ports[i]);
+            if (!(d->removed >> i & 1)) {
+                more |= cm_port_run(&d->ports[i], cm);
+                answered |= cm_port_is_answered(&d->ports[i]);
+            }
         }
         ucma_run(d->ucma, answered);
         until_ns = more ? 0 : ucma_deadline_ns(d->ucma);
@@ -174,15 +194,17 @@ static int door_open_ports(struct door *d)
     struct ibv_device **list = ibv_get_device_list(NULL);
     int err = list && list[0] ? 0 : ENODEV;
 
-    for (unsigned i = 0; !err && list[i]; i++) {
-        struct ibv_context *context = ibv_open_device(list[i]);
+    for (unsigned n = 0; !err && list[n]; n++) {
+        struct ibv_context *context = ibv_open_device(list[n]);
+        unsigned i = hv_device(list[n])->index;
 
         err =
             context ? cm_port_open(&d->ports[i], i, context, door_wake, d, &d->devices[i]) : errno;
         if (err && context) {
+            d->ports[i].context = NULL;
             ibv_close_device(context);
         }
-        d->num_ports += !err;
+        d->num_ports = err ? d->num_ports : i + 1;
     }
     ibv_free_device_list(list);
     return err;
@@ -191,8 +213,10 @@ static int door_open_ports(struct door *d)
 static void door_free(struct door *d)
 {
     for (unsigned i = 0; i < d->num_ports; i++) {
-        cm_port_close(&d->ports[i]);
-        ibv_close_device(d->ports[i].context);
+        if (door_has(d, i)) {
+            cm_port_close(&d->ports[i]);
+            ibv_close_device(d->ports[i].context);
+        }
     }
     if (d->ucma) {
         ucma_free(d->ucma);
@@ -212,6 +236,7 @@ static struct door *door_make(void)
     err = d->wake_fd < 0 ? errno : door_open_ports(d);
     if (!err) {
         d->ucma = ucma_new(&door_ops, d, d->devices, d->num_ports);
+        door_look_for_removals(d);
         err = door_start(d);
     }
     if (err) {
@@ -263,7 +288,9 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
 /* False: the file was opened before fork(), by the parent. */
 static bool door_is_ours(void)
 {
-    return door && door->num_ports && hv_is_ours(hv_hca_of(door->ports[0].context));
+    /* the last port has a device; others may have none */
+    return door && door->num_ports &&
+           hv_is_ours(hv_hca_of(door->ports[door->num_ports - 1].context));
 }
 
 static ssize_t door_write(struct ucma_file *file, const void *buf, size_t len)
@@ -306,7 +333,9 @@ __attribute__((destructor)) static void door_finish(void)
     }
     ucma_end(door->ucma);
     for (unsigned i = 0; i < door->num_ports; i++) {
-        hv_finish(hv_hca_of(door->ports[i].context));
+        if (door_has(door, i)) {
+            hv_finish(hv_hca_of(door->ports[i].context));
+        }
     }
 }
 

@@ -59,6 +59,11 @@ bool cm_port_is_answered(struct cm_port *port)
     return hv_gsi_is_answered(port->gsi);
 }
 
+bool cm_port_is_removed(const struct cm_port *port)
+{
+    return hv_gsi_is_removed(port->gsi);
+}
+
 /* Which of the port's GIDs a datagram was sent to. */
 static unsigned cm_port_gid_index(const struct cm_port *port, const union ibv_gid *gid)
 {

@@ -7,7 +7,7 @@
 #include "guest-lib/verbs/verbs.h"
 
 struct cm_port {
-    struct ibv_context *context;
+    struct ibv_context *context; /* NULL: there is no such device */
     struct hv_gsi *gsi;
     unsigned index; /* of the connection manager's ports */
 };
@@ -21,6 +21,8 @@ void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *m
 int cm_port_find(const struct cm_port *port, unsigned sgid_index, const uint8_t dgid[16]);
 /* Whether a neighbour has answered since this was asked last. */
 bool cm_port_is_answered(struct cm_port *port);
+/* Whether its device was removed. */
+bool cm_port_is_removed(const struct cm_port *port);
 /* Hands on what has come in, CM_PORT_TURN datagrams at most. True: there may be more. */
 #define CM_PORT_TURN 64
 bool cm_port_run(struct cm_port *port, struct cm *cm);
