@@ -317,6 +317,50 @@ def killed_peer(hosts):
     hosts.pair("ibv_rc_pingpong", *ON_DEVICE, "-c")
 
 
+def removed_device(hosts):
+    """A device that is removed beneath its program: who waits for a completion, for an event, for a connection's
+    events is told; a peer runs into its retries."""
+    text = ""
+    watching = hosts.start("stdbuf", "-oL", "ibv_asyncwatch", "-d", "mlx5_0", options=["--remove-after", "0.2"])
+    while "DEVICE_FATAL" not in text and "local catastrophic" not in text:
+        if not (line := watching.stdout.readline()):
+            raise Failure(f"ibv_asyncwatch ended, and said\n{text}")
+        text += line
+    watching.kill()  # it goes on to wait, as on a card
+    watching.communicate()
+    with tempfile.TemporaryDirectory() as folder:
+        gone = pathlib.Path(folder) / "gone"
+        options = ["--remove-when", str(gone)]
+        port = free_port()
+        command = ["stdbuf", "-oL", "ibv_rc_pingpong", *ON_DEVICE, "-e", "-n", "100000000", "-p", str(port)]
+        server = hosts.start(*command, options=options)
+        wait_listening(server, port)
+        client = hosts.start(*command, "localhost")
+        while "remote address" not in (line := client.stdout.readline()):
+            if not line:
+                raise Failure("the client ended before its server's device was removed")
+        time.sleep(0.3)
+        gone.touch()
+        served, asked = (side.communicate(timeout=PATIENCE)[0] for side in (server, client))
+        if server.returncode != 1 or "Failed to get cq_event" not in served:
+            raise Failure(f"{server.command}: exit status {server.returncode}\n{served}")
+        if not client.returncode or RETRY_EXCEEDED not in asked:
+            raise Failure(f"{client.command}: exit status {client.returncode}\n{asked}")
+        gone.unlink()
+        server = hosts.start("stdbuf", "-oL", "rping", "-s", "-v", "-C", "100000000", "-a", SERVER_IP,
+                             options=[*options, "--ip", SERVER_IP])
+        time.sleep(1)
+        client = hosts.start("rping", "-c", "-C", "100000000", "-a", SERVER_IP, options=["--ip", CLIENT_IP])
+        while "ping data" not in (line := server.stdout.readline()):
+            if not line:
+                raise Failure("the server ended before its device was removed")
+        gone.touch()
+        served = server.communicate(timeout=PATIENCE)[0]
+        client.kill()  # with nothing outstanding it hears of nothing, as on a card
+        if not server.returncode or "cma detected device removal" not in served:
+            raise Failure(f"{server.command}: exit status {server.returncode}\n{served[-2000:]}")
+
+
 def stopped_peer(hosts):
     """A stopped process pauses the wire, however long its peer's retries would last: both go on after it
     as if nothing had been, and no byte differs."""
@@ -831,7 +875,7 @@ STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
-              wire_of_another_name, idle, killed_peer, stopped_peer,
+              wire_of_another_name, idle, killed_peer, removed_device, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 
 
