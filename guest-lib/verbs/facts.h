@@ -36,8 +36,14 @@ struct hv_facts {
     pid_t host; /* the process that is the host on the wire: this one, or who forked it; 0: none is
                  * yet, and these are the facts if it became one now */
     unsigned count;
+    uint32_t removed; /* a bit for each device that there is no more */
     struct hv_device_facts device[HV_FACTS_DEVICES];
 };
+
+static inline bool hv_facts_has(const struct hv_facts *facts, unsigned device)
+{
+    return device < facts->count && !(facts->removed >> device & 1);
+}
 
 struct hv_beside_ops {
     /* False: the configuration is refused. Makes nobody a host, opens no device. */

@@ -43,6 +43,29 @@ STOP_SECONDS = float(os.environ.get("HCASIM_STOP_SECONDS", "1"))
 # exiting"); Debian 12's is older. Had a ping failed, it would say so between the two lines.
 RPING_IS_DONE = re.compile(r"\A(client|server) DISCONNECT EVENT\.\.\.\n(wait for RDMA_READ_ADV state 10\n)?"
                            r"rdma_get_cm_event: Bad file descriptor\n\Z")
+# Opens the first device, and looks what is beside the libraries before and after it is removed.
+BESIDE_A_REMOVED_DEVICE = """
+import ctypes, os, socket, sys, time
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+def look():
+    names = [f"mlx5_{n}" for n in range(3) if os.path.exists(f"/sys/class/infiniband/mlx5_{n}/node_guid")]
+    print(",".join(names))
+    print(",".join(f"hca{n}" for n in range(3) if os.path.exists(f"/sys/class/net/hca{n}/mtu")))
+assert verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
+look()
+open(sys.argv[1], "w").close()
+while os.path.exists("/sys/class/infiniband/mlx5_0"):
+    time.sleep(0.02)
+try:
+    socket.if_nametoindex("hca0")
+    print("hca0 has a number")
+except OSError:
+    assert socket.if_nametoindex("hca1")
+look()
+"""
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
 
@@ -331,6 +354,11 @@ def removed_device(hosts):
     with tempfile.TemporaryDirectory() as folder:
         gone = pathlib.Path(folder) / "gone"
         options = ["--remove-when", str(gone)]
+        seen = hosts.run("/usr/bin/python3", "-c", BESIDE_A_REMOVED_DEVICE, str(gone),  # one that anybody may start
+                         options=[*options, "--devices", "2"])
+        if seen.split() != ["mlx5_0,mlx5_1", "hca0,hca1", "mlx5_1", "hca1"]:
+            raise Failure(f"beside the libraries are\n{seen}")
+        gone.unlink()
         port = free_port()
         command = ["stdbuf", "-oL", "ibv_rc_pingpong", *ON_DEVICE, "-e", "-n", "100000000", "-p", str(port)]
         server = hosts.start(*command, options=options)
@@ -341,10 +369,25 @@ def removed_device(hosts):
                 raise Failure("the client ended before its server's device was removed")
         time.sleep(0.3)
         gone.touch()
-        served, asked = (side.communicate(timeout=PATIENCE)[0] for side in (server, client))
+        served = server.communicate(timeout=PATIENCE)[0]
+        client.kill()  # with nothing outstanding it hears of nothing, as on a card
+        client.communicate()
         if server.returncode != 1 or "Failed to get cq_event" not in served:
             raise Failure(f"{server.command}: exit status {server.returncode}\n{served}")
-        if not client.returncode or RETRY_EXCEEDED not in asked:
+        gone.unlink()
+        port = free_port()
+        command = ["stdbuf", "-oL", "ib_write_bw", *PERFTEST, "--run_infinitely", "-p", str(port)]
+        server = hosts.start(*command, options=options)
+        wait_listening(server, port)
+        client = hosts.start(*command, "localhost")
+        while "remote address" not in (line := client.stdout.readline()):
+            if not line:
+                raise Failure("the client ended before its server's device was removed")
+        time.sleep(0.3)
+        gone.touch()
+        asked = client.communicate(timeout=PATIENCE)[0]
+        server.kill()
+        if "status 12" not in asked:
             raise Failure(f"{client.command}: exit status {client.returncode}\n{asked}")
         gone.unlink()
         server = hosts.start("stdbuf", "-oL", "rping", "-s", "-v", "-C", "100000000", "-a", SERVER_IP,
@@ -356,7 +399,7 @@ def removed_device(hosts):
                 raise Failure("the server ended before its device was removed")
         gone.touch()
         served = server.communicate(timeout=PATIENCE)[0]
-        client.kill()  # with nothing outstanding it hears of nothing, as on a card
+        client.kill()  # likewise
         if not server.returncode or "cma detected device removal" not in served:
             raise Failure(f"{server.command}: exit status {server.returncode}\n{served[-2000:]}")
 

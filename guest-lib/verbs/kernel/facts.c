@@ -67,6 +67,13 @@ void hv_facts_publish(const struct hv_port_config *ports, unsigned count, pid_t 
     pthread_mutex_unlock(&lock);
 }
 
+void hv_facts_remove(unsigned device)
+{
+    pthread_mutex_lock(&lock);
+    published.removed |= 1u << device;
+    pthread_mutex_unlock(&lock);
+}
+
 static bool facts_look(struct hv_facts *facts)
 {
     struct hv_port_config ports[HV_MAX_DEVICES];

@@ -10,5 +10,7 @@
 void hv_facts_publish(const struct hv_port_config *ports, unsigned count, pid_t host);
 /* The device's number as a network interface. 0: there is none, for nobody shows it. */
 unsigned hv_facts_ifindex(unsigned device);
+/* This one of its devices was removed. */
+void hv_facts_remove(unsigned device);
 
 #endif

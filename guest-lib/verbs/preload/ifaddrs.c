@@ -138,17 +138,22 @@ PRELOAD_SLOW static struct ifaddrs_block *ifaddrs_make(void)
 {
     struct ifaddrs_block *block;
     struct hv_facts facts;
+    unsigned count = 0;
 
-    if (!self_look(&facts) || !facts.count) {
+    if (!self_look(&facts)) {
         return NULL;
     }
     block = calloc(1, sizeof(*block) + facts.count * sizeof(block->device[0]));
     for (unsigned i = 0; block && i < facts.count; i++) {
-        ifaddrs_fill(&block->device[i], i, &facts.device[i]);
+        if (hv_facts_has(&facts, i)) {
+            ifaddrs_fill(&block->device[count++], i, &facts.device[i]);
+        }
     }
-    if (block) {
-        ifaddrs_chain(block, facts.count);
+    if (!count) {
+        free(block);
+        return NULL;
     }
+    ifaddrs_chain(block, count);
     return block;
 }
 
@@ -252,7 +257,7 @@ PRELOAD_SLOW static bool ifaddrs_has(unsigned i)
 {
     struct hv_facts facts;
 
-    return i < HV_FACTS_DEVICES && self_look(&facts) && i < facts.count;
+    return i < HV_FACTS_DEVICES && self_look(&facts) && hv_facts_has(&facts, i);
 }
 
 PRELOAD_EXPORT unsigned if_nametoindex(const char *name)

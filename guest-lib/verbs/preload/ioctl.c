@@ -173,8 +173,9 @@ static bool ioctl_find(const struct ifreq *ifr, bool by_number, struct ioctl_int
     }
     for (unsigned i = 0; i < facts.count; i++) {
         snprintf(name, sizeof(name), TREE_NETDEV "%u", i);
-        if (by_number ? ifr->ifr_ifindex == (int)(TREE_IFINDEX + i)
-                      : !strncmp(ifr->ifr_name, name, sizeof(ifr->ifr_name))) {
+        if (hv_facts_has(&facts, i) &&
+            (by_number ? ifr->ifr_ifindex == (int)(TREE_IFINDEX + i)
+                       : !strncmp(ifr->ifr_name, name, sizeof(ifr->ifr_name)))) {
             netdev->index = i;
             netdev->facts = facts.device[i];
             return true;
@@ -197,6 +198,9 @@ static void ioctl_append(struct ifconf *list, size_t room)
     for (unsigned i = 0; i < facts.count; i++) {
         struct ifreq ifr = {0};
 
+        if (!hv_facts_has(&facts, i)) {
+            continue;
+        }
         if (list->ifc_buf) {
             if (room - (size_t)list->ifc_len < sizeof(ifr)) {
                 return;

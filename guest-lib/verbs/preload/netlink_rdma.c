@@ -89,11 +89,11 @@ static int rdma_tell(const struct nlmsghdr *request, const struct hv_facts *fact
     if (!dump && wanted == UINT32_MAX) {
         return -EINVAL;
     }
-    if (port != PORT || (wanted != UINT32_MAX && wanted >= facts->count)) {
+    if (port != PORT || (wanted != UINT32_MAX && !hv_facts_has(facts, wanted))) {
         return -EINVAL;
     }
     for (unsigned i = 0; i < facts->count; i++) {
-        if (wanted == UINT32_MAX || wanted == i) {
+        if (hv_facts_has(facts, i) && (wanted == UINT32_MAX || wanted == i)) {
             netlink_begin(answer, request, request->nlmsg_type, dump ? NLM_F_MULTI : 0, NULL, 0);
             put(answer, i, &facts->device[i]);
         }
@@ -138,7 +138,7 @@ static int rdma_tell_file(const struct nlmsghdr *request, const struct hv_facts 
     if (!type) {
         return -EINVAL;
     }
-    if (is_uverbs && index < facts->count) {
+    if (is_uverbs && hv_facts_has(facts, index)) {
         snprintf(name, sizeof(name), "uverbs%u", index);
     } else if (!is_rdma_cm) {
         return -ENODEV;

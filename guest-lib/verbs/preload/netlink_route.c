@@ -27,7 +27,7 @@ static const uint8_t route_link_local[16] = {0xfe, 0x80};
 
 static bool route_is_ours(int index, const struct hv_facts *facts)
 {
-    return index >= (int)TREE_IFINDEX && index < (int)(TREE_IFINDEX + facts->count);
+    return index >= (int)TREE_IFINDEX && hv_facts_has(facts, (unsigned)index - TREE_IFINDEX);
 }
 
 static uint16_t route_flags(const struct nlmsghdr *request)
@@ -93,7 +93,8 @@ static int route_index_of(const char *name, size_t len, const struct hv_facts *f
 
     for (unsigned i = 0; i < facts->count; i++) {
         snprintf(ours, sizeof(ours), TREE_NETDEV "%u", i);
-        if (strnlen(name, len) == strlen(ours) && !memcmp(name, ours, strlen(ours))) {
+        if (hv_facts_has(facts, i) && strnlen(name, len) == strlen(ours) &&
+            !memcmp(name, ours, strlen(ours))) {
             return (int)(TREE_IFINDEX + i);
         }
     }
@@ -113,8 +114,11 @@ static enum netlink_part route_tell_links(const struct nlmsghdr *request,
             return NETLINK_NOTHING;
         }
         for (unsigned i = 0; i < facts->count; i++) {
-            route_put_link(request, answer, header.ifi_family == AF_INET6 ? AF_INET6 : AF_UNSPEC, i,
-                           &facts->device[i]);
+            if (hv_facts_has(facts, i)) {
+                route_put_link(request, answer,
+                               header.ifi_family == AF_INET6 ? AF_INET6 : AF_UNSPEC, i,
+                               &facts->device[i]);
+            }
         }
         return NETLINK_BESIDE;
     }
@@ -194,7 +198,7 @@ static enum netlink_part route_tell_addresses(const struct nlmsghdr *request,
         return NETLINK_NOTHING;
     }
     for (unsigned i = 0; i < facts->count; i++) {
-        if (one && header.ifa_index != TREE_IFINDEX + i) {
+        if (!hv_facts_has(facts, i) || (one && header.ifa_index != TREE_IFINDEX + i)) {
             continue;
         }
         if (header.ifa_family == AF_UNSPEC || header.ifa_family == AF_INET) {
@@ -275,7 +279,7 @@ static enum netlink_part route_dump_routes(const struct nlmsghdr *request,
         return NETLINK_NOTHING;
     }
     for (unsigned i = 0; i < facts->count; i++) {
-        if (one && oif != TREE_IFINDEX + i) {
+        if (!hv_facts_has(facts, i) || (one && oif != TREE_IFINDEX + i)) {
             continue;
         }
         if (header->rtm_family == AF_UNSPEC || header->rtm_family == AF_INET) {

@@ -27,10 +27,11 @@
 
 static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of this */
 static char tree_root[PATH_MAX];                              /* "": there is none */
-static pid_t tree_process; /* whose memory this is: a child of vfork() only borrows it */
-static pid_t tree_pid;     /* whose it is */
-static pid_t tree_host;    /* hv_facts.host when it was made */
-static int tree_fd = -1;   /* holds the lock */
+static pid_t tree_process;    /* whose memory this is: a child of vfork() only borrows it */
+static pid_t tree_pid;        /* whose it is */
+static pid_t tree_host;       /* hv_facts.host when it was made */
+static uint32_t tree_removed; /* likewise */
+static int tree_fd = -1;      /* holds the lock */
 static dev_t tree_dev;
 static ino_t tree_ino;
 static bool tree_over; /* the process ends: none is made any more */
@@ -183,6 +184,7 @@ static void tree_make(const struct hv_facts *facts)
     tree_ino = st.st_ino;
     tree_pid = getpid();
     tree_host = facts->host;
+    tree_removed = facts->removed;
     if (!tree_write(tree_fd, facts)) {
         tree_remove();
     }
@@ -192,7 +194,7 @@ static void tree_make(const struct hv_facts *facts)
 static bool tree_is_fresh(const struct hv_facts *facts)
 {
     return tree_root[0] && tree_pid == getpid() && tree_host == facts->host &&
-           (tree_fd_is_ours() || !access(tree_root, F_OK));
+           tree_removed == facts->removed && (tree_fd_is_ours() || !access(tree_root, F_OK));
 }
 
 /* -- asking ------------------------------------------------------------------------------------

@@ -327,6 +327,9 @@ bool tree_write(int root_fd, const struct hv_facts *facts)
     for (unsigned i = 0; i < facts->count; i++) {
         char function[64];
 
+        if (!hv_facts_has(facts, i)) {
+            continue;
+        }
         snprintf(function, sizeof(function), TREE_PCI_ROOT "/" TREE_PCI_SLOT, i);
         tree_write_function(&w, function, i, &facts->device[i]);
         tree_write_ibdev(&w, function, i, &facts->device[i]);

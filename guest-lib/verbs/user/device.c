@@ -10,6 +10,7 @@
 #include "guest-lib/verbs/cm/door.h"
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/user/device.h"
 #include "guest-lib/verbs/user/user.h"
 
@@ -192,6 +193,9 @@ void hv_device_remove(struct ibv_device *device)
     int state = lock_devices();
 
     dev->removed = true;
+    if (!dev->config->world) {
+        hv_facts_remove(dev->index);
+    }
     if (dev->hca) {
         hv_hca_remove(dev->hca);
     }
