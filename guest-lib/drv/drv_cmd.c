@@ -146,7 +146,8 @@ int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out
     return (int)PRM_GET(cmd_out, out, status);
 }
 
-/* Those of which a reset leaves nothing to do (mlx5_internal_err_ret_value()). */
+/* Those of which a reset leaves nothing to do (mlx5_internal_err_ret_value()), and what a driver
+ * does without then (_mlx5_core_destroy_dct()). */
 static const uint16_t drv_ending_cmds[] = {
     PRM_CMD_OP_DESTROY_MKEY,       PRM_CMD_OP_DESTROY_EQ,
     PRM_CMD_OP_DESTROY_CQ,         PRM_CMD_OP_DESTROY_QP,

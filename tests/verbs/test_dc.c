@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/user/device.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
@@ -151,6 +152,31 @@ START_TEST(a_dct_has_no_events_for_programs)
 }
 END_TEST
 
+/* Of a removed device nothing is drained (_mlx5_core_destroy_dct() goes on without). */
+START_TEST(a_dct_of_a_removed_device_can_be_destroyed)
+{
+    struct ibv_qp *dct = make(MLX5DV_DCTYPE_DCT, srq, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp *unborn = make(MLX5DV_DCTYPE_DCT, srq, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
+    const int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+
+    ck_assert_int_eq(ibv_modify_qp(dct, &attr, to_init), 0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .min_rnr_timer = 3,
+                                .ah_attr = {.is_global = 1, .port_num = 1}};
+    ck_assert_int_eq(
+        ibv_modify_qp(dct, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER),
+        0);
+    hv_device_remove(v->a->device);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1};
+    ck_assert_int_eq(ibv_modify_qp(unborn, &attr, to_init), EIO);
+    ck_assert_int_eq(ibv_destroy_qp(unborn), 0);
+    ck_assert_int_eq(ibv_destroy_qp(dct), 0);
+}
+END_TEST
+
 /* modify_dci_qp_is_ok() takes neither a transition without a state, nor the state that it is in. */
 START_TEST(a_dci_goes_by_its_own_table)
 {
@@ -231,6 +257,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_makes_no_dc_qp_is_refused);
     tcase_add_test(tc, a_dct_goes_to_rtr_and_no_further);
     tcase_add_test(tc, a_dct_has_no_events_for_programs);
+    tcase_add_test(tc, a_dct_of_a_removed_device_can_be_destroyed);
     tcase_add_test(tc, a_dci_goes_by_its_own_table);
     tcase_add_test(tc, tag_matching_is_of_its_srq);
     tcase_add_test(tc, numbers_left_over_go_with_the_context);

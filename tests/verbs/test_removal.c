@@ -329,17 +329,30 @@ START_TEST(everything_can_be_destroyed)
                                              .xrcd = xrcd,
                                              .cq = cq[0]};
     struct ibv_srq *xsrq = ibv_create_srq_ex(v->a, &xsrq_init);
+    struct ibv_cq_init_attr_ex ex_init = {.cqe = 63, .wc_flags = IBV_WC_EX_WITH_TM_INFO};
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(v->a, &ex_init);
+    struct ibv_srq_init_attr_ex tm_init = {.attr = {.max_wr = 4, .max_sge = 1},
+                                           .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+                                                        IBV_SRQ_INIT_ATTR_TM |
+                                                        IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+                                           .srq_type = IBV_SRQT_TM,
+                                           .pd = host->pd,
+                                           .cq = ibv_cq_ex_to_cq(ex),
+                                           .tm_cap = {.max_num_tags = 4, .max_ops = 4}};
+    struct ibv_srq *tm = ibv_create_srq_ex(v->a, &tm_init);
     struct ibv_ah_attr ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
     struct ibv_mw *mw = ibv_alloc_mw(host->pd, IBV_MW_TYPE_1);
     struct ibv_ah *ah;
 
     ah_attr.grh.dgid = host->config.gid[1];
     ah = ibv_create_ah(host->pd, &ah_attr);
-    ck_assert(pd && td && xrcd && xsrq && ah && mw);
+    ck_assert(pd && td && xrcd && xsrq && tm && ah && mw);
     remove_device();
     ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
     ck_assert_int_eq(ibv_destroy_ah(ah), 0);
     ck_assert_int_eq(ibv_destroy_srq(xsrq), 0);
+    ck_assert_int_eq(ibv_destroy_srq(tm), 0);
+    ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
     ck_assert_int_eq(ibv_close_xrcd(xrcd), 0);
     ck_assert_int_eq(ibv_dealloc_td(td), 0);
     ck_assert_int_eq(ibv_dealloc_pd(pd), 0);

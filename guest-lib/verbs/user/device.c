@@ -192,13 +192,13 @@ void hv_device_remove(struct ibv_device *device)
     struct hv_device *dev = hv_device(device);
     int state = lock_devices();
 
-    dev->removed = true;
+    if (dev->hca && !dev->removed) {
+        hv_hca_remove(dev->hca);
+    }
     if (!dev->config->world) {
         hv_facts_remove(dev->index);
     }
-    if (dev->hca) {
-        hv_hca_remove(dev->hca);
-    }
+    dev->removed = true;
     unlock_devices(state);
 }
 
