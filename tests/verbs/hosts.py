@@ -43,9 +43,10 @@ STOP_SECONDS = float(os.environ.get("HCASIM_STOP_SECONDS", "1"))
 # exiting"); Debian 12's is older. Had a ping failed, it would say so between the two lines.
 RPING_IS_DONE = re.compile(r"\A(client|server) DISCONNECT EVENT\.\.\.\n(wait for RDMA_READ_ADV state 10\n)?"
                            r"rdma_get_cm_event: Bad file descriptor\n\Z")
-# Opens the first device, and looks what is beside the libraries before and after it is removed.
+# Opens the first device, and looks what is beside the libraries before and after it is removed; then which addresses
+# the connection manager has, which begins only now.
 BESIDE_A_REMOVED_DEVICE = """
-import ctypes, os, socket, sys, time
+import ctypes, os, socket, struct, sys, time
 verbs = ctypes.CDLL("libibverbs.so.1")
 verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
 verbs.ibv_open_device.restype = ctypes.c_void_p
@@ -65,6 +66,14 @@ try:
 except OSError:
     assert socket.if_nametoindex("hca1")
 look()
+cm = ctypes.CDLL("librdmacm.so.1")
+cm.rdma_create_event_channel.restype = ctypes.c_void_p
+channel = ctypes.c_void_p(cm.rdma_create_event_channel())
+for ip in ("10.7.0.1", "10.7.0.2"):
+    identifier = ctypes.c_void_p()
+    assert not cm.rdma_create_id(channel, ctypes.byref(identifier), None, 0x106)
+    address = struct.pack("<HH4s8x", socket.AF_INET, 0, socket.inet_aton(ip))
+    print(ip if not cm.rdma_bind_addr(identifier, address) else "gone")
 """
 RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs print it
 
@@ -355,8 +364,8 @@ def removed_device(hosts):
         gone = pathlib.Path(folder) / "gone"
         options = ["--remove-when", str(gone)]
         seen = hosts.run("/usr/bin/python3", "-c", BESIDE_A_REMOVED_DEVICE, str(gone),  # one that anybody may start
-                         options=[*options, "--devices", "2"])
-        if seen.split() != ["mlx5_0,mlx5_1", "hca0,hca1", "mlx5_1", "hca1"]:
+                         options=[*options, "--devices", "2", "--ip", "10.7.0.1"])
+        if seen.split() != ["mlx5_0,mlx5_1", "hca0,hca1", "mlx5_1", "hca1", "gone", "10.7.0.2"]:
             raise Failure(f"beside the libraries are\n{seen}")
         gone.unlink()
         port = free_port()
