@@ -207,6 +207,30 @@ START_TEST(its_peer_retries_and_gives_up)
 }
 END_TEST
 
+/* Its cable is gone with it: who asks for its address on the wire gets no answer, once what was
+ * known of it is too old. */
+START_TEST(nobody_is_at_its_address)
+{
+    const struct lossy_config strangers = {.strangers = true}; /* who are asked for */
+    struct verbs_hosts *hosts = verbs_hosts_new(2, &strangers);
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
+    struct ibv_ah *ah;
+
+    attr.grh.dgid = hosts->host[0].config.gid[1];
+    ah = ibv_create_ah(hosts->host[1].pd, &attr);
+    ck_assert_ptr_nonnull(ah);
+    hv_device_remove(hosts->host[0].device);
+    for (int seconds = 0; ah && seconds < 100; seconds++) {
+        verbs_must_be_0(ibv_destroy_ah(ah));
+        inproc_advance(hosts->world, VERBS_SECOND);
+        ah = ibv_create_ah(hosts->host[1].pd, &attr);
+    }
+    ck_assert_ptr_null(ah);
+    ck_assert_int_eq(errno, ETIMEDOUT);
+    verbs_hosts_free(hosts);
+}
+END_TEST
+
 /* What was posted, and has not left when the device goes, never does; nor is it flushed. */
 START_TEST(what_has_not_left_is_lost)
 {
@@ -482,6 +506,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, channels_of_devx_are_closed);
     tcase_add_test(tc, rings_are_the_programs);
     tcase_add_test(tc, its_peer_retries_and_gives_up);
+    tcase_add_test(tc, nobody_is_at_its_address);
     tcase_add_test(tc, what_has_not_left_is_lost);
     tcase_add_test(tc, its_clock_stands_at_0);
     tcase_add_test(tc, nothing_can_be_made);
