@@ -183,6 +183,31 @@ START_TEST(a_umr_changes_no_key_of_another_protection_domain)
 }
 END_TEST
 
+/* IBTA volume 1, chapter 10.6.3: a key is good for the queue pairs of its protection domain. That
+ * one of them was just led to its memory opens it to no other. */
+START_TEST(a_key_in_use_is_not_another_protection_domains)
+{
+    struct buf *at = node_buf(&t->a, 64, DRV_ALL, 0), *from = node_buf(&t->b, 64, DRV_ALL, 1);
+    struct drv_sge sge = buf_sge(from, 0, 64);
+    struct drv_send write = {.opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                             .flags = DRV_SIGNALED,
+                             .sge = &sge,
+                             .num_sge = 1,
+                             .raddr = at->va,
+                             .rkey = at->mr.key};
+    struct qp_pair own = qp_pair_new(t, PRM_QP_ST_RC, NULL), other;
+    uint32_t pdn = t->a.drv->pdn;
+
+    ck_assert_int_eq(drv_alloc_pd(t->a.drv, &t->a.drv->pdn), 0);
+    other = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    t->a.drv->pdn = pdn;
+    drv_post_send(own.b, &write);
+    expect_wc(&t->b, own.b, PRM_CQE_OPCODE_REQ);
+    drv_post_send(other.b, &write);
+    expect_error(&t->b, other.b, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+}
+END_TEST
+
 /* IBTA 9.4.1.1.3: SEND with invalidate ends what the key allows, once the message has come. */
 START_TEST(an_invalidated_key_is_free)
 {
@@ -233,6 +258,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_takes_no_more_entries_than_it_has_room_for);
     tcase_add_test(tc, a_umr_changes_the_key_that_it_names);
     tcase_add_test(tc, a_umr_changes_no_key_of_another_protection_domain);
+    tcase_add_test(tc, a_key_in_use_is_not_another_protection_domains);
     tcase_add_test(tc, an_invalidated_key_is_free);
     tcase_add_test(tc, a_umr_writes_no_entries_beyond_the_keys_room);
     tcase_add_test(tc, a_target_that_is_drained_says_so);
