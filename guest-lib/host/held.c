@@ -59,9 +59,9 @@ static void held_reserve(void)
     }
 }
 
-/* From the start: who takes locks of his own around calls of ours has his handler known later, and
- * so called earlier. */
-__attribute__((constructor)) static void held_watch_forks(void)
+/* Before those who take locks of their own around calls of ours: their handlers, which are made
+ * known later, are called earlier. */
+__attribute__((constructor(101))) static void held_watch_forks(void)
 {
     pthread_atfork(held_before_fork, held_after_fork, held_after_fork);
 }

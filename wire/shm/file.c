@@ -133,9 +133,9 @@ static void shm_file_in_child(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-/* From the start: who takes locks of his own around calls of ours has his handler known later, and
- * so called earlier. */
-__attribute__((constructor)) static void shm_file_watch_forks(void)
+/* Before those who take locks of their own around calls of ours: their handlers, which are made
+ * known later, are called earlier. */
+__attribute__((constructor(101))) static void shm_file_watch_forks(void)
 {
     pthread_atfork(shm_file_before_fork, shm_file_in_parent, shm_file_in_child);
 }

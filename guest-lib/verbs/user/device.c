@@ -19,7 +19,6 @@ static struct hv_device *devices;                        /* HV_MAX_DEVICES */
 static unsigned num_devices;
 static pid_t devices_of; /* the process that they were listed in */
 static struct hv_port_config *ports;
-static pthread_once_t watching_forks = PTHREAD_ONCE_INIT;
 
 static void init_device(struct hv_device *dev, unsigned index, const struct hv_port_config *config)
 {
@@ -73,8 +72,9 @@ static void device_after_fork_in_child(void)
 }
 
 /* Handlers run in the order in which they were made known, the last one first: those of what has
- * locks that are taken under this one (the wire, held memory) have been since the process began. */
-static void device_watch_forks(void)
+ * locks that are taken under this one (the wire, held memory) are, by the number at theirs, known
+ * before. None is made known later: a fork() that has begun would not run it. */
+__attribute__((constructor)) static void device_watch_forks(void)
 {
     pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
 }
@@ -84,7 +84,6 @@ static int lock_devices(void)
 {
     int state = cancel_disable();
 
-    pthread_once(&watching_forks, device_watch_forks);
     pthread_mutex_lock(&lock);
     return state;
 }
