@@ -84,6 +84,7 @@ struct shm_port {
     unsigned num_active, num_unsettled; /* how many sources are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
     unsigned next_turn, next_waiter;
+    uint16_t last_len; /* of the frame that was taken last; the next one is as long most often */
 
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */
