@@ -15,6 +15,9 @@
 #define HELPER_SLICE  100000u    /* ns, the least that may be asked for */
 #define SPIN_PERIOD   20u        /* us between looks at watched doorbells when nothing happens */
 #define LINGER        50000u     /* ns after its last work for which the helper looks for more */
+#define CROWDED       1000000u /* ns for which it does not once others kept the processor; doubles */
+#define CROWDED_MAX   256000000u /* the most */
+#define IN_TIME       64u        /* times that it gets the processor back soon: then they do not */
 
 void local_helper_wake(struct local_hca *hca)
 {
@@ -146,15 +149,30 @@ static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, u
            now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
 }
 
+/* Others kept the processor for long. Now and then that happens to anyone, and a helper that sleeps
+ * instead costs a sender a wake-up for each frame, so the first time it is for a short while. */
+static void helper_note_crowd(struct local_hca *hca, uint64_t now)
+{
+    hca->crowded_ns = hca->in_time < IN_TIME ? MIN(hca->crowded_ns * 2, CROWDED_MAX) : 0;
+    hca->crowded_ns = MAX(hca->crowded_ns, CROWDED);
+    hca->crowded_until_ns = now + hca->crowded_ns;
+    hca->in_time = 0;
+}
+
 /* Lets others have the processor between two looks. Who comes back late would have been sooner
  * there asleep: a thread that yields is behind all that spin, one that is woken before them. */
-static void helper_yield(struct local_hca *hca, uint64_t now)
+static void helper_yield(struct local_hca *hca)
 {
+    uint64_t before = local_monotonic_ns(), now;
+
     fork_gate_sleeps(&hca->gate);
     sched_yield();
     fork_gate_wakes(&hca->gate);
-    if (local_monotonic_ns() > now + LINGER) {
-        hca->crowded_until_ns = now + PROBATION_MAX;
+    now = local_monotonic_ns();
+    if (now > before + LINGER) {
+        helper_note_crowd(hca, now);
+    } else {
+        hca->in_time++;
     }
 }
 
@@ -189,7 +207,7 @@ static void *helper_main(void *opaque)
         pthread_mutex_unlock(&hca->lock);
         local_tell_irq(hca);
         if (linger) {
-            helper_yield(hca, now);
+            helper_yield(hca);
             continue;
         }
         /* Who leaves work from now on, or begins to poll, wakes us, or we see that. A timer that is

@@ -82,6 +82,8 @@ struct local_hca {
     bool asleep;
     uint64_t asleep_until_ns;
     uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
+    uint64_t crowded_ns;       /* for how long that was taken to be so the last time */
+    unsigned in_time;          /* times that they let it have the processor soon, since */
     void (*irq)(void *opaque, uint32_t vectors);
     bool (*scan)(void *opaque);
     const gint *watching;
