@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "guest-lib/drv/pci.h"
+#include "wire/forks.h"
 
 #define RANGE    (1ull << 34) /* addresses, not memory */
 #define LOG_MIN  6            /* a doorbell record's cache line */
@@ -59,9 +60,7 @@ static void held_reserve(void)
     }
 }
 
-/* Before those who take locks of their own around calls of ours: their handlers, which are made
- * known later, are called earlier. */
-__attribute__((constructor(101))) static void held_watch_forks(void)
+FORKS_INNER_LOCK static void held_watch_forks(void)
 {
     pthread_atfork(held_before_fork, held_after_fork, held_after_fork);
 }

@@ -17,7 +17,7 @@
 #define LINGER        50000u     /* ns after its last work for which the helper looks for more */
 #define CROWDED       1000000u /* ns for which it does not once others kept the processor; doubles */
 #define CROWDED_MAX   256000000u /* the most */
-#define IN_TIME       64u        /* times that it gets the processor back soon: then they do not */
+#define IN_TIME       64u        /* times that it got the processor back soon: it is not crowded */
 
 void local_helper_wake(struct local_hca *hca)
 {

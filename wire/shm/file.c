@@ -4,6 +4,7 @@
  * those that keep the file there.
  */
 #include "wire/shm/file.h"
+#include "wire/forks.h"
 #include "wire/open.h"
 #include "wire/shm/segment.h"
 
@@ -133,9 +134,7 @@ static void shm_file_in_child(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-/* Before those who take locks of their own around calls of ours: their handlers, which are made
- * known later, are called earlier. */
-__attribute__((constructor(101))) static void shm_file_watch_forks(void)
+FORKS_INNER_LOCK static void shm_file_watch_forks(void)
 {
     pthread_atfork(shm_file_before_fork, shm_file_in_parent, shm_file_in_child);
 }

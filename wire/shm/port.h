@@ -35,6 +35,7 @@ struct shm_peer {
 struct shm_source {
     uint32_t gen, pos;  /* whose ring it is, and where in it the next frame will be */
     uint16_t idle;      /* looks at the ring in vain */
+    uint16_t last_len;  /* of the frame that was taken last: the next one is as long most often */
     bool active;        /* the ring is looked at */
     bool unsettled;     /* this turn has consumed something */
     uint32_t owed_from; /* tx_head to it when that began */
@@ -84,7 +85,6 @@ struct shm_port {
     unsigned num_active, num_unsettled; /* how many sources are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
     unsigned next_turn, next_waiter;
-    uint16_t last_len; /* of the frame that was taken last; the next one is as long most often */
 
     enum shm_reserved reserved;
     unsigned to_peer, to_slot; /* with SHM_RESERVED_SLOT */

@@ -187,7 +187,7 @@ static void shm_rx_prefetch_next(struct shm_port *sp, unsigned id)
 
     if (entry >> 16 == shm_stamp(s->gen, s->pos + 1)) {
         shm_rx_prefetch_slot(own, entry & 0xffff);
-        shm_rx_prefetch_frame(own, entry & 0xffff, sp->last_len);
+        shm_rx_prefetch_frame(own, entry & 0xffff, s->last_len);
     }
 }
 
@@ -197,7 +197,6 @@ static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len
     if (len < SHM_ETH_MIN || len > WIRE_FRAME_MAX) {
         return false;
     }
-    sp->last_len = (uint16_t)len;
     sp->stats.rx_frames++;
     sp->stats.rx_bytes += len;
     if (sp->port.client && sp->port.client->rx) {
@@ -209,7 +208,7 @@ static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len
 /* Delivers what is in a slot and frees it. False: the entry was no good. */
 static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
 {
-    const struct shm_source *s = &sp->source[id];
+    struct shm_source *s = &sp->source[id];
     struct shm_slot *slot;
     uint16_t len;
     bool ok;
@@ -224,6 +223,7 @@ static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
     }
     len = *(volatile uint16_t *)&slot->len;
     ok = shm_rx_deliver(sp, slot->frame, len, slot->flags);
+    s->last_len = ok ? len : 0;
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
     return ok;
 }

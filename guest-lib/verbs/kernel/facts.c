@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "fw/fw.h"
+#include "wire/forks.h"
 #include "wire/open.h"
 
 _Static_assert(HV_FACTS_DEVICES == HV_MAX_DEVICES, "a device has its facts");
@@ -118,8 +119,7 @@ static void facts_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Its handler is known before those of who takes locks around calls of ours (see held.c). */
-__attribute__((constructor(101))) static void facts_begin(void)
+FORKS_INNER_LOCK static void facts_begin(void)
 {
     hv_beside_fn *beside = (hv_beside_fn *)dlsym(RTLD_DEFAULT, HV_BESIDE_NAME);
 

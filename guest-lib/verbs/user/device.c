@@ -71,9 +71,8 @@ static void device_after_fork_in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Handlers run in the order in which they were made known, the last one first: those of what has
- * locks that are taken under this one (the wire, held memory) are, by the number at theirs, known
- * before. None is made known later: a fork() that has begun would not run it. */
+/* An outer lock (wire/forks.h): those of the wire, of held memory and of the facts are taken under
+ * it. */
 __attribute__((constructor)) static void device_watch_forks(void)
 {
     pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
