@@ -2,7 +2,8 @@
 /*
  * The helper on the host of a foreign device: does with ordinary verbs what the player (foreign.h)
  * asks for, a step of a script in each line. Each caller, who plays one case, is served by a
- * process of its own; what that leaves is the kernel's to clear.
+ * process of its own; what that leaves is the kernel's to clear. The next caller has to wait for
+ * that: the device of a case before, where it is a process's own, answers for the same address.
  *
  * Whoever can call it can have this device read and write what it offers: it is for a lab.
  */
@@ -11,11 +12,11 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tests/conformance/play.h"
 
@@ -222,15 +223,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err->message);
         return 2;
     }
-    signal(SIGCHLD, SIG_IGN); /* nobody asks how a case ended: its caller was told */
     fd = helper_listen();
     for (;;) {
         int caller = accept(fd, NULL, NULL);
+        pid_t pid = caller >= 0 ? fork() : -1;
 
-        if (caller >= 0 && !fork()) {
+        if (!pid) {
             close(fd);
             helper_serve(caller);
         }
         close(caller);
+        if (pid > 0) {
+            waitpid(pid, NULL, 0); /* its caller was told how the case ended */
+        }
     }
 }
