@@ -176,10 +176,22 @@ static void helper_yield(struct local_hca *hca)
     }
 }
 
+/* False: the program polls, and is in a turn right now. Were its threads waited for, each of their
+ * turns would end with a wake-up of the helper, who comes too late for the lock each time. */
+static bool helper_lock(struct local_hca *hca)
+{
+    if (!__atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&hca->lock);
+        return true;
+    }
+    return !pthread_mutex_trylock(&hca->lock);
+}
+
 static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
     uint64_t last_work_ns = 0;
+    bool missed = false; /* the last look at the poller */
 
     memory_unblock_faults();
     helper_ask_for_short_slices();
@@ -187,15 +199,21 @@ static void *helper_main(void *opaque)
         uint64_t ns, now;
         bool polled, linger;
 
-        pthread_mutex_lock(&hca->lock);
+        if (!helper_lock(hca)) {
+            missed = true;
+            helper_sleep(hca, helper_sleep_ns(hca, true, local_monotonic_ns()));
+            continue;
+        }
         now = local_monotonic_ns();
         if (hca->polled) {
             uint64_t ran = helper_poller_ran(hca);
 
+            ran = missed ? 0 : ran; /* nobody knows since when */
+            missed = false;
             if (now >= hca->last_poll_ns + POLL_GRACE) {
                 helper_take_over(hca, now, ran);
             } else if (now >= hca->left_ns + PROBATION_MAX) {
-                hca->posts_and_leaves = false;
+                __atomic_store_n(&hca->posts_and_leaves, false, __ATOMIC_RELAXED);
             }
         }
         polled = hca->polled;

@@ -43,6 +43,11 @@ static unsigned local_budget(const struct local_hca *hca)
 
 #define THERE  20000u /* ns after a call for which the work is left to the thread that made it */
 #define PAUSES 10     /* of one that finds its CQ empty meanwhile */
+#define LONG                                                                                       \
+    256 /* pieces of a turn that is long: its thread is there when it ends, not when it began */
+#define LATE                                                                                       \
+    200000u /* ns after a call began that has not ended: its thread may have no processor */
+#define SLICE 4000000u /* ns for which another thread, that may have taken it, waits then */
 
 /* Until when the calling thread knows that another one is there. */
 static __thread struct {
@@ -104,15 +109,51 @@ void local_take_notes(struct local_hca *hca)
     }
 }
 
-/* True: the doorbell is left to another thread. */
+/* True: the doorbell is left to who polls. */
 static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
-    if (!local_is_anothers(hca) ||
+    if (!__atomic_load_n(&hca->polled, __ATOMIC_RELAXED) ||
         !notes_leave(&hca->notes, NOTE(NOTE_PAGE(offset), NOTE_QUEUE(value)))) {
         return false;
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return __atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST);
+}
+
+/* The poller was in a turn for long: what it lost its processor to may be this thread, which sleeps
+ * until the turn ends, but not for ever, for a thread may be stopped. */
+static bool local_wait_for_turn(struct local_hca *hca)
+{
+    uint64_t now = local_monotonic_ns(), until = now + SLICE;
+    struct timespec end = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+
+    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
+           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self()) &&
+           now > __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + LATE &&
+           !pthread_mutex_clocklock(&hca->lock, CLOCK_MONOTONIC, &end);
+}
+
+/* Gets the lock, unless somebody is at work. */
+static bool local_lock_if_free(struct local_hca *hca)
+{
+    return !pthread_mutex_trylock(&hca->lock) || local_wait_for_turn(hca);
+}
+
+/* Gets it for a doorbell. False: who is at work was left a note instead, for to sleep until a turn
+ * ends, and be woken, costs more than the turn. A program that was seen to post and then turn to
+ * something else may not come back for the note. */
+static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t value,
+                               bool may_wait)
+{
+    if (local_lock_if_free(hca)) {
+        return true;
+    }
+    if (may_wait && !__atomic_load_n(&hca->posts_and_leaves, __ATOMIC_RELAXED) &&
+        local_leave_note(hca, offset, value)) {
+        return false;
+    }
+    pthread_mutex_lock(&hca->lock);
+    return true;
 }
 
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
@@ -130,6 +171,9 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
             __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
         }
         hca->turn_ns = 0;
+    }
+    if (fw_pieces(hca->fw) - before > LONG) {
+        __atomic_store_n(&hca->there_ns, local_now_ns(hca), __ATOMIC_RELAXED);
     }
     return rang || fw_pieces(hca->fw) != before;
 }
@@ -208,7 +252,7 @@ bool local_run(struct local_hca *hca)
         local_pause();
         return false;
     }
-    if (pthread_mutex_trylock(&hca->lock)) {
+    if (!local_lock_if_free(hca)) {
         return false;
     }
     hca->doorbells = 0;
@@ -298,7 +342,7 @@ static bool local_gathers(struct local_hca *hca)
 
 void local_note_departure(struct local_hca *hca, uint64_t now)
 {
-    hca->posts_and_leaves = true;
+    __atomic_store_n(&hca->posts_and_leaves, true, __ATOMIC_RELAXED);
     hca->left_ns = now;
 }
 
@@ -342,10 +386,12 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
     if (local_driven_by(hca) != LOCAL_BY_THREADS) {
         return local_note_doorbell(hca, offset, value);
     }
-    if (may_wait && local_leave_note(hca, offset, value)) {
+    if (may_wait && local_is_anothers(hca) && local_leave_note(hca, offset, value)) {
         return true;
     }
-    pthread_mutex_lock(&hca->lock);
+    if (!local_lock_or_note(hca, offset, value, may_wait)) {
+        return true;
+    }
     fw_mmio_write(hca->fw, offset, value, 8);
     if (!may_wait || !local_gathers(hca)) {
         local_answer_doorbell(hca);

@@ -239,6 +239,31 @@ START_TEST(who_polls_before_the_helper_sleeps_is_seen)
 }
 END_TEST
 
+/* A thread that posts while another one is in a turn does not wait for the lock. It leaves a note,
+ * and the next turn sends (docs/adr/0016). */
+START_TEST(who_posts_during_a_turn_leaves_a_note)
+{
+    struct local_hca *local = hca->local;
+    struct ibv_wc wc;
+    bool left;
+
+    first = pair_new(true, false);
+    post_recv(first, 1, 0);
+    pthread_mutex_lock(&local->lock); /* that other thread: while it polls, and is in time */
+    local_set_polled(local, true);
+    local->last_poll_ns = local->there_ns = UINT64_MAX / 2;
+    local->poller = pthread_self();
+    post_send(first, 0, 0);
+    left = notes_any(&local->notes);
+    local->last_poll_ns = local->there_ns = 0;
+    pthread_mutex_unlock(&local->lock);
+    ck_assert(left);
+    wc = success(first->cq[1]);
+    ck_assert_int_eq((int)wc.wr_id, 0);
+    pair_free(first);
+}
+END_TEST
+
 static gint send_is_due;
 static pthread_t poller;
 
@@ -287,6 +312,7 @@ int main(void)
     tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);
+    tcase_add_test(tc, who_posts_during_a_turn_leaves_a_note);
     tcase_set_timeout(two, 3 * SECONDS);
     tcase_add_checked_fixture(two, setup_two, teardown);
     tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);
