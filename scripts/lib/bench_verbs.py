@@ -2,8 +2,11 @@
 """Verbs without a VM beside UCX over TCP and over shared memory (scripts/bench verbs).
 
 Two processes on two processors, each program on each transport in turn. perftest's 64 KiB WRITE
-stands beside UCX's put, SEND beside its tagged send, and small WRITEs beside small puts. Exit
-status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
+stands beside UCX's put, SEND beside its tagged send, and small WRITEs beside small puts.
+
+A virtual machine's processors may share a cache now and be far from each other a second later, which
+makes whatever two of them do together slower. So the way of a cache line between them is measured
+before and after each round, and rounds with far ones have a line of their own. Exit status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
 programs are not installed.
 """
 import argparse
@@ -46,7 +49,31 @@ CASES = [
 START_TO_EXIT = 0.2  # seconds
 RESIDENT = 10        # MB
 QPS, THREADS = 8, (1, 2, 4, 8)  # tests/programs/many_qps
-MESSAGES = 50000                # of each QP
+MESSAGES = 200000               # of each QP
+
+
+FAR_NS = 200  # there and back of a cache line; a common cache takes a quarter of that, or less
+
+
+def is_far(hosts):
+    text = subprocess.run([hosts.build / "tests/programs/cache_line"], stdout=subprocess.PIPE, text=True,
+                          check=False).stdout
+    return float(text.split()[0]) > FAR_NS if text else False  # a single processor is near
+
+
+def rounds_of(hosts, rounds, sides):
+    """What each side's measure() says in each of so many rounds, as (title, medians of the sides): of those in which
+    the processors were near, and of the others."""
+    near, far = [], []
+    was_far = is_far(hosts)
+    for _ in range(rounds):
+        values = {side: measure() for side, measure in sides.items()}
+        now_far = is_far(hosts)
+        (far if was_far or now_far else near).append(values)
+        was_far = now_far
+    for kind, measured in (("", near), (f"{len(far)} far of {rounds}", far)):
+        if measured:
+            yield kind, {side: statistics.median(values[side] for values in measured) for side in sides}
 
 
 def perftest(hosts, command, column):
@@ -114,15 +141,12 @@ def rate_of_threads(hosts, threads):
 
 def compare_threads(hosts, rounds):
     """Each number of threads beside one."""
-    rates = {threads: [] for threads in THREADS}
-    for _ in range(rounds):
-        for threads in THREADS:
-            rates[threads].append(rate_of_threads(hosts, threads))
-    medians = {threads: statistics.median(measured) for threads, measured in rates.items()}
-    line = ", ".join(f"{threads}: {median:.3g}" for threads, median in medians.items())
-    missed = "" if medians[2] > medians[1] else ", misses it"
-    print(f"{QPS} QPs of 64 B SENDs in one process, by threads: {line} Mmsg/s "
-          f"(aim: 2 faster than 1{missed})", flush=True)
+    sides = {threads: lambda threads=threads: rate_of_threads(hosts, threads) for threads in THREADS}
+    for kind, medians in rounds_of(hosts, rounds, sides):
+        line = ", ".join(f"{threads}: {median:.3g}" for threads, median in medians.items())
+        missed = "" if medians[2] > medians[1] else ", misses it"
+        title = f"{QPS} QPs of 64 B SENDs in one process, by threads"
+        print(f"{'  ' + kind if kind else title}: {line} Mmsg/s (aim: 2 faster than 1{missed})", flush=True)
 
 
 def misses(aims, ours, ratios, more_is_better):
@@ -141,17 +165,14 @@ def misses(aims, ours, ratios, more_is_better):
 
 def compare(hosts, case, rounds):
     title, ours, column, theirs, ucx_column, factor, unit, more_is_better, aims = case
-    values = {HCASIM: [], **{side: [] for side in UCX}}
-    for _ in range(rounds):
-        values[HCASIM].append(perftest(hosts, ours, column))
-        for side in UCX:
-            values[side].append(ucx(hosts, side, theirs, ucx_column) * factor)
-    medians = {side: statistics.median(measured) for side, measured in values.items()}
-    ratios = {side: medians[HCASIM] / medians[side] if more_is_better
-              else medians[side] / medians[HCASIM] for side in UCX}
-    missed = misses(aims, medians[HCASIM], ratios, more_is_better)
-    print(f"{title:18}" + "".join(f"{medians[side]:10.4g}" for side in values) + f" {unit:8}" +
-          "".join(f"{ratios[side]:8.2f}" for side in UCX) + "  " + missed, flush=True)
+    sides = {HCASIM: lambda: perftest(hosts, ours, column),
+             **{side: lambda side=side: ucx(hosts, side, theirs, ucx_column) * factor for side in UCX}}
+    for kind, medians in rounds_of(hosts, rounds, sides):
+        ratios = {side: medians[HCASIM] / medians[side] if more_is_better
+                  else medians[side] / medians[HCASIM] for side in UCX}
+        missed = misses(aims, medians[HCASIM], ratios, more_is_better)
+        print(f"{'  ' + kind if kind else title:18}" + "".join(f"{medians[side]:10.4g}" for side in sides) +
+              f" {unit:8}" + "".join(f"{ratios[side]:8.2f}" for side in UCX) + "  " + missed, flush=True)
 
 
 def limit(title, measure, rounds, unit, most):
