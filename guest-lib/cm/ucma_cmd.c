@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands of the rdma_cm ABI: what a program asks for, and the errnos of rdma_ucm. */
+#include <fcntl.h>
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
 
 #define QPT_RC       2 /* enum ibv_qp_type */
 #define QPT_UD       4
 #define QPT_XRC_SEND 9
+#define QPS_ERR      6 /* enum ibv_qp_state: the last one */
 #define UCMA_MAX_OPTION                                                                            \
     (4u << 20) /* bytes of one option: what a kernel copies (KMALLOC_MAX_SIZE) */
 
@@ -185,6 +187,9 @@ int ucma_init_qp_attr(struct ucma_call *call)
     const struct rdma_ucm_init_qp_attr *cmd = call->in;
     struct ib_uverbs_qp_attr *attr = call->out;
 
+    if (cmd->qp_state > QPS_ERR) {
+        return EINVAL;
+    }
     attr->qp_state = cmd->qp_state;
     return cma_init_qp_attr(call->context->cma, attr);
 }
@@ -356,8 +361,8 @@ int ucma_migrate_id(struct ucma_call *call)
     struct ucma_context *context;
     int err;
 
-    if (!from) {
-        return EINVAL;
+    if (!from) { /* another file, or none */
+        return fcntl((int)cmd->fd, F_GETFD) < 0 ? ENOENT : EINVAL;
     }
     context = ucma_find(from, cmd->id, &err);
     if (!context) {

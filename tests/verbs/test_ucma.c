@@ -4,13 +4,16 @@
  * errnos of the kernel's rdma_ucm.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/verbs/ucma_hosts.h"
 
 /* enum ibv_qp_state, enum ibv_qp_type, enum ibv_qp_attr_mask */
 #define RTR         2
 #define RTS         3
+#define QPS_ERR     6
 #define XRC_SEND    9
 #define XRC_RECV    10
 #define RNR_RETRY   (1 << 11)
@@ -130,6 +133,8 @@ START_TEST(what_is_written_is_checked)
     struct rdma_ucm_create_id_resp resp;
     struct rdma_ucm_create_id id = {.ps = RDMA_PS_TCP, .response = 1};
     struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN, .in = 8};
+    struct ib_uverbs_qp_attr attr = {0};
+    struct rdma_ucm_init_qp_attr attr_of = {.response = (uintptr_t)&attr, .qp_state = QPS_ERR};
 
     ck_assert_int_eq(ucma_write(file, &hdr, 4), -1);
     ck_assert_int_eq(errno, EINVAL);
@@ -143,6 +148,11 @@ START_TEST(what_is_written_is_checked)
     ck_assert_int_eq(ASK(file, CREATE_ID, resp, id), EFAULT);
     id.ps = 1;
     ck_assert_int_eq(ASK(file, CREATE_ID, resp, id), EINVAL);
+    attr_of.id = create(file, 1, RDMA_PS_TCP);
+    ck_assert_int_eq(bind_to(file, attr_of.id, "10.0.0.1", 0), 0);
+    ck_assert_int_eq(ASK(file, INIT_QP_ATTR, attr, attr_of), 0);
+    attr_of.qp_state = QPS_ERR + 1;
+    ck_assert_int_eq(ASK(file, INIT_QP_ATTR, attr, attr_of), EINVAL);
     ck_assert_int_eq(listen_on(file, 4711, 0), ENOENT);
     ck_assert_int_eq(listen_on(file, create(second, 1, RDMA_PS_TCP), 0), EINVAL);
     ck_assert_int_eq(ASK(file, GET_EVENT, struct rdma_ucm_event_resp,
@@ -391,6 +401,10 @@ START_TEST(identifiers_migrate_with_their_events)
     ck_assert(!is_readable(hosts[0].file));
     ck_assert_uint_eq(event_of(second, CMA_EVENT_ADDR_RESOLVED).uid, 0xa);
     ck_assert_int_eq(ASK(second, MIGRATE_ID, resp, cmd), EINVAL); /* it is no longer there */
+    cmd.fd = (uint32_t)open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(ASK(hosts[0].file, MIGRATE_ID, resp, cmd), EINVAL); /* no file of the CM's */
+    close((int)cmd.fd);
+    ck_assert_int_eq(ASK(hosts[0].file, MIGRATE_ID, resp, cmd), ENOENT);
     ck_assert_uint_eq(destroy(second, id), 1);
 }
 END_TEST
