@@ -12,8 +12,10 @@ error. The exit status is that of the first one that failed, as a shell tells it
   --wire NAME        the wire (default: one of its own)
   --capture FILE     writes the frames of host H to FILE, with .H before its suffix
 
-and the options of `hcasim run`, but for --host, --ip and --mac, which each host has of its own.
+and the options of `hcasim run`, but for --host, --ip and --mac, which each host has of its own: a key file of --config has
+none of them either, and no capture.
 """
+import configparser
 import contextlib
 import os
 import pathlib
@@ -166,12 +168,33 @@ def count_of(option, text, most):
     return int(text)
 
 
+def settings_of(file):
+    """Of a key file. What is wrong with it otherwise, each host's program says."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters="=", comment_prefixes="#")
+    with contextlib.suppress(configparser.Error, OSError, UnicodeDecodeError):
+        parser.read(file, encoding="utf-8")
+    settings = dict(parser["hcasim"]) if "hcasim" in parser else {}
+    for own in OF_ONE_HOST:
+        if own.lower() in settings:
+            raise Usage(f"{file}: {own.lower()}: each host has its own")
+    return settings
+
+
+def devices_of(passed):
+    """Devices of a host: as an option says, else the environment, else the key file; else 1."""
+    options = dict(zip(passed[::2], passed[1::2]))
+    file = options.get("--config") or os.environ.get("HCASIM_CONFIG")
+    said = {f"{file}: devices": settings_of(file).get("devices", "").strip() if file else "",
+            "HCASIM_DEVICES": os.environ.get("HCASIM_DEVICES"), "--devices": options.get("--devices")}
+    devices = 1
+    for source, text in said.items():
+        devices = count_of(source, text, MOST_HOSTS) if text else devices
+    return devices
+
+
 def parse(words):
     """Options and the program with its arguments."""
-    options = {"hosts": 0, "devices": 1, "wire": f"cluster-{os.getpid()}", "capture": "", "passed": []}
-    devices = os.environ.get("HCASIM_DEVICES")
-    if devices:
-        options["devices"] = count_of("HCASIM_DEVICES", devices, MOST_HOSTS)
+    options = {"hosts": 0, "wire": f"cluster-{os.getpid()}", "capture": "", "passed": []}
     words = list(words)
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -192,8 +215,7 @@ def parse(words):
             options[option[2:]] = value
         else:
             options["passed"] += [option, value]
-        if option == "--devices":
-            options["devices"] = count_of(option, value, MOST_HOSTS)
+    options["devices"] = devices_of(options["passed"])
     if not options["hosts"]:
         raise Usage("how many hosts? (-n N)")
     if options["hosts"] * options["devices"] > MOST_HOSTS:

@@ -764,9 +764,16 @@ def cluster(hosts):
     os.environ["HCASIM_DEVICES"] = "2"
     devices += start_cluster(hosts, "-n", "2", "ibv_devinfo").communicate(timeout=PATIENCE)[0]
     del os.environ["HCASIM_DEVICES"]
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write("[hcasim]\ndevices = 2\n")
+        file.flush()
+        devices += start_cluster(hosts, "-n", "2", "--config", file.name, "ibv_devinfo").communicate(timeout=PATIENCE)[0]
+        file.write("ip=10.0.0.1\n")
+        file.flush()
+        refused = start_cluster(hosts, "-n", "2", "--config", file.name, "ibv_devinfo").communicate(timeout=PATIENCE)[1]
     guids = re.findall(r"node_guid:\s*(\S+)", devices)
-    if len(guids) != 8 or len(set(guids)) != 4:
-        raise Failure(devices)
+    if len(guids) != 12 or len(set(guids)) != 4 or f"{file.name}: ip: each host has its own" not in refused:
+        raise Failure(devices + refused)
     started = start_cluster(hosts, "-n", "2", "yes")
     started.stdout.readline()
     started.stdout.close()

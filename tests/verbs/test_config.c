@@ -126,6 +126,20 @@ START_TEST(addresses_are_whole_and_nothing_else)
 }
 END_TEST
 
+START_TEST(a_file_that_cannot_be_read_is_named)
+{
+    g_autoptr(GError) err = NULL;
+
+    g_setenv("HCASIM_CONFIG", "/nonexistent/conf", true);
+    hv_config_look_end(ports, count);
+    count = hv_config_look(ports, &err);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_str_eq(err->message, "/nonexistent/conf: No such file or directory");
+    look("ip=10.0.0.1\n");
+    ck_assert_msg(reason && g_str_has_prefix(reason, "/tmp/hcasim-config-"), "%s", reason);
+}
+END_TEST
+
 START_TEST(numbers_have_bounds)
 {
     refused("HCASIM_MTU", "1499", "mtu is 1499");
@@ -186,6 +200,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_environment_comes_before_the_file);
     tcase_add_test(tc, a_value_that_cannot_be_read_is_refused);
     tcase_add_test(tc, addresses_are_whole_and_nothing_else);
+    tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, numbers_have_bounds);
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
     tcase_add_test(tc, further_devices_follow_the_first);

@@ -122,8 +122,12 @@ static bool config_load_file(GError **err)
     }
     g_clear_pointer(&key_file, g_key_file_free);
     key_file = g_key_file_new();
-    return g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err) &&
-           config_check_file(err);
+    if (!g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err) ||
+        !config_check_file(err)) {
+        g_prefix_error(err, "%s: ", path);
+        return false;
+    }
+    return true;
 }
 
 static bool config_parse_mac(const char *text, uint8_t mac[6])
