@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An HCA in this process: host callbacks below, the driver's PCI view above, and its life. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -165,7 +166,12 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
         local_join(hca, config->world);
     }
     hca->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    hca->fw = fw_new(&host_ops, hca, &config->fw, err);
+    if (hca->wake_fd < 0) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "no descriptor for its helper: %s",
+                    g_strerror(errno));
+    } else {
+        hca->fw = fw_new(&host_ops, hca, &config->fw, err);
+    }
     if (hca->fw && local_plug_in(hca, config, err)) {
         return hca;
     }
@@ -173,7 +179,9 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
         fw_free(hca->fw);
     }
     local_leave(hca);
-    close(hca->wake_fd);
+    if (hca->wake_fd >= 0) {
+        close(hca->wake_fd);
+    }
     g_free(hca->name);
     g_free(hca);
     return NULL;

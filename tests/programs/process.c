@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/programs/own_wire.h"
@@ -48,6 +49,47 @@ START_TEST(a_configuration_that_is_refused_takes_nothing)
     }
     ck_assert_int_eq(open_descriptors(), before);
     unsetenv("HCASIM_MTU");
+    device_open();
+    device_close();
+}
+END_TEST
+
+/* Opens the device while the process may have no more descriptors than that. */
+static bool opens_with(rlim_t descriptors)
+{
+    struct rlimit all, few;
+    struct ibv_device **devices;
+    struct ibv_context *opened;
+    int num = 0;
+
+    must_be_0(getrlimit(RLIMIT_NOFILE, &all));
+    few = (struct rlimit){.rlim_cur = descriptors, .rlim_max = all.rlim_max};
+    must_be_0(setrlimit(RLIMIT_NOFILE, &few));
+    devices = ibv_get_device_list(&num);
+    opened = num > 0 ? ibv_open_device(devices[0]) : NULL;
+    must_be_0(setrlimit(RLIMIT_NOFILE, &all));
+    if (opened) {
+        must_be_0(ibv_close_device(opened));
+    }
+    if (devices) {
+        ibv_free_device_list(devices);
+    }
+    return opened;
+}
+
+/* Whichever of its descriptors is the first that it does not get: a device that cannot be opened
+ * leaves nothing behind, and opens once there are more. */
+START_TEST(a_device_that_lacks_a_descriptor_takes_none)
+{
+    rlim_t descriptors = 0;
+    int before;
+
+    ibv_free_device_list(ibv_get_device_list(NULL)); /* from now on it has a place on the wire */
+    before = open_descriptors();
+    while (!opens_with(descriptors)) {
+        ck_assert_int_eq(open_descriptors(), before);
+        ck_assert_uint_lt(++descriptors, 100);
+    }
     device_open();
     device_close();
 }
@@ -640,6 +682,7 @@ int main(void)
 
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
+    tcase_add_test(tc, a_device_that_lacks_a_descriptor_takes_none);
     tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_that_asks_about_a_device_is_no_host);
     tcase_add_test(tc, a_daemon_closes_nothing_that_a_device_needs);
