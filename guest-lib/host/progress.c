@@ -77,12 +77,19 @@ static void local_pause(void)
 #endif
 }
 
+/* Whether the program polls, in another thread than this one: the lock, if it is taken, is most
+ * likely that one's. Else it is with the helper, who looks and goes away again, or with a command.
+ */
+static bool local_is_polled_by_another(const struct local_hca *hca)
+{
+    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
+           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self());
+}
+
 /* Whether the program is trusted to poll, and another thread works, and was there just now. */
 static bool local_is_anothers(const struct local_hca *hca)
 {
-    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
-           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self()) &&
-           local_look_for_another(hca);
+    return local_is_polled_by_another(hca) && local_look_for_another(hca);
 }
 
 /* A send doorbell: the queue's number, and the page. Which of the page's two buffers it was written
@@ -109,11 +116,10 @@ void local_take_notes(struct local_hca *hca)
     }
 }
 
-/* True: the doorbell is left to who polls. */
+/* True: the doorbell is left to another thread. */
 static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
-    if (!__atomic_load_n(&hca->polled, __ATOMIC_RELAXED) ||
-        !notes_leave(&hca->notes, NOTE(NOTE_PAGE(offset), NOTE_QUEUE(value)))) {
+    if (!notes_leave(&hca->notes, NOTE(NOTE_PAGE(offset), NOTE_QUEUE(value)))) {
         return false;
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -127,8 +133,7 @@ static bool local_wait_for_turn(struct local_hca *hca)
     uint64_t now = local_monotonic_ns(), until = now + SLICE;
     struct timespec end = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
 
-    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
-           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self()) &&
+    return local_is_polled_by_another(hca) &&
            now > __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + LATE &&
            !pthread_mutex_clocklock(&hca->lock, CLOCK_MONOTONIC, &end);
 }
@@ -139,16 +144,17 @@ static bool local_lock_if_free(struct local_hca *hca)
     return !pthread_mutex_trylock(&hca->lock) || local_wait_for_turn(hca);
 }
 
-/* Gets it for a doorbell. False: who is at work was left a note instead, for to sleep until a turn
- * ends, and be woken, costs more than the turn. A program that was seen to post and then turn to
- * something else may not come back for the note. */
+/* Gets it for a doorbell. False: another thread, which is at work, was left a note instead, for to
+ * sleep until a turn ends, and be woken, costs more than the turn. A program that was seen to post
+ * and then turn to something else may not come back for the note. */
 static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t value,
                                bool may_wait)
 {
     if (local_lock_if_free(hca)) {
         return true;
     }
-    if (may_wait && !__atomic_load_n(&hca->posts_and_leaves, __ATOMIC_RELAXED) &&
+    if (may_wait && local_is_polled_by_another(hca) &&
+        !__atomic_load_n(&hca->posts_and_leaves, __ATOMIC_RELAXED) &&
         local_leave_note(hca, offset, value)) {
         return false;
     }
