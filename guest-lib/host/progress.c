@@ -127,15 +127,21 @@ static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t va
 }
 
 /* The poller was in a turn for long: what it lost its processor to may be this thread, which sleeps
- * until the turn ends, but not for ever, for a thread may be stopped. */
+ * until the turn ends, but not for ever, for a thread may be stopped. (ThreadSanitizer does not
+ * know pthread_mutex_clocklock().) */
 static bool local_wait_for_turn(struct local_hca *hca)
 {
-    uint64_t now = local_monotonic_ns(), until = now + SLICE;
-    struct timespec end = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    struct timespec end;
 
-    return local_is_polled_by_another(hca) &&
-           now > __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + LATE &&
-           !pthread_mutex_clocklock(&hca->lock, CLOCK_MONOTONIC, &end);
+    if (!local_is_polled_by_another(hca) ||
+        local_monotonic_ns() <= __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + LATE) {
+        return false;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += SLICE;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    return !pthread_mutex_timedlock(&hca->lock, &end);
 }
 
 /* Gets the lock, unless somebody is at work. */
