@@ -191,7 +191,7 @@ static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
     uint64_t last_work_ns = 0;
-    bool missed = false; /* the last look at the poller */
+    bool missed = false; /* since the last look at the poller there was one in vain */
 
     memory_unblock_faults();
     helper_ask_for_short_slices();
@@ -206,10 +206,11 @@ static void *helper_main(void *opaque)
         }
         now = local_monotonic_ns();
         if (hca->polled) {
-            uint64_t ran = helper_poller_ran(hca);
+            uint64_t ran;
 
-            ran = missed ? 0 : ran; /* nobody knows since when */
+            hca->poller_ran_ns = missed ? UINT64_MAX : hca->poller_ran_ns;
             missed = false;
+            ran = helper_poller_ran(hca);
             if (now >= hca->last_poll_ns + POLL_GRACE) {
                 helper_take_over(hca, now, ran);
             } else if (now >= hca->left_ns + PROBATION_MAX) {

@@ -43,11 +43,10 @@ static unsigned local_budget(const struct local_hca *hca)
 
 #define THERE  20000u /* ns after a call for which the work is left to the thread that made it */
 #define PAUSES 10     /* of one that finds its CQ empty meanwhile */
-#define LONG                                                                                       \
-    256 /* pieces of a turn that is long: its thread is there when it ends, not when it began */
-#define LATE                                                                                       \
-    200000u /* ns after a call began that has not ended: its thread may have no processor */
-#define SLICE 4000000u /* ns for which another thread, that may have taken it, waits then */
+#define LONG   256    /* pieces of a turn that THERE is counted from the end of */
+
+#define LATE   200000u  /* ns in a turn, then its thread may have lost its processor */
+#define SLICE  4000000u /* ns for which another thread, which may have taken it, waits then */
 
 /* Until when the calling thread knows that another one is there. */
 static __thread struct {
@@ -184,7 +183,7 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
         }
         hca->turn_ns = 0;
     }
-    if (fw_pieces(hca->fw) - before > LONG) {
+    if (fw_pieces(hca->fw) - before > LONG && pthread_equal(hca->poller, pthread_self())) {
         __atomic_store_n(&hca->there_ns, local_now_ns(hca), __ATOMIC_RELAXED);
     }
     return rang || fw_pieces(hca->fw) != before;

@@ -6,7 +6,9 @@ stands beside UCX's put, SEND beside its tagged send, and small WRITEs beside sm
 
 A virtual machine's processors may share a cache now and be far from each other a second later, which
 makes whatever two of them do together slower. So the way of a cache line between them is measured
-before and after each round, and rounds with far ones have a line of their own. Exit status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
+before and after each round, and rounds with far ones have a line of their own.
+
+Exit status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
 programs are not installed.
 """
 import argparse

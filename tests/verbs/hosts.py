@@ -481,13 +481,13 @@ def stopped_while_it_connects(hosts):
                                 ("client", "rdma_connect", False), ("client", "rdma_connect", True),
                                 ("client", "rdma_disconnect", False), ("server", "ibv_dereg_mr", False)):
         command = in_gdb(where, *(server if side == "server" else client), finish=finish)
-        for last in [*[False] * (TRIES_IN_GDB - 1), True]:
+        for left in reversed(range(TRIES_IN_GDB)):
             try:
                 said = by_address(hosts, command if side == "server" else server,
                                   *(command if side == "client" else client))
                 break
             except Failure as error:
-                if last or not ENDS_IN_GDB.search(str(error)):
+                if not left or not ENDS_IN_GDB.search(str(error)):
                     raise
         expect_stopped(said[side == "server"])
 
