@@ -246,7 +246,7 @@ static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
     wait += wait / 8 * (qp->obj.num & 7);
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
+    hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
     s->retries++;
 }
 
@@ -451,7 +451,7 @@ static void dci_begin_anew(struct qp *qp)
     dci_close(qp);
     early_forget(&qp->peer);
     requester_recovery_step(qp, RECOVERY_ENDS);
-    hca_timer_stop(qp->hca, &qp->req.timer);
+    hca_timer_stop(qp->hca, &s->timer);
     s->retries = s->rnr_retries = 0;
     s->repeat = false;
     s->paging = PAGING_NONE;

@@ -84,6 +84,44 @@ START_TEST(more_qps_are_at_work_than_there_is_memory_for)
 }
 END_TEST
 
+/* Others need what a queue has while it is at work, and it needs it again: what it waits for then
+ * is the answer to what it has sent since, for the whole of its ACK timeout. */
+START_TEST(a_queue_that_idled_waits_as_long_as_ever)
+{
+    uint64_t addr = lab_mem(left, 64, 1);
+    struct lab_wr wr = send_wr(addr, 64);
+    struct lab_path path = lab_path;
+    struct lab_qp idle, peer;
+
+    path.retry_count = 0;
+    lab_rc_pair(lab, &idle, &peer, &path);
+    pairs(MANY);
+    lab_post_recv(&peer, lab_mem(right, 64, 0), 64);
+    lab_post(&idle, &wr);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    expect_received(64);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS / 2);
+    for (unsigned i = 0; i < MANY && idle.qp->req.flight; i++) {
+        lab_post_recv(&bs[i], lab_mem(right, 64, 0), 64);
+        lab_post(&as[i], &wr);
+        lab_run(lab);
+        expect_sent(PRM_WQE_OPCODE_SEND, 0);
+        expect_received(64);
+    }
+    ck_assert_ptr_null(idle.qp->req.flight);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS / 2 - 1000);
+    lab->tap = drop_all;
+    lab_post_recv(&peer, lab_mem(right, 64, 0), 64);
+    lab_post(&idle, &wr);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS - 1000);
+    ck_assert_uint_eq(idle.qp->state, PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(qp_counters(idle.qp)->local_ack_timeout_err, 0);
+    lab_advance(lab, 2000);
+    expect_error(PRM_WQE_OPCODE_SEND, 1, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+}
+END_TEST
+
 /* A READ is as if it had not come while there is no memory to answer it, and is repeated. */
 START_TEST(a_read_waits_for_memory)
 {
@@ -365,6 +403,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(bare, setup_bare, teardown);
     tcase_add_test(bare, an_idle_rc_qp_takes_a_kibibyte_at_most);
     tcase_add_test(bare, a_qp_that_was_at_work_keeps_nothing_of_it_from_the_next);
+    tcase_add_test(bare, a_queue_that_idled_waits_as_long_as_ever);
     tcase_add_test(bare, more_qps_are_at_work_than_there_is_memory_for);
     tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
     tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);
