@@ -20,7 +20,7 @@ static int mapping_make(struct hv_ah *ah, uint32_t qp_num)
 
     PRM_SET(general_obj_in_cmd_hdr, in, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
     PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_AV_QP_MAPPING);
-    PRM_SET(av_qp_mapping, mapping, qpn, qp_num & 0xffffff);
+    PRM_SET(av_qp_mapping, mapping, qpn, qp_num);
     PRM_SET(ud_av, av, sl_or_eth_prio, PRM_GET(wqe_av, ah->av, sl));
     PRM_SET(ud_av, av, src_addr_index, PRM_GET(wqe_av, ah->av, src_addr_index));
     memcpy(PRM_PTR(ud_av, av, rgid_or_rip), PRM_PTR(wqe_av, ah->av, rgid), 16);
