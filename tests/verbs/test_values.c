@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/queues.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -416,6 +417,87 @@ START_TEST(attributes_are_looked_at_in_libmlx5s_order)
 }
 END_TEST
 
+static struct ibv_wq *wq_new(void)
+{
+    struct ibv_wq_init_attr attr = {
+        .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = pd, .cq = cq};
+
+    return ibv_create_wq(v->a, &attr);
+}
+
+/* mlx5_calc_rwq_size() comes before what libibverbs and the kernel say to the flags. */
+START_TEST(a_wqs_attributes_are_looked_at_in_libmlx5s_order)
+{
+    const struct {
+        uint32_t max_wr, comp_mask, flags;
+        int err;
+    } tries[] = {
+        {0, IBV_WQ_INIT_ATTR_FLAGS, IBV_WQ_FLAGS_SCATTER_FCS, EINVAL},
+        {4, IBV_WQ_INIT_ATTR_FLAGS, IBV_WQ_FLAGS_SCATTER_FCS, EOPNOTSUPP},
+        {4, IBV_WQ_INIT_ATTR_RESERVED, 0, EINVAL},
+    };
+    struct ibv_wq *wq = wq_new();
+    struct ibv_wq_attr attr = {.attr_mask = 0};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tries); i++) {
+        struct ibv_wq_init_attr init = {.wq_type = IBV_WQT_RQ,
+                                        .max_wr = tries[i].max_wr,
+                                        .max_sge = 1,
+                                        .pd = pd,
+                                        .cq = cq,
+                                        .comp_mask = tries[i].comp_mask,
+                                        .create_flags = tries[i].flags};
+
+        errno = 0;
+        ck_assert_ptr_null(ibv_create_wq(v->a, &init));
+        ck_assert_msg(errno == tries[i].err, "try %zu: %s", i, strerror(errno));
+    }
+    ck_assert_ptr_nonnull(wq);
+    ck_assert_int_eq(ibv_modify_wq(wq, &attr), EINVAL);
+    attr.attr_mask = IBV_WQ_ATTR_RESERVED;
+    ck_assert_int_eq(ibv_modify_wq(wq, &attr), EINVAL);
+    ck_assert_int_eq(ibv_destroy_wq(wq), 0);
+}
+END_TEST
+
+/* -- what the structures tell -------------------------------------------------------------------
+ */
+
+/* The next asynchronous event, made up; it is acknowledged. */
+static void async_event(uint8_t type, uint32_t num, enum ibv_event_type expected)
+{
+    const struct drv_event event = {.type = type, .num = num};
+    struct ibv_async_event got;
+
+    hv_events_dispatch(v->hca[0], &event);
+    ck_assert_int_eq(ibv_get_async_event(v->a, &got), 0);
+    ck_assert_int_eq(got.event_type, expected);
+    ibv_ack_async_event(&got);
+}
+
+/* libibverbs counts them in the objects, and there programs look. */
+START_TEST(acknowledged_events_are_counted_in_the_object)
+{
+    struct ibv_qp *qp = table_qp_new(v, 0, cq, srq);
+    struct ibv_wq *wq = wq_new();
+
+    ck_assert_ptr_nonnull(wq);
+    for (uint32_t i = 1; i <= 2; i++) {
+        async_event(PRM_EVENT_TYPE_COMM_EST, qp->qp_num, IBV_EVENT_COMM_EST);
+        ck_assert_uint_eq(qp->events_completed, i);
+        async_event(PRM_EVENT_TYPE_CQ_ERROR, hv_cq(cq)->cqn, IBV_EVENT_CQ_ERR);
+        ck_assert_uint_eq(cq->async_events_completed, i);
+        async_event(PRM_EVENT_TYPE_SRQ_RQ_LIMIT, hv_srq(srq)->srqn, IBV_EVENT_SRQ_LIMIT_REACHED);
+        ck_assert_uint_eq(srq->events_completed, i);
+        async_event(PRM_EVENT_TYPE_WQ_CATAS_ERROR, wq->wq_num, IBV_EVENT_WQ_FATAL);
+        ck_assert_uint_eq(wq->events_completed, i);
+    }
+    ck_assert_uint_eq(cq->comp_events_completed, 0);
+    ck_assert_int_eq(ibv_destroy_wq(wq), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("values");
@@ -430,6 +512,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, inline_lengths_do_not_wrap);
     tcase_add_test(tc, a_setter_without_a_request_is_refused);
     tcase_add_test(tc, attributes_are_looked_at_in_libmlx5s_order);
+    tcase_add_test(tc, a_wqs_attributes_are_looked_at_in_libmlx5s_order);
+    tcase_add_test(tc, acknowledged_events_are_counted_in_the_object);
     suite_add_tcase(suite, tc);
     return suite;
 }
