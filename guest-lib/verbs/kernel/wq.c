@@ -91,8 +91,7 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
     if (err) {
         return err;
     }
-    if (!attr->attr_mask || attr->attr_mask >= IBV_WQ_ATTR_RESERVED ||
-        (unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
+    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
         return EINVAL;
     }
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
@@ -110,7 +109,7 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
         }
     }
     err = hv_cmd_simple(wq->hca, in, sizeof(in));
-    if (!err && attr->attr_mask & IBV_WQ_ATTR_STATE) {
+    if (!err) {
         ibwq->state = to;
     }
     return err;

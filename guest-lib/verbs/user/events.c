@@ -2,49 +2,40 @@
 /*
  * Events: completion channels, asynchronous events, and waiting for their acknowledgement.
  *
- * A channel and a context each have a queue (event_queue.h). What an object counts of its events
- * that were handed out belongs to the library; how many of them were acknowledged it counts in the
- * structure that the program sees, as libibverbs does. Destroying the object waits until they are
- * the same.
+ * A channel and a context each have a queue (event_queue.h). An event that is handed out is counted
+ * on its object until it is acknowledged; destroying the object waits for that.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/user.h"
 
 /* -- what waits to be acknowledged ------------------------------------------------------------- */
 
-/* An object's two counts of a kind of event; the mutex is theirs. */
-struct acks {
+/* Where an object counts its events that are handed out and not acknowledged. */
+struct unacked {
     pthread_mutex_t *mutex;
     pthread_cond_t *cond;
-    uint32_t *reported, *completed;
+    uint32_t *count;
 };
 
-#define ACKS(obj, kind)                                                                            \
-    ((struct acks){&(obj)->ibv.mutex, &(obj)->ibv.cond, &(obj)->kind##events_reported,             \
-                   &(obj)->ibv.kind##events_completed})
+#define UNACKED(obj, counter) ((struct unacked){&(obj)->ibv.mutex, &(obj)->ibv.cond, counter})
 
-static void events_report(struct acks acks)
+static void events_unacked_count(struct unacked unacked, int change)
 {
-    pthread_mutex_lock(acks.mutex);
-    ++*acks.reported;
-    pthread_mutex_unlock(acks.mutex);
-}
-
-static void events_complete(struct acks acks, uint32_t num)
-{
-    pthread_mutex_lock(acks.mutex);
-    *acks.completed += num;
-    pthread_cond_broadcast(acks.cond);
-    pthread_mutex_unlock(acks.mutex);
-}
-
-static void events_wait(struct acks acks)
-{
-    pthread_mutex_lock(acks.mutex);
-    while (*acks.completed != *acks.reported) {
-        pthread_cond_wait(acks.cond, acks.mutex);
+    pthread_mutex_lock(unacked.mutex);
+    *unacked.count += (uint32_t)change;
+    if (change < 0) {
+        pthread_cond_broadcast(unacked.cond);
     }
-    pthread_mutex_unlock(acks.mutex);
+    pthread_mutex_unlock(unacked.mutex);
+}
+
+static void events_unacked_wait(struct unacked unacked)
+{
+    pthread_mutex_lock(unacked.mutex);
+    while (*unacked.count) {
+        pthread_cond_wait(unacked.cond, unacked.mutex);
+    }
+    pthread_mutex_unlock(unacked.mutex);
 }
 
 /* -- completion channels ----------------------------------------------------------------------- */
@@ -87,7 +78,7 @@ static bool comp_take(void *event, void *arg)
 {
     struct user_cq *cq = event;
 
-    events_report(ACKS(cq, comp_));
+    events_unacked_count(UNACKED(cq, &cq->unacked_comp), 1);
     return true;
 }
 
@@ -113,7 +104,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 
 HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    events_complete(ACKS(user_cq(cq), comp_), nevents);
+    events_unacked_count(UNACKED(user_cq(cq), &user_cq(cq)->unacked_comp), -(int)nevents);
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
@@ -142,7 +133,7 @@ void hv_async_close(struct hv_context *ctx)
 }
 
 /* False: it is about no object. */
-static bool events_acks_of(const struct ibv_async_event *event, struct acks *acks)
+static bool events_unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
 {
     struct user_cq *cq = user_cq(event->element.cq);
     struct user_qp *qp = user_qp(event->element.qp);
@@ -151,29 +142,34 @@ static bool events_acks_of(const struct ibv_async_event *event, struct acks *ack
 
     switch (hv_event_about(event->event_type)) {
     case HV_ABOUT_CQ:
-        *acks = ACKS(cq, async_);
+        *unacked = UNACKED(cq, &cq->unacked_async);
         return true;
     case HV_ABOUT_QP:
-        *acks = ACKS(qp, );
+        *unacked = UNACKED(qp, &qp->unacked_async);
         return true;
     case HV_ABOUT_SRQ:
-        *acks = ACKS(srq, );
+        *unacked = UNACKED(srq, &srq->unacked_async);
         return true;
     case HV_ABOUT_WQ:
-        *acks = ACKS(wq, );
+        *unacked = UNACKED(wq, &wq->unacked_async);
         return true;
     default:
         return false;
     }
 }
 
+static void async_count(const struct ibv_async_event *event, int change)
+{
+    struct unacked unacked;
+
+    if (events_unacked_of(event, &unacked)) {
+        events_unacked_count(unacked, change);
+    }
+}
+
 static bool async_take(void *event, void *arg)
 {
-    struct acks acks;
-
-    if (events_acks_of(event, &acks)) {
-        events_report(acks);
-    }
+    async_count(event, 1);
     return true;
 }
 
@@ -196,11 +192,7 @@ HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_
 
 HV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-    struct acks acks;
-
-    if (events_acks_of(event, &acks)) {
-        events_complete(acks, 1);
-    }
+    async_count(event, -1);
 }
 
 /* -- objects that go --------------------------------------------------------------------------- */
@@ -229,24 +221,24 @@ void hv_event_drain_cq(struct user_cq *cq)
         hv_event_take_out(&hv_channel(cq->ibv.channel)->queue, comp_is_about, cq, NULL);
     }
     async_forget(cq->ibv.context, cq);
-    events_wait(ACKS(cq, comp_));
-    events_wait(ACKS(cq, async_));
+    events_unacked_wait(UNACKED(cq, &cq->unacked_comp));
+    events_unacked_wait(UNACKED(cq, &cq->unacked_async));
 }
 
 void hv_event_drain_qp(struct user_qp *qp)
 {
     async_forget(qp->ibv.context, qp);
-    events_wait(ACKS(qp, ));
+    events_unacked_wait(UNACKED(qp, &qp->unacked_async));
 }
 
 void hv_event_drain_srq(struct hv_srq *srq)
 {
     async_forget(srq->ibv.context, srq);
-    events_wait(ACKS(srq, ));
+    events_unacked_wait(UNACKED(srq, &srq->unacked_async));
 }
 
 void hv_event_drain_wq(struct hv_rwq *wq)
 {
     async_forget(wq->ibv.context, wq);
-    events_wait(ACKS(wq, ));
+    events_unacked_wait(UNACKED(wq, &wq->unacked_async));
 }
