@@ -28,7 +28,7 @@ static enum syn cmd_create_cq(struct fw *fw, struct fw_cmd *cmd)
     const struct prm_create_cq_in *in = cmd->in;
     const struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     struct mem_buf ring;
-    struct fw_dbr dbr;
+    uint64_t dbr = 0;
     uint32_t cqn = 0;
     enum syn syn;
 
@@ -44,8 +44,7 @@ static enum syn cmd_create_cq(struct fw *fw, struct fw_cmd *cmd)
     if (syn) {
         return syn;
     }
-    ring.dbr_umem = dbr.umem;
-    syn = cq_create(&fw->hca, cmd->uid, cqc, &ring, dbr.addr, &cqn);
+    syn = cq_create(&fw->hca, cmd->uid, cqc, &ring, dbr, &cqn);
     if (syn) {
         mem_buf_clear(&ring);
         return syn;

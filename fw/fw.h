@@ -74,6 +74,11 @@ const char *const *fw_profile_names(void);
 /* Looks up a profile (NULL: the default). False: no such profile. */
 bool fw_profile_pci_id(const char *profile, struct fw_pci_id *id);
 
+/* The mode that PTYS tells of a profile's port (NULL: the default one's) while the link is up and
+ * nobody has limited its speed: bits of enum eth_link_mode and enum ext_eth_link_mode. False: no
+ * such profile. */
+bool fw_profile_link_mode(const char *profile, uint32_t *legacy, uint32_t *ext);
+
 /* Creates a function in its power-on state. NULL with *err set if the configuration is bad. */
 struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
                   GError **err);

@@ -93,6 +93,19 @@ static struct link_modes regs_modes_fastest(struct link_modes of)
     return (struct link_modes){0, 0};
 }
 
+bool fw_profile_link_mode(const char *profile, uint32_t *legacy, uint32_t *ext)
+{
+    const struct fw_profile *p = fw_profile_find(profile);
+    struct link_modes mode = {0, 0};
+
+    if (p) {
+        mode = regs_modes_fastest(p->eth_modes);
+    }
+    *legacy = mode.legacy;
+    *ext = mode.ext;
+    return p != NULL;
+}
+
 /* What congestion control takes for full speed, from now on and not from the next link up. */
 static void regs_set_line_rate(struct uplink *uplink)
 {

@@ -29,6 +29,8 @@ struct hv_device_facts {
     uint8_t revision;
     uint64_t bar_size;               /* of BAR0, bytes */
     unsigned link_speed, link_width; /* PCI Express: generation, lanes */
+    uint32_t mbps;                   /* of the port */
+    uint8_t ib_width, ib_speed;      /* as ibv_port_attr.active_width and active_speed tell it */
     char firmware[24], board[24];
 };
 

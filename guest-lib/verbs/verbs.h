@@ -235,7 +235,7 @@ struct hv_srq {
     uint32_t max_tags; /* of one with tag matching: entries of its list */
     struct hv_tm *tm;  /* the user half's of that, or NULL */
     gint users;        /* QPs */
-    uint32_t unacked_async;
+    uint32_t events_reported;
 };
 
 /* A WQ (ibv_create_wq()). */
@@ -251,7 +251,7 @@ struct hv_rwq {
     struct hv_wq rq;
     struct hv_pd *pd;
     gint users; /* indirection tables */
-    uint32_t unacked_async;
+    uint32_t events_reported;
 };
 
 struct hv_mcast;

@@ -42,9 +42,7 @@ static bool hca_objects_free(struct hca *hca)
                 return false;
             }
         }
-    }
-    for (unsigned i = 0; i < obj_n_spaces; i++) {
-        obj_table_reset(obj_space(hca, i)); /* when all are empty: a space may have ranges of it */
+        obj_table_reset(table);
     }
     return true;
 }

@@ -143,7 +143,10 @@ struct hca {
     uint32_t resd_lkey, null_mkey;
 
     struct work ready, rx_waiting, late;  /* list heads */
-    struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for */
+    struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for: */
+    struct work tx_served[HCA_TX_ROOMS]; /* those who have sent something stand behind the others */
+    uint64_t tx_frames;                  /* sent so far, */
+    uint64_t tx_frames_before;           /* and when the work began that runs now */
     unsigned tx_room;            /* the one that the last reservation waits for that failed */
     bool tx_far;                 /* a frame is being built that another processor reads */
     uint64_t tx_back;            /* rooms that are back, since port_owe() has looked */
@@ -171,8 +174,11 @@ bool hca_wait_frames(struct hca *hca, struct work *work);
 
 /* Asks the owner for a turn, if none is under way. */
 void hca_wake(struct hca *hca);
-/* Parks work until the wire has the room, hca->tx_room, that its reservation did not find. */
+/* Parks work until the wire has the room, hca->tx_room, that its reservation did not find. Work
+ * that got nothing this time has the room before work that has sent something. */
 void hca_wait_tx(struct hca *hca, struct work *work);
+/* The same, behind all that waits for that room now. */
+void hca_wait_tx_last(struct hca *hca, struct work *work);
 /* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
  * more than 256 wait so. */
 void hca_wait_late(struct hca *hca, struct work *work);

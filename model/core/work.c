@@ -26,9 +26,12 @@ static void work_list_append(struct work *head, struct work *work)
     head->prev = work;
 }
 
-/* All of a list, which is not empty, to the end of another. */
+/* All of a list to the end of another. */
 static void work_list_move(struct work *to, struct work *from)
 {
+    if (work_list_empty(from)) {
+        return;
+    }
     from->next->prev = to->prev;
     to->prev->next = from->next;
     from->prev->next = to;
@@ -69,10 +72,23 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
     return true;
 }
 
+/*
+ * Whoever is before the others finds the room, and takes as much of it as it can use. So it stands
+ * behind those who came too late for any: each of them is the first at some time, however little
+ * room comes at a time.
+ */
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
+    bool served = hca->tx_frames != hca->tx_frames_before;
+
     hca_unschedule(work);
-    work_list_append(&hca->tx_waiting[hca->tx_room], work);
+    work_list_append(served ? &hca->tx_served[hca->tx_room] : &hca->tx_waiting[hca->tx_room], work);
+}
+
+void hca_wait_tx_last(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    work_list_append(&hca->tx_served[hca->tx_room], work);
 }
 
 void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
@@ -80,10 +96,11 @@ void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
     bool any = false;
 
     for (; rooms; rooms &= rooms - 1) {
-        struct work *waiting = &hca->tx_waiting[__builtin_ctzll(rooms)];
+        unsigned room = (unsigned)__builtin_ctzll(rooms);
 
-        if (!work_list_empty(waiting)) {
-            work_list_move(&hca->ready, waiting);
+        if (hca_tx_room_awaited(hca, room)) {
+            work_list_move(&hca->ready, &hca->tx_waiting[room]);
+            work_list_move(&hca->ready, &hca->tx_served[room]);
             hca->tx_back |= rooms & -rooms;
             any = true;
         }
@@ -100,7 +117,7 @@ void hca_tx_ready(struct hca *hca)
 
 bool hca_tx_room_awaited(const struct hca *hca, unsigned room)
 {
-    return !work_list_empty(&hca->tx_waiting[room]);
+    return !work_list_empty(&hca->tx_waiting[room]) || !work_list_empty(&hca->tx_served[room]);
 }
 
 bool hca_tx_awaited(const struct hca *hca)
@@ -274,6 +291,7 @@ void hca_work_run(struct hca *hca)
         struct work *work = hca->ready.next;
 
         hca_unschedule(work);
+        hca->tx_frames_before = hca->tx_frames;
         work->run(hca, work);
         hca_spend(hca, 1);
     }
@@ -288,6 +306,7 @@ void hca_work_init(struct hca *hca)
     work_list_init(&hca->rx_waiting);
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
         work_list_init(&hca->tx_waiting[i]);
+        work_list_init(&hca->tx_served[i]);
     }
     work_list_init(&hca->late);
     hca->late_timer.fire = work_late_fire;
@@ -307,6 +326,7 @@ void hca_work_reset(struct hca *hca)
     work_list_clear(&hca->rx_waiting);
     for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
         work_list_clear(&hca->tx_waiting[i]);
+        work_list_clear(&hca->tx_served[i]);
     }
     work_list_clear(&hca->late);
     while (hca->timers->len) {

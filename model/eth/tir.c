@@ -41,7 +41,7 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, 
         return SYN_NO_MEMORY;
     }
     memcpy(tis->tisc, tisc, sizeof(tis->tisc));
-    obj_ref(&tis->obj, &td->obj);
+    td->obj.refs++;
     *tisn = tis->obj.num;
     return SYN_OK;
 }
@@ -99,25 +99,18 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    tis_free(hca, obj);
-    return SYN_OK;
-}
-
-void tis_free(struct hca *hca, struct obj *obj)
-{
-    const struct eth_tis *tis = (const struct eth_tis *)obj;
-
-    obj_unref(obj, &tir_find_td(hca, PRM_GET(tisc, tis->tisc, transport_domain))->obj);
+    tir_find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
     obj_end(hca, obj);
+    return SYN_OK;
 }
 
 /* -- RQT ----------------------------------------------------------------------------------------
  */
 
-static void rqt_hold(struct hca *hca, struct eth_rqt *rqt, int by)
+static void rqt_hold(struct hca *hca, const struct eth_rqt *rqt, int by)
 {
     for (uint32_t i = 0; i < rqt->size; i++) {
-        obj_count(&rqt->obj, &eth_rq_find(hca, rqt->rqn[i])->obj, by);
+        eth_rq_find(hca, rqt->rqn[i])->obj.refs += (uint32_t)by;
     }
 }
 
@@ -233,14 +226,9 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    rqt_free(hca, obj);
-    return SYN_OK;
-}
-
-void rqt_free(struct hca *hca, struct obj *obj)
-{
     rqt_hold(hca, (struct eth_rqt *)obj, -1);
     obj_end(hca, obj);
+    return SYN_OK;
 }
 
 /* -- TIR ----------------------------------------------------------------------------------------
@@ -333,10 +321,10 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
         obj_free(hca, &tir->obj);
         return syn;
     }
-    obj_ref(&tir->obj, &td->obj);
-    obj_ref(&tir->obj, target);
+    td->obj.refs++;
     td->tirs++;
     td->listening += tir_listens(tir);
+    target->refs++;
     *tirn = tir->obj.num;
     return SYN_OK;
 }
@@ -393,6 +381,8 @@ enum syn tir_query(struct hca *hca, uint32_t tirn, struct prm_tirc *tirc)
 enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
 {
     struct obj *obj;
+    struct eth_tir *tir;
+    struct td *td;
     enum syn syn = tir_find_owned(&hca->tirs, tirn, uid, &obj);
 
     if (syn != SYN_OK) {
@@ -401,20 +391,14 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    tir_free(hca, obj);
-    return SYN_OK;
-}
-
-void tir_free(struct hca *hca, struct obj *obj)
-{
-    struct eth_tir *tir = (struct eth_tir *)obj;
-    struct td *td = tir_find_td(hca, tir->tdn);
-
-    obj_unref(obj, tir_target(hca, tir));
-    obj_unref(obj, &td->obj);
+    tir = (struct eth_tir *)obj;
+    tir_target(hca, tir)->refs--;
+    td = tir_find_td(hca, tir->tdn);
+    td->obj.refs--;
     td->tirs--;
     td->listening -= tir_listens(tir);
     obj_end(hca, obj);
+    return SYN_OK;
 }
 
 /* -- a frame's way ------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ static void owing_reach(struct hca *hca, struct work *work)
         owing->in_room = true;
         owing->room = hca->tx_room;
         hca->tx_back &= ~(1ull << owing->room);
-        hca_wait_tx(hca, work);
+        hca_wait_tx_last(hca, work);
     }
 }
 

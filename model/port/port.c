@@ -171,6 +171,7 @@ static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t fr
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
+    hca->tx_frames += len != 0;
     if (len && vport->reserved) {
         port_count_tx(vport, len, is_roce);
     }

@@ -3,6 +3,9 @@
  * Vendor syndromes of error CQEs. The vendor does not publish them; the table holds those that
  * ConnectX adapters were seen to report, with the place where it can be read. Every other pair
  * gets a value of our own, OWN_BASE and the low bits of the syndrome, which is none of the table's.
+ * A responder's LOCAL_LENGTH_ERR is one of these: the kernel's "QP error: local length error (0x8e
+ * ...)" (github.com/kvcache-ai/Mooncake issue 3299) tells of QPs that got WRITEs, which leave no
+ * CQE.
  */
 #include "model/queue/cqe_vendor.h"
 #include <glib.h>
@@ -35,6 +38,12 @@ static const struct vendor_synd table[] = {
     {REQ, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR, 0x88},
     /* github.com/openucx/ucx issue 5472 */
     {REQ, PRM_CQE_SYNDROME_REMOTE_OP_ERR, 0x89},
+    /* github.com/charmplusplus/charm issue 2532, NVIDIA/nccl issue 1710 ("vendor err 138") */
+    {REQ, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, 0x8a},
+    /* libmlx5's dump of such a CQE, "00008716" in its third word from the end, beside the counter
+     * rnr_nak_retry_err of the same port, in public notes on RoCE; Open MPI users of earlier
+     * adapters report the same number ("vendor error 135") */
+    {REQ, PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR, 0x87},
     /* github.com/openucx/ucx issue 2973, NVIDIA/nccl issue 426 ("vendor err 129") */
     {REQ, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, 0x81},
 };

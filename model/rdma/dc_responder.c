@@ -5,6 +5,8 @@
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
+#include "model/rdma/notice.h"
+#include "model/rdma/notification_point.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
@@ -63,79 +65,27 @@ static void dc_answer_address(const struct dct *dct, const struct roce_packet *p
 
 static void dc_refuse(struct hca *hca, const struct dct *dct, const struct roce_packet *pkt)
 {
-    struct dc_pool *pool = &hca->rdma->dc;
-    struct dc_refusal *refusal;
-
-    if (pool->num_refusals == DC_REFUSALS) {
-        return; /* it will ask again */
-    }
-    refusal = &pool->refusals[(pool->refusals_head + pool->num_refusals++) % DC_REFUSALS];
-    dc_answer_address(dct, pkt, &refusal->addr);
-    refusal->pkey = pkt->pkey;
-    refusal->psn = pkt->psn;
-    refusal->dest_qp = pkt->dceth.number;
-    refusal->dctn = dct->qp.obj.num;
-    hca_schedule(hca, &pool->refuse);
-}
-
-/* A CNAK is an ACK packet of no session, whose AETH no connection ever sees. */
-static bool dc_send_refusal(struct hca *hca, const struct dc_refusal *refusal)
-{
-    struct roce_packet pkt = {
-        .addr = refusal->addr,
-        .opcode = BTH_DC | BTH_ACK,
-        .migreq = true,
-        .pkey = refusal->pkey,
-        .dest_qp = refusal->dest_qp,
-        .psn = refusal->psn,
-        .aeth = {.syndrome = AETH_CNAK},
-        .dceth = {.version = hca->limits.dc_version, .number = refusal->dctn},
+    struct notice_text cnak = {
+        .dest_qp = pkt->dceth.number,
+        .psn = pkt->psn,
+        .number = dct->qp.obj.num,
+        .pkey = pkt->pkey,
     };
-    uint8_t *frame = port_tx_reserve(hca, pkt.addr.dmac, roce_frame_len(&pkt, 0));
 
-    if (!frame) {
-        return false;
-    }
-    roce_build(frame, &pkt, 0);
-    port_tx_commit_roce(hca, &pkt, 0);
-    return true;
-}
-
-static void dc_refuse_work(struct hca *hca, struct work *work)
-{
-    struct dc_pool *pool = &hca->rdma->dc;
-
-    while (pool->num_refusals) {
-        if (!dc_send_refusal(hca, &pool->refusals[pool->refusals_head])) {
-            hca_wait_tx(hca, work);
-            return;
-        }
-        pool->refusals_head = (pool->refusals_head + 1) % DC_REFUSALS;
-        pool->num_refusals--;
-        if (pool->num_refusals && !hca_may_go_on(hca)) {
-            hca_schedule(hca, work);
-            return;
-        }
-    }
+    dc_answer_address(dct, pkt, &cnak.addr);
+    notice_send(hca, NOTICE_CNAK, &cnak);
 }
 
 /* -- the pool ---------------------------------------------------------------------------------- */
 
 void dc_pool_init(struct hca *hca)
 {
-    struct dc_pool *pool = &hca->rdma->dc;
-
-    pool->notes = g_hash_table_new(dc_source_hash, dc_source_equal);
-    pool->refuse.run = dc_refuse_work;
+    hca->rdma->dc.notes = g_hash_table_new(dc_source_hash, dc_source_equal);
 }
 
 void dc_pool_reset(struct hca *hca)
 {
-    struct dc_pool *pool = &hca->rdma->dc;
-
-    g_assert(pool->responders.length == 0);
-    hca_unschedule(&pool->refuse);
-    pool->num_refusals = 0;
+    g_assert(hca->rdma->dc.responders.length == 0);
     dc_notes_clear(hca);
 }
 

@@ -5,6 +5,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/notification_point.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/wqe_source.h"
 
 /* A session in which nothing happens from one look to the next is ended. */
@@ -20,30 +21,9 @@ static bool dci_in_flight(const struct qp *qp)
     return requester_started(qp) != 0;
 }
 
-/* -- packets that are no requests -------------------------------------------------------------- */
+/* -- CONNECT ----------------------------------------------------------------------------------- */
 
-/* A CONNECT, or with NULL a DISCONNECT. False: the wire has no room. */
-static bool dci_send(struct qp *qp, struct roce_packet *pkt, const struct dcceth *connect)
-{
-    size_t len = connect ? DCC_ETH_BYTES : 0;
-    uint8_t *frame, *payload;
-
-    pkt->opcode = BTH_DC | BTH_CONNECT;
-    pkt->solicited = !connect;
-    pkt->migreq = true;
-    pkt->pkey = qp->pkey;
-    frame = port_tx_reserve(qp->hca, pkt->addr.dmac, roce_frame_len(pkt, len));
-    if (!frame) {
-        return false;
-    }
-    payload = roce_build(frame, pkt, len);
-    if (connect) {
-        dcceth_build(payload, connect);
-    }
-    port_tx_commit_roce(qp->hca, pkt, len);
-    return true;
-}
-
+/* False: the wire has no room. */
 static bool dci_send_connect(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -53,28 +33,20 @@ static bool dci_send_connect(struct qp *qp)
         .psn = qp->req.flight->tx_psn,
         .key = PRM_GET(wqe_av, dci->av, dc_key),
     };
+    uint8_t *frame;
 
+    pkt.opcode = BTH_DC | BTH_CONNECT;
+    pkt.migreq = true;
+    pkt.pkey = qp->pkey;
     pkt.psn = connect.psn;
     dc_address(&qp->peer, &pkt);
-    if (!dci_send(qp, &pkt, &connect)) {
+    frame = port_tx_reserve(qp->hca, pkt.addr.dmac, roce_frame_len(&pkt, DCC_ETH_BYTES));
+    if (!frame) {
         return false;
     }
+    dcceth_build(roce_build(frame, &pkt, DCC_ETH_BYTES), &connect);
+    port_tx_commit_roce(qp->hca, &pkt, DCC_ETH_BYTES);
     dci->connect_due = false;
-    return true;
-}
-
-static bool dci_send_disconnect(struct qp *qp)
-{
-    struct dci *dci = qp->dci;
-    struct roce_packet pkt = {
-        .addr = dci->last.path, .dest_qp = dci->last.qpn, .psn = dci->last.psn};
-
-    dc_address(&qp->peer, &pkt);
-    pkt.dceth.session = dci->last.session;
-    if (!dci_send(qp, &pkt, NULL)) {
-        return false;
-    }
-    dci->disconnect_due = false;
     return true;
 }
 
@@ -98,20 +70,23 @@ static bool dci_find_path(struct qp *qp, struct roce_addr *path)
     return true;
 }
 
-/* Nothing of the session is outstanding, or never will be repeated. */
+/* Nothing of the session is outstanding, or never will be repeated: the target is told. */
 static void dci_close(struct qp *qp)
 {
     struct dci *dci = qp->dci;
+    struct notice_text disconnect = {
+        .addr = qp->peer.path,
+        .dest_qp = qp->peer.qpn,
+        .psn = qp->req.flight ? qp->req.flight->sent_psn : qp->req.next_psn,
+        .session = qp->peer.session,
+        .number = qp->obj.num,
+        .pkey = qp->pkey,
+    };
 
-    if (!dci->open) {
-        return;
+    if (dci->open) {
+        dci->open = dci->connect_due = false;
+        notice_send_first(qp->hca, NOTICE_DISCONNECT, &disconnect);
     }
-    dci->last.path = qp->peer.path;
-    dci->last.qpn = qp->peer.qpn;
-    dci->last.session = qp->peer.session;
-    dci->last.psn = qp->req.flight ? qp->req.flight->sent_psn : qp->req.next_psn;
-    dci->disconnect_due = true;
-    dci->open = dci->connect_due = false;
 }
 
 /* To the target of dci->av. False: there is no way. */
@@ -148,7 +123,6 @@ static void dci_look(struct hca *hca, struct hca_timer *timer)
     }
     if (!dci_in_flight(qp) && dci->idle_psn == qp->req.next_psn) {
         dci_close(qp);
-        hca_schedule(hca, &qp->req.work);
         return;
     }
     dci->idle_psn = qp->req.next_psn;
@@ -208,9 +182,6 @@ enum send_step dci_step(struct qp *qp)
     struct dci *dci = qp->dci;
     struct flight *s = qp->req.flight;
 
-    if (dci->disconnect_due) {
-        return dci_send_disconnect(qp) ? STEP_DONE : STEP_BLOCKED;
-    }
     if (s->tx == s->tail) {
         return STEP_IDLE;
     }
@@ -246,7 +217,7 @@ static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
     wait += wait / 8 * (qp->obj.num & 7);
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
+    hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
     s->retries++;
 }
 
@@ -451,7 +422,7 @@ static void dci_begin_anew(struct qp *qp)
     dci_close(qp);
     early_forget(&qp->peer);
     requester_recovery_step(qp, RECOVERY_ENDS);
-    hca_timer_stop(qp->hca, &qp->req.timer);
+    hca_timer_stop(qp->hca, &s->timer);
     s->retries = s->rnr_retries = 0;
     s->repeat = false;
     s->paging = PAGING_NONE;
@@ -546,17 +517,8 @@ void dci_free(struct qp *qp)
 
 void dci_leave(struct qp *qp)
 {
-    struct dci *dci = qp->dci;
-
-    hca_timer_stop(qp->hca, &dci->idle_timer);
-    if (dci->disconnect_due) {
-        dci_send_disconnect(qp);
-    }
+    hca_timer_stop(qp->hca, &qp->dci->idle_timer);
     dci_close(qp);
-    if (dci->disconnect_due) {
-        dci_send_disconnect(qp);
-    }
-    dci->disconnect_due = false;
 }
 
 void dci_reset(struct qp *qp)

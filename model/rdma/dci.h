@@ -36,14 +36,6 @@ struct dci {
     uint32_t target_msn; /* and that the target has taken, as its last ACK or NAK says */
     struct hca_timer idle_timer;
 
-    /* one that has ended, of which the target is still to be told */
-    bool disconnect_due;
-    struct {
-        struct roce_addr path;
-        uint32_t qpn, session;
-        uint32_t psn; /* behind the last that was sent */
-    } last;
-
     /* streams */
     bool alone;          /* each WQE is a stream of its own, which nobody need reset */
     uint8_t log_streams; /* 0: there are none */
@@ -57,7 +49,7 @@ bool dci_new(struct qp *qp);
 void dci_free(struct qp *qp);
 /* To RST, and to RTS from RTR: no session, no failed streams. */
 void dci_reset(struct qp *qp);
-/* The QP sends nothing any more: the target is told so, if there is room on the wire. */
+/* The QP sends nothing any more, and the target is told so. */
 void dci_leave(struct qp *qp);
 
 /* RTS2RTS_QP: the stream works again. */

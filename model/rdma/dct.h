@@ -63,23 +63,12 @@ struct dc_note {
     GList ended;                    /* link, then */
 };
 
-/* A refusal that is still to be sent. */
-struct dc_refusal {
-    struct roce_addr addr;
-    uint16_t pkey;
-    uint32_t dest_qp, psn, dctn;
-};
-#define DC_REFUSALS 64 /* at a time: more are not answered */
-
 /* What the targets of a function share. */
 struct dc_pool {
     GHashTable *notes;
     GQueue ended;      /* notes without a responder: the oldest first */
     GQueue responders; /* the least recently used first */
     uint32_t session;  /* of its initiators, the last one; 0: none yet */
-    struct work refuse;
-    struct dc_refusal refusals[DC_REFUSALS];
-    unsigned refusals_head, num_refusals;
 };
 
 /* Initiators that are remembered beside those that have a responder. */

@@ -81,6 +81,7 @@ struct flight *flight_get(struct qp *qp)
     if (flight) {
         memset(flight, 0, offsetof(struct flight, ring));
         flight->qp = qp;
+        flight->timer.fire = requester_timeout;
         flight->tx_line = &qp->hca->rdma->lines.tx[qp->obj.num % WQE_LINES];
         flight->rx_line = &qp->hca->rdma->lines.rx[qp->obj.num % WQE_LINES];
         flight->mask = MIN(wqe_source_max(qp), STARTED_MAX) - 1;
@@ -97,6 +98,7 @@ void flight_leave(struct qp *qp)
     if (flight) {
         requester_forget_umr(qp);
         requester_forget_lines(qp);
+        hca_timer_stop(qp->hca, &flight->timer);
         flight_put(&qp->hca->rdma->flights, flight);
         qp->req.flight = NULL;
     }

@@ -23,10 +23,10 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "model/core/hca.h"
 #include "wire/port.h"
 
 struct cqe_data;
-struct hca;
 struct qp;
 struct send_line;
 
@@ -65,6 +65,7 @@ struct umr_entries {
 struct flight {
     struct qp *qp;                       /* whose it is; NULL: nobody's */
     struct flight *next;                 /* nobody's: another one */
+    struct hca_timer timer;              /* ACK timeout or RNR wait: of what is in flight */
     struct send_line *tx_line, *rx_line; /* where its WQEs are taken apart (wqe_lines.h): the one
                                           * that is sent, the one whose data comes */
     uint32_t mask; /* of descriptor numbers: as many as the queue has basic blocks, or less */
@@ -106,7 +107,7 @@ static inline struct send_desc *flight_desc(struct flight *flight, uint32_t num)
 /* The QP's flight, which it takes if it has none. NULL: all are in use, and there is no memory for
  * another one. */
 struct flight *flight_get(struct qp *qp);
-/* The QP has no flight any more; its WQEs are forgotten. */
+/* The QP has no flight any more; its WQEs are forgotten, and its timer is. */
 void flight_leave(struct qp *qp);
 /* Makes FLIGHTS_LEAST. False: no memory. */
 bool flight_reserve(struct hca *hca);

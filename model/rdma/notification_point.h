@@ -9,25 +9,6 @@
 #include "model/port/cong.h"
 #include "model/rdma/peer.h"
 
-/* CNPs that wait for the wire. What comes beyond is not sent: the next mark tells the same. */
-#define NP_CNPS 32
-
-struct cnp {
-    struct roce_addr addr;
-    uint32_t dest_qp;
-    uint32_t session, number; /* of DC, to a target; else zeros */
-    uint16_t pkey;
-};
-
-struct notification_point {
-    struct work work;
-    struct cnp cnps[NP_CNPS]; /* a ring */
-    unsigned head, count;
-};
-
-void notification_init(struct hca *hca);
-void notification_reset(struct hca *hca);
-
 /* A packet of any service has come with a mark. */
 void notification_count_mark(struct hca *hca);
 /* It is this peer's, and passed the checks of its QP. */

@@ -329,7 +329,7 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
 
 static void qp_count_refs(struct qp *qp, int n)
 {
-    struct obj *const refs[] = {
+    struct obj *refs[] = {
         qp->pd,
         qp->send_cq ? cq_obj(qp->send_cq) : NULL,
         qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
@@ -338,13 +338,16 @@ static void qp_count_refs(struct qp *qp, int n)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {
-        obj_count(&qp->obj, refs[i], n);
+        if (refs[i]) {
+            refs[i]->refs += (uint32_t)n;
+        }
     }
 }
 
 static void qp_init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf *buf,
                           uint64_t dbr)
 {
+    qp->buf = *buf;
     if (qp->has_rq) {
         qp->rq.buf = *buf;
         qp->rq.log_size = PRM_GET(qpc, qpc, log_rq_size);
@@ -405,7 +408,7 @@ static enum syn qp_enter(struct qp *qp, uint32_t wished)
     if (!range || !uid_owns(range, qp->obj.uid) || !obj_insert_at(&hca->qpns, &qp->obj, wished)) {
         return SYN_QP_INPUT_QPN;
     }
-    obj_ref(&qp->obj, range);
+    range->refs++;
     return SYN_OK;
 }
 
@@ -414,7 +417,9 @@ static void qp_leave(struct qp *qp)
     struct obj *range = reserved_qpn_find(qp->hca, qp->obj.num);
 
     obj_remove(&qp->hca->qpns, &qp->obj);
-    obj_unref(&qp->obj, range);
+    if (range) {
+        range->refs--;
+    }
 }
 
 enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
@@ -462,7 +467,6 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     responder_init(&qp->peer);
     qp_load_in_cqe(qp, qpc);
     qp_count_refs(qp, 1);
-    mem_buf_take(&qp->obj, &qp->buf, buf);
     qp_load(qp);
     if (qp->service->is_gsi) {
         hca->rdma->gsi_qp = qp;
@@ -494,7 +498,7 @@ void qp_free(struct hca *hca, struct obj *obj)
         hca->rdma->gsi_qp = NULL;
     }
     qp_count_refs(qp, -1);
-    mem_buf_drop(&qp->obj, &qp->buf);
+    mem_buf_clear(&qp->buf);
     qp_leave(qp);
     qp_release(qp);
 }

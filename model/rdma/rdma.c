@@ -10,13 +10,13 @@ void rdma_init(struct hca *hca)
     hca->rdma = g_new0(struct rdma, 1);
     hca->rdma->flights.all = g_ptr_array_new();
     dc_pool_init(hca);
-    notification_init(hca);
+    notices_init(hca);
 }
 
 void rdma_reset(struct hca *hca)
 {
     dc_pool_reset(hca);
-    notification_reset(hca);
+    notices_reset(hca);
     flight_pool_empty(hca);
     early_pool_empty(hca);
 }

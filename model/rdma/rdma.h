@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the QPs of a function share: multicast groups, the GSI QP, the responders of DC targets, and
- * the memory that a QP needs only while it is at work.
+ * What the QPs of a function share: multicast groups, the GSI QP, the responders of DC targets,
+ * notices, and the memory that a QP needs only while it is at work.
  */
 #ifndef HCASIM_MODEL_RDMA_H
 #define HCASIM_MODEL_RDMA_H
@@ -10,7 +10,7 @@
 #include "model/rdma/early.h"
 #include "model/rdma/flight.h"
 #include "model/rdma/mcg.h"
-#include "model/rdma/notification_point.h"
+#include "model/rdma/notice.h"
 #include "model/rdma/wqe_lines.h"
 
 struct hca;
@@ -23,7 +23,7 @@ struct rdma {
     struct wqe_lines lines;
     struct dc_pool dc;
     struct early_pool early;
-    struct notification_point np;
+    struct notices notices;
 };
 
 void rdma_init(struct hca *hca);

@@ -201,6 +201,27 @@ static void reaction_look(struct limiter *l, uint64_t now)
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
+/* Whatever waits for the limiter looks again: both sides of the QP share it, and its timer. Only
+ * answers are held on the responder's side; an initiator that the device makes itself has no such
+ * side. */
+static void reaction_wake(const struct limiter *l)
+{
+    struct peer *peer = l->peer;
+    struct hca *hca = peer->qp->hca;
+
+    if (qp_may_request(peer->qp)) {
+        hca_schedule(hca, &peer->qp->req.work);
+    }
+    if (peer->resp.answers) {
+        hca_schedule(hca, &peer->resp.work);
+    }
+}
+
+static void reaction_due(struct hca *hca, struct hca_timer *timer)
+{
+    reaction_wake((struct limiter *)((char *)timer - offsetof(struct limiter, timer)));
+}
+
 bool reaction_is_time(struct peer *peer)
 {
     struct hca *hca = peer->qp->hca;
@@ -232,20 +253,6 @@ void reaction_note_sent(struct peer *peer, size_t bytes)
         l->bytes = 0;
         l->by_bytes = reaction_count_up(l->by_bytes, 1);
         reaction_increase(l);
-    }
-}
-
-/* Only answers are held on the responder's side; an initiator that the device makes itself has no
- * such side. */
-static void reaction_due(struct hca *hca, struct hca_timer *timer)
-{
-    struct limiter *l = (struct limiter *)((char *)timer - offsetof(struct limiter, timer));
-
-    if (qp_may_request(l->peer->qp)) {
-        hca_schedule(hca, &l->peer->qp->req.work);
-    }
-    if (l->peer->resp.answers) {
-        hca_schedule(hca, &l->peer->resp.work);
     }
 }
 
@@ -287,6 +294,7 @@ void reaction_end(struct peer *peer)
     struct limiter *l = peer->limiter;
 
     if (l) {
+        reaction_wake(l); /* nothing fires for what waits */
         hca_timer_stop(peer->qp->hca, &l->timer);
         reaction_cong(peer)->flows--;
         peer->limiter = NULL;

@@ -38,7 +38,8 @@ void reaction_rx_cnp(struct hca *hca, struct peer *peer, const struct roce_packe
 bool reaction_is_time(struct peer *peer);
 /* Likewise: the packet has left, with so many bytes from Ethernet header to ICRC. */
 void reaction_note_sent(struct peer *peer, size_t bytes);
-/* The peer has no limiter any more. */
+/* The peer has no limiter any more, and what waits for it looks again: whoever frees the peer takes
+ * its work off all lists afterwards. */
 void reaction_end(struct peer *peer);
 
 /* Before a packet of data. False: not yet; the work that sends to the peer runs when it is. */

@@ -575,7 +575,6 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
 bool requester_init(struct qp *qp)
 {
     qp->req.work.run = requester_work;
-    qp->req.timer.fire = requester_timeout;
     return !qp_may_request(qp) || flight_reserve(qp->hca);
 }
 
@@ -583,7 +582,9 @@ static void requester_stop(struct qp *qp)
 {
     reaction_end(&qp->peer);
     hca_stop_late(qp->hca, &qp->req.work);
-    hca_timer_stop(qp->hca, &qp->req.timer);
+    if (qp->req.flight) {
+        hca_timer_stop(qp->hca, &qp->req.flight->timer);
+    }
 }
 
 void requester_clear(struct qp *qp)

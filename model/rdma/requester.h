@@ -73,7 +73,6 @@ extern const struct machine requester_queue_machine, requester_recovery_machine;
 
 struct requester {
     struct work work;          /* WQEs to fetch, packets to send, WQEs to flush */
-    struct hca_timer timer;    /* ACK timeout or RNR wait */
     uint32_t next_psn;         /* qpc.next_send_psn: of the next new packet */
     uint32_t unacked_psn;      /* qpc.last_acked_psn + 1: oldest not acknowledged */
     uint32_t ssn;              /* messages started, modulo 2^24 */

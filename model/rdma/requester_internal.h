@@ -62,7 +62,7 @@ void requester_forget_umr(struct qp *qp);
 
 /* -- model/rdma/requester_rx.c ---------------------------------------------------------------- */
 
-/* The timer of an HCA's QP. */
+/* The timer of a flight. */
 void requester_timeout(struct hca *hca, struct hca_timer *timer);
 /* Makes sure that the ACK timer runs. */
 void requester_watch(struct qp *qp);

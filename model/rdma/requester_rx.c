@@ -33,19 +33,15 @@ static const uint32_t rnr_delay[32] = {
 
 /* -- timer ------------------------------------------------------------------------------------- */
 
-static struct qp *requester_timer_qp(struct hca_timer *timer)
-{
-    return (struct qp *)((char *)timer - offsetof(struct qp, req.timer));
-}
-
 void requester_watch(struct qp *qp)
 {
+    struct flight *s = qp->req.flight;
+
     /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
      * waits between one and two times the timeout (9.7.6.1.3 allows four). */
-    if (qp->ack_timeout && !qp->req.timer.pos) {
-        qp->req.flight->watched_psn = qp->req.unacked_psn;
-        hca_timer_set(qp->hca, &qp->req.timer,
-                      hca_now(qp->hca) + (4096ull << (qp->ack_timeout & 31)));
+    if (qp->ack_timeout && !s->timer.pos) {
+        s->watched_psn = qp->req.unacked_psn;
+        hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + (4096ull << (qp->ack_timeout & 31)));
     }
 }
 
@@ -92,10 +88,10 @@ static void requester_retry(struct qp *qp, uint64_t *counter)
 
 void requester_timeout(struct hca *hca, struct hca_timer *timer)
 {
-    struct qp *qp = requester_timer_qp(timer);
-    struct flight *s = qp->req.flight;
+    struct flight *s = (struct flight *)((char *)timer - offsetof(struct flight, timer));
+    struct qp *qp = s->qp;
 
-    if (!s || !qp_may_send(qp)) {
+    if (!qp_may_send(qp)) {
         return;
     }
     if (requester_recovery_step(qp, RECOVERY_RNR_TIMEOUT)) {
@@ -243,7 +239,7 @@ static void requester_rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned
     qp_counters(qp)->rnr_nak_retry_err++;
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &qp->req.timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
+    hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
 }
 
 static void requester_rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)

@@ -7,8 +7,8 @@
  * so does the answer to a new READ or atomic, which takes its place. The ACK that answers a
  * duplicate says nothing beside a NAK that waits there.
  *
- * The work item sends until nothing is left, its share of the turn is used up (it reschedules
- * itself) or the wire has no room (the port wakes it).
+ * The work item sends until nothing is left, it has sent a burst or its share of the turn is used
+ * up (it reschedules itself, behind the others), or the wire has no room (the port wakes it).
  *
  * An ACK costs the peer as much as a small request costs this side. So while requests come without
  * waiting for their ACKs, an ACK waits for the next ones, for a few looks at the wire within its
@@ -26,6 +26,9 @@
 #define STREAM_MOST 16 /* so many are remembered */
 #define ACK_PACKETS 16 /* it covers this many at most: a sender's window has several times that */
 #define ACK_LOOKS   8  /* in a row that bring it nothing more */
+
+/* Packets in one turn. */
+#define BURST 16
 
 static bool responder_has_answers(const struct responder *s)
 {
@@ -369,13 +372,13 @@ static void responder_work(struct hca *hca, struct work *work)
         return;
     }
     peer_path_check(peer, hca);
-    while (responder_has_work(&peer->resp) && !responder_is_held(peer)) {
-        if (!responder_send_one(peer)) {
-            hca_wait_tx(hca, work);
+    for (unsigned n = 0; responder_has_work(&peer->resp) && !responder_is_held(peer); n++) {
+        if (n == BURST || (n && !hca_may_go_on(hca))) {
+            hca_schedule(hca, work);
             return;
         }
-        if (responder_has_work(&peer->resp) && !hca_may_go_on(hca)) {
-            hca_schedule(hca, work);
+        if (!responder_send_one(peer)) {
+            hca_wait_tx(hca, work);
             return;
         }
     }

@@ -10,6 +10,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/mcg.h"
+#include "model/rdma/notification_point.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"

@@ -54,6 +54,14 @@ class NoKernel(VmError):
     """Debian has no kernel of the release asked for."""
 
 
+class TimedOut(VmError):
+    """A command in a guest did not end in time; .said is what it had written by then."""
+
+    def __init__(self, message, said):
+        super().__init__(f"{message}\n{said}")
+        self.said = said
+
+
 class CommandFailed(VmError):
     """A command in a guest ended with a status other than 0."""
 
@@ -113,12 +121,12 @@ class Job:
         self.result = None
 
     def wait(self, timeout=COMMAND_SECONDS, check=False):
-        """The Result. After timeout seconds the command is killed and VmError raised with what
+        """The Result. After timeout seconds the command is killed and TimedOut raised with what
         it had said by then; with check, CommandFailed on a status other than 0."""
         if not self.vm._wait(lambda: self.result, timeout):
             said = self.vm._partial_output(self)
             self.kill()
-            raise VmError(f"{self.vm.name}: `{self.command}`: no end after {timeout} s\n{said}")
+            raise TimedOut(f"{self.vm.name}: `{self.command}`: no end after {timeout} s", said)
         if check and self.result.status:
             raise CommandFailed(self.result)
         return self.result
@@ -417,8 +425,9 @@ def _try_kvm(guest):
 # Devices
 
 def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, slot=1, **properties):
-    """QEMU arguments for one HCA behind a root port of its own; a second one has another slot."""
-    values = {"wire": wire, "mac": mac, "capture": capture, **properties}
+    """QEMU arguments for one HCA behind a root port of its own, with the id "hca" and its slot; a second
+    one has another slot."""
+    values = {"id": f"hca{slot}", "wire": wire, "mac": mac, "capture": capture, **properties}
     words = "".join(f",{key}={value}" for key, value in values.items() if value is not None)
     load = ["-plugin", str(plugin)] if slot == 1 else []
     return load + ["-device", f"pcie-root-port,id=hcaport{slot},chassis={slot},slot={slot}",

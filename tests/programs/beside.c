@@ -148,6 +148,38 @@ START_TEST(sysfs_tells_of_the_device_what_verbs_tell)
 }
 END_TEST
 
+/* Width and speed are those that mlx5_ib makes of the mode (translate_eth_proto_oper()). */
+static void the_speed_is(const char *profile, int width, int speed, const char *rate, int mbps)
+{
+    struct ibv_port_attr attr;
+
+    own_wire();
+    setenv("HCASIM_PROFILE", profile, 1);
+    ck_assert_int_eq(ibv_query_port(open_first(), 1, &attr), 0);
+    ck_assert_int_eq(attr.active_width, width);
+    ck_assert_int_eq(attr.active_speed, speed);
+    ck_line_is(IBDEV "/ports/1/rate", "%s", rate);
+    ck_line_is("/sys/class/net/hca0/speed", "%d", mbps);
+}
+
+START_TEST(a_connectx_4_lx_has_25_gb_s)
+{
+    the_speed_is("cx4lx", 1 /* 1X */, 32 /* EDR */, "25 Gb/sec (1X EDR)", 25000);
+}
+END_TEST
+
+START_TEST(a_connectx_6_dx_has_100_gb_s_on_two_lanes)
+{
+    the_speed_is("cx6dx", 16 /* 2X */, 64 /* HDR */, "100 Gb/sec (2X HDR)", 100000);
+}
+END_TEST
+
+START_TEST(a_connectx_7_has_400_gb_s)
+{
+    the_speed_is("cx7", 2 /* 4X */, 128 /* NDR */, "400 Gb/sec (4X NDR)", 400000);
+}
+END_TEST
+
 START_TEST(sysfs_tells_of_the_port_what_verbs_tell)
 {
     struct ibv_context *context;
@@ -927,6 +959,9 @@ int main(void)
     const TTest *const statements[] = {
         sysfs_tells_of_the_device_what_verbs_tell,
         sysfs_tells_of_the_port_what_verbs_tell,
+        a_connectx_4_lx_has_25_gb_s,
+        a_connectx_6_dx_has_100_gb_s_on_two_lanes,
+        a_connectx_7_has_400_gb_s,
         a_gid_leads_to_its_network_device,
         each_device_is_there,
         the_machine_s_are_beside_the_hca_s,

@@ -441,6 +441,37 @@ START_TEST(ioctl_lists_the_interface)
 }
 END_TEST
 
+static void ethtool_tells_speed(const char *profile, unsigned mbps, unsigned mode)
+{
+    struct {
+        struct ethtool_link_settings settings;
+        uint32_t masks[3 * 127];
+    } link = {.settings = {.cmd = ETHTOOL_GLINKSETTINGS}};
+    struct ifreq ifr = {.ifr_name = "hca0", .ifr_data = (void *)&link};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    own_wire();
+    setenv("HCASIM_PROFILE", profile, 1);
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    link.settings.link_mode_masks_nwords = (int8_t)-link.settings.link_mode_masks_nwords;
+    ck_assert_int_eq(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+    ck_assert_uint_eq(link.settings.speed, mbps);
+    ck_assert_uint_eq(link.masks[mode / 32], 1u << mode % 32);
+    close(fd);
+}
+
+START_TEST(ethtool_tells_the_speed_of_a_connectx_4_lx)
+{
+    ethtool_tells_speed("cx4lx", 25000, ETHTOOL_LINK_MODE_25000baseCR_Full_BIT);
+}
+END_TEST
+
+START_TEST(ethtool_tells_the_speed_of_a_connectx_7)
+{
+    ethtool_tells_speed("cx7", 400000, ETHTOOL_LINK_MODE_400000baseCR4_Full_BIT);
+}
+END_TEST
+
 START_TEST(ethtool_tells_driver_and_speed)
 {
     /* The settings, and three masks of link modes behind them, each of up to 127 words. */
@@ -612,6 +643,8 @@ int main(void)
         ioctl_refuses_as_the_kernel_does,
         ioctl_lists_the_interface,
         ethtool_tells_driver_and_speed,
+        ethtool_tells_the_speed_of_a_connectx_4_lx,
+        ethtool_tells_the_speed_of_a_connectx_7,
         no_request_does_harm,
         a_child_asks_as_its_parent_does,
         threads_do_not_disturb_each_other,

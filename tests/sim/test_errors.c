@@ -299,6 +299,14 @@ START_TEST(vendor_syndromes_are_those_of_a_connectx)
     post_send(rc.a, 100);
     expect_vendor(&t->b, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0x32);
     expect_vendor(&t->a, PRM_CQE_SYNDROME_REMOTE_OP_ERR, 0x89);
+    rc = qp_pair_new(t, PRM_QP_ST_RC, &(struct drv_path){.rnr_retry = DRV_NO_RETRY});
+    post_send(rc.a, 100); /* no receive is posted */
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR, 0x87);
+    rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
+    post_recv(rc.b, 8);
+    post_send(rc.a, 100);                                          /* longer than the receive */
+    expect_vendor(&t->b, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0xa1); /* our own choice */
+    expect_vendor(&t->a, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, 0x8a);
     rc = qp_pair_new(t, PRM_QP_ST_RC, &path);
     node_unplug(&t->b);
     post_send(rc.a, 64);

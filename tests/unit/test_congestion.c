@@ -588,6 +588,107 @@ START_TEST(parameters_are_taken_all_or_none)
 }
 END_TEST
 
+/* -- both sides of a QP have one limiter --------------------------------------------------------
+ */
+
+/* What lets the limiter end while a packet waits for it: nobody reacts any more
+ * (MODIFY_CONG_STATUS), or the rate is back where it was. */
+enum limiter_end {
+    END_DISABLED,
+    END_RECOVERED,
+    ENDS
+};
+
+static void begin_slow_limiter(struct lab_qp *qp, enum limiter_end how)
+{
+    struct cong_rp *rp = &cong_of(qp->side)->rp;
+
+    rp->rate_to_set_on_first_cnp = 1;
+    if (how == END_RECOVERED) {
+        rp->rpg_time_reset = 10;
+        rp->rpg_ai_rate = rp->rpg_hai_rate = 100;
+    }
+    tell(qp);
+}
+
+/* The other side of the QP looks first, and finds that. */
+static void end_limiter(struct lab_qp *qp, enum limiter_end how)
+{
+    lab_advance(lab, 900 * US);
+    ck_assert_ptr_nonnull(qp->qp->peer.limiter);
+    if (how == END_DISABLED) {
+        cong_of(qp->side)->rp_side.enabled = 0;
+    }
+}
+
+static void expect_done_soon(uint8_t opcode)
+{
+    ck_assert_ptr_null(a.qp->peer.limiter);
+    ck_assert_ptr_null(b.qp->peer.limiter);
+    lab_advance(lab, 100 * US);
+    expect_sent(opcode, 0);
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+}
+
+START_TEST(requests_go_on_when_an_answer_ends_the_limiter)
+{
+    struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
+                          .sge = {{to, 64, 0}},
+                          .num_sge = 1,
+                          .raddr = from,
+                          .rkey = left->key};
+
+    begin_slow_limiter(&a, (enum limiter_end)_i);
+    write_and_run(BYTES);
+    expect_none(left);
+    end_limiter(&a, (enum limiter_end)_i);
+    read.sge[0].addr = lab_mem(right, 64, 0);
+    lab_post(&b, &read);
+    lab_run(lab);
+    expect_done_soon(PRM_WQE_OPCODE_RDMA_WRITE);
+    same(from, to, BYTES);
+}
+END_TEST
+
+START_TEST(answers_go_on_when_a_request_ends_the_limiter)
+{
+    struct lab_wr write = {.opcode = PRM_WQE_OPCODE_RDMA_WRITE, .num_sge = 1, .rkey = left->key};
+
+    write.sge[0].addr = lab_mem(right, 64, 7);
+    write.sge[0].len = 64;
+    write.raddr = lab_mem(left, 64, 0);
+    begin_slow_limiter(&b, (enum limiter_end)_i);
+    post_read();
+    lab_run(lab);
+    expect_none(left);
+    end_limiter(&b, (enum limiter_end)_i);
+    lab_post(&b, &write);
+    lab_run(lab);
+    expect_done_soon(PRM_WQE_OPCODE_RDMA_READ);
+    same(from, to, BYTES);
+}
+END_TEST
+
+/* RTR2RTS begins the send queue, and with it the QP's rate; what the other side is owed goes on. */
+START_TEST(answers_go_on_when_the_qp_is_set_to_rts)
+{
+    struct lab_path p = lab_path;
+
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_RST2INIT_QP, &p, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_INIT2RTR_QP, &p, p.psn, &a), SYN_OK);
+    begin_slow_limiter(&b, END_DISABLED);
+    post_read();
+    lab_run(lab);
+    expect_none(left);
+    ck_assert_ptr_nonnull(b.qp->peer.limiter);
+    lab_advance(lab, 900 * US);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_RTR2RTS_QP, &p, p.psn + 0x1000, &a), SYN_OK);
+    expect_done_soon(PRM_WQE_OPCODE_RDMA_READ);
+    same(from, to, BYTES);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("congestion");
@@ -623,6 +724,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_limited_queue_drains);
     tcase_add_test(tc, what_is_lost_is_repeated_at_the_rate_that_there_is);
     tcase_add_test(tc, both_sides_together);
+    tcase_add_loop_test(tc, requests_go_on_when_an_answer_ends_the_limiter, 0, ENDS);
+    tcase_add_loop_test(tc, answers_go_on_when_a_request_ends_the_limiter, 0, ENDS);
+    tcase_add_test(tc, answers_go_on_when_the_qp_is_set_to_rts);
     tcase_add_loop_test(tc, no_parameter_stops_a_qp, 0, G_N_ELEMENTS(params));
     tcase_add_test(tc, parameters_are_taken_all_or_none);
     suite_add_tcase(s, tc);

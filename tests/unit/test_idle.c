@@ -3,6 +3,7 @@
  * What QPs share: the memory that one needs only while it is at work is another one's next. Nobody
  * may notice. And WQEs of the device's own making beside the guest's.
  */
+#include "model/core/work.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/wqe_source.h"
 #include "tests/unit/requester_bench.h"
@@ -84,6 +85,44 @@ START_TEST(more_qps_are_at_work_than_there_is_memory_for)
 }
 END_TEST
 
+/* Others need what a queue has while it is at work, and it needs it again: what it waits for then
+ * is the answer to what it has sent since, for the whole of its ACK timeout. */
+START_TEST(a_queue_that_idled_waits_as_long_as_ever)
+{
+    uint64_t addr = lab_mem(left, 64, 1);
+    struct lab_wr wr = send_wr(addr, 64);
+    struct lab_path path = lab_path;
+    struct lab_qp idle, peer;
+
+    path.retry_count = 0;
+    lab_rc_pair(lab, &idle, &peer, &path);
+    pairs(MANY);
+    lab_post_recv(&peer, lab_mem(right, 64, 0), 64);
+    lab_post(&idle, &wr);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    expect_received(64);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS / 2);
+    for (unsigned i = 0; i < MANY && idle.qp->req.flight; i++) {
+        lab_post_recv(&bs[i], lab_mem(right, 64, 0), 64);
+        lab_post(&as[i], &wr);
+        lab_run(lab);
+        expect_sent(PRM_WQE_OPCODE_SEND, 0);
+        expect_received(64);
+    }
+    ck_assert_ptr_null(idle.qp->req.flight);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS / 2 - 1000);
+    lab->tap = drop_all;
+    lab_post_recv(&peer, lab_mem(right, 64, 0), 64);
+    lab_post(&idle, &wr);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS - 1000);
+    ck_assert_uint_eq(idle.qp->state, PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(qp_counters(idle.qp)->local_ack_timeout_err, 0);
+    lab_advance(lab, 2000);
+    expect_error(PRM_WQE_OPCODE_SEND, 1, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+}
+END_TEST
+
 /* A READ is as if it had not come while there is no memory to answer it, and is repeated. */
 START_TEST(a_read_waits_for_memory)
 {
@@ -98,6 +137,74 @@ START_TEST(a_read_waits_for_memory)
     lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
     expect_sent(PRM_WQE_OPCODE_RDMA_READ, 0);
     same(addr, raddr, 64);
+}
+END_TEST
+
+/* -- the wire ---------------------------------------------------------------------------------- */
+
+#define MIB (1u << 20)
+
+/* The longest wait of QP i for its first packet from a side, from a packet of the trace on: so many
+ * others went out first. */
+static unsigned packets_before(unsigned from, uint32_t dest_qp, unsigned start)
+{
+    unsigned before = 0;
+
+    for (unsigned i = start; i < lab->num_packets; i++) {
+        const struct lab_packet *p = &lab->trace[i];
+
+        if (p->from == from && p->pkt.dest_qp == dest_qp) {
+            return before;
+        }
+        before += p->from == from;
+    }
+    return UINT_MAX;
+}
+
+/* READ data of others is sent a burst at a time, whatever the room on the wire. */
+START_TEST(an_ack_is_not_behind_all_the_data_of_reads)
+{
+    const unsigned reads = 8;
+    uint64_t addr = lab_mem(left, 64, 1), to = lab_mem(left, MIB, 0), from = lab_mem(right, MIB, 3);
+    struct lab_wr wr = send_wr(addr, 64), read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, to, MIB, from);
+
+    pairs(reads + 1);
+    for (unsigned i = 1; i <= reads; i++) {
+        lab_post(&as[i], &read);
+    }
+    lab_post_recv(&bs[0], lab_mem(right, 64, 0), 64);
+    lab_post(&as[0], &wr);
+    lab_run(lab);
+    ck_assert_uint_le(packets_before(1, as[0].qp->obj.num, 0), reads * 16);
+}
+END_TEST
+
+/* Likewise one that comes while data of a READ fills the wire all the time. */
+START_TEST(an_ack_is_not_behind_the_rest_of_a_read)
+{
+    const uint32_t len = 12 * MIB;
+    uint64_t addr = lab_mem(left, 64, 1), to = lab_mem(left, len, 0), from = lab_mem(right, len, 3);
+    struct lab_wr wr = send_wr(addr, 64), read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, to, len, from);
+    unsigned start = 0;
+
+    pairs(2);
+    lab_post(&as[1], &read);
+    lab_post_recv(&bs[0], lab_mem(right, 64, 0), 64);
+    while (hca_work_pending(&left->hca) || hca_work_pending(&right->hca) || !start ||
+           lab->num_packets < start + 4000) {
+        for (unsigned i = 0; i < 2; i++) {
+            hca_run(&lab->side[i].hca, LAB_BUDGET);
+            wire_poll(lab->mid[i], 64);
+            lab->side[i].host.now += 100000;
+        }
+        if (!start && lab->num_packets > 2000) {
+            lab_post(&as[0], &wr);
+            start = lab->num_packets;
+        }
+    }
+    ck_assert_uint_eq(as[0].qp->state, PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(qp_counters(as[0].qp)->local_ack_timeout_err, 0);
+    ck_assert_uint_le(packets_before(1, as[0].qp->obj.num, start), 600);
 }
 END_TEST
 
@@ -365,6 +472,9 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(bare, setup_bare, teardown);
     tcase_add_test(bare, an_idle_rc_qp_takes_a_kibibyte_at_most);
     tcase_add_test(bare, a_qp_that_was_at_work_keeps_nothing_of_it_from_the_next);
+    tcase_add_test(bare, a_queue_that_idled_waits_as_long_as_ever);
+    tcase_add_test(bare, an_ack_is_not_behind_all_the_data_of_reads);
+    tcase_add_test(bare, an_ack_is_not_behind_the_rest_of_a_read);
     tcase_add_test(bare, more_qps_are_at_work_than_there_is_memory_for);
     tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
     tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);

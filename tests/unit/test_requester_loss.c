@@ -280,7 +280,7 @@ START_TEST(retries_are_used_up)
     expect_error(PRM_WQE_OPCODE_RDMA_WRITE, 0, PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
     ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_ERR);
     ck_assert_uint_eq(counters()->local_ack_timeout_err, 7);
-    ck_assert_uint_eq(a.qp->req.timer.pos, 0);
+    ck_assert_uint_eq(a.qp->req.flight->timer.pos, 0);
 }
 END_TEST
 

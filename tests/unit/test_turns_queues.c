@@ -506,6 +506,42 @@ START_TEST(room_on_the_wire_is_told_to_many_in_one_step)
 }
 END_TEST
 
+static void find_no_room(struct hca *hca, struct work *work)
+{
+    hca_wait_tx(hca, work);
+}
+
+static void fill_the_wire(struct hca *hca, struct work *work)
+{
+    while (port_tx_reserve(hca, right->mac, 64)) {
+        port_tx_commit(hca, 64, PORT_NO_TD);
+    }
+    hca_wait_tx(hca, work);
+}
+
+/* Who is first takes all the room: next time it stands behind those who got none. */
+START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
+{
+    struct work greedy = {.run = fill_the_wire};
+    struct work works[2] = {{.run = find_no_room}, {.run = find_no_room}};
+
+    hca_schedule(&left->hca, &works[0]);
+    hca_schedule(&left->hca, &greedy);
+    hca_schedule(&left->hca, &works[1]);
+    while (hca_work_pending(&left->hca)) {
+        hca_run(&left->hca, BUDGET);
+    }
+    hca_tx_ready(&left->hca);
+    ck_assert_ptr_eq(left->hca.ready.next, &works[0]);
+    ck_assert_ptr_eq(works[0].next, &works[1]);
+    ck_assert_ptr_eq(works[1].next, &greedy);
+    for (unsigned i = 0; i < 2; i++) {
+        hca_unschedule(&works[i]);
+    }
+    hca_unschedule(&greedy);
+}
+END_TEST
+
 /* Room in one receiver is told to those who wait for it, and not to others (wire_tx_rooms()). */
 START_TEST(room_is_told_to_those_who_wait_for_it)
 {
@@ -661,6 +697,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, room_in_an_eq_lets_many_events_follow_over_several_turns);
     tcase_add_test(tcase, who_waits_for_an_eq_may_go);
     tcase_add_test(tcase, room_on_the_wire_is_told_to_many_in_one_step);
+    tcase_add_test(tcase, room_on_the_wire_is_for_those_first_who_had_none);
     tcase_add_test(tcase, room_is_told_to_those_who_wait_for_it);
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);
     tcase_add_test(tcase, a_multicast_to_memory_in_crumbs_ends);

@@ -102,6 +102,7 @@ START_TEST(a_handle_is_mapped_to_a_qp)
     uint32_t qpn = qp->qp_num;
 
     ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, 0xfffffe), EINVAL);
+    ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, 0xfffffffe), EINVAL); /* a QPN has 24 bits */
     ck_assert_ptr_null(hv_ah(ah)->mapping);
     ck_assert_int_eq(hv_dv_map_ah_to_qp(ah, qpn), 0);
     table_qp_free(qp);

@@ -264,6 +264,7 @@ static bool comp_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
     struct ibv_cq *of;
     void *context;
+    uint32_t before = cq->comp_events_completed;
 
     table_wait(v);
     if (ibv_get_cq_event(channel, &of, &context)) {
@@ -271,7 +272,9 @@ static bool comp_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
         return false;
     }
     ck_assert_ptr_eq(of, cq);
+    ck_assert_uint_eq(cq->comp_events_completed, before);
     ibv_ack_cq_events(of, 1);
+    ck_assert_uint_eq(cq->comp_events_completed, before + 1);
     return true;
 }
 

@@ -183,9 +183,7 @@ def reset_under_traffic(lab):
 @check("the firmware fails under traffic, and the driver resets it and recovers", only="hcasim")
 def firmware_fails(lab):
     vm = lab.vms[1]
-    anon = "/machine/peripheral-anon"
-    path = next(f"{anon}/{child['name']}" for child in vm.qmp("qom-list", path=anon)
-                if child["type"] == "child<hcasim>")
+    path = "/machine/peripheral/hca1"
     traffic = Traffic(lab, 8)
     vm.qmp("qom-set", path=path, property="health", value="fatal:1")
     vm.until("dmesg | grep -q 'health recovery succeeded'", 120)

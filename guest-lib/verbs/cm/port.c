@@ -8,9 +8,6 @@
 
 #define HOP_LIMIT 64
 
-/* enum ibv_rate of the speeds of one generation's ports; others do not matter to RoCE. */
-#define RATE_100_GBPS 16
-
 int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *context,
                  void (*arrived)(void *opaque), void *opaque, struct cma_device *device)
 {
@@ -25,7 +22,8 @@ int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *conte
     }
     device->node_guid = hv_config_guid(config);
     device->mtu = (uint8_t)attr.active_mtu;
-    device->rate = RATE_100_GBPS;
+    device->rate =
+        IBV_RATE_MAX; /* the port's own: RoCE has no static rate (cma_resolve_iboe_route()) */
     for (unsigned i = 0; i < CMA_GIDS; i++) {
         memcpy(device->gid[i], config->gid[i].raw, sizeof(device->gid[i]));
     }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "fw/fw.h"
+#include "guest-lib/verbs/kernel/link.h"
 #include "wire/forks.h"
 #include "wire/open.h"
 
@@ -27,8 +28,12 @@ static void facts_of_port(const struct hv_port_config *port, struct hv_device_fa
 {
     struct fw_pci_id id = {0};
     __be64 guid = hv_config_guid(port);
+    uint32_t legacy, ext;
+    struct hv_link link;
 
     fw_profile_pci_id(port->profile, &id);
+    fw_profile_link_mode(port->profile, &legacy, &ext);
+    link = hv_link_of_mode(legacy, ext);
     *facts = (struct hv_device_facts){
         .ipv4 = port->ipv4,
         .mtu = port->mtu,
@@ -40,6 +45,9 @@ static void facts_of_port(const struct hv_port_config *port, struct hv_device_fa
         .bar_size = id.bar_size,
         .link_speed = id.link_speed,
         .link_width = id.link_width,
+        .mbps = link.mbps,
+        .ib_width = link.width,
+        .ib_speed = link.speed,
     };
     memcpy(facts->mac, port->mac, sizeof(facts->mac));
     memcpy(facts->node_guid, &guid, sizeof(facts->node_guid));

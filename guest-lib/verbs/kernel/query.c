@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/link.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 #define VENDOR_ID  0x02c9
@@ -238,6 +239,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 {
     struct hv_hca *hca = hv_hca_of(context);
     struct ibv_port_attr all = {0};
+    struct hv_link link;
     bool up;
 
     if (port_num != 1) {
@@ -247,6 +249,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
         return hv_kernel(EIO);
     }
     up = query_link_is_up(hca);
+    link = hv_link_now(hca);
     all.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     all.max_mtu = IBV_MTU_4096;
     all.active_mtu = query_ib_mtu(hv_device(context->device)->config->mtu);
@@ -254,8 +257,8 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     all.port_cap_flags = PORT_CAP_CM_SUP | PORT_CAP_IP_BASED_GIDS;
     all.max_msg_sz = 1u << HV_CAP(hca, log_max_msg);
     all.pkey_tbl_len = 1;
-    all.active_width = 2;  /* 4X */
-    all.active_speed = 32; /* EDR */
+    all.active_width = link.width;
+    all.active_speed = link.speed;
     all.phys_state = up ? 5 : 3;
     all.link_layer = IBV_LINK_LAYER_ETHERNET;
     all.flags = IBV_QPF_GRH_REQUIRED;

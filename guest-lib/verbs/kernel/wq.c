@@ -91,7 +91,8 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
     if (err) {
         return err;
     }
-    if ((unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
+    if (!attr->attr_mask || attr->attr_mask >= IBV_WQ_ATTR_RESERVED ||
+        (unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
         return EINVAL;
     }
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
@@ -109,7 +110,7 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
         }
     }
     err = hv_cmd_simple(wq->hca, in, sizeof(in));
-    if (!err) {
+    if (!err && attr->attr_mask & IBV_WQ_ATTR_STATE) {
         ibwq->state = to;
     }
     return err;

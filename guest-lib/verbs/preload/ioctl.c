@@ -21,8 +21,7 @@
 #include "guest-lib/verbs/preload/tree.h"
 
 #define FLAGS        (IFF_UP | IFF_BROADCAST | IFF_RUNNING | IFF_MULTICAST)
-#define SPEED        100000 /* Mbit/s */
-#define MODE_WORDS   4      /* of a mask of link modes, 32 bits each */
+#define MODE_WORDS   4 /* of a mask of link modes, 32 bits each */
 #define DRIVER       "mlx5_core"
 
 #define FUNCTIONS(X) X(ioctl)
@@ -44,17 +43,40 @@ static void ioctl_fill_driver(const struct ioctl_interface *netdev, struct ethto
     snprintf(info->bus_info, sizeof(info->bus_info), TREE_PCI_SLOT, netdev->index);
 }
 
-static void ioctl_fill_settings(struct ethtool_cmd *settings)
+static void ioctl_fill_settings(const struct ioctl_interface *netdev, struct ethtool_cmd *settings)
 {
     *settings = (struct ethtool_cmd){
         .cmd = settings->cmd, .duplex = DUPLEX_FULL, .port = PORT_FIBRE, .autoneg = AUTONEG_ENABLE};
-    settings->speed = SPEED & 0xffff;
-    settings->speed_hi = SPEED >> 16;
+    ethtool_cmd_speed_set(settings, netdev->facts.mbps);
+}
+
+/* The mode of a copper cable at the port's speed, one bit of a mask
+ * (mlx5e_build_ptys2ethtool_map()). */
+static unsigned ioctl_link_mode(const struct hv_device_facts *facts)
+{
+    static const struct {
+        uint32_t mbps;
+        uint8_t ib_width; /* lanes, as ibv_port_attr.active_width has them */
+        unsigned mode;
+    } modes[] = {
+        {25000, 1, ETHTOOL_LINK_MODE_25000baseCR_Full_BIT},
+        {100000, 16, ETHTOOL_LINK_MODE_100000baseCR2_Full_BIT},
+        {400000, 2, ETHTOOL_LINK_MODE_400000baseCR4_Full_BIT},
+    };
+
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (modes[i].mbps == facts->mbps && modes[i].ib_width == facts->ib_width) {
+            return modes[i].mode;
+        }
+    }
+    return ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT;
 }
 
 /* A program first learns how long the masks are, and then has room for three of them. */
-static void ioctl_fill_link_settings(struct ethtool_link_settings *settings)
+static void ioctl_fill_link_settings(const struct ioctl_interface *netdev,
+                                     struct ethtool_link_settings *settings)
 {
+    unsigned mode = ioctl_link_mode(&netdev->facts);
     int words = settings->link_mode_masks_nwords;
     uint32_t *masks = settings->link_mode_masks;
 
@@ -64,14 +86,13 @@ static void ioctl_fill_link_settings(struct ethtool_link_settings *settings)
         return;
     }
     settings->link_mode_masks_nwords = MODE_WORDS;
-    settings->speed = SPEED;
+    settings->speed = netdev->facts.mbps;
     settings->duplex = DUPLEX_FULL;
     settings->port = PORT_FIBRE;
     settings->autoneg = AUTONEG_ENABLE;
     memset(masks, 0, 3 * MODE_WORDS * sizeof(*masks));
     for (int i = 0; i < 3; i++) { /* supported, advertised, of the link partner */
-        masks[i * MODE_WORDS + ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT / 32] =
-            1u << ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT % 32;
+        masks[(unsigned)i * MODE_WORDS + mode / 32] = 1u << mode % 32;
     }
 }
 
@@ -89,10 +110,10 @@ static int ioctl_ethtool(const struct ioctl_interface *netdev, void *data)
         ioctl_fill_driver(netdev, data);
         return 0;
     case ETHTOOL_GSET:
-        ioctl_fill_settings(data);
+        ioctl_fill_settings(netdev, data);
         return 0;
     case ETHTOOL_GLINKSETTINGS:
-        ioctl_fill_link_settings(data);
+        ioctl_fill_link_settings(netdev, data);
         return 0;
     case ETHTOOL_GLINK:
         value->data = 1;

@@ -132,6 +132,26 @@ static void tree_write_gids(struct tree_writer *w, const struct hv_device_facts 
     }
 }
 
+/* As the kernel's rate_show() has it: what the lanes carry together, width, speed. */
+static void tree_put_rate(struct tree_writer *w, const struct hv_device_facts *facts)
+{
+    static const struct {
+        uint8_t speed;
+        unsigned lane; /* 100 Mb/s */
+        const char *name;
+    } speeds[] = {{1, 25, "SDR"},   {2, 50, "DDR"},   {4, 100, "QDR"},   {16, 140, "FDR"},
+                  {32, 250, "EDR"}, {64, 500, "HDR"}, {128, 1000, "NDR"}};
+    static const unsigned lanes[] = {[1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2};
+    unsigned n = lanes[facts->ib_width];
+
+    for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
+        if (speeds[i].speed == facts->ib_speed) {
+            tree_put(w, "rate", "%u%s Gb/sec (%uX %s)\n", n * speeds[i].lane / 10,
+                     n * speeds[i].lane % 10 ? ".5" : "", n, speeds[i].name);
+        }
+    }
+}
+
 static void tree_write_port(struct tree_writer *w, const char *ibdev, unsigned index,
                             const struct hv_device_facts *facts)
 {
@@ -141,7 +161,6 @@ static void tree_write_port(struct tree_writer *w, const char *ibdev, unsigned i
         {"state", "4: ACTIVE\n"},
         {"phys_state", "5: LinkUp\n"},
         {"link_layer", "Ethernet\n"},
-        {"rate", "100 Gb/sec (4X EDR)\n"},
         {"cap_mask", "0x04010000\n"},
         {"lid", "0x0\n"},
         {"lid_mask_count", "0\n"},
@@ -153,6 +172,7 @@ static void tree_write_port(struct tree_writer *w, const char *ibdev, unsigned i
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         tree_put(w, fixed[i].name, "%s", fixed[i].text);
     }
+    tree_put_rate(w, facts);
     tree_enter(w, "%s/ports/1/pkeys", ibdev);
     tree_put(w, "0", "0xffff\n");
     tree_enter(w, "%s/ports/1/gids", ibdev);
@@ -223,7 +243,7 @@ static void tree_write_netdev(struct tree_writer *w, const char *function, unsig
     tree_put(w, "mtu", "%u\n", facts->mtu);
     tree_put(w, "operstate", "up\n");
     tree_put(w, "carrier", "1\n");
-    tree_put(w, "speed", "100000\n");
+    tree_put(w, "speed", "%u\n", facts->mbps);
     tree_put(w, "duplex", "full\n");
     tree_put(w, "dev_id", "0x0\n");
     tree_put(w, "dev_port", "0\n");

@@ -2,40 +2,49 @@
 /*
  * Events: completion channels, asynchronous events, and waiting for their acknowledgement.
  *
- * A channel and a context each have a queue (event_queue.h). An event that is handed out is counted
- * on its object until it is acknowledged; destroying the object waits for that.
+ * A channel and a context each have a queue (event_queue.h). What an object counts of its events
+ * that were handed out belongs to the library; how many of them were acknowledged it counts in the
+ * structure that the program sees, as libibverbs does. Destroying the object waits until they are
+ * the same.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/user.h"
 
 /* -- what waits to be acknowledged ------------------------------------------------------------- */
 
-/* Where an object counts its events that are handed out and not acknowledged. */
-struct unacked {
+/* An object's two counts of a kind of event; the mutex is theirs. */
+struct acks {
     pthread_mutex_t *mutex;
     pthread_cond_t *cond;
-    uint32_t *count;
+    uint32_t *reported, *completed;
 };
 
-#define UNACKED(obj, counter) ((struct unacked){&(obj)->ibv.mutex, &(obj)->ibv.cond, counter})
+#define ACKS(obj, kind)                                                                            \
+    ((struct acks){&(obj)->ibv.mutex, &(obj)->ibv.cond, &(obj)->kind##events_reported,             \
+                   &(obj)->ibv.kind##events_completed})
 
-static void events_unacked_count(struct unacked unacked, int change)
+static void events_report(struct acks acks)
 {
-    pthread_mutex_lock(unacked.mutex);
-    *unacked.count += (uint32_t)change;
-    if (change < 0) {
-        pthread_cond_broadcast(unacked.cond);
-    }
-    pthread_mutex_unlock(unacked.mutex);
+    pthread_mutex_lock(acks.mutex);
+    ++*acks.reported;
+    pthread_mutex_unlock(acks.mutex);
 }
 
-static void events_unacked_wait(struct unacked unacked)
+static void events_complete(struct acks acks, uint32_t num)
 {
-    pthread_mutex_lock(unacked.mutex);
-    while (*unacked.count) {
-        pthread_cond_wait(unacked.cond, unacked.mutex);
+    pthread_mutex_lock(acks.mutex);
+    *acks.completed += num;
+    pthread_cond_broadcast(acks.cond);
+    pthread_mutex_unlock(acks.mutex);
+}
+
+static void events_wait(struct acks acks)
+{
+    pthread_mutex_lock(acks.mutex);
+    while (*acks.completed != *acks.reported) {
+        pthread_cond_wait(acks.cond, acks.mutex);
     }
-    pthread_mutex_unlock(unacked.mutex);
+    pthread_mutex_unlock(acks.mutex);
 }
 
 /* -- completion channels ----------------------------------------------------------------------- */
@@ -78,7 +87,7 @@ static bool comp_take(void *event, void *arg)
 {
     struct user_cq *cq = event;
 
-    events_unacked_count(UNACKED(cq, &cq->unacked_comp), 1);
+    events_report(ACKS(cq, comp_));
     return true;
 }
 
@@ -104,7 +113,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
 
 HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    events_unacked_count(UNACKED(user_cq(cq), &user_cq(cq)->unacked_comp), -(int)nevents);
+    events_complete(ACKS(user_cq(cq), comp_), nevents);
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
@@ -133,7 +142,7 @@ void hv_async_close(struct hv_context *ctx)
 }
 
 /* False: it is about no object. */
-static bool events_unacked_of(const struct ibv_async_event *event, struct unacked *unacked)
+static bool events_acks_of(const struct ibv_async_event *event, struct acks *acks)
 {
     struct user_cq *cq = user_cq(event->element.cq);
     struct user_qp *qp = user_qp(event->element.qp);
@@ -142,34 +151,29 @@ static bool events_unacked_of(const struct ibv_async_event *event, struct unacke
 
     switch (hv_event_about(event->event_type)) {
     case HV_ABOUT_CQ:
-        *unacked = UNACKED(cq, &cq->unacked_async);
+        *acks = ACKS(cq, async_);
         return true;
     case HV_ABOUT_QP:
-        *unacked = UNACKED(qp, &qp->unacked_async);
+        *acks = ACKS(qp, );
         return true;
     case HV_ABOUT_SRQ:
-        *unacked = UNACKED(srq, &srq->unacked_async);
+        *acks = ACKS(srq, );
         return true;
     case HV_ABOUT_WQ:
-        *unacked = UNACKED(wq, &wq->unacked_async);
+        *acks = ACKS(wq, );
         return true;
     default:
         return false;
     }
 }
 
-static void async_count(const struct ibv_async_event *event, int change)
-{
-    struct unacked unacked;
-
-    if (events_unacked_of(event, &unacked)) {
-        events_unacked_count(unacked, change);
-    }
-}
-
 static bool async_take(void *event, void *arg)
 {
-    async_count(event, 1);
+    struct acks acks;
+
+    if (events_acks_of(event, &acks)) {
+        events_report(acks);
+    }
     return true;
 }
 
@@ -192,7 +196,11 @@ HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_
 
 HV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-    async_count(event, -1);
+    struct acks acks;
+
+    if (events_acks_of(event, &acks)) {
+        events_complete(acks, 1);
+    }
 }
 
 /* -- objects that go --------------------------------------------------------------------------- */
@@ -221,24 +229,24 @@ void hv_event_drain_cq(struct user_cq *cq)
         hv_event_take_out(&hv_channel(cq->ibv.channel)->queue, comp_is_about, cq, NULL);
     }
     async_forget(cq->ibv.context, cq);
-    events_unacked_wait(UNACKED(cq, &cq->unacked_comp));
-    events_unacked_wait(UNACKED(cq, &cq->unacked_async));
+    events_wait(ACKS(cq, comp_));
+    events_wait(ACKS(cq, async_));
 }
 
 void hv_event_drain_qp(struct user_qp *qp)
 {
     async_forget(qp->ibv.context, qp);
-    events_unacked_wait(UNACKED(qp, &qp->unacked_async));
+    events_wait(ACKS(qp, ));
 }
 
 void hv_event_drain_srq(struct hv_srq *srq)
 {
     async_forget(srq->ibv.context, srq);
-    events_unacked_wait(UNACKED(srq, &srq->unacked_async));
+    events_wait(ACKS(srq, ));
 }
 
 void hv_event_drain_wq(struct hv_rwq *wq)
 {
     async_forget(wq->ibv.context, wq);
-    events_unacked_wait(UNACKED(wq, &wq->unacked_async));
+    events_wait(ACKS(wq, ));
 }

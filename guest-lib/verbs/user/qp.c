@@ -11,7 +11,8 @@
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
-#define WQEBB 64u
+#define WQEBB          64u
+#define ETH_INLINE_HDR 16 /* behind the two bytes in the segment: struct mlx5_wqe_eth_seg */
 
 /* Segments before the data in the largest WQE of what is to be posted, without the service type's.
  */
@@ -51,8 +52,8 @@ static unsigned qp_overhead(const struct ibv_qp_init_attr_ex *attr, const struct
     case IBV_QPT_DRIVER: /* a DCI */
     case IBV_QPT_UD:
         return size + PRM_SIZE(wqe_datagram_seg);
-    case IBV_QPT_RAW_PACKET:
-        return size + PRM_SIZE(wqe_eth_seg);
+    case IBV_QPT_RAW_PACKET: /* with room for headers, whether the device wants them or not */
+        return size + PRM_SIZE(wqe_eth_seg) + ETH_INLINE_HDR;
     default:
         return 0;
     }
@@ -75,8 +76,7 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
         cap->max_inline_data > max || qp->max_tso_header > max) {
         return EINVAL;
     }
-    gather = fixed + ((MAX(qp->max_tso_header, qp->inline_l2 ? HV_L2_HEADER : 0) + 15) & ~15u) +
-             cap->max_send_sge * 16;
+    gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
     inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
     wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
     if (wqe > max) {
@@ -96,18 +96,20 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
 }
 
 /* Where receive WQEs may be taken out of order, a ring has twice as many as are posted at a time:
- * what is posted lies over none that is not completed (mlx5_get_max_recv_wr()). */
+ * what is posted lies over none that is not completed (mlx5_get_max_recv_wr()). With an SRQ there
+ * is none, but how many were asked for is looked at first, as by mlx5_calc_rq_size(). */
 static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
 {
-    uint32_t wqe, spare;
+    uint32_t wqe, spare = qp->ooo && cap->max_recv_wr > 1;
 
+    if (cap->max_recv_wr > (1u << HV_CAP(qp->hca, log_max_qp_sz)) >> spare) {
+        return EINVAL;
+    }
     if (srq || !cap->max_recv_wr) {
         cap->max_recv_wr = cap->max_recv_sge = 0;
         return 0;
     }
-    spare = qp->ooo && cap->max_recv_wr > 1;
-    if (cap->max_recv_wr > (1u << HV_CAP(qp->hca, log_max_qp_sz)) >> spare ||
-        cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
+    if (cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
         return EINVAL;
     }
     wqe = qp_power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
@@ -180,27 +182,50 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
     return 0;
 }
 
-/* What libmlx5, then the kernel say to the attributes: 0 or errno. */
-static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
-                         const struct hv_qp_extra *extra)
+/* What libmlx5 says to the attributes before it works out sizes: 0 or errno. */
+static int qp_check_attr(const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                            IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |
                            IBV_QP_INIT_ATTR_RX_HASH;
+    uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
+    bool no_tso = attr->qp_type != IBV_QPT_RAW_PACKET;
+    bool rss = attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH;
+
+    if ((attr->comp_mask & ~known) ||
+        (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && no_tso) ||
+        (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && rss) ||
+        (flags & IBV_QP_CREATE_SOURCE_QPN && attr->qp_type != IBV_QPT_UD)) {
+        return EINVAL;
+    }
+    return attr->qp_type == IBV_QPT_DRIVER && !extra ? EOPNOTSUPP : 0;
+}
+
+/* What libibverbs says to the flags, then the kernel: 0 or errno. */
+static int qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t flags)
+{
+    const uint32_t known = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
+                           IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SOURCE_QPN |
+                           IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+    uint32_t possible = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+                        (type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
+                        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
+
+    return flags & ~known ? EINVAL : flags & ~possible ? EOPNOTSUPP : 0;
+}
+
+/* What libibverbs, then the kernel say to the rest of them: 0 or errno. */
+static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
+                           const struct hv_qp_extra *extra)
+{
     const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
     uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
     bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
-    uint32_t possible = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
-                        (raw ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
-                        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
+    int err = qp_overhead(attr, extra) ? qp_check_flags(hca, attr->qp_type, flags) : EINVAL;
 
-    if (attr->comp_mask & ~known) {
-        return EINVAL;
-    }
-    if (!qp_overhead(attr, extra) || (attr->qp_type == IBV_QPT_DRIVER && !extra) ||
-        (flags & ~possible)) {
-        return EOPNOTSUPP;
+    if (err) {
+        return err;
     }
     if (extra && extra->dc != HV_DC_NONE && !HV_CAP(hca, dct)) {
         return EOPNOTSUPP;
@@ -208,14 +233,9 @@ static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *a
     if (extra && extra->dc == HV_DC_DCI && (attr->cap.max_recv_wr || attr->cap.max_recv_sge)) {
         return EINVAL;
     }
-    if ((attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && !raw) {
-        return EINVAL;
-    }
     if (attr->comp_mask & rss) {
         return (attr->comp_mask & rss) == rss && raw && attr->rwq_ind_tbl &&
-                       (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd &&
-                       !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-                       !attr->cap.max_send_wr
+                       (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && !attr->cap.max_send_wr
                    ? 0
                    : EINVAL;
     }
@@ -290,7 +310,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->ooo = extra->ooo;
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);
-    qp->uar = !tgt && hv_pd(attr->pd)->td ? &hv_pd(attr->pd)->td->uar : &ctx->uar;
+    qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar : &ctx->uar;
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
@@ -334,31 +354,67 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
     return &qp->ibv;
 }
 
+/* A queue that libmlx5 works out the size of, and the QP does not have. */
+static void qp_forget_size(struct hv_wq *wq)
+{
+    wq->wqe_cnt = wq->max_post = wq->max_gs = wq->wqe_shift = 0;
+}
+
+/* The sizes of both queues, and what the program is told of them: 0 or errno. Of XRC, libmlx5 does
+ * the sums also for what there is not: an XRC target has neither, a sender nothing that receives.
+ */
+static int qp_size(struct user_qp *qp, struct ibv_qp_init_attr_ex *attr,
+                   const struct hv_qp_extra *extra)
+{
+    bool tgt = qp->ibv.qp_type == IBV_QPT_XRC_RECV, ini = qp->ibv.qp_type == IBV_QPT_XRC_SEND;
+    int err = qp_size_sq(qp, &attr->cap, qp_overhead(attr, extra));
+
+    err = err ? err : qp_size_rq(qp, &attr->cap, attr->srq != NULL);
+    if (tgt) {
+        qp_forget_size(&qp->sq);
+        qp->max_inline = 0;
+    }
+    if (tgt || ini) {
+        qp_forget_size(&qp->rq);
+    }
+    return err;
+}
+
+/* Everything in libmlx5's order: which of two mistakes is answered depends on it. */
 static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
                             struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
-    int err;
+    bool says_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    int err = 0;
 
-    if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) { /* receives by SRQ, sends nothing */
-        memset(&attr->cap, 0, sizeof(attr->cap));
+    if (says_ops || (extra && extra->builders)) {
+        err = hv_qp_init_builders(qp, says_ops ? attr->send_ops_flags : 0);
     }
-    if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
-        attr->cap.max_recv_wr = 0;
-    }
-    err = qp_size_sq(qp, &attr->cap, qp_overhead(attr, extra));
-    err = err ? err : qp_size_rq(qp, &attr->cap, qp->ibv.srq != NULL);
+    err = err ? err : qp_size(qp, attr, extra);
+    err = err ? err : qp_check_create(ctx->hca, attr, extra);
     err = err ? err : qp_alloc_memory(qp, ctx);
-    if (!err && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
-        err = hv_qp_init_builders(qp, attr->send_ops_flags);
-    }
     return err ? err : uverbs_create_qp(&qp->hv);
 }
 
-/* A DCT has no rings: its messages are an SRQ's. */
-static int qp_create_dct(struct user_qp *qp, struct hv_context *ctx)
+static int qp_create_rss(struct user_qp *qp, struct hv_context *ctx,
+                         const struct ibv_qp_init_attr_ex *attr)
 {
-    qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);
-    return qp->uidx < 0 ? ENOMEM : uverbs_create_qp(&qp->hv);
+    int err = qp_check_create(ctx->hca, attr, NULL);
+
+    return err ? err : uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf);
+}
+
+/* A DCT has no rings: its messages are an SRQ's. */
+static int qp_create_dct(struct user_qp *qp, struct hv_context *ctx,
+                         const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
+{
+    int err = qp_check_create(ctx->hca, attr, extra);
+
+    if (!err) {
+        qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);
+        err = qp->uidx < 0 ? ENOMEM : uverbs_create_qp(&qp->hv);
+    }
+    return err;
 }
 
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
@@ -366,7 +422,7 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
 {
     struct hv_context *ctx = hv_context(context);
     struct user_qp *qp;
-    int err = qp_check_attr(ctx->hca, attr, extra);
+    int err = qp_check_attr(attr, extra);
 
     if (err) {
         errno = err;
@@ -376,12 +432,9 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
     if (!qp) {
         return NULL;
     }
-    err = qp->ind               ? uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf)
-          : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx)
+    err = qp->ind               ? qp_create_rss(qp, ctx, attr)
+          : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx, attr, extra)
                                 : qp_create_queues(qp, ctx, attr, extra);
-    if (!err && extra && extra->builders && !qp->ex.wr_start) {
-        hv_qp_init_builders(qp, 0);
-    }
     if (err) {
         qp_free(qp);
         errno = err;

@@ -79,16 +79,25 @@ static bool send_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint6
     qp->cur_data = qp->sq.buf + (size_t)index * WQEBB;
     qp->cur_ctrl = (void *)qp->cur_data;
     qp->cur_size = 0;
+    qp->wr_setters_left = 0;
     send_put(qp, ctrl, sizeof(ctrl));
     return true;
 }
 
-static void send_end(struct user_qp *qp)
+static void send_commit(struct user_qp *qp)
 {
-    PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, ds, qp->cur_size);
     qp->sq_post += (qp->cur_size + 3) / 4;
     qp->sq.head++;
     qp->nreq++;
+}
+
+/* The length goes into a whole byte, as from libmlx5, though ds has six bits of it: a WQE of the
+ * largest size has 64 units. Such a one has no length, and the device completes it in error.
+ * (mlx5e, whose WQEs may be as large, stays a block below.) */
+static void send_end(struct user_qp *qp)
+{
+    prm_store32(&qp->cur_ctrl->bytes[4], qp->ibv.qp_num << 8 | (qp->cur_size & 0xff));
+    send_commit(qp);
 }
 
 static void send_put_raddr(struct user_qp *qp, uint64_t raddr, uint32_t rkey)
@@ -224,11 +233,11 @@ static void send_put_inline(struct user_qp *qp, size_t num, const struct ibv_dat
     size_t total = 0, fill = 4;
 
     for (size_t i = 0; i < num; i++) {
+        if (bufs[i].length > qp->max_inline - total) {
+            send_fail(qp, ENOMEM);
+            return;
+        }
         total += bufs[i].length;
-    }
-    if (total > qp->max_inline) {
-        send_fail(qp, ENOMEM);
-        return;
     }
     if (!total) {
         return;
@@ -323,8 +332,10 @@ void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_w
     for (unsigned at = 1; at < ds; at++) {
         send_put(qp, ctrl + at, 16);
     }
-    send_end(qp);
-    if (!raw) {
+    if (raw) {
+        send_commit(qp);
+    } else {
+        send_end(qp);
         qp->small_fence = true;
     }
 }
@@ -355,8 +366,14 @@ static const struct {
     [IBV_WR_SEND_WITH_INV] = {PRM_WQE_OPCODE_SEND_INVAL, true, false, 0,
                               T(RC) | T(UC) | T(XRC_SEND)},
     [IBV_WR_TSO] = {PRM_WQE_OPCODE_TSO, true, false, 0, T(RAW_PACKET)},
+    [IBV_WR_DRIVER1] = {PRM_WQE_OPCODE_UMR, true, false, 0, 0}, /* libmlx5's builders use it */
 #undef T
 };
+
+static bool send_op_known(enum ibv_wr_opcode op)
+{
+    return (unsigned)op < G_N_ELEMENTS(ops) && ops[op].known;
+}
 
 static uint32_t send_imm_of(const struct ibv_send_wr *wr)
 {
@@ -379,7 +396,7 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     enum ibv_wr_opcode op = wr->opcode;
     bool fits;
 
-    if ((unsigned)op >= G_N_ELEMENTS(ops) || !ops[op].known) {
+    if (!send_op_known(op)) {
         send_fail(qp, EINVAL);
         return;
     }
@@ -464,9 +481,9 @@ static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_
     struct ibv_send_wr *first = wr;
     int err, lost;
 
-    if (!qp->can_send) { /* libmlx5's answer */
+    if (!qp->can_send && wr) { /* libmlx5's answers */
         *bad_wr = wr;
-        return ENOMEM;
+        return send_op_known(wr->opcode) ? ENOMEM : EINVAL;
     }
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
@@ -525,16 +542,20 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct user_qp *qp = user_qp(ibqp);
+    bool early = ibqp->state == IBV_QPS_RESET && qp->rq.max_post;
+    uint32_t head;
     int err;
 
-    if (ibqp->state == IBV_QPS_RESET || !hv_is_ours(qp->hca)) {
+    if (wr && (early || !hv_is_ours(qp->hca))) {
         *bad_wr = wr;
-        return ibqp->state == IBV_QPS_RESET ? EINVAL : EIO;
+        return early ? EINVAL : EIO;
     }
     pthread_spin_lock(&qp->rq.lock);
-    err = hv_rq_post(&qp->rq, wr, bad_wr);
+    head = qp->rq.head;
+    err = hv_rq_post(&qp->rq, wr, bad_wr); /* where there is no receive queue, it is always full */
     /* the RQ of a raw packet QP is ready before the QP may receive */
-    if (ibqp->qp_type != IBV_QPT_RAW_PACKET || ibqp->state >= IBV_QPS_RTR) {
+    if (qp->rq.head != head &&
+        (ibqp->qp_type != IBV_QPT_RAW_PACKET || ibqp->state >= IBV_QPS_RTR)) {
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
     }
     pthread_spin_unlock(&qp->rq.lock);
@@ -589,11 +610,11 @@ static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
     struct user_qp *qp = user_qp(&ex->qp_base);
     enum ibv_qp_type type = qp->ibv.qp_type;
 
-    qp->wr_setters_left =
-        type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND || type == IBV_QPT_DRIVER ? 2 : 1;
     if (!send_begin(qp, opcode, ex->wr_flags, ex->wr_id, 0, imm)) {
         return false;
     }
+    qp->wr_setters_left =
+        type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND || type == IBV_QPT_DRIVER ? 2 : 1;
     if (type == IBV_QPT_DRIVER) {
         send_put(qp, (struct prm_wqe_av[1]){0}, PRM_SIZE(wqe_av)); /* hv_wr_set_dc_addr() */
     } else if (type == IBV_QPT_XRC_SEND) {
@@ -604,9 +625,18 @@ static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
     return true;
 }
 
+/* Whether a WQE is open that waits for what a setter says; if none is, nothing is written. */
+static bool wr_is_open(struct user_qp *qp)
+{
+    if (!qp->wr_setters_left) {
+        send_fail(qp, EINVAL);
+    }
+    return !qp->wr_err;
+}
+
 static void wr_setter_done(struct user_qp *qp)
 {
-    if (!qp->wr_err && qp->wr_setters_left && --qp->wr_setters_left == 0) {
+    if (!qp->wr_err && --qp->wr_setters_left == 0) {
         send_end(qp);
     }
 }
@@ -709,7 +739,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     uint8_t data[1024];
     size_t len;
 
-    if (qp->wr_err) {
+    if (!wr_is_open(qp)) {
         return;
     }
     len = qp->cur_size * 16 - 16;
@@ -733,7 +763,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 void hv_wr_set_dc_addr(struct user_qp *qp, const struct ibv_ah *ah, uint32_t dctn, uint64_t key,
                        const uint16_t *stream)
 {
-    if (!qp->wr_err) { /* the address follows the control segment: they are one basic block */
+    if (wr_is_open(qp)) { /* the address follows the control segment: they are one basic block */
         struct prm_wqe_av *av = (void *)(qp->cur_ctrl + 1);
 
         *av = ((const struct hv_ah *)ah)->av[0];
@@ -751,7 +781,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (!qp->wr_err) { /* right after the control segment: they share a basic block */
+    if (wr_is_open(qp)) { /* right after the control segment: they share a basic block */
         struct prm_wqe_xrc_seg *xrc = (void *)(qp->cur_ctrl + 1);
 
         PRM_SET(wqe_xrc_seg, xrc, xrc_srqn, remote_srqn & 0xffffff);
@@ -763,7 +793,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_s
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (!qp->wr_err) {
+    if (wr_is_open(qp)) {
         send_put_sges(qp, num, list);
         wr_setter_done(qp);
     }
@@ -773,9 +803,12 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (!qp->wr_err && qp->l2_due) {
+    if (!wr_is_open(qp)) {
+        return;
+    }
+    if (qp->l2_due) {
         wr_set_sge_list(ex, 1, &(struct ibv_sge){addr, length, lkey});
-    } else if (!qp->wr_err) {
+    } else {
         send_put_sge(qp, lkey, addr, length);
         wr_setter_done(qp);
     }
@@ -786,7 +819,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num,
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (!qp->wr_err) {
+    if (wr_is_open(qp)) {
         send_put_inline(qp, num, list);
         wr_setter_done(qp);
     }
@@ -831,7 +864,7 @@ int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags)
     struct ibv_qp_ex *ex = &qp->ex;
     uint64_t possible = send_possible_ops(type);
 
-    if (send_ops_flags & ~possible) {
+    if (!possible || (send_ops_flags & ~possible)) {
         return EOPNOTSUPP;
     }
 #define USE(flag, op) ex->op = possible & IBV_QP_EX_WITH_##flag ? op : NULL

@@ -25,8 +25,8 @@ struct user_cq {
     const struct prm_cqe64 *cur_cqe;
     enum ibv_wc_opcode cur_opcode;
     bool cur_csum_valid, cur_tm_sync;
-    uint64_t wc_flags;                    /* enum ibv_create_cq_wc_flags */
-    uint32_t unacked_comp, unacked_async; /* events handed out, under ibv.mutex */
+    uint64_t wc_flags;                                    /* enum ibv_create_cq_wc_flags */
+    uint32_t comp_events_reported, async_events_reported; /* handed out, under ibv.mutex */
 };
 
 struct user_qp {
@@ -51,7 +51,7 @@ struct user_qp {
     bool small_fence_rb;
     int wr_err, nreq;
     unsigned wr_setters_left;
-    uint32_t unacked_async;
+    uint32_t events_reported;
     void *dv; /* mlx5dv's own, freed with free() */
 };
 

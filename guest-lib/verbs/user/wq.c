@@ -81,21 +81,27 @@ static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
     return wq->uidx < 0 ? ENOMEM : 0;
 }
 
+/* What libibverbs, then the kernel say to the attributes: 0 or errno. */
+static int wq_check_attr(struct hv_hca *hca, const struct ibv_wq_init_attr *attr)
+{
+    const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING |
+                              (HV_CAP(hca, end_pad) ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0);
+    bool has_flags = attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS;
+
+    if (attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED) {
+        return EINVAL;
+    }
+    return has_flags && attr->create_flags & ~possible ? EOPNOTSUPP : 0;
+}
+
 static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
     struct hv_context *ctx = hv_context(context);
-    const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING |
-                              (HV_CAP(ctx->hca, end_pad) ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0);
     struct hv_rwq *wq;
     int err;
 
     if (attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq) {
         errno = EINVAL;
-        return NULL;
-    }
-    if ((attr->comp_mask & ~(uint32_t)IBV_WQ_INIT_ATTR_FLAGS) ||
-        (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS && attr->create_flags & ~possible)) {
-        errno = EOPNOTSUPP;
         return NULL;
     }
     wq = calloc(1, sizeof(*wq));
@@ -114,6 +120,7 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     wq->ibv.state = IBV_WQS_RESET;
     wq->ibv.post_recv = wq_post_recv;
     err = wq_choose_size(wq, attr);
+    err = err ? err : wq_check_attr(ctx->hca, attr);
     err = err ? err : wq_alloc_memory(wq, ctx);
     pthread_mutex_init(&wq->ibv.mutex, NULL);
     pthread_cond_init(&wq->ibv.cond, NULL);
