@@ -8,6 +8,7 @@
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
 #include "wire/cancel.h"
+#include "wire/signals.h"
 
 /* -- events -------------------------------------------------------------------------------------
  */
@@ -49,11 +50,22 @@ static int ucma_on_event(void *opaque, struct cma_id *listener, struct cma_id *i
     return 0;
 }
 
-static bool ucma_take_event(void *opaque, void *out)
+/* Where an answer goes. */
+struct ucma_answer {
+    uint64_t addr;
+    size_t len;
+};
+
+/* With the queue's lock. An event that cannot be written where the program wants it stays. */
+static bool ucma_take_event(void *opaque, void *arg)
 {
     struct ucma_event *event = opaque;
+    const struct ucma_answer *to = arg;
 
-    *(struct rdma_ucm_event_resp *)out = event->resp;
+    if (!memory_write(to->addr, &event->resp, to->len, NULL)) {
+        errno = EFAULT;
+        return false;
+    }
     if (event->request) {
         g_atomic_int_inc(&event->context->backlog);
     }
@@ -65,23 +77,12 @@ static bool ucma_take_event(void *opaque, void *out)
     return true;
 }
 
-/* The file stays while somebody waits for an event, which then nobody will put. */
-static void ucma_put_file(struct ucma_file *file)
-{
-    if (g_atomic_int_dec_and_test(&file->refs)) {
-        hv_event_queue_fini(&file->queue);
-        g_free(file);
-    }
-}
-
 /* The oldest event; waits for one unless the descriptor says not to. */
 static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr *hdr,
                           const void *buf)
 {
-    struct rdma_ucm_event_resp resp;
     struct rdma_ucm_get_event cmd;
-    bool taken;
-    int err;
+    struct ucma_answer to;
 
     if (hdr->out < offsetof(struct rdma_ucm_event_resp, reserved)) {
         return ENOSPC;
@@ -89,14 +90,8 @@ static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr 
     if (!memory_read((uintptr_t)buf, &cmd, sizeof(cmd), NULL)) {
         return EFAULT;
     }
-    g_atomic_int_inc(&file->refs);
-    taken = hv_event_take(&file->queue, ucma_take_event, &resp) != NULL;
-    err = taken ? 0 : errno;
-    ucma_put_file(file);
-    if (err) {
-        return err;
-    }
-    return memory_write(cmd.response, &resp, MIN(hdr->out, sizeof(resp)), NULL) ? 0 : EFAULT;
+    to = (struct ucma_answer){cmd.response, MIN(hdr->out, sizeof(struct rdma_ucm_event_resp))};
+    return hv_event_take(&file->queue, ucma_take_event, &to) ? 0 : errno;
 }
 
 /* -- contexts -----------------------------------------------------------------------------------
@@ -331,6 +326,7 @@ static int ucma_command_of(struct ucma_file *file, const struct ucma_row *row,
                              .out = out,
                              .out_room = hdr->out,
                              .out_len = row->out_size};
+    sigset_t signals;
     int err, state;
 
     if (hdr->out < row->out_min) {
@@ -340,10 +336,12 @@ static int ucma_command_of(struct ucma_file *file, const struct ucma_row *row,
         return EFAULT;
     }
     state = cancel_disable();
+    signals_hold(&signals);
     pthread_mutex_lock(&file->ucma->lock);
     err = ucma_run_command(&call, row);
     file->ucma->ops->changed(file->ucma->opaque);
     pthread_mutex_unlock(&file->ucma->lock);
+    signals_release(&signals);
     cancel_restore(state);
     if (err || row->response_at == NOT_THERE) {
         return err;
@@ -442,10 +440,15 @@ struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int 
         errno = err;
         return NULL;
     }
+    file->queue.holds_signals = true;
     file->ucma = ucma;
     file->file_of = file_of;
-    file->refs = 1;
     return file;
+}
+
+void *ucma_opaque(const struct ucma_file *file)
+{
+    return file->ucma->opaque;
 }
 
 int ucma_fd(const struct ucma_file *file)
@@ -453,35 +456,38 @@ int ucma_fd(const struct ucma_file *file)
     return file->queue.fd;
 }
 
-/* A context of the file's, or of any. */
-static struct ucma_context *ucma_any_context(const struct ucma *ucma, const struct ucma_file *file)
+static gboolean ucma_is_of(gpointer id, gpointer context, gpointer file)
 {
-    GHashTableIter iter;
-    gpointer context;
-
-    g_hash_table_iter_init(&iter, ucma->contexts);
-    while (g_hash_table_iter_next(&iter, NULL, &context)) {
-        if (!file || ((struct ucma_context *)context)->file == file) {
-            return context;
-        }
-    }
-    return NULL;
+    return ((struct ucma_context *)context)->file == file;
 }
 
-/* With the lock. */
-static void ucma_free_contexts(const struct ucma *ucma, const struct ucma_file *file)
+/* What it ends may end others, so each look begins anew. */
+static void ucma_free_contexts(const struct ucma *ucma, struct ucma_file *file)
 {
-    for (struct ucma_context *context = ucma_any_context(ucma, file); context;
-         context = ucma_any_context(ucma, file)) {
+    struct ucma_context *context;
+
+    while ((context = g_hash_table_find(ucma->contexts, ucma_is_of, file))) {
         ucma_free_context(context);
     }
 }
 
-void ucma_end(struct ucma *ucma)
+bool ucma_end(struct ucma *ucma, const struct timespec *until)
 {
-    ucma_lock(ucma);
-    ucma_free_contexts(ucma, NULL);
+    struct ucma_context *context;
+    GHashTableIter iter;
+
+    if (pthread_mutex_timedlock(&ucma->lock, until)) {
+        return false;
+    }
+    g_hash_table_iter_init(&iter, ucma->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&context)) {
+        if (context->cma) {
+            cma_destroy_id(context->cma);
+            context->cma = NULL;
+        }
+    }
     ucma_unlock(ucma);
+    return true;
 }
 
 void ucma_close(struct ucma_file *file)
@@ -489,5 +495,6 @@ void ucma_close(struct ucma_file *file)
     ucma_lock(file->ucma);
     ucma_free_contexts(file->ucma, file);
     ucma_unlock(file->ucma);
-    ucma_put_file(file);
+    hv_event_queue_fini(&file->queue);
+    g_free(file);
 }

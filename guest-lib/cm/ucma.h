@@ -11,6 +11,7 @@
 #define HCASIM_GUEST_LIB_CM_UCMA_H
 
 #include <sys/types.h>
+#include <time.h>
 #include "guest-lib/cm/cma.h"
 
 struct ucma;
@@ -30,8 +31,9 @@ struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma
                       unsigned num_devices);
 /* All files are closed. */
 void ucma_free(struct ucma *ucma);
-/* The program ends: so do its identifiers. Its files stay. */
-void ucma_end(struct ucma *ucma);
+/* The program ends: so do its identifiers. Its files stay. False: somebody is in a command for
+ * longer than until (CLOCK_REALTIME). */
+bool ucma_end(struct ucma *ucma, const struct timespec *until);
 
 /* Around what the connection manager does between commands (cm_recv(), and what follows). */
 struct cm *ucma_lock(struct ucma *ucma);
@@ -46,11 +48,13 @@ void ucma_remove_device(struct ucma *ucma, unsigned device);
 
 /* NULL with errno. file_of tells the file of a descriptor, or NULL. */
 struct ucma_file *ucma_open(struct ucma *ucma, struct ucma_file *(*file_of)(int fd));
+/* What ucma_new() was given. */
+void *ucma_opaque(const struct ucma_file *file);
 /* Readable while an event waits; O_NONBLOCK counts. It stays the file's. */
 int ucma_fd(const struct ucma_file *file);
-/* As write(2). */
+/* As write(2): the handler of a signal that comes during a command runs once that is done. */
 ssize_t ucma_write(struct ucma_file *file, const void *buf, size_t len);
-/* The last descriptor of it is gone. */
+/* The last descriptor of it is gone, and nobody is in ucma_write() any more. */
 void ucma_close(struct ucma_file *file);
 
 #endif

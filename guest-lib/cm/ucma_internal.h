@@ -28,7 +28,6 @@ struct ucma_file {
     struct ucma *ucma;
     struct ucma_file *(*file_of)(int fd);
     struct hv_event_queue queue; /* struct ucma_event */
-    gint refs;                   /* of descriptors: one; of those that wait for an event */
 };
 
 /* An identifier, as a program knows it. */

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "wire/cancel.h"
+#include "wire/signals.h"
 
 int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
 {
@@ -18,6 +19,7 @@ int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
     pthread_mutex_init(&queue->lock, NULL);
     g_queue_init(&queue->events);
     queue->closed = false;
+    queue->holds_signals = false;
     queue->free_event = free_event;
     return 0;
 }
@@ -65,7 +67,11 @@ static void *event_take_first(struct hv_event_queue *queue, bool (*take)(void *e
 {
     void *event;
     int err = 0, state = cancel_disable();
+    sigset_t signals;
 
+    if (queue->holds_signals) {
+        signals_hold(&signals);
+    }
     pthread_mutex_lock(&queue->lock);
     event = g_queue_peek_head(&queue->events);
     *again = !event && !queue->closed;
@@ -77,6 +83,9 @@ static void *event_take_first(struct hv_event_queue *queue, bool (*take)(void *e
         event_put_token(queue);
     }
     pthread_mutex_unlock(&queue->lock);
+    if (queue->holds_signals) {
+        signals_release(&signals);
+    }
     cancel_restore(state);
     if (err) {
         errno = err;

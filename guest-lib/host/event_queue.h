@@ -25,6 +25,7 @@ struct hv_event_queue {
     GQueue events;
     int fd;
     bool closed;
+    bool holds_signals;        /* who takes: those that may call exit() meanwhile */
     GDestroyNotify free_event; /* or NULL */
 };
 

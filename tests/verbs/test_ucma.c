@@ -161,6 +161,22 @@ START_TEST(what_is_written_is_checked)
 }
 END_TEST
 
+/* ucma_get_event() copies it, and then takes it off the list. */
+START_TEST(an_event_that_finds_no_memory_stays)
+{
+    struct ucma_file *file = hosts[0].file;
+    uint32_t id = create(file, 0xa, RDMA_PS_TCP);
+
+    ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
+    ck_assert_int_eq(ASK(file, GET_EVENT, struct rdma_ucm_event_resp,
+                         (struct rdma_ucm_get_event){.response = 8}),
+                     EFAULT);
+    ck_assert(is_readable(file));
+    ck_assert_uint_eq(event_of(file, CMA_EVENT_ADDR_RESOLVED).uid, 0xa);
+    ck_assert_uint_eq(destroy(file, id), 1); /* which was reported once */
+}
+END_TEST
+
 START_TEST(states_are_gone_through_in_order)
 {
     struct ucma_file *file = hosts[0].file;
@@ -549,6 +565,7 @@ int main(void)
     tcase_add_test(tc, xrc_queue_pairs);
     tcase_add_test(tc, a_request_is_as_linux_writes_it);
     tcase_add_test(tc, what_is_written_is_checked);
+    tcase_add_test(tc, an_event_that_finds_no_memory_stays);
     tcase_add_test(tc, states_are_gone_through_in_order);
     tcase_add_test(tc, addresses_and_ports);
     tcase_add_test(tc, a_peer_is_asked_for);

@@ -23,6 +23,7 @@
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "wire/cancel.h"
+#include "wire/signals.h"
 
 struct door {
     pid_t pid;
@@ -261,7 +262,9 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
 {
     struct ucma_file *file = NULL;
     int err, state = cancel_disable();
+    sigset_t signals;
 
+    signals_hold(&signals);
     pthread_mutex_lock(&lock);
     if (!door || door->pid != getpid()) {
         door = door_make(); /* a parent's stays with the parent */
@@ -280,22 +283,23 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
         }
     }
     err = errno;
+    signals_release(&signals);
     cancel_restore(state);
     errno = err;
     return file;
 }
 
-/* False: the file was opened before fork(), by the parent. */
-static bool door_is_ours(void)
+/* False: it was opened before fork(), by the parent. */
+static bool door_is_ours(const struct door *d)
 {
-    /* the last port has a device; others may have none */
-    return door && door->num_ports &&
-           hv_is_ours(hv_hca_of(door->ports[door->num_ports - 1].context));
+    const struct cm_port *last = &d->ports[d->num_ports - 1]; /* which has a device */
+
+    return hv_is_ours(hv_hca_of(last->context));
 }
 
 static ssize_t door_write(struct ucma_file *file, const void *buf, size_t len)
 {
-    if (!door_is_ours()) {
+    if (!door_is_ours(ucma_opaque(file))) {
         errno = EIO;
         return -1;
     }
@@ -304,12 +308,16 @@ static ssize_t door_write(struct ucma_file *file, const void *buf, size_t len)
 
 static void door_close(struct ucma_file *file)
 {
+    struct door *d = ucma_opaque(file);
     int state = cancel_disable();
+    sigset_t signals;
 
-    if (door_is_ours()) {
+    signals_hold(&signals);
+    if (door_is_ours(d)) {
         ucma_close(file);
-        door_wake(door);
+        door_wake(d);
     }
+    signals_release(&signals);
     cancel_restore(state);
 }
 
@@ -325,13 +333,18 @@ __attribute__((constructor)) static void door_begin(void)
     pthread_atfork(NULL, NULL, door_in_child);
 }
 
-/* A program that ends has closed its files: peers learn of it. */
+/* A program that ends has closed its files: peers learn of it. Who is in a command meanwhile is
+ * soon out of it, unless he waits for what this thread has: a handler that interrupted a call of
+ * another device's may have called exit(). */
 __attribute__((destructor)) static void door_finish(void)
 {
-    if (!door_is_ours() || door->pid != getpid()) {
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (!door || door->pid != getpid() || !door_is_ours(door) || !ucma_end(door->ucma, &until)) {
         return;
     }
-    ucma_end(door->ucma);
     for (unsigned i = 0; i < door->num_ports; i++) {
         if (door_has(door, i)) {
             hv_finish(hv_hca_of(door->ports[i].context));

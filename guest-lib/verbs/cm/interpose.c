@@ -24,6 +24,8 @@
 #include "guest-lib/verbs/preload/real.h"
 #include "guest-lib/verbs/preload/tree.h"
 #include "guest-lib/verbs/verbs.h"
+#include "wire/cancel.h"
+#include "wire/signals.h"
 
 #define FILES 65536 /* descriptors that it may have */
 
@@ -46,10 +48,15 @@ int __fxstat64(int version, int fd, struct stat64 *buf);
     X(write)
 REAL_TABLE(FUNCTIONS)
 
-struct entry {
+/* An open file, as the kernel's struct file: it ends when nobody holds it any more. */
+struct opened {
     struct ucma_file *file;
-    unsigned *descriptors; /* of the file */
-    int mark;              /* tells a descriptor that was closed without us */
+    unsigned holders; /* descriptors, and calls under way */
+};
+
+struct entry {
+    struct opened *opened;
+    int mark; /* tells a descriptor that was closed without us */
 };
 
 static struct entry table[FILES];
@@ -57,19 +64,25 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of 
 static pid_t table_pid; /* whose it is: a child of vfork() only borrows it */
 static const struct hv_cm_ops *ops;
 
-static int interpose_lock(void)
-{
-    int state;
+struct interpose_state {
+    sigset_t signals;
+    int cancel;
+};
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+static struct interpose_state interpose_lock(void)
+{
+    struct interpose_state state = {.cancel = cancel_disable()};
+
+    signals_hold(&state.signals);
     pthread_mutex_lock(&table_lock);
     return state;
 }
 
-static void interpose_unlock(int state)
+static void interpose_unlock(const struct interpose_state *state)
 {
     pthread_mutex_unlock(&table_lock);
-    pthread_setcancelstate(state, NULL);
+    signals_release(&state->signals);
+    cancel_restore(state->cancel);
 }
 
 /* The signal that an open file would send were it asynchronous, which the connection manager's are
@@ -92,25 +105,46 @@ static int interpose_new_mark(void)
 /* Cheap for what is none. */
 static bool interpose_may_be_file(int fd)
 {
-    return fd >= 0 && fd < FILES && __atomic_load_n(&table[fd].file, __ATOMIC_ACQUIRE);
+    return fd >= 0 && fd < FILES && __atomic_load_n(&table[fd].opened, __ATOMIC_ACQUIRE);
 }
 
-PRELOAD_SLOW static struct ucma_file *interpose_look_up(int fd)
+/* With the lock. */
+static struct opened *interpose_look_up(int fd)
 {
-    struct ucma_file *file = NULL;
-    int err = errno, state = interpose_lock();
+    return table[fd].opened && table[fd].mark == interpose_mark(fd) ? table[fd].opened : NULL;
+}
 
-    if (table[fd].file && table[fd].mark == interpose_mark(fd)) {
-        file = table[fd].file;
-    }
-    interpose_unlock(state);
+/* Who does not hold it may know that it is one, and which. */
+PRELOAD_SLOW static struct ucma_file *interpose_look_at(int fd)
+{
+    int err = errno;
+    struct interpose_state state = interpose_lock();
+    const struct opened *opened = interpose_look_up(fd);
+    struct ucma_file *file = opened ? opened->file : NULL;
+
+    interpose_unlock(&state);
     errno = err;
     return file;
 }
 
 static struct ucma_file *interpose_file_of(int fd)
 {
-    return interpose_may_be_file(fd) ? interpose_look_up(fd) : NULL;
+    return interpose_may_be_file(fd) ? interpose_look_at(fd) : NULL;
+}
+
+/* For a call, until interpose_put(); or NULL. */
+PRELOAD_SLOW static struct opened *interpose_hold(int fd)
+{
+    int err = errno;
+    struct interpose_state state = interpose_lock();
+    struct opened *opened = interpose_look_up(fd);
+
+    if (opened) {
+        opened->holders++;
+    }
+    interpose_unlock(&state);
+    errno = err;
+    return opened;
 }
 
 static const struct hv_cm_ops *interpose_ops(void)
@@ -149,48 +183,62 @@ static bool interpose_find_ops(void)
 }
 
 /* With the lock: the descriptor is one of the file's. */
-static int interpose_note(int fd, struct ucma_file *file, unsigned *descriptors)
+static int interpose_note(int fd, struct opened *opened)
 {
     if (fd >= FILES) {
         return EMFILE;
     }
-    table[fd].descriptors = descriptors;
     table[fd].mark = interpose_mark(fd);
-    ++*descriptors;
-    __atomic_store_n(&table[fd].file, file, __ATOMIC_RELEASE);
+    opened->holders++;
+    __atomic_store_n(&table[fd].opened, opened, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* With the lock: it is none any more. Returns what it was, for interpose_drop(). */
-static struct entry interpose_take(int fd)
+static struct opened *interpose_take(int fd)
 {
-    struct entry was = table[fd];
+    struct opened *was = table[fd].opened;
 
-    __atomic_store_n(&table[fd].file, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&table[fd].opened, NULL, __ATOMIC_RELEASE);
     return was;
 }
 
-/* With the lock. Returns the file if that was its last descriptor. */
-static struct ucma_file *interpose_drop(struct entry was)
+/* With the lock: one holds it no more. Returns it if that was the last one, for interpose_end(). */
+static struct opened *interpose_drop(struct opened *was)
 {
-    if (!was.file || --*was.descriptors) {
-        return NULL;
+    return was && !--was->holders ? was : NULL;
+}
+
+static void interpose_end(struct opened *last)
+{
+    if (last) {
+        interpose_ops()->close(last->file);
+        free(last);
     }
-    free(was.descriptors);
-    return was.file;
+}
+
+/* After a call, which may have been cancelled. */
+static void interpose_put(void *opened)
+{
+    int err = errno;
+    struct interpose_state state = interpose_lock();
+    struct opened *last = interpose_drop(opened);
+
+    interpose_unlock(&state);
+    interpose_end(last);
+    errno = err;
 }
 
 /* The descriptor is closed, if it was not without us. Whoever writes to it meanwhile looks into the
  * table, and so waits until it is neither there nor open: he does not meet what is behind it. */
 PRELOAD_SLOW static int interpose_close(int fd)
 {
-    int state = interpose_lock(), result = REAL(close)(fd), err = errno;
-    struct ucma_file *last = interpose_drop(interpose_take(fd));
+    struct interpose_state state = interpose_lock();
+    int result = REAL(close)(fd), err = errno;
+    struct opened *last = interpose_drop(interpose_take(fd));
 
-    interpose_unlock(state);
-    if (last) {
-        interpose_ops()->close(last);
-    }
+    interpose_unlock(&state);
+    interpose_end(last);
     errno = err;
     return result;
 }
@@ -200,27 +248,26 @@ PRELOAD_SLOW static int interpose_close(int fd)
 
 int interpose_open(int flags)
 {
-    unsigned *descriptors = calloc(1, sizeof(*descriptors));
-    struct ucma_file *file;
+    struct opened *opened = calloc(1, sizeof(*opened));
     int fd = -1, err = ENOENT;
 
-    if (descriptors && (interpose_ops() || interpose_find_ops())) {
-        file = interpose_ops()->open(interpose_file_of, flags, rsockets_least_fd(), &fd);
+    if (opened && (interpose_ops() || interpose_find_ops())) {
+        opened->file = interpose_ops()->open(interpose_file_of, flags, rsockets_least_fd(), &fd);
         err = errno;
-        if (file) {
-            int state = interpose_lock();
+        if (opened->file) {
+            struct interpose_state state = interpose_lock();
 
             fcntl(fd, F_SETSIG, interpose_new_mark());
-            err = interpose_note(fd, file, descriptors);
-            interpose_unlock(state);
+            err = interpose_note(fd, opened);
+            interpose_unlock(&state);
             if (!err) {
                 return fd;
             }
-            interpose_ops()->close(file);
+            interpose_ops()->close(opened->file);
             REAL(close)(fd);
         }
     }
-    free(descriptors);
+    free(opened);
     errno = err;
     return -1;
 }
@@ -228,11 +275,24 @@ int interpose_open(int flags)
 /* -- descriptors --------------------------------------------------------------------------------
  */
 
+/* Another thread may close the descriptor meanwhile: the file stays for as long as this takes. */
+PRELOAD_SLOW static ssize_t interpose_write(int fd, const void *buf, size_t len)
+{
+    struct opened *opened = interpose_hold(fd);
+    ssize_t result;
+
+    if (!opened) {
+        return REAL(write)(fd, buf, len);
+    }
+    pthread_cleanup_push(interpose_put, opened);
+    result = interpose_ops()->write(opened->file, buf, len);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
 PRELOAD_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
-    struct ucma_file *file = interpose_file_of(fd);
-
-    return file ? interpose_ops()->write(file, buf, len) : REAL(write)(fd, buf, len);
+    return interpose_may_be_file(fd) ? interpose_write(fd, buf, len) : REAL(write)(fd, buf, len);
 }
 
 PRELOAD_EXPORT int close(int fd)
@@ -263,18 +323,17 @@ FSTAT(__fxstat64, stat64, (int version, int fd, struct stat64 *buf), (version, f
 /* Once the one is a duplicate of the other; what was there before is closed by that. */
 PRELOAD_SLOW static void interpose_duplicated(int from, int to)
 {
-    struct ucma_file *file = interpose_file_of(from), *last;
-    int err = errno, state = interpose_lock();
-    struct entry was = to < FILES ? interpose_take(to) : (struct entry){0};
+    int err = errno;
+    struct interpose_state state = interpose_lock();
+    struct opened *opened = from < FILES ? interpose_look_up(from) : NULL, *last;
+    struct opened *was = to < FILES ? interpose_take(to) : NULL;
 
-    if (file && table[from].file == file) {
-        interpose_note(to, file, table[from].descriptors);
+    if (opened) {
+        interpose_note(to, opened);
     }
     last = interpose_drop(was);
-    interpose_unlock(state);
-    if (last) {
-        interpose_ops()->close(last);
-    }
+    interpose_unlock(&state);
+    interpose_end(last);
     errno = err;
 }
 
