@@ -67,8 +67,8 @@ struct srq {
     struct obj *pd, *xrcd; /* counted; xrcd may be NULL */
     struct cq *cq;         /* XRC SRQ, XRQ: of receive completions; counted, else NULL */
     struct tag_list *tags; /* of an XRQ, else NULL */
-    struct xrq_dci
-        *dci; /* the initiator by which it fetches over DC (model/rdma/xrq_dci.h), or NULL */
+    struct xrq_dci *dci;   /* the initiators by which it fetches over DC, or NULL: a list
+                            * (model/rdma/xrq_dci.h) */
 };
 
 /* What the CQEs of one that has a CQ carry as srqn: its user index, or with CQEs of version 0 its

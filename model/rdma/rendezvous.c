@@ -142,6 +142,11 @@ void rendezvous_begin(struct qp *qp, struct rendezvous *r, uint16_t handle)
     rendezvous_post(qp, r, handle);
 }
 
+unsigned rendezvous_pending(const struct rendezvous *r)
+{
+    return (uint16_t)(r->source.end - r->oldest);
+}
+
 bool rendezvous_is_idle(const struct rendezvous *r)
 {
     return r->oldest == r->source.end;

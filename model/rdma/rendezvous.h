@@ -31,6 +31,8 @@ void rendezvous_clear(struct qp *qp, struct rendezvous *r);
 
 /* The request in the taken entry is carried out; with DC its target is in r->to. */
 void rendezvous_begin(struct qp *qp, struct rendezvous *r, uint16_t handle);
+/* Those that have begun and not ended. */
+unsigned rendezvous_pending(const struct rendezvous *r);
 /* Nothing is to be carried out. */
 bool rendezvous_is_idle(const struct rendezvous *r);
 /* The send queue has forgotten what was started: so does everything else. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator by which an XRQ fetches over DC; see model/rdma/xrq_dci.h. */
+/* The initiators by which an XRQ fetches over DC; see model/rdma/xrq_dci.h. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/rdma/dci.h"
@@ -8,13 +8,23 @@
 
 #define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh) + PRM_SIZE(ravh))
 
-/* No parameter says how often it asks again; and one that waits for ever would keep all others of
- * the XRQ waiting. */
+/* No parameter says how often one asks again; and one that waits for ever would keep those behind
+ * it waiting. */
 #define RETRIES         7
 #define RNR_RETRIES     100
 #define ACK_TIMEOUT_MAX 20 /* 4.3 s; 0 is no limit */
 
 /* -- parameters -------------------------------------------------------------------------------- */
+
+static bool xrq_dci_all_idle(const struct srq *srq)
+{
+    for (const struct xrq_dci *dci = srq->dci; dci; dci = dci->next) {
+        if (!rendezvous_is_idle(&dci->rendezvous)) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static enum syn xrq_dci_check(const struct srq *srq,
                               const struct prm_set_xrq_dc_params_entry_in *params)
@@ -33,7 +43,7 @@ static enum syn xrq_dci_check(const struct srq *srq,
     if (PRM_GET(set_xrq_dc_params_entry_in, params, pkey_table_index)) {
         return SYN_QP_PKEY;
     }
-    return srq->dci && !rendezvous_is_idle(&srq->dci->rendezvous) ? SYN_XRQ_FETCHES : SYN_OK;
+    return xrq_dci_all_idle(srq) ? SYN_OK : SYN_XRQ_FETCHES;
 }
 
 static void xrq_dci_load(struct xrq_dci *dci, const struct prm_set_xrq_dc_params_entry_in *params)
@@ -46,6 +56,7 @@ static void xrq_dci_load(struct xrq_dci *dci, const struct prm_set_xrq_dc_params
     dci->priority = (uint8_t)(PRM_GET(set_xrq_dc_params_entry_in, params, sl) & 7);
 }
 
+/* One more. NULL: no memory. */
 static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
 {
     struct xrq_dci *dci = obj_make(hca, OBJ_XRQ_DCI, 0, sizeof(*dci));
@@ -59,6 +70,8 @@ static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
     qp->peer.qp = qp;
     qp->service = &services[PRM_QP_ST_DCI];
     qp->srq = srq;
+    dci->next = srq->dci;
+    srq->dci = dci;
     qp->pdn = srq->attr.pdn;
     qp->rlky = true; /* entries of the tag list were held against the QP that appended them */
     qp->pkey = 0xffff;
@@ -92,13 +105,12 @@ enum syn xrq_set_dc_params(struct hca *hca, uint16_t uid,
     if (syn != SYN_OK) {
         return syn;
     }
-    if (!srq->dci) {
-        srq->dci = xrq_dci_new(hca, srq);
-    }
-    if (!srq->dci) {
+    if (!srq->dci && !xrq_dci_new(hca, srq)) {
         return SYN_NO_MEMORY;
     }
-    xrq_dci_load(srq->dci, params);
+    for (struct xrq_dci *dci = srq->dci; dci; dci = dci->next) {
+        xrq_dci_load(dci, params);
+    }
     return SYN_OK;
 }
 
@@ -121,8 +133,8 @@ bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt)
 }
 
 /* Whoever sent the request is reached as it is answered. */
-static void xrq_dci_address(const struct xrq_dci *dci, const struct peer *peer,
-                            const struct prm_ravh *ravh, struct prm_wqe_av *av)
+static void xrq_dci_address(uint8_t priority, const struct peer *peer, const struct prm_ravh *ravh,
+                            struct prm_wqe_av *av)
 {
     const struct roce_addr *path = &peer->path;
 
@@ -130,7 +142,7 @@ static void xrq_dci_address(const struct xrq_dci *dci, const struct peer *peer,
     PRM_SET(wqe_av, av, dc_key, PRM_GET(ravh, ravh, dc_access_key));
     PRM_SET(wqe_av, av, ext, 1);
     PRM_SET(wqe_av, av, dqp_dct, PRM_GET(ravh, ravh, dct));
-    PRM_SET(wqe_av, av, sl, dci->priority << 1);
+    PRM_SET(wqe_av, av, sl, priority << 1);
     PRM_SET(wqe_av, av, tclass, path->tclass);
     PRM_SET(wqe_av, av, hop_limit, path->hop_limit);
     PRM_SET(wqe_av, av, grh, 1);
@@ -140,12 +152,75 @@ static void xrq_dci_address(const struct xrq_dci *dci, const struct peer *peer,
     memcpy(PRM_PTR(wqe_av, av, rgid), path->dgid, sizeof(path->dgid));
 }
 
+static bool xrq_dci_same_host(const struct prm_wqe_av *a, const struct prm_wqe_av *b)
+{
+    return memcmp(PRM_PTR(wqe_av, a, rgid), PRM_PTR(wqe_av, b, rgid), 16) == 0;
+}
+
+/* The one with less to do. a: NULL, or one. */
+static struct xrq_dci *xrq_dci_shorter(struct xrq_dci *a, struct xrq_dci *b)
+{
+    return a && rendezvous_pending(&a->rendezvous) <= rendezvous_pending(&b->rendezvous) ? a : b;
+}
+
+/* Another one like the first. */
+static struct xrq_dci *xrq_dci_add(struct hca *hca, struct srq *srq)
+{
+    const struct xrq_dci *like = srq->dci;
+    struct xrq_dci *dci = xrq_dci_new(hca, srq);
+
+    if (dci) {
+        dci->qp.mtu = like->qp.mtu;
+        dci->qp.ack_timeout = like->qp.ack_timeout;
+        dci->priority = like->priority;
+    }
+    return dci;
+}
+
+/* The initiator for a request to that target. */
+static struct xrq_dci *xrq_dci_choose(struct hca *hca, struct srq *srq, const struct prm_wqe_av *av)
+{
+    struct xrq_dci *idle = NULL, *of_host = NULL, *any = NULL;
+    unsigned num = 0, num_of_host = 0;
+
+    for (struct xrq_dci *dci = srq->dci; dci; dci = dci->next, num++) {
+        const struct prm_wqe_av *to = &dci->rendezvous.to[dci->last];
+
+        if (rendezvous_is_idle(&dci->rendezvous)) {
+            idle = dci;
+            continue;
+        }
+        any = xrq_dci_shorter(any, dci);
+        if (xrq_dci_same_host(to, av)) {
+            if (PRM_GET(wqe_av, to, dqp_dct) == PRM_GET(wqe_av, av, dqp_dct)) {
+                return dci;
+            }
+            of_host = xrq_dci_shorter(of_host, dci);
+            num_of_host++;
+        }
+    }
+    if (num_of_host < XRQ_DCIS_OF_HOST) {
+        if (!idle && num < XRQ_DCIS) {
+            idle = xrq_dci_add(hca, srq);
+        }
+        if (idle) {
+            return idle;
+        }
+    }
+    return of_host ? of_host : any;
+}
+
 void xrq_dci_begin(const struct peer *peer, const struct roce_packet *pkt, uint16_t handle)
 {
-    struct xrq_dci *dci = peer->qp->srq->dci;
+    struct srq *srq = peer->qp->srq;
     const uint8_t *ravh = pkt->payload + REQUEST_HEADER - PRM_SIZE(ravh);
+    struct prm_wqe_av av[1];
+    struct xrq_dci *dci;
 
-    xrq_dci_address(dci, peer, (const void *)ravh, &dci->rendezvous.to[handle]);
+    xrq_dci_address(srq->dci->priority, peer, (const void *)ravh, av);
+    dci = xrq_dci_choose(peer->qp->hca, srq, av);
+    dci->last = handle;
+    dci->rendezvous.to[handle] = *av;
     rendezvous_begin(&dci->qp, &dci->rendezvous, handle);
 }
 
@@ -154,20 +229,24 @@ void xrq_dci_begin(const struct peer *peer, const struct roce_packet *pkt, uint1
 void xrq_dci_free(struct hca *hca, struct obj *obj)
 {
     struct xrq_dci *dci = (struct xrq_dci *)obj;
+    struct xrq_dci **at = &dci->qp.srq->dci;
 
+    while (*at != dci) {
+        at = &(*at)->next;
+    }
+    *at = dci->next;
     requester_clear(&dci->qp);
     rendezvous_clear(&dci->qp, &dci->rendezvous);
     dci_free(&dci->qp);
-    dci->qp.srq->dci = NULL;
     obj_end(hca, obj);
 }
 
-/* Nobody hears of what it was fetching: whom that would be told has destroyed the XRQ. */
+/* Nobody hears of what they were fetching: whom that would be told has destroyed the XRQ. */
 void xrq_free(struct hca *hca, struct obj *obj)
 {
     struct srq *srq = (struct srq *)obj;
 
-    if (srq->dci) {
+    while (srq->dci) {
         dci_leave(&srq->dci->qp);
         xrq_dci_free(hca, &srq->dci->qp.obj);
     }

@@ -40,8 +40,10 @@ static void rendezvous_setup(void)
     read_key = near->key;
 }
 
-/* A request for len bytes that lie behind it, to be fetched from the target dctn with that key. */
-static void ask_from(struct lab_qp *dci, uint64_t tag, uint32_t len, uint32_t dctn, uint64_t key)
+/* A request for len bytes that lie behind it, to be fetched from the target dctn with that key. It
+ * comes from the address at that place of the address table. */
+static void ask_from_gid(struct lab_qp *dci, uint64_t tag, uint32_t len, uint32_t dctn,
+                         uint64_t key, unsigned gid)
 {
     void *at = lab_ptr(near, memory_of(dci), REQUEST);
     struct prm_tmh *tmh = at;
@@ -61,7 +63,14 @@ static void ask_from(struct lab_qp *dci, uint64_t tag, uint32_t len, uint32_t dc
     PRM_SET(rvh, rvh, len, len);
     PRM_SET(ravh, ravh, dct, dctn);
     PRM_SET(ravh, ravh, dc_access_key, key);
-    lab_post(dci, lab_to(&wr, &dct));
+    PRM_SET(wqe_av, lab_write_wqe(dci, lab_to(&wr, &dct)) + PRM_SIZE(wqe_ctrl_seg), src_addr_index,
+            gid);
+    lab_ring(dci);
+}
+
+static void ask_from(struct lab_qp *dci, uint64_t tag, uint32_t len, uint32_t dctn, uint64_t key)
+{
+    ask_from_gid(dci, tag, len, dctn, key, 3);
 }
 
 static void ask(struct lab_qp *dci, uint64_t tag, uint32_t len)
@@ -333,6 +342,11 @@ START_TEST(a_buffer_that_cannot_be_written_cancels_that_one_alone)
 }
 END_TEST
 
+static bool lose_its_fin(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    return pkt->dest_qp != l->tap_count || (pkt->opcode & 0x1f) != BTH_SEND_ONLY;
+}
+
 /* A target that is not there, or another key than its own, does not answer: it is given up after as
  * many retries as a QP has at most. */
 START_TEST(a_target_that_does_not_answer_is_given_up)
@@ -345,6 +359,108 @@ START_TEST(a_target_that_does_not_answer_is_given_up)
     expect_none();
     lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
     EXPECT(MSG_COMPLETION_CANCELED, handle);
+    expect_another_to_work(0);
+}
+END_TEST
+
+/* How many initiators the XRQ has. */
+static unsigned num_initiators(void)
+{
+    unsigned n = 0;
+
+    for (const struct xrq_dci *dci = xrq->dci; dci; dci = dci->next) {
+        n++;
+    }
+    return n;
+}
+
+#define NO_TARGET 0x3ff00u
+
+START_TEST(a_silent_target_keeps_no_other_waiting)
+{
+    uint16_t silent = append(7, ROOM);
+
+    ask_from(&one, 7, LONG, NO_TARGET, DC_LAB_KEY);
+    lab_run(lab);
+    EXPECT(CONSUMED, silent);
+    expect_another_to_work(0);
+    expect_another_to_work(1);
+    ck_assert_uint_eq(num_initiators(), 2);
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    EXPECT(MSG_COMPLETION_CANCELED, silent);
+}
+END_TEST
+
+/* It has answered, but does not take FIN. */
+START_TEST(a_target_that_falls_silent_keeps_no_other_waiting)
+{
+    uint16_t silent = append(7, ROOM);
+    struct lab_dct dying;
+
+    lab_dct_new(near, &dying);
+    lab_dct_post_recv(&dying, fins, 64);
+    lab->tap = lose_its_fin;
+    lab->tap_count = dying.dctn;
+    ask_from(&one, 7, LONG, dying.dctn, DC_LAB_KEY);
+    lab_run(lab);
+    EXPECT(CONSUMED, silent);
+    expect_none();
+    expect_another_to_work(0);
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    expect_fetched(&one, silent, LONG);
+}
+END_TEST
+
+/* One address has a part of the initiators only, however many targets it names. */
+START_TEST(an_address_takes_a_part_of_the_initiators)
+{
+    struct vport_gid gid = near->hca.vport->gids[3];
+    uint16_t silent[TAGS - 2], handle;
+
+    gid.gid[15] = 77;
+    vport_set_gid(near->hca.vport, 4, &gid);
+    for (unsigned i = 0; i < TAGS - 2; i++) {
+        silent[i] = append(7, ROOM);
+        ask_from(&one, 7, LONG, NO_TARGET + i, DC_LAB_KEY);
+        lab_run(lab);
+        EXPECT(CONSUMED, silent[i]);
+    }
+    ck_assert_uint_eq(num_initiators(), XRQ_DCIS_OF_HOST);
+    handle = append(8, ROOM);
+    ask_from_gid(&two, 8, LONG, back.dctn, DC_LAB_KEY, 4);
+    lab_run(lab);
+    EXPECT(CONSUMED, handle);
+    expect_fetched(&two, handle, LONG);
+    ck_assert_uint_eq(num_initiators(), XRQ_DCIS_OF_HOST + 1);
+    lab_advance(lab, 60 * LAB_ACK_TIMEOUT_NS);
+    for (unsigned i = 0; i < TAGS - 2; i++) {
+        ck_assert_uint_eq(PRM_GET(cqe64, next_cqe(), app_op),
+                          PRM_CQE_TM_OP_MSG_COMPLETION_CANCELED);
+    }
+    expect_none();
+}
+END_TEST
+
+/* Without memory for another initiator the first serves all, one after the other. */
+START_TEST(one_initiator_serves_all_where_there_is_no_memory)
+{
+    const unsigned n = TAGS - 1;
+
+    for (unsigned i = 0; i < n; i++) {
+        uint16_t handle = append(7, ROOM);
+
+        ask_from(&one, 7, LONG, NO_TARGET + i, DC_LAB_KEY);
+        lab_run(lab);
+        EXPECT(CONSUMED, handle);
+        far->hca.memory.limit = far->hca.memory.used;
+    }
+    ck_assert_uint_eq(num_initiators(), 1);
+    far->hca.memory.limit = UINT64_MAX;
+    lab_advance(lab, 20 * n * LAB_ACK_TIMEOUT_NS);
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_uint_eq(PRM_GET(cqe64, next_cqe(), app_op),
+                          PRM_CQE_TM_OP_MSG_COMPLETION_CANCELED);
+    }
     expect_another_to_work(0);
 }
 END_TEST
@@ -564,6 +680,10 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_that_does_not_allow_it_cancels_that_one_alone);
     tcase_add_test(tc, a_buffer_that_cannot_be_written_cancels_that_one_alone);
     tcase_add_loop_test(tc, a_target_that_does_not_answer_is_given_up, 0, 2);
+    tcase_add_test(tc, a_silent_target_keeps_no_other_waiting);
+    tcase_add_test(tc, a_target_that_falls_silent_keeps_no_other_waiting);
+    tcase_add_test(tc, an_address_takes_a_part_of_the_initiators);
+    tcase_add_test(tc, one_initiator_serves_all_where_there_is_no_memory);
     tcase_add_loop_test(tc, no_parameter_makes_it_wait_for_ever, 0, 2);
     tcase_add_test(tc, data_that_has_come_stays_though_nobody_can_be_told);
     tcase_add_test(tc, a_target_that_is_never_ready_is_given_up);
