@@ -104,8 +104,13 @@ struct fw_ring_ref {
 enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *ref, uint64_t size,
                  struct mem_buf *buf);
 
-/* The bus address of a doorbell record: the plain dbr_addr, or an offset in umem dbr_umem_id. */
+/* A doorbell record: at the plain dbr_addr, or at an offset in umem dbr_umem_id, which then is the
+ * ring's dbr_umem. */
+struct fw_dbr {
+    uint64_t addr; /* on the bus */
+    struct obj *umem;
+};
 enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t umem_id,
-                uint64_t dbr_addr, uint64_t *bus_addr);
+                uint64_t dbr_addr, struct fw_dbr *dbr);
 
 #endif

@@ -28,7 +28,7 @@ static enum syn cmd_create_cq(struct fw *fw, struct fw_cmd *cmd)
     const struct prm_create_cq_in *in = cmd->in;
     const struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
     struct mem_buf ring;
-    uint64_t dbr = 0;
+    struct fw_dbr dbr;
     uint32_t cqn = 0;
     enum syn syn;
 
@@ -44,7 +44,8 @@ static enum syn cmd_create_cq(struct fw *fw, struct fw_cmd *cmd)
     if (syn) {
         return syn;
     }
-    syn = cq_create(&fw->hca, cmd->uid, cqc, &ring, dbr, &cqn);
+    ring.dbr_umem = dbr.umem;
+    syn = cq_create(&fw->hca, cmd->uid, cqc, &ring, dbr.addr, &cqn);
     if (syn) {
         mem_buf_clear(&ring);
         return syn;

@@ -168,6 +168,7 @@ static enum syn cmd_umem_begin(struct fw *fw, struct fw_cmd *cmd)
         obj_free(&fw->hca, &umem->obj);
         return SYN_NO_MEMORY;
     }
+    umem->mtt->umem = &umem->obj;
     umem->page_offset = page_offset;
     umem->size = (n << log_page) - page_offset;
     cmd->at.list.object = umem;
@@ -216,7 +217,7 @@ static enum syn cmd_destroy_umem(struct fw *fw, struct fw_cmd *cmd)
     if (!uid_owns(&umem->obj, cmd->uid)) {
         return SYN_BAD_UID;
     }
-    if (umem->mtt->refs > 1) { /* a ring lies in it */
+    if (umem->obj.refs) {
         return SYN_IN_USE;
     }
     if (!umem_trim(&fw->hca, &umem->obj)) {

@@ -5,7 +5,7 @@
 
 /* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
 static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
-                            struct mem_buf *buf, uint64_t *dbr)
+                            struct mem_buf *buf, struct fw_dbr *dbr)
 {
     struct fw_ring_ref ref = {
         .umem_valid = PRM_GET(wq, wq, wq_umem_valid),
@@ -25,7 +25,11 @@ static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_
     }
     syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
                  PRM_GET(wq, wq, dbr_addr), dbr);
-    return syn ? syn : fw_ring(fw, cmd, &ref, size, buf);
+    if (syn == SYN_OK) {
+        syn = fw_ring(fw, cmd, &ref, size, buf);
+    }
+    buf->dbr_umem = dbr->umem;
+    return syn;
 }
 
 static enum syn cmd_create_sq(struct fw *fw, struct fw_cmd *cmd)
@@ -33,13 +37,13 @@ static enum syn cmd_create_sq(struct fw *fw, struct fw_cmd *cmd)
     const struct prm_sqc *sqc = PRM_PTR(create_sq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t sqn = 0;
-    uint64_t dbr = 0;
+    struct fw_dbr dbr = {0};
     enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(sqc, sqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;
     }
-    syn = eth_sq_create(&fw->hca, cmd->uid, sqc, &buf, dbr, &sqn);
+    syn = eth_sq_create(&fw->hca, cmd->uid, sqc, &buf, dbr.addr, &sqn);
     if (syn != SYN_OK) {
         mem_buf_clear(&buf);
     }
@@ -72,13 +76,13 @@ static enum syn cmd_create_rq(struct fw *fw, struct fw_cmd *cmd)
     const struct prm_rqc *rqc = PRM_PTR(create_rq_in, cmd->in, ctx);
     struct mem_buf buf = {0};
     uint32_t rqn = 0;
-    uint64_t dbr = 0;
+    struct fw_dbr dbr = {0};
     enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;
     }
-    syn = eth_rq_create(&fw->hca, cmd->uid, rqc, &buf, dbr, &rqn);
+    syn = eth_rq_create(&fw->hca, cmd->uid, rqc, &buf, dbr.addr, &rqn);
     if (syn != SYN_OK) {
         mem_buf_clear(&buf);
     }

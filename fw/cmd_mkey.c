@@ -17,7 +17,7 @@
 
 /* The entries of a key on a umem's pages: those that CREATE_MKEY would carry. */
 struct cmd_umem_xlt {
-    const struct umem *umem;
+    struct umem *umem;
     uint8_t log_page; /* of the key */
     uint64_t pos;     /* of the first page, from the start of the umem's first */
     size_t len;       /* bytes of entries */
@@ -87,13 +87,17 @@ static void cmd_drop_mkey(struct fw *fw, struct fw_cmd *cmd)
     mkey_drop(&fw->hca, cmd->at.list.object);
 }
 
-static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, bool physical_ok)
+/* umem: whose pages it is to have, or NULL. */
+static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, struct umem *umem)
 {
     struct mkey *mkey = NULL;
     enum syn syn =
         mkey_new(&fw->hca, cmd->uid, PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry), len,
-                 physical_ok, &mkey);
+                 umem != NULL, &mkey);
 
+    if (mkey && umem) {
+        mkey_keep_umem(mkey, umem);
+    }
     cmd->at.list.object = mkey;
     cmd->drop = mkey ? cmd_drop_mkey : NULL;
     return syn;
@@ -121,7 +125,7 @@ static enum syn cmd_create_mkey(struct fw *fw, struct fw_cmd *cmd)
         syn = SYN_MKEY_XLT;
     }
     if (!syn && !at->object) {
-        syn = cmd_begin_mkey(fw, cmd, xlt.len, has_umem);
+        syn = cmd_begin_mkey(fw, cmd, xlt.len, xlt.umem);
     }
     if (syn) {
         return syn;

@@ -35,7 +35,7 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
     struct fw_ring_ref ref = cmd_qp_ring(cmd->in);
     uint64_t size = qp_ring_size(qpc);
     struct mem_buf buf = {0};
-    uint64_t dbr = 0;
+    struct fw_dbr dbr = {0};
     uint32_t qpn;
     enum syn syn;
 
@@ -48,9 +48,10 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
         if (syn != SYN_OK) {
             return syn;
         }
+        buf.dbr_umem = dbr.umem;
     }
-    syn = qp_create_as(&fw->hca, cmd->uid, qpc, &buf, dbr, PRM_GET(create_qp_in, in, input_qpn),
-                       &qpn);
+    syn = qp_create_as(&fw->hca, cmd->uid, qpc, &buf, dbr.addr,
+                       PRM_GET(create_qp_in, in, input_qpn), &qpn);
     if (syn != SYN_OK) {
         mem_buf_clear(&buf);
         return syn;

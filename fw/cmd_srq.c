@@ -43,9 +43,10 @@ static struct fw_ring_ref cmd_srq_ring(uint8_t log_page_size, uint8_t page_offse
     };
 }
 
-/* Common end of the create commands: ring, object, number. On failure no reference is left. */
+/* Common end of the create commands: ring, object, number. On failure no reference is left.
+ * dbr_umem: the umem that the doorbell record lies in, or NULL. */
 static enum syn cmd_srq_create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
-                               const struct fw_ring_ref *ref, uint32_t *num)
+                               const struct fw_ring_ref *ref, struct obj *dbr_umem, uint32_t *num)
 {
     struct srq *srq;
     enum syn syn;
@@ -58,6 +59,7 @@ static enum syn cmd_srq_create(struct fw *fw, struct fw_cmd *cmd, struct srq_att
     if (syn != SYN_OK) {
         return syn;
     }
+    attr->buf.dbr_umem = dbr_umem;
     syn = srq_create(&fw->hca, attr, &srq);
     if (syn != SYN_OK) {
         mem_buf_clear(&attr->buf);
@@ -99,7 +101,7 @@ static enum syn cmd_create_srq(struct fw *fw, struct fw_cmd *cmd)
     struct fw_ring_ref ref =
         cmd_srq_ring(attr.log_page_size, attr.page_offset, PRM_OFFSET(create_srq_in, pas));
     uint32_t num;
-    enum syn syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
+    enum syn syn = cmd_srq_create(fw, cmd, &attr, &ref, NULL, &num);
 
     if (syn == SYN_OK) {
         PRM_SET(create_srq_out, cmd->out, srqn, num);
@@ -161,7 +163,7 @@ static enum syn cmd_create_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
         PRM_GET(create_xrc_srq_in, in, xrc_srq_umem_valid)) {
         return SYN_SRQ_TYPE;
     }
-    syn = cmd_srq_create(fw, cmd, &attr, &ref, &num);
+    syn = cmd_srq_create(fw, cmd, &attr, &ref, NULL, &num);
     if (syn == SYN_OK) {
         PRM_SET(create_xrc_srq_out, cmd->out, xrc_srqn, num);
     }
@@ -217,6 +219,7 @@ static enum syn cmd_wq_create(struct fw *fw, struct fw_cmd *cmd, const struct pr
 {
     struct fw_ring_ref ref = cmd_srq_ring(attr->log_page_size, attr->page_offset, pas);
     uint32_t type = PRM_GET(wq, wq, wq_type);
+    struct fw_dbr dbr;
     enum syn syn;
 
     if (type != PRM_WQ_TYPE_LINKED_LIST && type != PRM_WQ_TYPE_CYCLIC) {
@@ -226,8 +229,12 @@ static enum syn cmd_wq_create(struct fw *fw, struct fw_cmd *cmd, const struct pr
     ref.umem_id = PRM_GET(wq, wq, wq_umem_id);
     ref.umem_offset = PRM_GET(wq, wq, wq_umem_offset);
     syn = fw_dbr(fw, cmd, PRM_GET(wq, wq, dbr_umem_valid), PRM_GET(wq, wq, dbr_umem_id),
-                 PRM_GET(wq, wq, dbr_addr), &attr->dbr);
-    return syn == SYN_OK ? cmd_srq_create(fw, cmd, attr, &ref, num) : syn;
+                 PRM_GET(wq, wq, dbr_addr), &dbr);
+    if (syn == SYN_OK) {
+        attr->dbr = dbr.addr;
+        syn = cmd_srq_create(fw, cmd, attr, &ref, dbr.umem, num);
+    }
+    return syn;
 }
 
 static void cmd_wq_query(const struct srq *srq, struct prm_wq *wq)

@@ -56,7 +56,7 @@ enum syn fw_ring(struct fw *fw, struct fw_cmd *cmd, const struct fw_ring_ref *re
 }
 
 enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t umem_id,
-                uint64_t dbr_addr, uint64_t *bus_addr)
+                uint64_t dbr_addr, struct fw_dbr *dbr)
 {
     const struct mtt *mtt;
     struct umem *umem;
@@ -67,7 +67,7 @@ enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t ume
         return SYN_BAD_DBR;
     }
     if (!umem_valid) {
-        *bus_addr = dbr_addr;
+        *dbr = (struct fw_dbr){dbr_addr, NULL};
         return SYN_OK;
     }
     syn = ring_find_umem(fw, cmd, umem_id, &umem);
@@ -80,6 +80,9 @@ enum syn fw_dbr(struct fw *fw, struct fw_cmd *cmd, bool umem_valid, uint32_t ume
         (pos & ((1ull << mtt->log_page) - 1)) > (1ull << mtt->log_page) - DBR_BYTES) {
         return SYN_UMEM_RANGE;
     }
-    *bus_addr = mtt->pa[pos >> mtt->log_page] + (pos & ((1ull << mtt->log_page) - 1));
+    *dbr = (struct fw_dbr){
+        mtt->pa[pos >> mtt->log_page] + (pos & ((1ull << mtt->log_page) - 1)),
+        &umem->obj,
+    };
     return SYN_OK;
 }

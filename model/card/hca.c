@@ -42,7 +42,9 @@ static bool hca_objects_free(struct hca *hca)
                 return false;
             }
         }
-        obj_table_reset(table);
+    }
+    for (unsigned i = 0; i < obj_n_spaces; i++) {
+        obj_table_reset(obj_space(hca, i)); /* when all are empty: a space may have ranges of it */
     }
     return true;
 }

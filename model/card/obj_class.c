@@ -2,6 +2,7 @@
 /* The table of object classes, made from model/core/obj_classes.def. */
 #include "model/core/obj_class.h"
 #include "model/eth/eth.h"
+#include "model/eth/tir.h"
 #include "model/memory/mkey.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"
@@ -17,6 +18,7 @@
 
 #define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
 #define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)
+#define NAME(kind)    (1ull << OBJ_##kind)
 
 const struct obj_class obj_classes[OBJ_KINDS] = {
 #define SPACE(table, first, log_end)
@@ -42,8 +44,8 @@ const struct obj_class obj_classes[OBJ_KINDS] = {
                     .free = end,                                                                   \
                     .object = PRM_OBJECT(GENERAL_OBJECT),                                          \
                     .general_type = PRM_GENERAL_OBJ_TYPE_##kind},
-#define PART(kind, icm_bytes, host_bytes)                                                          \
-    [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes},
+#define PART(kind, icm_bytes, host_bytes, ...)                                                     \
+    [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes, __VA_ARGS__},
 #include "model/core/obj_classes.def"
 #undef SPACE
 #undef KIND

@@ -117,5 +117,9 @@ void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)
 
 void obj_free(struct hca *hca, struct obj *obj)
 {
+    if (obj->refs || obj->names) {
+        g_error("%s 0x%x ends, but is named %u times and names %u", obj_class(obj)->name, obj->num,
+                obj->refs, obj->names);
+    }
     hca_free(hca, obj->kind, obj, obj->size);
 }

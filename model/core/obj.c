@@ -292,6 +292,24 @@ void *obj_make(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size)
     return obj;
 }
 
+void obj_ref(struct obj *obj, struct obj *target)
+{
+    if (target) {
+        g_assert(obj_class(obj)->names & 1ull << target->kind);
+        obj->names++;
+        target->refs++;
+    }
+}
+
+void obj_unref(struct obj *obj, struct obj *target)
+{
+    if (target) {
+        g_assert(obj->names && target->refs);
+        obj->names--;
+        target->refs--;
+    }
+}
+
 void obj_end(struct hca *hca, struct obj *obj)
 {
     obj_remove(obj_table_of(hca, obj), obj);

@@ -30,11 +30,12 @@ enum obj_kind {
 };
 
 struct obj {
-    uint32_t num;  /* its number in its table */
-    uint32_t refs; /* how many other objects name it; it cannot be destroyed while not 0 */
-    uint16_t uid;  /* user context that created it; 0 is the kernel's */
-    uint8_t kind;  /* enum obj_kind */
-    uint32_t size; /* bytes, as obj_new() made it */
+    uint32_t num;   /* its number in its table */
+    uint32_t refs;  /* how often others name it; it cannot be destroyed while not 0 */
+    uint32_t names; /* how often it names others */
+    uint16_t uid;   /* user context that created it; 0 is the kernel's */
+    uint8_t kind;   /* enum obj_kind */
+    uint32_t size;  /* bytes, as obj_new() made it */
 };
 
 struct hca;
@@ -44,10 +45,26 @@ struct hca;
 void *obj_new(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
 /* The same in its kind's table, under a free number. NULL: refused, or there is none. */
 void *obj_make(struct hca *hca, enum obj_kind kind, uint16_t uid, size_t size);
-/* It must be in no table. */
+/* It must be in no table, and neither name others nor be named by any. */
 void obj_free(struct hca *hca, struct obj *obj);
 /* Takes it out of its kind's table, and frees it. */
 void obj_end(struct hca *hca, struct obj *obj);
+
+/*
+ * obj names target from now on, which is kept by that, or does no more; of no target, nothing is
+ * counted. Kinds that name others are listed in their rows of model/core/obj_classes.def (NAMES).
+ */
+void obj_ref(struct obj *obj, struct obj *target);
+void obj_unref(struct obj *obj, struct obj *target);
+/* Either of them: by is 1 or -1. */
+static inline void obj_count(struct obj *obj, struct obj *target, int by)
+{
+    if (by > 0) {
+        obj_ref(obj, target);
+    } else {
+        obj_unref(obj, target);
+    }
+}
 
 #define OBJ_CHUNK 1024
 

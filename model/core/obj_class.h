@@ -31,6 +31,7 @@ struct obj_class {
     const struct prm_object *object; /* its commands; NULL: it has none */
     uint16_t general_type;           /* which general object those are about; 0: it is none */
     uint32_t log_max; /* the field of cmd_hca_cap that has log2 of their numbers' end; 0: none */
+    uint64_t names;   /* a bit for each kind of object that it refers to, and so keeps */
     uint64_t events;  /* a bit for each type of affiliated event that it can raise */
     const struct obj_sender *sender; /* NULL: it sends nothing */
     /* A CQ has failed, which is this object's or another's. NULL: it has none. */

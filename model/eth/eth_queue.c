@@ -34,10 +34,11 @@ uint64_t eth_wq_size(const struct prm_wq *wq)
     return 1ull << (log_size + log_stride);
 }
 
-static void eth_wq_init(struct wq *out, const struct prm_wq *wq, struct mem_buf *buf, uint64_t dbr)
+/* Of obj, which was just made. */
+static void eth_wq_init(struct obj *obj, struct wq *out, const struct prm_wq *wq,
+                        const struct mem_buf *buf, uint64_t dbr)
 {
-    memset(out, 0, sizeof(*out));
-    out->buf = *buf;
+    mem_buf_take(obj, &out->buf, buf);
     out->log_size = (uint8_t)PRM_GET(wq, wq, log_wq_sz);
     out->log_stride = (uint8_t)PRM_GET(wq, wq, log_wq_stride);
     out->dbr = dbr;
@@ -73,16 +74,15 @@ static uint32_t eth_user_index(uint32_t user_index)
     return user_index == USER_INDEX_CQE_V0 ? 0 : user_index;
 }
 
-/* Counts a queue's users in (+1) or out (-1). */
-static void eth_hold_pd(struct hca *hca, uint32_t pdn, int by)
-{
-    if (pdn) {
-        obj_find(&hca->pds, pdn)->refs += (uint32_t)by;
-    }
-}
-
 /* -- SQ -----------------------------------------------------------------------------------------
  */
+
+static void eth_sq_count_refs(struct hca *hca, struct eth_sq *sq, int by)
+{
+    obj_count(&sq->obj, obj_find(&hca->pds, sq->pdn), by);
+    obj_count(&sq->obj, cq_obj(sq->cq), by);
+    obj_count(&sq->obj, sq->tis ? &sq->tis->obj : NULL, by);
+}
 
 enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
                        struct mem_buf *buf, uint64_t dbr, uint32_t *sqn)
@@ -118,7 +118,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         return SYN_NO_MEMORY;
     }
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
-    eth_wq_init(&sq->wq, wq, buf, dbr + DBR_SEND);
+    eth_wq_init(&sq->obj, &sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
     sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
     sq->pdn = PRM_GET(wq, wq, pd);
@@ -126,11 +126,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->work.run = eth_sq_run;
-    eth_hold_pd(hca, sq->pdn, 1);
-    cq_obj(cq)->refs++;
-    if (tis) {
-        tis->obj.refs++;
-    }
+    eth_sq_count_refs(hca, sq, 1);
     *sqn = sq->obj.num;
     return SYN_OK;
 }
@@ -186,12 +182,8 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule(&sq->work);
     blueflame_drop(&sq->wq);
-    eth_hold_pd(hca, sq->pdn, -1);
-    cq_obj(sq->cq)->refs--;
-    if (sq->tis) {
-        sq->tis->obj.refs--;
-    }
-    mem_buf_clear(&sq->wq.buf);
+    eth_sq_count_refs(hca, sq, -1);
+    mem_buf_drop(obj, &sq->wq.buf);
     obj_end(hca, obj);
 }
 
@@ -211,6 +203,12 @@ enum syn eth_sq_destroy(struct hca *hca, uint16_t uid, uint32_t sqn)
 
 /* -- RQ -----------------------------------------------------------------------------------------
  */
+
+static void eth_rq_count_refs(struct hca *hca, struct eth_rq *rq, int by)
+{
+    obj_count(&rq->obj, obj_find(&hca->pds, rq->pdn), by);
+    obj_count(&rq->obj, cq_obj(rq->cq), by);
+}
 
 enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
                        struct mem_buf *buf, uint64_t dbr, uint32_t *rqn)
@@ -237,7 +235,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
-    eth_wq_init(&rq->wq, wq, buf, dbr + DBR_RECV);
+    eth_wq_init(&rq->obj, &rq->wq, wq, buf, dbr + DBR_RECV);
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
@@ -246,8 +244,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->pdn = PRM_GET(wq, wq, pd);
     rq->cq = cq;
     rq->flush_work.run = eth_rq_flush_run;
-    eth_hold_pd(hca, rq->pdn, 1);
-    cq_obj(cq)->refs++;
+    eth_rq_count_refs(hca, rq, 1);
     *rqn = rq->obj.num;
     return SYN_OK;
 }
@@ -309,9 +306,8 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
     struct eth_rq *rq = (struct eth_rq *)obj;
 
     hca_stop_late(hca, &rq->flush_work);
-    eth_hold_pd(hca, rq->pdn, -1);
-    cq_obj(rq->cq)->refs--;
-    mem_buf_clear(&rq->wq.buf);
+    eth_rq_count_refs(hca, rq, -1);
+    mem_buf_drop(obj, &rq->wq.buf);
     obj_end(hca, obj);
 }
 

@@ -115,12 +115,12 @@ static enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uin
         if (syn != SYN_OK) {
             return syn;
         }
-        next->obj.refs++;
+        obj_ref(&table->obj, &next->obj);
     } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF) {
         return SYN_FT_MISS_ACTION;
     }
     if (table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
-        flow_table_find(hca, table->miss_id)->obj.refs--;
+        obj_unref(&table->obj, &flow_table_find(hca, table->miss_id)->obj);
     }
     table->miss_action = action;
     table->miss_id = next ? id : 0;
@@ -262,7 +262,7 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
     /* Being the root does not keep a table: the driver destroys its last table as it stands
      * (update_root_ft_destroy()), and then there is no root. */
     is_root = *steering_root_of(hca, type) == table;
-    if (table->obj.refs - is_root || table->groups->len) {
+    if (table->obj.refs || table->groups->len) {
         return SYN_IN_USE;
     }
     if (is_root) {
@@ -284,13 +284,7 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
     if (!set && *root != table) {
         return SYN_FT_NOT_ROOT;
     }
-    if (*root) {
-        (*root)->obj.refs--;
-    }
     *root = set ? table : NULL;
-    if (set) {
-        table->obj.refs++;
-    }
     hca->steers_roce = roots[STEERING_RDMA_RX] || roots[STEERING_SNIFFER_RX];
     return SYN_OK;
 }
@@ -449,17 +443,18 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
  */
 
 /* Counts an entry's destinations and counters in (+1) or out (-1). */
-static void steering_hold(struct hca *hca, const struct flow_entry *entry, int by)
+static void steering_hold(struct hca *hca, struct flow_table *table, const struct flow_entry *entry,
+                          int by)
 {
     for (unsigned i = 0; i < entry->num_dests; i++) {
         struct obj *obj = entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_TIR
                               ? obj_find(&hca->tirs, entry->dests[i].id)
                               : &flow_table_find(hca, entry->dests[i].id)->obj;
 
-        obj->refs += (uint32_t)by;
+        obj_count(&table->obj, obj, by);
     }
     for (unsigned i = 0; i < entry->num_counters; i++) {
-        flow_counter_find(hca, entry->counters[i])->obj.refs += (uint32_t)by;
+        obj_count(&table->obj, &flow_counter_find(hca, entry->counters[i])->obj, by);
     }
 }
 
@@ -583,8 +578,8 @@ static enum syn steering_modify_entry(struct hca *hca, struct flow_table *table,
     if (!steering_action_ok(&merged)) {
         return SYN_FTE_ACTION;
     }
-    steering_hold(hca, &merged, 1);
-    steering_hold(hca, entry, -1);
+    steering_hold(hca, table, &merged, 1);
+    steering_hold(hca, table, entry, -1);
     *entry = merged;
     return SYN_OK;
 }
@@ -618,7 +613,7 @@ static enum syn steering_new_entry(struct hca *hca, struct flow_table *table,
         steering_entry_release(hca, entry);
         return syn;
     }
-    steering_hold(hca, entry, 1);
+    steering_hold(hca, table, entry, 1);
     g_hash_table_insert(group->by_key, &entry->key, entry);
     g_hash_table_insert(table->entries, GUINT_TO_POINTER(index), entry);
     return SYN_OK;
@@ -679,9 +674,9 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
 }
 
 /* An entry that its table knows no more. */
-static void steering_entry_free(struct hca *hca, struct flow_entry *entry)
+static void steering_entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
 {
-    steering_hold(hca, entry, -1);
+    steering_hold(hca, table, entry, -1);
     g_hash_table_remove(entry->group->by_key, &entry->key);
     steering_entry_release(hca, entry);
 }
@@ -701,7 +696,7 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
         return SYN_FTE_NOT_FOUND;
     }
     g_hash_table_remove(table->entries, GUINT_TO_POINTER(index));
-    steering_entry_free(hca, entry);
+    steering_entry_free(hca, table, entry);
     return SYN_OK;
 }
 
@@ -727,7 +722,7 @@ static bool steering_entries_empty(struct hca *hca, struct flow_table *table)
     g_hash_table_iter_init(&iter, table->entries);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         g_hash_table_iter_remove(&iter);
-        steering_entry_free(hca, value);
+        steering_entry_free(hca, table, value);
         if (!steering_next_step(hca)) {
             return false;
         }

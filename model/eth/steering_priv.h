@@ -38,7 +38,7 @@ struct flow_group {
 };
 
 struct flow_table {
-    struct obj obj; /* refs: entries and tables that lead here, and being the root */
+    struct obj obj; /* refs: entries and tables that lead here */
     uint8_t type, level, log_size, miss_action;
     uint32_t miss_id;
     GPtrArray *groups;   /* by start index */

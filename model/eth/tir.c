@@ -41,7 +41,7 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, 
         return SYN_NO_MEMORY;
     }
     memcpy(tis->tisc, tisc, sizeof(tis->tisc));
-    td->obj.refs++;
+    obj_ref(&tis->obj, &td->obj);
     *tisn = tis->obj.num;
     return SYN_OK;
 }
@@ -99,18 +99,25 @@ enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    tir_find_td(hca, PRM_GET(tisc, ((struct eth_tis *)obj)->tisc, transport_domain))->obj.refs--;
-    obj_end(hca, obj);
+    tis_free(hca, obj);
     return SYN_OK;
+}
+
+void tis_free(struct hca *hca, struct obj *obj)
+{
+    const struct eth_tis *tis = (const struct eth_tis *)obj;
+
+    obj_unref(obj, &tir_find_td(hca, PRM_GET(tisc, tis->tisc, transport_domain))->obj);
+    obj_end(hca, obj);
 }
 
 /* -- RQT ----------------------------------------------------------------------------------------
  */
 
-static void rqt_hold(struct hca *hca, const struct eth_rqt *rqt, int by)
+static void rqt_hold(struct hca *hca, struct eth_rqt *rqt, int by)
 {
     for (uint32_t i = 0; i < rqt->size; i++) {
-        eth_rq_find(hca, rqt->rqn[i])->obj.refs += (uint32_t)by;
+        obj_count(&rqt->obj, &eth_rq_find(hca, rqt->rqn[i])->obj, by);
     }
 }
 
@@ -226,9 +233,14 @@ enum syn rqt_destroy(struct hca *hca, uint16_t uid, uint32_t rqtn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
+    rqt_free(hca, obj);
+    return SYN_OK;
+}
+
+void rqt_free(struct hca *hca, struct obj *obj)
+{
     rqt_hold(hca, (struct eth_rqt *)obj, -1);
     obj_end(hca, obj);
-    return SYN_OK;
 }
 
 /* -- TIR ----------------------------------------------------------------------------------------
@@ -321,10 +333,10 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
         obj_free(hca, &tir->obj);
         return syn;
     }
-    td->obj.refs++;
+    obj_ref(&tir->obj, &td->obj);
+    obj_ref(&tir->obj, target);
     td->tirs++;
     td->listening += tir_listens(tir);
-    target->refs++;
     *tirn = tir->obj.num;
     return SYN_OK;
 }
@@ -381,8 +393,6 @@ enum syn tir_query(struct hca *hca, uint32_t tirn, struct prm_tirc *tirc)
 enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
 {
     struct obj *obj;
-    struct eth_tir *tir;
-    struct td *td;
     enum syn syn = tir_find_owned(&hca->tirs, tirn, uid, &obj);
 
     if (syn != SYN_OK) {
@@ -391,14 +401,20 @@ enum syn tir_destroy(struct hca *hca, uint16_t uid, uint32_t tirn)
     if (obj->refs) {
         return SYN_IN_USE;
     }
-    tir = (struct eth_tir *)obj;
-    tir_target(hca, tir)->refs--;
-    td = tir_find_td(hca, tir->tdn);
-    td->obj.refs--;
+    tir_free(hca, obj);
+    return SYN_OK;
+}
+
+void tir_free(struct hca *hca, struct obj *obj)
+{
+    struct eth_tir *tir = (struct eth_tir *)obj;
+    struct td *td = tir_find_td(hca, tir->tdn);
+
+    obj_unref(obj, tir_target(hca, tir));
+    obj_unref(obj, &td->obj);
     td->tirs--;
     td->listening -= tir_listens(tir);
     obj_end(hca, obj);
-    return SYN_OK;
 }
 
 /* -- a frame's way ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ static struct mtt *mem_mtt_begin(struct mtt *mtt, struct hca *hca, uint32_t npag
                                  uint8_t log_page)
 {
     mtt->hca = hca;
+    mtt->umem = NULL;
     mtt->refs = 1;
     mtt->log_page = log_page;
     mtt->npages = npages;
@@ -99,6 +100,7 @@ bool mem_buf_init(struct mem_buf *buf, struct mtt *mtt, uint64_t offset, uint64_
     buf->mtt = mtt_ref(mtt);
     buf->offset = offset;
     buf->size = size;
+    buf->dbr_umem = NULL;
     return true;
 }
 
@@ -106,6 +108,24 @@ void mem_buf_clear(struct mem_buf *buf)
 {
     mtt_unref(buf->mtt);
     memset(buf, 0, sizeof(*buf));
+}
+
+static void mem_buf_count(struct obj *holder, const struct mem_buf *ring, int by)
+{
+    obj_count(holder, ring->mtt ? ring->mtt->umem : NULL, by);
+    obj_count(holder, ring->dbr_umem, by);
+}
+
+void mem_buf_take(struct obj *holder, struct mem_buf *ring, const struct mem_buf *buf)
+{
+    *ring = *buf;
+    mem_buf_count(holder, ring, 1);
+}
+
+void mem_buf_drop(struct obj *holder, struct mem_buf *ring)
+{
+    mem_buf_count(holder, ring, -1);
+    mem_buf_clear(ring);
 }
 
 /* Walks the pages under a range; one DMA for each run of pages that lie side by side. */

@@ -13,10 +13,12 @@
 #include <stdint.h>
 
 struct hca;
+struct obj;
 
 /* A list of equally large pages; shared by reference count (a umem and the objects on it). */
 struct mtt {
-    struct hca *hca; /* whose ledger pays for it, or NULL */
+    struct hca *hca;  /* whose ledger pays for it, or NULL */
+    struct obj *umem; /* whose pages these are: what reads them keeps it; or NULL */
     unsigned refs;
     uint8_t log_page; /* log2 of the page size in bytes, 12 to 31 */
     uint32_t npages;
@@ -42,11 +44,16 @@ struct mem_buf {
     struct mtt *mtt;
     uint64_t offset; /* of byte 0 on the list */
     uint64_t size;
+    struct obj *dbr_umem; /* of a queue's ring: the umem of its doorbell record, or NULL */
 };
 
 /* False if the list does not cover offset..offset+size-1; else *buf holds a reference. */
 bool mem_buf_init(struct mem_buf *buf, struct mtt *mtt, uint64_t offset, uint64_t size);
 void mem_buf_clear(struct mem_buf *buf);
+/* The same for the ring of an object, which names the umems that ring and doorbell record lie in:
+ * it takes buf over; it has no ring any more. */
+void mem_buf_take(struct obj *holder, struct mem_buf *ring, const struct mem_buf *buf);
+void mem_buf_drop(struct obj *holder, struct mem_buf *ring);
 
 /* False: outside the buffer, or the host does not answer. */
 bool mem_buf_read(struct hca *hca, const struct mem_buf *buf, uint64_t offset, void *data,

@@ -2,6 +2,7 @@
 /* Memory keys as objects: creation, query, destruction, and their translation entries. */
 #include "model/core/pd.h"
 #include "model/memory/mkey_priv.h"
+#include "model/memory/umem.h"
 
 /* A key's translation entries at most: bytes of our memory. */
 #define XLT_MAX_BYTES (512ULL << 20)
@@ -143,6 +144,8 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
 
 void mkey_drop(struct hca *hca, struct mkey *mkey)
 {
+    obj_unref(&mkey->obj, mkey->pd);
+    obj_unref(&mkey->obj, mkey->umem);
     ledger_free(&hca->memory, mkey->xlt, mkey_xlt_bytes(mkey));
     obj_free(hca, &mkey->obj);
 }
@@ -160,6 +163,7 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     memcpy(mkey->mkc, mkc, sizeof(mkey->mkc));
     mkey_parse(mkey);
     mkey->pd = obj_find(&hca->pds, mkey->pdn);
+    obj_ref(&mkey->obj, mkey->pd);
     syn = !mkey->pd                     ? SYN_NO_PD
           : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
                                         : mkey_check_new(mkey, uid, xlt_len, physical_ok);
@@ -178,6 +182,12 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     return SYN_OK;
 }
 
+void mkey_keep_umem(struct mkey *mkey, struct umem *umem)
+{
+    mkey->umem = &umem->obj;
+    obj_ref(&mkey->obj, mkey->umem);
+}
+
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len)
 {
     size_t entry = xlt_entry_size(mkey);
@@ -191,7 +201,6 @@ enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)
         mkey_drop(hca, mkey);
         return SYN_NO_MEMORY;
     }
-    mkey->pd->refs++;
     *index = mkey->obj.num;
     return SYN_OK;
 }
@@ -271,7 +280,6 @@ void mkey_free(struct hca *hca, struct obj *obj)
 {
     struct mkey *mkey = (struct mkey *)obj;
 
-    mkey->pd->refs--;
     mkey_changed(hca);
     obj_remove(&hca->mkeys, obj);
     mkey_drop(hca, mkey);

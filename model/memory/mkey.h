@@ -44,6 +44,7 @@ enum mem_result {
 #define MKEY_MAX_DEPTH   4  /* keys on the way from the first to the memory (max_indirection) */
 
 struct mkey;
+struct umem;
 
 /* pdn of a QP that may use the keys of every PD: the kernel's, of service type REG_UMR, which is
  * made without a PD (driver: create_kernel_qp()) and gathers with its DMA key. */
@@ -149,6 +150,8 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, c
  */
 enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size_t xlt_len,
                   bool physical_ok, struct mkey **made);
+/* It is made of the umem's pages, which stay as long as it does. */
+void mkey_keep_umem(struct mkey *mkey, struct umem *umem);
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len);
 enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index);
 void mkey_drop(struct hca *hca, struct mkey *mkey);

@@ -40,7 +40,8 @@ struct mkey {
     uint32_t pdn, qpn;
     uint64_t start, len;
 
-    struct obj *pd;    /* counted */
+    struct obj *pd;    /* this and the next: named */
+    struct obj *umem;  /* whose pages it has, or NULL */
     uint32_t capacity; /* translation entries */
     union {
         void *xlt;

@@ -196,8 +196,8 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         mkey_set_xlt(hca, mkey, first, umr->xlt, n);
     }
     if (pd != mkey->pd) {
-        mkey->pd->refs--;
-        pd->refs++;
+        obj_unref(&mkey->obj, mkey->pd);
+        obj_ref(&mkey->obj, pd);
         mkey->pd = pd;
     }
     return MEM_OK;

@@ -5,6 +5,7 @@
 bool umem_trim(struct hca *hca, struct obj *obj)
 {
     (void)hca;
+    ((struct umem *)obj)->size = 0; /* should the command that destroys it be forgotten */
     return mtt_trim(((struct umem *)obj)->mtt);
 }
 

@@ -195,11 +195,11 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     cq->waiter.retry = cq_eq_retry;
     cq->error_work.run = cq_error_run;
     cq_moderation(cq);
-    cq->ring = *buf;
+    mem_buf_take(&cq->obj, &cq->ring, buf);
     cq->eq = eq;
     cq->uar = uar;
-    eq_obj(eq)->refs++;
-    uar->refs++;
+    obj_ref(&cq->obj, eq_obj(eq));
+    obj_ref(&cq->obj, uar);
     *cqn = cq->obj.num;
     return SYN_OK;
 }
@@ -258,9 +258,9 @@ void cq_free(struct hca *hca, struct obj *obj)
     hca_timer_stop(hca, &cq->timer);
     hca_unschedule(&cq->error_work);
     eq_stop_waiting(&cq->waiter);
-    eq_obj(cq->eq)->refs--;
-    cq->uar->refs--;
-    mem_buf_clear(&cq->ring);
+    obj_unref(obj, eq_obj(cq->eq));
+    obj_unref(obj, cq->uar);
+    mem_buf_drop(obj, &cq->ring);
     obj_end(hca, obj);
 }
 
@@ -472,6 +472,7 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
                           struct mem_buf *buf)
 {
     struct prm_cqe64 cqe[1] = {0};
+    struct mem_buf old = cq->ring;
     enum syn syn;
 
     if (PRM_GET(cqc, cqc, cqe_sz) != PRM_GET(cqc, cq->cqc, cqe_sz) || cq->cc) {
@@ -494,8 +495,9 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
     if (!cq_put(hca, cq, cqe, NULL)) {
         return SYN_CQ_STATE;
     }
-    mem_buf_clear(&cq->ring);
-    cq->ring = *buf;
+    buf->dbr_umem = old.dbr_umem; /* the record is where it was */
+    mem_buf_take(&cq->obj, &cq->ring, buf);
+    mem_buf_drop(&cq->obj, &old);
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
     PRM_SET(cqc, cq->cqc, log_cq_size, cq->log_size);
     PRM_SET(cqc, cq->cqc, log_page_size, PRM_GET(cqc, cqc, log_page_size));

@@ -113,7 +113,7 @@ enum syn eq_create(struct hca *hca, uint16_t uid, const struct prm_eqc *eqc, con
     eq->retry_work.run = eq_retry_run;
     eq_set_wants(hca, eq, true);
     eq->uar = uar;
-    uar->refs++;
+    obj_ref(&eq->obj, uar);
     *eqn = eq->obj.num;
     return SYN_OK;
 }
@@ -160,7 +160,7 @@ void eq_free(struct hca *hca, struct obj *obj)
         eq_stop_waiting(eq->waiting.next);
     }
     eq_set_wants(hca, eq, false);
-    eq->uar->refs--;
+    obj_unref(obj, eq->uar);
     mem_buf_clear(&eq->ring);
     obj_end(hca, obj);
 }

@@ -48,6 +48,13 @@ static bool srq_tags_ok(const struct prm_tag_matching_topology_context *tags)
            PRM_GET(tag_matching_topology_context, tags, append_next_index) < 1u << log_size;
 }
 
+static void srq_count_refs(struct srq *srq, int by)
+{
+    obj_count(&srq->obj, srq->pd, by);
+    obj_count(&srq->obj, srq->xrcd, by);
+    obj_count(&srq->obj, srq->cq ? cq_obj(srq->cq) : NULL, by);
+}
+
 enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **out)
 {
     struct obj *pd = obj_find(&hca->pds, attr->pdn);
@@ -96,6 +103,7 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     }
     srq->attr = *attr;
     srq->attr.tags = NULL; /* the command's */
+    mem_buf_take(&srq->obj, &srq->attr.buf, &attr->buf);
     srq->wq = (struct wq){
         .buf = attr->buf,
         .offset = attr->offset,
@@ -105,15 +113,9 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
     };
     srq->lwm = attr->lwm;
     srq->pd = pd;
-    pd->refs++;
-    if (xrcd) {
-        srq->xrcd = xrcd;
-        xrcd->refs++;
-    }
-    if (cq) {
-        srq->cq = cq;
-        cq_obj(cq)->refs++;
-    }
+    srq->xrcd = xrcd;
+    srq->cq = cq;
+    srq_count_refs(srq, 1);
     *out = srq;
     return SYN_OK;
 }
@@ -161,15 +163,9 @@ void srq_free(struct hca *hca, struct obj *obj)
 {
     struct srq *srq = (struct srq *)obj;
 
-    srq->pd->refs--;
-    if (srq->xrcd) {
-        srq->xrcd->refs--;
-    }
-    if (srq->cq) {
-        cq_obj(srq->cq)->refs--;
-    }
+    srq_count_refs(srq, -1);
     tag_list_free(hca, srq->tags);
-    mem_buf_clear(&srq->attr.buf);
+    mem_buf_drop(obj, &srq->attr.buf);
     obj_end(hca, obj);
 }
 

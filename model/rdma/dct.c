@@ -144,11 +144,11 @@ static void dct_load(struct dct *dct)
     }
 }
 
-static void dct_count_refs(const struct qp *qp, int n)
+static void dct_count_refs(struct qp *qp, int n)
 {
-    qp->pd->refs += (uint32_t)n;
-    cq_obj(qp->recv_cq)->refs += (uint32_t)n;
-    qp->srq->obj.refs += (uint32_t)n;
+    obj_count(&qp->obj, qp->pd, n);
+    obj_count(&qp->obj, cq_obj(qp->recv_cq), n);
+    obj_count(&qp->obj, &qp->srq->obj, n);
 }
 
 static void dct_drain_work(struct hca *hca, struct work *work);

@@ -329,7 +329,7 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
 
 static void qp_count_refs(struct qp *qp, int n)
 {
-    struct obj *refs[] = {
+    struct obj *const refs[] = {
         qp->pd,
         qp->send_cq ? cq_obj(qp->send_cq) : NULL,
         qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
@@ -338,16 +338,13 @@ static void qp_count_refs(struct qp *qp, int n)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {
-        if (refs[i]) {
-            refs[i]->refs += (uint32_t)n;
-        }
+        obj_count(&qp->obj, refs[i], n);
     }
 }
 
 static void qp_init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_buf *buf,
                           uint64_t dbr)
 {
-    qp->buf = *buf;
     if (qp->has_rq) {
         qp->rq.buf = *buf;
         qp->rq.log_size = PRM_GET(qpc, qpc, log_rq_size);
@@ -408,7 +405,7 @@ static enum syn qp_enter(struct qp *qp, uint32_t wished)
     if (!range || !uid_owns(range, qp->obj.uid) || !obj_insert_at(&hca->qpns, &qp->obj, wished)) {
         return SYN_QP_INPUT_QPN;
     }
-    range->refs++;
+    obj_ref(&qp->obj, range);
     return SYN_OK;
 }
 
@@ -417,9 +414,7 @@ static void qp_leave(struct qp *qp)
     struct obj *range = reserved_qpn_find(qp->hca, qp->obj.num);
 
     obj_remove(&qp->hca->qpns, &qp->obj);
-    if (range) {
-        range->refs--;
-    }
+    obj_unref(&qp->obj, range);
 }
 
 enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, struct mem_buf *buf,
@@ -467,6 +462,7 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     responder_init(&qp->peer);
     qp_load_in_cqe(qp, qpc);
     qp_count_refs(qp, 1);
+    mem_buf_take(&qp->obj, &qp->buf, buf);
     qp_load(qp);
     if (qp->service->is_gsi) {
         hca->rdma->gsi_qp = qp;
@@ -498,7 +494,7 @@ void qp_free(struct hca *hca, struct obj *obj)
         hca->rdma->gsi_qp = NULL;
     }
     qp_count_refs(qp, -1);
-    mem_buf_clear(&qp->buf);
+    mem_buf_drop(&qp->obj, &qp->buf);
     qp_leave(qp);
     qp_release(qp);
 }
