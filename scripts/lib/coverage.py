@@ -65,8 +65,8 @@ def run(suite, names, jobs):
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", BUILD, "--no-rebuild", "--quiet", "--num-processes", str(jobs),
                     *names], env=env, stdout=subprocess.DEVNULL, check=False)
-    said = subprocess.run([sys.executable, "-B", ROOT / "scripts/lib/unit_counts.py", log], text=True,
-                          stdout=subprocess.PIPE, check=True).stdout
+    said = subprocess.run([sys.executable, "-B", ROOT / "scripts/lib/meson_tests.py", "--log", log, BUILD], text=True,
+                          stdout=subprocess.PIPE, check=False).stdout
     print(f"{suite}:")
     print("\n".join(line for line in said.splitlines() if not line.startswith("ok")), flush=True)
     return ", 0 failed," in said

@@ -19,6 +19,7 @@ import sys
 
 import hosts
 import sandbox
+import tries
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOUND = 9  # exit status of a program in which a checker found something
@@ -110,11 +111,12 @@ def main():
     parser.add_argument("names", nargs="*", help="statements to check (default: all)")
     args = parser.parse_args()
     sandbox.enter(__file__, {"--build": args.build, "--asan-build": args.asan_build})
+    cases = tries.Cases("checkers")
     missing = [p for p in ("ibv_rc_pingpong", "valgrind") if not shutil.which(p)]
     if missing:
-        print(f"skip checkers: no {', '.join(missing)} (packages ibverbs-utils, valgrind)")
-        print("0 passed, 0 failed, 1 skipped")
-        return hosts.SKIPPED
+        for statement in STATEMENTS:
+            cases.skipped(statement.__name__, f"no {', '.join(missing)} (packages ibverbs-utils, valgrind)", missing=True)
+        return cases.end()
     hosts.PATIENCE = 600
     valgrind = Checker(args.build, VALGRIND, "ERROR SUMMARY: 0 errors",
                        {"freed": "Invalid read", "lost": "are definitely lost"})
@@ -122,11 +124,13 @@ def main():
     asan = Checker(args.asan_build, ["env", f"LD_PRELOAD={asan_library(args.asan_build)}", *ASAN],
                    "AddressSanitizer Init done",
                    {"freed": "heap-use-after-free", "lost": "LeakSanitizer: detected memory leaks"})
+    def clear_up():
+        return valgrind.hosts.end() + asan.hosts.end()
+
     try:
-        return hosts.check(STATEMENTS, args.names, valgrind, asan)
+        return hosts.check(cases, STATEMENTS, args.names, (valgrind, asan), clear_up)
     finally:
-        valgrind.hosts.end()
-        asan.hosts.end()
+        clear_up()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 They run as an ordinary user in a container (sandbox.py), whoever starts this. Each statement is a
 function below; a failing one prints what its programs said. The wire is one of this run's own. Timing
 is no condition: programs have time enough, and only one that never ends fails.
-Exit status 0: all hold; 1: one does not; 77: the programs are not installed.
+A statement whose programs are not installed is skipped. Exit status 0: none fails; 77: all are skipped.
 """
 import argparse
 import contextlib
@@ -20,11 +20,13 @@ import sys
 import tempfile
 import time
 
-import sandbox
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+
+import sandbox  # noqa: E402
+import tries  # noqa: E402
+
 HCASIM = ROOT / "scripts/hcasim"
-SKIPPED = 77
 PATIENCE = 120 * float(os.environ.get("HCASIM_SLOWNESS", "1"))  # seconds for any program
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
@@ -86,6 +88,12 @@ class Failure(Exception):
     pass
 
 
+def absent(command):
+    """The program that a command wants and that is not installed or built, or None."""
+    program = next(word for word in command if word not in ("env", "stdbuf") and "=" not in word and word[0] != "-")
+    return None if shutil.which(program) else program
+
+
 def remove_xrc_files():
     """Another user's stay, unless this is root."""
     for left in XRC_FILES:
@@ -107,6 +115,8 @@ class Hosts:
         self.started = []
 
     def start(self, *command, options=()):
+        if absent(command):
+            raise tries.Missing(f"no {absent(command)}")
         process = subprocess.Popen(
             [HCASIM, "run", "--build", self.build, "--wire", self.wire, *options, "--", *command],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -161,10 +171,12 @@ class Hosts:
         return "\n".join(said)
 
     def end(self):
-        self.kill()
+        """Clears up; what processes that still ran had said."""
+        said = self.kill()
         for left in self.segments():
             left.unlink(missing_ok=True)
         remove_xrc_files()
+        return said
 
     def segments(self):
         return list(pathlib.Path("/dev/shm").glob(f"hcasim-{os.getuid()}-{self.wire}*"))
@@ -949,25 +961,18 @@ STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 
 
-def check(statements, names, *given):
+ONCE = (nothing_left,)  # of what all the others leave
+
+
+def check(cases, statements, names, given, clear_up):
     """Checks the statements of these names, or all, with what is given. Returns the exit status."""
-    passed = failed = 0
     for name in sandbox.lacking():
-        print(f"skip sandbox: {sandbox.LACKING[name]}", flush=True)
+        cases.skipped("sandbox", sandbox.LACKING[name])
     for statement in statements:
-        if names and statement.__name__ not in names:
-            continue
-        try:
-            started = time.monotonic()
-            statement(*given)
-            passed += 1
-            print(f"ok   {statement.__doc__.splitlines()[0]} [{statement.__name__}] "
-                  f"({time.monotonic() - started:.1f} s)", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as err:
-            failed += 1
-            print(f"FAIL {statement.__name__}: {err}", flush=True)
-    print(f"{passed} passed, {failed} failed, {len(sandbox.lacking())} skipped")
-    return 0 if passed and not failed else 1
+        if not names or statement.__name__ in names:
+            cases.run(statement.__name__, lambda: statement(*given), title=statement.__doc__.splitlines()[0],
+                      once=statement in ONCE, again=clear_up)
+    return cases.end()
 
 
 def main():
@@ -977,16 +982,9 @@ def main():
     args = parser.parse_args()
     remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
-    missing = [p for p in ("ibv_rc_pingpong", "ibv_asyncwatch", "ib_send_bw", "rping", "rdma", "gdb",
-                           "lstopo-no-graphics", "ibstat") if not shutil.which(p)]
-    if missing:
-        print(f"skipped: no {', '.join(missing)} (packages ibverbs-utils, perftest, rdmacm-utils, iproute2, gdb, "
-              "hwloc-nox, infiniband-diags)")
-        print("0 passed, 0 failed, 1 skipped")
-        return SKIPPED
     hosts = Hosts(args.build)
     try:
-        return check(STATEMENTS, args.names, hosts)
+        return check(tries.Cases("hosts"), STATEMENTS, args.names, (hosts,), hosts.end)
     finally:
         hosts.end()
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import hosts
+import tries
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HCASIM = ROOT / "scripts/hcasim"
@@ -57,6 +58,8 @@ class Wire:
             left.unlink()
 
     def start(self, program, *arguments):
+        if hosts.absent([str(self.build / "tests/programs" / program)]):
+            raise tries.Missing(f"{program} is not built")
         process = subprocess.Popen(
             [HCASIM, "run", "--build", self.build, "--wire", self.name, "--",
              self.build / "tests/programs" / program, *map(str, arguments)],
@@ -235,21 +238,11 @@ def main():
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("names", nargs="*", help="statements to check (default: all)")
     args = parser.parse_args()
-    passed = failed = 0
+    cases = tries.Cases("mesh")
     for statement in STATEMENTS:
-        if args.names and statement.__name__ not in args.names:
-            continue
-        started = time.monotonic()
-        try:
-            what = statement(args.build)
-            passed += 1
-            print(f"ok   {statement.__doc__.splitlines()[0]} [{statement.__name__}: {what}] "
-                  f"({time.monotonic() - started:.0f} s)", flush=True)
-        except (Failure, hosts.Failure, subprocess.TimeoutExpired) as err:
-            failed += 1
-            print(f"FAIL {statement.__name__}: {err}", flush=True)
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed or not passed else 0
+        if not args.names or statement.__name__ in args.names:
+            cases.run(statement.__name__, lambda: statement(args.build), title=statement.__doc__.splitlines()[0])
+    return cases.end()
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import ucx
 
+import tries  # behind ucx, which knows where it is
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
 RUNS = int(os.environ.get("HCASIM_MPI_RUNS", "20"))
 ROUNDS = int(os.environ.get("HCASIM_MPI_ROUNDS", "2"))
 PATIENCE = 600  # seconds for a run
@@ -36,21 +36,16 @@ MPIRUN = ["mpirun", "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "u
 
 
 def run(program, args, seed):
-    """None, or what was wrong."""
     environment = {**os.environ, **AS_ROOT, **ucx.environment(args.transport),
                    "HCASIM_WIRE": f"mpi-{os.getpid()}"}
     if args.ucx:
         environment["LD_LIBRARY_PATH"] = f"{args.ucx}/lib"
     command = [*MPIRUN, "-np", str(args.ranks), ROOT / "scripts/hcasim", "run", "--build", args.build,
                "--", program, str(ROUNDS), str(seed)]
-    try:
-        done = subprocess.run(command, env=environment, timeout=PATIENCE, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    except subprocess.TimeoutExpired as err:
-        return f"does not end: {err.output}"
+    done = subprocess.run(command, env=environment, timeout=PATIENCE, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
     if done.returncode or not done.stdout.endswith(f"{ROUNDS} rounds, 0 wrong\n"):
-        return f"exit status {done.returncode}\n{done.stdout}"
-    return None
+        raise tries.Failure(f"exit status {done.returncode}\n{done.stdout}")
 
 
 def main():
@@ -62,24 +57,17 @@ def main():
     parser.add_argument("--transport", default="rc_v,ud_v", help="UCX's; +tm: hardware tag matching")
     parser.add_argument("--ranks", type=int, default=4)
     args = parser.parse_args()
+    cases = tries.Cases("mpi-stress")
     absent = [name for name in ("mpirun", "mpicc") if not shutil.which(name)]
     if absent:
-        print(f"skip {' '.join(absent)} not installed (packages openmpi-bin libopenmpi-dev)\n"
-              "0 passed, 0 failed, 1 skipped")
-        return SKIPPED
-    passed = failed = 0
+        cases.skipped("all runs", f"no {' '.join(absent)} (packages openmpi-bin libopenmpi-dev)", missing=True, many=RUNS)
+        return cases.end()
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "collective"
         subprocess.run(["mpicc", "-O2", "-o", program, ROOT / "tests/programs/collective.c"], check=True)
         for seed in range(args.first, args.first + RUNS):
-            started = time.monotonic()
-            wrong = run(program, args, seed)
-            passed += not wrong
-            failed += bool(wrong)
-            print(f"{'FAIL' if wrong else 'ok  '} run with seed {seed} "
-                  f"({time.monotonic() - started:.1f} s){': ' + wrong if wrong else ''}", flush=True)
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+            cases.run(f"run with seed {seed}", lambda: run(program, args, seed))
+    return cases.end()
 
 
 if __name__ == "__main__":

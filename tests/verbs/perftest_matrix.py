@@ -13,13 +13,12 @@ import argparse
 import itertools
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import time
 
 import hosts
 import sandbox
+import tries
 
 LONGEST = 2000  # characters of a program's output
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -93,7 +92,7 @@ class Case:
             faults = set(FAULT.findall(text))
             if (process.returncode and not faults) or faults - ITS_FAULTS:
                 raise hosts.Failure(f"{process.command}: exit status {process.returncode}\n{text}")
-            note = f" {KEEPS_CQ}" if faults else note
+            note = KEEPS_CQ if faults else note
         # a latency test has its figures on the client only
         if not re.search(r"#bytes.*\n\s*\d+", ends[0][1]):
             raise hosts.Failure(f"{ends[0][0].command}: no figures\n{ends[0][1]}")
@@ -111,7 +110,7 @@ class Case:
         text = process.communicate(timeout=hosts.PATIENCE)[0]
         if not process.returncode or not any(words in text for words in expected):
             raise hosts.Failure(f"is not refused with '{expected[0]}'\n{text}")
-        return f" perftest: {next(words for words in expected if words in text)}"
+        return f"perftest: {next(words for words in expected if words in text)}"
 
 
 class Addressed(Case):
@@ -143,6 +142,17 @@ def cases():
             yield Addressed(operation, kind, transport, modes)
 
 
+def try_case(case, on):
+    if case.left_out():
+        raise tries.Skip(case.left_out())
+    try:
+        return case.check(on)
+    except (hosts.Failure, subprocess.TimeoutExpired) as err:
+        # The client's words come first, and QPs' addresses in great number behind them.
+        faults = "".join(f"{line}\n" for line in FAULT.findall(str(err)[:-LONGEST]))
+        raise hosts.Failure(faults + str(err)[-LONGEST:]) from err
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -151,36 +161,18 @@ def main():
     args = parser.parse_args()
     hosts.remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})
-    if not shutil.which("ib_send_bw"):
-        print("skip perftest: it is not installed\n0 passed, 0 failed, 1 skipped")
-        return hosts.SKIPPED
-    passed = failed = skipped = 0
+    counted = tries.Cases("perftest-matrix")
     for name in sandbox.lacking():
-        skipped += 1
-        print(f"skip sandbox: {sandbox.LACKING[name]}", flush=True)
+        counted.skipped("sandbox", sandbox.LACKING[name])
     on = hosts.Hosts(args.build)
     try:
         for case in cases():
             if args.k not in case.name:
                 continue
-            if case.left_out():
-                skipped += 1
-                print(f"skip {case.name}: {case.left_out()}")
-                continue
-            started = time.monotonic()
-            try:
-                note = case.check(on)
-                passed += 1
-                print(f"ok   {case.name} ({time.monotonic() - started:.1f} s){note}", flush=True)
-            except (hosts.Failure, subprocess.TimeoutExpired) as err:
-                failed += 1
-                # The client's words come first, and QPs' addresses in great number behind them.
-                faults = "".join(f"{line}\n" for line in FAULT.findall(str(err)[:-LONGEST]))
-                print(f"FAIL {case.name}: {faults}{str(err)[-LONGEST:]}\n{on.kill()[-LONGEST:]}", flush=True)
+            counted.run(case.name, lambda: try_case(case, on), again=lambda: on.end()[-LONGEST:])
     finally:
         on.end()
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed or not passed else 0
+    return counted.end()
 
 
 if __name__ == "__main__":

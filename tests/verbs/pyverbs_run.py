@@ -11,7 +11,6 @@ this suite has no such test. The two processes of RDMA-CM's tests are hosts of t
 Exit status 0: nothing failed; 77: the suite is not installed, or not the list's.
 """
 import argparse
-import collections
 import concurrent.futures
 import gzip
 import os
@@ -21,9 +20,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+
+import tries  # noqa: E402
+
 LIST = HERE / "pyverbs.list"
 VM_LIST = ROOT / "tests/vm/pyverbs.list"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
@@ -75,7 +79,6 @@ def is_root():
 def get_pkey_from_kernel(device, port=1, index=0):
     return 0xffff if index == 0 else 0
 """
-SKIPPED = 77
 
 
 def unpack(folder):
@@ -156,38 +159,59 @@ def judge(outcome, reason, want):
     return None
 
 
-def run_part(folder, args, names, expected, part):
-    """Runs tests one after another, prints a line for each. Returns how many: pass, fail, skip."""
-    job = call(folder, args.build, names, args.seconds, part)
-    counts = collections.Counter()
-    seen = set()
-    for line in job.stdout:
-        found = re.match(r"(\w+) (\w+\.\w+\.\w+) ?(.*)", line)
-        if not found or found[2] not in expected:
-            print(f"       {line}", end="")
-            continue
-        outcome, name, reason = found.groups()
-        seen.add(name)
-        wrong = judge(outcome, reason, expected[name])
-        counts["fail" if wrong else outcome] += 1
-        if args.raw:
-            print(f"{name:<74} {outcome} {reason}".rstrip(), flush=True)
-        elif wrong or args.verbose:
-            note = f": {wrong}" if wrong else ""
-            print(f"{'FAIL' if wrong else outcome:4} {name}{note}", flush=True)
-    for name in sorted(set(names) - seen):
-        counts["fail"] += 1
-        print(f"FAIL {name}: nothing came back")
-    return counts
+class Suite:
+    """The listed tests, as they come out."""
 
+    def __init__(self, folder, args, expected, cases):
+        self.folder, self.args, self.expected, self.cases = folder, args, expected, cases
+        self.again = []  # names of those that did not come out as listed
 
-def run(folder, args, names, expected):
-    """The same, on each CPU a part of them: every part has a wire of its own."""
-    parts = min(args.jobs, len(names)) or 1
-    with concurrent.futures.ThreadPoolExecutor(parts) as pool:
-        jobs = [pool.submit(run_part, folder, args, names[i::parts], expected, i)
-                for i in range(parts)]
-        return sum((job.result() for job in jobs), collections.Counter())
+    def part(self, names, number):
+        """Runs tests one after another. Returns (name, outcome, reason, what else it said, seconds) of each."""
+        job = call(self.folder, self.args.build, names, self.args.seconds, number)
+        results, said, since = {}, "", time.monotonic()
+        for line in job.stdout:
+            found = re.match(r"(\w+) (\w+\.\w+\.\w+) ?(.*)", line)
+            if found and found[2] in self.expected:
+                now = time.monotonic()
+                results[found[2]] = [found[2], found[1], found[3], "", now - since]
+                since = now
+            elif results:
+                list(results.values())[-1][3] += line
+            else:
+                said += line
+        for name in names:
+            results.setdefault(name, [name, "nothing", f"came back\n{said}", "", 0])
+        return list(results.values())
+
+    def take(self, results, number):
+        """Counts what came out; what is wrong, and may be tried again, is kept for that."""
+        for name, outcome, reason, said, seconds in results:
+            if self.args.raw:
+                print(f"{name:<74} {outcome} {reason}".rstrip(), flush=True)
+            wrong = judge(outcome, reason, self.expected[name])
+            text = f"{said}{wrong}"
+            if not wrong and outcome == "skip":
+                self.cases.skipped(name, reason)
+            elif not wrong:
+                self.cases.passed(name, "", seconds, number)
+            elif self.cases.final(text, number):
+                self.cases.failed(name, text, "", seconds, number)
+            else:
+                self.cases.failed_try(name, text, number)
+                self.again.append(name)
+
+    def run(self, names):
+        """On each CPU a part of them, every part on a wire of its own; then, alone, those that failed."""
+        parts = min(self.args.jobs, len(names)) or 1
+        with concurrent.futures.ThreadPoolExecutor(parts) as pool:
+            jobs = [pool.submit(self.part, names[i::parts], i) for i in range(parts)]
+            for job in concurrent.futures.as_completed(jobs):
+                self.take(job.result(), 1)
+        for number in range(2, self.cases.most + 1):
+            names, self.again = self.again, []
+            for name in names:
+                self.take(self.part([name], 0), number)
 
 
 def main():
@@ -204,32 +228,29 @@ def main():
     parser.add_argument("--all", action="store_true", help="every test there is, listed or not")
     args = parser.parse_args()
     without = why_not()
-    if without:
-        print(f"skip pyverbs: {without}\n0 passed, 0 failed, 1 skipped")
-        return SKIPPED
+    cases = tries.Cases("pyverbs", quiet=not args.verbose)
     expected = read_list(LIST, huge_pages())
+    if without:
+        cases.skipped("the whole list", without, missing=True, many=len(expected))
+        return cases.end()
     with tempfile.TemporaryDirectory(prefix="hcasim-pyverbs.") as temporary:
         folder = pathlib.Path(temporary)
         unpack(folder)
         there = call(folder, args.build, [], 0).stdout.read().split()
         modules = {name.split(".")[0] for name in expected}
-        failed = 0
         if args.all:
             expected = {name: expected.get(name, ("pass", "")) for name in there}
-        else:
+        elif not cases.only:
             for name in there:
                 if name.split(".")[0] in modules and name not in expected:
-                    failed += 1
-                    print(f"FAIL {name}: is not in {LIST.name}")
+                    cases.failed(name, f"is not in {LIST.name}")
             for name in less_than_in_guests(there):
-                failed += 1
-                print(f"FAIL {name}: passes in a guest ({VM_LIST.relative_to(ROOT)})")
-        names = [name for name in expected if not args.k or any(text in name for text in args.k)]
-        counts = run(folder, args, names, expected)
-    failed += counts["fail"]
+                cases.failed(name, f"passes in a guest ({VM_LIST.relative_to(ROOT)})")
+        names = [name for name in expected
+                 if cases.wanted(name) and (not args.k or any(text in name for text in args.k))]
+        Suite(folder, args, expected, cases).run(names)
     # A skip that is not listed, or is for another reason, is a failure (judge()).
-    print(f"{counts['pass']} passed, {failed} failed, {counts['skip']} skipped")
-    return 1 if failed or not counts["pass"] + counts["skip"] else 0
+    return cases.end()
 
 
 if __name__ == "__main__":

@@ -9,24 +9,21 @@ compares what arrives. By default Debian's UCX, whose transports are built on ve
     tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
 
 +tm is hardware tag matching. Timing is no condition. The last line is "N passed, N failed, N skipped".
-Exit status 0: nothing failed; 77: what it needs is not installed.
+Exit status 0: nothing failed; 77: what it needs is not installed (ucx-utils, libucx-dev).
 """
 import argparse
 import contextlib
 import os
 import pathlib
 import re
-import shutil
 import struct
-import subprocess
 import tempfile
 import sys
-import time
 
 import hosts
+import tries
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
 ROUNDS = int(os.environ.get("HCASIM_UCX_ROUNDS", "3"))
 LESS = int(os.environ.get("HCASIM_UCX_LESS", "1"))
 # Where only RMA is asked for, UCX 1.21 and 1.22 do not look at the transport before the first key of the
@@ -133,9 +130,7 @@ def fetched(wire, perftest):
         raise hosts.Failure(f"{found} of {2 * count} messages were fetched by the device")
 
 
-def check(transport, build, prefix, only):
-    """Returns how many passed and failed."""
-    passed = failed = 0
+def check(cases, transport, build, prefix, only):
     perftest = f"{prefix}/bin/ucx_perftest" if prefix else "ucx_perftest"
     program = str(build / "tests/programs/ucp_data")
     os.environ.update(environment(transport))
@@ -148,17 +143,10 @@ def check(transport, build, prefix, only):
         if only and only not in name:
             continue
         wire = hosts.Hosts(build)
-        started = time.monotonic()
         try:
-            statement(wire)
-            passed += 1
-            print(f"ok   {transport} {name} ({time.monotonic() - started:.1f} s)", flush=True)
-        except (hosts.Failure, subprocess.TimeoutExpired) as err:
-            failed += 1
-            print(f"FAIL {transport} {name}: {err}\n{wire.kill()}", flush=True)
+            cases.run(f"{transport} {name}", lambda: statement(wire), again=wire.end)
         finally:
             wire.end()
-    return passed, failed
 
 
 def main():
@@ -169,19 +157,12 @@ def main():
     parser.add_argument("--only", metavar="WORD", help="only tests whose command has this word")
     parser.add_argument("transports", nargs="*", default=["rc_v", "ud_v"])
     args = parser.parse_args()
-    if not args.ucx and not shutil.which("ucx_perftest"):
-        print("skip ucx_perftest is not installed (package ucx-utils)\n0 passed, 0 failed, 1 skipped")
-        return SKIPPED
-    if not (args.build / "tests/programs/ucp_data").exists():
-        print("skip there is no ucp_data in the build (package libucx-dev)\n"
-              "0 passed, 0 failed, 1 skipped")
-        return SKIPPED
+    cases = tries.Cases("ucx")
     if args.ucx:
         os.environ["LD_LIBRARY_PATH"] = f"{args.ucx}/lib"
-    counts = [check(transport, args.build, args.ucx, args.only) for transport in args.transports]
-    passed, failed = map(sum, zip(*counts))
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return 0 if passed and not failed else 1
+    for transport in args.transports:
+        check(cases, transport, args.build, args.ucx, args.only)
+    return cases.end()
 
 
 if __name__ == "__main__":
