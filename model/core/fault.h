@@ -30,8 +30,10 @@ enum fault_side {
 /* Of one side of a QP. */
 enum paging {
     PAGING_NONE,
-    PAGING_PARKED, /* the pager was told */
-    PAGING_NEVER,  /* and said that the page will not come: the next fault is an error */
+    PAGING_PARKED,  /* the pager was told */
+    PAGING_REPEATS, /* likewise, and when the page is there, a requester asks again for what has not
+                     * come: answers before that are not taken */
+    PAGING_NEVER,   /* and said that the page will not come: the next fault is an error */
 };
 
 struct mem_fault {

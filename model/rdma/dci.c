@@ -177,23 +177,27 @@ void dci_went_back(struct qp *qp)
     }
 }
 
-enum send_step dci_step(struct qp *qp)
+bool dci_step(struct qp *qp, enum send_wait *waits)
 {
     struct dci *dci = qp->dci;
     struct flight *s = qp->req.flight;
 
+    *waits = SEND_GOES_ON;
     if (s->tx == s->tail) {
-        return STEP_IDLE;
+        return false;
     }
     if (psn_diff(s->tx_psn, s->sent_psn) < 0 && flight_desc(s, s->tx)->status == SEND_ACTIVE &&
         hca_now(qp->hca) - dci->heard_at > DC_REPEAT_NS) {
         requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
-        return STEP_DONE;
+        return true;
     }
     if (dci->connect_due && !qp->peer.path_gone) {
-        return dci_send_connect(qp) ? STEP_DONE : STEP_BLOCKED;
+        if (!dci_send_connect(qp)) {
+            *waits = SEND_WAITS_ROOM;
+        }
+        return true;
     }
-    return STEP_IDLE;
+    return false;
 }
 
 /* -- responses --------------------------------------------------------------------------------- */
@@ -424,7 +428,6 @@ static void dci_begin_anew(struct qp *qp)
     requester_recovery_step(qp, RECOVERY_ENDS);
     hca_timer_stop(qp->hca, &s->timer);
     s->retries = s->rnr_retries = 0;
-    s->repeat = false;
     s->paging = PAGING_NONE;
     s->tx = s->head;
     s->tx_psn = s->sent_psn = qp->req.unacked_psn = psn;

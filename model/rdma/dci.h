@@ -67,8 +67,8 @@ void dci_rx(struct qp *qp, const struct roce_packet *pkt);
 bool dci_may_start(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome);
 /* The WQE is that of descriptor num. */
 void dci_note_stream(struct qp *qp, uint32_t num, const struct send_wqe *wqe);
-/* What has to come before the next packet. STEP_IDLE: nothing. */
-enum send_step dci_step(struct qp *qp);
+/* What has to come before the next packet. False: nothing. True: *waits is what that came to. */
+bool dci_step(struct qp *qp, enum send_wait *waits);
 /* What is not acknowledged is going to be sent again. */
 void dci_went_back(struct qp *qp);
 /* Descriptor num is the oldest, and done or failed. True: it was completed here, and the queue goes

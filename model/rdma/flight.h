@@ -23,6 +23,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "model/core/fault.h"
 #include "model/core/hca.h"
 #include "wire/port.h"
 
@@ -79,9 +80,7 @@ struct flight {
     uint8_t rnr_retries;     /* RNR NAKs since the last progress */
     uint8_t queue;           /* enum requester_queue */
     uint8_t recovery;        /* enum requester_recovery */
-    bool held_up;            /* the wire had no room, or the QP's limiter holds the packet */
-    uint8_t paging;          /* enum paging; PAGING_PARKED: nothing is sent, */
-    bool repeat;             /* and then what is not acknowledged is sent again */
+    uint8_t paging;          /* enum paging; parked: nothing is sent */
     struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
     /* What the next CQE takes (model/queue/cqe.h); NULL: nothing. */
     const struct cqe_data *in_cqe;
@@ -98,6 +97,11 @@ struct flight_pool {
 
 /* A function that has send queues has so many: with them it goes on when there is no memory. */
 #define FLIGHTS_LEAST 8
+
+static inline bool flight_is_parked(const struct flight *flight)
+{
+    return flight->paging == PAGING_PARKED || flight->paging == PAGING_REPEATS;
+}
 
 static inline struct send_desc *flight_desc(struct flight *flight, uint32_t num)
 {

@@ -156,14 +156,17 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint
 bool requester_park(struct qp *qp, bool repeat)
 {
     struct flight *s = qp->req.flight;
+    bool is_told;
 
     if (s->paging == PAGING_NEVER) {
         s->paging = PAGING_NONE;
         return false;
     }
-    s->repeat |= repeat;
-    if (s->paging == PAGING_NONE) {
-        s->paging = PAGING_PARKED;
+    is_told = flight_is_parked(s);
+    if (repeat || !is_told) {
+        s->paging = repeat ? PAGING_REPEATS : PAGING_PARKED;
+    }
+    if (!is_told) {
         qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault);
     }
     return true;
@@ -173,15 +176,14 @@ void requester_resume(struct qp *qp, bool error)
 {
     struct flight *s = qp->req.flight;
 
-    if (!s || s->paging != PAGING_PARKED) {
+    if (!s || !flight_is_parked(s)) {
         return;
     }
-    s->paging = error ? PAGING_NEVER : PAGING_NONE;
-    if (s->repeat) {
-        s->repeat = false;
+    if (s->paging == PAGING_REPEATS) {
         s->tx = s->head;
         s->tx_psn = qp->req.unacked_psn;
     }
+    s->paging = error ? PAGING_NEVER : PAGING_NONE;
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -367,34 +369,39 @@ static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const s
     }
 }
 
-/* The next posted WQE in the line. NULL: there is none that may be started, or the ring is broken.
- */
-static struct send_line *requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
+/* Has the next posted WQE in the line. Else why there is none that may be started. */
+static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
 {
     struct flight *s = qp->req.flight;
     struct send_line *line = qp->req.flight->tx_line;
     unsigned posted;
 
-    if (qp->state != PRM_QP_STATE_RTS || s->queue != QUEUE_OPEN) {
-        return NULL;
+    if (qp->state != PRM_QP_STATE_RTS) {
+        return SEND_WAITS_STATE;
+    }
+    if (s->queue != QUEUE_OPEN) {
+        return SEND_WAITS_ANSWER;
     }
     if (!wqe_source_look(qp, id, &posted)) {
         hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
                 "qp 0x%x: doorbell record is unreadable or impossible", qp->obj.num);
         qp_note_error(qp, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         qp_fatal(qp, PRM_EVENT_TYPE_WQ_CATAS_ERROR);
-        return NULL;
+        return SEND_WAITS_STATE;
+    }
+    if (posted == 0) {
+        return s->head != s->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
     }
     /* Who waits for room has looked at what is posted: the next response runs the work again. */
-    if (posted == 0 || s->tail - s->head > s->mask) {
-        return NULL;
+    if (s->tail - s->head > s->mask) {
+        return SEND_WAITS_ANSWER;
     }
     /* One that has to wait may be overtaken by one of the device's own, which has its number then.
      */
     if (!requester_line_has(line, qp, s->tail) || line->source != *id) {
         requester_line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
     }
-    return line;
+    return SEND_GOES_ON;
 }
 
 /* Carries out a WQE of which nothing goes on the wire, or completes one that cannot be started. */
@@ -416,27 +423,27 @@ static void requester_end_local(struct qp *qp, struct send_desc *desc, const str
 }
 
 /* Starts the next posted WQE, if there is one and it need not wait. */
-static enum send_step requester_start_next(struct qp *qp)
+static enum send_wait requester_start_next(struct qp *qp)
 {
     enum wqe_source_id id;
-    struct send_line *line = requester_next_wqe(qp, &id);
-    const struct send_wqe *wqe;
+    enum send_wait waits = requester_next_wqe(qp, &id);
+    struct send_line *line = qp->req.flight->tx_line;
+    const struct send_wqe *wqe = &line->wqe;
     struct send_desc *desc;
     uint8_t syndrome;
 
-    if (!line) {
-        return STEP_IDLE;
+    if (waits != SEND_GOES_ON) {
+        return waits;
     }
-    wqe = &line->wqe;
     syndrome = line->syndrome;
     if (!syndrome && requester_must_wait(qp, wqe)) {
-        return STEP_IDLE;
+        return SEND_WAITS_ANSWER;
     }
     if (G_UNLIKELY(qp->dci) && !dci_may_start(qp, wqe, &syndrome)) {
-        return STEP_IDLE;
+        return SEND_WAITS_ANSWER;
     }
     if (!syndrome && !requester_read_umr(qp, line, &syndrome)) {
-        return STEP_DONE;
+        return SEND_GOES_ON;
     }
     desc = requester_take_wqe(qp, id, wqe);
     if (!syndrome) {
@@ -448,23 +455,26 @@ static enum send_step requester_start_next(struct qp *qp)
     if (!desc->npsn) {
         requester_end_local(qp, desc, wqe, syndrome);
     }
-    return STEP_DONE;
+    return SEND_GOES_ON;
 }
 
 /* -- work -------------------------------------------------------------------------------------- */
 
-static enum send_step requester_go_on(struct qp *qp)
+static enum send_wait requester_go_on(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
 
-    if (s->paging == PAGING_PARKED || s->recovery == RECOVERY_RNR_WAIT) {
-        return STEP_IDLE;
+    if (flight_is_parked(s)) {
+        return SEND_WAITS_PAGE;
+    }
+    if (s->recovery == RECOVERY_RNR_WAIT) {
+        return SEND_WAITS_RNR;
     }
     if (G_UNLIKELY(qp->dci)) {
-        enum send_step step = dci_step(qp);
+        enum send_wait waits;
 
-        if (step != STEP_IDLE) {
-            return step;
+        if (dci_step(qp, &waits)) {
+            return waits;
         }
     }
     while (s->tx != s->tail && flight_desc(s, s->tx)->status == SEND_DONE) {
@@ -475,7 +485,7 @@ static enum send_step requester_go_on(struct qp *qp)
         return requester_start_next(qp);
     }
     if (flight_desc(s, s->tx)->status == SEND_FAILED) {
-        return STEP_IDLE;
+        return SEND_WAITS_ANSWER;
     }
     return requester_send(qp, flight_desc(s, s->tx));
 }
@@ -492,18 +502,16 @@ static void requester_check_drained(struct qp *qp)
 
 static void requester_run_send(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
-
     for (unsigned n = 0; n < BURST && qp_may_send(qp) && (n == 0 || hca_may_go_on(qp->hca)); n++) {
-        enum send_step result = requester_go_on(qp);
+        enum send_wait waits = requester_go_on(qp);
 
-        if (result == STEP_BLOCKED) {
-            s->held_up = true;
-            hca_wait_tx(qp->hca, &qp->req.work);
-            return;
-        }
-        if (result == STEP_IDLE) {
-            requester_check_drained(qp);
+        if (waits != SEND_GOES_ON) {
+            qp->req.waits = (uint8_t)waits;
+            if (waits == SEND_WAITS_ROOM) {
+                hca_wait_tx(qp->hca, &qp->req.work);
+            } else {
+                requester_check_drained(qp);
+            }
             return;
         }
     }
@@ -555,10 +563,11 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
     }
     s = flight_get(qp);
     if (!s) {
+        qp->req.waits = SEND_WAITS_MEMORY;
         hca_wait_late(hca, work); /* other QPs' are in use, and will be free */
         return;
     }
-    s->held_up = false;
+    qp->req.waits = SEND_GOES_ON;
     peer_path_check(&qp->peer, hca);
     if (qp_may_send(qp) && s->queue != QUEUE_RESUMING) {
         requester_run_send(qp);
@@ -566,7 +575,11 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
                s->queue == QUEUE_RESUMING) {
         if (requester_flush_all(qp) || qp_may_send(qp)) {
             hca_schedule(hca, work);
+        } else {
+            qp->req.waits = SEND_WAITS_POST;
         }
+    } else {
+        qp->req.waits = SEND_WAITS_STATE;
     }
 }
 
@@ -632,7 +645,6 @@ void requester_flush(struct qp *qp)
     if (qp->req.flight) {
         qp->req.flight->reads = 0;
         qp->req.flight->paging = PAGING_NONE;
-        qp->req.flight->repeat = false;
         requester_recovery_step(qp, RECOVERY_ENDS);
         requester_queue_step(qp, QUEUE_FLUSHES);
         requester_forget_umr(qp);

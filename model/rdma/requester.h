@@ -40,6 +40,23 @@ struct flight;
 struct qp;
 struct wqe_source;
 
+/*
+ * Why a send queue sends nothing now: what an attempt to go on came to. Whoever is named here runs
+ * the queue's work again; nobody else need. (tests/sim/fabric/liveness.c holds each to it.)
+ */
+enum send_wait {
+    SEND_GOES_ON,      /* something was done; there may be more */
+    SEND_WAITS_STATE,  /* the QP's state starts no WQE: MODIFY_QP */
+    SEND_WAITS_POST,   /* nothing is posted: the doorbell, or a source of the device's own */
+    SEND_WAITS_ANSWER, /* the window is full, a fence holds, a WQE that failed has others before it,
+                        * or all is sent that is posted: a response, or the ACK timer */
+    SEND_WAITS_RNR,    /* the responder is not ready: the RNR timer */
+    SEND_WAITS_ROOM,   /* the wire has none: the port */
+    SEND_WAITS_RATE,   /* the limiter holds the packet: its timer, or its end */
+    SEND_WAITS_PAGE,   /* a page is missing: the pager, by requester_resume() */
+    SEND_WAITS_MEMORY, /* for a flight: the timer of late work */
+};
+
 enum requester_queue {
     QUEUE_OPEN,
     QUEUE_FAILED,
@@ -78,6 +95,7 @@ struct requester {
     uint32_t ssn;              /* messages started, modulo 2^24 */
     struct flight *flight;     /* model/rdma/flight.h; NULL: nothing is in flight */
     struct wqe_source *device; /* WQEs of the device's own making; NULL: none */
+    uint8_t waits;             /* enum send_wait: what the work came to when it last ran */
 };
 
 /* Called by model/rdma/qp.c as the QP lives. */

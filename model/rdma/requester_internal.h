@@ -8,13 +8,6 @@
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/wqe_lines.h"
 
-/* What an attempt to go on came to. */
-enum send_step {
-    STEP_DONE,    /* something was done; there may be more */
-    STEP_IDLE,    /* nothing to do before an event: doorbell, response, timer */
-    STEP_BLOCKED, /* no room on the wire */
-};
-
 /* States in which what was started goes on. */
 static inline bool qp_may_send(const struct qp *qp)
 {
@@ -48,7 +41,7 @@ bool requester_park(struct qp *qp, bool repeat);
 /* -- model/rdma/requester_send.c -------------------------------------------------------------- */
 
 /* Sends the next packet of the flight's descriptor tx, which is SEND_ACTIVE. */
-enum send_step requester_send(struct qp *qp, struct send_desc *desc);
+enum send_wait requester_send(struct qp *qp, struct send_desc *desc);
 
 /* -- model/rdma/requester_local.c ------------------------------------------------------------- */
 

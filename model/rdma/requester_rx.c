@@ -50,6 +50,12 @@ static bool requester_is_waiting(const struct qp *qp)
     return qp->req.flight && qp->req.unacked_psn != qp->req.flight->sent_psn;
 }
 
+/* What is sent is not acknowledged because it could not go out. */
+static bool requester_is_held(const struct qp *qp)
+{
+    return qp->req.waits == SEND_WAITS_ROOM || qp->req.waits == SEND_WAITS_RATE;
+}
+
 struct send_desc *requester_oldest(struct flight *s)
 {
     for (uint32_t num = s->head; num != s->tail; num++) {
@@ -104,7 +110,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     if (!requester_is_waiting(qp)) {
         return;
     }
-    if (s->paging == PAGING_PARKED || s->watched_psn != qp->req.unacked_psn || s->held_up) {
+    if (flight_is_parked(s) || s->watched_psn != qp->req.unacked_psn || requester_is_held(qp)) {
         s->pause = (struct wire_pause){0};
     } else if (!port_is_paused(hca, qp->peer.path.dmac, &s->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
@@ -472,8 +478,9 @@ static bool requester_may_take(const struct qp *qp, const struct roce_packet *pk
 {
     const struct flight *s = qp->req.flight;
 
-    return s && !s->repeat && qp_may_send(qp) && qp->service->reliable && (flags & PKT_RESPONSE) &&
-           psn_diff(pkt->psn, qp->req.unacked_psn) >= 0 && psn_diff(pkt->psn, s->sent_psn) < 0;
+    return s && s->paging != PAGING_REPEATS && qp_may_send(qp) && qp->service->reliable &&
+           (flags & PKT_RESPONSE) && psn_diff(pkt->psn, qp->req.unacked_psn) >= 0 &&
+           psn_diff(pkt->psn, s->sent_psn) < 0;
 }
 
 /* The responses that came early and are not any more. */

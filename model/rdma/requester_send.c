@@ -154,17 +154,17 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
 }
 
 /* A packet's data could not be read. */
-static enum send_step send_without_data(struct qp *qp, struct send_desc *desc,
+static enum send_wait send_without_data(struct qp *qp, struct send_desc *desc,
                                         enum mem_result result)
 {
     if (result == MEM_FAULT && requester_park(qp, false)) {
-        return STEP_IDLE;
+        return SEND_WAITS_PAGE;
     }
     requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-    return STEP_DONE;
+    return SEND_GOES_ON;
 }
 
-enum send_step requester_send(struct qp *qp, struct send_desc *desc)
+enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
 {
     struct flight *s = qp->req.flight;
     uint32_t nth = send_is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
@@ -176,20 +176,19 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
     uint8_t *frame, *payload;
 
     if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
-        return STEP_IDLE;
+        return SEND_WAITS_ANSWER;
     }
     if (!reaction_may_send(&qp->peer)) {
-        s->held_up = true;
-        return STEP_IDLE;
+        return SEND_WAITS_RATE;
     }
     wqe = requester_wqe(qp, line, s->tx);
     if (!wqe || !send_build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
-        return STEP_DONE;
+        return SEND_GOES_ON;
     }
     frame = port_tx_reserve(qp->hca, pkt.addr.dmac, roce_frame_len(&pkt, len));
     if (!frame) {
-        return STEP_BLOCKED;
+        return SEND_WAITS_ROOM;
     }
     payload = roce_build(frame, &pkt, len);
     if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
@@ -208,5 +207,5 @@ enum send_step requester_send(struct qp *qp, struct send_desc *desc)
         reaction_note_sent(&qp->peer, roce_frame_len(&pkt, len));
     }
     send_advance(qp, desc);
-    return STEP_DONE;
+    return SEND_GOES_ON;
 }
