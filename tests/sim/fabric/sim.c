@@ -18,6 +18,7 @@
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/user/device.h"
 #include "model/rdma/rdma.h"
+#include "tests/sim/fabric/liveness.h"
 #include "tests/sim/fabric/strays.h"
 #include "tests/sim/fabric/trace.h"
 #include "tests/sim/fabric/weather.h"
@@ -182,6 +183,7 @@ static void sim_make_fabric(struct sim *sim)
     sim->fabric = fabric_new(sim->world, &config);
     sim->timeline = fabric_timeline(sim->fabric);
     sim->witness = witness_new(sim);
+    sim->liveness = liveness_new(sim);
     sim->strays = chance_of(o->seed, "strays", 0);
     fabric_set_trace(sim->fabric, sim_on_frame, sim);
 }
@@ -250,6 +252,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     host->pd = ibv_alloc_pd(host->ctx);
     sim_make_xrc_domain(host);
     sim_make_umr_queue(host);
+    liveness_host_up(sim->liveness, host);
 }
 
 /* What a function keeps of the memory that it has once taken: pools that go from object to object
@@ -292,6 +295,7 @@ void sim_host_down(struct sim_host *host)
                  host->number, sim_num_objects(host), hca->icm.used, hca->memory.used,
                  host->objects, host->icm, host->memory);
     }
+    liveness_host_down(running->liveness, host);
     sim_poll_events(NULL, host);
     if (host->is_reset && !host->has_heard) {
         sim_fail(NULL, "host %u was not told that its HCA is lost", host->number);
@@ -556,8 +560,9 @@ static void sim_say_who_stands(const struct sim *sim)
         const struct job *job = g_ptr_array_index(sim->jobs, i);
 
         if (!job->is_done) {
-            sim_fail(job, "has not got on for %.1f s",
-                     (double)(sim->world->now_ns - sim->progress_ns) / SIM_SECOND);
+            sim_fail(job, "has not got on for %.1f s%s",
+                     (double)(sim->world->now_ns - sim->progress_ns) / SIM_SECOND,
+                     liveness_tell(sim->liveness));
         }
     }
 }
@@ -626,6 +631,7 @@ void sim_run(const struct sim_options *options, struct sim_tally *tally)
     }
     *tally = sim->tally;
     witness_free(sim->witness);
+    liveness_free(sim->liveness);
     fabric_free(sim->fabric);
     inproc_world_free(sim->world);
     munmap(sim->arena, ARENA_SIZE);

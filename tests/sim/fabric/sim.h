@@ -50,6 +50,7 @@ struct sim {
     struct fabric *fabric;
     struct timeline *timeline;
     struct witness *witness; /* of what is on the wire */
+    struct liveness *liveness;
     struct chance strays;
     struct sim_host *hosts;
     GPtrArray *jobs; /* struct job */

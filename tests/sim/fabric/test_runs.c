@@ -6,7 +6,13 @@
  */
 #include <check.h>
 #include <string.h>
+#include "fw/fw_internal.h"
+#include "guest-lib/host/local_internal.h"
+#include "guest-lib/verbs/kernel/hca.h"
+#include "model/rdma/flight.h"
+#include "model/rdma/qp.h"
 #include "tests/sim/fabric/runner.h"
+#include "tests/sim/fabric/pair.h"
 #include "tests/sim/fabric/shrink.h"
 #include "tests/unit/suite.h"
 
@@ -86,7 +92,56 @@ static const struct kind kind_leaker = {.name = "leaker",
                                         .is_done = liar_is_done,
                                         .free = liar_free};
 
-static const struct kind *const kinds[] = {&kind_rc, &kind_liar, &kind_idler, &kind_leaker, NULL};
+/* A connection whose first host is robbed: of its queues' ACK timers, or of their turns. */
+static void robber_make(struct job *job)
+{
+    kind_rc.make(job);
+}
+
+static void robber_rob(const struct sim_host *host, bool timers)
+{
+    struct hca *hca = &hv_context(host->ctx)->hca->local->fw->hca;
+
+    OBJ_TABLE_FOREACH (obj, &hca->qpns) {
+        struct qp *qp = (struct qp *)obj;
+
+        if (obj->kind == OBJ_QP && !timers) {
+            hca_unschedule(&qp->req.work);
+        } else if (obj->kind == OBJ_QP && qp->req.flight) {
+            hca_timer_stop(hca, &qp->req.flight->timer);
+        }
+    }
+}
+
+static bool robber_step(struct job *job)
+{
+    bool did = kind_rc.step(job);
+
+    robber_rob(job->host[0], job->number % 2);
+    return did;
+}
+
+static bool robber_is_done(const struct job *job)
+{
+    return kind_rc.is_done(job);
+}
+
+static void robber_free(struct job *job)
+{
+    kind_rc.free(job);
+}
+
+/* kind_rc's state is a struct pair. */
+static const struct kind kind_robber = {.name = "robber",
+                                        .hosts = 2,
+                                        .size = sizeof(struct pair),
+                                        .make = robber_make,
+                                        .step = robber_step,
+                                        .is_done = robber_is_done,
+                                        .free = robber_free};
+
+static const struct kind *const kinds[] = {&kind_rc,     &kind_liar,   &kind_idler,
+                                           &kind_leaker, &kind_robber, NULL};
 
 const struct kind *kind_at(unsigned nth)
 {
@@ -207,6 +262,25 @@ START_TEST(a_job_that_does_not_get_on_fails)
 }
 END_TEST
 
+/* What it waited for is named, and who ends that. */
+START_TEST(a_queue_that_nobody_runs_again_fails)
+{
+    struct verdict verdict;
+
+    set("workload", "robber");
+    set("only", _i ? "1" : "0");
+    set("hosts", "2");
+    set("latency", "10000000");
+    verdict = runner_run(&options);
+    ck_assert(!verdict.passed);
+    ck_assert_msg(strstr(verdict.said, "is idle with work in it"), "%s", verdict.said);
+    ck_assert_msg(strstr(verdict.said, _i ? "an answer, which a response or the ACK timer ends"
+                                          : "its turn, which its work ends"),
+                  "%s", verdict.said);
+    g_free(verdict.said);
+}
+END_TEST
+
 START_TEST(an_object_that_is_left_fails)
 {
     struct verdict verdict;
@@ -248,6 +322,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_failure_is_told_with_its_job);
     tcase_add_test(tcase, a_failing_seed_is_made_smaller);
     tcase_add_test(tcase, a_job_that_does_not_get_on_fails);
+    tcase_add_loop_test(tcase, a_queue_that_nobody_runs_again_fails, 0, 2);
     tcase_add_test(tcase, an_object_that_is_left_fails);
     tcase_add_test(tcase, a_command_says_what_is_set);
     suite_add_tcase(suite, tcase);
