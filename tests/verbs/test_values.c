@@ -387,6 +387,8 @@ START_TEST(attributes_are_looked_at_in_libmlx5s_order)
         {IBV_QPT_RC, {1, 1, 1, 1, 0}, false, flags, 0, IBV_QP_CREATE_SOURCE_QPN, EINVAL},
         {IBV_QPT_XRC_RECV, {1, 1, 1, 1, 0}, false, ops, 0, 0, EOPNOTSUPP},
         {(enum ibv_qp_type)5, {1, 1, 1, 1, 0}, false, 0, 0, 0, EINVAL},
+        {(enum ibv_qp_type)5, {1, 1, 0, 1, 0}, false, 0, 0, 0, EINVAL},
+        {(enum ibv_qp_type)5, {0}, false, 0, 0, 0, EINVAL},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(tries); i++) {

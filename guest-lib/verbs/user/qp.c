@@ -72,8 +72,8 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
     if (!cap->max_send_wr) {
         return 0;
     }
-    if (cap->max_send_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) || cap->max_send_sge > max / 16 ||
-        cap->max_inline_data > max || qp->max_tso_header > max) {
+    if (!fixed || cap->max_send_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) ||
+        cap->max_send_sge > max / 16 || cap->max_inline_data > max || qp->max_tso_header > max) {
         return EINVAL;
     }
     gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;

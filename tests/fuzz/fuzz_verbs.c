@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libFuzzer: what a program calls of verbs, with any values (verbs_ops.h), on a host of its own in
+ * virtual time, whose messages come back to it.
+ */
+#include <fcntl.h>
+#include "tests/fuzz/verbs_ops.h"
+#include "tests/sim/verbs_hosts.h"
+
+#define RUNS 32 /* that share a host */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void fuzz_settle(void *opaque)
+{
+    struct verbs_hosts *hosts = opaque;
+
+    inproc_advance(hosts->world, VERBS_SECOND / 20);
+}
+
+/* A few inputs share a host, for to bring one up takes longer than most of them; nothing of one may
+ * be left for the next, and when the host goes, that is found out. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct verbs_hosts *hosts;
+    static unsigned runs;
+    static bool fresh;
+    struct verbs_world world = {.own_events = true, .settle = fuzz_settle};
+
+    if (!hosts) {
+        hosts = verbs_hosts_new(1, NULL);
+        fresh = g_getenv("FUZZ_FRESH");
+        runs = 0;
+    }
+    world.ctx = hosts->host[0].ctx;
+    world.pd = hosts->host[0].pd;
+    world.gid = hosts->host[0].config.gid[1];
+    world.opaque = hosts;
+    verbs_must_be_0(fcntl(world.ctx->async_fd, F_SETFL, O_NONBLOCK));
+    verbs_ops_run(&world, data, size);
+    if (++runs == RUNS || fresh) {
+        verbs_hosts_free(hosts);
+        hosts = NULL;
+    }
+    return 0;
+}
