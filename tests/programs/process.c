@@ -391,6 +391,48 @@ START_TEST(what_was_posted_goes_out_although_the_process_ends)
 }
 END_TEST
 
+/* -- ibv_fork_init() --------------------------------------------------------------------------- */
+
+/* Since rdma-core 51 it does nothing where the kernel copies what is registered, at any time;
+ * before, it has to come first. What ibv_is_fork_initialized() says is the kernel's. */
+static void register_a_page(void)
+{
+    static uint8_t byte;
+    struct ibv_mr *mr;
+
+    device_open();
+    must((mr = ibv_reg_mr(pd[0], &byte, 1, 0)), "errno %d", errno);
+    must_be_0(ibv_dereg_mr(mr));
+    device_close();
+}
+
+START_TEST(fork_protection_comes_first)
+{
+    ck_assert_int_eq(ibv_fork_init(), 0);
+    ck_assert_int_eq(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+    register_a_page();
+    ck_assert_int_eq(ibv_fork_init(), 0);
+}
+END_TEST
+
+START_TEST(fork_protection_comes_too_late)
+{
+    register_a_page();
+    ck_assert_int_eq(ibv_fork_init(), RDMA_CORE < 51 ? EINVAL : 0);
+    ck_assert_int_eq(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+END_TEST
+
+START_TEST(fork_protection_is_asked_for_by_the_environment)
+{
+    static const char *const names[] = {"RDMAV_FORK_SAFE", "IBV_FORK_SAFE"};
+
+    ck_assert_int_eq(setenv(names[_i % 2], _i < 2 ? "1" : "0", 1), 0);
+    register_a_page();
+    ck_assert_int_eq(ibv_fork_init(), _i < 2 || RDMA_CORE >= 51 ? 0 : EINVAL);
+}
+END_TEST
+
 /* -- sleep ------------------------------------------------------------------------------------- */
 
 /* The device keeps its time although nobody polls and nothing comes: retries run out, of a queue
@@ -689,6 +731,9 @@ int main(void)
     tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
     tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
+    tcase_add_test(tc, fork_protection_comes_first);
+    tcase_add_test(tc, fork_protection_comes_too_late);
+    tcase_add_loop_test(tc, fork_protection_is_asked_for_by_the_environment, 0, 4);
     tcase_add_test(tc, who_sleeps_is_told_that_nobody_answers);
     if (!UNDER_ASAN) {
         tcase_add_test(tc, a_cancelled_thread_holds_nothing);

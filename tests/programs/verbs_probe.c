@@ -242,7 +242,7 @@ CALL(rates, return ibv_rate_to_mult(IBV_RATE_5_GBPS) == 2 &&
                        ? 0
                        : ENODATA;)
 CALL(fork, int err = num(ibv_fork_init());
-     return err || ibv_is_fork_initialized() == IBV_FORK_ENABLED ? err : ENODATA;)
+     return err || ibv_is_fork_initialized() == IBV_FORK_UNNEEDED ? err : ENODATA;)
 
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);

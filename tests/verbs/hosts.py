@@ -847,7 +847,7 @@ def tools(hosts):
     shows("ip route get 10.9.8.9", "dev hca0", "src 10.9.8.7")
     shows("rdma dev show", "mlx5_0: node_type ca", "mlx5_1: node_type ca")
     shows("rdma link show", "link mlx5_0/1 state ACTIVE", "netdev hca1")
-    shows("rdma system show", "netns shared")
+    shows("rdma system show", "netns shared copy-on-fork on")
 
 
 BIND = """

@@ -113,13 +113,15 @@ static int rdma_tell_ports(const struct nlmsghdr *request, const struct hv_facts
     return rdma_tell(request, facts, answer, rdma_put_port);
 }
 
-/* Devices are seen in all network namespaces. */
+/* Devices are seen in all network namespaces; what is registered is copied when a process forks, as
+ * far as programs can tell (user/process.c). */
 static int rdma_tell_system(const struct nlmsghdr *request, const struct hv_facts *facts,
                             struct netlink_buf *answer)
 {
     (void)facts;
     netlink_begin(answer, request, request->nlmsg_type, 0, NULL, 0);
     netlink_put_u8(answer, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
+    netlink_put_u8(answer, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
     return 0;
 }
 

@@ -65,6 +65,7 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
 {
     const char *wanted;
 
+    hv_fork_note_memory();
     *custom = false;
     if (pd && pd->alloc) {
         void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, PCI_PAGE, type);

@@ -138,6 +138,7 @@ HV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
     unsigned found = 0;
     int state = lock_devices();
 
+    hv_fork_init_from_env();
     if (load_devices() && list) {
         for (unsigned i = 0; i < num_devices; i++) {
             if (!devices[i].removed) {

@@ -7,6 +7,7 @@ HV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
 {
     struct hv_mr *mr = calloc(1, sizeof(*mr));
 
+    hv_fork_note_memory();
     if (!mr) {
         return NULL;
     }

@@ -8,37 +8,79 @@
  * it that needs the HCA fails with EIO, the first one with a line on standard error; the child may
  * open the device again, and is then a host of its own.
  *
- * Nothing is pinned, so the parent's memory does not move away from under the HCA, and there is
- * nothing that these functions need to do.
+ * Nothing is pinned, so a parent's memory does not move away from under its HCA when it forks. A
+ * kernel that copies pinned memory when it forks has the same effect, and says so to who asks
+ * (RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, since Linux 5.13; preload/netlink_rdma.c says it too). There
+ * ibv_is_fork_initialized() answers that nothing needs to be done, and since rdma-core 51
+ * ibv_fork_init() does nothing. Before, it had to come before any memory was registered or any ring
+ * made, and kept registered pages out of children (MADV_DONTFORK). Here the first of that is kept,
+ * for programs see the answer; the second is not: what the library itself does in a child of fork()
+ * lies in the heap, and so beside what a program registers there.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/user/user.h"
 
-static bool fork_initialized;
+/* RDMA_CORE is the release that the library stands for: its headers'. */
+#define FORK_INIT_IS_UNNEEDED (RDMA_CORE >= 51)
+
+static bool fork_initialized, fork_too_late; /* atomic */
+
+void hv_fork_note_memory(void)
+{
+    if (!__atomic_load_n(&fork_initialized, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&fork_too_late, true, __ATOMIC_RELAXED);
+    }
+}
 
 HV_EXPORT int ibv_fork_init(void)
 {
-    fork_initialized = true;
+    if (!FORK_INIT_IS_UNNEEDED && !__atomic_load_n(&fork_initialized, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&fork_too_late, __ATOMIC_RELAXED)) {
+            return EINVAL;
+        }
+        __atomic_store_n(&fork_initialized, true, __ATOMIC_RELAXED);
+    }
     return 0;
+}
+
+static bool process_env_is_on(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && strcmp(value, "0") != 0;
+}
+
+void hv_fork_init_from_env(void)
+{
+    static bool done; /* under the lock of the devices */
+
+    if (!done && (process_env_is_on("RDMAV_FORK_SAFE") || process_env_is_on("IBV_FORK_SAFE")) &&
+        ibv_fork_init()) {
+        fprintf(stderr, "hcasim: RDMAV_FORK_SAFE, IBV_FORK_SAFE: memory is registered already\n");
+    }
+    done = true;
 }
 
 HV_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 {
-    return fork_initialized ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
+    return IBV_FORK_UNNEEDED;
 }
 
 HV_EXPORT int ibv_dontfork_range(void *base, size_t size);
 int ibv_dontfork_range(void *base, size_t size)
 {
+    hv_fork_note_memory();
     return 0;
 }
 
 HV_EXPORT int ibv_dofork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size)
 {
+    hv_fork_note_memory();
     return 0;
 }
 

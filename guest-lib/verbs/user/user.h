@@ -64,6 +64,11 @@ void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
 
+/* Fork protection (process.c): memory is registered, or a ring made, after which ibv_fork_init()
+ * may be too late; what the environment asks for, when the first devices are listed. */
+void hv_fork_note_memory(void);
+void hv_fork_init_from_env(void);
+
 /* Ends the address handle's mapping to a QP, if it has one. */
 void hv_ah_unmap(struct hv_ah *ah);
 
