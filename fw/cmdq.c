@@ -35,6 +35,7 @@
 #define BOX_DATA     512
 #define BOX_CTRL     PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
 #define INLINE_BYTES 16
+#define CMDQ_ENTRIES (1u << CMDQ_LOG_ENTRIES)
 
 /* Beyond any command's layout: CREATE_MKEY of 8 GiB in 4 KiB pages, QUERY_FLOW_COUNTER in bulk. */
 #define CMD_MAX_INPUT  (20u << 20)
@@ -67,7 +68,7 @@ struct buffer {
 /* The entry under way. */
 struct cmdq_entry {
     enum stage stage;
-    unsigned index;
+    unsigned index; /* STAGE_IDLE: of the last one */
     uint64_t addr;
     struct prm_cmd_queue_entry image[1];
     uint32_t in_len, out_len;
@@ -235,12 +236,21 @@ static void cmdq_refuse(struct fw *fw, struct cmdq_entry *e)
     PRM_SET(cmd_out, out, syndrome, syn_code(SYN_NO_MEMORY));
 }
 
-/* Reads the entry of the lowest doorbell. False: it is not there, or not the device's. */
+/* Of the entries whose doorbells rang, the first one behind the last one taken: no entry goes
+ * before another one twice, however fast it is posted anew. */
+static unsigned cmdq_next_index(const struct fw_cmdq *q)
+{
+    uint32_t behind = q->pending & ~1u << q->entry->index;
+
+    return (unsigned)__builtin_ctz(behind ? behind : q->pending);
+}
+
+/* Reads the entry whose turn it is. False: it is not there, or not the device's. */
 static bool cmdq_read_entry(struct fw *fw, struct cmdq_entry *e)
 {
     struct fw_cmdq *q = &fw->cmdq;
 
-    e->index = (unsigned)__builtin_ctz(q->pending);
+    e->index = cmdq_next_index(q);
     e->addr = q->addr + ((uint64_t)e->index << CMDQ_LOG_STRIDE);
     q->pending &= ~(1u << e->index);
     if (!q->addr || !hca_dma_read(&fw->hca, e->addr, e->image, ENTRY_BYTES)) {
@@ -491,6 +501,7 @@ void cmdq_init(struct fw *fw)
 {
     fw->cmdq.work.run = cmdq_work;
     fw->cmdq.entry = g_new0(struct cmdq_entry, 1);
+    fw->cmdq.entry->index = CMDQ_ENTRIES - 1;
     fw->cmdq.entry->out_blocks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 }
 
@@ -512,6 +523,7 @@ void cmdq_forget(struct fw *fw)
     cmdq_buffer_end(fw, &e->in);
     cmdq_buffer_end(fw, &e->out);
     e->stage = STAGE_IDLE;
+    e->index = CMDQ_ENTRIES - 1; /* the first is the next */
     fw->cmdq.pending = 0;
     hca_unschedule(&fw->cmdq.work);
 }

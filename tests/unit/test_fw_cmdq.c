@@ -392,6 +392,35 @@ START_TEST(all_entries_are_served)
 }
 END_TEST
 
+/* Entry 0 is posted anew whenever it is done, and turns are short. The others have their turn all
+ * the same: Linux puts the pages that the device asks for into the last one. */
+START_TEST(the_lowest_entry_does_not_go_first_for_ever)
+{
+    struct prm_cmd_queue_entry *first, *last;
+    struct prm_cmd_queue_entry again[1];
+    unsigned served = 0;
+
+    prepare_short();
+    first = fwd_entry(&d);
+    last = fake_host_ptr(&d.host, d.drv->cmdq.bus + 31 * 64, 64);
+    memcpy(again, first, 64);
+    memcpy(last, first, 64);
+    fw_mmio_write(d.fw, 0x18, 1u | 1u << 31, 4);
+    for (unsigned turns = 0; PRM_GET(cmd_queue_entry, last, ownership); turns++) {
+        ck_assert_msg(turns < 1000, "%u of entry 0, none of entry 31", served);
+        fw_run(d.fw, 1);
+        if (!PRM_GET(cmd_queue_entry, first, ownership)) {
+            memcpy(first, again, 64);
+            fw_mmio_write(d.fw, 0x18, 1, 4);
+            served++;
+        }
+    }
+    ck_assert_uint_le(served, 1);
+    while (fw_run(d.fw, 64)) {
+    }
+}
+END_TEST
+
 /* Health: the counter must move with time, the syndrome stays 0 (driver health.c). */
 START_TEST(health_counter_moves)
 {
@@ -448,6 +477,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, entry_of_software_is_left_alone);
     tcase_add_test(tc, doorbell_without_queue_is_harmless);
     tcase_add_test(tc, all_entries_are_served);
+    tcase_add_test(tc, the_lowest_entry_does_not_go_first_for_ever);
     tcase_add_test(tc, health_counter_moves);
     tcase_add_test(tc, timer_runs);
     tcase_add_test(tc, mmio_outside_registers_is_harmless);
