@@ -8,7 +8,8 @@
  *
  * A key is free (mkc.free: refuses every access) or in use. UMR takes it to either, invalidation to
  * free. Two keys are no objects: the reserved lkey (bus addresses, local access by the kernel's own
- * queues only: mkey_denied()) and the null key (reads zeros, writes nowhere).
+ * queues only: mkey_denied()) and the null key (local access: reads zeros, writes nowhere; a peer
+ * comes to it only through a key that lets peers in).
  */
 #ifndef HCASIM_MODEL_MKEY_H
 #define HCASIM_MODEL_MKEY_H

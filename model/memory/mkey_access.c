@@ -104,13 +104,18 @@ static bool is_null_mkey(const struct hca *hca, uint32_t key)
     return hca->null_mkey && key == hca->null_mkey;
 }
 
+static bool mkey_is_local(unsigned access)
+{
+    return !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
+}
+
 /* The reserved lkey reaches all of memory: for the kernel's PDs only, and never from remote. */
 static bool mkey_reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
 {
     const struct obj *pd = obj_find(&hca->pds, pdn);
     bool kernel = pdn == MKEY_ANY_PD || (pd && pd->uid == 0);
 
-    return kernel && !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
+    return kernel && mkey_is_local(access);
 }
 
 /* The key if it may be used for the access, else NULL. */
@@ -139,9 +144,11 @@ enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 {
     const struct mkey *mkey;
 
-    if (len == 0 || mkey_run_has(mkey_run_of(hca, key), key, pdn, va, len, access) ||
-        is_null_mkey(hca, key)) {
+    if (len == 0 || mkey_run_has(mkey_run_of(hca, key), key, pdn, va, len, access)) {
         return MEM_OK;
+    }
+    if (is_null_mkey(hca, key)) {
+        return mkey_is_local(access) ? MEM_OK : MEM_BAD_KEY;
     }
     if (mkey_is_reserved_lkey(hca, key)) {
         return mkey_reserved_lkey_ok(hca, pdn, access) ? MEM_OK : MEM_BAD_KEY;
@@ -400,6 +407,9 @@ static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, u
                            op);
     }
     if (is_null_mkey(hca, key)) {
+        if (!mkey_is_local(access)) {
+            return MEM_BAD_KEY;
+        }
         mkey_null_op(len, op);
         return MEM_OK;
     }

@@ -166,21 +166,47 @@ START_TEST(null_key_reads_zeros)
 }
 END_TEST
 
-/* What is written there is gone: so is what an atomic adds, or swaps in. */
+/* A peer is let into keys that were made for it, and this one is everybody's. */
+START_TEST(null_key_is_for_local_access_alone)
+{
+    static const unsigned remote[] = {MEM_REMOTE_READ, MEM_REMOTE_WRITE, MEM_REMOTE_ATOMIC,
+                                      MEM_LOCAL_WRITE | MEM_REMOTE_WRITE};
+    uint64_t before;
+    uint8_t byte;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(remote); i++) {
+        ck_assert_int_eq(mkey_check(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 8, remote[i]),
+                         MEM_BAD_KEY);
+    }
+    ck_assert_int_eq(mkey_check(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 8, MEM_LOCAL_WRITE), MEM_OK);
+    ck_assert_int_eq(mkey_check(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 0, MEM_REMOTE_READ), MEM_OK);
+    ck_assert_int_eq(mkey_read(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, &byte, 1, MEM_REMOTE_READ),
+                     MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_write(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, &byte, 1, MEM_REMOTE_WRITE),
+                     MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 5, &before), MEM_BAD_KEY);
+}
+END_TEST
+
+/* Behind a key that lets peers in. What is written there is gone: so is what an atomic adds, or
+ * swaps in. */
 START_TEST(an_atomic_on_the_null_key_finds_zero)
 {
     uint64_t before = 7;
+    uint8_t list[4 * 16] = {0};
+    uint32_t key;
 
+    klm(list, 0, 64, RIG_NULL_MKEY, 0);
+    key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, VA, 64, list, 1);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert_int_eq(mkey_fetch_add(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 5, &before), MEM_OK);
+        ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, VA + 8, 5, &before), MEM_OK);
         ck_assert_uint_eq(before, 0);
         before = 7;
-        ck_assert_int_eq(mkey_cmp_swap(&rig.hca, RIG_NULL_MKEY, rig.pdn, 8, 0, 5, &before), MEM_OK);
+        ck_assert_int_eq(mkey_cmp_swap(&rig.hca, key, rig.pdn, VA + 8, 0, 5, &before), MEM_OK);
         ck_assert_uint_eq(before, 0);
         before = 7;
     }
-    ck_assert_int_eq(mkey_fetch_add(&rig.hca, RIG_NULL_MKEY, rig.pdn, 4, 5, &before),
-                     MEM_BAD_BOUNDS);
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, VA + 4, 5, &before), MEM_BAD_BOUNDS);
 }
 END_TEST
 
@@ -741,6 +767,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, pa_key_translates_nothing);
     tcase_add_test(tc, reserved_lkey_is_the_kernels);
     tcase_add_test(tc, null_key_reads_zeros);
+    tcase_add_test(tc, null_key_is_for_local_access_alone);
     tcase_add_test(tc, an_atomic_on_the_null_key_finds_zero);
     tcase_add_test(tc, klm_list_joins_ranges_of_keys);
     tcase_add_test(tc, klm_list_shorter_than_its_key_ends);
