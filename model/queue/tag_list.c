@@ -60,7 +60,7 @@ uint16_t tag_list_append(struct tag_list *list, uint16_t next, uint64_t tag, uin
     if (!tag_list_has(list, next) || entry->state != TAG_FREE) {
         return TAG_NONE;
     }
-    entry->tag = tag;
+    entry->tag = tag & mask;
     entry->mask = mask;
     entry->buffer = *buffer;
     entry->state = TAG_LISTED;

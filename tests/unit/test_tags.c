@@ -118,6 +118,20 @@ START_TEST(the_first_that_matches_is_taken)
 }
 END_TEST
 
+/* UCX posts tag and mask as its user gave them: what the mask leaves out of a tag is of no meaning
+ * (ucp_tag_is_match(): ((tag ^ expected) & mask) == 0). */
+START_TEST(bits_outside_the_mask_do_not_count)
+{
+    uint16_t low = append(0xabcd22, 0xff, 0, 64, 0), any = append(0x1234, 0, 1, 64, 0);
+
+    send_eager(0x5522, 8);
+    ck_assert_uint_eq(EXPECT(CONSUMED_MSG, RESP_SEND).handle, low);
+    send_eager(0x5522, 8);
+    ck_assert_uint_eq(EXPECT(CONSUMED_MSG, RESP_SEND).handle, any);
+    expect_nothing();
+}
+END_TEST
+
 START_TEST(a_message_without_data_needs_no_buffer)
 {
     append(9, ALL, 0, 0, 0);
@@ -615,6 +629,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_message_without_a_match_is_unexpected);
     tcase_add_test(tc, what_has_no_tag_goes_to_a_receive_wqe);
     tcase_add_test(tc, the_first_that_matches_is_taken);
+    tcase_add_test(tc, bits_outside_the_mask_do_not_count);
     tcase_add_test(tc, a_message_without_data_needs_no_buffer);
     tcase_add_test(tc, a_message_may_carry_an_immediate);
     tcase_add_loop_test(tc, a_message_may_invalidate_a_key, 0, 2);
