@@ -120,6 +120,44 @@ START_TEST(made_up_entries_are_taken_as_many_as_asked_for)
 }
 END_TEST
 
+/* How much memory for slots a member has, as the segment says. */
+static unsigned chunks_of(struct shm_port *sp, unsigned id)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < SHM_CHUNKS / 64; i++) {
+        n += (unsigned)__builtin_popcountll(atomic_load(&shm_member_at(sp, id)->chunks[i]));
+    }
+    return n;
+}
+
+/* A receiver whose slots all have an owner and who takes chunks out of the list as they come into
+ * it has no room: a sender sees that after a few looks, and waits as it does for any other one. */
+START_TEST(a_region_that_is_never_free_is_not_searched_for_ever)
+{
+    struct node *a, *b;
+    struct shm_port *sp;
+    unsigned before;
+
+    two(&a, &b);
+    meet(a, b);
+    sp = shm_port_of(b->port);
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        atomic_store(&sp->seg.region[sp->seg.id]->slot[i].owner, shm_tag(7, 1));
+    }
+    before = chunks_of(sp, sp->seg.id);
+    ck_assert(!send_frame(a, b->id, 0, 64));
+    ck_assert_uint_gt(chunks_of(sp, sp->seg.id), before);
+    /* It looks twice, the second time when the receiver knows that it waits. */
+    ck_assert_uint_le(chunks_of(sp, sp->seg.id) - before, 2 * 8);
+    for (unsigned i = 0; i < SHM_SLOTS; i++) {
+        atomic_store(&sp->seg.region[sp->seg.id]->slot[i].owner, 0);
+    }
+    leave(a);
+    leave(b);
+}
+END_TEST
+
 /* All places claim to wait for room and to sleep: few of them are told at a time, each in its turn,
  * and none is left out. */
 START_TEST(waking_many_is_spread)
@@ -393,6 +431,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 50); /* less than what used to be waited for the lock */
     tcase_add_test(tc, a_changing_generation_costs_no_search);
     tcase_add_test(tc, made_up_entries_are_taken_as_many_as_asked_for);
+    tcase_add_test(tc, a_region_that_is_never_free_is_not_searched_for_ever);
     tcase_add_test(tc, waking_many_is_spread);
     tcase_add_test(tc, a_fifo_that_never_empties_is_left);
     tcase_add_test(tc, nobody_who_lives_or_leaves_waits_for_the_join_lock);

@@ -12,6 +12,9 @@
  * receiver's, and slots not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
+/* How often a sender adds memory for slots before it takes a receiver to have no room. */
+#define ADD_TRIES 8
+
 /* The longest frame whose lines are asked for before it is written. */
 #define PREFETCH_FRAME 2048
 
@@ -228,9 +231,14 @@ static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
             return i;
         }
     }
-    do {
+    /* Others may take what was added; a few times, for what says that it was is everybody's. */
+    slot = shm_tx_search_slot(sp, id);
+    for (unsigned i = 0; i < ADD_TRIES && slot == SHM_SLOTS; i++) {
+        if (!shm_segment_add_chunk(&sp->seg, id)) {
+            break;
+        }
         slot = shm_tx_search_slot(sp, id);
-    } while (slot == SHM_SLOTS && shm_segment_add_chunk(&sp->seg, id));
+    }
     return slot;
 }
 
