@@ -270,7 +270,14 @@ void port_update_link(struct hca *hca)
 
 void port_set_wire(struct hca *hca, struct wire_port *wire)
 {
-    eswitch_set_wire(hca->vport->sw, wire);
+    struct eswitch *sw = hca->vport->sw;
+
+    if (wire && sw->uplink.wire) {
+        /* Between two cables there is none: what waits for the old one's room does so no more. */
+        eswitch_set_wire(sw, NULL);
+        eswitch_link_changed(sw);
+    }
+    eswitch_set_wire(sw, wire);
     port_update_link(hca);
 }
 

@@ -190,6 +190,36 @@ START_TEST(a_reliable_connection)
 }
 END_TEST
 
+/* What waits for room on a cable does not wait for it on the next one, which knows nothing of that.
+ * The port has been without a cable, however short the time. */
+START_TEST(a_cable_that_is_replaced_holds_nothing_back)
+{
+    struct lab_wr send = {.opcode = PRM_WQE_OPCODE_SEND, .num_sge = 1};
+    struct wire_port *cable;
+    uint64_t downs;
+
+    setup();
+    cable = near->hca.vport->uplink->wire;
+    send.sge[0] = (struct lab_sge){src, BYTES, 0};
+    lab_rc_pair(lab, &a, &b, &lab_path);
+    lab_post_recv(&b, dst, BYTES);
+    plug_narrow_port(near, 1);
+    lab_post(&a, &send);
+    lab_run(lab);
+    ck_assert(narrow.waits);
+    downs = near->hca.vport->uplink->counters.link_downs;
+
+    port_set_wire(&near->hca, cable);
+    lab_run(lab);
+    expect_good(near, 1);
+    expect_good(far, 1);
+    ck_assert_mem_eq(lab_ptr(far, dst, BYTES), lab_ptr(near, src, BYTES), BYTES);
+    ck_assert_uint_eq(near->hca.vport->uplink->counters.link_downs, downs + 1);
+    ck_assert(near->hca.vport->was_up);
+    teardown();
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("no room");
@@ -198,6 +228,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 100);
     tcase_add_loop_test(tc, dynamic_connections, 0, 2);
     tcase_add_loop_test(tc, a_reliable_connection, 0, 2);
+    tcase_add_test(tc, a_cable_that_is_replaced_holds_nothing_back);
     suite_add_tcase(suite, tc);
     return suite;
 }
