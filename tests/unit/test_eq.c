@@ -186,6 +186,29 @@ START_TEST(full_eq_keeps_what_it_has)
 }
 END_TEST
 
+/* Software that has looked at nothing yet arms an EQ whose every entry is taken: its index is in
+ * the ring, and what it is told is there. One behind that is not, nor is one ahead. */
+START_TEST(an_eq_that_is_exactly_full_can_be_armed)
+{
+    struct rig_eq eq;
+
+    rig_eq_create(&rig, &eq, 2, 1, RIG_ASYNC_MASK);
+    for (unsigned i = 0; i < 4; i++) {
+        event(PORT_CHANGE, i);
+    }
+    rig_eq_doorbell(&rig, &eq, true);
+    ck_assert_uint_eq(rig.host.guest_errors, 0);
+    ck_assert_uint_eq(rig.host.irqs[1], 1);
+    eq.ci--;
+    rig_eq_doorbell(&rig, &eq, true);
+    ck_assert_uint_eq(rig.host.guest_errors, 1);
+    eq.ci += 6;
+    rig_eq_doorbell(&rig, &eq, true);
+    ck_assert_uint_eq(rig.host.guest_errors, 2);
+    ck_assert_uint_eq(rig.host.irqs[1], 1);
+}
+END_TEST
+
 START_TEST(query_tells_the_live_state)
 {
     struct rig_eq eq;
@@ -385,6 +408,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, event_forgets_an_eq_that_is_gone);
     tcase_add_test(tc, async_event_names_queue_type_and_number);
     tcase_add_test(tc, full_eq_keeps_what_it_has);
+    tcase_add_test(tc, an_eq_that_is_exactly_full_can_be_armed);
     tcase_add_test(tc, query_tells_the_live_state);
     tcase_add_test(tc, ring_may_begin_inside_a_page);
     tcase_add_test(tc, bad_contexts_are_refused);

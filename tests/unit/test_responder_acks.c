@@ -176,6 +176,27 @@ START_TEST(an_ack_answers_so_many_packets_at_most)
 }
 END_TEST
 
+/* What the connection before has answered is nothing to the next one, whose PSNs begin where they
+ * like. */
+START_TEST(a_connection_that_begins_anew_counts_anew)
+{
+    struct roce_packet ack;
+    uint32_t first;
+
+    stream();
+    first = psn = (psn - 100) & PSN_MASK;
+    responder_reset(&qp.qp->peer, first);
+    for (unsigned i = 0; i < MOST_COVERED; i++) {
+        put(BTH_WRITE_ONLY, psn++ & PSN_MASK, 8);
+    }
+    more = 3 * MOST_COVERED;
+    turn();
+    ck_assert(bench_tx(&b, &ack));
+    ck_assert_uint_eq(ack.aeth.syndrome, ACK);
+    ck_assert_int_lt(psn_diff(ack.psn, first), 2 * MOST_COVERED);
+}
+END_TEST
+
 START_TEST(the_ack_of_a_long_message_does_not_wait)
 {
     stream();
@@ -277,6 +298,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_peer_that_waits_for_each_ack_has_it_at_once);
     tcase_add_test(tc, an_ack_of_a_stream_waits_for_the_next_requests);
     tcase_add_test(tc, an_ack_answers_so_many_packets_at_most);
+    tcase_add_test(tc, a_connection_that_begins_anew_counts_anew);
     tcase_add_test(tc, the_ack_of_a_long_message_does_not_wait);
     tcase_add_test(tc, an_ack_that_waits_in_vain_goes_with_the_turn);
     tcase_add_test(tc, a_stream_that_has_ended_is_forgotten);
