@@ -406,14 +406,15 @@ static bool requester_atomic_ok(const struct send_desc *desc, const struct roce_
            aeth_class(pkt->aeth.syndrome) == AETH_CLASS_ACK;
 }
 
-/* The original number goes to memory as packets have it, but for one of 8 bytes where the driver
- * has asked for the host's byte order (capability atomic_req_8B_endianness_mode). The responder's
- * memory is a host-order word in any case. */
+/* The original number goes as packets have it, into a CQE always (docs/adr/0013); one of 8 bytes
+ * that goes to memory is turned to the host's byte order where the driver has asked for it
+ * (capability atomic_req_8B_endianness_mode). The responder's memory is a host-order word in any
+ * case. */
 static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
     struct send_desc *desc = requester_answered(qp, pkt);
-    const void *bytes = pkt->payload;
-    uint64_t original = GUINT64_TO_BE(pkt->atomic_ack);
+    uint64_t number = GUINT64_TO_BE(pkt->atomic_ack);
+    const void *bytes = &number;
 
     if (!desc) {
         return;
@@ -422,18 +423,19 @@ static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
-    if (desc->len == sizeof(original)) {
-        if (desc->flags & SEND_OP_EXTENDED) {
-            memcpy(&original, pkt->payload, sizeof(original));
-        }
-        if (!qp->hca->big_endian_replies) {
-            original = GUINT64_FROM_BE(original);
-        }
-        bytes = &original;
+    if (desc->flags & SEND_OP_EXTENDED) {
+        bytes = pkt->payload;
     }
     if (requester_is_in_cqe(qp, desc)) {
         requester_answer_in_cqe(qp, desc, bytes);
-    } else if (requester_deliver(qp, desc, 0, bytes, desc->len)) {
+        return;
+    }
+    if (desc->len == sizeof(number) && !qp->hca->big_endian_replies) {
+        memcpy(&number, bytes, sizeof(number));
+        number = GUINT64_FROM_BE(number);
+        bytes = &number;
+    }
+    if (requester_deliver(qp, desc, 0, bytes, desc->len)) {
         requester_answer_done(qp, desc, true);
     }
 }
