@@ -28,6 +28,8 @@ struct wq {
     uint64_t dbr;       /* bus address of the queue's 32-bit counter in its doorbell record */
     uint32_t ci;        /* the slot that the device takes next */
     uint32_t pi;        /* the producer counter as last read */
+    bool rung;          /* a QP's send queue: a doorbell has rung since the last reset. Until then
+                         * nothing is posted, whatever the record says: none need have cleared it */
     struct blueflame_line *bf; /* of a send queue: what its last doorbell brought; NULL: nothing */
     bool start_padding; /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING,
                          * the leave to put padding before a packet; no use is made of it */

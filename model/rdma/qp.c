@@ -79,6 +79,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
         rq_flush_stop(qp);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
+        qp->sq.rung = false;
         blueflame_drop(&qp->sq);
         break;
     case PRM_QP_STATE_RTS:

@@ -538,7 +538,7 @@ static bool requester_flush_all(struct qp *qp)
     struct flight *s = qp->req.flight;
     bool only_known = s->queue == QUEUE_RESUMING;
 
-    while (requester_flush_one(qp) || (!only_known && qp->has_sq &&
+    while (requester_flush_one(qp) || (!only_known && qp->sq.rung &&
                                        wq_update_pi(qp->hca, &qp->sq) && requester_flush_one(qp))) {
         hca_spend(qp->hca, 1);
         if (!hca_may_go_on(qp->hca)) {
@@ -625,7 +625,7 @@ void requester_start(struct qp *qp)
     if (!qp_may_request(qp)) {
         return;
     }
-    if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS) && qp->has_sq) {
+    if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS) && qp->sq.rung) {
         /* Back from SQER before everything was flushed: what is posted from now on is not. */
         wq_update_pi(qp->hca, &qp->sq);
     }
@@ -657,7 +657,7 @@ void requester_flush(struct qp *qp)
     hca_schedule(qp->hca, &qp->req.work);
 }
 
-void requester_doorbell(struct qp *qp)
+void requester_kick(struct qp *qp)
 {
     bool listening = qp->state == PRM_QP_STATE_RTS || qp->state == PRM_QP_STATE_ERR ||
                      qp->state == PRM_QP_STATE_SQER;
@@ -665,6 +665,14 @@ void requester_doorbell(struct qp *qp)
     if (qp_may_request(qp) && listening) {
         hca_schedule(qp->hca, &qp->req.work);
     }
+}
+
+void requester_doorbell(struct qp *qp)
+{
+    if (qp->state != PRM_QP_STATE_RST) {
+        qp->sq.rung = qp->has_sq; /* also before RTS, where it is taken then */
+    }
+    requester_kick(qp);
 }
 
 unsigned requester_started(const struct qp *qp)

@@ -114,6 +114,8 @@ void requester_flush(struct qp *qp);
 /* Doorbell on this QP's SQ: first two dwords of the last posted WQE's control segment. What is
  * posted is read from the doorbell record. */
 void requester_doorbell(struct qp *qp);
+/* Looks for WQEs, of whatever source. */
+void requester_kick(struct qp *qp);
 extern const struct obj_sender qp_sender;
 
 /* WQEs that are started and not completed. */

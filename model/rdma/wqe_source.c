@@ -135,7 +135,7 @@ void wqe_source_attach(struct qp *qp, struct wqe_source *source)
 
 void wqe_source_kick(struct qp *qp)
 {
-    requester_doorbell(qp);
+    requester_kick(qp);
 }
 
 unsigned wqe_source_max(const struct qp *qp)
@@ -149,7 +149,7 @@ bool wqe_source_look(struct qp *qp, enum wqe_source_id *id, unsigned *posted)
 {
     *posted = device_posted(qp);
     *id = *posted ? WQE_SOURCE_DEVICE : WQE_SOURCE_RING;
-    if (*posted || !qp->has_sq) {
+    if (*posted || !qp->sq.rung) {
         return true;
     }
     if (wq_posted(&qp->sq) == 0 && !wq_update_pi(qp->hca, &qp->sq)) {

@@ -489,6 +489,64 @@ START_TEST(what_a_qp_failed_with)
 }
 END_TEST
 
+/* A driver need not clear the doorbell record when it resets a QP. What the record says counts from
+ * the next doorbell on: before, nothing is posted, neither in RTS nor to be flushed. */
+START_TEST(after_a_reset_the_record_counts_from_the_next_doorbell_on)
+{
+    uint64_t src = lab_mem(left, 64, 7), dst = lab_mem(right, 64, 0);
+
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    lab_run(lab);
+    expect_none(left);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    memset(lab_ptr(right, dst, 64), 0, 64);
+    lab_connect(lab, &a, &b, &lab_path);
+    lab_run(lab);
+    expect_none(left);
+    a.sq_pi = 0;
+    write_from(src, 64, dst); /* the record has that value already */
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    expect_none(left);
+    same(src, dst, 64);
+}
+END_TEST
+
+/* IBTA 10.3.1, SQD state: work may be posted, and starts in RTS. libmlx5 looks at no state when it
+ * posts: what was rung for before RTS is done in RTS. */
+START_TEST(a_doorbell_before_rts_is_not_lost)
+{
+    uint64_t src = lab_mem(left, 64, 7), dst = lab_mem(right, 64, 0);
+
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_RTS2SQD_QP, NULL, 0, NULL), SYN_OK);
+    lab_run(lab);
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_none(left);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_SQD_RTS_QP, NULL, 0, NULL), SYN_OK);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_RST2INIT_QP, &lab_path, 0, &b), SYN_OK);
+    a.sq_pi = 0;
+    write_from(src, 64, dst);
+    lab_run(lab);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_RST2INIT_QP, &lab_path, 0, &a), SYN_OK);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_INIT2RTR_QP, &lab_path, 0, &b), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_INIT2RTR_QP, &lab_path, 0, &a), SYN_OK);
+    expect_none(left);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_RTR2RTS_QP, &lab_path, 0, &b), SYN_OK);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester");
@@ -518,6 +576,8 @@ Suite *unit_suite(void)
     tcase_add_test(rc, nop_completes_in_order);
     tcase_add_test(rc, local_invalidate_frees_the_key);
     tcase_add_test(rc, send_with_invalidate_carries_the_key);
+    tcase_add_test(rc, after_a_reset_the_record_counts_from_the_next_doorbell_on);
+    tcase_add_test(rc, a_doorbell_before_rts_is_not_lost);
     suite_add_tcase(suite, rc);
     return suite;
 }
