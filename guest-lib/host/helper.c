@@ -13,7 +13,9 @@
 #define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
 #define PROBATION_MAX 256000000u /* the most; it doubles each time */
 #define HELPER_SLICE  100000u    /* ns, the least that may be asked for */
-#define SPIN_PERIOD   20u        /* us between looks at watched doorbells when nothing happens */
+#define LOOK_LEAST    20000u     /* ns from one look at doorbell pages to the next */
+#define LOOK_MOST     4000000u   /* the most */
+#define LOOK_SHARE    64u        /* the part of the time since something happened that it may be */
 #define LINGER        50000u     /* ns after its last work for which the helper looks for more */
 #define CROWDED       1000000u /* ns for which it does not once others kept the processor; doubles */
 #define CROWDED_MAX   256000000u /* the most */
@@ -28,6 +30,17 @@ void local_helper_wake(struct local_hca *hca)
         g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
     }
     cancel_restore(state);
+}
+
+/* How long it may be before somebody looks at the doorbell pages again. A store to memory wakes
+ * nobody: the longer nothing was there, the less often it is looked
+ * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md). */
+static uint64_t helper_look_ns(const struct local_hca *hca, uint64_t now)
+{
+    uint64_t rang = __atomic_load_n(&hca->rang_ns, __ATOMIC_RELAXED);
+    uint64_t last = MAX(rang, hca->last_work_ns);
+
+    return CLAMP(now > last ? (now - last) / LOOK_SHARE : 0, LOOK_LEAST, LOOK_MOST);
 }
 
 /* How long it may sleep: 0 not at all. Where each message sets a timer which its answer stops, it
@@ -48,8 +61,8 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
         return 0; /* somebody polls since: now it is to look each POLL_GRACE whether he still does
                    */
     }
-    if (g_atomic_int_get(hca->watching)) {
-        most = MIN(most, SPIN_PERIOD * 1000u);
+    if (local_is_watching(hca)) {
+        most = MIN(most, helper_look_ns(hca, now));
     }
     if (polled || until == UINT64_MAX) {
         return most; /* the poller sees to timers, or there is none */
@@ -143,9 +156,9 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 /* Where one frame came the next is near, and to sleep between them costs both sides more than a
  * frame does: the sender a system call, this one a context switch. So the helper of a program that
  * leaves everything to it looks for a while. One that is at work itself may need the processor. */
-static bool helper_lingers(const struct local_hca *hca, uint64_t last_work_ns, uint64_t now)
+static bool helper_lingers(const struct local_hca *hca, uint64_t now)
 {
-    return !hca->polled && now < last_work_ns + LINGER && now >= hca->crowded_until_ns &&
+    return !hca->polled && now < hca->last_work_ns + LINGER && now >= hca->crowded_until_ns &&
            now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
 }
 
@@ -190,7 +203,6 @@ static bool helper_lock(struct local_hca *hca)
 static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
-    uint64_t last_work_ns = 0;
     bool missed = false; /* since the last look at the poller there was one in vain */
 
     memory_unblock_faults();
@@ -218,10 +230,10 @@ static void *helper_main(void *opaque)
             }
         }
         polled = hca->polled;
-        if ((!polled || g_atomic_int_get(hca->watching)) && local_turn(hca, now, true)) {
-            last_work_ns = now;
+        if ((!polled || local_is_watching(hca)) && local_turn(hca, now, true)) {
+            hca->last_work_ns = now;
         }
-        linger = helper_lingers(hca, last_work_ns, now);
+        linger = helper_lingers(hca, now);
         local_set_busy(hca, polled || linger);
         pthread_mutex_unlock(&hca->lock);
         local_tell_irq(hca);

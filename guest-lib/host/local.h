@@ -71,12 +71,20 @@ void local_hca_abandon(struct local_hca *hca);
 /* False: it was abandoned, which the first call says on standard error. */
 bool local_is_ours(struct local_hca *hca);
 
-/* irq runs whenever the HCA raised interrupts, with a bit for each vector. scan, if not NULL, runs
- * in every round with the lock held and returns true if it rang a doorbell (local_mmio_locked());
- * while *watching is not zero the helper does not sleep. Starts the helper. False: no thread could
- * be made (errno). */
+/* irq runs whenever the HCA raised interrupts, with a bit for each vector. scan runs in every
+ * round, with the lock held, while there is something to look at (local_lock_scan()), and returns
+ * true if it rang a doorbell (local_mmio_locked()). Starts the helper. False: no thread could be
+ * made (errno). */
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
-                 bool (*scan)(void *opaque), const gint *watching, void *opaque);
+                 bool (*scan)(void *opaque), void *opaque);
+
+/* Around changes of what scan looks at. things: how many there are now. While there are any, scan
+ * runs again and again, though nobody calls: at once where there are more than before, for the
+ * helper is woken, then as often as helper.c says. */
+void local_lock_scan(struct local_hca *hca);
+void local_unlock_scan(struct local_hca *hca, unsigned things);
+/* Whether there are any. */
+bool local_is_watched(const struct local_hca *hca);
 
 /* Where an address is on the wire. True: at *mac. False: it is being asked for; who wants to know
  * asks again, now and then (host/neighbours.h). derived, or NULL: where the address is by

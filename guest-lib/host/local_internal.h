@@ -45,6 +45,8 @@ struct local_hca {
     pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
     struct wire_port *port; /* NULL: it was pulled out */
+    unsigned watching;      /* things that scan looks at */
+    uint64_t rang_ns;       /* when it rang last, or began to look at something */
     struct memory_missed missed;
     int wire_fd, wake_fd;
     int log_level;
@@ -79,6 +81,7 @@ struct local_hca {
     struct fork_gate gate;
     bool started, stop;
     bool said_so;
+    uint64_t last_work_ns; /* when it last did something */
     bool asleep;
     uint64_t asleep_until_ns;
     uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
@@ -86,7 +89,6 @@ struct local_hca {
     unsigned in_time;          /* times that they let it have the processor soon, since */
     void (*irq)(void *opaque, uint32_t vectors);
     bool (*scan)(void *opaque);
-    const gint *watching;
     void *opaque;
 };
 
@@ -114,6 +116,12 @@ static inline uint64_t local_monotonic_ns(void)
 static inline uint64_t local_now_ns(const struct local_hca *hca)
 {
     return hca->world ? hca->world->now_ns : local_monotonic_ns();
+}
+
+/* Whether there is memory to be looked at that tells of doorbells. */
+static inline bool local_is_watching(const struct local_hca *hca)
+{
+    return __atomic_load_n(&hca->watching, __ATOMIC_SEQ_CST) != 0;
 }
 
 /* Does what was left as notes. With the lock held. */

@@ -170,8 +170,11 @@ static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t 
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
-    bool rang = hca->scan && g_atomic_int_get(hca->watching) && hca->scan(hca->opaque);
+    bool rang = local_is_watching(hca) && hca->scan(hca->opaque);
 
+    if (rang) {
+        __atomic_store_n(&hca->rang_ns, now, __ATOMIC_RELAXED);
+    }
     local_take_notes(hca);
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
         hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
@@ -327,6 +330,30 @@ void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value)
     fw_mmio_write(hca->fw, offset, value, 8);
 }
 
+bool local_is_watched(const struct local_hca *hca)
+{
+    return local_is_watching(hca);
+}
+
+void local_lock_scan(struct local_hca *hca)
+{
+    pthread_mutex_lock(&hca->lock);
+}
+
+void local_unlock_scan(struct local_hca *hca, unsigned things)
+{
+    bool more = things > hca->watching;
+
+    if (more) {
+        __atomic_store_n(&hca->rang_ns, local_now_ns(hca), __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&hca->watching, things, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&hca->lock);
+    if (more && local_driven_by(hca) == LOCAL_BY_THREADS) {
+        local_helper_wake(hca); /* it may be in a sleep without an end */
+    }
+}
+
 /* One that somebody else works on, or nobody. */
 static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
@@ -369,7 +396,7 @@ void local_finish(struct local_hca *hca)
         return;
     }
     local_take_notes(hca);
-    for (unsigned i = 0; i < FINISH && hca->woken; i++) {
+    for (unsigned i = 0; i < FINISH && (hca->woken || (i == 0 && local_is_watching(hca))); i++) {
         local_turn(hca, local_monotonic_ns(), false);
     }
     pthread_mutex_unlock(&hca->lock);
@@ -463,7 +490,7 @@ static bool local_member_run(struct inproc_member *member, uint64_t now_ns)
     if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
         return false;
     }
-    scans = hca->scan && g_atomic_int_get(hca->watching);
+    scans = local_is_watching(hca);
     if (hca->away_until_ns > now_ns) {
         due = scans = false;
     } else if (due && whims && hca->away_until_ns != now_ns && local_whim(hca, SELDOM) == 0) {
@@ -510,11 +537,10 @@ void local_leave(struct local_hca *hca)
  */
 
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
-                 bool (*scan)(void *opaque), const gint *watching, void *opaque)
+                 bool (*scan)(void *opaque), void *opaque)
 {
     hca->irq = irq;
     hca->scan = scan;
-    hca->watching = watching;
     hca->opaque = opaque;
     return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
 }

@@ -52,17 +52,15 @@ int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port 
 /* -- objects: what libmlx5.so.1 must know of them is their context ------------------------------
  */
 
-struct hv_dv_watch;
 struct user_qp;
 
 /* An object that a DevX command made. */
 struct mlx5dv_devx_obj {
     struct ibv_context *context;
     const struct prm_object *object;
-    uint32_t obj_type;         /* of a general object */
-    uint32_t id;               /* its number */
-    uint8_t destroy[64];       /* the input of the command that ends it */
-    struct hv_dv_watch *watch; /* its doorbell record, or NULL */
+    uint32_t obj_type;   /* of a general object */
+    uint32_t id;         /* its number */
+    uint8_t destroy[64]; /* the input of the command that ends it */
 };
 
 /* User memory that DevX commands name by number. */

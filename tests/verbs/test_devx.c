@@ -9,8 +9,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/devx.h"
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/watch.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -29,7 +32,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    ck_assert_int_eq(g_atomic_int_get(&hv_watches), 0);
+    ck_assert(!local_is_watched(v->hca[0]->local) && !local_is_watched(v->hca[1]->local));
     verbs_table_free(v);
 }
 
@@ -49,6 +52,7 @@ struct side {
     struct memory cq_ring, qp_ring, cq_dbr, qp_dbr;
     uint8_t *msg;
     struct mlx5dv_devx_uar *uar;
+    bool has_uar; /* its own */
     struct mlx5dv_devx_obj *cq, *qp;
     uint32_t ci, sq_pi, rq_pi;
 };
@@ -123,7 +127,8 @@ static struct mlx5dv_devx_obj *create_qp(struct side *s)
     return hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out));
 }
 
-static struct side *side_new(int index)
+/* uar: the doorbell page of another one; NULL: one of its own. */
+static struct side *side_new_on(int index, struct mlx5dv_devx_uar *uar)
 {
     struct side *s = g_new0(struct side, 1);
 
@@ -132,7 +137,8 @@ static struct side *side_new(int index)
     s->pd = ibv_alloc_pd(s->ctx);
     s->msg = page_alloc(MSG_SIZE);
     s->mr = ibv_reg_mr(s->pd, s->msg, MSG_SIZE, IBV_ACCESS_LOCAL_WRITE);
-    s->uar = hv_dv_devx_alloc_uar(s->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+    s->has_uar = !uar;
+    s->uar = uar ? uar : hv_dv_devx_alloc_uar(s->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
     s->cq_ring = memory_new(s, RING_SIZE);
     s->qp_ring = memory_new(s, RING_SIZE);
     s->cq_dbr = memory_new(s, 64);
@@ -144,6 +150,11 @@ static struct side *side_new(int index)
     return s;
 }
 
+static struct side *side_new(int index)
+{
+    return side_new_on(index, NULL);
+}
+
 static void side_free(struct side *s)
 {
     ck_assert_int_eq(hv_dv_devx_obj_destroy(s->qp), 0);
@@ -152,7 +163,9 @@ static void side_free(struct side *s)
     memory_free(&s->cq_dbr);
     memory_free(&s->qp_ring);
     memory_free(&s->cq_ring);
-    hv_dv_devx_free_uar(s->uar);
+    if (s->has_uar) {
+        hv_dv_devx_free_uar(s->uar);
+    }
     ck_assert_int_eq(ibv_dereg_mr(s->mr), 0);
     free(s->msg);
     ck_assert_int_eq(ibv_dealloc_pd(s->pd), 0);
@@ -217,11 +230,30 @@ static void post_recv(struct side *s)
     prm_store32(s->qp_dbr.ptr, s->rq_pi);
 }
 
-/* Writes a WQE, the record and, if doorbell, the doorbell page. */
+static struct prm_wqe_ctrl_seg *send_slot(const struct side *s, uint32_t index)
+{
+    return (void *)(s->qp_ring.ptr + RQ_BYTES + (index & ((1u << LOG_SIZE) - 1)) * 64u);
+}
+
+/* One store, as a program's. */
+static void store8(void *to, const void *value)
+{
+    uint64_t word;
+
+    memcpy(&word, value, sizeof(word));
+    __atomic_store_n((uint64_t *)to, word, __ATOMIC_RELEASE);
+}
+
+/* Rings for the last WQE, at that place of a mapping of the doorbell page. */
+static void ring_at(const struct side *s, void *page, uint32_t reg)
+{
+    store8((uint8_t *)page + reg, send_slot(s, s->sq_pi - 1));
+}
+
+/* Writes a WQE and the record, and rings, if doorbell. */
 static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
 {
-    uint8_t *at = s->qp_ring.ptr + RQ_BYTES + (s->sq_pi & ((1u << LOG_SIZE) - 1)) * 64u;
-    struct prm_wqe_ctrl_seg *wqe = (void *)at;
+    struct prm_wqe_ctrl_seg *wqe = send_slot(s, s->sq_pi);
 
     memset(wqe, 0, 64);
     PRM_SET(wqe_ctrl_seg, wqe, opcode, PRM_WQE_OPCODE_SEND_IMM);
@@ -234,11 +266,22 @@ static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
     s->sq_pi++;
     prm_store32(s->qp_dbr.ptr + 4, s->sq_pi & 0xffff);
     if (doorbell) {
-        memcpy(s->uar->reg_addr, wqe, 8);
+        ring_at(s, s->uar->base_addr, PRM_OFFSET(uar, blue_flame));
     }
 }
 
-/* Lets both HCAs work, which look at the doorbell records. */
+/* Writes the arm word and the doorbell. */
+static void arm(struct side *s, unsigned sn)
+{
+    uint8_t doorbell[8];
+
+    prm_store32(doorbell, sn << 28 | s->ci);
+    prm_store32(doorbell + 4, s->cq->id);
+    memcpy(s->cq_dbr.ptr + 4, doorbell, 4);
+    store8((uint8_t *)s->uar->base_addr + PRM_OFFSET(uar, cq_db), doorbell);
+}
+
+/* Lets both HCAs work, which look at the doorbell pages. */
 static void settle(void)
 {
     table_wait(v);
@@ -288,28 +331,167 @@ START_TEST(a_program_drives_its_own_queues_by_memory_alone)
 }
 END_TEST
 
-/* Two queues with one doorbell page: the second doorbell comes before anyone looked at the first.
- */
+/* -- doorbells --------------------------------------------------------------------------------- */
+
+/* Two pairs; the senders have one doorbell page. */
+struct pairs {
+    struct side *a, *b, *c, *d;
+};
+
+static struct pairs pairs_new(void)
+{
+    struct pairs p = {.a = side_new(0), .b = side_new(1), .d = side_new(1)};
+
+    p.c = side_new_on(0, p.a->uar);
+    to_rts(p.a, p.b);
+    to_rts(p.b, p.a);
+    to_rts(p.c, p.d);
+    to_rts(p.d, p.c);
+    return p;
+}
+
+static void pairs_free(struct pairs *p)
+{
+    side_free(p->c);
+    side_free(p->a);
+    side_free(p->b);
+    side_free(p->d);
+}
+
+/* The second doorbell comes before anyone looked at the first, in the same register. */
 START_TEST(no_doorbell_hides_another)
 {
-    struct side *a = side_new(0), *b = side_new(1), *c = side_new(0), *d = side_new(1);
+    struct pairs p = pairs_new();
+
+    for (unsigned i = 0; i < 10; i++) {
+        post_recv(p.b);
+        post_recv(p.d);
+        post_send(p.a, 8, 1, true);
+        post_send(p.c, 8, 2, true);
+        settle();
+        ck_assert_ptr_nonnull(poll_cqe(p.b));
+        ck_assert_ptr_nonnull(poll_cqe(p.d));
+    }
+    pairs_free(&p);
+}
+END_TEST
+
+/* Nobody looks at the record of the queue. */
+START_TEST(a_store_to_the_page_rings_without_a_record)
+{
+    struct side *a = side_new(0), *b = side_new(1);
 
     to_rts(a, b);
     to_rts(b, a);
-    to_rts(c, d);
-    to_rts(d, c);
+    hv_watch_forget(v->hca[0], a->qp);
+    /* either half of each of the page's four BlueFlame registers */
+    for (uint32_t reg = PRM_OFFSET(uar, blue_flame); reg < PCI_PAGE; reg += 0x100) {
+        post_recv(b);
+        post_send(a, 8, reg, false);
+        settle();
+        ck_assert_ptr_null(poll_cqe(b));
+        ring_at(a, a->uar->base_addr, reg);
+        settle();
+        ck_assert_ptr_nonnull(poll_cqe(b));
+    }
+    /* BlueFlame: the whole WQE */
     post_recv(b);
-    post_recv(d);
-    post_send(a, 8, 1, true);
-    post_send(c, 8, 2, false);
-    memcpy(a->uar->reg_addr, c->qp_ring.ptr + RQ_BYTES, 8);
+    post_send(a, 8, 0, false);
+    for (unsigned at = 0; at < 64; at += 8) {
+        store8((uint8_t *)a->uar->reg_addr + at, (uint8_t *)send_slot(a, a->sq_pi - 1) + at);
+    }
     settle();
     ck_assert_ptr_nonnull(poll_cqe(b));
-    ck_assert_ptr_nonnull(poll_cqe(d));
     side_free(a);
     side_free(b);
-    side_free(c);
-    side_free(d);
+}
+END_TEST
+
+/* The doorbell page is shared: another process may have it by fork(), or by the context's
+ * descriptor, as that of uverbs. */
+START_TEST(another_process_may_ring)
+{
+    struct side *a = side_new(0), *b = side_new(1);
+
+    to_rts(a, b);
+    to_rts(b, a);
+    for (unsigned by_descriptor = 0; by_descriptor < 2; by_descriptor++) {
+        int status;
+        pid_t child;
+
+        post_recv(b);
+        post_send(a, 8, 0, false);
+        child = fork();
+        if (child == 0) {
+            void *page = by_descriptor ? mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                              a->ctx->cmd_fd, a->uar->mmap_off)
+                                       : a->uar->base_addr;
+
+            if (page == MAP_FAILED) {
+                _exit(1);
+            }
+            ring_at(a, page, PRM_OFFSET(uar, blue_flame) + 0x100);
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+        settle();
+        ck_assert_ptr_nonnull(poll_cqe(b));
+    }
+    /* and nobody can take the memory away */
+    ck_assert_int_eq(ftruncate(a->ctx->cmd_fd, 0), -1);
+    side_free(a);
+    side_free(b);
+}
+END_TEST
+
+/* A program that resets its QP need not clear the record. It posts as much as before, so the record
+ * does not change. */
+START_TEST(after_a_reset_the_same_counter_rings)
+{
+    struct side *a = side_new(0), *b = side_new(1);
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct prm_qpc none[1] = {0};
+
+        to_rts(a, b);
+        to_rts(b, a);
+        settle();
+        ck_assert_ptr_null(poll_cqe(a)); /* nothing has been posted yet */
+        post_recv(b);
+        post_send(a, 8, i, true);
+        ck_assert_uint_eq(a->sq_pi, 1);
+        settle();
+        ck_assert_ptr_nonnull(poll_cqe(a));
+        ck_assert_ptr_nonnull(poll_cqe(b));
+        transition(a, PRM_CMD_OP_2ERR_QP, none);
+        transition(a, PRM_CMD_OP_2RST_QP, none);
+        transition(b, PRM_CMD_OP_2RST_QP, none);
+        a->sq_pi = b->rq_pi = 0;
+    }
+    side_free(a);
+    side_free(b);
+}
+END_TEST
+
+/* What a program unmaps was pinned for the card. Here it is gone, and the queue's doorbells ring
+ * all the same. */
+START_TEST(a_record_that_is_unmapped_ends_nobody)
+{
+    struct side *a = side_new(0);
+    uint8_t *record =
+        mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    hv_watch_forget(v->hca[0], a->cq);
+    ck_assert_int_eq(hv_watch_queue(hv_context(a->ctx), a->cq, HV_WATCH_CQ, a->cq->id,
+                                    a->uar->page_id, (uint32_t *)record),
+                     0);
+    ck_assert_int_eq(munmap(record, PCI_PAGE), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        ring_at(a, a->uar->base_addr, PRM_OFFSET(uar, blue_flame)); /* something to look for */
+        settle();
+    }
+    side_free(a);
 }
 END_TEST
 
@@ -541,11 +723,6 @@ START_TEST(an_answer_waits_in_its_channel)
 }
 END_TEST
 
-static void arm(struct side *s, unsigned sn)
-{
-    prm_store32(s->cq_dbr.ptr + 4, sn << 28 | s->ci);
-}
-
 START_TEST(completions_are_events_of_a_cq)
 {
     uint64_t message[(sizeof(struct mlx5dv_devx_async_event_hdr) + PRM_SIZE(eqe)) / 8];
@@ -578,6 +755,58 @@ START_TEST(completions_are_events_of_a_cq)
     close(fd);
     side_free(a);
     side_free(b);
+    hv_dv_devx_destroy_event_channel(channel);
+}
+END_TEST
+
+/* The first arm, for any completion and from the first on, writes a 0 where a 0 was: only the page
+ * tells. Two CQs are armed before anyone looks. */
+START_TEST(the_first_arm_of_each_cq_is_noticed)
+{
+    struct pairs p = pairs_new();
+    struct side *armed[] = {p.a, p.c};
+    uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
+    struct mlx5dv_devx_event_channel *channel[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        channel[i] = hv_dv_devx_create_event_channel(v->a, 0);
+        ck_assert_int_eq(
+            hv_dv_devx_subscribe_devx_event(channel[i], armed[i]->cq, sizeof(comp), comp, i), 0);
+        arm(armed[i], 0);
+        ck_assert_uint_eq(prm_load32(armed[i]->cq_dbr.ptr + 4), 0);
+    }
+    settle();
+    post_recv(p.b);
+    post_recv(p.d);
+    post_send(p.a, 8, 0, true);
+    post_send(p.c, 8, 0, true);
+    settle();
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_msg(readable(channel[i]->fd), "CQ %u", i);
+    }
+    pairs_free(&p);
+    for (unsigned i = 0; i < 2; i++) {
+        hv_dv_devx_destroy_event_channel(channel[i]);
+    }
+}
+END_TEST
+
+/* A CQ that was never armed raises no event by its neighbours' send doorbells. */
+START_TEST(a_cq_that_is_not_armed_is_silent)
+{
+    struct pairs p = pairs_new();
+    uint16_t comp[] = {PRM_EVENT_TYPE_COMP};
+    struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->a, 0);
+
+    ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, p.a->cq, sizeof(comp), comp, 0), 0);
+    post_recv(p.b);
+    post_recv(p.d);
+    post_send(p.a, 8, 0, true);
+    post_send(p.c, 8, 0, true);
+    settle();
+    ck_assert_ptr_nonnull(poll_cqe(p.a));
+    ck_assert(!readable(channel->fd));
+    pairs_free(&p);
     hv_dv_devx_destroy_event_channel(channel);
 }
 END_TEST
@@ -691,6 +920,10 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_program_drives_its_own_queues_by_memory_alone);
     tcase_add_test(tc, no_doorbell_hides_another);
+    tcase_add_test(tc, a_store_to_the_page_rings_without_a_record);
+    tcase_add_test(tc, another_process_may_ring);
+    tcase_add_test(tc, after_a_reset_the_same_counter_rings);
+    tcase_add_test(tc, a_record_that_is_unmapped_ends_nobody);
     tcase_add_test(tc, each_call_has_its_own_commands);
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
     tcase_add_test(tc, objects_of_steering_end_as_they_were_named);
@@ -701,6 +934,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_umem_in_use_stays);
     tcase_add_test(tc, an_answer_waits_in_its_channel);
     tcase_add_test(tc, completions_are_events_of_a_cq);
+    tcase_add_test(tc, the_first_arm_of_each_cq_is_noticed);
+    tcase_add_test(tc, a_cq_that_is_not_armed_is_silent);
     tcase_add_test(tc, without_data_events_of_a_kind_are_one);
     tcase_add_test(tc, unknown_events_are_refused);
     tcase_add_test(tc, keys_for_umr_come_in_fours_and_without_signatures);

@@ -44,16 +44,16 @@ static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
 /* -- objects -----------------------------------------------------------------------------------
  */
 
-/* The doorbell record of a queue that was just made, so that its doorbells are noticed. */
-static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void *in,
-                                            const struct prm_object *object, uint32_t num)
+/* Doorbell page and record of a queue that was just made, so that its doorbells are noticed: 0 or
+ * errno. */
+static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
 {
     const void *queue;
     uint32_t umem, uar, *dbrec;
     uint64_t at;
-    bool cq = object == PRM_OBJECT(CQ);
+    bool cq = obj->object == PRM_OBJECT(CQ);
 
-    switch (object->create->opcode) {
+    switch (obj->object->create->opcode) {
     case PRM_CMD_OP_CREATE_CQ:
         queue = PRM_PTR(create_cq_in, in, cq_context);
         umem = PRM_GET(cqc, queue, dbr_umem_id);
@@ -73,13 +73,12 @@ static struct hv_dv_watch *devx_watch_queue(struct ibv_context *ctx, const void 
         uar = PRM_GET(wq, queue, uar_page);
         break;
     default:
-        return NULL;
+        return 0;
     }
-    dbrec = hv_dv_umem_at(ctx, umem, at, 8);
+    dbrec = hv_dv_umem_at(obj->context, umem, at, 8);
     /* the second word is the send counter, or the arm word */
-    return dbrec ? hv_dv_watch_new(hv_hca_of(ctx), cq ? HV_WATCH_CQ : HV_WATCH_SQ, num, uar,
-                                   dbrec + 1)
-                 : NULL;
+    return hv_watch_queue(hv_context(obj->context), obj, cq ? HV_WATCH_CQ : HV_WATCH_SQ, obj->id,
+                          uar, dbrec ? dbrec + 1 : NULL);
 }
 
 struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const void *in, size_t inlen,
@@ -104,8 +103,13 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     obj = g_new0(struct mlx5dv_devx_obj, 1);
     obj->context = ctx;
     devx_cmd_created(obj, copy, inlen, out, outlen);
-    obj->watch = devx_watch_queue(ctx, in, obj->object, obj->id);
     g_free(copy);
+    err = devx_watch_queue(obj, in);
+    if (err) {
+        hv_dv_devx_obj_destroy(obj);
+        errno = err;
+        return NULL;
+    }
     return obj;
 }
 
@@ -123,7 +127,7 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
     if (err) {
         return err;
     }
-    hv_dv_watch_free(obj->watch);
+    hv_watch_forget(hca, obj);
     hv_dv_unsubscribe_obj(obj);
     g_free(obj);
     return 0;

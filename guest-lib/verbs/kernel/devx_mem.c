@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/watch.h"
 
 /* -- user memory ------------------------------------------------------------------------------- */
 
@@ -149,7 +150,6 @@ void *hv_dv_umem_at(struct ibv_context *ctx, uint32_t umem_id, uint64_t offset, 
 
 /* -- doorbell pages ---------------------------------------------------------------------------- */
 
-/* The page that the program writes its doorbells to is plain memory; see watch.c. */
 struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t flags)
 {
     struct hv_dv_uar *uar;
@@ -161,14 +161,17 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
         errno = EOPNOTSUPP;
         return NULL;
     }
-    page = mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) {
-        return NULL;
-    }
     uar = g_new0(struct hv_dv_uar, 1);
     err = hv_uar_alloc(hv_context(ctx), &uar->uar);
     if (err) {
-        munmap(page, PCI_PAGE);
+        g_free(uar);
+        errno = err;
+        return NULL;
+    }
+    page = hv_uar_mmap(hv_context(ctx), uar->uar.page); /* memory: see watch.c */
+    if (!page) {
+        err = errno;
+        hv_uar_free(hv_context(ctx), &uar->uar);
         g_free(uar);
         errno = err;
         return NULL;
@@ -177,7 +180,7 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
     uar->dv.base_addr = page;
     uar->dv.reg_addr = (char *)page + PRM_OFFSET(uar, blue_flame);
     uar->dv.page_id = uar->uar.page;
-    uar->dv.mmap_off = (off_t)uar->uar.page * PCI_PAGE;
+    uar->dv.mmap_off = hv_uar_offset(uar->uar.page);
     return &uar->dv;
 }
 

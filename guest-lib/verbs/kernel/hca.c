@@ -235,6 +235,7 @@ static void hca_free_parts(struct hv_hca *hca)
     if (hca->local) {
         local_hca_free(hca->local);
     }
+    hv_watch_free(hca);
     g_hash_table_destroy(hca->cqs);
     g_hash_table_destroy(hca->qps);
     g_hash_table_destroy(hca->srqs);
@@ -272,6 +273,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     hca->device = device;
     pthread_mutex_init(&hca->cmd_lock, NULL);
     pthread_mutex_init(&hca->reg_lock, NULL);
+    hca->doorbell_pages = g_ptr_array_new();
     hca->cqs = g_hash_table_new(NULL, NULL);
     hca->qps = g_hash_table_new(NULL, NULL);
     hca->srqs = g_hash_table_new(NULL, NULL);
@@ -288,7 +290,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         hca_free_parts(hca);
         return NULL;
     }
-    if (!local_start(hca->local, hca_on_irq, hca_scan_doorbells, &hv_watches, hca)) {
+    if (!local_start(hca->local, hca_on_irq, hca_scan_doorbells, hca)) {
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "no thread: %s", g_strerror(errno));
         drv_close(hca->drv);
         hca_free_parts(hca);

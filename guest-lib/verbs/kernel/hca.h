@@ -11,6 +11,9 @@ struct hv_hca {
     struct local_hca *local;
     struct drv *drv;
     struct hv_device *device;
+    GPtrArray
+        *doorbell_pages;      /* of programs that own rings (watch.c); under the local HCA's lock */
+    unsigned doorbell_looks;  /* likewise */
     pthread_mutex_t cmd_lock; /* the driver's: commands and its EQs */
     guint eqs_pending; /* vectors whose interrupt came; who gives cmd_lock back sees to their EQs */
     gint key_variant;  /* of the key made last */

@@ -29,7 +29,7 @@ void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq)
 void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
 {
     number_del(hca, hca->cqs, cq->cqn, cq);
-    hv_watch_forget_cq(hca, cq->cqn);
+    hv_watch_forget(hca, cq);
 }
 
 /* A raw packet QP is known by its queues' numbers: events name those. */
@@ -50,15 +50,14 @@ void hv_event_del_qp(struct hv_hca *hca, struct hv_qp *qp)
 {
     if (qp->sqn) {
         number_del(hca, hca->qps, qp->sqn, qp);
-        hv_watch_forget_sq(hca, qp->sqn);
     }
     if (qp->rqn) {
         number_del(hca, hca->qps, qp->rqn, qp);
     }
     if (!qp->sqn && !qp->rqn) {
         number_del(hca, hca->qps, qp->ibv.qp_num, qp);
-        hv_watch_forget_sq(hca, qp->ibv.qp_num);
     }
+    hv_watch_forget(hca, qp);
 }
 
 void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq)

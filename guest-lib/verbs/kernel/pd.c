@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains and doorbell pages: commands. */
 #include "guest-lib/verbs/kernel/uverbs.h"
+#include "guest-lib/verbs/kernel/watch.h"
 
 /* -- doorbell pages -----------------------------------------------------------------------------
  */
@@ -16,6 +17,10 @@ int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar)
     err = hv_cmd(ctx->hca, in, sizeof(in), out, sizeof(out));
     uar->page = PRM_GET(alloc_uar_out, out, uar);
     uar->bf_toggle = 0;
+    if (!err) {
+        hv_watch_forget_uar(ctx->hca,
+                            uar->page); /* of a user that has ended, and its UARs with it */
+    }
     return err;
 }
 
@@ -26,6 +31,7 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar)
     PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
     PRM_SET(dealloc_uar_in, in, uid, ctx->uid);
     PRM_SET(dealloc_uar_in, in, uar, uar->page);
+    hv_watch_forget_uar(ctx->hca, uar->page); /* before another one can have the number */
     hv_cmd_simple(ctx->hca, in, sizeof(in));
 }
 

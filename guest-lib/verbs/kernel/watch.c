@@ -2,138 +2,349 @@
 /*
  * Doorbells of programs that own their rings.
  *
- * Direct verbs hands a program the ring, the doorbell record and a doorbell page. Here the page is
- * memory, and a write to it goes nowhere: two doorbells on one register could hide each other
- * there. What counts is in the doorbell record, which the program writes first: the send counter of
- * a queue, the arm word of a CQ. hv_watch_scan() looks at those of all queues that are in a
- * program's hands and rings the real doorbell for each that changed. The device reads the record
- * itself, so one that is rung late, or twice for the same value, does no harm. Whoever drives the
- * HCA calls it each time; while queues are watched nobody may sleep.
+ * Direct verbs hands a program the ring, the doorbell record and a doorbell page, and the program
+ * rings by storing to the page. Here the page is shared memory. Whoever drives the HCA takes what
+ * was stored there, by an exchange with NO_DOORBELL, and rings the real doorbell. So it does not
+ * matter which thread, process or device stored it, nor whether the doorbell record changed.
+ *
+ * A register holds one doorbell: of two that come between two looks, the first is gone. Its queue's
+ * doorbell record was written before it. So if anything was stored on a page, the records of all
+ * queues that ring there are looked at too, and each that changed since the last look rings. The
+ * device reads the record by itself, so that a queue which is rung late, or twice, comes to no
+ * harm.
+ *
+ * One doorbell leaves no trace in its record: the first arm of a CQ, for any completion and from
+ * the first one on, which is 0 as the record was before. So a CQ that never rang is armed, as its
+ * record says, when another CQ of its page is. Its program may get one event that it did not ask
+ * for, which is less than to miss one.
+ *
+ * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md)
  */
+#define _GNU_SOURCE
 #include "guest-lib/verbs/kernel/watch.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "guest-lib/host/held.h"
+#include "guest-lib/host/memory.h"
+#include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
-struct hv_dv_watch {
-    struct hv_hca *hca;
-    enum hv_dv_watch_kind kind;
-    uint32_t num, uar_page;
-    const uint32_t *dbrec; /* big-endian */
-    uint32_t seen;
+#define NO_DOORBELL  0u   /* neither a queue nor a CQ has the number 0 */
+#define RECORD_LOOKS 32u  /* looks at all pages, at one of which all records are looked at */
+#define BF_BUF       256u /* bytes from one BlueFlame buffer of a page to the next */
+
+struct watch_queue {
+    const void *owner;
+    enum hv_watch_kind kind;
+    bool rung; /* since it is known */
+    uint32_t num;
+    const uint32_t *dbrec; /* NULL: there is none, or it is gone */
+    uint32_t seen;         /* what it held when it was looked at last */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static GPtrArray *watches;
-gint hv_watches;
+struct watch_page {
+    uint32_t uarn;
+    uint64_t *registers; /* mapped here only, so that no program can take it away */
+    void *told;          /* another mapping: hv_watch_uar() */
+    GArray *queues;      /* struct watch_queue */
+};
 
-struct hv_dv_watch *hv_dv_watch_new(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num,
-                                    uint32_t uar_page, const uint32_t *dbrec)
+/* -- memory ------------------------------------------------------------------------------------ */
+
+/* Makes the file that stands for the context's as large as that, and forbids to shrink it. Under
+ * the HCA's lock. */
+static bool watch_grow(int fd, off_t size)
 {
-    struct hv_dv_watch *watch = g_new0(struct hv_dv_watch, 1);
+    struct stat st;
 
-    *watch = (struct hv_dv_watch){.hca = hca,
-                                  .kind = kind,
-                                  .num = num,
-                                  .uar_page = uar_page,
-                                  .dbrec = dbrec,
-                                  .seen = __atomic_load_n(dbrec, __ATOMIC_ACQUIRE)};
-    pthread_mutex_lock(&lock);
-    if (!watches) {
-        watches = g_ptr_array_new();
-    }
-    g_ptr_array_add(watches, watch);
-    g_atomic_int_inc(&hv_watches);
-    pthread_mutex_unlock(&lock);
-    return watch;
+    return !fstat(fd, &st) && (st.st_size >= size || !ftruncate(fd, size)) &&
+           !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 }
 
-void hv_dv_watch_free(struct hv_dv_watch *watch)
+static void *watch_map(struct hv_context *ctx, uint32_t uarn)
 {
-    if (!watch) {
-        return;
+    int fd = ctx->ibv.context.cmd_fd;
+    off_t offset = hv_uar_offset(uarn);
+    void *page;
+
+    if (!watch_grow(fd, offset + PCI_PAGE)) {
+        return NULL;
     }
-    pthread_mutex_lock(&lock);
-    g_ptr_array_remove_fast(watches, watch);
-    g_atomic_int_add(&hv_watches, -1);
-    pthread_mutex_unlock(&lock);
-    g_free(watch);
+    page = mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    return page == MAP_FAILED ? NULL : page;
 }
 
-static bool watch_is_of(const struct hv_dv_watch *watch, struct hv_hca *hca,
-                        enum hv_dv_watch_kind kind, uint32_t num)
+static void watch_unmap(void *page)
 {
-    return watch->hca == hca && watch->kind == kind && watch->num == num;
+    if (page) {
+        munmap(page, PCI_PAGE);
+    }
 }
 
-bool hv_dv_watched(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
+/* False: what a program has unmapped meanwhile. */
+static bool watch_read_record(const uint32_t *dbrec, uint32_t *value)
 {
-    bool found = false;
+    uint64_t addr = (uintptr_t)dbrec;
 
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; watches && i < watches->len && !found; i++) {
-        found = watch_is_of(watches->pdata[i], hca, kind, num);
+    if (held_has(addr, sizeof(*value))) {
+        memory_take(addr, value, sizeof(*value));
+        return true;
     }
-    pthread_mutex_unlock(&lock);
-    return found;
+    return memory_read(addr, value, sizeof(*value), NULL);
 }
 
-/* Queues of verbs end with their verbs object: no one but its destroy function knows. */
-static void watch_forget(struct hv_hca *hca, enum hv_dv_watch_kind kind, uint32_t num)
-{
-    if (!g_atomic_int_get(&hv_watches)) {
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; i < watches->len; i++) {
-        struct hv_dv_watch *watch = watches->pdata[i];
+/* -- what is looked at, under the HCA's lock --------------------------------------------------- */
 
-        if (watch_is_of(watch, hca, kind, num)) {
-            g_ptr_array_remove_index_fast(watches, i);
-            g_atomic_int_add(&hv_watches, -1);
-            g_free(watch);
-            break;
+static unsigned watch_count(const struct hv_hca *hca)
+{
+    unsigned num = 0;
+
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        num += ((struct watch_page *)hca->doorbell_pages->pdata[i])->queues->len;
+    }
+    return num;
+}
+
+static struct watch_page *watch_find_page(struct hv_hca *hca, uint32_t uarn)
+{
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        struct watch_page *page = hca->doorbell_pages->pdata[i];
+
+        if (page->uarn == uarn) {
+            return page;
         }
     }
-    pthread_mutex_unlock(&lock);
+    return NULL;
 }
 
-void hv_watch_forget_sq(struct hv_hca *hca, uint32_t num)
+static struct watch_page *watch_make_page(struct hv_context *ctx, uint32_t uarn)
 {
-    watch_forget(hca, HV_WATCH_SQ, num);
-}
+    struct watch_page *page = watch_find_page(ctx->hca, uarn);
+    uint64_t *registers = page ? NULL : watch_map(ctx, uarn);
 
-void hv_watch_forget_cq(struct hv_hca *hca, uint32_t cqn)
-{
-    watch_forget(hca, HV_WATCH_CQ, cqn);
-}
-
-/* The two dwords that the program wrote, or will write, to its doorbell page. */
-static uint64_t watch_doorbell(const struct hv_dv_watch *watch, uint32_t value)
-{
-    if (watch->kind == HV_WATCH_CQ) {
-        return (uint64_t)value << 32 | watch->num;
+    if (page || !registers) {
+        return page;
     }
-    return (uint64_t)(value & 0xffff) << 40 | (uint64_t)watch->num << 8;
+    page = g_new0(struct watch_page, 1);
+    page->uarn = uarn;
+    page->registers = registers;
+    page->queues = g_array_new(FALSE, FALSE, sizeof(struct watch_queue));
+    g_ptr_array_add(ctx->hca->doorbell_pages, page);
+    return page;
+}
+
+static void watch_free_page(struct watch_page *page)
+{
+    watch_unmap(page->registers);
+    watch_unmap(page->told);
+    g_array_free(page->queues, TRUE);
+    g_free(page);
+}
+
+/* Where the owner's queue is in the page's array; its length: nowhere. */
+static guint watch_index(const struct watch_page *page, const void *owner)
+{
+    guint i = 0;
+
+    while (i < page->queues->len &&
+           g_array_index(page->queues, struct watch_queue, i).owner != owner) {
+        i++;
+    }
+    return i;
+}
+
+/* -- for the library --------------------------------------------------------------------------- */
+
+void *hv_uar_mmap(struct hv_context *ctx, uint32_t uarn)
+{
+    void *page;
+
+    local_lock_scan(ctx->hca->local);
+    page = watch_make_page(ctx, uarn) ? watch_map(ctx, uarn) : NULL;
+    local_unlock_scan(ctx->hca->local, watch_count(ctx->hca));
+    return page;
+}
+
+void *hv_watch_uar(struct hv_context *ctx, uint32_t uarn)
+{
+    struct watch_page *page;
+    void *told = NULL;
+
+    if (!hv_is_ours(ctx->hca)) {
+        errno = EIO;
+        return NULL;
+    }
+    local_lock_scan(ctx->hca->local);
+    page = watch_make_page(ctx, uarn);
+    if (page) {
+        page->told = page->told ? page->told : watch_map(ctx, uarn);
+        told = page->told;
+    }
+    local_unlock_scan(ctx->hca->local, watch_count(ctx->hca));
+    return told;
+}
+
+void hv_watch_forget_uar(struct hv_hca *hca, uint32_t uarn)
+{
+    struct watch_page *page;
+
+    if (!hv_is_ours(hca)) {
+        return;
+    }
+    local_lock_scan(hca->local);
+    page = watch_find_page(hca, uarn);
+    if (page) {
+        g_ptr_array_remove_fast(hca->doorbell_pages, page);
+        watch_free_page(page);
+    }
+    local_unlock_scan(hca->local, watch_count(hca));
+}
+
+/* What was stored while nobody looked was for queues that are gone. */
+static void watch_clear(struct watch_page *page)
+{
+    for (size_t i = 0; i < PCI_PAGE / sizeof(*page->registers); i++) {
+        __atomic_store_n(&page->registers[i], NO_DOORBELL, __ATOMIC_RELAXED);
+    }
+}
+
+int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind kind, uint32_t num,
+                   uint32_t uarn, const uint32_t *dbrec)
+{
+    struct watch_queue queue = {.owner = owner, .kind = kind, .num = num, .dbrec = dbrec};
+    struct watch_page *page;
+    int err = 0;
+
+    if (!hv_is_ours(ctx->hca)) {
+        return EIO;
+    }
+    local_lock_scan(ctx->hca->local);
+    page = watch_make_page(ctx, uarn);
+    if (!page) {
+        err = errno;
+    } else if (watch_index(page, owner) == page->queues->len) {
+        if (page->queues->len == 0) {
+            watch_clear(page);
+        }
+        if (dbrec && !watch_read_record(dbrec, &queue.seen)) {
+            queue.dbrec = NULL;
+        }
+        g_array_append_val(page->queues, queue);
+    }
+    local_unlock_scan(ctx->hca->local, watch_count(ctx->hca));
+    return err;
+}
+
+void hv_watch_forget(struct hv_hca *hca, const void *owner)
+{
+    if (!hv_is_ours(hca) || !local_is_watched(hca->local)) {
+        return;
+    }
+    local_lock_scan(hca->local);
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        struct watch_page *page = hca->doorbell_pages->pdata[i];
+        guint at = watch_index(page, owner);
+
+        if (at < page->queues->len) {
+            g_array_remove_index_fast(page->queues, at);
+        }
+    }
+    local_unlock_scan(hca->local, watch_count(hca));
+}
+
+void hv_watch_free(struct hv_hca *hca)
+{
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        watch_free_page(hca->doorbell_pages->pdata[i]);
+    }
+    g_ptr_array_free(hca->doorbell_pages, TRUE);
+}
+
+/* -- looking ----------------------------------------------------------------------------------- */
+
+static void watch_ring(struct hv_hca *hca, const struct watch_page *page, uint32_t reg,
+                       uint64_t doorbell, hv_ring_fn *ring)
+{
+    ring(hca, (uint64_t)page->uarn * PCI_PAGE + reg, doorbell);
+}
+
+/* Rings for what was stored to a register, and returns that: two dwords, or NO_DOORBELL. */
+static uint64_t watch_look_at_register(struct hv_hca *hca, struct watch_page *page, uint32_t reg,
+                                       hv_ring_fn *ring)
+{
+    uint64_t *at = &page->registers[reg / sizeof(*at)], doorbell;
+
+    if (__atomic_load_n(at, __ATOMIC_RELAXED) == NO_DOORBELL) {
+        return NO_DOORBELL; /* a look takes no cache line away from who stores there */
+    }
+    doorbell = GUINT64_FROM_BE(__atomic_exchange_n(at, NO_DOORBELL, __ATOMIC_SEQ_CST));
+    watch_ring(hca, page, reg, doorbell, ring);
+    return doorbell;
+}
+
+/* True: it rang. armed: a doorbell that arms was found on the page, this one or NO_DOORBELL. */
+static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *page,
+                                 struct watch_queue *queue, uint64_t armed, hv_ring_fn *ring)
+{
+    bool cq = queue->kind == HV_WATCH_CQ;
+    uint32_t now, value;
+
+    if (cq && armed && (armed & 0xffffff) == queue->num) {
+        queue->rung = true;
+    }
+    if (!queue->dbrec) {
+        return false;
+    }
+    if (!watch_read_record(queue->dbrec, &now)) {
+        queue->dbrec = NULL; /* the program has unmapped it */
+        return false;
+    }
+    if (now == queue->seen && !(cq && armed && !queue->rung)) {
+        return false;
+    }
+    queue->seen = now;
+    queue->rung = true;
+    value = GUINT32_FROM_BE(now);
+    if (cq) {
+        watch_ring(hca, page, PRM_OFFSET(uar, cq_db), (uint64_t)value << 32 | queue->num, ring);
+    } else {
+        watch_ring(hca, page, PRM_OFFSET(uar, blue_flame),
+                   (uint64_t)(value & 0xffff) << 40 | (uint64_t)queue->num << 8, ring);
+    }
+    return true;
+}
+
+static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool records,
+                               hv_ring_fn *ring)
+{
+    uint64_t armed = watch_look_at_register(hca, page, PRM_OFFSET(uar, cq_db), ring);
+    bool rang = armed != NO_DOORBELL;
+
+    for (uint32_t reg = PRM_OFFSET(uar, blue_flame); reg < PCI_PAGE; reg += BF_BUF) {
+        rang |= watch_look_at_register(hca, page, reg, ring) != NO_DOORBELL;
+    }
+    if (rang || records) {
+        for (guint i = 0; i < page->queues->len; i++) {
+            rang |= watch_look_at_record(
+                hca, page, &g_array_index(page->queues, struct watch_queue, i), armed, ring);
+        }
+    }
+    return rang;
 }
 
 bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring)
 {
-    bool any = false;
+    /* Who writes records only is not rung for at each look, as a card would not. */
+    bool any = false, records = hca->doorbell_looks++ % RECORD_LOOKS == 0;
 
-    if (!g_atomic_int_get(&hv_watches) || pthread_mutex_trylock(&lock)) {
-        return false; /* who has the lock looks as well */
-    }
-    for (guint i = 0; i < watches->len; i++) {
-        struct hv_dv_watch *watch = watches->pdata[i];
-        uint32_t now = __atomic_load_n(watch->dbrec, __ATOMIC_ACQUIRE);
-        uint32_t reg =
-            watch->kind == HV_WATCH_CQ ? PRM_OFFSET(uar, cq_db) : PRM_OFFSET(uar, blue_flame);
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        struct watch_page *page = hca->doorbell_pages->pdata[i];
 
-        if (watch->hca == hca && now != watch->seen) {
-            watch->seen = now;
-            any = true;
-            ring(hca, (uint64_t)watch->uar_page * PCI_PAGE + reg,
-                 watch_doorbell(watch, __builtin_bswap32(now)));
+        if (page->queues->len) {
+            any |= watch_look_at_page(hca, page, records, ring);
         }
     }
-    pthread_mutex_unlock(&lock);
     return any;
 }

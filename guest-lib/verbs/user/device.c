@@ -304,8 +304,9 @@ static struct ibv_context *device_open_context(struct hv_device *dev, const stru
     ctx->ibv.context.device = &dev->ibv;
     ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     ctx->ibv.context.num_comp_vectors = HV_COMP_VECTORS;
-    /* stands for the kernel's file: duplicates of it are the same context */
-    ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC);
+    /* stands for the kernel's file: duplicates of it are the same context, and its doorbell pages
+     * are there to be mapped (kernel/watch.c) */
+    ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     device_init_ops(ctx);

@@ -2,23 +2,34 @@
 /*
  * mlx5dv_init_obj(): hands out the rings of verbs' objects, so that a program may drive them.
  *
- * The doorbell registers that go with them are one page of memory for the whole process: what a
- * program writes there nobody reads (watch.c).
+ * The doorbell registers that go with them are memory, which is looked at from then on (watch.c).
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/watch.h"
 #include "guest-lib/verbs/user/user.h"
 
-static uint8_t doorbell_page[PCI_PAGE] __attribute__((aligned(PCI_PAGE)));
+/* Tells of the doorbell page of a queue that is in the program's hands from now on: 0 or errno. */
+static int dv_obj_own(struct ibv_context *context, const void *owner, enum hv_watch_kind kind,
+                      uint32_t num, const struct hv_uar *uar, const uint32_t *dbrec, void **page)
+{
+    *page = hv_watch_uar(hv_context(context), uar->page);
+    return *page ? hv_watch_queue(hv_context(context), owner, kind, num, uar->page, dbrec) : errno;
+}
 
-static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
+static int dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
 {
     struct user_qp *qp = user_qp(ibqp);
     uint32_t sqn = ibqp->qp_type == IBV_QPT_RAW_PACKET ? qp->sqn : ibqp->qp_num;
     uint64_t given = 0;
+    void *page = NULL;
+    int err = 0;
 
-    if (qp->sq.wqe_cnt && !hv_dv_watched(qp->hca, HV_WATCH_SQ, sqn)) {
-        hv_dv_watch_new(qp->hca, HV_WATCH_SQ, sqn, qp->uar->page, qp->dbrec + MLX5_SND_DBR);
+    if (qp->sq.wqe_cnt) {
+        err = dv_obj_own(ibqp->context, hv_qp(ibqp), HV_WATCH_SQ, sqn, qp->uar,
+                         qp->dbrec + MLX5_SND_DBR, &page);
+    }
+    if (err) {
+        return err;
     }
     out->dbrec = qp->dbrec;
     out->sq.buf = qp->sq.buf;
@@ -27,11 +38,11 @@ static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
     out->rq.buf = qp->rq.buf;
     out->rq.wqe_cnt = qp->rq.wqe_cnt;
     out->rq.stride = 1u << qp->rq.wqe_shift;
-    out->bf.reg = doorbell_page + PRM_OFFSET(uar, blue_flame);
+    out->bf.reg = page ? (uint8_t *)page + PRM_OFFSET(uar, blue_flame) : NULL;
     /* two buffers alternate in the region */
     out->bf.size = (1u << HV_CAP(qp->hca, log_bf_reg_size)) / 2;
     if (out->comp_mask & MLX5DV_QP_MASK_UAR_MMAP_OFFSET) {
-        out->uar_mmap_offset = (off_t)qp->uar->page * PCI_PAGE;
+        out->uar_mmap_offset = hv_uar_offset(qp->uar->page);
         given |= MLX5DV_QP_MASK_UAR_MMAP_OFFSET;
     }
     if (out->comp_mask & MLX5DV_QP_MASK_RAW_QP_HANDLES) {
@@ -46,22 +57,27 @@ static void dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
         given |= MLX5DV_QP_MASK_RAW_QP_TIR_ADDR;
     }
     out->comp_mask = given;
+    return 0;
 }
 
-static void dv_obj_get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
+static int dv_obj_get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
 {
     struct user_cq *cq = user_cq(ibcq);
+    void *page;
+    int err =
+        dv_obj_own(ibcq->context, hv_cq(ibcq), HV_WATCH_CQ, cq->cqn, cq->uar, cq->dbrec + 1, &page);
 
-    if (!hv_dv_watched(cq->hca, HV_WATCH_CQ, cq->cqn)) {
-        hv_dv_watch_new(cq->hca, HV_WATCH_CQ, cq->cqn, cq->uar->page, cq->dbrec + 1);
+    if (err) {
+        return err;
     }
     out->buf = cq->ring;
     out->dbrec = cq->dbrec;
     out->cqe_cnt = 1u << cq->log_size;
     out->cqe_size = cq->cqe_size;
-    out->cq_uar = doorbell_page;
+    out->cq_uar = page;
     out->cqn = cq->cqn;
     out->comp_mask = 0;
+    return 0;
 }
 
 static void dv_obj_get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
@@ -94,11 +110,16 @@ static void dv_obj_get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
 
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
+    int err = 0;
+
     if (obj_type & MLX5DV_OBJ_QP) {
-        dv_obj_get_qp(obj->qp.in, obj->qp.out);
+        err = dv_obj_get_qp(obj->qp.in, obj->qp.out);
     }
-    if (obj_type & MLX5DV_OBJ_CQ) {
-        dv_obj_get_cq(obj->cq.in, obj->cq.out);
+    if (!err && (obj_type & MLX5DV_OBJ_CQ)) {
+        err = dv_obj_get_cq(obj->cq.in, obj->cq.out);
+    }
+    if (err) {
+        return err;
     }
     if (obj_type & MLX5DV_OBJ_SRQ) {
         dv_obj_get_srq(obj->srq.in, obj->srq.out);
