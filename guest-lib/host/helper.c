@@ -26,7 +26,7 @@ void local_helper_wake(struct local_hca *hca)
     uint64_t one = 1;
     int state = cancel_disable();
 
-    if (write(hca->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
+    if (write(hca->helper.wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) {
         g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
     }
     cancel_restore(state);
@@ -37,8 +37,8 @@ void local_helper_wake(struct local_hca *hca)
  * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md). */
 static uint64_t helper_look_ns(const struct local_hca *hca, uint64_t now)
 {
-    uint64_t rang = __atomic_load_n(&hca->rang_ns, __ATOMIC_RELAXED);
-    uint64_t last = MAX(rang, hca->last_work_ns);
+    uint64_t rang = __atomic_load_n(&hca->scan.rang_ns, __ATOMIC_RELAXED);
+    uint64_t last = MAX(rang, hca->helper.last_work_ns);
 
     return CLAMP(now > last ? (now - last) / LOOK_SHARE : 0, LOOK_LEAST, LOOK_MOST);
 }
@@ -57,7 +57,7 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
     }
 
     if (!polled && (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
-                    __atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST))) {
+                    __atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST))) {
         return 0; /* somebody polls since: now it is to look each POLL_GRACE whether he still does
                    */
     }
@@ -72,19 +72,19 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
 
 static void helper_sleep(struct local_hca *hca, uint64_t ns)
 {
-    struct pollfd fds[2] = {{.fd = hca->wake_fd, .events = POLLIN},
+    struct pollfd fds[2] = {{.fd = hca->helper.wake_fd, .events = POLLIN},
                             {.fd = hca->wire_fd, .events = POLLIN}};
     struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
                           .tv_nsec = (long)(ns % 1000000000u)};
     uint64_t count;
     int n;
 
-    fork_gate_sleeps(&hca->gate);
+    fork_gate_sleeps(&hca->helper.gate);
     n = ppoll(fds, hca->wire_fd >= 0 ? 2 : 1, ns == UINT64_MAX ? NULL : &ts, NULL);
-    fork_gate_wakes(&hca->gate);
-    __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
-    if (n > 0 && (fds[0].revents & POLLIN) && read(hca->wake_fd, &count, sizeof(count)) < 0 &&
-        errno != EAGAIN) {
+    fork_gate_wakes(&hca->helper.gate);
+    __atomic_store_n(&hca->helper.asleep, false, __ATOMIC_SEQ_CST);
+    if (n > 0 && (fds[0].revents & POLLIN) &&
+        read(hca->helper.wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN) {
         g_warning("%s: the helper's descriptor: %s", hca->name, g_strerror(errno));
     }
     if (n > 0 && hca->wire_fd >= 0 && (fds[1].revents & POLLIN)) {
@@ -118,13 +118,13 @@ static void helper_ask_for_short_slices(void)
 static uint64_t helper_poller_ran(struct local_hca *hca)
 {
     struct timespec ran;
-    uint64_t before = hca->poller_ran_ns;
+    uint64_t before = hca->poller.ran_ns;
 
-    if (clock_gettime(hca->poller_clock, &ran)) {
+    if (clock_gettime(hca->poller.clock, &ran)) {
         return 0;
     }
-    hca->poller_ran_ns = local_timespec_ns(&ran);
-    return before == UINT64_MAX ? 0 : hca->poller_ran_ns - before;
+    hca->poller.ran_ns = local_timespec_ns(&ran);
+    return before == UINT64_MAX ? 0 : hca->poller.ran_ns - before;
 }
 
 /* The poller did not come again. If frames waited for it although it had the processor, it is a
@@ -136,10 +136,10 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
 
-    if (now - hca->trusted_since_ns > PROBATION_MAX) {
-        hca->probation_ns = 0;
+    if (now - hca->poller.trusted_since_ns > PROBATION_MAX) {
+        hca->poller.probation_ns = 0;
     }
-    if (hca->woken && hca->doorbells > 1 && ran > POLL_GRACE / 2) {
+    if (hca->woken && hca->poller.doorbells > 1 && ran > POLL_GRACE / 2) {
         local_note_departure(hca, now);
     }
     local_set_polled(hca, false);
@@ -148,8 +148,8 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
     local_turn(hca, now, true);
     wire_get_stats(hca->port, &after);
     if (after.rx_frames != before.rx_frames && ran > POLL_GRACE / 2) {
-        hca->probation_ns = CLAMP(hca->probation_ns * 2, PROBATION, PROBATION_MAX);
-        hca->polling_since_ns = now;
+        hca->poller.probation_ns = CLAMP(hca->poller.probation_ns * 2, PROBATION, PROBATION_MAX);
+        hca->poller.polling_since_ns = now;
     }
 }
 
@@ -158,18 +158,20 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
  * leaves everything to it looks for a while. One that is at work itself may need the processor. */
 static bool helper_lingers(const struct local_hca *hca, uint64_t now)
 {
-    return !hca->polled && now < hca->last_work_ns + LINGER && now >= hca->crowded_until_ns &&
-           now > MAX(hca->last_poll_ns, hca->last_doorbell_ns) + POLL_GRACE;
+    return !hca->worker.polled && now < hca->helper.last_work_ns + LINGER &&
+           now >= hca->helper.crowded_until_ns &&
+           now > MAX(hca->poller.last_poll_ns, hca->poller.last_doorbell_ns) + POLL_GRACE;
 }
 
 /* Others kept the processor for long. Now and then that happens to anyone, and a helper that sleeps
  * instead costs a sender a wake-up for each frame, so the first time it is for a short while. */
 static void helper_note_crowd(struct local_hca *hca, uint64_t now)
 {
-    hca->crowded_ns = hca->in_time < IN_TIME ? MIN(hca->crowded_ns * 2, CROWDED_MAX) : 0;
-    hca->crowded_ns = MAX(hca->crowded_ns, CROWDED);
-    hca->crowded_until_ns = now + hca->crowded_ns;
-    hca->in_time = 0;
+    hca->helper.crowded_ns =
+        hca->helper.in_time < IN_TIME ? MIN(hca->helper.crowded_ns * 2, CROWDED_MAX) : 0;
+    hca->helper.crowded_ns = MAX(hca->helper.crowded_ns, CROWDED);
+    hca->helper.crowded_until_ns = now + hca->helper.crowded_ns;
+    hca->helper.in_time = 0;
 }
 
 /* Lets others have the processor between two looks. Who comes back late would have been sooner
@@ -178,14 +180,14 @@ static void helper_yield(struct local_hca *hca)
 {
     uint64_t before = local_monotonic_ns(), now;
 
-    fork_gate_sleeps(&hca->gate);
+    fork_gate_sleeps(&hca->helper.gate);
     sched_yield();
-    fork_gate_wakes(&hca->gate);
+    fork_gate_wakes(&hca->helper.gate);
     now = local_monotonic_ns();
     if (now > before + LINGER) {
         helper_note_crowd(hca, now);
     } else {
-        hca->in_time++;
+        hca->helper.in_time++;
     }
 }
 
@@ -193,66 +195,96 @@ static void helper_yield(struct local_hca *hca)
  * turns would end with a wake-up of the helper, who comes too late for the lock each time. */
 static bool helper_lock(struct local_hca *hca)
 {
-    if (!__atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST)) {
+    if (!__atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST)) {
         pthread_mutex_lock(&hca->lock);
         return true;
     }
     return !pthread_mutex_trylock(&hca->lock);
 }
 
+/* Whether the program that polls is still there. With the lock held. */
+static void helper_look_for_poller(struct local_hca *hca, uint64_t now)
+{
+    uint64_t ran;
+
+    hca->poller.ran_ns = hca->helper.missed ? UINT64_MAX : hca->poller.ran_ns;
+    hca->helper.missed = false;
+    ran = helper_poller_ran(hca);
+    if (now >= hca->poller.last_poll_ns + POLL_GRACE) {
+        helper_take_over(hca, now, ran);
+    } else if (now >= hca->poller.left_ns + PROBATION_MAX) {
+        __atomic_store_n(&hca->poller.posts_and_leaves, false, __ATOMIC_RELAXED);
+    }
+}
+
+/* What the helper does when it has looked. */
+enum helper_next {
+    HELPER_SLEEPS,    /* until it is woken, or something is due */
+    HELPER_LEAVES_IT, /* the program polls: sleeps until it is time to look whether it still does */
+    HELPER_YIELDS     /* more is near: looks again as soon as others have had the processor */
+};
+
+/* Does what there is to do, under the lock. */
+static enum helper_next helper_look(struct local_hca *hca)
+{
+    enum helper_next next;
+    uint64_t now;
+
+    if (!helper_lock(hca)) {
+        hca->helper.missed = true;
+        return HELPER_LEAVES_IT;
+    }
+    now = local_monotonic_ns();
+    if (hca->worker.polled) {
+        helper_look_for_poller(hca, now);
+    }
+    next = hca->worker.polled ? HELPER_LEAVES_IT : HELPER_SLEEPS;
+    if ((!hca->worker.polled || local_is_watching(hca)) && local_turn(hca, now, true)) {
+        hca->helper.last_work_ns = now;
+    }
+    if (helper_lingers(hca, now)) {
+        next = HELPER_YIELDS;
+    }
+    local_set_busy(hca, next != HELPER_SLEEPS);
+    pthread_mutex_unlock(&hca->lock);
+    return next;
+}
+
+/* Who leaves work from now on, or begins to poll, wakes us, or we see that: it is looked for what
+ * they leave once more after it can be seen that we sleep. A timer that is later than what we get
+ * up for anyhow is no reason to wake us: with each message there may be one. */
+static void helper_wait(struct local_hca *hca, enum helper_next next)
+{
+    bool polled = next == HELPER_LEAVES_IT;
+    uint64_t now, ns;
+
+    if (next == HELPER_YIELDS) {
+        helper_yield(hca);
+        return;
+    }
+    now = local_monotonic_ns();
+    ns = helper_sleep_ns(hca, polled, now);
+    __atomic_store_n(&hca->helper.asleep_until_ns, ns > UINT64_MAX - now ? UINT64_MAX : now + ns,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&hca->helper.asleep, !polled, __ATOMIC_SEQ_CST);
+    ns = MIN(ns, helper_sleep_ns(hca, polled, now));
+    if (ns != 0) {
+        helper_sleep(hca, ns);
+    }
+    __atomic_store_n(&hca->helper.asleep, false, __ATOMIC_SEQ_CST);
+}
+
 static void *helper_main(void *opaque)
 {
     struct local_hca *hca = opaque;
-    bool missed = false; /* since the last look at the poller there was one in vain */
 
     memory_unblock_faults();
     helper_ask_for_short_slices();
-    while (!__atomic_load_n(&hca->stop, __ATOMIC_ACQUIRE)) {
-        uint64_t ns, now;
-        bool polled, linger;
+    while (!__atomic_load_n(&hca->helper.stop, __ATOMIC_ACQUIRE)) {
+        enum helper_next next = helper_look(hca);
 
-        if (!helper_lock(hca)) {
-            missed = true;
-            helper_sleep(hca, helper_sleep_ns(hca, true, local_monotonic_ns()));
-            continue;
-        }
-        now = local_monotonic_ns();
-        if (hca->polled) {
-            uint64_t ran;
-
-            hca->poller_ran_ns = missed ? UINT64_MAX : hca->poller_ran_ns;
-            missed = false;
-            ran = helper_poller_ran(hca);
-            if (now >= hca->last_poll_ns + POLL_GRACE) {
-                helper_take_over(hca, now, ran);
-            } else if (now >= hca->left_ns + PROBATION_MAX) {
-                __atomic_store_n(&hca->posts_and_leaves, false, __ATOMIC_RELAXED);
-            }
-        }
-        polled = hca->polled;
-        if ((!polled || local_is_watching(hca)) && local_turn(hca, now, true)) {
-            hca->last_work_ns = now;
-        }
-        linger = helper_lingers(hca, now);
-        local_set_busy(hca, polled || linger);
-        pthread_mutex_unlock(&hca->lock);
         local_tell_irq(hca);
-        if (linger) {
-            helper_yield(hca);
-            continue;
-        }
-        /* Who leaves work from now on, or begins to poll, wakes us, or we see that. A timer that is
-         * later than what we get up for anyhow is no reason: with each message there may be one. */
-        now = local_monotonic_ns();
-        ns = helper_sleep_ns(hca, polled, now);
-        __atomic_store_n(&hca->asleep_until_ns, ns > UINT64_MAX - now ? UINT64_MAX : now + ns,
-                         __ATOMIC_RELEASE);
-        __atomic_store_n(&hca->asleep, !polled, __ATOMIC_SEQ_CST);
-        ns = MIN(ns, helper_sleep_ns(hca, polled, now));
-        if (ns != 0) {
-            helper_sleep(hca, ns);
-        }
-        __atomic_store_n(&hca->asleep, false, __ATOMIC_SEQ_CST);
+        helper_wait(hca, next);
     }
     return NULL;
 }
@@ -262,24 +294,24 @@ bool local_helper_start(struct local_hca *hca)
     sigset_t all, old;
     int err;
 
-    fork_gate_init(&hca->gate);
+    fork_gate_init(&hca->helper.gate);
     /* the program's signals are not for this thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    err = pthread_create(&hca->helper, NULL, helper_main, hca);
+    err = pthread_create(&hca->helper.thread, NULL, helper_main, hca);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    hca->started = err == 0;
+    hca->helper.started = err == 0;
     errno = err;
-    return hca->started;
+    return hca->helper.started;
 }
 
 void local_helper_stop(struct local_hca *hca)
 {
-    if (hca->started) {
-        __atomic_store_n(&hca->stop, true, __ATOMIC_RELEASE);
+    if (hca->helper.started) {
+        __atomic_store_n(&hca->helper.stop, true, __ATOMIC_RELEASE);
         local_helper_wake(hca);
-        pthread_join(hca->helper, NULL);
-        fork_gate_fini(&hca->gate);
+        pthread_join(hca->helper.thread, NULL);
+        fork_gate_fini(&hca->helper.gate);
     }
-    hca->started = false;
+    hca->helper.started = false;
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -74,7 +75,7 @@ static void local_irq(void *host, unsigned vector)
 {
     struct local_hca *hca = host;
 
-    __atomic_fetch_or(&hca->irqs_raised, 1u << MIN(vector, 31u), __ATOMIC_RELEASE);
+    __atomic_fetch_or(&hca->irqs.raised, 1u << MIN(vector, 31u), __ATOMIC_RELEASE);
 }
 
 static uint64_t local_clock_ns(void *host)
@@ -147,9 +148,20 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
     return true;
 }
 
+/* Aligned as it says, which g_new() does not see to. */
+static struct local_hca *local_hca_alloc(void)
+{
+    struct local_hca *hca = aligned_alloc(_Alignof(struct local_hca), sizeof(*hca));
+
+    if (!hca) {
+        g_error("out of memory for %zu bytes of an HCA", sizeof(*hca));
+    }
+    return memset(hca, 0, sizeof(*hca));
+}
+
 struct local_hca *local_hca_new(const struct local_config *config, GError **err)
 {
-    struct local_hca *hca = g_new0(struct local_hca, 1);
+    struct local_hca *hca = local_hca_alloc();
     pthread_mutexattr_t attr;
 
     memory_catch_faults();
@@ -165,8 +177,8 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     if (config->world) {
         local_join(hca, config->world);
     }
-    hca->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (hca->wake_fd < 0) {
+    hca->helper.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (hca->helper.wake_fd < 0) {
         g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "no descriptor for its helper: %s",
                     g_strerror(errno));
     } else {
@@ -179,11 +191,11 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
         fw_free(hca->fw);
     }
     local_leave(hca);
-    if (hca->wake_fd >= 0) {
-        close(hca->wake_fd);
+    if (hca->helper.wake_fd >= 0) {
+        close(hca->helper.wake_fd);
     }
     g_free(hca->name);
-    g_free(hca);
+    free(hca);
     return NULL;
 }
 
@@ -204,10 +216,10 @@ void local_hca_free(struct local_hca *hca)
     local_unplug(hca);
     local_leave_neighbours(hca);
     fw_free(hca->fw);
-    close(hca->wake_fd);
+    close(hca->helper.wake_fd);
     pthread_mutex_destroy(&hca->lock);
     g_free(hca->name);
-    g_free(hca);
+    free(hca);
 }
 
 void local_reset(struct local_hca *hca)
@@ -231,15 +243,15 @@ void local_remove(struct local_hca *hca)
 
 void local_before_fork(struct local_hca *hca)
 {
-    if (hca->started) {
-        fork_gate_before(&hca->gate);
+    if (hca->helper.started) {
+        fork_gate_before(&hca->helper.gate);
     }
 }
 
 void local_after_fork(struct local_hca *hca)
 {
-    if (hca->started) {
-        fork_gate_after(&hca->gate);
+    if (hca->helper.started) {
+        fork_gate_after(&hca->helper.gate);
     }
 }
 

@@ -27,37 +27,15 @@ enum local_driven {
     LOCAL_BY_NOBODY  /* it was pulled out */
 };
 
-struct local_hca {
-    enum local_driven driven; /* read with local_driven_by() */
-    struct inproc_world *world;
-    struct inproc_member member;
-    uint64_t away_until_ns; /* in a world with whims: no turn before */
-    uint64_t irqs_due_ns;   /* likewise, when what is in irqs_raised is told; 0: not decided */
-    /* For threads that leave the work to another one (progress.c); in lines of their own, beside
-     * what they all read and what that one writes all the time. Changed under the lock. */
-    uint8_t line[LINE];
+/* The thread that the others leave the work to (progress.c). Changed under the lock. */
+struct local_worker {
     bool polled;       /* it is the program that looks at the wire */
-    pthread_t poller;  /* who polled last, or worked on a doorbell meanwhile */
+    pthread_t thread;  /* who polled last, or worked on a doorbell meanwhile */
     uint64_t there_ns; /* when that was */
-    uint8_t next_line[LINE];
-    struct notes notes; /* queues that they rang for */
-    uint8_t last_line[LINE];
-    pthread_mutex_t lock; /* around every call into fw */
-    struct fw *fw;
-    struct wire_port *port; /* NULL: it was pulled out */
-    unsigned watching;      /* things that scan looks at */
-    uint64_t rang_ns;       /* when it rang last, or began to look at something */
-    struct memory_missed missed;
-    int wire_fd, wake_fd;
-    int log_level;
-    char *name;
-    /* written under the lock, read by all */
-    uint64_t deadline_ns;
-    uint64_t last_deadline_ns; /* that there was; later ones most likely are behind it */
-    bool woken;                /* the HCA asked for a turn */
-    uint32_t irqs_raised; /* and nobody told yet: a bit for each vector, the last for the rest */
-    bool busy;            /* the wire need not wake anyone: somebody looks */
-    uint64_t turn_ns;     /* the HCA's time, which stands still during a turn; 0: between two */
+};
+
+/* How the program polls and posts: whether it may be trusted to come again. */
+struct local_poller {
     uint64_t last_poll_ns, last_doorbell_ns;
     unsigned doorbells;        /* since the last poll, of those that may wait */
     bool posts_and_leaves;     /* they would wait for a poll that may not come */
@@ -67,29 +45,78 @@ struct local_hca {
     uint64_t trusted_since_ns; /* while polled */
     uint64_t probation_ns;     /* polls do not keep the helper away before they come for so long */
     unsigned idle_polls;
-    unsigned full_polls;    /* that found completions, before the program was trusted to poll */
-    clockid_t poller_clock; /* its processor time */
-    uint64_t poller_ran_ns; /* that, when the helper last looked; UINT64_MAX: it has not */
+    unsigned full_polls; /* that found completions, before the program was trusted to poll */
+    clockid_t clock;     /* its processor time */
+    uint64_t ran_ns;     /* that, when the helper last looked; UINT64_MAX: it has not */
+};
+
+/* Interrupts that the HCA raised. */
+struct local_irqs {
+    uint32_t raised; /* and nobody told yet: a bit for each vector, the last for the rest */
+    uint64_t due_ns; /* in a world with whims: when they are told; 0: not decided */
+};
+
+/* Memory that is looked at for doorbells (local_lock_scan()). */
+struct local_scan {
+    unsigned things;  /* to look at */
+    uint64_t rang_ns; /* when there was a doorbell last, or a new thing to look at */
+};
+
+/* The thread that works when nobody else does (helper.c). */
+struct local_helper {
+    pthread_t thread;
+    struct fork_gate gate;
+    int wake_fd;
+    bool started, stop;
+    bool asleep;
+    uint64_t asleep_until_ns;
+    uint64_t last_work_ns;     /* when it last did something */
+    bool missed;               /* since it last looked at the poller it once did so in vain */
+    uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
+    uint64_t crowded_ns;       /* for how long that was taken to be so the last time */
+    unsigned in_time;          /* times that they let it have the processor soon, since */
+};
+
+/* What its owner is called for (local_start()). */
+struct local_owner {
+    void (*irq)(void *opaque, uint32_t vectors);
+    bool (*scan)(void *opaque);
+    void *opaque;
+};
+
+/* What many threads read or write all the time has lines of its own. */
+struct local_hca {
+    enum local_driven driven; /* read with local_driven_by() */
+    bool said_so;             /* that it is its parent's */
+    struct inproc_world *world;
+    struct inproc_member member;
+    uint64_t away_until_ns; /* in a world with whims: no turn before */
+    _Alignas(LINE) struct local_worker worker;
+    _Alignas(LINE) struct notes notes;   /* queues that the others rang for */
+    _Alignas(LINE) pthread_mutex_t lock; /* around every call into fw */
+    struct fw *fw;
+    struct wire_port *port; /* NULL: it was pulled out */
+    struct local_scan scan;
+    struct memory_missed missed;
+    int wire_fd;
+    int log_level;
+    char *name;
+    /* written under the lock, read by all */
+    uint64_t deadline_ns;
+    uint64_t last_deadline_ns; /* that there was; later ones most likely are behind it */
+    bool woken;                /* the HCA asked for a turn */
+    struct local_irqs irqs;
+    bool busy;        /* the wire need not wake anyone: somebody looks */
+    uint64_t turn_ns; /* the HCA's time, which stands still during a turn; 0: between two */
+    struct local_poller poller;
     /* the wire's hosts, and the card, which gets the frames behind them */
     struct neighbours *neighbours;
     const struct wire_client *card;
     void *card_opaque;
     void (*answered)(void *opaque);
     void *answered_opaque;
-    /* the helper */
-    pthread_t helper;
-    struct fork_gate gate;
-    bool started, stop;
-    bool said_so;
-    uint64_t last_work_ns; /* when it last did something */
-    bool asleep;
-    uint64_t asleep_until_ns;
-    uint64_t crowded_until_ns; /* others want the processor that it would look for frames with */
-    uint64_t crowded_ns;       /* for how long that was taken to be so the last time */
-    unsigned in_time;          /* times that they let it have the processor soon, since */
-    void (*irq)(void *opaque, uint32_t vectors);
-    bool (*scan)(void *opaque);
-    void *opaque;
+    struct local_helper helper;
+    struct local_owner owner;
 };
 
 /* -- progress.c -------------------------------------------------------------------------------- */
@@ -121,7 +148,7 @@ static inline uint64_t local_now_ns(const struct local_hca *hca)
 /* Whether there is memory to be looked at that tells of doorbells. */
 static inline bool local_is_watching(const struct local_hca *hca)
 {
-    return __atomic_load_n(&hca->watching, __ATOMIC_SEQ_CST) != 0;
+    return __atomic_load_n(&hca->scan.things, __ATOMIC_SEQ_CST) != 0;
 }
 
 /* Does what was left as notes. With the lock held. */
@@ -130,7 +157,7 @@ void local_take_notes(struct local_hca *hca);
  * were left before, most likely in a turn. */
 static inline void local_set_polled(struct local_hca *hca, bool polled)
 {
-    __atomic_store_n(&hca->polled, polled, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&hca->worker.polled, polled, __ATOMIC_SEQ_CST);
 }
 /* With the lock held. look: for frames, too, should no wake-up tell of them. True: something was
  * done. */

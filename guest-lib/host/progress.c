@@ -59,7 +59,7 @@ static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
     uint64_t now = local_monotonic_ns();
 
     if (another.hca != hca || now >= another.until_ns) {
-        another.until_ns = __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + THERE;
+        another.until_ns = __atomic_load_n(&hca->worker.there_ns, __ATOMIC_RELAXED) + THERE;
         another.hca = hca;
     }
     return now < another.until_ns;
@@ -81,8 +81,8 @@ static void local_pause(void)
  */
 static bool local_is_polled_by_another(const struct local_hca *hca)
 {
-    return __atomic_load_n(&hca->polled, __ATOMIC_RELAXED) &&
-           !pthread_equal(__atomic_load_n(&hca->poller, __ATOMIC_RELAXED), pthread_self());
+    return __atomic_load_n(&hca->worker.polled, __ATOMIC_RELAXED) &&
+           !pthread_equal(__atomic_load_n(&hca->worker.thread, __ATOMIC_RELAXED), pthread_self());
 }
 
 /* Whether the program is trusted to poll, and another thread works, and was there just now. */
@@ -122,7 +122,7 @@ static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t va
         return false;
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return __atomic_load_n(&hca->polled, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST);
 }
 
 /* The poller was in a turn for long: what it lost its processor to may be this thread, which sleeps
@@ -133,7 +133,7 @@ static bool local_wait_for_turn(struct local_hca *hca)
     struct timespec end;
 
     if (!local_is_polled_by_another(hca) ||
-        local_monotonic_ns() <= __atomic_load_n(&hca->there_ns, __ATOMIC_RELAXED) + LATE) {
+        local_monotonic_ns() <= __atomic_load_n(&hca->worker.there_ns, __ATOMIC_RELAXED) + LATE) {
         return false;
     }
     clock_gettime(CLOCK_REALTIME, &end);
@@ -159,7 +159,7 @@ static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t 
         return true;
     }
     if (may_wait && local_is_polled_by_another(hca) &&
-        !__atomic_load_n(&hca->posts_and_leaves, __ATOMIC_RELAXED) &&
+        !__atomic_load_n(&hca->poller.posts_and_leaves, __ATOMIC_RELAXED) &&
         local_leave_note(hca, offset, value)) {
         return false;
     }
@@ -170,10 +170,10 @@ static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t 
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
-    bool rang = local_is_watching(hca) && hca->scan(hca->opaque);
+    bool rang = local_is_watching(hca) && hca->owner.scan(hca->owner.opaque);
 
     if (rang) {
-        __atomic_store_n(&hca->rang_ns, now, __ATOMIC_RELAXED);
+        __atomic_store_n(&hca->scan.rang_ns, now, __ATOMIC_RELAXED);
     }
     local_take_notes(hca);
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
@@ -186,8 +186,8 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
         }
         hca->turn_ns = 0;
     }
-    if (fw_pieces(hca->fw) - before > LONG && pthread_equal(hca->poller, pthread_self())) {
-        __atomic_store_n(&hca->there_ns, local_now_ns(hca), __ATOMIC_RELAXED);
+    if (fw_pieces(hca->fw) - before > LONG && pthread_equal(hca->worker.thread, pthread_self())) {
+        __atomic_store_n(&hca->worker.there_ns, local_now_ns(hca), __ATOMIC_RELAXED);
     }
     return rang || fw_pieces(hca->fw) != before;
 }
@@ -195,12 +195,12 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 void local_tell_irq(struct local_hca *hca)
 {
     /* who is told arms the EQ again, which raises the next one at once if an event is there */
-    while (__atomic_load_n(&hca->irqs_raised, __ATOMIC_ACQUIRE) && hca->irq) {
-        uint32_t vectors = __atomic_exchange_n(&hca->irqs_raised, 0, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&hca->irqs.raised, __ATOMIC_ACQUIRE) && hca->owner.irq) {
+        uint32_t vectors = __atomic_exchange_n(&hca->irqs.raised, 0, __ATOMIC_ACQ_REL);
         int state = cancel_disable();
 
         if (vectors) {
-            hca->irq(hca->opaque, vectors);
+            hca->owner.irq(hca->owner.opaque, vectors);
         }
         cancel_restore(state);
     }
@@ -209,36 +209,36 @@ void local_tell_irq(struct local_hca *hca)
 /* Notes that the calling thread is the one that the work is left to. With the lock held. */
 static void local_note_caller(struct local_hca *hca, uint64_t now)
 {
-    if (!pthread_equal(hca->poller, pthread_self())) {
-        __atomic_store_n(&hca->poller, pthread_self(), __ATOMIC_RELAXED);
-        pthread_getcpuclockid(hca->poller, &hca->poller_clock);
-        hca->poller_ran_ns = UINT64_MAX;
+    if (!pthread_equal(hca->worker.thread, pthread_self())) {
+        __atomic_store_n(&hca->worker.thread, pthread_self(), __ATOMIC_RELAXED);
+        pthread_getcpuclockid(hca->worker.thread, &hca->poller.clock);
+        hca->poller.ran_ns = UINT64_MAX;
     }
-    __atomic_store_n(&hca->there_ns, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&hca->worker.there_ns, now, __ATOMIC_RELAXED);
 }
 
 /* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
 static bool local_note_poll(struct local_hca *hca, uint64_t now)
 {
     local_note_caller(hca, now);
-    if (now >= hca->last_poll_ns + POLL_GRACE) {
-        hca->polling_since_ns = now;
+    if (now >= hca->poller.last_poll_ns + POLL_GRACE) {
+        hca->poller.polling_since_ns = now;
     }
-    hca->last_poll_ns = now;
-    if (hca->polled || now < hca->polling_since_ns + hca->probation_ns) {
+    hca->poller.last_poll_ns = now;
+    if (hca->worker.polled || now < hca->poller.polling_since_ns + hca->poller.probation_ns) {
         return false;
     }
     local_set_polled(hca, true); /* before it is looked whether the helper sleeps */
-    hca->trusted_since_ns = now;
+    hca->poller.trusted_since_ns = now;
     return true;
 }
 
 void local_leave_rest_to_helper(struct local_hca *hca)
 {
-    if (__atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST) &&
+    if (__atomic_load_n(&hca->helper.asleep, __ATOMIC_SEQ_CST) &&
         (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
          __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE) <
-             __atomic_load_n(&hca->asleep_until_ns, __ATOMIC_ACQUIRE))) {
+             __atomic_load_n(&hca->helper.asleep_until_ns, __ATOMIC_ACQUIRE))) {
         local_helper_wake(hca);
     }
 }
@@ -269,20 +269,20 @@ bool local_run(struct local_hca *hca)
     if (!local_lock_if_free(hca)) {
         return false;
     }
-    hca->doorbells = 0;
+    hca->poller.doorbells = 0;
     now = local_monotonic_ns();
     if (local_note_poll(hca, now)) {
         local_set_busy(hca, true);
         rest = true; /* the helper must learn that it need not stay in its long sleep */
     }
     did = local_turn(hca, now, true);
-    for (unsigned i = 1; i < SETTLE && !hca->polled && hca->woken; i++) {
+    for (unsigned i = 1; i < SETTLE && !hca->worker.polled && hca->woken; i++) {
         local_turn(hca, now, true); /* to wake the helper for what is left costs more */
     }
-    hca->idle_polls = did ? 0 : hca->idle_polls + 1;
-    idles = hca->idle_polls > IDLE_POLLS;
+    hca->poller.idle_polls = did ? 0 : hca->poller.idle_polls + 1;
+    idles = hca->poller.idle_polls > IDLE_POLLS;
     pthread_mutex_unlock(&hca->lock);
-    if (rest && __atomic_load_n(&hca->asleep, __ATOMIC_SEQ_CST)) {
+    if (rest && __atomic_load_n(&hca->helper.asleep, __ATOMIC_SEQ_CST)) {
         local_helper_wake(hca);
     } else {
         local_leave_rest_to_helper(hca);
@@ -297,12 +297,13 @@ bool local_run(struct local_hca *hca)
 void local_run_now_and_then(struct local_hca *hca)
 {
     if (local_driven_by(hca) == LOCAL_BY_THREADS &&
-        !__atomic_load_n(&hca->polled, __ATOMIC_RELAXED)) {
-        unsigned polls = __atomic_load_n(&hca->full_polls, __ATOMIC_RELAXED) + 1;
+        !__atomic_load_n(&hca->worker.polled, __ATOMIC_RELAXED)) {
+        unsigned polls = __atomic_load_n(&hca->poller.full_polls, __ATOMIC_RELAXED) + 1;
 
-        __atomic_store_n(&hca->full_polls, polls, __ATOMIC_RELAXED);
+        __atomic_store_n(&hca->poller.full_polls, polls, __ATOMIC_RELAXED);
         if (polls % FULL_POLLS == 0 &&
-            local_monotonic_ns() > __atomic_load_n(&hca->armed_ns, __ATOMIC_RELAXED) + ARMS) {
+            local_monotonic_ns() >
+                __atomic_load_n(&hca->poller.armed_ns, __ATOMIC_RELAXED) + ARMS) {
             local_run(hca);
         }
     }
@@ -317,7 +318,7 @@ void local_rest(struct local_hca *hca)
     }
     state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
-    hca->last_poll_ns = hca->last_doorbell_ns = 0;
+    hca->poller.last_poll_ns = hca->poller.last_doorbell_ns = 0;
     local_set_polled(hca, false);
     local_set_busy(hca, false);
     pthread_mutex_unlock(&hca->lock);
@@ -342,12 +343,12 @@ void local_lock_scan(struct local_hca *hca)
 
 void local_unlock_scan(struct local_hca *hca, unsigned things)
 {
-    bool more = things > hca->watching;
+    bool more = things > hca->scan.things;
 
     if (more) {
-        __atomic_store_n(&hca->rang_ns, local_now_ns(hca), __ATOMIC_RELAXED);
+        __atomic_store_n(&hca->scan.rang_ns, local_now_ns(hca), __ATOMIC_RELAXED);
     }
-    __atomic_store_n(&hca->watching, things, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&hca->scan.things, things, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&hca->lock);
     if (more && local_driven_by(hca) == LOCAL_BY_THREADS) {
         local_helper_wake(hca); /* it may be in a sleep without an end */
@@ -375,13 +376,13 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
  * was seen to post and then turn to something else, or that waits for events. */
 static bool local_gathers(struct local_hca *hca)
 {
-    return hca->polled && hca->doorbells++ % GATHER && !hca->posts_and_leaves;
+    return hca->worker.polled && hca->poller.doorbells++ % GATHER && !hca->poller.posts_and_leaves;
 }
 
 void local_note_departure(struct local_hca *hca, uint64_t now)
 {
-    __atomic_store_n(&hca->posts_and_leaves, true, __ATOMIC_RELAXED);
-    hca->left_ns = now;
+    __atomic_store_n(&hca->poller.posts_and_leaves, true, __ATOMIC_RELAXED);
+    hca->poller.left_ns = now;
 }
 
 /* Who is in a call meanwhile, the helper most likely, is soon out of it; but exit() may have been
@@ -405,17 +406,17 @@ void local_finish(struct local_hca *hca)
 /* A turn for a doorbell. With the lock held. */
 static void local_answer_doorbell(struct local_hca *hca)
 {
-    hca->last_doorbell_ns = local_monotonic_ns();
-    if (hca->polled) {
+    hca->poller.last_doorbell_ns = local_monotonic_ns();
+    if (hca->worker.polled) {
         /* As good as a poll, but the first one after a poll need not look at the wire, too. */
-        hca->last_poll_ns = hca->last_doorbell_ns;
-        local_note_caller(hca, hca->last_doorbell_ns);
-        local_turn(hca, hca->last_doorbell_ns,
-                   hca->doorbells > GATHER && hca->doorbells % GATHER == 1);
+        hca->poller.last_poll_ns = hca->poller.last_doorbell_ns;
+        local_note_caller(hca, hca->poller.last_doorbell_ns);
+        local_turn(hca, hca->poller.last_doorbell_ns,
+                   hca->poller.doorbells > GATHER && hca->poller.doorbells % GATHER == 1);
         return;
     }
-    for (unsigned i = 0; i < SETTLE && local_turn(hca, hca->last_doorbell_ns, true) && hca->woken;
-         i++) {
+    for (unsigned i = 0;
+         i < SETTLE && local_turn(hca, hca->poller.last_doorbell_ns, true) && hca->woken; i++) {
     }
 }
 
@@ -435,8 +436,8 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
         local_answer_doorbell(hca);
     }
     if (!may_wait) {
-        local_note_departure(hca, hca->last_doorbell_ns);
-        __atomic_store_n(&hca->armed_ns, hca->last_doorbell_ns, __ATOMIC_RELAXED);
+        local_note_departure(hca, hca->poller.last_doorbell_ns);
+        __atomic_store_n(&hca->poller.armed_ns, hca->poller.last_doorbell_ns, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);
@@ -467,16 +468,16 @@ static struct local_hca *local_of_member(const struct inproc_member *member)
 /* Interrupts that were raised arrive, at once or when the world says so. */
 static bool local_member_tell_irq(struct local_hca *hca, uint64_t now_ns)
 {
-    if (!hca->irqs_raised || !hca->irq) {
+    if (!hca->irqs.raised || !hca->owner.irq) {
         return false;
     }
-    if (hca->world->whims && !hca->irqs_due_ns) {
-        hca->irqs_due_ns = now_ns + local_whim(hca, hca->world->whims->late_ns + 1);
+    if (hca->world->whims && !hca->irqs.due_ns) {
+        hca->irqs.due_ns = now_ns + local_whim(hca, hca->world->whims->late_ns + 1);
     }
-    if (hca->irqs_due_ns > now_ns) {
+    if (hca->irqs.due_ns > now_ns) {
         return false;
     }
-    hca->irqs_due_ns = 0;
+    hca->irqs.due_ns = 0;
     local_tell_irq(hca);
     return true;
 }
@@ -515,7 +516,7 @@ static uint64_t local_member_deadline_ns(const struct inproc_member *member)
         return UINT64_MAX;
     }
     turn = MAX(turn, hca->away_until_ns);
-    return hca->irqs_raised && hca->irq ? MIN(turn, hca->irqs_due_ns) : turn;
+    return hca->irqs.raised && hca->owner.irq ? MIN(turn, hca->irqs.due_ns) : turn;
 }
 
 void local_join(struct local_hca *hca, struct inproc_world *world)
@@ -539,14 +540,14 @@ void local_leave(struct local_hca *hca)
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
                  bool (*scan)(void *opaque), void *opaque)
 {
-    hca->irq = irq;
-    hca->scan = scan;
-    hca->opaque = opaque;
+    hca->owner.irq = irq;
+    hca->owner.scan = scan;
+    hca->owner.opaque = opaque;
     return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
 }
 
 void local_stop(struct local_hca *hca)
 {
     local_helper_stop(hca);
-    hca->irq = NULL;
+    hca->owner.irq = NULL;
 }

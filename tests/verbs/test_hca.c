@@ -223,7 +223,7 @@ START_TEST(who_polls_before_the_helper_sleeps_is_seen)
     post_recv(first, 1, 1);
     must_be_0(ibv_req_notify_cq(first->cq[1], 0));
     pthread_mutex_lock(&hca->local->lock);
-    hca->local->crowded_until_ns = UINT64_MAX;
+    hca->local->helper.crowded_until_ns = UINT64_MAX;
     pthread_mutex_unlock(&hca->local->lock);
     usleep(20000); /* it sleeps */
     g_atomic_int_set(&poll_is_due, 1);
@@ -251,8 +251,8 @@ START_TEST(who_posts_during_a_turn_leaves_a_note)
     post_recv(first, 1, 0);
     pthread_mutex_lock(&local->lock); /* that other thread, which took it long ago */
     local_set_polled(local, true);
-    local->poller = local->helper;
-    local->there_ns = 0;
+    local->worker.thread = local->helper.thread;
+    local->worker.there_ns = 0;
     post_send(first, 0, 0);
     left = notes_any(&local->notes);
     pthread_mutex_unlock(&local->lock);
