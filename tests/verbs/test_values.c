@@ -2,6 +2,7 @@
 /* Values of a program at the edges and beyond: each gets libmlx5's answer, and none ends it. */
 #include <check.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/events.h"
@@ -500,6 +501,73 @@ START_TEST(acknowledged_events_are_counted_in_the_object)
 }
 END_TEST
 
+/* Several at once. */
+START_TEST(completion_events_are_acknowledged_together)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(v->a);
+    struct ibv_cq *own = ibv_create_cq(v->a, 15, NULL, channel, 0), *of;
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RAW_PACKET,
+                                    .send_cq = own,
+                                    .recv_cq = own,
+                                    .sq_sig_all = 1,
+                                    .cap = {.max_send_wr = 4, .max_send_sge = 1}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    struct ibv_mr *mr = table_mr_new(v, 0);
+    struct ibv_sge sge = {(uintptr_t)mr->addr, 64, mr->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+    void *context;
+
+    ck_assert(channel && own && qp);
+    table_do_not_wait(channel->fd);
+    to_rts(qp);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ibv_req_notify_cq(own, 0), 0);
+        ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+        table_wait(v);
+        ck_assert_int_eq(table_wc(v, own).status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(ibv_get_cq_event(channel, &of, &context), 0);
+    }
+    ck_assert_uint_eq(own->comp_events_completed, 0);
+    ibv_ack_cq_events(own, 2);
+    ck_assert_uint_eq(own->comp_events_completed, 2);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_cq(own), 0);
+    ck_assert_int_eq(ibv_destroy_comp_channel(channel), 0);
+    table_mr_free(mr);
+}
+END_TEST
+
+static gint gone;
+
+static void *destroy_thread(void *qp)
+{
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    g_atomic_int_set(&gone, 1);
+    return NULL;
+}
+
+/* ibv_destroy_qp(3): it waits for the acknowledgement of each event that was handed out. */
+START_TEST(an_object_goes_when_its_events_are_acknowledged)
+{
+    struct ibv_qp *qp = table_qp_new(v, 0, cq, srq);
+    const struct drv_event event = {.type = PRM_EVENT_TYPE_COMM_EST, .num = qp->qp_num};
+    struct ibv_async_event got[2];
+    pthread_t thread;
+
+    for (int i = 0; i < 2; i++) {
+        hv_events_dispatch(v->hca[0], &event);
+        ck_assert_int_eq(ibv_get_async_event(v->a, &got[i]), 0);
+    }
+    ibv_ack_async_event(&got[0]);
+    ck_assert_int_eq(pthread_create(&thread, NULL, destroy_thread, qp), 0);
+    g_usleep(100000);
+    ck_assert_int_eq(g_atomic_int_get(&gone), 0);
+    ibv_ack_async_event(&got[1]);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(g_atomic_int_get(&gone), 1);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("values");
@@ -516,6 +584,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, attributes_are_looked_at_in_libmlx5s_order);
     tcase_add_test(tc, a_wqs_attributes_are_looked_at_in_libmlx5s_order);
     tcase_add_test(tc, acknowledged_events_are_counted_in_the_object);
+    tcase_add_test(tc, completion_events_are_acknowledged_together);
+    tcase_add_test(tc, an_object_goes_when_its_events_are_acknowledged);
     suite_add_tcase(suite, tc);
     return suite;
 }
