@@ -61,6 +61,7 @@ struct mlx5dv_devx_obj {
     uint32_t obj_type;   /* of a general object */
     uint32_t id;         /* its number */
     uint8_t destroy[64]; /* the input of the command that ends it */
+    uint32_t handle;
 };
 
 /* User memory that DevX commands name by number. */
@@ -69,26 +70,27 @@ struct hv_dv_umem {
     struct ibv_context *context;
     void *addr;
     size_t size;
-    struct hv_dv_umem *next; /* of its context's HCA */
+    uint32_t handle;
 };
 
 struct hv_dv_uar {
     struct mlx5dv_devx_uar dv;
     struct ibv_context *context;
     struct hv_uar uar;
+    uint32_t handle;
 };
 
 /* Channels (kernel/devx_event.c): what waits to be read. */
 struct hv_dv_cmd_comp {
     struct mlx5dv_devx_cmd_comp dv;
     struct ibv_context *context;
-    struct hv_event_queue queue; /* GBytes */
+    struct hv_event_file file; /* GBytes */
 };
 
 struct hv_dv_event_channel {
     struct mlx5dv_devx_event_channel dv;
     struct ibv_context *context;
-    struct hv_event_queue queue; /* GBytes */
+    struct hv_event_file file; /* GBytes */
     bool omit_data;
 };
 
@@ -96,6 +98,7 @@ struct hv_dv_event_channel {
 struct hv_dv_mkey {
     struct mlx5dv_mkey dv;
     struct ibv_context *context;
+    struct mlx5dv_devx_obj *obj;
     uint32_t num_desc; /* translation entries, a multiple of 4 */
 };
 
@@ -124,6 +127,7 @@ struct mlx5dv_flow_matcher {
     struct prm_fte_match_param mask[1];
     uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
     uint16_t priority;
+    uint32_t handle;
     gint flows; /* made with it */
 };
 

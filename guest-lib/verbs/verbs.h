@@ -24,6 +24,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include "guest-lib/drv/drv.h"
+#include "guest-lib/host/event_queue.h"
 #include "prm/prm.h"
 
 /* What the version script exports. */
@@ -73,6 +74,13 @@ struct hv_device {
     bool watched;       /* somebody waits for the moment to remove it */
 };
 
+/* A descriptor beside its file's own, from which a program reads events (kernel/channels.c). */
+struct hv_event_file {
+    struct hv_event_queue queue;
+    struct hv_hca *hca; /* NULL: the file that it was of is closed */
+    const struct hv_file *file;
+};
+
 /* A doorbell page of 4 KiB in BAR0; its two BlueFlame registers alternate. */
 struct hv_uar {
     uint32_t page;
@@ -87,9 +95,11 @@ struct hv_context {
     uint32_t tdn;   /* transport domain */
     uint32_t xrcdn; /* of XRC send QPs, which have none of the program's (kernel/qp.c) */
     bool has_xrcdn;
+    bool allocated;    /* transport domain and page are there */
     struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
     struct hv_async *async;
     struct hv_uidx_table uidx;
+    pthread_mutex_t reserved_lock;          /* around reserved_qpns */
     struct hv_reserved_qpns *reserved_qpns; /* blocks of numbers that it has taken */
     struct verbs_context ibv; /* last: the size of its prefix is the library's own business */
 };
@@ -141,9 +151,8 @@ struct hv_pd {
         HV_PD_IMPORTED
     } kind;
     struct hv_pd *parent; /* the one that it refers to, or NULL */
-    unsigned imports;     /* imported ones that refer to it (pd.c) */
-    bool dead;            /* deallocated, but for them */
-    struct hv_td *td;     /* of a parent domain: or NULL */
+    gint holders;     /* the program, until it deallocates it, and imported ones: of its memory */
+    struct hv_td *td; /* of a parent domain: or NULL */
     void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
                    uint64_t resource_type);
     void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
@@ -177,6 +186,7 @@ struct hv_ah {
     struct ibv_ah ibv;
     struct hv_pd *pd;                /* whose refs count it */
     struct prm_wqe_av av[1];         /* address vector as UD and DC WQEs carry it */
+    pthread_mutex_t lock;            /* around mapping */
     struct mlx5dv_devx_obj *mapping; /* mlx5dv_map_ah_to_qp()'s, or NULL */
 };
 
@@ -213,6 +223,13 @@ struct hv_wq {
 
 struct hv_tm; /* user/tm.h */
 
+/* Where the memory of a ring or doorbell record is from (user/buf.c). */
+enum hv_from {
+    HV_FROM_HELD,    /* the library's own */
+    HV_FROM_HUGE,    /* likewise, on huge pages */
+    HV_FROM_PROGRAM, /* the parent domain's allocators */
+};
+
 struct hv_srq {
     struct ibv_srq ibv;
     struct hv_hca *hca;
@@ -220,7 +237,7 @@ struct hv_srq {
     size_t ring_size;
     uint32_t srqn;
     struct hv_pd *pd; /* whose refs count it, whose allocators its memory is from */
-    bool ring_custom, dbrec_custom;
+    enum hv_from ring_from, dbrec_from;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
     uint32_t head, tail; /* WQEs that may be posted: a list from head to tail, which stays */
@@ -244,7 +261,7 @@ struct hv_rwq {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
-    bool ring_custom, dbrec_custom;
+    enum hv_from ring_from, dbrec_from;
     uint32_t rqn;
     int uidx;
     uint32_t *dbrec; /* [0] receive, big-endian */

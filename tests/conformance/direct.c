@@ -138,26 +138,25 @@ static struct ibv_qp *direct_make_configurer(const struct host *host,
 static struct mlx5dv_mkey *direct_make_fixed_key(struct ibv_pd *pd, uint16_t pieces)
 {
     struct prm_create_mkey_in in[1] = {0};
+    struct prm_create_mkey_out out[1] = {0};
     struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     struct hv_dv_mkey *mkey = g_new0(struct hv_dv_mkey, 1);
-    int err;
 
     mkey->context = pd->context;
     mkey->num_desc = (pieces + 3u) & ~3u;
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, free, 1);
     PRM_SET(mkc, mkc, pd, hv_pd(pd)->pdn);
     PRM_SET(mkc, mkc, translations_octword_size, mkey->num_desc);
     PRM_SET(mkc, mkc, lr, 1);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
-    err = hv_mkey_create_for(hv_hca_of(pd->context), hv_context(pd->context)->uid, in, sizeof(in),
-                             &mkey->dv.lkey);
-    if (err) {
+    mkey->obj = hv_dv_devx_obj_create(pd->context, in, sizeof(in), out, sizeof(out));
+    if (!mkey->obj) {
         g_free(mkey);
-        errno = err;
         return NULL;
     }
-    mkey->dv.rkey = mkey->dv.lkey;
+    mkey->dv.rkey = mkey->dv.lkey = mkey->obj->id << 8;
     return &mkey->dv;
 }
 

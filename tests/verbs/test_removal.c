@@ -436,17 +436,17 @@ START_TEST(objects_of_devx_cannot_be_destroyed)
     const struct hv_dv_ops *dv = hv_context(v->a)->dv;
     struct prm_alloc_pd_in in[1] = {0};
     struct prm_alloc_pd_out out[1] = {0};
-    struct mlx5dv_devx_umem *umem = dv->devx_umem_reg(v->a, mr[0]->addr, 4096, 7);
-    struct mlx5dv_devx_obj *obj;
+    static struct mlx5dv_devx_umem *umem; /* which stay, as beside a kernel */
+    static struct mlx5dv_devx_obj *obj;
 
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
+    umem = dv->devx_umem_reg(v->a, mr[0]->addr, 4096, 7);
     obj = dv->devx_obj_create(v->a, in, sizeof(in), out, sizeof(out));
     ck_assert(umem && obj);
     remove_device();
     ck_assert_int_eq(dv->devx_obj_destroy(obj), EIO);
     ck_assert_int_eq(dv->devx_umem_dereg(umem), EIO);
     fails_with(EIO, !dv->devx_obj_create(v->a, in, sizeof(in), out, sizeof(out)));
-    free(obj);
 }
 END_TEST
 

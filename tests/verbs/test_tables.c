@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 #include "guest-lib/verbs/user/user.h"
 #include "tests/unit/suite.h"
 
@@ -14,7 +15,7 @@ static char objs[8]; /* what handles and indices stand for */
 
 static void setup(void)
 {
-    ctx = g_new0(struct hv_context, 1);
+    ctx = calloc(1, sizeof(*ctx));
     ctx->file = hv_file_new();
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     context = &ctx->ibv.context;
@@ -22,11 +23,11 @@ static void setup(void)
 
 static void teardown(void)
 {
-    hv_uidx_fini(ctx);
-    if (ctx->file) {
-        ck_assert(hv_file_close(ctx->file));
+    if (ctx) {
+        hv_uidx_fini(ctx);
+        hv_file_leave(ctx->file, ctx);
+        hv_file_free(ctx->file); /* and the context */
     }
-    g_free(ctx);
 }
 
 /* -- handles ----------------------------------------------------------------------------------- */
@@ -75,14 +76,51 @@ END_TEST
 
 START_TEST(a_file_is_closed_with_its_last_context)
 {
-    struct hv_file *file = hv_file_share(ctx->file);
+    struct hv_context *other = calloc(1, sizeof(*other));
 
-    ck_assert_ptr_eq(file, ctx->file);
+    ck_assert_ptr_eq(hv_file_share(ctx->file), ctx->file);
     hv_handle_add(context, HV_HANDLE_PD, &objs[0]);
-    ck_assert(!hv_file_close(file));
+    ck_assert(!hv_file_leave(ctx->file, other));
     expect_handle(HV_HANDLE_PD, 0, &objs[0], 0);
-    ck_assert(hv_file_close(file));
-    ctx->file = NULL;
+    ck_assert(hv_file_leave(ctx->file, ctx));
+    hv_file_free(ctx->file);
+    ctx = NULL;
+}
+END_TEST
+
+static GString *ended;
+
+/* An object that another one's end waits for is in use until then. */
+static int end_object(void *obj)
+{
+    char name = *(char *)obj;
+    bool in_use = name == 'a' && !strchr(ended->str, 'b');
+
+    if (in_use || name == 'z') {
+        return EBUSY;
+    }
+    g_string_append_c(ended, name);
+    hv_handle_del(context, (uint32_t)((char *)obj - objs));
+    return 0;
+}
+
+/* uverbs_destroy_ufile_hw(): the youngest first, whatever its handle; once more what was in use;
+ * and an end, though one can never go. */
+START_TEST(what_is_left_in_a_file_ends_the_youngest_first)
+{
+    int (*end[HV_HANDLE_KINDS])(void *obj) = {[HV_HANDLE_MR] = end_object};
+
+    ended = g_string_new(NULL);
+    memcpy(objs, "xbcadz", 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        ck_assert_uint_eq(hv_handle_add(context, HV_HANDLE_MR, &objs[i]), i);
+    }
+    hv_handle_del(context, 0);
+    hv_handle_add(context, HV_HANDLE_MR, &objs[0]);
+    ck_assert_uint_eq(hv_file_end_objects(ctx->file, end), 1);
+    ck_assert_str_eq(ended->str, "xdcba");
+    expect_handle(HV_HANDLE_MR, 5, &objs[5], 0);
+    g_string_free(ended, TRUE);
 }
 END_TEST
 
@@ -167,6 +205,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_lowest_free_handle_is_next);
     tcase_add_test(tc, a_handle_is_of_one_object_and_kind);
     tcase_add_test(tc, a_file_is_closed_with_its_last_context);
+    tcase_add_test(tc, what_is_left_in_a_file_ends_the_youngest_first);
     tcase_add_test(tc, a_user_index_finds_its_queue);
     tcase_add_test(tc, indices_beyond_a_chunk);
     tcase_add_test(tc, gids_of_ipv4_and_of_groups);

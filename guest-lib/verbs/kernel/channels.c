@@ -1,63 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Channels: the descriptors beside a context's own from which a program reads events (completion
- * channels, those of DevX). They are known here, so that they are closed when their device is
- * removed. One may outlive its context, which a program is free to close first.
+ * channels, those of DevX), as ib_uverbs has objects that are files. The HCA knows them, so that
+ * they are closed with the file that made them, or when the device is removed: who reads one is
+ * told so then. The descriptor itself stays the program's.
  */
-#include "guest-lib/host/event_queue.h"
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
-struct channel {
-    struct hv_hca *hca;
-    struct hv_event_queue *queue;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of the queues */
-static GPtrArray *channels;
-
-int hv_channel_open(struct hv_hca *hca, struct hv_event_queue *queue, GDestroyNotify free_event)
+int hv_event_file_open(struct ibv_context *context, struct hv_event_file *file,
+                       GDestroyNotify free_event)
 {
+    struct hv_hca *hca = hv_hca_of(context);
     int err;
 
-    pthread_mutex_lock(&lock);
-    err = hv_check_there(hca);
-    err = err ? err : hv_event_queue_init(queue, free_event);
-    if (!err) {
-        struct channel *channel = g_new0(struct channel, 1);
-
-        *channel = (struct channel){hca, queue};
-        if (!channels) {
-            channels = g_ptr_array_new_with_free_func(g_free);
-        }
-        g_ptr_array_add(channels, channel);
+    if (!hv_is_ours(hca)) {
+        return EIO;
     }
-    pthread_mutex_unlock(&lock);
+    file->hca = hca;
+    file->file = hv_context(context)->file;
+    pthread_mutex_lock(&hca->reg_lock);
+    err = hv_check_there(hca);
+    err = err ? err : hv_event_queue_init(&file->queue, free_event);
+    if (!err) {
+        g_ptr_array_add(hca->event_files, file);
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
     return err;
 }
 
-void hv_channel_close(struct hv_event_queue *queue)
+void hv_event_file_close(struct hv_event_file *file)
 {
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; i < channels->len; i++) {
-        if (((struct channel *)channels->pdata[i])->queue == queue) {
-            g_ptr_array_remove_index_fast(channels, i);
-            break;
-        }
+    struct hv_hca *hca = file->hca;
+
+    if (hca && hv_is_ours(hca)) {
+        pthread_mutex_lock(&hca->reg_lock);
+        g_ptr_array_remove_fast(hca->event_files, file);
+        pthread_mutex_unlock(&hca->reg_lock);
     }
-    pthread_mutex_unlock(&lock);
-    hv_event_queue_fini(queue);
+    hv_event_queue_fini(&file->queue);
 }
 
-void hv_channels_removed(const struct hv_hca *hca)
+void hv_event_files_end(struct hv_hca *hca, const struct hv_file *of)
 {
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; channels && i < channels->len; i++) {
-        const struct channel *channel = channels->pdata[i];
+    pthread_mutex_lock(&hca->reg_lock);
+    for (guint i = hca->event_files->len; i-- > 0;) {
+        struct hv_event_file *file = hca->event_files->pdata[i];
 
-        if (channel->hca == hca) {
-            hv_event_queue_close(channel->queue);
+        if (file->file == of) {
+            hv_event_queue_close(&file->queue);
+            file->hca = NULL;
+            g_ptr_array_remove_index_fast(hca->event_files, i);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
+void hv_event_files_removed(struct hv_hca *hca)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    for (guint i = 0; i < hca->event_files->len; i++) {
+        struct hv_event_file *file = hca->event_files->pdata[i];
+
+        hv_event_queue_close(&file->queue);
+    }
+    pthread_mutex_unlock(&hca->reg_lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Contexts: the user, transport domain and doorbell page of each (mlx5_ib_alloc_ucontext()). */
 #include <sys/stat.h>
+#include "guest-lib/verbs/kernel/cleanup.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
@@ -42,7 +43,7 @@ static void context_free_td(struct hv_context *ctx)
     hv_cmd_simple(ctx->hca, in, sizeof(in));
 }
 
-/* The user's objects go with it, whatever the program forgot. */
+/* With whatever of the user's is left. */
 static void context_free_user(struct hv_context *ctx)
 {
     struct prm_destroy_uctx_in in[1] = {0};
@@ -54,52 +55,72 @@ static void context_free_user(struct hv_context *ctx)
     }
 }
 
-int uverbs_get_context(struct hv_context *ctx, const struct hv_context *of)
+int uverbs_get_context(struct hv_context *ctx)
 {
-    int err;
+    int err = context_alloc(ctx);
 
-    if (of) {
-        ctx->uid = of->uid;
-    }
-    err = context_alloc(ctx);
     if (err) {
-        if (!of) {
-            context_free_user(ctx);
-        }
         return err;
     }
+    ctx->allocated = true;
     pthread_mutex_lock(&ctx->hca->reg_lock);
     g_ptr_array_add(ctx->hca->contexts, ctx);
     pthread_mutex_unlock(&ctx->hca->reg_lock);
     return 0;
 }
 
-void uverbs_put_context(struct hv_context *ctx)
+void uverbs_forget_context(struct hv_context *ctx)
 {
-    pthread_mutex_lock(&ctx->hca->reg_lock);
-    g_ptr_array_remove(ctx->hca->contexts, ctx);
-    pthread_mutex_unlock(&ctx->hca->reg_lock);
-    hv_uar_free(ctx, &ctx->uar);
-    context_free_td(ctx);
-    if (hv_file_close(ctx->file)) {
-        context_free_user(ctx);
+    if (hv_is_ours(ctx->hca)) {
+        pthread_mutex_lock(&ctx->hca->reg_lock);
+        g_ptr_array_remove(ctx->hca->contexts, ctx);
+        pthread_mutex_unlock(&ctx->hca->reg_lock);
     }
 }
 
-struct hv_context *uverbs_find_context(struct hv_hca *hca, const struct stat *wanted)
+static void context_end(struct hv_context *ctx)
 {
-    struct hv_context *found = NULL;
+    if (ctx->allocated) {
+        hv_uar_free(ctx, &ctx->uar);
+        context_free_td(ctx);
+    }
+}
+
+/* In a child of fork() the file is the parent's, and stays: a lock of it may be another thread's,
+ * which is not there. */
+void uverbs_put_context(struct hv_context *ctx)
+{
+    struct hv_file *file = ctx->file;
+    struct hv_hca *hca = ctx->hca;
+
+    if (!hv_is_ours(hca) || !hv_file_leave(file, ctx)) {
+        return;
+    }
+    hv_cleanup_file(hca, file);
+    hv_file_each_context(file, context_end);
+    context_free_user(ctx);
+    hv_file_free(file);
+}
+
+int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_file **file,
+                      uint16_t *uid)
+{
+    int err = EINVAL;
     struct stat st;
 
     pthread_mutex_lock(&hca->reg_lock);
-    for (guint i = 0; !found && i < hca->contexts->len; i++) {
+    for (guint i = 0; err == EINVAL && i < hca->contexts->len; i++) {
         struct hv_context *ctx = hca->contexts->pdata[i];
 
         if (!fstat(ctx->ibv.context.cmd_fd, &st) && st.st_dev == wanted->st_dev &&
             st.st_ino == wanted->st_ino) {
-            found = ctx;
+            err = hv_is_removed(hca) ? ENODEV : 0;
+            if (!err) {
+                *file = hv_file_share(ctx->file);
+                *uid = ctx->uid;
+            }
         }
     }
     pthread_mutex_unlock(&hca->reg_lock);
-    return found;
+    return err;
 }

@@ -23,8 +23,14 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
     size_t len;
     g_autofree struct prm_create_cq_in *in = cq_ring_cmd(cq->ring, cq->ring_size, &len);
     struct prm_cqc *cqc = PRM_PTR(create_cq_in, in, cq_context);
+    const struct ibv_comp_channel *channel = cq->ibv.channel;
     int err;
 
+    /* a descriptor of another file is none (lookup_get_fd_uobject()) */
+    if (channel &&
+        ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
+        return EBADF;
+    }
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
     PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);

@@ -103,6 +103,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     obj = g_new0(struct mlx5dv_devx_obj, 1);
     obj->context = ctx;
     devx_cmd_created(obj, copy, inlen, out, outlen);
+    obj->handle = hv_handle_add(ctx, HV_HANDLE_DEVX_OBJ, obj);
     g_free(copy);
     err = devx_watch_queue(obj, in);
     if (err) {
@@ -113,24 +114,35 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     return obj;
 }
 
-int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
+int uverbs_destroy_devx_obj(struct mlx5dv_devx_obj *obj)
 {
     struct hv_hca *hca = hv_hca_of(obj->context);
     uint8_t out[MIN_LEN] = {0};
-    int err = hv_check_there(hca); /* of a removed device's driver no method is left */
+    int err = 0;
 
-    if (!err && obj->object == PRM_OBJECT(DCT)) {
+    if (obj->object == PRM_OBJECT(DCT)) {
         err = hv_drain_dct(hca, hv_context(obj->context)->uid, obj->id);
     }
-    err = hv_kernel(
-        err ? err : hv_cmd(hca, obj->destroy, obj->object->destroy->in_least, out, sizeof(out)));
+    err = err ? err : hv_cmd(hca, obj->destroy, obj->object->destroy->in_least, out, sizeof(out));
     if (err) {
         return err;
     }
     hv_watch_forget(hca, obj);
     hv_dv_unsubscribe_obj(obj);
-    g_free(obj);
+    hv_handle_del(obj->context, obj->handle);
     return 0;
+}
+
+int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
+{
+    /* of a removed device's driver no method is left */
+    int err = hv_check_there(hv_hca_of(obj->context));
+
+    err = hv_kernel(err ? err : uverbs_destroy_devx_obj(obj));
+    if (!err) {
+        g_free(obj);
+    }
+    return err;
 }
 
 /* A command about the object of that kind and number: 0 or errno. */

@@ -12,6 +12,7 @@
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/hca.h"
 
 #define MIN_LEN 16u
 
@@ -63,7 +64,7 @@ static void devx_free_message(void *message)
 struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
 {
     struct hv_dv_cmd_comp *comp = g_new0(struct hv_dv_cmd_comp, 1);
-    int err = hv_channel_open(hv_hca_of(ctx), &comp->queue, devx_free_message);
+    int err = hv_event_file_open(ctx, &comp->file, devx_free_message);
 
     if (err) {
         g_free(comp);
@@ -71,7 +72,7 @@ struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
         return NULL;
     }
     comp->context = ctx;
-    comp->dv.fd = comp->queue.fd;
+    comp->dv.fd = comp->file.queue.fd;
     return &comp->dv;
 }
 
@@ -79,7 +80,7 @@ void hv_dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *dv)
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    hv_channel_close(&comp->queue);
+    hv_event_file_close(&comp->file);
     g_free(comp);
 }
 
@@ -100,7 +101,7 @@ int hv_dv_devx_obj_query_async(struct mlx5dv_devx_obj *obj, const void *in, size
         g_free(message);
         return err;
     }
-    hv_event_put(&comp->queue, g_bytes_new_take(message, sizeof(*message) + outlen));
+    hv_event_put(&comp->file.queue, g_bytes_new_take(message, sizeof(*message) + outlen));
     return 0;
 }
 
@@ -109,7 +110,7 @@ int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
 {
     struct hv_dv_cmd_comp *comp = DV_CONTAINER(dv, struct hv_dv_cmd_comp);
 
-    return devx_queue_get(&comp->queue, resp, len, ENOSPC) < 0 ? errno : 0;
+    return devx_queue_get(&comp->file.queue, resp, len, ENOSPC) < 0 ? errno : 0;
 }
 
 /* -- events ------------------------------------------------------------------------------------ */
@@ -117,7 +118,6 @@ int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
 struct subscription {
     struct hv_dv_event_channel *channel;
     const struct mlx5dv_devx_obj *obj; /* NULL: events of no object */
-    struct hv_hca *hca;
     uint16_t event;
     uint8_t queue_type; /* of the EQEs that are meant */
     uint64_t cookie;
@@ -125,13 +125,8 @@ struct subscription {
     bool waits;  /* an event without data is in the channel already */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static GPtrArray *subscriptions;
-
-static void devx_event_subscription_free(void *opaque)
+static void devx_event_subscription_free(struct subscription *sub)
 {
-    struct subscription *sub = opaque;
-
     if (sub->eventfd >= 0) {
         close(sub->eventfd);
     }
@@ -150,7 +145,7 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
         return NULL;
     }
     channel = g_new0(struct hv_dv_event_channel, 1);
-    err = hv_channel_open(hv_hca_of(ctx), &channel->queue, devx_free_message);
+    err = hv_event_file_open(ctx, &channel->file, devx_free_message);
     if (err) {
         g_free(channel);
         errno = err;
@@ -158,37 +153,47 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
     }
     channel->context = ctx;
     channel->omit_data = flags & MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
-    channel->dv.fd = channel->queue.fd;
+    channel->dv.fd = channel->file.queue.fd;
     return &channel->dv;
 }
 
-/* Takes back the subscriptions of a channel, or of an object. */
-static void devx_unsubscribe(const struct hv_dv_event_channel *channel,
-                             const struct mlx5dv_devx_obj *obj)
+/* Takes back the subscriptions of a channel, of an object, or of a file's channels. */
+static void devx_unsubscribe(struct hv_hca *hca, const struct hv_dv_event_channel *channel,
+                             const struct mlx5dv_devx_obj *obj, const struct hv_file *file)
 {
-    pthread_mutex_lock(&lock);
-    for (guint i = subscriptions ? subscriptions->len : 0; i-- > 0;) {
-        const struct subscription *sub = subscriptions->pdata[i];
+    pthread_mutex_lock(&hca->devx_lock);
+    for (guint i = hca->subscriptions->len; i-- > 0;) {
+        struct subscription *sub = hca->subscriptions->pdata[i];
 
-        if ((channel && sub->channel == channel) || (obj && sub->obj == obj)) {
-            g_ptr_array_remove_index(subscriptions, i);
+        if (sub->channel == channel || (obj && sub->obj == obj) ||
+            sub->channel->file.file == file) {
+            g_ptr_array_remove_index(hca->subscriptions, i);
+            devx_event_subscription_free(sub);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hca->devx_lock);
 }
 
+/* Its subscriptions have gone with its file, if that is closed. */
 void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
 
-    devx_unsubscribe(channel, NULL);
-    hv_channel_close(&channel->queue);
+    if (channel->file.hca && hv_is_ours(channel->file.hca)) {
+        devx_unsubscribe(channel->file.hca, channel, NULL, NULL);
+    }
+    hv_event_file_close(&channel->file);
     g_free(channel);
 }
 
 void hv_dv_unsubscribe_obj(struct mlx5dv_devx_obj *obj)
 {
-    devx_unsubscribe(NULL, obj);
+    devx_unsubscribe(hv_hca_of(obj->context), NULL, obj, NULL);
+}
+
+void hv_dv_unsubscribe_file(struct hv_hca *hca, const struct hv_file *file)
+{
+    devx_unsubscribe(hca, NULL, NULL, file);
 }
 
 /* Whether the device offers the event to users, about an object or about none. */
@@ -222,9 +227,10 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
                           const uint16_t *events, size_t num, uint64_t cookie, int fd)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
+    struct hv_hca *hca = hv_hca_of(channel->context);
     struct subscription *made[MAX_EVENTS];
 
-    if (hv_is_removed(hv_hca_of(channel->context))) {
+    if (!hv_is_ours(hca) || hv_is_removed(hca)) {
         return EIO;
     }
     if (num > MAX_EVENTS) {
@@ -249,20 +255,16 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
         made[i] = g_new0(struct subscription, 1);
         *made[i] = (struct subscription){.channel = channel,
                                          .obj = obj,
-                                         .hca = hv_hca_of(channel->context),
                                          .event = events[i],
                                          .queue_type = obj ? devx_queue_type_of(obj->object) : 0,
                                          .cookie = cookie,
                                          .eventfd = own};
     }
-    pthread_mutex_lock(&lock);
-    if (!subscriptions) {
-        subscriptions = g_ptr_array_new_with_free_func(devx_event_subscription_free);
-    }
+    pthread_mutex_lock(&hca->devx_lock);
     for (size_t i = 0; i < num; i++) {
-        g_ptr_array_add(subscriptions, made[i]);
+        g_ptr_array_add(hca->subscriptions, made[i]);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hca->devx_lock);
     return 0;
 }
 
@@ -334,41 +336,42 @@ static void devx_deliver(struct subscription *sub, const struct drv_event *event
         PRM_SET(eqe, eqe, event_sub_type, event->sub_type);
         memcpy(PRM_PTR(eqe, eqe, event_data), event->data.bytes, sizeof(event->data.bytes));
     }
-    hv_event_put(&sub->channel->queue, g_bytes_new_take(message, size));
+    hv_event_put(&sub->channel->file.queue, g_bytes_new_take(message, size));
 }
 
 void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
 {
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; subscriptions && i < subscriptions->len; i++) {
-        struct subscription *sub = subscriptions->pdata[i];
+    pthread_mutex_lock(&hca->devx_lock);
+    for (guint i = 0; i < hca->subscriptions->len; i++) {
+        struct subscription *sub = hca->subscriptions->pdata[i];
 
-        if (sub->hca == hca && sub->event == event->type &&
-            (!sub->obj || sub->obj->id == event->num) &&
+        if (sub->event == event->type && (!sub->obj || sub->obj->id == event->num) &&
             (!sub->obj || !devx_names_queue_type(event->type) ||
              PRM_GET(qp_events, event->data.queue, type) == sub->queue_type)) {
             devx_deliver(sub, event);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&hca->devx_lock);
 }
 
 ssize_t hv_dv_devx_get_event(struct mlx5dv_devx_event_channel *dv,
                              struct mlx5dv_devx_async_event_hdr *data, size_t len)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
-    ssize_t got = devx_queue_get(&channel->queue, data, len, EINVAL);
+    ssize_t got = devx_queue_get(&channel->file.queue, data, len, EINVAL);
 
     if (got >= 0 && channel->omit_data) {
-        pthread_mutex_lock(&lock);
-        for (guint i = 0; subscriptions && i < subscriptions->len; i++) {
-            struct subscription *sub = subscriptions->pdata[i];
+        struct hv_hca *hca = hv_hca_of(channel->context);
+
+        pthread_mutex_lock(&hca->devx_lock);
+        for (guint i = 0; i < hca->subscriptions->len; i++) {
+            struct subscription *sub = hca->subscriptions->pdata[i];
 
             if (sub->channel == channel && sub->cookie == data->cookie) {
                 sub->waits = false;
             }
         }
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&hca->devx_lock);
     }
     return got;
 }

@@ -9,9 +9,6 @@
 
 /* -- user memory ------------------------------------------------------------------------------- */
 
-static pthread_mutex_t umem_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hv_dv_umem *umems;
-
 #define MAX_LOG_PAGE 31 /* of CREATE_UMEM */
 
 /* The largest page such that the memory is whole pages; else 4 KiB, and an offset in the first. */
@@ -81,10 +78,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     umem->context = ctx;
     umem->addr = addr;
     umem->size = size;
-    pthread_mutex_lock(&umem_lock);
-    umem->next = umems;
-    umems = umem;
-    pthread_mutex_unlock(&umem_lock);
+    umem->handle = hv_handle_add(ctx, HV_HANDLE_UMEM, umem);
     return &umem->dv;
 }
 
@@ -105,47 +99,62 @@ struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
     return umem_reg(ctx, in->addr, in->size, in->access, in->pgsz_bitmap);
 }
 
-int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
+int uverbs_dereg_umem(struct hv_dv_umem *umem)
 {
-    struct hv_dv_umem *umem = DV_CONTAINER(dv, struct hv_dv_umem);
     struct prm_destroy_umem_in in[1] = {0};
     int err;
 
     PRM_SET(destroy_umem_in, in, opcode, PRM_CMD_OP_DESTROY_UMEM);
     PRM_SET(destroy_umem_in, in, uid, hv_context(umem->context)->uid);
-    PRM_SET(destroy_umem_in, in, umem_id, dv->umem_id);
-    err = hv_check_there(hv_hca_of(umem->context));
-    err = hv_kernel(err ? err : hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in)));
-    if (err) {
-        return err;
+    PRM_SET(destroy_umem_in, in, umem_id, umem->dv.umem_id);
+    err = hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in));
+    if (!err) {
+        hv_handle_del(umem->context, umem->handle);
     }
-    pthread_mutex_lock(&umem_lock);
-    for (struct hv_dv_umem **at = &umems; *at; at = &(*at)->next) {
-        if (*at == umem) {
-            *at = umem->next;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&umem_lock);
-    g_free(umem);
-    return 0;
+    return err;
 }
 
+int hv_dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
+{
+    struct hv_dv_umem *umem = DV_CONTAINER(dv, struct hv_dv_umem);
+    int err = hv_check_there(hv_hca_of(umem->context));
+
+    err = hv_kernel(err ? err : uverbs_dereg_umem(umem));
+    if (!err) {
+        g_free(umem);
+    }
+    return err;
+}
+
+struct place {
+    uint32_t umem_id;
+    uint64_t offset;
+    size_t size;
+    void *at;
+};
+
+static bool umem_has(void *obj, void *arg)
+{
+    const struct hv_dv_umem *umem = obj;
+    struct place *place = arg;
+
+    if (umem->dv.umem_id != place->umem_id) {
+        return false;
+    }
+    if (place->size <= umem->size && place->offset <= umem->size - place->size &&
+        place->offset % 4 == 0) {
+        place->at = (char *)umem->addr + place->offset;
+    }
+    return true;
+}
+
+/* A user's memory is its file's, for the device has one user for each. */
 void *hv_dv_umem_at(struct ibv_context *ctx, uint32_t umem_id, uint64_t offset, size_t size)
 {
-    void *found = NULL;
+    struct place place = {umem_id, offset, size, NULL};
 
-    pthread_mutex_lock(&umem_lock);
-    for (struct hv_dv_umem *umem = umems; umem; umem = umem->next) {
-        if (umem->dv.umem_id == umem_id && umem->context->device == ctx->device) {
-            if (size <= umem->size && offset <= umem->size - size && offset % 4 == 0) {
-                found = (char *)umem->addr + offset;
-            }
-            break;
-        }
-    }
-    pthread_mutex_unlock(&umem_lock);
-    return found;
+    hv_handle_find(ctx, HV_HANDLE_UMEM, umem_has, &place);
+    return place.at;
 }
 
 /* -- doorbell pages ---------------------------------------------------------------------------- */
@@ -177,6 +186,7 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
         return NULL;
     }
     uar->context = ctx;
+    uar->handle = hv_handle_add(ctx, HV_HANDLE_UAR, uar);
     uar->dv.base_addr = page;
     uar->dv.reg_addr = (char *)page + PRM_OFFSET(uar, blue_flame);
     uar->dv.page_id = uar->uar.page;
@@ -184,11 +194,19 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
     return &uar->dv;
 }
 
+/* The page that the program writes to stays. */
+int uverbs_free_uar(struct hv_dv_uar *uar)
+{
+    hv_uar_free(hv_context(uar->context), &uar->uar);
+    hv_handle_del(uar->context, uar->handle);
+    return 0;
+}
+
 void hv_dv_devx_free_uar(struct mlx5dv_devx_uar *dv)
 {
     struct hv_dv_uar *uar = DV_CONTAINER(dv, struct hv_dv_uar);
 
-    hv_uar_free(hv_context(uar->context), &uar->uar);
+    uverbs_free_uar(uar);
     munmap(dv->base_addr, PCI_PAGE);
     g_free(uar);
 }

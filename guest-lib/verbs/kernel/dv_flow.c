@@ -59,19 +59,28 @@ struct mlx5dv_flow_matcher *hv_dv_create_flow_matcher(struct ibv_context *ctx,
     matcher->context = ctx;
     matcher->priority = attr->priority;
     matcher->criteria = attr->match_criteria_enable;
+    matcher->handle = hv_handle_add(ctx, HV_HANDLE_MATCHER, matcher);
     return matcher;
+}
+
+int uverbs_destroy_matcher(struct mlx5dv_flow_matcher *matcher)
+{
+    if (g_atomic_int_get(&matcher->flows)) {
+        return EBUSY;
+    }
+    hv_handle_del(matcher->context, matcher->handle);
+    return 0;
 }
 
 int hv_dv_destroy_flow_matcher(struct mlx5dv_flow_matcher *matcher)
 {
-    if (hv_is_removed(hv_hca_of(matcher->context))) {
-        return hv_kernel(EIO);
+    int err = hv_check_there(hv_hca_of(matcher->context));
+
+    err = hv_kernel(err ? err : uverbs_destroy_matcher(matcher));
+    if (!err) {
+        free(matcher);
     }
-    if (g_atomic_int_get(&matcher->flows)) {
-        return hv_kernel(EBUSY);
-    }
-    free(matcher);
-    return 0;
+    return err;
 }
 
 /* What the actions come to. */

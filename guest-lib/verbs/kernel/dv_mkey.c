@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys that a program fills by UMR (mlx5dv_create_mkey()), and device memory, of which there is
- * none.
+ * Keys that a program fills by UMR (mlx5dv_create_mkey()), which are objects of DevX, and device
+ * memory, of which there is none.
  */
 #include "guest-lib/verbs/dv.h"
-#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 
 struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
     const uint32_t known =
         MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE;
     struct prm_create_mkey_in in[1] = {0};
+    struct prm_create_mkey_out out[1] = {0};
     struct prm_mkc *mkc;
     struct ibv_context *ctx = attr->pd->context;
     struct hv_dv_mkey *mkey;
-    int err;
 
     /* neither signatures nor encryption, which the other flags are about */
     if (!attr->create_flags || (attr->create_flags & ~known)) {
@@ -24,6 +24,7 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     mkey = g_new0(struct hv_dv_mkey, 1);
     mkey->context = ctx;
     mkey->num_desc = (attr->max_entries + 3u) & ~3u;
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
     mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
     PRM_SET(mkc, mkc, free, 1);
@@ -35,12 +36,15 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE) {
         PRM_SET(mkc, mkc, en_rinval, 1);
     }
-    err = hv_mkey_create_for(hv_hca_of(ctx), hv_context(ctx)->uid, in, sizeof(in), &mkey->dv.lkey);
-    if (err) {
+    mkey->obj = hv_dv_devx_obj_create(ctx, in, sizeof(in), out, sizeof(out));
+    if (!mkey->obj) {
+        if (errno == EREMOTEIO) {
+            errno = hv_status_errno((int)PRM_GET(create_mkey_out, out, status));
+        }
         g_free(mkey);
-        errno = err;
         return NULL;
     }
+    mkey->dv.lkey = mkey->obj->id << 8;
     attr->max_entries = (uint16_t)mkey->num_desc;
     mkey->dv.rkey = mkey->dv.lkey;
     return &mkey->dv;
@@ -49,10 +53,8 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
 {
     struct hv_dv_mkey *mkey = DV_CONTAINER(dv, struct hv_dv_mkey);
-    struct hv_hca *hca = hv_hca_of(mkey->context);
-    int err = hv_check_there(hca); /* a DevX object, in mlx5dv's eyes */
+    int err = hv_dv_devx_obj_destroy(mkey->obj);
 
-    err = hv_kernel(err ? err : hv_mkey_destroy_for(hca, hv_context(mkey->context)->uid, dv->lkey));
     if (!err) {
         g_free(mkey);
     }

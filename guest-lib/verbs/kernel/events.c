@@ -5,9 +5,14 @@
 #include "guest-lib/verbs/kernel/gsi.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
-static void async_put(struct hv_context *ctx, const struct ibv_async_event *event)
+/* To a context that is open. Objects of one that is closed stay while another one shares its file:
+ * nobody is told of them. */
+static void async_put(struct hv_hca *hca, struct hv_context *ctx,
+                      const struct ibv_async_event *event)
 {
-    hv_event_put(&ctx->async->queue, g_memdup2(event, sizeof(*event)));
+    if (g_ptr_array_find(hca->contexts, ctx, NULL)) {
+        hv_event_put(&ctx->async->queue, g_memdup2(event, sizeof(*event)));
+    }
 }
 
 enum hv_about hv_event_about(enum ibv_event_type type)
@@ -78,7 +83,7 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
         for (struct hv_qp *other = qp ? qp->next_handle : NULL; other && other != qp;
              other = other->next_handle) {
             event.element.qp = &other->ibv;
-            async_put(hv_context(other->ibv.context), &event);
+            async_put(hca, hv_context(other->ibv.context), &event);
         }
         if (qp) {
             event.element.qp = &qp->ibv;
@@ -100,7 +105,7 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
         }
     }
     if (context) {
-        async_put(hv_context(context), &event);
+        async_put(hca, hv_context(context), &event);
     }
 }
 
@@ -111,7 +116,7 @@ static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t 
 static void events_put_all(struct hv_hca *hca, const struct ibv_async_event *event)
 {
     for (guint i = 0; i < hca->contexts->len; i++) {
-        async_put(hca->contexts->pdata[i], event);
+        async_put(hca, hca->contexts->pdata[i], event);
     }
 }
 
@@ -142,7 +147,7 @@ void hv_events_removed(struct hv_hca *hca)
     }
     events_put_all(hca, &(struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL});
     pthread_mutex_unlock(&hca->reg_lock);
-    hv_channels_removed(hca);
+    hv_event_files_removed(hca);
 }
 
 static void port_event(struct hv_hca *hca, uint8_t sub_type)
@@ -168,7 +173,7 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
 
         hv_gsi_event(hca, event->num);
         if (cq && cq->ibv.channel) {
-            hv_event_put(&hv_channel(cq->ibv.channel)->queue, cq);
+            hv_event_put(&hv_channel(cq->ibv.channel)->file.queue, cq);
         }
     } else if (event->type == PRM_EVENT_TYPE_PORT_CHANGE) {
         port_event(hca, event->sub_type);

@@ -18,11 +18,13 @@ void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq);
 void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq);
+/* No object of a file that closes is known any more, though the device would not destroy it. */
+void hv_event_forget_file(struct hv_hca *hca, const struct hv_file *file);
 
 /* Where a CQ's completion events go. */
 struct hv_channel {
     struct ibv_comp_channel ibv;
-    struct hv_event_queue queue; /* struct hv_cq */
+    struct hv_event_file file; /* struct hv_cq */
 };
 
 static inline struct hv_channel *hv_channel(struct ibv_comp_channel *channel)
@@ -30,11 +32,15 @@ static inline struct hv_channel *hv_channel(struct ibv_comp_channel *channel)
     return (struct hv_channel *)channel;
 }
 
-/* A channel of a device (channels.c): a queue, which is closed when the device is removed. 0 or
- * errno: EIO, it is removed already. */
-int hv_channel_open(struct hv_hca *hca, struct hv_event_queue *queue, GDestroyNotify free_event);
-void hv_channel_close(struct hv_event_queue *queue);
-void hv_channels_removed(const struct hv_hca *hca);
+/* A channel (channels.c): its queue is closed with the context's file, or when the device is
+ * removed. 0 or errno: EIO, it is removed already. */
+int hv_event_file_open(struct ibv_context *context, struct hv_event_file *file,
+                       GDestroyNotify free_event);
+/* Its file may be closed already. */
+void hv_event_file_close(struct hv_event_file *file);
+/* All of a file that closes; all of a device that is removed. */
+void hv_event_files_end(struct hv_hca *hca, const struct hv_file *of);
+void hv_event_files_removed(struct hv_hca *hca);
 
 /* Where a context's asynchronous events go. */
 struct hv_async {

@@ -34,4 +34,10 @@ bool hv_flow_can_reach(const struct hv_qp *qp);
 
 int hv_flow_free(struct ibv_flow *flow);
 
+struct hv_flow;
+struct mlx5dv_flow_matcher;
+/* 0 or errno. The structure stays. */
+int uverbs_destroy_flow(struct hv_flow *flow);
+int uverbs_destroy_matcher(struct mlx5dv_flow_matcher *matcher);
+
 #endif

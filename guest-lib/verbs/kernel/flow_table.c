@@ -10,6 +10,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/kernel/flow.h"
+#include "guest-lib/verbs/kernel/hca.h"
 
 #define OF_PRIORITY 256 /* flows of one */
 #define ENTRIES     ((HV_FLOW_PRIORITIES + 1) * OF_PRIORITY)
@@ -23,14 +24,11 @@ struct hv_flow {
     uint32_t index, group_id;
 };
 
-struct table {
+struct hv_flow_table {
     uint32_t id;
     unsigned used;
     bool taken[ENTRIES];
 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *tables; /* struct hv_hca -> struct table */
 
 static int flow_set_root(struct hv_hca *hca, uint32_t table_id, uint16_t op_mod)
 {
@@ -77,39 +75,37 @@ static int flow_create_table(struct hv_hca *hca, uint32_t *table_id)
 }
 
 /* The HCA's table, made if there is none: 0 or errno. Under the lock. */
-static int flow_get_table(struct hv_hca *hca, struct table **table)
+static int flow_get_table(struct hv_hca *hca, struct hv_flow_table **table)
 {
     uint32_t id;
     int err;
 
-    if (!tables) {
-        tables = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    }
-    *table = g_hash_table_lookup(tables, hca);
+    *table = hca->flow_table;
     if (*table) {
         return 0;
     }
     err = flow_create_table(hca, &id);
     if (!err) {
-        *table = g_new0(struct table, 1);
+        *table = g_new0(struct hv_flow_table, 1);
         (*table)->id = id;
-        g_hash_table_insert(tables, hca, *table);
+        hca->flow_table = *table;
     }
     return err;
 }
 
-static void flow_put_table(struct hv_hca *hca, struct table *table)
+static void flow_put_table(struct hv_hca *hca, struct hv_flow_table *table)
 {
     if (!table->used) {
         flow_destroy_table(hca, table->id);
-        g_hash_table_remove(tables, hca);
+        g_free(table);
+        hca->flow_table = NULL;
     }
 }
 
 /* -- entries ------------------------------------------------------------------------------------
  */
 
-static int flow_create_group(struct hv_flow *flow, const struct table *table,
+static int flow_create_group(struct hv_flow *flow, const struct hv_flow_table *table,
                              const struct hv_flow_rule *rule)
 {
     struct prm_create_flow_group_in in[1] = {0};
@@ -128,7 +124,7 @@ static int flow_create_group(struct hv_flow *flow, const struct table *table,
     return err;
 }
 
-static int flow_destroy_group(const struct hv_flow *flow, const struct table *table)
+static int flow_destroy_group(const struct hv_flow *flow, const struct hv_flow_table *table)
 {
     struct prm_destroy_flow_group_in in[1] = {0};
 
@@ -139,7 +135,7 @@ static int flow_destroy_group(const struct hv_flow *flow, const struct table *ta
     return hv_cmd_simple(flow->hca, in, sizeof(in));
 }
 
-static int flow_set_entry(struct hv_flow *flow, const struct table *table,
+static int flow_set_entry(struct hv_flow *flow, const struct hv_flow_table *table,
                           const struct hv_flow_rule *rule)
 {
     size_t len = PRM_SIZE(set_fte_in) + (rule->drop ? 0 : PRM_SIZE(dest_format_struct));
@@ -165,7 +161,7 @@ static int flow_set_entry(struct hv_flow *flow, const struct table *table,
     return hv_cmd_simple(flow->hca, in, len);
 }
 
-static int flow_delete_entry(const struct hv_flow *flow, const struct table *table)
+static int flow_delete_entry(const struct hv_flow *flow, const struct hv_flow_table *table)
 {
     struct prm_delete_fte_in in[1] = {0};
 
@@ -177,7 +173,7 @@ static int flow_delete_entry(const struct hv_flow *flow, const struct table *tab
 }
 
 /* A place among those of its priority: 0 or ENOSPC. */
-static int flow_take_index(struct hv_flow *flow, struct table *table, unsigned priority)
+static int flow_take_index(struct hv_flow *flow, struct hv_flow_table *table, unsigned priority)
 {
     for (uint32_t i = priority * OF_PRIORITY; i < (priority + 1) * OF_PRIORITY; i++) {
         if (!table->taken[i]) {
@@ -190,7 +186,7 @@ static int flow_take_index(struct hv_flow *flow, struct table *table, unsigned p
     return ENOSPC;
 }
 
-static void flow_give_index(const struct hv_flow *flow, struct table *table)
+static void flow_give_index(const struct hv_flow *flow, struct hv_flow_table *table)
 {
     table->taken[flow->index] = false;
     table->used--;
@@ -199,7 +195,7 @@ static void flow_give_index(const struct hv_flow *flow, struct table *table)
 /* Under the lock. */
 static int flow_add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
 {
-    struct table *table;
+    struct hv_flow_table *table;
     int err = flow_get_table(flow->hca, &table);
 
     if (err) {
@@ -235,9 +231,9 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     flow->qp = qp;
     flow->users = users;
     flow->ibv.context = ctx;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&flow->hca->flow_lock);
     err = flow_add_flow(flow, rule);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&flow->hca->flow_lock);
     if (hv_kernel(err)) {
         free(flow);
         return NULL;
@@ -252,18 +248,18 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     return &flow->ibv;
 }
 
-/* ib_uverbs_ex_destroy_flow(): 0 or errno. */
-static int flow_remove_flow(struct hv_flow *flow)
+/* ib_uverbs_ex_destroy_flow(). */
+int uverbs_destroy_flow(struct hv_flow *flow)
 {
     struct ibv_context *context = flow->ibv.context;
-    struct table *table;
+    struct hv_flow_table *table;
     int err = hv_handle_check(context, HV_HANDLE_FLOW, flow->ibv.handle, flow);
 
     if (err) {
         return err;
     }
-    pthread_mutex_lock(&lock);
-    table = g_hash_table_lookup(tables, flow->hca);
+    pthread_mutex_lock(&flow->hca->flow_lock);
+    table = flow->hca->flow_table;
     err = flow_delete_entry(flow, table);
     if (!err) {
         flow_destroy_group(flow, table);
@@ -271,24 +267,23 @@ static int flow_remove_flow(struct hv_flow *flow)
         flow_put_table(flow->hca, table);
         hv_handle_del(context, flow->ibv.handle);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&flow->hca->flow_lock);
+    if (!err && flow->qp) {
+        g_atomic_int_add(&flow->qp->refs, -1);
+    }
+    if (!err && flow->users) {
+        g_atomic_int_add(flow->users, -1);
+    }
     return err;
 }
 
 int hv_flow_free(struct ibv_flow *ibflow)
 {
     struct hv_flow *flow = (struct hv_flow *)ibflow;
-    int err = hv_kernel(flow_remove_flow(flow));
+    int err = hv_kernel(uverbs_destroy_flow(flow));
 
-    if (err) {
-        return err;
+    if (!err) {
+        free(flow);
     }
-    if (flow->qp) {
-        g_atomic_int_add(&flow->qp->refs, -1);
-    }
-    if (flow->users) {
-        g_atomic_int_add(flow->users, -1);
-    }
-    free(flow);
-    return 0;
+    return err;
 }

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Handles: the numbers by which a program names its objects to the kernel.
+ * Handles: the numbers by which a program names its objects to the kernel, and what a file owns by
+ * them.
  *
  * Every open device has one numbering for objects of all kinds, as every file of ib_uverbs has
  * (rdma_core.c); the lowest free number is next. A command looks up the handle that stands in the
  * program's structure, so that one which was overwritten there, or has gone, is found out before
  * anything is done. Contexts that were imported from one another share their file.
+ *
+ * What is left when the last context closes ends then (hv_file_end_objects()): the youngest first,
+ * and what cannot end because another object needs it again after that one
+ * (uverbs_destroy_ufile_hw()).
  */
+#include <stdlib.h>
 #include "guest-lib/verbs/kernel/kernel.h"
 
 struct slot {
     enum hv_handle_kind kind;
-    void *obj; /* NULL: free */
+    void *obj;   /* NULL: free */
+    guint64 age; /* how many had a handle before it */
 };
 
 struct hv_file {
     pthread_mutex_t lock; /* around what follows */
     GArray *slots;        /* struct slot, by handle */
     guint lowest;         /* no handle below it is free */
-    gint contexts;
+    guint64 made;
+    unsigned contexts; /* that are open */
+    GPtrArray *left;   /* struct hv_context, which are not any more */
 };
 
 struct hv_file *hv_file_new(void)
@@ -27,25 +36,87 @@ struct hv_file *hv_file_new(void)
 
     pthread_mutex_init(&file->lock, NULL);
     file->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
+    file->left = g_ptr_array_new_with_free_func(free);
     file->contexts = 1;
     return file;
 }
 
 struct hv_file *hv_file_share(struct hv_file *file)
 {
-    g_atomic_int_inc(&file->contexts);
+    pthread_mutex_lock(&file->lock);
+    file->contexts++;
+    pthread_mutex_unlock(&file->lock);
     return file;
 }
 
-bool hv_file_close(struct hv_file *file)
+bool hv_file_leave(struct hv_file *file, struct hv_context *ctx)
 {
-    if (!g_atomic_int_dec_and_test(&file->contexts)) {
-        return false;
+    bool last;
+
+    pthread_mutex_lock(&file->lock);
+    g_ptr_array_add(file->left, ctx);
+    last = --file->contexts == 0;
+    pthread_mutex_unlock(&file->lock);
+    return last;
+}
+
+void hv_file_each_context(struct hv_file *file, void (*call)(struct hv_context *ctx))
+{
+    for (guint i = 0; i < file->left->len; i++) {
+        call(file->left->pdata[i]);
     }
+}
+
+static gint handle_is_younger(gconstpointer a, gconstpointer b)
+{
+    const struct slot *x = a, *y = b;
+
+    return x->age > y->age ? -1 : x->age < y->age;
+}
+
+/* What there is, the youngest first. */
+static GArray *handle_list_all(struct hv_file *file)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(struct slot));
+
+    pthread_mutex_lock(&file->lock);
+    for (guint i = 0; i < file->slots->len; i++) {
+        const struct slot *slot = &g_array_index(file->slots, struct slot, i);
+
+        if (slot->obj) {
+            g_array_append_vals(list, slot, 1);
+        }
+    }
+    pthread_mutex_unlock(&file->lock);
+    g_array_sort(list, handle_is_younger);
+    return list;
+}
+
+unsigned hv_file_end_objects(struct hv_file *file, int (*const end[])(void *obj))
+{
+    unsigned left, ended;
+
+    do {
+        GArray *list = handle_list_all(file);
+
+        ended = 0;
+        for (guint i = 0; i < list->len; i++) {
+            const struct slot *slot = &g_array_index(list, struct slot, i);
+
+            ended += end[slot->kind](slot->obj) == 0;
+        }
+        left = list->len - ended;
+        g_array_free(list, TRUE);
+    } while (left && ended);
+    return left;
+}
+
+void hv_file_free(struct hv_file *file)
+{
     g_array_free(file->slots, TRUE);
+    g_ptr_array_free(file->left, TRUE);
     pthread_mutex_destroy(&file->lock);
     g_free(file);
-    return true;
 }
 
 uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, void *obj)
@@ -62,7 +133,7 @@ uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, vo
     if (handle == file->slots->len) {
         g_array_set_size(file->slots, handle + 1);
     }
-    g_array_index(file->slots, struct slot, handle) = (struct slot){kind, obj};
+    g_array_index(file->slots, struct slot, handle) = (struct slot){kind, obj, file->made++};
     file->lowest = handle + 1;
     pthread_mutex_unlock(&file->lock);
     return handle;
@@ -78,8 +149,13 @@ void hv_handle_del(struct ibv_context *context, uint32_t handle)
     pthread_mutex_unlock(&file->lock);
 }
 
-void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
-                    int *err)
+static void handle_note(void *obj, void *noted)
+{
+    *(void **)noted = obj;
+}
+
+bool hv_handle_use(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                   void (*use)(void *obj, void *arg), void *arg, int *err)
 {
     struct hv_file *file = hv_context(context)->file;
     struct slot slot = {0};
@@ -88,9 +164,37 @@ void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint3
     if (handle < file->slots->len) {
         slot = g_array_index(file->slots, struct slot, handle);
     }
-    pthread_mutex_unlock(&file->lock);
     *err = !slot.obj ? ENOENT : slot.kind != kind ? EINVAL : 0;
-    return *err ? NULL : slot.obj;
+    if (!*err) {
+        use(slot.obj, arg);
+    }
+    pthread_mutex_unlock(&file->lock);
+    return !*err;
+}
+
+void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                    int *err)
+{
+    void *obj = NULL;
+
+    hv_handle_use(context, kind, handle, handle_note, &obj, err);
+    return obj;
+}
+
+bool hv_handle_find(struct ibv_context *context, enum hv_handle_kind kind,
+                    bool (*found)(void *obj, void *arg), void *arg)
+{
+    struct hv_file *file = hv_context(context)->file;
+    bool done = false;
+
+    pthread_mutex_lock(&file->lock);
+    for (guint i = 0; !done && i < file->slots->len; i++) {
+        const struct slot *slot = &g_array_index(file->slots, struct slot, i);
+
+        done = slot->obj && slot->kind == kind && found(slot->obj, arg);
+    }
+    pthread_mutex_unlock(&file->lock);
+    return done;
 }
 
 int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,

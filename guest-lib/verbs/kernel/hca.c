@@ -241,8 +241,14 @@ static void hca_free_parts(struct hv_hca *hca)
     g_hash_table_destroy(hca->srqs);
     g_hash_table_destroy(hca->wqs);
     g_ptr_array_free(hca->contexts, TRUE);
+    g_ptr_array_free(hca->event_files, TRUE);
+    g_ptr_array_free(hca->xrcds, TRUE);
+    g_ptr_array_free(hca->subscriptions, TRUE);
     pthread_mutex_destroy(&hca->cmd_lock);
     pthread_mutex_destroy(&hca->reg_lock);
+    pthread_mutex_destroy(&hca->xrcd_lock);
+    pthread_mutex_destroy(&hca->flow_lock);
+    pthread_mutex_destroy(&hca->devx_lock);
     g_free(hca);
 }
 
@@ -273,12 +279,18 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     hca->device = device;
     pthread_mutex_init(&hca->cmd_lock, NULL);
     pthread_mutex_init(&hca->reg_lock, NULL);
+    pthread_mutex_init(&hca->xrcd_lock, NULL);
+    pthread_mutex_init(&hca->flow_lock, NULL);
+    pthread_mutex_init(&hca->devx_lock, NULL);
     hca->doorbell_pages = g_ptr_array_new();
     hca->cqs = g_hash_table_new(NULL, NULL);
     hca->qps = g_hash_table_new(NULL, NULL);
     hca->srqs = g_hash_table_new(NULL, NULL);
     hca->wqs = g_hash_table_new(NULL, NULL);
     hca->contexts = g_ptr_array_new();
+    hca->event_files = g_ptr_array_new();
+    hca->xrcds = g_ptr_array_new();
+    hca->subscriptions = g_ptr_array_new();
     hca->local = local_hca_new(&local, err);
     hca->drv = hca->local ? drv_open(local_pci(hca->local), err) : NULL;
     if (!hca->drv) {

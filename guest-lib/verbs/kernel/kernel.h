@@ -39,20 +39,40 @@ enum hv_handle_kind {
     HV_HANDLE_XRCD,
     HV_HANDLE_WQ,
     HV_HANDLE_IND_TABLE,
-    HV_HANDLE_FLOW
+    HV_HANDLE_FLOW,
+    HV_HANDLE_MATCHER, /* struct mlx5dv_flow_matcher; those of mlx5_ib from here on */
+    HV_HANDLE_DEVX_OBJ,
+    HV_HANDLE_UMEM, /* struct hv_dv_umem */
+    HV_HANDLE_UAR   /* struct hv_dv_uar */
 };
+#define HV_HANDLE_KINDS (HV_HANDLE_UAR + 1)
 
-/* The handles of an open device: one context's, until others share it. hv_file_close() takes a
- * context away, and tells whether it was the last. */
+/* The handles of a new open device: one context's, until others share it (handles.c). */
 struct hv_file *hv_file_new(void);
 struct hv_file *hv_file_share(struct hv_file *file);
-bool hv_file_close(struct hv_file *file);
+/* A context leaves. Its memory is the file's from now on, for objects that were made through it may
+ * stay. False: other contexts stay. */
+bool hv_file_leave(struct hv_file *file, struct hv_context *ctx);
+/* Calls for each of the contexts that have left. */
+void hv_file_each_context(struct hv_file *file, void (*call)(struct hv_context *ctx));
+/* Ends each object with the function of its kind, 0 or errno, the youngest first, again and again
+ * while any can be ended. Returns how many cannot. The last context has left. */
+unsigned hv_file_end_objects(struct hv_file *file, int (*const end[])(void *obj));
+/* Frees the file and its contexts. */
+void hv_file_free(struct hv_file *file);
 
 uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, void *obj);
 void hv_handle_del(struct ibv_context *context, uint32_t handle);
 /* What a handle stands for. NULL with *err: ENOENT: nothing, EINVAL: an object of another kind. */
 void *hv_handle_get(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
                     int *err);
+/* As hv_handle_get(), but calls use(obj, arg) before the handle can go. False: there is no such
+ * object, with *err. */
+bool hv_handle_use(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
+                   void (*use)(void *obj, void *arg), void *arg, int *err);
+/* Calls for each object of a kind until it returns true, before any of them can go. */
+bool hv_handle_find(struct ibv_context *context, enum hv_handle_kind kind,
+                    bool (*found)(void *obj, void *arg), void *arg);
 /* Whether a handle is that object's: 0, or errno as above. EINVAL, too, if it is another object's
  * of the kind, to which a kernel would do what was meant for this one. */
 int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,

@@ -113,13 +113,14 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     return err;
 }
 
-void hv_mcast_forget(struct hv_qp *qp)
+void hv_mcast_leave_all(struct hv_qp *qp)
 {
     struct hv_mcast *next;
 
     pthread_mutex_lock(&qp->ibv.mutex);
     for (struct hv_mcast *group = qp->groups; group; group = next) {
         next = group->next;
+        mcast_detach(qp, &group->gid); /* goes with a removed device */
         free(group);
         g_atomic_int_add(&qp->refs, -1);
     }

@@ -10,54 +10,35 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static int mkey_create(struct hv_hca *hca, uint16_t uid, uint8_t variant,
-                       struct prm_create_mkey_in *in, size_t in_len, uint32_t *key)
+int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key)
 {
+    uint8_t variant = (uint8_t)(g_atomic_int_add(&hca->key_variant, 1) + 1);
     struct prm_create_mkey_out out[1] = {0};
     int err;
 
     PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
-    PRM_SET(create_mkey_in, in, uid, uid);
     PRM_SET(mkc, PRM_PTR(create_mkey_in, in, memory_key_mkey_entry), mkey_7_0, variant);
     err = hv_cmd(hca, in, in_len, out, sizeof(out));
     *key = PRM_GET(create_mkey_out, out, mkey_index) << 8 | variant;
     return err;
 }
 
-int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key)
-{
-    uint8_t variant = (uint8_t)(g_atomic_int_add(&hca->key_variant, 1) + 1);
-
-    return mkey_create(hca, 0, variant, in, in_len, key);
-}
-
-int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, struct prm_create_mkey_in *in,
-                       size_t in_len, uint32_t *key)
-{
-    return mkey_create(hca, uid, 0, in, in_len, key);
-}
-
-int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key)
+int hv_mkey_destroy(struct hv_hca *hca, uint32_t key)
 {
     struct prm_destroy_mkey_in in[1] = {0};
 
     PRM_SET(destroy_mkey_in, in, opcode, PRM_CMD_OP_DESTROY_MKEY);
-    PRM_SET(destroy_mkey_in, in, uid, uid);
     PRM_SET(destroy_mkey_in, in, mkey_index, key >> 8);
     return hv_cmd_simple(hca, in, sizeof(in));
-}
-
-int hv_mkey_destroy(struct hv_hca *hca, uint32_t key)
-{
-    return hv_mkey_destroy_for(hca, 0, key);
 }
 
 /* Kernels before 5.14 and some sandboxes cannot populate on request. */
 static bool mkey_can_populate(void)
 {
-    static gsize once;
+    static gint answer; /* 0: not known; a child of fork() waits for nobody who is asking */
+    gint known = g_atomic_int_get(&answer);
 
-    if (g_once_init_enter(&once)) {
+    if (!known) {
         void *page =
             mmap(NULL, PCI_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         bool can = page != MAP_FAILED && !madvise(page, PCI_PAGE, MADV_POPULATE_WRITE);
@@ -65,9 +46,10 @@ static bool mkey_can_populate(void)
         if (page != MAP_FAILED) {
             munmap(page, PCI_PAGE);
         }
-        g_once_init_leave(&once, can ? 2 : 1);
+        known = can ? 2 : 1;
+        g_atomic_int_set(&answer, known);
     }
-    return once == 2;
+    return known == 2;
 }
 
 int hv_umem_check(const void *ptr, size_t len, bool writable)

@@ -10,10 +10,6 @@
  * is another one each time. */
 int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key);
 int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
-/* The same in the name of a DevX user, whose command says so; the variant is 0. */
-int hv_mkey_create_for(struct hv_hca *hca, uint16_t uid, struct prm_create_mkey_in *in,
-                       size_t in_len, uint32_t *key);
-int hv_mkey_destroy_for(struct hv_hca *hca, uint16_t uid, uint32_t key);
 
 /* As pinning a range does (ib_umem_get()): 0; EFAULT: some of it is not mapped, or cannot be
  * written although it must be. */

@@ -79,3 +79,33 @@ void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq)
 {
     number_del(hca, hca->wqs, wq->rqn, wq);
 }
+
+static gboolean number_is_of_cq(gpointer num, gpointer cq, gpointer file)
+{
+    return hv_context(((struct hv_cq *)cq)->ibv.context)->file == file;
+}
+
+static gboolean number_is_of_qp(gpointer num, gpointer qp, gpointer file)
+{
+    return hv_context(((struct hv_qp *)qp)->ibv.context)->file == file;
+}
+
+static gboolean number_is_of_srq(gpointer num, gpointer srq, gpointer file)
+{
+    return hv_context(((struct hv_srq *)srq)->ibv.context)->file == file;
+}
+
+static gboolean number_is_of_wq(gpointer num, gpointer wq, gpointer file)
+{
+    return hv_context(((struct hv_rwq *)wq)->ibv.context)->file == file;
+}
+
+void hv_event_forget_file(struct hv_hca *hca, const struct hv_file *file)
+{
+    pthread_mutex_lock(&hca->reg_lock);
+    g_hash_table_foreach_remove(hca->cqs, number_is_of_cq, (gpointer)file);
+    g_hash_table_foreach_remove(hca->qps, number_is_of_qp, (gpointer)file);
+    g_hash_table_foreach_remove(hca->srqs, number_is_of_srq, (gpointer)file);
+    g_hash_table_foreach_remove(hca->wqs, number_is_of_wq, (gpointer)file);
+    pthread_mutex_unlock(&hca->reg_lock);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: the commands that make and destroy them (mlx5_ib create_user_qp()). */
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
@@ -28,12 +29,11 @@ static bool qp_is_xrc(enum ibv_qp_type type)
  * context's, and goes with its user. */
 static int qp_use_xrcd(struct hv_context *ctx)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct prm_alloc_xrcd_in in[1] = {0};
     struct prm_alloc_xrcd_out out[1] = {0};
     int err = 0;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ctx->hca->xrcd_lock);
     if (!ctx->has_xrcdn) {
         PRM_SET(alloc_xrcd_in, in, opcode, PRM_CMD_OP_ALLOC_XRCD);
         PRM_SET(alloc_xrcd_in, in, uid, ctx->uid);
@@ -41,7 +41,7 @@ static int qp_use_xrcd(struct hv_context *ctx)
         ctx->xrcdn = PRM_GET(alloc_xrcd_out, out, xrcd);
         ctx->has_xrcdn = !err;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ctx->hca->xrcd_lock);
     return err;
 }
 
@@ -231,7 +231,7 @@ int uverbs_destroy_qp(struct hv_qp *qp)
     int err = hv_qp_check(&qp->ibv);
 
     if (!err && hv_is_removed(qp->hca)) {
-        hv_mcast_forget(qp);
+        hv_mcast_leave_all(qp);
     }
     if (!err && g_atomic_int_get(&qp->refs)) {
         err = EBUSY;

@@ -10,8 +10,8 @@ void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
 /* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 
-/* Its multicast groups went with a removed device (mcast.c). */
-void hv_mcast_forget(struct hv_qp *qp);
+/* It leaves its multicast groups (mcast.c): its file closes, or the device is removed. */
+void hv_mcast_leave_all(struct hv_qp *qp);
 
 /* Takes a handle from those of its QP (xrc_tgt.c). False: it is the last one, and the QP goes with
  * it. */

@@ -203,6 +203,17 @@ static int srq_check_handles(const struct hv_srq *srq)
     return err ? err : hv_pd_check(srq->ibv.pd);
 }
 
+void uverbs_use_srq(struct hv_srq *srq, int change)
+{
+    uverbs_use_pd(srq->ibv.pd, change);
+    if (srq->xrcd) {
+        g_atomic_int_add(&srq->xrcd->refs, change);
+    }
+    if (srq->cq) {
+        g_atomic_int_add(&srq->cq->users, change);
+    }
+}
+
 int uverbs_create_srq(struct hv_srq *srq)
 {
     int err = srq_check_handles(srq);
@@ -216,13 +227,7 @@ int uverbs_create_srq(struct hv_srq *srq)
         return err;
     }
     srq->ibv.handle = hv_handle_add(srq->ibv.context, HV_HANDLE_SRQ, srq);
-    uverbs_use_pd(srq->ibv.pd, 1);
-    if (srq->xrcd) {
-        g_atomic_int_inc(&srq->xrcd->refs);
-    }
-    if (srq->cq) {
-        g_atomic_int_inc(&srq->cq->users);
-    }
+    uverbs_use_srq(srq, 1);
     hv_event_add_srq(srq->hca, srq);
     return 0;
 }

@@ -14,14 +14,20 @@
 /* -- contexts (context.c) -----------------------------------------------------------------------
  */
 
-/* The context's user, transport domain and doorbell page. of, or NULL: the context whose user it
- * shares. The HCA tells its asynchronous events to the context from now on. */
-int uverbs_get_context(struct hv_context *ctx, const struct hv_context *of);
-/* Nothing is told any more; objects of the user that are left go with its last context. */
+/* The context's user, if it has none yet, transport domain and doorbell page. The HCA tells its
+ * asynchronous events to the context from now on. Whether or not it succeeds, uverbs_put_context()
+ * takes all of it back. */
+int uverbs_get_context(struct hv_context *ctx);
+/* Nothing is told any more. */
+void uverbs_forget_context(struct hv_context *ctx);
+/* The context leaves its file, which frees it; with the last one of a file ends what is left in it.
+ */
 void uverbs_put_context(struct hv_context *ctx);
 struct stat;
-/* The context of an HCA that this file is. NULL: none is. */
-struct hv_context *uverbs_find_context(struct hv_hca *hca, const struct stat *wanted);
+/* The file behind a descriptor of one of the HCA's contexts, shared, and its user. 0 or errno:
+ * EINVAL, it is none; ENODEV, the device is removed. */
+int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_file **file,
+                      uint16_t *uid);
 
 /* -- domains (pd.c, xrcd.c) ---------------------------------------------------------------------
  */
@@ -31,6 +37,8 @@ int uverbs_alloc_pd(struct hv_pd *pd);
 int uverbs_dealloc_pd(struct ibv_pd *pd);
 /* A queue in this PD comes (1) or goes (-1). */
 void uverbs_use_pd(struct ibv_pd *pd, int change);
+
+int uverbs_close_xrcd(struct hv_xrcd *xrcd);
 
 /* -- memory (mr.c, mw.c) ------------------------------------------------------------------------
  */
@@ -72,6 +80,8 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
 
 int uverbs_create_srq(struct hv_srq *srq);
 int uverbs_destroy_srq(struct hv_srq *srq);
+/* What the SRQ refers to is referred to (1), or not any more (-1). */
+void uverbs_use_srq(struct hv_srq *srq, int change);
 int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask);
 int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
 
@@ -80,6 +90,8 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
 
 int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags);
 int uverbs_destroy_wq(struct hv_rwq *wq);
+/* As uverbs_use_srq(). */
+void uverbs_use_wq(struct hv_rwq *wq, int change);
 int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr);
 int uverbs_create_ind_table(struct hv_ind_table *table);
 int uverbs_destroy_ind_table(struct hv_ind_table *table);

@@ -42,9 +42,14 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     wq->rqn = wq->ibv.wq_num = PRM_GET(create_rq_out, out, rqn);
     wq->ibv.handle = hv_handle_add(wq->ibv.context, HV_HANDLE_WQ, wq);
     hv_event_add_wq(wq->hca, wq);
-    uverbs_use_pd(wq->ibv.pd, 1);
-    g_atomic_int_inc(&hv_cq(wq->ibv.cq)->users);
+    uverbs_use_wq(wq, 1);
     return 0;
+}
+
+void uverbs_use_wq(struct hv_rwq *wq, int change)
+{
+    uverbs_use_pd(wq->ibv.pd, change);
+    g_atomic_int_add(&hv_cq(wq->ibv.cq)->users, change);
 }
 
 int uverbs_destroy_wq(struct hv_rwq *wq)

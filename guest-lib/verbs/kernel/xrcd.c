@@ -5,19 +5,16 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 /* A domain that a file stands for. */
 struct hv_xrcd_inode {
-    struct hv_hca *hca;
     dev_t dev;
     ino_t ino;
     uint32_t xrcdn;
     unsigned opens;
 };
-
-static pthread_mutex_t inodes_lock = PTHREAD_MUTEX_INITIALIZER;
-static GPtrArray *inodes; /* struct hv_xrcd_inode */
 
 static int xrcd_alloc_cmd(struct hv_hca *hca, uint32_t *xrcdn)
 {
@@ -40,13 +37,13 @@ static int xrcd_dealloc_cmd(struct hv_hca *hca, uint32_t xrcdn)
     return hv_cmd_simple(hca, in, sizeof(in));
 }
 
-/* Under inodes_lock. */
+/* Under xrcd_lock. */
 static struct hv_xrcd_inode *xrcd_find_inode(struct hv_hca *hca, const struct stat *st)
 {
-    for (guint i = 0; inodes && i < inodes->len; i++) {
-        struct hv_xrcd_inode *inode = g_ptr_array_index(inodes, i);
+    for (guint i = 0; i < hca->xrcds->len; i++) {
+        struct hv_xrcd_inode *inode = hca->xrcds->pdata[i];
 
-        if (inode->hca == hca && inode->dev == st->st_dev && inode->ino == st->st_ino) {
+        if (inode->dev == st->st_dev && inode->ino == st->st_ino) {
             return inode;
         }
     }
@@ -54,7 +51,7 @@ static struct hv_xrcd_inode *xrcd_find_inode(struct hv_hca *hca, const struct st
 }
 
 /* The domain of an open file, made if there is none and O_CREAT allows: 0 or errno. Under
- * inodes_lock. */
+ * xrcd_lock. */
 static int xrcd_open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xrcd)
 {
     struct hv_xrcd_inode *inode;
@@ -78,13 +75,9 @@ static int xrcd_open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrc
             g_free(inode);
             return err;
         }
-        inode->hca = hca;
         inode->dev = st.st_dev;
         inode->ino = st.st_ino;
-        if (!inodes) {
-            inodes = g_ptr_array_new();
-        }
-        g_ptr_array_add(inodes, inode);
+        g_ptr_array_add(hca->xrcds, inode);
     }
     inode->opens++;
     xrcd->inode = inode;
@@ -112,9 +105,9 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
     } else if (attr->fd == -1) {
         err = xrcd_alloc_cmd(hca, &xrcd->xrcdn);
     } else {
-        pthread_mutex_lock(&inodes_lock);
+        pthread_mutex_lock(&hca->xrcd_lock);
         err = xrcd_open_inode(hca, attr->fd, attr->oflags, xrcd);
-        pthread_mutex_unlock(&inodes_lock);
+        pthread_mutex_unlock(&hca->xrcd_lock);
     }
     if (hv_kernel(err)) {
         free(xrcd);
@@ -125,7 +118,7 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
     return &xrcd->ibv;
 }
 
-/* Under inodes_lock: the last one to close takes the domain from the device. */
+/* Under xrcd_lock: the last one to close takes the domain from the device. */
 static int xrcd_close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
 {
     int err;
@@ -136,13 +129,13 @@ static int xrcd_close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
     }
     err = xrcd_dealloc_cmd(hca, inode->xrcdn);
     if (!err) {
-        g_ptr_array_remove(inodes, inode);
+        g_ptr_array_remove(hca->xrcds, inode);
         g_free(inode);
     }
     return err;
 }
 
-static int close_device_xrcd(struct hv_xrcd *xrcd)
+int uverbs_close_xrcd(struct hv_xrcd *xrcd)
 {
     struct hv_hca *hca = hv_hca_of(xrcd->ibv.context);
     int err = hv_xrcd_check(&xrcd->ibv);
@@ -154,9 +147,9 @@ static int close_device_xrcd(struct hv_xrcd *xrcd)
         return err;
     }
     if (xrcd->inode) {
-        pthread_mutex_lock(&inodes_lock);
+        pthread_mutex_lock(&hca->xrcd_lock);
         err = xrcd_close_inode(hca, xrcd->inode);
-        pthread_mutex_unlock(&inodes_lock);
+        pthread_mutex_unlock(&hca->xrcd_lock);
     } else {
         err = xrcd_dealloc_cmd(hca, xrcd->xrcdn);
     }
@@ -169,7 +162,7 @@ static int close_device_xrcd(struct hv_xrcd *xrcd)
 static int close_xrcd(struct ibv_xrcd *ibxrcd)
 {
     struct hv_xrcd *xrcd = (struct hv_xrcd *)ibxrcd;
-    int err = hv_kernel(close_device_xrcd(xrcd));
+    int err = hv_kernel(uverbs_close_xrcd(xrcd));
 
     if (!err) {
         free(xrcd);

@@ -83,6 +83,7 @@ HV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
     }
     ah->ibv.context = pd->context;
     ah->ibv.pd = pd;
+    pthread_mutex_init(&ah->lock, NULL);
     if (hv_kernel(ah_init(ah, attr))) {
         free(ah);
         return NULL;

@@ -7,8 +7,6 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
 
-static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* 0, or errno: what became of the command. */
 static int mapping_make(struct hv_ah *ah, uint32_t qp_num)
 {
@@ -42,11 +40,11 @@ int hv_dv_map_ah_to_qp(struct ibv_ah *ibah, uint32_t qp_num)
           1)) {
         return EOPNOTSUPP;
     }
-    pthread_mutex_lock(&mapping_lock);
+    pthread_mutex_lock(&ah->lock);
     if (!ah->mapping) { /* the first one stays */
         err = mapping_make(ah, qp_num);
     }
-    pthread_mutex_unlock(&mapping_lock);
+    pthread_mutex_unlock(&ah->lock);
     return err;
 }
 

@@ -11,13 +11,9 @@
 
 /*
  * Rings on huge pages, as MLX_QP_ALLOC_TYPE, MLX_CQ_ALLOC_TYPE and MLX_SRQ_ALLOC_TYPE ask libmlx5:
- * HUGE or nothing, or PREFER_HUGE. Such a ring takes whole huge pages, so its size is kept here.
+ * HUGE or nothing, or PREFER_HUGE. Such a ring takes whole huge pages.
  */
 #define HUGE_PAGE ((size_t)2 << 20)
-
-static pthread_mutex_t huge_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static GHashTable *huge_sizes;
 
 static const char *buf_wanted_memory(uint64_t type)
 {
@@ -27,46 +23,25 @@ static const char *buf_wanted_memory(uint64_t type)
                                          : NULL;
 }
 
+static size_t buf_huge_size(size_t size)
+{
+    return (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+}
+
 static void *buf_huge_alloc(size_t size)
 {
-    size_t bytes = (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-    void *ptr =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    void *ptr = mmap(NULL, buf_huge_size(size), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 
-    if (ptr == MAP_FAILED) {
-        return NULL;
-    }
-    pthread_mutex_lock(&huge_lock);
-    if (!huge_sizes) {
-        huge_sizes = g_hash_table_new(NULL, NULL);
-    }
-    g_hash_table_insert(huge_sizes, ptr, GSIZE_TO_POINTER(bytes));
-    pthread_mutex_unlock(&huge_lock);
-    return ptr;
+    return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-static bool buf_huge_free(void *ptr)
-{
-    size_t bytes = 0;
-
-    pthread_mutex_lock(&huge_lock);
-    if (huge_sizes) {
-        bytes = GPOINTER_TO_SIZE(g_hash_table_lookup(huge_sizes, ptr));
-        g_hash_table_remove(huge_sizes, ptr);
-    }
-    pthread_mutex_unlock(&huge_lock);
-    if (bytes) {
-        munmap(ptr, bytes);
-    }
-    return bytes > 0;
-}
-
-void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *from)
 {
     const char *wanted;
 
     hv_fork_note_memory();
-    *custom = false;
+    *from = HV_FROM_HELD;
     if (pd && pd->alloc) {
         void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, PCI_PAGE, type);
 
@@ -75,7 +50,7 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
             return NULL;
         }
         if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
-            *custom = true;
+            *from = HV_FROM_PROGRAM;
             memset(ptr, 0, size);
             return ptr;
         }
@@ -85,24 +60,27 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom)
         void *ptr = buf_huge_alloc(size);
 
         if (ptr || !strcmp(wanted, "HUGE")) {
+            *from = HV_FROM_HUGE;
             return ptr;
         }
     }
     return hv_ring_alloc(size);
 }
 
-void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom)
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from)
 {
-    if (custom) {
+    if (from == HV_FROM_PROGRAM) {
         pd->free(&pd->ibv, pd->pd_context, ptr, type);
-    } else if (!buf_huge_free(ptr)) {
+    } else if (from == HV_FROM_HUGE) {
+        munmap(ptr, buf_huge_size(size));
+    } else {
         hv_ring_free(ptr, size);
     }
 }
 
-uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom)
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from)
 {
-    *custom = false;
+    *from = HV_FROM_HELD;
     if (pd && pd->alloc) {
         void *ptr =
             pd->alloc(&pd->ibv, pd->pd_context, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR);
@@ -112,7 +90,7 @@ uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom)
             return NULL;
         }
         if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
-            *custom = true;
+            *from = HV_FROM_PROGRAM;
             memset(ptr, 0, DBREC_SIZE);
             return ptr;
         }
@@ -120,9 +98,9 @@ uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom)
     return hv_dbrec_alloc(ctx);
 }
 
-void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom)
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, enum hv_from from)
 {
-    if (custom) {
+    if (from == HV_FROM_PROGRAM) {
         pd->free(&pd->ibv, pd->pd_context, dbrec, MLX5DV_RES_TYPE_DBR);
     } else {
         hv_dbrec_free(ctx, dbrec);

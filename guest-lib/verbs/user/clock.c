@@ -49,25 +49,28 @@ uint32_t hv_clock_mult(struct ibv_context *ctx)
  */
 int hv_dv_get_clock_info(struct ibv_context *ctx, struct mlx5dv_clock_info *info)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t real_at_zero;
+    static uint64_t real_at_zero; /* 0: not taken yet; who comes first takes it for all */
     struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
     uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
     struct timespec now;
-    uint64_t cycles, ns;
+    uint64_t cycles, ns, offset = __atomic_load_n(&real_at_zero, __ATOMIC_RELAXED);
 
     if (!khz || ibv_query_rt_values_ex(ctx, &values)) {
         return EINVAL;
     }
     cycles = (uint64_t)values.raw_clock.tv_sec * 1000000000u + (uint64_t)values.raw_clock.tv_nsec;
     ns = (uint64_t)((unsigned __int128)cycles * 1000000u / khz);
-    pthread_mutex_lock(&lock);
-    if (!real_at_zero) {
+    if (!offset) {
+        uint64_t taken;
+
         clock_gettime(CLOCK_REALTIME, &now);
-        real_at_zero = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - ns;
+        taken = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - ns;
+        if (__atomic_compare_exchange_n(&real_at_zero, &offset, taken, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            offset = taken;
+        }
     }
-    info->nsec = real_at_zero + ns;
-    pthread_mutex_unlock(&lock);
+    info->nsec = offset + ns;
     info->mask = (1ull << CLOCK_BITS) - 1;
     info->last_cycles = cycles & info->mask;
     info->frac = 0;

@@ -135,23 +135,18 @@ static void cq_init_public(struct user_cq *cq, struct ibv_context *context,
 /* How many CQs a channel has, for who would destroy it. */
 static void cq_use_channel(struct user_cq *cq, int change)
 {
-    struct ibv_comp_channel *channel = cq->ibv.channel;
-
-    if (channel) {
-        pthread_mutex_lock(&channel->context->mutex);
-        channel->refcnt += change;
-        pthread_mutex_unlock(&channel->context->mutex);
+    if (cq->ibv.channel) {
+        g_atomic_int_add(&cq->ibv.channel->refcnt, change);
     }
 }
 
 static void cq_free_memory(struct user_cq *cq, struct hv_context *ctx)
 {
     if (cq->dbrec) {
-        hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_custom);
+        hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_from);
     }
     if (cq->ring) {
-        hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ,
-                    cq->ring_custom);
+        hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_from);
     }
     pthread_spin_destroy(&cq->lock);
     free(cq);
@@ -189,8 +184,8 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
     cq->comp_vector = attr->comp_vector;
     cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
-    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_custom);
-    cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_custom) : NULL;
+    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_from);
+    cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_from) : NULL;
     if (!cq->dbrec) {
         err = ENOMEM;
     }
@@ -331,7 +326,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
     unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
     size_t size = cq_ring_bytes(1u << log_size, cq->cqe_size);
     uint8_t *ring;
-    bool custom;
+    enum hv_from from;
     int err;
 
     if (cqe && log_size == cq->log_size) {
@@ -341,7 +336,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
     if (err) {
         return err;
     }
-    ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &custom);
+    ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &from);
     if (!ring) {
         errno = ENOMEM; /* beforehand in libmlx5, which says -1 */
         return -1;
@@ -349,14 +344,14 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
     cq_init_ring(ring, 1u << log_size, cq->cqe_size);
     err = uverbs_resize_cq(&cq->hv, ring, size, log_size);
     if (err) {
-        hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, custom);
+        hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, from);
         return err;
     }
     cq_copy_cqes(cq, ring, log_size);
-    hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_custom);
+    hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_from);
     cq->ring = ring;
     cq->ring_size = size;
-    cq->ring_custom = custom;
+    cq->ring_from = from;
     cq->log_size = log_size;
     cq->ibv.cqe = (1 << log_size) - 1;
     return 0;

@@ -280,25 +280,17 @@ static void device_release_hca(struct hv_device *dev, struct hv_hca *hca)
     }
 }
 
-/* A new context; of, if not NULL, is the one whose user it shares. */
-static struct ibv_context *device_open_context(struct hv_device *dev, const struct hv_context *of)
+/* Makes a new one a context of a file, and of its user, or of a new user (0); the HCA is used for
+ * it. NULL with errno: the context is gone, the file left, and the HCA released. */
+static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv_device *dev,
+                                               struct hv_hca *hca, struct hv_file *file,
+                                               uint16_t uid)
 {
-    struct hv_context *ctx = calloc(1, sizeof(*ctx));
     int err, state;
 
-    if (!ctx) {
-        return NULL;
-    }
-    state = lock_devices();
-    ctx->hca = device_use_hca(dev);
-    err = errno;
-    unlock_devices(state);
-    if (!ctx->hca) {
-        free(ctx);
-        errno = err;
-        return NULL;
-    }
-    ctx->file = of ? hv_file_share(of->file) : hv_file_new();
+    ctx->hca = hca;
+    ctx->file = file;
+    ctx->uid = uid;
     ctx->dv = dev->dv;
     ctx->ibv.sz = sizeof(ctx->ibv);
     ctx->ibv.context.device = &dev->ibv;
@@ -309,77 +301,96 @@ static struct ibv_context *device_open_context(struct hv_device *dev, const stru
     ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
+    pthread_mutex_init(&ctx->reserved_lock, NULL);
     device_init_ops(ctx);
     err = hv_async_open(ctx);
     if (!err) {
-        err = uverbs_get_context(ctx, of);
+        err = uverbs_get_context(ctx);
         if (!err) {
             return &ctx->ibv.context;
         }
         hv_async_close(ctx);
     }
-    hv_file_close(ctx->file);
-    state = lock_devices();
-    device_release_hca(dev, ctx->hca);
-    unlock_devices(state);
     close(ctx->ibv.context.cmd_fd);
-    free(ctx);
+    uverbs_put_context(ctx);
+    state = lock_devices();
+    device_release_hca(dev, hca);
+    unlock_devices(state);
     errno = err;
     return NULL;
 }
 
 HV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-    return device_open_context(hv_device(device), NULL);
+    struct hv_context *ctx = calloc(1, sizeof(*ctx));
+    struct hv_device *dev = hv_device(device);
+    struct hv_hca *hca;
+    int err, state;
+
+    if (!ctx) {
+        return NULL;
+    }
+    state = lock_devices();
+    hca = device_use_hca(dev);
+    err = errno;
+    unlock_devices(state);
+    if (!hca) {
+        free(ctx);
+        errno = err;
+        return NULL;
+    }
+    return device_open_context(ctx, dev, hca, hv_file_new(), 0);
 }
 
 HV_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct hv_context *ctx = hv_context(context);
+    struct hv_device *device = hv_device(context->device);
     struct hv_hca *hca = ctx->hca;
     int state;
 
     hv_reserved_qpns_free(ctx);
-    uverbs_put_context(ctx);
-    state = lock_devices();
-    device_release_hca(hv_device(context->device), hca);
-    unlock_devices(state);
+    uverbs_forget_context(ctx);
     hv_async_close(ctx);
     hv_uidx_fini(ctx);
     close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
-    free(ctx);
+    uverbs_put_context(ctx);
+    state = lock_devices();
+    device_release_hca(device, hca);
+    unlock_devices(state);
     return 0;
-}
-
-/* The context behind a descriptor, if it is one of this process's. Under the lock. */
-static struct hv_context *device_find_context(int cmd_fd)
-{
-    struct hv_context *found = NULL;
-    struct stat wanted;
-
-    if (fstat(cmd_fd, &wanted)) {
-        return NULL;
-    }
-    for (unsigned i = 0; !found && i < num_devices; i++) {
-        found = devices[i].hca ? uverbs_find_context(devices[i].hca, &wanted) : NULL;
-    }
-    return found;
 }
 
 /* Contexts of one process only: another one has another HCA. */
 HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
-    struct hv_context *found;
-    bool removed;
-    int state = lock_devices();
+    struct hv_context *ctx = calloc(1, sizeof(*ctx));
+    struct hv_device *dev = NULL;
+    struct hv_file *file;
+    struct stat wanted;
+    uint16_t uid;
+    int err = fstat(cmd_fd, &wanted) ? EINVAL : 0, state;
 
-    found = device_find_context(cmd_fd);
-    removed = found && hv_device(found->ibv.context.device)->removed;
-    unlock_devices(state);
-    if (!found || removed) {
-        errno = found ? ENODEV : EINVAL;
+    if (err || !ctx) {
+        free(ctx);
+        errno = err ? err : ENOMEM;
         return NULL;
     }
-    return device_open_context(hv_device(found->ibv.context.device), found);
+    err = EINVAL;
+    state = lock_devices();
+    for (unsigned i = 0; err == EINVAL && i < num_devices; i++) {
+        dev = &devices[i];
+        err = dev->hca ? uverbs_share_file(dev->hca, &wanted, &file, &uid) : EINVAL;
+    }
+    if (!err) {
+        dev->users++;
+    }
+    unlock_devices(state);
+    if (err) {
+        free(ctx);
+        errno = err;
+        return NULL;
+    }
+    return device_open_context(ctx, dev, dev->hca, file, uid);
 }

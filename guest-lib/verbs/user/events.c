@@ -56,12 +56,12 @@ HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c
     if (!channel) {
         return NULL;
     }
-    if (hv_kernel(hv_channel_open(hv_hca_of(context), &channel->queue, NULL))) {
+    if (hv_kernel(hv_event_file_open(context, &channel->file, NULL))) {
         free(channel);
         return NULL;
     }
     channel->ibv.context = context;
-    channel->ibv.fd = channel->queue.fd;
+    channel->ibv.fd = channel->file.queue.fd;
     return &channel->ibv;
 }
 
@@ -69,16 +69,11 @@ HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c
 HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 {
     struct hv_channel *channel = hv_channel(ibchannel);
-    struct ibv_context *context = ibchannel->context;
-    int refcnt;
 
-    pthread_mutex_lock(&context->mutex);
-    refcnt = ibchannel->refcnt;
-    pthread_mutex_unlock(&context->mutex);
-    if (refcnt) {
+    if (g_atomic_int_get(&ibchannel->refcnt)) {
         return EBUSY;
     }
-    hv_channel_close(&channel->queue);
+    hv_event_file_close(&channel->file);
     free(channel);
     return 0;
 }
@@ -101,7 +96,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
         return -1;
     }
     hv_rest(hv_hca_of(channel->context));
-    hv = hv_event_take(&hv_channel(channel)->queue, comp_take, NULL);
+    hv = hv_event_take(&hv_channel(channel)->file.queue, comp_take, NULL);
     if (!hv) {
         return -1;
     }
@@ -226,7 +221,7 @@ static void async_forget(struct ibv_context *context, const void *obj)
 void hv_event_drain_cq(struct user_cq *cq)
 {
     if (cq->ibv.channel) {
-        hv_event_take_out(&hv_channel(cq->ibv.channel)->queue, comp_is_about, cq, NULL);
+        hv_event_take_out(&hv_channel(cq->ibv.channel)->file.queue, comp_is_about, cq, NULL);
     }
     async_forget(cq->ibv.context, cq);
     events_wait(ACKS(cq, comp_));

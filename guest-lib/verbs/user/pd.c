@@ -8,8 +8,6 @@
  */
 #include "guest-lib/verbs/user/user.h"
 
-static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER; /* around imports and dead */
-
 HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     struct hv_pd *pd = calloc(1, sizeof(*pd));
@@ -18,6 +16,7 @@ HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
         return NULL;
     }
     pd->ibv.context = context;
+    pd->holders = 1;
     if (hv_kernel(uverbs_alloc_pd(pd))) {
         free(pd);
         return NULL;
@@ -38,23 +37,23 @@ static int pd_dealloc_parent_domain(struct hv_pd *pd)
     return 0;
 }
 
-/* The imported one's memory; its PD's, too, if nothing else refers to that. */
+/* The memory of one that others may be imported from. */
+static void pd_let_go(struct hv_pd *pd)
+{
+    if (g_atomic_int_dec_and_test(&pd->holders)) {
+        free(pd);
+    }
+}
+
 static void pd_free_imported(struct hv_pd *pd)
 {
-    struct hv_pd *real = pd->parent;
-
-    pthread_mutex_lock(&imports_lock);
-    if (--real->imports == 0 && real->dead) {
-        free(real);
-    }
-    pthread_mutex_unlock(&imports_lock);
+    pd_let_go(pd->parent);
     free(pd);
 }
 
 HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
     struct hv_pd *pd = hv_pd(ibpd);
-    unsigned imports;
     int err;
 
     if (pd->kind == HV_PD_PARENT_DOMAIN) {
@@ -67,37 +66,35 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
     if (err) {
         return err;
     }
-    pthread_mutex_lock(&imports_lock);
-    hv_real_pd(ibpd)->dead = true;
-    imports = pd->imports;
-    pthread_mutex_unlock(&imports_lock);
     if (pd->kind == HV_PD_IMPORTED) {
         pd_free_imported(pd);
-        return 0;
-    }
-    if (!imports) {
-        free(pd);
+    } else {
+        pd_let_go(pd);
     }
     return 0;
+}
+
+static void pd_hold(void *pd, void *held)
+{
+    g_atomic_int_inc(&((struct hv_pd *)pd)->holders);
+    *(struct hv_pd **)held = pd;
 }
 
 HV_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
     struct hv_pd *pd = calloc(1, sizeof(*pd)), *real;
-    int err;
+    int err = hv_check_there(hv_hca_of(context));
 
     if (!pd) {
         return NULL;
     }
-    real = hv_handle_get(context, HV_HANDLE_PD, pd_handle, &err);
-    err = hv_is_removed(hv_hca_of(context)) ? EIO : err;
+    if (!err) {
+        hv_handle_use(context, HV_HANDLE_PD, pd_handle, pd_hold, &real, &err);
+    }
     if (hv_kernel(err)) {
         free(pd);
         return NULL;
     }
-    pthread_mutex_lock(&imports_lock);
-    real->imports++;
-    pthread_mutex_unlock(&imports_lock);
     pd->ibv.context = context;
     pd->ibv.handle = pd_handle;
     pd->kind = HV_PD_IMPORTED;

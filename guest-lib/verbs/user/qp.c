@@ -136,10 +136,10 @@ static void qp_free(struct user_qp *qp)
     struct hv_context *ctx = hv_context(qp->ibv.context);
 
     if (qp->ring) {
-        hv_buf_free(qp_allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_custom);
+        hv_buf_free(qp_allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_from);
     }
     if (qp->dbrec) {
-        hv_db_free(ctx, qp_allocator(qp), qp->dbrec, qp->dbrec_custom);
+        hv_db_free(ctx, qp_allocator(qp), qp->dbrec, qp->dbrec_from);
     }
     if (qp->uidx >= 0) {
         hv_uidx_free(ctx, (uint32_t)qp->uidx);
@@ -162,8 +162,8 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
         rq = hv_whole_pages(rq);
     }
     qp->ring_size = MAX(hv_whole_pages(rq + sq), PCI_PAGE);
-    qp->ring = hv_buf_alloc(qp_allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_custom);
-    qp->dbrec = qp->ring ? hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_custom) : NULL;
+    qp->ring = hv_buf_alloc(qp_allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_from);
+    qp->dbrec = qp->ring ? hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from) : NULL;
     if (!qp->dbrec) {
         return ENOMEM;
     }

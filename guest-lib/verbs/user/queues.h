@@ -14,9 +14,9 @@ struct user_cq {
         struct hv_cq hv;
     };
     uint32_t ci;
-    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
-    uint64_t arm_sn;                /* ibv_get_cq_event() adds one */
-    bool single_threaded;           /* the lock is not taken */
+    enum hv_from ring_from, dbrec_from;
+    uint64_t arm_sn;      /* ibv_get_cq_event() adds one */
+    bool single_threaded; /* the lock is not taken */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
     const struct hv_rsc *cur_rsc; /* of the CQE polled last */
@@ -34,8 +34,8 @@ struct user_qp {
         struct hv_qp;
         struct hv_qp hv;
     };
-    bool ring_custom, dbrec_custom; /* from the parent domain's allocators */
-    uint32_t *sq_wqe_head;          /* WQEBB index -> head when it was posted, for completions */
+    enum hv_from ring_from, dbrec_from;
+    uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
     uint32_t max_inline;
     bool can_send;           /* has been in RTS since RESET */
     uint32_t max_tso_header; /* raw packet QPs */

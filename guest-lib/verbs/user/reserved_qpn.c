@@ -16,8 +16,6 @@ struct hv_reserved_qpns {
     uint8_t taken[]; /* a byte for each */
 };
 
-static pthread_mutex_t reserved_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static uint32_t reserved_per_block(struct ibv_context *ctx)
 {
     return 1u << PRM_GET(cmd_hca_cap_2, hv_drv(hv_hca_of(ctx))->cap_2,
@@ -61,7 +59,7 @@ int hv_dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
     if (!(HV_CAP(ctx->hca, general_obj_types) >> PRM_GENERAL_OBJ_TYPE_RESERVED_QPN & 1)) {
         return EOPNOTSUPP;
     }
-    pthread_mutex_lock(&reserved_lock);
+    pthread_mutex_lock(&ctx->reserved_lock);
     block = ctx->reserved_qpns;
     if (!block || block->next >= reserved_per_block(context)) {
         block = reserved_new_block(context);
@@ -77,7 +75,7 @@ int hv_dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
         block->taken[block->next++] = 1;
         block->in_use++;
     }
-    pthread_mutex_unlock(&reserved_lock);
+    pthread_mutex_unlock(&ctx->reserved_lock);
     return err;
 }
 
@@ -93,7 +91,7 @@ int hv_dv_reserved_qpn_dealloc(struct ibv_context *context, uint32_t qpn)
     struct hv_reserved_qpns **at, *block;
     int err = 0;
 
-    pthread_mutex_lock(&reserved_lock);
+    pthread_mutex_lock(&hv_context(context)->reserved_lock);
     for (at = &hv_context(context)->reserved_qpns;
          *at && (qpn < (*at)->first || qpn - (*at)->first >= num); at = &(*at)->older) {
     }
@@ -107,7 +105,7 @@ int hv_dv_reserved_qpn_dealloc(struct ibv_context *context, uint32_t qpn)
             reserved_free_block(block);
         }
     }
-    pthread_mutex_unlock(&reserved_lock);
+    pthread_mutex_unlock(&hv_context(context)->reserved_lock);
     return err;
 }
 

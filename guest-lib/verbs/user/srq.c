@@ -132,9 +132,9 @@ static int srq_alloc_memory(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
 
-    srq->ring = hv_buf_alloc(srq->pd, srq->ring_size, MLX5DV_RES_TYPE_SRQ, &srq->ring_custom);
+    srq->ring = hv_buf_alloc(srq->pd, srq->ring_size, MLX5DV_RES_TYPE_SRQ, &srq->ring_from);
     srq->wrid = srq->ring ? calloc(srq->wqe_cnt, sizeof(*srq->wrid)) : NULL;
-    srq->dbrec = srq->wrid ? hv_db_alloc(ctx, srq->pd, &srq->dbrec_custom) : NULL;
+    srq->dbrec = srq->wrid ? hv_db_alloc(ctx, srq->pd, &srq->dbrec_from) : NULL;
     if (!srq->dbrec) {
         return ENOMEM;
     }
@@ -154,10 +154,10 @@ static void srq_free(struct hv_srq *srq)
         hv_uidx_free(ctx, (uint32_t)srq->uidx);
     }
     if (srq->dbrec) {
-        hv_db_free(ctx, srq->pd, srq->dbrec, srq->dbrec_custom);
+        hv_db_free(ctx, srq->pd, srq->dbrec, srq->dbrec_from);
     }
     if (srq->ring) {
-        hv_buf_free(srq->pd, srq->ring, srq->ring_size, MLX5DV_RES_TYPE_SRQ, srq->ring_custom);
+        hv_buf_free(srq->pd, srq->ring, srq->ring_size, MLX5DV_RES_TYPE_SRQ, srq->ring_from);
     }
     free(srq->wrid);
     pthread_mutex_destroy(&srq->ibv.mutex);
@@ -275,15 +275,11 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
         hv_uidx_free(hv_context(ibsrq->context), (uint32_t)srq->uidx);
         cq_unlock(cq);
         srq->uidx = -1;
-        g_atomic_int_add(&srq->cq->users, -1);
-    }
-    if (srq->xrcd) {
-        g_atomic_int_add(&srq->xrcd->refs, -1);
     }
     if (srq->tm) {
         hv_tm_free(srq);
     }
-    uverbs_use_pd(ibsrq->pd, -1);
+    uverbs_use_srq(srq, -1);
     srq_free(srq);
     return 0;
 }

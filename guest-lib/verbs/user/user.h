@@ -31,12 +31,12 @@ static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, ui
 }
 
 /* Memory for a ring or doorbell record (buf.c), zeroed: from the allocator of a parent domain that
- * has one for this type (MLX5DV_RES_TYPE_), else the library's own (*custom is then false).
+ * has one for this type (MLX5DV_RES_TYPE_), else the library's own, as *from says.
  * pd may be NULL. NULL with errno ENOMEM if there is none. */
-void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, bool *custom);
-void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, bool custom);
-uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, bool *custom);
-void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, bool custom);
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *from);
+void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from);
+uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from);
+void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, enum hv_from from);
 
 /* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. 0 or
  * EIO. It says no more than that there is something new: how much, the doorbell record says. So it

@@ -59,10 +59,10 @@ static void wq_free(struct hv_rwq *wq)
         hv_uidx_free(ctx, (uint32_t)wq->uidx);
     }
     if (wq->dbrec) {
-        hv_db_free(ctx, wq->pd, wq->dbrec, wq->dbrec_custom);
+        hv_db_free(ctx, wq->pd, wq->dbrec, wq->dbrec_from);
     }
     if (wq->ring) {
-        hv_buf_free(wq->pd, wq->ring, wq->ring_size, MLX5DV_RES_TYPE_RWQ, wq->ring_custom);
+        hv_buf_free(wq->pd, wq->ring, wq->ring_size, MLX5DV_RES_TYPE_RWQ, wq->ring_from);
     }
     free(wq->rq.wrid);
     pthread_mutex_destroy(&wq->ibv.mutex);
@@ -73,10 +73,10 @@ static void wq_free(struct hv_rwq *wq)
 
 static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 {
-    wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, MLX5DV_RES_TYPE_RWQ, &wq->ring_custom);
+    wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, MLX5DV_RES_TYPE_RWQ, &wq->ring_from);
     wq->rq.buf = wq->ring;
     wq->rq.wrid = wq->ring ? calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid)) : NULL;
-    wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_custom) : NULL;
+    wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_from) : NULL;
     wq->uidx = wq->dbrec ? hv_uidx_alloc(ctx, HV_RSC_RWQ, wq) : -1;
     return wq->uidx < 0 ? ENOMEM : 0;
 }
@@ -152,8 +152,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
     hv_uidx_free(hv_context(ibwq->context), (uint32_t)wq->uidx);
     wq->uidx = -1;
     cq_unlock(cq);
-    g_atomic_int_add(&cq->users, -1);
-    uverbs_use_pd(ibwq->pd, -1);
+    uverbs_use_wq(wq, -1);
     wq_free(wq);
     return 0;
 }

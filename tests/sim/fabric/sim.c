@@ -392,7 +392,7 @@ void sim_poll_events(const struct job *job, struct sim_host *host)
 
 bool sim_has_notice(struct ibv_comp_channel *channel)
 {
-    return hv_channel(channel)->queue.events.length;
+    return hv_channel(channel)->file.queue.events.length;
 }
 
 /* A command steps the world while it waits: no other job does anything meanwhile. */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a file of verbs (cleanup.c). */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CLEANUP_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_CLEANUP_H
+
+#include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/kernel.h"
+
+/* Ends what is left in a file whose last context has left: its objects, its channels. The device's
+ * user stays, with transport domains and doorbell pages. */
+void hv_cleanup_file(struct hv_hca *hca, struct hv_file *file);
+
+#endif
