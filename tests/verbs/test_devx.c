@@ -3,7 +3,9 @@
  * DevX: a program makes queues by commands of its own, in its own memory, and drives them by
  * memory alone.
  */
+#define _GNU_SOURCE
 #include <check.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

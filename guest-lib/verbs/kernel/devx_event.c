@@ -7,7 +7,12 @@
  * of the kernel's driver (mlx5_ib's devx.c). A query runs at once; its output is there when
  * mlx5dv_devx_obj_query_async() returns.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
@@ -115,22 +120,80 @@ int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
 
 /* -- events ------------------------------------------------------------------------------------ */
 
+/* A program's eventfd that is told, ours from then on. */
+struct listener {
+    gint refs;
+    int fd;
+};
+
 struct subscription {
     struct hv_dv_event_channel *channel;
     const struct mlx5dv_devx_obj *obj; /* NULL: events of no object */
     uint16_t event;
     uint8_t queue_type; /* of the EQEs that are meant */
     uint64_t cookie;
-    int eventfd; /* is told instead of the channel; -1: none */
-    bool waits;  /* an event without data is in the channel already */
+    struct listener *listener; /* is told instead of the channel; or NULL */
+    bool waits;                /* an event without data is in the channel already */
 };
+
+static void devx_listener_unref(struct listener *listener)
+{
+    if (listener && g_atomic_int_dec_and_test(&listener->refs)) {
+        close(listener->fd);
+        g_free(listener);
+    }
+}
 
 static void devx_event_subscription_free(struct subscription *sub)
 {
-    if (sub->eventfd >= 0) {
-        close(sub->eventfd);
-    }
+    devx_listener_unref(sub->listener);
     g_free(sub);
+}
+
+/* eventfd_ctx_fdget(): 0 or errno. Where there is no /proc, whatever is no file of the usual kinds
+ * may be one. */
+static int devx_check_eventfd(int fd)
+{
+    char path[32], name[32] = "";
+    struct stat st;
+
+    if (fstat(fd, &st)) {
+        return EBADF;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (readlink(path, name, sizeof(name) - 1) < 0 && errno == ENOENT) {
+        return st.st_mode & S_IFMT ? EINVAL : 0;
+    }
+    return strcmp(name, "anon_inode:[eventfd]") ? EINVAL : 0;
+}
+
+/* NULL with *err. */
+static struct listener *devx_listener_new(int fd, int *err)
+{
+    struct listener *listener;
+    int own;
+
+    *err = devx_check_eventfd(fd);
+    own = *err ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) {
+        *err = *err ? *err : errno;
+        return NULL;
+    }
+    listener = g_new0(struct listener, 1);
+    *listener = (struct listener){1, own};
+    return listener;
+}
+
+/* eventfd_signal() never waits: who is told already as often as an eventfd can count is told. */
+static void devx_listener_tell(struct listener *listener)
+{
+    struct pollfd room = {.fd = listener->fd, .events = POLLOUT};
+    uint64_t one = 1;
+
+    if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT &&
+        write(listener->fd, &one, sizeof(one)) != sizeof(one) && errno != EAGAIN) {
+        g_warning("a DevX subscriber's eventfd: %s", g_strerror(errno));
+    }
 }
 
 struct mlx5dv_devx_event_channel *
@@ -224,7 +287,7 @@ static uint8_t devx_queue_type_of(const struct prm_object *object)
 #define MAX_EVENTS 16
 
 static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx5dv_devx_obj *obj,
-                          const uint16_t *events, size_t num, uint64_t cookie, int fd)
+                          const uint16_t *events, size_t num, uint64_t cookie, bool is_fd, int fd)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
     struct hv_hca *hca = hv_hca_of(channel->context);
@@ -242,11 +305,10 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
         }
     }
     for (size_t i = 0; i < num; i++) {
-        int own = fd >= 0 ? dup(fd) : -1;
+        int err = 0;
+        struct listener *listener = is_fd ? devx_listener_new(fd, &err) : NULL;
 
-        if (fd >= 0 && own < 0) {
-            int err = errno;
-
+        if (err) {
             while (i-- > 0) {
                 devx_event_subscription_free(made[i]);
             }
@@ -258,7 +320,7 @@ static int devx_subscribe(struct mlx5dv_devx_event_channel *dv, const struct mlx
                                          .event = events[i],
                                          .queue_type = obj ? devx_queue_type_of(obj->object) : 0,
                                          .cookie = cookie,
-                                         .eventfd = own};
+                                         .listener = listener};
     }
     pthread_mutex_lock(&hca->devx_lock);
     for (size_t i = 0; i < num; i++) {
@@ -275,16 +337,14 @@ int hv_dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
     if (events_sz % sizeof(events_num[0])) {
         return EINVAL;
     }
-    return devx_subscribe(channel, obj, events_num, events_sz / sizeof(events_num[0]), cookie, -1);
+    return hv_kernel(devx_subscribe(channel, obj, events_num, events_sz / sizeof(events_num[0]),
+                                    cookie, false, -1));
 }
 
 int hv_dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *channel, int fd,
                                        struct mlx5dv_devx_obj *obj, uint16_t event_num)
 {
-    if (fd < 0) {
-        return EBADF;
-    }
-    return devx_subscribe(channel, obj, &event_num, 1, 0, fd);
+    return hv_kernel(devx_subscribe(channel, obj, &event_num, 1, 0, true, fd));
 }
 
 /* An event is about a queue of a kind, and its EQE says of which. */
@@ -305,18 +365,16 @@ static bool devx_names_queue_type(uint8_t event)
     }
 }
 
-static void devx_deliver(struct subscription *sub, const struct drv_event *event)
+/* Listeners are told when no lock is held: they are added to the list. */
+static void devx_deliver(struct subscription *sub, const struct drv_event *event, GPtrArray **told)
 {
     struct mlx5dv_devx_async_event_hdr *message;
     size_t size = sizeof(*message);
 
-    if (sub->eventfd >= 0) {
-        uint64_t one = 1;
-
-        /* full: the program is told already */
-        if (write(sub->eventfd, &one, sizeof(one)) != sizeof(one) && errno != EAGAIN) {
-            g_warning("a DevX subscriber's eventfd: %s", g_strerror(errno));
-        }
+    if (sub->listener) {
+        *told = *told ? *told : g_ptr_array_new();
+        g_atomic_int_inc(&sub->listener->refs);
+        g_ptr_array_add(*told, sub->listener);
         return;
     }
     if (sub->channel->omit_data) {
@@ -341,6 +399,8 @@ static void devx_deliver(struct subscription *sub, const struct drv_event *event
 
 void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
 {
+    GPtrArray *told = NULL;
+
     pthread_mutex_lock(&hca->devx_lock);
     for (guint i = 0; i < hca->subscriptions->len; i++) {
         struct subscription *sub = hca->subscriptions->pdata[i];
@@ -348,10 +408,17 @@ void hv_dv_event(struct hv_hca *hca, const struct drv_event *event)
         if (sub->event == event->type && (!sub->obj || sub->obj->id == event->num) &&
             (!sub->obj || !devx_names_queue_type(event->type) ||
              PRM_GET(qp_events, event->data.queue, type) == sub->queue_type)) {
-            devx_deliver(sub, event);
+            devx_deliver(sub, event, &told);
         }
     }
     pthread_mutex_unlock(&hca->devx_lock);
+    for (guint i = 0; told && i < told->len; i++) {
+        devx_listener_tell(told->pdata[i]);
+        devx_listener_unref(told->pdata[i]);
+    }
+    if (told) {
+        g_ptr_array_free(told, TRUE);
+    }
 }
 
 ssize_t hv_dv_devx_get_event(struct mlx5dv_devx_event_channel *dv,
