@@ -20,8 +20,7 @@
 #define PAGE 4096
 
 static uint8_t memory[16 * PAGE] __attribute__((aligned(PAGE)));
-static GPtrArray *left; /* what programs left behind: theirs for good */
-static GMutex left_lock;
+static struct things *left; /* what programs left behind: theirs for good */
 
 static unsigned thing_chance(struct things *t, unsigned n)
 {
@@ -178,6 +177,13 @@ static void *make_tm_srq(struct things *t)
 
 /* -- queue pairs ------------------------------------------------------------------------------- */
 
+#define GROUPS 9
+
+static union ibv_gid thing_group(uint8_t number)
+{
+    return (union ibv_gid){.raw = {[10] = 0xff, 0xff, 239, 1, 2, number}};
+}
+
 /* Some of the way to RTS, towards itself; some have something to do by then. */
 static void thing_advance(struct things *t, struct ibv_qp *qp)
 {
@@ -194,7 +200,7 @@ static void thing_advance(struct things *t, struct ibv_qp *qp)
                                .rnr_retry = 7,
                                .min_rnr_timer = 30,
                                .ah_attr = thing_path(t)};
-    union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, (uint8_t)thing_chance(t, 9)}};
+    union ibv_gid group = thing_group((uint8_t)thing_chance(t, GROUPS));
     struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 8};
     struct ibv_mr *mr = thing_some(t, THING_MR);
     struct ibv_send_wr wr = {.sg_list = &sge,
@@ -543,8 +549,16 @@ static int end_srq(void *srq)
     return ibv_destroy_srq(srq);
 }
 
-static int end_qp(void *qp)
+/* It leaves its groups first. */
+static int end_qp(void *thing)
 {
+    struct ibv_qp *qp = thing;
+
+    for (uint8_t i = 0; qp->qp_type == IBV_QPT_UD && i < GROUPS; i++) {
+        union ibv_gid group = thing_group(i);
+
+        ibv_detach_mcast(qp, &group, 0);
+    }
     return ibv_destroy_qp(qp);
 }
 
@@ -681,14 +695,6 @@ bool thing_destroy(struct things *t, enum thing kind, unsigned index)
     return !err;
 }
 
-void things_forget(struct things *t)
-{
-    for (int i = 0; i < THINGS; i++) {
-        g_ptr_array_free(t->made[i], TRUE);
-    }
-    g_free(t);
-}
-
 static void thing_close_descriptor(enum thing kind, void *thing)
 {
     if (kind == THING_CHANNEL) {
@@ -702,16 +708,15 @@ static void thing_close_descriptor(enum thing kind, void *thing)
 
 void things_leave(struct things *t)
 {
-    g_mutex_lock(&left_lock);
-    left = left ? left : g_ptr_array_new();
     for (int i = 0; i < THINGS; i++) {
         for (guint j = 0; j < t->made[i]->len; j++) {
             thing_close_descriptor((enum thing)i, t->made[i]->pdata[j]);
-            g_ptr_array_add(left, t->made[i]->pdata[j]);
         }
     }
-    g_mutex_unlock(&left_lock);
-    things_forget(t);
+    t->ctx = NULL;
+    do { /* no lock, which a child of fork() could find taken */
+        t->next = g_atomic_pointer_get(&left);
+    } while (!g_atomic_pointer_compare_and_exchange(&left, t->next, t));
 }
 
 void things_close(struct things *t)

@@ -54,6 +54,7 @@ struct things {
     GRand *rand;
     int file; /* of XRC domains; the caller's */
     GPtrArray *made[THINGS];
+    struct things *next; /* of those that were left */
 };
 
 /* On an open context; the chance stays the caller's. */
@@ -67,9 +68,6 @@ void things_close(struct things *things);
 /* What the program has pointers to stays when its file is closed, as beside a kernel: it is
  * remembered here, and so not lost. Descriptors of channels are closed. */
 void things_leave(struct things *things);
-/* In a child of fork(): forgets the things, which are the parent's. */
-void things_forget(struct things *things);
-
 /* The books of the HCA that a context is on. */
 struct census {
     uint64_t device, icm; /* bytes of its objects, here and in the host's pages */
