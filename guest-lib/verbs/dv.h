@@ -70,6 +70,7 @@ struct hv_dv_umem {
     struct ibv_context *context;
     void *addr;
     size_t size;
+    uint64_t pinned; /* pages (kernel/memlock.h) */
     uint32_t handle;
 };
 

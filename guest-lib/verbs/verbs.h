@@ -98,6 +98,7 @@ struct hv_context {
     bool allocated;    /* transport domain and page are there */
     struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
     struct hv_async *async;
+    GHashTable *record_pages; /* of doorbell records that are pinned, or NULL (kernel/memlock.c) */
     struct hv_uidx_table uidx;
     pthread_mutex_t reserved_lock;          /* around reserved_qpns */
     struct hv_reserved_qpns *reserved_qpns; /* blocks of numbers that it has taken */
@@ -165,6 +166,7 @@ struct hv_mr {
     struct ibv_mr ibv;
     struct hv_pd *pd; /* whose refs count it */
     uint64_t iova;
+    uint64_t pinned; /* pages (kernel/memlock.h); of the one that was registered */
     unsigned access;
     enum {
         HV_MR_USER,
@@ -201,6 +203,7 @@ struct hv_cq {
     uint32_t cqn, log_size;
     uint32_t comp_vector; /* whose EQ its events go to */
     unsigned cqe_size;    /* 64 or 128 */
+    uint64_t pinned;      /* pages (kernel/memlock.h) */
     uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
     struct hv_uar *uar;
     gint users; /* QPs (once for each of send and receive), WQs, XRC SRQs */
@@ -235,6 +238,7 @@ struct hv_srq {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
+    uint64_t pinned; /* pages (kernel/memlock.h) */
     uint32_t srqn;
     struct hv_pd *pd; /* whose refs count it, whose allocators its memory is from */
     enum hv_from ring_from, dbrec_from;
@@ -261,6 +265,7 @@ struct hv_rwq {
     struct hv_hca *hca;
     uint8_t *ring;
     size_t ring_size;
+    uint64_t pinned; /* pages (kernel/memlock.h) */
     enum hv_from ring_from, dbrec_from;
     uint32_t rqn;
     int uidx;
@@ -318,6 +323,7 @@ struct hv_qp {
     bool dct_exists;               /* the device knows it: it has its number */
     bool ooo;                      /* data may be placed out of order */
     /* the kernel half's: */
+    uint64_t pinned;            /* pages (memlock.h) */
     unsigned access;            /* IBV_ACCESS_ that ibv_modify_qp() gave last */
     uint8_t max_dest_rd_atomic; /* likewise */
     gint refs;                  /* multicast groups and flows: destroying it then is EBUSY */

@@ -249,7 +249,7 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
 {
     uint64_t responders = FW_RESPONDERS_DEFAULT;
     g_autofree char *wire = config_get("wire"), *mac = config_get("mac"), *ip = config_get("ip");
-    uint64_t mtu = DEFAULT_MTU;
+    uint64_t mtu = DEFAULT_MTU, memlock = 0;
 
     port->wire = !wire               ? g_strdup("shm:verbs")
                  : strchr(wire, ':') ? g_strdup(wire)
@@ -265,7 +265,11 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
     if (!config_get_number("responders", 1, FW_RESPONDERS_MAX, &responders, err)) {
         return false;
     }
+    if (!config_get_number("memlock", 0, 1, &memlock, err)) {
+        return false;
+    }
     port->responders = (unsigned)responders;
+    port->memlock = memlock;
     port->mtu = (unsigned)mtu;
     port->profile = config_get("profile");
     port->capture = index == 0 ? config_get("capture") : NULL;

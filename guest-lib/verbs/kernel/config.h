@@ -10,6 +10,7 @@
  *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
  *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
  *   HCASIM_RESPONDERS  initiators that a device's DC targets serve at a time  1024
+ *   HCASIM_MEMLOCK  1: RLIMIT_MEMLOCK limits what may be registered, as with a kernel   0
  *   HCASIM_PROFILE  generation: cx4, cx4lx, cx5, cx6dx or cx7                cx5
  *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
  *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
@@ -43,6 +44,7 @@ struct hv_port_config {
     unsigned mtu;
     uint64_t memory; /* bytes */
     unsigned responders;
+    bool memlock; /* RLIMIT_MEMLOCK counts */
     int log_level;
     bool removes; /* so long after it was opened */
     uint64_t remove_after_ns;

@@ -80,6 +80,7 @@ void uverbs_forget_context(struct hv_context *ctx)
 
 static void context_end(struct hv_context *ctx)
 {
+    g_clear_pointer(&ctx->record_pages, g_hash_table_destroy);
     if (ctx->allocated) {
         hv_uar_free(ctx, &ctx->uar);
         context_free_td(ctx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: commands. */
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
@@ -31,6 +32,10 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
         ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
         return EBADF;
     }
+    err = hv_pin_queue(cq->ibv.context, cq->ring, cq->ring_size, cq->dbrec, &cq->pinned);
+    if (err) {
+        return err;
+    }
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
     PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
@@ -44,6 +49,8 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
         cq->cqn = PRM_GET(create_cq_out, out, cqn);
         cq->ibv.handle = hv_handle_add(cq->ibv.context, HV_HANDLE_CQ, cq);
         hv_event_add_cq(cq->hca, cq);
+    } else {
+        hv_unpin_queue(cq->ibv.context, cq->dbrec, &cq->pinned);
     }
     return err;
 }
@@ -66,6 +73,7 @@ int uverbs_destroy_cq(struct hv_cq *cq)
     if (!err) {
         hv_handle_del(cq->ibv.context, cq->ibv.handle);
         hv_event_del_cq(cq->hca, cq);
+        hv_unpin_queue(cq->ibv.context, cq->dbrec, &cq->pinned);
     }
     return err;
 }
@@ -122,7 +130,12 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
     size_t len;
     g_autofree struct prm_modify_cq_in *in = cq_ring_cmd(ring, size, &len);
     struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
+    uint64_t pinned;
+    int err = hv_pin(cq->hca, ring, size, &pinned);
 
+    if (err) {
+        return err;
+    }
     G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
     PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
     PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
@@ -132,5 +145,8 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
             PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE);
     PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
-    return hv_cmd_simple(cq->hca, in, len);
+    err = hv_cmd_simple(cq->hca, in, len);
+    hv_unpin(err ? &pinned : &cq->pinned); /* the ring that is not the CQ's, or not any more */
+    cq->pinned = err ? cq->pinned : pinned;
+    return err;
 }

@@ -4,6 +4,7 @@
  */
 #include <sys/mman.h>
 #include "guest-lib/verbs/kernel/devx.h"
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/watch.h"
 
@@ -35,6 +36,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     struct hv_dv_umem *umem;
     uintptr_t start = (uintptr_t)addr;
     size_t in_len, num;
+    uint64_t pinned;
     unsigned log_page;
     int err;
 
@@ -43,12 +45,19 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
         errno = EINVAL;
         return NULL;
     }
-    if (start + size < start || hv_umem_check(addr, size, access & IBV_ACCESS_LOCAL_WRITE)) {
+    err = start + size < start ? EFAULT : hv_pin(hv_hca_of(ctx), addr, size, &pinned);
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    if (hv_umem_check(addr, size, access & IBV_ACCESS_LOCAL_WRITE)) {
+        hv_unpin(&pinned);
         errno = EFAULT;
         return NULL;
     }
     log_page = devx_mem_log_page_of(start, size, page_sizes);
     if (!log_page) {
+        hv_unpin(&pinned);
         errno = EINVAL;
         return NULL;
     }
@@ -70,6 +79,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     err = hv_cmd(hv_hca_of(ctx), in, in_len, out, sizeof(out));
     g_free(in);
     if (err) {
+        hv_unpin(&pinned);
         errno = err;
         return NULL;
     }
@@ -78,6 +88,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     umem->context = ctx;
     umem->addr = addr;
     umem->size = size;
+    umem->pinned = pinned;
     umem->handle = hv_handle_add(ctx, HV_HANDLE_UMEM, umem);
     return &umem->dv;
 }
@@ -110,6 +121,7 @@ int uverbs_dereg_umem(struct hv_dv_umem *umem)
     err = hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in));
     if (!err) {
         hv_handle_del(umem->context, umem->handle);
+        hv_unpin(&umem->pinned);
     }
     return err;
 }

@@ -7,6 +7,7 @@
  * also tells whether it is there and may be written (EFAULT). It is not pinned: a program that
  * unmaps a region before it deregisters it loses the memory under the device.
  */
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
@@ -106,9 +107,9 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
 /* -- registration -------------------------------------------------------------------------------
  */
 
-/* What the kernel checks of a range (ib_umem_get()), and the key: 0 or errno. */
+/* What the kernel checks of a range (ib_umem_get()), counts of it, and the key: 0 or errno. */
 static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t iova,
-                             unsigned access, uint32_t *key)
+                             unsigned access, uint32_t *key, uint64_t *pinned)
 {
     uint64_t start = (uintptr_t)addr;
     int err;
@@ -120,8 +121,16 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     if (!length && !(start & (PCI_PAGE - 1))) {
         return EINVAL;
     }
+    err = hv_pin(hv_hca_of(pd->ibv.context), addr, length, pinned);
+    if (err) {
+        return err;
+    }
     err = hv_umem_check(addr, length, access & ACCESS_WRITABLE);
-    return err ? err : mr_create_key(pd, start, length, iova, access, key);
+    err = err ? err : mr_create_key(pd, start, length, iova, access, key);
+    if (err) {
+        hv_unpin(pinned);
+    }
+    return err;
 }
 
 int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -135,7 +144,7 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
     }
     err = mr_check_access(hv_hca_of(pd->context), access);
     err = err ? err : hv_pd_check(pd);
-    err = err ? err : mr_register_range(mr->pd, addr, length, iova, access, &key);
+    err = err ? err : mr_register_range(mr->pd, addr, length, iova, access, &key, &mr->pinned);
     if (err) {
         return err;
     }
@@ -194,7 +203,7 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
     struct ibv_mr *ibmr = &mr->ibv;
     struct hv_hca *hca = hv_hca_of(ibmr->context);
     struct hv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? hv_real_pd(pd) : mr->pd;
-    uint64_t iova = mr->iova;
+    uint64_t iova = mr->iova, pinned;
     uint32_t key;
     int err;
 
@@ -226,15 +235,18 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
         addr = ibmr->addr;
         length = ibmr->length;
     }
-    err = mr_register_range(new_pd, addr, length, iova, access, &key);
+    err = mr_register_range(new_pd, addr, length, iova, access, &key, &pinned);
     if (err) {
         return err;
     }
     err = hv_mkey_destroy(hca, ibmr->lkey);
     if (err) {
         hv_mkey_destroy(hca, key);
+        hv_unpin(&pinned);
         return err;
     }
+    hv_unpin(&mr->pinned);
+    mr->pinned = pinned;
     mr_move(mr, new_pd, access);
     mr->iova = iova;
     ibmr->lkey = ibmr->rkey = key;
@@ -254,6 +266,7 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     err = err ? err : hv_mkey_destroy(hv_hca_of(context), owner->ibv.lkey);
     if (!err) {
         hv_handle_del(context, mr->ibv.handle);
+        hv_unpin(&owner->pinned);
         g_atomic_int_add(&owner->pd->refs, -1);
     }
     return err;

@@ -2,6 +2,7 @@
 /* Queue pairs: the commands that make and destroy them (mlx5_ib create_user_qp()). */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
@@ -193,16 +194,26 @@ static int qp_destroy_cmd(struct hv_qp *qp)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
+/* An XRC target has no queue, a DCT no memory of its own. */
+static int qp_pin(struct hv_qp *qp)
+{
+    return qp->ibv.qp_type == IBV_QPT_XRC_RECV || qp->dc == HV_DC_DCT
+               ? 0
+               : hv_pin_queue(qp->ibv.context, qp->ring, qp->ring_size, qp->dbrec, &qp->pinned);
+}
+
 int uverbs_create_qp(struct hv_qp *qp)
 {
     int err = qp_check_handles(qp);
 
+    err = err ? err : qp_pin(qp);
     if (!err) {
         err = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? hv_raw_create(qp)
               : qp->dc == HV_DC_DCT                 ? hv_dct_create(qp)
                                     : qp_create_cmd(qp, hv_context(qp->ibv.context));
     }
     if (err) {
+        hv_unpin_queue(qp->ibv.context, qp->dbrec, &qp->pinned);
         return err;
     }
     qp->ibv.handle = hv_handle_add(qp->ibv.context, HV_HANDLE_QP, qp);
@@ -249,6 +260,7 @@ int uverbs_destroy_qp(struct hv_qp *qp)
         }
     }
     if (!err) {
+        hv_unpin_queue(qp->ibv.context, qp->dbrec, &qp->pinned);
         hv_handle_del(qp->ibv.context, qp->ibv.handle);
     }
     return err;

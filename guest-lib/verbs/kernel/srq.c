@@ -4,6 +4,7 @@
  * and those with tag matching, which are XRQs, name their CQ.
  */
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
@@ -218,12 +219,15 @@ int uverbs_create_srq(struct hv_srq *srq)
 {
     int err = srq_check_handles(srq);
 
+    err = err ? err
+              : hv_pin_queue(srq->ibv.context, srq->ring, srq->ring_size, srq->dbrec, &srq->pinned);
     if (!err) {
         err = srq->type == IBV_SRQT_XRC  ? srq_create_xrc(srq)
               : srq->type == IBV_SRQT_TM ? srq_create_xrq(srq)
                                          : srq_create_rmp(srq);
     }
     if (err) {
+        hv_unpin_queue(srq->ibv.context, srq->dbrec, &srq->pinned);
         return err;
     }
     srq->ibv.handle = hv_handle_add(srq->ibv.context, HV_HANDLE_SRQ, srq);
@@ -243,6 +247,7 @@ int uverbs_destroy_srq(struct hv_srq *srq)
     if (!err) {
         hv_handle_del(srq->ibv.context, srq->ibv.handle);
         hv_event_del_srq(srq->hca, srq);
+        hv_unpin_queue(srq->ibv.context, srq->dbrec, &srq->pinned);
     }
     return err;
 }

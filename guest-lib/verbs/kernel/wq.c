@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work queues of their own (RQs), and tables of them that an RSS QP picks from: commands. */
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
@@ -17,6 +18,8 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     int err = hv_pd_check(wq->ibv.pd);
 
     err = err ? err : hv_cq_check(wq->ibv.cq);
+    err =
+        err ? err : hv_pin_queue(wq->ibv.context, wq->ring, wq->ring_size, wq->dbrec, &wq->pinned);
     if (err) {
         return err;
     }
@@ -37,6 +40,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     hv_set_pas(PRM_PTR(wq, ring, pas), wq->ring, wq->ring_size);
     err = hv_cmd(wq->hca, in, len, out, sizeof(out));
     if (err) {
+        hv_unpin_queue(wq->ibv.context, wq->dbrec, &wq->pinned);
         return err;
     }
     wq->rqn = wq->ibv.wq_num = PRM_GET(create_rq_out, out, rqn);
@@ -70,6 +74,7 @@ int uverbs_destroy_wq(struct hv_rwq *wq)
     if (!err) {
         hv_handle_del(wq->ibv.context, wq->ibv.handle);
         hv_event_del_wq(wq->hca, wq);
+        hv_unpin_queue(wq->ibv.context, wq->dbrec, &wq->pinned);
     }
     return err;
 }
