@@ -4,8 +4,8 @@
 
 The suite and the bindings are Debian's own (package python3-pyverbs); each test runs in
 a process of its own, on an HCA in that process, at both ends. What must come out is in
-tests/verbs/pyverbs.list: a test passes, or skips for the reason given. Another outcome, a test of a
-listed module that is not listed, or one that is listed and not there, is a failure. So is a test
+tests/verbs/pyverbs.list: a test passes, or skips or ends in an error for the reason given. Another
+outcome, a test that is not listed, or one that is listed and not there, is a failure. So is a test
 that passes in a guest (tests/vm/pyverbs.list, a newer suite) and does not have to pass here, unless
 this suite has no such test. The two processes of RDMA-CM's tests are hosts of their own.
 Exit status 0: nothing failed; 77: the suite is not installed, or not the list's.
@@ -123,10 +123,16 @@ def read_list(path, lacking=""):
     here = {"", installed().split(".")[0], lacking}
     expected = {}
     for line in path.read_text().splitlines():
-        found = re.match(r"(\w+\.\w+\.\w+)\s+(pass|skip)@?([\w-]*)(?:\s+(.*))?$", line)
+        found = re.match(r"(\w+\.[\w*]+(?:\.\w+)?)\s+(pass|skip|error|less|untried)@?([\w-]*)(?:\s+(.*))?$", line)
         if found and found[3] in here:
             expected[found[1]] = (found[2], found[4] or "")
     return expected
+
+
+def take_out_untried(expected):
+    """Modules of the list that are not run, and why."""
+    return {name.split(".")[0]: expected.pop(name)[1]
+            for name, (outcome, _) in list(expected.items()) if outcome == "untried"}
 
 
 def less_than_in_guests(there):
@@ -134,7 +140,8 @@ def less_than_in_guests(there):
     ours = read_list(LIST)
     return [name for name, (outcome, _) in read_list(VM_LIST).items()
             if outcome == "pass" and name in there
-            and ours.get(name, ("",))[0] != "pass"]
+            and ours.get(name, ("",))[0] not in ("pass", "less")
+            and f"{name.split('.')[0]}.*" not in ours]
 
 
 def call(folder, build, names, seconds, part=0):
@@ -152,10 +159,11 @@ def call(folder, build, names, seconds, part=0):
 
 
 def judge(outcome, reason, want):
-    if outcome != want[0]:
-        return f"{outcome} {reason}".strip() + f", but the list says {want[0]}"
-    if outcome == "skip" and want[1] not in reason:
-        return f"skips for another reason: {reason}"
+    wanted = "skip" if want[0] == "less" else want[0]
+    if outcome != wanted:
+        return f"{outcome} {reason}".strip() + f", but the list says {wanted}"
+    if outcome != "pass" and want[1] not in reason:
+        return f"{outcome} for another reason: {reason}"
     return None
 
 
@@ -193,6 +201,8 @@ class Suite:
             text = f"{said}{wrong}"
             if not wrong and outcome == "skip":
                 self.cases.skipped(name, reason)
+            elif not wrong and outcome == "error":
+                self.cases.expected(name, reason, "", seconds)
             elif not wrong:
                 self.cases.passed(name, "", seconds, number)
             elif self.cases.final(text, number):
@@ -237,12 +247,14 @@ def main():
         folder = pathlib.Path(temporary)
         unpack(folder)
         there = call(folder, args.build, [], 0).stdout.read().split()
-        modules = {name.split(".")[0] for name in expected}
+        untried = take_out_untried(expected)
         if args.all:
             expected = {name: expected.get(name, ("pass", "")) for name in there}
         elif not cases.only:
             for name in there:
-                if name.split(".")[0] in modules and name not in expected:
+                if name.split(".")[0] in untried:
+                    cases.skipped(name, untried[name.split(".")[0]])
+                elif name not in expected:
                     cases.failed(name, f"is not in {LIST.name}")
             for name in less_than_in_guests(there):
                 cases.failed(name, f"passes in a guest ({VM_LIST.relative_to(ROOT)})")
