@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Looks whether the tests exist that docs/features.md names.
 
-A row says works, part or no; the first two name a test each at least, as `FILE: TEST`, and the
-generations. In a C file TEST is a START_TEST, in a list of pyverbs one that passes, elsewhere a check's
+A row says works, part or no; the first two name a test each at least, as `FILE: TEST`, what the tests
+assert, and the generations. In a C file TEST is a START_TEST, in a list of pyverbs one that passes, elsewhere a check's
 text. A generation is a profile's name. Prints what is wrong; exit status 0: nothing.
 """
 import pathlib
@@ -25,10 +25,10 @@ def has_test(path, name):
 
 
 def wrong_with(cells, profiles):
-    """What is not right about a row of four cells."""
-    feature, state, shown, generations = cells
+    """What is not right about a row of five cells."""
+    feature, state, shown, asserted, generations = cells
     if state == "no":
-        return [f"{feature}: names a test or a generation"] if shown or generations else []
+        return [f"{feature}: names a test or a generation"] if shown or asserted or generations else []
     if state not in ("works", "part"):
         return [f"{feature}: is neither works, part nor no"]
     found = []
@@ -39,6 +39,8 @@ def wrong_with(cells, profiles):
         path = ROOT / file
         if not path.is_file() or not has_test(path, name):
             found.append(f"{feature}: {file} has no passing test {name}")
+    if not asserted:
+        found.append(f"{feature}: does not say what its tests assert")
     named = re.findall(r"\bcx\w+|\ball\b", generations)
     if not named:
         found.append(f"{feature}: no generation has it")
@@ -56,7 +58,7 @@ def main():
             continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         rows += 1
-        found += wrong_with(cells, profiles) if len(cells) == 4 else [f"not four cells: {line}"]
+        found += wrong_with(cells, profiles) if len(cells) == 5 else [f"not five cells: {line}"]
     if not rows:
         found.append("no row at all")
     for line in found:

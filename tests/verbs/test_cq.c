@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "guest-lib/verbs/dv.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -471,6 +472,45 @@ START_TEST(extended_polling_reads_the_same)
 }
 END_TEST
 
+static int64_t ns_of(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Both formats of the device's time are one moment: the wall clock's is as far from the other as
+ * the host's two clocks are. */
+START_TEST(wall_clock_stamps_are_the_same_moment)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = CQE,
+        .wc_flags =
+            IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+    };
+    struct ibv_poll_cq_attr poll = {0};
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(v->b, &attr);
+    int64_t apart, want;
+
+    ck_assert_ptr_nonnull(ex);
+    drop_qps();
+    a = table_qp_new(v, 0, send_cq, NULL);
+    b = table_qp_new(v, 1, ibv_cq_ex_to_cq(ex), NULL);
+    table_connect(v, a, b);
+    receive(1);
+    post(IBV_WR_SEND, 0, 0, 1);
+    table_wait(v);
+    ck_assert_int_eq(ibv_start_poll(ex, &poll), 0);
+    apart = (int64_t)(ibv_wc_read_completion_wallclock_ns(ex) - ibv_wc_read_completion_ts(ex));
+    want = ns_of(CLOCK_REALTIME) - ns_of(CLOCK_MONOTONIC);
+    ck_assert_int_lt(ABS(apart - want), 1000000000);
+    ibv_end_poll(ex);
+    drop_qps();
+    ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+}
+END_TEST
+
 START_TEST(extended_attributes_are_checked)
 {
     struct ibv_cq_init_attr_ex attr = {.cqe = CQE, .comp_mask = 1u << 7};
@@ -518,6 +558,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, moderation_is_checked);
     tcase_add_test(tc, completions_of_a_queue_that_is_gone_are_gone);
     tcase_add_test(tc, extended_polling_reads_the_same);
+    tcase_add_test(tc, wall_clock_stamps_are_the_same_moment);
     tcase_add_test(tc, extended_attributes_are_checked);
     suite_add_tcase(suite, tc);
     return suite;

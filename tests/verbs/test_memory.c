@@ -216,6 +216,38 @@ START_TEST(a_region_can_be_registered_anew)
 }
 END_TEST
 
+static void expect_relaxed(uint32_t key, unsigned want)
+{
+    struct prm_mkc mkc[1];
+
+    query_mkey(key, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, relaxed_ordering_write), want);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, relaxed_ordering_read), want);
+}
+
+/* It allows a bus to reorder what goes through the key: the key has it as it was registered. */
+START_TEST(relaxed_ordering_is_a_right_of_the_key)
+{
+    uint8_t mem[64];
+    struct ibv_mr *strict = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *relaxed =
+        ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+
+    expect_relaxed(strict->lkey, 0);
+    expect_relaxed(relaxed->lkey, 1);
+    ck_assert_int_eq(
+        ibv_rereg_mr(relaxed, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+        0);
+    expect_relaxed(relaxed->lkey, 0);
+    ck_assert_int_eq(ibv_rereg_mr(strict, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING),
+                     0);
+    expect_relaxed(strict->lkey, 1);
+    ck_assert_int_eq(ibv_dereg_mr(strict), 0);
+    ck_assert_int_eq(ibv_dereg_mr(relaxed), 0);
+}
+END_TEST
+
 /* mlx5_ib changes PD and these rights by UMR: peers go on with the key that they know. */
 START_TEST(a_change_of_rights_or_domain_keeps_the_key)
 {
@@ -388,6 +420,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_region_of_no_bytes_has_a_page);
     tcase_add_test(tc, a_region_can_be_registered_anew);
     tcase_add_test(tc, a_change_of_rights_or_domain_keeps_the_key);
+    tcase_add_test(tc, relaxed_ordering_is_a_right_of_the_key);
     tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);
     tcase_add_test(tc, a_parent_domain_holds_its_parts);
     tcase_add_test(tc, imported_objects_are_the_ones_that_they_were_made_from);
