@@ -5,6 +5,7 @@ Each check is a statement and the function that finds out whether it holds; they
 one boot of two guests, from power-on to power-off. A check that needs RDMA to be up says nothing
 about it: when bring-up fails, all that follow fail.
 """
+import concurrent.futures
 import json
 import os
 import re
@@ -550,11 +551,16 @@ def clean_device_log(lab):
         expect(not said, f"{vm.name}: QEMU said\n" + "\n".join(said[:20]))
 
 
+def of_each(function, paths):
+    """What a function says of each capture, on a processor of its own: the guests are off, and it takes long."""
+    with concurrent.futures.ProcessPoolExecutor(len(paths)) as pool:
+        return list(zip(paths, pool.map(function, paths)))
+
+
 @check("every captured RoCEv2 packet has a good ICRC")
 def captured_icrc(lab):
     counts = []
-    for path in lab.captures:
-        wrong, seen = capture.wrong_icrcs(path)
+    for path, (wrong, seen) in of_each(capture.wrong_icrcs, lab.captures):
         expect(capture.notices_a_flipped_bit(path), f"{path.name}: the ICRC proves nothing")
         for transport in ("RC", "UC", "UD") if lab.everything_ran else ("UD",):
             expect(seen[transport] > 0, f"{path.name}: {dict(seen)}")
@@ -564,15 +570,18 @@ def captured_icrc(lab):
     return " and ".join(str(count) for count in counts) + " packets"
 
 
+def judged(path):
+    verdict = transport_rules.judge(path)
+    return verdict.counts, verdict.wrong
+
+
 @check("every PSN, opcode sequence and answer in the captures is legal", only="hcasim")
 def captured_sequences(lab):
     said = []
-    for path in lab.captures:
-        verdict = transport_rules.judge(path)
-        expect(verdict.counts["RC"] or not lab.everything_ran, f"{path.name}: no RC packet")
-        expect(not verdict.wrong, f"{path.name}: {len(verdict.wrong)} illegal packets:\n" +
-               "\n".join(verdict.wrong[:20]))
-        said.append(", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items())))
+    for path, (counts, wrong) in of_each(judged, lab.captures):
+        expect(counts["RC"] or not lab.everything_ran, f"{path.name}: no RC packet")
+        expect(not wrong, f"{path.name}: {len(wrong)} illegal packets:\n" + "\n".join(wrong[:20]))
+        said.append(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
     return "; ".join(said)
 
 
