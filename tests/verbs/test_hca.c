@@ -84,8 +84,9 @@ START_TEST(what_does_not_change_is_asked_for_once)
 }
 END_TEST
 
-/* The link's state does change, and is all that a query of the port asks for. */
-START_TEST(a_query_of_the_port_asks_for_its_state)
+/* The link's state and speed do change, and are all that a query of the port asks for
+ * (mlx5_query_port_roce()). */
+START_TEST(a_query_of_the_port_asks_for_its_state_and_speed)
 {
     struct ibv_port_attr attr;
 
@@ -93,7 +94,7 @@ START_TEST(a_query_of_the_port_asks_for_its_state)
     must_be_0(ibv_query_port(ctx[0], 1, &attr));
     ck_assert_int_eq(attr.state, IBV_PORT_ACTIVE);
     ck_assert_int_gt(attr.gid_tbl_len, 0);
-    ck_assert_uint_eq(commands, 1);
+    ck_assert_uint_eq(commands, 2);
 }
 END_TEST
 
@@ -307,7 +308,7 @@ int main(void)
     tcase_set_timeout(tc, 3 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_does_not_change_is_asked_for_once);
-    tcase_add_test(tc, a_query_of_the_port_asks_for_its_state);
+    tcase_add_test(tc, a_query_of_the_port_asks_for_its_state_and_speed);
     tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);
