@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct verbs_hosts *hosts;
     static unsigned runs;
     static bool fresh;
-    struct verbs_world world = {.own_events = true, .settle = fuzz_settle};
+    struct verbs_world world = {.own_events = true, .settle = fuzz_settle, .flush_polls = 200};
 
     if (!hosts) {
         hosts = verbs_hosts_new(1, NULL);

@@ -20,6 +20,7 @@ struct verbs_world {
     bool own_events;
     void (*settle)(void *opaque); /* lets the device work for a while */
     void *opaque;
+    unsigned flush_polls; /* so often it is let work until all that was posted must be done */
 };
 
 void verbs_ops_run(const struct verbs_world *world, const uint8_t *data, size_t size);

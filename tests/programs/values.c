@@ -74,6 +74,7 @@ static void run(unsigned threads)
     pthread_t thread[THREADS];
 
     world.settle = settle;
+    world.flush_polls = 100000;
     world.own_events = threads == 1;
     ck_assert_int_eq(fcntl(world.ctx->async_fd, F_SETFL, O_NONBLOCK), 0);
     for (uintptr_t i = 0; i < threads; i++) {

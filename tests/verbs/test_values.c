@@ -304,13 +304,15 @@ START_TEST(inline_lengths_do_not_wrap)
     struct ibv_qp *qp = service_qp(&rc, &cap);
     struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
     uint8_t byte[2] = {0};
-    const struct ibv_data_buf bufs[] = {{byte, SIZE_MAX}, {byte, 2}};
+    const struct ibv_data_buf bufs[] = {{byte, SIZE_MAX}, {byte, 2}, {byte, SIZE_MAX}};
 
     to_rts(qp);
-    ibv_wr_start(ex);
-    ibv_wr_send(ex);
-    ibv_wr_set_inline_data_list(ex, 2, bufs);
-    ck_assert_int_eq(ibv_wr_complete(ex), ENOMEM);
+    for (unsigned first = 0; first < 2; first++) {
+        ibv_wr_start(ex);
+        ibv_wr_send(ex);
+        ibv_wr_set_inline_data_list(ex, 2, bufs + first);
+        ck_assert_int_eq(ibv_wr_complete(ex), ENOMEM);
+    }
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
