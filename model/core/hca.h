@@ -158,6 +158,7 @@ struct hca {
     bool off;                    /* a reset or the end is due: the host is reached no more */
     struct hca_reset reset;      /* how far one has come */
     bool big_endian_replies;     /* what an atomic of 8 bytes brings, as the driver wishes it */
+    bool late_reads;             /* READ data is taken when its answer has its turn, always */
     bool tracing;                /* the owner wants a trace (model/core/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
 };

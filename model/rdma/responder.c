@@ -328,7 +328,9 @@ static void responder_rx_expected(struct peer *peer, const struct roce_packet *p
     if (flags & PKT_LAST) {
         s->msn = (s->msn + 1) & PSN_MASK;
     }
-    if (pkt->ackreq && !(flags & (PKT_READ | PKT_ATOMIC))) {
+    if (flags & PKT_READ) {
+        responder_answer_read_at_once(peer);
+    } else if (pkt->ackreq && !(flags & PKT_ATOMIC)) {
         responder_ack(peer, pkt->psn, AETH_ACK);
     }
 }

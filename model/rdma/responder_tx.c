@@ -7,6 +7,9 @@
  * so does the answer to a new READ or atomic, which takes its place. The ACK that answers a
  * duplicate says nothing beside a NAK that waits there.
  *
+ * The data of a small READ with nothing before it goes out when the READ comes, if it can: it is
+ * what was there then. All else is the work item's.
+ *
  * The work item sends until nothing is left, it has sent a burst or its share of the turn is used
  * up (it reschedules itself, behind the others), or the wire has no room (the port wakes it).
  *
@@ -29,6 +32,9 @@
 
 /* Packets in one turn. */
 #define BURST 16
+
+/* Data of a READ that is not left to a later step. */
+#define AT_ONCE_BYTES 2048
 
 static bool responder_has_answers(const struct responder *s)
 {
@@ -362,6 +368,26 @@ static bool responder_is_held(struct peer *peer)
 {
     return G_UNLIKELY(peer->limiter) && responder_has_answers(&peer->resp) &&
            !reaction_may_send(peer);
+}
+
+void responder_answer_read_at_once(struct peer *peer)
+{
+    struct hca *hca = peer->qp->hca;
+    struct responder *s = &peer->resp;
+
+    if (hca->late_reads || s->answers->count != 1 ||
+        s->answers->queue[s->answers->head].len > AT_ONCE_BYTES) {
+        return;
+    }
+    peer_path_check(peer, hca);
+    while (responder_has_answers(s) && !peer->path_gone && !responder_is_held(peer)) {
+        if (!responder_send_answer(peer)) {
+            return;
+        }
+    }
+    if (!responder_has_work(s)) {
+        hca_unschedule(&s->work);
+    }
 }
 
 static void responder_work(struct hca *hca, struct work *work)

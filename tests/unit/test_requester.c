@@ -3,6 +3,45 @@
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
+/* -- a READ and a later WRITE ------------------------------------------------------------------ */
+
+/* Both are there before the responder comes to send. */
+static void read_then_write(uint32_t len, uint64_t to, uint64_t from, uint64_t at)
+{
+    struct lab_wr read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, to, len, at);
+
+    lab_post(&a, &read);
+    write_from(from, len, at);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_READ, 0);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
+    same(from, at, len);
+}
+
+/* What is small is answered at once, in one packet or several. */
+START_TEST(a_small_read_brings_what_was_there_before_a_later_write)
+{
+    const uint32_t len = _i ? 2048 : 8;
+    uint64_t to = lab_mem(left, len, 0), from = lab_mem(left, len, 1), at = lab_mem(right, len, 2);
+    uint8_t *before = g_memdup2(lab_ptr(right, at, len), len);
+
+    read_then_write(len, to, from, at);
+    ck_assert_mem_eq(lab_ptr(left, to, len), before, len);
+    g_free(before);
+}
+END_TEST
+
+/* That is no promise: where it is told to, the device does what IBTA allows. */
+START_TEST(a_late_read_brings_what_a_later_write_left)
+{
+    uint64_t to = lab_mem(left, 8, 0), from = lab_mem(left, 8, 1), at = lab_mem(right, 8, 2);
+
+    right->hca.late_reads = true;
+    read_then_write(8, to, from, at);
+    ck_assert_mem_eq(lab_ptr(left, to, 8), lab_ptr(left, from, 8), 8);
+}
+END_TEST
+
 /* -- what goes through ------------------------------------------------------------------------- */
 
 static const uint32_t sizes[] = {0,    1,    3,    4,     1023,  1024,   1025,
@@ -553,6 +592,8 @@ Suite *unit_suite(void)
     TCase *rc = tcase_create("connected");
 
     tcase_add_checked_fixture(rc, setup, teardown);
+    tcase_add_loop_test(rc, a_small_read_brings_what_was_there_before_a_later_write, 0, 2);
+    tcase_add_test(rc, a_late_read_brings_what_a_later_write_left);
     tcase_add_test(rc, sends_of_many_sizes);
     tcase_add_test(rc, writes_of_many_sizes);
     tcase_add_test(rc, reads_of_many_sizes);

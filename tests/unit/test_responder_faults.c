@@ -183,6 +183,7 @@ START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
     struct roce_packet pkt = rdma(BTH_READ_REQUEST, 0, key, MTU), send;
 
+    b.hca.late_reads = true;
     bench_post_recv(&qp, mem, 4 * MTU, all);
     send = request(BTH_SEND_FIRST, 1);
     send.payload = data;

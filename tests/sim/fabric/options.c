@@ -66,6 +66,8 @@ static const struct option options[] = {
      "operations that must fail, after which a connection is made anew, %"},
     {"whims", OPTION_NUMBER, AT(whims), 2000, 1000 * MS, 4, 0, 20000,
      "how late a turn or an interrupt may be, ns; 0: hosts take turns in order"},
+    {"late-reads", OPTION_NUMBER, AT(late_reads), 0, 1, 2, 1, 1,
+     "1: READ data is taken as late as may be, behind later WRITEs; 0: at once where it is small"},
     {"only", OPTION_TEXT, AT(only), 0, 0, 0, 0, 0, "jobs with these numbers, as 0,3"},
     {"trace", OPTION_FLAG, AT(trace), 0, 1, 0, 0, 0, "tells what happens, on standard output"},
     {"capture", OPTION_TEXT, AT(capture), 0, 0, 0, 0, 0, "the first host's frames, to that file"},

@@ -247,6 +247,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     if (!host->ctx) {
         sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
     }
+    hv_context(host->ctx)->hca->local->fw->hca.late_reads = sim->options.late_reads;
     host->is_reset = host->has_heard = false;
     fcntl(host->ctx->async_fd, F_SETFL, O_NONBLOCK);
     host->pd = ibv_alloc_pd(host->ctx);
