@@ -66,6 +66,8 @@ static const struct option options[] = {
      "operations that must fail, after which a connection is made anew, %"},
     {"whims", OPTION_NUMBER, AT(whims), 2000, 1000 * MS, 4, 0, 20000,
      "how late a turn or an interrupt may be, ns; 0: hosts take turns in order"},
+    {"cnp-rate", OPTION_NUMBER, AT(cnp_rate), 0, 400000, 2, 50, 2000,
+     "Mbit/s that a sender falls to with its first CNP (0: half of what it was)"},
     {"late-reads", OPTION_NUMBER, AT(late_reads), 0, 1, 2, 1, 1,
      "1: READ data is taken as late as may be, behind later WRITEs; 0: at once where it is small"},
     {"only", OPTION_TEXT, AT(only), 0, 0, 0, 0, 0, "jobs with these numbers, as 0,3"},

@@ -26,6 +26,7 @@ struct sim_options {
     uint64_t partitions, flaps, storm;
     uint64_t errors; /* per million operations */
     uint64_t whims;
+    uint64_t cnp_rate;
     uint64_t late_reads;
     uint64_t set; /* a bit for each row of the table: not to be drawn */
 };

@@ -17,6 +17,7 @@
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/user/device.h"
+#include "model/port/uplink.h"
 #include "model/rdma/rdma.h"
 #include "tests/sim/fabric/liveness.h"
 #include "tests/sim/fabric/strays.h"
@@ -236,6 +237,15 @@ static void sim_make_umr_queue(const struct sim_host *host)
     }
 }
 
+/* What no driver sets, or no verb does. */
+static void sim_set_up(const struct sim *sim, struct hca *hca)
+{
+    hca->late_reads = sim->options.late_reads;
+    if (sim->options.cnp_rate) {
+        hca->vport->uplink->cong.rp.rate_to_set_on_first_cnp = (uint32_t)sim->options.cnp_rate;
+    }
+}
+
 void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
 {
     hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
@@ -247,7 +257,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     if (!host->ctx) {
         sim_fail(NULL, "host %u has no HCA: errno %d", host->number, errno);
     }
-    hv_context(host->ctx)->hca->local->fw->hca.late_reads = sim->options.late_reads;
+    sim_set_up(sim, &hv_context(host->ctx)->hca->local->fw->hca);
     host->is_reset = host->has_heard = false;
     fcntl(host->ctx->async_fd, F_SETFL, O_NONBLOCK);
     host->pd = ibv_alloc_pd(host->ctx);
