@@ -70,6 +70,21 @@ static bool filter_knows(struct wire_port *port, const uint8_t mac[6])
     return wire_knows(filter_inner_of(port), mac);
 }
 
+static bool filter_watch_hosts(struct wire_port *port)
+{
+    return wire_watch_hosts(filter_inner_of(port));
+}
+
+static uint64_t filter_host_at(struct wire_port *port, const uint8_t mac[6])
+{
+    return wire_host_at(filter_inner_of(port), mac);
+}
+
+static bool filter_has_ended(struct wire_port *port, uint64_t host)
+{
+    return wire_has_ended(filter_inner_of(port), host);
+}
+
 static int filter_fd(struct wire_port *port)
 {
     return wire_fd(filter_inner_of(port));
@@ -103,6 +118,9 @@ const struct wire_port_ops wire_filter_ops = {
     .owe = filter_owe,
     .is_paused = filter_is_paused,
     .knows = filter_knows,
+    .watch_hosts = filter_watch_hosts,
+    .host_at = filter_host_at,
+    .has_ended = filter_has_ended,
     .fd = filter_fd,
     .fd_event = filter_fd_event,
     .set_busy = filter_set_busy,
@@ -145,11 +163,21 @@ static void filter_from_inner_rx_ready(void *opaque)
     }
 }
 
+static void filter_from_inner_host_ended(void *opaque)
+{
+    struct wire_port *port = opaque;
+
+    if (port->client && port->client->host_ended) {
+        port->client->host_ended(port->opaque);
+    }
+}
+
 const struct wire_client wire_filter_client = {
     .rx = filter_from_inner_rx,
     .tx_ready = filter_from_inner_tx_ready,
     .link_change = filter_from_inner_link_change,
     .rx_ready = filter_from_inner_rx_ready,
+    .host_ended = filter_from_inner_host_ended,
 };
 
 void wire_filter_init(struct wire_filter *f, struct wire_port *inner,

@@ -26,6 +26,9 @@
  * an answer no time passes then: wire_is_paused() says so, for as long as that receiver lives. What
  * a receiver has taken and is still at work on is no different: wire_owe().
  *
+ * Ends: a host whose process ends, however it does, without closing its port, is told of to who
+ * wants to know: wire_watch_hosts().
+ *
  * Callbacks may reserve and commit on any port; they may not poll or close the port that calls.
  */
 #ifndef HCASIM_WIRE_PORT_H
@@ -82,6 +85,9 @@ struct wire_client {
     /* Frames may be waiting: call wire_poll() soon. Called from wherever the backend learns it,
      * on the owner's thread. */
     void (*rx_ready)(void *client);
+    /* A host may have ended (wire_has_ended() knows which), and what it sent before has been handed
+     * out. Called from wire_poll(). */
+    void (*host_ended)(void *client);
 };
 
 struct wire_port_ops {
@@ -105,6 +111,9 @@ struct wire_port_ops {
     void (*owe)(struct wire_port *port, bool owes);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
     bool (*knows)(struct wire_port *port, const uint8_t mac[6]);
+    bool (*watch_hosts)(struct wire_port *port);
+    uint64_t (*host_at)(struct wire_port *port, const uint8_t mac[6]);
+    bool (*has_ended)(struct wire_port *port, uint64_t host);
     int (*fd)(struct wire_port *port);
     void (*fd_event)(struct wire_port *port);
     void (*set_busy)(struct wire_port *port, bool busy);
@@ -212,6 +221,25 @@ static inline bool wire_is_paused(struct wire_port *port, const uint8_t dmac[6],
 static inline bool wire_knows(struct wire_port *port, const uint8_t mac[6])
 {
     return port->ops->knows && port->ops->knows(port, mac);
+}
+
+/* From now on host_ended is called; and those who have said the same are told of this host's end.
+ * False: the backend cannot tell, or the machine has nothing left to tell it by. */
+static inline bool wire_watch_hosts(struct wire_port *port)
+{
+    return port->ops->watch_hosts && port->ops->watch_hosts(port);
+}
+
+/* Who is at an address now, for wire_has_ended(); 0: its end will not be told. */
+static inline uint64_t wire_host_at(struct wire_port *port, const uint8_t mac[6])
+{
+    return port->ops->host_at ? port->ops->host_at(port, mac) : 0;
+}
+
+/* Whether that host's process has ended, rather than closed its port. A system call. */
+static inline bool wire_has_ended(struct wire_port *port, uint64_t host)
+{
+    return host && port->ops->has_ended && port->ops->has_ended(port, host);
 }
 
 static inline unsigned wire_poll(struct wire_port *port, unsigned max)

@@ -112,6 +112,90 @@ START_TEST(a_receiver_that_dies_frees_its_senders)
 }
 END_TEST
 
+static void join_and_watch(void)
+{
+    struct node *n = join(9);
+
+    wire_watch_hosts(n->port);
+    announce(n);
+}
+
+static uint64_t host_of(struct node *n, uint8_t id)
+{
+    uint8_t mac[6];
+
+    mac_of(mac, id);
+    return wire_host_at(n->port, mac);
+}
+
+/* Sleeps as an owner does until the host has ended, or it is too late. */
+static bool is_told_of_end(struct node *n, uint64_t host)
+{
+    int64_t until = ms_now() + PATIENCE_MS;
+
+    while (!n->ends && ms_now() < until) {
+        sleep_on(n, PATIENCE_MS);
+        wire_poll(n->port, 64);
+    }
+    while (!wire_has_ended(n->port, host) && ms_now() < until) {
+        g_usleep(1000); /* its files are closed before its locks are gone */
+    }
+    return n->ends && wire_has_ended(n->port, host);
+}
+
+/* However it ends; also once another one has its place. What it sent comes first. */
+START_TEST(the_end_of_a_host_is_told)
+{
+    struct node *a = join(1);
+    struct child c;
+    uint64_t host;
+
+    announce(a);
+    ck_assert(wire_watch_hosts(a->port));
+    c = spawn(join_and_watch);
+    drain(a);
+    host = host_of(a, 9);
+    ck_assert_uint_ne(host, 0);
+    ck_assert(!wire_has_ended(a->port, host));
+    a->ends = 0; /* whoever comes opens and closes files */
+    kill_child(c);
+    ck_assert(is_told_of_end(a, host));
+    ck_assert_uint_eq(host_of(a, 9), 0);
+    c = spawn(join_and_watch);
+    drain(a);
+    ck_assert_uint_ne(host_of(a, 9), host);
+    ck_assert(!wire_has_ended(a->port, host_of(a, 9)));
+    ck_assert(wire_has_ended(a->port, host));
+    kill_child(c);
+    leave(a);
+}
+END_TEST
+
+/* A device that is pulled out says nothing; nor does a host that does not ask for others' ends. */
+START_TEST(who_leaves_has_not_ended)
+{
+    struct node *a, *b;
+    struct child c;
+    uint64_t host;
+
+    two(&a, &b);
+    ck_assert_uint_eq(host_of(a, 2), 0);
+    ck_assert(wire_watch_hosts(a->port) && wire_watch_hosts(b->port));
+    host = host_of(a, 2);
+    ck_assert_uint_ne(host, 0);
+    ck_assert_uint_eq(host_of(a, 1), 0); /* itself */
+    leave(b);
+    ck_assert(!wire_has_ended(a->port, host));
+    ck_assert(!wire_has_ended(a->port, 0));
+    c = spawn(join_and_announce);
+    drain(a);
+    ck_assert_uint_eq(host_of(a, 9), 0);
+    ck_assert(!wire_has_ended(a->port, host));
+    kill_child(c);
+    leave(a);
+}
+END_TEST
+
 /* The same for an owner that does nothing but poll. */
 START_TEST(a_receiver_that_dies_frees_busy_senders)
 {
@@ -584,6 +668,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_receiver_that_dies_frees_its_senders);
     tcase_add_test(tc, a_receiver_that_dies_frees_busy_senders);
+    tcase_add_test(tc, the_end_of_a_host_is_told);
+    tcase_add_test(tc, who_leaves_has_not_ended);
     tcase_add_test(tc, reservations_of_the_dead_come_back);
     tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
     tcase_add_test(tc, a_look_for_the_dead_takes_nothing_that_they_had_sent);

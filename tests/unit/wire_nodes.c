@@ -97,10 +97,16 @@ static void on_rx_ready(void *client)
     ((struct node *)client)->rx_readies++;
 }
 
+static void on_host_end(void *client)
+{
+    ((struct node *)client)->ends++;
+}
+
 static const struct wire_client listening = {
     .rx = on_rx,
     .tx_ready = on_tx_ready,
     .rx_ready = on_rx_ready,
+    .host_ended = on_host_end,
 };
 
 struct node *join(uint8_t id)

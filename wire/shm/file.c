@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
-#define SHM_VERSION 6
+#define SHM_VERSION 7
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The parts of a port on a shared-memory segment among themselves: shm.c (waiting and waking, the
- * port's operations), tx.c (addresses, sending), rx.c (receiving).
+ * port's operations), tx.c (addresses, sending), rx.c (receiving), ends.c (who has ended).
  */
 #ifndef HCASIM_WIRE_SHM_PORT_H
 #define HCASIM_WIRE_SHM_PORT_H
@@ -74,6 +74,8 @@ struct shm_port {
     struct shm_member *self;
     uint64_t tag;
     int epoll_fd, timer_fd;
+    int ends_fd; /* readable when somebody closes the segment's file; -1: nobody wants to know */
+    bool ended;  /* somebody did, and the client has not been told */
     bool timer_armed, busy;
     bool owes;          /* the owner has not answered all it took: nothing of that is settled yet */
     bool freed;         /* slots here are free since senders who wait were last told of room */
@@ -143,10 +145,22 @@ void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
 bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6]);
+/* The member to which frames to an address go, or SHM_NOBODY: to all. */
+unsigned shm_tx_find_member(struct shm_port *sp, const uint8_t mac[6]);
 /* Gives back what is reserved. */
 void shm_tx_cancel(struct shm_port *sp);
 /* Tries again what is blocked if a receiver said so, or after SHM_RECHECK_MS. */
 void shm_tx_check_blocked(struct shm_port *sp);
+
+/* ends.c: operations of the port. */
+
+bool shm_ends_watch(struct wire_port *port);
+uint64_t shm_ends_host_at(struct wire_port *port, const uint8_t mac[6]);
+bool shm_ends_has_ended(struct wire_port *port, uint64_t host);
+/* The descriptor may be readable. */
+void shm_ends_look(struct shm_port *sp);
+/* All that was published before a look has been handed out. */
+void shm_ends_tell(struct shm_port *sp);
 
 /* rx.c */
 

@@ -195,6 +195,7 @@ bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, 
 
 void shm_segment_detach(struct shm_segment *seg)
 {
+    atomic_store(&seg->header->member[seg->id].left, seg->gen);
     atomic_store(&seg->header->member[seg->id].attached, 0);
     shm_set_remove(&seg->header->present, seg->id);
     atomic_fetch_add(&seg->header->fdb_gen, 1);

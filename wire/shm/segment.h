@@ -90,6 +90,8 @@ struct shm_member {
     /* Changed by joining and leaving, and by who finds the member dead. */
     _Alignas(SHM_LINE) _Atomic uint32_t gen;
     _Atomic uint32_t attached; /* gen, or 0 */
+    _Atomic uint32_t left;     /* gen, if it left: it did not end as a member */
+    _Atomic uint32_t watches;  /* gen, if it watches for others' ends, and its own is told */
     /* Odd: the receiver sleeps; whoever writes to its FIFO then makes it even. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleep;
     struct shm_set room;    /* receivers that have room again, and this member has waited for it */

@@ -31,6 +31,7 @@
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
  *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
  *   limit. The kernel says whether it lives, so one that is killed is not.
+ * - who wants to know of ends (ends.c) is woken by a watch of the segment's file.
  * - slots that dead senders had reserved: a receiver that somebody waits for frees them, but for
  *   those of a sender of whom published frames wait.
  */
@@ -285,6 +286,9 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
             shm_tell_of_room(sp, false);
         }
     }
+    if (sp->ended && n < max) {
+        shm_ends_tell(sp);
+    }
     return n;
 }
 
@@ -305,6 +309,7 @@ static void shm_fd_event(struct wire_port *port)
     for (int i = 0; i < 16 && read(sp->seg.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes); i++) {
     }
     shm_renew_sleep(sp);
+    shm_ends_look(sp);
     if (read(sp->timer_fd, &expired, sizeof(expired)) == (ssize_t)sizeof(expired)) {
         sp->timer_armed = false;
         sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = 0;
@@ -366,6 +371,9 @@ static void shm_close(struct wire_port *port)
     shm_segment_detach(&sp->seg);
     shm_wake_waiters(sp, sp->seg.id, SHM_MEMBERS);
     shm_segment_leave(&sp->seg);
+    if (sp->ends_fd >= 0) {
+        close(sp->ends_fd);
+    }
     close(sp->timer_fd);
     close(sp->epoll_fd);
     shm_free_port(sp);
@@ -384,6 +392,9 @@ static const struct wire_port_ops shm_ops = {
     .owe = shm_owe,
     .is_paused = shm_tx_is_paused,
     .knows = shm_tx_knows,
+    .watch_hosts = shm_ends_watch,
+    .host_at = shm_ends_host_at,
+    .has_ended = shm_ends_has_ended,
     .fd = shm_fd,
     .fd_event = shm_fd_event,
     .set_busy = shm_set_busy,
@@ -404,6 +415,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
     for (unsigned i = 0; i < SHM_WAKE_FDS; i++) {
         sp->wake[i].fd = -1;
     }
+    sp->ends_fd = -1;
     if (!shm_segment_join(&sp->seg, path, own_only, err)) {
         shm_free_port(sp);
         return NULL;

@@ -31,7 +31,7 @@ static bool shm_tx_is_group(uint64_t mac)
 /* ---- addresses ---- */
 
 /* The member to which frames to an address go, or SHM_NOBODY: to all. */
-static unsigned shm_tx_find_member(struct shm_port *sp, uint64_t mac)
+static unsigned shm_tx_member_of(struct shm_port *sp, uint64_t mac)
 {
     uint64_t fdb_gen = atomic_load_explicit(&sp->seg.header->fdb_gen, memory_order_acquire);
     struct shm_cached_mac *c = &sp->cached[(mac ^ mac >> 6 ^ mac >> 12) % SHM_CACHED_MACS];
@@ -47,6 +47,11 @@ static unsigned shm_tx_find_member(struct shm_port *sp, uint64_t mac)
     return c->member;
 }
 
+unsigned shm_tx_find_member(struct shm_port *sp, const uint8_t mac[6])
+{
+    return shm_tx_member_of(sp, shm_tx_mac_at(mac));
+}
+
 /* Makes this port the owner of the source address of a frame that it sends. */
 static void shm_tx_learn(struct shm_port *sp, uint64_t mac)
 {
@@ -59,11 +64,11 @@ static void shm_tx_learn(struct shm_port *sp, uint64_t mac)
     if (shm_tx_is_group(mac) || !mac) {
         return;
     }
-    if (shm_tx_find_member(sp, mac) != sp->seg.id) {
+    if (shm_tx_member_of(sp, mac) != sp->seg.id) {
         shm_fdb_learn(&sp->seg, mac);
     }
     sp->learned_gen = atomic_load(&h->fdb_gen);
-    sp->learned_mac = shm_tx_find_member(sp, mac) == sp->seg.id ? mac : 0;
+    sp->learned_mac = shm_tx_member_of(sp, mac) == sp->seg.id ? mac : 0;
 }
 
 /* ---- rings ---- */
@@ -395,7 +400,7 @@ static void shm_tx_flood(struct shm_port *sp, size_t len)
 /* Sends the frame in stage. False: it has to wait. */
 static bool shm_tx_send_staged(struct shm_port *sp, size_t len)
 {
-    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(sp->stage));
+    unsigned id = shm_tx_member_of(sp, shm_tx_mac_at(sp->stage));
     unsigned slot;
 
     if (id == sp->seg.id) {
@@ -466,7 +471,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
 {
     struct shm_port *sp = shm_port_of(port);
     uint64_t mac = shm_tx_mac_at(dmac);
-    unsigned id = shm_tx_find_member(sp, mac), slot;
+    unsigned id = shm_tx_member_of(sp, mac), slot;
 
     if (id == SHM_NOBODY || id == sp->seg.id || sp->stashed || len > WIRE_FRAME_MAX) {
         return shm_tx_reserve(port, len);
@@ -531,7 +536,7 @@ static uint32_t shm_tx_unsettled_before(struct shm_port *sp, unsigned id, uint32
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
 {
     struct shm_port *sp = shm_port_of(port);
-    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(dmac));
+    unsigned id = shm_tx_member_of(sp, shm_tx_mac_at(dmac));
     uint64_t receiver;
     uint32_t rx_pos;
 
@@ -560,7 +565,7 @@ bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire
 bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6])
 {
     struct shm_port *sp = shm_port_of(port);
-    unsigned id = shm_tx_find_member(sp, shm_tx_mac_at(mac));
+    unsigned id = shm_tx_member_of(sp, shm_tx_mac_at(mac));
 
     return id != SHM_NOBODY && id != sp->seg.id && shm_segment_alive(&sp->seg, id);
 }
