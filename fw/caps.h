@@ -40,8 +40,8 @@ struct cap {
 #define CAP_LOG2(n)               ((unsigned)__builtin_ctz(n)) /* of a power of two */
 
 /* Tables end with a row whose field is 0. */
-extern const struct cap caps_general[], caps_general_2[];         /* fw/caps_general.c */
-extern const struct cap caps_ethernet[], caps_flow_table[];       /* fw/caps_net.c */
-extern const struct cap caps_atomic[], caps_roce[], caps_event[]; /* fw/caps_rdma.c */
+extern const struct cap caps_general[], caps_general_2[], caps_qos[]; /* fw/caps_general.c */
+extern const struct cap caps_ethernet[], caps_flow_table[];           /* fw/caps_net.c */
+extern const struct cap caps_atomic[], caps_roce[], caps_event[];     /* fw/caps_rdma.c */
 
 #endif

@@ -54,6 +54,11 @@ const struct cap caps_general_2[] = {
     {0},
 };
 
+/* Nothing is paced or scheduled. */
+const struct cap caps_qos[] = {
+    {0},
+};
+
 const struct cap caps_general[] = {
     /* queues */
     LIMIT(log_max_qp, log_max_qp, CAP_SET(log_max_qp)),
@@ -173,7 +178,9 @@ const struct cap caps_general[] = {
     VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),
     VALUE(num_ports, 1),
     VALUE(native_port_num, 1),
-    VALUE(max_tc, 1), /* the port has one queue (fw/regs_ppcnt.c) */
+    VALUE(max_tc, 1),             /* the port has one queue (fw/regs_ppcnt.c) */
+    FLAG(vport_group_manager),    /* of a group of its own vport: whoever sets up the port is one */
+    FLAG(qos, NEEDS(ACCESS_REG)), /* flow control by priority: PFCC */
     FLAG(pcam_reg, NEEDS(ACCESS_REG)),
     FLAG(mcam_reg, NEEDS(ACCESS_REG)),
     VALUE(log_max_current_uc_list, CAP_LOG2(PORT_MAX_MACS), CAP_SET(log_max_current_uc_list)),

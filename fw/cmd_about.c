@@ -5,8 +5,9 @@
  *
  * What is not listed here is about the function that it is given to, its vport and its port. A
  * function is 0 for oneself, and no flag says that it is another; a port is 0 or the number of
- * one's own. A vport is one's own, whatever its number, unless other_vport is set. To name others
- * takes a function that manages them, and there is none.
+ * one's own. A vport is one's own, whatever its number, unless other_vport is set: then the number
+ * is that of a vport in the group that the function manages. The group has one, 0, which is the
+ * function's own.
  */
 #include "fw/cmd_table.h"
 
@@ -16,10 +17,11 @@ static const struct about {
     enum syn refusal;
     uint32_t other; /* names somebody else where it is not 0 */
     uint32_t port;
+    uint32_t number; /* of the vport that other_vport is about */
 } abouts[] = {
 #define ABOUT_FUNCTION(op, layout, field)                                                          \
     {                                                                                              \
-        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_##layout##_in_##field##_FIELD, 0                     \
+        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_##layout##_in_##field##_FIELD, 0, 0                  \
     }
 #define FUNCTION(op, layout) ABOUT_FUNCTION(op, layout, function_id)
 #define FUNCTION_OR_OTHER(op, layout)                                                              \
@@ -27,12 +29,13 @@ static const struct about {
         ABOUT_FUNCTION(op, layout, ec_vf_function)
 #define VPORT(op, layout)                                                                          \
     {                                                                                              \
-        PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD, 0                      \
+        PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD, 0,                     \
+            PRM_##layout##_in_vport_number_FIELD                                                   \
     }
 #define VPORT_AND_PORT(op, layout)                                                                 \
     {                                                                                              \
         PRM_CMD_OP_##op, SYN_NO_VPORT, PRM_##layout##_in_other_vport_FIELD,                        \
-            PRM_##layout##_in_port_num_FIELD                                                       \
+            PRM_##layout##_in_port_num_FIELD, PRM_##layout##_in_vport_number_FIELD                 \
     }
     FUNCTION(ENABLE_HCA, enable_hca),
     FUNCTION(DISABLE_HCA, disable_hca),
@@ -42,7 +45,7 @@ static const struct about {
     FUNCTION_OR_OTHER(SET_HCA_CAP, set_hca_cap),
 #define TUNNELLED(op)                                                                              \
     {                                                                                              \
-        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_general_obj_in_cmd_hdr_vhca_tunnel_id_FIELD, 0       \
+        PRM_CMD_OP_##op, SYN_NO_FUNCTION, PRM_general_obj_in_cmd_hdr_vhca_tunnel_id_FIELD, 0, 0    \
     }
     TUNNELLED(CREATE_GENERAL_OBJECT),
     TUNNELLED(MODIFY_GENERAL_OBJECT),
@@ -58,7 +61,8 @@ static const struct about {
     VPORT(QUERY_Q_COUNTER, query_q_counter),
     VPORT(SET_FLOW_TABLE_ROOT, set_flow_table_root),
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT,
-     PRM_set_flow_table_root_in_table_of_other_vport_FIELD, 0},
+     PRM_set_flow_table_root_in_table_of_other_vport_FIELD, 0,
+     PRM_set_flow_table_root_in_table_vport_number_FIELD},
     VPORT(CREATE_FLOW_TABLE, create_flow_table),
     VPORT(MODIFY_FLOW_TABLE, modify_flow_table),
     VPORT(DESTROY_FLOW_TABLE, destroy_flow_table),
@@ -77,8 +81,9 @@ static enum syn cmd_about_resolve(const struct fw *fw, const struct about *about
                                   const struct fw_cmd *cmd)
 {
     uint64_t port = about->port ? prm_get(cmd->in, about->port) : 0;
+    bool in_group = about->number && prm_get(cmd->in, about->number) == 0;
 
-    if (prm_get(cmd->in, about->other) || (port && port != fw_uplink(fw)->number)) {
+    if ((prm_get(cmd->in, about->other) && !in_group) || (port && port != fw_uplink(fw)->number)) {
         return about->refusal;
     }
     return SYN_OK;

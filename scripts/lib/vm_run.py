@@ -20,6 +20,12 @@ def say(text):
     print(f"vm: {text}", file=sys.stderr, flush=True)
 
 
+def brief(command):
+    """A command as progress names it."""
+    line = " ".join(command.split())
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
 def commands_of(words, guests):
     """The (guest's name, command) pairs that --run asks for."""
     pairs = []
@@ -64,7 +70,7 @@ def run_all(pairs, vms, start):
         vm = vms[name]
         is_last = i == len(pairs) - 1
         before = "" if is_last else vm.run(LISTENERS, check=False).out
-        say(f"{name}: {command}")
+        say(f"{name}: {brief(command)}")
         jobs.append(vm.spawn(start[name] + command))
         if not is_last:
             wait_for_listener(vm, jobs[-1], before)
@@ -89,11 +95,11 @@ def wait_for(pairs, jobs, timeout, label):
         try:
             result = job.wait(max(end - time.monotonic(), 0.1) / vmlib.SLOWNESS)
         except vmlib.TimedOut as error:
-            say(f"{name}: {command}: killed after {timeout:g} s (--timeout); it had said:\n{error.said}")
+            say(f"{name}: {brief(command)}: killed after {timeout:g} s (--timeout); it had said:\n{error.said}")
             statuses.append(TIMED_OUT)
             continue
         show(name, result, label)
-        say(f"{name}: {command}: status {result.status} after {result.seconds:.1f} s")
+        say(f"{name}: {brief(command)}: status {result.status} after {result.seconds:.1f} s")
         statuses.append(result.status)
     return next((status for status in statuses if status), 0)
 

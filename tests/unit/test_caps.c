@@ -171,7 +171,6 @@ START_TEST(not_advertised)
 {
     static const char *const absent[] = {
         "eswitch_manager",
-        "vport_group_manager",
         "vhca_group_manager",
         "pg",
         "sf",
@@ -183,7 +182,6 @@ START_TEST(not_advertised)
         "tls_tx",
         "tls_rx",
         "hairpin",
-        "qos",
         "ets",
         "dcbx",
         "lag_master",

@@ -73,7 +73,11 @@ START_TEST(vport_refuses_what_it_does_not_manage)
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_VPORT_FIELD);
     PRM_SET(modify_nic_vport_field_select, select, node_guid, 0);
     PRM_SET(modify_nic_vport_context_in, in, other_vport, 1);
+    PRM_SET(modify_nic_vport_context_in, in, vport_number, 1);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_NO_VPORT);
+    /* the group that the function manages has its own vport alone */
+    PRM_SET(modify_nic_vport_context_in, in, vport_number, 0);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_OK);
 }
 END_TEST
 

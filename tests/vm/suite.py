@@ -446,6 +446,26 @@ def tools(lab):
         expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
 
 
+@check("ethtool -A sets pause and dcb sets priority flow control, on a link that comes up again",
+       only="hcasim")
+def flow_control(lab):
+    vm, netdev = lab.vms[0], lab.hosts[0]["netdev"]
+    try:
+        for rx, tx in (("on", "off"), ("on", "on")):
+            vm.run(f"ethtool -A {netdev} rx {rx} tx {tx}")
+            said = vm.run(f"ethtool -a {netdev}").out
+            expect(re.search(rf"RX:\s+{rx}\nTX:\s+{tx}\n", said), said)
+        vm.run(f"dcb pfc set dev {netdev} prio-pfc all:off 3:on")
+        said = vm.run(f"dcb pfc show dev {netdev} prio-pfc").out
+        expect("2:off 3:on 4:off" in said, said)
+    finally:
+        vm.run(f"ethtool -A {netdev} rx off tx off; dcb pfc set dev {netdev} prio-pfc all:off")
+    vm.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier")
+    # What is not there is refused: bandwidth shares and DSCPs of priorities.
+    for refused in (f"dcb ets set dev {netdev} prio-tc all:0", f"dcb app add dev {netdev} dscp-prio 26:3"):
+        expect(vm.run(refused, check=False).status, f"{refused} was taken")
+
+
 # Life of the function
 
 
