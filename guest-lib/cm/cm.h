@@ -10,6 +10,7 @@
  *   cm_id.c    identifiers, states, timers
  *   cm_mad.c   messages as they are sent
  *   cm_recv.c  messages as they come in
+ *   cm_ends.c  those of hosts that ended
  */
 #ifndef HCASIM_GUEST_LIB_CM_CM_H
 #define HCASIM_GUEST_LIB_CM_CM_H
@@ -39,6 +40,9 @@ struct cm_ops {
     uint64_t (*now_ns)(void *opaque);
     uint32_t (*random)(void *opaque);
     uint64_t (*ca_guid)(void *opaque, unsigned port);
+    /* Who is there now, for has_ended(); 0: his end will not be told. Both or neither. */
+    uint64_t (*host_at)(void *opaque, const struct cm_av *av);
+    bool (*has_ended)(void *opaque, unsigned port, uint64_t host);
 };
 
 enum cm_state {
@@ -108,6 +112,7 @@ struct cm_id {
     uint32_t local_id, remote_id;
     uint64_t service_id, remote_guid, tid;
     struct cm_av av;
+    uint64_t host; /* the peer, as struct cm_ops has it; 0: not known */
     /* what queue pairs need to know (IBTA 12.9.8) */
     uint8_t
         transport; /* PRM_CM_TRANSPORT_; EXTENDED is XRC, whose target is the side that is_asked */
@@ -139,6 +144,9 @@ const struct cm_stats *cm_get_stats(const struct cm *cm);
 
 /* A datagram has come in. from: who sent it, as it is answered. */
 void cm_recv(struct cm *cm, const struct cm_av *from, const uint8_t *mad, size_t len);
+/* A host may have ended. What its connection manager would have said, as a kernel's does for a
+ * process that is no more, is taken as said. False: no end of a host would matter now. */
+bool cm_hosts_ended(struct cm *cm);
 /* Does what is due; the other tells when something will be. */
 void cm_run(struct cm *cm);
 uint64_t cm_deadline_ns(const struct cm *cm);

@@ -58,6 +58,14 @@ void cm_enter_timewait(struct cm_id *id);
 /* The last reference goes, with nothing said. */
 void cm_forget(struct cm_id *id);
 
+/* Notes who the peer is, if that is not known yet. */
+static inline void cm_meet(struct cm_id *id)
+{
+    if (!id->host && id->cm->ops->host_at) {
+        id->host = id->cm->ops->host_at(id->cm->opaque, &id->av);
+    }
+}
+
 /* -- cm_mad.c ---------------------------------------------------------------------------------- */
 
 /* Zeroes the message and writes its header. */

@@ -30,6 +30,7 @@ void cm_send(struct cm *cm, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN
 void cm_send_and_wait(struct cm_id *id, enum cm_state state, unsigned ms)
 {
     cm_enter(id, state);
+    cm_meet(id);
     id->timeout_ms = ms;
     id->retries = 0;
     cm_send(id->cm, &id->av, id->mad);
@@ -202,6 +203,7 @@ int cm_send_rtu(struct cm_id *id)
         return EINVAL;
     }
     cm_enter(id, CM_ESTABLISHED);
+    cm_meet(id);
     cm_repeat_rtu(id);
     return 0;
 }

@@ -65,6 +65,7 @@ static void cm_recv_take_req(struct cm_id *id, const struct cm_av *from,
     id->retry_count = (uint8_t)PRM_GET(cm_req, req, retry_count);
     id->rnr_retry_count = (uint8_t)PRM_GET(cm_req, req, rnr_retry_count);
     id->state = CM_REQ_RCVD;
+    cm_meet(id);
 }
 
 static struct cm_params cm_recv_req_params(const struct cm_id *id, const struct prm_cm_req *req)

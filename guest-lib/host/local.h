@@ -94,6 +94,12 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
 /* Who is told that such a question has its answer, with the lock held: he only notes it. One, or
  * NULL: nobody. */
 void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
+/* Who is told that a host of the wire may have ended, with the lock held: he only notes it. Then
+ * those who are told of others' ends are told of this one's. One, or NULL: nobody. False: nothing
+ * is told, so who wants to know looks. The others are wire_host_at() and wire_has_ended(). */
+bool local_on_host_end(struct local_hca *hca, void (*ended)(void *opaque), void *opaque);
+uint64_t local_host_at(struct local_hca *hca, const uint8_t mac[6]);
+bool local_has_ended(struct local_hca *hca, uint64_t host);
 
 /* Lets the HCA work unless another thread does. True: something may have come since the caller
  * looked, so he looks again. */

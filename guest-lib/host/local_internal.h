@@ -115,6 +115,8 @@ struct local_hca {
     void *card_opaque;
     void (*answered)(void *opaque);
     void *answered_opaque;
+    void (*ended)(void *opaque); /* a host of the wire may have */
+    void *ended_opaque;
     struct local_helper helper;
     struct local_owner owner;
 };

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include "guest-lib/host/local_internal.h"
+#include "wire/cancel.h"
 
 static void local_tap_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
 {
@@ -37,11 +38,21 @@ static void local_tap_rx_ready(void *opaque)
     hca->card->rx_ready(hca->card_opaque);
 }
 
+static void local_tap_host_ended(void *opaque)
+{
+    const struct local_hca *hca = opaque;
+
+    if (hca->ended) {
+        hca->ended(hca->ended_opaque);
+    }
+}
+
 static const struct wire_client local_tap = {
     .rx = local_tap_rx,
     .tx_ready = local_tap_tx_ready,
     .link_change = local_tap_link_change,
     .rx_ready = local_tap_rx_ready,
+    .host_ended = local_tap_host_ended,
 };
 
 static void local_send(void *opaque, const uint8_t *frame, size_t len)
@@ -110,4 +121,40 @@ void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), v
     hca->answered = answered;
     hca->answered_opaque = opaque;
     pthread_mutex_unlock(&hca->lock);
+}
+
+bool local_on_host_end(struct local_hca *hca, void (*ended)(void *opaque), void *opaque)
+{
+    int state = cancel_disable();
+    bool told = true;
+
+    pthread_mutex_lock(&hca->lock);
+    hca->ended = ended;
+    hca->ended_opaque = opaque;
+    if (ended && hca->port) {
+        told = wire_watch_hosts(hca->port);
+    }
+    pthread_mutex_unlock(&hca->lock);
+    cancel_restore(state);
+    return told;
+}
+
+uint64_t local_host_at(struct local_hca *hca, const uint8_t mac[6])
+{
+    uint64_t host;
+
+    pthread_mutex_lock(&hca->lock);
+    host = hca->port ? wire_host_at(hca->port, mac) : 0;
+    pthread_mutex_unlock(&hca->lock);
+    return host;
+}
+
+bool local_has_ended(struct local_hca *hca, uint64_t host)
+{
+    bool ended;
+
+    pthread_mutex_lock(&hca->lock);
+    ended = hca->port && wire_has_ended(hca->port, host);
+    pthread_mutex_unlock(&hca->lock);
+    return ended;
 }

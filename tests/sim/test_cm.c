@@ -36,6 +36,8 @@ struct side {
     struct cm_params params; /* of the last REQ or REP */
     bool slow;               /* it does not answer requests */
     int refuse;              /* errno for a request */
+    bool holds;              /* it answers nothing but requests for connections */
+    bool ended;              /* its host has */
 };
 
 static struct side sides[2];
@@ -87,7 +89,17 @@ static uint64_t guid(void *opaque, unsigned port)
     return 0x100 + (uint64_t)((struct side *)opaque - sides);
 }
 
-static const struct cm_ops ops = {send_mad, clock_ns, random32, guid};
+static uint64_t host_at(void *opaque, const struct cm_av *av)
+{
+    return av->dgid[15] + 1u;
+}
+
+static bool has_ended(void *opaque, unsigned port, uint64_t host)
+{
+    return sides[host - 1].ended;
+}
+
+static const struct cm_ops ops = {send_mad, clock_ns, random32, guid, host_at, has_ended};
 
 static struct mail *next_mail(void)
 {
@@ -163,6 +175,9 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
         if (side->num_ids < MANY) {
             side->ids[side->num_ids++] = event->id;
         }
+        if (event->type == CM_EVENT_SIDR_REQ && side->holds) {
+            break;
+        }
         if (event->type == CM_EVENT_SIDR_REQ) {
             cm_send_sidr_rep(event->id, 0, 0x333, 0x444, "hi", 3);
         } else if (side->slow) {
@@ -177,10 +192,14 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
         }
         break;
     case CM_EVENT_REP:
-        cm_send_rtu(id);
+        if (!side->holds) {
+            cm_send_rtu(id);
+        }
         break;
     case CM_EVENT_DREQ:
-        cm_send_drep(id);
+        if (!side->holds) {
+            cm_send_drep(id);
+        }
         break;
     case CM_EVENT_REJ:
     case CM_EVENT_SIDR_REP:
@@ -460,6 +479,104 @@ START_TEST(a_stale_connection)
 }
 END_TEST
 
+/* -- hosts that end -----------------------------------------------------------------------------
+ */
+
+enum meeting {
+    ASKED,
+    ANSWERED,
+    MADE,
+    LEAVING,
+    RESOLVING,
+    XRC_MADE,
+    MEETINGS
+};
+
+/* What the one side knows in the end. */
+struct outcome {
+    enum cm_state state;
+    unsigned events[CM_EVENT_SIDR_REP + 1];
+    unsigned reason;
+};
+
+static void resolve_service(void)
+{
+    struct cm_sidr_req_param req = {
+        .av = {.dgid = {[15] = 1}}, .service_id = SERVICE, .timeout_ms = 1000, .max_cm_retries = 1};
+    struct cm_id *id = cm_create_id(sides[0].cm, on_event, &sides[0]);
+
+    ck_assert_int_eq(cm_send_sidr_req(id, &req), 0);
+    sides[0].ids[sides[0].num_ids++] = id;
+}
+
+/* The two come to where the one that ends, and the one that lives, are to be. */
+static void meet(enum meeting meeting, unsigned ends)
+{
+    sides[1].slow = meeting == ASKED;
+    sides[0].holds = meeting == ANSWERED;
+    sides[1].holds = meeting == RESOLVING;
+    if (meeting == RESOLVING) {
+        resolve_service();
+    } else {
+        ask_over(meeting == XRC_MADE ? PRM_CM_TRANSPORT_EXTENDED : PRM_CM_TRANSPORT_RC, 0x111);
+    }
+    run_ms(100);
+    if (meeting == LEAVING) {
+        sides[ends].holds = true;
+        ck_assert_int_eq(cm_send_dreq(sides[!ends].ids[0]), 0);
+        run_ms(100);
+    }
+}
+
+static struct outcome outcome(enum meeting meeting, unsigned ends, bool killed)
+{
+    struct outcome out;
+
+    end();
+    begin(1);
+    meet(meeting, ends);
+    if (killed) {
+        sides[ends].ended = true;
+        cm_hosts_ended(sides[!ends].cm);
+    } else {
+        cm_destroy_id(sides[ends].ids[0]);
+    }
+    run_ms(10);
+    out.state = sides[!ends].ids[0]->state;
+    memcpy(out.events, sides[!ends].events, sizeof(out.events));
+    out.reason = sides[!ends].reason;
+    return out;
+}
+
+/* As if it had said goodbye itself. */
+START_TEST(the_end_of_a_host_counts_as_its_goodbye)
+{
+    enum meeting meeting = (enum meeting)(_i / 2);
+    unsigned ends = (unsigned)_i % 2;
+    struct outcome said = outcome(meeting, ends, false), unsaid = outcome(meeting, ends, true);
+
+    ck_assert_int_eq(unsaid.state, said.state);
+    ck_assert_mem_eq(unsaid.events, said.events, sizeof(said.events));
+    ck_assert_uint_eq(unsaid.reason, said.reason);
+    ck_assert(!cm_hosts_ended(sides[!ends].cm)); /* once more says nothing more */
+    ck_assert_mem_eq(sides[!ends].events, said.events, sizeof(said.events));
+}
+END_TEST
+
+/* Others go on. */
+START_TEST(who_lives_is_not_taken_for_one_that_ended)
+{
+    struct cm_id *a = ask_for(0x111);
+
+    run_ms(100);
+    ck_assert(cm_hosts_ended(sides[0].cm));
+    ck_assert(cm_hosts_ended(sides[1].cm));
+    run_ms(100);
+    ck_assert_int_eq(a->state, CM_ESTABLISHED);
+    ck_assert_int_eq(sides[1].ids[0]->state, CM_ESTABLISHED);
+}
+END_TEST
+
 /* 12.8.2: no alternate path is loaded here, and the connection stays. */
 START_TEST(alternate_paths_are_refused)
 {
@@ -604,6 +721,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, half_a_name_is_no_name);
     tcase_add_test(tc, service_ids_are_resolved);
     tcase_add_test(tc, the_end_of_an_identifier);
+    tcase_add_loop_test(tc, the_end_of_a_host_counts_as_its_goodbye, 0, 2 * MEETINGS);
+    tcase_add_test(tc, who_lives_is_not_taken_for_one_that_ended);
     tcase_add_test(tc, requests_without_an_end);
     tcase_add_test(tc, what_is_not_for_us);
     suite_add_tcase(suite, tc);

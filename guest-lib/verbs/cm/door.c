@@ -33,7 +33,10 @@ struct door {
     unsigned num_ports; /* by their devices' index: some have none (door_has()) */
     uint32_t removed;   /* devices of which the connection manager knows that: a bit for each */
     int wake_fd;
-    uint64_t sleeps_until_ns; /* with the connection manager's lock */
+    uint64_t ends_at_ns, ends_pause_ns; /* the next look for hosts that ended (CM_NEVER: there is no
+                                           reason), and the time to the one after it */
+    unsigned ends_left;                 /* looks */
+    bool blind;                         /* the wire of some port tells nothing */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around door */
@@ -103,11 +106,27 @@ static int door_find(void *opaque, unsigned device, unsigned sgid_index, const u
     return cm_port_find(&d->ports[device], sgid_index, dgid);
 }
 
+static uint64_t door_host_at(void *opaque, const struct cm_av *av)
+{
+    const struct door *d = opaque;
+
+    return cm_port_host_at(&d->ports[av->port], av);
+}
+
+static bool door_has_ended(void *opaque, unsigned port, uint64_t host)
+{
+    const struct door *d = opaque;
+
+    return cm_port_has_ended(&d->ports[port], host);
+}
+
 static const struct ucma_ops door_ops = {
     .cm = {.send = door_send,
            .now_ns = door_now_ns,
            .random = door_random,
-           .ca_guid = door_ca_guid},
+           .ca_guid = door_ca_guid,
+           .host_at = door_host_at,
+           .has_ended = door_has_ended},
     .changed = door_changed,
     .has_low_ports = door_has_low_ports,
     .find = door_find,
@@ -146,6 +165,42 @@ static void door_look_for_removals(struct door *d)
     }
 }
 
+/* It is told of an end before everything shows it: looks again, each time after a longer while.
+ * Where nothing is told (a machine has so many watches of files and no more), it looks all the time
+ * that there are peers. */
+#define ENDS_LOOKS    5
+#define ENDS_FIRST_NS 500000u
+#define ENDS_FACTOR   4
+#define ENDS_BLIND_NS 50000000u
+
+static void door_note_ends(struct door *d, bool told)
+{
+    if (told) {
+        d->ends_at_ns = 0;
+        d->ends_pause_ns = ENDS_FIRST_NS;
+        d->ends_left = ENDS_LOOKS;
+    }
+}
+
+/* With the connection manager's lock, once it knows what came before. */
+static void door_look_for_ends(struct door *d, struct cm *cm)
+{
+    uint64_t now = door_now_ns(NULL);
+    bool others;
+
+    if (d->ends_at_ns > now && !(d->blind && d->ends_at_ns == CM_NEVER)) {
+        return;
+    }
+    others = cm_hosts_ended(cm);
+    d->ends_left -= d->ends_left > 0;
+    if (others && d->ends_left) {
+        d->ends_at_ns = now + d->ends_pause_ns;
+        d->ends_pause_ns *= ENDS_FACTOR;
+    } else {
+        d->ends_at_ns = others && d->blind ? now + ENDS_BLIND_NS : CM_NEVER;
+    }
+}
+
 static void *door_main(void *opaque)
 {
     struct door *d = opaque;
@@ -158,12 +213,16 @@ static void *door_main(void *opaque)
         door_look_for_removals(d);
         for (unsigned i = 0; i < d->num_ports; i++) {
             if (!(d->removed >> i & 1)) {
+                door_note_ends(d, cm_port_is_host_ended(&d->ports[i]));
                 more |= cm_port_run(&d->ports[i], cm);
                 answered |= cm_port_is_answered(&d->ports[i]);
             }
         }
         ucma_run(d->ucma, answered);
-        until_ns = more ? 0 : ucma_deadline_ns(d->ucma);
+        if (!more) {
+            door_look_for_ends(d, cm);
+        }
+        until_ns = more ? 0 : MIN(ucma_deadline_ns(d->ucma), d->ends_at_ns);
         ucma_unlock(d->ucma);
         door_sleep(d, until_ns);
     }
@@ -205,6 +264,7 @@ static int door_open_ports(struct door *d)
             d->ports[i].context = NULL;
             ibv_close_device(context);
         }
+        d->blind |= !err && !cm_port_tells_ends(&d->ports[i]);
         d->num_ports = err ? d->num_ports : i + 1;
     }
     ibv_free_device_list(list);
@@ -233,6 +293,7 @@ static struct door *door_make(void)
     int err;
 
     d->pid = getpid();
+    d->ends_at_ns = CM_NEVER;
     d->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     err = d->wake_fd < 0 ? errno : door_open_ports(d);
     if (!err) {

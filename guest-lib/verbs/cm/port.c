@@ -57,6 +57,29 @@ bool cm_port_is_answered(struct cm_port *port)
     return hv_gsi_is_answered(port->gsi);
 }
 
+bool cm_port_is_host_ended(struct cm_port *port)
+{
+    return hv_gsi_is_host_ended(port->gsi);
+}
+
+bool cm_port_tells_ends(const struct cm_port *port)
+{
+    return hv_gsi_tells_ends(port->gsi);
+}
+
+uint64_t cm_port_host_at(const struct cm_port *port, const struct cm_av *av)
+{
+    union ibv_gid dgid;
+
+    memcpy(dgid.raw, av->dgid, sizeof(dgid.raw));
+    return hv_gsi_host_at(port->gsi, av->sgid_index, &dgid);
+}
+
+bool cm_port_has_ended(const struct cm_port *port, uint64_t host)
+{
+    return hv_gsi_has_ended(port->gsi, host);
+}
+
 bool cm_port_is_removed(const struct cm_port *port)
 {
     return hv_gsi_is_removed(port->gsi);

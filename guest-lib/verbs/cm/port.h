@@ -21,6 +21,12 @@ void cm_port_send(struct cm_port *port, const struct cm_av *av, const uint8_t *m
 int cm_port_find(const struct cm_port *port, unsigned sgid_index, const uint8_t dgid[16]);
 /* Whether a neighbour has answered since this was asked last. */
 bool cm_port_is_answered(struct cm_port *port);
+/* Whether a host of its wire may have ended since this was asked last; whether that is told; who is
+ * there, and whether that one has (wire_host_at(), wire_has_ended()). */
+bool cm_port_is_host_ended(struct cm_port *port);
+bool cm_port_tells_ends(const struct cm_port *port);
+uint64_t cm_port_host_at(const struct cm_port *port, const struct cm_av *av);
+bool cm_port_has_ended(const struct cm_port *port, uint64_t host);
 /* Whether its device was removed. */
 bool cm_port_is_removed(const struct cm_port *port);
 /* Hands on what has come in, CM_PORT_TURN datagrams at most. True: there may be more. */

@@ -231,6 +231,21 @@ void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *o
     local_on_neighbour(hca->local, answered, opaque);
 }
 
+bool hv_on_host_end(struct hv_hca *hca, void (*ended)(void *opaque), void *opaque)
+{
+    return local_on_host_end(hca->local, ended, opaque);
+}
+
+uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6])
+{
+    return local_host_at(hca->local, mac);
+}
+
+bool hv_has_ended(struct hv_hca *hca, uint64_t host)
+{
+    return local_has_ended(hca->local, host);
+}
+
 HV_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
                                           uint8_t eth_mac[6], uint16_t *vid)
 {

@@ -51,7 +51,9 @@ struct hv_gsi {
     GQueue unresolved; /* likewise, in the order in which they were to be sent */
     gint event;        /* it was armed, and has completed */
     guint answered;    /* a neighbour has, since it was looked at: GSI_ANSWERED_ */
+    gint ended;        /* a host of the wire may have, since it was looked at */
     bool armed;
+    bool tells_ends; /* gsi_on_host_end() will be called */
 };
 
 static void gsi_post_recv(struct hv_gsi *gsi, unsigned slot)
@@ -117,6 +119,14 @@ static void gsi_on_answer(void *opaque)
     gsi->arrived(gsi->opaque);
 }
 
+static void gsi_on_host_end(void *opaque)
+{
+    struct hv_gsi *gsi = opaque;
+
+    g_atomic_int_set(&gsi->ended, 1);
+    gsi->arrived(gsi->opaque);
+}
+
 bool hv_gsi_is_removed(const struct hv_gsi *gsi)
 {
     return hv_is_removed(gsi->hca);
@@ -130,6 +140,30 @@ void hv_gsi_removed(struct hv_gsi *gsi)
 bool hv_gsi_is_answered(struct hv_gsi *gsi)
 {
     return g_atomic_int_and(&gsi->answered, ~(guint)GSI_ANSWERED_CALLER) & GSI_ANSWERED_CALLER;
+}
+
+bool hv_gsi_is_host_ended(struct hv_gsi *gsi)
+{
+    return g_atomic_int_compare_and_exchange(&gsi->ended, 1, 0);
+}
+
+bool hv_gsi_tells_ends(const struct hv_gsi *gsi)
+{
+    return gsi->tells_ends;
+}
+
+uint64_t hv_gsi_host_at(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid)
+{
+    uint8_t mac[6];
+
+    return hv_is_ours(gsi->hca) && !hv_find_mac(gsi->ctx, 1, sgid_index, dgid, mac)
+               ? hv_host_at(gsi->hca, mac)
+               : 0;
+}
+
+bool hv_gsi_has_ended(struct hv_gsi *gsi, uint64_t host)
+{
+    return hv_has_ended(gsi->hca, host);
 }
 
 int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opaque,
@@ -168,6 +202,7 @@ int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opa
     gsi->hca->gsi = gsi;
     pthread_mutex_unlock(&gsi->hca->reg_lock);
     hv_on_neighbour(gsi->hca, gsi_on_answer, gsi);
+    gsi->tells_ends = hv_on_host_end(gsi->hca, gsi_on_host_end, gsi);
     *out = gsi;
     return 0;
 }
@@ -178,6 +213,7 @@ void hv_gsi_close(struct hv_gsi *gsi)
 
     if (hv_is_ours(gsi->hca)) {
         hv_on_neighbour(gsi->hca, NULL, NULL);
+        hv_on_host_end(gsi->hca, NULL, NULL);
     }
     pthread_mutex_lock(&gsi->hca->reg_lock);
     gsi->hca->gsi = NULL;

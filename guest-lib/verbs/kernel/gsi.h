@@ -18,8 +18,9 @@ struct hv_datagram {
     size_t len;
 };
 
-/* arrived is called whenever there may be one, and when a neighbour has answered, from any thread,
- * with locks held: it only notes it. 0 or errno: EBUSY, the port's is open. */
+/* arrived is called whenever there may be one, when a neighbour has answered, and when a host of
+ * the wire may have ended, from any thread, with locks held: it only notes it. 0 or errno: EBUSY,
+ * the port's is open. */
 int hv_gsi_open(struct hv_context *ctx, void (*arrived)(void *opaque), void *opaque,
                 struct hv_gsi **gsi);
 void hv_gsi_close(struct hv_gsi *gsi);
@@ -30,6 +31,13 @@ void hv_gsi_close(struct hv_gsi *gsi);
 bool hv_gsi_poll(struct hv_gsi *gsi, struct hv_datagram *datagram);
 /* Whether a neighbour has answered since this was asked last (hv_find_mac()). */
 bool hv_gsi_is_answered(struct hv_gsi *gsi);
+/* Whether a host of the wire may have ended since this was asked last; whether arrived tells of
+ * that. */
+bool hv_gsi_is_host_ended(struct hv_gsi *gsi);
+bool hv_gsi_tells_ends(const struct hv_gsi *gsi);
+/* Who is at an address now, and whether that host has ended (wire_host_at(), wire_has_ended()). */
+uint64_t hv_gsi_host_at(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid);
+bool hv_gsi_has_ended(struct hv_gsi *gsi, uint64_t host);
 /* One to a neighbour who has to be asked for waits for the answer, as long as hv_resolve_mac().
  * False: it is not sent: too many wait, the address is nobody's, or the HCA is the parent's or
  * removed. */

@@ -229,5 +229,10 @@ int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6]);
 /* Who is told that hv_find_mac() has an answer, with locks held: he only notes it. */
 void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *opaque);
+/* Likewise that a host of the wire may have ended (false: nothing is told, so who wants to know
+ * looks); who is where, and whether it has (wire_host_at(), wire_has_ended()). */
+bool hv_on_host_end(struct hv_hca *hca, void (*ended)(void *opaque), void *opaque);
+uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6]);
+bool hv_has_ended(struct hv_hca *hca, uint64_t host);
 
 #endif
