@@ -27,10 +27,22 @@ static inline uint64_t fuzz_guid(void *opaque, unsigned port)
     return 1;
 }
 
+static bool all_ended; /* hosts */
+
+static inline uint64_t fuzz_host_at(void *opaque, const struct cm_av *av)
+{
+    return 1;
+}
+
+static inline bool fuzz_has_ended(void *opaque, unsigned port, uint64_t host)
+{
+    return all_ended;
+}
+
 /* With the target's own cm_ops.send. */
 #define CM_HOST(send)                                                                              \
     {                                                                                              \
-        send, fuzz_now, fuzz_random, fuzz_guid                                                     \
+        send, fuzz_now, fuzz_random, fuzz_guid, fuzz_host_at, fuzz_has_ended                       \
     }
 
 #endif

@@ -5,7 +5,8 @@
  *
  * An input is a list of: a byte that says which message, a byte of flags, and six pairs of a place
  * in it and what is written there. Flags: 1, 2: the names are those of the first or second
- * identifier; 4: those of the one that was asked for last; 8: time goes on.
+ * identifier; 4: those of the one that was asked for last; 8: time goes on; 32: the peer's host
+ * ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         now_ns += data[1] & 8 ? 5 * SECOND : 0;
         cm_run(cm);
         cm_recv(cm, &from, mad, data[1] & 16 ? data[2] : sizeof(mad));
+        all_ended = data[1] & 32;
+        cm_hosts_ended(cm);
     }
     for (unsigned i = 0; i < 3; i++) {
         cm_destroy_id(ids[i]);

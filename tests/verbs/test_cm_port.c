@@ -43,7 +43,8 @@ static uint64_t guid(void *opaque, unsigned port)
     return 1;
 }
 
-static const struct cm_ops ops = {send_nothing, clock_ns, random32, guid};
+static const struct cm_ops ops = {
+    .send = send_nothing, .now_ns = clock_ns, .random = random32, .ca_guid = guid};
 
 static void setup(void)
 {
