@@ -182,9 +182,9 @@ END_TEST
 START_TEST(a_device_that_closes_counts_no_more)
 {
     struct ibv_context *opened = ibv_open_device(list[0]);
-    static struct ibv_pd *left_pd; /* the program's, for good */
-    static struct ibv_mr *left;
-    static struct ibv_cq *left_cq;
+    static struct ibv_pd *volatile left_pd; /* the program's, for good */
+    static struct ibv_mr *volatile left;
+    static struct ibv_cq *volatile left_cq;
 
     left_pd = ibv_alloc_pd(opened);
     left = ibv_reg_mr(left_pd, memory, 7 * PAGE, IBV_ACCESS_LOCAL_WRITE);
