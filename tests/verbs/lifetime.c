@@ -375,7 +375,7 @@ int main(int argc, char **argv)
         {"seconds", 0, 0, G_OPTION_ARG_INT, &seconds, "go on for so long", "N"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "the first seed", "N"},
         {"seeds", 0, 0, G_OPTION_ARG_INT, &seeds, "how many, unless for so long", "N"},
-        {NULL}};
+        {.long_name = NULL}};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_autofree char *wire = g_strdup_printf("lifetime-%d", (int)getpid());
     GError *err = NULL;

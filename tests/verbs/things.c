@@ -390,9 +390,9 @@ static void *make_flow(struct things *t)
     return qp ? ibv_create_flow(qp, &attr) : NULL;
 }
 
-static const struct {
-    struct mlx5dv_flow_match_parameters match;
-    uint8_t room[64];
+static const union {
+    struct mlx5dv_flow_match_parameters match; /* what is matched is behind it */
+    uint8_t room[sizeof(struct mlx5dv_flow_match_parameters) + 64];
 } all_packets = {.match = {.match_sz = 64}};
 
 static void *make_matcher(struct things *t)
