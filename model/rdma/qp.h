@@ -67,7 +67,7 @@ struct qp {
     uint8_t log_msg_max;
     uint8_t log_rra_max, log_sra_max; /* responder resources; outstanding READ/atomic */
     uint16_t ack_req_freq; /* request packets from one that asks for an ACK to the next */
-    uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
+    uint8_t retry_count, rnr_retry, ack_timeout, log_rtm, min_rnr_nak;
     bool rre, rwe, rae; /* remote read, write, atomic enable */
     uint8_t atomic_mode;
     /* Bytes of data that a CQE takes: 64, 32 or 0. */

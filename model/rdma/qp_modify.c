@@ -155,11 +155,13 @@ static void qp_modify_copy_path(struct prm_ads *to, const struct prm_ads *from)
     uint32_t pkey_index = PRM_GET(ads, to, pkey_index);
     uint32_t port = PRM_GET(ads, to, vhca_port_num);
     uint32_t ack_timeout = PRM_GET(ads, to, ack_timeout);
+    uint32_t log_rtm = PRM_GET(ads, to, log_rtm);
 
     memcpy(to, from, PRM_SIZE(ads));
     PRM_SET(ads, to, pkey_index, pkey_index);
     PRM_SET(ads, to, vhca_port_num, port);
     PRM_SET(ads, to, ack_timeout, ack_timeout);
+    PRM_SET(ads, to, log_rtm, log_rtm);
 }
 
 static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const struct prm_qpc *from)
@@ -178,6 +180,7 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
     }
     if (groups & G(ACK_TIMEOUT)) {
         COPY_PATH(ack_timeout);
+        COPY_PATH(log_rtm);
     }
     if (groups & G(UDP_SPORT)) {
         COPY_PATH(udp_sport);
@@ -330,6 +333,7 @@ void qp_load(struct qp *qp)
     qp->retry_count = (uint8_t)PRM_GET(qpc, qpc, retry_count);
     qp->rnr_retry = (uint8_t)PRM_GET(qpc, qpc, rnr_retry);
     qp->ack_timeout = (uint8_t)PRM_GET(ads, path, ack_timeout);
+    qp->log_rtm = (uint8_t)PRM_GET(ads, path, log_rtm);
     qp->min_rnr_nak = (uint8_t)PRM_GET(qpc, qpc, min_rnr_nak);
     qp->rre = PRM_GET(qpc, qpc, rre);
     qp->rwe = PRM_GET(qpc, qpc, rwe);

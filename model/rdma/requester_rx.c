@@ -22,7 +22,8 @@
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
-#define RNR_RETRY_FOREVER 7
+#define RNR_RETRY_FOREVER   7
+#define ACK_TIMEOUT_LOG_MAX 31u
 
 /* IBTA table 45: RNR NAK timer field to units of 10 us. */
 static const uint32_t rnr_delay[32] = {
@@ -33,6 +34,15 @@ static const uint32_t rnr_delay[32] = {
 
 /* -- timer ------------------------------------------------------------------------------------- */
 
+/* Nanoseconds until a retry. qpc.log_rtm: it is 2^log_rtm times as long after each one in a row
+ * (UCX: EXP_BACKOFF), no longer than ack_timeout can say. */
+static uint64_t requester_ack_timeout(const struct qp *qp)
+{
+    unsigned log = qp->ack_timeout + (unsigned)qp->log_rtm * qp->req.flight->retries;
+
+    return 4096ull << MIN(log, ACK_TIMEOUT_LOG_MAX);
+}
+
 void requester_watch(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
@@ -41,7 +51,7 @@ void requester_watch(struct qp *qp)
      * waits between one and two times the timeout (9.7.6.1.3 allows four). */
     if (qp->ack_timeout && !s->timer.pos) {
         s->watched_psn = qp->req.unacked_psn;
-        hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + (4096ull << (qp->ack_timeout & 31)));
+        hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + requester_ack_timeout(qp));
     }
 }
 
@@ -126,12 +136,18 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
 static void requester_note_progress(struct qp *qp)
 {
     struct flight *s = qp->req.flight;
+    bool was_long; /* the timeout that its timer was set for */
 
     if (G_UNLIKELY(s->recovery != RECOVERY_NONE)) {
         requester_recovery_step(qp, RECOVERY_PROGRESS);
     }
+    was_long = s->retries && qp->log_rtm && s->recovery != RECOVERY_RNR_WAIT;
     s->retries = 0;
     s->rnr_retries = 0;
+    if (G_UNLIKELY(was_long)) {
+        hca_timer_stop(qp->hca, &s->timer);
+        requester_watch(qp);
+    }
 }
 
 /* What is acknowledged need not be sent again. */

@@ -414,6 +414,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(qpc, qpc, retry_count, path->retry_count);
         PRM_SET(qpc, qpc, rnr_retry, path->rnr_retry);
         PRM_SET(ads, ads, ack_timeout, path->ack_timeout);
+        PRM_SET(ads, ads, log_rtm, path->log_rtm);
     }
     if (peer) {
         const uint8_t *mac = peer->side->mac;

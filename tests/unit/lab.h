@@ -77,7 +77,7 @@ extern const struct lab_qp_attr lab_rc;
 /* What lab_connect() takes. */
 struct lab_path {
     uint8_t mtu; /* PRM_QP_MTU_ */
-    uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_nak;
+    uint8_t retry_count, rnr_retry, ack_timeout, log_rtm, min_rnr_nak;
     uint8_t log_sra_max, log_rra_max;
     uint32_t psn; /* of side 0's sends; the other way it is psn + 0x1000 */
     uint32_t qkey;

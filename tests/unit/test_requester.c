@@ -586,6 +586,61 @@ START_TEST(a_doorbell_before_rts_is_not_lost)
 }
 END_TEST
 
+/* -- patience ---------------------------------------------------------------------------------- */
+
+static void connect_patiently(uint8_t log_rtm)
+{
+    struct lab_path path = lab_path;
+
+    path.log_rtm = log_rtm;
+    lab_rc_pair(lab, &a, &b, &path);
+}
+
+/* UCX (EXP_BACKOFF): "ACK timeout will be multiplied by 2^EXP_BACKOFF every consecutive retry".
+ * With progress it is what it was. */
+START_TEST(a_timeout_grows_with_each_retry_in_a_row)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+
+    connect_patiently(1);
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    for (unsigned retries = 0; retries < 4; retries++) {
+        lab_advance(lab, (LAB_ACK_TIMEOUT_NS << retries) - (retries ? 2000 : 1000));
+        ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), retries + 1);
+        lab_advance(lab, 2000);
+        ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), retries + 2);
+    }
+    lab->tap = NULL;
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS << 4);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+
+    lab->num_packets = 0;
+    lab->tap = drop_all;
+    write_from(src, 64, dst);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_ge(lab_count(lab, 0, BTH_WRITE_ONLY), 2);
+}
+END_TEST
+
+/* To the longest one that ack_timeout can ask for. */
+START_TEST(a_timeout_grows_to_the_longest)
+{
+    connect_patiently(15);
+    lab->tap = drop_all;
+    write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS + 1000);
+    lab_advance(lab, (LAB_ACK_TIMEOUT_NS << 15) + 1000);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 3);
+    for (unsigned i = 3; i < 8; i++) {
+        lab_advance(lab, (4096ull << 31) - 4000);
+        ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), i);
+        lab_advance(lab, 4000);
+        ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), i + 1);
+    }
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("requester");
@@ -619,6 +674,8 @@ Suite *unit_suite(void)
     tcase_add_test(rc, send_with_invalidate_carries_the_key);
     tcase_add_test(rc, after_a_reset_the_record_counts_from_the_next_doorbell_on);
     tcase_add_test(rc, a_doorbell_before_rts_is_not_lost);
+    tcase_add_test(rc, a_timeout_grows_with_each_retry_in_a_row);
+    tcase_add_test(rc, a_timeout_grows_to_the_longest);
     suite_add_tcase(suite, rc);
     return suite;
 }
