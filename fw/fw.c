@@ -144,6 +144,7 @@ void fw_free(struct fw *fw)
     cmdq_clear(fw);
     hca_clear(&fw->hca);
     pages_clear(fw);
+    g_assert(fw->hca.memory.used == 0 && fw->hca.icm.used == 0); /* as after a reset */
     g_free(fw);
 }
 

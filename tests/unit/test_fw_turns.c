@@ -578,13 +578,24 @@ START_TEST(a_command_half_done_leaves_nothing_behind)
 }
 END_TEST
 
-/* An owner that frees the function meanwhile. */
+/* An owner frees the function meanwhile: it has given back all that it took, which fw_free() holds
+ * it to, and leaves the host's memory alone. The driver goes on with another function. */
 START_TEST(a_function_goes_with_its_command)
 {
+    struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, 1}};
+    uint64_t reads;
+
     commands[_i].begin();
     for (unsigned i = 0; i < 100; i++) {
         turn();
     }
+    ck_assert_uint_gt(d.fw->hca.memory.used, 0);
+    reads = d.host.reads;
+    fw_free(d.fw);
+    ck_assert_uint_eq(d.host.reads, reads);
+    ck_assert_uint_eq(d.host.open_maps, 0);
+    d.fw = fw_new(&fake_host_ops, &d.host, &config, NULL);
+    ck_assert_ptr_nonnull(d.fw);
 }
 END_TEST
 
