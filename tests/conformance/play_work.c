@@ -69,12 +69,14 @@ void play_recv(struct play *p)
     play_result_is(p, error, err);
 }
 
-/* BIND [RANGE] mw=W [rights=R]: of a window, which gets another key by it */
+/* BIND [RANGE] mw=W [rights=R] [again]: of a window, which gets another key by it, or again the one
+ * that it had */
 static void play_bind(struct play *p, struct ibv_send_wr *wr)
 {
     const char *name = words_value(&p->words, "mw");
     struct play_mr *window = play_mr(p, name ? name : "");
     unsigned rights = play_rights(p, "rights", IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    bool again = words_flag(&p->words, "again");
     const char *word = words_next(&p->words);
     struct play_range range;
 
@@ -82,7 +84,8 @@ static void play_bind(struct play *p, struct ibv_send_wr *wr)
         words_fail(&p->words, "'%s' is no window", window->name);
     }
     wr->bind_mw.mw = window->mw;
-    wr->bind_mw.rkey = window->rkey = ibv_inc_rkey(window->rkey);
+    window->rkey = again ? window->rkey : ibv_inc_rkey(window->rkey);
+    wr->bind_mw.rkey = window->rkey;
     wr->bind_mw.bind_info.mw_access_flags = rights;
     if (word) {
         range = play_range(p, word);
