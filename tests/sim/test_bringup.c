@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The function's life as a driver sees it: brought up, torn down, reset. */
 #include <check.h>
+#include "fw/fw_internal.h"
+#include "model/queue/eq.h"
 #include "tests/sim/two_hcas.h"
 #include "tests/unit/suite.h"
 
@@ -103,6 +105,31 @@ START_TEST(device_asks_for_pages_while_it_runs)
 }
 END_TEST
 
+/* A driver that was busy finds every entry of an EQ taken, and arms it before it looks: the device
+ * knows that index, and says at once that something is there. The events come at once, for this
+ * driver looks at its EQs with each command. */
+START_TEST(a_full_eq_is_armed)
+{
+    struct drv *drv = open_driver();
+    uint64_t arm = (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
+    uint8_t data[EQE_DATA_LEN] = {0};
+    const struct drv_eq *eq = &drv->comp_eq[0];
+    unsigned before;
+
+    ck_assert_int_eq(drv_create_comp_eqs(drv, 1), 0);
+    drv->dev.ops->mmio_write(drv->dev.pci, arm, eq->eqn << 24, 4);
+    before = hca->irqs[1];
+    for (uint32_t i = 0; i < 1u << eq->log_size; i++) {
+        eq_post(&hca->fw->hca, eq->eqn, PRM_EVENT_TYPE_GENERAL_EVENT, 0, data);
+    }
+    ck_assert_uint_eq(hca->irqs[1], before + 1);
+    drv->dev.ops->mmio_write(drv->dev.pci, arm, eq->eqn << 24, 4);
+    ck_assert_uint_eq(hca->irqs[1], before + 2);
+    ck_assert_uint_eq(hca->log_guest_errors, 0);
+    ck_assert_uint_eq(drv_close(drv), 0);
+}
+END_TEST
+
 /* A function-level reset takes everything from under a driver; the next one starts afresh. */
 START_TEST(reset_under_a_running_driver)
 {
@@ -157,6 +184,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, driver_finds_the_permanent_mac_and_a_reserved_key);
     tcase_add_test(tc, doorbell_records_are_used_again);
     tcase_add_test(tc, device_asks_for_pages_while_it_runs);
+    tcase_add_test(tc, a_full_eq_is_armed);
     tcase_add_test(tc, reset_under_a_running_driver);
     tcase_add_test(tc, tear_down_takes_forgotten_objects_along);
     tcase_add_loop_test(tc, every_generation_works, 0,
