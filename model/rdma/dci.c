@@ -270,21 +270,20 @@ void dci_note_stream(struct qp *qp, uint32_t num, const struct send_wqe *wqe)
     dci->stream_of[num & qp->req.flight->mask] = (uint8_t)dci_stream_of(dci, wqe);
 }
 
-enum syn dci_reset_stream(struct qp *qp, uint16_t id)
+enum syn dci_check_stream(const struct qp *qp, uint16_t id)
+{
+    const struct dci *dci = qp->dci;
+    bool failed = dci && dci->log_streams && dci_stream_failed(dci, dci_fold(dci, id));
+
+    return failed ? SYN_OK : SYN_QP_STREAM;
+}
+
+void dci_reset_stream(struct qp *qp, uint16_t id)
 {
     struct dci *dci = qp->dci;
-    unsigned stream;
 
-    if (!dci || !dci->log_streams) {
-        return SYN_QP_STREAM;
-    }
-    stream = dci_fold(dci, id);
-    if (!dci_stream_failed(dci, stream)) {
-        return SYN_QP_STREAM;
-    }
-    dci->failed &= ~(1ull << stream);
+    dci->failed &= ~(1ull << dci_fold(dci, id));
     dci->num_failed--;
-    return SYN_OK;
 }
 
 bool dci_may_start(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)

@@ -52,8 +52,9 @@ void dci_reset(struct qp *qp);
 /* The QP sends nothing any more, and the target is told so. */
 void dci_leave(struct qp *qp);
 
-/* RTS2RTS_QP: the stream works again. */
-enum syn dci_reset_stream(struct qp *qp, uint16_t id);
+/* RTS2RTS_QP: whether it names a stream of the QP's that has failed; and that one works again. */
+enum syn dci_check_stream(const struct qp *qp, uint16_t id);
+void dci_reset_stream(struct qp *qp, uint16_t id);
 
 /* The RoCE address table has changed: see peer_path_update(). */
 void dci_path_update(struct qp *qp);

@@ -378,7 +378,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
     }
     if (syn == SYN_OK && (groups & G(DCI_STREAM_CHANNEL))) {
-        syn = dci_reset_stream(qp, stream);
+        syn = dci_check_stream(qp, stream);
     }
     if (syn == SYN_OK && (groups & G_ORDER) && qp_modify_order(merged) &&
         PRM_GET(qpc, merged, dp_ordering_force) && !early_init(&qp->peer)) {
@@ -390,6 +390,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
 
     memcpy(qp->qpc, merged, sizeof(merged));
     qp_load(qp);
+    if (groups & G(DCI_STREAM_CHANNEL)) {
+        dci_reset_stream(qp, stream);
+    }
     if ((groups & G(PRIMARY_ADDR_PATH)) && qp->service->connected) {
         peer_set_path(&qp->peer, &path);
     }
