@@ -95,21 +95,29 @@ void dc_pool_clear(struct hca *hca)
     g_clear_pointer(&hca->rdma->dc.notes, g_hash_table_unref);
 }
 
-void dc_responder_free(struct dc_responder *responder, bool flush)
+/* One that has no note, or none any more. */
+static void dc_responder_drop(struct dc_responder *responder)
 {
     struct dct *dct = responder->dct;
     struct hca *hca = dct->qp.hca;
+
+    responder_clear(&responder->peer);
+    g_queue_unlink(&dct->responders, &responder->in_dct);
+    g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
+    hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+}
+
+void dc_responder_free(struct dc_responder *responder, bool flush)
+{
+    struct dct *dct = responder->dct;
 
     if (flush && responder->peer.resp.have_wqe) {
         responder_abandon(&responder->peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     }
     dct_unpark(dct, &responder->peer);
     reaction_end(&responder->peer);
-    responder_clear(&responder->peer);
-    g_queue_unlink(&dct->responders, &responder->in_dct);
-    g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
-    dc_note_end(hca, responder->note);
-    hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+    dc_note_end(dct->qp.hca, responder->note);
+    dc_responder_drop(responder);
 }
 
 bool dc_responder_is_quiet(const struct dc_responder *responder)
@@ -196,15 +204,11 @@ static struct dc_responder *dc_responder_for(struct dct *dct, const struct dc_so
     if (!responder) {
         return NULL;
     }
-    /* That may have forgotten a note, but not one as young as this. */
     if (!note) {
         note = dc_note_new(hca, source);
     }
     if (!note) {
-        responder_clear(&responder->peer);
-        g_queue_unlink(&dct->responders, &responder->in_dct);
-        g_queue_unlink(&hca->rdma->dc.responders, &responder->in_pool);
-        hca_free(hca, OBJ_DC_RESPONDER, responder, sizeof(*responder));
+        dc_responder_drop(responder);
         return NULL;
     }
     dc_note_begin(hca, note);
