@@ -183,8 +183,9 @@ void hca_wait_tx_last(struct hca *hca, struct work *work);
 /* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
  * more than 256 wait so. */
 void hca_wait_late(struct hca *hca, struct work *work);
-/* Takes such work off whatever list it is on. */
-void hca_stop_late(struct hca *hca, struct work *work);
+/* Takes such work off whatever list it is on, and stops the clock of those if it was the last one.
+ */
+void hca_unschedule_late(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */
 void hca_unschedule(struct work *work);
 /* Moves what waits for the wire back to the ready list (the port calls it): for any of its rooms, a

@@ -263,7 +263,7 @@ void hca_wait_late(struct hca *hca, struct work *work)
     }
 }
 
-void hca_stop_late(struct hca *hca, struct work *work)
+void hca_unschedule_late(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
     if (work_list_empty(&hca->late)) {

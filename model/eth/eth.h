@@ -10,8 +10,9 @@
 #include "wire/encap/eth.h"
 
 /* For struct port_receivers: a frame that arrived. from_td: the transport domain of the queue that
- * sent it, or PORT_NO_TD; wanted: it passed the MAC filter. False: nobody took it. */
-bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted);
+ * sent it, or PORT_NO_TD; passed_filter: that of MACs. False: nobody took it. */
+bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
+            bool passed_filter);
 /* For struct port_receivers: a RoCE frame, on its way to a QP, passes the flow tables that see
  * RoCE. False: a rule dropped it, or led it elsewhere. */
 bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len);

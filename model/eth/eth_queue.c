@@ -279,7 +279,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     if (next != rq->state) {
         rq->state = next;
         if (next == PRM_RQC_STATE_RST) {
-            hca_stop_late(hca, &rq->flush_work);
+            hca_unschedule_late(hca, &rq->flush_work);
             rq->wq.ci = rq->wq.pi = 0;
         } else if (next == PRM_RQC_STATE_ERR) {
             eth_rq_flush(hca, rq);
@@ -305,7 +305,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
 {
     struct eth_rq *rq = (struct eth_rq *)obj;
 
-    hca_stop_late(hca, &rq->flush_work);
+    hca_unschedule_late(hca, &rq->flush_work);
     eth_rq_count_refs(hca, rq, -1);
     mem_buf_drop(obj, &rq->wq.buf);
     obj_end(hca, obj);

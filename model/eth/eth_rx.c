@@ -14,19 +14,19 @@
 #define VLAN_TAG_LEN 4
 #define VLAN_TAG_AT  12 /* behind the two MACs */
 
-bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted)
+bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool passed_filter)
 {
     struct eth_info info;
 
     if (!eth_parse(frame, len, &info)) {
-        hca->vport->counters.rx_truncated += wanted;
+        hca->vport->counters.rx_truncated += passed_filter;
         return false;
     }
-    if (G_UNLIKELY(hca->steers_roce) && wanted) {
+    if (G_UNLIKELY(hca->steers_roce) && passed_filter) {
         steering_sniff(hca, frame, len, &info);
     }
     if (steering_rx(hca, frame, len, &info, from_td) == 0) {
-        hca->vport->counters.rx_no_steering += wanted;
+        hca->vport->counters.rx_no_steering += passed_filter;
         return false;
     }
     return true;

@@ -104,8 +104,9 @@ struct port_receivers {
     void (*roce)(struct hca *hca, const struct roce_packet *pkt);
     /* Asked first for a RoCE frame if hca->steers_roce. False: no QP gets it. */
     bool (*steer_roce)(struct hca *hca, const uint8_t *frame, size_t len);
-    /* from_td as above; wanted: it passed the MAC filter. Returns whether it was delivered. */
-    bool (*eth)(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool wanted);
+    /* from_td as above; passed_filter: that of MACs. Returns whether it was delivered. */
+    bool (*eth)(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
+                bool passed_filter);
     /* Whether a frame to this MAC is wanted that the vport's own filter does not know: a group of
      * which QPs are members. */
     bool (*wants_mac)(struct hca *hca, const uint8_t dmac[6]);

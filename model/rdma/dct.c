@@ -221,7 +221,7 @@ bool dct_trim(struct hca *hca, struct obj *obj)
 {
     struct dct *dct = (struct dct *)obj;
 
-    hca_stop_late(hca, &dct->drain);
+    hca_unschedule_late(hca, &dct->drain);
     dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
     while (dct->responders.length) {
         dc_responder_free(dct->responders.head->data, false);

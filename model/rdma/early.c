@@ -126,7 +126,7 @@ void early_forget(struct peer *peer)
         }
     }
     hca_unschedule(&e->due);
-    hca_stop_late(peer->qp->hca, &e->look);
+    hca_unschedule_late(peer->qp->hca, &e->look);
 }
 
 /* -- when nothing comes ------------------------------------------------------------------------ */

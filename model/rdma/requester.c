@@ -594,7 +594,7 @@ bool requester_init(struct qp *qp)
 static void requester_stop(struct qp *qp)
 {
     reaction_end(&qp->peer);
-    hca_stop_late(qp->hca, &qp->req.work);
+    hca_unschedule_late(qp->hca, &qp->req.work);
     if (qp->req.flight) {
         hca_timer_stop(qp->hca, &qp->req.flight->timer);
     }

@@ -50,5 +50,5 @@ void rq_flush_start(struct qp *qp)
 void rq_flush_stop(struct qp *qp)
 {
     hca_timer_stop(qp->hca, &qp->rq_flush.timer);
-    hca_stop_late(qp->hca, &qp->rq_flush.work);
+    hca_unschedule_late(qp->hca, &qp->rq_flush.work);
 }
