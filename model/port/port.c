@@ -153,6 +153,13 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     return vport->frame;
 }
 
+uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
+{
+    uint8_t *frame = port_tx_reserve(hca, pkt->addr.dmac, roce_frame_len(pkt, payload_len));
+
+    return frame ? roce_build(frame, pkt, payload_len) : NULL;
+}
+
 static void port_count_tx(struct vport *vport, size_t len, bool is_roce)
 {
     enum frame_class class = frame_class(vport->frame);
@@ -250,6 +257,15 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
         port_loop(hca, vport->frame, len, flags, PORT_NO_TD);
     }
     port_commit(hca, len, flags, PORT_NO_TD, true);
+}
+
+bool port_tx_send_roce(struct hca *hca, const struct roce_packet *pkt)
+{
+    if (!port_tx_reserve_roce(hca, pkt, 0)) {
+        return false;
+    }
+    port_tx_commit_roce(hca, pkt, 0);
+    return true;
 }
 
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)

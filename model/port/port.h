@@ -51,10 +51,14 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
 /* Sends what was built in the room last reserved; len 0 gives it back. from_td: the transport
  * domain of the queue that sends, or PORT_NO_TD. */
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
-/* Completes the RoCE packet that roce_build() and its payload began there, and sends it; a copy of
- * one to a multicast group goes to this function's own members. A frame that is longer than the
- * port's MTU is dropped and counted: the path MTU of a connection is not held against it before. */
+/* The same for a RoCE packet, whose headers are there: the room for its payload. */
+uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
+/* Completes the packet that was begun there, and sends it; a copy of one to a multicast group goes
+ * to this function's own members. A frame that is longer than the port's MTU is dropped and
+ * counted: the path MTU of a connection is not held against it before. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
+/* Both, of a packet without a payload. False: no room. */
+bool port_tx_send_roce(struct hca *hca, const struct roce_packet *pkt);
 
 /* Whether the receiver of frames to dmac lives but has not yet come to what was sent to it
  * (wire_is_paused()). */

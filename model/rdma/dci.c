@@ -33,18 +33,18 @@ static bool dci_send_connect(struct qp *qp)
         .psn = qp->req.flight->tx_psn,
         .key = PRM_GET(wqe_av, dci->av, dc_key),
     };
-    uint8_t *frame;
+    uint8_t *payload;
 
     pkt.opcode = BTH_DC | BTH_CONNECT;
     pkt.migreq = true;
     pkt.pkey = qp->pkey;
     pkt.psn = connect.psn;
     dc_address(&qp->peer, &pkt);
-    frame = port_tx_reserve(qp->hca, pkt.addr.dmac, roce_frame_len(&pkt, DCC_ETH_BYTES));
-    if (!frame) {
+    payload = port_tx_reserve_roce(qp->hca, &pkt, DCC_ETH_BYTES);
+    if (!payload) {
         return false;
     }
-    dcceth_build(roce_build(frame, &pkt, DCC_ETH_BYTES), &connect);
+    dcceth_build(payload, &connect);
     port_tx_commit_roce(qp->hca, &pkt, DCC_ETH_BYTES);
     dci->connect_due = false;
     return true;

@@ -19,7 +19,6 @@ static const struct transport_packet notice_kinds[] = {
 static bool notice_put(struct hca *hca, enum notice_kind kind, const struct notice_text *text)
 {
     struct roce_packet pkt = {.addr = text->addr, .transport = notice_kinds[kind]};
-    uint8_t *frame;
 
     pkt.pkey = text->pkey;
     pkt.dest_qp = text->dest_qp;
@@ -29,12 +28,9 @@ static bool notice_put(struct hca *hca, enum notice_kind kind, const struct noti
         pkt.dceth.session = text->session;
         pkt.dceth.number = text->number;
     }
-    frame = port_tx_reserve(hca, pkt.addr.dmac, roce_frame_len(&pkt, 0));
-    if (!frame) {
+    if (!port_tx_send_roce(hca, &pkt)) {
         return false;
     }
-    roce_build(frame, &pkt, 0);
-    port_tx_commit_roce(hca, &pkt, 0);
     if (kind == NOTICE_CNP) {
         hca->vport->uplink->cong.counters.cnps_sent++;
     }

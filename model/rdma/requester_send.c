@@ -173,7 +173,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     struct roce_packet pkt;
     uint64_t offset;
     uint32_t len;
-    uint8_t *frame, *payload;
+    uint8_t *payload;
 
     if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
         return SEND_WAITS_ANSWER;
@@ -186,11 +186,10 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return SEND_GOES_ON;
     }
-    frame = port_tx_reserve(qp->hca, pkt.addr.dmac, roce_frame_len(&pkt, len));
-    if (!frame) {
+    payload = port_tx_reserve_roce(qp->hca, &pkt, len);
+    if (!payload) {
         return SEND_WAITS_ROOM;
     }
-    payload = roce_build(frame, &pkt, len);
     if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
         memcpy(payload, wqe->operands, len);
     } else if (len) {

@@ -166,15 +166,11 @@ static bool responder_send_ack(struct peer *peer)
         .psn = s->ack_psn,
         .aeth = {.syndrome = s->ack_syndrome, .msn = s->ack_msn},
     };
-    uint8_t *frame;
 
     responder_address(peer, &pkt);
-    frame = port_tx_reserve(qp->hca, peer->path.dmac, roce_frame_len(&pkt, 0));
-    if (!frame) {
+    if (!port_tx_send_roce(qp->hca, &pkt)) {
         return false;
     }
-    roce_build(frame, &pkt, 0);
-    port_tx_commit_roce(qp->hca, &pkt, 0);
     s->ack_due = false;
     s->acked_psn = s->ack_psn;
     return true;
@@ -284,7 +280,7 @@ static bool responder_send_answer(struct peer *peer)
     struct roce_packet pkt = {0};
     size_t len = MIN(answer->len, qp->mtu);
     const uint8_t *number = NULL;
-    uint8_t *frame, *payload;
+    uint8_t *payload;
 
     if (G_UNLIKELY(responder_is_extended(answer))) {
         number = responder_number(s->answers, answer);
@@ -295,11 +291,10 @@ static bool responder_send_answer(struct peer *peer)
     }
     responder_address(peer, &pkt);
     responder_fill_answer(qp, answer, &pkt);
-    frame = port_tx_reserve(qp->hca, peer->path.dmac, roce_frame_len(&pkt, len));
-    if (!frame) {
+    payload = port_tx_reserve_roce(qp->hca, &pkt, len);
+    if (!payload) {
         return false;
     }
-    payload = roce_build(frame, &pkt, len);
     if (number) {
         memcpy(payload, number, len);
     } else if (len) {
