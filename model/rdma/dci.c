@@ -456,31 +456,54 @@ static void dci_repair(struct qp *qp, const struct send_desc *failed)
     }
 }
 
+/* What becomes of a WQE that is done or failed. */
+enum dci_verdict {
+    WQE_COMPLETES,   /* as that of any queue */
+    WQE_IS_FLUSHED,  /* its stream had failed before, */
+    WQE_ENDS_STREAM, /* or fails with it, */
+    WQE_ENDS_ALONE,  /* or each WQE is its own */
+    WQE_ENDS_QP,     /* as that of any queue, which has failed */
+};
+
+static enum dci_verdict dci_judge(const struct qp *qp, unsigned stream,
+                                  const struct send_desc *desc)
+{
+    const struct dci *dci = qp->dci;
+    unsigned most = 1u << PRM_GET(qpc, qp->qpc, log_num_dci_errored_streams);
+
+    /* What was flushed in the queue did not fail, though software may have reset its stream since.
+     */
+    if (dci_stream_failed(dci, stream) ||
+        (desc->status == SEND_FAILED && desc->syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR)) {
+        return WQE_IS_FLUSHED;
+    }
+    if (desc->status == SEND_DONE) {
+        return WQE_COMPLETES;
+    }
+    if (dci->alone) {
+        return WQE_ENDS_ALONE;
+    }
+    return !dci->log_streams || dci->num_failed + 1u >= most ? WQE_ENDS_QP : WQE_ENDS_STREAM;
+}
+
 bool dci_retire(struct qp *qp, uint32_t num, const struct send_desc *desc)
 {
     struct dci *dci = qp->dci;
     unsigned stream = dci->stream_of[num & qp->req.flight->mask];
-    unsigned most = 1u << PRM_GET(qpc, qp->qpc, log_num_dci_errored_streams);
-    /* What was flushed in the queue did not fail, though software may have reset its stream since.
-     */
-    bool had_failed =
-        dci_stream_failed(dci, stream) ||
-        (desc->status == SEND_FAILED && desc->syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    enum dci_verdict verdict = dci_judge(qp, stream, desc);
 
     if (desc->npsn) {
         dci->msn = (dci->msn + 1) & PSN_MASK;
     }
-    if (desc->status == SEND_DONE && !had_failed) {
+    if (verdict == WQE_COMPLETES || verdict == WQE_ENDS_QP) {
         return false;
     }
-    if (!had_failed && !dci->alone && (!dci->log_streams || dci->num_failed + 1u >= most)) {
-        return false; /* it takes the QP with it */
-    }
-    wqe_source_failed(qp, desc, had_failed ? PRM_CQE_SYNDROME_WR_FLUSH_ERR : desc->syndrome);
+    wqe_source_failed(qp, desc,
+                      verdict == WQE_IS_FLUSHED ? PRM_CQE_SYNDROME_WR_FLUSH_ERR : desc->syndrome);
     if (!qp_may_send(qp)) {
         return true;
     }
-    if (!had_failed && !dci->alone) {
+    if (verdict == WQE_ENDS_STREAM) {
         dci->failed |= 1ull << stream;
         dci->num_failed++;
     }
