@@ -43,6 +43,16 @@ static bool liveness_is_running(const struct hca_timer *timer)
     return timer->pos;
 }
 
+/* A doorbell has rung for WQEs that the queue has not looked at. */
+static bool liveness_is_rung(const struct qp *qp)
+{
+    uint8_t record[4];
+
+    return qp->has_sq && qp->sq.rung && qp->state == PRM_QP_STATE_RTS &&
+           qp->hca->ops->dma_read(qp->hca->host, qp->sq.dbr, record, sizeof(record)) &&
+           (uint16_t)prm_load32(record) != (uint16_t)qp->sq.pi;
+}
+
 static bool liveness_by_nobody(const struct qp *qp)
 {
     return false; /* it is on no list of work */
@@ -55,7 +65,7 @@ static bool liveness_by_state(const struct qp *qp)
 
 static bool liveness_by_post(const struct qp *qp)
 {
-    return !wqe_source_has_posted(qp) && !requester_started(qp);
+    return !wqe_source_has_posted(qp) && !requester_started(qp) && !liveness_is_rung(qp);
 }
 
 static bool liveness_by_answer(const struct qp *qp)
@@ -106,7 +116,7 @@ static bool liveness_sends(const struct qp *qp)
 {
     return qp_may_request(qp) &&
            (qp_may_send(qp) || qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) &&
-           (requester_started(qp) || wqe_source_has_posted(qp));
+           (requester_started(qp) || wqe_source_has_posted(qp) || liveness_is_rung(qp));
 }
 
 /* In ERR and SQER what is left is flushed, by the work alone. */
