@@ -4,7 +4,7 @@
  *
  * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain
  * of receive flow tables (fs_core.c FS_CHAINING_CAPS); tunnels, striding, LRO and transmit tables
- * are not offered.
+ * but for the sniffer's are not offered.
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
@@ -65,10 +65,12 @@ const struct cap caps_ethernet[] = {
         FT(at, flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),                         \
         FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)), MATCHES(at)
 
-/* RoCE's domain lacks table_miss_action_domain, without which Linux makes no tables there. */
 const struct cap caps_flow_table[] = {
+    {CAP_NAMED(flow_table_nic_cap, allow_sniffer_and_nic_rx_shared_tir), .value = 1},
     PROPERTIES(flow_table_properties_nic_receive),
     PROPERTIES(flow_table_properties_nic_receive_rdma),
+    FT(flow_table_properties_nic_receive_rdma, table_miss_action_domain, 1),
     PROPERTIES(flow_table_properties_nic_receive_sniffer),
+    PROPERTIES(flow_table_properties_nic_transmit_sniffer),
     {0},
 };

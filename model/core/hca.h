@@ -117,6 +117,7 @@ struct hca {
     struct blueflame *blueflame; /* model/queue/blueflame.h */
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
+    bool sniffs_tx;   /* there are sniffers of what is sent */
     bool steers_roce; /* there are sniffers, or rules that RoCE passes before a QP gets it */
     struct q_counter *scratch_q_counter;     /* counts what names no set */
     uint32_t cq_overruns;                    /* CQs that had no room for a CQE */

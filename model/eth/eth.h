@@ -16,6 +16,8 @@ bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
 /* For struct port_receivers: a RoCE frame, on its way to a QP, passes the flow tables that see
  * RoCE. False: a rule dropped it, or led it elsewhere. */
 bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len);
+/* For struct port_receivers: a frame that is sent, for who sniffs. */
+void eth_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len);
 /* A frame that steering sent to a TIR: RSS, then the RQ it picks. flow_tag goes into the CQE.
  * False: the TIR does not take it, because it was sent by from_td (see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,

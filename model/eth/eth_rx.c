@@ -43,6 +43,15 @@ bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len)
     return steering_rx_rdma(hca, frame, len, &info);
 }
 
+void eth_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len)
+{
+    struct eth_info info;
+
+    if (eth_parse(frame, len, &info)) {
+        steering_sniff_tx(hca, frame, len, &info);
+    }
+}
+
 /* cqe64.l4_hdr_type of a parsed frame. */
 static uint8_t eth_rx_l4_hdr_type(const struct eth_info *info)
 {

@@ -56,6 +56,7 @@ static const uint8_t domain_types[STEERING_DOMAINS] = {
     [STEERING_NIC_RX] = PRM_FLOW_TABLE_TYPE_NIC_RX,
     [STEERING_RDMA_RX] = PRM_FLOW_TABLE_TYPE_RDMA_RX,
     [STEERING_SNIFFER_RX] = PRM_FLOW_TABLE_TYPE_SNIFFER_RX,
+    [STEERING_SNIFFER_TX] = PRM_FLOW_TABLE_TYPE_SNIFFER_TX,
 };
 
 /* The root of the tables of a type; NULL: there are no such tables. */
@@ -116,7 +117,9 @@ static enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uin
             return syn;
         }
         obj_ref(&table->obj, &next->obj);
-    } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF) {
+    } else if (action != PRM_FLOW_TABLE_MISS_ACTION_DEF &&
+               (action != PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN ||
+                table->type != PRM_FLOW_TABLE_TYPE_RDMA_RX)) {
         return SYN_FT_MISS_ACTION;
     }
     if (table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD) {
@@ -286,6 +289,7 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
     }
     *root = set ? table : NULL;
     hca->steers_roce = roots[STEERING_RDMA_RX] || roots[STEERING_SNIFFER_RX];
+    hca->sniffs_tx = roots[STEERING_SNIFFER_TX];
     return SYN_OK;
 }
 
@@ -834,7 +838,7 @@ void steering_init(struct hca *hca)
 {
     steering_key_factors_init();
     hca->steering = g_new0(struct steering, 1);
-    hca->steers_roce = false;
+    hca->steers_roce = hca->sniffs_tx = false;
     obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
 }
 

@@ -14,8 +14,10 @@
  *
  * Domains, each with tables and a root of its own:
  *   NIC receive   frames that are not RoCE; what no rule leads to a TIR is dropped
- *   RDMA receive  RoCE frames, before their QP; what no rule drops or leads to a TIR goes on to it
- *   sniffer       every frame that the function's vport takes; its TIRs get copies
+ *   RDMA receive  RoCE frames, before their QP; what no rule drops or leads to a TIR goes on to it,
+ *                 or where a table says so goes on in the NIC receive domain
+ *   sniffers      every frame that the function's vport takes, and every one that it sends; their
+ *                 TIRs get copies
  * Match criteria: outer headers of layers 2 to 4.
  */
 #ifndef HCASIM_MODEL_STEERING_H
@@ -91,11 +93,14 @@ struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td);
 
-/* Walks the RDMA receive domain with a RoCE frame. False: it goes to no QP. */
+/* Walks the RDMA receive domain with a RoCE frame, and the NIC receive domain if that is where it
+ * leads. False: it goes to no QP. */
 bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
                       const struct eth_info *info);
-/* Copies of a received frame for the sniffer domain's TIRs. */
+/* Copies of a frame that is received, or sent, for the TIRs of the sniffer domain. */
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info);
+void steering_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len,
+                       const struct eth_info *info);
 
 /* For hca_init() and hca_reset(). */
 void steering_init(struct hca *hca);

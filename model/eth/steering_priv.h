@@ -51,6 +51,7 @@ enum steering_domain {
     STEERING_NIC_RX,
     STEERING_RDMA_RX,
     STEERING_SNIFFER_RX,
+    STEERING_SNIFFER_TX,
     STEERING_DOMAINS
 };
 

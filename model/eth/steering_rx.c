@@ -17,7 +17,8 @@ struct walk {
     struct flow_key key;
     unsigned offered, delivered; /* copies to a TIR, and those it took */
     unsigned steps;
-    bool dropped; /* by a rule that says so */
+    bool dropped;  /* by a rule that says so */
+    bool switched; /* to the other domain, by a table that has no rule for it */
 };
 
 /* The frame's outer headers in the layout in which entries describe them. */
@@ -102,6 +103,7 @@ static void steering_walk_table(struct walk *walk, struct flow_table *table)
         const struct flow_entry *entry = steering_lookup(walk, table);
 
         if (!entry) {
+            walk->switched |= table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN;
             table = table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD
                         ? flow_table_find(walk->hca, table->miss_id)
                         : NULL;
@@ -164,13 +166,28 @@ bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
     struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
 
     steering_walk_domain(&walk, STEERING_RDMA_RX);
-    return !walk.dropped && !walk.offered;
+    if (walk.switched && !walk.dropped) {
+        hca->vport->counters.rx_no_steering += steering_rx(hca, frame, len, info, PORT_NO_TD) == 0;
+    }
+    return !walk.dropped && !walk.offered && !walk.switched;
 }
 
-void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)
+static void steering_copy(struct hca *hca, enum steering_domain domain, const uint8_t *frame,
+                          size_t len, const struct eth_info *info)
 {
     struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
 
     walk.offered = 1; /* who the frame is for */
-    steering_walk_domain(&walk, STEERING_SNIFFER_RX);
+    steering_walk_domain(&walk, domain);
+}
+
+void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)
+{
+    steering_copy(hca, STEERING_SNIFFER_RX, frame, len, info);
+}
+
+void steering_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len,
+                       const struct eth_info *info)
+{
+    steering_copy(hca, STEERING_SNIFFER_TX, frame, len, info);
 }

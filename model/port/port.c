@@ -145,7 +145,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
         if (!vport->frame) {
             hca->tx_room = wire_tx_waits_for(vport->reserved);
         }
-        hca->tx_far = vport->reserved->far && hca->ops->dma_read_far;
+        hca->tx_far = vport->reserved->far && hca->ops->dma_read_far && !hca->sniffs_tx;
     } else {
         vport->reserved = NULL;
         vport->frame = vport->drop;
@@ -181,6 +181,9 @@ static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t fr
     hca->tx_frames += len != 0;
     if (len && vport->reserved) {
         port_count_tx(vport, len, is_roce);
+        if (G_UNLIKELY(hca->sniffs_tx)) {
+            port_receivers.sniff_tx(hca, vport->frame, len);
+        }
     }
     if (len && G_UNLIKELY(vport->sw->num_functions > 1) && mac_is_group(vport->frame)) {
         eswitch_copy_group(vport, vport->frame, len, flags);
@@ -243,7 +246,9 @@ void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
     struct vport *vport = hca->vport;
-    unsigned flags = vport->reserved ? vport->reserved->offers & WIRE_NO_ICRC : 0;
+    /* who sniffs gets what a cable carries */
+    bool may_omit = vport->reserved && !hca->sniffs_tx;
+    unsigned flags = may_omit ? vport->reserved->offers & WIRE_NO_ICRC : 0;
     size_t len = flags ? roce_finish_no_icrc(vport->frame, pkt, payload_len)
                        : roce_finish(vport->frame, pkt, payload_len);
 

@@ -111,6 +111,8 @@ struct port_receivers {
     /* from_td as above; passed_filter: that of MACs. Returns whether it was delivered. */
     bool (*eth)(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
                 bool passed_filter);
+    /* A frame that is sent, if hca->sniffs_tx. */
+    void (*sniff_tx)(struct hca *hca, const uint8_t *frame, size_t len);
     /* Whether a frame to this MAC is wanted that the vport's own filter does not know: a group of
      * which QPs are members. */
     bool (*wants_mac)(struct hca *hca, const uint8_t dmac[6]);

@@ -232,7 +232,7 @@ END_TEST
 
 START_TEST(unknown_sections_are_refused)
 {
-    static const uint16_t unknown[] = {0x2, 0x5, 0x6, 0x8, 0xc, 0x11, 0x13, 0x21, 0x7fff};
+    static const uint16_t unknown[] = {0x2, 0x5, 0x6, 0x8, 0xd, 0x11, 0x13, 0x21, 0x7fff};
     uint8_t cap[4096];
 
     ck_assert_uint_eq(fwd_query_cap(&d, unknown[_i], CAP_CUR, cap), SYN_NO_CAP_SECTION);

@@ -120,7 +120,9 @@ static const struct refusal {
 
     /* steering: no other virtual port's tables, no counters by the bulk */
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},
-    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT, {{"table_of_other_vport", 1}}},
+    {PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
+     SYN_NO_VPORT,
+     {{"table_of_other_vport", 1}, {"table_vport_number", 1}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_FT_TYPE, {{"underlay_qpn", 1}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_BAD_OP_MOD, {{"op_mod", 2}}},
     {PRM_CMD_OP_CREATE_FLOW_TABLE, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},

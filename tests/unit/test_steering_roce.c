@@ -7,6 +7,7 @@
 #include <check.h>
 #include <string.h>
 #include "model/eth/steering.h"
+#include "model/port/port.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
 #include "wire/encap/roce.h"
@@ -147,6 +148,60 @@ START_TEST(a_sniffer_sees_other_frames_too)
 }
 END_TEST
 
+static void send(void)
+{
+    uint8_t *room = port_tx_reserve(&b->rig.hca, bench_peer_mac, frame_len);
+
+    ck_assert_ptr_nonnull(room);
+    memcpy(room, frame, frame_len);
+    memcpy(room, bench_peer_mac, 6);
+    port_tx_commit(&b->rig.hca, frame_len, PORT_NO_TD);
+}
+
+/* Driver: create_sniffer_rule() makes one rule in each direction, or none. */
+START_TEST(a_sniffer_of_what_is_sent_gets_a_copy)
+{
+    uint32_t counter;
+
+    send();
+    bench_expect_none(&rq);
+    rule(PRM_FLOW_TABLE_TYPE_SNIFFER_TX, PRM_FLOW_ACTION_FWD_DEST, &counter);
+    ck_assert(b->rig.hca.sniffs_tx && !b->rig.hca.steers_roce);
+    send();
+    ck_assert_uint_eq(counted(counter), 1);
+    expect_copy();
+    ck_assert(reaches_qps());
+    ck_assert_uint_eq(counted(counter), 1);
+    hca_reset(&b->rig.hca);
+    ck_assert(!b->rig.hca.sniffs_tx);
+}
+END_TEST
+
+/* Driver: rdma_rx_root_fs, RDMA_RX_KERNEL_PRIO. */
+START_TEST(a_miss_of_the_rdma_domain_goes_where_the_table_says)
+{
+    struct prm_flow_table_context ctx[1] = {0};
+    uint32_t counter, nic_counter, table;
+
+    PRM_SET(flow_table_context, ctx, table_miss_action, PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN);
+    table = rule(PRM_FLOW_TABLE_TYPE_NIC_RX, PRM_FLOW_ACTION_FWD_DEST, &nic_counter);
+    ck_assert_int_eq(flow_table_modify(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX, table,
+                                       PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID, ctx),
+                     SYN_FT_MISS_ACTION);
+    table = rule(PRM_FLOW_TABLE_TYPE_RDMA_RX, PRM_FLOW_ACTION_ALLOW, &counter);
+    ck_assert_int_eq(flow_table_modify(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_RDMA_RX, table,
+                                       PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID, ctx),
+                     SYN_OK);
+    ck_assert(reaches_qps());
+    ck_assert_uint_eq(counted(nic_counter), 0);
+    ck_assert_int_eq(flow_entry_delete(&b->rig.hca, 0, PRM_FLOW_TABLE_TYPE_RDMA_RX, table, 0),
+                     SYN_OK);
+    ck_assert(!reaches_qps());
+    ck_assert_uint_eq(counted(nic_counter), 1);
+    expect_copy();
+}
+END_TEST
+
 /* Driver: mlx5_ib_fs_add_op_fc() counts so and lets go on. */
 START_TEST(a_rule_of_the_rdma_domain_counts)
 {
@@ -213,6 +268,8 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, the_nic_domain_sees_none);
     tcase_add_test(tcase, a_sniffer_gets_a_copy);
     tcase_add_test(tcase, a_sniffer_sees_other_frames_too);
+    tcase_add_test(tcase, a_sniffer_of_what_is_sent_gets_a_copy);
+    tcase_add_test(tcase, a_miss_of_the_rdma_domain_goes_where_the_table_says);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_counts);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_drops);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_leads_elsewhere);

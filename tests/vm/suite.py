@@ -347,6 +347,38 @@ def rdma_statistic_of_a_qp(lab):
     expect(after - before >= seen, f"the port counted {after - before} WRITEs, a QP of it {seen}")
 
 
+@check("rdma statistic counts RoCE packets that are marked for congestion, when it is asked to",
+       only="hcasim")
+def rdma_statistic_of_marked_packets(lab):
+    vm, port = lab.vms[0], f"{lab.hosts[0]['ibdev']}/1"
+    said = vm.run(f"rdma statistic mode supported link {port}").out
+    expect("cc_rx_ce_pkts" in said, said)
+    vm.run(f"rdma statistic set link {port} optional-counters cc_rx_ce_pkts")
+    # 3 is "congestion experienced" (RFC 3168). No QP gets these: it is the rule that counts them.
+    marked = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+              "s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3); "
+              "[s.sendto(bytes(40), ('{ip}', 4791)) for _ in range(20)]")
+    lab.vms[1].run(f'python3 -c "{marked.format(ip=lab.hosts[0]["ip"])}"')
+    pingpong(lab, "rc", "-n 100")
+    counted = counters(vm, lab.hosts[0])["cc_rx_ce_pkts"]
+    expect(counted == 20, f"counted {counted} of 20")
+    vm.run(f"rdma statistic unset link {port} optional-counters")
+    pingpong(lab, "rc", "-n 100")
+
+
+@check("a sniffer gets copies of RoCE packets in both directions", only="hcasim")
+def sniffer(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    job = vm.spawn(f"/mnt/sniffer {host['ibdev']} 150")
+    vm.until(f"grep -q sniffing /run/hcasim/{job.number}/out")
+    pingpong(lab, "rc", "-n 50")
+    said = job.wait(30, check=True).out
+    frames = {mac: int(count) for count, mac in re.findall(r"(\d+) frames from (\S+)", said)}
+    macs = [guest.run(f"cat /sys/class/net/{at['netdev']}/address").out.strip()
+            for guest, at in zip(lab.vms, lab.hosts)]
+    expect(set(frames) == set(macs) and min(frames.values()) >= 50, said)
+
+
 # What a lossless wire and correct programs never cause. A local ACK timeout, and the duplicate that
 # follows it, say only that a busy host let a peer wait.
 ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "req_remote_access_errors",
@@ -548,6 +580,9 @@ def clean_console(lab):
         bad = complaints([(4, line) for line in said.splitlines()])
         expect(not bad, f"{vm.name}:\n" + "\n".join(bad[:20]))
 
+
+# What the device tells, with its id.
+INFO = re.compile(r"(^|: )info: hcasim( \w+)?: ")
 
 # What the device rightly refuses, by release of the guests.
 REFUSED = {
