@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ACCESS_REGISTER: reads and writes of port and device registers, by table.
+ * ACCESS_REGISTER: reads and writes of port and device registers, by table; and the same for who
+ * comes by another way than commands.
  *
  * A register that is not in a table is refused with BAD_PARAM, as a device refuses one that its
  * capability masks (PCAM, MCAM) do not name.
@@ -36,15 +37,54 @@ void fw_reg_mask(uint16_t first, void *mask)
     }
 }
 
+/* data is what is written, or selects what is read; *to gets the register's value. */
+static enum syn reg_access(struct fw *fw, const struct fw_reg *reg, bool is_write, const void *data,
+                           size_t len, void *to, size_t to_len)
+{
+    uint8_t in[REG_MAX_BYTES] = {0}, out[REG_MAX_BYTES] = {0};
+    fw_reg_fn *access = is_write ? reg->write : reg->query;
+    enum syn syn;
+
+    if (!access) {
+        return SYN_REG_ACCESS;
+    }
+    memcpy(in, data, MIN(len, reg->size));
+    if (reg->port && in[LOCAL_PORT_AT] != fw_uplink(fw)->number) {
+        return SYN_NO_PORT;
+    }
+    out[LOCAL_PORT_AT] = reg->port ? in[LOCAL_PORT_AT] : 0;
+    if (is_write) {
+        memcpy(out, in, reg->size);
+    }
+    syn = access(fw, in, out);
+    if (!syn) {
+        memcpy(to, out, MIN(to_len, reg->size));
+    }
+    return syn;
+}
+
+enum fw_reg_status fw_access_reg(struct fw *fw, uint16_t id, bool is_write, void *data, size_t len)
+{
+    const struct fw_reg *reg = fw_reg_find(id);
+    enum syn syn;
+
+    if (!reg) {
+        return FW_REG_UNKNOWN;
+    }
+    if (fw->hca.off || fw->health.fatal || !entry_begin(fw)) {
+        return FW_REG_BUSY;
+    }
+    syn = reg_access(fw, reg, is_write, data, len, data, len);
+    entry_end(fw);
+    return syn == SYN_OK ? FW_REG_OK : syn == SYN_REG_ACCESS ? FW_REG_BAD_METHOD : FW_REG_BAD_PARAM;
+}
+
 static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
 {
     uint16_t id = (uint16_t)PRM_GET(access_register_in, cmd->in, register_id);
     const struct fw_reg *reg = fw_reg_find(id);
     size_t in_at = PRM_OFFSET(access_register_in, register_data);
     size_t out_at = PRM_OFFSET(access_register_out, register_data);
-    uint8_t in[REG_MAX_BYTES] = {0}, out[REG_MAX_BYTES] = {0};
-    fw_reg_fn *access;
-    enum syn syn;
 
     if (!reg) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "unhandled register 0x%x", id);
@@ -53,23 +93,8 @@ static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)
     if (cmd->in_len < in_at + PRM_STRIDE(access_register_in, register_data)) {
         return SYN_IN_LEN;
     }
-    access = cmd->op_mod == PRM_ACCESS_REGISTER_OP_READ ? reg->query : reg->write;
-    if (!access) {
-        return SYN_REG_ACCESS;
-    }
-    memcpy(in, cmd->in + in_at, MIN(cmd->in_len - in_at, reg->size));
-    if (reg->port && in[LOCAL_PORT_AT] != fw_uplink(fw)->number) {
-        return SYN_NO_PORT;
-    }
-    out[LOCAL_PORT_AT] = reg->port ? in[LOCAL_PORT_AT] : 0;
-    if (cmd->op_mod == PRM_ACCESS_REGISTER_OP_WRITE) {
-        memcpy(out, in, reg->size);
-    }
-    syn = access(fw, in, out);
-    if (!syn) {
-        memcpy(cmd->out + out_at, out, MIN(cmd->out_len - out_at, reg->size));
-    }
-    return syn;
+    return reg_access(fw, reg, cmd->op_mod == PRM_ACCESS_REGISTER_OP_WRITE, cmd->in + in_at,
+                      cmd->in_len - in_at, cmd->out + out_at, cmd->out_len - out_at);
 }
 
 const struct fw_cmd_row cmds_access_reg[] = {

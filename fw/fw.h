@@ -137,6 +137,23 @@ void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal);
 /* The syndrome now, and in *fatal whether it is a fatal one. */
 uint8_t fw_get_health(const struct fw *fw, bool *fatal);
 
+/* The chip's id, as its configuration registers tell it. */
+uint32_t fw_hw_id(const struct fw *fw);
+
+/* Status of an operation on a register (the driver's tools call them so), 7 bits. */
+enum fw_reg_status {
+    FW_REG_OK = 0,
+    FW_REG_BUSY = 1,
+    FW_REG_UNKNOWN = 4,
+    FW_REG_BAD_METHOD = 6,
+    FW_REG_BAD_PARAM = 7,
+};
+
+/* Reads or writes a register by another way than the command ACCESS_REG. data has len bytes, which
+ * the register's value replaces as far as it goes. FW_REG_BUSY: the function is being reset, has
+ * failed, or is entered. */
+enum fw_reg_status fw_access_reg(struct fw *fw, uint16_t id, bool is_write, void *data, size_t len);
+
 /*
  * Plugs in (or, with NULL, pulls out) the cable, which is the card's: any of its functions' handles
  * will do, while none of the others is entered. The card uses the port until the next call or its

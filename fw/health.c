@@ -21,6 +21,11 @@ void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal)
     cmdq_doorbell(fw, 0); /* commands that waited while it had stopped */
 }
 
+uint32_t fw_hw_id(const struct fw *fw)
+{
+    return fw->profile->hw_id;
+}
+
 uint8_t fw_get_health(const struct fw *fw, bool *fatal)
 {
     *fatal = fw->health.fatal;

@@ -352,7 +352,7 @@ static uint32_t device_config_read(PCIDevice *dev, uint32_t addr, int len)
 static void device_config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {
     pci_default_write_config(dev, addr, val, len);
-    vsc_config_write(&HCASIM(dev)->vsc, dev, addr, val, len);
+    vsc_config_write(&HCASIM(dev)->vsc, dev, HCASIM(dev)->fw, addr, val, len);
     vpd_config_write(&HCASIM(dev)->vpd, dev, addr, val, len);
     config_written(dev, addr, val, len);
 }

@@ -236,6 +236,97 @@ def no_atomics(plugin, work):
         end(machine)
 
 
+# The vendor specific capability's registers, and the spaces behind it (Mellanox's tools, mtcr_ul).
+VSC_CTRL, VSC_COUNTER, VSC_SEMAPHORE, VSC_ADDR, VSC_DATA = 0x04, 0x08, 0x0c, 0x10, 0x14
+VSC_FLAG, VSC_SYNDROME = 1 << 31, 1 << 30
+CONFIGURATION, COMMANDS, SEMAPHORES = 2, 3, 0xa
+ICMD_MAILBOX = 0x100000
+
+
+class Gateway:
+    """The vendor specific capability, as a tool uses it."""
+
+    def __init__(self, machine, hca):
+        self.machine = machine
+        self.at = hca.config_page + hca.capability(hca.config_page, VENDOR)
+
+    def select(self, space):
+        """Whether there is such a space."""
+        self.machine.store(self.at + VSC_CTRL, 4, space)
+        return self.machine.load(self.at + VSC_CTRL, 4) >> 29 != 0
+
+    def read(self, space, address):
+        """None: there is no such address."""
+        expect(self.select(space), f"no space {space}")
+        self.machine.store(self.at + VSC_ADDR, 4, address)
+        done = self.machine.load(self.at + VSC_ADDR, 4)
+        expect(done & VSC_FLAG, "a read is not done")
+        return None if done & VSC_SYNDROME else self.machine.load(self.at + VSC_DATA, 4)
+
+    def write(self, space, address, value):
+        """False: there is no such address."""
+        expect(self.select(space), f"no space {space}")
+        self.machine.store(self.at + VSC_DATA, 4, value)
+        self.machine.store(self.at + VSC_ADDR, 4, address | VSC_FLAG)
+        done = self.machine.load(self.at + VSC_ADDR, 4)
+        expect(not done & VSC_FLAG, "a write is not done")
+        return not done & VSC_SYNDROME
+
+    def command(self, opcode, dwords=()):
+        """The status of an ICMD."""
+        for i, dword in enumerate(dwords):
+            self.write(COMMANDS, ICMD_MAILBOX + 4 * i, dword)
+        self.write(COMMANDS, 0, opcode << 16 | 1)
+        control = self.read(COMMANDS, 0)
+        expect(not control & 1, "a command is busy for ever")
+        return control >> 8 & 0xff
+
+    def register(self, number, method, dwords):
+        """Status of an access to a register, and its dwords."""
+        tlvs = [1 << 27 | 4 << 16, number << 16 | method << 8 | 1, 0, 0, 3 << 27 | (len(dwords) + 1) << 16]
+        expect(self.command(0x9001, tlvs + dwords) == 0, "the command fails")
+        back = [self.read(COMMANDS, ICMD_MAILBOX + 4 * i) for i in range(5 + len(dwords))]
+        expect(back[1] & 1 << 15, "no response")
+        return back[0] >> 8 & 0x7f, back[5:]
+
+
+@test("the vendor specific capability tells the chip's id, and reads and writes registers")
+def vendor_gateway(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine)
+        gateway = Gateway(machine, hca)
+        expect([space for space in range(0x120) if gateway.select(space)] == [1, 2, 3, 0xa], "other spaces")
+        expect(gateway.read(CONFIGURATION, 0xf0014) == 0x20d, "not a ConnectX-5's id")
+        expect(gateway.read(CONFIGURATION, 0xb5e04) == 0, "the firmware is not up")
+        expect(gateway.read(CONFIGURATION, 0xf0018) is None, "there are other registers")
+        expect(not gateway.write(CONFIGURATION, 0xf0014, 1), "the id can be written")
+        expect(gateway.read(COMMANDS, 0x1000) == 1024, "another mailbox")
+        # the mailbox ends where it says
+        expect(gateway.read(COMMANDS, ICMD_MAILBOX + 1024) is None, "a longer mailbox")
+        expect(not gateway.write(COMMANDS, ICMD_MAILBOX - 4, 1), "a mailbox before the mailbox")
+        expect(gateway.command(0x1234) == 1, "an unknown command is taken")
+        expect(gateway.command(0x8400) == 0 and gateway.read(COMMANDS, ICMD_MAILBOX) >> 29 & 1,
+               "no access to registers")
+        pmtu = [1 << 16, 0, 0, 0]
+        status, back = gateway.register(0x5003, 1, pmtu)
+        expect(status == 0 and back[1] >> 16 == 9978, f"PMTU: {status} {back}")
+        status, back = gateway.register(0x5003, 2, [1 << 16, 0, 9000 << 16, 0])
+        expect(status == 0 and gateway.register(0x5003, 1, pmtu)[1][2] == 9000 << 16, f"{back}")
+        for number, method, dwords, wrong in (
+                (0x9020, 1, [0] * 4, 4), (0x5003, 3, pmtu, 6), (0x5008, 2, [1 << 16] + [0] * 3, 6),
+                (0x5003, 1, [2 << 16, 0, 0, 0], 7), (0x5003, 2, [1 << 16, 0, 1 << 16, 0], 7)):
+            status, _ = gateway.register(number, method, dwords)
+            expect(status == wrong, f"register {number:x}, method {method}: {status}, not {wrong}")
+        # lengths that do not fit
+        for head in (3 << 27, 3 << 27 | 253 << 16, 3 << 27 | 0x7ff << 16, 2 << 27 | 5 << 16):
+            expect(gateway.command(0x9001, [1 << 27 | 4 << 16, 0x5003 << 16 | 0x101, 0, 0, head]) == 4, hex(head))
+        status, back = gateway.register(0x5003, 1, [1 << 16] + [0] * 250)
+        expect(status == 0 and back[1] >> 16 == 9978, "the longest one")
+        hca.flr()
+        expect(gateway.read(COMMANDS, ICMD_MAILBOX) == 0, "the mailbox outlives a reset")
+        end(machine)
+
+
 @test("vital product data: part number and a serial number of its own, with a good checksum")
 def vital_product_data(plugin, work):
     with usual(plugin, work) as machine:

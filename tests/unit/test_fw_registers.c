@@ -142,6 +142,35 @@ START_TEST(groups_that_are_not_there_are_refused)
 }
 END_TEST
 
+/* By another way than the command: Mellanox's tools by the vendor specific capability. */
+START_TEST(registers_are_accessed_without_commands_too)
+{
+    struct prm_pmtu_reg reg[1] = {0};
+
+    ck_assert_uint_eq(fw_hw_id(d.fw), 0x20d);
+    PRM_SET(pmtu_reg, reg, local_port, 1);
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)), FW_REG_OK);
+    ck_assert_uint_eq(PRM_GET(pmtu_reg, reg, admin_mtu), 1522);
+    PRM_SET(pmtu_reg, reg, admin_mtu, 9000);
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, true, reg, sizeof(reg)), FW_REG_OK);
+    ck_assert_uint_eq(fw_uplink(d.fw)->mtu, 9000);
+    ck_assert_int_eq(fw_access_reg(d.fw, 0x9020, false, reg, sizeof(reg)), FW_REG_UNKNOWN);
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PPCNT, true, reg, sizeof(reg)),
+                     FW_REG_BAD_METHOD);
+    PRM_SET(pmtu_reg, reg, local_port, 2);
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)),
+                     FW_REG_BAD_PARAM);
+    /* a firmware that has failed answers nobody */
+    fw_set_health(d.fw, 1, true);
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)), FW_REG_BUSY);
+    fw_set_health(d.fw, 0, false);
+    /* nor one in the midst of something: the function's own DMA to its configuration space */
+    ck_assert(entry_begin(d.fw));
+    ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)), FW_REG_BUSY);
+    entry_end(d.fw);
+}
+END_TEST
+
 static void read_pfcc(struct prm_pfcc_reg *reg)
 {
     memset(reg, 0, PRM_SIZE(pfcc_reg));
@@ -261,6 +290,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, there_is_one_firmware_component);
     tcase_add_test(tc, a_component_says_what_is_known_of_it);
     tcase_add_test(tc, groups_that_are_not_there_are_refused);
+    tcase_add_test(tc, registers_are_accessed_without_commands_too);
     tcase_add_test(tc, pause_and_priority_flow_control_are_set_apart);
     tcase_add_test(tc, a_link_that_is_down_says_why);
     tcase_add_test(tc, nothing_else_is_on_the_modules_bus);
