@@ -72,6 +72,7 @@ bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
         return false;
     }
     config_init_link(dev, id);
+    pcie_cap_deverr_init(dev); /* the system may have errors reported */
     pcie_cap_flr_init(dev);
     if (pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
         return false;
@@ -118,6 +119,7 @@ void config_exit_atomics(PCIDevice *dev)
 void config_reset(PCIDevice *dev)
 {
     if (dev->exp.exp_cap) {
+        pcie_cap_deverr_reset(dev);
         pci_word_test_and_clear_mask(dev->config + dev->exp.exp_cap + PCI_EXP_DEVCTL2,
                                      PCI_EXP_DEVCTL2_ATOMIC_REQ);
     }

@@ -209,6 +209,18 @@ def capabilities(plugin, work):
         end(machine)
 
 
+@test("the reports of errors can be enabled, and a reset ends them")
+def error_reports(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine)
+        control = hca.config_page + hca.express + fn.DEVICE_CONTROL
+        machine.store(control, 2, 0xf)  # correctable, non-fatal, fatal, unsupported request
+        expect(machine.load(control, 2) & 0xf == 0xf, "reports cannot be enabled")
+        hca.flr()
+        expect(machine.load(control, 2) & 0xf == 0, "a reset does not end them")
+        end(machine)
+
+
 @test("atomics can be enabled: the root port completes them while the function is behind it")
 def atomics(plugin, work):
     with plugin.machine(work, ["-smp", "2"] + fn.PORT + fn.device_argument()) as machine:
