@@ -173,6 +173,17 @@ static void port_count_tx(struct vport *vport, size_t len, bool is_roce)
     }
 }
 
+/* A frame that is sent has copies of its own, whatever received frame is worked at meanwhile. */
+static void port_sniff_tx(struct vport *vport, size_t len)
+{
+    struct hca *hca = vport->hca;
+    uint64_t received = vport->copies_end, begun = hca->pieces;
+
+    vport->copies_end = begun + PORT_COPY_PIECES;
+    port_receivers.sniff_tx(hca, vport->frame, len);
+    vport->copies_end = received + (hca->pieces - begun);
+}
+
 static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
 {
     struct vport *vport = hca->vport, *to = vport->to;
@@ -182,7 +193,7 @@ static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t fr
     if (len && vport->reserved) {
         port_count_tx(vport, len, is_roce);
         if (G_UNLIKELY(hca->sniffs_tx)) {
-            port_receivers.sniff_tx(hca, vport->frame, len);
+            port_sniff_tx(vport, len);
         }
     }
     if (len && G_UNLIKELY(vport->sw->num_functions > 1) && mac_is_group(vport->frame)) {

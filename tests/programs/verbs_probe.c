@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include "prm/prm.h"
 #include "tests/programs/verbs_copies.h"
@@ -761,7 +762,7 @@ static int subscribe(bool by_fd)
     struct mlx5dv_devx_event_channel *made = mlx5dv_devx_create_event_channel(ctx, 0);
     uint16_t type = PRM_EVENT_TYPE_PORT_CHANGE;
     uint8_t event[64];
-    int err = ptr(made), fd = by_fd ? open("/dev/null", O_RDWR) : -1;
+    int err = ptr(made), fd = by_fd ? eventfd(0, 0) : -1;
 
     if (err) {
         return err;
@@ -986,6 +987,7 @@ int main(void)
 
     snprintf(wire, sizeof(wire), "probe-%d", (int)getpid());
     setenv("HCASIM_WIRE", wire, 0);
+    ibv_fork_init(); /* it comes before the first region */
     if (!setup()) {
         fprintf(stderr, "verbs_probe: what verbs need cannot be made: %s\n", strerror(errno));
         return EXIT_FAILURE;
