@@ -555,7 +555,7 @@ static void ops_post_recv(struct ops *o)
         int expected = says_post_recv(&q->rq, q->receives, &wrs[i]);
         int answer = i < accepted ? 0 : err;
 
-        MUST(answer == expected, "%d, not %d", answer, expected);
+        MUST(q->odd || answer == expected, "%d, not %d", answer, expected);
         if (!answer) {
             q->received++;
             q->rq.outstanding++;
