@@ -260,7 +260,11 @@ int says_post_send(const struct says_queue *sq, bool ready, const struct ibv_sen
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
     }
-    return wr->send_flags & IBV_SEND_INLINE && bytes > sq->inline_data ? ENOMEM : 0;
+    /* a WQE with room for nothing has less than none inline, as an int */
+    return wr->send_flags & IBV_SEND_INLINE && wr->num_sge &&
+                   (int64_t)bytes > (int32_t)sq->inline_data
+               ? ENOMEM
+               : 0;
 }
 
 int says_post_recv(const struct says_queue *rq, bool ready, const struct ibv_recv_wr *wr)

@@ -296,6 +296,49 @@ START_TEST(a_wqe_may_have_63_units_and_with_64_fails)
 }
 END_TEST
 
+/* What is left of a WQE with no data in it, as libmlx5 tells it: an int of less than nothing. */
+START_TEST(where_there_is_no_room_inline_nothing_is_inline)
+{
+    const struct service rc = {IBV_QPT_RC, 0, 192};
+    struct ibv_qp_cap cap = {.max_send_wr = 4};
+    struct ibv_qp *qp = service_qp(&rc, &cap);
+    uint8_t byte = 0;
+    struct ibv_sge sge = {(uintptr_t)&byte, 1, 0};
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_INLINE},
+                       *bad;
+
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_uint_eq(cap.max_inline_data, (uint32_t)-4);
+    to_rts(qp);
+    user_qp(qp)->sq.max_gs = 1; /* what is looked at before */
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), ENOMEM);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/* mlx5_post_send() counts the pieces of every request, also of one that has none. */
+START_TEST(too_many_pieces_are_refused_of_any_request)
+{
+    const struct service rc = {IBV_QPT_RC, 0, 192};
+    struct ibv_qp_cap cap = {.max_send_wr = 4, .max_send_sge = 1};
+    struct ibv_qp *qp = service_qp(&rc, &cap);
+    struct ibv_sge sges[2] = {{0}};
+    struct ibv_send_wr wr = {.sg_list = sges, .num_sge = 2}, *bad = NULL;
+
+    ck_assert_ptr_nonnull(qp);
+    to_rts(qp);
+    for (unsigned op = IBV_WR_RDMA_WRITE; op <= IBV_WR_DRIVER1; op++) {
+        wr.opcode = (enum ibv_wr_opcode)op;
+        ck_assert_msg(ibv_post_send(qp, &wr, &bad) == ENOMEM, "opcode %u", op);
+        ck_assert_ptr_eq(bad, &wr);
+    }
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* Lengths whose sum is small again. */
 START_TEST(inline_lengths_do_not_wrap)
 {
@@ -581,6 +624,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_posted_too_early_is_refused);
     tcase_add_test(tc, what_fits_the_largest_wqe_is_promised_and_no_more);
     tcase_add_test(tc, a_wqe_may_have_63_units_and_with_64_fails);
+    tcase_add_test(tc, where_there_is_no_room_inline_nothing_is_inline);
+    tcase_add_test(tc, too_many_pieces_are_refused_of_any_request);
     tcase_add_test(tc, inline_lengths_do_not_wrap);
     tcase_add_test(tc, a_setter_without_a_request_is_refused);
     tcase_add_test(tc, attributes_are_looked_at_in_libmlx5s_order);

@@ -89,9 +89,9 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
     }
     qp->sq.max_post = qp->sq.wqe_cnt / (wqe / WQEBB);
     qp->sq.max_gs = cap->max_send_sge;
-    qp->max_inline = wqe - fixed - 4;
+    qp->max_inline = wqe > fixed ? wqe - fixed - 4 : 0;
     cap->max_send_wr = qp->sq.max_post;
-    cap->max_inline_data = qp->max_inline;
+    cap->max_inline_data = wqe - fixed - 4; /* less than nothing, where there is no room */
     return 0;
 }
 

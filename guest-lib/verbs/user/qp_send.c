@@ -400,6 +400,10 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
         send_fail(qp, EINVAL);
         return;
     }
+    if ((uint32_t)wr->num_sge > qp->sq.max_gs) {
+        send_fail(qp, ENOMEM);
+        return;
+    }
     /* One that this type of QP does not do goes to the device all the same, without the segments
      * that are its own; the device completes it in error. */
     fits = qp->dc == HV_DC_NONE && (ops[op].types >> qp->ibv.qp_type & 1);
