@@ -987,8 +987,7 @@ int main(void)
 
     snprintf(wire, sizeof(wire), "probe-%d", (int)getpid());
     setenv("HCASIM_WIRE", wire, 0);
-    ibv_fork_init(); /* it comes before the first region */
-    if (!setup()) {
+    if (ibv_fork_init() || !setup()) { /* the former comes before the first region */
         fprintf(stderr, "verbs_probe: what verbs need cannot be made: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
