@@ -263,7 +263,8 @@ static void ops_window(struct ops *o)
     struct ibv_mw **mw = SLOT(o, mw);
     struct ibv_mr *mr = *SLOT(o, mr);
     struct ops_qp *q = SLOT(o, qp);
-    struct ibv_mw_bind bind = {.bind_info = {.mr = mr,
+    struct ibv_mw_bind bind = {.wr_id = UINT64_MAX,
+                               .bind_info = {.mr = mr,
                                              .addr = (uintptr_t)o->arena + ops_value(o),
                                              .length = mr ? ops_value(o) : 0,
                                              .mw_access_flags = ops_value(o)}};
@@ -436,7 +437,9 @@ static bool ops_is_plain(const struct ops_qp *q, const struct ibv_send_wr *wr)
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
     }
+    /* libmlx5 puts data behind a UMR as well, which the library leaves out */
     return wr->opcode != IBV_WR_BIND_MW &&
+           !(wr->opcode == IBV_WR_LOCAL_INV && wr->send_flags & IBV_SEND_INLINE) &&
            !(wr->opcode == IBV_WR_TSO && q->qp->qp_type == IBV_QPT_RAW_PACKET) &&
            wr->num_sge < 58 && (bytes < 900 || !(wr->send_flags & IBV_SEND_INLINE));
 }
@@ -691,7 +694,8 @@ static void ops_completed(struct ops *o, const struct ibv_wc *wc)
     bool send = wc->wr_id >> 55 & 1;
     uint32_t n = (uint32_t)wc->wr_id;
 
-    if (wc->wr_id == UINT64_MAX || q->odd || !q->qp) {
+    /* 0 is of a block that is no request's (a WQE without a length) */
+    if (!wc->wr_id || wc->wr_id == UINT64_MAX || q->odd || !q->qp) {
         return;
     }
     MUST((wc->wr_id >> 32 & 0x3fffff) == (q->life & 0x3fffff), "of a life before");
