@@ -58,7 +58,8 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
     };
     int err = 0;
 
-    if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
+    /* a datagram queue's WQE names an address, of which there is none here */
+    if (qp->qp_type == IBV_QPT_UD || bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
         err = EINVAL;
     } else if (bind->bind_info.mr) {
         err = mw_check_region(bind->bind_info.mr);
