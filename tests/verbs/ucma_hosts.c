@@ -60,10 +60,11 @@ static int find(void *opaque, unsigned device, unsigned sgid_index, const uint8_
     return found;
 }
 
-static const struct ucma_ops ops = {.cm = {send_mad, clock_ns, random32, guid},
-                                    .changed = changed,
-                                    .has_low_ports = has_low_ports,
-                                    .find = find};
+static const struct ucma_ops ops = {
+    .cm = {.send = send_mad, .now_ns = clock_ns, .random = random32, .ca_guid = guid},
+    .changed = changed,
+    .has_low_ports = has_low_ports,
+    .find = find};
 
 void deliver(void)
 {
