@@ -38,7 +38,8 @@ void shm_ends_look(struct shm_port *sp)
 {
     char events[1024];
 
-    while (sp->ends_fd >= 0 && read(sp->ends_fd, events, sizeof(events)) > 0) {
+    /* Once: who has more to read is woken again, and nobody can keep the caller here. */
+    if (sp->ends_fd >= 0 && read(sp->ends_fd, events, sizeof(events)) > 0) {
         sp->ended = true;
     }
 }
