@@ -408,6 +408,7 @@ static struct ibv_qp *make_qp(struct place *here)
     here->qpn = qp->qp_num;
     here->addr = (uintptr_t)memory;
     here->rkey = mr->rkey;
+    ibv_free_device_list(list);
     return qp;
 }
 

@@ -156,6 +156,14 @@ static void *wait_for_event(void *opaque)
     return NULL;
 }
 
+/* AddressSanitizer takes what a cancelled thread's cleanup has on the stack for what the call that
+ * was cancelled left there. */
+#ifdef __SANITIZE_ADDRESS__
+#define MAY_CANCEL false
+#else
+#define MAY_CANCEL true
+#endif
+
 /* A thread that is cancelled while it waits holds the file no more. */
 START_TEST(a_cancelled_thread_keeps_no_file)
 {
@@ -290,7 +298,9 @@ int main(void)
 
     tcase_set_timeout(tc, 120);
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
-        tcase_add_test(tc, statements[i]);
+        if (MAY_CANCEL || statements[i] != a_cancelled_thread_keeps_no_file) {
+            tcase_add_test(tc, statements[i]);
+        }
     }
     suite_add_tcase(suite, tc);
     return run_on_own_wire(suite, "cm-files");
