@@ -12,6 +12,7 @@ import subprocess
 import zlib
 
 ROCE_PORT = 4791
+PROGRAMS_PORT = 1  # the source of datagrams that a test itself sends to that port: they are no RoCE packets
 ETHERNET = 1  # the link type, of pcap and pcapng alike
 # IBTA 9.2.1: the upper three bits of an opcode name the transport.
 TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x40: "DC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
@@ -103,7 +104,8 @@ def roce(frame):
         end = udp + struct.unpack_from(">H", frame, at + 4)[0]
     else:
         return None
-    if struct.unpack_from(">H", frame, udp + 2)[0] != ROCE_PORT:
+    source, destination = struct.unpack_from(">HH", frame, udp)
+    if destination != ROCE_PORT or source == PROGRAMS_PORT:
         return None
     return frame[at:udp], frame[udp:udp + 8], frame[udp + 8:end]
 

@@ -356,6 +356,7 @@ def rdma_statistic_of_marked_packets(lab):
     vm.run(f"rdma statistic set link {port} optional-counters cc_rx_ce_pkts")
     # 3 is "congestion experienced" (RFC 3168). No QP gets these: it is the rule that counts them.
     marked = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+              f"s.bind(('', {capture.PROGRAMS_PORT})); "
               "s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3); "
               "[s.sendto(bytes(40), ('{ip}', 4791)) for _ in range(20)]")
     lab.vms[1].run(f'python3 -c "{marked.format(ip=lab.hosts[0]["ip"])}"')
