@@ -2,8 +2,8 @@
 /*
  * What hosts that ended would have said. A kernel outlives its processes: it closes their files,
  * and with them destroys their identifiers, each of which says to its peer what its state wants
- * (cm_destroy_id()). Here the kernel's part ends with the process, so who sees that it has writes
- * the message himself, by the state that the other side of the connection is in at the latest.
+ * (cm_destroy_id()). Here the kernel's part ends with the process. So a peer that sees the end
+ * writes the message to itself; the state of its own side tells which message that is.
  */
 #include "guest-lib/cm/cm_internal.h"
 
