@@ -32,6 +32,7 @@ struct local_worker {
     bool polled;       /* it is the program that looks at the wire */
     pthread_t thread;  /* who polled last, or worked on a doorbell meanwhile */
     uint64_t there_ns; /* when that was */
+    bool waited_for;   /* by a thread that has polled in vain for long */
 };
 
 /* How the program polls and posts: whether it may be trusted to come again. */

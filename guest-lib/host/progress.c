@@ -6,13 +6,15 @@
 #include "prm/prm.h"
 #include "wire/cancel.h"
 
-#define BUDGET     512 /* pieces (fw/fw.h) of one turn */
-#define GATHER     8   /* doorbells of a program that polls, too, between which it does nothing */
-#define SETTLE     4   /* turns of one that is not trusted to come again, if there is work */
-#define FINISH     64  /* turns for what is left when the process ends */
-#define FULL_POLLS 8   /* polls that find completions, of which one is noted */
-#define ARMS       250000000u /* ns for which a program that armed a CQ waits for events */
-#define IDLE_POLLS 100        /* in a row, after which other processes may have the processor */
+#define BUDGET        512 /* pieces (fw/fw.h) of one turn */
+#define GATHER        8  /* doorbells of a program that polls, too, between which it does nothing */
+#define SETTLE        4  /* turns of one that is not trusted to come again, if there is work */
+#define FINISH        64 /* turns for what is left when the process ends */
+#define FULL_POLLS    8  /* polls that find completions, of which one is noted */
+#define ARMS          250000000u /* ns for which a program that armed a CQ waits for events */
+#define IDLE_POLLS    100        /* in vain, after which others may have the processor */
+#define CROWDED_POLLS 4          /* the same where others want it */
+#define CROWD         2000u      /* ns until it came back: they do */
 
 static uint64_t local_whim(const struct local_hca *hca, uint64_t n)
 {
@@ -48,10 +50,12 @@ static unsigned local_budget(const struct local_hca *hca)
 #define LATE   200000u  /* ns in a turn, then its thread may have lost its processor */
 #define SLICE  4000000u /* ns for which another thread, which may have taken it, waits then */
 
-/* Until when the calling thread knows that another one is there. */
+/* Until when the calling thread knows that another one is there; and how many more polls in vain
+ * there are before it lets others run. */
 static __thread struct {
     const struct local_hca *hca;
     uint64_t until_ns;
+    unsigned patience;
 } another __attribute__((tls_model("initial-exec")));
 
 static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
@@ -74,6 +78,46 @@ static void local_pause(void)
         __builtin_ia32_pause();
     }
 #endif
+}
+
+/* Lets others have the processor. If there are some, this thread is sooner done with its next polls
+ * in vain. */
+static void local_yield(void)
+{
+    uint64_t before = local_monotonic_ns();
+
+    sched_yield();
+    another.patience = local_monotonic_ns() - before > CROWD ? CROWDED_POLLS : IDLE_POLLS;
+}
+
+/* Whether this poll in vain is one too many. */
+static bool local_is_impatient(void)
+{
+    if (another.patience > 0) {
+        another.patience--;
+        return false;
+    }
+    return true;
+}
+
+/* Of more threads than processors, those that spin keep the processor from those whose messages
+ * they wait for, for as long as a slice lasts. So one that leaves the work to another thread lets
+ * others run now and then. True: it did, and something may have come meanwhile. */
+static bool local_gives_way(struct local_hca *hca)
+{
+    if (!local_is_impatient()) {
+        return false;
+    }
+    __atomic_store_n(&hca->worker.waited_for, true, __ATOMIC_RELAXED);
+    local_yield();
+    return true;
+}
+
+/* For the one that works, to do so for others is no reason to keep the processor from them. */
+static bool local_is_waited_for(struct local_hca *hca)
+{
+    return local_is_impatient() && __atomic_load_n(&hca->worker.waited_for, __ATOMIC_RELAXED) &&
+           __atomic_exchange_n(&hca->worker.waited_for, false, __ATOMIC_RELAXED);
 }
 
 /* Whether the program polls, in another thread than this one: the lock, if it is taken, is most
@@ -264,10 +308,10 @@ bool local_run(struct local_hca *hca)
     }
     if (local_is_anothers(hca)) {
         local_pause();
-        return false;
+        return local_gives_way(hca);
     }
     if (!local_lock_if_free(hca)) {
-        return false;
+        return local_gives_way(hca);
     }
     hca->poller.doorbells = 0;
     now = local_monotonic_ns();
@@ -280,7 +324,7 @@ bool local_run(struct local_hca *hca)
         local_turn(hca, now, true); /* to wake the helper for what is left costs more */
     }
     hca->poller.idle_polls = did ? 0 : hca->poller.idle_polls + 1;
-    idles = hca->poller.idle_polls > IDLE_POLLS;
+    idles = hca->poller.idle_polls > IDLE_POLLS || local_is_waited_for(hca);
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->helper.asleep, __ATOMIC_SEQ_CST)) {
         local_helper_wake(hca);
@@ -289,7 +333,7 @@ bool local_run(struct local_hca *hca)
     }
     local_tell_irq(hca);
     if (idles) {
-        sched_yield(); /* the peer may be waiting for this core */
+        local_yield(); /* the peer may be waiting for this core */
     }
     return did || idles; /* meanwhile the helper may have worked */
 }

@@ -21,6 +21,14 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Answered:
+    """What somebody else's program asked of hcasim once, and what it was found to be."""
+    name: str
+    question: str
+    answer: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Untried:
     """One that was left out, and why."""
     name: str
@@ -161,6 +169,13 @@ ROWS = (
     Row("qperf", "qperf", (QPERF_SERVER, QPERF + " {case}"), "Invalid argument", ways.failing(ways.by_port_unserved),
         ("rc_bw", "uc_bw", "ud_bw"),
         cannot="addresses its peer by LID alone, without a GID: RoCE needs one, and a card refuses that as well"),
+)
+
+ANSWERED = (
+    Answered("eRPC's test of 32 endpoints, a spinning thread each, on two processors",
+             "some threads had not got their answers after 48 s: is one starved?",
+             "no, each thread's polls bring on the work of all; but 32 spinning threads waited for the processor in turn. Now one "
+             "that polls in vain lets others run ([ADR 16](adr/0016-one-thread-works-for-the-others.md), `tests/programs/spinners.c`)"),
 )
 
 UNTRIED = (

@@ -266,10 +266,12 @@ END_TEST
 
 static gint send_is_due;
 static pthread_t poller;
+static unsigned yields; /* of the poller */
 
 /* In the C library's place: others have the processor, one of them sends, and the helper works. */
 int sched_yield(void)
 {
+    yields += pthread_equal(pthread_self(), poller);
     if (pthread_equal(pthread_self(), poller) &&
         g_atomic_int_compare_and_exchange(&send_is_due, 1, 0)) {
         post_send(first, 0, 0);
@@ -300,6 +302,62 @@ START_TEST(a_poll_finds_what_came_while_others_had_the_processor)
 }
 END_TEST
 
+#define MANY_POLLS 1000
+
+static void polls_in_vain(void)
+{
+    struct ibv_wc wc;
+
+    ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 0);
+}
+
+/* While another thread works, who polls in vain does nothing but wait. With more threads than
+ * processors that keeps those from running whose messages all wait for: so now and then they are
+ * let (docs/adr/0016). */
+START_TEST(who_waits_for_anothers_work_lets_others_run)
+{
+    struct local_hca *local = hca->local;
+
+    first = pair_new(false, false);
+    poller = pthread_self();
+    pthread_mutex_lock(&local->lock); /* that other thread, which is here all the time */
+    local_set_polled(local, true);
+    local->worker.thread = local->helper.thread;
+    local->worker.there_ns = UINT64_MAX / 2;
+    yields = 0;
+    for (unsigned i = 0; i < MANY_POLLS; i++) {
+        polls_in_vain();
+    }
+    local_set_polled(local, false);
+    local->worker.there_ns = 0;
+    pthread_mutex_unlock(&local->lock);
+    ck_assert_uint_gt(yields, 0);
+    ck_assert(local->worker.waited_for);
+    pair_free(first);
+}
+END_TEST
+
+/* Who works for the others has always something to do, though nothing comes for itself: it lets
+ * those run that wait. */
+START_TEST(who_works_for_others_lets_them_run)
+{
+    struct local_hca *local = hca->local;
+
+    first = pair_new(false, false);
+    poller = pthread_self();
+    yields = 0;
+    for (unsigned i = 0; i < MANY_POLLS; i++) {
+        pthread_mutex_lock(&local->lock);
+        local->poller.idle_polls = 0; /* its turn before did something */
+        local->worker.waited_for = true;
+        pthread_mutex_unlock(&local->lock);
+        polls_in_vain();
+    }
+    ck_assert_uint_gt(yields, 0);
+    pair_free(first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verbs-hca");
@@ -313,6 +371,8 @@ int main(void)
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);
     tcase_add_test(tc, who_posts_during_a_turn_leaves_a_note);
+    tcase_add_test(tc, who_waits_for_anothers_work_lets_others_run);
+    tcase_add_test(tc, who_works_for_others_lets_them_run);
     tcase_set_timeout(two, 3 * SECONDS);
     tcase_add_checked_fixture(two, setup_two, teardown);
     tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""UCX with no VM: its own benchmark, and a program that looks at every byte.
+"""UCX with no VM: its own benchmark, and programs that look at every byte.
 
 Two processes on a wire. ucx_perftest proves that each operation completes; tests/programs/ucp_data
-compares what arrives. By default Debian's UCX, whose transports are built on verbs (rc_v, ud_v); with
+compares what arrives. One process whose thread has both sides: tests/programs/ucp_rndv. By default Debian's UCX, whose transports are built on verbs (rc_v, ud_v); with
 --ucx PREFIX one that was built with the accelerated ones (docs/ucx.md):
 
     tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
@@ -72,6 +72,18 @@ def data(wire, program, *options):
             raise hosts.Failure(said)
 
 
+def rendezvous(wire, program):
+    """Of all sizes and alignments, with both sides in one thread."""
+    said = wire.output(wire.start(program))
+    if not said.rstrip().endswith(", 0 wrong"):
+        raise hosts.Failure(said)
+
+
+def rendezvous_by_the_device(wire, program):
+    with by_the_device():
+        rendezvous(wire, program)
+
+
 def frames(capture):
     """The frames of a pcapng file."""
     data, at = capture.read_bytes(), 0
@@ -132,12 +144,15 @@ def fetched(wire, perftest):
 
 def check(cases, transport, build, prefix, only):
     perftest = f"{prefix}/bin/ucx_perftest" if prefix else "ucx_perftest"
-    program = str(build / "tests/programs/ucp_data")
+    program, both_sides = (str(build / "tests/programs" / name) for name in ("ucp_data", "ucp_rndv"))
     os.environ.update(environment(transport))
-    statements = [("data", lambda wire: data(wire, program))]
+    statements = [("data", lambda wire: data(wire, program)),
+                  ("rendezvous at any alignment", lambda wire: rendezvous(wire, both_sides))]
     statements += [(test, lambda wire, test=test: benchmark(wire, perftest, test)) for test in TESTS]
     if transport.endswith("+tm"):
         statements += [("data, rendezvous by the device", lambda wire: data_by_the_device(wire, program)),
+                       ("rendezvous at any alignment, by the device",
+                        lambda wire: rendezvous_by_the_device(wire, both_sides)),
                        ("rendezvous by the device", lambda wire: fetched(wire, perftest))]
     for name, statement in statements:
         if only and only not in name:

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * More threads than processors, all of which spin: each has a queue pair and a CQ of its own, asks
+ * the other threads in turn, and polls all the time, also when it has all its answers, until every
+ * thread has. None sleeps, so a question waits until the scheduler lets its thread and the other
+ * one run.
+ *
+ * usage: spinners [-k ud | rc | memory] [-t THREADS] [-n QUESTIONS] [-y]
+ *
+ * -k memory has mailboxes in place of a device: what the scheduler alone makes of such a program.
+ * -y: a thread that found nothing lets others have its processor, as no program of this kind does.
+ *
+ * Prints how long it took, and how the threads fared. Written to libibverbs alone.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include "tests/programs/pair.h"
+
+#define MOST    64 /* threads */
+#define GRH     40
+#define ROOM    256 /* of a receive */
+#define QKEY    0x5a5a
+#define ANSWERS 2 /* receives and sends for each other thread: a question of its, an answer */
+
+enum kind {
+    UD,
+    RC,
+    MEMORY
+};
+
+static const char *const kind_names[] = {"ud", "rc", "memory"};
+
+/* What is sent; in memory, a mailbox. */
+struct word {
+    uint32_t from, number; /* of the question; 0: an empty mailbox */
+    bool answers;
+};
+
+struct spinner {
+    pthread_t thread;
+    unsigned index;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+    struct ibv_qp *qp[MOST]; /* towards each; of UD all are the same */
+    struct ibv_ah *ah;       /* towards all, since all are on one device */
+    struct ibv_mr *mr;
+    uint8_t received[MOST * ANSWERS][ROOM];
+    struct word sent[MOST * ANSWERS];
+    unsigned next_sent;
+    unsigned asked, answered;
+    double began, longest, done; /* seconds */
+};
+
+static enum kind kind = UD;
+static unsigned threads = 32, questions = 100, finished;
+static bool yields;
+static struct spinner all[MOST];
+static struct word mailbox[MOST][MOST][2]; /* to, from, whether it answers */
+static pthread_barrier_t start;
+
+/* -- a device ---------------------------------------------------------------------------------- */
+
+static void receive(struct spinner *me, unsigned slot)
+{
+    struct ibv_sge sge = {(uintptr_t)me->received[slot], ROOM, me->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    must_be_0(ibv_post_srq_recv(me->srq, &wr, &bad));
+}
+
+static struct ibv_qp *make_qp(struct spinner *me)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = me->cq,
+        .recv_cq = me->cq,
+        .srq = me->srq,
+        .cap = {.max_send_wr = MOST * ANSWERS, .max_send_sge = 1},
+        .qp_type = kind == UD ? IBV_QPT_UD : IBV_QPT_RC,
+        .sq_sig_all = 1,
+    };
+    struct ibv_qp *qp = ibv_create_qp(pd[0], &init);
+
+    must(qp, "errno %d", errno);
+    return qp;
+}
+
+static void make_ud(struct spinner *me)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+    struct ibv_ah_attr to = {
+        .is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}};
+    struct ibv_qp *qp = make_qp(me);
+
+    must_be_0(
+        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+    attr.qp_state = IBV_QPS_RTR;
+    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+    attr.qp_state = IBV_QPS_RTS;
+    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+    gid_of(0, &to.grh.dgid);
+    me->ah = ibv_create_ah(pd[0], &to);
+    must(me->ah, "errno %d", errno);
+    for (unsigned i = 0; i < threads; i++) {
+        me->qp[i] = qp;
+    }
+}
+
+static void make_all(void)
+{
+    device_open();
+    for (unsigned i = 0; i < threads; i++) {
+        struct spinner *me = &all[i];
+        struct ibv_srq_init_attr attr = {.attr = {.max_wr = MOST * ANSWERS, .max_sge = 1}};
+
+        me->cq = ibv_create_cq(ctx[0], 4 * MOST * ANSWERS, NULL, NULL, 0);
+        me->srq = ibv_create_srq(pd[0], &attr);
+        me->mr = ibv_reg_mr(pd[0], me, sizeof(*me), IBV_ACCESS_LOCAL_WRITE);
+        must(me->cq && me->srq && me->mr, "errno %d", errno);
+        for (unsigned slot = 0; slot < MOST * ANSWERS; slot++) {
+            receive(me, slot);
+        }
+        if (kind == UD) {
+            make_ud(me);
+        }
+        for (unsigned to = 0; kind == RC && to < threads; to++) {
+            me->qp[to] = make_qp(me);
+        }
+    }
+    for (unsigned i = 0; kind == RC && i < threads; i++) {
+        for (unsigned to = 0; to < threads; to++) {
+            to_rts(0, all[i].qp[to], all[to].qp[i]->qp_num, 14);
+        }
+    }
+}
+
+static void free_all(void)
+{
+    for (unsigned i = 0; i < threads; i++) {
+        for (unsigned to = 0; to < (kind == UD ? 1 : threads); to++) {
+            must_be_0(ibv_destroy_qp(all[i].qp[to]));
+        }
+        if (all[i].ah) {
+            must_be_0(ibv_destroy_ah(all[i].ah));
+        }
+        must_be_0(ibv_destroy_srq(all[i].srq));
+        must_be_0(ibv_destroy_cq(all[i].cq));
+        must_be_0(ibv_dereg_mr(all[i].mr));
+    }
+    device_close();
+}
+
+/* -- sending, receiving ------------------------------------------------------------------------ */
+
+static void say(struct spinner *me, unsigned to, struct word word)
+{
+    struct word *sent = &me->sent[me->next_sent++ % (MOST * ANSWERS)];
+    struct ibv_sge sge = {(uintptr_t)sent, sizeof(*sent), 0};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+    if (kind == MEMORY) {
+        struct word *box = &mailbox[to][me->index][word.answers];
+
+        box->from = word.from;
+        __atomic_store_n(&box->number, word.number, __ATOMIC_RELEASE);
+        return;
+    }
+    *sent = word;
+    sge.lkey = me->mr->lkey;
+    if (kind == UD) {
+        wr.wr.ud.ah = me->ah;
+        wr.wr.ud.remote_qpn = all[to].qp[0]->qp_num;
+        wr.wr.ud.remote_qkey = QKEY;
+    }
+    must_be_0(ibv_post_send(me->qp[to], &wr, &bad));
+}
+
+/* Looks once at all mailboxes. */
+static bool hear_memory(struct spinner *me, struct word *word)
+{
+    for (unsigned from = 0; from < threads; from++) {
+        for (unsigned answers = 0; answers < 2; answers++) {
+            struct word *box = &mailbox[me->index][from][answers];
+            uint32_t number = __atomic_load_n(&box->number, __ATOMIC_ACQUIRE);
+
+            if (number) {
+                *word = (struct word){box->from, number, answers};
+                __atomic_store_n(&box->number, 0, __ATOMIC_RELEASE);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Polls once. False: nothing has come. */
+static bool hear(struct spinner *me, struct word *word)
+{
+    struct ibv_wc wc;
+    int n;
+
+    if (kind == MEMORY) {
+        return hear_memory(me, word);
+    }
+    while ((n = ibv_poll_cq(me->cq, 1, &wc)) == 1) {
+        must(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+        if (wc.opcode & IBV_WC_RECV) {
+            memcpy(word, me->received[wc.wr_id] + (kind == UD ? GRH : 0), sizeof(*word));
+            receive(me, (unsigned)wc.wr_id);
+            return true;
+        }
+    }
+    must_be_0(n);
+    return false;
+}
+
+/* -- a thread ---------------------------------------------------------------------------------- */
+
+static void ask(struct spinner *me)
+{
+    unsigned to = (me->index + 1 + me->asked++ % (threads - 1)) % threads;
+
+    me->began = now();
+    say(me, to, (struct word){me->index, me->asked, false});
+}
+
+static void take_answer(struct spinner *me, const struct word *word)
+{
+    double time = now();
+
+    must(word->number == me->asked, "%u after %u", word->number, me->asked);
+    me->longest = time - me->began > me->longest ? time - me->began : me->longest;
+    if (++me->answered < questions) {
+        ask(me);
+    } else {
+        me->done = time;
+        __atomic_add_fetch(&finished, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+static void *spins(void *arg)
+{
+    struct spinner *me = arg;
+    struct word word;
+
+    pthread_barrier_wait(&start);
+    ask(me);
+    while (__atomic_load_n(&finished, __ATOMIC_SEQ_CST) < threads) {
+        if (!hear(me, &word)) {
+            if (yields) {
+                sched_yield();
+            }
+        } else if (word.answers) {
+            take_answer(me, &word);
+        } else {
+            say(me, word.from, (struct word){me->index, word.number, true});
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void options(int argc, char **argv)
+{
+    int option;
+
+    while ((option = getopt(argc, argv, "k:t:n:y")) > 0) {
+        switch (option) {
+        case 'k':
+            for (kind = UD; kind < MEMORY && strcmp(optarg, kind_names[kind]); kind++) {
+            }
+            must(!strcmp(optarg, kind_names[kind]), "%s", optarg);
+            break;
+        case 't':
+            threads = (unsigned)atoi(optarg);
+            break;
+        case 'n':
+            questions = (unsigned)atoi(optarg);
+            break;
+        case 'y':
+            yields = true;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    must(threads >= 2 && threads <= MOST && questions > 0, "%u threads", threads);
+}
+
+int main(int argc, char **argv)
+{
+    double began, first = 1e9, last = 0, longest = 0;
+
+    options(argc, argv);
+    if (kind != MEMORY) {
+        make_all();
+    }
+    must_be_0(pthread_barrier_init(&start, NULL, threads + 1));
+    for (unsigned i = 0; i < threads; i++) {
+        all[i].index = i;
+        must_be_0(pthread_create(&all[i].thread, NULL, spins, &all[i]));
+    }
+    began = now();
+    pthread_barrier_wait(&start);
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(all[i].thread, NULL);
+        first = all[i].done < first ? all[i].done : first;
+        last = all[i].done > last ? all[i].done : last;
+        longest = all[i].longest > longest ? all[i].longest : longest;
+    }
+    printf("%s: %u threads, %u questions each: %.3f s, the first thread was done after %.3f s; "
+           "the longest wait for an answer: %.1f ms\n",
+           kind_names[kind], threads, questions, last - began, first - began, longest * 1e3);
+    if (kind != MEMORY) {
+        free_all();
+    }
+    return 0;
+}
