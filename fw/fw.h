@@ -46,7 +46,7 @@ struct fw_config {
     unsigned responders; /* sessions that its DC targets have at a time; 0: FW_RESPONDERS_DEFAULT */
     unsigned log_max_qp; /* QPNs, as a power of two; 0: the profile's number */
     unsigned qpn_start;  /* which of its QPNs it gives out first, around their end */
-    bool no_pci_atomics; /* dma_cmpxchg() and the host's CPUs may lose each other's changes */
+    bool no_pci_atomics; /* dma_atomic() and the host's CPUs may lose each other's changes */
     bool trace;          /* the log gets a trace (model/core/trace.h); it takes time */
     /* NULL: a card of its own. Else one of model/card/card.h, which must outlive the function: it
      * is the card's function of this number, and stands at the vport of this number, which has

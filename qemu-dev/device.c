@@ -151,8 +151,7 @@ static void host_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
     address_space_unmap(pci_get_address_space(&s->parent_obj), ptr, len, is_write, len);
 }
 
-static bool host_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *expected,
-                             uint64_t desired)
+static bool host_dma_atomic(void *host, uint64_t addr, size_t len, struct host_atomic *op)
 {
     size_t mapped = len;
     void *p;
@@ -165,7 +164,7 @@ static bool host_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *ex
         return false;
     }
     if (mapped == len) {
-        host_cmpxchg(p, len, expected, desired);
+        host_atomic_do(p, len, op);
     }
     host_dma_unmap(host, p, mapped, true);
     return mapped == len;
@@ -233,7 +232,7 @@ static const struct hca_host_ops host_ops = {
     .dma_write = host_dma_write,
     .dma_map = host_dma_map,
     .dma_unmap = host_dma_unmap,
-    .dma_cmpxchg = host_dma_cmpxchg,
+    .dma_atomic = host_dma_atomic,
     .irq = host_irq,
     .clock_ns = host_clock_ns,
     .timer_arm = host_timer_arm,

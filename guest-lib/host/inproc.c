@@ -48,15 +48,14 @@ static void inproc_dma_unmap(void *host, void *ptr, size_t len, bool is_write)
 {
 }
 
-static bool inproc_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *expected,
-                               uint64_t desired)
+static bool inproc_dma_atomic(void *host, uint64_t addr, size_t len, struct host_atomic *op)
 {
     void *ptr = inproc_arena_at(host, addr, len);
 
     if (!ptr || addr % len) {
         return false;
     }
-    host_cmpxchg(ptr, len, expected, desired);
+    host_atomic_do(ptr, len, op);
     return true;
 }
 
@@ -105,7 +104,7 @@ static const struct hca_host_ops host_ops = {
     .dma_write = inproc_dma_write,
     .dma_map = inproc_dma_map,
     .dma_unmap = inproc_dma_unmap,
-    .dma_cmpxchg = inproc_dma_cmpxchg,
+    .dma_atomic = inproc_dma_atomic,
     .irq = inproc_irq,
     .clock_ns = inproc_clock_ns,
     .timer_arm = inproc_timer_arm,

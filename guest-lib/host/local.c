@@ -65,10 +65,9 @@ static bool local_dma_write(void *host, uint64_t addr, const void *buf, size_t l
     return memory_write(addr, buf, len, &((struct local_hca *)host)->missed);
 }
 
-static bool local_dma_cmpxchg(void *host, uint64_t addr, size_t len, uint64_t *expected,
-                              uint64_t desired)
+static bool local_dma_atomic(void *host, uint64_t addr, size_t len, struct host_atomic *op)
 {
-    return memory_cmpxchg(addr, len, expected, desired, &((struct local_hca *)host)->missed);
+    return memory_atomic(addr, len, op, &((struct local_hca *)host)->missed);
 }
 
 static void local_irq(void *host, unsigned vector)
@@ -109,7 +108,7 @@ static const struct hca_host_ops host_ops = {
     /* Nothing is mapped: what the model did with it could not be stopped at a fault. */
     .dma_map = NULL,
     .dma_unmap = NULL,
-    .dma_cmpxchg = local_dma_cmpxchg,
+    .dma_atomic = local_dma_atomic,
     .irq = local_irq,
     .clock_ns = local_clock_ns,
     .timer_arm = local_timer_arm,

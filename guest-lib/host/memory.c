@@ -171,14 +171,13 @@ static inline void memory_fault_before_atomic(uint64_t addr)
 #endif
 }
 
-IN_A_WINDOW(memory_cmpxchg, (uint64_t addr, size_t len, uint64_t *expected, uint64_t desired),
-            (addr, len, expected, desired), memory_fault_before_atomic(addr);
-            host_cmpxchg(memory_at(addr), len, expected, desired))
+IN_A_WINDOW(memory_atomic, (uint64_t addr, size_t len, struct host_atomic *op), (addr, len, op),
+            memory_fault_before_atomic(addr);
+            host_atomic_do(memory_at(addr), len, op))
 
-bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
-                    const struct memory_missed *missed)
+bool memory_atomic(uint64_t addr, size_t len, struct host_atomic *op,
+                   const struct memory_missed *missed)
 {
-    return (memory_is(addr, len) && addr % len == 0 &&
-            memory_cmpxchg_in_window(addr, len, expected, desired)) ||
+    return (memory_is(addr, len) && addr % len == 0 && memory_atomic_in_window(addr, len, op)) ||
            memory_miss(missed, addr, len);
 }

@@ -99,8 +99,8 @@ bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_misse
 /* To memory that another processor reads (guest-lib/host/far.h). */
 bool memory_read_far(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed);
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed);
-/* As struct hca_host_ops's dma_cmpxchg. */
-bool memory_cmpxchg(uint64_t addr, size_t len, uint64_t *expected, uint64_t desired,
-                    const struct memory_missed *missed);
+/* As struct hca_host_ops's dma_atomic. */
+bool memory_atomic(uint64_t addr, size_t len, struct host_atomic *op,
+                   const struct memory_missed *missed);
 
 #endif

@@ -164,7 +164,7 @@ struct hca {
     struct log_bucket logged[HCA_LOG_TRACE];
 };
 
-/* What dma_cmpxchg() does. */
+/* What dma_atomic() does. */
 #define HCA_PCI_ATOMICS 3u
 
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
@@ -265,11 +265,11 @@ static inline void hca_dma_unmap(struct hca *hca, void *ptr, size_t len, bool is
     hca->ops->dma_unmap(hca->host, ptr, len, is_write);
 }
 
-static inline bool hca_dma_cmpxchg(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
-                                   uint64_t desired)
+static inline bool hca_dma_atomic(struct hca *hca, uint64_t addr, size_t len,
+                                  struct host_atomic *op)
 {
     hca_spend(hca, 1);
-    return !hca->off && hca->ops->dma_cmpxchg(hca->host, addr, len, expected, desired);
+    return !hca->off && hca->ops->dma_atomic(hca->host, addr, len, op);
 }
 
 static inline void hca_irq(struct hca *hca, unsigned vector)

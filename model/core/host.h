@@ -47,6 +47,23 @@ enum hca_log_level {
     HCA_LOG_TRACE,
 };
 
+/* What an atomic operation makes of a word (IBTA 9.4.5). */
+enum host_atomic_kind {
+    HOST_ATOMIC_ADD,      /* operand is added, whatever the word is */
+    HOST_ATOMIC_CMP_SWAP, /* the word becomes operand if it is compare */
+    HOST_ATOMIC_COMPUTE,  /* the word becomes what compute() makes of it */
+};
+
+struct host_atomic {
+    enum host_atomic_kind kind;
+    uint64_t operand, compare;
+    uint64_t (*compute)(const void *with, uint64_t held);
+    const void *with;
+
+    uint64_t held; /* out: what the word was before */
+    bool lost;     /* out: nothing was done, for CPUs changed the word too often; compute() only */
+};
+
 struct hca_host_ops {
     /*
      * Reads or writes len bytes at a bus address. False: the address does not answer (nothing
@@ -69,13 +86,11 @@ struct hca_host_ops {
     void (*dma_unmap)(void *host, void *ptr, size_t len, bool is_write);
 
     /*
-     * Compare and swap of the len (4 or 8) naturally aligned bytes at addr, taken as a host-order
-     * word: stores desired if memory holds *expected. *expected receives what memory held before.
-     * Atomic beside the host's CPUs and whatever else changes the word by such an operation of
-     * that size. False: the address does not answer.
+     * Changes the len (4 or 8) naturally aligned bytes at addr, taken as a host-order word, as
+     * host_atomic_do() does. Atomic beside the host's CPUs and whatever else changes the word by
+     * an atomic operation of that size. False: the address does not answer.
      */
-    bool (*dma_cmpxchg)(void *host, uint64_t addr, size_t len, uint64_t *expected,
-                        uint64_t desired);
+    bool (*dma_atomic)(void *host, uint64_t addr, size_t len, struct host_atomic *op);
 
     /* Sends MSI-X message vector (0 is the driver's async/command vector by its own choice). */
     void (*irq)(void *host, unsigned vector);
@@ -115,7 +130,7 @@ static inline void host_copy_in_order(void *to, const void *from, size_t len)
     memcpy((uint8_t *)to + len, &last, sizeof(last));
 }
 
-/* The work of dma_cmpxchg where the host's memory is at hand, and aligned. */
+/* Stores desired if memory holds *expected, which receives what it held before. */
 static inline void host_cmpxchg(void *at, size_t len, uint64_t *expected, uint64_t desired)
 {
     if (len == sizeof(uint32_t)) {
@@ -127,6 +142,44 @@ static inline void host_cmpxchg(void *at, size_t len, uint64_t *expected, uint64
     } else {
         __atomic_compare_exchange_n((uint64_t *)at, expected, desired, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST);
+    }
+}
+
+/* What is exchanged only if nobody changed the word meanwhile is tried so often: what lies between
+ * look and exchange are a few instructions here, so that a CPU which changes the word in a loop
+ * does not win every time. */
+#define HOST_ATOMIC_TRIES 1000
+
+static inline void host_atomic_compute(void *at, size_t len, struct host_atomic *op)
+{
+    uint64_t seen = 0;
+
+    for (unsigned i = 0; i < HOST_ATOMIC_TRIES; i++) {
+        op->held = seen;
+        host_cmpxchg(at, len, &seen, op->compute(op->with, op->held));
+        if (seen == op->held) {
+            return;
+        }
+    }
+    op->lost = true;
+}
+
+/* The work of dma_atomic where the host's memory is at hand, and aligned. */
+static inline void host_atomic_do(void *at, size_t len, struct host_atomic *op)
+{
+    switch (op->kind) {
+    case HOST_ATOMIC_ADD:
+        op->held = len == sizeof(uint32_t)
+                       ? __atomic_fetch_add((uint32_t *)at, (uint32_t)op->operand, __ATOMIC_SEQ_CST)
+                       : __atomic_fetch_add((uint64_t *)at, op->operand, __ATOMIC_SEQ_CST);
+        break;
+    case HOST_ATOMIC_CMP_SWAP:
+        op->held = op->compare;
+        host_cmpxchg(at, len, &op->held, op->operand);
+        break;
+    case HOST_ATOMIC_COMPUTE:
+        host_atomic_compute(at, len, op);
+        break;
     }
 }
 

@@ -446,10 +446,6 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 
 /* -- atomics ---------------------------------------------------------------------------------- */
 
-/* How often an atomic tries again because a CPU changed the word in between. After that the
- * request is taken for lost, and its sender asks again: the HCA has other things to do. */
-#define ATOMIC_TRIES 64
-
 static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                          size_t len, struct mem_op *op)
 {
@@ -466,6 +462,21 @@ static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t
     return result;
 }
 
+/* A word that CPUs changed too often is busy: the request is taken for lost, and its sender asks
+ * again, for the HCA has other things to do. */
+static enum mem_result mkey_atomic_word(struct hca *hca, struct mem_place at, size_t len,
+                                        struct host_atomic *op, uint64_t *original)
+{
+    if (!mem_place_atomic(hca, at, len, op)) {
+        return MEM_NO_ANSWER;
+    }
+    if (op->lost) {
+        return MEM_BUSY;
+    }
+    *original = op->held;
+    return MEM_OK;
+}
+
 enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                               uint64_t compare, uint64_t swap, uint64_t *original)
 {
@@ -476,8 +487,13 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
     if (result || op.is_null) {
         return result;
     }
-    *original = compare;
-    return mem_place_cmpxchg(hca, op.place, 8, original, swap) ? MEM_OK : MEM_NO_ANSWER;
+    return mkey_atomic_word(hca, op.place, 8,
+                            &(struct host_atomic){
+                                .kind = HOST_ATOMIC_CMP_SWAP,
+                                .operand = swap,
+                                .compare = compare,
+                            },
+                            original);
 }
 
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
@@ -490,18 +506,8 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
     if (result || op.is_null) {
         return result;
     }
-    for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
-        uint64_t seen = *original;
-
-        if (!mem_place_cmpxchg(hca, op.place, 8, &seen, *original + add)) {
-            return MEM_NO_ANSWER;
-        }
-        if (seen == *original) {
-            return MEM_OK;
-        }
-        *original = seen;
-    }
-    return MEM_BUSY;
+    return mkey_atomic_word(
+        hca, op.place, 8, &(struct host_atomic){.kind = HOST_ATOMIC_ADD, .operand = add}, original);
 }
 
 /* Between a number and how the host has it in memory. */
@@ -529,30 +535,40 @@ static void mkey_word_to_number(uint8_t *number, uint64_t word, size_t len)
     }
 }
 
-/* One of 4 or 8 bytes: the host's own atomics do it. What lies between reading the word and
- * exchanging it is a handful of instructions, so that a CPU which changes it in a loop does not win
- * every time. */
+struct masked_word {
+    enum masked_op masked;
+    uint64_t operands[MASKED_OPERAND_WORDS];
+};
+
+static uint64_t mkey_compute_word(const void *with, uint64_t held)
+{
+    const struct masked_word *word = with;
+
+    return masked_compute_word(word->masked, word->operands, held);
+}
+
+/* One of 4 or 8 bytes: the host's own atomics do it. */
 static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, enum masked_op masked,
                                         size_t len, const uint8_t *operands, uint8_t *original)
 {
-    uint64_t words[MASKED_OPERAND_WORDS] = {0}, held = 0;
+    struct masked_word word = {.masked = masked};
+    enum mem_result result;
+    uint64_t held = 0;
 
     for (size_t i = 0; i < masked_operand_bytes(masked, len) / len; i++) {
-        words[i] = mkey_number_to_word(operands + i * len, len);
+        word.operands[i] = mkey_number_to_word(operands + i * len, len);
     }
-    for (unsigned i = 0; i < ATOMIC_TRIES; i++) {
-        uint64_t seen = held;
-
-        if (!mem_place_cmpxchg(hca, at, len, &seen, masked_compute_word(masked, words, held))) {
-            return MEM_NO_ANSWER;
-        }
-        if (seen == held) {
-            mkey_word_to_number(original, held, len);
-            return MEM_OK;
-        }
-        held = seen;
+    result = mkey_atomic_word(hca, at, len,
+                              &(struct host_atomic){
+                                  .kind = HOST_ATOMIC_COMPUTE,
+                                  .compute = mkey_compute_word,
+                                  .with = &word,
+                              },
+                              &held);
+    if (result == MEM_OK) {
+        mkey_word_to_number(original, held, len);
     }
-    return MEM_BUSY;
+    return result;
 }
 
 static enum mem_result mkey_masked_bytes(struct hca *hca, struct mem_place at,

@@ -23,8 +23,7 @@ struct mem_place {
 struct mem_space {
     bool (*read)(struct hca *hca, uint64_t addr, void *buf, size_t len);
     bool (*write)(struct hca *hca, uint64_t addr, const void *buf, size_t len);
-    bool (*cmpxchg)(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
-                    uint64_t desired);
+    bool (*atomic)(struct hca *hca, uint64_t addr, size_t len, struct host_atomic *op);
 };
 
 /* A function has the space from now on; NULL: no more. */
@@ -52,14 +51,13 @@ static inline bool mem_place_write(struct hca *hca, struct mem_place at, const v
     return hca->spaces[at.space] && hca->spaces[at.space]->write(hca, at.address, buf, len);
 }
 
-static inline bool mem_place_cmpxchg(struct hca *hca, struct mem_place at, size_t len,
-                                     uint64_t *expected, uint64_t desired)
+static inline bool mem_place_atomic(struct hca *hca, struct mem_place at, size_t len,
+                                    struct host_atomic *op)
 {
     if (G_LIKELY(at.space == MEM_SPACE_HOST)) {
-        return hca_dma_cmpxchg(hca, at.address, len, expected, desired);
+        return hca_dma_atomic(hca, at.address, len, op);
     }
-    return hca->spaces[at.space] &&
-           hca->spaces[at.space]->cmpxchg(hca, at.address, len, expected, desired);
+    return hca->spaces[at.space] && hca->spaces[at.space]->atomic(hca, at.address, len, op);
 }
 
 #endif

@@ -95,16 +95,20 @@ static void fake_unmap(void *opaque, void *ptr, size_t len, bool is_write)
     hook(host, FAKE_UNMAP);
 }
 
-static bool fake_cmpxchg(void *opaque, uint64_t addr, size_t len, uint64_t *expected,
-                         uint64_t desired)
+static bool fake_atomic(void *opaque, uint64_t addr, size_t len, struct host_atomic *op)
 {
-    uint8_t *ram = bus_at(opaque, addr, len);
+    struct fake_host *host = opaque;
+    uint8_t *ram = bus_at(host, addr, len);
 
     if (!ram || addr % len) {
         return false;
     }
-    host_cmpxchg(ram, len, expected, desired);
-    hook(opaque, FAKE_CMPXCHG);
+    if (host->atomics_lose) {
+        op->lost = true;
+    } else {
+        host_atomic_do(ram, len, op);
+    }
+    hook(host, FAKE_ATOMIC);
     return true;
 }
 
@@ -161,7 +165,7 @@ const struct hca_host_ops fake_host_ops = {
     .dma_read_far = fake_read_far,
     .dma_map = fake_map,
     .dma_unmap = fake_unmap,
-    .dma_cmpxchg = fake_cmpxchg,
+    .dma_atomic = fake_atomic,
     .irq = fake_irq,
     .clock_ns = fake_clock,
     .timer_arm = fake_timer,

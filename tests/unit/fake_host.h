@@ -22,7 +22,7 @@ enum fake_call {
     FAKE_WRITE,
     FAKE_MAP,
     FAKE_UNMAP,
-    FAKE_CMPXCHG,
+    FAKE_ATOMIC,
     FAKE_IRQ,
     FAKE_TIMER,
     FAKE_WAKE,
@@ -35,6 +35,7 @@ struct fake_host {
     /* Called at the end of every callback, after it has had its effect; NULL: by none. */
     void (*hook)(void *opaque, enum fake_call call);
     void *hook_opaque;
+    bool atomics_lose; /* to CPUs that change their words */
     uint8_t *ram;
     uint64_t next;                    /* bus address where the next allocation starts */
     uint64_t now;                     /* clock, nanoseconds */

@@ -261,14 +261,13 @@ static bool device_write(struct hca *hca, uint64_t addr, const void *buf, size_t
     return true;
 }
 
-static bool device_cmpxchg(struct hca *hca, uint64_t addr, size_t len, uint64_t *expected,
-                           uint64_t desired)
+static bool device_atomic(struct hca *hca, uint64_t addr, size_t len, struct host_atomic *op)
 {
-    host_cmpxchg(device_memory + addr, len, expected, desired);
+    host_atomic_do(device_memory + addr, len, op);
     return true;
 }
 
-static const struct mem_space device_space = {device_read, device_write, device_cmpxchg};
+static const struct mem_space device_space = {device_read, device_write, device_atomic};
 
 /* A key of the device's memory, for addresses from va on. */
 static uint32_t device_key(uint64_t va)

@@ -262,41 +262,83 @@ END_TEST
 
 static uint64_t *contended;
 
-/* A CPU that is always faster. */
+/* A CPU that changes the word each time that the device has looked at it. */
 static void change_word(void *opaque, enum fake_call call)
 {
     (void)opaque;
-    if (call == FAKE_CMPXCHG) {
+    if (call == FAKE_ATOMIC) {
         ++*contended;
     }
 }
 
-/* A fetch-and-add that loses every race is given up as if its request had been lost, and done when
- * it is asked for again. */
-START_TEST(fetch_and_add_that_never_wins_is_tried_again_later)
+static uint64_t fetch_and_add_from_left(uint64_t add)
 {
     uint64_t src = lab_mem(left, 8, 0), dst = lab_mem(right, 8, 0);
-    struct lab_cqe cqe;
 
     contended = lab_ptr(right, dst, 8);
     *contended = 5;
-    right->host.hook = change_word;
     lab_post(&a, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_ATOMIC_FA,
                                   .sge = {{src, 8, 0}},
                                   .num_sge = 1,
                                   .raddr = dst,
                                   .rkey = right->key,
-                                  .swap_add = 1000000});
+                                  .swap_add = add});
     lab_run(lab);
-    ck_assert(!lab_poll(left, &cqe));
-    ck_assert_uint_le(*contended, 100);
-    ck_assert_uint_eq(b.qp->state, PRM_QP_STATE_RTS);
+    return src;
+}
+
+/* An addition is one instruction, which no CPU can come between. */
+START_TEST(fetch_and_add_never_waits_for_a_cpu_that_changes_the_word)
+{
+    struct lab_cqe cqe;
+    uint64_t src;
+
+    right->host.hook = change_word;
+    src = fetch_and_add_from_left(1000000);
     right->host.hook = NULL;
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(left, src, 8), 5);
+    ck_assert_uint_eq(*contended, 1000006);
+}
+END_TEST
+
+/* What the host could not do for its CPUs is given up as if its request had been lost, and done
+ * when it is asked for again. */
+START_TEST(atomic_that_lost_to_cpus_is_done_when_it_is_asked_for_again)
+{
+    struct lab_cqe cqe;
+
+    right->host.atomics_lose = true;
+    fetch_and_add_from_left(1000000);
+    ck_assert(!lab_poll(left, &cqe));
+    ck_assert_uint_eq(*contended, 5);
+    ck_assert_uint_eq(b.qp->state, PRM_QP_STATE_RTS);
+    right->host.atomics_lose = false;
     lab_advance(lab, 4 * LAB_ACK_TIMEOUT_NS);
     ck_assert(lab_poll(left, &cqe));
     ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ);
-    ck_assert_uint_ge(*contended, 1000000);
-    ck_assert_uint_le(*contended, 1000100);
+    ck_assert_uint_eq(*contended, 1000005);
+}
+END_TEST
+
+static uint64_t changed_meanwhile(const void *with, uint64_t held)
+{
+    (void)with;
+    ++*contended;
+    return held + 1000;
+}
+
+/* What a CPU can come between is tried for so long, and no longer. */
+START_TEST(computed_atomic_that_never_wins_ends_and_leaves_the_word_to_the_cpu)
+{
+    struct host_atomic op = {.kind = HOST_ATOMIC_COMPUTE, .compute = changed_meanwhile};
+    uint64_t word = 0;
+
+    contended = &word;
+    host_atomic_do(&word, sizeof(word), &op);
+    ck_assert(op.lost);
+    ck_assert_uint_eq(word, HOST_ATOMIC_TRIES);
 }
 END_TEST
 
@@ -443,7 +485,9 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, umr_from_crumbs_is_read_over_several_turns);
     tcase_add_loop_test(tcase, half_a_umr_leaves_nothing_behind, 0, G_N_ELEMENTS(umr_ends));
     tcase_add_test(tcase, timers_that_expire_together_fire_over_several_turns);
-    tcase_add_test(tcase, fetch_and_add_that_never_wins_is_tried_again_later);
+    tcase_add_test(tcase, fetch_and_add_never_waits_for_a_cpu_that_changes_the_word);
+    tcase_add_test(tcase, atomic_that_lost_to_cpus_is_done_when_it_is_asked_for_again);
+    tcase_add_test(tcase, computed_atomic_that_never_wins_ends_and_leaves_the_word_to_the_cpu);
     tcase_add_test(tcase, failing_cq_takes_its_qps_down_over_several_turns);
     tcase_add_test(tcase, frames_without_end_keep_nobody_from_sending);
     tcase_add_test(tcase, acknowledgement_in_the_ring_is_seen_before_the_timeout);
