@@ -22,8 +22,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/verbs"))
-from hosts import Failure, Hosts, PERFTEST, SKIPPED, free_port, wait_listening  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests/verbs"), str(ROOT / "scripts/lib")]
+from hosts import Failure, Hosts, PERFTEST, free_port, wait_listening  # noqa: E402
+from tries import SKIPPED  # noqa: E402
 
 PROGRAMS = ("ib_write_bw", "ib_send_lat", "ibv_rc_pingpong", "ibv_asyncwatch", "ucx_perftest")
 UCX = {
