@@ -70,7 +70,7 @@ class Build:
         log = pathlib.Path(self.folder) / "meson-logs/testlog.json"
         log.unlink(missing_ok=True)
         aloud = aloud and self.verbose
-        subprocess.run(["meson", "test", "-C", self.folder, "--no-rebuild", "--num-processes", "2",
+        subprocess.run(["meson", "test", "-C", self.folder, "--no-rebuild", "--num-processes", str(len(os.sched_getaffinity(0)) + 1),
                         "--verbose" if aloud else "--quiet", *names],
                        stdout=None if aloud else subprocess.DEVNULL, check=False)
         # The log decides, not the exit status: it tells skipped from passed.
