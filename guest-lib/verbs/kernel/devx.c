@@ -275,17 +275,10 @@ int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *
     return err;
 }
 
-static const struct prm_object *devx_srq_object(const struct hv_srq *srq)
-{
-    return srq->type == IBV_SRQT_XRC  ? PRM_OBJECT(XRC_SRQ)
-           : srq->type == IBV_SRQT_TM ? PRM_OBJECT(XRQ)
-                                      : PRM_OBJECT(RMP);
-}
-
 static int devx_use_srq(struct ibv_srq *srq, enum prm_act act, const void *in, size_t inlen,
                         void *out, size_t outlen)
 {
-    return devx_use(hv_srq_check(srq), srq->context, act, devx_srq_object(hv_srq(srq)),
+    return devx_use(hv_srq_check(srq), srq->context, act, hv_srq_object(hv_srq(srq)),
                     hv_srq(srq)->srqn, 0, in, inlen, out, outlen);
 }
 

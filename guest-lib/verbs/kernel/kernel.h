@@ -158,6 +158,9 @@ void hv_cmd_end(struct hv_hca *hca, int state);
 /* What cmd_status_to_err() of mlx5_core makes of a status, or of DRV_TIMEOUT. */
 int hv_status_errno(int status);
 
+/* What a shared receive queue is to the device: an RMP, an XRC SRQ or an XRQ (srq.c). */
+const struct prm_object *hv_srq_object(const struct hv_srq *srq);
+
 /* DRAIN_DCT, and waits until the device says that the DCT's last connection is gone: 0 or errno. */
 int hv_drain_dct(struct hv_hca *hca, uint16_t uid, uint32_t dctn);
 

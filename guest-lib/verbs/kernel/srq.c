@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Shared receive queues: commands. Ordinary ones are RMPs to the device, as with mlx5_ib; XRC SRQs
- * and those with tag matching, which are XRQs, name their CQ.
+ * and those with tag matching, which are XRQs, name their CQ. Each kind has a row in srq_kinds[].
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* XRC SRQs are the kernel's (mlx5_ib create_srq_user()). */
+/* The commands of a kind of shared receive queue. */
+struct srq_kind {
+    int (*create)(struct hv_srq *srq);
+    int (*arm)(const struct hv_srq *srq, uint16_t limit);
+    int (*query)(const struct hv_srq *srq, uint32_t *limit);
+    const struct prm_object *object; /* what the device calls it */
+    bool kernel_owns;                /* the kernel, not the program's user context */
+};
+
+static const struct srq_kind *srq_kind(const struct hv_srq *srq);
+
 static uint16_t srq_uid(const struct hv_srq *srq)
 {
-    return srq->type == IBV_SRQT_XRC ? 0 : hv_context(srq->ibv.context)->uid;
+    return srq_kind(srq)->kernel_owns ? 0 : hv_context(srq->ibv.context)->uid;
 }
 
 /* The ring of an RMP or an XRQ, in its context. */
@@ -24,6 +34,8 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
     PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
     hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
 }
+
+/* -- ordinary ones ----------------------------------------------------------------------------- */
 
 static int srq_create_rmp(struct hv_srq *srq)
 {
@@ -42,6 +54,37 @@ static int srq_create_rmp(struct hv_srq *srq)
     srq->srqn = PRM_GET(create_rmp_out, out, rmpn);
     return err;
 }
+
+static int srq_arm_rmp(const struct hv_srq *srq, uint16_t limit)
+{
+    struct prm_modify_rmp_in in[1] = {0};
+    struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, in, ctx);
+
+    PRM_SET(modify_rmp_in, in, opcode, PRM_CMD_OP_MODIFY_RMP);
+    PRM_SET(modify_rmp_in, in, uid, srq_uid(srq));
+    PRM_SET(modify_rmp_in, in, rmp_state, PRM_RMPC_STATE_RDY);
+    PRM_SET(modify_rmp_in, in, rmpn, srq->srqn);
+    PRM_SET(rmp_bitmask, PRM_PTR(modify_rmp_in, in, bitmask), lwm, 1);
+    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
+    PRM_SET(wq, PRM_PTR(rmpc, rmpc, wq), lwm, limit);
+    return hv_cmd_simple(srq->hca, in, sizeof(in));
+}
+
+static int srq_query_rmp(const struct hv_srq *srq, uint32_t *limit)
+{
+    struct prm_query_rmp_in in[1] = {0};
+    struct prm_query_rmp_out out[1] = {0};
+    struct prm_rmpc *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
+    int err;
+
+    PRM_SET(query_rmp_in, in, opcode, PRM_CMD_OP_QUERY_RMP);
+    PRM_SET(query_rmp_in, in, rmpn, srq->srqn);
+    err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+    *limit = PRM_GET(wq, PRM_PTR(rmpc, rmpc, wq), lwm);
+    return err;
+}
+
+/* -- XRC --------------------------------------------------------------------------------------- */
 
 static int srq_create_xrc(struct hv_srq *srq)
 {
@@ -68,7 +111,33 @@ static int srq_create_xrc(struct hv_srq *srq)
     return err;
 }
 
-/* One with tag matching, and rendezvous by the device. */
+static int srq_arm_xrc(const struct hv_srq *srq, uint16_t limit)
+{
+    struct prm_arm_xrc_srq_in in[1] = {0};
+
+    PRM_SET(arm_xrc_srq_in, in, opcode, PRM_CMD_OP_ARM_XRC_SRQ);
+    PRM_SET(arm_xrc_srq_in, in, op_mod, PRM_ARM_XRC_SRQ_OP_XRC_SRQ);
+    PRM_SET(arm_xrc_srq_in, in, uid, srq_uid(srq));
+    PRM_SET(arm_xrc_srq_in, in, xrc_srqn, srq->srqn);
+    PRM_SET(arm_xrc_srq_in, in, lwm, limit);
+    return hv_cmd_simple(srq->hca, in, sizeof(in));
+}
+
+static int srq_query_xrc(const struct hv_srq *srq, uint32_t *limit)
+{
+    struct prm_query_xrc_srq_in in[1] = {0};
+    struct prm_query_xrc_srq_out out[1] = {0};
+    int err;
+
+    PRM_SET(query_xrc_srq_in, in, opcode, PRM_CMD_OP_QUERY_XRC_SRQ);
+    PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
+    err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+    *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
+    return err;
+}
+
+/* -- with tag matching, and rendezvous by the device ------------------------------------------- */
+
 static int srq_create_xrq(struct hv_srq *srq)
 {
     size_t len = PRM_SIZE(create_xrq_in) + 8 * (srq->ring_size / PCI_PAGE);
@@ -97,100 +166,79 @@ static int srq_create_xrq(struct hv_srq *srq)
     return err;
 }
 
-static int srq_destroy_cmd(struct hv_srq *srq)
+/* As mlx5_ib does it, not by ARM_XRQ. */
+static int srq_arm_xrq(const struct hv_srq *srq, uint16_t limit)
 {
-    struct prm_destroy_xrq_in xrq[1] = {0};
-    struct prm_destroy_rmp_in rmp[1] = {0};
-    struct prm_destroy_xrc_srq_in xrc[1] = {0};
+    struct prm_arm_rq_in in[1] = {0};
 
-    if (srq->type == IBV_SRQT_XRC) {
-        PRM_SET(destroy_xrc_srq_in, xrc, opcode, PRM_CMD_OP_DESTROY_XRC_SRQ);
-        PRM_SET(destroy_xrc_srq_in, xrc, uid, srq_uid(srq));
-        PRM_SET(destroy_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
-        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
-    }
-    if (srq->type == IBV_SRQT_TM) {
-        PRM_SET(destroy_xrq_in, xrq, opcode, PRM_CMD_OP_DESTROY_XRQ);
-        PRM_SET(destroy_xrq_in, xrq, uid, srq_uid(srq));
-        PRM_SET(destroy_xrq_in, xrq, xrqn, srq->srqn);
-        return hv_cmd_simple(srq->hca, xrq, sizeof(xrq));
-    }
-    PRM_SET(destroy_rmp_in, rmp, opcode, PRM_CMD_OP_DESTROY_RMP);
-    PRM_SET(destroy_rmp_in, rmp, uid, srq_uid(srq));
-    PRM_SET(destroy_rmp_in, rmp, rmpn, srq->srqn);
-    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
+    PRM_SET(arm_rq_in, in, opcode, PRM_CMD_OP_ARM_RQ);
+    PRM_SET(arm_rq_in, in, op_mod, PRM_ARM_RQ_OP_XRQ);
+    PRM_SET(arm_rq_in, in, uid, srq_uid(srq));
+    PRM_SET(arm_rq_in, in, srq_number, srq->srqn);
+    PRM_SET(arm_rq_in, in, lwm, limit);
+    return hv_cmd_simple(srq->hca, in, sizeof(in));
 }
 
-static int srq_arm(struct hv_srq *srq, uint16_t limit)
+static int srq_query_xrq(const struct hv_srq *srq, uint32_t *limit)
 {
-    struct prm_modify_rmp_in rmp[1] = {0};
-    struct prm_arm_xrc_srq_in xrc[1] = {0};
-    struct prm_arm_rq_in xrq[1] = {0};
-    struct prm_rmpc *rmpc = PRM_PTR(modify_rmp_in, rmp, ctx);
+    struct prm_query_xrq_in in[1] = {0};
+    struct prm_query_xrq_out out[1] = {0};
+    struct prm_xrqc *xrqc = PRM_PTR(query_xrq_out, out, xrq_context);
+    int err;
 
-    if (srq->type == IBV_SRQT_XRC) {
-        PRM_SET(arm_xrc_srq_in, xrc, opcode, PRM_CMD_OP_ARM_XRC_SRQ);
-        PRM_SET(arm_xrc_srq_in, xrc, op_mod, PRM_ARM_XRC_SRQ_OP_XRC_SRQ);
-        PRM_SET(arm_xrc_srq_in, xrc, uid, srq_uid(srq));
-        PRM_SET(arm_xrc_srq_in, xrc, xrc_srqn, srq->srqn);
-        PRM_SET(arm_xrc_srq_in, xrc, lwm, limit);
-        return hv_cmd_simple(srq->hca, xrc, sizeof(xrc));
-    }
-    if (srq->type == IBV_SRQT_TM) { /* as mlx5_ib does it, not by ARM_XRQ */
-        PRM_SET(arm_rq_in, xrq, opcode, PRM_CMD_OP_ARM_RQ);
-        PRM_SET(arm_rq_in, xrq, op_mod, PRM_ARM_RQ_OP_XRQ);
-        PRM_SET(arm_rq_in, xrq, uid, srq_uid(srq));
-        PRM_SET(arm_rq_in, xrq, srq_number, srq->srqn);
-        PRM_SET(arm_rq_in, xrq, lwm, limit);
-        return hv_cmd_simple(srq->hca, xrq, sizeof(xrq));
-    }
-    PRM_SET(modify_rmp_in, rmp, opcode, PRM_CMD_OP_MODIFY_RMP);
-    PRM_SET(modify_rmp_in, rmp, uid, srq_uid(srq));
-    PRM_SET(modify_rmp_in, rmp, rmp_state, PRM_RMPC_STATE_RDY);
-    PRM_SET(modify_rmp_in, rmp, rmpn, srq->srqn);
-    PRM_SET(rmp_bitmask, PRM_PTR(modify_rmp_in, rmp, bitmask), lwm, 1);
-    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
-    PRM_SET(wq, PRM_PTR(rmpc, rmpc, wq), lwm, limit);
-    return hv_cmd_simple(srq->hca, rmp, sizeof(rmp));
+    PRM_SET(query_xrq_in, in, opcode, PRM_CMD_OP_QUERY_XRQ);
+    PRM_SET(general_obj_in_cmd_hdr, (void *)in, uid, srq_uid(srq));
+    PRM_SET(query_xrq_in, in, xrqn, srq->srqn);
+    err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
+    *limit = PRM_GET(wq, PRM_PTR(xrqc, xrqc, wq), lwm);
+    return err;
+}
+
+/* -- kinds ------------------------------------------------------------------------------------- */
+
+static const struct srq_kind srq_kinds[] = {
+    [IBV_SRQT_BASIC] = {.create = srq_create_rmp,
+                        .arm = srq_arm_rmp,
+                        .query = srq_query_rmp,
+                        .object = PRM_OBJECT(RMP)},
+    [IBV_SRQT_XRC] = {.create = srq_create_xrc,
+                      .arm = srq_arm_xrc,
+                      .query = srq_query_xrc,
+                      .object = PRM_OBJECT(XRC_SRQ),
+                      .kernel_owns = true}, /* as with mlx5_ib (create_srq_user()) */
+    [IBV_SRQT_TM] = {.create = srq_create_xrq,
+                     .arm = srq_arm_xrq,
+                     .query = srq_query_xrq,
+                     .object = PRM_OBJECT(XRQ)},
+};
+
+static const struct srq_kind *srq_kind(const struct hv_srq *srq)
+{
+    return &srq_kinds[srq->type];
+}
+
+const struct prm_object *hv_srq_object(const struct hv_srq *srq)
+{
+    return srq_kind(srq)->object;
+}
+
+static int srq_destroy_cmd(const struct hv_srq *srq)
+{
+    const struct prm_command *destroy = hv_srq_object(srq)->destroy;
+    struct prm_general_obj_in_cmd_hdr in[1] = {0}; /* all of them begin with it */
+
+    g_assert(destroy->in_least <= sizeof(in));
+    PRM_SET(general_obj_in_cmd_hdr, in, opcode, destroy->opcode);
+    PRM_SET(general_obj_in_cmd_hdr, in, uid, srq_uid(srq));
+    prm_set(in, destroy->number, srq->srqn, destroy->name);
+    return hv_cmd_simple(srq->hca, in, destroy->in_least);
 }
 
 int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit)
 {
     int err = hv_srq_check(&srq->ibv);
 
-    if (err) {
-        return err;
-    }
-
-    if (srq->type == IBV_SRQT_XRC) {
-        struct prm_query_xrc_srq_in in[1] = {0};
-        struct prm_query_xrc_srq_out out[1] = {0};
-
-        PRM_SET(query_xrc_srq_in, in, opcode, PRM_CMD_OP_QUERY_XRC_SRQ);
-        PRM_SET(query_xrc_srq_in, in, xrc_srqn, srq->srqn);
-        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
-        *limit = PRM_GET(xrc_srqc, PRM_PTR(query_xrc_srq_out, out, xrc_srq_context_entry), lwm);
-    } else if (srq->type == IBV_SRQT_TM) {
-        struct prm_query_xrq_in in[1] = {0};
-        struct prm_query_xrq_out out[1] = {0};
-        struct prm_xrqc *xrqc = PRM_PTR(query_xrq_out, out, xrq_context);
-
-        PRM_SET(query_xrq_in, in, opcode, PRM_CMD_OP_QUERY_XRQ);
-        PRM_SET(general_obj_in_cmd_hdr, (void *)in, uid, srq_uid(srq));
-        PRM_SET(query_xrq_in, in, xrqn, srq->srqn);
-        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
-        *limit = PRM_GET(wq, PRM_PTR(xrqc, xrqc, wq), lwm);
-    } else {
-        struct prm_query_rmp_in in[1] = {0};
-        struct prm_query_rmp_out out[1] = {0};
-        struct prm_rmpc *rmpc = PRM_PTR(query_rmp_out, out, rmp_context);
-
-        PRM_SET(query_rmp_in, in, opcode, PRM_CMD_OP_QUERY_RMP);
-        PRM_SET(query_rmp_in, in, rmpn, srq->srqn);
-        err = hv_cmd(srq->hca, in, sizeof(in), out, sizeof(out));
-        *limit = PRM_GET(wq, PRM_PTR(rmpc, rmpc, wq), lwm);
-    }
-    return err;
+    return err ? err : srq_kind(srq)->query(srq, limit);
 }
 
 /* What is named by handle (ib_uverbs_create_srq()): 0 or errno. */
@@ -221,11 +269,7 @@ int uverbs_create_srq(struct hv_srq *srq)
 
     err = err ? err
               : hv_pin_queue(srq->ibv.context, srq->ring, srq->ring_size, srq->dbrec, &srq->pinned);
-    if (!err) {
-        err = srq->type == IBV_SRQT_XRC  ? srq_create_xrc(srq)
-              : srq->type == IBV_SRQT_TM ? srq_create_xrq(srq)
-                                         : srq_create_rmp(srq);
-    }
+    err = err ? err : srq_kind(srq)->create(srq);
     if (err) {
         hv_unpin_queue(srq->ibv.context, srq->dbrec, &srq->pinned);
         return err;
@@ -262,5 +306,6 @@ int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int a
     if (!(attr_mask & IBV_SRQ_LIMIT)) {
         return 0;
     }
-    return attr->srq_limit >= srq->wqe_cnt ? EINVAL : srq_arm(srq, (uint16_t)attr->srq_limit);
+    return attr->srq_limit >= srq->wqe_cnt ? EINVAL
+                                           : srq_kind(srq)->arm(srq, (uint16_t)attr->srq_limit);
 }
