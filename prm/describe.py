@@ -67,6 +67,7 @@ class Command:
     act: Optional[str] = None             # what it does (ACTS) with
     object: Optional[str] = None          # an object of this kind,
     number: Optional[str] = None          # whose number this field has
+    umem: list = field(default_factory=list)  # fields that say that memory is in umems
 
 
 @dataclass
@@ -85,7 +86,9 @@ ACTS = ('creates', 'queries', 'modifies', 'destroys')
 COMMAND = re.compile(r'(?P<opcode>0x[0-9a-f]+)\s+(?P<name>\w+)'
                      r'(?:\s+(?P<input>[\w.]+)\s+(?P<output>[\w.]+)(?P<any>\s+any-variant)?'
                      rf'(?:\s+(?P<act>{"|".join(ACTS)})\s+(?P<object>[A-Z]\w+)\s+(?P<number>[\w.]+))?'
+                     r'(?:\s+umem(?P<umem>(?:\s+[\w.]+)+))?'
                      r')?$')
+UMEM_FIELDS = 2  # of a command at most (prm/reflect.h)
 SCALAR = re.compile(r'u(8|16|24|32|40|48|56|64)$')
 
 
@@ -174,7 +177,7 @@ class Descriptions:
         match = COMMAND.match(text)
         if not match:
             raise DescriptionError(f'{where}: want "OPCODE NAME [IN OUT [any-variant] '
-                                   '[ACT OBJECT NUMBER]]"')
+                                   '[ACT OBJECT NUMBER] [umem FIELD...]]"')
         layouts = ' and '.join(match[part].partition('..')[0] for part in ('input', 'output')
                                if match[part])
         self._value(enum, f"{match['opcode']} {match['name']} {layouts}", where)
@@ -185,6 +188,9 @@ class Descriptions:
             command.any_variant = bool(match['any'])
             command.act, command.object = match['act'], match['object']
             command.number = match['number']
+            command.umem = (match['umem'] or '').split()
+            if len(command.umem) > UMEM_FIELDS:
+                raise DescriptionError(f'{where}: more than {UMEM_FIELDS} fields of umems')
         self.commands[command.name] = command
 
     @staticmethod
@@ -247,6 +253,9 @@ class Descriptions:
 
         if command.number and not self.number(command):
             raise DescriptionError(f'{command.where}: no number "{command.number}"')
+        for path in command.umem:
+            if not self._scalar(command.input, path):
+                raise DescriptionError(f'{command.where}: no field "{path}" in {command.input}')
 
     def _objects(self):
         """Kind -> act -> command; of commands that modify, the last."""
@@ -284,6 +293,10 @@ class Descriptions:
         if command.act == 'creates' and given:
             return given, True
         return (chosen, False) if chosen else None
+
+    def umem_fields(self, command):
+        """The fields of the input that say that rings, pages and doorbell records are in umems."""
+        return [self._scalar(command.input, path) for path in command.umem]
 
     def variants(self, command):
         """The enum of a command's op_mod, or None: op_mod is 0, or any_variant."""

@@ -98,13 +98,18 @@ def header(desc):
     return '\n'.join(out)
 
 
+def place(entry):
+    """A scalar field as prm_get() and prm_set() take it."""
+    return f'0x{entry.bit << 8 | entry.width:x}'
+
+
 def about(desc, command):
-    """The object that a command is about: the last members of struct prm_command."""
+    """The object that a command is about: members of struct prm_command."""
     if not command.object:
         return 'PRM_ABOUT_NONE, NULL, 0, false'
     entry, in_output = desc.number(command)
     return (f'PRM_{command.act.upper()}, &prm_object_{command.object}, '
-            f'0x{entry.bit << 8 | entry.width:x}, {str(in_output).lower()}')
+            f'{place(entry)}, {str(in_output).lower()}')
 
 
 def source_commands(out, desc, struct_index, enum_index):
@@ -118,7 +123,8 @@ def source_commands(out, desc, struct_index, enum_index):
                 f'    {desc.least(command.input, command.input_until)}, '
                 f'{desc.least(command.output, command.output_until)},',
                 f'    {str(command.any_variant).lower()}, {names},',
-                f'    {about(desc, command)},', '};']
+                f'    {about(desc, command)},',
+                f"    {{{', '.join(map(place, desc.umem_fields(command))) or 0}}},", '};']
     for name, commands in desc.objects.items():
         out.append(f'const struct prm_object prm_object_{name} = {{')
         out.append(f'    "{name}", ' + ', '.join(

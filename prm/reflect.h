@@ -57,6 +57,9 @@ enum prm_act {
     PRM_DESTROYS,
 };
 
+/* Fields of a command's input that say that memory is in umems, at most. */
+#define PRM_UMEM_FIELDS 2
+
 /* A command: its layouts, what of them nobody may leave out, and the object that it is about. */
 struct prm_command {
     uint16_t opcode;
@@ -69,6 +72,8 @@ struct prm_command {
     const struct prm_object *object; /* NULL: about none */
     uint32_t number;                 /* where its number is (prm_get(), prm_set()): in the input */
     bool number_in_out;              /* or, of one that the command creates, in the output */
+    /* Where the input says that rings, pages and doorbell records are in umems; 0: no more. */
+    uint32_t umem_valid[PRM_UMEM_FIELDS];
 };
 
 /* The structure of that name ("qpc"), or NULL. */

@@ -101,6 +101,21 @@ class Commands(unittest.TestCase):
             with self.assertRaisesRegex(describe.DescriptionError, why):
                 read(COMMANDS + rows)
 
+    def test_a_command_may_say_that_memory_is_in_umems(self):
+        desc = read(COMMANDS + 'struct run_in 0x18 Title\n    0x00 go_in go Meaning\n'
+                               '    0x10.31 is_umem Meaning\n'
+                               'commands op2 Title\n    0x10 RUN run_in go_out umem is_umem go.last\n')
+        fields = desc.umem_fields(desc.commands['RUN'])
+        self.assertEqual([(entry.bit, entry.width) for entry in fields], [(128, 1), (64, 64)])
+        self.assertIn('    {0x8001, 0x4040},', gen.source(desc))
+
+    def test_fields_of_umems_are_the_input_s_and_few(self):
+        for row, why in (('umem gone', 'no field "gone" in go_in'),
+                         ('umem', 'want "OPCODE NAME'),
+                         ('umem last last last', 'more than 2 fields of umems')):
+            with self.assertRaisesRegex(describe.DescriptionError, why):
+                read(COMMANDS + f'    0x10 GO go_in go_out {row}\n')
+
     def test_layouts_must_be_described(self):
         for row, why in (('GO go_in', 'want "OPCODE NAME'),
                          ('GO go_in gone', 'no structure "gone"'),

@@ -160,64 +160,15 @@ static bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in)
 
 void devx_cmd_set_umem_valid(void *in, size_t inlen)
 {
-    uint16_t op = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode);
+    const struct prm_command *command = devx_find(in);
 
-#define ROOM(layout) (inlen >= PRM_SIZE(layout))
-    switch (op) {
-    case PRM_CMD_OP_CREATE_MKEY:
-        if (ROOM(create_mkey_in) && !devx_cmd_is_of_keys(in)) {
-            PRM_SET(create_mkey_in, in, mkey_umem_valid, 1);
-        }
-        break;
-    case PRM_CMD_OP_CREATE_CQ:
-        if (ROOM(create_cq_in)) {
-            PRM_SET(create_cq_in, in, cq_umem_valid, 1);
-            PRM_SET(cqc, PRM_PTR(create_cq_in, in, cq_context), dbr_umem_valid, 1);
-        }
-        break;
-    case PRM_CMD_OP_MODIFY_CQ:
-        if (ROOM(modify_cq_in)) {
-            PRM_SET(modify_cq_in, in, cq_umem_valid, 1);
-        }
-        break;
-    case PRM_CMD_OP_CREATE_QP:
-        if (ROOM(create_qp_in)) {
-            PRM_SET(create_qp_in, in, wq_umem_valid, 1);
-            PRM_SET(qpc, PRM_PTR(create_qp_in, in, qpc), dbr_umem_valid, 1);
-        }
-        break;
-    case PRM_CMD_OP_CREATE_XRC_SRQ:
-        if (ROOM(create_xrc_srq_in)) {
-            PRM_SET(create_xrc_srq_in, in, xrc_srq_umem_valid, 1);
-            PRM_SET(xrc_srqc, PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry), dbr_umem_valid,
-                    1);
-        }
-        break;
-    case PRM_CMD_OP_CREATE_XRQ:
-        if (ROOM(create_xrq_in)) {
-            struct prm_wq *wq = PRM_PTR(xrqc, PRM_PTR(create_xrq_in, in, xrq_context), wq);
-
-            PRM_SET(wq, wq, dbr_umem_valid, 1);
-            PRM_SET(wq, wq, wq_umem_valid, 1);
-        }
-        break;
-#define WQ_IN(name, ctx_field, layout)                                                             \
-    case PRM_CMD_OP_CREATE_##name:                                                                 \
-        if (ROOM(create_##layout##_in)) {                                                          \
-            struct prm_wq *wq =                                                                    \
-                PRM_PTR(layout##c, PRM_PTR(create_##layout##_in, in, ctx_field), wq);              \
-            PRM_SET(wq, wq, dbr_umem_valid, 1);                                                    \
-            PRM_SET(wq, wq, wq_umem_valid, 1);                                                     \
-        }                                                                                          \
-        break
-        WQ_IN(RQ, ctx, rq);
-        WQ_IN(SQ, ctx, sq);
-        WQ_IN(RMP, ctx, rmp);
-#undef WQ_IN
-    default:
-        break;
+    if (!command || inlen < command->in->size ||
+        (command == PRM_COMMAND(CREATE_MKEY) && devx_cmd_is_of_keys(in))) {
+        return;
     }
-#undef ROOM
+    for (size_t i = 0; i < PRM_UMEM_FIELDS && command->umem_valid[i]; i++) {
+        prm_set(in, command->umem_valid[i], 1, command->name);
+    }
 }
 
 void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, const void *out,
