@@ -291,26 +291,34 @@ bool netlink_send(int fd, const struct msghdr *message)
 /* -- answers -----------------------------------------------------------------------------------
  */
 
-/* A kernel's datagram: whether a dump or an answer ends in it, and with an error. */
-static bool netlink_ends(const uint8_t *bytes, size_t len, bool *failed)
+/* A datagram of the kernel's. */
+struct netlink_datagram {
+    const struct nlmsghdr *first; /* NULL: there is no message in it */
+    bool ends;                    /* a dump or an answer ends in it, */
+    bool failed;                  /* with an error */
+};
+
+static struct netlink_datagram netlink_read(const uint8_t *bytes, size_t len)
 {
+    struct netlink_datagram kernel = {0};
     const struct nlmsghdr *message;
     size_t at = 0;
-    bool ends = false;
 
-    *failed = false;
     while ((message = netlink_next(bytes, len, &at))) {
+        if (!kernel.first) {
+            kernel.first = message;
+        }
         if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) {
             int32_t error = 0;
 
             if (message->nlmsg_len >= NLMSG_LENGTH(sizeof(error))) {
                 memcpy(&error, NLMSG_DATA(message), sizeof(error));
             }
-            *failed |= error != 0;
-            ends = true;
+            kernel.failed |= error != 0;
+            kernel.ends = true;
         }
     }
-    return ends;
+    return kernel;
 }
 
 static size_t netlink_copy(const uint8_t *bytes, size_t len, const struct msghdr *to)
@@ -347,71 +355,81 @@ static void netlink_drop(int fd)
     REAL(recv)(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
 }
 
-enum netlink_turn {
-    TURN_KERNEL, /* its datagram is the next */
-    TURN_NOBODY, /* its datagram is none that the program shall see */
-    TURN_OURS
+/* What becomes of the kernel's next datagram when the program asks for the next one. */
+enum netlink_verdict {
+    PASS,    /* it is the next */
+    RETRACT, /* it is, and what we had to say beside it is not said */
+    SWALLOW, /* the program shall not see it, and the one behind it is looked at */
+    GIVE,    /* a message of ours is the next, and the kernel's waits */
 };
 
-/* With the lock: the answer goes on behind the message that was given. */
-static void netlink_went(struct netlink_answer **at, const struct nlmsghdr *given, bool refused)
+static enum netlink_verdict netlink_decide(const struct netlink_answer *answer,
+                                           const struct netlink_datagram *kernel)
 {
-    struct netlink_answer *answer = *at;
-
-    answer->at += NLMSG_ALIGN(given->nlmsg_len);
-    if (answer->at < answer->buf.len) {
-        return;
+    if (!answer) {
+        return PASS;
     }
-    if (answer->part == NETLINK_INSTEAD) {
-        if (refused && answer->acks) { /* the kernel does not acknowledge */
-            answer->acks = false;
-            netlink_ack(&answer->buf, &answer->request, 0);
-            if (!answer->buf.failed) {
-                return;
-            }
-        }
-        netlink_drop(answer->fd);
+    if (!kernel->ends && netlink_is_dump(&answer->request)) {
+        return answer->part == NETLINK_INSTEAD ? SWALLOW : PASS;
     }
-    netlink_forget(at);
+    return kernel->failed && answer->part == NETLINK_BESIDE ? RETRACT : GIVE;
 }
 
-/* With the lock, and the kernel's next datagram. */
-static enum netlink_turn netlink_turn(int fd, const uint8_t *bytes, size_t len, struct msghdr *to,
-                                      int flags, ssize_t *given)
+/* With the lock: our answer to what the kernel's datagram answers. */
+static struct netlink_answer **netlink_find(int fd, const struct netlink_datagram *kernel)
 {
-    size_t begin = 0;
-    const struct nlmsghdr *first = netlink_next(bytes, len, &begin);
-    struct netlink_answer **at = &netlink_answers, *answer;
-    struct nlmsghdr *message;
-    bool failed, ends = netlink_ends(bytes, len, &failed);
+    struct netlink_answer **at = &netlink_answers;
 
-    while (first && *at && ((*at)->fd != fd || (*at)->request.nlmsg_seq != first->nlmsg_seq)) {
+    while (*at && !(kernel->first && (*at)->fd == fd &&
+                    (*at)->request.nlmsg_seq == kernel->first->nlmsg_seq)) {
         at = &(*at)->next;
     }
-    answer = *at;
-    if (!first || !answer) {
-        return TURN_KERNEL;
+    return at;
+}
+
+/* Whether a message comes behind those that were given. A kernel that refuses the request does not
+ * acknowledge it: in its place we do. */
+static bool netlink_has_more(struct netlink_answer *answer, const struct netlink_datagram *kernel)
+{
+    if (answer->at < answer->buf.len) {
+        return true;
     }
-    if (!ends && netlink_is_dump(&answer->request)) {
-        return answer->part == NETLINK_INSTEAD ? TURN_NOBODY : TURN_KERNEL;
+    if (answer->part != NETLINK_INSTEAD || !answer->acks || !kernel->failed ||
+        netlink_is_dump(&answer->request)) {
+        return false;
     }
-    if (failed && answer->part == NETLINK_BESIDE) {
+    answer->acks = false;
+    netlink_ack(&answer->buf, &answer->request, 0);
+    return !answer->buf.failed;
+}
+
+/* With the lock: the answer's next message, as if the kernel's socket had sent it. */
+static ssize_t netlink_give_next(struct netlink_answer **at, const struct netlink_datagram *kernel,
+                                 struct msghdr *to, int flags)
+{
+    struct netlink_answer *answer = *at;
+    struct nlmsghdr *message = (struct nlmsghdr *)(void *)(answer->buf.bytes + answer->at);
+    ssize_t given;
+
+    message->nlmsg_pid = kernel->first->nlmsg_pid;
+    given = netlink_give((const uint8_t *)message, message->nlmsg_len, to, flags);
+    if (flags & MSG_PEEK) {
+        return given;
+    }
+    answer->at += NLMSG_ALIGN(message->nlmsg_len);
+    if (!netlink_has_more(answer, kernel)) {
+        if (answer->part == NETLINK_INSTEAD) {
+            netlink_drop(answer->fd);
+        }
         netlink_forget(at);
-        return TURN_KERNEL;
     }
-    message = (struct nlmsghdr *)(void *)(answer->buf.bytes + answer->at);
-    message->nlmsg_pid = first->nlmsg_pid;
-    *given = netlink_give((const uint8_t *)message, message->nlmsg_len, to, flags);
-    if (!(flags & MSG_PEEK)) {
-        netlink_went(at, message, failed && !netlink_is_dump(&answer->request));
-    }
-    return TURN_OURS;
+    return given;
 }
 
 /* recvmsg(2) where an answer of ours may wait. */
 PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags)
 {
-    enum netlink_turn turn = TURN_KERNEL;
+    enum netlink_verdict verdict = PASS;
     uint8_t *bytes = malloc(DATAGRAM);
     ssize_t given = -1;
 
@@ -421,21 +439,29 @@ PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags
             bytes ? REAL(recv)(fd, bytes, DATAGRAM, (flags & MSG_DONTWAIT) | MSG_PEEK) : 0;
         int state = netlink_begin_work();
 
+        verdict = GIVE; /* of an error */
         given = len;
         if (len >= 0) {
+            struct netlink_datagram kernel = netlink_read(bytes, (size_t)len);
+            struct netlink_answer **at;
+
             pthread_mutex_lock(&netlink_lock);
-            turn = netlink_turn(fd, bytes, (size_t)len, to, flags, &given);
+            at = netlink_find(fd, &kernel);
+            verdict = netlink_decide(*at, &kernel);
+            if (verdict == GIVE) {
+                given = netlink_give_next(at, &kernel, to, flags);
+            } else if (verdict == RETRACT) {
+                netlink_forget(at);
+            }
             pthread_mutex_unlock(&netlink_lock);
-        } else {
-            turn = TURN_OURS; /* the error is */
         }
-        if (turn == TURN_NOBODY) {
+        if (verdict == SWALLOW) {
             netlink_drop(fd);
         }
         pthread_setcancelstate(state, NULL);
-    } while (turn == TURN_NOBODY);
+    } while (verdict == SWALLOW);
     pthread_cleanup_pop(1);
-    return turn == TURN_OURS ? given : REAL(recvmsg)(fd, to, flags);
+    return verdict == GIVE ? given : REAL(recvmsg)(fd, to, flags);
 }
 
 static bool netlink_may_wait(int fd)
