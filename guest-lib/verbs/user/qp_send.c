@@ -342,31 +342,114 @@ void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_w
 
 /* -- lists ------------------------------------------------------------------------------------- */
 
-static const struct {
-    uint8_t opcode;
-    bool known, raddr;
-    uint8_t wc;
+/* What goes into the control segment beside the opcode. */
+static uint32_t send_imm_data(const struct ibv_send_wr *wr)
+{
+    return GUINT32_FROM_BE(wr->imm_data);
+}
+
+static uint32_t send_imm_key(const struct ibv_send_wr *wr)
+{
+    return wr->invalidate_rkey;
+}
+
+static uint32_t send_imm_window(const struct ibv_send_wr *wr)
+{
+    return wr->bind_mw.mw->rkey;
+}
+
+/* Segments that come before the data, or in its place. */
+static void send_put_rdma(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    send_put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+}
+
+static void send_put_cmp_swap(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    send_put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+    send_put_atomic(qp, true, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+}
+
+static void send_put_fetch_add(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    send_put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+    send_put_atomic(qp, false, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+}
+
+static void send_put_window(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    send_put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+}
+
+static void send_put_local_inv(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    const struct ibv_mw_bind_info none = {0};
+
+    send_put_bind(qp, IBV_MW_TYPE_2, 0, &none);
+}
+
+static const struct send_op {
+    bool known;
+    uint8_t opcode, wc;
     unsigned types; /* bit per enum ibv_qp_type: where it is known */
+    bool no_data;
+    uint32_t (*imm)(const struct ibv_send_wr *wr);                 /* or NULL */
+    void (*put)(struct user_qp *qp, const struct ibv_send_wr *wr); /* or NULL */
 } ops[] = {
-#define T(type) (1u << IBV_QPT_##type)
-    [IBV_WR_RDMA_WRITE] = {PRM_WQE_OPCODE_RDMA_WRITE, true, true, 0, T(RC) | T(UC) | T(XRC_SEND)},
-    [IBV_WR_RDMA_WRITE_WITH_IMM] = {PRM_WQE_OPCODE_RDMA_WRITE_IMM, true, true, 0,
-                                    T(RC) | T(UC) | T(XRC_SEND)},
-    [IBV_WR_SEND] = {PRM_WQE_OPCODE_SEND, true, false, 0,
-                     T(RC) | T(UC) | T(UD) | T(XRC_SEND) | T(RAW_PACKET)},
-    [IBV_WR_SEND_WITH_IMM] = {PRM_WQE_OPCODE_SEND_IMM, true, false, 0,
-                              T(RC) | T(UC) | T(UD) | T(XRC_SEND)},
-    [IBV_WR_RDMA_READ] = {PRM_WQE_OPCODE_RDMA_READ, true, true, 0, T(RC) | T(XRC_SEND)},
-    [IBV_WR_ATOMIC_CMP_AND_SWP] = {PRM_WQE_OPCODE_ATOMIC_CS, true, true, 0, T(RC) | T(XRC_SEND)},
-    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {PRM_WQE_OPCODE_ATOMIC_FA, true, true, 0, T(RC) | T(XRC_SEND)},
-    [IBV_WR_LOCAL_INV] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_LOCAL_INV,
-                          T(RC) | T(UC) | T(XRC_SEND)},
-    [IBV_WR_BIND_MW] = {PRM_WQE_OPCODE_UMR, true, false, IBV_WC_BIND_MW,
-                        T(RC) | T(UC) | T(XRC_SEND)},
-    [IBV_WR_SEND_WITH_INV] = {PRM_WQE_OPCODE_SEND_INVAL, true, false, 0,
-                              T(RC) | T(UC) | T(XRC_SEND)},
-    [IBV_WR_TSO] = {PRM_WQE_OPCODE_TSO, true, false, 0, T(RAW_PACKET)},
-    [IBV_WR_DRIVER1] = {PRM_WQE_OPCODE_UMR, true, false, 0, 0}, /* libmlx5's builders use it */
+#define T(type)   (1u << IBV_QPT_##type)
+#define RELIABLE  (T(RC) | T(XRC_SEND))
+#define CONNECTED (RELIABLE | T(UC))
+    [IBV_WR_RDMA_WRITE] = {.known = true,
+                           .opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                           .types = CONNECTED,
+                           .put = send_put_rdma},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.known = true,
+                                    .opcode = PRM_WQE_OPCODE_RDMA_WRITE_IMM,
+                                    .types = CONNECTED,
+                                    .imm = send_imm_data,
+                                    .put = send_put_rdma},
+    [IBV_WR_SEND] = {.known = true,
+                     .opcode = PRM_WQE_OPCODE_SEND,
+                     .types = CONNECTED | T(UD) | T(RAW_PACKET)},
+    [IBV_WR_SEND_WITH_IMM] = {.known = true,
+                              .opcode = PRM_WQE_OPCODE_SEND_IMM,
+                              .types = CONNECTED | T(UD),
+                              .imm = send_imm_data},
+    [IBV_WR_RDMA_READ] = {.known = true,
+                          .opcode = PRM_WQE_OPCODE_RDMA_READ,
+                          .types = RELIABLE,
+                          .put = send_put_rdma},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true,
+                                   .opcode = PRM_WQE_OPCODE_ATOMIC_CS,
+                                   .types = RELIABLE,
+                                   .put = send_put_cmp_swap},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true,
+                                     .opcode = PRM_WQE_OPCODE_ATOMIC_FA,
+                                     .types = RELIABLE,
+                                     .put = send_put_fetch_add},
+    [IBV_WR_LOCAL_INV] = {.known = true,
+                          .opcode = PRM_WQE_OPCODE_UMR,
+                          .wc = IBV_WC_LOCAL_INV,
+                          .types = CONNECTED,
+                          .no_data = true,
+                          .imm = send_imm_key,
+                          .put = send_put_local_inv},
+    [IBV_WR_BIND_MW] = {.known = true,
+                        .opcode = PRM_WQE_OPCODE_UMR,
+                        .wc = IBV_WC_BIND_MW,
+                        .types = CONNECTED,
+                        .no_data = true,
+                        .imm = send_imm_window,
+                        .put = send_put_window},
+    [IBV_WR_SEND_WITH_INV] = {.known = true,
+                              .opcode = PRM_WQE_OPCODE_SEND_INVAL,
+                              .types = CONNECTED,
+                              .imm = send_imm_key},
+    [IBV_WR_TSO] = {.known = true, .opcode = PRM_WQE_OPCODE_TSO, .types = T(RAW_PACKET)},
+    /* libmlx5's builders use it */
+    [IBV_WR_DRIVER1] = {.known = true, .opcode = PRM_WQE_OPCODE_UMR},
+#undef CONNECTED
+#undef RELIABLE
 #undef T
 };
 
@@ -375,28 +458,55 @@ static bool send_op_known(enum ibv_wr_opcode op)
     return (unsigned)op < G_N_ELEMENTS(ops) && ops[op].known;
 }
 
-static uint32_t send_imm_of(const struct ibv_send_wr *wr)
+/* What a QP of such a type has behind the control segment. */
+static void send_put_type(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
-    switch (wr->opcode) {
-    case IBV_WR_SEND_WITH_IMM:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return GUINT32_FROM_BE(wr->imm_data);
-    case IBV_WR_BIND_MW:
-        return wr->bind_mw.mw->rkey;
+    switch (qp->ibv.qp_type) {
+    case IBV_QPT_UD:
+        send_put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+        break;
+    case IBV_QPT_RAW_PACKET:
+        send_put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
+                     wr->opcode == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
+        break;
+    case IBV_QPT_XRC_SEND:
+        if (ops[wr->opcode].opcode != PRM_WQE_OPCODE_UMR) {
+            send_put_xrc(qp, wr->qp_type.xrc.remote_srqn);
+        }
+        break;
     default:
-        return wr->opcode == IBV_WR_SEND_WITH_INV || wr->opcode == IBV_WR_LOCAL_INV
-                   ? wr->invalidate_rkey
-                   : 0;
+        break;
     }
 }
 
+static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct ibv_data_buf bufs[64];
+
+    if (!(wr->send_flags & IBV_SEND_INLINE) || !wr->num_sge) {
+        send_put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
+        return;
+    }
+    if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
+        send_fail(qp, ENOMEM);
+        return;
+    }
+    for (int i = 0; i < wr->num_sge; i++) {
+        bufs[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+        bufs[i].length = wr->sg_list[i].length;
+    }
+    send_put_inline(qp, (size_t)wr->num_sge, bufs);
+}
+
+/* A request that this type of QP does not do goes to the device all the same, without the segments
+ * that are its own; the device completes it in error. */
 static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
-    struct ibv_mw_bind_info none = {0};
-    enum ibv_wr_opcode op = wr->opcode;
+    const struct send_op *op;
+    uint32_t imm = 0;
     bool fits;
 
-    if (!send_op_known(op)) {
+    if (!send_op_known(wr->opcode)) {
         send_fail(qp, EINVAL);
         return;
     }
@@ -404,49 +514,20 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
         send_fail(qp, ENOMEM);
         return;
     }
-    /* One that this type of QP does not do goes to the device all the same, without the segments
-     * that are its own; the device completes it in error. */
-    fits = qp->dc == HV_DC_NONE && (ops[op].types >> qp->ibv.qp_type & 1);
-    if (!send_begin(qp, ops[op].opcode, wr->send_flags, wr->wr_id, fits ? ops[op].wc : 0,
-                    fits || op != IBV_WR_BIND_MW ? send_imm_of(wr) : 0)) {
+    op = &ops[wr->opcode];
+    fits = qp->dc == HV_DC_NONE && (op->types >> qp->ibv.qp_type & 1);
+    if (op->imm && (fits || op->imm != send_imm_window)) { /* there may be no window */
+        imm = op->imm(wr);
+    }
+    if (!send_begin(qp, op->opcode, wr->send_flags, wr->wr_id, fits ? op->wc : 0, imm)) {
         return;
     }
-    if (qp->ibv.qp_type == IBV_QPT_UD) {
-        send_put_av(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
-    } else if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        send_put_eth(qp, wr->send_flags & IBV_SEND_IP_CSUM, wr->tso.mss,
-                     op == IBV_WR_TSO ? wr->tso.hdr : NULL, wr->tso.hdr_sz);
-    } else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND && ops[op].opcode != PRM_WQE_OPCODE_UMR) {
-        send_put_xrc(qp, wr->qp_type.xrc.remote_srqn);
+    send_put_type(qp, wr);
+    if (fits && op->put) {
+        op->put(qp, wr);
     }
-    if (fits && op == IBV_WR_BIND_MW) {
-        send_put_bind(qp, wr->bind_mw.mw->type, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
-    } else if (fits && op == IBV_WR_LOCAL_INV) {
-        send_put_bind(qp, IBV_MW_TYPE_2, 0, &none);
-    } else {
-        bool swap = op == IBV_WR_ATOMIC_CMP_AND_SWP;
-
-        if (fits && (swap || op == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
-            send_put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
-            send_put_atomic(qp, swap, wr->wr.atomic.compare_add, wr->wr.atomic.swap);
-        } else if (fits && ops[op].raddr) {
-            send_put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-        }
-        if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge) {
-            struct ibv_data_buf bufs[64];
-
-            if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
-                send_fail(qp, ENOMEM);
-                return;
-            }
-            for (int i = 0; i < wr->num_sge; i++) {
-                bufs[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
-                bufs[i].length = wr->sg_list[i].length;
-            }
-            send_put_inline(qp, (size_t)wr->num_sge, bufs);
-        } else {
-            send_put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
-        }
+    if (!fits || !op->no_data) {
+        send_put_data(qp, wr);
     }
     if (!qp->wr_err) {
         send_end(qp);
