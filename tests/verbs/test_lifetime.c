@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "tests/programs/own_wire.h"
 #include "tests/verbs/things.h"
@@ -138,9 +139,9 @@ START_TEST(a_target_is_gone_for_its_peer)
 
     target = ibv_create_qp_ex(target_ctx, &target_attr);
     number = target->qp_num;
-    ck_assert_ptr_eq(g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(number)), target);
+    ck_assert_ptr_eq(hv_number_find(hca, HV_ABOUT_QP, number), target);
     ck_assert_int_eq(ibv_close_device(target_ctx), 0);
-    ck_assert_ptr_null(g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(number)));
+    ck_assert_ptr_null(hv_number_find(hca, HV_ABOUT_QP, number));
     expect_nothing_left("a target");
 }
 END_TEST

@@ -762,8 +762,7 @@ struct census census_take(struct ibv_context *ctx)
     census_add_table(&census, &model->steering->tables);
     pthread_mutex_unlock(&hca->local->lock);
     pthread_mutex_lock(&hca->reg_lock);
-    census.numbers = g_hash_table_size(hca->cqs) + g_hash_table_size(hca->qps) +
-                     g_hash_table_size(hca->srqs) + g_hash_table_size(hca->wqs);
+    census.numbers = g_hash_table_size(hca->numbers);
     census.contexts = hca->contexts->len;
     census.event_files = hca->event_files->len;
     pthread_mutex_unlock(&hca->reg_lock);

@@ -15,97 +15,70 @@ static void async_put(struct hv_hca *hca, struct hv_context *ctx,
     }
 }
 
-enum hv_about hv_event_about(enum ibv_event_type type)
-{
-    switch (type) {
-    case IBV_EVENT_CQ_ERR:
-        return HV_ABOUT_CQ;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-        return HV_ABOUT_QP;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-        return HV_ABOUT_SRQ;
-    case IBV_EVENT_WQ_FATAL:
-        return HV_ABOUT_WQ;
-    default:
-        return HV_ABOUT_PORT;
-    }
-}
-
-/* The device numbers queues of all kinds in one space: a number is a QP's, its SQ's or RQ's, or a
- * WQ's. */
-static const struct {
+/* What an EQE says of each kind of object. The device numbers queues of all kinds in one space: a
+ * number is a QP's, its SQ's or RQ's, or a WQ's. */
+static const struct object_event {
     uint8_t eqe;
+    enum hv_about about;
     enum ibv_event_type ibv;
 } object_events[] = {
-    {PRM_EVENT_TYPE_CQ_ERROR, IBV_EVENT_CQ_ERR},
-    {PRM_EVENT_TYPE_COMM_EST, IBV_EVENT_COMM_EST},
-    {PRM_EVENT_TYPE_SQ_DRAINED, IBV_EVENT_SQ_DRAINED},
-    {PRM_EVENT_TYPE_SRQ_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED},
-    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, IBV_EVENT_QP_FATAL},
-    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, IBV_EVENT_WQ_FATAL},
-    {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR, IBV_EVENT_QP_REQ_ERR},
-    {PRM_EVENT_TYPE_WQ_ACCESS_ERROR, IBV_EVENT_QP_ACCESS_ERR},
-    {PRM_EVENT_TYPE_SRQ_CATAS_ERROR, IBV_EVENT_SRQ_ERR},
-    {PRM_EVENT_TYPE_SRQ_RQ_LIMIT, IBV_EVENT_SRQ_LIMIT_REACHED},
+    {PRM_EVENT_TYPE_CQ_ERROR, HV_ABOUT_CQ, IBV_EVENT_CQ_ERR},
+    {PRM_EVENT_TYPE_PATH_MIG, HV_ABOUT_QP, IBV_EVENT_PATH_MIG},
+    {PRM_EVENT_TYPE_PATH_MIG_FAILED, HV_ABOUT_QP, IBV_EVENT_PATH_MIG_ERR},
+    {PRM_EVENT_TYPE_COMM_EST, HV_ABOUT_QP, IBV_EVENT_COMM_EST},
+    {PRM_EVENT_TYPE_SQ_DRAINED, HV_ABOUT_QP, IBV_EVENT_SQ_DRAINED},
+    {PRM_EVENT_TYPE_SRQ_LAST_WQE, HV_ABOUT_QP, IBV_EVENT_QP_LAST_WQE_REACHED},
+    {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR, HV_ABOUT_QP, IBV_EVENT_QP_REQ_ERR},
+    {PRM_EVENT_TYPE_WQ_ACCESS_ERROR, HV_ABOUT_QP, IBV_EVENT_QP_ACCESS_ERR},
+    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, HV_ABOUT_QP, IBV_EVENT_QP_FATAL},
+    {PRM_EVENT_TYPE_WQ_CATAS_ERROR, HV_ABOUT_WQ, IBV_EVENT_WQ_FATAL},
+    {PRM_EVENT_TYPE_SRQ_CATAS_ERROR, HV_ABOUT_SRQ, IBV_EVENT_SRQ_ERR},
+    {PRM_EVENT_TYPE_SRQ_RQ_LIMIT, HV_ABOUT_SRQ, IBV_EVENT_SRQ_LIMIT_REACHED},
 };
 
-/* With the registry's lock: the object cannot go meanwhile. */
-static void object_event(struct hv_hca *hca, enum ibv_event_type type, uint32_t num)
+enum hv_about hv_event_about(enum ibv_event_type type)
 {
-    struct ibv_async_event event = {.event_type = type};
-    struct ibv_context *context = NULL;
-    struct hv_cq *cq;
-    struct hv_qp *qp;
-    struct hv_srq *srq;
-    struct hv_rwq *wq;
-
-    switch (hv_event_about(type)) {
-    case HV_ABOUT_CQ:
-        cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(num));
-        if (cq) {
-            event.element.cq = &cq->ibv;
-            context = cq->ibv.context;
-        }
-        break;
-    case HV_ABOUT_QP:
-        qp = g_hash_table_lookup(hca->qps, GUINT_TO_POINTER(num));
-        if (qp && qp->dc == HV_DC_DCT) {
-            break; /* mlx5_ib lets none of a DCT's through (dct_allowed_event_types()) */
-        }
-        for (struct hv_qp *other = qp ? qp->next_handle : NULL; other && other != qp;
-             other = other->next_handle) {
-            event.element.qp = &other->ibv;
-            async_put(hca, hv_context(other->ibv.context), &event);
-        }
-        if (qp) {
-            event.element.qp = &qp->ibv;
-            context = qp->ibv.context;
-        }
-        break;
-    case HV_ABOUT_WQ:
-        wq = g_hash_table_lookup(hca->wqs, GUINT_TO_POINTER(num));
-        if (wq) {
-            event.element.wq = &wq->ibv;
-            context = wq->ibv.context;
-        }
-        break;
-    default:
-        srq = g_hash_table_lookup(hca->srqs, GUINT_TO_POINTER(num));
-        if (srq) {
-            event.element.srq = &srq->ibv;
-            context = srq->ibv.context;
+    for (size_t i = 0; i < G_N_ELEMENTS(object_events); i++) {
+        if (object_events[i].ibv == type) {
+            return object_events[i].about;
         }
     }
-    if (context) {
-        async_put(hca, hv_context(context), &event);
+    return HV_ABOUT_PORT;
+}
+
+/* Each kind of object begins with its context, and is what the event's element points to. */
+static void event_put_object(struct hv_hca *hca, enum ibv_event_type type, void *obj)
+{
+    struct ibv_async_event event = {.event_type = type, .element.cq = obj};
+
+    async_put(hca, hv_context(*(struct ibv_context **)obj), &event);
+}
+
+/* To all its handles (xrc_tgt.c). mlx5_ib lets none of a DCT's through
+ * (dct_allowed_event_types()). */
+static void event_put_qp(struct hv_hca *hca, enum ibv_event_type type, struct hv_qp *qp)
+{
+    if (qp->dc == HV_DC_DCT) {
+        return;
+    }
+    for (struct hv_qp *other = qp->next_handle; other && other != qp; other = other->next_handle) {
+        event_put_object(hca, type, other);
+    }
+    event_put_object(hca, type, qp);
+}
+
+/* With the registry's lock: the objects cannot go meanwhile. */
+static void events_put_objects(struct hv_hca *hca, const struct drv_event *event)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(object_events); i++) {
+        const struct object_event *row = &object_events[i];
+        void *obj = row->eqe == event->type ? hv_number_find(hca, row->about, event->num) : NULL;
+
+        if (obj && row->about == HV_ABOUT_QP) {
+            event_put_qp(hca, row->ibv, obj);
+        } else if (obj) {
+            event_put_object(hca, row->ibv, obj);
+        }
     }
 }
 
@@ -169,7 +142,7 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
         return;
     }
     if (event->type == PRM_EVENT_TYPE_COMP) {
-        struct hv_cq *cq = g_hash_table_lookup(hca->cqs, GUINT_TO_POINTER(event->num));
+        struct hv_cq *cq = hv_number_find(hca, HV_ABOUT_CQ, event->num);
 
         hv_gsi_event(hca, event->num);
         if (cq && cq->ibv.channel) {
@@ -178,11 +151,7 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
     } else if (event->type == PRM_EVENT_TYPE_PORT_CHANGE) {
         port_event(hca, event->sub_type);
     }
-    for (size_t i = 0; i < G_N_ELEMENTS(object_events); i++) {
-        if (object_events[i].eqe == event->type) {
-            object_event(hca, object_events[i].ibv, event->num);
-        }
-    }
+    events_put_objects(hca, event);
     pthread_mutex_unlock(&hca->reg_lock);
     hv_dv_event(hca, event);
 }

@@ -9,6 +9,15 @@
 #include "guest-lib/host/event_queue.h"
 #include "guest-lib/verbs/verbs.h"
 
+/* What an asynchronous event is about. */
+enum hv_about {
+    HV_ABOUT_CQ,
+    HV_ABOUT_QP,
+    HV_ABOUT_SRQ,
+    HV_ABOUT_WQ,
+    HV_ABOUT_PORT
+};
+
 /* Objects that events can be about are known by number (numbers.c). */
 void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq);
 void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq);
@@ -18,6 +27,9 @@ void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq);
 void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq);
+/* With the registry's lock: a struct hv_cq, hv_qp, hv_srq or hv_rwq, as kind says, or NULL. */
+void *hv_number_find(struct hv_hca *hca, enum hv_about kind, uint32_t num);
+void hv_number_set(struct hv_hca *hca, enum hv_about kind, uint32_t num, void *obj);
 /* No object of a file that closes is known any more, though the device would not destroy it. */
 void hv_event_forget_file(struct hv_hca *hca, const struct hv_file *file);
 
@@ -47,14 +59,6 @@ struct hv_async {
     struct hv_event_queue queue; /* struct ibv_async_event */
 };
 
-/* What an asynchronous event is about, by its type. */
-enum hv_about {
-    HV_ABOUT_CQ,
-    HV_ABOUT_QP,
-    HV_ABOUT_SRQ,
-    HV_ABOUT_WQ,
-    HV_ABOUT_PORT
-};
 enum hv_about hv_event_about(enum ibv_event_type type);
 
 /* Takes an event of the driver's EQ to whom it concerns, with no lock held. */

@@ -236,10 +236,7 @@ static void hca_free_parts(struct hv_hca *hca)
         local_hca_free(hca->local);
     }
     hv_watch_free(hca);
-    g_hash_table_destroy(hca->cqs);
-    g_hash_table_destroy(hca->qps);
-    g_hash_table_destroy(hca->srqs);
-    g_hash_table_destroy(hca->wqs);
+    g_hash_table_destroy(hca->numbers);
     g_ptr_array_free(hca->contexts, TRUE);
     g_ptr_array_free(hca->event_files, TRUE);
     g_ptr_array_free(hca->xrcds, TRUE);
@@ -283,10 +280,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     pthread_mutex_init(&hca->flow_lock, NULL);
     pthread_mutex_init(&hca->devx_lock, NULL);
     hca->doorbell_pages = g_ptr_array_new();
-    hca->cqs = g_hash_table_new(NULL, NULL);
-    hca->qps = g_hash_table_new(NULL, NULL);
-    hca->srqs = g_hash_table_new(NULL, NULL);
-    hca->wqs = g_hash_table_new(NULL, NULL);
+    hca->numbers = g_hash_table_new(NULL, NULL);
     hca->contexts = g_ptr_array_new();
     hca->event_files = g_ptr_array_new();
     hca->xrcds = g_ptr_array_new();

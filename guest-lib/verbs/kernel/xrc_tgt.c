@@ -5,6 +5,7 @@
  *
  * The handles are a circle; the registry of numbers has one of them.
  */
+#include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
@@ -21,7 +22,7 @@ static bool xrc_tgt_enter(struct hv_qp *qp)
     struct hv_qp *there;
 
     pthread_mutex_lock(&qp->hca->reg_lock);
-    there = g_hash_table_lookup(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num));
+    there = hv_number_find(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num);
     if (there &&
         (there->ibv.qp_type != IBV_QPT_XRC_RECV || there->xrcd->xrcdn != qp->xrcd->xrcdn)) {
         there = NULL;
@@ -58,9 +59,9 @@ bool hv_xrc_tgt_leave(struct hv_qp *qp)
         if (qp->dbrec) {
             xrc_tgt_inherit(next, qp);
         }
-        g_hash_table_insert(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num), next);
+        hv_number_set(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num, next);
     } else if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) {
-        g_hash_table_remove(qp->hca->qps, GUINT_TO_POINTER(qp->ibv.qp_num)); /* nobody opens it */
+        hv_number_set(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num, NULL); /* nobody opens it */
     }
     pthread_mutex_unlock(&qp->hca->reg_lock);
     return next;
