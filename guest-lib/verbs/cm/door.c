@@ -31,6 +31,7 @@ struct door {
     struct cm_port ports[HV_MAX_DEVICES];
     struct cma_device devices[HV_MAX_DEVICES];
     unsigned num_ports; /* by their devices' index: some have none (door_has()) */
+    struct hv_hca *hca; /* one of theirs, by which the process is known that opened them */
     uint32_t removed;   /* devices of which the connection manager knows that: a bit for each */
     int wake_fd;
     uint64_t ends_at_ns, ends_pause_ns; /* the next look for hosts that ended (CM_NEVER: there is no
@@ -265,7 +266,10 @@ static int door_open_ports(struct door *d)
             ibv_close_device(context);
         }
         d->blind |= !err && !cm_port_tells_ends(&d->ports[i]);
-        d->num_ports = err ? d->num_ports : i + 1;
+        if (!err) {
+            d->num_ports = i + 1;
+            d->hca = hv_hca_of(context);
+        }
     }
     ibv_free_device_list(list);
     return err;
@@ -350,12 +354,10 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
     return file;
 }
 
-/* False: it was opened before fork(), by the parent. */
+/* Whether this process opened it; else a parent did, before fork(). */
 static bool door_is_ours(const struct door *d)
 {
-    const struct cm_port *last = &d->ports[d->num_ports - 1]; /* which has a device */
-
-    return hv_is_ours(hv_hca_of(last->context));
+    return hv_is_ours(d->hca);
 }
 
 static ssize_t door_write(struct ucma_file *file, const void *buf, size_t len)
