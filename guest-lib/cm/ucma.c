@@ -221,63 +221,102 @@ void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
 /* -- the command table --------------------------------------------------------------------------
  */
 
-/* A command on an identifier; one that answers, with so much at least; the names are those of the
- * ABI's structures. */
+/* The names are those of the ABI's structures. */
 #define NOT_THERE   UINT16_MAX
-#define AT(type, f) (uint16_t) offsetof(struct rdma_ucm_##type, f)
+#define SIZE(type)  sizeof(struct rdma_ucm_##type)
+#define AT(type, f) ((uint16_t)offsetof(struct rdma_ucm_##type, f))
+/* A command on an identifier, whose input has that type; a command that has an answer, too. */
 #define QUIET(fn, type)                                                                            \
     {                                                                                              \
-        fn, sizeof(struct rdma_ucm_##type), AT(type, id), NOT_THERE, 0, 0                          \
+        .run = (fn), .in_size = SIZE(type), .id_at = AT(type, id), .response_at = NOT_THERE        \
     }
-#define ANSWERS(fn, type, id_at, min, most)                                                        \
-    {                                                                                              \
-        fn, sizeof(struct rdma_ucm_##type), id_at, AT(type, response), min, most                   \
-    }
-#define MAX_IN   1024
-#define MAX_OUT  1024
-#define MAX_PATH (sizeof(struct rdma_ucm_query_path_resp) + sizeof(struct ib_path_rec_data))
+#define ANSWERS(fn, type) .run = (fn), .in_size = SIZE(type), .response_at = AT(type, response)
+#define MAX_IN            1024
+#define MAX_OUT           1024
 
 static const struct ucma_row {
     ucma_command *run;
-    uint16_t in_size, id_at, response_at, out_min, out_size;
+    uint16_t in_size;
+    uint16_t id_at;       /* in the input: the identifier that the command is about */
+    uint16_t response_at; /* in the input: where the answer goes */
+    uint16_t out_min;     /* a shorter answer nobody may ask for */
+    uint16_t out_size;    /* the whole answer */
 } ucma_rows[] = {
     [RDMA_USER_CM_CMD_CREATE_ID] =
-        ANSWERS(ucma_create_id, create_id, NOT_THERE, sizeof(struct rdma_ucm_create_id_resp),
-                sizeof(struct rdma_ucm_create_id_resp)),
+        {
+            ANSWERS(ucma_create_id, create_id),
+            .id_at = NOT_THERE,
+            .out_min = SIZE(create_id_resp),
+            .out_size = SIZE(create_id_resp),
+        },
     [RDMA_USER_CM_CMD_DESTROY_ID] =
-        ANSWERS(ucma_destroy_id, destroy_id, AT(destroy_id, id),
-                sizeof(struct rdma_ucm_destroy_id_resp), sizeof(struct rdma_ucm_destroy_id_resp)),
+        {
+            ANSWERS(ucma_destroy_id, destroy_id),
+            .id_at = AT(destroy_id, id),
+            .out_min = SIZE(destroy_id_resp),
+            .out_size = SIZE(destroy_id_resp),
+        },
     [RDMA_USER_CM_CMD_BIND_IP] = QUIET(ucma_bind_ip, bind_ip),
     [RDMA_USER_CM_CMD_RESOLVE_IP] = QUIET(ucma_resolve_ip, resolve_ip),
     [RDMA_USER_CM_CMD_RESOLVE_ROUTE] = QUIET(ucma_resolve_route, resolve_route),
     [RDMA_USER_CM_CMD_QUERY_ROUTE] =
-        ANSWERS(ucma_query_route, query, AT(query, id), AT(query_route_resp, ibdev_index),
-                sizeof(struct rdma_ucm_query_route_resp)),
+        {
+            ANSWERS(ucma_query_route, query),
+            .id_at = AT(query, id),
+            .out_min = AT(query_route_resp, ibdev_index),
+            .out_size = SIZE(query_route_resp),
+        },
     [RDMA_USER_CM_CMD_CONNECT] = QUIET(ucma_connect, connect),
     [RDMA_USER_CM_CMD_LISTEN] = QUIET(ucma_listen, listen),
     [RDMA_USER_CM_CMD_ACCEPT] = QUIET(ucma_accept, accept),
     [RDMA_USER_CM_CMD_REJECT] = QUIET(ucma_reject, reject),
     [RDMA_USER_CM_CMD_DISCONNECT] = QUIET(ucma_disconnect, disconnect),
     [RDMA_USER_CM_CMD_INIT_QP_ATTR] =
-        ANSWERS(ucma_init_qp_attr, init_qp_attr, AT(init_qp_attr, id),
-                sizeof(struct ib_uverbs_qp_attr), sizeof(struct ib_uverbs_qp_attr)),
+        {
+            ANSWERS(ucma_init_qp_attr, init_qp_attr),
+            .id_at = AT(init_qp_attr, id),
+            .out_min = sizeof(struct ib_uverbs_qp_attr),
+            .out_size = sizeof(struct ib_uverbs_qp_attr),
+        },
     [RDMA_USER_CM_CMD_SET_OPTION] = QUIET(ucma_set_option, set_option),
     [RDMA_USER_CM_CMD_NOTIFY] = QUIET(ucma_notify, notify),
     [RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
-        ANSWERS(ucma_join_ip_mcast, join_ip_mcast, AT(join_ip_mcast, id),
-                sizeof(struct rdma_ucm_create_id_resp), sizeof(struct rdma_ucm_create_id_resp)),
+        {
+            ANSWERS(ucma_join_ip_mcast, join_ip_mcast),
+            .id_at = AT(join_ip_mcast, id),
+            .out_min = SIZE(create_id_resp),
+            .out_size = SIZE(create_id_resp),
+        },
     [RDMA_USER_CM_CMD_LEAVE_MCAST] =
-        ANSWERS(ucma_leave_mcast, destroy_id, NOT_THERE, sizeof(struct rdma_ucm_destroy_id_resp),
-                sizeof(struct rdma_ucm_destroy_id_resp)),
+        {
+            ANSWERS(ucma_leave_mcast, destroy_id),
+            .id_at = NOT_THERE,
+            .out_min = SIZE(destroy_id_resp),
+            .out_size = SIZE(destroy_id_resp),
+        },
     [RDMA_USER_CM_CMD_MIGRATE_ID] =
-        ANSWERS(ucma_migrate_id, migrate_id, NOT_THERE, sizeof(struct rdma_ucm_migrate_resp),
-                sizeof(struct rdma_ucm_migrate_resp)),
-    [RDMA_USER_CM_CMD_QUERY] = ANSWERS(ucma_query, query, AT(query, id), 0, MAX_OUT),
+        {
+            ANSWERS(ucma_migrate_id, migrate_id),
+            .id_at = NOT_THERE,
+            .out_min = SIZE(migrate_resp),
+            .out_size = SIZE(migrate_resp),
+        },
+    [RDMA_USER_CM_CMD_QUERY] =
+        {
+            ANSWERS(ucma_query, query),
+            .id_at = AT(query, id),
+            .out_min = 0,
+            .out_size = MAX_OUT,
+        },
     [RDMA_USER_CM_CMD_BIND] = QUIET(ucma_bind, bind),
     [RDMA_USER_CM_CMD_RESOLVE_ADDR] = QUIET(ucma_resolve_addr, resolve_addr),
     [RDMA_USER_CM_CMD_JOIN_MCAST] =
-        ANSWERS(ucma_join_mcast, join_mcast, AT(join_mcast, id),
-                sizeof(struct rdma_ucm_create_id_resp), sizeof(struct rdma_ucm_create_id_resp)),
+        {
+            ANSWERS(ucma_join_mcast, join_mcast),
+            .id_at = AT(join_mcast, id),
+            .out_min = SIZE(create_id_resp),
+            .out_size = SIZE(create_id_resp),
+        },
 };
 
 void ucma_remove_device(struct ucma *ucma, unsigned device)
