@@ -62,7 +62,7 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
     responder_complete(peer, opcode, s->done, cqe, pkt->solicited, data);
 }
 
-enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t room)
+static enum verdict exec_check_send(const struct peer *peer, size_t len, uint64_t room)
 {
     uint64_t end = peer->resp.done + len;
 
@@ -72,7 +72,7 @@ enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t 
     return end > 1ull << peer->qp->log_msg_max ? VERDICT_INVALID : VERDICT_OK;
 }
 
-enum verdict responder_invalidate(struct peer *peer, uint32_t key)
+static enum verdict exec_invalidate(struct peer *peer, uint32_t key)
 {
     struct qp *qp = peer->qp;
 
@@ -84,43 +84,73 @@ enum verdict responder_invalidate(struct peer *peer, uint32_t key)
 
 /* The message has begun once its first packet is where it belongs: one whose page is missing is
  * asked for again, and is the first one then too. */
-static inline enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt,
-                                     uint32_t flags)
+static inline enum verdict exec_deliver(struct peer *peer, const struct roce_packet *pkt,
+                                        uint32_t flags, const struct sink *sink)
 {
-    struct cqe_data data = {pkt->payload, (uint8_t)pkt->payload_len, peer->qp->recv_in_cqe};
-    bool in_cqe = responder_is_in_cqe(peer, flags, pkt->payload_len);
+    struct cqe_data in_cqe = {sink->data, (uint8_t)sink->len, peer->qp->recv_in_cqe};
+    const struct cqe_data *data = sink->in_cqe ? &in_cqe : NULL;
     struct responder *s = &peer->resp;
     enum verdict verdict;
 
     if (flags & PKT_FIRST) {
-        verdict = responder_take(peer);
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
         s->done = 0;
         memset(&s->cursor, 0, sizeof(s->cursor));
     }
-    verdict = responder_check_send(peer, pkt->payload_len, s->wqe_len);
-    if (verdict == VERDICT_OK && pkt->payload_len && !in_cqe) {
-        verdict = responder_scatter(peer, s->done, pkt->payload, pkt->payload_len);
+    verdict = exec_check_send(peer, sink->len, sink->room);
+    if (verdict == VERDICT_OK && sink->len && !data) {
+        verdict = sink->kind == SINK_ENTRY
+                      ? responder_scatter_to(peer, sink->buffer, 1, s->done, sink->data, sink->len)
+                      : responder_scatter(peer, s->done, sink->data, sink->len);
     }
     if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
-        verdict = responder_invalidate(peer, pkt->imm);
+        verdict = exec_invalidate(peer, pkt->imm);
     }
     if (verdict != VERDICT_OK) {
         return verdict;
     }
-    s->done += pkt->payload_len;
+    s->done += sink->len;
     s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
-    if (flags & PKT_LAST) {
-        exec_complete(peer, pkt, flags, in_cqe ? &data : NULL);
+    if (sink->kind != SINK_WQE) {
+        tags_delivered(peer, pkt, flags, sink->kind, data);
+    } else if (flags & PKT_LAST) {
+        exec_complete(peer, pkt, flags, data);
     }
     return VERDICT_OK;
 }
 
-enum verdict responder_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+/* The receive WQE, and the packet as a whole. */
+static inline struct sink exec_wqe_sink(const struct peer *peer, const struct roce_packet *pkt,
+                                        uint32_t flags)
 {
-    return exec_send(peer, pkt, flags);
+    return (struct sink){
+        .kind = SINK_WQE,
+        .room = peer->resp.wqe_len,
+        .data = pkt->payload,
+        .len = pkt->payload_len,
+        .in_cqe = responder_is_in_cqe(peer, flags, pkt->payload_len),
+    };
+}
+
+static enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    enum verdict verdict = flags & PKT_FIRST ? responder_take(peer) : VERDICT_OK;
+    struct sink sink = exec_wqe_sink(peer, pkt, flags);
+
+    return verdict == VERDICT_OK ? exec_deliver(peer, pkt, flags, &sink) : verdict;
+}
+
+/* Of a queue that matches tags, where it may go elsewhere. */
+static enum verdict exec_send_tagged(struct peer *peer, const struct roce_packet *pkt,
+                                     uint32_t flags)
+{
+    enum verdict verdict = flags & PKT_FIRST ? tags_begin(peer, pkt, flags) : VERDICT_OK;
+    struct sink sink;
+
+    if (verdict != VERDICT_OK) {
+        return verdict;
+    }
+    sink = tags_has_entry(peer) ? tags_sink(peer, pkt, flags) : exec_wqe_sink(peer, pkt, flags);
+    return exec_deliver(peer, pkt, flags, &sink);
 }
 
 /* The RETH of a WRITE or READ. */
@@ -419,5 +449,6 @@ enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt,
     if (!(flags & PKT_SEND)) {
         return exec_write(peer, pkt, flags);
     }
-    return G_UNLIKELY(peer->resp.tags) ? tags_send(peer, pkt, flags) : exec_send(peer, pkt, flags);
+    return G_UNLIKELY(peer->resp.tags) ? exec_send_tagged(peer, pkt, flags)
+                                       : exec_send(peer, pkt, flags);
 }

@@ -62,6 +62,22 @@ enum verdict {
     VERDICT_INVALIDATE, /* the key that a SEND is to invalidate does not allow it */
 };
 
+/* Where a packet of a SEND goes. */
+enum sink_kind {
+    SINK_WQE,   /* to the receive WQE held */
+    SINK_ENTRY, /* to the buffer of a tag list's entry (model/rdma/tags.h) */
+    SINK_FETCH, /* nowhere: it asks for data, which the device fetches */
+};
+
+struct sink {
+    enum sink_kind kind;
+    const struct sge *buffer; /* SINK_ENTRY */
+    uint64_t room;            /* bytes of a message that fit */
+    const uint8_t *data;      /* what of the packet goes there */
+    size_t len;
+    bool in_cqe; /* into the CQE instead */
+};
+
 /* -- model/rdma/responder.c ------------------------------------------------------------------- */
 
 bool responder_step(struct peer *peer, enum responder_event event);
@@ -83,13 +99,7 @@ bool responder_park(struct peer *peer);
 
 /* A request whose turn it is: checks it and carries it out. */
 enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
-/* A SEND whose data goes to receive WQEs. */
-enum verdict responder_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
-/* Its parts, for one whose data goes elsewhere: whether room bytes have room for the packet's len
- * more; the key is invalidated that its last packet may name; and what its CQE says of it, which
- * has the opcode that is returned. */
-enum verdict responder_check_send(const struct peer *peer, size_t len, uint64_t room);
-enum verdict responder_invalidate(struct peer *peer, uint32_t key);
+/* What the CQE of a SEND says of it, which has the opcode that is returned. */
 enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roce_packet *pkt,
                                        uint32_t flags, struct prm_cqe64 *cqe);
 /* Whether the CQE takes the packet's data, len bytes: those of a whole message. */
@@ -107,8 +117,11 @@ uint32_t responder_read_packets(const struct peer *peer, uint32_t len);
 struct srq *responder_srq(const struct peer *peer);
 /* Takes a receive WQE for the message if none is held. */
 enum verdict responder_take(struct peer *peer);
-/* Writes data at offset of the message to the WQE held, which has room for it. */
+/* Writes data at offset of the message to the WQE held, which has room for it; or to buffers that
+ * the queue has the keys of. */
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len);
+enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,
+                                  uint64_t offset, const void *data, size_t len);
 /* Completes the WQE held. opcode: PRM_CQE_OPCODE_RESP_*; cqe has what is special; data: see
  * cq_post_data(). */
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,

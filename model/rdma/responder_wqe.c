@@ -69,17 +69,13 @@ static const struct recv_wqe *responder_wqe(struct peer *peer)
     return line->wqe.len == s->wqe_len ? &line->wqe : NULL;
 }
 
-enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len)
+enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,
+                                  uint64_t offset, const void *data, size_t len)
 {
-    struct responder *s = &peer->resp;
-    const struct recv_wqe *wqe = responder_wqe(peer);
-    enum mem_result result;
+    struct responder *resp = &peer->resp;
+    enum mem_result result =
+        sge_scatter(peer->qp->hca, sge, num_sge, resp->recv_pdn, &resp->cursor, offset, data, len);
 
-    if (!wqe) {
-        return VERDICT_OPERATION;
-    }
-    result = sge_scatter(peer->qp->hca, wqe->sge, wqe->num_sge, s->recv_pdn, &s->cursor, offset,
-                         data, len);
     if (result == MEM_OK) {
         return VERDICT_OK;
     }
@@ -87,6 +83,14 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
         return VERDICT_FAULT;
     }
     return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+}
+
+enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len)
+{
+    const struct recv_wqe *wqe = responder_wqe(peer);
+
+    return wqe ? responder_scatter_to(peer, wqe->sge, wqe->num_sge, offset, data, len)
+               : VERDICT_OPERATION;
 }
 
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,

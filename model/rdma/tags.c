@@ -116,59 +116,80 @@ static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pk
            len <= 1ull << wqe_source_limits(qp).log_msg_max;
 }
 
-/* Whom the message that begins is for. */
-static enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+/* A message that is for a receive WQE. */
+static enum verdict tags_take_wqe(struct peer *peer, bool has_tag)
 {
-    struct qp *qp = peer->qp;
     struct tags *t = peer->resp.tags;
-    struct tag_list *list = qp->srq->tags;
-    struct tag_entry *entry;
-    enum verdict verdict;
-    bool has_tag;
-    uint64_t tag;
+    enum verdict verdict = responder_take(peer);
 
-    if (qp->srq->error) {
-        return VERDICT_OPERATION;
+    if (verdict == VERDICT_OK) {
+        t->msg = has_tag ? TAGS_UNEXPECTED : TAGS_NO_TAG;
     }
-    has_tag = tags_read_tag(pkt, &tag, &t->is_request);
-    t->handle = has_tag ? tag_list_take(qp->hca, list, tag) : TAG_NONE;
-    if (t->handle == TAG_NONE) {
-        verdict = responder_take(peer);
-        if (verdict == VERDICT_OK) {
-            t->msg = has_tag ? TAGS_UNEXPECTED : TAGS_NO_TAG;
-        }
-        if (t->msg == TAGS_UNEXPECTED) {
-            tag_list_unexpected(list);
-        }
-        return verdict;
+    if (t->msg == TAGS_UNEXPECTED) {
+        tag_list_unexpected(peer->qp->srq->tags);
     }
+    return verdict;
+}
+
+static void tags_take_entry(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    struct tags *t = peer->resp.tags;
+    struct tag_entry *entry = &peer->qp->srq->tags->entries[t->handle];
+
     t->msg = TAGS_MATCHED;
     t->fetches = false;
-    entry = &list->entries[t->handle];
-    entry->qpn = qp->obj.num;
+    entry->qpn = peer->qp->obj.num;
     entry->rqpn = peer->qpn;
     if (t->is_request) {
         memcpy(entry->tmh, pkt->payload, sizeof(entry->tmh));
         memcpy(entry->rvh, pkt->payload + sizeof(entry->tmh), sizeof(entry->rvh));
         t->fetches = tags_can_fetch(peer, pkt, flags, entry);
     }
+}
+
+enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+{
+    const struct qp *qp = peer->qp;
+    struct tags *t = peer->resp.tags;
+    bool has_tag;
+    uint64_t tag;
+
+    if (t->msg == TAGS_MATCHED && pkt->payload_len < EAGER_HEADER) {
+        return VERDICT_INVALID; /* it is not the one that came before */
+    }
+    if (t->msg != TAGS_NONE) {
+        return VERDICT_OK;
+    }
+    if (qp->srq->error) {
+        return VERDICT_OPERATION;
+    }
+    has_tag = tags_read_tag(pkt, &tag, &t->is_request);
+    t->handle = has_tag ? tag_list_take(qp->hca, qp->srq->tags, tag) : TAG_NONE;
+    if (t->handle == TAG_NONE) {
+        return tags_take_wqe(peer, has_tag);
+    }
+    tags_take_entry(peer, pkt, flags);
     return VERDICT_OK;
 }
 
-static enum verdict tags_scatter(struct peer *peer, const struct sge *buffer, const void *data,
-                                 size_t len)
+struct sink tags_sink(const struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct responder *s = &peer->resp;
-    enum mem_result result =
-        sge_scatter(peer->qp->hca, buffer, 1, s->recv_pdn, &s->cursor, s->done, data, len);
+    const struct tags *t = peer->resp.tags;
+    const struct sge *buffer = &peer->qp->srq->tags->entries[t->handle].buffer;
+    size_t skip = flags & PKT_FIRST && !t->is_request ? EAGER_HEADER : 0;
+    size_t len = pkt->payload_len - skip;
 
-    if (result == MEM_OK) {
-        return VERDICT_OK;
+    if (t->fetches) {
+        return (struct sink){.kind = SINK_FETCH};
     }
-    if (result == MEM_FAULT && responder_park(peer)) {
-        return VERDICT_FAULT;
-    }
-    return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+    return (struct sink){
+        .kind = SINK_ENTRY,
+        .buffer = buffer,
+        .room = buffer->len,
+        .data = pkt->payload + skip,
+        .len = len,
+        .in_cqe = peer->qp->recv_in_cqe == CQE_DATA_64 && responder_is_in_cqe(peer, flags, len),
+    };
 }
 
 /* The last packet of a matched message, and maybe the first one too, is in the buffer, or data is
@@ -194,68 +215,11 @@ static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t 
     qp_post_cqe_data(qp, qp->srq->cq, cqe, pkt->solicited, data);
 }
 
-/* A packet of a message that took an entry. */
-static enum verdict tags_deliver(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
+/* The request of a rendezvous is its whole message. */
+static void tags_fetch(struct peer *peer, const struct roce_packet *pkt)
 {
-    struct responder *s = &peer->resp;
-    struct tags *t = s->tags;
-    const struct tag_entry *entry = &peer->qp->srq->tags->entries[t->handle];
-    size_t skip = flags & PKT_FIRST && !t->is_request ? EAGER_HEADER : 0;
-    size_t len = pkt->payload_len - skip;
-    struct cqe_data data = {pkt->payload + skip, (uint8_t)len, peer->qp->recv_in_cqe};
-    bool in_cqe = data.room == CQE_DATA_64 && responder_is_in_cqe(peer, flags, len);
-    enum verdict verdict = responder_check_send(peer, len, entry->buffer.len);
+    struct tags *t = peer->resp.tags;
 
-    if (verdict == VERDICT_OK && len && !in_cqe) {
-        verdict = tags_scatter(peer, &entry->buffer, pkt->payload + skip, len);
-    }
-    if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
-        verdict = responder_invalidate(peer, pkt->imm);
-    }
-    if (verdict != VERDICT_OK) {
-        return verdict;
-    }
-    s->done += len;
-    s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
-    if (flags & PKT_LAST) {
-        tags_end(peer, pkt, flags, in_cqe ? &data : NULL);
-    } else if (flags & PKT_FIRST) {
-        tags_tell_match(peer->qp,
-                        t->is_request ? PRM_CQE_TM_OP_CONSUMED_SW_RNDV : PRM_CQE_TM_OP_CONSUMED,
-                        t->handle, (const void *)pkt->payload);
-    }
-    return VERDICT_OK;
-}
-
-/* A first packet that comes again, for a page was missing, finds its match made. */
-enum verdict tags_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
-{
-    struct responder *s = &peer->resp;
-    struct tags *t = s->tags;
-
-    if ((flags & PKT_FIRST) && t->msg == TAGS_NONE) {
-        enum verdict verdict = tags_begin(peer, pkt, flags);
-
-        if (verdict != VERDICT_OK) {
-            return verdict;
-        }
-    }
-    if (t->msg != TAGS_MATCHED) {
-        return responder_send(peer, pkt, flags);
-    }
-    if (flags & PKT_FIRST) {
-        if (pkt->payload_len < EAGER_HEADER) {
-            return VERDICT_INVALID; /* it is not the one that came before */
-        }
-        s->done = 0;
-        memset(&s->cursor, 0, sizeof(s->cursor));
-    }
-    if (!t->fetches) {
-        return tags_deliver(peer, pkt, flags);
-    }
-    if ((flags & HDR_IETH) && responder_invalidate(peer, pkt->imm) != VERDICT_OK) {
-        return VERDICT_INVALIDATE;
-    }
     t->msg = TAGS_NONE;
     if (peer->qp->service->many_peers) {
         xrq_dci_begin(peer, pkt, t->handle);
@@ -263,7 +227,22 @@ enum verdict tags_send(struct peer *peer, const struct roce_packet *pkt, uint32_
         rendezvous_begin(peer->qp, &t->rendezvous, t->handle);
     }
     tags_tell_match(peer->qp, PRM_CQE_TM_OP_CONSUMED, t->handle, (const void *)pkt->payload);
-    return VERDICT_OK;
+}
+
+void tags_delivered(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
+                    enum sink_kind kind, const struct cqe_data *data)
+{
+    const struct tags *t = peer->resp.tags;
+
+    if (kind == SINK_FETCH) {
+        tags_fetch(peer, pkt);
+    } else if (flags & PKT_LAST) {
+        tags_end(peer, pkt, flags, data);
+    } else if (flags & PKT_FIRST) {
+        tags_tell_match(peer->qp,
+                        t->is_request ? PRM_CQE_TM_OP_CONSUMED_SW_RNDV : PRM_CQE_TM_OP_CONSUMED,
+                        t->handle, (const void *)pkt->payload);
+    }
 }
 
 /* -- the list ---------------------------------------------------------------------------------- */

@@ -57,8 +57,19 @@ void tags_reset(struct peer *peer);
 /* ERR: the message that is arriving will not come; rendezvous go with the send queue. */
 void tags_flush(struct peer *peer);
 
-/* A packet of a SEND: see responder_send(). */
-enum verdict tags_send(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* The message of a SEND's first packet takes an entry, or else a receive WQE. A packet that comes
+ * again, because a page was missing, finds its match made. */
+enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* Whether it took an entry; where a packet of it goes then. */
+static inline bool tags_has_entry(const struct peer *peer)
+{
+    return peer->resp.tags->msg == TAGS_MATCHED;
+}
+struct sink tags_sink(const struct peer *peer, const struct roce_packet *pkt, uint32_t flags);
+/* The packet is there: software is told of the entry, or the data is fetched. data: what of the
+ * packet goes into the CQE, or NULL. */
+void tags_delivered(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
+                    enum sink_kind kind, const struct cqe_data *data);
 /* What the CQE of a receive WQE says besides, which a SEND has filled. */
 void tags_mark_wqe(struct tags *tags, struct prm_cqe64 *cqe);
 
