@@ -7,6 +7,8 @@
 #include "model/rdma/dct.h"
 #include "model/rdma/early.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/tags.h"
+#include "model/rdma/xrq_dci.h"
 
 /* Looks at responders that owe an answer to a wire without room, 250 ms apart. */
 #define DRAIN_LOOKS 4
@@ -30,24 +32,6 @@ void dct_key_violated(struct dct *dct)
     if (dct->armed) {
         dct->armed = false;
         dct_event(dct, PRM_EVENT_TYPE_DCT_KEY_VIOLATION);
-    }
-}
-
-void dct_fault_event(struct dct *dct, uint8_t type)
-{
-    static const uint8_t types[DCT_FAULT_EVENTS] = {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
-                                                    PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
-                                                    PRM_EVENT_TYPE_WQ_CATAS_ERROR};
-    uint64_t now = hca_now(dct->qp.hca);
-    unsigned i = 0;
-
-    while (types[i] != type) {
-        i++;
-        g_assert(i < DCT_FAULT_EVENTS);
-    }
-    if (now >= dct->next_event[i]) {
-        dct->next_event[i] = now + DC_SECOND;
-        qp_event(&dct->qp, type);
     }
 }
 
@@ -156,31 +140,30 @@ static void dct_drain_work(struct hca *hca, struct work *work);
 enum syn dct_create(struct hca *hca, uint16_t uid, const struct prm_dctc *dctc, uint32_t *dctn)
 {
     enum syn syn = dct_check(hca, dctc);
-    struct qp as_qp = {.hca = hca, .service = &services[PRM_QP_ST_DCT]};
     struct dct *dct;
 
-    if (syn == SYN_OK && !dct_order_is_ok(&as_qp, dctc)) {
-        syn = SYN_QP_FEATURE;
-    }
-    if (syn == SYN_OK) {
-        syn = dct_find_refs(&as_qp, uid, dctc);
-    }
-    if (syn == SYN_OK && dct_takes_early(dctc) && !early_pool_fill(hca)) {
-        syn = SYN_NO_MEMORY;
-    }
     if (syn != SYN_OK) {
         return syn;
     }
-    dct = obj_make(hca, OBJ_DCT, uid, sizeof(*dct));
+    dct = obj_new(hca, OBJ_DCT, uid, sizeof(*dct));
     if (!dct) {
         return SYN_NO_MEMORY;
     }
-    as_qp.obj = dct->qp.obj;
-    dct->qp = as_qp;
+    dct->qp.hca = hca;
+    dct->qp.service = &services[PRM_QP_ST_DCT];
     dct->qp.state = PRM_QP_STATE_RTR;
     memcpy(dct->dctc, dctc, sizeof(dct->dctc));
     g_queue_init(&dct->responders);
     dct->drain.run = dct_drain_work;
+    syn = dct_order_is_ok(&dct->qp, dctc) ? dct_find_refs(&dct->qp, uid, dctc) : SYN_QP_FEATURE;
+    if (syn == SYN_OK && ((dct_takes_early(dctc) && !early_pool_fill(hca)) ||
+                          !obj_insert(&hca->qpns, &dct->qp.obj))) {
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK) {
+        obj_free(hca, &dct->qp.obj);
+        return syn;
+    }
     dct_load(dct);
     dct_count_refs(&dct->qp, 1);
     *dctn = dct->qp.obj.num;
@@ -319,13 +302,50 @@ void dct_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
     }
 }
 
-/* -- paging ------------------------------------------------------------------------------------ */
+/* -- its peers --------------------------------------------------------------------------------- */
+
+/* Peers make as many requests fail as they like, and the driver's queue of events is everybody's:
+ * it gets one of a kind in DC_SECOND. */
+static void dct_fault_event(struct dct *dct, uint8_t type)
+{
+    static const uint8_t types[DCT_FAULT_EVENTS] = {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
+                                                    PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
+                                                    PRM_EVENT_TYPE_WQ_CATAS_ERROR};
+    uint64_t now = hca_now(dct->qp.hca);
+    unsigned i = 0;
+
+    while (types[i] != type) {
+        i++;
+        g_assert(i < DCT_FAULT_EVENTS);
+    }
+    if (now >= dct->next_event[i]) {
+        dct->next_event[i] = now + DC_SECOND;
+        qp_event(&dct->qp, type);
+    }
+}
+
+/* Its responder takes nothing more. */
+static void dct_fatal(struct peer *peer, uint8_t event)
+{
+    if (peer->resp.state != RESPONDER_FAILED) {
+        responder_step(peer, RESPONDER_FAULT);
+    }
+    if (peer->resp.have_wqe) {
+        responder_abandon(peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    early_forget(peer);
+    tags_flush(peer);
+    if (event) {
+        dct_fault_event(dc_responder_of(peer)->dct, event);
+    }
+}
 
 /* The pager is told once per side of a QP until it resumes that (model/core/fault.h), and names the
  * target alone then: so one responder at a time is what it answers about, and no other takes its
  * answer for its own. */
-void dct_park(struct dct *dct, struct peer *peer)
+static void dct_park(struct peer *peer)
 {
+    struct dct *dct = dc_responder_of(peer)->dct;
     struct hca *hca = dct->qp.hca;
 
     if (dct->pager_told) {
@@ -344,8 +364,9 @@ void dct_unpark(struct dct *dct, const struct peer *peer)
     }
 }
 
-void dct_resume(struct dct *dct, bool error)
+static void dct_resume(struct qp *qp, bool error)
 {
+    struct dct *dct = (struct dct *)((char *)qp - offsetof(struct dct, qp));
     struct peer *peer = dct->faulted;
 
     dct->pager_told = false;
@@ -354,3 +375,26 @@ void dct_resume(struct dct *dct, bool error)
         responder_resume(peer, error);
     }
 }
+
+/* Its CQ has failed: no packet is taken any more. */
+static void dct_flush(struct qp *qp)
+{
+}
+
+static void dct_path_update(struct peer *peer)
+{
+    peer->path_gone = vport_find_gid(peer->qp->hca->vport, peer->path.sgid, peer->path.has_vlan,
+                                     peer->path.vlan_tci & 0xfff) < 0;
+}
+
+const struct peer_owner dct_owner = {
+    .event_queue = PRM_EVENT_QUEUE_TYPE_DCT,
+    .fatal = dct_fatal,
+    .park = dct_park,
+    .resume = dct_resume,
+    .flush = dct_flush,
+    .path_update = dct_path_update,
+    .address = dc_address,
+    .can_fetch = xrq_dci_can_fetch,
+    .fetch = xrq_dci_begin,
+};

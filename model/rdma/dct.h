@@ -23,11 +23,11 @@
 
 struct dc_note;
 
-/* Events that the faults of initiators raise: see dct_fault_event(). */
+/* Events that the faults of initiators raise: see dct_fatal(). */
 #define DCT_FAULT_EVENTS 3
 
 struct dct {
-    struct qp qp;            /* as responders see it; its obj is the target's */
+    struct qp qp;            /* as responders see it (struct peer_owner); its obj is the target's */
     struct prm_dctc dctc[1]; /* as created */
     uint64_t key;
     bool takes_early;    /* packets that come out of order, as dp_ordering allows */
@@ -86,23 +86,15 @@ enum syn dct_destroy(struct hca *hca, uint16_t uid, uint32_t dctn);
 bool dct_trim(struct hca *hca, struct obj *obj);
 void dct_free(struct hca *hca, struct obj *obj); /* after that */
 void dct_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
-/* A page is missing for one of the responders: see responder_park(). */
-void dct_park(struct dct *dct, struct peer *peer);
-/* The peer's request is none any more. */
+/* The page that the peer's request was parked for is needed by none any more. */
 void dct_unpark(struct dct *dct, const struct peer *peer);
-void dct_resume(struct dct *dct, bool error);
-
-static inline struct dct *dct_of(const struct qp *qp)
-{
-    return (struct dct *)qp;
-}
-
 /* A wrong access key came. */
 void dct_key_violated(struct dct *dct);
 
-/* A request has failed. Peers make as many fail as they like, and the driver's queue of events is
- * everybody's: it gets one of a kind in DC_SECOND. */
-void dct_fault_event(struct dct *dct, uint8_t type);
+static inline struct dc_responder *dc_responder_of(const struct peer *peer)
+{
+    return (struct dc_responder *)((char *)peer - offsetof(struct dc_responder, peer));
+}
 
 /* -- model/rdma/dc_responder.c ---------------------------------------------------------------- */
 

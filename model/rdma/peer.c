@@ -2,7 +2,6 @@
 /* The path to a peer: from a QP's context and the RoCE address table to the addresses of packets.
  */
 #include <string.h>
-#include "model/rdma/dci.h"
 #include "model/rdma/qp.h"
 
 enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path)
@@ -57,27 +56,6 @@ void peer_set_path(struct peer *peer, const struct roce_addr *path)
 
 void peer_path_update(struct peer *peer)
 {
-    struct qp *qp = peer->qp;
-    struct roce_addr path;
-
-    peer->path_version = qp->hca->vport->gid_version;
-    if (qp->service->many_peers) {
-        peer->path_gone = vport_find_gid(qp->hca->vport, peer->path.sgid, peer->path.has_vlan,
-                                         peer->path.vlan_tci & 0xfff) < 0;
-        return;
-    }
-    if (qp->dci) {
-        dci_path_update(qp);
-        return;
-    }
-    if (!qp->service->connected || qp->state == PRM_QP_STATE_RST ||
-        qp->state == PRM_QP_STATE_INIT) {
-        return;
-    }
-    peer->path_gone =
-        peer_find_path(qp->hca, PRM_PTR(qpc, qp->qpc, primary_address_path), &path) != SYN_OK;
-    if (!peer->path_gone) {
-        path.udp_sport = peer->path.udp_sport;
-        peer->path = path;
-    }
+    peer->path_version = peer->qp->hca->vport->gid_version;
+    peer->qp->service->owner->path_update(peer);
 }

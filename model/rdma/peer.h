@@ -29,6 +29,35 @@ struct peer {
     struct limiter *limiter; /* NULL: it is sent to at full speed (model/rdma/reaction_point.h) */
 };
 
+/*
+ * Whose peer it is: a QP, which has one, or a DCT, which has one for each initiator
+ * (model/rdma/dct.h) and to them is a QP without queues. What the responder cannot do without
+ * knowing which, it asks for here.
+ */
+struct peer_owner {
+    uint8_t event_queue; /* what an event says of its number: PRM_EVENT_QUEUE_TYPE_ */
+    /* A request has failed, or its answer. A QP is in ERR then; a DCT goes on, without this peer.
+     * event: PRM_EVENT_TYPE_ of what no completion has told, or 0. */
+    void (*fatal)(struct peer *peer, uint8_t event);
+    /* The pager is to be told of a page that is missing for the peer; once of one at a time. */
+    void (*park)(struct peer *peer);
+    /* The page is there, or never will be: error. */
+    void (*resume)(struct qp *qp, bool error);
+    /* It is in ERR: what it has queued, or holds for its peer, is flushed. */
+    void (*flush)(struct qp *qp);
+    /* See peer_path_update(). */
+    void (*path_update)(struct peer *peer);
+    /* What a packet to the peer carries beside its path; NULL: nothing. */
+    void (*address)(const struct peer *peer, struct roce_packet *pkt);
+    /* Whether the device can fetch what a matched request, in one packet, asks it to; it does, into
+     * the taken entry (model/rdma/tags.h). */
+    bool (*can_fetch)(const struct peer *peer, const struct roce_packet *pkt);
+    void (*fetch)(struct peer *peer, const struct roce_packet *pkt, uint16_t handle);
+};
+
+extern const struct peer_owner qp_owner;  /* model/rdma/qp_owner.c */
+extern const struct peer_owner dct_owner; /* model/rdma/dct.c */
+
 /* The addresses of a connected QP's packets, as its context's ads says. */
 enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path);
 /* It was found just now. */

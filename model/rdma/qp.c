@@ -20,7 +20,6 @@
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
-#include "model/rdma/dct.h"
 #include "model/rdma/early.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
@@ -51,9 +50,7 @@ struct qp *qp_find(struct hca *hca, uint32_t qpn)
 
 void qp_event(struct qp *qp, uint8_t event_type)
 {
-    eq_async_qp(qp->hca, event_type,
-                qp->service->many_peers ? PRM_EVENT_QUEUE_TYPE_DCT : PRM_EVENT_QUEUE_TYPE_QP,
-                qp->obj.num);
+    eq_async_qp(qp->hca, event_type, qp->service->owner->event_queue, qp->obj.num);
 }
 
 void qp_set_state(struct qp *qp, uint8_t state)
@@ -92,16 +89,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
         requester_flush(qp);
         break;
     case PRM_QP_STATE_ERR:
-        if (qp->service->many_peers) {
-            break; /* its CQ has failed: no packet is taken any more */
-        }
-        requester_flush(qp);
-        responder_flush(&qp->peer);
-        rq_flush_start(qp);
-        if (qp->srq || qp_is_target(qp)) {
-            /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
-            qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
-        }
+        qp->service->owner->flush(qp);
         break;
     default:
         break;
@@ -229,7 +217,7 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
-    if (st >= SERVICES || !services[st].name || services[st].many_peers) {
+    if (st >= SERVICES || !services[st].name || services[st].owner != &qp_owner) {
         return SYN_QP_SERVICE;
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
@@ -476,10 +464,8 @@ void qp_resume(struct qp *qp, enum fault_side side, bool error)
 {
     if (side == FAULT_REQUESTER) {
         requester_resume(qp, error);
-    } else if (qp->service->many_peers) {
-        dct_resume(dct_of(qp), error);
     } else {
-        responder_resume(&qp->peer, error);
+        qp->service->owner->resume(qp, error);
     }
 }
 

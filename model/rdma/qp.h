@@ -7,6 +7,7 @@
  *                  the state
  *   qp_modify.c    the transition commands as data: which fields each takes
  *   peer.c         the path to who is at the other end
+ *   qp_owner.c     what a QP does about its peer that a DCT does otherwise
  *   qp_recv.c      receive WQEs and their completions
  *   requester*.c   send queue: WQEs to packets, ACKs and timeouts to completions; of it flight.c
  *                  keeps what is started, wqe_source.c knows where WQEs come from

@@ -22,7 +22,6 @@
  * requester so (IBTA 9.7.7.2); an empty receive queue then shows as an RNR NAK.
  */
 #include "model/queue/q_counter.h"
-#include "model/rdma/dct.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
@@ -95,18 +94,14 @@ static const struct fault {
 
 bool responder_park(struct peer *peer)
 {
-    struct qp *qp = peer->qp;
     struct responder *s = &peer->resp;
 
     if (s->paging == PAGING_NEVER) {
         s->paging = PAGING_NONE;
         return false;
     }
-    if (s->paging == PAGING_NONE && qp->service->many_peers) {
-        dct_park(dct_of(qp), peer);
-    } else if (s->paging == PAGING_NONE) {
-        s->paging = PAGING_PARKED;
-        qp->hca->pager->fault(qp->hca->pager, qp, FAULT_RESPONDER, &qp->hca->fault);
+    if (s->paging == PAGING_NONE) {
+        peer->qp->service->owner->park(peer);
     }
     return true;
 }
@@ -145,35 +140,13 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
     hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
             qp->obj.num, psn, fault->nak);
     qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, fault->cqe);
-    if (qp->service->reliable && (fault->nak || qp->service->many_peers)) {
-        responder_step(peer, RESPONDER_FAULT);
-    }
     if (qp->service->reliable && fault->nak) {
+        responder_step(peer, RESPONDER_FAULT);
         responder_ack(peer, psn, fault->nak);
     }
     qp_counters(qp)->resp_remote_access_errors += verdict == VERDICT_ACCESS;
     qp_counters(qp)->resp_remote_invalid_request += verdict == VERDICT_INVALID;
     return fault;
-}
-
-/* A fault is the end of a QP; but a target goes on, without the initiator that it is of. */
-static void responder_end(struct peer *peer, uint8_t event)
-{
-    struct qp *qp = peer->qp;
-
-    if (!qp->service->many_peers) {
-        if (event) {
-            qp_fatal(qp, event);
-        } else {
-            qp_set_state(qp, PRM_QP_STATE_ERR);
-        }
-        return;
-    }
-    early_forget(peer);
-    tags_flush(peer);
-    if (event) {
-        dct_fault_event(dct_of(qp), event);
-    }
 }
 
 void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
@@ -184,9 +157,9 @@ void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
     s->msg = MSG_NONE;
     if (s->have_wqe) {
         responder_abandon(peer, fault->cqe);
-        responder_end(peer, 0);
+        peer->qp->service->owner->fatal(peer, 0);
     } else {
-        responder_end(peer, fault->event);
+        peer->qp->service->owner->fatal(peer, fault->event);
     }
 }
 
@@ -195,10 +168,7 @@ void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn
     bool had_failed = peer->resp.state == RESPONDER_FAILED; /* the READ was asked for again */
     const struct fault *fault = responder_report(peer, verdict, psn);
 
-    if (peer->qp->service->many_peers && peer->resp.have_wqe) {
-        responder_abandon(peer, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
-    }
-    responder_end(peer, had_failed ? 0 : fault->event);
+    peer->qp->service->owner->fatal(peer, had_failed ? 0 : fault->event);
 }
 
 /* -- RC and XRC -------------------------------------------------------------------------------- */
@@ -409,7 +379,7 @@ void responder_rx(struct peer *peer, const struct roce_packet *pkt)
     struct responder *s = &peer->resp;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
-    if (!qp->service->connected && !qp->service->many_peers) {
+    if (!qp->service->connected && !qp->service->reliable) {
         responder_rx_ud(peer, pkt);
         return;
     }

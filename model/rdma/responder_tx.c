@@ -20,7 +20,6 @@
  */
 #include <stddef.h>
 #include <string.h>
-#include "model/rdma/dc.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 
@@ -151,8 +150,8 @@ static void responder_address(const struct peer *peer, struct roce_packet *pkt)
     pkt->migreq = true;
     pkt->pkey = peer->qp->pkey;
     pkt->dest_qp = peer->qpn;
-    if (G_UNLIKELY(peer->qp->service->many_peers)) {
-        dc_address(peer, pkt);
+    if (G_UNLIKELY(peer->qp->service->owner->address)) {
+        peer->qp->service->owner->address(peer, pkt);
     }
 }
 
@@ -255,7 +254,7 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
     } else {
         responder_fail_answer(peer, verdict, psn);
     }
-    if (!peer->qp->service->many_peers && peer->resp.ack_psn == psn) {
+    if (!peer->qp->service->dynamic && peer->resp.ack_psn == psn) {
         peer->resp.ack_msn = msn;
     }
 }

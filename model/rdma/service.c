@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of service types. */
+#include "model/rdma/peer.h"
 #include "model/rdma/service.h"
 #include "prm/prm.h"
 #include "wire/packet/opcode.h"
@@ -13,6 +14,7 @@ const struct service services[SERVICES] = {
             .extended = BTH_EXTENDED_RC,
             .reliable = true,
             .connected = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_UC] =
         {
@@ -21,6 +23,7 @@ const struct service services[SERVICES] = {
             .transport = BTH_UC,
             .connected = true,
             .has_sqe = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_UD] =
         {
@@ -29,6 +32,7 @@ const struct service services[SERVICES] = {
             .transport = BTH_UD,
             .has_sqe = true,
             .joins_groups = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_XRC] =
         {
@@ -40,6 +44,7 @@ const struct service services[SERVICES] = {
             .connected = true,
             .one_half = true,
             .names_srq = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_DCI] =
         {
@@ -50,6 +55,7 @@ const struct service services[SERVICES] = {
             .reliable = true,
             .dynamic = true,
             .one_half = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_DCT] =
         {
@@ -59,7 +65,7 @@ const struct service services[SERVICES] = {
             .extended = BTH_EXTENDED_DC,
             .reliable = true,
             .dynamic = true,
-            .many_peers = true,
+            .owner = &dct_owner,
         },
     [PRM_QP_ST_QP1] =
         {
@@ -68,6 +74,7 @@ const struct service services[SERVICES] = {
             .transport = BTH_UD,
             .has_sqe = true,
             .is_gsi = true,
+            .owner = &qp_owner,
         },
     [PRM_QP_ST_REG_UMR] =
         {
@@ -75,5 +82,6 @@ const struct service services[SERVICES] = {
             .st = PRM_QP_ST_REG_UMR,
             .transport = SERVICE_NO_PACKETS,
             .is_umr = true,
+            .owner = &qp_owner,
         },
 };

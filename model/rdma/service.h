@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct peer_owner;
+
 struct service {
     const char *name;  /* NULL: there is no such service here */
     uint8_t st;        /* qpc.st: PRM_QP_ST_ */
@@ -22,9 +24,6 @@ struct service {
     /* Each WQE's address vector names a target, to which the QP is connected for as long as it has
      * WQEs for it (model/rdma/dci.h). */
     bool dynamic;
-    /* No QP, but the other end of those: it has a responder for each initiator (model/rdma/dct.h).
-     */
-    bool many_peers;
     /* A QP is one half of a connection: it has a send queue and takes responses, or it has none and
      * takes requests (annex A14: initiator and target). */
     bool one_half;
@@ -39,6 +38,9 @@ struct service {
     /* Sends nothing and belongs to no PD: the kernel's queue for UMR, which may change every key.
      */
     bool is_umr;
+
+    /* What it does about its peers: a QP, or a DCT, which is no QP (model/rdma/peer.h). */
+    const struct peer_owner *owner;
 };
 
 #define SERVICE_NO_PACKETS 0xff

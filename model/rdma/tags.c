@@ -5,7 +5,6 @@
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/tags.h"
-#include "model/rdma/xrq_dci.h"
 
 #define EAGER_HEADER   PRM_SIZE(tmh)
 #define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh))
@@ -111,9 +110,8 @@ static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pk
     const struct qp *qp = peer->qp;
     uint32_t len = PRM_GET(rvh, entry->rvh, len);
 
-    return (qp->service->many_peers ? xrq_dci_can_fetch(peer, pkt) : qp->req.device != NULL) &&
-           (flags & PKT_LAST) && len <= entry->buffer.len &&
-           len <= 1ull << wqe_source_limits(qp).log_msg_max;
+    return qp->service->owner->can_fetch(peer, pkt) && (flags & PKT_LAST) &&
+           len <= entry->buffer.len && len <= 1ull << wqe_source_limits(qp).log_msg_max;
 }
 
 /* A message that is for a receive WQE. */
@@ -221,11 +219,7 @@ static void tags_fetch(struct peer *peer, const struct roce_packet *pkt)
     struct tags *t = peer->resp.tags;
 
     t->msg = TAGS_NONE;
-    if (peer->qp->service->many_peers) {
-        xrq_dci_begin(peer, pkt, t->handle);
-    } else {
-        rendezvous_begin(peer->qp, &t->rendezvous, t->handle);
-    }
+    peer->qp->service->owner->fetch(peer, pkt, t->handle);
     tags_tell_match(peer->qp, PRM_CQE_TM_OP_CONSUMED, t->handle, (const void *)pkt->payload);
 }
 

@@ -126,7 +126,7 @@ static int xrq_dci_gid(const struct peer *peer)
 
 bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt)
 {
-    const struct prm_dctc *dctc = dct_of(peer->qp)->dctc;
+    const struct prm_dctc *dctc = dc_responder_of(peer)->dct->dctc;
 
     return peer->qp->srq->dci && PRM_GET(dctc, dctc, offload_type) == PRM_QP_OFFLOAD_RNDV &&
            pkt->payload_len >= REQUEST_HEADER && xrq_dci_gid(peer) >= 0;
@@ -210,7 +210,7 @@ static struct xrq_dci *xrq_dci_choose(struct hca *hca, struct srq *srq, const st
     return of_host ? of_host : any;
 }
 
-void xrq_dci_begin(const struct peer *peer, const struct roce_packet *pkt, uint16_t handle)
+void xrq_dci_begin(struct peer *peer, const struct roce_packet *pkt, uint16_t handle)
 {
     struct srq *srq = peer->qp->srq;
     const uint8_t *ravh = pkt->payload + REQUEST_HEADER - PRM_SIZE(ravh);

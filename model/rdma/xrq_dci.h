@@ -43,7 +43,7 @@ enum syn xrq_set_dc_params(struct hca *hca, uint16_t uid,
 /* Whether the request that came to a target's peer, in one packet, can be fetched. */
 bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt);
 /* It is, into the taken entry. */
-void xrq_dci_begin(const struct peer *peer, const struct roce_packet *pkt, uint16_t handle);
+void xrq_dci_begin(struct peer *peer, const struct roce_packet *pkt, uint16_t handle);
 
 /* For the table of object classes: of an initiator, and of an XRQ with or without some. */
 void xrq_dci_free(struct hca *hca, struct obj *obj);
