@@ -24,14 +24,14 @@ static void filter_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     wire_tx_commit_as(filter_inner_of(port), len, flags);
 }
 
-static unsigned filter_tx_waits_for(struct wire_port *port)
+static unsigned filter_tx_credit_class(struct wire_port *port)
 {
-    return wire_tx_waits_for(filter_inner_of(port));
+    return wire_tx_credit_class(filter_inner_of(port));
 }
 
-static uint64_t filter_tx_rooms(struct wire_port *port)
+static uint64_t filter_tx_credits(struct wire_port *port)
 {
-    return wire_tx_rooms(filter_inner_of(port));
+    return wire_tx_credits(filter_inner_of(port));
 }
 
 static void filter_tx_flush(struct wire_port *port)
@@ -112,8 +112,8 @@ const struct wire_port_ops wire_filter_ops = {
     .link_up = filter_link_up,
     .close = filter_close,
     .tx_reserve_to = filter_tx_reserve_to,
-    .tx_waits_for = filter_tx_waits_for,
-    .tx_rooms = filter_tx_rooms,
+    .tx_credit_class = filter_tx_credit_class,
+    .tx_credits = filter_tx_credits,
     .tx_flush = filter_tx_flush,
     .owe = filter_owe,
     .is_paused = filter_is_paused,

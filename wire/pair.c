@@ -131,7 +131,7 @@ static void pair_close(struct wire_port *port)
             peer->port.client->link_change(peer->port.opaque);
         }
         if (peer->blocked) {
-            /* From now on everything the peer sends vanishes, so there is room. */
+            /* From now on everything the peer sends vanishes, so there is credit. */
             peer->blocked = false;
             if (peer->port.client && peer->port.client->tx_ready) {
                 peer->port.client->tx_ready(peer->port.opaque);

@@ -7,15 +7,17 @@
  * a port, its client, hands over a table of callbacks. Frames are whole Ethernet frames without
  * preamble and FCS, at most WIRE_FRAME_MAX bytes.
  *
- * Nothing is lost inside a lossless backend: when the peer has no room, wire_tx_reserve() says
- * so and the client is told when to try again, as a NIC is by priority flow control. Frames sent
+ * Nothing is lost inside a lossless backend: each frame needs a credit of its receiver. Where there
+ * is none, wire_tx_reserve() says so and the client is told when to try again, as a NIC is by
+ * priority flow control. A client waits for a class of credits: receivers share WIRE_CREDIT_CLASSES
+ * of them, by which it knows what may go on when some have credit again. Frames sent
  * while the link is down vanish, as they do on a cable that is pulled out.
  *
  * Sending: wire_tx_reserve_to(), write the frame, wire_tx_commit(). One reservation at a time.
  *
  * Receiving, and how a port sleeps: wire_poll() hands out frames, on the owner's thread and only
  * there. When it returns fewer frames than it was allowed to, nothing is waiting and the port is
- * armed: the next frame, or the room that a failed reservation waits for, makes wire_fd()
+ * armed: the next frame, or the credit that a failed reservation waits for, makes wire_fd()
  * readable (or, for a backend without one, is told by rx_ready or tx_ready directly). When it
  * returns as many as it was allowed to, the port is not armed and the caller must poll again
  * before it sleeps. An owner that polls all the time and never sleeps says so with
@@ -39,7 +41,9 @@
 #include <stdint.h>
 
 /* Ethernet header with two VLAN tags + 9978 bytes of MTU, rounded up to a slot size. */
-#define WIRE_FRAME_MAX 10240
+#define WIRE_FRAME_MAX      10240
+
+#define WIRE_CREDIT_CLASSES 64
 
 struct wire_port;
 
@@ -51,7 +55,7 @@ struct wire_stats {
     uint64_t rx_missed;           /* flooded frames for which this port came too late */
     uint64_t tx_no_dest;   /* frames with nobody to go to: link down, or the port's own address */
     uint64_t rx_malformed; /* peers' descriptors that failed a check; nothing was delivered */
-    uint64_t tx_blocked;   /* reservations that found no room */
+    uint64_t tx_blocked;   /* reservations that found no credit */
     uint64_t wakeups;      /* times a sleeping peer had to be woken by a system call */
 };
 
@@ -78,7 +82,8 @@ struct wire_client {
      * read a length or index once, check what was read, use that.
      */
     void (*rx)(void *client, const uint8_t *frame, size_t len, unsigned flags);
-    /* Room is back after a wire_tx_reserve() that found none; wire_tx_rooms() says which. */
+    /* There is credit after a wire_tx_reserve() that found none; wire_tx_credits() says in which
+     * classes. */
     void (*tx_ready)(void *client);
     /* The cable was plugged in or pulled out (wire_link_up() tells which). */
     void (*link_change)(void *client);
@@ -92,9 +97,9 @@ struct wire_client {
 
 struct wire_port_ops {
     /* Where a frame of up to len <= WIRE_FRAME_MAX bytes may be built, or NULL if there is no
-     * room now; then tx_ready follows. */
+     * credit now; then tx_ready follows. */
     uint8_t *(*tx_reserve)(struct wire_port *port, size_t len);
-    /* Sends the first len bytes of what was reserved; len 0 gives the room back. What is
+    /* Sends the first len bytes of what was reserved; len 0 gives the credit back. What is
      * shorter than an Ethernet header does not go out. flags: of those that the port offers. */
     void (*tx_commit)(struct wire_port *port, size_t len, unsigned flags);
     /* Takes up to max waiting frames; returns how many. They are delivered to the client, but for
@@ -105,8 +110,8 @@ struct wire_port_ops {
 
     /* The rest may be NULL; the wrappers below say what that means. */
     uint8_t *(*tx_reserve_to)(struct wire_port *port, const uint8_t dmac[6], size_t len);
-    unsigned (*tx_waits_for)(struct wire_port *port);
-    uint64_t (*tx_rooms)(struct wire_port *port);
+    unsigned (*tx_credit_class)(struct wire_port *port);
+    uint64_t (*tx_credits)(struct wire_port *port);
     void (*tx_flush)(struct wire_port *port);
     void (*owe)(struct wire_port *port, bool owes);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
@@ -143,7 +148,7 @@ static inline uint8_t *wire_tx_reserve(struct wire_port *port, size_t len)
 
 /*
  * The same for a frame whose destination is known: such a frame can be built where the receiver
- * will read it, and it waits for this receiver's room only. dmac must be what the frame gets as
+ * will read it, and it waits for this receiver's credit only. dmac must be what the frame gets as
  * its destination address.
  */
 static inline uint8_t *wire_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
@@ -153,19 +158,19 @@ static inline uint8_t *wire_tx_reserve_to(struct wire_port *port, const uint8_t 
 }
 
 /*
- * Where rooms differ (by receiver): which of 64 a reservation that has just failed waits for; and,
- * from within tx_ready, which are back, a bit for each. What waits for another one would wait
- * again. A room may be shared, so tx_ready may come in vain. A backend that does not tell has room
- * 0, and with tx_ready all are back.
+ * The class of the credit that a reservation waits for that has just failed; and, from within
+ * tx_ready, the classes in which there is credit again, a bit for each. What waits for another one
+ * would wait again. A class may be shared, so tx_ready may come in vain. A backend that does not
+ * tell has class 0, and with tx_ready there is credit in all.
  */
-static inline unsigned wire_tx_waits_for(struct wire_port *port)
+static inline unsigned wire_tx_credit_class(struct wire_port *port)
 {
-    return port->ops->tx_waits_for ? port->ops->tx_waits_for(port) : 0;
+    return port->ops->tx_credit_class ? port->ops->tx_credit_class(port) : 0;
 }
 
-static inline uint64_t wire_tx_rooms(struct wire_port *port)
+static inline uint64_t wire_tx_credits(struct wire_port *port)
 {
-    return port->ops->tx_rooms ? port->ops->tx_rooms(port) : ~0ull;
+    return port->ops->tx_credits ? port->ops->tx_credits(port) : ~0ull;
 }
 
 static inline void wire_tx_commit(struct wire_port *port, size_t len)

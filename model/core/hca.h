@@ -5,7 +5,7 @@
  * Everything that happens to an HCA happens inside hca_run() or a call of its owner, one event at a
  * time, so nothing here locks. Work that cannot be done on the spot (a QP with WQEs to send, a
  * command to execute) is a struct work on the ready list; hca_run() takes them in turn.
- * Work that found no room on the wire waits on a tx list until the port has that room again.
+ * Work that found no credit on the wire waits on a tx list until there is some of that class again.
  */
 #ifndef HCASIM_MODEL_HCA_H
 #define HCASIM_MODEL_HCA_H
@@ -66,8 +66,8 @@ struct hca_limits {
 };
 
 enum {
-    HCA_TX_ROOMS = 64,  /* kinds of room on the wire that work can wait for (wire_tx_rooms()) */
-    HCA_MEM_SPACES = 2, /* enum mem_space_id */
+    HCA_CREDIT_CLASSES = 64, /* of the wire, that work can wait for (wire_tx_credits()) */
+    HCA_MEM_SPACES = 2,      /* enum mem_space_id */
     HCA_MAX_EQS = 128,
     HCA_KEY_RUNS = 16,
 };
@@ -94,10 +94,10 @@ struct key_run {
 struct owing {
     bool begun; /* the mark is under way */
     bool owes;  /* and on the ready list */
-    bool in_room;
-    unsigned room, waits; /* which one, and how often it has waited for one */
-    uint64_t next_epoch;  /* of the uplink, in which it may come to owe again */
-    struct work round;    /* what is ready before this one may be an answer that is owed */
+    bool awaits_credit;
+    unsigned credit_class, waits; /* of which class, and how often it has waited for some */
+    uint64_t next_epoch;          /* of the uplink, in which it may come to owe again */
+    struct work round;            /* what is ready before this one may be an answer that is owed */
 };
 
 struct hca {
@@ -143,14 +143,14 @@ struct hca {
     /* special keys: the reserved lkey that means "bus address, no translation" */
     uint32_t resd_lkey, null_mkey;
 
-    struct work ready, rx_waiting, late;  /* list heads */
-    struct work tx_waiting[HCA_TX_ROOMS]; /* likewise, by the room that they wait for: */
-    struct work tx_served[HCA_TX_ROOMS]; /* those who have sent something stand behind the others */
-    uint64_t tx_frames;                  /* sent so far, */
-    uint64_t tx_frames_before;           /* and when the work began that runs now */
-    unsigned tx_room;            /* the one that the last reservation waits for that failed */
+    struct work ready, rx_waiting, late;        /* list heads */
+    struct work tx_waiting[HCA_CREDIT_CLASSES]; /* likewise, by the credit that they wait for, */
+    struct work tx_served[HCA_CREDIT_CLASSES];  /* before those who have sent something */
+    uint64_t tx_frames;                         /* sent so far, */
+    uint64_t tx_frames_before;                  /* and when the work began that runs now */
+    unsigned credit_class;       /* the one that the last reservation waits for that failed */
     bool tx_far;                 /* a frame is being built that another processor reads */
-    uint64_t tx_back;            /* rooms that are back, since port_owe() has looked */
+    uint64_t credits_back;       /* in these classes, since port_owe() has looked */
     struct hca_timer late_timer; /* of what is on the last one */
     GPtrArray *timers;           /* heap of struct hca_timer by deadline */
     bool running;                /* inside hca_run() */
@@ -176,10 +176,10 @@ bool hca_wait_frames(struct hca *hca, struct work *work);
 
 /* Asks the owner for a turn, if none is under way. */
 void hca_wake(struct hca *hca);
-/* Parks work until the wire has the room, hca->tx_room, that its reservation did not find. Work
- * that got nothing this time has the room before work that has sent something. */
+/* Parks work until the wire has the credit, of hca->credit_class, that its reservation did not
+ * find. Work that got nothing this time has it before work that has sent something. */
 void hca_wait_tx(struct hca *hca, struct work *work);
-/* The same, behind all that waits for that room now. */
+/* The same, behind all that waits for such credit now. */
 void hca_wait_tx_last(struct hca *hca, struct work *work);
 /* Parks work that nothing will wake: it is run again after a quarter of a second, or later where
  * more than 256 wait so. */
@@ -189,9 +189,9 @@ void hca_wait_late(struct hca *hca, struct work *work);
 void hca_unschedule_late(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */
 void hca_unschedule(struct work *work);
-/* Moves what waits for the wire back to the ready list (the port calls it): for any of its rooms, a
- * bit each, or for whichever. */
-void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms);
+/* Moves what waits for the wire back to the ready list (the port calls it): what waits for credit
+ * of these classes, a bit each, or of any. */
+void hca_credits_back(struct hca *hca, uint64_t classes);
 void hca_tx_ready(struct hca *hca);
 
 /* Zeroed memory for a kind's object or what is counted as one (model/core/ledger.h). NULL: refused.

@@ -2,7 +2,7 @@
 /*
  * Work and timers: the lists of what wants attention, and the heap of what wants it later.
  *
- * A struct work is on one list at most: ready, waiting for the wire's room, waiting for another
+ * A struct work is on one list at most: ready, waiting for the wire's credit, waiting for another
  * look at the wire in this turn, or late. A timer is in the heap while it is armed.
  * model/card/turn.c says when they run.
  */
@@ -73,35 +73,36 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
 }
 
 /*
- * Whoever is before the others finds the room, and takes as much of it as it can use. So it stands
- * behind those who came too late for any: each of them is the first at some time, however little
- * room comes at a time.
+ * Whoever is before the others finds the credit, and takes as much of it as it can use. So it
+ * stands behind those who came too late for any: each of them is the first at some time, however
+ * little credit comes at a time.
  */
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
     bool served = hca->tx_frames != hca->tx_frames_before;
 
     hca_unschedule(work);
-    work_list_append(served ? &hca->tx_served[hca->tx_room] : &hca->tx_waiting[hca->tx_room], work);
+    work_list_append(
+        served ? &hca->tx_served[hca->credit_class] : &hca->tx_waiting[hca->credit_class], work);
 }
 
 void hca_wait_tx_last(struct hca *hca, struct work *work)
 {
     hca_unschedule(work);
-    work_list_append(&hca->tx_served[hca->tx_room], work);
+    work_list_append(&hca->tx_served[hca->credit_class], work);
 }
 
-void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
+void hca_credits_back(struct hca *hca, uint64_t classes)
 {
     bool any = false;
 
-    for (; rooms; rooms &= rooms - 1) {
-        unsigned room = (unsigned)__builtin_ctzll(rooms);
+    for (; classes; classes &= classes - 1) {
+        unsigned credit_class = (unsigned)__builtin_ctzll(classes);
 
-        if (hca_tx_room_awaited(hca, room)) {
-            work_list_move(&hca->ready, &hca->tx_waiting[room]);
-            work_list_move(&hca->ready, &hca->tx_served[room]);
-            hca->tx_back |= rooms & -rooms;
+        if (hca_credit_awaited(hca, credit_class)) {
+            work_list_move(&hca->ready, &hca->tx_waiting[credit_class]);
+            work_list_move(&hca->ready, &hca->tx_served[credit_class]);
+            hca->credits_back |= classes & -classes;
             any = true;
         }
     }
@@ -112,18 +113,19 @@ void hca_tx_rooms_ready(struct hca *hca, uint64_t rooms)
 
 void hca_tx_ready(struct hca *hca)
 {
-    hca_tx_rooms_ready(hca, ~0ull);
+    hca_credits_back(hca, ~0ull);
 }
 
-bool hca_tx_room_awaited(const struct hca *hca, unsigned room)
+bool hca_credit_awaited(const struct hca *hca, unsigned credit_class)
 {
-    return !work_list_empty(&hca->tx_waiting[room]) || !work_list_empty(&hca->tx_served[room]);
+    return !work_list_empty(&hca->tx_waiting[credit_class]) ||
+           !work_list_empty(&hca->tx_served[credit_class]);
 }
 
 bool hca_tx_awaited(const struct hca *hca)
 {
-    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        if (hca_tx_room_awaited(hca, i)) {
+    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
+        if (hca_credit_awaited(hca, i)) {
             return true;
         }
     }
@@ -304,7 +306,7 @@ void hca_work_init(struct hca *hca)
 {
     work_list_init(&hca->ready);
     work_list_init(&hca->rx_waiting);
-    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
         work_list_init(&hca->tx_waiting[i]);
         work_list_init(&hca->tx_served[i]);
     }
@@ -324,7 +326,7 @@ void hca_work_reset(struct hca *hca)
 {
     work_list_clear(&hca->ready);
     work_list_clear(&hca->rx_waiting);
-    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
         work_list_clear(&hca->tx_waiting[i]);
         work_list_clear(&hca->tx_served[i]);
     }

@@ -17,8 +17,8 @@ void hca_work_clear(struct hca *hca);
 void hca_work_run(struct hca *hca);
 bool hca_work_pending(const struct hca *hca);
 
-/* Whether some work waits for the wire's room: this one of them, any. */
-bool hca_tx_room_awaited(const struct hca *hca, unsigned room);
+/* Whether some work waits for the wire's credit: of this class, of any. */
+bool hca_credit_awaited(const struct hca *hca, unsigned credit_class);
 bool hca_tx_awaited(const struct hca *hca);
 /* Whether some work waits for another look whether frames came; and that there was one. */
 bool hca_frames_awaited(const struct hca *hca);

@@ -76,7 +76,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
 
         frame = port_tx_reserve(hca, wqe->inline_hdr, len);
         if (!frame) {
-            return ETH_NO_ROOM;
+            return ETH_NO_CREDIT;
         }
         memcpy(frame, wqe->inline_hdr, headers);
         if (eth_gather(hca, sq, wqe, headers + offset, frame + headers, payload) != MEM_OK) {

@@ -118,10 +118,10 @@ struct eth_wqe {
 
 enum eth_sent {
     ETH_SENT,
-    ETH_NO_ROOM, /* try again when the wire has room */
-    ETH_MORE,    /* the turn's share is used up, there is more to send */
-    ETH_NO_DATA, /* memory that the WQE names does not answer */
-    ETH_BAD_WQE, /* lengths or headers that make no sense */
+    ETH_NO_CREDIT, /* try again when the wire has credit */
+    ETH_MORE,      /* the turn's share is used up, there is more to send */
+    ETH_NO_DATA,   /* memory that the WQE names does not answer */
+    ETH_BAD_WQE,   /* lengths or headers that make no sense */
 };
 
 /* Gathers bytes of inline headers + data. */
@@ -132,8 +132,8 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
 /* An LSO message, from where it stopped last time on (model/eth/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
-/* Sends the frame in the room last reserved, and a copy of a group frame to who wants those of this
- * SQ. */
+/* Sends the frame in the place last reserved, and a copy of a group frame to who wants those of
+ * this SQ. */
 void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
 
 void eth_sq_run(struct hca *hca, struct work *work);

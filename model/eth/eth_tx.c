@@ -3,7 +3,7 @@
  * Ethernet send queues: WQE to frame.
  *
  * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
- * segments. The frame is gathered straight into the room that the wire gave, VLAN tag and
+ * segments. The frame is gathered straight into the place that the wire gave, VLAN tag and
  * checksums are put in there. Large send (LSO) is in model/eth/eth_lso.c.
  */
 #include <string.h>
@@ -233,7 +233,7 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
     }
     frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
     if (!frame) {
-        return ETH_NO_ROOM;
+        return ETH_NO_CREDIT;
     }
     if (eth_gather(hca, sq, wqe, 0, frame, len) != MEM_OK) {
         port_tx_commit(hca, 0, sq->tdn);
@@ -308,7 +308,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
         struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
 
         switch (eth_tx_execute(hca, sq, &wqe)) {
-        case ETH_NO_ROOM:
+        case ETH_NO_CREDIT:
             hca_wait_tx(hca, work);
             return;
         case ETH_NO_DATA:

@@ -121,14 +121,14 @@ static void eswitch_cable_rx(void *opaque, const uint8_t *frame, size_t len, uns
     }
 }
 
-static void eswitch_cable_has_room(void *opaque)
+static void eswitch_cable_has_credit(void *opaque)
 {
     struct eswitch *sw = opaque;
-    uint64_t rooms = wire_tx_rooms(sw->uplink.wire);
+    uint64_t classes = wire_tx_credits(sw->uplink.wire);
 
     for (unsigned i = 0; i < sw->num_vports; i++) {
         if (sw->vports[i]->hca) {
-            hca_tx_rooms_ready(sw->vports[i]->hca, rooms);
+            hca_credits_back(sw->vports[i]->hca, classes);
         }
     }
 }
@@ -196,7 +196,7 @@ static void eswitch_cable_link_change(void *opaque)
 
 static const struct wire_client cable_client = {
     .rx = eswitch_cable_rx,
-    .tx_ready = eswitch_cable_has_room,
+    .tx_ready = eswitch_cable_has_credit,
     .link_change = eswitch_cable_link_change,
     .rx_ready = eswitch_cable_has_frames,
 };

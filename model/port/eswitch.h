@@ -7,9 +7,9 @@
  *   a frame of the cable   to each vport that wants it; if none does to all, whose rules may
  *
  * Inside the card a frame is written into the queue of the vport that it goes to, whose function
- * takes it from there in a turn of its own. A sender waits for room there as it does for room on
- * the cable; a copy that finds none is lost and counted. The cable is read in the turns of one
- * function, the first; for it to be read each queue must have room, so nothing is lost between
+ * takes it from there in a turn of its own. A sender waits for credit there as it does for credit
+ * on the cable; a copy that finds none is lost and counted. The cable is read in the turns of one
+ * function, the first; for it to be read each queue must give credit, so nothing is lost between
  * cable and queue.
  *
  * All functions of a card belong to one thread: nothing here locks. Who writes into a queue asks
@@ -34,7 +34,7 @@ struct eswitch {
     unsigned num_vports;
     unsigned num_functions; /* vports at which one stands */
     struct vport *reader;   /* whose function reads the cable; NULL: there is no function */
-    bool cable_waits;       /* for room in some queue */
+    bool cable_waits;       /* for credit of some queue */
     /* who takes which frames (model/port/eswitch_macs.c) */
     GHashTable *macs;
     struct vport_set promiscuous[2]; /* who takes every unicast, every group frame */
@@ -62,7 +62,7 @@ void eswitch_link_changed(struct eswitch *sw);
 struct vport *eswitch_find(const struct vport *from, const uint8_t dmac[6]);
 /* A copy of a group frame to each vport that wants it, but its sender. */
 void eswitch_copy_group(const struct vport *from, const uint8_t *frame, size_t len, unsigned flags);
-/* A copy of a frame into a vport's queue, if there is room. from_td as in vport_rx(). */
+/* A copy of a frame into a vport's queue, if that gives credit. from_td as in vport_rx(). */
 bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned flags,
                   uint32_t from_td);
 
@@ -70,7 +70,7 @@ bool eswitch_copy(struct vport *to, const uint8_t *frame, size_t len, unsigned f
  */
 void eswitch_paths_changed(struct eswitch *sw);
 
-/* There is room on the cable, or in a queue: whoever waits for it goes on. */
+/* There is credit on the cable, or of a queue: whoever waits for it goes on. */
 void eswitch_tx_ready(struct eswitch *sw);
 /* Whether the cable may be read now; if not, eswitch_queue_taken() has it read again. */
 bool eswitch_may_read(struct eswitch *sw, unsigned frames);

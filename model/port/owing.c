@@ -14,28 +14,28 @@
  * that any more, each queue pair had a turn. When each function that had work has done such a
  * round, all that was taken is settled, and a new epoch begins, in which each may owe once more.
  *
- * Where a turn found no room on the wire it was none. Then the mark waits for that room, too,
+ * Where a turn found no credit on the wire it was none. Then the mark waits for that credit, too,
  * behind the work that does, but not more often than OWING_WAITS. Meanwhile nothing is owed by us:
- * who does not take what fills his room waits for himself, which the wire knows; others need not
- * wait for him.
+ * who does not take what used up his credit waits for himself, which the wire knows; others need
+ * not wait for him.
  */
 #include "model/core/work.h"
 #include "model/port/port.h"
 #include "model/port/uplink.h"
 #include "wire/port.h"
 
-#define OWING_WAITS 256 /* for room, in one round */
+#define OWING_WAITS 256 /* for credit, in one round */
 
 /* The mark runs: nothing is before it. */
 static void owing_reach(struct hca *hca, struct work *work)
 {
     struct owing *owing = &hca->owing;
 
-    if (owing->waits < OWING_WAITS && hca_tx_room_awaited(hca, hca->tx_room)) {
+    if (owing->waits < OWING_WAITS && hca_credit_awaited(hca, hca->credit_class)) {
         owing->waits++;
-        owing->in_room = true;
-        owing->room = hca->tx_room;
-        hca->tx_back &= ~(1ull << owing->room);
+        owing->awaits_credit = true;
+        owing->credit_class = hca->credit_class;
+        hca->credits_back &= ~(1ull << owing->credit_class);
         hca_wait_tx_last(hca, work);
     }
 }
@@ -62,7 +62,7 @@ void port_owe_nothing(struct hca *hca)
     hca_unschedule(&hca->owing.round);
     owing_set(hca, false);
     if (hca->owing.begun) {
-        hca->owing.begun = hca->owing.in_room = false;
+        hca->owing.begun = hca->owing.awaits_credit = false;
         uplink->owing.begun--;
         uplink->owing.epoch += uplink->owing.begun == 0;
     }
@@ -92,14 +92,15 @@ void port_owe(struct hca *hca)
     struct owing *owing = &hca->owing;
 
     if (owing->begun) {
-        owing->in_room = owing->in_room && !(hca->tx_back >> owing->room & 1);
-        if (!owing->in_room && owing_is_round_done(hca)) {
+        owing->awaits_credit =
+            owing->awaits_credit && !(hca->credits_back >> owing->credit_class & 1);
+        if (!owing->awaits_credit && owing_is_round_done(hca)) {
             port_owe_nothing(hca);
         } else {
-            owing_set(hca, !owing->in_room);
+            owing_set(hca, !owing->awaits_credit);
         }
     } else if (hca_work_pending(hca) && hca->vport->uplink->owing.epoch >= owing->next_epoch) {
         owing_begin(hca);
     }
-    hca->tx_back = 0;
+    hca->credits_back = 0;
 }

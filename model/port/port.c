@@ -48,7 +48,7 @@ static bool port_poll_queue(struct vport *vport)
     return more;
 }
 
-/* Frames of the cable that others get must have room there. */
+/* Frames of the cable that others get need their credit. */
 static bool port_poll_cable(struct vport *vport)
 {
     struct eswitch *sw = vport->sw;
@@ -138,12 +138,12 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
         vport->frame = wire_tx_reserve(vport->reserved, len);
-        hca->tx_room = 0; /* a queue has but one */
+        hca->credit_class = 0; /* a queue has but one */
     } else if (port_is_up(hca)) {
         vport->reserved = vport->uplink->wire;
         vport->frame = wire_tx_reserve_to(vport->reserved, dmac, len);
         if (!vport->frame) {
-            hca->tx_room = wire_tx_waits_for(vport->reserved);
+            hca->credit_class = wire_tx_credit_class(vport->reserved);
         }
         hca->tx_far = vport->reserved->far && hca->ops->dma_read_far && !hca->sniffs_tx;
     } else {
@@ -305,7 +305,7 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
     struct eswitch *sw = hca->vport->sw;
 
     if (wire && sw->uplink.wire) {
-        /* Between two cables there is none: what waits for the old one's room does so no more. */
+        /* Between two cables there is none: what waits for the old one's credit does so no more. */
         eswitch_set_wire(sw, NULL);
         eswitch_link_changed(sw);
     }

@@ -3,11 +3,11 @@
  * Frames up and down, as a function sees them: its vport (model/port/vport.h), what joins it to
  * others (model/port/eswitch.h), and the cable (model/port/uplink.h).
  *
- * Sending: a transport or SQ reserves room for a frame, builds it in place and commits it. A
- * frame for a MAC of a vport of this card goes into that vport's queue and comes out of it as a
- * received frame in a later step of hca_run(): one to oneself, too. Between the two calls the host
- * is read from only, so that no other function of the card can come between. Receiving: RoCEv2 goes
- * to the QPs and everything else to steering: struct port_receivers.
+ * Sending: a transport or SQ reserves a frame, for which the wire has credit, builds it in place
+ * and commits it. A frame for a MAC of a vport of this card goes into that vport's queue and comes
+ * out of it as a received frame in a later step of hca_run(): one to oneself, too. Between the two
+ * calls the host is read from only, so that no other function of the card can come between.
+ * Receiving: RoCEv2 goes to the QPs and everything else to steering: struct port_receivers.
  */
 #ifndef HCASIM_MODEL_PORT_H
 #define HCASIM_MODEL_PORT_H
@@ -44,20 +44,21 @@ static inline bool port_is_up(const struct hca *hca)
  * once and to the card's others in their turns, as to all what the cable says. */
 void port_update_link(struct hca *hca);
 
-/* Room for a frame of up to len bytes to dmac. NULL: no room now; call hca_wait_tx(). While the
- * link is down frames are taken and dropped, as a NIC does; what stays in the card needs no link.
+/* A place for a frame of up to len bytes to dmac. NULL: no credit now; call hca_wait_tx(). While
+ * the link is down frames are taken and dropped, as a NIC does; what stays in the card needs no
+ * link.
  */
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
-/* Sends what was built in the room last reserved; len 0 gives it back. from_td: the transport
+/* Sends what was built in the place last reserved; len 0 gives it back. from_td: the transport
  * domain of the queue that sends, or PORT_NO_TD. */
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);
-/* The same for a RoCE packet, whose headers are there: the room for its payload. */
+/* The same for a RoCE packet, whose headers are there: the place of its payload. */
 uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
 /* Completes the packet that was begun there, and sends it; a copy of one to a multicast group goes
  * to this function's own members. A frame that is longer than the port's MTU is dropped and
  * counted: the path MTU of a connection is not held against it before. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
-/* Both, of a packet without a payload. False: no room. */
+/* Both, of a packet without a payload. False: no credit. */
 bool port_tx_send_roce(struct hca *hca, const struct roce_packet *pkt);
 
 /* Whether the receiver of frames to dmac lives but has not yet come to what was sent to it
@@ -72,8 +73,8 @@ void port_owe(struct hca *hca);
 /* The function does nothing more that it may owe. */
 void port_owe_nothing(struct hca *hca);
 
-/* Before port_tx_commit(): brings a copy of the frame in the room last reserved back to this
- * function by its vport's queue; without room there it is lost. For multicasts, which go to the
+/* Before port_tx_commit(): brings a copy of the frame in the place last reserved back to this
+ * function by its vport's queue; without credit there it is lost. For multicasts, which go to the
  * wire and to their own function's members. One whose destination address is the function's own
  * comes back anyway, and there is no copy. flags: enum wire_frame_flags. */
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td);

@@ -60,8 +60,8 @@ static void vport_queue_rx(void *opaque, const uint8_t *frame, size_t len, unsig
     vport->taken++;
 }
 
-/* Any function of the card may wait for room here. */
-static void vport_queue_has_room(void *opaque)
+/* Any function of the card may wait for credit here. */
+static void vport_queue_has_credit(void *opaque)
 {
     struct vport *vport = opaque;
 
@@ -84,7 +84,7 @@ static void vport_queue_link_change(void *opaque)
 
 static const struct wire_client queue_client = {
     .rx = vport_queue_rx,
-    .tx_ready = vport_queue_has_room,
+    .tx_ready = vport_queue_has_credit,
     .link_change = vport_queue_link_change,
     .rx_ready = vport_queue_has_frames,
 };

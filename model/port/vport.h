@@ -87,10 +87,10 @@ struct vport {
     uint32_t pending;           /* enum vport_pending; one word, for each turn looks at it */
     bool was_up, link_lost;     /* link as last announced; it was down, if only for a moment */
     uint64_t copies_end;        /* pieces, as hca->pieces counts */
-    struct wire_port *reserved; /* where port_tx_reserve() found room; NULL: nowhere, drop */
+    struct wire_port *reserved; /* where port_tx_reserve() found credit; NULL: nowhere, drop */
     struct vport *to;           /* whose queue that is; NULL: it is the cable */
-    uint8_t *frame;             /* the room */
-    uint8_t *drop;              /* room for frames that go nowhere */
+    uint8_t *frame;             /* the place */
+    uint8_t *drop;              /* the place of frames that go nowhere */
     struct roce_last last;      /* without an ICRC that came */
 };
 

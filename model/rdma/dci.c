@@ -23,7 +23,7 @@ static bool dci_in_flight(const struct qp *qp)
 
 /* -- CONNECT ----------------------------------------------------------------------------------- */
 
-/* False: the wire has no room. */
+/* False: the wire has no credit. */
 static bool dci_send_connect(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -193,7 +193,7 @@ bool dci_step(struct qp *qp, enum send_wait *waits)
     }
     if (dci->connect_due && !qp->peer.path_gone) {
         if (!dci_send_connect(qp)) {
-            *waits = SEND_WAITS_ROOM;
+            *waits = SEND_WAITS_CREDIT;
         }
         return true;
     }

@@ -10,7 +10,7 @@
 #include "model/rdma/tags.h"
 #include "model/rdma/xrq_dci.h"
 
-/* Looks at responders that owe an answer to a wire without room, 250 ms apart. */
+/* Looks at responders that owe an answer to a wire without credit, 250 ms apart. */
 #define DRAIN_LOOKS 4
 
 static struct dct *dct_find(struct hca *hca, uint32_t dctn)

@@ -15,7 +15,7 @@ static const struct transport_packet notice_kinds[] = {
     [NOTICE_CNP] = {.opcode = BTH_CNP_OPCODE, .becn = true},
 };
 
-/* False: the wire has no room. */
+/* False: the wire has no credit. */
 static bool notice_put(struct hca *hca, enum notice_kind kind, const struct notice_text *text)
 {
     struct roce_packet pkt = {.addr = text->addr, .transport = notice_kinds[kind]};

@@ -4,7 +4,7 @@
  * (CNAK), an initiator tells a target that a session is over (DISCONNECT), and whoever gets a
  * packet with a congestion mark tells the sender (CNP).
  *
- * Each waits for the room of its own receiver, so that a receiver that takes nothing holds up
+ * Each waits for the credit of its own receiver, so that a receiver that takes nothing holds up
  * nobody else's notice, and no queue. It waits until as many later ones of its kind have been made
  * as are kept; then it is dropped. Whoever misses it asks again, is told again by the next mark, or
  * keeps a responder until that is idle for long (model/rdma/dc.h).

@@ -3,7 +3,7 @@
  * The requester's life, and that of a WQE: fetched, started, completed, or flushed.
  *
  * One struct work does everything that is not an answer to a packet. It runs when the doorbell
- * rings, when a response has made room, when a timer fired or when the wire has room again, and
+ * rings, when a response has made room, when a timer fired or when the wire has credit again, and
  * does a burst at a time so that QPs take turns.
  *
  * Fences (ctrl.fm) hold back the start of a WQE: FENCE until no READ or atomic is outstanding,
@@ -507,7 +507,7 @@ static void requester_run_send(struct qp *qp)
 
         if (waits != SEND_GOES_ON) {
             qp->req.waits = (uint8_t)waits;
-            if (waits == SEND_WAITS_ROOM) {
+            if (waits == SEND_WAITS_CREDIT) {
                 hca_wait_tx(qp->hca, &qp->req.work);
             } else {
                 requester_check_drained(qp);

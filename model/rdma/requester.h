@@ -51,7 +51,7 @@ enum send_wait {
     SEND_WAITS_ANSWER, /* the window is full, a fence holds, a WQE that failed has others before it,
                         * or all is sent that is posted: a response, or the ACK timer */
     SEND_WAITS_RNR,    /* the responder is not ready: the RNR timer */
-    SEND_WAITS_ROOM,   /* the wire has none: the port */
+    SEND_WAITS_CREDIT, /* the wire has none: the port */
     SEND_WAITS_RATE,   /* the limiter holds the packet: its timer, or its end */
     SEND_WAITS_PAGE,   /* a page is missing: the pager, by requester_resume() */
     SEND_WAITS_MEMORY, /* for a flight: the timer of late work */

@@ -63,7 +63,7 @@ static bool requester_is_waiting(const struct qp *qp)
 /* What is sent is not acknowledged because it could not go out. */
 static bool requester_is_held(const struct qp *qp)
 {
-    return qp->req.waits == SEND_WAITS_ROOM || qp->req.waits == SEND_WAITS_RATE;
+    return qp->req.waits == SEND_WAITS_CREDIT || qp->req.waits == SEND_WAITS_RATE;
 }
 
 struct send_desc *requester_oldest(struct flight *s)

@@ -188,7 +188,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     }
     payload = port_tx_reserve_roce(qp->hca, &pkt, len);
     if (!payload) {
-        return SEND_WAITS_ROOM;
+        return SEND_WAITS_CREDIT;
     }
     if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
         memcpy(payload, wqe->operands, len);

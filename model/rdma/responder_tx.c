@@ -11,7 +11,7 @@
  * what was there then. All else is the work item's.
  *
  * The work item sends until nothing is left, it has sent a burst or its share of the turn is used
- * up (it reschedules itself, behind the others), or the wire has no room (the port wakes it).
+ * up (it reschedules itself, behind the others), or the wire has no credit (the port wakes it).
  *
  * An ACK costs the peer as much as a small request costs this side. So while requests come without
  * waiting for their ACKs, an ACK waits for the next ones, for a few looks at the wire within its
@@ -155,7 +155,7 @@ static void responder_address(const struct peer *peer, struct roce_packet *pkt)
     }
 }
 
-/* Sends the ACK or NAK. False: the wire has no room. */
+/* Sends the ACK or NAK. False: the wire has no credit. */
 static bool responder_send_ack(struct peer *peer)
 {
     struct qp *qp = peer->qp;
@@ -270,7 +270,7 @@ static const uint8_t *responder_number(const struct answers *answers, const stru
                : NULL;
 }
 
-/* Sends one packet of the first answer. False: the wire has no room. */
+/* Sends one packet of the first answer. False: the wire has no credit. */
 static bool responder_send_answer(struct peer *peer)
 {
     struct qp *qp = peer->qp;
@@ -324,7 +324,7 @@ static bool responder_send_answer(struct peer *peer)
     return true;
 }
 
-/* Sends one packet. False: the wire has no room. */
+/* Sends one packet. False: the wire has no credit. */
 static bool responder_send_one(struct peer *peer)
 {
     if (peer->path_gone) {

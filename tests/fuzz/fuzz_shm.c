@@ -196,7 +196,7 @@ static void shm_write_member(struct input *in, struct shm_member *m)
         atomic_store(&m->sleep, (uint32_t)shm_word(in));
         break;
     case 3:
-        shm_write_set(in, &m->room, where);
+        shm_write_set(in, &m->credits, where);
         break;
     case 4:
         shm_write_set(in, &m->waiters, where);

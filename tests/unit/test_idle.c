@@ -161,7 +161,7 @@ static unsigned packets_before(unsigned from, uint32_t dest_qp, unsigned start)
     return UINT_MAX;
 }
 
-/* READ data of others is sent a burst at a time, whatever the room on the wire. */
+/* READ data of others is sent a burst at a time, whatever the credit on the wire. */
 START_TEST(an_ack_is_not_behind_all_the_data_of_reads)
 {
     const unsigned reads = 8;

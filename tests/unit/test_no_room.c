@@ -42,8 +42,8 @@ static void plug_narrow_port(struct lab_side *side, unsigned refuse)
     narrow_ops = wire_filter_ops;
     narrow_ops.tx_reserve = narrow_reserve;
     narrow_ops.tx_reserve_to = NULL;
-    narrow_ops.tx_waits_for = NULL;
-    narrow_ops.tx_rooms = NULL;
+    narrow_ops.tx_credit_class = NULL;
+    narrow_ops.tx_credits = NULL;
     narrow = (struct narrow_port){.refuse = refuse};
     port_set_wire(&side->hca, NULL);
     wire_filter_init(&narrow.f, cable, &narrow_ops, &wire_filter_client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notices (model/rdma/notice.h), and a receiver that has no room for any: what is meant for others
- * goes to them, and the queue that made the notice goes on.
+ * Notices (model/rdma/notice.h), and a receiver that gives no credit for any: what is meant for
+ * others goes to them, and the queue that made the notice goes on.
  */
 #include "model/port/cong.h"
 #include "model/rdma/notice.h"
@@ -14,15 +14,15 @@
 
 static const uint8_t stuck[6] = {2, 0, 0, 0, 0, 99};
 
-/* The port of the side that is looked at: that receiver has no room. */
+/* The port of the side that is looked at: that receiver gives no credit. */
 static struct wire_filter narrow;
-static bool has_room;
+static bool has_credit;
 static unsigned refused, sent_to_stuck;
 
 static uint8_t *narrow_reserve(struct wire_port *port, const uint8_t dmac[6], size_t len)
 {
     if (memcmp(dmac, stuck, 6) == 0) {
-        if (!has_room) {
+        if (!has_credit) {
             refused++;
             return NULL;
         }
@@ -36,7 +36,7 @@ static unsigned narrow_waits_for(struct wire_port *port)
     return STUCK_ROOM;
 }
 
-static uint64_t narrow_rooms(struct wire_port *port)
+static uint64_t narrow_credits(struct wire_port *port)
 {
     return 1ull << STUCK_ROOM;
 }
@@ -49,18 +49,18 @@ static void plug_narrow_port(struct lab_side *side)
 
     narrow_ops = wire_filter_ops;
     narrow_ops.tx_reserve_to = narrow_reserve;
-    narrow_ops.tx_waits_for = narrow_waits_for;
-    narrow_ops.tx_rooms = narrow_rooms;
-    has_room = false;
+    narrow_ops.tx_credit_class = narrow_waits_for;
+    narrow_ops.tx_credits = narrow_credits;
+    has_credit = false;
     refused = sent_to_stuck = 0;
     port_set_wire(&side->hca, NULL);
     wire_filter_init(&narrow, cable, &narrow_ops, &wire_filter_client);
     port_set_wire(&side->hca, &narrow.port);
 }
 
-static void give_room(void)
+static void give_credit(void)
 {
-    has_room = true;
+    has_credit = true;
     narrow.port.client->tx_ready(narrow.port.opaque);
     lab_run(lab);
 }
@@ -72,7 +72,7 @@ static void setup_narrow(void)
     plug_narrow_port(far);
 }
 
-/* A CONNECT to a target, of an initiator on the host that has no room. */
+/* A CONNECT to a target, of an initiator on the host that gives no credit. */
 static void connect_from_stuck(uint32_t number)
 {
     const struct dcceth connect = {.psn = 7, .key = DC_LAB_KEY};
@@ -115,7 +115,7 @@ START_TEST(a_refusal_is_not_behind_another_initiators)
     expect_sent(0);
     ck_assert_uint_eq(sum(), 1);
     /* Of the others, the latest wait. */
-    give_room();
+    give_credit();
     ck_assert_uint_le(sent_to_stuck, NOTICES);
     ck_assert_uint_ge(sent_to_stuck, NOTICES - 1);
 }
@@ -141,7 +141,7 @@ START_TEST(a_cnp_is_not_behind_another_peers)
     lab_run(lab);
     ck_assert_uint_eq(far->hca.vport->uplink->cong.counters.cnps_sent, 1);
     ck_assert_uint_eq(near->hca.vport->uplink->cong.counters.cnps_handled, 1);
-    give_room();
+    give_credit();
     ck_assert_uint_eq(far->hca.vport->uplink->cong.counters.cnps_sent, 2);
 }
 END_TEST
@@ -159,7 +159,7 @@ START_TEST(a_disconnect_does_not_hold_up_the_next_session)
     ck_assert_uint_gt(refused, 0);
     expect_sent(0);
     ck_assert_uint_eq(sum(), 2);
-    give_room();
+    give_credit();
     ck_assert_uint_eq(sent_to_stuck, 1);
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(a_reset_drops_what_waits)
     connect_from_stuck(0x4000);
     ck_assert_uint_gt(refused, 0);
     notices_reset(&far->hca);
-    give_room();
+    give_credit();
     ck_assert_uint_eq(sent_to_stuck, 0);
 }
 END_TEST

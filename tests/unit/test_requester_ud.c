@@ -38,7 +38,7 @@ START_TEST(uc_waits_for_room)
     while (hca_run(&left->hca, LAB_BUDGET)) {
         continue;
     }
-    ck_assert(a.qp->req.waits == SEND_WAITS_ROOM);
+    ck_assert(a.qp->req.waits == SEND_WAITS_CREDIT);
     expect_none(left);
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);

@@ -542,23 +542,24 @@ START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
 }
 END_TEST
 
-/* Room in one receiver is told to those who wait for it, and not to others (wire_tx_rooms()). */
+/* Credit of one receiver is told to those who wait for it, and not to others (wire_tx_credits()).
+ */
 START_TEST(room_is_told_to_those_who_wait_for_it)
 {
-    struct work works[HCA_TX_ROOMS] = {0};
+    struct work works[HCA_CREDIT_CLASSES] = {0};
 
-    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
-        left->hca.tx_room = i;
+    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
+        left->hca.credit_class = i;
         hca_wait_tx(&left->hca, &works[i]);
     }
-    hca_tx_rooms_ready(&left->hca, 1ull << 5 | 1ull << 63);
+    hca_credits_back(&left->hca, 1ull << 5 | 1ull << 63);
     ck_assert_ptr_eq(left->hca.ready.next, &works[5]);
     ck_assert_ptr_eq(works[5].next, &works[63]);
     ck_assert_ptr_eq(works[63].next, &left->hca.ready);
     ck_assert(hca_tx_awaited(&left->hca));
     hca_tx_ready(&left->hca);
     ck_assert(!hca_tx_awaited(&left->hca));
-    for (unsigned i = 0; i < HCA_TX_ROOMS; i++) {
+    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
         ck_assert_ptr_nonnull(works[i].next);
         hca_unschedule(&works[i]);
     }

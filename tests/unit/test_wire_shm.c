@@ -334,14 +334,14 @@ START_TEST(waiting_for_one_is_not_waiting_for_all)
 }
 END_TEST
 
-/* Who waits for one of two full receivers is told which one has room; the other one is told of in
- * its turn. A filter around the port tells the same. */
+/* Who waits for one of two full receivers is told which one gives credit; the other one is told of
+ * in its turn. A filter around the port tells the same. */
 START_TEST(the_receiver_that_has_room_is_told)
 {
     char *path = g_build_filename(nodes_dir, "capture.pcapng", NULL);
     struct node *a, *b, *c;
     struct shm_port *sender;
-    unsigned room_b, room_c;
+    unsigned class_b, class_c;
 
     two(&a, &b);
     sender = shm_port_of(a->port);
@@ -353,18 +353,18 @@ START_TEST(the_receiver_that_has_room_is_told)
     }
     while (send_frame(a, 2, 0, 64)) {
     }
-    room_b = wire_tx_waits_for(a->port);
+    class_b = wire_tx_credit_class(a->port);
     while (send_frame(a, 3, 0, 64)) {
     }
-    room_c = wire_tx_waits_for(a->port);
-    ck_assert_uint_ne(room_b, room_c);
+    class_c = wire_tx_credit_class(a->port);
+    ck_assert_uint_ne(class_b, class_c);
     /* It would try both again of itself, after some time. */
     sender->recheck_at_ms[SHM_RECHECK_BLOCKED] = UINT64_MAX;
     drain(c);
     a->tx_readies = 0;
     wire_poll(a->port, 64);
     ck_assert_uint_eq(a->tx_readies, 1);
-    ck_assert_uint_eq(a->tx_rooms, 1ull << room_c);
+    ck_assert_uint_eq(a->tx_credits, 1ull << class_c);
     ck_assert(send_frame(a, 3, 0, 64));
     /* What nobody has asked for again is told once. */
     wire_poll(a->port, 64);
@@ -372,7 +372,7 @@ START_TEST(the_receiver_that_has_room_is_told)
     drain(b);
     wire_poll(a->port, 64);
     ck_assert_uint_eq(a->tx_readies, 2);
-    ck_assert_uint_eq(a->tx_rooms, 1ull << room_b);
+    ck_assert_uint_eq(a->tx_credits, 1ull << class_b);
     ck_assert(send_frame(a, 2, 0, 64));
     leave(a);
     leave(b);

@@ -191,7 +191,7 @@ START_TEST(waking_many_is_spread)
         ck_assert_uint_le(stats_of(b).wakeups - before, 40);
     }
     for (unsigned id = 2; id < SHM_MEMBERS; id++) {
-        told += shm_set_has(&shm_member_at(sp, id)->room, sp->seg.id);
+        told += shm_set_has(&shm_member_at(sp, id)->credits, sp->seg.id);
     }
     ck_assert_uint_eq(told, SHM_MEMBERS - 2);
     leave(a);

@@ -627,8 +627,8 @@ START_TEST(scribbled_memory_harms_nobody)
             break;
         case 11:
             h->member[s].sleep = (uint32_t)wild;
-            h->member[s].room.word[k % SHM_WORDS] = wild;
-            h->member[s].room.some = wild >> 8;
+            h->member[s].credits.word[k % SHM_WORDS] = wild;
+            h->member[s].credits.some = wild >> 8;
             break;
         case 12:
             h->member[s].log_head = g_rand_boolean(rnd) ? k * 64 : wild;

@@ -89,7 +89,7 @@ static void on_tx_ready(void *client)
     struct node *n = client;
 
     n->tx_readies++;
-    n->tx_rooms = wire_tx_rooms(n->port);
+    n->tx_credits = wire_tx_credits(n->port);
 }
 
 static void on_rx_ready(void *client)

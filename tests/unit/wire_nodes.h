@@ -14,7 +14,7 @@ struct node {
     struct wire_port *port;
     uint8_t id; /* last byte of its address */
     unsigned frames, tx_readies, rx_readies, ends;
-    uint64_t tx_rooms; /* with the last of tx_readies */
+    uint64_t tx_credits; /* with the last of tx_readies */
     uint8_t last_from;
     uint32_t last_number;
     size_t last_len;

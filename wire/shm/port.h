@@ -26,7 +26,7 @@ struct shm_peer {
     uint32_t tx_head, tx_tail;  /* positions published, and known to be consumed; they wrap */
     unsigned spares;            /* in spare */
     unsigned place;             /* in shm_port.blocked, if blocked */
-    bool blocked;               /* no room at the last try; try again after a wake-up only */
+    bool blocked;               /* no credit at the last try; try again after a wake-up only */
     uint16_t slot_of[SHM_RING]; /* by position */
     uint16_t spare[SHM_SLOTS];  /* slots this member used before, probably free again */
 };
@@ -51,7 +51,7 @@ struct shm_wake {
 
 /* What is looked at with system calls, and so every SHM_RECHECK_MS at most. */
 enum shm_recheck {
-    SHM_RECHECK_BLOCKED, /* whether receivers that have no room still live */
+    SHM_RECHECK_BLOCKED, /* whether receivers that give no credit still live */
     SHM_RECHECK_OWNERS,  /* whether those who hold slots here still live */
     SHM_RECHECKS,
 };
@@ -77,13 +77,13 @@ struct shm_port {
     int ends_fd; /* readable when somebody closes the segment's file; -1: nobody wants to know */
     bool ended;  /* somebody did, and the client has not been told */
     bool timer_armed, busy;
-    bool owes;          /* the owner has not answered all it took: nothing of that is settled yet */
-    bool freed;         /* slots here are free since senders who wait were last told of room */
-    bool scarce;        /* somebody has waited for room here since the last look for dead owners */
-    unsigned waits_for; /* the room that the last reservation waits for that failed */
-    uint64_t wanted;    /* rooms for which one has failed since the client was told of them */
-    uint64_t rooms;     /* that are back */
-    unsigned num_blocked;               /* how many peers are */
+    bool owes;         /* the owner has not answered all it took: nothing of that is settled yet */
+    bool credits_due;  /* slots here are free since senders who wait were last given credit */
+    bool credit_short; /* somebody has waited for some since the last look for dead owners */
+    unsigned credit_class;    /* of the credit that the last reservation waits for that failed */
+    uint64_t classes_awaited; /* in which one has failed since the client was told of them */
+    uint64_t classes_back;    /* in which there is credit again */
+    unsigned num_blocked;     /* how many peers are */
     unsigned num_active, num_unsettled; /* how many sources are */
     uint64_t recheck_at_ms[SHM_RECHECKS];
     unsigned next_turn, next_waiter;
@@ -94,7 +94,7 @@ struct shm_port {
     bool wake_due; /* wake_id got frames, and may sleep */
     unsigned wake_id;
     size_t stashed;       /* length of the frame that waits in stage, or 0 */
-    unsigned stash_peer;  /* for whose room it waits */
+    unsigned stash_peer;  /* for whose credit it waits */
     unsigned stage_flags; /* enum wire_frame_flags of the frame in stage */
 
     uint64_t learned_mac, learned_gen; /* the last source address seen, when it was this port's */
@@ -125,12 +125,12 @@ static inline struct shm_member *shm_member_at(struct shm_port *sp, unsigned id)
  * a fence. */
 void shm_wake(struct shm_port *sp, unsigned id);
 void shm_wake_fenced(struct shm_port *sp, unsigned id);
-/* Tells up to most of those who wait for room in id's region to try again. Whoever is left finds
+/* Gives credit to up to most of those who wait for it in id's region. Whoever is left finds
  * out by himself, after SHM_RECHECK_MS. */
 void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most);
-/* Likewise for the room that this member has made (`freed`), once for all frames of a poll. fenced:
- * there has been a fence since. */
-void shm_tell_of_room(struct shm_port *sp, bool fenced);
+/* Likewise for the slots that this member has freed (`credits_due`), once for all frames of a poll.
+ * fenced: there has been a fence since. */
+void shm_give_credits(struct shm_port *sp, bool fenced);
 /* Has shm_tx_check_blocked() called after a while, whatever others do. */
 void shm_arm_timer(struct shm_port *sp);
 bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
@@ -139,8 +139,8 @@ bool shm_recheck_due(struct shm_port *sp, enum shm_recheck what);
 
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len);
 uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len);
-unsigned shm_tx_waits_for(struct wire_port *port);
-uint64_t shm_tx_rooms(struct wire_port *port);
+unsigned shm_tx_credit_class(struct wire_port *port);
+uint64_t shm_tx_credits(struct wire_port *port);
 void shm_tx_flush(struct wire_port *port);
 void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags);
 bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);

@@ -83,7 +83,7 @@ static void shm_rx_new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
     /* An earlier owner of this region may have consumed some of this generation. */
     s->gen = gen;
     s->pos = shm_tail_pos(atomic_load(&shm_rx_own_region(sp)->ends[id].tail), gen);
-    sp->scarce = true; /* what its predecessor had reserved here */
+    sp->credit_short = true; /* what its predecessor had reserved here */
     shm_rx_unsettle(sp, id);
 }
 
@@ -148,7 +148,7 @@ bool shm_rx_reap(struct shm_port *sp)
             atomic_compare_exchange_strong(&own->slot[i].owner, &was, 0)) {
             freed = true;
         } else if (id < SHM_MEMBERS && was != living[id] && left[id]) {
-            sp->scarce = true; /* once more when that has been taken */
+            sp->credit_short = true; /* once more when that has been taken */
         }
     }
     return freed;
@@ -365,8 +365,8 @@ void shm_rx_meet(struct shm_port *sp, unsigned id)
     }
 }
 
-/* Whether what is for id waits for room there: it has not got all its answers, and that is its own
- * doing. But what was lost is not waited for longer than OWED_MOST frames for it take. */
+/* Whether what is for id waits for credit there: it has not got all its answers, and that is its
+ * own doing. But what was lost is not waited for longer than OWED_MOST frames for it take. */
 static bool shm_rx_is_owed(const struct shm_port *sp, unsigned id)
 {
     const struct shm_peer *p = sp->peer[id];

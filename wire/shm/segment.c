@@ -88,7 +88,7 @@ static void shm_segment_attach(struct shm_segment *seg)
     shm_segment_free_dead_slots(seg, seg->region[seg->id]);
     shm_fdb_forget(seg);
     shm_set_clear(&self->waiters);
-    shm_set_clear(&self->room);
+    shm_set_clear(&self->credits);
     shm_set_clear(&self->floods);
     shm_log_begin(seg);
     atomic_store(&self->sleep, 1);

@@ -94,8 +94,8 @@ struct shm_member {
     _Atomic uint32_t watches;  /* gen, if it watches for others' ends, and its own is told */
     /* Odd: the receiver sleeps; whoever writes to its FIFO then makes it even. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleep;
-    struct shm_set room;    /* receivers that have room again, and this member has waited for it */
-    struct shm_set waiters; /* who waits for room here */
+    struct shm_set credits; /* receivers that give credit again, which this member has waited for */
+    struct shm_set waiters; /* who waits for credit here */
     struct shm_set senders; /* whose rings this member looks at: not those that were idle lately */
     struct shm_set floods;  /* whose logs have something new */
     /* This member's log: bytes ever written, and up to where they have been overwritten since. */

@@ -5,7 +5,7 @@
  * tx.c: a unicast frame whose destination has been learned is built in a slot of the receiver's own
  * region and published by one store to the ring from this member to that receiver. Any other frame
  * is built in `stage` and copied at commit: to this member's log, if it is for all. A frame built
- * there that turns out to be for one receiver without room stays (`stashed`) and blocks further
+ * there that turns out to be for one receiver without credit stays (`stashed`) and blocks further
  * sending.
  *
  * rx.c: wire_poll() visits the rings of those who sent here lately, a few frames each in turn, and
@@ -22,12 +22,12 @@
  * - a receiver that has looked at a ring in vain for long takes its sender out of `senders`,
  * fences, looks once more; a sender publishes, fences (the same fence), and puts itself back if it
  * is not there.
- * - a sender without room adds itself to the receiver's `waiters`, fences, tries again; a receiver
- *   frees slots, fences (at the next poll or flush, for the fence waits for those stores; it is
- * that for what it sent itself, if there is one), looks at `waiters`, adds itself to the `room` of
- * each and wakes it if it sleeps. Should the receiver be dead, or die over this, the sender's own
- * timer (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a dead receiver
- * is detached, and its addresses are unknown from then on.
+ * - a sender without credit adds itself to the receiver's `waiters`, fences, tries again; the
+ *   receiver frees slots, fences (at the next poll or flush, for the fence waits for those stores;
+ *   it is that for what it sent itself, if there is one), looks at `waiters`, adds itself to the
+ *   `credits` of each and wakes it if it sleeps. Should the receiver be dead, or die over this, the
+ *   sender's own timer (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a
+ *   dead receiver is detached, and its addresses are unknown from then on.
  * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
  *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
  *   limit. The kernel says whether it lives, so one that is killed is not.
@@ -51,8 +51,8 @@
  * first. */
 #define MAX_ROUNDS 16
 
-/* Senders that are told of room at a time: each may be asleep, and that three system calls. Those
- * that were told send, and so bring the next ones their turn. */
+/* Senders that are given credit at a time: each may be asleep, and that three system calls. Those
+ * that have it send, and so bring the next ones their turn. */
 #define WAKES_PER_ROUND 32
 
 static uint64_t shm_now_ms(void)
@@ -125,7 +125,7 @@ static unsigned shm_wake_word(struct shm_port *sp, unsigned id, unsigned word, u
 
         shm_set_remove(waiters, waiter);
         if (waiter != sp->seg.id) {
-            shm_set_add(&shm_member_at(sp, waiter)->room, id);
+            shm_set_add(&shm_member_at(sp, waiter)->credits, id);
             shm_wake(sp, waiter);
         }
         sp->next_waiter = (waiter + 1) % SHM_MEMBERS;
@@ -166,10 +166,10 @@ void shm_wake_waiters(struct shm_port *sp, unsigned id, unsigned most)
     }
 }
 
-void shm_tell_of_room(struct shm_port *sp, bool fenced)
+void shm_give_credits(struct shm_port *sp, bool fenced)
 {
-    if (sp->freed) {
-        sp->freed = false;
+    if (sp->credits_due) {
+        sp->credits_due = false;
         if (!fenced) {
             atomic_thread_fence(memory_order_seq_cst);
         }
@@ -243,7 +243,7 @@ static void shm_arm(struct shm_port *sp)
 
 static bool shm_anything_waits(struct shm_port *sp)
 {
-    return shm_set_any(&sp->self->room) || shm_rx_waits(sp);
+    return shm_set_any(&sp->self->credits) || shm_rx_waits(sp);
 }
 
 static unsigned shm_poll(struct wire_port *port, unsigned max)
@@ -252,8 +252,8 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     unsigned n = 0, taken;
 
     shm_rx_settle(sp);
-    sp->scarce |= shm_set_any(&sp->self->waiters); /* before they are told of room */
-    shm_tell_of_room(sp, false);
+    sp->credit_short |= shm_set_any(&sp->self->waiters); /* before they are given credit */
+    shm_give_credits(sp, false);
     if (shm_anything_waits(sp)) {
         shm_disarm(sp); /* senders need not wake a port that is at work */
     }
@@ -261,16 +261,16 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
         shm_tx_check_blocked(sp);
         taken = shm_rx_drain(sp, max - n);
         n += taken;
-        sp->freed |= taken > 0;
+        sp->credits_due |= taken > 0;
         if (sp->busy) {
             break; /* the owner's turn ends with a flush, and the next poll is near */
         }
         if (n == max) {
-            shm_tell_of_room(sp, false);
+            shm_give_credits(sp, false);
             return n;
         }
         shm_arm(sp);
-        shm_tell_of_room(sp, true);
+        shm_give_credits(sp, true);
         if (!shm_anything_waits(sp)) {
             break;
         }
@@ -279,11 +279,11 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
             shm_self_wake(sp); /* what is left is for the next call */
         }
     }
-    if (sp->scarce && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
-        sp->scarce = false;
+    if (sp->credit_short && shm_recheck_due(sp, SHM_RECHECK_OWNERS)) {
+        sp->credit_short = false;
         if (shm_rx_reap(sp)) {
-            sp->freed = true;
-            shm_tell_of_room(sp, false);
+            sp->credits_due = true;
+            shm_give_credits(sp, false);
         }
     }
     if (sp->ended && n < max) {
@@ -386,8 +386,8 @@ static const struct wire_port_ops shm_ops = {
     .link_up = shm_link_up,
     .close = shm_close,
     .tx_reserve_to = shm_tx_reserve_to,
-    .tx_waits_for = shm_tx_waits_for,
-    .tx_rooms = shm_tx_rooms,
+    .tx_credit_class = shm_tx_credit_class,
+    .tx_credits = shm_tx_credits,
     .tx_flush = shm_tx_flush,
     .owe = shm_owe,
     .is_paused = shm_tx_is_paused,

@@ -12,7 +12,7 @@
  * receiver's, and slots not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
-/* How often a sender adds memory for slots before it takes a receiver to have no room. */
+/* How often a sender adds memory for slots before it takes a receiver to give no credit. */
 #define ADD_TRIES 8
 
 /* The longest frame whose lines are asked for before it is written. */
@@ -95,10 +95,10 @@ static struct shm_peer *shm_tx_peer_at(struct shm_port *sp, unsigned id)
     return sp->peer[id];
 }
 
-/* Receivers share the rooms that a client is told of. */
-static uint64_t shm_tx_room_bit(unsigned id)
+/* Receivers share the credit classes that a client is told of. */
+static uint64_t shm_credit_class_bit(unsigned id)
 {
-    return 1ull << id % 64;
+    return 1ull << id % WIRE_CREDIT_CLASSES;
 }
 
 static void shm_tx_block(struct shm_port *sp, unsigned id)
@@ -118,7 +118,7 @@ static void shm_tx_unblock(struct shm_port *sp, unsigned id)
         unsigned last = sp->blocked[--sp->num_blocked];
 
         p->blocked = false;
-        sp->rooms |= shm_tx_room_bit(id);
+        sp->classes_back |= shm_credit_class_bit(id);
         sp->blocked[p->place] = (uint16_t)last;
         sp->peer[last]->place = p->place;
     }
@@ -210,7 +210,7 @@ static unsigned shm_tx_search_slot(struct shm_port *sp, unsigned id)
     return SHM_SLOTS;
 }
 
-/* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no room. */
+/* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no credit. */
 static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
 {
     struct shm_peer *p = shm_tx_peer_at(sp, id);
@@ -247,7 +247,7 @@ static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
     return slot;
 }
 
-/* The same for a frame that must not be lost: without room, this port will be told. */
+/* The same for a frame that must not be lost: without credit, this port will be told. */
 static unsigned shm_tx_take_slot_or_wait(struct shm_port *sp, unsigned id)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
@@ -307,7 +307,7 @@ void shm_tx_flush(struct wire_port *port)
 {
     struct shm_port *sp = shm_port_of(port);
 
-    shm_tell_of_room(sp, shm_tx_wake_due(sp));
+    shm_give_credits(sp, shm_tx_wake_due(sp));
     shm_rx_settle(sp);
 }
 
@@ -434,22 +434,22 @@ void shm_tx_cancel(struct shm_port *sp)
     sp->reserved = SHM_RESERVED_NONE;
 }
 
-/* A reservation has failed, for lack of room in id's region. */
-static uint8_t *shm_tx_no_room(struct shm_port *sp, unsigned id)
+/* A reservation has failed, for lack of credit in id's region. */
+static uint8_t *shm_tx_no_credit(struct shm_port *sp, unsigned id)
 {
-    sp->waits_for = id % 64;
-    sp->wanted |= shm_tx_room_bit(id);
+    sp->credit_class = id % WIRE_CREDIT_CLASSES;
+    sp->classes_awaited |= shm_credit_class_bit(id);
     return NULL;
 }
 
-unsigned shm_tx_waits_for(struct wire_port *port)
+unsigned shm_tx_credit_class(struct wire_port *port)
 {
-    return shm_port_of(port)->waits_for;
+    return shm_port_of(port)->credit_class;
 }
 
-uint64_t shm_tx_rooms(struct wire_port *port)
+uint64_t shm_tx_credits(struct wire_port *port)
 {
-    return shm_port_of(port)->rooms;
+    return shm_port_of(port)->classes_back;
 }
 
 uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
@@ -461,7 +461,7 @@ uint8_t *shm_tx_reserve(struct wire_port *port, size_t len)
         return NULL;
     }
     if (!shm_tx_send_stashed(sp)) {
-        return shm_tx_no_room(sp, sp->stash_peer);
+        return shm_tx_no_credit(sp, sp->stash_peer);
     }
     sp->reserved = SHM_RESERVED_STAGE;
     return sp->stage;
@@ -479,7 +479,7 @@ uint8_t *shm_tx_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t
     shm_tx_cancel(sp);
     slot = shm_tx_take_slot_or_wait(sp, id);
     if (slot == SHM_SLOTS) {
-        return shm_tx_no_room(sp, id);
+        return shm_tx_no_credit(sp, id);
     }
     sp->reserved = SHM_RESERVED_SLOT;
     sp->to_peer = id;
@@ -570,15 +570,15 @@ bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6])
     return id != SHM_NOBODY && id != sp->seg.id && shm_segment_alive(&sp->seg, id);
 }
 
-/* Lets what waits for a receiver that has room again try. */
-static void shm_tx_take_room(struct shm_port *sp)
+/* Lets what waits for a receiver that gives credit again try. */
+static void shm_tx_take_credits(struct shm_port *sp)
 {
-    struct shm_set *room = &sp->self->room;
-    uint64_t some = shm_set_take_some(room);
+    struct shm_set *credits = &sp->self->credits;
+    uint64_t some = shm_set_take_some(credits);
 
     for (; some; some &= some - 1) {
         unsigned w = (unsigned)__builtin_ctzll(some);
-        uint64_t bits = atomic_exchange(&room->word[w], 0);
+        uint64_t bits = atomic_exchange(&credits->word[w], 0);
 
         for (; bits; bits &= bits - 1) {
             shm_tx_unblock(sp, w * 64 + (unsigned)__builtin_ctzll(bits));
@@ -586,24 +586,24 @@ static void shm_tx_take_room(struct shm_port *sp)
     }
 }
 
-/* Tells the client which of the rooms that it waits for are back. */
+/* Tells the client which of the classes that it waits for have credit again. */
 static void shm_tx_try_again(struct shm_port *sp)
 {
     if (!shm_tx_send_stashed(sp)) {
         return;
     }
-    sp->rooms &= sp->wanted;
-    sp->wanted &= ~sp->rooms;
-    if (sp->rooms && sp->port.client && sp->port.client->tx_ready) {
+    sp->classes_back &= sp->classes_awaited;
+    sp->classes_awaited &= ~sp->classes_back;
+    if (sp->classes_back && sp->port.client && sp->port.client->tx_ready) {
         sp->port.client->tx_ready(sp->port.opaque);
     }
-    sp->rooms = 0;
+    sp->classes_back = 0;
 }
 
 void shm_tx_check_blocked(struct shm_port *sp)
 {
-    if (shm_set_any(&sp->self->room)) {
-        shm_tx_take_room(sp);
+    if (shm_set_any(&sp->self->credits)) {
+        shm_tx_take_credits(sp);
         shm_tx_try_again(sp);
     } else if (sp->num_blocked && shm_recheck_due(sp, SHM_RECHECK_BLOCKED)) {
         while (sp->num_blocked) {

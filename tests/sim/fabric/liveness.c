@@ -105,7 +105,7 @@ static const struct {
     [SEND_WAITS_POST] = {"something to be posted", "the doorbell", liveness_by_post, WORK_MOST},
     [SEND_WAITS_ANSWER] = {"an answer", "a response or the ACK timer", liveness_by_answer, 0},
     [SEND_WAITS_RNR] = {"a receiver that is ready", "the RNR timer", liveness_by_rnr, RNR_MOST},
-    [SEND_WAITS_ROOM] = {"room on the wire", "the port", liveness_by_nobody, RATE_MOST},
+    [SEND_WAITS_CREDIT] = {"credit on the wire", "the port", liveness_by_nobody, RATE_MOST},
     [SEND_WAITS_RATE] = {"its rate", "the limiter's timer", liveness_by_rate, RATE_MOST},
     [SEND_WAITS_PAGE] = {"a page", "the pager", liveness_by_page, 0},
     [SEND_WAITS_MEMORY] = {"memory for a flight", "the timer of late work", liveness_by_nobody,
