@@ -122,9 +122,9 @@ void dc_responder_free(struct dc_responder *responder, bool flush)
 
 bool dc_responder_is_quiet(const struct dc_responder *responder)
 {
-    const struct responder *s = &responder->peer.resp;
+    const struct responder *resp = &responder->peer.resp;
 
-    return !s->ack_due && !(s->answers && s->answers->count);
+    return !resp->ack_due && !(resp->answers && resp->answers->count);
 }
 
 /* The one that was least recently used, if its initiator can ask it for nothing any more. */
@@ -284,12 +284,12 @@ static void dc_rx_connect(struct dct *dct, const struct roce_packet *pkt,
 static void dc_responder_rx(struct dc_responder *responder, const struct roce_packet *pkt)
 {
     struct peer *peer = &responder->peer;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    if (G_LIKELY(s->state != RESPONDER_FAILED) || psn_diff(pkt->psn, s->epsn) < 0) {
+    if (G_LIKELY(resp->state != RESPONDER_FAILED) || psn_diff(pkt->psn, resp->epsn) < 0) {
         responder_rx(peer, pkt);
-    } else if (s->nak && pkt->psn == s->nak_psn) {
-        responder_ack(peer, s->nak_psn, s->nak);
+    } else if (resp->nak && pkt->psn == resp->nak_psn) {
+        responder_ack(peer, resp->nak_psn, resp->nak);
     }
 }
 

@@ -180,15 +180,16 @@ void dci_went_back(struct qp *qp)
 bool dci_step(struct qp *qp, enum send_wait *waits)
 {
     struct dci *dci = qp->dci;
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
     *waits = SEND_GOES_ON;
-    if (s->tx == s->tail) {
+    if (flight->tx == flight->tail) {
         return false;
     }
-    if (psn_diff(s->tx_psn, s->sent_psn) < 0 && flight_desc(s, s->tx)->status == SEND_ACTIVE &&
+    if (psn_diff(flight->tx_psn, flight->sent_psn) < 0 &&
+        flight_desc(flight, flight->tx)->status == SEND_ACTIVE &&
         hca_now(qp->hca) - dci->heard_at > DC_REPEAT_NS) {
-        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        requester_fail(qp, requester_oldest(flight), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return true;
     }
     if (dci->connect_due && !qp->peer.path_gone) {
@@ -205,24 +206,25 @@ bool dci_step(struct qp *qp, enum send_wait *waits)
 /* The target has no responder to give. Once it had, it has one: what says otherwise is late. */
 static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     uint64_t wait =
         CLAMP((4096ull << qp->ack_timeout) / DCI_WAIT_SHARE, DCI_WAIT_MIN_NS, DCI_WAIT_MAX_NS);
 
-    if (qp->dci->confirmed || !s || !qp_may_send(qp) || s->recovery == RECOVERY_RNR_WAIT ||
-        qp->req.unacked_psn == s->sent_psn || pkt->psn != qp->req.unacked_psn) {
+    if (qp->dci->confirmed || !flight || !qp_may_send(qp) ||
+        flight->recovery == RECOVERY_RNR_WAIT || qp->req.unacked_psn == flight->sent_psn ||
+        pkt->psn != qp->req.unacked_psn) {
         return;
     }
-    if (s->retries >= qp->retry_count) {
-        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    if (flight->retries >= qp->retry_count) {
+        requester_fail(qp, requester_oldest(flight), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return;
     }
     /* Those who were refused together do not come back together. */
     wait += wait / 8 * (qp->obj.num & 7);
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + (wait << MIN(s->retries, 7)));
-    s->retries++;
+    hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + (wait << MIN(flight->retries, 7)));
+    flight->retries++;
 }
 
 void dci_rx(struct qp *qp, const struct roce_packet *pkt)
@@ -354,12 +356,12 @@ static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *fa
 /* What was sent and not answered has failed as the one before it has. */
 static void dci_fail_sent(struct qp *qp, uint8_t syndrome)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    for (uint32_t num = s->head; num != s->tail; num++) {
-        struct send_desc *desc = flight_desc(s, num);
+    for (uint32_t num = flight->head; num != flight->tail; num++) {
+        struct send_desc *desc = flight_desc(flight, num);
 
-        if (desc->status == SEND_ACTIVE && psn_diff(desc->first_psn, s->sent_psn) < 0) {
+        if (desc->status == SEND_ACTIVE && psn_diff(desc->first_psn, flight->sent_psn) < 0) {
             desc->status = SEND_FAILED;
             desc->syndrome = syndrome;
             desc->npsn = 0;
@@ -371,19 +373,19 @@ static void dci_fail_sent(struct qp *qp, uint8_t syndrome)
  * which is flushed in its turn. True: there is something to send. */
 static bool dci_renumber(struct qp *qp, uint32_t num, uint32_t psn)
 {
-    struct flight *s = qp->req.flight;
-    uint32_t req = num == s->tail ? s->next_req : flight_desc(s, num)->first_req;
+    struct flight *flight = qp->req.flight;
+    uint32_t req = num == flight->tail ? flight->next_req : flight_desc(flight, num)->first_req;
     bool any = false;
 
-    for (; num != s->tail; num++) {
-        struct send_desc *desc = flight_desc(s, num);
+    for (; num != flight->tail; num++) {
+        struct send_desc *desc = flight_desc(flight, num);
 
         desc->first_psn = psn & PSN_MASK;
         desc->first_req = req;
         if (desc->status != SEND_ACTIVE) {
             continue;
         }
-        if (dci_stream_failed(qp->dci, qp->dci->stream_of[num & s->mask])) {
+        if (dci_stream_failed(qp->dci, qp->dci->stream_of[num & flight->mask])) {
             desc->status = SEND_FAILED;
             desc->syndrome = PRM_CQE_SYNDROME_WR_FLUSH_ERR;
             desc->npsn = 0;
@@ -394,50 +396,51 @@ static bool dci_renumber(struct qp *qp, uint32_t num, uint32_t psn)
         any = true;
     }
     qp->req.next_psn = psn & PSN_MASK;
-    s->next_req = req;
+    flight->next_req = req;
     return any;
 }
 
 /* The session goes on behind a READ or atomic that was answered and failed here. */
 static void dci_go_on_behind(struct qp *qp, const struct send_desc *failed)
 {
-    struct flight *s = qp->req.flight;
-    uint32_t num = s->head;
+    struct flight *flight = qp->req.flight;
+    uint32_t num = flight->head;
 
     qp->req.unacked_psn = (failed->first_psn + failed->npsn) & PSN_MASK;
-    while (num != s->tail && psn_diff(flight_desc(s, num)->first_psn, s->sent_psn) < 0) {
+    while (num != flight->tail &&
+           psn_diff(flight_desc(flight, num)->first_psn, flight->sent_psn) < 0) {
         num++;
     }
-    if (num != s->tail) {
-        dci_renumber(qp, num, flight_desc(s, num)->first_psn);
+    if (num != flight->tail) {
+        dci_renumber(qp, num, flight_desc(flight, num)->first_psn);
     }
-    if (psn_diff(s->sent_psn, qp->req.unacked_psn) < 0) {
-        s->sent_psn = qp->req.unacked_psn;
+    if (psn_diff(flight->sent_psn, qp->req.unacked_psn) < 0) {
+        flight->sent_psn = qp->req.unacked_psn;
     }
 }
 
 /* What was not sent goes out in a new session. */
 static void dci_begin_anew(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     uint32_t psn = qp->req.next_psn;
 
     dci_close(qp);
     early_forget(&qp->peer);
     requester_recovery_step(qp, RECOVERY_ENDS);
-    hca_timer_stop(qp->hca, &s->timer);
-    s->retries = s->rnr_retries = 0;
-    s->paging = PAGING_NONE;
-    s->tx = s->head;
-    s->tx_psn = s->sent_psn = qp->req.unacked_psn = psn;
-    if (dci_renumber(qp, s->head, psn)) {
+    hca_timer_stop(qp->hca, &flight->timer);
+    flight->retries = flight->rnr_retries = 0;
+    flight->paging = PAGING_NONE;
+    flight->tx = flight->head;
+    flight->tx_psn = flight->sent_psn = qp->req.unacked_psn = psn;
+    if (dci_renumber(qp, flight->head, psn)) {
         dci_open(qp);
     }
 }
 
 static void dci_repair(struct qp *qp, const struct send_desc *failed)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     enum dci_rest rest = dci_rest_of(qp, failed);
 
     if (rest == REST_GOES_ON) {
@@ -448,11 +451,12 @@ static void dci_repair(struct qp *qp, const struct send_desc *failed)
         }
         dci_begin_anew(qp);
     }
-    s->reads = 0;
-    for (uint32_t num = s->head; num != s->tail; num++) {
-        const struct send_desc *desc = flight_desc(s, num);
+    flight->reads = 0;
+    for (uint32_t num = flight->head; num != flight->tail; num++) {
+        const struct send_desc *desc = flight_desc(flight, num);
 
-        s->reads += desc->status == SEND_ACTIVE && desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
+        flight->reads +=
+            desc->status == SEND_ACTIVE && desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
     }
 }
 

@@ -155,16 +155,16 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint
 
 bool requester_park(struct qp *qp, bool repeat)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     bool is_told;
 
-    if (s->paging == PAGING_NEVER) {
-        s->paging = PAGING_NONE;
+    if (flight->paging == PAGING_NEVER) {
+        flight->paging = PAGING_NONE;
         return false;
     }
-    is_told = flight_is_parked(s);
+    is_told = flight_is_parked(flight);
     if (repeat || !is_told) {
-        s->paging = repeat ? PAGING_REPEATS : PAGING_PARKED;
+        flight->paging = repeat ? PAGING_REPEATS : PAGING_PARKED;
     }
     if (!is_told) {
         qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault);
@@ -174,16 +174,16 @@ bool requester_park(struct qp *qp, bool repeat)
 
 void requester_resume(struct qp *qp, bool error)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (!s || !flight_is_parked(s)) {
+    if (!flight || !flight_is_parked(flight)) {
         return;
     }
-    if (s->paging == PAGING_REPEATS) {
-        s->tx = s->head;
-        s->tx_psn = qp->req.unacked_psn;
+    if (flight->paging == PAGING_REPEATS) {
+        flight->tx = flight->head;
+        flight->tx_psn = qp->req.unacked_psn;
     }
-    s->paging = error ? PAGING_NEVER : PAGING_NONE;
+    flight->paging = error ? PAGING_NEVER : PAGING_NONE;
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -197,21 +197,21 @@ static void requester_enter_error(struct qp *qp)
 
 void requester_retire(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    while (s->head != s->tail) {
-        struct send_desc desc = *flight_desc(s, s->head);
+    while (flight->head != flight->tail) {
+        struct send_desc desc = *flight_desc(flight, flight->head);
 
         if (desc.status == SEND_ACTIVE) {
             break;
         }
         /* The next WQE of this number must not find this one's. */
-        if (qp->req.flight->rx_line->num == s->head) {
+        if (qp->req.flight->rx_line->num == flight->head) {
             requester_line_forget(qp->req.flight->rx_line, qp);
         }
-        s->head++;
-        if (G_UNLIKELY(qp->dci) && dci_retire(qp, s->head - 1, &desc)) {
-            s->in_cqe = NULL; /* that was of this one, which is flushed */
+        flight->head++;
+        if (G_UNLIKELY(qp->dci) && dci_retire(qp, flight->head - 1, &desc)) {
+            flight->in_cqe = NULL; /* that was of this one, which is flushed */
             if (!qp_may_send(qp)) {
                 return;
             }
@@ -230,9 +230,10 @@ void requester_retire(struct qp *qp)
             return;
         }
     }
-    if ((int32_t)(s->tx - s->head) < 0) {
-        s->tx = s->head;
-        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : flight_desc(s, s->tx)->first_psn;
+    if ((int32_t)(flight->tx - flight->head) < 0) {
+        flight->tx = flight->head;
+        flight->tx_psn = flight->tx == flight->tail ? qp->req.next_psn
+                                                    : flight_desc(flight, flight->tx)->first_psn;
     }
 }
 
@@ -294,7 +295,7 @@ static uint32_t requester_psns(const struct qp *qp, const struct send_wqe *wqe)
 /* Whether a WQE's start must wait for responses, which will run the work again. */
 static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
 {
-    const struct flight *s = qp->req.flight;
+    const struct flight *flight = qp->req.flight;
     uint32_t in_flight = (qp->req.next_psn - qp->req.unacked_psn) & PSN_MASK;
 
     if (!qp->service->reliable) {
@@ -306,17 +307,18 @@ static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
         break;
     case PRM_WQE_FM_FENCE:
     case PRM_WQE_FM_SMALL_AND_FENCE:
-        if (s->reads) {
+        if (flight->reads) {
             return true;
         }
         break;
     default:
-        if (s->head != s->tail) {
+        if (flight->head != flight->tail) {
             return true;
         }
         break;
     }
-    if (wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC) && s->reads >= 1u << qp->log_sra_max) {
+    if (wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC) &&
+        flight->reads >= 1u << qp->log_sra_max) {
         return true;
     }
     return in_flight && in_flight + requester_psns(qp, wqe) > MAX_PSNS;
@@ -326,12 +328,12 @@ static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
 static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id,
                                             const struct send_wqe *wqe)
 {
-    struct flight *s = qp->req.flight;
-    struct send_desc *desc = flight_desc(s, s->tail);
+    struct flight *flight = qp->req.flight;
+    struct send_desc *desc = flight_desc(flight, flight->tail);
 
     *desc = (struct send_desc){
         .first_psn = qp->req.next_psn,
-        .first_req = s->next_req,
+        .first_req = flight->next_req,
         .index = wqe->index,
         .opcode = wqe->opcode,
         .num_bb = wqe->num_bb,
@@ -343,26 +345,26 @@ static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id
                        send_wqe_bytes(wqe));
     }
     if (G_UNLIKELY(qp->dci)) {
-        dci_note_stream(qp, s->tail, wqe);
+        dci_note_stream(qp, flight->tail, wqe);
     }
-    s->tail++;
+    flight->tail++;
     wqe_source_advance(qp, id, wqe->num_bb);
     return desc;
 }
 
 static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
     desc->len = (uint32_t)wqe->len;
     desc->flags = wqe->op->flags;
     desc->npsn = requester_psns(qp, wqe);
     qp->req.next_psn = (qp->req.next_psn + desc->npsn) & PSN_MASK;
     if (desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC)) {
-        s->reads++;
-        s->next_req++;
+        flight->reads++;
+        flight->next_req++;
     } else {
-        s->next_req += desc->npsn;
+        flight->next_req += desc->npsn;
     }
     if (desc->npsn) {
         qp->req.ssn = (qp->req.ssn + 1) & PSN_MASK;
@@ -372,14 +374,14 @@ static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const s
 /* Has the next posted WQE in the line. Else why there is none that may be started. */
 static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     struct send_line *line = qp->req.flight->tx_line;
     unsigned posted;
 
     if (qp->state != PRM_QP_STATE_RTS) {
         return SEND_WAITS_STATE;
     }
-    if (s->queue != QUEUE_OPEN) {
+    if (flight->queue != QUEUE_OPEN) {
         return SEND_WAITS_ANSWER;
     }
     if (!wqe_source_look(qp, id, &posted)) {
@@ -390,16 +392,16 @@ static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
         return SEND_WAITS_STATE;
     }
     if (posted == 0) {
-        return s->head != s->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
+        return flight->head != flight->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
     }
     /* Who waits for room has looked at what is posted: the next response runs the work again. */
-    if (s->tail - s->head > s->mask) {
+    if (flight->tail - flight->head > flight->mask) {
         return SEND_WAITS_ANSWER;
     }
     /* One that has to wait may be overtaken by one of the device's own, which has its number then.
      */
-    if (!requester_line_has(line, qp, s->tail) || line->source != *id) {
-        requester_line_fill(qp, line, s->tail, *id, wqe_source_next(qp, *id), posted);
+    if (!requester_line_has(line, qp, flight->tail) || line->source != *id) {
+        requester_line_fill(qp, line, flight->tail, *id, wqe_source_next(qp, *id), posted);
     }
     return SEND_GOES_ON;
 }
@@ -462,12 +464,12 @@ static enum send_wait requester_start_next(struct qp *qp)
 
 static enum send_wait requester_go_on(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (flight_is_parked(s)) {
+    if (flight_is_parked(flight)) {
         return SEND_WAITS_PAGE;
     }
-    if (s->recovery == RECOVERY_RNR_WAIT) {
+    if (flight->recovery == RECOVERY_RNR_WAIT) {
         return SEND_WAITS_RNR;
     }
     if (G_UNLIKELY(qp->dci)) {
@@ -477,24 +479,25 @@ static enum send_wait requester_go_on(struct qp *qp)
             return waits;
         }
     }
-    while (s->tx != s->tail && flight_desc(s, s->tx)->status == SEND_DONE) {
-        s->tx++;
-        s->tx_psn = s->tx == s->tail ? qp->req.next_psn : flight_desc(s, s->tx)->first_psn;
+    while (flight->tx != flight->tail && flight_desc(flight, flight->tx)->status == SEND_DONE) {
+        flight->tx++;
+        flight->tx_psn = flight->tx == flight->tail ? qp->req.next_psn
+                                                    : flight_desc(flight, flight->tx)->first_psn;
     }
-    if (s->tx == s->tail) {
+    if (flight->tx == flight->tail) {
         return requester_start_next(qp);
     }
-    if (flight_desc(s, s->tx)->status == SEND_FAILED) {
+    if (flight_desc(flight, flight->tx)->status == SEND_FAILED) {
         return SEND_WAITS_ANSWER;
     }
-    return requester_send(qp, flight_desc(s, s->tx));
+    return requester_send(qp, flight_desc(flight, flight->tx));
 }
 
 static void requester_check_drained(struct qp *qp)
 {
-    const struct flight *s = qp->req.flight;
+    const struct flight *flight = qp->req.flight;
 
-    if (qp->state == PRM_QP_STATE_SQ_DRAINING && (!s || s->head == s->tail)) {
+    if (qp->state == PRM_QP_STATE_SQ_DRAINING && (!flight || flight->head == flight->tail)) {
         qp_set_state(qp, PRM_QP_STATE_SQD);
         qp_event(qp, PRM_EVENT_TYPE_SQ_DRAINED);
     }
@@ -522,10 +525,10 @@ static void requester_run_send(struct qp *qp)
  * none. */
 static bool requester_flush_one(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (s->head != s->tail) {
-        wqe_source_failed(qp, flight_desc(s, s->head++), PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    if (flight->head != flight->tail) {
+        wqe_source_failed(qp, flight_desc(flight, flight->head++), PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         return true;
     }
     return wqe_source_flush_one(qp);
@@ -535,8 +538,8 @@ static bool requester_flush_one(struct qp *qp)
  */
 static bool requester_flush_all(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
-    bool only_known = s->queue == QUEUE_RESUMING;
+    struct flight *flight = qp->req.flight;
+    bool only_known = flight->queue == QUEUE_RESUMING;
 
     while (requester_flush_one(qp) || (!only_known && qp->sq.rung &&
                                        wq_update_pi(qp->hca, &qp->sq) && requester_flush_one(qp))) {
@@ -545,8 +548,8 @@ static bool requester_flush_all(struct qp *qp)
             return true;
         }
     }
-    s->tx = s->head;
-    s->tx_psn = s->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
+    flight->tx = flight->head;
+    flight->tx_psn = flight->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
     requester_queue_step(qp, QUEUE_FLUSHED);
     return false;
 }
@@ -555,24 +558,24 @@ static bool requester_flush_all(struct qp *qp)
 __attribute__((hot)) static void requester_work(struct hca *hca, struct work *work)
 {
     struct qp *qp = requester_work_qp(work);
-    struct flight *s;
+    struct flight *flight;
 
     if (!qp_may_request(qp)) {
         requester_check_drained(qp);
         return;
     }
-    s = flight_get(qp);
-    if (!s) {
+    flight = flight_get(qp);
+    if (!flight) {
         qp->req.waits = SEND_WAITS_MEMORY;
         hca_wait_late(hca, work); /* other QPs' are in use, and will be free */
         return;
     }
     qp->req.waits = SEND_GOES_ON;
     peer_path_check(&qp->peer, hca);
-    if (qp_may_send(qp) && s->queue != QUEUE_RESUMING) {
+    if (qp_may_send(qp) && flight->queue != QUEUE_RESUMING) {
         requester_run_send(qp);
     } else if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER ||
-               s->queue == QUEUE_RESUMING) {
+               flight->queue == QUEUE_RESUMING) {
         if (requester_flush_all(qp) || qp_may_send(qp)) {
             hca_schedule(hca, work);
         } else {

@@ -61,7 +61,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer);
 void requester_watch(struct qp *qp);
 
 /* The oldest WQE that is not done, or NULL. */
-struct send_desc *requester_oldest(struct flight *s);
+struct send_desc *requester_oldest(struct flight *flight);
 /* Everything from the oldest unacknowledged PSN on is sent again. */
 void requester_go_back(struct qp *qp);
 

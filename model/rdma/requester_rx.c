@@ -45,13 +45,13 @@ static uint64_t requester_ack_timeout(const struct qp *qp)
 
 void requester_watch(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
     /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
      * waits between one and two times the timeout (9.7.6.1.3 allows four). */
-    if (qp->ack_timeout && !s->timer.pos) {
-        s->watched_psn = qp->req.unacked_psn;
-        hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + requester_ack_timeout(qp));
+    if (qp->ack_timeout && !flight->timer.pos) {
+        flight->watched_psn = qp->req.unacked_psn;
+        hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + requester_ack_timeout(qp));
     }
 }
 
@@ -66,11 +66,11 @@ static bool requester_is_held(const struct qp *qp)
     return qp->req.waits == SEND_WAITS_CREDIT || qp->req.waits == SEND_WAITS_RATE;
 }
 
-struct send_desc *requester_oldest(struct flight *s)
+struct send_desc *requester_oldest(struct flight *flight)
 {
-    for (uint32_t num = s->head; num != s->tail; num++) {
-        if (flight_desc(s, num)->status != SEND_DONE) {
-            return flight_desc(s, num);
+    for (uint32_t num = flight->head; num != flight->tail; num++) {
+        if (flight_desc(flight, num)->status != SEND_DONE) {
+            return flight_desc(flight, num);
         }
     }
     return NULL;
@@ -78,34 +78,34 @@ struct send_desc *requester_oldest(struct flight *s)
 
 void requester_go_back(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
     if (G_UNLIKELY(qp->dci)) {
         dci_went_back(qp);
     }
-    s->tx = s->head;
-    s->tx_psn = qp->req.unacked_psn;
+    flight->tx = flight->head;
+    flight->tx_psn = qp->req.unacked_psn;
     hca_schedule(qp->hca, &qp->req.work);
 }
 
 /* Goes back if that is still allowed, and counts it: the counters are of what could be repaired. */
 static void requester_retry(struct qp *qp, uint64_t *counter)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (s->retries >= qp->retry_count) {
-        requester_fail(qp, requester_oldest(s), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    if (flight->retries >= qp->retry_count) {
+        requester_fail(qp, requester_oldest(flight), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return;
     }
-    s->retries++;
+    flight->retries++;
     ++*counter;
     requester_go_back(qp);
 }
 
 void requester_timeout(struct hca *hca, struct hca_timer *timer)
 {
-    struct flight *s = (struct flight *)((char *)timer - offsetof(struct flight, timer));
-    struct qp *qp = s->qp;
+    struct flight *flight = (struct flight *)((char *)timer - offsetof(struct flight, timer));
+    struct qp *qp = flight->qp;
 
     if (!qp_may_send(qp)) {
         return;
@@ -120,9 +120,10 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
     if (!requester_is_waiting(qp)) {
         return;
     }
-    if (flight_is_parked(s) || s->watched_psn != qp->req.unacked_psn || requester_is_held(qp)) {
-        s->pause = (struct wire_pause){0};
-    } else if (!port_is_paused(hca, qp->peer.path.dmac, &s->pause)) {
+    if (flight_is_parked(flight) || flight->watched_psn != qp->req.unacked_psn ||
+        requester_is_held(qp)) {
+        flight->pause = (struct wire_pause){0};
+    } else if (!port_is_paused(hca, qp->peer.path.dmac, &flight->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
         requester_retry(qp, &qp_counters(qp)->local_ack_timeout_err);
     }
@@ -135,17 +136,17 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
 
 static void requester_note_progress(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     bool was_long; /* the timeout that its timer was set for */
 
-    if (G_UNLIKELY(s->recovery != RECOVERY_NONE)) {
+    if (G_UNLIKELY(flight->recovery != RECOVERY_NONE)) {
         requester_recovery_step(qp, RECOVERY_PROGRESS);
     }
-    was_long = s->retries && qp->log_rtm && s->recovery != RECOVERY_RNR_WAIT;
-    s->retries = 0;
-    s->rnr_retries = 0;
+    was_long = flight->retries && qp->log_rtm && flight->recovery != RECOVERY_RNR_WAIT;
+    flight->retries = 0;
+    flight->rnr_retries = 0;
     if (G_UNLIKELY(was_long)) {
-        hca_timer_stop(qp->hca, &s->timer);
+        hca_timer_stop(qp->hca, &flight->timer);
         requester_watch(qp);
     }
 }
@@ -153,10 +154,11 @@ static void requester_note_progress(struct qp *qp)
 /* What is acknowledged need not be sent again. */
 static void requester_skip_acked(struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (s->tx == s->head && s->tx != s->tail && psn_diff(s->tx_psn, qp->req.unacked_psn) < 0) {
-        s->tx_psn = qp->req.unacked_psn;
+    if (flight->tx == flight->head && flight->tx != flight->tail &&
+        psn_diff(flight->tx_psn, qp->req.unacked_psn) < 0) {
+        flight->tx_psn = qp->req.unacked_psn;
     }
 }
 
@@ -166,11 +168,11 @@ static void requester_skip_acked(struct qp *qp)
  */
 static bool requester_ack_through(struct qp *qp, uint32_t psn)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     bool complete = true;
 
-    for (uint32_t num = s->head; num != s->tail; num++) {
-        struct send_desc *desc = flight_desc(s, num);
+    for (uint32_t num = flight->head; num != flight->tail; num++) {
+        struct send_desc *desc = flight_desc(flight, num);
         uint32_t last = (desc->first_psn + desc->npsn - 1) & PSN_MASK;
 
         if (desc->status == SEND_FAILED) {
@@ -246,22 +248,22 @@ static struct send_desc *requester_answered(struct qp *qp, const struct roce_pac
 
 static void requester_rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned timer)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    if (s->recovery == RECOVERY_RNR_WAIT) {
+    if (flight->recovery == RECOVERY_RNR_WAIT) {
         return;
     }
     if (qp->rnr_retry != RNR_RETRY_FOREVER) {
-        if (s->rnr_retries >= qp->rnr_retry) {
+        if (flight->rnr_retries >= qp->rnr_retry) {
             requester_fail(qp, desc, PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
             return;
         }
-        s->rnr_retries++;
+        flight->rnr_retries++;
     }
     qp_counters(qp)->rnr_nak_retry_err++;
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &s->timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
+    hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
 }
 
 static void requester_rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
@@ -317,13 +319,13 @@ static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
 static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
                               const void *data, size_t len)
 {
-    struct flight *s = qp->req.flight;
-    struct send_line *line = s->rx_line;
-    uint32_t num = s->head;
+    struct flight *flight = qp->req.flight;
+    struct send_line *line = flight->rx_line;
+    uint32_t num = flight->head;
     const struct send_wqe *wqe;
     enum mem_result result;
 
-    while (flight_desc(s, num) != desc) {
+    while (flight_desc(flight, num) != desc) {
         num++;
     }
     wqe = requester_wqe(qp, line, num);
@@ -350,22 +352,22 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
  * rdma-core's library knows of CQEs with data does not include them. */
 static bool requester_is_in_cqe(const struct qp *qp, const struct send_desc *desc)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
-    return desc->len <= qp->send_in_cqe && desc->len && desc == flight_desc(s, s->head) &&
+    return desc->len <= qp->send_in_cqe && desc->len && desc == flight_desc(flight, flight->head) &&
            wqe_source_tells_end(desc) && !(desc->flags & SEND_OP_EXTENDED);
 }
 
 /* One more PSN of a READ or atomic has its response. */
 static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is_last)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
 
     requester_note_progress(qp);
     qp->req.unacked_psn = (qp->req.unacked_psn + 1) & PSN_MASK;
     if (is_last) {
         desc->status = SEND_DONE;
-        s->reads--;
+        flight->reads--;
         requester_retire(qp);
     }
     requester_skip_acked(qp);
@@ -473,12 +475,12 @@ static void requester_rx_one(struct qp *qp, const struct roce_packet *pkt, uint3
 /* Whether no READ or atomic is waiting for a response before this one. */
 static bool requester_is_turn(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     bool is_ack = !(bth_opcodes[pkt->opcode].flags & (PKT_READ | PKT_ATOMIC)) &&
                   aeth_class(pkt->aeth.syndrome) == AETH_CLASS_ACK;
 
-    for (uint32_t num = s->head; num != s->tail; num++) {
-        const struct send_desc *desc = flight_desc(s, num);
+    for (uint32_t num = flight->head; num != flight->tail; num++) {
+        const struct send_desc *desc = flight_desc(flight, num);
         uint32_t psn = desc->first_psn;
 
         if (desc->status == SEND_DONE || !(desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC))) {
@@ -494,11 +496,11 @@ static bool requester_is_turn(struct qp *qp, const struct roce_packet *pkt)
 
 static bool requester_may_take(const struct qp *qp, const struct roce_packet *pkt, uint32_t flags)
 {
-    const struct flight *s = qp->req.flight;
+    const struct flight *flight = qp->req.flight;
 
-    return s && s->paging != PAGING_REPEATS && qp_may_send(qp) && qp->service->reliable &&
+    return flight && flight->paging != PAGING_REPEATS && qp_may_send(qp) && qp->service->reliable &&
            (flags & PKT_RESPONSE) && psn_diff(pkt->psn, qp->req.unacked_psn) >= 0 &&
-           psn_diff(pkt->psn, s->sent_psn) < 0;
+           psn_diff(pkt->psn, flight->sent_psn) < 0;
 }
 
 /* The responses that came early and are not any more. */
@@ -520,7 +522,7 @@ static void requester_rx_early(struct qp *qp)
 
 void requester_rx(struct qp *qp, const struct roce_packet *pkt)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
     if (!requester_may_take(qp, pkt, flags)) {
@@ -530,7 +532,8 @@ void requester_rx(struct qp *qp, const struct roce_packet *pkt)
     if (G_UNLIKELY(qp->peer.early)) {
         requester_rx_early(qp);
     }
-    if (s->tx != s->tail || wqe_source_has_posted(qp) || qp->state == PRM_QP_STATE_SQ_DRAINING) {
+    if (flight->tx != flight->tail || wqe_source_has_posted(qp) ||
+        qp->state == PRM_QP_STATE_SQ_DRAINING) {
         hca_schedule(qp->hca, &qp->req.work);
     }
 }

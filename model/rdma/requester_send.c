@@ -39,8 +39,8 @@ static bool send_is_one_packet(const struct send_desc *desc)
 /* Running number of the oldest request packet that is not acknowledged. */
 static uint32_t send_unacked_req(const struct qp *qp)
 {
-    struct flight *s = qp->req.flight;
-    const struct send_desc *desc = flight_desc(s, s->head);
+    struct flight *flight = qp->req.flight;
+    const struct send_desc *desc = flight_desc(flight, flight->head);
 
     if (send_is_one_packet(desc) || desc->npsn == 0 ||
         psn_diff(qp->req.unacked_psn, desc->first_psn) < 0) {
@@ -85,8 +85,8 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
                               const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
                               uint32_t *len)
 {
-    const struct flight *s = qp->req.flight;
-    uint32_t nth = (s->tx_psn - desc->first_psn) & PSN_MASK;
+    const struct flight *flight = qp->req.flight;
+    uint32_t nth = (flight->tx_psn - desc->first_psn) & PSN_MASK;
     bool is_last = send_is_one_packet(desc) || nth == desc->npsn - 1;
 
     *offset = (uint64_t)nth * qp->mtu;
@@ -100,7 +100,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
         .ackreq = qp->service->reliable && (is_last || send_asks_for_ack(qp, desc, nth)),
         .pkey = qp->pkey,
         .dest_qp = qp->peer.qpn,
-        .psn = s->tx_psn,
+        .psn = flight->tx_psn,
         .reth = {.va = wqe->raddr, .rkey = wqe->rkey, .len = desc->len},
         .imm = wqe->imm,
         .xrc_srqn = wqe->xrc_srqn,
@@ -132,22 +132,22 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
 /* The packet at tx_psn has left. */
 static void send_advance(struct qp *qp, struct send_desc *desc)
 {
-    struct flight *s = qp->req.flight;
+    struct flight *flight = qp->req.flight;
     uint32_t end = (desc->first_psn + desc->npsn) & PSN_MASK;
 
-    s->tx_psn = send_is_one_packet(desc) ? end : (s->tx_psn + 1) & PSN_MASK;
-    if (psn_diff(s->tx_psn, s->sent_psn) > 0) {
-        s->sent_psn = s->tx_psn;
+    flight->tx_psn = send_is_one_packet(desc) ? end : (flight->tx_psn + 1) & PSN_MASK;
+    if (psn_diff(flight->tx_psn, flight->sent_psn) > 0) {
+        flight->sent_psn = flight->tx_psn;
     }
-    if (s->tx_psn == end) {
-        s->tx++;
+    if (flight->tx_psn == end) {
+        flight->tx++;
     }
     if (qp->service->reliable) {
         requester_watch(qp);
         return;
     }
-    qp->req.unacked_psn = s->tx_psn;
-    if (s->tx_psn == end) {
+    qp->req.unacked_psn = flight->tx_psn;
+    if (flight->tx_psn == end) {
         desc->status = SEND_DONE;
         requester_retire(qp);
     }
@@ -166,9 +166,9 @@ static enum send_wait send_without_data(struct qp *qp, struct send_desc *desc,
 
 enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
 {
-    struct flight *s = qp->req.flight;
-    uint32_t nth = send_is_one_packet(desc) ? 0 : (s->tx_psn - desc->first_psn) & PSN_MASK;
-    struct send_line *line = s->tx_line;
+    struct flight *flight = qp->req.flight;
+    uint32_t nth = send_is_one_packet(desc) ? 0 : (flight->tx_psn - desc->first_psn) & PSN_MASK;
+    struct send_line *line = flight->tx_line;
     const struct send_wqe *wqe;
     struct roce_packet pkt;
     uint64_t offset;
@@ -181,7 +181,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     if (!reaction_may_send(&qp->peer)) {
         return SEND_WAITS_RATE;
     }
-    wqe = requester_wqe(qp, line, s->tx);
+    wqe = requester_wqe(qp, line, flight->tx);
     if (!wqe || !send_build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         return SEND_GOES_ON;

@@ -94,13 +94,13 @@ static const struct fault {
 
 bool responder_park(struct peer *peer)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    if (s->paging == PAGING_NEVER) {
-        s->paging = PAGING_NONE;
+    if (resp->paging == PAGING_NEVER) {
+        resp->paging = PAGING_NONE;
         return false;
     }
-    if (s->paging == PAGING_NONE) {
+    if (resp->paging == PAGING_NONE) {
         peer->qp->service->owner->park(peer);
     }
     return true;
@@ -152,10 +152,10 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
 void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
     const struct fault *fault = responder_report(peer, verdict, psn);
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    s->msg = MSG_NONE;
-    if (s->have_wqe) {
+    resp->msg = MSG_NONE;
+    if (resp->have_wqe) {
         responder_abandon(peer, fault->cqe);
         peer->qp->service->owner->fatal(peer, 0);
     } else {
@@ -269,7 +269,7 @@ void responder_rx_gap(struct peer *peer)
 static void responder_rx_expected(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     enum verdict verdict;
 
     verdict = responder_execute(peer, pkt, flags);
@@ -290,13 +290,13 @@ static void responder_rx_expected(struct peer *peer, const struct roce_packet *p
     if (qp->state == PRM_QP_STATE_ERR) {
         return; /* the completion found no room in its CQ */
     }
-    if (G_UNLIKELY(s->state != RESPONDER_EXPECTS)) {
+    if (G_UNLIKELY(resp->state != RESPONDER_EXPECTS)) {
         responder_step(peer, RESPONDER_CARRIED_OUT);
     }
-    s->epsn = (pkt->psn + (flags & PKT_READ ? responder_read_packets(peer, pkt->reth.len) : 1)) &
-              PSN_MASK;
+    resp->epsn = (pkt->psn + (flags & PKT_READ ? responder_read_packets(peer, pkt->reth.len) : 1)) &
+                 PSN_MASK;
     if (flags & PKT_LAST) {
-        s->msn = (s->msn + 1) & PSN_MASK;
+        resp->msn = (resp->msn + 1) & PSN_MASK;
     }
     if (flags & PKT_READ) {
         responder_answer_read_at_once(peer);
@@ -308,11 +308,11 @@ static void responder_rx_expected(struct peer *peer, const struct roce_packet *p
 /* The requests that came early and are not any more. */
 void responder_rx_early(struct peer *peer)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct early_list *list = &peer->early->requests;
-    const struct roce_packet *first = early_first(peer, list, s->epsn);
+    const struct roce_packet *first = early_first(peer, list, resp->epsn);
 
-    while (first && first->psn == s->epsn && s->state != RESPONDER_FAILED) {
+    while (first && first->psn == resp->epsn && resp->state != RESPONDER_FAILED) {
         struct early_packet *early;
 
         if (!hca_may_go_on(peer->qp->hca)) {
@@ -323,19 +323,19 @@ void responder_rx_early(struct peer *peer)
         responder_rx_expected(peer, &early->pkt, bth_opcodes[early->pkt.opcode].flags);
         early_give(peer, early);
         hca_spend(peer->qp->hca, 1);
-        first = early_first(peer, list, s->epsn);
+        first = early_first(peer, list, resp->epsn);
     }
 }
 
 static void responder_rx_reliable(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct responder *s = &peer->resp;
-    int32_t ahead = psn_diff(pkt->psn, s->epsn);
+    struct responder *resp = &peer->resp;
+    int32_t ahead = psn_diff(pkt->psn, resp->epsn);
 
     if (ahead < 0) {
         responder_rx_duplicate(peer, pkt, flags);
     } else if (ahead > 0) {
-        if (!peer->early || s->state == RESPONDER_FAILED ||
+        if (!peer->early || resp->state == RESPONDER_FAILED ||
             !early_keep(peer, &peer->early->requests, pkt)) {
             responder_rx_gap(peer);
         }
@@ -351,40 +351,40 @@ static void responder_rx_reliable(struct peer *peer, const struct roce_packet *p
 
 static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     enum verdict verdict;
 
     if (flags & PKT_FIRST) {
         /* A new message begins with any PSN; what was before and did not end is lost (9.8.2). */
-        s->msg = MSG_NONE;
-    } else if (pkt->psn != s->epsn) {
+        resp->msg = MSG_NONE;
+    } else if (pkt->psn != resp->epsn) {
         qp_counters(peer->qp)->out_of_sequence++;
-        s->msg = MSG_NONE;
+        resp->msg = MSG_NONE;
         return;
     }
-    s->epsn = (pkt->psn + 1) & PSN_MASK;
+    resp->epsn = (pkt->psn + 1) & PSN_MASK;
     verdict = responder_execute(peer, pkt, flags);
     if (verdict == VERDICT_LOCAL_PROT || verdict == VERDICT_OPERATION) {
         responder_fail(peer, verdict, pkt->psn);
     } else if (verdict != VERDICT_OK) {
-        s->msg = MSG_NONE;
+        resp->msg = MSG_NONE;
     } else if (flags & PKT_LAST) {
-        s->msn = (s->msn + 1) & PSN_MASK;
+        resp->msn = (resp->msn + 1) & PSN_MASK;
     }
 }
 
 void responder_rx(struct peer *peer, const struct roce_packet *pkt)
 {
     struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
 
     if (!qp->service->connected && !qp->service->reliable) {
         responder_rx_ud(peer, pkt);
         return;
     }
-    if (qp->state == PRM_QP_STATE_RTR && !s->comm_est) {
-        s->comm_est = true;
+    if (qp->state == PRM_QP_STATE_RTR && !resp->comm_est) {
+        resp->comm_est = true;
         qp_event(qp, PRM_EVENT_TYPE_COMM_EST);
     }
     if (qp->service->reliable) {
@@ -414,19 +414,19 @@ void responder_clear(struct peer *peer)
 
 void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
     early_forget(peer);
     tags_reset(peer);
     responder_tx_reset(peer);
     responder_forget_wqe(peer);
     responder_step(peer, RESPONDER_RESET);
-    s->acked_psn = (next_rcv_psn - 1) & PSN_MASK;
-    s->epsn = next_rcv_psn & PSN_MASK;
-    s->msn = 0;
-    s->msg = MSG_NONE;
-    s->have_wqe = s->comm_est = false;
-    s->paging = PAGING_NONE;
+    resp->acked_psn = (next_rcv_psn - 1) & PSN_MASK;
+    resp->epsn = next_rcv_psn & PSN_MASK;
+    resp->msn = 0;
+    resp->msg = MSG_NONE;
+    resp->have_wqe = resp->comm_est = false;
+    resp->paging = PAGING_NONE;
 }
 
 void responder_flush(struct peer *peer)

@@ -14,11 +14,11 @@
 /* -- SEND, WRITE ------------------------------------------------------------------------------- */
 
 /* Whether the packet's place in its message fits the message that is arriving (IBTA 9.7.4). */
-static bool exec_sequence_ok(const struct responder *s, uint32_t flags)
+static bool exec_sequence_ok(const struct responder *resp, uint32_t flags)
 {
     enum responder_msg msg = flags & PKT_SEND ? MSG_SEND : flags & PKT_WRITE ? MSG_WRITE : MSG_NONE;
 
-    return flags & PKT_FIRST ? s->msg == MSG_NONE : s->msg == msg;
+    return flags & PKT_FIRST ? resp->msg == MSG_NONE : resp->msg == msg;
 }
 
 /* All but the last packet of a message are as long as the path MTU; the last one of several is not
@@ -52,14 +52,14 @@ enum prm_cqe_opcode responder_send_cqe(const struct peer *peer, const struct roc
 static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
                           const struct cqe_data *data)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct prm_cqe64 cqe[1] = {0};
     enum prm_cqe_opcode opcode = responder_send_cqe(peer, pkt, flags, cqe);
 
-    if (G_UNLIKELY(s->tags) && (flags & PKT_SEND)) {
-        tags_mark_wqe(s->tags, cqe);
+    if (G_UNLIKELY(resp->tags) && (flags & PKT_SEND)) {
+        tags_mark_wqe(resp->tags, cqe);
     }
-    responder_complete(peer, opcode, s->done, cqe, pkt->solicited, data);
+    responder_complete(peer, opcode, resp->done, cqe, pkt->solicited, data);
 }
 
 static enum verdict exec_check_send(const struct peer *peer, size_t len, uint64_t room)
@@ -89,18 +89,19 @@ static inline enum verdict exec_deliver(struct peer *peer, const struct roce_pac
 {
     struct cqe_data in_cqe = {sink->data, (uint8_t)sink->len, peer->qp->recv_in_cqe};
     const struct cqe_data *data = sink->in_cqe ? &in_cqe : NULL;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     enum verdict verdict;
 
     if (flags & PKT_FIRST) {
-        s->done = 0;
-        memset(&s->cursor, 0, sizeof(s->cursor));
+        resp->done = 0;
+        memset(&resp->cursor, 0, sizeof(resp->cursor));
     }
     verdict = exec_check_send(peer, sink->len, sink->room);
     if (verdict == VERDICT_OK && sink->len && !data) {
-        verdict = sink->kind == SINK_ENTRY
-                      ? responder_scatter_to(peer, sink->buffer, 1, s->done, sink->data, sink->len)
-                      : responder_scatter(peer, s->done, sink->data, sink->len);
+        verdict =
+            sink->kind == SINK_ENTRY
+                ? responder_scatter_to(peer, sink->buffer, 1, resp->done, sink->data, sink->len)
+                : responder_scatter(peer, resp->done, sink->data, sink->len);
     }
     if (verdict == VERDICT_OK && (flags & HDR_IETH)) {
         verdict = exec_invalidate(peer, pkt->imm);
@@ -108,8 +109,8 @@ static inline enum verdict exec_deliver(struct peer *peer, const struct roce_pac
     if (verdict != VERDICT_OK) {
         return verdict;
     }
-    s->done += sink->len;
-    s->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
+    resp->done += sink->len;
+    resp->msg = flags & PKT_LAST ? MSG_NONE : MSG_SEND;
     if (sink->kind != SINK_WQE) {
         tags_delivered(peer, pkt, flags, sink->kind, data);
     } else if (flags & PKT_LAST) {
@@ -172,11 +173,11 @@ static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet 
 static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     bool first = flags & PKT_FIRST, last = flags & PKT_LAST;
-    uint64_t left = first ? pkt->reth.len : s->left;
-    uint64_t va = first ? pkt->reth.va : s->va;
-    uint32_t rkey = first ? pkt->reth.rkey : s->rkey;
+    uint64_t left = first ? pkt->reth.len : resp->left;
+    uint64_t va = first ? pkt->reth.va : resp->va;
+    uint32_t rkey = first ? pkt->reth.rkey : resp->rkey;
     enum verdict verdict;
 
     if (first && !qp->rwe) {
@@ -199,20 +200,20 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
             return verdict;
         }
         qp_counters(qp)->rx_write_requests++;
-        s->done = 0;
+        resp->done = 0;
     }
     if (pkt->payload_len) {
-        verdict = verdict_of(peer, mkey_write(qp->hca, rkey, s->pdn, va, pkt->payload,
+        verdict = verdict_of(peer, mkey_write(qp->hca, rkey, resp->pdn, va, pkt->payload,
                                               pkt->payload_len, MEM_REMOTE_WRITE));
         if (verdict != VERDICT_OK) {
             return verdict;
         }
     }
-    s->msg = last ? MSG_NONE : MSG_WRITE;
-    s->rkey = rkey;
-    s->va = va + pkt->payload_len;
-    s->left = left - pkt->payload_len;
-    s->done += pkt->payload_len;
+    resp->msg = last ? MSG_NONE : MSG_WRITE;
+    resp->rkey = rkey;
+    resp->va = va + pkt->payload_len;
+    resp->left = left - pkt->payload_len;
+    resp->done += pkt->payload_len;
     if (flags & HDR_IMM_DT) {
         exec_complete(peer, pkt, flags, NULL);
     }
@@ -413,22 +414,22 @@ static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt
 static bool exec_find_recipient(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     const struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     const struct srq *srq;
 
     if (!qp->service->names_srq) {
-        s->pdn = qp->pdn;
-        s->recv_pdn = qp_recv_pdn(qp);
+        resp->pdn = qp->pdn;
+        resp->recv_pdn = qp_recv_pdn(qp);
         return true;
     }
     if (flags & PKT_FIRST) {
-        s->srqn = pkt->xrc_srqn;
+        resp->srqn = pkt->xrc_srqn;
     }
     srq = responder_srq(peer);
-    if (!srq || pkt->xrc_srqn != s->srqn) {
+    if (!srq || pkt->xrc_srqn != resp->srqn) {
         return false;
     }
-    s->pdn = s->recv_pdn = srq->attr.pdn;
+    resp->pdn = resp->recv_pdn = srq->attr.pdn;
     return true;
 }
 

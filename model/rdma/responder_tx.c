@@ -35,59 +35,59 @@
 /* Data of a READ that is not left to a later step. */
 #define AT_ONCE_BYTES 2048
 
-static bool responder_has_answers(const struct responder *s)
+static bool responder_has_answers(const struct responder *resp)
 {
-    return s->answers && s->answers->count;
+    return resp->answers && resp->answers->count;
 }
 
-static void responder_answer_over(struct responder *s, const struct answer *answer)
+static void responder_answer_over(struct responder *resp, const struct answer *answer)
 {
-    struct answers *a = s->answers;
+    struct answers *a = resp->answers;
 
     a->fresh -= !answer->duplicate;
     a->head = (a->head + 1) % RESPONDER_ANSWERS;
     a->count--;
 }
 
-static void responder_answer_sent(struct responder *s, const struct answer *answer)
+static void responder_answer_sent(struct responder *resp, const struct answer *answer)
 {
-    s->acked_psn = answer->psn;
-    responder_answer_over(s, answer);
+    resp->acked_psn = answer->psn;
+    responder_answer_over(resp, answer);
 }
 
 /* All that is to be sent is an ACK, of a stream that may go on. */
-static bool responder_ack_may_wait(const struct responder *s)
+static bool responder_ack_may_wait(const struct responder *resp)
 {
-    return s->ack_due && s->ack_syndrome == AETH_ACK && s->stream >= STREAM &&
-           !responder_has_answers(s) && psn_diff(s->ack_psn, s->acked_psn) < ACK_PACKETS;
+    return resp->ack_due && resp->ack_syndrome == AETH_ACK && resp->stream >= STREAM &&
+           !responder_has_answers(resp) && psn_diff(resp->ack_psn, resp->acked_psn) < ACK_PACKETS;
 }
 
-static void responder_forget_answers(struct responder *s)
+static void responder_forget_answers(struct responder *resp)
 {
-    s->ack_due = false;
-    if (s->answers) {
-        s->answers->head = s->answers->count = s->answers->fresh = 0;
+    resp->ack_due = false;
+    if (resp->answers) {
+        resp->answers->head = resp->answers->count = resp->answers->fresh = 0;
     }
 }
 
 void responder_ack(struct peer *peer, uint32_t psn, uint8_t syndrome)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
     psn &= PSN_MASK;
-    if (s->ack_due) {
-        if (psn_diff(psn, s->ack_psn) < 0) {
+    if (resp->ack_due) {
+        if (psn_diff(psn, resp->ack_psn) < 0) {
             return;
         }
-        s->stream = (uint8_t)MIN(s->stream + 1, STREAM_MOST);
+        resp->stream = (uint8_t)MIN(resp->stream + 1, STREAM_MOST);
     } else {
-        s->ack_looks = 0;
-        s->ack_due = true;
-        hca_schedule(peer->qp->hca, &s->work);
+        resp->ack_looks = 0;
+        resp->ack_due = true;
+        hca_schedule(peer->qp->hca, &resp->work);
     }
-    s->ack_syndrome = syndrome;
-    s->ack_psn = psn;
-    s->ack_msn = s->msn;
+    resp->ack_syndrome = syndrome;
+    resp->ack_psn = psn;
+    resp->ack_msn = resp->msn;
 }
 
 bool responder_need_answers(struct peer *peer)
@@ -159,19 +159,19 @@ static void responder_address(const struct peer *peer, struct roce_packet *pkt)
 static bool responder_send_ack(struct peer *peer)
 {
     struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct roce_packet pkt = {
         .opcode = qp->service->transport | BTH_ACK,
-        .psn = s->ack_psn,
-        .aeth = {.syndrome = s->ack_syndrome, .msn = s->ack_msn},
+        .psn = resp->ack_psn,
+        .aeth = {.syndrome = resp->ack_syndrome, .msn = resp->ack_msn},
     };
 
     responder_address(peer, &pkt);
     if (!port_tx_send_roce(qp->hca, &pkt)) {
         return false;
     }
-    s->ack_due = false;
-    s->acked_psn = s->ack_psn;
+    resp->ack_due = false;
+    resp->acked_psn = resp->ack_psn;
     return true;
 }
 
@@ -274,17 +274,17 @@ static const uint8_t *responder_number(const struct answers *answers, const stru
 static bool responder_send_answer(struct peer *peer)
 {
     struct qp *qp = peer->qp;
-    struct responder *s = &peer->resp;
-    struct answer *answer = &s->answers->queue[s->answers->head];
+    struct responder *resp = &peer->resp;
+    struct answer *answer = &resp->answers->queue[resp->answers->head];
     struct roce_packet pkt = {0};
     size_t len = MIN(answer->len, qp->mtu);
     const uint8_t *number = NULL;
     uint8_t *payload;
 
     if (G_UNLIKELY(responder_is_extended(answer))) {
-        number = responder_number(s->answers, answer);
+        number = responder_number(resp->answers, answer);
         if (!number) {
-            responder_answer_sent(s, answer);
+            responder_answer_sent(resp, answer);
             return true;
         }
     }
@@ -311,7 +311,7 @@ static bool responder_send_answer(struct peer *peer)
         reaction_note_sent(peer, roce_frame_len(&pkt, len));
     }
     if (answer->is_read) {
-        responder_read_sent(s->answers, answer);
+        responder_read_sent(resp->answers, answer);
     }
     if (answer->is_read && answer->len > len) {
         answer->started = true;
@@ -319,7 +319,7 @@ static bool responder_send_answer(struct peer *peer)
         answer->va += len;
         answer->len -= (uint32_t)len;
     } else {
-        responder_answer_sent(s, answer);
+        responder_answer_sent(resp, answer);
     }
     return true;
 }
@@ -338,23 +338,23 @@ static bool responder_send_one(struct peer *peer)
 /* What is sent next is an ACK that waits for another look at the wire. */
 static bool responder_waits_for_company(struct peer *peer)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    if (!responder_ack_may_wait(s)) {
+    if (!responder_ack_may_wait(resp)) {
         return false;
     }
-    s->ack_looks = s->ack_psn == s->looked_psn ? s->ack_looks : 0;
-    s->looked_psn = s->ack_psn;
-    if (s->ack_looks++ < ACK_LOOKS) {
-        return hca_wait_frames(peer->qp->hca, &s->work);
+    resp->ack_looks = resp->ack_psn == resp->looked_psn ? resp->ack_looks : 0;
+    resp->looked_psn = resp->ack_psn;
+    if (resp->ack_looks++ < ACK_LOOKS) {
+        return hca_wait_frames(peer->qp->hca, &resp->work);
     }
-    s->stream /= 2;
+    resp->stream /= 2;
     return false;
 }
 
-static bool responder_has_work(const struct responder *s)
+static bool responder_has_work(const struct responder *resp)
 {
-    return s->ack_due || responder_has_answers(s);
+    return resp->ack_due || responder_has_answers(resp);
 }
 
 /* READ data is sent no faster than requests are. */
@@ -367,20 +367,20 @@ static bool responder_is_held(struct peer *peer)
 void responder_answer_read_at_once(struct peer *peer)
 {
     struct hca *hca = peer->qp->hca;
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    if (hca->late_reads || s->answers->count != 1 ||
-        s->answers->queue[s->answers->head].len > AT_ONCE_BYTES) {
+    if (hca->late_reads || resp->answers->count != 1 ||
+        resp->answers->queue[resp->answers->head].len > AT_ONCE_BYTES) {
         return;
     }
     peer_path_check(peer, hca);
-    while (responder_has_answers(s) && !peer->path_gone && !responder_is_held(peer)) {
+    while (responder_has_answers(resp) && !peer->path_gone && !responder_is_held(peer)) {
         if (!responder_send_answer(peer)) {
             return;
         }
     }
-    if (!responder_has_work(s)) {
-        hca_unschedule(&s->work);
+    if (!responder_has_work(resp)) {
+        hca_unschedule(&resp->work);
     }
 }
 

@@ -31,19 +31,19 @@ void responder_forget_wqe(struct peer *peer)
 
 enum verdict responder_take(struct peer *peer)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct recv_line *line = peer->resp.line;
 
-    if (s->have_wqe) {
+    if (resp->have_wqe) {
         return VERDICT_OK;
     }
     line->peer = NULL;
     switch (qp_take_recv(peer->qp, responder_srq(peer), &line->wqe)) {
     case RECV_OK:
         line->peer = peer;
-        s->have_wqe = true;
-        s->wqe_index = line->wqe.index;
-        s->wqe_len = line->wqe.len;
+        resp->have_wqe = true;
+        resp->wqe_index = line->wqe.index;
+        resp->wqe_len = line->wqe.len;
         return VERDICT_OK;
     case RECV_EMPTY:
         qp_counters(peer->qp)->out_of_buffer++;
@@ -56,17 +56,17 @@ enum verdict responder_take(struct peer *peer)
 /* The WQE held, from its line or its queue. NULL: it is not what it was. */
 static const struct recv_wqe *responder_wqe(struct peer *peer)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct recv_line *line = peer->resp.line;
 
     if (line->peer != peer) {
         line->peer = NULL;
-        if (qp_reread_recv(peer->qp, responder_srq(peer), s->wqe_index, &line->wqe) != RECV_OK) {
+        if (qp_reread_recv(peer->qp, responder_srq(peer), resp->wqe_index, &line->wqe) != RECV_OK) {
             return NULL;
         }
         line->peer = peer;
     }
-    return line->wqe.len == s->wqe_len ? &line->wqe : NULL;
+    return line->wqe.len == resp->wqe_len ? &line->wqe : NULL;
 }
 
 enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,
@@ -96,21 +96,21 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,
                         struct prm_cqe64 *cqe, bool solicited, const struct cqe_data *data)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
 
-    s->have_wqe = false;
-    qp_complete_recv(peer->qp, responder_srq(peer), s->wqe_index, opcode, (uint32_t)byte_cnt,
+    resp->have_wqe = false;
+    qp_complete_recv(peer->qp, responder_srq(peer), resp->wqe_index, opcode, (uint32_t)byte_cnt,
                      solicited, cqe, data);
 }
 
 /* An XRC SRQ may be destroyed under its WQE, and then nobody waits. */
 void responder_abandon(struct peer *peer, uint8_t syndrome)
 {
-    struct responder *s = &peer->resp;
+    struct responder *resp = &peer->resp;
     struct srq *srq = responder_srq(peer);
 
-    s->have_wqe = false;
+    resp->have_wqe = false;
     if (srq || !peer->qp->service->names_srq) {
-        qp_complete_recv_error(peer->qp, srq, s->wqe_index, syndrome);
+        qp_complete_recv_error(peer->qp, srq, resp->wqe_index, syndrome);
     }
 }

@@ -78,11 +78,11 @@ void shm_rx_begin(struct shm_port *sp)
 /* The sender at id is a new one since the last look. */
 static void shm_rx_new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
-    struct shm_source *s = &sp->source[id];
+    struct shm_source *source = &sp->source[id];
 
     /* An earlier owner of this region may have consumed some of this generation. */
-    s->gen = gen;
-    s->pos = shm_tail_pos(atomic_load(&shm_rx_own_region(sp)->ends[id].tail), gen);
+    source->gen = gen;
+    source->pos = shm_tail_pos(atomic_load(&shm_rx_own_region(sp)->ends[id].tail), gen);
     sp->credit_short = true; /* what its predecessor had reserved here */
     shm_rx_unsettle(sp, id);
 }
@@ -91,16 +91,16 @@ static void shm_rx_new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
  * nobody has told may have no memory.) */
 static bool shm_rx_peek(struct shm_port *sp, unsigned id, unsigned *slot)
 {
-    const struct shm_source *s = &sp->source[id];
+    const struct shm_source *source = &sp->source[id];
     uint64_t entry;
 
-    if (!s->gen) {
+    if (!source->gen) {
         return false;
     }
-    entry = atomic_load_explicit(&shm_rx_own_region(sp)->ring[id].entry[s->pos % SHM_RING],
+    entry = atomic_load_explicit(&shm_rx_own_region(sp)->ring[id].entry[source->pos % SHM_RING],
                                  memory_order_acquire);
     *slot = entry & 0xffff;
-    return entry >> 16 == shm_stamp(s->gen, s->pos);
+    return entry >> 16 == shm_stamp(source->gen, source->pos);
 }
 
 /* Whether a dead sender of this id has published frames that wait to be taken: gen is that of the
@@ -181,13 +181,13 @@ static void shm_rx_prefetch_frame(const struct shm_region *own, unsigned index, 
 static void shm_rx_prefetch_next(struct shm_port *sp, unsigned id)
 {
     const struct shm_region *own = shm_rx_own_region(sp);
-    const struct shm_source *s = &sp->source[id];
-    uint64_t entry =
-        atomic_load_explicit(&own->ring[id].entry[(s->pos + 1) % SHM_RING], memory_order_relaxed);
+    const struct shm_source *source = &sp->source[id];
+    uint64_t entry = atomic_load_explicit(&own->ring[id].entry[(source->pos + 1) % SHM_RING],
+                                          memory_order_relaxed);
 
-    if (entry >> 16 == shm_stamp(s->gen, s->pos + 1)) {
+    if (entry >> 16 == shm_stamp(source->gen, source->pos + 1)) {
         shm_rx_prefetch_slot(own, entry & 0xffff);
-        shm_rx_prefetch_frame(own, entry & 0xffff, s->last_len);
+        shm_rx_prefetch_frame(own, entry & 0xffff, source->last_len);
     }
 }
 
@@ -208,7 +208,7 @@ static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len
 /* Delivers what is in a slot and frees it. False: the entry was no good. */
 static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
 {
-    struct shm_source *s = &sp->source[id];
+    struct shm_source *source = &sp->source[id];
     struct shm_slot *slot;
     uint16_t len;
     bool ok;
@@ -217,13 +217,13 @@ static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
         return false;
     }
     slot = &shm_rx_own_region(sp)->slot[index];
-    if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != shm_tag(id, s->gen) ||
-        slot->stamp != shm_stamp(s->gen, s->pos)) {
+    if (atomic_load_explicit(&slot->owner, memory_order_relaxed) != shm_tag(id, source->gen) ||
+        slot->stamp != shm_stamp(source->gen, source->pos)) {
         return false;
     }
     len = *(volatile uint16_t *)&slot->len;
     ok = shm_rx_deliver(sp, slot->frame, len, slot->flags);
-    s->last_len = ok ? len : 0;
+    source->last_len = ok ? len : 0;
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
     return ok;
 }
@@ -231,7 +231,7 @@ static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
 /* Takes up to max frames of one sender. */
 static unsigned shm_rx_drain_sender(struct shm_port *sp, unsigned id, unsigned max)
 {
-    struct shm_source *s = &sp->source[id];
+    struct shm_source *source = &sp->source[id];
     struct shm_ends *ends = &shm_rx_own_region(sp)->ends[id];
     unsigned n, index;
 
@@ -243,23 +243,25 @@ static unsigned shm_rx_drain_sender(struct shm_port *sp, unsigned id, unsigned m
         if (!shm_rx_take_slot(sp, id, index)) {
             sp->stats.rx_malformed++;
         }
-        s->pos++;
+        source->pos++;
         if (n % TAIL_EVERY == TAIL_EVERY - 1) {
-            atomic_store_explicit(&ends->tail, shm_tail(s->gen, s->pos), memory_order_release);
+            atomic_store_explicit(&ends->tail, shm_tail(source->gen, source->pos),
+                                  memory_order_release);
         }
     }
     if (n) {
-        atomic_store_explicit(&ends->tail, shm_tail(s->gen, s->pos), memory_order_release);
+        atomic_store_explicit(&ends->tail, shm_tail(source->gen, source->pos),
+                              memory_order_release);
         shm_rx_unsettle(sp, id);
-        s->idle = 0;
+        source->idle = 0;
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
         /* What the one before sent last may have come since: it published no more after this. */
-        if (gen != s->gen && !shm_rx_peek(sp, id, &index)) {
+        if (gen != source->gen && !shm_rx_peek(sp, id, &index)) {
             shm_rx_new_sender(sp, id, gen); /* what it sent is found in the next round */
         }
-        s->idle++;
+        source->idle++;
     }
     return n;
 }
@@ -380,15 +382,15 @@ void shm_rx_settle(struct shm_port *sp)
 
     for (unsigned i = 0; i < sp->num_unsettled; i++) {
         unsigned id = sp->unsettled[i];
-        struct shm_source *s = &sp->source[id];
+        struct shm_source *source = &sp->source[id];
 
         if (shm_rx_is_owed(sp, id)) {
             sp->unsettled[left++] = (uint16_t)id;
             continue;
         }
-        s->unsettled = false;
-        atomic_store_explicit(&shm_rx_own_region(sp)->ends[id].settled, shm_tail(s->gen, s->pos),
-                              memory_order_release);
+        source->unsettled = false;
+        atomic_store_explicit(&shm_rx_own_region(sp)->ends[id].settled,
+                              shm_tail(source->gen, source->pos), memory_order_release);
     }
     sp->num_unsettled = left;
 }

@@ -324,19 +324,19 @@ static void shm_tx_wake_soon(struct shm_port *sp, unsigned id, bool more)
     }
 }
 
-static void shm_tx_publish(struct shm_port *sp, unsigned id, unsigned slot, size_t len,
+static void shm_tx_publish(struct shm_port *sp, unsigned id, unsigned num, size_t len,
                            unsigned flags)
 {
     struct shm_peer *p = sp->peer[id];
-    struct shm_slot *s = &p->region->slot[slot];
+    struct shm_slot *slot = &p->region->slot[num];
     uint64_t stamp = shm_stamp(sp->seg.gen, p->tx_head);
 
-    s->len = (uint16_t)len;
-    s->flags = flags & WIRE_NO_ICRC;
-    s->stamp = stamp;
+    slot->len = (uint16_t)len;
+    slot->flags = flags & WIRE_NO_ICRC;
+    slot->stamp = stamp;
     atomic_store_explicit(&p->region->ring[sp->seg.id].entry[p->tx_head % SHM_RING],
-                          stamp << 16 | slot, memory_order_release);
-    p->slot_of[p->tx_head % SHM_RING] = (uint16_t)slot;
+                          stamp << 16 | num, memory_order_release);
+    p->slot_of[p->tx_head % SHM_RING] = (uint16_t)num;
     p->tx_head++;
     shm_tx_wake_soon(sp, id, flags & WIRE_MORE);
 }
