@@ -294,8 +294,8 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Returns the process that is to end; it is where it should be. */
-static pid_t meet_a_mortal(enum state state, bool asks, unsigned way)
+/* As fork(): parent and child then say() and hear() each other. */
+static pid_t fork_a_peer(void)
 {
     int down[2], up[2];
     pid_t pid;
@@ -303,14 +303,20 @@ static pid_t meet_a_mortal(enum state state, bool asks, unsigned way)
     ck_assert_int_eq(pipe(down), 0);
     ck_assert_int_eq(pipe(up), 0);
     pid = fork();
+    from_peer = pid ? up[0] : down[0];
+    to_peer = pid ? down[1] : up[1];
+    return pid;
+}
+
+/* Returns the process that is to end; it is where it should be. */
+static pid_t meet_a_mortal(enum state state, bool asks, unsigned way)
+{
+    pid_t pid = fork_a_peer();
+
     if (!pid) {
-        from_peer = down[0];
-        to_peer = up[1];
         live_and_end(state, !asks, way);
         _exit(1);
     }
-    from_peer = up[0];
-    to_peer = down[1];
     meet(state, asks);
     hear();
     return pid;
@@ -478,24 +484,16 @@ static enum ibv_wc_status write_to(struct ibv_qp *qp, const struct place *there)
 /* Not even that a queue pair or a key is unknown: nobody is there. */
 START_TEST(a_dead_host_answers_no_more)
 {
-    int down[2], up[2];
     struct place there;
     struct ibv_qp *qp;
-    pid_t pid;
+    pid_t pid = fork_a_peer();
 
-    ck_assert_int_eq(pipe(down), 0);
-    ck_assert_int_eq(pipe(up), 0);
-    pid = fork();
     if (!pid) {
-        from_peer = down[0];
-        to_peer = up[1];
         become_mortal();
         join(&there);
         hear();
         ways[_i].end();
     }
-    from_peer = up[0];
-    to_peer = down[1];
     qp = join(&there);
     ck_assert_int_eq(write_to(qp, &there), IBV_WC_SUCCESS);
     say();

@@ -141,6 +141,14 @@ static void make_range(unsigned thing)
     number[thing] = made();
 }
 
+/* The doorbell record, in every context that can have one. */
+#define PUT_RECORD(layout, ctx)                                                                    \
+    do {                                                                                           \
+        PRM_SET(layout, ctx, dbr_addr, DBR_AT);                                                    \
+        PRM_SET(layout, ctx, dbr_umem_valid, 1);                                                   \
+        PRM_SET(layout, ctx, dbr_umem_id, number[DBR_UMEM]);                                       \
+    } while (0)
+
 /* The kernel's, on the context's page: a context has none of its own. */
 static void make_eq(unsigned thing)
 {
@@ -162,9 +170,7 @@ static void make_cq(unsigned thing)
     PRM_SET(cqc, cqc, log_cq_size, 6);
     PRM_SET(cqc, cqc, uar_page, number[UAR]);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, number[EQ]);
-    PRM_SET(cqc, cqc, dbr_addr, DBR_AT);
-    PRM_SET(cqc, cqc, dbr_umem_valid, 1);
-    PRM_SET(cqc, cqc, dbr_umem_id, number[DBR_UMEM]);
+    PUT_RECORD(cqc, cqc);
     must(PRM_CMD_OP_CREATE_CQ, PRM_SIZE(create_cq_in));
     number[thing] = made();
 }
@@ -196,9 +202,7 @@ static void put_wq(struct prm_wq *wq, unsigned type)
     PRM_SET(wq, wq, log_wq_sz, 4);
     PRM_SET(wq, wq, wq_umem_valid, 1);
     PRM_SET(wq, wq, wq_umem_id, number[RING_UMEM]);
-    PRM_SET(wq, wq, dbr_addr, DBR_AT);
-    PRM_SET(wq, wq, dbr_umem_valid, 1);
-    PRM_SET(wq, wq, dbr_umem_id, number[DBR_UMEM]);
+    PUT_RECORD(wq, wq);
 }
 
 static void make_srq(unsigned thing)
@@ -275,9 +279,7 @@ static void make_qp(unsigned thing)
     PRM_SET(qpc, qpc, uar_page, number[UAR]);
     PRM_SET(qpc, qpc, cqn_snd, number[CQ]);
     PRM_SET(qpc, qpc, cqn_rcv, number[CQ]);
-    PRM_SET(qpc, qpc, dbr_addr, DBR_AT);
-    PRM_SET(qpc, qpc, dbr_umem_valid, 1);
-    PRM_SET(qpc, qpc, dbr_umem_id, number[DBR_UMEM]);
+    PUT_RECORD(qpc, qpc);
     must(PRM_CMD_OP_CREATE_QP, PRM_SIZE(create_qp_in));
     number[thing] = made();
 }
