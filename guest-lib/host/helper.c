@@ -21,7 +21,7 @@
 #define CROWDED_MAX   256000000u /* the most */
 #define IN_TIME       64u        /* times that it got the processor back soon: it is not crowded */
 
-void local_helper_wake(struct local_hca *hca)
+static void helper_wake(struct local_hca *hca)
 {
     uint64_t one = 1;
     int state = cancel_disable();
@@ -30,6 +30,14 @@ void local_helper_wake(struct local_hca *hca)
         g_warning("%s: waking the helper: %s", hca->name, g_strerror(errno));
     }
     cancel_restore(state);
+}
+
+void local_helper_wake(struct local_hca *hca)
+{
+    if (local_enter(hca)) {
+        helper_wake(hca);
+        local_exit(hca);
+    }
 }
 
 /* How long it may be before somebody looks at the doorbell pages again. A store to memory wakes
@@ -309,7 +317,7 @@ void local_helper_stop(struct local_hca *hca)
 {
     if (hca->helper.started) {
         __atomic_store_n(&hca->helper.stop, true, __ATOMIC_RELEASE);
-        local_helper_wake(hca);
+        helper_wake(hca);
         pthread_join(hca->helper.thread, NULL);
         fork_gate_fini(&hca->helper.gate);
     }

@@ -208,16 +208,23 @@ static void local_unplug(struct local_hca *hca)
     }
 }
 
-void local_hca_free(struct local_hca *hca)
+void local_hca_end(struct local_hca *hca)
 {
     local_stop(hca);
     local_leave(hca);
+    __atomic_store_n(&hca->driven, LOCAL_BY_NOBODY, __ATOMIC_RELAXED);
     local_unplug(hca);
     local_leave_neighbours(hca);
     fw_free(hca->fw);
+    hca->fw = NULL;
     close(hca->helper.wake_fd);
-    pthread_mutex_destroy(&hca->lock);
     g_free(hca->name);
+    hca->name = NULL;
+}
+
+void local_hca_free(struct local_hca *hca)
+{
+    pthread_mutex_destroy(&hca->lock);
     free(hca);
 }
 

@@ -55,7 +55,13 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
 /* Stops the helper; interrupts are told to nobody from now on. What the driver waits for the HCA
  * does in its thread. */
 void local_stop(struct local_hca *hca);
-/* Stops the helper, pulls the cable. Nobody else may be in a call. */
+/* It is about to end, but threads may come yet: from now on none of them gets in but the one that
+ * calls as the driver, and those that were in are out. */
+void local_shut(struct local_hca *hca);
+/* Stops the helper, pulls the cable, and frees what is in it. Nobody else may be in a call, unless
+ * it is shut: then what threads of the program may call afterwards finds nothing to do. */
+void local_hca_end(struct local_hca *hca);
+/* Frees what is left of one that has ended. Nobody comes any more. */
 void local_hca_free(struct local_hca *hca);
 /* A function-level reset. */
 void local_reset(struct local_hca *hca);

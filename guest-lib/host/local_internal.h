@@ -24,7 +24,8 @@ enum local_driven {
     LOCAL_BY_THREADS, /* of this process, by its helper at the least */
     LOCAL_BY_WORLD,
     LOCAL_BY_PARENT, /* this process is a child of the one whose HCA it is */
-    LOCAL_BY_NOBODY  /* it was pulled out */
+    LOCAL_BY_DRIVER, /* its program has closed it: by the thread that does that */
+    LOCAL_BY_NOBODY  /* it was pulled out, or has ended */
 };
 
 /* The thread that the others leave the work to (progress.c). Changed under the lock. */
@@ -89,6 +90,7 @@ struct local_owner {
 struct local_hca {
     enum local_driven driven; /* read with local_driven_by() */
     bool said_so;             /* that it is its parent's */
+    unsigned outside;         /* threads that are in a call without the lock (local_enter()) */
     struct inproc_world *world;
     struct inproc_member member;
     uint64_t away_until_ns; /* in a world with whims: no turn before */
@@ -127,6 +129,23 @@ struct local_hca {
 static inline enum local_driven local_driven_by(const struct local_hca *hca)
 {
     return __atomic_load_n(&hca->driven, __ATOMIC_RELAXED);
+}
+
+/* Around what a call does of its own without the lock, seldom: who closes the HCA waits until it is
+ * done (local_shut()). False: that has begun. */
+static inline bool local_enter(struct local_hca *hca)
+{
+    __atomic_add_fetch(&hca->outside, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&hca->driven, __ATOMIC_SEQ_CST) < LOCAL_BY_DRIVER) {
+        return true;
+    }
+    __atomic_sub_fetch(&hca->outside, 1, __ATOMIC_SEQ_CST);
+    return false;
+}
+
+static inline void local_exit(struct local_hca *hca)
+{
+    __atomic_sub_fetch(&hca->outside, 1, __ATOMIC_SEQ_CST);
 }
 
 static inline uint64_t local_timespec_ns(const struct timespec *ts)

@@ -236,9 +236,9 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     return rang || fw_pieces(hca->fw) != before;
 }
 
-void local_tell_irq(struct local_hca *hca)
+/* Who is told arms the EQ again, which raises the next one at once if an event is there. */
+static void local_tell_irqs(struct local_hca *hca)
 {
-    /* who is told arms the EQ again, which raises the next one at once if an event is there */
     while (__atomic_load_n(&hca->irqs.raised, __ATOMIC_ACQUIRE) && hca->owner.irq) {
         uint32_t vectors = __atomic_exchange_n(&hca->irqs.raised, 0, __ATOMIC_ACQ_REL);
         int state = cancel_disable();
@@ -248,6 +248,24 @@ void local_tell_irq(struct local_hca *hca)
         }
         cancel_restore(state);
     }
+}
+
+void local_tell_irq(struct local_hca *hca)
+{
+    if (__atomic_load_n(&hca->irqs.raised, __ATOMIC_ACQUIRE) && local_enter(hca)) {
+        local_tell_irqs(hca);
+        local_exit(hca);
+    }
+}
+
+/* Whether the threads still drive it: with the lock held it stays so. */
+static bool local_is_still_ours(struct local_hca *hca)
+{
+    if (G_LIKELY(local_driven_by(hca) == LOCAL_BY_THREADS)) {
+        return true;
+    }
+    pthread_mutex_unlock(&hca->lock);
+    return false;
 }
 
 /* Notes that the calling thread is the one that the work is left to. With the lock held. */
@@ -313,6 +331,9 @@ bool local_run(struct local_hca *hca)
     if (!local_lock_if_free(hca)) {
         return local_gives_way(hca);
     }
+    if (!local_is_still_ours(hca)) {
+        return false;
+    }
     hca->poller.doorbells = 0;
     now = local_monotonic_ns();
     if (local_note_poll(hca, now)) {
@@ -362,11 +383,13 @@ void local_rest(struct local_hca *hca)
     }
     state = cancel_disable();
     pthread_mutex_lock(&hca->lock);
-    hca->poller.last_poll_ns = hca->poller.last_doorbell_ns = 0;
-    local_set_polled(hca, false);
-    local_set_busy(hca, false);
-    pthread_mutex_unlock(&hca->lock);
-    local_helper_wake(hca);
+    if (local_is_still_ours(hca)) {
+        hca->poller.last_poll_ns = hca->poller.last_doorbell_ns = 0;
+        local_set_polled(hca, false);
+        local_set_busy(hca, false);
+        pthread_mutex_unlock(&hca->lock);
+        local_helper_wake(hca);
+    }
     cancel_restore(state);
 }
 
@@ -405,11 +428,10 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
     if (!local_is_ours(hca)) {
         return false;
     }
-    if (local_driven_by(hca) == LOCAL_BY_NOBODY) {
-        return true; /* what a kernel maps in a removed function's place takes any write */
-    }
     pthread_mutex_lock(&hca->lock);
-    fw_mmio_write(hca->fw, offset, value, 8);
+    if (local_driven_by(hca) == LOCAL_BY_WORLD) {
+        fw_mmio_write(hca->fw, offset, value, 8);
+    } /* else: what a kernel maps in a removed function's place takes any write */
     pthread_mutex_unlock(&hca->lock);
     return true;
 }
@@ -472,7 +494,7 @@ static bool local_ring(struct local_hca *hca, uint64_t offset, uint64_t value, b
     if (may_wait && local_is_anothers(hca) && local_leave_note(hca, offset, value)) {
         return true;
     }
-    if (!local_lock_or_note(hca, offset, value, may_wait)) {
+    if (!local_lock_or_note(hca, offset, value, may_wait) || !local_is_still_ours(hca)) {
         return true;
     }
     fw_mmio_write(hca->fw, offset, value, 8);
@@ -588,6 +610,20 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vecto
     hca->owner.scan = scan;
     hca->owner.opaque = opaque;
     return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
+}
+
+/* A world's is driven by who owns that. */
+void local_shut(struct local_hca *hca)
+{
+    enum local_driven by_threads = LOCAL_BY_THREADS;
+
+    __atomic_compare_exchange_n(&hca->driven, &by_threads, LOCAL_BY_DRIVER, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&hca->lock);
+    pthread_mutex_unlock(&hca->lock);
+    while (__atomic_load_n(&hca->outside, __ATOMIC_SEQ_CST)) {
+        sched_yield();
+    }
 }
 
 void local_stop(struct local_hca *hca)

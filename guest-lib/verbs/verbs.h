@@ -102,6 +102,8 @@ struct hv_context {
     struct hv_uidx_table uidx;
     pthread_mutex_t reserved_lock;          /* around reserved_qpns */
     struct hv_reserved_qpns *reserved_qpns; /* blocks of numbers that it has taken */
+    void (*free)(struct hv_context *ctx);   /* its memory, when nothing of it is left; or NULL */
+    struct hv_context *next_kept;
     struct verbs_context ibv; /* last: the size of its prefix is the library's own business */
 };
 
@@ -244,6 +246,7 @@ struct hv_srq {
     enum hv_from ring_from, dbrec_from;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
+    uint32_t ring_cnt;   /* WQEs of the ring, which kernel and device know: others are not used */
     uint32_t head, tail; /* WQEs that may be posted: a list from head to tail, which stays */
     uint16_t counter;
     uint32_t *dbrec;
@@ -300,6 +303,10 @@ struct hv_qp {
         struct ibv_qp_ex ex;
     };
     struct hv_hca *hca;
+    /* What it has, and where it is; the public fields say what the program gave, and was told. */
+    struct hv_cq *send_cq, *recv_cq;
+    struct hv_srq *srq;
+    enum ibv_qp_state state;
     uint8_t *ring;
     size_t ring_size;
     uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */

@@ -26,7 +26,7 @@ static void teardown(void)
     if (ctx) {
         hv_uidx_fini(ctx);
         hv_file_leave(ctx->file, ctx);
-        hv_file_free(ctx->file); /* and the context */
+        hv_file_free(ctx->file, false); /* and the context */
     }
 }
 
@@ -83,7 +83,7 @@ START_TEST(a_file_is_closed_with_its_last_context)
     ck_assert(!hv_file_leave(ctx->file, other));
     expect_handle(HV_HANDLE_PD, 0, &objs[0], 0);
     ck_assert(hv_file_leave(ctx->file, ctx));
-    hv_file_free(ctx->file);
+    hv_file_free(ctx->file, false);
     ctx = NULL;
 }
 END_TEST

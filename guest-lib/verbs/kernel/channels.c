@@ -32,11 +32,13 @@ int hv_event_file_open(struct ibv_context *context, struct hv_event_file *file,
 
 void hv_event_file_close(struct hv_event_file *file)
 {
-    struct hv_hca *hca = file->hca;
+    struct hv_hca *hca = __atomic_load_n(&file->hca, __ATOMIC_ACQUIRE);
 
     if (hca && hv_is_ours(hca)) {
         pthread_mutex_lock(&hca->reg_lock);
-        g_ptr_array_remove_fast(hca->event_files, file);
+        if (file->hca) { /* its file was not closed meanwhile */
+            g_ptr_array_remove_fast(hca->event_files, file);
+        }
         pthread_mutex_unlock(&hca->reg_lock);
     }
     hv_event_queue_fini(&file->queue);
@@ -50,7 +52,8 @@ void hv_event_files_end(struct hv_hca *hca, const struct hv_file *of)
 
         if (file->file == of) {
             hv_event_queue_close(&file->queue);
-            file->hca = NULL;
+            __atomic_store_n(&file->hca, NULL, __ATOMIC_RELEASE);
+            hca->left_behind = true;
             g_ptr_array_remove_index_fast(hca->event_files, i);
         }
     }

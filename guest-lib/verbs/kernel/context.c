@@ -87,20 +87,38 @@ static void context_end(struct hv_context *ctx)
     }
 }
 
+/* Objects of it were left: a program that still polls one of them, or posts to it, finds what that
+ * looks at, as beside a kernel. */
+static void context_keep(struct hv_context *ctx)
+{
+    struct hv_hca *hca = ctx->hca;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    ctx->next_kept = hca->kept;
+    hca->kept = ctx;
+    hca->left_behind = true;
+    pthread_mutex_unlock(&hca->reg_lock);
+}
+
 /* In a child of fork() the file is the parent's, and stays: a lock of it may be another thread's,
  * which is not there. */
 void uverbs_put_context(struct hv_context *ctx)
 {
     struct hv_file *file = ctx->file;
     struct hv_hca *hca = ctx->hca;
+    bool keep;
 
     if (!hv_is_ours(hca) || !hv_file_leave(file, ctx)) {
         return;
     }
+    keep = hv_file_has_objects(file);
     hv_cleanup_file(hca, file);
     hv_file_each_context(file, context_end);
     context_free_user(ctx);
-    hv_file_free(file);
+    if (keep) {
+        hv_file_each_context(file, context_keep);
+    }
+    hv_file_free(file, keep);
 }
 
 int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_file **file,

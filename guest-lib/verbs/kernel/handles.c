@@ -30,13 +30,24 @@ struct hv_file {
     GPtrArray *left;   /* struct hv_context, which are not any more */
 };
 
+static void handle_free_context(void *opaque)
+{
+    struct hv_context *ctx = opaque;
+
+    if (ctx->free) {
+        ctx->free(ctx);
+    } else {
+        free(ctx);
+    }
+}
+
 struct hv_file *hv_file_new(void)
 {
     struct hv_file *file = g_new0(struct hv_file, 1);
 
     pthread_mutex_init(&file->lock, NULL);
     file->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
-    file->left = g_ptr_array_new_with_free_func(free);
+    file->left = g_ptr_array_new_with_free_func(handle_free_context);
     file->contexts = 1;
     return file;
 }
@@ -111,9 +122,24 @@ unsigned hv_file_end_objects(struct hv_file *file, int (*const end[])(void *obj)
     return left;
 }
 
-void hv_file_free(struct hv_file *file)
+bool hv_file_has_objects(struct hv_file *file)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&file->lock);
+    for (guint i = 0; !any && i < file->slots->len; i++) {
+        any = g_array_index(file->slots, struct slot, i).obj;
+    }
+    pthread_mutex_unlock(&file->lock);
+    return any;
+}
+
+void hv_file_free(struct hv_file *file, bool keep)
 {
     g_array_free(file->slots, TRUE);
+    if (keep) {
+        g_ptr_array_set_free_func(file->left, NULL);
+    }
     g_ptr_array_free(file->left, TRUE);
     pthread_mutex_destroy(&file->lock);
     g_free(file);

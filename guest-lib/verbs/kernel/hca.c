@@ -230,9 +230,27 @@ static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *
     return true;
 }
 
+/* Those that objects were left behind of, to which threads may still come: they find nothing to do
+ * (hv_progress(), hv_rest(), doorbells). */
+static struct hv_hca *hcas_kept;
+static pthread_mutex_t hcas_kept_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the devices' */
+
+static void hca_keep(struct hv_hca *hca)
+{
+    pthread_mutex_lock(&hcas_kept_lock);
+    hca->next_kept = hcas_kept;
+    hcas_kept = hca;
+    pthread_mutex_unlock(&hcas_kept_lock);
+}
+
 static void hca_free_parts(struct hv_hca *hca)
 {
+    bool keep = hca->left_behind;
+
     if (hca->local) {
+        local_hca_end(hca->local);
+    }
+    if (hca->local && !keep) {
         local_hca_free(hca->local);
     }
     hv_watch_free(hca);
@@ -241,6 +259,10 @@ static void hca_free_parts(struct hv_hca *hca)
     g_ptr_array_free(hca->event_files, TRUE);
     g_ptr_array_free(hca->xrcds, TRUE);
     g_ptr_array_free(hca->subscriptions, TRUE);
+    if (keep) {
+        hca_keep(hca);
+        return;
+    }
     pthread_mutex_destroy(&hca->cmd_lock);
     pthread_mutex_destroy(&hca->reg_lock);
     pthread_mutex_destroy(&hca->xrcd_lock);
@@ -350,6 +372,9 @@ bool hv_is_removed(const struct hv_hca *hca)
 
 void hv_hca_close(struct hv_hca *hca)
 {
+    if (hca->left_behind) {
+        local_shut(hca->local);
+    }
     local_stop(hca->local); /* the helper looks at the driver's EQ */
     drv_close(hca->drv);
     hca_free_parts(hca);

@@ -58,8 +58,9 @@ void hv_file_each_context(struct hv_file *file, void (*call)(struct hv_context *
 /* Ends each object with the function of its kind, 0 or errno, the youngest first, again and again
  * while any can be ended. Returns how many cannot. The last context has left. */
 unsigned hv_file_end_objects(struct hv_file *file, int (*const end[])(void *obj));
-/* Frees the file and its contexts. */
-void hv_file_free(struct hv_file *file);
+bool hv_file_has_objects(struct hv_file *file);
+/* Frees the file, and its contexts, unless they are kept. */
+void hv_file_free(struct hv_file *file, bool keep);
 
 uint32_t hv_handle_add(struct ibv_context *context, enum hv_handle_kind kind, void *obj);
 void hv_handle_del(struct ibv_context *context, uint32_t handle);

@@ -280,6 +280,12 @@ static void device_release_hca(struct hv_device *dev, struct hv_hca *hca)
     }
 }
 
+static void device_free_context(struct hv_context *ctx)
+{
+    hv_uidx_fini(ctx);
+    free(ctx);
+}
+
 /* Makes a new one a context of a file, and of its user, or of a new user (0); the HCA is used for
  * it. NULL with errno: the context is gone, the file left, and the HCA released. */
 static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv_device *dev,
@@ -291,6 +297,7 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     ctx->hca = hca;
     ctx->file = file;
     ctx->uid = uid;
+    ctx->free = device_free_context;
     ctx->dv = dev->dv;
     ctx->ibv.sz = sizeof(ctx->ibv);
     ctx->ibv.context.device = &dev->ibv;
@@ -352,7 +359,6 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     hv_reserved_qpns_free(ctx);
     uverbs_forget_context(ctx);
     hv_async_close(ctx);
-    hv_uidx_fini(ctx);
     close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
     uverbs_put_context(ctx);

@@ -6,9 +6,15 @@
  * that were handed out belongs to the library; how many of them were acknowledged it counts in the
  * structure that the program sees, as libibverbs does. Destroying the object waits until they are
  * the same.
+ *
+ * Another thread may close the context while one waits here. That one looks at nothing of it
+ * afterwards: a channel's reader is told (EIO); one of asynchronous events waits on, as in read(),
+ * for the kernel ends their file with the last descriptor (uverbs_async_event_release()).
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/user.h"
+#include "wire/cancel.h"
+#include "wire/forks.h"
 
 /* -- what waits to be acknowledged ------------------------------------------------------------- */
 
@@ -89,14 +95,18 @@ static bool comp_take(void *event, void *arg)
 HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
                                void **cq_context)
 {
+    struct hv_event_file *file = &hv_channel(channel)->file;
+    struct hv_hca *hca = __atomic_load_n(&file->hca, __ATOMIC_ACQUIRE);
     struct user_cq *hv;
 
-    if (!hv_is_ours(hv_hca_of(channel->context))) {
+    if (hca && !hv_is_ours(hca)) {
         errno = EIO; /* the descriptor is the parent's, too */
         return -1;
     }
-    hv_rest(hv_hca_of(channel->context));
-    hv = hv_event_take(&hv_channel(channel)->file.queue, comp_take, NULL);
+    if (hca) {
+        hv_rest(hca);
+    }
+    hv = hv_event_take(&file->queue, comp_take, NULL);
     if (!hv) {
         return -1;
     }
@@ -112,6 +122,25 @@ HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 }
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
+
+/* Around each context's async, which a thread that begins to read holds before it is gone. No other
+ * lock is taken under it. */
+static pthread_mutex_t async_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void async_before_fork(void)
+{
+    pthread_mutex_lock(&async_lock);
+}
+
+static void async_after_fork(void)
+{
+    pthread_mutex_unlock(&async_lock);
+}
+
+FORKS_INNER_LOCK static void async_watch_forks(void)
+{
+    pthread_atfork(async_before_fork, async_after_fork, async_after_fork);
+}
 
 int hv_async_open(struct hv_context *ctx)
 {
@@ -132,8 +161,32 @@ int hv_async_open(struct hv_context *ctx)
 
 void hv_async_close(struct hv_context *ctx)
 {
-    hv_event_queue_fini(&ctx->async->queue);
-    free(ctx->async);
+    struct hv_async *async = ctx->async;
+
+    pthread_mutex_lock(&async_lock);
+    ctx->async = NULL;
+    pthread_mutex_unlock(&async_lock);
+    hv_event_queue_fini(&async->queue);
+    free(async);
+}
+
+/* For hv_event_take_held(). NULL with errno. */
+static struct hv_event_store *async_hold(struct hv_context *ctx)
+{
+    struct hv_event_store *held = NULL;
+    int state = cancel_disable();
+
+    pthread_mutex_lock(&async_lock);
+    if (!ctx->async) {
+        errno = EBADF; /* as read() says of a descriptor that is closed */
+    } else if (!hv_is_ours(ctx->hca)) {
+        errno = EIO;
+    } else {
+        held = hv_event_hold(&ctx->async->queue);
+    }
+    pthread_mutex_unlock(&async_lock);
+    cancel_restore(state);
+    return held;
 }
 
 /* False: it is about no object. */
@@ -174,13 +227,10 @@ static bool async_take(void *event, void *arg)
 
 HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
+    struct hv_event_store *held = async_hold(hv_context(context));
     struct ibv_async_event *got;
 
-    if (!hv_is_ours(hv_hca_of(context))) {
-        errno = EIO;
-        return -1;
-    }
-    got = hv_event_take(&hv_context(context)->async->queue, async_take, NULL);
+    got = held ? hv_event_take_held(held, false, async_take, NULL) : NULL;
     if (!got) {
         return -1;
     }

@@ -391,11 +391,11 @@ static void sim_take_event(const struct job *job, struct sim_host *host,
 
 void sim_poll_events(const struct job *job, struct sim_host *host)
 {
-    const GQueue *events = &hv_context(host->ctx)->async->queue.events;
+    const struct hv_event_queue *events = &hv_context(host->ctx)->async->queue;
     struct ibv_async_event event;
 
     /* the call is one of the kernel, for each step of a job */
-    while (events->length && !ibv_get_async_event(host->ctx, &event)) {
+    while (hv_event_count(events) && !ibv_get_async_event(host->ctx, &event)) {
         sim_take_event(job, host, &event);
         ibv_ack_async_event(&event);
     }
@@ -403,7 +403,7 @@ void sim_poll_events(const struct job *job, struct sim_host *host)
 
 bool sim_has_notice(struct ibv_comp_channel *channel)
 {
-    return hv_channel(channel)->file.queue.events.length;
+    return hv_event_count(&hv_channel(channel)->file.queue);
 }
 
 /* A command steps the world while it waits: no other job does anything meanwhile. */
