@@ -11,15 +11,23 @@
 #define DBR_SEND 4
 
 /* SQs and RQs count states alike: RST 0, RDY 1, ERR 3. */
-static const uint8_t legal_moves[4] = {
-    [PRM_SQC_STATE_RST] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY,
-    [PRM_SQC_STATE_RDY] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_RDY | 1 << PRM_SQC_STATE_ERR,
-    [PRM_SQC_STATE_ERR] = 1 << PRM_SQC_STATE_RST | 1 << PRM_SQC_STATE_ERR,
+#define RST (1 << PRM_SQC_STATE_RST)
+#define RDY (1 << PRM_SQC_STATE_RDY)
+#define ERR (1 << PRM_SQC_STATE_ERR)
+static const uint8_t sq_moves[4] = {
+    [PRM_SQC_STATE_RST] = RST | RDY | ERR,
+    [PRM_SQC_STATE_RDY] = RST | RDY | ERR,
+    [PRM_SQC_STATE_ERR] = RST | ERR,
+};
+static const uint8_t rq_moves[4] = {
+    [PRM_RQC_STATE_RST] = RST | RDY,
+    [PRM_RQC_STATE_RDY] = RST | RDY | ERR,
+    [PRM_RQC_STATE_ERR] = RST | ERR,
 };
 
-static bool eth_move_is_legal(uint8_t from, uint8_t to)
+static bool eth_move_is_legal(const uint8_t moves[4], uint8_t from, uint8_t to)
 {
-    return from < 4 && to < 4 && legal_moves[from] & 1 << to;
+    return from < 4 && to < 4 && moves[from] & 1 << to;
 }
 
 uint64_t eth_wq_size(const struct prm_wq *wq)
@@ -143,7 +151,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     if (!uid_owns(&sq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    if (cur_state != sq->state || !eth_move_is_legal(sq->state, next)) {
+    if (cur_state != sq->state || !eth_move_is_legal(sq_moves, sq->state, next)) {
         return SYN_ETH_STATE;
     }
     if (bitmask) {
@@ -262,7 +270,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     if (!uid_owns(&rq->obj, uid)) {
         return SYN_BAD_UID;
     }
-    if (cur_state != rq->state || !eth_move_is_legal(rq->state, next)) {
+    if (cur_state != rq->state || !eth_move_is_legal(rq_moves, rq->state, next)) {
         return SYN_ETH_STATE;
     }
     if (bitmask & ~known) {

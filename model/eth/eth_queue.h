@@ -3,7 +3,8 @@
  * Ethernet send and receive queues (SQ, RQ): creation, states, query.
  *
  * States: RST after creation; RDY: works; ERR: flushed. Legal moves: RST->RDY, RDY->ERR, RDY->RST,
- * ERR->RST and any state to itself (to change other fields in RDY).
+ * ERR->RST and any state to itself (to change other fields in RDY); of an SQ RST->ERR, too, which
+ * is what mlx5_ib makes of a raw packet QP's way to ERR before RTS (modify_raw_packet_qp()).
  */
 #ifndef HCASIM_MODEL_ETH_QUEUE_H
 #define HCASIM_MODEL_ETH_QUEUE_H

@@ -691,7 +691,23 @@ START_TEST(illegal_moves_are_refused)
     ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR), SYN_OK);
     ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RDY), SYN_ETH_STATE);
     ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_ERR), SYN_ETH_STATE);
+}
+END_TEST
+
+/* Driver: modify_raw_packet_qp(), MLX5_CMD_OP_2ERR_QP of a QP whose SQ has not begun. Its next life
+ * begins in RST. */
+START_TEST(what_never_sent_may_fail)
+{
+    const uint8_t frame[64] = {2};
+    struct bench_wr wr = wr_of(frame, sizeof(frame), 18);
+
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RDY, PRM_SQC_STATE_RST), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_ERR), SYN_OK);
+    ck_assert_ptr_null(bench_cqe(&sq));
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(PRM_GET(err_cqe, bench_cqe(&sq), syndrome), PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
 }
 END_TEST
 
@@ -775,6 +791,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
     tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, illegal_moves_are_refused);
+    tcase_add_test(tcase, what_never_sent_may_fail);
     tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
     tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
     suite_add_tcase(suite, tcase);
