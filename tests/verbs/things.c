@@ -768,7 +768,7 @@ struct census census_take(struct ibv_context *ctx)
     pthread_mutex_unlock(&hca->reg_lock);
     census.subscriptions = hca->subscriptions->len;
     census.xrcds = hca->xrcds->len;
-    census.flows = hca->flow_table;
+    census.flows = hca->flow_table || hca->sniffers;
     return census;
 }
 

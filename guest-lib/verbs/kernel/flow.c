@@ -199,7 +199,7 @@ static int flow_read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr 
     if (attr->comp_mask || (attr->flags & ~(uint32_t)IBV_FLOW_ATTR_FLAGS_DONT_TRAP)) {
         return EINVAL;
     }
-    if (attr->flags || attr->type == IBV_FLOW_ATTR_SNIFFER) {
+    if (attr->flags) {
         return EOPNOTSUPP;
     }
     if (attr->type > IBV_FLOW_ATTR_SNIFFER || attr->port != 1 ||
@@ -207,6 +207,7 @@ static int flow_read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr 
         (attr->type != IBV_FLOW_ATTR_NORMAL && attr->num_of_specs)) {
         return EINVAL;
     }
+    rule->sniffs = attr->type == IBV_FLOW_ATTR_SNIFFER;
     if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT) { /* a group address: IEEE 802 */
         MATCH(rule, dmac_47_16, 1u << 24, 1u << 24);
     }

@@ -17,6 +17,7 @@ struct hv_flow_rule {
     uint8_t criteria;  /* which parts of the mask count: bits PRM_MATCH_CRITERIA_ */
     unsigned priority; /* 0 to HV_FLOW_PRIORITIES, 0 first */
     bool drop;
+    bool sniffs; /* copies of all frames, in both directions; nothing above counts */
     uint32_t tag;
     uint32_t tirn; /* if it is not dropped */
 };

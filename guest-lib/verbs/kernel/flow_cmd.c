@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands about flow tables, groups and entries. */
+#include <string.h>
+#include "guest-lib/verbs/kernel/flow_cmd.h"
+
+static int flow_set_root(struct hv_hca *hca, uint8_t type, uint32_t table_id, uint16_t op_mod)
+{
+    struct prm_set_flow_table_root_in in[1] = {0};
+
+    PRM_SET(set_flow_table_root_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ROOT);
+    PRM_SET(set_flow_table_root_in, in, op_mod, op_mod);
+    PRM_SET(set_flow_table_root_in, in, table_type, type);
+    PRM_SET(set_flow_table_root_in, in, table_id, table_id);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+void hv_flow_destroy_table(struct hv_hca *hca, uint8_t type, uint32_t table_id)
+{
+    struct prm_destroy_flow_table_in in[1] = {0};
+
+    flow_set_root(hca, type, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
+    PRM_SET(destroy_flow_table_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_TABLE);
+    PRM_SET(destroy_flow_table_in, in, table_type, type);
+    PRM_SET(destroy_flow_table_in, in, table_id, table_id);
+    hv_cmd_simple(hca, in, sizeof(in));
+}
+
+int hv_flow_create_table(struct hv_hca *hca, uint8_t type, unsigned log_size, uint32_t *table_id)
+{
+    struct prm_create_flow_table_in in[1] = {0};
+    struct prm_create_flow_table_out out[1] = {0};
+    int err;
+
+    PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
+    PRM_SET(create_flow_table_in, in, table_type, type);
+    PRM_SET(flow_table_context, PRM_PTR(create_flow_table_in, in, flow_table_context), log_size,
+            log_size);
+    err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
+    if (err) {
+        return err;
+    }
+    *table_id = PRM_GET(create_flow_table_out, out, table_id);
+    err = flow_set_root(hca, type, *table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
+    if (err) {
+        hv_flow_destroy_table(hca, type, *table_id);
+    }
+    return err;
+}
+
+int hv_flow_create_group(struct hv_hca *hca, struct hv_flow_place *place,
+                         const struct hv_flow_rule *rule)
+{
+    struct prm_create_flow_group_in in[1] = {0};
+    struct prm_create_flow_group_out out[1] = {0};
+    int err;
+
+    PRM_SET(create_flow_group_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_GROUP);
+    PRM_SET(create_flow_group_in, in, table_type, place->type);
+    PRM_SET(create_flow_group_in, in, table_id, place->table_id);
+    PRM_SET(create_flow_group_in, in, start_flow_index, place->index);
+    PRM_SET(create_flow_group_in, in, end_flow_index, place->index);
+    PRM_SET(create_flow_group_in, in, match_criteria_enable, rule->criteria);
+    memcpy(PRM_PTR(create_flow_group_in, in, match_criteria), rule->mask, sizeof(rule->mask));
+    err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
+    place->group_id = PRM_GET(create_flow_group_out, out, group_id);
+    return err;
+}
+
+int hv_flow_destroy_group(struct hv_hca *hca, const struct hv_flow_place *place)
+{
+    struct prm_destroy_flow_group_in in[1] = {0};
+
+    PRM_SET(destroy_flow_group_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_GROUP);
+    PRM_SET(destroy_flow_group_in, in, table_type, place->type);
+    PRM_SET(destroy_flow_group_in, in, table_id, place->table_id);
+    PRM_SET(destroy_flow_group_in, in, group_id, place->group_id);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
+                      const struct hv_flow_rule *rule, const uint32_t *tirns, unsigned num_tirns,
+                      bool change)
+{
+    unsigned dests = rule->drop ? 0 : num_tirns;
+    size_t len = PRM_SIZE(set_fte_in) + dests * PRM_SIZE(dest_format_struct);
+    g_autofree struct prm_set_fte_in *in = g_malloc0(len);
+    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
+
+    PRM_SET(set_fte_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
+    if (change) {
+        PRM_SET(set_fte_in, in, op_mod, PRM_SET_FTE_OP_MODIFY);
+        PRM_SET(set_fte_in, in, modify_enable_mask, 1u << PRM_SET_FTE_MODIFY_DESTINATION_LIST);
+    }
+    PRM_SET(set_fte_in, in, table_type, place->type);
+    PRM_SET(set_fte_in, in, table_id, place->table_id);
+    PRM_SET(set_fte_in, in, flow_index, place->index);
+    PRM_SET(flow_context, ctx, group_id, place->group_id);
+    PRM_SET(flow_context, ctx, flow_tag, rule->tag);
+    PRM_SET(flow_context, ctx, action,
+            rule->drop ? PRM_FLOW_ACTION_DROP : PRM_FLOW_ACTION_FWD_DEST);
+    memcpy(PRM_PTR(flow_context, ctx, match_value), rule->value, sizeof(rule->value));
+    PRM_SET(flow_context, ctx, destination_list_size, dests);
+    for (unsigned i = 0; i < dests; i++) {
+        struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, ctx, destination, i);
+
+        PRM_SET(dest_format_struct, dest, destination_type, PRM_FLOW_DESTINATION_TYPE_TIR);
+        PRM_SET(dest_format_struct, dest, destination_id, tirns[i]);
+    }
+    return hv_cmd_simple(hca, in, len);
+}
+
+int hv_flow_delete_entry(struct hv_hca *hca, const struct hv_flow_place *place)
+{
+    struct prm_delete_fte_in in[1] = {0};
+
+    PRM_SET(delete_fte_in, in, opcode, PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY);
+    PRM_SET(delete_fte_in, in, table_type, place->type);
+    PRM_SET(delete_fte_in, in, table_id, place->table_id);
+    PRM_SET(delete_fte_in, in, flow_index, place->index);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
